@@ -1,0 +1,108 @@
+/**
+ * All that a session is given from outside: time, ids, modules, the log, a person to ask. The kernel knows nobody else; it
+ * has no `Deno.*`, no `fetch`, no timer and no clock of its own.
+ */
+import type { ApprovalOption, Clock, JsonObject, Module, ModuleSpec } from "../sdk/types.ts";
+
+/** What `open` finds for a spec. */
+export interface OpenedModule {
+  readonly module: Module;
+  /** The spec's config with its `${VAR}`s expanded, once. */
+  readonly config: JsonObject;
+  readonly isolation: "inline" | "worker" | "process";
+  /** Digest of the module's graph; null for what is compiled in. */
+  readonly integrity: string | null;
+}
+
+/** What a hook did to an event, when it did more than continue. */
+export interface Verdict {
+  action: string;
+  hook_name: string | null;
+  reason?: string;
+  modified?: true;
+  injections?: JsonObject[];
+}
+
+/** One entry of the log before the log numbers and stamps it. */
+export interface DraftEntry {
+  event: string;
+  session_id: string;
+  parent_id?: string;
+  turn_id?: string;
+  iteration?: number;
+  /** JSON-safe, shared with nobody. */
+  data: JsonObject;
+  verdict?: Verdict;
+}
+
+/** One entry of the log (trace.md, section 2). */
+export interface Entry extends DraftEntry {
+  seq: number;
+  /** UTC, RFC 3339, milliseconds. */
+  ts: string;
+  run_id: string;
+}
+
+/** What a person is asked; the data of `approval:required`. */
+export interface ApprovalRequest {
+  approval_id: string;
+  tool_name: string | null;
+  tool_call_id: string | null;
+  tool_input: JsonObject | null;
+  /** sha256 of the canonical JSON of the input that will run (or of the event's data). */
+  args_hash: string;
+  action: string;
+  risk_level: string;
+  prompt: string;
+  options: ApprovalOption[];
+  default: "allow" | "deny";
+  expires_at: string;
+  hook_name: string | null;
+}
+
+/** What came back. */
+export interface ApprovalDecision {
+  /** `allow`, `deny`, an offered option's label, or `timeout`. */
+  decision: string;
+  reason: string | null;
+  /** Who answered, such as `key:ci` or `terminal`; null when nobody did. */
+  decided_by: string | null;
+}
+
+/** Everything a session may ask of the world. */
+export interface Host {
+  readonly clock: Clock;
+  newId(prefix: string): string;
+  open(spec: ModuleSpec): Promise<OpenedModule> | OpenedModule;
+  /** Numbers and stores an entry. Returns a promise only when the caller must wait for it to be durable. */
+  record(entry: DraftEntry): Promise<void> | void;
+  /**
+   * Asks a person. Idempotent by (run, tool_call_id, args_hash). When `signal` aborts (its reason is `"timeout"` or
+   * `"cancelled"`), resolves to the decision that won: the person's if it came first, else `timeout`, or `deny`. Null: there is nobody to ask.
+   */
+  ask(request: ApprovalRequest, signal: AbortSignal, session_id: string): Promise<ApprovalDecision | null>;
+  /** The session is initialised: the run exists. */
+  accept(): Promise<void> | void;
+  /** Told what has no event of its own: a skipped handler, a lost display. Never throws. */
+  warn(code: string, message: string, facts?: JsonObject): void;
+}
+
+/** Events whose entry must be durable before the next step (trace.md, B); user messages too, see {@link isBarrier}. */
+const BARRIERS: ReadonlySet<string> = new Set([
+  "run:start",
+  "provider:response",
+  "tool:pre",
+  "approval:required",
+  "approval:granted",
+  "approval:denied",
+  "tool:post",
+  "tool:error",
+  "run:end",
+]);
+
+/** Returns true when the step after this entry must wait until it is durable. */
+export function isBarrier(entry: DraftEntry): boolean {
+  if (BARRIERS.has(entry.event)) return true;
+  if (entry.event !== "context:message") return false;
+  return (entry.data.message as { role?: unknown } | undefined)?.role === "user";
+}

@@ -1,0 +1,212 @@
+/** What a run looks like from outside: the run object, approvals, sessions, requests (http.md). Data only. */
+import type { ApprovalRequest, Entry } from "../kernel/host.ts";
+import type {
+  ApprovalOption,
+  ContentBlock,
+  ErrorDetail,
+  JsonObject,
+  Prompt,
+  RunLimits,
+} from "../sdk/types.ts";
+
+/** Where a run stands; exactly one of the last five, once, for ever. */
+export type RunStatus =
+  | "queued"
+  | "running"
+  | "awaiting_approval"
+  | "completed"
+  | "incomplete"
+  | "denied"
+  | "cancelled"
+  | "failed";
+
+/** A warning on a run or a plan. */
+export interface Warning {
+  code: string;
+  path?: string;
+  message: string;
+}
+
+/** Token totals of a run. */
+export interface RunUsage {
+  input_tokens: number;
+  output_tokens: number;
+  total_tokens: number;
+  cache_read_tokens: number;
+  cache_write_tokens: number;
+  /** Decimal string; null when no call had a known price. */
+  cost_usd: string | null;
+}
+
+/** How full the context was at the last request. */
+export interface ContextUsage {
+  tokens: number;
+  budget: number;
+  level: number;
+  compactions: number;
+}
+
+/** The run object (trace.md, section 3): a fold of the log. */
+export interface Run {
+  id: string;
+  object: "run";
+  session_id: string;
+  status: RunStatus;
+  stop_reason: string | null;
+  output_text: string;
+  output: ContentBlock[];
+  turn_count: number;
+  tool_call_count: number;
+  usage: RunUsage;
+  limits: RunLimits;
+  plan_hash: string;
+  lock_hash: string | null;
+  warnings: Warning[];
+  /** Pending approvals. */
+  approvals: Approval[];
+  error: { code: string; message: string } | null;
+  metadata: JsonObject;
+  context: ContextUsage;
+  /** Module id → tier. */
+  isolation: Record<string, string>;
+  created_at: string;
+  ended_at: string | null;
+  events_url: string;
+}
+
+/** An approval as a resource (http.md, Approvals). */
+export interface Approval extends Omit<ApprovalRequest, "approval_id" | "options"> {
+  id: string;
+  object: "approval";
+  run_id: string;
+  session_id: string;
+  options: ApprovalOption[];
+  status: "pending" | "granted" | "denied" | "expired";
+  decision?: string;
+  reason?: string | null;
+  decided_by?: string | null;
+  created_at: string;
+  decided_at?: string;
+}
+
+/** A conversation. */
+export interface SessionObject {
+  id: string;
+  object: "session";
+  parent_id: string | null;
+  plan_hash: string | null;
+  run_count: number;
+  created_at: string;
+  last_activity: string;
+  metadata: JsonObject;
+}
+
+/** What `POST /v1/runs` asks for, after its shape was checked. */
+export interface RunRequest {
+  prompt: Prompt;
+  /** A plan as data or as YAML/JSON text. */
+  plan?: JsonObject | string;
+  plan_ref?: string;
+  lock?: JsonObject;
+  session_id?: string;
+  limits?: Partial<RunLimits>;
+  on_disconnect?: "continue" | "cancel";
+  if_busy?: "reject" | "queue" | "cancel";
+  metadata?: JsonObject;
+}
+
+/** Who asks, and with which rights. */
+export interface Caller {
+  /** `key:NAME`, `anonymous` (no auth), `terminal` (CLI) or `library`. */
+  readonly name: string;
+  /** Everything a caller makes lives here; nobody sees another's. */
+  readonly namespace: string;
+  /** Whose plans these are (trust.md): `operator` for files named on the command line, `caller` for inline plans. */
+  readonly origin: "operator" | "caller";
+  /** Name of the key's policy in `policies`, if it has one. */
+  readonly policy?: string;
+}
+
+/** Options of creating a run beside the request. */
+export interface CreateOptions {
+  /** `Idempotency-Key` of the request and the hash of its body. */
+  idempotency?: { key: string; body_hash: string };
+  /** Aborted when the client is gone; matters for `on_disconnect: cancel`. */
+  signal?: AbortSignal;
+  /** Answers approvals instead of a person over HTTP: the terminal, or a default at once. */
+  ask?: (
+    approval: Approval,
+    signal: AbortSignal,
+  ) => Promise<{ decision: string; reason?: string | null } | null>;
+  /** The directory that relative sources and `{file}` of the plan are read from; operator plans only. */
+  base_url?: string;
+}
+
+/** A run that exists. */
+export interface RunHandle {
+  readonly id: string;
+  readonly session_id: string;
+  /** The run as it stands. */
+  current(): Run;
+  /** Resolves when the run has ended, or (`attention`) already when it waits for a person. */
+  settled(until: "end" | "attention"): Promise<Run>;
+}
+
+/** One page of a list. */
+export interface Page<T> {
+  data: T[];
+  next_cursor: string | null;
+}
+
+/** How to page. */
+export interface PageOptions {
+  /** 1 to 1,000; default 100. */
+  limit?: number;
+  cursor?: string;
+}
+
+/** Everything that can be done with runs and sessions. Unknown and foreign ids are `not_found` alike. */
+export interface Runs {
+  /**
+   * Starts a run; resolves once its session is initialised (or it is queued).
+   * @throws {PreampError} every code of http.md's table up to acceptance; nothing is stored then.
+   */
+  create(request: RunRequest, caller: Caller, options?: CreateOptions): Promise<RunHandle>;
+  get(caller: Caller, run_id: string): Promise<Run>;
+  /** Resolves to the handle of a run, whether it runs or has ended. */
+  handle(caller: Caller, run_id: string): Promise<RunHandle>;
+  list(caller: Caller, filter: { session_id?: string; status?: RunStatus } & PageOptions): Promise<Page<Run>>;
+  /** @throws {PreampError} `session_busy` while it runs. */
+  remove(caller: Caller, run_id: string): Promise<void>;
+  /** An ended run is answered unchanged. */
+  cancel(caller: Caller, run_id: string, mode: "graceful" | "immediate"): Promise<Run>;
+  /** @throws {PreampError} `run_ended`, `not_steerable`, `request_invalid` (blank text). */
+  steer(caller: Caller, run_id: string, text: string): Promise<Run>;
+  approvals(caller: Caller, run_id: string): Promise<Approval[]>;
+  /** @throws {PreampError} `approval_already_resolved`, `approval_expired`, `approval_args_mismatch`, `request_invalid`. */
+  decide(
+    caller: Caller,
+    run_id: string,
+    approval_id: string,
+    answer: { decision: string; reason?: string; args_hash?: string },
+  ): Promise<Approval>;
+  /** The entries after `after` that are there now, at most `limit` of them. */
+  events(caller: Caller, run_id: string, options: { after?: number; limit?: number }): Promise<Entry[]>;
+  /** Pages of entries after `after`, as they come, until `run:end` was given. Ends early when `signal` aborts. */
+  follow(
+    caller: Caller,
+    run_id: string,
+    options: { after?: number; signal?: AbortSignal },
+  ): AsyncIterable<Entry[]>;
+  sessions: {
+    list(caller: Caller, options: PageOptions): Promise<Page<SessionObject>>;
+    get(caller: Caller, session_id: string): Promise<SessionObject>;
+    /** @throws {PreampError} `session_busy` while a run of it runs. */
+    remove(caller: Caller, session_id: string): Promise<void>;
+    /** The full history, never compacted. */
+    messages(caller: Caller, session_id: string): Promise<JsonObject[]>;
+  };
+}
+
+/** A finding about a plan, error or warning. */
+export type Finding = ErrorDetail & { code?: string };

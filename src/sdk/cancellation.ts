@@ -1,0 +1,125 @@
+/** The cancellation token of a session: graceful lets running tools finish, immediate abandons them (behaviour.md §9.4). */
+import { withSnakeCase } from "./spelling.ts";
+
+/** How far cancellation has gone. */
+export type CancellationState = "none" | "graceful" | "immediate";
+
+/** Asked by loops between steps, by guards before each call, and through its signal by whoever waits. */
+export class CancellationToken {
+  #state: CancellationState = "none";
+  #immediate = new AbortController();
+  #any = new AbortController();
+  readonly #children = new Set<CancellationToken>();
+  readonly #callbacks = new Set<() => unknown>();
+  readonly #running = new Map<string, string>();
+
+  /** `none`, `graceful` or `immediate`. */
+  get state(): CancellationState {
+    return this.#state;
+  }
+
+  /** Whether any cancellation was requested. */
+  get is_cancelled(): boolean {
+    return this.#state !== "none";
+  }
+
+  /** Whether running work may finish. */
+  get is_graceful(): boolean {
+    return this.#state === "graceful";
+  }
+
+  /** Whether running work is abandoned. */
+  get is_immediate(): boolean {
+    return this.#state === "immediate";
+  }
+
+  /** Aborts on immediate cancellation. */
+  get signal(): AbortSignal {
+    return this.#immediate.signal;
+  }
+
+  /** Aborts on any cancellation: for waiting, not for working. */
+  get any_signal(): AbortSignal {
+    return this.#any.signal;
+  }
+
+  /** Ids of the tool calls that run now. */
+  get running_tools(): string[] {
+    return [...this.#running.keys()];
+  }
+
+  /** Names of the tools that run now. */
+  get running_tool_names(): string[] {
+    return [...this.#running.values()];
+  }
+
+  /** Requests graceful cancellation; true only when nothing was requested before. */
+  requestGraceful(): boolean {
+    if (this.#state !== "none") return false;
+    this.#state = "graceful";
+    this.#any.abort();
+    for (const child of this.#children) child.requestGraceful();
+    return true;
+  }
+
+  /** Requests immediate cancellation; false when it was requested before. */
+  requestImmediate(): boolean {
+    if (this.#state === "immediate") return false;
+    this.#state = "immediate";
+    this.#any.abort();
+    this.#immediate.abort();
+    for (const child of this.#children) child.requestImmediate();
+    return true;
+  }
+
+  /** Back to `none`, with new signals; children and callbacks stay. The session calls it at the start of a turn. */
+  reset(): void {
+    this.#state = "none";
+    this.#running.clear();
+    if (this.#any.signal.aborted) this.#any = new AbortController();
+    if (this.#immediate.signal.aborted) this.#immediate = new AbortController();
+  }
+
+  /** Notes that a tool call began. */
+  registerToolStart(id: string, name: string): void {
+    this.#running.set(id, name);
+  }
+
+  /** Notes that a tool call ended. */
+  registerToolComplete(id: string): void {
+    this.#running.delete(id);
+  }
+
+  /** Makes a child session follow: it takes over the state now and every later request. */
+  registerChild(child: CancellationToken): void {
+    this.#children.add(child);
+    if (this.#state === "graceful") child.requestGraceful();
+    else if (this.#state === "immediate") child.requestImmediate();
+  }
+
+  /** Lets a child go its own way. */
+  unregisterChild(child: CancellationToken): void {
+    this.#children.delete(child);
+  }
+
+  /** Registers a callback for {@link triggerCallbacks}; returns a function that removes it. */
+  onCancel(callback: () => unknown): () => void {
+    this.#callbacks.add(callback);
+    return () => this.#callbacks.delete(callback);
+  }
+
+  /** Runs all callbacks; a failing one does not stop the others. Resolves to the failures. */
+  async triggerCallbacks(): Promise<unknown[]> {
+    const failures: unknown[] = [];
+    for (const callback of [...this.#callbacks]) {
+      try {
+        await callback();
+      } catch (error) {
+        failures.push(error);
+      }
+    }
+    return failures;
+  }
+}
+
+withSnakeCase(CancellationToken);

@@ -1,0 +1,247 @@
+/**
+ * Errors, told apart by `code` and never by `instanceof` (a bundled module carries its own copy of every class).
+ * `PreampError` is what an operator or caller must mend; `LLMError` is the taxonomy of provider failures
+ * (behaviour.md §4.8).
+ */
+import type { JsonObject } from "./json.ts";
+
+/** One finding about a document: where it is, what is wrong, and what would do. */
+export interface ErrorDetail {
+  /** Place in the document, such as `tools[0].permissions.net`; empty for the document itself. */
+  path: string;
+  /** Line in the text, from 1. */
+  line?: number;
+  /** Column in the text, from 1. */
+  column?: number;
+  /** `Cannot <verb> <thing>: <fact>: received <value>`. */
+  message: string;
+  /** What to write instead. */
+  hint?: string;
+}
+
+/** Every `code` a {@link PreampError} may carry. Codes are stable; they only grow. */
+export type ErrorCode =
+  | "request_invalid"
+  | "plan_invalid"
+  | "plan_limit_exceeded"
+  | "unauthorized"
+  | "forbidden"
+  | "policy_refused"
+  | "module_source_denied"
+  | "isolation_unavailable"
+  | "not_found"
+  | "method_not_allowed"
+  | "session_busy"
+  | "session_conflict"
+  | "idempotency_conflict"
+  | "run_ended"
+  | "not_steerable"
+  | "not_replayable"
+  | "log_expired"
+  | "module_integrity_mismatch"
+  | "module_pin_required"
+  | "lock_invalid"
+  | "approval_already_resolved"
+  | "approval_expired"
+  | "approval_args_mismatch"
+  | "body_too_large"
+  | "unsupported_media_type"
+  | "request_timeout"
+  | "module_too_large"
+  | "module_invalid"
+  | "module_load_failed"
+  | "module_fetch_failed"
+  | "module_fetch_timeout"
+  | "rate_limited"
+  | "too_many_runs"
+  | "overloaded"
+  | "draining"
+  | "storage_full"
+  | "internal"
+  | "provider_rate_limited"
+  | "provider_overloaded"
+  | "provider_timeout"
+  | "provider_bad_response"
+  | "provider_auth"
+  | "context_overflow"
+  | "denied"
+  | "cancelled"
+  | "interrupted"
+  | "limit_reached"
+  | "tool_not_found"
+  | "tool_input_invalid"
+  | "tool_timeout"
+  | "tool_memory_exceeded"
+  | "tool_output_exceeded"
+  | "tool_crashed"
+  | "tool_permission_denied";
+
+/** Options of a {@link PreampError}. */
+export interface PreampErrorOptions {
+  /** The error that caused this one. Never shown on the wire. */
+  cause?: unknown;
+  /** All findings, not the first. */
+  details?: readonly ErrorDetail[];
+  /** Machine-readable facts beside the message, such as `{limit: "max_tool_calls"}`. */
+  facts?: JsonObject;
+}
+
+/** What a caller or operator must mend. Its `message` never holds a secret, a prompt, a path of the host or a stack. */
+export class PreampError extends Error {
+  override readonly name = "PreampError";
+  /** The stable code of the failure. */
+  readonly code: ErrorCode;
+  /** All findings; empty when the message says it all. */
+  readonly details: readonly ErrorDetail[];
+  /** Machine-readable facts beside the message. */
+  readonly facts: Readonly<JsonObject>;
+
+  /** Creates an error with a stable code and a message of the form `Cannot <verb> <thing>: <fact>: received <value>`. */
+  constructor(code: ErrorCode, message: string, options: PreampErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.code = code;
+    this.details = options.details ?? [];
+    this.facts = options.facts ?? {};
+  }
+}
+
+/** Returns the `code` of an error of any copy of our classes, or undefined. */
+export function errorCode(error: unknown): string | undefined {
+  const code = typeof error === "object" && error !== null ? (error as { code?: unknown }).code : undefined;
+  return typeof code === "string" ? code : undefined;
+}
+
+/** Returns true when `error` carries this code, whichever copy of the class made it. */
+export function hasCode(error: unknown, code: ErrorCode): boolean {
+  return errorCode(error) === code;
+}
+
+/** Returns the message of anything that was thrown. */
+export function errorMessage(error: unknown): string {
+  if (typeof error === "object" && error !== null && typeof (error as Error).message === "string") {
+    return (error as Error).message;
+  }
+  return String(error);
+}
+
+/** Returns the name of anything that was thrown: its `type`, its `name`, or `Error`. */
+export function errorName(error: unknown): string {
+  if (typeof error !== "object" || error === null) return "Error";
+  const { type, name } = error as { type?: unknown; name?: unknown };
+  return typeof type === "string" && type ? type : typeof name === "string" && name ? name : "Error";
+}
+
+/** Names of the provider failures of behaviour.md §4.8. */
+export type LLMErrorType =
+  | "LLMError"
+  | "RateLimitError"
+  | "QuotaExceededError"
+  | "AuthenticationError"
+  | "AccessDeniedError"
+  | "ContextLengthError"
+  | "ContentFilterError"
+  | "InvalidRequestError"
+  | "ProviderUnavailableError"
+  | "NetworkError"
+  | "LLMTimeoutError"
+  | "NotFoundError"
+  | "StreamError"
+  | "AbortError"
+  | "InvalidToolCallError"
+  | "ConfigurationError";
+
+/** Facts about a provider failure. */
+export interface LLMErrorOptions {
+  /** The error that caused this one. */
+  cause?: unknown;
+  /** Name of the provider. */
+  provider?: string;
+  /** Name of the model. */
+  model?: string;
+  /** HTTP status the backend answered with. */
+  status_code?: number;
+  /** Whether the same call may succeed later. Default: by type, behaviour.md §4.8. */
+  retryable?: boolean;
+  /** Seconds the backend asked us to wait. */
+  retry_after?: number;
+  /** Factor on the computed delay; may exceed the cap. Default 1. */
+  delay_multiplier?: number;
+}
+
+const RETRYABLE: ReadonlySet<string> = new Set([
+  "RateLimitError",
+  "ProviderUnavailableError",
+  "NetworkError",
+  "LLMTimeoutError",
+  "StreamError",
+]);
+
+/** A provider failure. `type` (also `name`) is one of {@link LLMErrorType}. */
+export class LLMError extends Error {
+  /** Which failure this is. */
+  readonly type: LLMErrorType;
+  /** Name of the provider, or null. */
+  readonly provider: string | null;
+  /** Name of the model, or null. */
+  readonly model: string | null;
+  /** HTTP status the backend answered with, or null. */
+  readonly status_code: number | null;
+  /** Whether the same call may succeed later. */
+  readonly retryable: boolean;
+  /** Seconds the backend asked us to wait, or null. */
+  readonly retry_after: number | null;
+  /** Factor on the computed delay. */
+  readonly delay_multiplier: number;
+
+  /** Creates a provider failure of one type. */
+  constructor(type: LLMErrorType, message: string, options: LLMErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = type;
+    this.type = type;
+    this.provider = options.provider ?? null;
+    this.model = options.model ?? null;
+    this.status_code = options.status_code ?? null;
+    this.retryable = options.retryable ?? RETRYABLE.has(type);
+    this.retry_after = options.retry_after ?? null;
+    this.delay_multiplier = options.delay_multiplier ?? 1;
+  }
+}
+
+/** Returns the failure type for an HTTP status, then for the words of the message (behaviour.md §4.8). */
+export function classifyLLMError(status_code: number | null, message: string): LLMErrorType {
+  if (status_code === 401) return "AuthenticationError";
+  if (status_code === 403) return "AccessDeniedError";
+  if (status_code === 404) return "NotFoundError";
+  if (status_code === 413) return "ContextLengthError";
+  if (status_code === 429) {
+    return /billing|quota|spend/i.test(message) ? "QuotaExceededError" : "RateLimitError";
+  }
+  if (status_code !== null && status_code >= 500) return "ProviderUnavailableError";
+  if (/context.{0,12}length|too many tokens|prompt is too long/i.test(message)) return "ContextLengthError";
+  if (/content.{0,8}(filter|policy)|safety/i.test(message)) return "ContentFilterError";
+  if (status_code === 400 || status_code === 422) return "InvalidRequestError";
+  if (/timed? ?out/i.test(message)) return "LLMTimeoutError";
+  return "LLMError";
+}
+
+/** Returns the run's `error.code` for a provider failure's type (http.md, Problems). */
+export function providerErrorCode(type: string): ErrorCode {
+  switch (type) {
+    case "RateLimitError":
+    case "QuotaExceededError":
+      return "provider_rate_limited";
+    case "ProviderUnavailableError":
+    case "NetworkError":
+      return "provider_overloaded";
+    case "LLMTimeoutError":
+      return "provider_timeout";
+    case "AuthenticationError":
+    case "AccessDeniedError":
+    case "ConfigurationError":
+      return "provider_auth";
+    case "ContextLengthError":
+      return "context_overflow";
+    default:
+      return "provider_bad_response";
+  }
+}

@@ -1,0 +1,178 @@
+/**
+ * One event's way through its handlers: order, precedence, what is kept. The registry that owns the handlers (the kernel's,
+ * or a test's recorder) says which handlers run; this file says what their answers come to. It knows no log, no session
+ * and no clock.
+ *
+ * | a handler …            | effect                                                             | source              |
+ * |------------------------|--------------------------------------------------------------------|---------------------|
+ * | returns null/undefined | continue                                                           | behaviour.md §5.3   |
+ * | denies                 | stops the chain, wins                                              | §5.4                |
+ * | asks                   | the first question is kept; later handlers still run               | §5.4                |
+ * | injects                | collected, each with its own role and lifetime                     | §5.5 → Build        |
+ * | modifies               | its data replaces the payload for later handlers and the caller    | §5.4, W-17          |
+ * | answers nonsense       | deny "Hook handler returned invalid response"                      | §5.3                |
+ * | throws or times out    | fail closed: deny; else reported, and the chain goes on            | §5.8                |
+ * | observes (wildcard)    | its user message counts, its action does not                       | §5.9                |
+ */
+import { isObject, type JsonObject } from "./json.ts";
+import { errorMessage } from "./errors.ts";
+import { type Emission, type HookHandler, type ParsedHookResult, parseHookResult } from "./hooks.ts";
+
+/** One registered handler. */
+export interface ChainHandler {
+  readonly name: string;
+  readonly handler: HookHandler;
+  /** Wildcard handlers observe: nothing they return but a user message counts. */
+  readonly observes: boolean;
+  readonly fail_closed: boolean;
+  /** Milliseconds; 0 = none. */
+  readonly timeout_ms: number;
+}
+
+/** What the chain is given from outside. */
+export interface ChainOptions {
+  /** Awaits a handler's promise under its deadline; rejects when that passes. */
+  deadline?: (pending: Promise<unknown>, handler: ChainHandler) => Promise<unknown>;
+  /** Told of a handler that threw and was skipped or that denied by throwing. */
+  onError?: (handler: ChainHandler, error: unknown) => void;
+}
+
+/** Returns an emission in which nobody asked for anything. */
+export function quietEmission(data: JsonObject): Emission {
+  return {
+    action: "continue",
+    data,
+    modified: false,
+    injections: [],
+    user_messages: [],
+    reason: null,
+    hook_name: null,
+    approval: null,
+    context_injection: null,
+    context_injection_role: "system",
+    ephemeral: false,
+    append_to_last_tool_result: false,
+    suppress_output: false,
+    user_message: null,
+    user_message_level: "info",
+    approval_prompt: null,
+  };
+}
+
+/** Returns an emission that denies for a reason. */
+export function denial(data: JsonObject, reason: string, hook_name: string | null = null): Emission {
+  return { ...quietEmission(data), action: "deny", reason, hook_name };
+}
+
+/** Runs the handlers in order over copies of `data`. Never rejects. */
+export async function runChain(
+  handlers: readonly ChainHandler[],
+  event: string,
+  data: JsonObject,
+  options: ChainOptions = {},
+): Promise<Emission> {
+  const emission = quietEmission(data);
+  let text = JSON.stringify(data);
+  for (const handler of handlers) {
+    let result: ParsedHookResult | null;
+    try {
+      let returned = handler.handler(event, JSON.parse(text));
+      if (isThenable(returned)) {
+        returned =
+          (options.deadline ? await options.deadline(returned, handler) : await returned) as typeof returned;
+      }
+      if (returned === null || returned === undefined) continue;
+      result = parseHookResult(returned);
+    } catch (error) {
+      options.onError?.(handler, error);
+      if (!handler.fail_closed) continue;
+      return deny(emission, handler, `Hook "${handler.name}" failed: ${errorMessage(error)}`);
+    }
+    if (handler.observes) {
+      if (result) addUserMessage(emission, handler, result);
+      continue;
+    }
+    if (result === null) return deny(emission, handler, "Hook handler returned invalid response");
+    addUserMessage(emission, handler, result);
+    if (result.action === "deny") return deny(emission, handler, result.reason ?? "Denied by hook", result);
+    if (result.action === "modify" && result.data) {
+      const replaced = JSON.stringify(result.data);
+      emission.modified = true;
+      emission.data = JSON.parse(replaced);
+      emission.hook_name = emission.action === "continue" ? handler.name : emission.hook_name;
+      emission.reason ??= result.reason;
+      text = replaced;
+    } else if (result.action === "ask_user") ask(emission, handler, result);
+    else if (result.action === "inject_context") inject(emission, handler, result);
+  }
+  return emission;
+}
+
+function isThenable(value: unknown): value is Promise<unknown> {
+  return isObject(value) && typeof (value as { then?: unknown }).then === "function";
+}
+
+function deny(
+  emission: Emission,
+  handler: ChainHandler,
+  reason: string,
+  result?: ParsedHookResult,
+): Emission {
+  emission.action = "deny";
+  emission.reason = reason;
+  emission.hook_name = handler.name;
+  emission.approval = null;
+  emission.approval_prompt = null;
+  if (result?.suppress_output) emission.suppress_output = true;
+  return emission;
+}
+
+function ask(emission: Emission, handler: ChainHandler, result: ParsedHookResult): void {
+  if (emission.action === "ask_user") return;
+  emission.action = "ask_user";
+  emission.hook_name = handler.name;
+  emission.reason = result.reason;
+  emission.approval = {
+    prompt: result.approval_prompt ?? "Allow this operation?",
+    options: result.approval_options ?? ["Allow", "Deny"],
+    timeout: result.approval_timeout,
+    default: result.approval_default,
+    hook_name: handler.name,
+    ...(result.risk_level === null ? {} : { risk_level: result.risk_level }),
+  };
+  emission.approval_prompt = emission.approval.prompt;
+}
+
+function inject(emission: Emission, handler: ChainHandler, result: ParsedHookResult): void {
+  if (result.context_injection === null) return;
+  emission.injections.push({
+    text: result.context_injection,
+    role: result.context_injection_role,
+    ephemeral: result.ephemeral,
+    append_to_last_tool_result: result.append_to_last_tool_result,
+    hook_name: handler.name,
+  });
+  if (emission.context_injection === null) {
+    emission.context_injection = result.context_injection;
+    emission.context_injection_role = result.context_injection_role;
+    emission.ephemeral = result.ephemeral;
+    emission.suppress_output = result.suppress_output;
+  } else emission.context_injection += `\n\n${result.context_injection}`;
+  emission.append_to_last_tool_result ||= result.append_to_last_tool_result;
+  if (emission.action === "continue") {
+    emission.action = "inject_context";
+    emission.hook_name = handler.name;
+    emission.reason = result.reason;
+  }
+}
+
+function addUserMessage(emission: Emission, handler: ChainHandler, result: ParsedHookResult): void {
+  if (!result.user_message) return;
+  emission.user_messages.push({
+    message: result.user_message,
+    level: result.user_message_level,
+    source: `hook:${result.user_message_source ?? handler.name}`,
+  });
+  emission.user_message ??= result.user_message;
+  if (emission.user_messages.length === 1) emission.user_message_level = result.user_message_level;
+}

@@ -1,0 +1,158 @@
+/**
+ * Plain data: the JSON types, the one conversion from "anything a module hands us" to JSON-safe data, and the canonical
+ * text that hashes are taken of. Knows nothing of messages, tools or hooks.
+ */
+
+/** Any value that survives `JSON.parse(JSON.stringify(value))`. */
+export type JsonValue = string | number | boolean | null | JsonValue[] | { [key: string]: JsonValue };
+
+/** An object with string keys. Values are `unknown` because modules hand us what they like; see {@link toPlain}. */
+export type JsonObject = { [key: string]: unknown };
+
+/** A JSON Schema (draft 2020-12) object. */
+export type JsonSchema = JsonObject;
+
+/** Returns true when `value` is a plain object or class instance, not null and not an array. */
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+const MAX_DEPTH = 64;
+
+/**
+ * Returns a deep, JSON-safe copy that shares nothing with `value`.
+ *
+ * Conversions (behaviour.md §4.2 and appendix B): `undefined` and functions are dropped from objects and become null in
+ * arrays; BigInt → decimal string; Date → RFC 3339; Map → object; Set → array; bytes → base64; Error → `{name, message}`;
+ * NaN and infinities → null; a cycle → `"[Circular]"`; below 64 levels → `"[Deep]"`. The keys `__proto__`, `constructor`
+ * and `prototype` are dropped (threats T9). Never throws: a getter that throws becomes `"[Unreadable]"`.
+ */
+export function toPlain(value: unknown): JsonValue {
+  return copy(value, 0, null);
+}
+
+/** {@link toPlain} for an object; anything else becomes `{}`. */
+export function toPlainObject(value: unknown): { [key: string]: JsonValue } {
+  const plain = toPlain(value);
+  return isObject(plain) ? plain as { [key: string]: JsonValue } : {};
+}
+
+function copy(value: unknown, depth: number, parents: Parents | null): JsonValue {
+  switch (typeof value) {
+    case "string":
+    case "boolean":
+      return value;
+    case "number":
+      return Number.isFinite(value) ? value : null;
+    case "bigint":
+      return value.toString();
+    case "object":
+      break;
+    default:
+      return null;
+  }
+  if (value === null) return null;
+  if (depth >= MAX_DEPTH) return "[Deep]";
+  for (let parent = parents; parent; parent = parent.next) if (parent.value === value) return "[Circular]";
+  const here = { value, next: parents };
+  if (Array.isArray(value)) {
+    const result = new Array<JsonValue>(value.length);
+    for (let index = 0; index < value.length; index++) result[index] = copy(value[index], depth + 1, here);
+    return result;
+  }
+  return special(value, depth, here) ?? copyFields(value as JsonObject, depth, here);
+}
+
+interface Parents {
+  value: unknown;
+  next: Parents | null;
+}
+
+function special(value: object, depth: number, here: Parents): JsonValue | undefined {
+  const prototype = Object.getPrototypeOf(value);
+  if (prototype === Object.prototype || prototype === null) return undefined;
+  if (value instanceof Date) return Number.isNaN(value.getTime()) ? null : value.toISOString();
+  if (value instanceof Map) {
+    const fields: JsonObject = {};
+    for (const [key, item] of value) fields[String(key)] = item;
+    return copyFields(fields, depth, here);
+  }
+  if (value instanceof Set) return copy([...value], depth, here.next);
+  if (value instanceof Error) return { name: value.name, message: value.message };
+  if (value instanceof Uint8Array) return toBase64(value);
+  if (value instanceof ArrayBuffer) return toBase64(new Uint8Array(value));
+  if (ArrayBuffer.isView(value)) {
+    return toBase64(new Uint8Array(value.buffer, value.byteOffset, value.byteLength));
+  }
+  if (value instanceof String || value instanceof Number || value instanceof Boolean) {
+    return copy(value.valueOf(), depth, here);
+  }
+  return undefined;
+}
+
+function copyFields(value: JsonObject, depth: number, here: Parents): { [key: string]: JsonValue } {
+  const result: { [key: string]: JsonValue } = {};
+  for (const key of Object.keys(value)) {
+    if (key === "__proto__" || key === "constructor" || key === "prototype") continue;
+    let item: unknown;
+    try {
+      item = value[key];
+    } catch {
+      item = "[Unreadable]"; // a throwing getter must not take the log down
+    }
+    if (item === undefined || typeof item === "function" || typeof item === "symbol") continue;
+    result[key] = copy(item, depth + 1, here);
+  }
+  return result;
+}
+
+function toBase64(bytes: Uint8Array): string {
+  let binary = "";
+  for (let start = 0; start < bytes.length; start += 0x8000) {
+    binary += String.fromCharCode(...bytes.subarray(start, start + 0x8000));
+  }
+  return btoa(binary);
+}
+
+/**
+ * Returns the RFC 8785 (JSON Canonicalization Scheme) text of JSON-safe data: keys sorted by UTF-16 code units, no white
+ * space, ECMAScript number and string forms. Plan hashes and argument hashes are taken of it.
+ *
+ * @throws {TypeError} when `value` holds what JSON cannot: a function, a BigInt, NaN.
+ */
+export function canonicalJson(value: unknown): string {
+  if (value === null || typeof value === "boolean" || typeof value === "string") return JSON.stringify(value);
+  if (typeof value === "number") {
+    if (!Number.isFinite(value)) {
+      throw new TypeError(`Cannot canonicalise a number: not finite: received ${value}`);
+    }
+    return JSON.stringify(value);
+  }
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`;
+  if (isObject(value)) {
+    const fields = Object.keys(value).filter((key) => value[key] !== undefined).sort();
+    return `{${fields.map((key) => `${JSON.stringify(key)}:${canonicalJson(value[key])}`).join(",")}}`;
+  }
+  throw new TypeError(`Cannot canonicalise a value: not JSON: received ${typeof value}`);
+}
+
+/** Returns true when two JSON-safe values are equal, whatever the order of their keys. */
+export function jsonEqual(a: unknown, b: unknown): boolean {
+  if (a === b) return true;
+  if (Array.isArray(a)) {
+    return Array.isArray(b) && a.length === b.length && a.every((item, index) => jsonEqual(item, b[index]));
+  }
+  if (!isObject(a) || !isObject(b)) return false;
+  const keys = Object.keys(a);
+  return keys.length === Object.keys(b).length &&
+    keys.every((key) => Object.hasOwn(b, key) && jsonEqual(a[key], b[key]));
+}
+
+/** Freezes JSON-safe data all the way down and returns it. */
+export function deepFreeze<T>(value: T): T {
+  if (typeof value === "object" && value !== null && !Object.isFrozen(value)) {
+    Object.freeze(value);
+    for (const item of Object.values(value)) deepFreeze(item);
+  }
+  return value;
+}

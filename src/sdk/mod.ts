@@ -1,0 +1,18 @@
+/**
+ * The SDK: what a module is written against. Contracts, data models, errors, `defineTool` and its siblings.
+ *
+ * @module
+ */
+export * from "./json.ts";
+export * from "./errors.ts";
+export * from "./tools.ts";
+export * from "./messages.ts";
+export * from "./providers.ts";
+export * from "./hooks.ts";
+export * from "./contracts.ts";
+export * from "./plan.ts";
+export * from "./cancellation.ts";
+export * from "./tokens.ts";
+export * from "./define.ts";
+export { addSnakeCase, inputSchemaOf, methodOf, withSnakeCase } from "./spelling.ts";
+export { z } from "./zod.ts";

@@ -1,0 +1,10 @@
+/** Every type of the SDK in one place, for code that must not load a schema library to name a type. Types only. */
+export type * from "./json.ts";
+export type * from "./tools.ts";
+export type * from "./messages.ts";
+export type * from "./providers.ts";
+export type * from "./hooks.ts";
+export type * from "./contracts.ts";
+export type * from "./plan.ts";
+export type { CancellationState, CancellationToken } from "./cancellation.ts";
+export type { ErrorCode, ErrorDetail } from "./errors.ts";
