@@ -3,6 +3,7 @@
  * of its messages included, into each bundle.
  */
 import * as zod from "zod";
+import type { SchemaInput, SchemaOutput, StandardSchema } from "./standard_schema.ts";
 
 /** Schemas for module authors; the part of zod's `z` that a tool's input needs. */
 export const z = {
@@ -37,10 +38,12 @@ export const z = {
   url: zod.url,
 } as const;
 
-// deno-lint-ignore no-namespace -- the type side of `z`, so that `z.infer<typeof schema>` works as authors expect
+/** The type side of `z`, so that `z.infer<typeof schema>` works as authors expect. */
 export declare namespace z {
-  export type infer<T extends zod.ZodType> = zod.infer<T>;
-  export type input<T extends zod.ZodType> = zod.input<T>;
-  export type output<T extends zod.ZodType> = zod.output<T>;
-  export type ZodType<Output = unknown, Input = unknown> = zod.ZodType<Output, Input>;
+  /** The type of what a schema gives. */
+  export type infer<Schema extends StandardSchema> = SchemaOutput<Schema>;
+  /** The type of what a schema takes. */
+  export type input<Schema extends StandardSchema> = SchemaInput<Schema>;
+  /** The type of what a schema gives. */
+  export type output<Schema extends StandardSchema> = SchemaOutput<Schema>;
 }
