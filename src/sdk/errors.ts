@@ -88,6 +88,7 @@ export interface PreampErrorOptions {
 
 /** What a caller or operator must mend. Its `message` never holds a secret, a prompt, a path of the host or a stack. */
 export class PreampError extends Error {
+  /** Always `PreampError`. */
   override readonly name = "PreampError";
   /** The stable code of the failure. */
   readonly code: ErrorCode;
@@ -207,21 +208,102 @@ export class LLMError extends Error {
   }
 }
 
-/** Returns the failure type for an HTTP status, then for the words of the message (behaviour.md §4.8). */
+const BY_STATUS: Readonly<Record<number, LLMErrorType>> = {
+  401: "AuthenticationError",
+  402: "QuotaExceededError",
+  403: "AccessDeniedError",
+  404: "NotFoundError",
+  408: "LLMTimeoutError",
+  413: "ContextLengthError",
+};
+
+/**
+ * What vendors write, first match wins. A message that says when to come back is a rate limit, whatever else it mentions:
+ * Gemini's free tier and OpenAI's lower tiers speak of quota and billing in limits that pass within a minute.
+ */
+const BY_MESSAGE: readonly (readonly [RegExp, LLMErrorType])[] = [
+  [
+    /context.{0,12}(length|window|size|limit)|too many tokens|(prompt|input).{0,12} too long|(exceeds?|over) the (maximum|limit).{0,24}tokens/i,
+    "ContextLengthError",
+  ],
+  [/content.{0,8}(filter|policy|management)|\bsafety\b/i, "ContentFilterError"],
+  [/credit balance|insufficient.quota|billing hard limit/i, "QuotaExceededError"],
+];
+const COMES_BACK = /(try again|retry) (in|after)|per (minute|second)|requests per|tokens per/i;
+const MONEY = /quota|billing|spend|credit balance/i;
+
+/**
+ * Returns the failure type for an HTTP status (null when there was none), then for the words of the message
+ * (behaviour.md §4.8): what the status leaves open, such as a 400 about the context's length, the message tells.
+ */
 export function classifyLLMError(status_code: number | null, message: string): LLMErrorType {
-  if (status_code === 401) return "AuthenticationError";
-  if (status_code === 403) return "AccessDeniedError";
-  if (status_code === 404) return "NotFoundError";
-  if (status_code === 413) return "ContextLengthError";
-  if (status_code === 429) {
-    return /billing|quota|spend/i.test(message) ? "QuotaExceededError" : "RateLimitError";
-  }
   if (status_code !== null && status_code >= 500) return "ProviderUnavailableError";
-  if (/context.{0,12}length|too many tokens|prompt is too long/i.test(message)) return "ContextLengthError";
-  if (/content.{0,8}(filter|policy)|safety/i.test(message)) return "ContentFilterError";
-  if (status_code === 400 || status_code === 422) return "InvalidRequestError";
+  if (status_code === 429) {
+    return MONEY.test(message) && !COMES_BACK.test(message) ? "QuotaExceededError" : "RateLimitError";
+  }
+  const known = status_code === null ? undefined : BY_STATUS[status_code];
+  if (known) return known;
+  for (const [pattern, type] of BY_MESSAGE) if (pattern.test(message)) return type;
+  if (status_code !== null && status_code >= 400) return "InvalidRequestError";
   if (/timed? ?out/i.test(message)) return "LLMTimeoutError";
+  if (/rate.?limit/i.test(message)) return "RateLimitError";
+  if (/overloaded|unavailable/i.test(message)) return "ProviderUnavailableError";
+  if (/fetch failed|network|error sending request|connection|ECONN|ENOTFOUND|EPIPE|dns/i.test(message)) {
+    return "NetworkError";
+  }
   return "LLMError";
+}
+
+const LLM_ERROR_TYPES: ReadonlySet<string> = new Set<LLMErrorType>([
+  "LLMError",
+  "RateLimitError",
+  "QuotaExceededError",
+  "AuthenticationError",
+  "AccessDeniedError",
+  "ContextLengthError",
+  "ContentFilterError",
+  "InvalidRequestError",
+  "ProviderUnavailableError",
+  "NetworkError",
+  "LLMTimeoutError",
+  "NotFoundError",
+  "StreamError",
+  "AbortError",
+  "InvalidToolCallError",
+  "ConfigurationError",
+]);
+
+/**
+ * Returns anything a provider threw as an {@link LLMError}. One of ours, whichever copy of the class made it, keeps its
+ * type and facts; an abort is an `AbortError`, a timeout signal an `LLMTimeoutError`; the rest is classified by its `status`
+ * (or `status_code`) and its message.
+ */
+export function toLLMError(error: unknown, options: LLMErrorOptions = {}): LLMError {
+  if (error instanceof LLMError) return error;
+  const fields: JsonObject = typeof error === "object" && error !== null ? { ...error } : {};
+  const name = errorName(error);
+  const message = errorMessage(error);
+  const status = numberOr(options.status_code ?? fields.status_code ?? fields.status, null);
+  const type = name === "TimeoutError"
+    ? "LLMTimeoutError"
+    : LLM_ERROR_TYPES.has(name) && name !== "LLMError"
+    ? name as LLMErrorType // in the set of them
+    : classifyLLMError(status, message);
+  const retry_after = numberOr(options.retry_after ?? fields.retry_after, null);
+  return new LLMError(type, message, {
+    cause: error,
+    ...(typeof fields.provider === "string" ? { provider: fields.provider } : {}),
+    ...(typeof fields.model === "string" ? { model: fields.model } : {}),
+    ...(typeof fields.retryable === "boolean" ? { retryable: fields.retryable } : {}),
+    delay_multiplier: numberOr(fields.delay_multiplier, 1),
+    ...options,
+    ...(status === null ? {} : { status_code: status }),
+    ...(retry_after === null ? {} : { retry_after }),
+  });
+}
+
+function numberOr<T>(value: unknown, fallback: T): number | T {
+  return typeof value === "number" && Number.isFinite(value) && value >= 0 ? value : fallback;
 }
 
 /** Returns the run's `error.code` for a provider failure's type (http.md, Problems). */

@@ -1,4 +1,5 @@
 /** Hooks: results, their lenient reading, and what an emission comes to (behaviour.md §4.3, §5). */
+import { fieldError, requireOneOf } from "./fields.ts";
 import { isObject, type JsonObject } from "./json.ts";
 
 /** What a handler wants to happen. */
@@ -19,10 +20,15 @@ export type ApprovalOption = string | {
 
 /** Fields that may go with any action. */
 export interface HookResultFields {
+  /** Why; shown to the model on deny. */
   reason?: string | null;
+  /** Whether the hook's own output is hidden from the user. */
   suppress_output?: boolean;
+  /** Text for the user; delivered with every action. */
   user_message?: string | null;
+  /** Severity of `user_message`; default `info`. */
   user_message_level?: MessageLevel;
+  /** Shown as its source; default: the handler's name. */
   user_message_source?: string | null;
 }
 
@@ -73,28 +79,41 @@ export interface HookOptions {
 
 /** One text that a hook wants the model to see. */
 export interface Injection {
+  /** What the model is to see. */
   text: string;
+  /** Who it speaks as. */
   role: InjectionRole;
+  /** Whether it lives for one request only. */
   ephemeral: boolean;
+  /** Whether it is joined to the last tool result of the request. */
   append_to_last_tool_result: boolean;
+  /** The hook that wants it. */
   hook_name: string;
 }
 
 /** A message for the user that a hook attached to its result. */
 export interface UserMessage {
+  /** The text. */
   message: string;
+  /** Its severity. */
   level: MessageLevel;
+  /** Where it comes from, as `hook:NAME`. */
   source: string;
 }
 
 /** What a person is asked. */
 export interface ApprovalQuestion {
+  /** The question. */
   prompt: string;
+  /** What may be answered. */
   options: ApprovalOption[];
   /** Seconds. */
   timeout: number;
+  /** What silence means. */
   default: "allow" | "deny";
+  /** The hook that asks. */
   hook_name: string;
+  /** Risk the hook sees, such as `high`. */
   risk_level?: string;
 }
 
@@ -118,12 +137,19 @@ export interface Emission {
   approval: ApprovalQuestion | null;
   /** Merged view for ported code: the injected texts joined by a blank line. */
   context_injection: string | null;
+  /** Role of the first injection. */
   context_injection_role: InjectionRole;
+  /** Lifetime of the first injection. */
   ephemeral: boolean;
+  /** Whether any injection wants to be joined to the last tool result. */
   append_to_last_tool_result: boolean;
+  /** Whether the deciding hook's own output is hidden from the user. */
   suppress_output: boolean;
+  /** The first user message. */
   user_message: string | null;
+  /** Severity of the first user message. */
   user_message_level: MessageLevel;
+  /** The question of `approval`. */
   approval_prompt: string | null;
 }
 
@@ -133,6 +159,7 @@ export interface HookRegistry {
   register(event: string, handler: HookHandler, options?: number | HookOptions, name?: string): Disposer;
   /** The same as `register`; without a handler, returns a function that registers one. */
   on(event: string, handler: HookHandler, options?: number | HookOptions, name?: string): Disposer;
+  /** Returns a function that registers a handler of `event`. */
   on(event: string): (handler: HookHandler) => Disposer;
   /** Removes every handler of this name. */
   unregister(name: string): void;
@@ -149,56 +176,100 @@ export interface HookRegistry {
 /** Undoes a registration; also usable with `using`. */
 export type Disposer = (() => void) & Disposable;
 
-/** Returns a HookResult with the fields as given; the requirements' constructor. */
-export function HookResult(fields: HookResult | JsonObject): HookResult {
-  return fields as HookResult;
+/**
+ * Returns a HookResult; the requirements' constructor. `action` is `continue` when it is absent; a text for one of R4's
+ * closed words (action, role, level, default) must be one of them.
+ *
+ * @throws {TypeError} when a word is unknown, `data` is no object, or the approval timeout is not above 0.
+ */
+export function HookResult(fields: HookResult | JsonObject = {}): HookResult {
+  const given: JsonObject = { action: "continue", ...fields };
+  for (const [field, words] of CLOSED_WORDS) {
+    if (given[field] !== undefined && given[field] !== null) {
+      requireOneOf("HookResult", field, given[field], words);
+    }
+  }
+  if (given.data !== undefined && given.data !== null && !isObject(given.data)) {
+    throw fieldError("HookResult", "data", "must be an object", given.data);
+  }
+  const timeout = given.approval_timeout;
+  if (timeout !== undefined && timeout !== null && !(typeof timeout === "number" && timeout > 0)) {
+    throw fieldError("HookResult", "approval_timeout", "must be a number of seconds above 0", timeout);
+  }
+  return given as JsonObject & HookResult; // every field that tells the actions apart was checked
 }
 
 /** A handler's answer with every field present. */
 export interface ParsedHookResult {
+  /** What the handler wants; `continue` when it does not say. */
   action: Action;
+  /** Replacement of the payload. */
   data: JsonObject | null;
+  /** Why. */
   reason: string | null;
+  /** Text for the model. */
   context_injection: string | null;
+  /** Who the text speaks as. */
   context_injection_role: InjectionRole;
+  /** Whether the text lives for one request only. */
   ephemeral: boolean;
+  /** Whether the text is joined to the last tool result of the request. */
   append_to_last_tool_result: boolean;
+  /** The question. */
   approval_prompt: string | null;
+  /** What may be answered; null: Allow, Deny. */
   approval_options: ApprovalOption[] | null;
+  /** Seconds to wait; 300 when absent or no positive number. */
   approval_timeout: number;
+  /** What silence means. */
   approval_default: "allow" | "deny";
+  /** Risk the hook sees. */
   risk_level: string | null;
+  /** Whether the hook's own output is hidden. */
   suppress_output: boolean;
+  /** Text for the user. */
   user_message: string | null;
+  /** Severity of the text for the user. */
   user_message_level: MessageLevel;
+  /** Source of the text for the user. */
   user_message_source: string | null;
 }
 
-const ACTIONS: ReadonlySet<unknown> = new Set(["continue", "deny", "modify", "inject_context", "ask_user"]);
+const ACTIONS = ["continue", "deny", "modify", "inject_context", "ask_user"] as const;
+const INJECTION_ROLES = ["system", "user", "assistant"] as const;
+const LEVELS = ["info", "warning", "error"] as const;
+const DEFAULTS = ["allow", "deny"] as const;
+
+const CLOSED_WORDS: readonly (readonly [string, readonly string[]])[] = [
+  ["action", ACTIONS],
+  ["context_injection_role", INJECTION_ROLES],
+  ["user_message_level", LEVELS],
+  ["approval_default", DEFAULTS],
+];
 
 /** Returns a handler's answer with defaults filled in, or null when it is none (upstream: deny, behaviour.md §5.3). */
 export function parseHookResult(value: unknown): ParsedHookResult | null {
   if (!isObject(value)) return null;
-  const action = value.action ?? "continue";
-  if (!ACTIONS.has(action)) return null;
+  const action = (value.action ?? "continue") as Action; // checked on the next line
+  if (!ACTIONS.includes(action)) return null;
   if (value.data !== undefined && value.data !== null && !isObject(value.data)) return null;
   const timeout = value.approval_timeout;
   return {
-    action: action as Action,
+    action,
     data: isObject(value.data) ? value.data : null,
     reason: text(value.reason),
     context_injection: text(value.context_injection),
-    context_injection_role: oneOf(value.context_injection_role, ["system", "user", "assistant"], "system"),
+    context_injection_role: oneOf(value.context_injection_role, INJECTION_ROLES, "system"),
     ephemeral: value.ephemeral === true,
     append_to_last_tool_result: value.append_to_last_tool_result === true,
     approval_prompt: text(value.approval_prompt),
     approval_options: parseOptions(value.approval_options),
     approval_timeout: typeof timeout === "number" && timeout > 0 && Number.isFinite(timeout) ? timeout : 300,
-    approval_default: oneOf(value.approval_default, ["allow", "deny"], "deny"),
+    approval_default: oneOf(value.approval_default, DEFAULTS, "deny"),
     risk_level: text(value.risk_level),
     suppress_output: value.suppress_output === true,
     user_message: text(value.user_message),
-    user_message_level: oneOf(value.user_message_level, ["info", "warning", "error"], "info"),
+    user_message_level: oneOf(value.user_message_level, LEVELS, "info"),
     user_message_source: text(value.user_message_source),
   };
 }

@@ -24,8 +24,9 @@ const MAX_DEPTH = 64;
  *
  * Conversions (behaviour.md §4.2 and appendix B): `undefined` and functions are dropped from objects and become null in
  * arrays; BigInt → decimal string; Date → RFC 3339; Map → object; Set → array; bytes → base64; Error → `{name, message}`;
- * NaN and infinities → null; a cycle → `"[Circular]"`; below 64 levels → `"[Deep]"`. The keys `__proto__`, `constructor`
- * and `prototype` are dropped (threats T9). Never throws: a getter that throws becomes `"[Unreadable]"`.
+ * an instance with `toJSON` → what that returns; NaN and infinities → null; a cycle → `"[Circular]"`; below 64 levels →
+ * `"[Deep]"`. The keys `__proto__`, `constructor` and `prototype` are dropped (threats T9). Never throws: a getter that
+ * throws becomes `"[Unreadable]"`.
  */
 export function toPlain(value: unknown): JsonValue {
   return copy(value, 0, null);
@@ -55,12 +56,16 @@ function copy(value: unknown, depth: number, parents: Parents | null): JsonValue
   if (depth >= MAX_DEPTH) return "[Deep]";
   for (let parent = parents; parent; parent = parent.next) if (parent.value === value) return "[Circular]";
   const here = { value, next: parents };
-  if (Array.isArray(value)) {
-    const result = new Array<JsonValue>(value.length);
-    for (let index = 0; index < value.length; index++) result[index] = copy(value[index], depth + 1, here);
-    return result;
+  try {
+    if (Array.isArray(value)) {
+      const result = new Array<JsonValue>(value.length);
+      for (let index = 0; index < value.length; index++) result[index] = copy(value[index], depth + 1, here);
+      return result;
+    }
+    return special(value, depth, here) ?? copyFields(value as JsonObject, depth, here);
+  } catch {
+    return "[Unreadable]"; // a throwing getter or proxy must not take the log down
   }
-  return special(value, depth, here) ?? copyFields(value as JsonObject, depth, here);
 }
 
 interface Parents {
@@ -85,8 +90,10 @@ function special(value: object, depth: number, here: Parents): JsonValue | undef
     return toBase64(new Uint8Array(value.buffer, value.byteOffset, value.byteLength));
   }
   if (value instanceof String || value instanceof Number || value instanceof Boolean) {
-    return copy(value.valueOf(), depth, here);
+    return copy(value.valueOf(), depth, here.next);
   }
+  const { toJSON } = value as { toJSON?: unknown };
+  if (typeof toJSON === "function") return copy(toJSON.call(value), depth + 1, here);
   return undefined;
 }
 
@@ -98,7 +105,7 @@ function copyFields(value: JsonObject, depth: number, here: Parents): { [key: st
     try {
       item = value[key];
     } catch {
-      item = "[Unreadable]"; // a throwing getter must not take the log down
+      item = "[Unreadable]"; // only this field: the others can be read
     }
     if (item === undefined || typeof item === "function" || typeof item === "symbol") continue;
     result[key] = copy(item, depth + 1, here);
@@ -116,7 +123,8 @@ function toBase64(bytes: Uint8Array): string {
 
 /**
  * Returns the RFC 8785 (JSON Canonicalization Scheme) text of JSON-safe data: keys sorted by UTF-16 code units, no white
- * space, ECMAScript number and string forms. Plan hashes and argument hashes are taken of it.
+ * space, ECMAScript number and string forms. Plan hashes and argument hashes are taken of it. One difference: a lone
+ * surrogate is escaped, not refused, because a model can produce one and its arguments must be hashed all the same.
  *
  * @throws {TypeError} when `value` holds what JSON cannot: a function, a BigInt, NaN.
  */

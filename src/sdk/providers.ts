@@ -1,42 +1,71 @@
 /** Providers: LLM backends (behaviour.md §4.4). */
+import {
+  fieldError,
+  requireObject,
+  requireOneOf,
+  requireText,
+  requireTexts,
+  requireWhole,
+} from "./fields.ts";
 import type { JsonObject } from "./json.ts";
 import type { ChatRequest, ChatResponse, StreamDelta } from "./messages.ts";
 import type { ToolCall } from "./tools.ts";
 
 /** One field of a provider's configuration, for set-up screens. */
 export interface ConfigField {
+  /** Key in the provider's `config`. */
   id: string;
+  /** Name for people. */
   display_name: string;
+  /** How it is asked for. */
   field_type: "text" | "secret" | "choice" | "boolean";
+  /** The question to the person who sets it up. */
   prompt: string;
+  /** Environment variable that holds it. */
   env_var?: string | null;
+  /** Allowed values of a `choice`. */
   choices?: string[] | null;
+  /** Whether the provider works without it. */
   required: boolean;
+  /** Value when nothing is given. */
   default?: string | null;
+  /** Field → value: shown only when all match. */
   show_when?: JsonObject | null;
+  /** Whether a model must be chosen first. */
   requires_model: boolean;
 }
 
 /** Metadata of a provider. Budgets come from `defaults.context_window` and `defaults.max_output_tokens`, in tokens. */
 export interface ProviderInfo {
+  /** Identifier, such as `anthropic`. */
   id: string;
+  /** Name for people. */
   display_name: string;
+  /** Environment variables that hold credentials. */
   credential_env_vars: string[];
+  /** Such as `streaming`, `tools`, `vision`. */
   capabilities: string[];
+  /** Default configuration, and the window: `context_window`, `max_output_tokens`. */
   defaults: JsonObject;
+  /** What a set-up screen asks for. */
   config_fields: ConfigField[];
 }
 
 /** Metadata of a model. */
 export interface ModelInfo {
+  /** Identifier, as the backend knows it. */
   id: string;
+  /** Name for people. */
   display_name: string;
   /** Tokens of request and answer together. */
   context_window: number;
   /** Tokens of an answer at the most. */
   max_output_tokens: number;
+  /** Such as `tools`, `vision`, `thinking`. */
   capabilities: string[];
+  /** Default configuration of this model. */
   defaults: JsonObject;
+  /** Such as `cost_per_input_token`. */
   [key: string]: unknown;
 }
 
@@ -50,31 +79,88 @@ export interface CompleteOptions {
 
 /** An LLM backend. */
 export interface Provider {
+  /** Name it is mounted under. */
   readonly name: string;
   /** Lower is preferred; default 100. */
   readonly priority?: number;
+  /** Returns what the provider says of itself; synchronous and cheap. */
   getInfo(): ProviderInfo;
+  /** Resolves to the models that may be asked for. */
   listModels(): Promise<ModelInfo[]>;
   /** Answers one request. Rejects with an `LLMError` (or anything; it is classified). */
   complete(request: ChatRequest, options?: CompleteOptions): Promise<ChatResponse>;
+  /** Returns the tool calls of a response; an empty list when there are none. */
   parseToolCalls(response: ChatResponse): ToolCall[];
 }
 
-/** Returns a ProviderInfo with every default filled in; the requirements' constructor. */
-export function ProviderInfo(fields: { id: string } & Partial<ProviderInfo>): ProviderInfo {
-  return {
+const FIELD_TYPES: readonly ConfigField["field_type"][] = ["text", "secret", "choice", "boolean"];
+
+/**
+ * Returns a ConfigField with every default filled in; the requirements' constructor.
+ *
+ * @throws {TypeError} when `id` is empty, the type unknown, or a choice has no choices.
+ */
+export function ConfigField(fields: { id: string } & Partial<ConfigField>): ConfigField {
+  const field: ConfigField = {
+    display_name: fields.id,
+    field_type: "text",
+    prompt: "",
+    env_var: null,
+    choices: null,
+    required: true,
+    default: null,
+    show_when: null,
+    requires_model: false,
+    ...fields,
+  };
+  requireText("ConfigField", "id", field.id);
+  requireOneOf("ConfigField", "field_type", field.field_type, FIELD_TYPES);
+  if (field.field_type === "choice" && !field.choices?.length) {
+    throw fieldError("ConfigField", "choices", "must name what can be chosen", field.choices);
+  }
+  return field;
+}
+
+/**
+ * Returns a ProviderInfo with every default filled in; the requirements' constructor.
+ *
+ * @throws {TypeError} when `id` is empty or a field has the wrong shape.
+ */
+export function ProviderInfo(
+  fields:
+    & { id: string; config_fields?: ({ id: string } & Partial<ConfigField>)[] }
+    & Partial<Omit<ProviderInfo, "config_fields">>,
+): ProviderInfo {
+  const info: ProviderInfo = {
     display_name: fields.id,
     credential_env_vars: [],
     capabilities: [],
     defaults: {},
-    config_fields: [],
     ...fields,
+    config_fields: (fields.config_fields ?? []).map(ConfigField),
   };
+  requireText("ProviderInfo", "id", info.id);
+  requireText("ProviderInfo", "display_name", info.display_name);
+  requireTexts("ProviderInfo", "credential_env_vars", info.credential_env_vars);
+  requireTexts("ProviderInfo", "capabilities", info.capabilities);
+  requireObject("ProviderInfo", "defaults", info.defaults);
+  return info;
 }
 
-/** Returns a ModelInfo with every default filled in; the requirements' constructor. */
+/**
+ * Returns a ModelInfo with every default filled in; the requirements' constructor.
+ *
+ * @throws {TypeError} when `id` is empty or a number of tokens is not a positive whole number.
+ */
 export function ModelInfo(
   fields: { id: string; context_window: number; max_output_tokens: number } & Partial<ModelInfo>,
 ): ModelInfo {
-  return { display_name: fields.id, capabilities: [], defaults: {}, ...fields };
+  const info: ModelInfo = { display_name: fields.id, capabilities: [], defaults: {}, ...fields };
+  requireText("ModelInfo", "id", info.id);
+  requireText("ModelInfo", "display_name", info.display_name);
+  requireWhole("ModelInfo", "context_window", info.context_window, 1);
+  requireWhole("ModelInfo", "max_output_tokens", info.max_output_tokens, 1);
+  requireTexts("ModelInfo", "capabilities", info.capabilities);
+  requireObject("ModelInfo", "defaults", info.defaults);
+  return info;
 }

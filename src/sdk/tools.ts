@@ -1,4 +1,5 @@
 /** Tools: the contract, the calls, the results, and how anything a tool returns is read (behaviour.md §4.1, §4.2, C1, C8). */
+import { fieldError } from "./fields.ts";
 import { isObject, type JsonObject, type JsonSchema, toPlain } from "./json.ts";
 
 /** How much harm a call can do, as the tool itself declares it. */
@@ -36,10 +37,15 @@ export interface Tool {
 
 /** A model's request to call a tool. `tool` and `input` read the same values under their other names (C1). */
 export interface ToolCall {
+  /** Unique within the session. */
   readonly id: string;
+  /** Name of the tool. */
   readonly name: string;
+  /** Input of the tool. */
   readonly arguments: JsonObject;
+  /** The same as `name`. */
   readonly tool: string;
+  /** The same as `arguments`. */
   readonly input: JsonObject;
   /** Set when the arguments were text that is not a JSON object. */
   readonly invalid_arguments?: string;
@@ -51,10 +57,11 @@ class ToolCallValue implements ToolCall {
   readonly arguments: JsonObject;
   declare readonly invalid_arguments?: string;
 
-  constructor(id: string, name: string, args: JsonObject) {
+  constructor(id: string, name: string, args: JsonObject, extra: JsonObject) {
     this.id = id;
     this.name = name;
     this.arguments = args;
+    Object.assign(this, extra);
   }
 
   get tool(): string {
@@ -66,10 +73,23 @@ class ToolCallValue implements ToolCall {
   }
 }
 
+/** Fields that {@link parseToolCall} reads, or that say what kind of record the call came in. */
+const CALL_FIELDS: ReadonlySet<string> = new Set([
+  "id",
+  "name",
+  "tool",
+  "arguments",
+  "input",
+  "function",
+  "type",
+  "invalid_arguments",
+  "__proto__",
+]);
+
 /**
  * Returns a tool call from any spelling: `name` or `tool`, `arguments` or `input` (an object, or the JSON text of one), and
- * an id made up when there is none. Arguments that cannot be read become `{}` and are kept as `invalid_arguments`, so
- * that the call can be answered with an error the model can mend.
+ * an id made up when there is none. Other fields are kept. Arguments that cannot be read become `{}` and are kept as
+ * `invalid_arguments`, so that the call can be answered with an error the model can mend.
  */
 export function parseToolCall(value: unknown): ToolCall {
   const given = isObject(value) ? value : {};
@@ -78,18 +98,26 @@ export function parseToolCall(value: unknown): ToolCall {
   const id = typeof given.id === "string" && given.id ? given.id : `call_${crypto.randomUUID()}`;
   const raw = named.arguments ?? named.input ?? {};
   const args = typeof raw === "string" ? parseArguments(raw) : raw;
-  const call = new ToolCallValue(id, name, isObject(args) ? args : {});
-  if (!isObject(args)) {
-    Object.defineProperty(call, "invalid_arguments", {
-      value: typeof raw === "string" ? raw : JSON.stringify(toPlain(raw)),
-    });
-  }
+  const extra = Object.fromEntries(Object.entries(given).filter(([key]) => !CALL_FIELDS.has(key)));
+  const call = new ToolCallValue(id, name, isObject(args) ? args : {}, extra);
+  const invalid = isObject(args)
+    ? given.invalid_arguments
+    : typeof raw === "string"
+    ? raw
+    : JSON.stringify(toPlain(raw));
+  if (typeof invalid === "string") Object.defineProperty(call, "invalid_arguments", { value: invalid });
   return call;
 }
 
-/** Returns a tool call; the requirements' constructor. */
+/**
+ * Returns a tool call; the requirements' constructor. Takes either spelling (C1).
+ *
+ * @throws {TypeError} when it names no tool.
+ */
 export function ToolCall(fields: unknown): ToolCall {
-  return parseToolCall(fields);
+  const call = parseToolCall(fields);
+  if (call.name === "") throw fieldError("ToolCall", "name", "must be a non-empty string", call.name);
+  return call;
 }
 
 function parseArguments(text: string): unknown {
@@ -135,7 +163,7 @@ class ToolResultValue implements ToolResult {
   }
 
   toString(): string {
-    if (this.success) return this.output ? textOfValue(this.output) : "Success";
+    if (this.success) return isFalsy(this.output) ? "Success" : textOfValue(this.output);
     return this.error ? `Error: ${this.error.message ?? "Unknown error"}` : "Failed";
   }
 }
@@ -143,12 +171,18 @@ class ToolResultValue implements ToolResult {
 /**
  * Returns a tool result. Defaults: `success` true, `output` and `error` null; a failure without output takes its error's
  * message as output (behaviour.md §4.2).
+ *
+ * @throws {TypeError} when `success` is no boolean or `error` no object.
  */
 export function ToolResult(
   fields: { success?: boolean; output?: unknown; error?: JsonObject | null } = {},
 ): ToolResult {
   const success = fields.success ?? true;
   const error = fields.error ?? null;
+  if (typeof success !== "boolean") throw fieldError("ToolResult", "success", "must be a boolean", success);
+  if (error !== null && !isObject(error)) {
+    throw fieldError("ToolResult", "error", "must be an object such as {message}", error);
+  }
   let output = fields.output ?? null;
   if (!success && output === null && typeof error?.message === "string" && error.message) {
     output = error.message;
@@ -197,8 +231,14 @@ export function serializeOutput(
 
 function textOfValue(value: unknown): string {
   if (typeof value === "string") return value;
-  if (typeof value === "object" && value !== null) return JSON.stringify(toPlain(value));
-  return String(value);
+  const plain = toPlain(value);
+  return typeof plain === "object" && plain !== null ? JSON.stringify(plain) : String(plain);
+}
+
+/** Python's falsity, by which upstream prints "Success": also an empty list or object. */
+function isFalsy(value: unknown): boolean {
+  if (Array.isArray(value)) return value.length === 0;
+  return isObject(value) ? Object.keys(value).length === 0 : !value;
 }
 
 // deno-lint-ignore no-control-regex -- the control characters are what is removed

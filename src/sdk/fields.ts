@@ -1,0 +1,69 @@
+/** The checks and the sentence that the models' factories share. No schema library: factories run on every call. */
+import { isObject } from "./json.ts";
+
+/** Returns the error of a factory: `Cannot make a <model>: <field> <rule>: received <value>`. */
+export function fieldError(model: string, field: string, rule: string, value: unknown): TypeError {
+  return new TypeError(`Cannot make a ${model}: ${field} ${rule}: received ${describe(value)}`);
+}
+
+/** Returns a value as an error may show it: short, on one line, contents of objects left out. */
+export function describe(value: unknown): string {
+  if (typeof value === "string") {
+    return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value);
+  }
+  if (typeof value === "object" && value !== null) return Array.isArray(value) ? "a list" : "an object";
+  return typeof value === "function" ? "a function" : String(value);
+}
+
+/**
+ * Checks that a field is a non-empty string.
+ *
+ * @throws {TypeError} when it is not.
+ */
+export function requireText(model: string, field: string, value: unknown): void {
+  if (typeof value !== "string" || value === "") {
+    throw fieldError(model, field, "must be a non-empty string", value);
+  }
+}
+
+/**
+ * Checks that a field is a list of strings.
+ *
+ * @throws {TypeError} when it is not.
+ */
+export function requireTexts(model: string, field: string, value: unknown): void {
+  if (!Array.isArray(value) || !value.every((item) => typeof item === "string")) {
+    throw fieldError(model, field, "must be a list of strings", value);
+  }
+}
+
+/**
+ * Checks that a field is an object.
+ *
+ * @throws {TypeError} when it is not.
+ */
+export function requireObject(model: string, field: string, value: unknown): void {
+  if (!isObject(value)) throw fieldError(model, field, "must be an object", value);
+}
+
+/**
+ * Checks that a field is a whole number of at least `minimum`.
+ *
+ * @throws {TypeError} when it is not.
+ */
+export function requireWhole(model: string, field: string, value: unknown, minimum: number): void {
+  if (!Number.isSafeInteger(value) || (value as number) < minimum) {
+    throw fieldError(model, field, `must be a whole number of at least ${minimum}`, value);
+  }
+}
+
+/**
+ * Checks that a field is one of the words.
+ *
+ * @throws {TypeError} when it is not.
+ */
+export function requireOneOf(model: string, field: string, value: unknown, words: readonly string[]): void {
+  if (!words.includes(value as string)) {
+    throw fieldError(model, field, `must be one of ${words.join(", ")}`, value);
+  }
+}
