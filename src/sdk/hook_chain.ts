@@ -12,18 +12,22 @@
  * | modifies               | its data replaces the payload for later handlers and the caller    | §5.4, W-17          |
  * | answers nonsense       | deny "Hook handler returned invalid response"                      | §5.3                |
  * | throws or times out    | fail closed: deny; else reported, and the chain goes on            | §5.8                |
- * | observes (wildcard)    | its user message counts, its action does not                       | §5.9                |
+ * | observes (wildcard)    | its user message counts; nothing else it returns or throws does    | §5.9                |
+ * | any of these           | its user message is kept                                           | §5.5 → Build        |
  */
-import { isObject, type JsonObject } from "./json.ts";
+import { isObject, type JsonObject, toPlainObject } from "./json.ts";
 import { errorMessage } from "./errors.ts";
 import { type Emission, type HookHandler, type ParsedHookResult, parseHookResult } from "./hooks.ts";
 
 /** One registered handler. */
 export interface ChainHandler {
+  /** Named in verdicts and reasons. */
   readonly name: string;
+  /** What is called. */
   readonly handler: HookHandler;
   /** Wildcard handlers observe: nothing they return but a user message counts. */
   readonly observes: boolean;
+  /** Whether failing denies. Of no effect on an observer. */
   readonly fail_closed: boolean;
   /** Milliseconds; 0 = none. */
   readonly timeout_ms: number;
@@ -64,7 +68,10 @@ export function denial(data: JsonObject, reason: string, hook_name: string | nul
   return { ...quietEmission(data), action: "deny", reason, hook_name };
 }
 
-/** Runs the handlers in order over copies of `data`. Never rejects. */
+/**
+ * Runs the handlers in order, each over its own copy of `data`, and resolves to what their answers come to. Never rejects
+ * and never changes `data`, which must be JSON-safe ({@link toPlainObject}).
+ */
 export async function runChain(
   handlers: readonly ChainHandler[],
   event: string,
@@ -72,7 +79,7 @@ export async function runChain(
   options: ChainOptions = {},
 ): Promise<Emission> {
   const emission = quietEmission(data);
-  let text = JSON.stringify(data);
+  let text = handlers.length > 0 ? JSON.stringify(data) : "";
   for (const handler of handlers) {
     let result: ParsedHookResult | null;
     try {
@@ -85,7 +92,7 @@ export async function runChain(
       result = parseHookResult(returned);
     } catch (error) {
       options.onError?.(handler, error);
-      if (!handler.fail_closed) continue;
+      if (!handler.fail_closed || handler.observes) continue;
       return deny(emission, handler, `Hook "${handler.name}" failed: ${errorMessage(error)}`);
     }
     if (handler.observes) {
@@ -94,14 +101,10 @@ export async function runChain(
     }
     if (result === null) return deny(emission, handler, "Hook handler returned invalid response");
     addUserMessage(emission, handler, result);
-    if (result.action === "deny") return deny(emission, handler, result.reason ?? "Denied by hook", result);
+    if (result.action === "deny") return deny(emission, handler, result.reason || "Denied by hook", result);
     if (result.action === "modify" && result.data) {
-      const replaced = JSON.stringify(result.data);
-      emission.modified = true;
-      emission.data = JSON.parse(replaced);
-      emission.hook_name = emission.action === "continue" ? handler.name : emission.hook_name;
-      emission.reason ??= result.reason;
-      text = replaced;
+      modify(emission, handler, result, result.data);
+      text = JSON.stringify(emission.data);
     } else if (result.action === "ask_user") ask(emission, handler, result);
     else if (result.action === "inject_context") inject(emission, handler, result);
   }
@@ -123,8 +126,21 @@ function deny(
   emission.hook_name = handler.name;
   emission.approval = null;
   emission.approval_prompt = null;
-  if (result?.suppress_output) emission.suppress_output = true;
+  emission.suppress_output = result?.suppress_output ?? false;
   return emission;
+}
+
+function modify(
+  emission: Emission,
+  handler: ChainHandler,
+  result: ParsedHookResult,
+  data: JsonObject,
+): void {
+  emission.modified = true;
+  emission.data = toPlainObject(data);
+  if (emission.action !== "continue") return; // a stronger action keeps its name and reason
+  emission.hook_name = handler.name;
+  emission.reason = result.reason;
 }
 
 function ask(emission: Emission, handler: ChainHandler, result: ParsedHookResult): void {
@@ -141,6 +157,7 @@ function ask(emission: Emission, handler: ChainHandler, result: ParsedHookResult
     ...(result.risk_level === null ? {} : { risk_level: result.risk_level }),
   };
   emission.approval_prompt = emission.approval.prompt;
+  emission.suppress_output = result.suppress_output;
 }
 
 function inject(emission: Emission, handler: ChainHandler, result: ParsedHookResult): void {
@@ -156,7 +173,7 @@ function inject(emission: Emission, handler: ChainHandler, result: ParsedHookRes
     emission.context_injection = result.context_injection;
     emission.context_injection_role = result.context_injection_role;
     emission.ephemeral = result.ephemeral;
-    emission.suppress_output = result.suppress_output;
+    if (emission.action === "continue") emission.suppress_output = result.suppress_output;
   } else emission.context_injection += `\n\n${result.context_injection}`;
   emission.append_to_last_tool_result ||= result.append_to_last_tool_result;
   if (emission.action === "continue") {
