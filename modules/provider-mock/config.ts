@@ -1,0 +1,194 @@
+/** The module's config: checked whole at mount, then trusted. `config_schema` tells the same to people and editors. */
+import { isObject, type JsonObject, type JsonSchema, ModelInfo } from "preamp";
+import { Findings } from "./findings.ts";
+import { readScript, type ScriptEntry } from "./script.ts";
+
+/** What follows when the script is used up: the last text again, an error, or the prompt. */
+export type After = "repeat" | "error" | "echo";
+
+/** Where answers come from: a script, or without one the rule book. */
+export type Answers =
+  | { kind: "rules" }
+  | { kind: "script"; entries: readonly ScriptEntry[]; after: After };
+
+/** A config in which everything is present and right. */
+export interface MockConfig {
+  answers: Answers;
+  /** Code points of one streamed text delta. */
+  chunk_chars: number;
+  /** Tokens of request and answer together. */
+  context_window: number;
+  /** Tokens of an answer at the most; told, not enforced: a script says what it says. */
+  max_output_tokens: number;
+  models: ModelInfo[];
+  priority?: number;
+}
+
+/** What a text is when a script has none to repeat: R0's default. */
+export const DEFAULT_TEXT = "Mock response";
+
+const KEYS = [
+  "response",
+  "responses",
+  "after",
+  "chunk_chars",
+  "context_window",
+  "max_output_tokens",
+  "models",
+  "priority",
+  "default_model",
+  "debug",
+] as const;
+
+const MODEL_KEYS = [
+  "id",
+  "display_name",
+  "context_window",
+  "max_output_tokens",
+  "capabilities",
+  "defaults",
+] as const;
+
+/** The config as JSON Schema. */
+export const CONFIG_SCHEMA: JsonSchema = {
+  type: "object",
+  additionalProperties: false,
+  properties: {
+    response: { type: "string", description: "Always this text." },
+    responses: {
+      type: "array",
+      description: "A script: one entry per call of the session. A string is {text}.",
+      items: {
+        anyOf: [{ type: "string" }, {
+          type: "object",
+          additionalProperties: false,
+          properties: {
+            text: { type: "string" },
+            thinking: { type: "string" },
+            tool_calls: {
+              type: "array",
+              items: {
+                type: "object",
+                additionalProperties: false,
+                required: ["name"],
+                properties: {
+                  name: { type: "string", minLength: 1 },
+                  arguments: { type: ["object", "string"] },
+                  id: { type: "string" },
+                },
+              },
+            },
+            usage: { type: "object" },
+            delay_ms: { type: "number", minimum: 0 },
+            finish_reason: { type: "string" },
+            error: { type: "object" },
+          },
+        }],
+      },
+    },
+    after: { enum: ["repeat", "error", "echo"], default: "repeat" },
+    chunk_chars: { type: "integer", minimum: 1, default: 20 },
+    context_window: { type: "integer", minimum: 1, default: 100_000 },
+    max_output_tokens: { type: "integer", minimum: 1, default: 4096 },
+    models: { type: "array", items: { type: ["string", "object"] } },
+    priority: { type: "number" },
+    default_model: {
+      type: "string",
+      default: "mock-model",
+      description: "Id of the model when models is absent.",
+    },
+    debug: { type: "boolean", description: "Accepted for plans of other mocks; changes nothing." },
+  },
+};
+
+/**
+ * Returns the config with its defaults: `chunk_chars` 20, `context_window` 100,000, `max_output_tokens` 4,096, `after` repeat.
+ *
+ * @throws {PreampError} `module_invalid`, with every finding and its path such as `config.responses[1].text`.
+ */
+export function readConfig(config: JsonObject): MockConfig {
+  const findings = new Findings();
+  findings.onlyKeys("config", config, KEYS);
+  const context_window = findings.whole("config.context_window", config.context_window, 1) ?? 100_000;
+  const max_output_tokens = findings.whole("config.max_output_tokens", config.max_output_tokens, 1) ?? 4096;
+  const priority = findings.number("config.priority", config.priority, Number.MIN_SAFE_INTEGER);
+  const read: MockConfig = {
+    answers: readAnswers(config, findings),
+    chunk_chars: findings.whole("config.chunk_chars", config.chunk_chars, 1) ?? 20,
+    context_window,
+    max_output_tokens,
+    models: readModels(config, { context_window, max_output_tokens }, findings),
+    ...(priority === undefined ? {} : { priority }),
+  };
+  findings.throwIfAny();
+  return read;
+}
+
+function readAnswers(config: JsonObject, findings: Findings): Answers {
+  const after = findings.oneOf("config.after", config.after, ["repeat", "error", "echo"]);
+  const response = findings.text("config.response", config.response);
+  const scripted = config.responses !== undefined;
+  if (scripted) {
+    if (response !== undefined) {
+      findings.add("config.response", "give response or responses, not both", response);
+    }
+    const entries = readScript("config.responses", config.responses, findings);
+    return { kind: "script", entries, after: after ?? "repeat" };
+  }
+  if (after !== undefined) findings.add("config.after", "needs responses, which may be an empty list", after);
+  return response === undefined
+    ? { kind: "rules" }
+    : { kind: "script", entries: [{ text: response }], after: "repeat" };
+}
+
+function readModels(
+  config: JsonObject,
+  window: { context_window: number; max_output_tokens: number },
+  findings: Findings,
+): ModelInfo[] {
+  const fallback = findings.text("config.default_model", config.default_model) || "mock-model";
+  const given = config.models === undefined ? [fallback] : config.models;
+  if (!Array.isArray(given)) {
+    findings.add("config.models", "must be a list of model ids or objects with an id", given);
+    return [];
+  }
+  return given.flatMap((model, index) => readModel(`config.models[${index}]`, model, window, findings) ?? []);
+}
+
+function readModel(
+  path: string,
+  value: unknown,
+  window: { context_window: number; max_output_tokens: number },
+  findings: Findings,
+): ModelInfo | undefined {
+  const fields = typeof value === "string" ? { id: value } : value;
+  if (!isObject(fields)) {
+    findings.add(path, `must be a model id or an object with ${MODEL_KEYS.join(", ")}`, value);
+    return undefined;
+  }
+  findings.onlyKeys(path, fields, MODEL_KEYS);
+  const id = fields.id;
+  if (typeof id !== "string" || id === "") {
+    findings.add(`${path}.id`, "must be a text", id);
+    return undefined;
+  }
+  const { capabilities = ["tools", "streaming"], defaults = {} } = fields;
+  if (!Array.isArray(capabilities) || !capabilities.every((item) => typeof item === "string")) {
+    findings.add(`${path}.capabilities`, "must be a list of texts", capabilities);
+    return undefined;
+  }
+  if (!isObject(defaults)) {
+    findings.add(`${path}.defaults`, "must be an object", defaults);
+    return undefined;
+  }
+  return ModelInfo({
+    id,
+    display_name: findings.text(`${path}.display_name`, fields.display_name) ?? id,
+    context_window: findings.whole(`${path}.context_window`, fields.context_window, 1) ??
+      window.context_window,
+    max_output_tokens: findings.whole(`${path}.max_output_tokens`, fields.max_output_tokens, 1) ??
+      window.max_output_tokens,
+    capabilities,
+    defaults,
+  });
+}

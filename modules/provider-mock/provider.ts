@@ -1,0 +1,101 @@
+/** The provider: takes the next answer, waits, streams, fails when the script says so. */
+import {
+  type ChatRequest,
+  type ChatResponse,
+  type Clock,
+  type CompleteOptions,
+  LLMError,
+  parseToolCall,
+  type Provider,
+  ProviderInfo,
+  RequestMeter,
+  type ToolCall,
+} from "preamp";
+import { type Answers, DEFAULT_TEXT, type MockConfig } from "./config.ts";
+import type { Position } from "./position.ts";
+import { composeReply, toResponse, usageOf } from "./reply.ts";
+import { answerByRules } from "./rule_book.ts";
+import type { ScriptEntry } from "./script.ts";
+import { streamBlocks } from "./stream.ts";
+import { promptOf } from "./turn.ts";
+
+/** What a provider needs beside its config. */
+export interface ProviderParts {
+  clock: Clock;
+  position: Position;
+}
+
+/** Returns a provider that answers from its script, or from the rule book. */
+export function createProvider(config: MockConfig, parts: ProviderParts): Provider {
+  const { answers, chunk_chars, context_window, max_output_tokens, models, priority } = config;
+  const meter = new RequestMeter();
+
+  async function complete(request: ChatRequest, options: CompleteOptions = {}): Promise<ChatResponse> {
+    const { signal, onDelta } = options;
+    const check = () => throwIfAborted(signal);
+    check();
+    const { entry, firstId } = parts.position.take(request, (index) => answerTo(answers, index, request));
+    if (entry.delay_ms) await wait(parts.clock, entry.delay_ms, signal);
+    const reply = composeReply(entry, firstId);
+    if (onDelta) await streamBlocks(reply.content, { onDelta, chunk_chars, check });
+    if (entry.error) throw toError(entry.error);
+    return toResponse(reply, usageOf(entry, reply, request, meter));
+  }
+
+  return {
+    name: "mock",
+    ...(priority === undefined ? {} : { priority }),
+    getInfo: () =>
+      ProviderInfo({
+        id: "mock",
+        display_name: "Mock provider",
+        capabilities: ["streaming", "tools"],
+        defaults: { context_window, max_output_tokens },
+      }),
+    listModels: () => Promise.resolve(structuredClone(models)),
+    complete,
+    parseToolCalls,
+  };
+}
+
+/** Returns what call number `index` (from 0) of the session is answered with. */
+function answerTo(answers: Answers, index: number, request: ChatRequest): ScriptEntry {
+  if (answers.kind === "rules") return answerByRules(request);
+  const { entries, after } = answers;
+  const entry = entries[index];
+  if (entry) return entry;
+  if (after === "echo") return { text: promptOf(request.messages) };
+  if (after === "repeat") return { text: entries.findLast((given) => given.text)?.text ?? DEFAULT_TEXT };
+  const message = `Cannot answer call ${
+    index + 1
+  }: the script has ${entries.length} entries and after is "error"`;
+  return { error: { type: "InvalidRequestError", message } };
+}
+
+async function wait(clock: Clock, ms: number, signal: AbortSignal | undefined): Promise<void> {
+  try {
+    await clock.after(ms, signal);
+  } catch (error) {
+    throwIfAborted(signal);
+    throw error;
+  }
+}
+
+function throwIfAborted(signal: AbortSignal | undefined): void {
+  if (!signal?.aborted) return;
+  throw new LLMError("AbortError", "Cannot finish the answer: the call was aborted", {
+    provider: "mock",
+    cause: signal.reason,
+  });
+}
+
+function toError(error: NonNullable<ScriptEntry["error"]>): LLMError {
+  const { type, message, ...facts } = error;
+  return new LLMError(type, message, { provider: "mock", ...facts });
+}
+
+/** Returns the calls of a response: its `tool_calls`, else its tool_call blocks. */
+function parseToolCalls(response: ChatResponse): ToolCall[] {
+  const calls = response.tool_calls ?? response.content.filter((block) => block.type === "tool_call");
+  return calls.map(parseToolCall);
+}

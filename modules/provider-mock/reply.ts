@@ -1,0 +1,68 @@
+/** From an entry to a response: blocks in order, tool calls with ids, finish reason, usage. */
+import {
+  type ChatRequest,
+  type ChatResponse,
+  type ContentBlock,
+  estimateTokens,
+  type JsonObject,
+  type RequestMeter,
+  ToolCall,
+  toolTokens,
+  toPlainObject,
+  Usage,
+} from "preamp";
+import type { ScriptedCall, ScriptEntry } from "./script.ts";
+
+/** What an entry says, before its cost is known. */
+export interface Reply {
+  content: ContentBlock[];
+  tool_calls: ToolCall[];
+  finish_reason: string;
+}
+
+/** Returns the blocks and calls of an entry: thinking, text, tool calls. Shares nothing with the entry. `firstId` numbers the calls. */
+export function composeReply(entry: ScriptEntry, firstId: number): Reply {
+  const content: ContentBlock[] = [];
+  if (entry.thinking) content.push({ type: "thinking", thinking: entry.thinking });
+  if (entry.text) content.push({ type: "text", text: entry.text });
+  const calls = (entry.tool_calls ?? []).map((call, index) => toCall(call, firstId + index));
+  for (const { id, name, arguments: input } of calls) content.push({ type: "tool_call", id, name, input });
+  const finish_reason = entry.finish_reason ?? (calls.length > 0 ? "tool_calls" : "stop");
+  return { content, tool_calls: calls, finish_reason };
+}
+
+function toCall(call: ScriptedCall, number: number): ToolCall {
+  const { name, arguments: given } = call;
+  return ToolCall({
+    id: call.id ?? `call_${number}`,
+    name,
+    arguments: typeof given === "string" ? given : toPlainObject(given),
+  });
+}
+
+/** Returns the response; a reply without calls has no `tool_calls`. */
+export function toResponse(reply: Reply, usage: Usage): ChatResponse {
+  const { content, tool_calls, finish_reason } = reply;
+  return { content, ...(tool_calls.length > 0 ? { tool_calls } : {}), finish_reason, usage };
+}
+
+/** Returns what the entry says about usage, and by the estimate rule what it does not say. Without a scripted cost it is null. */
+export function usageOf(
+  entry: ScriptEntry,
+  reply: Reply,
+  request: ChatRequest,
+  meter: RequestMeter,
+): Usage {
+  const scripted: JsonObject = entry.usage ?? {};
+  return Usage({
+    ...scripted,
+    input_tokens: scripted.input_tokens ?? meter.count(request.messages) + toolTokens(request.tools),
+    output_tokens: scripted.output_tokens ?? estimateOutput(entry, reply),
+  });
+}
+
+function estimateOutput(entry: ScriptEntry, reply: Reply): number {
+  let tokens = estimateTokens(entry.thinking ?? "") + estimateTokens(entry.text ?? "");
+  for (const call of reply.tool_calls) tokens += estimateTokens(call.name + JSON.stringify(call.arguments));
+  return tokens;
+}

@@ -1,0 +1,163 @@
+/** The script of config: what each entry may hold, read strictly. */
+import { isObject, type JsonObject, type LLMErrorType, Usage } from "preamp";
+import type { Findings } from "./findings.ts";
+
+/** A tool call that an entry makes. */
+export interface ScriptedCall {
+  name: string;
+  /** An object; or text, to play a model whose arguments are not JSON. */
+  arguments: JsonObject | string;
+  /** Absent: the next of `call_1`, `call_2`, … */
+  id?: string;
+}
+
+/** A failure that an entry plays; after the entry's other content, if it has any. */
+export interface ScriptedError {
+  type: LLMErrorType;
+  message: string;
+  status_code?: number;
+  retryable?: boolean;
+  /** Seconds. */
+  retry_after?: number;
+}
+
+/** One answer of the script. */
+export interface ScriptEntry {
+  text?: string;
+  thinking?: string;
+  tool_calls?: readonly ScriptedCall[];
+  /** What is absent of `input_tokens` and `output_tokens` is estimated. */
+  usage?: JsonObject;
+  /** Milliseconds before the first delta. */
+  delay_ms?: number;
+  finish_reason?: string;
+  error?: ScriptedError;
+}
+
+const ENTRY_KEYS = ["text", "thinking", "tool_calls", "usage", "delay_ms", "finish_reason", "error"] as const;
+
+const TOKEN_KEYS = [
+  "input_tokens",
+  "output_tokens",
+  "total_tokens",
+  "reasoning_tokens",
+  "cache_read_tokens",
+  "cache_write_tokens",
+] as const;
+
+/** behaviour.md §4.8. */
+const ERROR_TYPES = [
+  "LLMError",
+  "RateLimitError",
+  "QuotaExceededError",
+  "AuthenticationError",
+  "AccessDeniedError",
+  "ContextLengthError",
+  "ContentFilterError",
+  "InvalidRequestError",
+  "ProviderUnavailableError",
+  "NetworkError",
+  "LLMTimeoutError",
+  "NotFoundError",
+  "StreamError",
+  "AbortError",
+  "InvalidToolCallError",
+  "ConfigurationError",
+] as const satisfies readonly LLMErrorType[];
+
+/** Returns the entries of a script; wrong ones are noted and left out. A string is an entry of text. */
+export function readScript(path: string, value: unknown, findings: Findings): ScriptEntry[] {
+  if (!Array.isArray(value)) {
+    findings.add(path, "must be a list with one entry per call", value);
+    return [];
+  }
+  return value.map((entry, index) => readEntry(`${path}[${index}]`, entry, findings));
+}
+
+function readEntry(path: string, value: unknown, findings: Findings): ScriptEntry {
+  if (typeof value === "string") return { text: value };
+  if (!isObject(value)) {
+    findings.add(path, `must be a text or an object with ${ENTRY_KEYS.join(", ")}`, value);
+    return {};
+  }
+  findings.onlyKeys(path, value, ENTRY_KEYS);
+  return withoutAbsent<ScriptEntry>({
+    text: findings.text(`${path}.text`, value.text),
+    thinking: findings.text(`${path}.thinking`, value.thinking),
+    tool_calls: readCalls(`${path}.tool_calls`, value.tool_calls, findings),
+    usage: readUsage(`${path}.usage`, value.usage, findings),
+    delay_ms: findings.number(`${path}.delay_ms`, value.delay_ms, 0),
+    finish_reason: findings.text(`${path}.finish_reason`, value.finish_reason),
+    error: readError(`${path}.error`, value.error, findings),
+  });
+}
+
+function readCalls(path: string, value: unknown, findings: Findings): ScriptedCall[] | undefined {
+  if (value === undefined) return undefined;
+  if (!Array.isArray(value)) {
+    findings.add(path, "must be a list of {name, arguments, id?}", value);
+    return undefined;
+  }
+  return value.flatMap((call, index) => readCall(`${path}[${index}]`, call, findings) ?? []);
+}
+
+function readCall(path: string, value: unknown, findings: Findings): ScriptedCall | undefined {
+  if (!isObject(value)) {
+    findings.add(path, "must be an object with name, arguments, id?", value);
+    return undefined;
+  }
+  findings.onlyKeys(path, value, ["name", "arguments", "id"]);
+  const name = value.name;
+  if (typeof name !== "string" || name === "") {
+    findings.add(`${path}.name`, "must be the name of a tool", name);
+    return undefined;
+  }
+  const args = value.arguments ?? {};
+  if (!isObject(args) && typeof args !== "string") {
+    findings.add(`${path}.arguments`, "must be an object, or the text a model would send", args);
+    return undefined;
+  }
+  const id = findings.text(`${path}.id`, value.id);
+  return { name, arguments: args, ...(id ? { id } : {}) };
+}
+
+function readUsage(path: string, value: unknown, findings: Findings): JsonObject | undefined {
+  if (value === undefined) return undefined;
+  if (!isObject(value)) {
+    findings.add(path, "must be an object such as {input_tokens: 10, output_tokens: 5}", value);
+    return undefined;
+  }
+  findings.onlyKeys(path, value, [...TOKEN_KEYS, "cost_usd"]);
+  for (const key of TOKEN_KEYS) findings.whole(`${path}.${key}`, value[key], 0);
+  try {
+    Usage({ cost_usd: value.cost_usd });
+  } catch {
+    // The SDK's rule for money, said in the words of this config.
+    findings.add(`${path}.cost_usd`, 'must be a decimal text such as "0.0125"', value.cost_usd);
+  }
+  return value;
+}
+
+function readError(path: string, value: unknown, findings: Findings): ScriptedError | undefined {
+  if (value === undefined) return undefined;
+  if (!isObject(value)) {
+    findings.add(path, "must be an object with type, message, status_code, retryable, retry_after", value);
+    return undefined;
+  }
+  findings.onlyKeys(path, value, ["type", "message", "status_code", "retryable", "retry_after"]);
+  if (value.retryable !== undefined && typeof value.retryable !== "boolean") {
+    findings.add(`${path}.retryable`, "must be true or false", value.retryable);
+  }
+  return withoutAbsent<ScriptedError>({
+    type: findings.oneOf(`${path}.type`, value.type, ERROR_TYPES) ?? "LLMError",
+    message: findings.text(`${path}.message`, value.message) ?? "The script says so",
+    status_code: findings.whole(`${path}.status_code`, value.status_code, 100),
+    retryable: typeof value.retryable === "boolean" ? value.retryable : undefined,
+    retry_after: findings.number(`${path}.retry_after`, value.retry_after, 0),
+  });
+}
+
+/** Returns the fields that are there: an absent one must not be a key that is undefined. */
+function withoutAbsent<T extends object>(fields: { [K in keyof T]: T[K] | undefined }): T {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as T;
+}
