@@ -257,11 +257,7 @@ Deno.test("findExpression() gives the words of the prompt as its source", () => 
 
 Deno.test("findExpression() ends on nested and endless input", () => {
   for (const prompt of ["(".repeat(2000), "-".repeat(2000), "abs(".repeat(500), "(1+".repeat(600)]) {
-    assertEquals(
-      findExpression(prompt, tokenize(prompt)) !== null,
-      prompt.startsWith("(1+"),
-      prompt.slice(0, 8),
-    );
+    assertEquals(findExpression(prompt, tokenize(prompt)), null, prompt.slice(0, 8));
   }
 });
 
