@@ -1,0 +1,174 @@
+/**
+ * Expression → number: a precedence parser that computes as it reads. No `eval`, no tree, nothing kept between calls.
+ *
+ * | binds     | operators       | groups       |
+ * |-----------|-----------------|--------------|
+ * | weakest   | `+ -`           | to the left  |
+ * |           | `* / %`         | to the left  |
+ * |           | unary `+ -`     |              |
+ * | strongest | `^` (or `**`)   | to the right |
+ *
+ * So `-2^2` is -4 and `2^-1` is 0.5, as on paper.
+ */
+import { CalculationError } from "./failure.ts";
+import { CONSTANTS, divide, FUNCTIONS, modulo, power } from "./functions.ts";
+import { type Token, tokenize } from "./tokens.ts";
+
+/** Characters an expression may have; our choice. */
+export const MAX_EXPRESSION_CHARS = 10_000;
+
+/** Levels of parentheses, signs and powers inside each other; our choice, far below what the stack holds. */
+export const MAX_DEPTH = 200;
+
+/**
+ * Returns the value of an arithmetic expression, always finite.
+ *
+ * @throws {CalculationError} what is wrong and, for syntax, at which position.
+ */
+export function evaluate(expression: string): number {
+  if (expression.length > MAX_EXPRESSION_CHARS) {
+    throw new CalculationError(
+      "expression_too_long",
+      `it has ${expression.length} characters, at most ${MAX_EXPRESSION_CHARS} are allowed`,
+    );
+  }
+  const reader = new Reader(tokenize(expression));
+  if (reader.peek().kind === "end") throw new CalculationError("syntax_error", "it is empty");
+  const value = sum(reader);
+  if (reader.peek().kind !== "end") throw reader.unexpected();
+  return value;
+}
+
+class Reader {
+  readonly #tokens: readonly Token[];
+  #at = 0;
+  #depth = 0;
+
+  constructor(tokens: readonly Token[]) {
+    this.#tokens = tokens;
+  }
+
+  peek(): Token {
+    return this.#tokens[this.#at] as Token; // the list ends with `end`, which is never taken
+  }
+
+  take(): Token {
+    const token = this.peek();
+    if (token.kind !== "end") this.#at++;
+    return token;
+  }
+
+  /** Takes the next token if it is one of these signs. */
+  takeSign(...signs: string[]): string | undefined {
+    const token = this.peek();
+    if (token.kind !== "sign" || !signs.includes(token.text)) return undefined;
+    this.#at++;
+    return token.text;
+  }
+
+  expect(sign: string): void {
+    if (this.takeSign(sign) === undefined) throw this.unexpected(`, expected "${sign}"`);
+  }
+
+  nested(read: (reader: Reader) => number): number {
+    if (++this.#depth > MAX_DEPTH) {
+      throw new CalculationError("expression_too_deep", `it nests deeper than ${MAX_DEPTH} levels`);
+    }
+    const value = read(this);
+    this.#depth--;
+    return value;
+  }
+
+  unexpected(hint = ""): CalculationError {
+    const token = this.peek();
+    const found = token.kind === "end" ? "end of the expression" : JSON.stringify(token.text);
+    return new CalculationError("syntax_error", `unexpected ${found} at position ${token.position}${hint}`);
+  }
+}
+
+function sum(reader: Reader): number {
+  let value = product(reader);
+  for (let sign = reader.takeSign("+", "-"); sign; sign = reader.takeSign("+", "-")) {
+    const right = product(reader);
+    value = finite(sign === "+" ? value + right : value - right, `"${sign}"`);
+  }
+  return value;
+}
+
+function product(reader: Reader): number {
+  let value = signed(reader);
+  for (let sign = reader.takeSign("*", "/", "%"); sign; sign = reader.takeSign("*", "/", "%")) {
+    const right = signed(reader);
+    const result = sign === "*" ? value * right : sign === "/" ? divide(value, right) : modulo(value, right);
+    value = finite(result, `"${sign}"`);
+  }
+  return value;
+}
+
+function signed(reader: Reader): number {
+  const sign = reader.takeSign("+", "-");
+  if (sign === undefined) return raised(reader);
+  const value = reader.nested(signed);
+  return sign === "-" ? -value : value;
+}
+
+function raised(reader: Reader): number {
+  const base = atom(reader);
+  if (reader.takeSign("^") === undefined) return base;
+  return finite(power(base, reader.nested(signed)), '"^"');
+}
+
+function atom(reader: Reader): number {
+  const token = reader.peek();
+  if (token.kind === "number") {
+    reader.take();
+    return finite(token.value, token.text);
+  }
+  if (token.kind === "name") {
+    reader.take();
+    return named(token.text, token.position, reader);
+  }
+  if (reader.takeSign("(") === undefined) throw reader.unexpected();
+  const value = reader.nested(sum);
+  reader.expect(")");
+  return value;
+}
+
+function named(name: string, position: number, reader: Reader): number {
+  const fn = FUNCTIONS.get(name);
+  if (fn === undefined) {
+    const value = CONSTANTS.get(name);
+    if (value !== undefined) return value;
+    const known = [...CONSTANTS.keys(), ...FUNCTIONS.keys()].join(", ");
+    throw new CalculationError(
+      "unknown_name",
+      `unknown name ${JSON.stringify(name)} at position ${position}; known are ${known}`,
+    );
+  }
+  reader.expect("(");
+  const values: number[] = [];
+  if (reader.takeSign(")") === undefined) {
+    do values.push(reader.nested(sum)); while (reader.takeSign(",") !== undefined);
+    reader.expect(")");
+  }
+  if (values.length < fn.min || values.length > fn.max) {
+    const wanted = fn.max === Infinity
+      ? `at least ${fn.min}`
+      : fn.min === fn.max
+      ? `${fn.min}`
+      : `${fn.min} to ${fn.max}`;
+    throw new CalculationError(
+      "syntax_error",
+      `${name} at position ${position} takes ${wanted} arguments, not ${values.length}`,
+    );
+  }
+  return finite(fn.apply(...values), name);
+}
+
+function finite(value: number, operation: string): number {
+  if (Number.isFinite(value)) return value;
+  if (Number.isNaN(value)) {
+    throw new CalculationError("domain_error", `the result of ${operation} is not a real number`);
+  }
+  throw new CalculationError("overflow", `the result of ${operation} is too large`);
+}

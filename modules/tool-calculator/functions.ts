@@ -1,0 +1,110 @@
+/** The names an expression may use: constants, and functions with how many arguments they take. */
+import { CalculationError } from "./failure.ts";
+
+/** A function of an expression. */
+export interface CalculatorFunction {
+  /** Arguments it needs at least. */
+  readonly min: number;
+  /** Arguments it takes at most. */
+  readonly max: number;
+  readonly apply: (...values: number[]) => number;
+}
+
+/** Names that stand for a number. */
+export const CONSTANTS: ReadonlyMap<string, number> = new Map([
+  ["pi", Math.PI],
+  ["tau", 2 * Math.PI],
+  ["e", Math.E],
+]);
+
+/** Names that are called. `log` is natural unless it is given a base, as in R0's language and in ours. */
+export const FUNCTIONS: ReadonlyMap<string, CalculatorFunction> = new Map([
+  ["abs", unary(Math.abs)],
+  ["sign", unary(Math.sign)],
+  ["sqrt", unary(Math.sqrt)],
+  ["cbrt", unary(Math.cbrt)],
+  ["floor", unary(Math.floor)],
+  ["ceil", unary(Math.ceil)],
+  ["trunc", unary(Math.trunc)],
+  ["round", takes(1, 2, round)],
+  ["min", takes(1, Infinity, Math.min)],
+  ["max", takes(1, Infinity, Math.max)],
+  ["exp", unary(Math.exp)],
+  ["ln", unary(Math.log)],
+  ["log", takes(1, 2, logarithm)],
+  ["log10", unary(Math.log10)],
+  ["log2", unary(Math.log2)],
+  ["sin", unary(withoutNoise(Math.sin))],
+  ["cos", unary(withoutNoise(Math.cos))],
+  ["tan", unary(withoutNoise(Math.tan))],
+  ["asin", unary(Math.asin)],
+  ["acos", unary(Math.acos)],
+  ["atan", unary(Math.atan)],
+  ["atan2", takes(2, 2, Math.atan2)],
+  ["sinh", unary(Math.sinh)],
+  ["cosh", unary(Math.cosh)],
+  ["tanh", unary(Math.tanh)],
+  ["hypot", takes(1, Infinity, Math.hypot)],
+  ["pow", takes(2, 2, power)],
+  ["mod", takes(2, 2, modulo)],
+]);
+
+/** Returns `a / b`. */
+export function divide(a: number, b: number): number {
+  if (b === 0) throw new CalculationError("division_by_zero", "division by zero");
+  return a / b;
+}
+
+/** Returns the remainder with the sign of `b`, so that `-7 % 3` is 2 as in R0's language. */
+export function modulo(a: number, b: number): number {
+  if (b === 0) throw new CalculationError("division_by_zero", "modulo by zero");
+  const rest = a % b;
+  return rest !== 0 && (rest < 0) !== (b < 0) ? rest + b : rest;
+}
+
+/** Returns `a` to the power of `b`. */
+export function power(a: number, b: number): number {
+  if (a === 0 && b < 0) throw new CalculationError("division_by_zero", "zero to a negative power");
+  return a ** b;
+}
+
+function unary(apply: (value: number) => number): CalculatorFunction {
+  return takes(1, 1, apply);
+}
+
+function takes(min: number, max: number, apply: (...values: number[]) => number): CalculatorFunction {
+  return { min, max, apply };
+}
+
+function logarithm(value: number, base?: number): number {
+  if (base === undefined) return Math.log(value);
+  if (base === 10) return Math.log10(value);
+  if (base === 2) return Math.log2(value);
+  if (base === 1) throw new CalculationError("domain_error", "a logarithm has no base 1");
+  return Math.log(value) / Math.log(base);
+}
+
+/** Rounds halves away from zero, in decimal: `round(1.005, 2)` is 1.01 though its double is a little less. */
+function round(value: number, digits = 0): number {
+  if (!Number.isInteger(digits) || Math.abs(digits) > 15) {
+    throw new CalculationError("domain_error", `round takes -15 to 15 whole digits, not ${digits}`);
+  }
+  return Math.sign(value) * shift(Math.round(shift(Math.abs(value), digits)), -digits);
+}
+
+/** Moves the decimal point in the number's own text, where 1.005 is 1.005. */
+function shift(value: number, digits: number): number {
+  const [mantissa, exponent] = String(value).split("e");
+  return Number(`${mantissa}e${Number(exponent ?? 0) + digits}`);
+}
+
+/**
+ * `sin(pi)` is 1.2e-16 because `pi` is a double that is off by that much. A result below the rounding error of its own
+ * argument says nothing; it is 0.
+ */
+function withoutNoise(apply: (value: number) => number): (value: number) => number {
+  return (value) => {
+    const result = apply(value);
+    return Math.abs(result) < Math.abs(value) * Number.EPSILON ? 0 : result;
+  };
+}
