@@ -1,0 +1,70 @@
+/** The list itself: its shape, its bounds, and reading it from what a model sent or a session saved. */
+import type { JsonObject } from "preamp";
+
+/** How far one thing is. */
+export type TodoStatus = "pending" | "in_progress" | "completed";
+
+/** One thing to do. `activeForm` is the same said of work under way ("Running tests"). */
+export interface Todo {
+  content: string;
+  status: TodoStatus;
+  activeForm?: string;
+}
+
+/** Entries a list may have; our choice. */
+export const MAX_TODOS = 200;
+
+/** Characters of each text; our choice. */
+export const MAX_TEXT_CHARS = 2_000;
+
+/** Bytes of the saved list: half of the 64 KiB that a session's modules share (trust.md). */
+export const MAX_LIST_BYTES = 32_768;
+
+/** The statuses, in the order work takes. */
+export const STATUSES: readonly TodoStatus[] = ["pending", "in_progress", "completed"];
+
+/** Returns the list, holding only the fields we know, or a sentence that says what is wrong with it. */
+export function parseTodos(value: unknown): Todo[] | string {
+  if (!Array.isArray(value)) return `todos must be a list: received ${nameOf(value)}`;
+  if (value.length > MAX_TODOS) {
+    return `todos must have at most ${MAX_TODOS} entries: received ${value.length}`;
+  }
+  const todos: Todo[] = [];
+  for (const [index, item] of value.entries()) {
+    const todo = parseTodo(item, `todos[${index}]`);
+    if (typeof todo === "string") return todo;
+    todos.push(todo);
+  }
+  const bytes = new TextEncoder().encode(JSON.stringify(todos)).length;
+  if (bytes > MAX_LIST_BYTES) return `todos must fit ${MAX_LIST_BYTES} bytes: received ${bytes}`;
+  return todos;
+}
+
+function parseTodo(value: unknown, path: string): Todo | string {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    return `${path} must be an object: received ${nameOf(value)}`;
+  }
+  const { content, status, activeForm } = value as JsonObject;
+  const problem = textProblem(content, `${path}.content`);
+  if (problem) return problem;
+  if (!STATUSES.includes(status as TodoStatus)) {
+    const received = typeof status === "string" ? JSON.stringify(status.slice(0, 40)) : nameOf(status);
+    return `${path}.status must be one of ${STATUSES.join(", ")}: received ${received}`;
+  }
+  const todo: Todo = { content: content as string, status: status as TodoStatus }; // both checked above
+  if (activeForm === undefined || activeForm === null) return todo;
+  return textProblem(activeForm, `${path}.activeForm`) ?? { ...todo, activeForm: activeForm as string };
+}
+
+function textProblem(value: unknown, path: string): string | undefined {
+  if (typeof value !== "string") return `${path} must be text: received ${nameOf(value)}`;
+  if (value.trim() === "") return `${path} must not be empty: received ${JSON.stringify(value.slice(0, 40))}`;
+  if (value.length > MAX_TEXT_CHARS) {
+    return `${path} must have at most ${MAX_TEXT_CHARS} characters: received ${value.length}`;
+  }
+  return undefined;
+}
+
+function nameOf(value: unknown): string {
+  return value === null ? "null" : Array.isArray(value) ? "a list" : typeof value;
+}
