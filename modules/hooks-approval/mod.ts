@@ -1,0 +1,106 @@
+/** `hooks-approval`: which tool calls run, which wait for a person, which never run (behaviour.md §9.2, modules.md). */
+import type { Coordinator, HookResult, JsonObject, ModuleInfo, MountReturn, Tool } from "preamp";
+import { couldRun, type Invocation, invocationsOf, surelyRuns } from "./argv.ts";
+import { readRules, type Rule } from "./rules.ts";
+
+/** What this module is. */
+export const module: ModuleInfo = {
+  id: "hooks-approval",
+  type: "hook",
+  version: "1.0.0",
+  description: "Allows, asks about or denies tool calls by rules, and asks about risky ones without a rule.",
+  config_schema: {
+    type: "object",
+    additionalProperties: false,
+    properties: {
+      rules: {
+        type: "array",
+        description: "The first rule that matches decides",
+        items: {
+          type: "object",
+          additionalProperties: false,
+          required: ["tool", "action"],
+          properties: {
+            tool: { type: "string", description: "Glob over the tool's name" },
+            argv: {
+              type: "array",
+              minItems: 1,
+              items: { type: "string" },
+              description: "Globs over the words of a shell command; a last ** stands for any further words",
+            },
+            action: { enum: ["allow", "ask", "deny"] },
+            prompt: { type: "string" },
+            timeout_s: { type: "number", exclusiveMinimum: 0 },
+            default: { enum: ["allow", "deny"], description: "What a timeout means" },
+          },
+        },
+      },
+    },
+  },
+};
+
+/** Tools that change the machine, by the names they go by; asked about whatever they declare of themselves. */
+const CHANGING: ReadonlySet<string> = new Set(["write_file", "edit_file", "apply_patch", "bash"]);
+
+/**
+ * Registers the gate on `tool:pre`, before handlers of usual priority.
+ *
+ * @throws {PreampError} `module_invalid`, for a rule that cannot be read.
+ */
+export async function mount(coordinator: Coordinator, config: JsonObject): Promise<MountReturn> {
+  const rules = await readRules(config);
+  coordinator.hooks.register("tool:pre", (_event, data) => decide(coordinator, rules, data), {
+    priority: -10,
+    name: module.id,
+    fail_closed: true,
+  });
+}
+
+/** Returns what is to happen to one call; null lets it run. */
+function decide(coordinator: Coordinator, rules: readonly Rule[], data: JsonObject): HookResult | null {
+  const name = typeof data.tool_name === "string" && data.tool_name ? data.tool_name : "unknown tool";
+  const tool = Object.hasOwn(coordinator.tools, name) ? coordinator.tools[name] : undefined;
+  const input = data.tool_input;
+  // Loops that emit no input (R0's) leave nothing to match words with.
+  const invocations = isObject(input) ? invocationsOf(input) : null;
+  for (const [index, rule] of rules.entries()) {
+    if (!rule.tool(name)) continue;
+    if (rule.argv && invocations === null) return ask(name, tool);
+    if (rule.argv && !matches(rule, invocations ?? [])) continue;
+    if (rule.action === "allow") return null;
+    if (rule.action === "ask") return ask(name, tool, rule);
+    return { action: "deny", reason: denialReason(name, index, rule) };
+  }
+  const risky = tool?.requires_approval === true || tool?.risk === "high" || tool?.risk === "critical";
+  return risky || CHANGING.has(name) || typeof data.tool_name !== "string" ? ask(name, tool) : null;
+}
+
+/** Allowing needs certainty about every way the call says what it runs; denying needs a doubt about one. */
+function matches(rule: Rule, invocations: readonly Invocation[]): boolean {
+  const pattern = rule.argv;
+  if (!pattern) return true;
+  return rule.action === "deny"
+    ? invocations.some((invocation) => couldRun(pattern, invocation))
+    : invocations.length > 0 && invocations.every((invocation) => surelyRuns(pattern, invocation));
+}
+
+function ask(name: string, tool: Tool | undefined, rule?: Rule): HookResult {
+  return {
+    action: "ask_user",
+    approval_prompt: rule?.prompt ?? `Allow ${name}?`,
+    approval_options: ["Allow", "Deny"],
+    risk_level: tool?.risk ?? "low",
+    ...(rule?.timeout_s === undefined ? {} : { approval_timeout: rule.timeout_s }),
+    ...(rule?.default === undefined ? {} : { approval_default: rule.default }),
+  };
+}
+
+function denialReason(name: string, index: number, rule: Rule): string {
+  return rule.argv
+    ? `rule ${index + 1} does not let ${name} run this command, or one that could turn into it`
+    : `rule ${index + 1} does not let ${name} run`;
+}
+
+function isObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,387 @@
+/**
+ * Text of a shell command → the simple commands in it, as far as that can be known without running it (POSIX Shell Command
+ * Language, §2.2 Quoting to §2.9 Shell Commands, and bash's additions). It knows words, not rules.
+ *
+ * Two readers with opposite fears share it. Who wants to allow asks whether the text is `plain`: one simple command, every
+ * word spelled out. Who wants to deny looks at every command anywhere in it, substitutions too, takes a word that is made
+ * at run time for any word, and takes what is not `certain` for anything.
+ */
+
+/** One word of a command. */
+export interface Word {
+  /** The word without its quotes; null when only the shell that runs it can know. */
+  text: string | null;
+  /** Whether the shell may make several words, or none, of it. */
+  splits: boolean;
+  /** Whether it is an assignment such as `PATH=/tmp`, when it stands in front. */
+  assigns: boolean;
+}
+
+/** What a text was read as. */
+export interface ShellReading {
+  /** Every simple command found, those inside `$(…)`, backticks and `<(…)` too. */
+  commands: Word[][];
+  /** One simple command of literal words: no separator, redirection, expansion, assignment, comment or group. */
+  plain: boolean;
+  /** False when there may be commands that were not found: open quotes, here-documents, comments, too deep. */
+  certain: boolean;
+}
+
+/** Characters of a command that are read; a longer one is not `plain` and not `certain`. Our choice. */
+export const MAX_COMMAND_CHARS = 32_768;
+
+const MAX_NESTING = 32;
+
+/** Words whose special characters mean themselves when the word is nothing else. */
+const LONE: ReadonlySet<string> = new Set(["[", "[[", "{", "{}"]);
+
+/** Returns the reading of a text. Never throws; time is linear in the text. */
+export function readShell(text: string, nesting = 0): ShellReading {
+  if (text.length > MAX_COMMAND_CHARS || nesting > MAX_NESTING || text.includes("\0")) {
+    return { commands: [], plain: false, certain: false };
+  }
+  const reader = new ShellReader(text, nesting);
+  reader.readList(false);
+  const first = reader.commands[0]?.[0];
+  return {
+    commands: reader.commands,
+    plain: reader.plain && reader.certain && reader.commands.length === 1 && first?.assigns === false,
+    certain: reader.certain,
+  };
+}
+
+/** A word as it grows. */
+class PendingWord {
+  text = "";
+  quoted = false;
+  /** Holds a parameter, a substitution or the like. */
+  expands = false;
+  /** Holds an unquoted pattern, brace or tilde. */
+  patterns = false;
+  splits = false;
+  assigns = false;
+}
+
+/** One list of commands as it is read: the words of the command so far, and the word so far. */
+class Frame {
+  words: Word[] = [];
+  word: PendingWord | null = null;
+  /** The next word is the target of a redirection, not an argument. */
+  skipNext = false;
+  /** What stood before an `&>`: bash goes on with the same command there, POSIX begins another. Both are kept. */
+  before: Word[] | null = null;
+
+  grow(): PendingWord {
+    return this.word ??= new PendingWord();
+  }
+
+  endWord(): void {
+    const word = this.word;
+    this.word = null;
+    if (!word) return;
+    if (this.skipNext) {
+      this.skipNext = false;
+      return;
+    }
+    const patterns = word.patterns && !LONE.has(word.text);
+    const known = !word.expands && !patterns;
+    this.words.push({ text: known ? word.text : null, splits: !known && word.splits, assigns: word.assigns });
+  }
+}
+
+class ShellReader {
+  readonly commands: Word[][] = [];
+  plain = true;
+  certain = true;
+  readonly #text: string;
+  #at = 0;
+  #nesting: number;
+
+  constructor(text: string, nesting: number) {
+    this.#text = text;
+    this.#nesting = nesting;
+  }
+
+  /** Reads commands to the end of the text or, `inside` a substitution, to the parenthesis that closes it. */
+  readList(inside: boolean): void {
+    const frame = new Frame();
+    let open = 0;
+    while (true) {
+      const character = this.#text.charAt(this.#at);
+      if (character === "") {
+        if (inside) this.#lost();
+        break;
+      }
+      if (character === ")" && inside && open === 0) {
+        this.#at++;
+        break;
+      }
+      if (character === " " || character === "\t") {
+        frame.endWord();
+        this.#at++;
+      } else if (character === "<" || character === ">" || (character === "&" && this.#peek(1) === ">")) {
+        this.#redirection(frame);
+      } else if ("\n;&|()".includes(character)) {
+        if (character === "(") open++;
+        if (character === ")" && open > 0) open--;
+        this.plain = false;
+        this.#endCommand(frame, inside);
+        this.#at++;
+      } else this.#wordPart(frame, character);
+    }
+    this.#endCommand(frame, inside);
+  }
+
+  #endCommand(frame: Frame, inside: boolean): void {
+    frame.endWord();
+    frame.skipNext = false;
+    // The ")" of a case pattern would close a substitution too early, and what follows would be taken for its quotes.
+    if (inside && frame.words.some((word) => word.text === "case")) this.#lost();
+    if (frame.words.length > 0) this.commands.push(frame.words);
+    if (frame.before) this.commands.push([...frame.before, ...frame.words]);
+    frame.before = null;
+    frame.words = [];
+  }
+
+  #wordPart(frame: Frame, character: string): void {
+    // What a comment hides from the shell may hold quotes that would hide the next line from us.
+    if (character === "#" && frame.word === null) this.#lost();
+    const word = frame.grow();
+    switch (character) {
+      case "'":
+        word.quoted = true;
+        return this.#singleQuoted(word);
+      case '"':
+        word.quoted = true;
+        this.#at++;
+        return this.#doubleQuoted(word);
+      case "\\":
+        return this.#escaped(frame, word);
+      case "$":
+        return this.#expansion(word, false);
+      case "`":
+        return this.#backticks(word, false);
+      case "*":
+      case "?":
+      case "[":
+      case "{":
+        word.patterns = true;
+        word.splits = true;
+        this.plain = false;
+        break;
+      case "~":
+        if (word.text === "" && !word.quoted) word.patterns = true;
+        this.plain = false;
+        break;
+      case "=":
+        if (!word.quoted && !word.expands && isVariableName(word.text)) word.assigns = true;
+        break;
+      default:
+        if (isControl(character)) this.plain = false;
+    }
+    word.text += character;
+    this.#at++;
+  }
+
+  #singleQuoted(word: PendingWord): void {
+    const end = this.#text.indexOf("'", this.#at + 1);
+    if (end < 0) return this.#stop();
+    word.text += this.#text.slice(this.#at + 1, end);
+    this.#at = end + 1;
+  }
+
+  /** Reads behind an opening double quote. */
+  #doubleQuoted(word: PendingWord): void {
+    while (true) {
+      const character = this.#text.charAt(this.#at);
+      if (character === "") return this.#stop();
+      if (character === '"') {
+        this.#at++;
+        return;
+      }
+      if (character === "$") this.#expansion(word, true);
+      else if (character === "`") this.#backticks(word, true);
+      else if (character === "\\" && '$`"\\\n'.includes(this.#peek(1)) && this.#peek(1) !== "") {
+        if (this.#peek(1) !== "\n") word.text += this.#peek(1);
+        this.#at += 2;
+      } else {
+        word.text += character;
+        this.#at++;
+      }
+    }
+  }
+
+  #escaped(frame: Frame, word: PendingWord): void {
+    const next = this.#peek(1);
+    if (next === "") return this.#stop();
+    this.#at += 2;
+    if (next !== "\n") {
+      word.text += next;
+      word.quoted = true;
+    } else if (word.text === "" && !word.quoted && !word.expands) frame.word = null; // a continued line is no word
+  }
+
+  /** Reads from a dollar sign. */
+  #expansion(word: PendingWord, quoted: boolean): void {
+    this.plain = false;
+    const next = this.#peek(1);
+    if (next === '"' && !quoted) {
+      this.#at++; // $"…": the quote is read next, translated text is any text
+      word.expands = true;
+      return;
+    }
+    const known = next === "(" || next === "{" || (next === "'" && !quoted) || isNameStart(next) ||
+      (next !== "" && "0123456789@*#?-$!".includes(next));
+    if (!known) {
+      word.text += "$";
+      this.#at++;
+      return;
+    }
+    word.expands = true;
+    if (next === "'") return this.#ansiQuoted();
+    // Between quotes only "$@" and its kin make several words; ${…} may be one of them.
+    if (!quoted || next === "@" || next === "{") word.splits = true;
+    this.#at += 2;
+    if (next === "(") this.#nested(() => this.readList(true));
+    else if (next === "{") this.#nested(() => this.#braces(quoted));
+    else if (isNameStart(next)) { while (isNamePart(this.#text.charAt(this.#at))) this.#at++; }
+  }
+
+  /** `$'…'`: escapes can spell any character, so the word is unknown, but it is one word. */
+  #ansiQuoted(): void {
+    this.#at += 2;
+    while (true) {
+      const character = this.#text.charAt(this.#at);
+      if (character === "") return this.#stop();
+      this.#at += character === "\\" ? 2 : 1;
+      if (character === "'") return;
+    }
+  }
+
+  /** Reads behind `${` to its end. Quotes in there follow rules of their own: we do not follow. */
+  #braces(quoted: boolean): void {
+    const word = new PendingWord();
+    if (" \t\n|".includes(this.#text.charAt(this.#at))) this.#lost(); // ${ command; } of ksh and bash 5.3
+    while (true) {
+      const character = this.#text.charAt(this.#at);
+      if (character === "") return this.#stop();
+      if (character === "}") {
+        this.#at++;
+        return;
+      }
+      if (character === "'" || character === '"') this.#lost();
+      if (character === "$") this.#expansion(word, quoted);
+      else if (character === "`") this.#backticks(word, quoted);
+      else this.#at += character === "\\" ? 2 : 1;
+    }
+  }
+
+  #backticks(word: PendingWord, quoted: boolean): void {
+    this.plain = false;
+    word.expands = true;
+    if (!quoted) word.splits = true;
+    const inner: string[] = [];
+    this.#at++;
+    while (true) {
+      const character = this.#text.charAt(this.#at);
+      if (character === "") return this.#stop();
+      if (character === "`") break;
+      const next = this.#peek(1);
+      const escapes = character === "\\" && next !== "" && (quoted ? '$`\\"' : "$`\\").includes(next);
+      inner.push(escapes ? next : character);
+      this.#at += escapes ? 2 : 1;
+    }
+    this.#at++;
+    const reading = readShell(inner.join(""), this.#nesting + 1);
+    this.commands.push(...reading.commands);
+    if (!reading.certain) this.#lost();
+  }
+
+  #redirection(frame: Frame): void {
+    this.plain = false;
+    const both = this.#text.charAt(this.#at) === "&";
+    if (!both && frame.word && isDescriptor(frame.word)) frame.word = null; // the 2 of 2>file
+    if (both) this.#both(frame);
+    const sign = this.#text.charAt(this.#at);
+    if (this.#peek(1) === "(") {
+      const word = frame.grow();
+      word.expands = true;
+      this.#at += 2;
+      this.#nested(() => this.readList(true));
+      return;
+    }
+    frame.endWord();
+    this.#at++;
+    const next = this.#text.charAt(this.#at);
+    if (sign === "<" && next === "<") {
+      this.#at++;
+      if (this.#text.charAt(this.#at) === "<") this.#at++;
+      else this.#lost(); // the body of a here-document may hold quotes that mean nothing
+    } else if (next !== "" && (sign === "<" ? ">&" : ">|&").includes(next)) {
+      this.#at++;
+      if (next === "&" && this.#text.charAt(this.#at) === "-") {
+        this.#at++; // >&- closes, and has no target
+        return;
+      }
+    }
+    frame.skipNext = true;
+  }
+
+  /** Reads the `&` of `&>`. */
+  #both(frame: Frame): void {
+    frame.endWord();
+    if (frame.before) this.#lost(); // twice in one command: more readings than are worth keeping
+    frame.before = frame.words;
+    frame.words = [];
+    this.#at++;
+  }
+
+  #nested(read: () => void): void {
+    if (++this.#nesting > MAX_NESTING) this.#stop();
+    else read();
+    this.#nesting--;
+  }
+
+  /** There may be commands that we do not see. */
+  #lost(): void {
+    this.certain = false;
+    this.plain = false;
+  }
+
+  /** The text ends in the middle of something: whatever the shell makes of the rest, we cannot say. */
+  #stop(): void {
+    this.#lost();
+    this.#at = this.#text.length;
+  }
+
+  #peek(offset: number): string {
+    return this.#text.charAt(this.#at + offset);
+  }
+}
+
+function isDescriptor(word: PendingWord): boolean {
+  return word.text !== "" && !word.quoted && !word.expands && [...word.text].every(isDigit);
+}
+
+function isVariableName(text: string): boolean {
+  const name = text.endsWith("+") ? text.slice(0, -1) : text; // NAME+=value appends
+  return isNameStart(name.charAt(0)) && [...name].every(isNamePart);
+}
+
+function isDigit(character: string): boolean {
+  return character >= "0" && character <= "9";
+}
+
+function isNameStart(character: string): boolean {
+  return (character >= "a" && character <= "z") || (character >= "A" && character <= "Z") ||
+    character === "_";
+}
+
+function isNamePart(character: string): boolean {
+  return isNameStart(character) || (isDigit(character) && character !== "");
+}
+
+function isControl(character: string): boolean {
+  const code = character.charCodeAt(0);
+  return code < 0x20 || (code >= 0x7f && code <= 0x9f);
+}
