@@ -1,0 +1,108 @@
+/** Data of an event → a bounded copy without secrets, ready for a line. */
+
+/** What stands for a secret (behaviour.md §4.9). */
+export const REDACTED = "[REDACTED]";
+
+const SECRETS = new Set([
+  "api_key",
+  "apikey",
+  "auth",
+  "authorization",
+  "credential",
+  "credentials",
+  "password",
+  "private_key",
+  "privatekey",
+  "secret",
+  "token",
+]);
+
+const MAX_DEPTH = 32;
+
+/**
+ * Returns true when the value under this key is a secret (behaviour.md §4.9): the whole key in any case, with `-` or `_`, or
+ * its end behind a `_` (`refresh_token`, `x-api-key`, `accessToken`). Counters such as `total_tokens` are not.
+ */
+export function isSecretKey(key: string): boolean {
+  const words = key.slice(-64).replace(/([a-z0-9])([A-Z])/g, "$1_$2").toLowerCase().split(/[_-]/);
+  const last = words.at(-1) ?? "";
+  return SECRETS.has(last) || SECRETS.has(`${words.at(-2)}_${last}`);
+}
+
+/** How much of the data a copy may hold. */
+export interface Bounds {
+  /** Characters of one text. */
+  text: number;
+  /** Characters of the whole, roughly. */
+  total: number;
+}
+
+/** Returns the copy, and whether anything was cut. Cost is that of the copy, not of the data. */
+export function shorten(data: unknown, bounds: Bounds): { value: unknown; cut: boolean } {
+  const copier = new Copier(bounds);
+  return { value: copier.copy(data, 0), cut: copier.cut };
+}
+
+class Copier {
+  cut = false;
+  readonly #bounds: Bounds;
+  #left: number;
+
+  constructor(bounds: Bounds) {
+    this.#bounds = bounds;
+    this.#left = bounds.total;
+  }
+
+  copy(value: unknown, depth: number): unknown {
+    if (typeof value === "string") return this.#text(value, this.#bounds.text);
+    if (typeof value !== "object" || value === null) {
+      this.#left -= 8;
+      return value;
+    }
+    if (depth === MAX_DEPTH) return this.#dropped();
+    return Array.isArray(value) ? this.#list(value, depth) : this.#fields(value, depth);
+  }
+
+  #list(items: readonly unknown[], depth: number): unknown[] {
+    const copies: unknown[] = [];
+    for (const [index, item] of items.entries()) {
+      if (this.#left <= 0) {
+        this.cut = true;
+        copies.push(`[${items.length - index} more]`);
+        break;
+      }
+      this.#left -= 1;
+      copies.push(this.copy(item, depth + 1));
+    }
+    return copies;
+  }
+
+  #fields(fields: object, depth: number): Record<string, unknown> {
+    const copies: Record<string, unknown> = {};
+    for (const [key, item] of Object.entries(fields)) {
+      if (this.#left <= 0) {
+        this.cut = true;
+        break;
+      }
+      const name = this.#text(key, Math.min(this.#bounds.text, 180));
+      if (name === "__proto__") continue;
+      copies[name] = isSecretKey(key) && item !== null && item !== undefined
+        ? this.#text(REDACTED, Infinity)
+        : this.copy(item, depth + 1);
+    }
+    return copies;
+  }
+
+  #text(text: string, limit: number): string {
+    const allowed = Math.max(0, Math.min(limit, this.#left));
+    this.#left -= Math.min(text.length, allowed) + 4;
+    if (text.length <= allowed) return text;
+    this.cut = true;
+    return `${text.slice(0, allowed).toWellFormed()}[${text.length - allowed} more]`;
+  }
+
+  #dropped(): string {
+    this.cut = true;
+    return "[Deep]";
+  }
+}
