@@ -1,0 +1,188 @@
+/** `Request` in, `Response` out: the one pass every request takes, from its host name to its line in the log. */
+import { Hono } from "hono";
+import type { Runtime } from "../app/types.ts";
+import { PreampError } from "../sdk/errors.ts";
+import { ANONYMOUS, type Authenticate, authorise, createHostCheck, type Hosts } from "./access.ts";
+import { type ServerClock, systemClock } from "./clock.ts";
+import { type Call, Closers, type Exchange, type Log, type Server } from "./exchange.ts";
+import { describeError, type LogRecord, logTime } from "./log.ts";
+import { problemResponse, toProblem } from "./problems.ts";
+import { createRate } from "./rates.ts";
+import { type Route, ROUTES } from "./route_table.ts";
+
+/** What an app is made of. */
+export interface AppOptions {
+  /** Does the work. Closing it is its owner's business. */
+  runtime: Runtime;
+  /** Knows the keys; null: everyone may do everything (`--no-auth`, loopback only). */
+  authenticate: Authenticate | null;
+  /** Names the server is reached by, beside `localhost`, `127.0.0.1` and `[::1]`. Default none. */
+  hosts?: Hosts;
+  /** Requests and runs a caller may send in a minute; 0 or absent: any number. */
+  rates?: { requests_per_minute?: number; runs_per_minute?: number };
+  /** Bytes of a body; default the runtime's `max_body_bytes`. */
+  max_body_bytes?: number;
+  /** Milliseconds a body may take; default 10,000. */
+  body_deadline_ms?: number;
+  /** Gets one record for each request. */
+  log?: Log;
+  /** Time; default the machine's. */
+  clock?: ServerClock;
+}
+
+/** What came with a request that a socket brought; `Deno.ServeHandlerInfo` is one. */
+export interface ConnectionInfo {
+  readonly remoteAddr?: unknown;
+}
+
+/** A server without a socket. */
+export interface App {
+  /** Answers a request; never rejects. */
+  fetch(request: Request, info?: ConnectionInfo): Promise<Response>;
+  /**
+   * Ends open streams with a `retry:` hint, drains the runtime, then answers 202 to whoever still waits for a run. Resolves
+   * when that is done, at most a little after `grace_ms`.
+   */
+  drain(grace_ms: number): Promise<void>;
+}
+
+const BODY_DEADLINE_MS = 10_000;
+
+/** Returns the app of a runtime. */
+export function createApp(options: AppOptions): App {
+  const { runtime, authenticate, log, clock = systemClock } = options;
+  const checkHost = createHostCheck(options.hosts ?? []);
+  const takeRequest = createRate(options.rates?.requests_per_minute ?? 0, "requests", clock);
+  const takeRun = createRate(options.rates?.runs_per_minute ?? 0, "runs", clock);
+  const server: Server = {
+    runtime,
+    body: {
+      max_bytes: options.max_body_bytes ?? runtime.limits.max_body_bytes,
+      deadline_ms: options.body_deadline_ms ?? BODY_DEADLINE_MS,
+    },
+    clock,
+    streams: new Closers(),
+    waiting: new Closers(),
+    note: (exchange, error) =>
+      log?.({ ...record(exchange, 200, 0), level: "error", error: describeError(error) }),
+  };
+  const router = createRouter(admit, takeRun);
+
+  /** Lets a request in that needs a key. */
+  function admit(call: Call): NonNullable<Exchange["caller"]> {
+    const caller = authorise(call.req.raw, authenticate);
+    call.env.caller = caller;
+    takeRequest(caller.name);
+    return caller;
+  }
+
+  function record(exchange: Exchange, status: number, ms: number): LogRecord {
+    const { request_id, method, path, caller } = exchange;
+    return {
+      level: status >= 500 ? "error" : "info",
+      ts: logTime(clock),
+      message: "request",
+      request_id,
+      method,
+      path,
+      status,
+      ms,
+      caller: caller?.name ?? null,
+    };
+  }
+
+  async function fetch(request: Request, info?: ConnectionInfo): Promise<Response> {
+    const started = clock.monotonic();
+    const exchange: Exchange = {
+      server,
+      request_id: `req_${crypto.randomUUID().replaceAll("-", "")}`,
+      caller: null,
+      method: request.method,
+      path: pathOf(request.url),
+    };
+    let response: Response;
+    let failure: Partial<LogRecord> | undefined;
+    try {
+      checkHost(request, info?.remoteAddr !== undefined);
+      response = request.method === "HEAD"
+        ? await withoutBody(await router.fetch(new Request(request, { method: "GET" }), exchange))
+        : await router.fetch(request, exchange);
+    } catch (error) {
+      const problem = toProblem(error);
+      failure = {
+        code: problem.code,
+        ...(problem.code === "internal" ? { error: describeError(error) } : {}),
+      };
+      response = problemResponse(problem, exchange.request_id);
+      if (request.method === "HEAD") response = await withoutBody(response);
+    }
+    response.headers.set("preamp-request-id", exchange.request_id);
+    log?.({ ...record(exchange, response.status, clock.monotonic() - started), ...failure });
+    return response;
+  }
+
+  async function drain(grace_ms: number): Promise<void> {
+    server.streams.closeAll();
+    try {
+      await runtime.drain(grace_ms);
+    } finally {
+      server.streams.closeAll(); // those that were opened meanwhile
+      server.waiting.closeAll();
+    }
+  }
+
+  return { fetch, drain };
+}
+
+type Admit = (call: Call) => NonNullable<Exchange["caller"]>;
+
+function createRouter(admit: Admit, takeRun: (caller: string) => void): Hono<{ Bindings: Exchange }> {
+  const router = new Hono<{ Bindings: Exchange }>();
+  for (const route of ROUTES) {
+    router.on(route.method, pathPattern(route), (call) => {
+      if (route.open) return route.handle(call, ANONYMOUS);
+      const caller = admit(call);
+      if (route.starts_run) takeRun(caller.name);
+      return route.handle(call, caller);
+    });
+  }
+  for (const [path, routes] of Map.groupBy(ROUTES, pathPattern)) {
+    const allow = routes.flatMap(({ method }) => method === "GET" ? ["GET", "HEAD"] : [method]).join(", ");
+    const open = routes.every((route) => route.open);
+    router.all(path, (call) => {
+      if (!open) admit(call);
+      throw new PreampError(
+        "method_not_allowed",
+        `Cannot answer the request: the method must be ${allow}: received ${call.req.method}`,
+        { facts: { allow } },
+      );
+    });
+  }
+  router.notFound((call) => {
+    admit(call);
+    throw new PreampError("not_found", `Cannot find ${call.req.path}: there is no such resource`);
+  });
+  // Every error is answered in one place, which knows the request.
+  router.onError((error) => {
+    throw error;
+  });
+  return router;
+}
+
+/** Returns a path as Hono writes it: `/v1/runs/:id`. */
+function pathPattern({ path }: Route): string {
+  return path.split("/").map((part) => part.startsWith("{") ? `:${part.slice(1, -1)}` : part).join("/");
+}
+
+/** Returns the path of a URL, without the cost of parsing it; cut where the log would. */
+function pathOf(url: string): string {
+  const start = url.indexOf("/", url.indexOf("://") + 3);
+  const end = url.indexOf("?", start);
+  return start === -1 ? "/" : url.slice(start, end === -1 ? undefined : end).slice(0, 1024);
+}
+
+/** Returns the answer to a HEAD; a stream that was opened for it is closed. */
+async function withoutBody(response: Response): Promise<Response> {
+  await response.body?.cancel();
+  return new Response(null, { status: response.status, headers: response.headers });
+}

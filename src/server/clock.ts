@@ -1,0 +1,21 @@
+/** Time as the server needs it. */
+
+/** Time, given to the app so that tests own it. */
+export interface ServerClock {
+  /** Milliseconds that never go backwards; for durations. */
+  monotonic(): number;
+  /** Milliseconds since the epoch; for display. */
+  now(): number;
+  /** Calls back once after `ms` milliseconds, unless the returned function was called before. */
+  timer(ms: number, callback: () => void): () => void;
+}
+
+/** The machine's own time. */
+export const systemClock: ServerClock = {
+  monotonic: () => performance.now(),
+  now: () => Date.now(),
+  timer(ms, callback) {
+    const id = setTimeout(callback, ms);
+    return () => clearTimeout(id);
+  },
+};

@@ -1,0 +1,86 @@
+/** One request and all that its handler may use; how answers are made. */
+import type { Context } from "hono";
+import type { Runtime } from "../app/types.ts";
+import type { Caller } from "../runs/types.ts";
+import type { BodyLimits } from "./body.ts";
+import type { ServerClock } from "./clock.ts";
+import type { LogRecord } from "./log.ts";
+
+/** What all requests share. */
+export interface Server {
+  readonly runtime: Runtime;
+  readonly body: BodyLimits;
+  readonly clock: ServerClock;
+  /** Streams that are open; ended first when the server stops. */
+  readonly streams: Closers;
+  /** Requests that wait for a run; answered last when the server stops. */
+  readonly waiting: Closers;
+  /** Notes what failed after the answer began. */
+  note(exchange: Exchange, error: unknown): void;
+}
+
+/** What a handler finds in its context's `env`. */
+export interface Exchange {
+  readonly server: Server;
+  readonly request_id: string;
+  /** Null until the key was checked. */
+  caller: Caller | null;
+  /** For the log. */
+  readonly method: string;
+  readonly path: string;
+}
+
+/** A handler's context. */
+export type Call = Context<{ Bindings: Exchange }>;
+
+/** Answers one request; throws a `PreampError` for a problem. An open route's caller is anonymous. */
+export type Handler = (call: Call, caller: Caller) => Response | Promise<Response>;
+
+/** Receives one record for each request. Must not throw. */
+export type Log = (record: LogRecord) => void;
+
+const JSON_HEADERS = {
+  "content-type": "application/json",
+  "cache-control": "no-store",
+  "x-content-type-options": "nosniff",
+} as const;
+
+/** Returns a JSON answer. */
+export function answer(body: unknown, status = 200, headers?: Record<string, string>): Response {
+  return new Response(JSON.stringify(body), {
+    status,
+    headers: headers ? { ...JSON_HEADERS, ...headers } : JSON_HEADERS,
+  });
+}
+
+/** Returns a JSON list that is its own only page. */
+export function answerList(data: readonly unknown[]): Response {
+  return answer({ data, next_cursor: null });
+}
+
+/** Returns the answer of a deletion. */
+export function noContent(headers: Record<string, string> = {}): Response {
+  return new Response(null, { status: 204, headers: { "cache-control": "no-store", ...headers } });
+}
+
+/** Things to be ended when the server stops. Each takes itself out when it is over before. */
+export class Closers {
+  readonly #closers = new Set<() => void>();
+
+  /** Adds one; returns a function that takes it out. */
+  add(close: () => void): () => void {
+    this.#closers.add(close);
+    return () => this.#closers.delete(close);
+  }
+
+  /** How many there are. */
+  get size(): number {
+    return this.#closers.size;
+  }
+
+  /** Ends all. */
+  closeAll(): void {
+    for (const close of [...this.#closers]) close();
+    this.#closers.clear();
+  }
+}

@@ -1,0 +1,81 @@
+/**
+ * JSON that a stranger wrote → data. `JSON.parse` keeps the last of two equal keys, makes `__proto__` an own key, reads
+ * 200,000 levels and does not always say where it stopped (threats.md T8, T9); the plan's reader does none of that.
+ */
+import { documentError, toDetail } from "../plan/findings.ts";
+import { lineIndex } from "../plan/lines.ts";
+import { JsonSyntaxError, readJson } from "../plan/read_json.ts";
+import { LimitPassed, toData, type TreeNode } from "../plan/tree.ts";
+import type { ErrorCode, ErrorDetail } from "../sdk/errors.ts";
+import type { JsonValue } from "../sdk/json.ts";
+
+/** Bounds of a request body beside its bytes. Our choice: twice the depth of a plan, and ten times its values. */
+export const REQUEST_LIMITS = {
+  max_bytes: Infinity,
+  max_nodes: 100_000,
+  max_depth: 64,
+  max_aliases: 50,
+} as const;
+
+/** Where the reader gives up; only a tree of this depth is ever walked. */
+const HARD_DEPTH = 256;
+
+/**
+ * Returns the tree of a JSON text. `what` names it in errors.
+ *
+ * @throws {PreampError} `request_invalid` with line and column.
+ */
+export function readJsonTree(text: string, what: string): TreeNode {
+  try {
+    return readJson(text, HARD_DEPTH);
+  } catch (error) {
+    if (!(error instanceof JsonSyntaxError || error instanceof LimitPassed)) throw error;
+    const fact = error instanceof LimitPassed ? "" : "it is not JSON: ";
+    const message = `Cannot read ${what}: ${fact}${error.message}`;
+    throw documentError(
+      "request_invalid",
+      what,
+      [{ path: "", ...lineIndex(text)(error.at), message }],
+      error,
+    );
+  }
+}
+
+/**
+ * Returns the data of a tree. What is wrong inside the field `plan` is the plan's fault and gets its codes.
+ *
+ * @throws {PreampError} `request_invalid`, `plan_invalid` or `plan_limit_exceeded`, every finding with line and column.
+ */
+export function treeData(root: TreeNode, text: string, what: string): JsonValue {
+  const position = lineIndex(text);
+  try {
+    const { data, problems } = toData(root, REQUEST_LIMITS);
+    if (problems.length === 0) return data;
+    const inPlan = problems.filter(({ path }) => path[0] === "plan");
+    const [code, blamed]: [ErrorCode, typeof problems] = inPlan.length === problems.length
+      ? ["plan_invalid", inPlan]
+      : ["request_invalid", problems];
+    throw documentError(
+      code,
+      what,
+      blamed.map((problem): ErrorDetail => ({ ...toDetail(problem), ...position(problem.at) })),
+    );
+  } catch (error) {
+    if (!(error instanceof LimitPassed)) throw error;
+    const field = root.kind === "map"
+      ? root.entries.findLast((entry) => entry.at <= error.at)?.key
+      : undefined;
+    const code = field === "plan" ? "plan_limit_exceeded" : "request_invalid";
+    const message = `Cannot read ${what}: ${error.message}`;
+    throw documentError(code, what, [{ path: field ?? "", ...position(error.at), message }], error);
+  }
+}
+
+/**
+ * Returns the data of a JSON text.
+ *
+ * @throws {PreampError} as {@link readJsonTree} and {@link treeData}.
+ */
+export function parseJsonData(text: string, what: string): JsonValue {
+  return treeData(readJsonTree(text, what), text, what);
+}

@@ -1,0 +1,53 @@
+/** The log of requests: one record for each, and the one line it is written as. */
+import type { ServerClock } from "./clock.ts";
+import { escapeUnprintable } from "./printable.ts";
+
+/** What is told of one request. No query, header or body: prompts and keys travel there. */
+export interface LogRecord {
+  level: "info" | "error";
+  /** UTC, RFC 3339. */
+  ts: string;
+  message: "request";
+  request_id: string;
+  method: string;
+  /** Path without query. */
+  path: string;
+  /** 499: the client left before there was an answer. */
+  status: number;
+  /** Milliseconds until the answer's headers. */
+  ms: number;
+  /** Name of the caller; null when nobody was authenticated. */
+  caller: string | null;
+  /** Code of the problem that was answered. */
+  code?: string;
+  /** What failed, for a 500 or a broken stream; never sent to the client. */
+  error?: { name: string; message: string; stack?: string };
+}
+
+/** Longest line, in characters (threats.md T40). */
+const MAX_LINE = 8192;
+
+/** Returns the record as one line of JSON without line end, every unprintable character escaped, at most 8 KiB long. */
+export function formatLogRecord(record: LogRecord): string {
+  const line = escapeUnprintable(JSON.stringify(record));
+  if (line.length <= MAX_LINE) return line;
+  const { error, ...rest } = record;
+  const short = { ...rest, path: record.path.slice(0, 256), truncated: true };
+  return escapeUnprintable(
+    JSON.stringify(
+      error ? { ...short, error: { name: error.name, message: error.message.slice(0, 512) } } : short,
+    ),
+  );
+}
+
+/** Returns the time of day as the log writes it. */
+export function logTime(clock: ServerClock): string {
+  return new Date(clock.now()).toISOString();
+}
+
+/** Returns anything that was thrown as the log shows it. */
+export function describeError(error: unknown): NonNullable<LogRecord["error"]> {
+  if (!(error instanceof Error)) return { name: "NonError", message: String(error) };
+  const told = { name: error.name, message: error.message };
+  return error.stack === undefined ? told : { ...told, stack: error.stack };
+}

@@ -1,0 +1,145 @@
+/** The OpenAPI 3.1 document: the route table's routes, and the schemas that validate them. Imported when somebody asks for it. */
+import * as z from "zod";
+import manifest from "../../deno.json" with { type: "json" };
+import { isObject, type JsonObject, type JsonSchema } from "../sdk/json.ts";
+import { STATUS } from "./problems.ts";
+import { codesOf, type Route, type RouteAnswer, ROUTES } from "./route_table.ts";
+import { ANSWERS, BODIES, QUERIES, SHARED } from "./schemas.ts";
+
+let text: string | undefined;
+
+/** Returns the document's text; made once. */
+export function openApiText(): string {
+  return text ??= JSON.stringify(openApiDocument());
+}
+
+/** Returns the document. */
+export function openApiDocument(): JsonObject {
+  const paths: Record<string, JsonObject> = {};
+  for (const route of ROUTES) {
+    (paths[route.path] ??= {})[route.method.toLowerCase()] = operation(route);
+  }
+  return {
+    openapi: "3.1.1",
+    info: {
+      title: "Preamp",
+      version: manifest.version,
+      license: { name: manifest.license, identifier: manifest.license },
+    },
+    security: [{ key: [] }],
+    paths,
+    components: {
+      schemas: componentSchemas(),
+      securitySchemes: { key: { type: "http", scheme: "bearer" } },
+    },
+  };
+}
+
+function operation(route: Route): JsonObject {
+  return {
+    operationId: route.id,
+    summary: route.summary,
+    ...(route.open ? { security: [] } : {}),
+    parameters: parameters(route),
+    ...(route.body ? { requestBody: requestBody(route, route.body) } : {}),
+    responses: responses(route),
+  };
+}
+
+function parameters(route: Route): JsonObject[] {
+  const inPath = route.path.split("/").filter((part) => part.startsWith("{")).map((part) => ({
+    name: part.slice(1, -1),
+    in: "path",
+    required: true,
+    schema: { type: "string" },
+  }));
+  const inHeaders = Object.entries(route.headers ?? {}).map(([name, description]) => ({
+    name,
+    in: "header",
+    description,
+    schema: { type: "string" },
+  }));
+  return [...inPath, ...queryParameters(route), ...inHeaders];
+}
+
+function queryParameters(route: Route): JsonObject[] {
+  if (!route.query) return [];
+  const { properties } = schemaOf(QUERIES[route.query]);
+  if (!isObject(properties)) return [];
+  return Object.entries(properties).map(([name, given]) => {
+    const { description, ...schema } = isObject(given) ? given : {};
+    return { name, in: "query", ...(description === undefined ? {} : { description }), schema };
+  });
+}
+
+function requestBody(route: Route, name: keyof typeof BODIES): JsonObject {
+  const schema = reference(name);
+  const plan = {
+    type: "object",
+    description: "itself a mount plan: it has a `session` key",
+    required: ["session"],
+  };
+  const orPlan = { schema: { anyOf: [schema, plan] } };
+  const content = route.takes_plans
+    ? { "application/json": orPlan, "application/yaml": orPlan, "multipart/form-data": { schema } }
+    : { "application/json": { schema } };
+  return { required: !route.body_optional, content };
+}
+
+function responses(route: Route): JsonObject {
+  const byStatus: Record<string, { description: string; content?: JsonObject }> = {};
+  for (const [status, answer] of Object.entries(route.answers)) {
+    byStatus[status] = { description: answer.description, ...contentOf(answer) };
+  }
+  for (const code of codesOf(route)) {
+    const response = byStatus[STATUS[code]] ??= { description: "" };
+    response.description += `${response.description && "; "}${code}`;
+    response.content = { ...response.content, "application/problem+json": { schema: reference("Problem") } };
+  }
+  return byStatus;
+}
+
+function contentOf({ content }: RouteAnswer): { content?: JsonObject } {
+  if (!content) return {};
+  const types = Object.entries(content).map(([type, name]) => {
+    if (name === null) return [type, { schema: { type: "string" } }];
+    const description = type === "text/event-stream"
+      ? "frames with the seq as id, the name as event, and as data the JSON of:"
+      : type === "application/x-ndjson"
+      ? "lines with the JSON of:"
+      : undefined;
+    const schema = reference(name);
+    return [type, {
+      schema: description
+        ? { type: "string", description, contentMediaType: "application/json", contentSchema: schema }
+        : schema,
+    }];
+  });
+  return { content: Object.fromEntries(types) };
+}
+
+function reference(name: string): JsonObject {
+  return { $ref: `#/components/schemas/${name}` };
+}
+
+/** Returns every named schema, each referring to the others by name. */
+function componentSchemas(): Record<string, JsonSchema> {
+  const registry = z.registry<{ id: string }>();
+  const named = { ...SHARED, ...BODIES, ...ANSWERS };
+  for (const [id, schema] of Object.entries(named)) registry.add(schema, { id });
+  const { schemas } = z.toJSONSchema(registry, {
+    io: "input",
+    unrepresentable: "any",
+    uri: (id) => `#/components/schemas/${id}`,
+  });
+  return Object.fromEntries(Object.entries(schemas).map(([id, schema]) => [id, withoutIdentity(schema)]));
+}
+
+function schemaOf(schema: z.ZodType): JsonSchema {
+  return withoutIdentity(z.toJSONSchema(schema, { io: "input", unrepresentable: "any" }));
+}
+
+function withoutIdentity(schema: object): JsonSchema {
+  const { $schema: _, $id: __, id: ___, ...rest } = schema as JsonSchema; // a JSON Schema is an object of keywords
+  return rest;
+}

@@ -1,0 +1,47 @@
+/** Runs as resources: list, read, delete, cancel, steer. */
+import { answer, type Call, type Handler, noContent } from "./exchange.ts";
+import { readJsonBody } from "./documents.ts";
+import { checkBody, checkQuery } from "./validation.ts";
+
+/** `GET /v1/runs`, newest first. */
+export const listRuns: Handler = async (call, caller) => {
+  const filter = await checkQuery("ListRunsQuery", call.req.url);
+  return answer(await call.env.server.runtime.runs.list(caller, filter));
+};
+
+/** `GET /v1/runs/{id}`. */
+export const getRun: Handler = async (call, caller) => {
+  const run_id = pathId(call);
+  return answer(await call.env.server.runtime.runs.get(caller, run_id), 200, { "preamp-run-id": run_id });
+};
+
+/** `DELETE /v1/runs/{id}`: the run and its log. */
+export const removeRun: Handler = async (call, caller) => {
+  const run_id = pathId(call);
+  await call.env.server.runtime.runs.remove(caller, run_id);
+  return noContent({ "preamp-run-id": run_id });
+};
+
+/** `POST /v1/runs/{id}/cancel`; an empty body is a graceful one. */
+export const cancelRun: Handler = async (call, caller) => {
+  const { runtime, body, clock } = call.env.server;
+  const run_id = pathId(call);
+  const { mode = "graceful" } = await checkBody(
+    "CancelRequest",
+    await readJsonBody(call.req.raw, body, clock) ?? {},
+  );
+  return answer(await runtime.runs.cancel(caller, run_id, mode), 200, { "preamp-run-id": run_id });
+};
+
+/** `POST /v1/runs/{id}/steer`. */
+export const steerRun: Handler = async (call, caller) => {
+  const { runtime, body, clock } = call.env.server;
+  const run_id = pathId(call);
+  const { text } = await checkBody("SteerRequest", await readJsonBody(call.req.raw, body, clock));
+  return answer(await runtime.runs.steer(caller, run_id, text), 200, { "preamp-run-id": run_id });
+};
+
+/** Returns the `{id}` of the path; there is one in every route that asks. */
+export function pathId(call: Call): string {
+  return call.req.param("id") ?? "";
+}

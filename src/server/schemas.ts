@@ -1,0 +1,292 @@
+/**
+ * What goes over the wire, as zod schemas: requests are validated by them and the OpenAPI document is generated from them, so
+ * that it cannot drift. The only file of the server that loads zod; imported at the first request that has something to check.
+ */
+import * as z from "zod";
+import type { ErrorCode } from "../sdk/errors.ts";
+import { isObject, type JsonObject } from "../sdk/json.ts";
+import { STATUS } from "./problems.ts";
+
+/** Plain data that somebody else checks: kept as it is, not copied. */
+function data(description: string) {
+  return z.custom<JsonObject>(isObject, { error: "must be an object" }).meta({ type: "object", description });
+}
+
+const text = z.string();
+const count = z.int().min(0);
+const time = z.string().meta({ format: "date-time", description: "UTC, RFC 3339" });
+const nonBlank = z.string().regex(/\S/, { error: "must not be blank" });
+
+const ContentBlock = z.custom<{ type: string; [key: string]: unknown }>(
+  (value) => isObject(value) && typeof value.type === "string",
+  { error: "must be an object with a type" },
+).meta({ id: "ContentBlock", type: "object", required: ["type"], properties: { type: { type: "string" } } });
+
+const Limits = z.strictObject({
+  max_iterations: z.int().min(1).exactOptional().meta({ description: "answered provider calls" }),
+  max_tool_calls: count.exactOptional(),
+  max_total_tokens: z.int().min(1).exactOptional(),
+  max_cost_usd: z.string().regex(/^\d{1,15}(\.\d{1,18})?$/, {
+    error: 'must be a decimal string such as "0.50"',
+  })
+    .exactOptional(),
+  max_duration_s: z.number().gt(0).exactOptional().meta({
+    description: "waiting for an approval does not count",
+  }),
+}).meta({
+  id: "Limits",
+  description: "Ceilings of a run; may only tighten those of the plan and of the policy.",
+});
+
+const prompt = z.union([nonBlank, z.array(ContentBlock).min(1)], {
+  error: "must be text that is not blank, or a list of content blocks",
+});
+
+const plan = z.custom<JsonObject | string>((value) => isObject(value) || typeof value === "string", {
+  error: "must be a plan: an object, or YAML or JSON text",
+}).meta({
+  type: ["object", "string"],
+  description: "A mount plan: as data, or as YAML or JSON text. At most 256 KiB.",
+});
+
+const planRef = z.string().min(1).meta({ description: "name of a plan of GET /v1/plans" });
+
+/** Bodies of requests. Unknown fields are errors: a typo must not drop a ceiling. */
+export const BODIES = {
+  RunRequest: z.strictObject({
+    prompt,
+    plan: plan.exactOptional(),
+    plan_ref: planRef.exactOptional(),
+    lock: data("contents of plan.lock.json").exactOptional(),
+    session_id: z.string().min(1).exactOptional().meta({ description: "continues this conversation" }),
+    limits: Limits.exactOptional(),
+    background: z.boolean().exactOptional().meta({ description: "answer 202 at once; default false" }),
+    on_disconnect: z.enum(["continue", "cancel"]).exactOptional().meta({ description: "default continue" }),
+    if_busy: z.enum(["reject", "queue", "cancel"]).exactOptional().meta({ description: "default reject" }),
+    metadata: data("echoed on the run").exactOptional(),
+  }).refine((value) => value.plan === undefined || value.plan_ref === undefined, {
+    path: ["plan_ref"],
+    error: "may not stand beside plan",
+  }).meta({ id: "RunRequest" }),
+
+  CancelRequest: z.strictObject({
+    mode: z.enum(["graceful", "immediate"]).exactOptional().meta({ description: "default graceful" }),
+  }).meta({ id: "CancelRequest" }),
+
+  SteerRequest: z.strictObject({ text: nonBlank }).meta({ id: "SteerRequest" }),
+
+  ApprovalAnswer: z.strictObject({
+    decision: z.string().min(1).meta({ description: "allow, deny, or one of the approval's options" }),
+    reason: text.exactOptional(),
+    args_hash: text.exactOptional().meta({
+      description: "refused unless the approval is for these arguments",
+    }),
+  }).meta({ id: "ApprovalAnswer" }),
+
+  PlanCheckRequest: z.strictObject({ plan: plan.exactOptional(), plan_ref: planRef.exactOptional() })
+    .refine((value) => (value.plan === undefined) !== (value.plan_ref === undefined), {
+      path: ["plan"],
+      error: "must be there, or plan_ref instead",
+    }).meta({ id: "PlanCheckRequest" }),
+};
+
+const RunStatus = z.enum([
+  "queued",
+  "running",
+  "awaiting_approval",
+  "completed",
+  "incomplete",
+  "denied",
+  "cancelled",
+  "failed",
+]).meta({ id: "RunStatus", description: "exactly one of the last five, once, for ever" });
+
+const limit = z.int().min(1).max(1000).exactOptional().meta({ description: "1 to 1000; default 100" });
+const cursor = z.string().min(1).exactOptional().meta({ description: "next_cursor of the page before" });
+const seq = z.int().min(0);
+
+/** Query parameters. `limit` and `after` arrive as numbers: the reader of queries has made them so. */
+export const QUERIES = {
+  CreateRunQuery: z.strictObject({
+    prompt: z.string().exactOptional().meta({ description: "the prompt, when the body is itself a plan" }),
+  }),
+  ListRunsQuery: z.strictObject({
+    session_id: z.string().min(1).exactOptional(),
+    status: RunStatus.exactOptional(),
+    limit,
+    cursor,
+  }),
+  EventsQuery: z.strictObject({
+    after: seq.exactOptional().meta({
+      description: "only entries with a larger seq; Last-Event-ID says the same",
+    }),
+    limit: limit.meta({ description: "of a JSON list: 1 to 1000; default 1000" }),
+    cursor: seq.exactOptional().meta({ description: "of a JSON list: next_cursor of the page before" }),
+  }),
+  PageQuery: z.strictObject({ limit, cursor }),
+  MessagesQuery: z.strictObject({
+    limit: limit.meta({ description: "1 to 1000; without it, all messages" }),
+    cursor: seq.exactOptional().meta({ description: "next_cursor of the page before" }),
+  }),
+};
+
+const Approval = z.object({
+  id: text,
+  object: z.literal("approval"),
+  run_id: text,
+  session_id: text,
+  tool_name: text.nullable(),
+  tool_call_id: text.nullable(),
+  tool_input: z.record(z.string(), z.unknown()).nullable(),
+  args_hash: text.meta({ description: "sha256 of the canonical JSON of the input that will run" }),
+  action: text,
+  prompt: text,
+  options: z.array(z.unknown()),
+  default: z.enum(["allow", "deny"]),
+  risk_level: text,
+  hook_name: text.nullable(),
+  status: z.enum(["pending", "granted", "denied", "expired"]),
+  decision: text.optional(),
+  reason: text.nullable().optional(),
+  decided_by: text.nullable().optional(),
+  created_at: time,
+  expires_at: time,
+  decided_at: time.optional(),
+}).meta({ id: "Approval" });
+
+const Warning = z.object({ code: text, path: text.optional(), message: text }).meta({ id: "Warning" });
+
+const Run = z.object({
+  id: text,
+  object: z.literal("run"),
+  session_id: text,
+  status: RunStatus,
+  stop_reason: text.nullable(),
+  output_text: text,
+  output: z.array(ContentBlock),
+  turn_count: count,
+  tool_call_count: count,
+  usage: z.object({
+    input_tokens: count,
+    output_tokens: count,
+    total_tokens: count,
+    cache_read_tokens: count,
+    cache_write_tokens: count,
+    cost_usd: text.nullable().meta({ description: "decimal string; null when no price was known" }),
+  }),
+  limits: z.object({
+    max_iterations: count,
+    max_tool_calls: count,
+    max_total_tokens: count,
+    max_cost_usd: text,
+    max_duration_s: z.number(),
+  }),
+  plan_hash: text,
+  lock_hash: text.nullable(),
+  warnings: z.array(Warning),
+  approvals: z.array(Approval).meta({ description: "those that are pending" }),
+  error: z.object({ code: text, message: text }).nullable(),
+  metadata: z.record(z.string(), z.unknown()),
+  context: z.object({ tokens: count, budget: z.int(), level: count, compactions: count }),
+  isolation: z.record(z.string(), z.string()).meta({ description: "module id → tier" }),
+  created_at: time,
+  ended_at: time.nullable(),
+  events_url: text,
+}).meta({ id: "Run" });
+
+const Event = z.object({
+  seq: z.int().min(1).meta({ description: "1, 2, 3, … without gaps" }),
+  event: text,
+  ts: time,
+  run_id: text,
+  session_id: text,
+  parent_id: text.optional(),
+  turn_id: text.optional(),
+  iteration: z.int().min(1).optional(),
+  data: z.record(z.string(), z.unknown()),
+  verdict: z.object({
+    action: text,
+    hook_name: text.nullable(),
+    reason: text.optional(),
+    modified: z.boolean().optional(),
+    injections: z.array(z.record(z.string(), z.unknown())).optional(),
+  }).optional(),
+}).meta({ id: "Event" });
+
+const Session = z.object({
+  id: text,
+  object: z.literal("session"),
+  parent_id: text.nullable(),
+  plan_hash: text.nullable(),
+  run_count: count,
+  created_at: time,
+  last_activity: time,
+  metadata: z.record(z.string(), z.unknown()),
+}).meta({ id: "Session" });
+
+const Detail = z.object({
+  path: text,
+  line: z.int().min(1).optional(),
+  column: z.int().min(1).optional(),
+  message: text,
+  hint: text.optional(),
+}).meta({ id: "Detail", description: "one finding about a document" });
+
+// Object.keys forgets the type of a table's keys.
+const Code = z.enum(Object.keys(STATUS) as ErrorCode[]).meta({
+  id: "ErrorCode",
+  description: "stable; readers take unknown ones",
+});
+
+const Module = z.object({
+  id: text,
+  type: text,
+  version: text,
+  description: text,
+  permissions: z.record(z.string(), z.unknown()).nullable(),
+  config_schema: z.unknown(),
+}).meta({ id: "Module" });
+
+const NamedPlan = z.object({ name: text, plan_hash: text, description: text.optional() }).meta({
+  id: "NamedPlan",
+});
+
+/** Bodies of answers. Readers ignore what they do not know: /v1 only grows. */
+export const ANSWERS = {
+  Run,
+  Approval,
+  Session,
+  Event,
+  Module,
+  RunList: listOf(Run, "RunList"),
+  EventList: listOf(Event, "EventList"),
+  ApprovalList: listOf(Approval, "ApprovalList"),
+  SessionList: listOf(Session, "SessionList"),
+  MessageList: listOf(z.record(z.string(), z.unknown()), "MessageList"),
+  PlanList: listOf(NamedPlan, "PlanList"),
+  ModuleList: listOf(Module, "ModuleList"),
+  PlanCheck: z.object({
+    ok: z.boolean(),
+    errors: z.array(Detail),
+    warnings: z.array(Detail.extend({ code: text })),
+    plan_hash: text.optional(),
+  }).meta({ id: "PlanCheck", description: "a bad plan is a good answer" }),
+  Health: z.object({ status: z.literal("ok") }).meta({ id: "Health" }),
+  Readiness: z.object({ ok: z.boolean(), reasons: z.array(z.string()) }).meta({ id: "Readiness" }),
+  Problem: z.object({
+    type: text,
+    title: text,
+    status: z.int(),
+    detail: text,
+    error: z.object({ code: Code, message: text, details: z.array(Detail).optional() }),
+    request_id: text,
+    run: Run.optional().meta({ description: "with log_expired: the run whose log is gone" }),
+  }).meta({ id: "Problem", description: "RFC 9457" }),
+};
+
+function listOf(item: z.ZodType, id: string) {
+  return z.object({ data: z.array(item), next_cursor: z.string().nullable() }).meta({ id });
+}
+
+/** Schemas that are referred to by name. */
+export const SHARED = { ErrorCode: Code, ContentBlock, Limits, RunStatus, Warning, Detail, NamedPlan };

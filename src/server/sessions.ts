@@ -1,0 +1,39 @@
+/** Sessions as resources. */
+import { answer, type Handler, noContent } from "./exchange.ts";
+import { pathId } from "./runs.ts";
+import { checkQuery } from "./validation.ts";
+
+/** `GET /v1/sessions`. */
+export const listSessions: Handler = async (call, caller) => {
+  const page = await checkQuery("PageQuery", call.req.url);
+  return answer(await call.env.server.runtime.runs.sessions.list(caller, page));
+};
+
+/** `GET /v1/sessions/{id}`. */
+export const getSession: Handler = async (call, caller) =>
+  answer(await call.env.server.runtime.runs.sessions.get(caller, pathId(call)));
+
+/** `DELETE /v1/sessions/{id}`. */
+export const removeSession: Handler = async (call, caller) => {
+  await call.env.server.runtime.runs.sessions.remove(caller, pathId(call));
+  return noContent();
+};
+
+/** `GET /v1/sessions/{id}/runs`, newest first. */
+export const listSessionRuns: Handler = async (call, caller) => {
+  const { runs } = call.env.server.runtime;
+  const page = await checkQuery("PageQuery", call.req.url);
+  const { id } = await runs.sessions.get(caller, pathId(call)); // an unknown session is no empty list
+  return answer(await runs.list(caller, { ...page, session_id: id }));
+};
+
+/** `GET /v1/sessions/{id}/messages`: the full history, never compacted; paged only when asked to. */
+export const listMessages: Handler = async (call, caller) => {
+  const { cursor = 0, limit } = await checkQuery("MessagesQuery", call.req.url);
+  const messages = await call.env.server.runtime.runs.sessions.messages(caller, pathId(call));
+  const end = limit === undefined ? messages.length : cursor + limit;
+  return answer({
+    data: messages.slice(cursor, end),
+    next_cursor: end < messages.length ? String(end) : null,
+  });
+};

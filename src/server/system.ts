@@ -1,0 +1,76 @@
+/** What is open to everyone: whether the server lives, what it offers, what it is. */
+import { answer, type Handler } from "./exchange.ts";
+import { preferredType } from "./negotiation.ts";
+
+/** `GET /healthz`: the process is up. Touches nothing. */
+export const health: Handler = () => answer({ status: "ok" });
+
+/** `GET /readyz`: the store answers and no drain is under way; else 503 with the reasons. */
+export const readiness: Handler = async (call) => {
+  const { ok, reasons } = await call.env.server.runtime.ready();
+  return ok ? answer({ ok, reasons }) : answer({ ok, reasons }, 503, { "retry-after": "1" });
+};
+
+/** `GET /openapi.json`. */
+export const openApi: Handler = async () => {
+  const { openApiText } = await import("./openapi.ts");
+  return new Response(await openApiText(), {
+    headers: { "content-type": "application/json", "x-content-type-options": "nosniff" },
+  });
+};
+
+/** `GET /`: what this is, as text or as a page. */
+export const landing: Handler = (call) => {
+  const { origin } = new URL(call.req.url);
+  const html = preferredType(call.req.raw.headers.get("accept"), ["text/plain", "text/html"]) === "text/html";
+  return new Response(html ? landingPage(origin) : landingText(origin), {
+    headers: {
+      "content-type": html ? "text/html; charset=utf-8" : "text/plain; charset=utf-8",
+      "content-security-policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'",
+      "referrer-policy": "no-referrer",
+      "x-content-type-options": "nosniff",
+    },
+  });
+};
+
+function exampleCommand(origin: string): string {
+  return [
+    `curl -N ${origin}/v1/runs \\`,
+    '  -H "authorization: Bearer $PREAMP_API_KEY" \\',
+    '  -H "content-type: application/json" -H "accept: text/event-stream" \\',
+    `  -d '{"prompt": "What is 6 x 7?"}'`,
+  ].join("\n");
+}
+
+function landingText(origin: string): string {
+  return [
+    "Preamp: an edge runtime for agents. POST a plan and a prompt, get an agent.",
+    "",
+    exampleCommand(origin),
+    "",
+    `The API as OpenAPI 3.1: ${origin}/openapi.json`,
+    "",
+  ].join("\n");
+}
+
+function landingPage(origin: string): string {
+  return [
+    "<!doctype html>",
+    '<html lang="en"><head><meta charset="utf-8"><title>Preamp</title>',
+    '<meta name="viewport" content="width=device-width"></head><body>',
+    "<h1>Preamp</h1>",
+    "<p>An edge runtime for agents. POST a plan and a prompt, get an agent.</p>",
+    `<pre>${escapeHtml(exampleCommand(origin))}</pre>`,
+    '<p>The API as OpenAPI 3.1: <a href="/openapi.json">/openapi.json</a></p>',
+    "</body></html>",
+    "",
+  ].join("\n");
+}
+
+/** A host name comes from the request; `URL` leaves none of these in it, and that is not relied on. */
+function escapeHtml(text: string): string {
+  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll(
+    '"',
+    "&quot;",
+  );
+}
