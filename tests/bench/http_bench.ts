@@ -1,0 +1,132 @@
+/**
+ * Requests per second: `POST /v1/runs` with an inline plan (one answer, no tool, memory store, JSON) against a bare
+ * `Deno.serve` that reads the same body and gives the same bytes. Client and servers are processes of their own; the count
+ * of requests is fixed.
+ *
+ *   deno run -A tests/bench/http_bench.ts [requests] [rounds]
+ */
+import { median, print, report, tableOf } from "./figures.ts";
+import { type Program, residentMb, ROOT, startArguments, startServer } from "./processes.ts";
+
+/** Kept connections; below `max_runs_per_key` (16), so that no run is refused. */
+const CONNECTIONS = 8;
+
+const requests = Number(Deno.args[0] ?? 2_000);
+const rounds = Number(Deno.args[1] ?? 5);
+
+const body = JSON.stringify({
+  prompt: "Hello",
+  plan: {
+    session: { orchestrator: "loop-basic", context: "context-simple" },
+    providers: [{ module: "provider-mock", config: { response: "Hello from the bench." } }],
+  },
+});
+
+/** Headers that belong to a connection or a moment, not to an answer. */
+const PER_CONNECTION: ReadonlySet<string> = new Set([
+  "connection",
+  "content-length",
+  "date",
+  "transfer-encoding",
+]);
+
+const folder = await Deno.makeTempDir();
+try {
+  await using preamp = await startServer({
+    command: Deno.execPath(),
+    args: [...await startArguments(), "--port", "0", "--store", "memory", "--no-auth"],
+    env: {
+      PREAMP_HOME: folder,
+      PREAMP_RATES_REQUESTS_PER_MINUTE: "0",
+      PREAMP_RATES_RUNS_PER_MINUTE: "0",
+      NO_COLOR: "1",
+    },
+  });
+  await using floor = await startServer(await floorProgram(preamp.url));
+  const servers = { floor, preamp };
+  const rates: Record<keyof typeof servers, number[]> = { floor: [], preamp: [] };
+  for (let round = -1; round < rounds; round++) { // the first round warms up and is not counted
+    for (const name of ["floor", "preamp"] as const) {
+      const rate = await measure(servers[name].url);
+      if (round >= 0) rates[name].push(rate);
+    }
+  }
+  tell(median(rates.floor), median(rates.preamp), await residentMb(preamp.pid));
+} finally {
+  await Deno.remove(folder, { recursive: true });
+}
+
+/** Returns a server that answers what the runtime answers to this very request. */
+async function floorProgram(url: string): Promise<Program> {
+  const response = await fetch(`${url}/v1/runs`, { method: "POST", headers: headersOf(), body });
+  const text = await response.text();
+  if (response.status !== 200) {
+    throw new Error(`Cannot measure: the run must be answered 200: received ${response.status} ${text}`);
+  }
+  if (JSON.parse(text).status !== "completed") {
+    throw new Error(`Cannot measure: the run must complete: received ${text}`);
+  }
+  const headers = Object.fromEntries([...response.headers].filter(([name]) => !PER_CONNECTION.has(name)));
+  const file = `${folder}/answer.json`;
+  await Deno.writeTextFile(file, JSON.stringify({ headers, body: text }));
+  return {
+    command: Deno.execPath(),
+    args: ["run", "--no-prompt", "--allow-net", "--allow-read", `${ROOT}tests/bench/floor_server.ts`, file],
+  };
+}
+
+/** Resolves to requests per second. */
+async function measure(url: string): Promise<number> {
+  const { hostname, port } = new URL(url);
+  const headers = Object.entries({
+    host: `${hostname}:${port}`,
+    ...headersOf(),
+    "content-length": String(body.length),
+  });
+  const head = headers.map(([name, value]) => `${name}: ${value}\r\n`).join("");
+  const file = `${folder}/request.http`;
+  await Deno.writeTextFile(file, `POST /v1/runs HTTP/1.1\r\n${head}\r\n${body}`);
+  const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
+    args: [
+      "run",
+      "--no-prompt",
+      "--allow-net",
+      "--allow-read",
+      `${ROOT}tests/bench/http_client.ts`,
+      file,
+      hostname,
+      port,
+      String(requests),
+      String(CONNECTIONS),
+    ],
+  }).output();
+  if (code !== 0) throw new Error(`Cannot measure ${url}: ${new TextDecoder().decode(stderr)}`);
+  const { ms, statuses } = JSON.parse(new TextDecoder().decode(stdout)) as {
+    ms: number;
+    statuses: Record<string, number>;
+  };
+  if (statuses["200"] !== requests) {
+    throw new Error(`Cannot measure ${url}: every answer must be 200: received ${JSON.stringify(statuses)}`);
+  }
+  return requests / ms * 1000;
+}
+
+function headersOf(): Record<string, string> {
+  return { "content-type": "application/json", accept: "application/json" };
+}
+
+function tell(floor: number, preamp: number, rss_mb: number | null): void {
+  print(`POST /v1/runs, ${requests} requests over ${CONNECTIONS} connections, median of ${rounds} rounds`);
+  print(tableOf(["", "requests/s", "µs/request", "ratio"], [
+    ["Deno.serve, same bytes", floor, 1e6 / floor, 1],
+    ["preamp serve", preamp, 1e6 / preamp, floor / preamp],
+  ]));
+  report("http", {
+    requests,
+    rounds,
+    connections: CONNECTIONS,
+    requests_per_s: { floor, preamp },
+    ratio: floor / preamp,
+    rss_mb_after: rss_mb,
+  });
+}

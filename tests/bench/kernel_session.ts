@@ -1,0 +1,94 @@
+/** A kernel session for a bench: modules given as objects, real time, entries numbered, stamped and kept in memory. */
+import { Ceilings } from "../../src/kernel/ceilings.ts";
+import type { DraftEntry, Entry, Host } from "../../src/kernel/host.ts";
+import { Session } from "../../src/kernel/session.ts";
+import type {
+  Clock,
+  ContextManager,
+  Message,
+  Module,
+  ModuleSpec,
+  MountPlan,
+  Orchestrator,
+} from "../../src/sdk/types.ts";
+
+/** Far above what any bench does. */
+const LIMITS = {
+  max_iterations: 1_000_000,
+  max_tool_calls: 1_000_000,
+  max_total_tokens: 1_000_000_000,
+  max_cost_usd: "1000",
+  max_duration_s: 600,
+};
+
+/** Returns a session whose loop is `orchestrator`, and the entries it writes. */
+export function openKernelSession(orchestrator: Orchestrator): { session: Session; entries: Entry[] } {
+  const modules = new Map<string, Module>([
+    ["bench-loop", { mount: async (coordinator) => await coordinator.mount("orchestrator", orchestrator) }],
+    ["bench-context", { mount: async (coordinator) => await coordinator.mount("context", listContext()) }],
+  ]);
+  const entries: Entry[] = [];
+  const host: Host = {
+    clock,
+    newId: (prefix) => `${prefix}_${crypto.randomUUID()}`,
+    open(spec) {
+      const module = modules.get(spec.module);
+      if (!module) {
+        throw new Error(`Cannot open a module: it must be one of the bench's: received "${spec.module}"`);
+      }
+      return { module, config: spec.config, isolation: "inline", integrity: null };
+    },
+    record(draft: DraftEntry) {
+      entries.push({ ...draft, seq: entries.length + 1, ts: new Date().toISOString(), run_id: "run_bench" });
+    },
+    ask: () => Promise.resolve(null),
+    accept() {},
+    warn(code, message) {
+      throw new Error(`Cannot measure: the kernel warns: ${code}: ${message}`);
+    },
+  };
+  const plan: MountPlan = {
+    session: { orchestrator: spec("bench-loop", "orchestrator"), context: spec("bench-context", "context") },
+    providers: [],
+    tools: [],
+    hooks: [],
+    agents: {},
+    limits: {},
+  };
+  const session = new Session({
+    plan,
+    host,
+    ceilings: new Ceilings({ limits: LIMITS, clock }),
+    limits: { tool_timeout_s: 0, max_tool_result_bytes: 131_072, cleanup_timeout_s: 10 },
+    session_id: "ses_bench",
+  });
+  return { session, entries };
+}
+
+function spec(module: string, type: "orchestrator" | "context"): ModuleSpec {
+  return { module, type, source: { kind: "builtin" }, config: {}, path: `session.${type}` };
+}
+
+function listContext(): ContextManager {
+  let messages: Message[] = [];
+  return {
+    addMessage: (message) => Promise.resolve(void messages.push(message)),
+    getMessagesForRequest: () => Promise.resolve([...messages]),
+    getMessages: () => Promise.resolve([...messages]),
+    setMessages: (given) => Promise.resolve(void (messages = [...given])),
+    clear: () => Promise.resolve(void (messages = [])),
+  };
+}
+
+const clock: Clock = {
+  now: () => Date.now(),
+  monotonic: () => performance.now(),
+  after: (ms, signal) =>
+    new Promise((resolve, reject) => {
+      const timer = setTimeout(resolve, ms);
+      signal?.addEventListener("abort", () => {
+        clearTimeout(timer);
+        reject(signal.reason);
+      }, { once: true });
+    }),
+};

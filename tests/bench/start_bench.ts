@@ -1,0 +1,96 @@
+/**
+ * Start: milliseconds from starting a process to its first answer, memory at rest, size of the executable; as ratios against
+ * an empty Deno server started the same way.
+ *
+ *   deno run -A tests/bench/start_bench.ts [rounds]
+ */
+import { type Cell, median, print, report, tableOf } from "./figures.ts";
+import { compiledProgram, type Program, residentMb, ROOT, startArguments, startServer } from "./processes.ts";
+
+/** Seconds of quiet before memory is read. */
+const REST_S = 1;
+
+interface Figures {
+  first_answer_ms: number;
+  rss_mb: number | null;
+}
+
+const rounds = Number(Deno.args[0] ?? 7);
+const home = await Deno.makeTempDir();
+// A home of its own, so that the store is made anew and nobody's data is touched.
+const env = { PREAMP_HOME: home, NO_COLOR: "1" };
+const compiled = await compiledProgram();
+
+const programs: Record<string, Program & { path: string }> = {
+  empty: {
+    command: Deno.execPath(),
+    args: ["run", "--no-prompt", "--allow-net", "--allow-read", `${ROOT}tests/bench/floor_server.ts`],
+    path: "/",
+  },
+  source: {
+    command: Deno.execPath(),
+    args: [...await startArguments(), "--port", "0"],
+    env,
+    path: "/healthz",
+  },
+  ...(compiled
+    ? { compiled: { command: compiled.path, args: ["serve", "--port", "0"], env, path: "/healthz" } }
+    : {}),
+};
+
+try {
+  const names = Object.keys(programs);
+  const taken = new Map<string, Figures[]>(names.map((name) => [name, []]));
+  for (let round = -1; round < rounds; round++) { // the first round fills caches and is not counted
+    for (const [name, program] of Object.entries(programs)) {
+      const figures = await startOnce(program);
+      if (round >= 0) taken.get(name)?.push(figures);
+    }
+  }
+  tell(new Map([...taken].map(([name, figures]) => [name, mediansOf(figures)])));
+} finally {
+  await Deno.remove(home, { recursive: true });
+}
+
+async function startOnce(program: Program & { path: string }): Promise<Figures> {
+  const start = performance.now();
+  await using server = await startServer(program);
+  const response = await fetch(server.url + program.path);
+  await response.body?.cancel();
+  if (!response.ok) {
+    throw new Error(`Cannot measure ${program.command}: ${program.path} answered ${response.status}`);
+  }
+  const first_answer_ms = performance.now() - start;
+  await new Promise((resolve) => setTimeout(resolve, REST_S * 1000));
+  return { first_answer_ms, rss_mb: await residentMb(server.pid) };
+}
+
+function mediansOf(figures: readonly Figures[]): Figures {
+  const memory = figures.flatMap((one) => one.rss_mb ?? []);
+  return {
+    first_answer_ms: median(figures.map((one) => one.first_answer_ms)),
+    rss_mb: memory.length > 0 ? median(memory) : null,
+  };
+}
+
+function tell(medians: ReadonlyMap<string, Figures>): void {
+  const floor = medians.get("empty");
+  const rows: Cell[][] = [];
+  const ratios: Record<string, { first_answer: number; rss: number | null }> = {};
+  for (const [name, { first_answer_ms, rss_mb }] of medians) {
+    const first_answer = first_answer_ms / (floor?.first_answer_ms ?? NaN);
+    const rss = rss_mb === null ? null : rss_mb / (floor?.rss_mb ?? NaN);
+    if (name !== "empty") ratios[name] = { first_answer, rss };
+    const mb = name === "compiled" ? compiled?.mb ?? "" : "";
+    rows.push([name, first_answer_ms, first_answer, rss_mb ?? "-", rss ?? "-", mb]);
+  }
+  print(`Start, median of ${rounds} rounds`);
+  print(tableOf(["", "first answer ms", "ratio", "rss MB", "ratio", "executable MB"], rows));
+  if (!compiled) print("dist/preamp is not there: `deno task compile` makes it.");
+  report("start", {
+    rounds,
+    medians: Object.fromEntries(medians),
+    ratios,
+    executable_mb: compiled?.mb ?? null,
+  });
+}
