@@ -1,0 +1,31 @@
+/** The `limits:` block of a plan or a request: ceilings of one run (trust.md, Limits). */
+import type { RunLimits } from "../sdk/plan.ts";
+import { checkKeys, integer, money, object } from "./fields.ts";
+import type { Findings } from "./findings.ts";
+import type { Path } from "./path.ts";
+
+const KEYS: ReadonlySet<string> = new Set([
+  "max_iterations",
+  "max_tool_calls",
+  "max_total_tokens",
+  "max_cost_usd",
+  "max_duration_s",
+]);
+
+/** Returns the ceilings that are set. `max_tool_calls: 0` means no tool runs; the other numbers start at 1. */
+export function checkLimits(value: unknown, path: Path, findings: Findings): Partial<RunLimits> {
+  const limits: Partial<RunLimits> = {};
+  const fields = object(value, path, findings, 'write limits: {max_tool_calls: 40, max_cost_usd: "0.50"}');
+  if (!fields) return limits;
+  checkKeys(fields, KEYS, path, findings, "error");
+  for (const key of ["max_iterations", "max_tool_calls", "max_total_tokens", "max_duration_s"] as const) {
+    if (!Object.hasOwn(fields, key)) continue;
+    const found = integer(fields[key], [...path, key], findings, key === "max_tool_calls" ? 0 : 1);
+    if (found !== undefined) limits[key] = found;
+  }
+  if (Object.hasOwn(fields, "max_cost_usd")) {
+    const found = money(fields.max_cost_usd, [...path, "max_cost_usd"], findings);
+    if (found !== undefined) limits.max_cost_usd = found;
+  }
+  return limits;
+}

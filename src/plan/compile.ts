@@ -1,0 +1,155 @@
+/**
+ * The one entry for a plan in any form: text or data → checked plan, hash, warnings, references. What policy and runtime
+ * need to decide and to run is all in the result; nothing here fetches or runs a module.
+ */
+import { canonicalHash } from "../sdk/digest.ts";
+import { deepFreeze, isObject, type JsonObject } from "../sdk/json.ts";
+import type { MountPlan } from "../sdk/plan.ts";
+import type { PlanCache } from "./cache.ts";
+import { checkPlan, type FileReference } from "./check.ts";
+import { checkData, textOfData } from "./data.ts";
+import type { PlanEnvReference } from "./env_places.ts";
+import { documentError, type Locate, toDetail, toWarning, type WarningDetail } from "./findings.ts";
+import { DOCUMENT_LIMITS, exceedsBytes } from "./limits.ts";
+import { parsePlanText } from "./parse.ts";
+import { describe } from "./path.ts";
+
+/** A plan that was accepted. Frozen, all the way down. */
+export interface CompiledPlan {
+  /** Every short form expanded; `${VAR}`s as written. */
+  readonly plan: MountPlan;
+  /** The plan as written: what `plan_hash` is the hash of, what modules see as `coordinator.config`. */
+  readonly written: JsonObject;
+  /** `sha256-…` of the RFC 8785 JSON of `written`. */
+  readonly plan_hash: string;
+  readonly warnings: readonly WarningDetail[];
+  /** Every `${VAR}` outside of text that only models read. */
+  readonly env: readonly PlanEnvReference[];
+}
+
+/** How a plan is compiled. */
+export interface CompileOptions {
+  /** Whose plan it is (trust.md): decides whether it may name files. */
+  origin: "operator" | "caller";
+  /** URL of the file the plan was read from; relative sources and `system: {file}` start there. */
+  base_url?: string;
+  /** Reads `system: {file}`; without it such a plan is refused. Only called for an operator's plan. */
+  readText?: (url: string) => Promise<string>;
+  /** CDN of `npm:` and `jsr:` sources. */
+  esm_cdn?: string;
+  /** What errors call the plan. */
+  name?: string;
+  /** Remembers plans; those that read files are not remembered. */
+  cache?: PlanCache;
+}
+
+/**
+ * Returns a plan ready for the policy.
+ *
+ * @param input YAML or JSON text, or data; data is copied.
+ * @throws {PreampError} `plan_invalid` with every finding (with line and column when `input` is text);
+ * `plan_limit_exceeded`.
+ */
+export async function compilePlan(
+  input: JsonObject | string,
+  options: CompileOptions,
+): Promise<CompiledPlan> {
+  const what = options.name === undefined ? "the plan" : `the plan "${options.name}"`;
+  const text = typeof input === "string" ? input : textOfData(input, what);
+  const key = options.cache && cacheKey(typeof input, text, options);
+  const known = key === undefined ? undefined : options.cache?.get(key);
+  if (known) return known;
+  const { data, locate } = typeof input === "string"
+    ? await parsePlanText(text, options.name === undefined ? {} : { name: options.name })
+    : { data: dataOf(text, what), locate: undefined };
+  const { compiled, files } = compileData(data, what, options, locate);
+  if (files.length > 0) return deepFreeze(await withFiles(compiled, files, what, options, locate));
+  if (key !== undefined) options.cache?.set(key, deepFreeze(compiled));
+  return deepFreeze(compiled);
+}
+
+/** Everything that the result depends on. */
+function cacheKey(form: string, text: string, options: CompileOptions): string {
+  const { origin, base_url = "", esm_cdn = "", readText } = options;
+  return JSON.stringify([form, origin, base_url, esm_cdn, readText !== undefined]) + text;
+}
+
+function dataOf(text: string, what: string): JsonObject {
+  const data = JSON.parse(text);
+  checkData(data, what);
+  return data;
+}
+
+function compileData(
+  written: JsonObject,
+  what: string,
+  options: CompileOptions,
+  locate: Locate | undefined,
+): { compiled: CompiledPlan; files: FileReference[] } {
+  const { plan, findings, env, files } = checkPlan(written, {
+    origin: options.origin,
+    files: options.origin === "operator" && options.readText !== undefined && options.base_url !== undefined,
+    ...(options.base_url === undefined ? {} : { base_url: options.base_url }),
+    ...(options.esm_cdn === undefined ? {} : { esm_cdn: options.esm_cdn }),
+  });
+  if (!plan) {
+    throw documentError("plan_invalid", what, findings.errors.map((finding) => toDetail(finding, locate)));
+  }
+  const warnings = findings.warnings.map((finding) => toWarning(finding, locate));
+  return { compiled: { plan, written, plan_hash: canonicalHash(written), warnings, env }, files };
+}
+
+/** Puts the text of each `system: {file}` into the checked plan; what was written, and its hash, stay. */
+async function withFiles(
+  compiled: CompiledPlan,
+  files: readonly FileReference[],
+  what: string,
+  options: CompileOptions,
+  locate: Locate | undefined,
+): Promise<CompiledPlan> {
+  const read = await Promise.all(files.map((file) => readFile(file, what, options, locate)));
+  const plan: MountPlan = { ...compiled.plan, agents: { ...compiled.plan.agents } };
+  for (const [index, { owner }] of files.entries()) {
+    const text = read[index]!;
+    const agent = owner[1];
+    if (agent === undefined) plan.system = text;
+    else {
+      const overlay = plan.agents[agent];
+      plan.agents[agent] = { ...isObject(overlay) ? overlay : {}, system: text };
+    }
+  }
+  return { ...compiled, plan };
+}
+
+async function readFile(
+  { owner, file }: FileReference,
+  what: string,
+  options: CompileOptions,
+  locate: Locate | undefined,
+): Promise<string> {
+  const path = [...owner, "system", "file"];
+  const escaped = file.replaceAll("\\", "/").replaceAll("%", "%25").replaceAll("?", "%3F").replaceAll(
+    "#",
+    "%23",
+  );
+  let cause: unknown;
+  let fact = "it cannot be read";
+  try {
+    const text = await options.readText?.(
+      new URL(file.startsWith("file:") ? file : escaped, options.base_url).href,
+    );
+    if (text !== undefined && !exceedsBytes(text, DOCUMENT_LIMITS.max_bytes)) return text;
+    if (text !== undefined) fact = `it has more than ${DOCUMENT_LIMITS.max_bytes} bytes`;
+  } catch (error) {
+    cause = error;
+  }
+  const message = `Cannot read system.file: ${fact}: received ${describe(file)}`;
+  throw documentError("plan_invalid", what, [
+    toDetail({ path, message, hint: "name a text file beside the plan" }, locate),
+  ], cause);
+}
+
+/** Returns the hash of plan data as written: `sha256-` of its RFC 8785 JSON (plan.md, hash). */
+export function hashPlan(written: JsonObject): string {
+  return canonicalHash(written);
+}

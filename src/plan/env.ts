@@ -1,0 +1,168 @@
+/**
+ * `${VAR}` references (behaviour.md §2.2): `${VAR}`, `${VAR:default}`, `${VAR:-default}`, and `$${` for a literal `${`. Found
+ * in a plan as written, expanded late and once: what a variable holds is never scanned again.
+ */
+import { isObject, type JsonObject } from "../sdk/json.ts";
+import { formatPath, type Path } from "./path.ts";
+
+/** A reference to an environment variable. */
+export interface EnvReference {
+  /** Name of the variable. */
+  name: string;
+  /** Place in the plan, such as `tools[0].config.token`. */
+  path: string;
+}
+
+/** What became of a config whose references were expanded. */
+export interface Expansion {
+  value: JsonObject;
+  /** References to variables that are not set and have no default. */
+  missing: EnvReference[];
+  /** Values of the variables that were read, for the redactor. */
+  secrets: string[];
+}
+
+type Part = { text: string } | { name: string; fallback: string | undefined };
+
+/** Returns every reference in a value, in the order of the text. */
+export function findEnv(value: unknown): EnvReference[] {
+  const found: EnvReference[] = [];
+  visitEnv(value, (name, path) => found.push({ name, path: formatPath(path) }));
+  return found;
+}
+
+/** Calls `found` for every reference in a value; `skip` leaves out whole places. `path` is only valid during the call. */
+export function visitEnv(
+  value: unknown,
+  found: (name: string, path: Path) => void,
+  skip: (path: Path) => boolean = () => false,
+): void {
+  const path: (string | number)[] = [];
+  function visit(item: unknown): void {
+    if (typeof item === "string") {
+      if (!item.includes("${")) return;
+      for (const part of scan(item)) if ("name" in part) found(part.name, path);
+    } else if (Array.isArray(item)) {
+      for (let index = 0; index < item.length; index++) descend(index, item[index]);
+    } else if (isObject(item)) {
+      for (const key of Object.keys(item)) descend(key, item[key]);
+    }
+  }
+  function descend(step: string | number, item: unknown): void {
+    path.push(step);
+    if (!skip(path)) visit(item);
+    path.pop();
+  }
+  visit(value);
+}
+
+/**
+ * Returns a copy of a config with its references replaced. An unset variable without default is reported in `missing`: a
+ * field whose whole value it was is left out (so that `if (!config.api_key)` works), elsewhere it becomes empty text
+ * (PLAN-11). Keys are not expanded.
+ *
+ * @param path Place of the config in the plan, for `missing`.
+ */
+export function expandEnv(
+  config: JsonObject,
+  lookup: (name: string) => string | undefined,
+  path: string = "",
+): Expansion {
+  const missing: EnvReference[] = [];
+  const secrets = new Set<string>();
+
+  function expand(item: unknown, place: string): unknown {
+    if (typeof item === "string") return expandText(item, place);
+    if (Array.isArray(item)) return item.map((entry, index) => expand(entry, `${place}[${index}]`) ?? "");
+    return isObject(item) ? expandFields(item, place) : item;
+  }
+
+  function expandFields(fields: JsonObject, place: string): JsonObject {
+    const result: JsonObject = {};
+    for (const key of Object.keys(fields)) {
+      const value = expand(fields[key], place ? `${place}.${key}` : key);
+      if (value !== undefined) result[key] = value;
+    }
+    return result;
+  }
+
+  /** Undefined when the whole text was a reference to a variable that is not set. */
+  function expandText(text: string, place: string): string | undefined {
+    if (!text.includes("${")) return text;
+    const parts = scan(text);
+    let result = "";
+    let unset = false;
+    for (const part of parts) {
+      if ("text" in part) {
+        result += part.text;
+        continue;
+      }
+      const value = lookup(part.name);
+      if (value !== undefined) {
+        secrets.add(value);
+        result += value;
+      } else if (part.fallback !== undefined) result += part.fallback;
+      else {
+        missing.push({ name: part.name, path: place });
+        unset = true;
+      }
+    }
+    return unset && parts.length === 1 ? undefined : result;
+  }
+
+  return {
+    value: expandFields(config, path),
+    missing,
+    secrets: [...secrets].filter((value) => value !== ""),
+  };
+}
+
+/** Splits text at its references. A `${` that is never closed or holds no variable's name is text. */
+function scan(text: string): Part[] {
+  const parts: Part[] = [];
+  let literal = "";
+  let position = 0;
+  for (;;) {
+    const start = text.indexOf("${", position);
+    if (start === -1) break;
+    if (start > position && text[start - 1] === "$") {
+      literal += text.slice(position, start - 1) + "${";
+      position = start + 2;
+      continue;
+    }
+    const end = text.indexOf("}", start + 2);
+    if (end === -1) break;
+    const reference = readReference(text.slice(start + 2, end));
+    literal += text.slice(position, start);
+    if (reference) {
+      if (literal) parts.push({ text: literal });
+      literal = "";
+      parts.push(reference);
+    } else literal += text.slice(start, end + 1);
+    position = end + 1;
+  }
+  literal += text.slice(position);
+  if (literal || parts.length === 0) parts.push({ text: literal });
+  return parts;
+}
+
+/** Reads what stands between the braces: a name, then nothing, `:default` or `:-default` (shell syntax means the same). */
+function readReference(inner: string): { name: string; fallback: string | undefined } | undefined {
+  const colon = inner.indexOf(":");
+  const name = colon === -1 ? inner : inner.slice(0, colon);
+  if (!isVariableName(name)) return undefined;
+  if (colon === -1) return { name, fallback: undefined };
+  const fallback = inner.slice(colon + 1);
+  return { name, fallback: fallback.startsWith("-") ? fallback.slice(1) : fallback };
+}
+
+/** POSIX names (XBD §8.1) and lower case: what else stands in braces, such as `${user.name}`, is someone else's template. */
+function isVariableName(name: string): boolean {
+  if (name === "") return false;
+  for (let index = 0; index < name.length; index++) {
+    const code = name.charCodeAt(index);
+    const letter = code >= 65 && code <= 90 || code >= 97 && code <= 122 || code === 95;
+    if (!letter && !(index > 0 && code >= 48 && code <= 57)) return false;
+  }
+  return true;
+}
