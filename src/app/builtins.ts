@@ -1,0 +1,47 @@
+/** The table of built-in modules: id → lazy import. A module is loaded when a plan first names it. */
+import { PreampError } from "../sdk/errors.ts";
+import type { Module, ModuleInfo } from "../sdk/types.ts";
+import type { ModuleListing } from "./types.ts";
+
+const BUILTINS: Readonly<Record<string, () => Promise<Module>>> = {
+  "context-simple": () => import("../../modules/context-simple/mod.ts"),
+  "hooks-approval": () => import("../../modules/hooks-approval/mod.ts"),
+  "hooks-logging": () => import("../../modules/hooks-logging/mod.ts"),
+  "hooks-timing": () => import("../../modules/hooks-timing/mod.ts"),
+  "loop-basic": () => import("../../modules/loop-basic/mod.ts"),
+  "loop-streaming": () => import("../../modules/loop-streaming/mod.ts"),
+  "provider-mock": () => import("../../modules/provider-mock/mod.ts"),
+  "tool-calculator": () => import("../../modules/tool-calculator/mod.ts"),
+  "tool-todo": () => import("../../modules/tool-todo/mod.ts"),
+};
+
+/** Ids of the built-in modules, sorted. */
+export const BUILTIN_IDS: ReadonlySet<string> = new Set(Object.keys(BUILTINS));
+
+const loaded = new Map<string, Module>();
+
+/** Returns a built-in module: at once when it was loaded before. @throws {PreampError} `not_found`. */
+export function builtinModule(id: string): Module | Promise<Module> {
+  const module = loaded.get(id);
+  if (module) return module;
+  const load = Object.hasOwn(BUILTINS, id) ? BUILTINS[id] : undefined;
+  if (!load) throw new PreampError("not_found", `Cannot find module "${id.slice(0, 80)}": built in are ${[...BUILTIN_IDS].join(", ")}`);
+  return load().then((found) => {
+    loaded.set(id, found);
+    return found;
+  });
+}
+
+/** Returns a built-in module as it is listed. @throws {PreampError} `not_found`. */
+export async function listingOf(id: string): Promise<ModuleListing> {
+  const { module: info } = await builtinModule(id);
+  const told: ModuleInfo = info ?? { id };
+  return {
+    id,
+    type: told.type ?? "tool",
+    version: told.version ?? "0.0.0",
+    description: told.description ?? "",
+    permissions: told.permissions ?? null,
+    config_schema: told.config_schema ?? null,
+  };
+}

@@ -1,0 +1,105 @@
+/**
+ * Asking a person: one approval per question, bound to the exact arguments, with a timeout the kernel enforces. Who is
+ * asked and where the question is kept is the host's business (behaviour.md §9.1; http.md, Approvals).
+ */
+import { canonicalHash } from "../sdk/digest.ts";
+import { toPlainObject } from "../sdk/json.ts";
+import type { ApprovalOption, ApprovalQuestion, JsonObject } from "../sdk/types.ts";
+import type { Core } from "./core.ts";
+import type { ApprovalDecision, ApprovalRequest } from "./host.ts";
+
+/** What the question is about: a tool call, or another event's data. */
+export interface ApprovalSubject {
+  event: string;
+  tool_name: string | null;
+  tool_call_id: string | null;
+  tool_input: JsonObject | null;
+  /** Risk the tool declares. */
+  risk_level: string;
+  /** Data of an event that is no tool call; hashed in place of the input. */
+  data: JsonObject;
+}
+
+/** What came of it. */
+export interface ApprovalOutcome {
+  allowed: boolean;
+  /** Why not; empty when allowed. */
+  reason: string;
+}
+
+const ALLOWING: ReadonlySet<string> = new Set(["allow", "allow once", "allow always"]);
+
+/** Asks, waits, and says what came of it. Emits `approval:required` and exactly one of `approval:granted`, `approval:denied`. */
+export async function askForApproval(core: Core, question: ApprovalQuestion, subject: ApprovalSubject): Promise<ApprovalOutcome> {
+  const { host, hooks } = core;
+  const timeout_ms = question.timeout * 1000;
+  const request: ApprovalRequest = {
+    approval_id: host.newId("apr"),
+    tool_name: subject.tool_name,
+    tool_call_id: subject.tool_call_id,
+    tool_input: subject.tool_input,
+    args_hash: canonicalHash(toPlainObject(subject.tool_input ?? subject.data)),
+    action: subject.tool_name === null ? subject.event : "execute",
+    risk_level: question.risk_level ?? subject.risk_level,
+    prompt: question.prompt,
+    options: question.options,
+    default: question.default,
+    expires_at: new Date(host.clock.now() + timeout_ms).toISOString(),
+    hook_name: question.hook_name,
+  };
+  await hooks.emit("approval:required", { ...request });
+  const answer = await core.ceilings.paused(() => waitForAnswer(core, request, timeout_ms));
+  const outcome = judge(answer, question);
+  await hooks.emit(outcome.allowed ? "approval:granted" : "approval:denied", {
+    approval_id: request.approval_id,
+    tool_name: request.tool_name,
+    tool_call_id: request.tool_call_id,
+    args_hash: request.args_hash,
+    decision: answer?.decision ?? "deny",
+    reason: answer === null ? outcome.reason : answer.reason,
+    decided_by: answer?.decided_by ?? null,
+  });
+  return outcome;
+}
+
+async function waitForAnswer(core: Core, request: ApprovalRequest, timeout_ms: number): Promise<ApprovalDecision | null> {
+  const { host, cancellation } = core;
+  const stop = new AbortController();
+  const timer = new AbortController();
+  host.clock.after(timeout_ms, timer.signal).then(() => stop.abort("timeout"), () => {}); // answered in time
+  const cancel = () => stop.abort("cancelled");
+  if (cancellation.is_cancelled) cancel();
+  else cancellation.any_signal.addEventListener("abort", cancel, { once: true });
+  const watched = cancellation.any_signal;
+  try {
+    return await host.ask(request, stop.signal, core.session_id);
+  } finally {
+    timer.abort();
+    watched.removeEventListener("abort", cancel);
+  }
+}
+
+function judge(answer: ApprovalDecision | null, question: ApprovalQuestion): ApprovalOutcome {
+  if (answer === null) return { allowed: false, reason: "No approval system available" };
+  const prompt = shorten(question.prompt);
+  if (answer.decision === "timeout") {
+    if (question.default === "allow") return { allowed: true, reason: "" };
+    return { allowed: false, reason: `Approval timeout - denied by default: ${prompt}` };
+  }
+  return allows(answer.decision, question.options)
+    ? { allowed: true, reason: "" }
+    : { allowed: false, reason: `User denied: ${prompt}` };
+}
+
+/** Returns whether a decision allows: `allow`, an option object's effect, or upstream's three words (APPR-02). */
+export function allows(decision: string, options: readonly ApprovalOption[]): boolean {
+  for (const option of options) {
+    if (typeof option === "object" && option.label.toLowerCase() === decision.toLowerCase()) return option.effect === "allow";
+  }
+  return ALLOWING.has(decision.toLowerCase());
+}
+
+function shorten(prompt: string): string {
+  const points = [...prompt];
+  return points.length <= 200 ? prompt : `${points.slice(0, 200).join("")}...`;
+}

@@ -1,0 +1,150 @@
+/**
+ * Ceilings of a run, shared by all its sessions: reserve before, settle after. Only guards ask; nobody else counts.
+ * Rules and numbers: trust.md, Limits.
+ */
+import { PreampError } from "../sdk/errors.ts";
+import { parseDecimal } from "../sdk/money.ts";
+import type { Clock, RunLimits, Usage } from "../sdk/types.ts";
+
+/** Names of the ceilings that can end a run. */
+export type CeilingName = keyof RunLimits;
+
+/** Output tokens below which a lowered reservation is not worth making (trust.md). */
+const MIN_OUTPUT_TOKENS = 256;
+
+/** Options of {@link Ceilings}. */
+export interface CeilingOptions {
+  limits: RunLimits;
+  /** Whether `max_cost_usd` was set by plan or request: then an unpriced call ends the run (trust.md). */
+  cost_is_asked_for?: boolean;
+  clock: Clock;
+}
+
+/** A place taken for one model call; settle it exactly once. */
+export interface Reservation {
+  /** What the answer may have, in tokens; lowered to what is left. */
+  readonly max_output_tokens: number;
+  /** Counts what the call really took. Null: it did not answer. Throws when an unpriced call must end the run. */
+  settle(usage: Usage | null): void;
+}
+
+/** What has been used of a run's ceilings. */
+export class Ceilings {
+  readonly limits: RunLimits;
+  /** Aborts with `limit_reached` when `max_duration_s` is over. */
+  readonly signal: AbortSignal;
+  readonly #options: CeilingOptions;
+  readonly #expiry = new AbortController();
+  readonly #max_cost: bigint;
+  #answered = 0;
+  #under_way = 0;
+  #tool_calls = 0;
+  #tokens = 0;
+  #reserved_tokens = 0;
+  #cost = 0n;
+  #used_ms = 0;
+  #since: number | null = null;
+  #waiting = 0;
+  #timer: AbortController | null = null;
+
+  constructor(options: CeilingOptions) {
+    this.#options = options;
+    this.limits = options.limits;
+    this.signal = this.#expiry.signal;
+    this.#max_cost = parseDecimal(options.limits.max_cost_usd);
+  }
+
+  /**
+   * Takes a place for one model call.
+   * @throws {PreampError} `limit_reached` for max_iterations, max_total_tokens, max_cost_usd or max_duration_s.
+   */
+  reserveCall(input_tokens: number, max_output_tokens: number): Reservation {
+    this.#checkTime();
+    const { limits } = this;
+    if (this.#answered + this.#under_way >= limits.max_iterations) {
+      throw reached("max_iterations", `${limits.max_iterations} model calls were answered`);
+    }
+    if (this.#cost >= this.#max_cost) throw reached("max_cost_usd", `the run has cost ${limits.max_cost_usd} US dollars`);
+    const left = limits.max_total_tokens - this.#tokens - this.#reserved_tokens - input_tokens;
+    const output = Math.min(max_output_tokens, left);
+    if (output < Math.min(MIN_OUTPUT_TOKENS, max_output_tokens)) {
+      throw reached("max_total_tokens", `of ${limits.max_total_tokens} tokens too few are left for another model call`);
+    }
+    const reserved = input_tokens + output;
+    this.#reserved_tokens += reserved;
+    this.#under_way++;
+    let open = true;
+    return {
+      max_output_tokens: output,
+      settle: (usage) => {
+        if (!open) return;
+        open = false;
+        this.#reserved_tokens -= reserved;
+        this.#under_way--;
+        if (usage) this.#settle(usage);
+      },
+    };
+  }
+
+  #settle(usage: Usage): void {
+    this.#answered++;
+    this.#tokens += usage.total_tokens;
+    if (usage.cost_usd !== null) this.#cost += parseDecimal(usage.cost_usd);
+    else if (this.#options.cost_is_asked_for) {
+      throw reached("max_cost_usd", "the provider told no price for this call; set config.prices of the provider");
+    }
+  }
+
+  /** Counts one tool call. @throws {PreampError} `limit_reached` when `max_tool_calls` were made. */
+  countToolCall(): void {
+    this.#checkTime();
+    if (this.#tool_calls >= this.limits.max_tool_calls) {
+      throw reached("max_tool_calls", `${this.limits.max_tool_calls} tool calls were made`);
+    }
+    this.#tool_calls++;
+  }
+
+  #checkTime(): void {
+    if (this.signal.aborted) throw this.signal.reason;
+  }
+
+  /** Starts the run's clock, or goes on after {@link pause}. */
+  start(): void {
+    if (this.#since !== null || this.signal.aborted) return;
+    this.#since = this.#options.clock.monotonic();
+    const timer = this.#timer = new AbortController();
+    const left = Math.max(0, this.limits.max_duration_s * 1000 - this.#used_ms);
+    this.#options.clock.after(left, timer.signal).then(
+      () => this.#expiry.abort(reached("max_duration_s", `the run took ${this.limits.max_duration_s} seconds`)),
+      () => {}, // stopped in time
+    );
+  }
+
+  /** Ends the run for a limit that is kept elsewhere, such as the size of its log. */
+  stopFor(limit: string, fact: string): void {
+    this.#expiry.abort(reached(limit, fact));
+  }
+
+  /** Stops the run's clock. */
+  stop(): void {
+    if (this.#since === null) return;
+    this.#used_ms += this.#options.clock.monotonic() - this.#since;
+    this.#since = null;
+    this.#timer?.abort();
+    this.#timer = null;
+  }
+
+  /** Runs `wait` with the clock stopped: a person's time does not count. Several may wait at once. */
+  async paused<T>(wait: () => Promise<T>): Promise<T> {
+    if (this.#waiting++ === 0) this.stop();
+    try {
+      return await wait();
+    } finally {
+      if (--this.#waiting === 0) this.start();
+    }
+  }
+}
+
+function reached(limit: CeilingName | (string & Record<never, never>), fact: string): PreampError {
+  return new PreampError("limit_reached", `Cannot go on: ${limit} is reached: ${fact}`, { facts: { limit } });
+}

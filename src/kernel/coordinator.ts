@@ -1,0 +1,339 @@
+/**
+ * What a module reaches: one coordinator per module over the shared parts of the session. Until the module is committed,
+ * what it mounts and registers is a draft that only itself can see (behaviour.md §1.4; trace.md, section 4, B).
+ */
+import { isObject, type JsonObject } from "../sdk/json.ts";
+import { errorMessage } from "../sdk/errors.ts";
+import { withSnakeCase } from "../sdk/spelling.ts";
+import type {
+  CancellationToken,
+  Cleanup,
+  Clock,
+  ContextManager,
+  Coordinator,
+  Disposer,
+  Emission,
+  HookHandler,
+  HookOptions,
+  HookRegistry,
+  Orchestrator,
+  Provider,
+  RunLimits,
+  Tool,
+} from "../sdk/types.ts";
+import type { Core } from "./core.ts";
+import { disposer, type Hooks } from "./hooks.ts";
+import { isMany, type Mounted, type Mounts, resolveMount, resolvePoint } from "./mounts.ts";
+
+/** Parts of a session that its modules share. */
+export interface Shared {
+  readonly core: Core;
+  readonly mounts: Mounts;
+  readonly config: JsonObject;
+  readonly capabilities: Map<string, unknown>;
+  readonly contributors: Map<string, { name: string; callback: () => unknown }[]>;
+  readonly cleanups: { module_id: string; cleanup: Cleanup }[];
+  /** Guards and publishes what a module mounted. */
+  publish(mounted: Mounted, module_id: string): void;
+  processHookResult(result: Emission, event: string, hook_name?: string): Promise<Emission>;
+  resetTurn(): void;
+  cancel(mode: "graceful" | "immediate"): void;
+}
+
+interface Draft {
+  mounted: Mounted[];
+  handlers: { event: string; handler: HookHandler; options: HookOptions; dispose: (() => void) | null; gone: boolean }[];
+  cleanups: Cleanup[];
+  effects: (() => void)[];
+}
+
+/** The coordinator of one module. */
+export class ModuleCoordinator implements Coordinator {
+  readonly hooks: HookRegistry;
+  readonly module_id: string;
+  readonly #shared: Shared;
+  #draft: Draft | null = { mounted: [], handlers: [], cleanups: [], effects: [] };
+
+  constructor(shared: Shared, module_id: string) {
+    this.#shared = shared;
+    this.module_id = module_id;
+    this.hooks = new DraftHooks(shared.core.hooks, () => this.#draft);
+  }
+
+  get session_id(): string {
+    return this.#shared.core.session_id;
+  }
+  get parent_id(): string | null {
+    return this.#shared.core.parent_id;
+  }
+  get config(): JsonObject {
+    return this.#shared.config;
+  }
+  get session_state(): JsonObject {
+    return this.#shared.core.state.view;
+  }
+  get clock(): Clock {
+    return this.#shared.core.host.clock;
+  }
+  get limits(): RunLimits {
+    return this.#shared.core.ceilings.limits;
+  }
+  get cancellation(): CancellationToken {
+    return this.#shared.core.cancellation;
+  }
+  get injection_size_limit(): number | null {
+    return this.#shared.core.plan.session.injection_size_limit ?? null;
+  }
+  get injection_budget_per_turn(): number | null {
+    return this.#shared.core.plan.session.injection_budget_per_turn ?? null;
+  }
+  get tools(): Record<string, Tool> {
+    return this.#many("tools", this.#shared.mounts.tools.view);
+  }
+  get providers(): Record<string, Provider> {
+    return this.#many("providers", this.#shared.mounts.providers.view);
+  }
+  get orchestrator(): Orchestrator | null {
+    return this.#single("orchestrator", this.#shared.mounts.orchestrator);
+  }
+  get context(): ContextManager | null {
+    return this.#single("context", this.#shared.mounts.context);
+  }
+
+  #many<T>(point: string, published: Record<string, T>): Record<string, T> {
+    const own = this.#draft?.mounted.filter((mounted) => mounted.point === point) ?? [];
+    if (own.length === 0) return published;
+    return { ...published, ...Object.fromEntries(own.map((mounted) => [mounted.name, mounted.module as T])) };
+  }
+
+  #single<T>(point: string, published: T | null): T | null {
+    const own = this.#draft?.mounted.findLast((mounted) => mounted.point === point);
+    return own ? own.module as T : published;
+  }
+
+  // not async: the mutation happens when `mount` is called, even if nobody awaits it (behaviour.md §1.3)
+  mount(point: string, module: object, name?: string | { name?: string }): Promise<void> {
+    try {
+      const mounted = resolveMount(point, module, name);
+      if (this.#draft) this.#draft.mounted.push(mounted);
+      else this.#shared.publish(mounted, this.module_id);
+      return Promise.resolve();
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  unmount(point: string, name?: string): Promise<void> {
+    try {
+      const canonical = resolvePoint(point);
+      if (isMany(canonical) && name === undefined) throw new TypeError(`Name required to unmount from ${canonical}`);
+      if (this.#draft) {
+        this.#draft.mounted = this.#draft.mounted.filter((one) => one.point !== canonical || (isMany(canonical) && one.name !== name));
+      } else this.#take(canonical, name);
+      return Promise.resolve();
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  #take(point: string, name: string | undefined): void {
+    const { mounts } = this.#shared;
+    if (point === "tools") mounts.tools.take(name!);
+    else if (point === "providers") mounts.providers.take(name!);
+    else if (point === "orchestrator") mounts.orchestrator = null;
+    else if (point === "context") mounts.context = null;
+    else mounts.resolver = null;
+  }
+
+  get(point: string, name?: string): unknown {
+    if (point === "hooks") return this.hooks;
+    if (point === "session" && name !== undefined) return this.get(name);
+    switch (resolvePoint(point)) {
+      case "tools":
+        return name === undefined ? this.tools : this.tools[name] ?? null;
+      case "providers":
+        return name === undefined ? this.providers : this.providers[name] ?? null;
+      case "orchestrator":
+        return this.orchestrator;
+      case "context":
+        return this.context;
+      default:
+        return this.#shared.mounts.resolver;
+    }
+  }
+
+  newId(prefix: string): string {
+    return this.#shared.core.host.newId(prefix);
+  }
+
+  registerCleanup(cleanup: Cleanup): void {
+    if (typeof cleanup !== "function") return;
+    if (this.#draft) this.#draft.cleanups.push(cleanup);
+    else this.#shared.cleanups.push({ module_id: this.module_id, cleanup });
+  }
+
+  registerCapability(name: string, value: unknown): void {
+    this.#now(() => this.#shared.capabilities.set(name, value));
+  }
+
+  getCapability(name: string): unknown {
+    return this.#shared.capabilities.get(name) ?? null;
+  }
+
+  registerContributor(channel: string, name: string, callback: () => unknown): void {
+    this.#now(() => {
+      const list = this.#shared.contributors.get(channel) ?? [];
+      list.push({ name, callback });
+      this.#shared.contributors.set(channel, list);
+    });
+  }
+
+  /** Does it now, or when the draft is committed. */
+  #now(effect: () => void): void {
+    if (this.#draft) this.#draft.effects.push(effect);
+    else effect();
+  }
+
+  async collectContributions(channel: string): Promise<unknown[]> {
+    const values: unknown[] = [];
+    for (const { name, callback } of [...this.#shared.contributors.get(channel) ?? []]) {
+      if (this.cancellation.is_immediate) break;
+      try {
+        const value = await callback();
+        if (value !== null && value !== undefined) values.push(value);
+      } catch (error) {
+        this.#shared.core.host.warn("contributor_failed", `Contributor "${name}" of ${channel} failed: ${errorMessage(error)}`);
+      }
+    }
+    return values;
+  }
+
+  processHookResult(result: Emission, event: string, hook_name?: string): Promise<Emission> {
+    return this.#shared.processHookResult(result, event, hook_name);
+  }
+
+  requestCancel(immediate = false): void {
+    this.#shared.cancel(immediate ? "immediate" : "graceful");
+  }
+
+  resetTurn(): void {
+    this.#shared.resetTurn();
+  }
+
+  toDict(): JsonObject {
+    const { mounts, capabilities } = this.#shared;
+    return {
+      tools: mounts.tools.names,
+      providers: mounts.providers.names,
+      has_orchestrator: mounts.orchestrator !== null,
+      has_context: mounts.context !== null,
+      capabilities: [...capabilities.keys()],
+      has_approval_provider: true,
+      has_display_service: true,
+    };
+  }
+
+  /** What the module has mounted so far. */
+  get drafted(): readonly Mounted[] {
+    return this.#draft?.mounted ?? [];
+  }
+
+  /** Events the module has registered handlers for so far. */
+  get drafted_events(): string[] {
+    return [...new Set(this.#draft?.handlers.filter((one) => !one.gone).map((one) => one.event))];
+  }
+
+  /** Mounts as if the module had called `mount`. */
+  addToDraft(mounted: Mounted): void {
+    this.#draft?.mounted.push(mounted);
+  }
+
+  /** Publishes what was drafted, under these names; from here on everything takes effect at once. */
+  commit(rename: (mounted: Mounted) => Mounted): void {
+    const draft = this.#draft;
+    if (!draft) return;
+    this.#draft = null;
+    for (const mounted of draft.mounted) this.#shared.publish(rename(mounted), this.module_id);
+    for (const one of draft.handlers) {
+      if (!one.gone) one.dispose = this.#shared.core.hooks.register(one.event, one.handler, one.options);
+    }
+    for (const cleanup of draft.cleanups) this.registerCleanup(cleanup);
+    for (const effect of draft.effects) effect();
+  }
+
+  /** Forgets what was drafted; returns the cleanups that the module registered. */
+  discard(): Cleanup[] {
+    const cleanups = this.#draft?.cleanups ?? [];
+    this.#draft = { mounted: [], handlers: [], cleanups: [], effects: [] };
+    return cleanups;
+  }
+}
+
+withSnakeCase(ModuleCoordinator);
+
+/** The registry as one module sees it: registrations of a draft wait for its commit, everything else goes through. */
+class DraftHooks implements HookRegistry {
+  readonly #hooks: Hooks;
+  readonly #draft: () => Draft | null;
+
+  constructor(hooks: Hooks, draft: () => Draft | null) {
+    this.#hooks = hooks;
+    this.#draft = draft;
+  }
+
+  register(event: string, handler: HookHandler, options: number | HookOptions = {}, name?: string): Disposer {
+    const draft = this.#draft();
+    if (!draft) return this.#hooks.register(event, handler, options, name);
+    if (typeof handler !== "function") {
+      throw new TypeError(`Cannot register a handler for "${event}": must be a function: received ${typeof handler}`);
+    }
+    const given: HookOptions = typeof options === "number" ? { priority: options } : isObject(options) ? { ...options } : {};
+    const entry: Draft["handlers"][number] = {
+      event,
+      handler,
+      options: name === undefined ? given : { ...given, name },
+      dispose: null,
+      gone: false,
+    };
+    draft.handlers.push(entry);
+    return disposer(() => {
+      entry.gone = true;
+      entry.dispose?.();
+    });
+  }
+
+  on(event: string): (handler: HookHandler) => Disposer;
+  on(event: string, handler: HookHandler, options?: number | HookOptions, name?: string): Disposer;
+  on(
+    event: string,
+    handler?: HookHandler,
+    options?: number | HookOptions,
+    name?: string,
+  ): Disposer | ((handler: HookHandler) => Disposer) {
+    if (handler === undefined) return (later: HookHandler) => this.register(event, later);
+    return this.register(event, handler, options, name);
+  }
+
+  unregister(name: string): void {
+    for (const one of this.#draft()?.handlers ?? []) if (one.options.name === name) one.gone = true;
+    this.#hooks.unregister(name);
+  }
+
+  emit(event: string, data?: JsonObject | null): Promise<Emission> {
+    return this.#hooks.emit(event, data);
+  }
+
+  emitAndCollect(event: string, data?: JsonObject | null, timeout_s?: number): Promise<JsonObject[]> {
+    return this.#hooks.emitAndCollect(event, data, timeout_s);
+  }
+
+  setDefaultFields(fields: JsonObject): void {
+    this.#hooks.setDefaultFields(fields);
+  }
+
+  listHandlers(event?: string): Record<string, string[]> {
+    return this.#hooks.listHandlers(event);
+  }
+}
+
+withSnakeCase(DraftHooks);

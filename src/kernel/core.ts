@@ -1,0 +1,109 @@
+/** What all parts of one session share. Made by the session; has no behaviour but writing entries. */
+import { type JsonObject, toPlainObject } from "../sdk/json.ts";
+import type { CancellationToken, Emission, MountPlan } from "../sdk/types.ts";
+import type { Ceilings } from "./ceilings.ts";
+import type { Hooks } from "./hooks.ts";
+import { type DraftEntry, type Host, isBarrier, type Verdict } from "./host.ts";
+import type { SessionState } from "./state.ts";
+import type { Turn } from "./turn.ts";
+
+/** Limits that the kernel enforces beside the run's ceilings (trust.md, Limits). */
+export interface KernelLimits {
+  /** Seconds one tool call may take; 0 = none. */
+  tool_timeout_s: number;
+  /** Bytes of a tool's output that are kept. */
+  max_tool_result_bytes: number;
+  /** Seconds one cleanup may take. */
+  cleanup_timeout_s: number;
+}
+
+/** The shared parts. `hooks` and `turn` are set by the session. */
+export class Core {
+  hooks!: Hooks;
+  turn: Turn | null = null;
+  /** Tokens of the last request's messages, and of the room they had, as the provider's guard measured them. */
+  request_size = { tokens: 0, budget: 0 };
+
+  constructor(
+    readonly host: Host,
+    readonly plan: MountPlan,
+    readonly session_id: string,
+    readonly parent_id: string | null,
+    readonly state: SessionState,
+    readonly ceilings: Ceilings,
+    readonly cancellation: CancellationToken,
+    readonly limits: KernelLimits,
+  ) {}
+
+  /** Aborts a step of the turn: on immediate cancellation and when the time of the run is over. */
+  get step_signal(): AbortSignal {
+    return this.#step.signal;
+  }
+
+  #step = new AbortController();
+
+  /** Makes a new step signal for a turn; returns a function that lets go of what it listens to. */
+  armStepSignal(): () => void {
+    const step = this.#step = new AbortController();
+    const sources = [this.cancellation.signal, this.ceilings.signal];
+    const listeners = sources.map((signal) => {
+      const abort = () => step.abort(signal === this.ceilings.signal ? signal.reason : cancelledError());
+      if (signal.aborted) abort();
+      else signal.addEventListener("abort", abort, { once: true });
+      return () => signal.removeEventListener("abort", abort);
+    });
+    return () => listeners.forEach((remove) => remove());
+  }
+
+  /** Tells `execution:start` for a loop whose first act in a turn is another one (R0's does not tell it). */
+  beginTurn(event = ""): Promise<unknown> | void {
+    const { turn } = this;
+    if (turn === null || turn.started || event === "execution:start") return;
+    turn.started = true;
+    return this.hooks.emit("execution:start", { prompt: turn.prompt });
+  }
+
+  /** Writes an entry with these very data (plain, shared with nobody); a promise means: wait until it is durable. */
+  write(event: string, data: JsonObject, verdict?: Verdict): Promise<void> | void {
+    const { turn } = this;
+    const entry: DraftEntry = { event, session_id: this.session_id, data };
+    if (this.parent_id !== null) entry.parent_id = this.parent_id;
+    if (turn !== null) {
+      entry.turn_id = turn.id;
+      if (turn.iteration > 0) entry.iteration = turn.iteration;
+    }
+    if (verdict) entry.verdict = verdict;
+    if (isBarrier(entry)) {
+      const set = this.state.takeChanges();
+      if (set) {
+        const earlier = this.write("session:state", { set });
+        if (earlier) return earlier.then(() => this.host.record(entry));
+      }
+    }
+    return this.host.record(entry);
+  }
+
+  /** Writes the entry of an emission: final data without the fields of the envelope, unless the emitter gave them. */
+  writeEmission(event: string, emission: Emission, given: JsonObject): Promise<void> | void {
+    const data = toPlainObject(emission.data);
+    if (emission.data !== given) for (const key of ENVELOPE_FIELDS) if (!Object.hasOwn(given, key)) delete data[key];
+    return this.write(event, data, verdictOf(emission));
+  }
+}
+
+/** Fields that handlers see in the payload and readers in the envelope (trace.md, section 2). */
+const ENVELOPE_FIELDS = ["session_id", "parent_id", "timestamp", "turn_id", "iteration"] as const;
+
+function verdictOf(emission: Emission): Verdict | undefined {
+  if (emission.action === "continue" && !emission.modified) return undefined;
+  const verdict: Verdict = { action: emission.action, hook_name: emission.hook_name };
+  if (emission.reason !== null) verdict.reason = emission.reason;
+  if (emission.modified) verdict.modified = true;
+  if (emission.injections.length > 0) verdict.injections = emission.injections.map((injection) => ({ ...injection }));
+  return verdict;
+}
+
+/** Returns the error that abandoned steps are rejected with on immediate cancellation. */
+export function cancelledError(): Error {
+  return Object.assign(new Error("Cancelled by user"), { name: "AbortError", code: "cancelled" });
+}

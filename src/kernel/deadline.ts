@@ -1,0 +1,44 @@
+/** Waiting that ends: a promise against a deadline, a promise against a signal. Owns no clock; refuses to wait for ever. */
+import type { Clock } from "../sdk/types.ts";
+
+/**
+ * Resolves or rejects as `pending` does, or rejects with `onTimeout()` after `ms`. A promise that settles within a few
+ * turns of the microtask queue costs no timer.
+ */
+export async function withDeadline<T>(
+  pending: Promise<T>,
+  ms: number,
+  clock: Clock,
+  onTimeout: () => Error,
+): Promise<T> {
+  let settled = false;
+  const mark = () => {
+    settled = true;
+  };
+  pending.then(mark, mark);
+  for (let turn = 0; turn < 4 && !settled; turn++) await null;
+  if (settled) return pending;
+  const timer = new AbortController();
+  const expired = clock.after(ms, timer.signal).then(() => {
+    throw onTimeout();
+  });
+  expired.catch(() => {}); // losing the race is no failure: the timer was stopped
+  try {
+    return await Promise.race([pending, expired]);
+  } finally {
+    timer.abort();
+  }
+}
+
+/** Resolves or rejects as `pending` does, or rejects with the signal's reason as soon as that aborts. */
+export function withAbort<T>(pending: Promise<T>, signal: AbortSignal): Promise<T> {
+  if (signal.aborted) {
+    pending.catch(() => {}); // abandoned: the caller is told the reason of the abort instead
+    return Promise.reject(signal.reason);
+  }
+  return new Promise<T>((resolve, reject) => {
+    const abort = () => reject(signal.reason);
+    signal.addEventListener("abort", abort, { once: true });
+    pending.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
+  });
+}

@@ -1,0 +1,217 @@
+/**
+ * The hook registry of a session: who listens to what, and the one door through which every event goes into the log. What
+ * the answers of handlers come to is `sdk/hook_chain.ts`; what an event means is `watch.ts`. Knows no event but the gates.
+ */
+import { errorMessage } from "../sdk/errors.ts";
+import { type ChainHandler, quietEmission, runChain } from "../sdk/hook_chain.ts";
+import { toPlainObject } from "../sdk/json.ts";
+import { withSnakeCase } from "../sdk/spelling.ts";
+import type { Clock, Disposer, Emission, HookHandler, HookOptions, HookRegistry, JsonObject } from "../sdk/types.ts";
+import { withDeadline } from "./deadline.ts";
+
+/** Events at which a failing handler denies (modules.md). */
+export const GATES: ReadonlySet<string> = new Set(["prompt:submit", "provider:request", "tool:pre"]);
+
+/** Default time of one handler, in milliseconds (trust.md, Limits). */
+const HANDLER_TIMEOUT_MS = 30_000;
+
+/** What the registry is given from the session. */
+export interface HookSink {
+  readonly clock: Clock;
+  /** Tells what must have been told before this event; a promise means: wait. */
+  begin(event: string): Promise<unknown> | void;
+  /** Completes what the emitter left out; returns the same object when nothing is missing. */
+  prepare(event: string, data: JsonObject): JsonObject;
+  /** Fields of the moment that handlers see beside the defaults: `turn_id`, `iteration`. */
+  momentFields(): JsonObject;
+  /** Takes notice of the outcome and writes the entry; a promise means: wait. `prepared` is what {@link prepare} returned. */
+  settle(event: string, emission: Emission, prepared: JsonObject): Promise<void> | void;
+  /** Told of a handler that failed. */
+  warn(code: string, message: string): void;
+}
+
+interface Registration extends ChainHandler {
+  readonly id: number;
+  readonly event: string;
+  readonly priority: number;
+}
+
+/** The registry. One per session. */
+export class Hooks implements HookRegistry {
+  readonly SESSION_START = "session:start";
+  readonly SESSION_END = "session:end";
+  readonly PROMPT_SUBMIT = "prompt:submit";
+  readonly TOOL_PRE = "tool:pre";
+  readonly TOOL_POST = "tool:post";
+  readonly CONTEXT_PRE_COMPACT = "context:pre_compact";
+  readonly ORCHESTRATOR_COMPLETE = "orchestrator:complete";
+  readonly USER_NOTIFICATION = "user:notification";
+
+  readonly #sink: HookSink;
+  #registrations: Registration[] = [];
+  #matches = new Map<string, readonly Registration[]>();
+  #defaults: JsonObject;
+  #next_id = 1;
+
+  /** Creates a registry whose payloads start with `defaults`. */
+  constructor(sink: HookSink, defaults: JsonObject) {
+    this.#sink = sink;
+    this.#defaults = defaults;
+  }
+
+  register(event: string, handler: HookHandler, options: number | HookOptions = {}, name?: string): Disposer {
+    if (typeof event !== "string" || event === "") {
+      throw new TypeError(`Cannot register a handler: event must be a non-empty string: received ${String(event)}`);
+    }
+    if (typeof handler !== "function") {
+      throw new TypeError(`Cannot register a handler for "${event}": must be a function: received ${typeof handler}`);
+    }
+    const given = typeof options === "number" ? { priority: options } : options ?? {};
+    const id = this.#next_id++;
+    this.#registrations.push({
+      id,
+      event,
+      handler,
+      priority: given.priority ?? 0,
+      name: name ?? given.name ?? (handler.name || `handler-${id}`),
+      observes: isWildcard(event),
+      fail_closed: given.fail_closed ?? GATES.has(event),
+      timeout_ms: given.timeout_ms ?? HANDLER_TIMEOUT_MS,
+    });
+    this.#matches.clear();
+    return disposer(() => this.#remove((registration) => registration.id === id));
+  }
+
+  on(event: string): (handler: HookHandler) => Disposer;
+  on(event: string, handler: HookHandler, options?: number | HookOptions, name?: string): Disposer;
+  on(
+    event: string,
+    handler?: HookHandler,
+    options?: number | HookOptions,
+    name?: string,
+  ): Disposer | ((handler: HookHandler) => Disposer) {
+    if (handler === undefined) return (later: HookHandler) => this.register(event, later);
+    return this.register(event, handler, options, name);
+  }
+
+  unregister(name: string): void {
+    this.#remove((registration) => registration.name === name);
+  }
+
+  #remove(matches: (registration: Registration) => boolean): void {
+    this.#registrations = this.#registrations.filter((registration) => !matches(registration));
+    this.#matches.clear();
+  }
+
+  emit(event: string, given: JsonObject | null = null): Promise<Emission> {
+    const begun = this.#sink.begin(event);
+    return begun ? begun.then(() => this.#emit(event, given)) : this.#emit(event, given);
+  }
+
+  #emit(event: string, given: JsonObject | null): Promise<Emission> {
+    const data = this.#sink.prepare(event, given ?? {});
+    const handlers = this.#handlersOf(event);
+    if (handlers.length > 0) return this.#emitTo(handlers, event, data);
+    const emission = quietEmission(data);
+    const stored = this.#sink.settle(event, emission, data);
+    return stored ? stored.then(() => emission) : Promise.resolve(emission);
+  }
+
+  async #emitTo(handlers: readonly Registration[], event: string, data: JsonObject): Promise<Emission> {
+    const payload = toPlainObject({
+      ...this.#defaults,
+      ...this.#sink.momentFields(),
+      ...data,
+      timestamp: new Date(this.#sink.clock.now()).toISOString(),
+    });
+    const emission = await runChain(handlers, event, payload, {
+      deadline: (pending, handler) => this.#underDeadline(pending, handler, event),
+      onError: (handler, error) =>
+        this.#sink.warn("hook_failed", `Hook "${handler.name}" failed on ${event}: ${errorMessage(error)}`),
+    });
+    await this.#sink.settle(event, emission, data);
+    return emission;
+  }
+
+  #underDeadline(pending: Promise<unknown>, handler: ChainHandler, event: string): Promise<unknown> {
+    if (handler.timeout_ms <= 0) return pending;
+    return withDeadline(
+      pending,
+      handler.timeout_ms,
+      this.#sink.clock,
+      () => new Error(`Cannot wait for hook "${handler.name}" on ${event}: no answer within ${handler.timeout_ms} ms`),
+    );
+  }
+
+  async emitAndCollect(event: string, given: JsonObject | null = null, timeout_s = 1): Promise<JsonObject[]> {
+    const collected: JsonObject[] = [];
+    const data = given ?? {};
+    const text = JSON.stringify(toPlainObject(data));
+    for (const handler of this.#handlersOf(event)) {
+      try {
+        const result = await withDeadline(
+          Promise.resolve(handler.handler(event, JSON.parse(text))),
+          timeout_s * 1000,
+          this.#sink.clock,
+          () => new Error(`no answer within ${timeout_s} s`),
+        );
+        const found = (result as { data?: unknown } | null | undefined)?.data;
+        if (found !== null && found !== undefined) collected.push(toPlainObject(found));
+      } catch (error) {
+        this.#sink.warn("hook_failed", `Hook "${handler.name}" failed on ${event}: ${errorMessage(error)}`);
+      }
+    }
+    await this.#sink.settle(event, quietEmission(data), data);
+    return collected;
+  }
+
+  setDefaultFields(fields: JsonObject): void {
+    this.#defaults = { ...fields };
+  }
+
+  listHandlers(event?: string): Record<string, string[]> {
+    const names: Record<string, string[]> = event === undefined ? {} : { [event]: [] };
+    for (const registration of this.#sorted((one) => event === undefined || one.event === event)) {
+      (names[registration.event] ??= []).push(registration.name);
+    }
+    return names;
+  }
+
+  #handlersOf(event: string): readonly Registration[] {
+    let handlers = this.#matches.get(event);
+    if (handlers === undefined) {
+      handlers = this.#sorted((registration) => matchesEvent(registration.event, event));
+      if (this.#matches.size > 256) this.#matches.clear(); // event names are the modules': keep the cache bounded
+      this.#matches.set(event, handlers);
+    }
+    return handlers;
+  }
+
+  #sorted(wanted: (registration: Registration) => boolean): Registration[] {
+    return this.#registrations.filter(wanted).sort((a, b) =>
+      a.priority - b.priority || Number(a.observes) - Number(b.observes) || a.id - b.id
+    );
+  }
+}
+
+withSnakeCase(Hooks);
+
+function isWildcard(event: string): boolean {
+  return event === "*" || event.endsWith(":*");
+}
+
+function matchesEvent(pattern: string, event: string): boolean {
+  if (pattern === event || pattern === "*") return true;
+  return pattern.endsWith(":*") && event.startsWith(pattern.slice(0, -1));
+}
+
+/** Returns a disposer that acts once, however often it is called. */
+export function disposer(dispose: () => void): Disposer {
+  let done = false;
+  const once = () => {
+    if (done) return;
+    done = true;
+    dispose();
+  };
+  return Object.assign(once, { [Symbol.dispose]: once });
+}

@@ -1,0 +1,231 @@
+/**
+ * From a spec to a mounted module: open, draft, mount, read the return value, check what is there, publish it behind guards,
+ * and say so; or undo it all and say that (trace.md, section 4, B; behaviour.md §1.6, §3.3-3.6).
+ */
+import { errorMessage, PreampError } from "../sdk/errors.ts";
+import { isObject, type JsonObject } from "../sdk/json.ts";
+import { methodOf } from "../sdk/spelling.ts";
+import type { Cleanup, Module, ModuleSpec, ModuleType, MountPlan } from "../sdk/types.ts";
+import { ModuleCoordinator, type Shared } from "./coordinator.ts";
+import { withDeadline } from "./deadline.ts";
+import type { OpenedModule } from "./host.ts";
+import { classifyMountReturn, type MountOutcome } from "./mount_return.ts";
+import { type Mounted, resolveMount } from "./mounts.ts";
+import { checkInstance, nothingMounted } from "./validate.ts";
+
+/** A module that is mounted. */
+export interface MountedModule {
+  readonly spec: ModuleSpec;
+  readonly module: Module;
+  readonly coordinator: ModuleCoordinator;
+}
+
+const POINT: Readonly<Record<ModuleType, string>> = {
+  orchestrator: "orchestrator",
+  context: "context",
+  provider: "providers",
+  tool: "tools",
+  hook: "hooks",
+  resolver: "module-source-resolver",
+};
+
+/** Why a module was skipped. */
+class Skip {
+  constructor(readonly reason: string, readonly message: string) {}
+}
+
+/** Returns the specs of a plan in mounting order. */
+export function mountingOrder(plan: MountPlan): ModuleSpec[] {
+  const { orchestrator, context, hooks_first } = plan.session;
+  const first = [orchestrator, context];
+  return hooks_first
+    ? [...first, ...plan.hooks, ...plan.providers, ...plan.tools]
+    : [...first, ...plan.providers, ...plan.tools, ...plan.hooks];
+}
+
+/**
+ * Mounts one module and emits `module:mounted`, or `module:skipped` for a provider, tool or hook that fails.
+ * @throws {PreampError} `module_load_failed` for an orchestrator or context that fails; whatever `host.open` throws.
+ */
+export async function mountModule(shared: Shared, spec: ModuleSpec): Promise<MountedModule | null> {
+  const { core } = shared;
+  let opened: OpenedModule;
+  try {
+    opened = await core.host.open(spec);
+  } catch (error) {
+    if (isFetchFailure(error)) throw error;
+    return await skip(shared, spec, new Skip("load_failed", errorMessage(error)), error);
+  }
+  const coordinator = new ModuleCoordinator(shared, spec.instance_id ?? spec.module);
+  let outcome: MountOutcome = { kind: "nothing" };
+  try {
+    const mount = methodOf(opened.module, "mount");
+    if (!mount) throw new PreampError("module_invalid", `Cannot mount module "${spec.module}": it must export mount(coordinator, config): received none`);
+    outcome = classifyMountReturn(await mount(coordinator, opened.config), spec.type);
+    adopt(coordinator, spec, outcome);
+    check(coordinator, spec, outcome);
+  } catch (error) {
+    await undo(coordinator, outcome);
+    const failure = error instanceof Skip ? error : new Skip("mount_failed", errorMessage(error));
+    return await skip(shared, spec, failure, error instanceof Skip ? undefined : error);
+  }
+  return await publish(shared, spec, opened, coordinator, outcome);
+}
+
+/** A module whose code cannot be had fails the request, whatever its type (http.md, Runs). */
+function isFetchFailure(error: unknown): boolean {
+  return isObject(error) && typeof error.code === "string" &&
+    (/^module_(source_denied|integrity_mismatch|pin_required|fetch_|too_large)/.test(error.code) ||
+      ["policy_refused", "isolation_unavailable", "lock_invalid", "overloaded"].includes(error.code));
+}
+
+async function publish(
+  shared: Shared,
+  spec: ModuleSpec,
+  opened: OpenedModule,
+  coordinator: ModuleCoordinator,
+  outcome: MountOutcome,
+): Promise<MountedModule> {
+  const { core } = shared;
+  const rename = renaming(spec, coordinator.drafted);
+  const mounted = coordinator.drafted.map(rename);
+  const names = spec.type === "hook" ? coordinator.drafted_events : mounted.map((one) => one.name);
+  coordinator.commit(rename);
+  if ("cleanup" in outcome && outcome.cleanup) coordinator.registerCleanup(outcome.cleanup);
+  if (outcome.kind === "unknown") {
+    core.host.warn("mount_return_unknown", `Module "${spec.module}" returned ${outcome.received} from mount(): it was ignored`);
+  }
+  if (outcome.kind === "metadata") warnMissing(shared, spec, outcome.metadata, names);
+  await core.hooks.emit("module:mounted", {
+    module_id: spec.instance_id ?? spec.module,
+    type: spec.type,
+    names,
+    isolation: opened.isolation,
+    integrity: opened.integrity,
+  });
+  return { spec, module: opened.module, coordinator };
+}
+
+/** Mounts a returned instance when the module mounted nothing itself. */
+function adopt(coordinator: ModuleCoordinator, spec: ModuleSpec, outcome: MountOutcome): void {
+  if (outcome.kind !== "instance") return;
+  if (spec.type === "hook") return adoptHook(coordinator, outcome.instance, spec.module);
+  if (coordinator.drafted.length > 0) return;
+  coordinator.addToDraft(resolveMount(POINT[spec.type], outcome.instance, undefined));
+}
+
+function adoptHook(coordinator: ModuleCoordinator, instance: JsonObject, name: string): void {
+  if (coordinator.drafted_events.length > 0 || !Array.isArray(instance.events)) return;
+  const handler = methodOf(instance, "handler")!;
+  for (const event of instance.events) {
+    coordinator.hooks.register(String(event), (told, data) => handler(told, data) as null, { name, ...pick(instance) });
+  }
+}
+
+function pick(instance: JsonObject): JsonObject {
+  const { priority, timeout_ms, fail_closed, name } = instance;
+  return Object.fromEntries(
+    Object.entries({ priority, timeout_ms, fail_closed, name }).filter(([, value]) => value !== undefined),
+  );
+}
+
+/** @throws {Skip} when the module mounted nothing of its type, or something that breaks the protocol. */
+function check(coordinator: ModuleCoordinator, spec: ModuleSpec, outcome: MountOutcome): void {
+  const point = POINT[spec.type];
+  const own = coordinator.drafted.filter((mounted) => mounted.point === point);
+  if (spec.type === "hook" ? coordinator.drafted_events.length === 0 && coordinator.drafted.length === 0 : own.length === 0) {
+    if (outcome.kind === "skipped") throw new Skip("not_configured", outcome.reason);
+    if (spec.type === "provider" && outcome.kind === "nothing") {
+      throw new Skip("not_configured", `Provider "${spec.module}" is not configured: its mount() returned nothing`);
+    }
+    if (outcome.kind === "cleanup" && spec.type !== "orchestrator" && spec.type !== "context") {
+      throw new Skip("not_configured", `Module "${spec.module}" mounted nothing and returned a cleanup: it may be conditional`);
+    }
+    throw new Skip("protocol_compliance", nothingMounted(spec.type));
+  }
+  const failed = own.flatMap((mounted) => checkInstance(spec.type, mounted.module)).filter((one) => !one.passed && one.severity === "error");
+  if (failed.length > 0) {
+    const facts = failed.map((one) => `${one.name}: ${one.message}`).join("; ");
+    throw new Skip("protocol_compliance", `Cannot mount module "${spec.module}": ${facts}`);
+  }
+}
+
+/** With an `instance_id`, what the module mounted under its one default name is mounted under that id (behaviour.md §1.6). */
+function renaming(spec: ModuleSpec, drafted: readonly Mounted[]): (mounted: Mounted) => Mounted {
+  const { instance_id } = spec;
+  const own = drafted.filter((mounted) => mounted.point === POINT[spec.type]);
+  if (instance_id === undefined || own.length !== 1) return (mounted) => mounted;
+  return (mounted) => mounted === own[0] && (mounted.point === "tools" || mounted.point === "providers") ? { ...mounted, name: instance_id } : mounted;
+}
+
+function warnMissing(shared: Shared, spec: ModuleSpec, metadata: JsonObject, names: readonly string[]): void {
+  const provides = Array.isArray(metadata.provides) ? metadata.provides.map(String) : [];
+  const missing = provides.filter((name) => !names.includes(name));
+  if (missing.length > 0) {
+    shared.core.host.warn("module_provides_missing", `Module "${spec.module}" says it provides ${missing.join(", ")}: not mounted`);
+  }
+}
+
+async function undo(coordinator: ModuleCoordinator, outcome: MountOutcome): Promise<void> {
+  const cleanups = coordinator.discard();
+  if ("cleanup" in outcome && outcome.cleanup) cleanups.push(outcome.cleanup);
+  for (const cleanup of cleanups.reverse()) await runQuietly(cleanup);
+}
+
+async function runQuietly(cleanup: Cleanup): Promise<void> {
+  try {
+    await cleanup();
+  } catch {
+    // the module failed already and is said to have; what its cleanup adds would hide that
+  }
+}
+
+async function skip(shared: Shared, spec: ModuleSpec, skipped: Skip, cause?: unknown): Promise<null> {
+  if (spec.type === "orchestrator" || spec.type === "context") {
+    const label = spec.type === "context" ? "context manager" : spec.type;
+    throw new PreampError("module_load_failed", `Cannot initialize without ${label}: ${skipped.message}`, { cause });
+  }
+  await shared.core.hooks.emit("module:skipped", {
+    module_id: spec.instance_id ?? spec.module,
+    type: spec.type,
+    reason: skipped.reason,
+    message: skipped.message,
+  });
+  return null;
+}
+
+/** Calls `onSessionReady` of every module, in mount order; a failure is an event and stops nobody. */
+export async function announceReady(shared: Shared, modules: readonly MountedModule[]): Promise<void> {
+  for (const { spec, module, coordinator } of modules) {
+    const ready = methodOf(module, "onSessionReady");
+    if (!ready) continue;
+    try {
+      await ready(coordinator);
+    } catch (error) {
+      await shared.core.hooks.emit("module:on_session_ready_failed", { module_id: spec.module, error: errorMessage(error) });
+    }
+  }
+}
+
+/** Runs all cleanups in reverse order, each under its deadline; resolves to the data of `session:cleanup`. */
+export async function runCleanups(shared: Shared): Promise<{ ran: number; failed: { module_id: string; error: string }[] }> {
+  const { host, limits } = shared.core;
+  const failed: { module_id: string; error: string }[] = [];
+  const cleanups = shared.cleanups.splice(0).reverse();
+  for (const { module_id, cleanup } of cleanups) {
+    try {
+      const returned = cleanup();
+      if (isObject(returned) && typeof (returned as { then?: unknown }).then === "function") {
+        await withDeadline(
+          returned as unknown as Promise<unknown>,
+          limits.cleanup_timeout_s * 1000,
+          host.clock,
+          () => new Error(`not done within ${limits.cleanup_timeout_s} s`),
+        );
+      }
+    } catch (error) {
+      failed.push({ module_id, error: errorMessage(error) });
+    }
+  }
+  return { ran: cleanups.length - failed.length, failed };
+}

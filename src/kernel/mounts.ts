@@ -1,0 +1,107 @@
+/** The mount points of a session: names, cardinality, aliases (behaviour.md §1.3). Holds guarded handles only. */
+import { isObject } from "../sdk/json.ts";
+import type { ContextManager, Orchestrator, Provider, Tool } from "../sdk/types.ts";
+
+/** A canonical mount point that modules are put at. */
+export type MountPoint = "orchestrator" | "context" | "module-source-resolver" | "providers" | "tools";
+
+/** One thing that a module put at a mount point, before it is guarded. */
+export interface Mounted {
+  readonly point: MountPoint;
+  /** Key at a many-slot; the point itself at a single slot. */
+  readonly name: string;
+  readonly module: object;
+}
+
+const MANY: ReadonlySet<string> = new Set(["providers", "tools"]);
+
+const ALIASES: Readonly<Record<string, MountPoint>> = {
+  orchestrator: "orchestrator",
+  orchestrators: "orchestrator",
+  context: "context",
+  contexts: "context",
+  providers: "providers",
+  provider: "providers",
+  tools: "tools",
+  tool: "tools",
+  "module-source-resolver": "module-source-resolver",
+};
+
+/** Returns true when the point holds many modules by name. */
+export function isMany(point: MountPoint): boolean {
+  return MANY.has(point);
+}
+
+/**
+ * Returns where a `mount(point, module, name)` goes: aliases resolved, the name found.
+ * @throws {TypeError} "Unknown mount point …" or "Name required for …" (behaviour.md §1.3).
+ */
+export function resolveMount(point: string, module: unknown, name?: string | { name?: string }): Mounted {
+  const given = isObject(name) ? name.name : name;
+  if (typeof module !== "object" && typeof module !== "function" || module === null) {
+    throw new TypeError(`Cannot mount at "${point}": must be an object: received ${module === null ? "null" : typeof module}`);
+  }
+  if (point === "hooks") {
+    throw new TypeError('Cannot mount at "hooks": handlers are registered with coordinator.hooks.register(event, handler)');
+  }
+  if (point === "session") {
+    if (given === "orchestrator" || given === "context") return { point: given, name: given, module };
+    throw new TypeError(`Cannot mount at "session": name must be "orchestrator" or "context": received ${JSON.stringify(given)}`);
+  }
+  const canonical = resolvePoint(point);
+  if (!isMany(canonical)) return { point: canonical, name: canonical, module };
+  const own = (module as { name?: unknown }).name;
+  const key = given ?? (typeof own === "string" && own ? own : undefined);
+  if (key === undefined || key === "") throw new TypeError(`Name required for ${canonical}`);
+  return { point: canonical, name: key, module };
+}
+
+/** Returns the canonical point of any spelling. @throws {TypeError} "Unknown mount point …". */
+export function resolvePoint(point: string): MountPoint {
+  const canonical = Object.hasOwn(ALIASES, point) ? ALIASES[point] : undefined;
+  if (!canonical) throw new TypeError(`Unknown mount point "${point}": must be orchestrator, context, providers or tools`);
+  return canonical;
+}
+
+/** What is mounted. The maps are live: a tool mounted in mid-turn is there for the next request. */
+export class Mounts {
+  orchestrator: Orchestrator | null = null;
+  context: ContextManager | null = null;
+  resolver: object | null = null;
+  readonly tools = new LiveMap<Tool>();
+  readonly providers = new LiveMap<Provider>();
+}
+
+/** A record by name that others may read and only its owner may change. */
+export class LiveMap<T extends object> {
+  readonly #items: Record<string, T> = Object.create(null);
+  /** Read-only and live. */
+  readonly view: Record<string, T> = new Proxy(this.#items, {
+    set: () => false,
+    defineProperty: () => false,
+    deleteProperty: () => false,
+    setPrototypeOf: () => false,
+  });
+
+  /** Puts an item under a name; returns what was there. */
+  put(name: string, item: T): T | undefined {
+    const before = this.#items[name];
+    this.#items[name] = item;
+    return before;
+  }
+
+  /** Takes an item away; returns it. */
+  take(name: string): T | undefined {
+    const before = this.#items[name];
+    delete this.#items[name];
+    return before;
+  }
+
+  get(name: string): T | undefined {
+    return this.#items[name];
+  }
+
+  get names(): string[] {
+    return Object.keys(this.#items);
+  }
+}

@@ -1,0 +1,55 @@
+/** `coordinator.session_state`: what modules keep from run to run. Notes which top-level keys were assigned since the last look. */
+import { type JsonObject, toPlain } from "../sdk/json.ts";
+
+/** Bytes of JSON that the state of a session may have (trust.md, Limits). */
+export const MAX_SESSION_STATE_BYTES = 65_536;
+
+/** The state of one session. `view` is what modules see; assigning a top-level key of it marks that key. */
+export class SessionState {
+  /** Assign here. Values are copied when assigned: later changes inside them are not seen. */
+  readonly view: JsonObject;
+  readonly #values: JsonObject = Object.create(null);
+  readonly #sizes = new Map<string, number>();
+  #dirty = new Set<string>();
+  #bytes = 2;
+
+  /** Starts from what was saved with the session. */
+  constructor(saved: JsonObject = {}) {
+    for (const [key, value] of Object.entries(saved)) this.#assign(key, value);
+    this.#dirty.clear();
+    this.view = new Proxy(this.#values, {
+      set: (_, key, value) => typeof key === "string" && this.#assign(key, value),
+      defineProperty: (_, key, descriptor) => typeof key === "string" && "value" in descriptor && this.#assign(key, descriptor.value),
+      deleteProperty: (_, key) => typeof key === "string" && this.#assign(key, undefined),
+    });
+  }
+
+  #assign(key: string, value: unknown): boolean {
+    const plain = value === undefined ? undefined : toPlain(value);
+    const size = plain === undefined ? 0 : JSON.stringify(key).length + JSON.stringify(plain).length + 2;
+    const total = this.#bytes - (this.#sizes.get(key) ?? 0) + size;
+    if (total > MAX_SESSION_STATE_BYTES) {
+      throw new RangeError(`Cannot set session_state.${key}: a session keeps at most ${MAX_SESSION_STATE_BYTES} bytes: received ${total}`);
+    }
+    this.#bytes = total;
+    this.#sizes.set(key, size);
+    if (plain === undefined) delete this.#values[key];
+    else this.#values[key] = plain;
+    this.#dirty.add(key);
+    return true;
+  }
+
+  /** Returns the keys assigned since the last call with their values (null for a deleted one), or null when there are none. */
+  takeChanges(): JsonObject | null {
+    if (this.#dirty.size === 0) return null;
+    const changes: JsonObject = {};
+    for (const key of this.#dirty) changes[key] = toPlain(this.#values[key] ?? null);
+    this.#dirty = new Set();
+    return changes;
+  }
+
+  /** Returns a copy of everything. */
+  snapshot(): JsonObject {
+    return toPlain(this.#values) as JsonObject;
+  }
+}

@@ -1,0 +1,90 @@
+/**
+ * What the kernel knows of the turn that runs: which calls the model asked for, which of them passed their gate, what was
+ * denied, which ceiling was reached. Filled by guards and by the events that pass; read by guards and by the outcome.
+ */
+import type { ChatResponse, Emission, JsonObject, Prompt, Usage } from "../sdk/types.ts";
+
+/** One tool call from the model's request to its answer. */
+export interface CallRecord {
+  readonly id: string;
+  readonly name: string;
+  /** The input as the model asked for it. */
+  readonly asked: JsonObject;
+  /** The call's `tool:pre`, once it was emitted. */
+  pre: Emission | null;
+  /** The input as the hooks left it: the only one that runs. */
+  input: JsonObject;
+  /** `pending`: not emitted or not processed; an `ask_user` stays pending until it was answered. */
+  gate: "pending" | "allowed" | "denied";
+  reason: string;
+  /** Whether the kernel emitted `tool:pre` because the loop did not. */
+  gated_here: boolean;
+  started: boolean;
+  told: boolean;
+}
+
+/** An event at which hooks may stop the turn, and whether their verdict was acted on. */
+export interface Gate {
+  readonly event: string;
+  readonly emission: Emission;
+  processed: boolean;
+}
+
+/** The turn that runs. */
+export class Turn {
+  iteration = 0;
+  started = false;
+  ended = false;
+  /** Status of `orchestrator:complete`, once it was emitted. */
+  completed: string | null = null;
+  /** Whether `cancel:completed` was emitted. */
+  cancel_told = false;
+  /** Reason of the last denial of `prompt:submit` or `provider:request` that nothing has lifted. */
+  denied: string | null = null;
+  prompt_gate: Gate | null = null;
+  request_gate: Gate | null = null;
+  /** Name of the ceiling that was reached. */
+  limit: string | null = null;
+  /** Whether the loop said that its own limit was reached (`provider:request {max_reached: true}`). */
+  max_reached = false;
+  /** The last answer of a provider; null before the first. */
+  response: ChatResponse | null = null;
+  response_usage: Usage | null = null;
+  /** Name of the provider whose answer has not been told by `provider:response` yet. */
+  untold_response: string | null = null;
+  /** The error of the last provider call that failed. */
+  provider_error: unknown = undefined;
+  readonly calls: CallRecord[] = [];
+
+  constructor(readonly id: string, readonly prompt: Prompt) {}
+
+  /** Replaces the calls that are waited for by those of a new answer. */
+  expect(calls: readonly { id: string; name: string; arguments: JsonObject }[]): void {
+    this.calls.length = 0;
+    for (const call of calls) this.add(call.id, call.name, call.arguments);
+  }
+
+  /** Adds a call, whoever asked for it. */
+  add(id: string, name: string, asked: JsonObject): CallRecord {
+    const record: CallRecord = {
+      id,
+      name,
+      asked,
+      pre: null,
+      input: asked,
+      gate: "pending",
+      reason: "",
+      gated_here: false,
+      started: false,
+      told: false,
+    };
+    this.calls.push(record);
+    return record;
+  }
+
+  /** Returns the call of this id, else the oldest of this name that `open` holds for, else undefined. */
+  find(id: unknown, name: unknown, open: (record: CallRecord) => boolean): CallRecord | undefined {
+    if (typeof id === "string") return this.calls.find((record) => record.id === id && open(record));
+    return this.calls.find((record) => (name === undefined || record.name === name) && open(record));
+  }
+}

@@ -1,0 +1,138 @@
+/**
+ * Protocol checks on what a live mount registered (behaviour.md §3.5). Structural: never runs a module's method but the
+ * getters of its name, description and schema.
+ */
+import { errorMessage } from "../sdk/errors.ts";
+import { isObject } from "../sdk/json.ts";
+import { inputSchemaOf, methodOf } from "../sdk/spelling.ts";
+import type { ModuleType } from "../sdk/types.ts";
+
+/** One check of one module. */
+export interface Check {
+  name: string;
+  passed: boolean;
+  message: string;
+  severity: "error" | "warning" | "info";
+}
+
+/** Text of the Iron Law (R2), byte for byte. */
+export const IRON_LAW = "protocol_compliance: No tool was mounted and mount() did not return a Tool instance";
+
+/** Returns the message for a module of this type that mounted nothing; for tools the text that R2 quotes. */
+export function nothingMounted(type: ModuleType): string {
+  if (type === "tool") return IRON_LAW;
+  if (type === "hook") return "protocol_compliance: No hook was registered and mount() did not return a Hook instance";
+  const label = type === "context" ? "context manager" : type;
+  return `protocol_compliance: No ${label} was mounted and mount() did not return a ${label[0]!.toUpperCase()}${label.slice(1)} instance`;
+}
+
+/**
+ * Returns the checks of one instance that a module of this type mounted. Arity is checked where a missing parameter means a
+ * missing duty (orchestrator, context writes); a tool or provider that ignores its argument is legal TypeScript.
+ */
+export function checkInstance(type: ModuleType, instance: unknown): Check[] {
+  switch (type) {
+    case "tool":
+      return [
+        text("tool_name", instance, "name", "error"),
+        text("tool_description", instance, "description", "warning"),
+        schema(instance),
+        method("tool_execute", instance, "execute", 0),
+      ];
+    case "provider":
+      return [
+        text("provider_name", instance, "name", "error"),
+        method("provider_get_info", instance, "getInfo", 0),
+        method("provider_list_models", instance, "listModels", 0),
+        method("provider_complete", instance, "complete", 0),
+        method("provider_parse_tool_calls", instance, "parseToolCalls", 0),
+      ];
+    case "orchestrator":
+      return [method("orchestrator_execute", instance, "execute", 5)];
+    case "context":
+      return [
+        method("context_add_message", instance, "addMessage", 1),
+        method("context_get_messages_for_request", instance, "getMessagesForRequest", 0),
+        method("context_get_messages", instance, "getMessages", 0),
+        method("context_set_messages", instance, "setMessages", 1),
+        method("context_clear", instance, "clear", 0),
+      ];
+    default:
+      return [];
+  }
+}
+
+function text(name: string, instance: unknown, key: string, severity: "error" | "warning"): Check {
+  let value: unknown;
+  try {
+    value = isObject(instance) || typeof instance === "function" ? (instance as unknown as Record<string, unknown>)[key] : undefined;
+  } catch (error) {
+    return { name, passed: false, severity: "error", message: `${key} could not be read: ${errorMessage(error)}` };
+  }
+  const passed = typeof value === "string" && value !== "";
+  const received = typeof value === "string" ? '""' : String(value);
+  return { name, passed, severity: passed ? "info" : severity, message: passed ? `${key} is set` : `${key} must be a non-empty string: received ${received}` };
+}
+
+function schema(instance: unknown): Check {
+  const name = "tool_input_schema";
+  const raw = isObject(instance) ? instance.input_schema ?? instance.inputSchema ?? methodOf(instance, "getSchema")?.() ?? {} : {};
+  if (isObject(raw)) return { name, passed: true, severity: "info", message: `input_schema has ${Object.keys(inputSchemaOf(instance)).length} keys` };
+  return { name, passed: false, severity: "warning", message: `input_schema must be an object: received ${raw === null ? "null" : typeof raw}` };
+}
+
+function method(name: string, instance: unknown, key: string, parameters: number): Check {
+  const found = methodOf(instance, key);
+  if (!found) return { name, passed: false, severity: "error", message: `${key} must be a function: received none` };
+  const original = (instance as Record<string, unknown>)[key] ?? found;
+  const declared = typeof original === "function" ? declaredParameters(original) : parameters;
+  if (declared < parameters) {
+    return { name, passed: false, severity: "error", message: `${key} must take ${parameters} parameter${parameters === 1 ? "" : "s"}: received ${declared}` };
+  }
+  return { name, passed: true, severity: "info", message: `${key} is callable` };
+}
+
+/**
+ * Returns how many parameters a function declares, those with defaults included (`length` stops at the first of them); a
+ * rest parameter or the use of `arguments` counts as any number.
+ */
+// deno-lint-ignore ban-types -- any function at all is asked
+export function declaredParameters(fn: Function): number {
+  const source = Function.prototype.toString.call(fn);
+  if (source.includes("[native code]")) return Number.MAX_SAFE_INTEGER;
+  const list = parameterList(source);
+  if (list === null) return Math.max(fn.length, 1);
+  if (list.some((parameter) => parameter.startsWith("...")) || /\barguments\b/.test(source)) return Number.MAX_SAFE_INTEGER;
+  return Math.max(fn.length, list.length);
+}
+
+/** Splits the first parenthesised list of a function's source at its top-level commas; null for a bare arrow parameter. */
+function parameterList(source: string): string[] | null {
+  const arrow = source.indexOf("=>");
+  const open = source.indexOf("(");
+  if (open < 0 || (arrow >= 0 && arrow < open)) return null;
+  const parts: string[] = [];
+  let depth = 0;
+  let quote = "";
+  let part = "";
+  for (let index = open + 1; index < source.length; index++) {
+    const char = source[index]!;
+    if (quote) {
+      if (char === "\\") index++;
+      else if (char === quote) quote = "";
+      continue;
+    }
+    if (char === '"' || char === "'" || char === "`") quote = char;
+    else if ("([{".includes(char)) depth++;
+    else if (char === ")" && depth === 0) break;
+    else if (")]}".includes(char)) depth--;
+    else if (char === "," && depth === 0) {
+      parts.push(part.trim());
+      part = "";
+      continue;
+    }
+    part += char;
+  }
+  if (part.trim()) parts.push(part.trim());
+  return parts.filter((text) => text !== "");
+}

@@ -1,0 +1,52 @@
+/** What runs are given from outside: where they are kept, how plans are made ready, where modules come from. Given by `app/`. */
+import type { KernelLimits } from "../kernel/core.ts";
+import type { OpenedModule } from "../kernel/host.ts";
+import type { CompiledPlan } from "../plan/compile.ts";
+import type { Clock, JsonObject, ModuleSpec, RunLimits } from "../sdk/types.ts";
+import type { Store } from "../store/store.ts";
+import type { LogLimits } from "./log.ts";
+import type { Caller, RunRequest, Warning } from "./types.ts";
+
+/** A plan that may run: checked, and allowed by the policy. */
+export interface ReadyPlan {
+  readonly compiled: CompiledPlan;
+  readonly limits: RunLimits;
+  /** Whether plan or request set `max_cost_usd`: then an unpriced call ends the run. */
+  readonly cost_is_asked_for: boolean;
+  readonly lock_hash: string | null;
+  readonly warnings: readonly Warning[];
+  /** Finds a module and expands its config. */
+  open(spec: ModuleSpec, secrets: SecretSink): Promise<OpenedModule> | OpenedModule;
+}
+
+/** Takes the values that must never be seen, and takes them out of what is seen. */
+export interface SecretSink {
+  register(secret: string): void;
+  redact(data: JsonObject): JsonObject;
+}
+
+/** Limits that runs enforce (trust.md). */
+export interface ServiceLimits extends KernelLimits, LogLimits {
+  max_concurrent_runs: number;
+  max_runs_per_key: number;
+  /** Hours that an idempotency key is remembered. */
+  idempotency_hours: number;
+}
+
+/** Everything runs need. */
+export interface RunsDeps {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly limits: ServiceLimits;
+  newId(prefix: string): string;
+  /** Makes the plan of a request ready. `session_plan` is the plan that the continued session has. */
+  ready(
+    request: RunRequest,
+    caller: Caller,
+    session_plan: JsonObject | null,
+    base_url: string | undefined,
+  ): Promise<ReadyPlan>;
+  secrets(): SecretSink;
+  /** Structured log of the process. */
+  log(level: "info" | "warning" | "error", event: string, facts: JsonObject): void;
+}

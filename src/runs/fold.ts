@@ -1,0 +1,186 @@
+/** The run object as a fold of its log (trace.md, section 3), and the history of each of its sessions. */
+import type { Entry } from "../kernel/host.ts";
+import type { Outcome } from "../kernel/outcome.ts";
+import { count, emptyCounters } from "../kernel/status.ts";
+import { isObject, type JsonObject } from "../sdk/json.ts";
+import type { Message, RunLimits } from "../sdk/types.ts";
+import type { Approval, ContextUsage, Run, RunStatus, Warning } from "./types.ts";
+
+/** What a run object has that no entry says. */
+export interface RunSeed {
+  id: string;
+  session_id: string;
+  created_at: string;
+  warnings: readonly Warning[];
+  /** History of the session before this run. */
+  history: readonly Message[];
+}
+
+/** Folds entries one by one; `run` is the run object as of the last. */
+export class RunFold {
+  readonly #seed: RunSeed;
+  readonly #counters = emptyCounters();
+  readonly #warnings: Warning[];
+  readonly #approvals = new Map<string, Approval>();
+  readonly #isolation: Record<string, string> = {};
+  readonly #histories = new Map<string, Message[]>();
+  readonly #state: JsonObject = {};
+  #status: RunStatus = "queued";
+  #limits!: RunLimits;
+  #plan_hash = "";
+  #lock_hash: string | null = null;
+  #metadata: JsonObject = {};
+  #context: ContextUsage = { tokens: 0, budget: 0, level: 0, compactions: 0 };
+  #ended: Run | null = null;
+
+  constructor(seed: RunSeed) {
+    this.#seed = seed;
+    this.#warnings = [...seed.warnings];
+    this.#histories.set(seed.session_id, [...seed.history]);
+  }
+
+  /** Takes the next entry. */
+  add(entry: Entry): void {
+    if (entry.event === "content_block:delta") return;
+    count(this.#counters, entry);
+    const { data } = entry;
+    switch (entry.event) {
+      case "run:start":
+        this.#start(data);
+        break;
+      case "run:status":
+        this.#status = data.status as RunStatus;
+        break;
+      case "run:end":
+        this.#ended = data.run as unknown as Run;
+        break;
+      case "module:mounted":
+        this.#isolation[String(data.module_id)] = String(data.isolation);
+        break;
+      case "module:skipped":
+        this.#warnings.push({ code: `module_${data.reason}`, message: `Module "${data.module_id}" was skipped: ${data.message}` });
+        break;
+      case "approval:required":
+        this.#approvals.set(String(data.approval_id), approvalOf(entry));
+        break;
+      case "approval:granted":
+      case "approval:denied":
+        this.#decide(entry);
+        break;
+      case "context:message":
+        this.historyOf(entry.session_id).push(data.message as unknown as Message);
+        break;
+      case "context:reset":
+        this.#histories.set(entry.session_id, [...data.messages as Message[]]);
+        break;
+      case "session:state":
+        if (isObject(data.set) && entry.session_id === this.#seed.session_id) Object.assign(this.#state, data.set);
+        break;
+    }
+  }
+
+  #start(data: JsonObject): void {
+    this.#status = data.status as RunStatus;
+    this.#plan_hash = String(data.plan_hash);
+    this.#lock_hash = data.lock_hash as string | null;
+    this.#limits = data.limits as RunLimits;
+    this.#metadata = data.metadata as JsonObject;
+  }
+
+  #decide(entry: Entry): void {
+    const approval = this.#approvals.get(String(entry.data.approval_id));
+    if (!approval) return;
+    const { decision, reason, decided_by } = entry.data;
+    approval.status = decision === "timeout" ? "expired" : entry.event === "approval:granted" ? "granted" : "denied";
+    approval.decision = String(decision);
+    approval.reason = reason as string | null;
+    approval.decided_by = decided_by as string | null;
+    approval.decided_at = entry.ts;
+  }
+
+  /** The messages of a session of this run, as they stand. */
+  historyOf(session_id: string): Message[] {
+    let history = this.#histories.get(session_id);
+    if (!history) this.#histories.set(session_id, history = []);
+    return history;
+  }
+
+  /** Approvals of this run, oldest first. */
+  get approvals(): Approval[] {
+    return [...this.#approvals.values()];
+  }
+
+  get status(): RunStatus {
+    return this.#ended?.status ?? this.#status;
+  }
+
+  /** How full the context was at the last request; told by the context manager, see `runner.ts`. */
+  set context(usage: ContextUsage) {
+    this.#context = usage;
+  }
+
+  /** Adds a warning that came up while the run was under way. */
+  warn(warning: Warning): void {
+    this.#warnings.push(warning);
+  }
+
+  /** The run object as of the last entry. */
+  get run(): Run {
+    return this.#ended ?? this.#compose(null, null);
+  }
+
+  /** The run object as it ends: the data of `run:end`. */
+  end(outcome: Outcome, ended_at: string): Run {
+    return this.#compose(outcome, ended_at);
+  }
+
+  #compose(outcome: Outcome | null, ended_at: string | null): Run {
+    const { id, session_id, created_at } = this.#seed;
+    const counters = this.#counters;
+    return {
+      id,
+      object: "run",
+      session_id,
+      status: outcome?.status ?? this.#status,
+      stop_reason: outcome?.stop_reason ?? null,
+      output_text: outcome?.output_text ?? "",
+      output: outcome?.output ?? [],
+      turn_count: counters.turn_count,
+      tool_call_count: counters.tool_invocations,
+      usage: {
+        input_tokens: counters.total_input_tokens,
+        output_tokens: counters.total_output_tokens,
+        total_tokens: counters.total_tokens,
+        cache_read_tokens: counters.cache_read_tokens,
+        cache_write_tokens: counters.cache_write_tokens,
+        cost_usd: counters.cost_usd,
+      },
+      limits: this.#limits,
+      plan_hash: this.#plan_hash,
+      lock_hash: this.#lock_hash,
+      warnings: [...this.#warnings],
+      approvals: outcome ? [] : this.approvals.filter((approval) => approval.status === "pending").map((approval) => ({ ...approval })),
+      error: outcome?.error ?? null,
+      metadata: this.#metadata,
+      context: { ...this.#context, level: this.#context.level || counters.compaction_level, compactions: counters.compactions },
+      isolation: { ...this.#isolation },
+      created_at,
+      ended_at,
+      events_url: `/v1/runs/${id}/events`,
+    };
+  }
+}
+
+/** Returns the resource of an `approval:required` entry (http.md, Approvals). */
+function approvalOf(entry: Entry): Approval {
+  const { approval_id, ...fields } = entry.data;
+  return {
+    id: String(approval_id),
+    object: "approval",
+    run_id: entry.run_id,
+    session_id: entry.session_id,
+    ...fields as unknown as Omit<Approval, "id" | "object" | "run_id" | "session_id" | "status" | "created_at">,
+    status: "pending",
+    created_at: entry.ts,
+  };
+}

@@ -1,0 +1,367 @@
+/**
+ * One run from its plan to its end (trace.md, section 4, B-D): makes the host of the session, keeps the log, ends the run
+ * exactly once. Who may start it and where its session comes from is `service.ts`.
+ */
+import { Ceilings } from "../kernel/ceilings.ts";
+import type { ApprovalDecision, ApprovalRequest, DraftEntry, Host } from "../kernel/host.ts";
+import type { Outcome } from "../kernel/outcome.ts";
+import { Session } from "../kernel/session.ts";
+import { errorMessage, PreampError } from "../sdk/errors.ts";
+import { isObject, type JsonObject } from "../sdk/json.ts";
+import type { Message, Prompt } from "../sdk/types.ts";
+import type { Change, Fence } from "../store/store.ts";
+import { ApprovalDesk } from "./approvals.ts";
+import type { ReadyPlan, RunsDeps, SecretSink } from "./deps.ts";
+import { RunFold } from "./fold.ts";
+import { RunLog } from "./log.ts";
+import type { SavedSession } from "./sessions.ts";
+import type { Approval, Caller, ContextUsage, CreateOptions, Run, RunHandle, RunRequest } from "./types.ts";
+
+/** What a run is made with. */
+export interface RunnerOptions {
+  deps: RunsDeps;
+  caller: Caller;
+  request: RunRequest;
+  create: CreateOptions;
+  ready: ReadyPlan;
+  run_id: string;
+  session_id: string;
+  /** The session as it was before this run; null for a new one. */
+  saved: SavedSession | null;
+  fence: () => Fence | undefined;
+  /** Keeps the session with what the run left of it. */
+  saveSession(runner: Runner): Change;
+  /** Changes that come into being with the run, such as its idempotency key. */
+  with_run: readonly Change[];
+}
+
+/** A run that is under way, or has ended in this process. */
+export class Runner implements RunHandle {
+  readonly id: string;
+  readonly session_id: string;
+  readonly created_at: string;
+  readonly log: RunLog;
+  readonly desk: ApprovalDesk;
+  readonly options: RunnerOptions;
+  readonly #fold: RunFold;
+  readonly #secrets: SecretSink;
+  readonly #ceilings: Ceilings;
+  readonly #ended = Promise.withResolvers<Run>();
+  readonly #watchers = new Set<() => void>();
+  #session: Session;
+  #terminal = false;
+  #accepted = false;
+
+  constructor(options: RunnerOptions) {
+    const { deps, ready, run_id, session_id, saved, caller } = options;
+    this.options = options;
+    this.id = run_id;
+    this.session_id = session_id;
+    this.created_at = new Date(deps.clock.now()).toISOString();
+    this.#secrets = deps.secrets();
+    this.#fold = new RunFold({
+      id: run_id,
+      session_id,
+      created_at: this.created_at,
+      warnings: ready.warnings,
+      history: saved?.messages ?? [],
+    });
+    this.log = new RunLog({
+      run_id,
+      store: deps.store,
+      clock: deps.clock,
+      fold: this.#fold,
+      limits: deps.limits,
+      fence: options.fence,
+      redact: (data) => this.#secrets.redact(data),
+      onFull: (limit) => this.#ceilings.stopFor(limit, `the log of the run has ${deps.limits[limit]} ${limit === "max_log_bytes" ? "bytes" : "entries"}`),
+    });
+    this.desk = new ApprovalDesk(deps.store, run_id, caller.namespace);
+    this.#ceilings = new Ceilings({ limits: ready.limits, cost_is_asked_for: ready.cost_is_asked_for, clock: deps.clock });
+    this.#session = this.#newSession(saved);
+  }
+
+  #newSession(saved: SavedSession | null): Session {
+    const { deps, ready, session_id } = this.options;
+    return new Session({
+      plan: ready.compiled.plan,
+      written: ready.compiled.written,
+      host: this.#host(),
+      ceilings: this.#ceilings,
+      limits: deps.limits,
+      session_id,
+      session_state: saved?.session_state ?? {},
+      history: saved?.messages ?? [],
+      continued: saved !== null,
+    });
+  }
+
+  /** Takes the session as the run before left it: for a queued run, whose turn comes now. */
+  continueFrom(saved: SavedSession): void {
+    this.options.saved = saved;
+    this.#fold.historyOf(this.session_id).splice(0, Infinity, ...saved.messages);
+    this.#session = this.#newSession(saved);
+  }
+
+  /** Says that the run waits for its session; it exists from here on. */
+  async queue(): Promise<void> {
+    await this.#start("queued");
+    await this.#accept();
+  }
+
+  /** Initialises the session; resolves once the run exists. Rejects, and nothing is stored, when it cannot. */
+  async begin(): Promise<void> {
+    if (this.#accepted) await this.#status({ status: "running" });
+    else await this.#start("running");
+    await this.#session.initialize();
+  }
+
+  #start(status: "queued" | "running"): Promise<void> | void {
+    const { ready, request } = this.options;
+    return this.log.record({
+      event: "run:start",
+      session_id: this.session_id,
+      data: {
+        status,
+        plan_hash: ready.compiled.plan_hash,
+        lock_hash: ready.lock_hash,
+        limits: { ...ready.limits },
+        metadata: request.metadata ?? {},
+      },
+    });
+  }
+
+  #host(): Host {
+    const { deps, ready } = this.options;
+    return {
+      clock: deps.clock,
+      newId: deps.newId,
+      open: (spec) => ready.open(spec, this.#secrets),
+      record: (entry) => this.#record(entry),
+      ask: (request, signal) => this.#ask(request, signal),
+      accept: () => this.#accept(),
+      warn: (code, message, facts) => this.#warn(code, message, facts),
+    };
+  }
+
+  #record(entry: DraftEntry): Promise<void> | void {
+    if (this.#terminal) return; // a module's timer that fires after the end changes nothing
+    const stored = this.log.record(entry);
+    switch (entry.event) {
+      case "provider:response":
+        this.#noteContext();
+        return stored;
+      case "approval:granted":
+      case "approval:denied":
+        return this.#resume(stored);
+      default:
+        return stored;
+    }
+  }
+
+  #noteContext(): void {
+    const status = this.#session.getCapability("context.status");
+    const told: unknown = typeof status === "function" ? status() : this.#session.context_usage;
+    if (isObject(told)) this.#fold.context = told as unknown as ContextUsage;
+  }
+
+  async #resume(stored: Promise<void> | void): Promise<void> {
+    await stored;
+    this.#notify();
+    const waits = this.#fold.approvals.some((approval) => approval.status === "pending");
+    if (!waits && this.#fold.status === "awaiting_approval") await this.#status({ status: "running" });
+  }
+
+  async #status(data: JsonObject): Promise<void> {
+    await this.log.record({ event: "run:status", session_id: this.session_id, ...this.#session.moment, data });
+    this.#notify();
+  }
+
+  #notify(): void {
+    for (const notice of [...this.#watchers]) notice();
+  }
+
+  async #ask(request: ApprovalRequest, signal: AbortSignal): Promise<ApprovalDecision> {
+    return await this.desk.ask(request, signal, () => {
+      const waiting = this.#fold.status === "awaiting_approval" ? Promise.resolve() : this.#status({ status: "awaiting_approval" });
+      waiting.then(() => this.#askHere(request, signal)).catch((error) => this.#warn("ask_failed", errorMessage(error)));
+    });
+  }
+
+  /** Asks at the terminal, or whoever `create.ask` is; over HTTP the person answers by themselves. */
+  async #askHere(request: ApprovalRequest, signal: AbortSignal): Promise<void> {
+    const { ask } = this.options.create;
+    if (!ask) return;
+    const approval = this.#fold.approvals.find((one) => one.id === request.approval_id);
+    if (!approval) return;
+    const answer = await ask(approval, signal);
+    if (answer === null) return await this.desk.expire(request); // nobody there: the default applies at once
+    try {
+      await this.desk.decide(request.approval_id, {
+        decision: answer.decision,
+        reason: answer.reason ?? null,
+        decided_by: this.options.caller.name,
+      });
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    }
+  }
+
+  #warn(code: string, message: string, facts: JsonObject = {}): void {
+    if (RUN_WARNINGS.has(code)) this.#fold.warn({ code, message });
+    this.options.deps.log("warning", code, { run_id: this.id, session_id: this.session_id, message, ...facts });
+  }
+
+  async #accept(): Promise<void> {
+    if (this.#accepted) return;
+    this.#accepted = true;
+    const { deps, with_run } = this.options;
+    const entries = this.log.open();
+    await deps.store.commit([
+      { append: this.id, after: 0, entries },
+      this.recordChange(),
+      this.options.saveSession(this),
+      ...with_run,
+    ], this.options.fence());
+    this.log.wake();
+  }
+
+  /** Returns the change that keeps the run object for lists and for readers in other processes. */
+  recordChange(): Change {
+    const run = this.current();
+    return {
+      put: {
+        kind: "run",
+        key: this.id,
+        namespace: this.options.caller.namespace,
+        value: run as unknown as JsonObject,
+        index: { session_id: this.session_id, status: run.status, open: String(run.ended_at === null) },
+        created_ms: Date.parse(this.created_at),
+      },
+    };
+  }
+
+  /** Runs the turn and ends the run; resolves when everything is stored. Never rejects. */
+  async run(prompt: Prompt): Promise<void> {
+    let outcome: Outcome;
+    try {
+      outcome = await this.#session.execute(prompt);
+    } catch (error) {
+      outcome = failure(error);
+    }
+    await this.finish(outcome);
+  }
+
+  /** Ends a run that could not go on, such as a queued one whose modules cannot be had. */
+  async fail(error: unknown): Promise<void> {
+    await this.finish(failure(error));
+  }
+
+  /** `session:end`, cleanups, the session kept, `run:end`: exactly once. */
+  async finish(outcome: Outcome): Promise<void> {
+    if (this.#terminal) return;
+    const { deps } = this.options;
+    try {
+      await this.#session.cleanup(outcome.status);
+    } catch (error) {
+      this.#warn("cleanup_failed", errorMessage(error));
+    }
+    this.#terminal = true;
+    const run = this.#fold.end(this.#redacted(outcome), new Date(deps.clock.now()).toISOString());
+    try {
+      await this.log.record({ event: "run:end", session_id: this.session_id, data: { run: run as unknown as JsonObject } });
+      await deps.store.commit([this.recordChange(), this.options.saveSession(this)], this.options.fence());
+    } catch (error) {
+      deps.log("error", "run_end_not_stored", { run_id: this.id, message: errorMessage(error) });
+    }
+    this.log.close();
+    this.#ended.resolve(this.current());
+    this.#notify();
+  }
+
+  #redacted(outcome: Outcome): Outcome {
+    return this.#secrets.redact({ outcome: outcome as unknown as JsonObject }).outcome as unknown as Outcome;
+  }
+
+  current(): Run {
+    return this.#fold.run;
+  }
+
+  /** Approvals of the run, pending and decided. */
+  get approvals(): Approval[] {
+    return this.#fold.approvals;
+  }
+
+  get ended(): boolean {
+    return this.#terminal;
+  }
+
+  /** The messages of the session, this run's included. */
+  get messages(): readonly Message[] {
+    return this.#fold.historyOf(this.session_id);
+  }
+
+  get session_state(): JsonObject {
+    return this.#session.session_state;
+  }
+
+  settled(until: "end" | "attention"): Promise<Run> {
+    if (until === "end") return this.#ended.promise;
+    return this.#when(() => this.#fold.status === "awaiting_approval").then(() => this.current());
+  }
+
+  /** Resolves when `holds` does, or when the run has ended. */
+  #when(holds: () => boolean): Promise<void> {
+    return new Promise((resolve) => {
+      const look = () => {
+        if (!holds() && this.current().ended_at === null) return;
+        this.#watchers.delete(look);
+        resolve();
+      };
+      this.#watchers.add(look);
+      look();
+    });
+  }
+
+  /** Returns an approval once its answer is in the log. */
+  async decided(approval_id: string): Promise<Approval> {
+    const find = () => this.#fold.approvals.find((approval) => approval.id === approval_id);
+    await this.#when(() => find()?.status !== "pending");
+    return { ...find()! };
+  }
+
+  /** Stops the run; a question that waits is denied. */
+  async cancel(mode: "graceful" | "immediate", reason = "cancelled"): Promise<void> {
+    if (this.#terminal) return;
+    await this.desk.denyAll(reason);
+    await this.#session.cancel(mode);
+  }
+
+  /** @throws {PreampError} `run_ended`, `not_steerable`, `request_invalid` for blank text, `overloaded`. */
+  steer(text: string): void {
+    if (this.#terminal) throw new PreampError("run_ended", "Cannot steer the run: it has ended");
+    const steer = this.#session.getCapability("session.steer");
+    if (typeof steer !== "function") {
+      throw new PreampError("not_steerable", "Cannot steer the run: its orchestrator takes no steering; loop-streaming does");
+    }
+    steer(text);
+  }
+}
+
+/** Warnings of the kernel that belong on the run object; the others are for the operator's log. */
+const RUN_WARNINGS: ReadonlySet<string> = new Set([
+  "module_overwritten",
+  "tool_name_mismatch",
+  "module_provides_missing",
+  "mount_return_unknown",
+]);
+
+function failure(error: unknown): Outcome {
+  return {
+    status: "failed",
+    stop_reason: "error",
+    output_text: "",
+    output: [],
+    error: { code: "internal", message: errorMessage(error) },
+  };
+}

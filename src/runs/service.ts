@@ -1,0 +1,460 @@
+/**
+ * All runs of this process: who may start one, in which session, when; and the doors to those that exist. What happens
+ * inside a run is `runner.ts`.
+ */
+import type { Entry } from "../kernel/host.ts";
+import type { Outcome } from "../kernel/outcome.ts";
+import { PreampError } from "../sdk/errors.ts";
+import { type JsonObject, toPlain } from "../sdk/json.ts";
+import type { Fence } from "../store/store.ts";
+import type { ReadyPlan, RunsDeps } from "./deps.ts";
+import { RunFold } from "./fold.ts";
+import { Idempotency } from "./idempotency.ts";
+import { Runner } from "./runner.ts";
+import { listOptions, printable, type SavedSession, Sessions } from "./sessions.ts";
+import type {
+  Approval,
+  Caller,
+  CreateOptions,
+  Page,
+  PageOptions,
+  Run,
+  RunHandle,
+  RunRequest,
+  Runs,
+  RunStatus,
+  SessionObject,
+} from "./types.ts";
+
+/** Milliseconds a session's lease is held without renewal (architecture.md, Resume). */
+const LEASE_MS = 5_000;
+const RENEW_MS = 1_500;
+
+/** Entries of one page that a reader is given. */
+const PAGE = 256;
+
+/** Runs that have ended and are still answered from here, so that a reader who was there sees the end at once. */
+const KEPT_RUNNERS = 256;
+
+/** The runs of one process. */
+export class RunService implements Runs {
+  readonly #deps: RunsDeps;
+  readonly #sessions: Sessions;
+  readonly #idempotency: Idempotency;
+  readonly #owner: string;
+  readonly #runners = new Map<string, Runner>();
+  /** Session id → the run that holds it. */
+  readonly #busy = new Map<string, Runner>();
+  /** Session id → settled when the run that holds it lets go. */
+  readonly #holds = new Map<string, PromiseWithResolvers<void>>();
+  readonly #fences = new Map<string, Fence>();
+  readonly #queues = new Map<string, Promise<unknown>>();
+  readonly #open = new Set<Promise<void>>();
+  #starting = 0;
+  #renewing: ReturnType<typeof setInterval> | null = null;
+  #draining = false;
+
+  constructor(deps: RunsDeps) {
+    this.#deps = deps;
+    this.#sessions = new Sessions(deps.store);
+    this.#idempotency = new Idempotency(deps.store);
+    this.#owner = deps.newId("proc");
+  }
+
+  async create(request: RunRequest, caller: Caller, options: CreateOptions = {}): Promise<RunHandle> {
+    const { idempotency } = options;
+    if (!idempotency) return await this.#create(request, caller, options);
+    const found = await this.#idempotency.find(caller, idempotency);
+    if (found !== null) return await this.handle(caller, found);
+    const created = this.#create(request, caller, options);
+    this.#idempotency.claim(caller, idempotency, created.then((runner) => runner.id));
+    return await created;
+  }
+
+  async #create(request: RunRequest, caller: Caller, options: CreateOptions): Promise<Runner> {
+    this.#admit(caller);
+    this.#starting++;
+    try {
+      const saved = request.session_id === undefined ? null : await this.#sessions.load(caller, request.session_id);
+      const ready = await this.#deps.ready(asked(request, saved), effective(caller, request, saved), saved?.plan ?? null, options.base_url);
+      const session_id = request.session_id ?? this.#deps.newId("ses");
+      const run_id = this.#deps.newId("run");
+      const make = (session: SavedSession | null) => this.#make({ request, caller, options, ready, run_id, session_id, saved: session });
+      const busy = this.#busy.get(session_id);
+      if (busy && busy.current().status !== "awaiting_approval" && request.if_busy === "queue") {
+        return await this.#enqueue(make(saved), session_id, caller, request);
+      }
+      await this.#free(session_id, request, run_id);
+      return await this.#start(make(busy ? await this.#sessions.load(caller, session_id) : saved), session_id, request);
+    } finally {
+      this.#starting--;
+    }
+  }
+
+  /** @throws {PreampError} `draining`, `too_many_runs`. */
+  #admit(caller: Caller): void {
+    const { max_concurrent_runs, max_runs_per_key } = this.#deps.limits;
+    if (this.#draining) throw new PreampError("draining", "Cannot start a run: the server is stopping");
+    const open = [...this.#busy.values()];
+    if (open.length + this.#starting >= max_concurrent_runs) {
+      throw new PreampError("too_many_runs", `Cannot start a run: max_concurrent_runs is ${max_concurrent_runs}`);
+    }
+    const own = open.filter((runner) => runner.options.caller.name === caller.name && runner.options.caller.namespace === caller.namespace);
+    if (own.length >= max_runs_per_key) {
+      throw new PreampError("too_many_runs", `Cannot start a run: max_runs_per_key is ${max_runs_per_key}`);
+    }
+  }
+
+  /** Makes room in a session: a run that waits for a person is superseded, another one refused or cancelled. */
+  async #free(session_id: string, request: RunRequest, run_id: string): Promise<void> {
+    const busy = this.#busy.get(session_id);
+    if (!busy) return;
+    const waits = busy.current().status === "awaiting_approval";
+    if (!waits && request.if_busy !== "cancel") {
+      throw new PreampError("session_busy", `Cannot start a run in session "${session_id}": run "${busy.id}" has not ended`);
+    }
+    await busy.cancel("graceful", waits ? `superseded by ${run_id}` : "cancelled");
+    await busy.settled("end");
+    await this.#released(session_id);
+  }
+
+  /** Resolves once nobody holds the session. */
+  async #released(session_id: string): Promise<void> {
+    while (this.#busy.has(session_id)) await this.#holds.get(session_id)?.promise;
+  }
+
+  async #start(runner: Runner, session_id: string, request: RunRequest): Promise<Runner> {
+    await this.#hold(runner, session_id);
+    try {
+      await runner.begin();
+    } catch (error) {
+      await this.#letGo(session_id);
+      throw error;
+    }
+    this.#keep(runner);
+    this.#go(runner, session_id, request);
+    return runner;
+  }
+
+  async #enqueue(runner: Runner, session_id: string, caller: Caller, request: RunRequest): Promise<Runner> {
+    await runner.queue();
+    this.#keep(runner);
+    const before = this.#queues.get(session_id) ?? this.#busy.get(session_id)!.settled("end");
+    const turn = before.then(async () => {
+      await this.#released(session_id);
+      if (runner.ended) return;
+      try {
+        await this.#hold(runner, session_id);
+        const saved = await this.#sessions.load(caller, session_id);
+        runner.continueFrom(saved);
+        await runner.begin();
+      } catch (error) {
+        await runner.fail(error);
+        await this.#letGo(session_id);
+        return;
+      }
+      await this.#go(runner, session_id, request);
+    });
+    const tail = turn.finally(() => this.#queues.get(session_id) === tail && this.#queues.delete(session_id));
+    this.#queues.set(session_id, tail);
+    this.#track(tail.then(() => {}));
+    return runner;
+  }
+
+  #go(runner: Runner, session_id: string, request: RunRequest): Promise<void> {
+    const { signal } = runner.options.create;
+    if (signal && request.on_disconnect === "cancel") {
+      const leave = () => void runner.cancel("immediate", "client disconnected").catch(() => {}); // it ended meanwhile
+      if (signal.aborted) leave();
+      else signal.addEventListener("abort", leave, { once: true });
+    }
+    return this.#track(runner.run(request.prompt).finally(() => this.#letGo(session_id)));
+  }
+
+  #track(done: Promise<void>): Promise<void> {
+    const watched = done.catch((error) => this.#deps.log("error", "run_lost", { message: String(error) })).finally(() => this.#open.delete(watched));
+    this.#open.add(watched);
+    return watched;
+  }
+
+  #make(parts: {
+    request: RunRequest;
+    caller: Caller;
+    options: CreateOptions;
+    ready: ReadyPlan;
+    run_id: string;
+    session_id: string;
+    saved: SavedSession | null;
+  }): Runner {
+    const { request, caller, options, ready, run_id, session_id, saved } = parts;
+    const { idempotency } = options;
+    const expires_ms = this.#deps.clock.now() + this.#deps.limits.idempotency_hours * 3_600_000;
+    return new Runner({
+      deps: this.#deps,
+      caller,
+      request,
+      create: options,
+      ready,
+      run_id,
+      session_id,
+      saved,
+      fence: () => this.#fences.get(session_id),
+      saveSession: (runner) => this.#sessions.put(caller, savedSession(runner, this.#deps.clock.now())),
+      with_run: idempotency ? [this.#idempotency.put(caller, idempotency, run_id, expires_ms)] : [],
+    });
+  }
+
+  async #hold(runner: Runner, session_id: string): Promise<void> {
+    const lease = `session/${session_id}`;
+    if (this.#busy.has(session_id)) {
+      throw new PreampError("session_busy", `Cannot start a run in session "${session_id}": another run has not ended`);
+    }
+    this.#busy.set(session_id, runner);
+    this.#holds.set(session_id, Promise.withResolvers());
+    const token = await this.#deps.store.acquire(lease, this.#owner, LEASE_MS);
+    if (token === null) {
+      this.#leave(session_id);
+      throw new PreampError("session_busy", `Cannot start a run in session "${session_id}": another server runs one`);
+    }
+    this.#fences.set(session_id, { lease, token });
+    this.#renewing ??= setInterval(() => void this.#renewAll(), RENEW_MS);
+  }
+
+  async #renewAll(): Promise<void> {
+    for (const { lease } of this.#fences.values()) {
+      try {
+        if (!(await this.#deps.store.renew(lease, this.#owner, LEASE_MS))) {
+          this.#deps.log("error", "lease_lost", { lease });
+        }
+      } catch (error) {
+        this.#deps.log("error", "lease_not_renewed", { lease, message: String(error) });
+      }
+    }
+  }
+
+  #leave(session_id: string): void {
+    this.#busy.delete(session_id);
+    this.#holds.get(session_id)?.resolve();
+    this.#holds.delete(session_id);
+  }
+
+  async #letGo(session_id: string): Promise<void> {
+    const fence = this.#fences.get(session_id);
+    this.#fences.delete(session_id);
+    if (this.#fences.size === 0 && this.#renewing !== null) {
+      clearInterval(this.#renewing);
+      this.#renewing = null;
+    }
+    if (fence) await this.#deps.store.release(fence.lease, this.#owner);
+    this.#leave(session_id);
+  }
+
+  #keep(runner: Runner): void {
+    this.#runners.set(runner.id, runner);
+    if (this.#runners.size <= KEPT_RUNNERS) return;
+    for (const [id, old] of this.#runners) {
+      if (this.#runners.size <= KEPT_RUNNERS) return;
+      if (old.ended) this.#runners.delete(id);
+    }
+  }
+
+  #runnerOf(caller: Caller, run_id: string): Runner | undefined {
+    const runner = this.#runners.get(run_id);
+    return runner?.options.caller.namespace === caller.namespace ? runner : undefined;
+  }
+
+  async get(caller: Caller, run_id: string): Promise<Run> {
+    const runner = this.#runnerOf(caller, run_id);
+    if (runner) return runner.current();
+    const record = await this.#deps.store.get("run", run_id);
+    if (!record || record.namespace !== caller.namespace) throw new PreampError("not_found", `Cannot find run "${printable(run_id)}"`);
+    return record.value as unknown as Run;
+  }
+
+  async handle(caller: Caller, run_id: string): Promise<RunHandle> {
+    const runner = this.#runnerOf(caller, run_id);
+    if (runner) return runner;
+    const run = await this.get(caller, run_id);
+    return { id: run.id, session_id: run.session_id, current: () => run, settled: () => Promise.resolve(run) };
+  }
+
+  async list(caller: Caller, filter: { session_id?: string; status?: RunStatus } & PageOptions): Promise<Page<Run>> {
+    const where: Record<string, string> = {};
+    if (filter.session_id !== undefined) where.session_id = filter.session_id;
+    const wanted = filter.status;
+    if (wanted !== undefined && wanted !== "running" && wanted !== "awaiting_approval" && wanted !== "queued") where.status = wanted;
+    else if (wanted !== undefined) where.open = "true";
+    const { records, next_cursor } = await this.#deps.store.list("run", { ...listOptions(caller, filter), where });
+    const runs = records.map((record) => this.#runners.get(record.key)?.current() ?? record.value as unknown as Run);
+    return { data: wanted === undefined ? runs : runs.filter((run) => run.status === wanted), next_cursor };
+  }
+
+  async remove(caller: Caller, run_id: string): Promise<void> {
+    const run = await this.get(caller, run_id);
+    if (run.ended_at === null) throw new PreampError("session_busy", `Cannot delete run "${run_id}": it has not ended`);
+    await this.#deps.store.commit([{ delete: { kind: "run", key: run_id } }, { deleteLog: run_id }]);
+    this.#runners.delete(run_id);
+  }
+
+  async cancel(caller: Caller, run_id: string, mode: "graceful" | "immediate"): Promise<Run> {
+    const run = await this.get(caller, run_id);
+    const runner = this.#runnerOf(caller, run_id);
+    if (run.ended_at !== null || !runner) return run;
+    if (run.status === "queued") await runner.finish(cancelledOutcome());
+    else await runner.cancel(mode);
+    return runner.current();
+  }
+
+  async steer(caller: Caller, run_id: string, text: string): Promise<Run> {
+    const run = await this.get(caller, run_id);
+    const runner = this.#runnerOf(caller, run_id);
+    if (!runner || run.ended_at !== null) throw new PreampError("run_ended", "Cannot steer the run: it has ended");
+    runner.steer(text);
+    return runner.current();
+  }
+
+  async approvals(caller: Caller, run_id: string): Promise<Approval[]> {
+    const runner = this.#runnerOf(caller, run_id);
+    if (runner) return runner.approvals.map((approval) => ({ ...approval }));
+    const run = await this.get(caller, run_id);
+    const entries = await this.events(caller, run.id, { after: 0, limit: Number.MAX_SAFE_INTEGER });
+    return foldApprovals(run, entries);
+  }
+
+  async decide(
+    caller: Caller,
+    run_id: string,
+    approval_id: string,
+    answer: { decision: string; reason?: string; args_hash?: string },
+  ): Promise<Approval> {
+    const approvals = await this.approvals(caller, run_id);
+    const approval = approvals.find((one) => one.id === approval_id);
+    if (!approval) throw new PreampError("not_found", `Cannot find approval "${printable(approval_id)}"`);
+    const runner = this.#runnerOf(caller, run_id);
+    if (!runner || runner.ended) throw new PreampError("approval_already_resolved", `Cannot answer the approval: it is ${approval.status}`);
+    const reason = answer.reason ?? null;
+    await runner.desk.decide(approval_id, { decision: answer.decision, reason, decided_by: caller.name }, answer.args_hash);
+    return await runner.decided(approval_id);
+  }
+
+  async events(caller: Caller, run_id: string, options: { after?: number; limit?: number }): Promise<Entry[]> {
+    await this.get(caller, run_id);
+    return await this.#page(caller, run_id, options.after ?? 0, options.limit ?? PAGE);
+  }
+
+  async #page(caller: Caller, run_id: string, after: number, limit: number): Promise<Entry[]> {
+    const entries = await this.#deps.store.entries(run_id, after, limit);
+    if (entries === null) {
+      const run = await this.get(caller, run_id);
+      throw new PreampError("log_expired", `Cannot read the events of run "${run_id}": they are no longer kept`, {
+        facts: { run: toPlain(run) },
+      });
+    }
+    return entries as Entry[];
+  }
+
+  async *follow(caller: Caller, run_id: string, options: { after?: number; signal?: AbortSignal }): AsyncIterable<Entry[]> {
+    const { signal } = options;
+    let after = options.after ?? 0;
+    const runner = this.#runnerOf(caller, run_id);
+    if (!runner) await this.get(caller, run_id);
+    while (!signal?.aborted) {
+      const closed = runner === undefined || runner.log.closed;
+      const entries = await this.#page(caller, run_id, after, PAGE);
+      if (entries.length > 0) {
+        yield entries;
+        after = entries.at(-1)!.seq;
+        if (entries.at(-1)!.event === "run:end") return;
+      } else if (closed) return;
+      else await runner.log.changed(after, signal);
+    }
+  }
+
+  readonly sessions: Runs["sessions"] = {
+    list: (caller: Caller, options: PageOptions): Promise<Page<SessionObject>> => this.#sessions.list(caller, options),
+    get: async (caller: Caller, session_id: string): Promise<SessionObject> => (await this.#sessions.load(caller, session_id)).object,
+    remove: async (caller: Caller, session_id: string): Promise<void> => {
+      await this.#sessions.load(caller, session_id);
+      if (this.#busy.has(session_id)) {
+        throw new PreampError("session_busy", `Cannot delete session "${printable(session_id)}": a run of it has not ended`);
+      }
+      await this.#sessions.remove(session_id);
+    },
+    messages: async (caller: Caller, session_id: string): Promise<JsonObject[]> => {
+      const saved = await this.#sessions.load(caller, session_id);
+      const messages = this.#busy.get(session_id)?.messages ?? saved.messages;
+      return messages.map((message) => message as JsonObject);
+    },
+  };
+
+  /** Stops accepting; lets runs end for `grace_ms`, then stops them. */
+  async drain(grace_ms: number): Promise<void> {
+    this.#draining = true;
+    for (const runner of this.#busy.values()) await runner.cancel("graceful", "the server is stopping");
+    if (await this.#idle(grace_ms * 0.6)) return;
+    for (const runner of this.#busy.values()) await runner.cancel("immediate", "the server is stopping");
+    await this.#idle(grace_ms * 0.4);
+  }
+
+  async #idle(ms: number): Promise<boolean> {
+    const timer = new AbortController();
+    const done = Promise.allSettled([...this.#open]).then(() => true);
+    const late = this.#deps.clock.after(ms, timer.signal).then(() => false, () => true);
+    try {
+      return await Promise.race([done, late]);
+    } finally {
+      timer.abort();
+    }
+  }
+
+  get draining(): boolean {
+    return this.#draining;
+  }
+
+  async close(): Promise<void> {
+    await this.drain(0);
+    if (this.#renewing !== null) clearInterval(this.#renewing);
+    this.#renewing = null;
+  }
+}
+
+/** A continued session without a plan of its own goes on with the session's. */
+function asked(request: RunRequest, saved: SavedSession | null): RunRequest {
+  return saved && request.plan === undefined && request.plan_ref === undefined ? { ...request, plan: saved.plan } : request;
+}
+
+function effective(caller: Caller, request: RunRequest, saved: SavedSession | null): Caller {
+  return saved && request.plan === undefined && request.plan_ref === undefined ? { ...caller, origin: saved.plan_origin } : caller;
+}
+
+function savedSession(runner: Runner, now_ms: number): SavedSession {
+  const { saved, ready, request, caller } = runner.options;
+  const at = new Date(now_ms).toISOString();
+  const own_plan = saved === null || request.plan !== undefined || request.plan_ref !== undefined;
+  return {
+    object: {
+      id: runner.session_id,
+      object: "session",
+      parent_id: saved?.object.parent_id ?? null,
+      plan_hash: ready.compiled.plan_hash,
+      run_count: (saved?.object.run_count ?? 0) + 1,
+      created_at: saved?.object.created_at ?? runner.created_at,
+      last_activity: at,
+      metadata: saved?.object.metadata ?? request.metadata ?? {},
+    },
+    messages: [...runner.messages],
+    session_state: runner.session_state,
+    plan: ready.compiled.written,
+    plan_origin: own_plan ? (request.plan_ref !== undefined || request.plan === undefined ? "operator" : caller.origin) : saved.plan_origin,
+  };
+}
+
+function foldApprovals(run: Run, entries: readonly Entry[]): Approval[] {
+  const fold = new RunFold({ id: run.id, session_id: run.session_id, created_at: run.created_at, warnings: [], history: [] });
+  for (const entry of entries) if (entry.event.startsWith("approval:")) fold.add(entry);
+  return fold.approvals;
+}
+
+function cancelledOutcome(): Outcome {
+  return { status: "cancelled", stop_reason: "cancelled", output_text: "", output: [], error: null };
+}

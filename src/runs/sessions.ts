@@ -1,0 +1,64 @@
+/** Sessions as they are kept between runs: history, module state, plan (trace.md, section 4, D). */
+import { PreampError } from "../sdk/errors.ts";
+import type { JsonObject, Message } from "../sdk/types.ts";
+import type { Change, Store } from "../store/store.ts";
+import type { Caller, Page, PageOptions, SessionObject } from "./types.ts";
+
+const KIND = "session";
+
+/** What is kept of a session. */
+export interface SavedSession {
+  object: SessionObject;
+  messages: readonly Message[];
+  session_state: JsonObject;
+  /** The plan as written, and whether it was an operator's: a continued session runs it with the same rights. */
+  plan: JsonObject;
+  plan_origin: "operator" | "caller";
+}
+
+/** The sessions of a store. */
+export class Sessions {
+  readonly #store: Store;
+
+  constructor(store: Store) {
+    this.#store = store;
+  }
+
+  /** @throws {PreampError} `not_found` for an unknown or foreign id. */
+  async load(caller: Caller, id: string): Promise<SavedSession> {
+    const record = await this.#store.get(KIND, id);
+    if (!record || record.namespace !== caller.namespace) throw notFound(id);
+    return record.value as unknown as SavedSession;
+  }
+
+  /** Returns the change that keeps a session. */
+  put(caller: Caller, saved: SavedSession): Change {
+    return {
+      put: { kind: KIND, key: saved.object.id, namespace: caller.namespace, value: saved as unknown as JsonObject },
+    };
+  }
+
+  async list(caller: Caller, options: PageOptions): Promise<Page<SessionObject>> {
+    const { records, next_cursor } = await this.#store.list(KIND, listOptions(caller, options));
+    return { data: records.map((record) => (record.value as unknown as SavedSession).object), next_cursor };
+  }
+
+  async remove(id: string): Promise<void> {
+    await this.#store.commit([{ delete: { kind: KIND, key: id } }]);
+  }
+}
+
+/** Returns the store's list options of a page: 100 items unless asked otherwise, at most 1,000 (trust.md). */
+export function listOptions(caller: Caller, options: PageOptions): { namespace: string; limit: number; cursor?: string } {
+  const limit = Math.min(1000, Math.max(1, options.limit ?? 100));
+  return { namespace: caller.namespace, limit, ...(options.cursor === undefined ? {} : { cursor: options.cursor }) };
+}
+
+function notFound(id: string): PreampError {
+  return new PreampError("not_found", `Cannot find session "${printable(id)}"`);
+}
+
+/** Returns an id as it may stand in a message: short and printable. */
+export function printable(id: string): string {
+  return id.slice(0, 80).replace(/[^\x20-\x7e]/g, "?");
+}

@@ -1,0 +1,99 @@
+/**
+ * Telling an answer block by block: `content_block:start`, `:delta`, `:end`, as the pieces arrive and in order, or all at
+ * once for a provider that does not stream. A reader that joins deltas always has the text (trace.md, note to 13-14).
+ */
+import type { HookRegistry } from "../hooks.ts";
+import type { ChatResponse, ContentBlock, StreamDelta } from "../messages.ts";
+
+interface Told {
+  type: string;
+  sequence: number;
+}
+
+/** Tells one answer. Make one for each request. */
+export class BlockTeller {
+  readonly #hooks: HookRegistry;
+  readonly #request_id: string;
+  readonly #told = new Map<number, Told>();
+  #queue: StreamDelta[] = [];
+  #draining: Promise<void> | null = null;
+
+  constructor(hooks: HookRegistry, request_id: string) {
+    this.#hooks = hooks;
+    this.#request_id = request_id;
+  }
+
+  /** Whether anything was told. */
+  get started(): boolean {
+    return this.#told.size > 0 || this.#queue.length > 0;
+  }
+
+  /** Takes a piece of the answer; returns at once, tells in order. Give it to `complete` as `onDelta`. */
+  readonly onDelta = (delta: StreamDelta): void => {
+    this.#queue.push(delta);
+    this.#draining ??= this.#drain();
+  };
+
+  async #drain(): Promise<void> {
+    try {
+      for (let index = 0; index < this.#queue.length; index++) await this.#tell(this.#queue[index]!);
+    } finally {
+      this.#queue = [];
+      this.#draining = null;
+    }
+  }
+
+  #tell(delta: StreamDelta): Promise<unknown> | undefined {
+    const told = this.#told.get(delta.block_index);
+    if (told === undefined) {
+      return this.#start(delta.block_index, delta.block_type, delta.name).then(() => this.#tell(delta));
+    }
+    if (delta.delta === "" || told.type === "tool_call") return undefined;
+    return this.#hooks.emit("content_block:delta", {
+      request_id: this.#request_id,
+      block_index: delta.block_index,
+      sequence: ++told.sequence,
+      delta: delta.delta,
+    });
+  }
+
+  #start(block_index: number, block_type: string, name: unknown): Promise<unknown> {
+    this.#told.set(block_index, { type: block_type, sequence: 0 });
+    const data = { request_id: this.#request_id, block_index, block_type };
+    return this.#hooks.emit("content_block:start", typeof name === "string" ? { ...data, name } : data);
+  }
+
+  /** Tells what the stream did not, and the end of every block. Call it with the answer, before `provider:response`. */
+  async finish(response: ChatResponse): Promise<void> {
+    await this.#draining;
+    const blocks = response.content;
+    for (const [block_index, block] of blocks.entries()) {
+      if (!this.#told.has(block_index)) await this.#tellWhole(block_index, block);
+      await this.#hooks.emit("content_block:end", {
+        request_id: this.#request_id,
+        block_index,
+        total_blocks: blocks.length,
+        block,
+      });
+    }
+  }
+
+  async #tellWhole(block_index: number, block: ContentBlock): Promise<void> {
+    await this.#start(block_index, block.type, block.name);
+    const text = block.type === "text" ? block.text : block.type === "thinking" ? block.thinking : undefined;
+    if (typeof text === "string" && text !== "") {
+      const told = this.#told.get(block_index)!;
+      await this.#hooks.emit("content_block:delta", {
+        request_id: this.#request_id,
+        block_index,
+        sequence: ++told.sequence,
+        delta: text,
+      });
+    }
+  }
+
+  /** Waits until everything that arrived has been told: for a call that failed in mid-stream. */
+  async settle(): Promise<void> {
+    await this.#draining;
+  }
+}

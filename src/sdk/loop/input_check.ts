@@ -1,0 +1,59 @@
+/** Tool input against the tool's JSON Schema, interpreted: a stranger's schema is never compiled to code (ORCH-20). */
+import type { Schema, Validator } from "@cfworker/json-schema";
+import { type JsonObject, toPlain } from "../json.ts";
+import { inputSchemaOf } from "../spelling.ts";
+import type { Tool } from "../tools.ts";
+
+const MAX_PROBLEMS = 5;
+
+let load: Promise<typeof import("@cfworker/json-schema")> | null = null;
+const validators = new WeakMap<object, Validator>();
+
+/** Returns what is wrong with an input, for the model to mend; empty when nothing is. */
+export async function inputProblems(tool: Tool, input: JsonObject): Promise<string[]> {
+  const schema = inputSchemaOf(tool);
+  if (isTrivial(schema)) return [];
+  let validator = validators.get(schema);
+  if (!validator) {
+    const { Validator } = await (load ??= import("@cfworker/json-schema"));
+    // a copy: the validator writes its own marks into the schema
+    validator = new Validator(toPlain(schema) as Schema, "2020-12", false);
+    validators.set(schema, validator);
+  }
+  let result;
+  try {
+    result = validator.validate(input);
+  } catch (error) {
+    return [
+      `the tool's input_schema cannot be used: ${error instanceof Error ? error.message : String(error)}`,
+    ];
+  }
+  if (result.valid) return [];
+  const leaves = result.errors.filter((error) => !WRAPPERS.has(error.keyword));
+  const problems = (leaves.length > 0 ? leaves : result.errors).map((error) =>
+    `${place(error.instanceLocation)}: ${error.error}`
+  );
+  return [...new Set(problems)].slice(0, MAX_PROBLEMS);
+}
+
+/** Keywords whose error only says that one of their parts has one. */
+const WRAPPERS: ReadonlySet<string> = new Set([
+  "properties",
+  "items",
+  "prefixItems",
+  "allOf",
+  "$ref",
+  "additionalItems",
+  "contains",
+]);
+
+function isTrivial(schema: JsonObject): boolean {
+  const { properties } = schema;
+  return schema.type === "object" && typeof properties === "object" && properties !== null &&
+    Object.keys(properties).length === 0 && Object.keys(schema).length === 2;
+}
+
+function place(location: string): string {
+  const path = location.replace(/^#\/?/, "").replaceAll("/", ".");
+  return path === "" ? "input" : path;
+}

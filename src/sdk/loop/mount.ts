@@ -1,0 +1,88 @@
+/** Mounting the loop: its configuration checked, its orchestrator and the `session.steer` capability published. */
+import type { Coordinator } from "../contracts.ts";
+import { PreampError } from "../errors.ts";
+import type { JsonObject } from "../json.ts";
+import { createLoop, type LoopConfig } from "./run.ts";
+import { SteeringQueue } from "./steering.ts";
+
+/** What sets one built-in loop apart from another. */
+export interface LoopDefaults {
+  orchestrator: string;
+  steering: boolean;
+  max_parallel_tools: number;
+}
+
+/** Config keys that go into every request as they are. */
+const REQUEST_KEYS = [
+  "model",
+  "temperature",
+  "top_p",
+  "max_output_tokens",
+  "reasoning_effort",
+  "stop",
+  "tool_choice",
+];
+
+const KEYS: ReadonlySet<string> = new Set([
+  ...REQUEST_KEYS,
+  "max_iterations",
+  "max_parallel_tools",
+  "steering",
+  "default_provider",
+]);
+
+/**
+ * Mounts the loop with the config of a plan laid over `defaults`.
+ * @throws {PreampError} `module_invalid` when a value is not what its key takes; unknown keys are refused too.
+ */
+export async function mountLoop(
+  coordinator: Coordinator,
+  config: JsonObject,
+  defaults: LoopDefaults,
+): Promise<void> {
+  for (const key of Object.keys(config)) {
+    if (!KEYS.has(key)) throw invalid(defaults, key, `must be one of ${[...KEYS].sort().join(", ")}`, key);
+  }
+  const loop: LoopConfig = {
+    orchestrator: defaults.orchestrator,
+    max_iterations: integer(defaults, config, "max_iterations", -1, -1),
+    max_parallel_tools: integer(defaults, config, "max_parallel_tools", defaults.max_parallel_tools, 1),
+    steering: boolean(defaults, config, "steering", defaults.steering),
+    request: Object.fromEntries(
+      REQUEST_KEYS.filter((key) => config[key] !== undefined).map((key) => [key, config[key]]),
+    ),
+  };
+  const { default_provider } = config;
+  if (typeof default_provider === "string") loop.default_provider = default_provider;
+  else if (default_provider !== undefined && default_provider !== null) {
+    throw invalid(defaults, "default_provider", "must be the name of a provider", default_provider);
+  }
+  const queue = new SteeringQueue();
+  if (loop.steering) coordinator.registerCapability("session.steer", (text: string) => queue.push(text));
+  await coordinator.mount("orchestrator", createLoop(loop, queue));
+}
+
+function integer(
+  defaults: LoopDefaults,
+  config: JsonObject,
+  key: string,
+  fallback: number,
+  least: number,
+): number {
+  const value = config[key] ?? fallback;
+  if (typeof value === "number" && Number.isInteger(value) && value >= least) return value;
+  throw invalid(defaults, key, `must be a whole number of at least ${least}`, value);
+}
+
+function boolean(defaults: LoopDefaults, config: JsonObject, key: string, fallback: boolean): boolean {
+  const value = config[key] ?? fallback;
+  if (typeof value === "boolean") return value;
+  throw invalid(defaults, key, "must be true or false", value);
+}
+
+function invalid(defaults: LoopDefaults, key: string, rule: string, received: unknown): PreampError {
+  return new PreampError(
+    "module_invalid",
+    `Cannot read config.${key} of ${defaults.orchestrator}: ${rule}: received ${JSON.stringify(received)}`,
+  );
+}

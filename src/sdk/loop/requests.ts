@@ -1,0 +1,50 @@
+/** What goes to a provider: tool specifications and injected texts (behaviour.md §7.3, §7.6). */
+import type { Injection } from "../hooks.ts";
+import type { Message, ToolSpec } from "../messages.ts";
+import { inputSchemaOf } from "../spelling.ts";
+import type { Tool } from "../tools.ts";
+
+/** Offers the mounted tools; the same array as long as the same tools are mounted, so that it is counted once. */
+export class ToolOffer {
+  #tools: Tool[] = [];
+  #specs: ToolSpec[] = [];
+
+  /** Returns the specifications of the tools, in mount order. */
+  specs(tools: Record<string, Tool>): ToolSpec[] {
+    const mounted = Object.values(tools);
+    if (
+      mounted.length === this.#tools.length && mounted.every((tool, index) => tool === this.#tools[index])
+    ) return this.#specs;
+    this.#tools = mounted;
+    this.#specs = mounted.map((tool) => ({
+      name: tool.name,
+      description: tool.description,
+      parameters: inputSchemaOf(tool),
+    }));
+    return this.#specs;
+  }
+}
+
+/** Returns the message an ephemeral injection is shown as. */
+export function injectionMessage(injection: Injection): Message {
+  return {
+    role: injection.role,
+    content: injection.text,
+    metadata: { source: "hook", hook_name: injection.hook_name, ephemeral: true },
+  };
+}
+
+/**
+ * Returns the view with injections at its tail, so that the prefix stays the same: joined to the last message when the
+ * injection says so and that is a tool result, else as a message of its own (ORCH-10). Neither input is changed.
+ */
+export function placeInjections(view: readonly Message[], injections: readonly Injection[]): Message[] {
+  const messages = [...view];
+  for (const injection of injections) {
+    const last = messages.at(-1);
+    if (injection.append_to_last_tool_result && last?.role === "tool" && typeof last.content === "string") {
+      messages[messages.length - 1] = { ...last, content: `${last.content}\n\n${injection.text}` };
+    } else messages.push(injectionMessage(injection));
+  }
+  return messages;
+}

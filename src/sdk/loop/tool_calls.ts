@@ -1,0 +1,182 @@
+/**
+ * Running the tool calls of one answer: gate, look-up, schema, approval, execution; every call answered exactly once, the
+ * answers in call order whatever finishes first (trace.md, section 4, C; behaviour.md §7.5, §7.9).
+ */
+import { errorCode, errorMessage, errorName } from "../errors.ts";
+import type { Emission, HookRegistry, Injection } from "../hooks.ts";
+import { isObject, jsonEqual, type JsonObject, toPlain } from "../json.ts";
+import type { Message } from "../messages.ts";
+import { serializeOutput, type Tool, type ToolCall, ToolResult, toToolResult } from "../tools.ts";
+import { inputProblems } from "./input_check.ts";
+
+/** What a batch of calls is run with. */
+export interface ToolBatch {
+  tools: Record<string, Tool>;
+  hooks: HookRegistry;
+  /** Calls that may run at once. */
+  max_parallel: number;
+  parallel_group_id: string;
+  session_id: string;
+  /** Aborts on immediate cancellation. */
+  signal: AbortSignal;
+  /** Does what an emission asks for; resolves to it with an ask settled. */
+  process(emission: Emission, event: string): Promise<Emission>;
+  /** Takes ephemeral injections for the next request. */
+  keep(injections: readonly Injection[]): void;
+}
+
+/** What a batch came to. */
+export interface BatchResult {
+  /** One tool message for each call, in call order. */
+  messages: Message[];
+  /** Whether a call was refused by a ceiling: the turn must end. */
+  limited: boolean;
+}
+
+/** Runs the calls, at most `max_parallel` at once, and resolves to their answers. Never rejects for a tool's failure. */
+export async function runToolCalls(calls: readonly ToolCall[], batch: ToolBatch): Promise<BatchResult> {
+  const messages = new Array<Message>(calls.length);
+  let limited = false;
+  let next = 0;
+  const work = async () => {
+    while (next < calls.length) {
+      const index = next++;
+      const call = calls[index]!;
+      const answer = batch.signal.aborted ? cancelled(call) : await answerOf(call, batch);
+      limited ||= answer.limited === true;
+      messages[index] = { role: "tool", tool_call_id: call.id, name: call.name, content: answer.content };
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(batch.max_parallel, calls.length) }, work));
+  return { messages, limited };
+}
+
+interface Answer {
+  content: string;
+  limited?: boolean;
+}
+
+async function answerOf(call: ToolCall, batch: ToolBatch): Promise<Answer> {
+  const { hooks, parallel_group_id } = batch;
+  const named = { tool_name: call.name, tool_call_id: call.id };
+  const pre = await hooks.emit("tool:pre", { ...named, tool_input: call.arguments, parallel_group_id });
+  batch.keep(pre.injections);
+  const input = isObject(pre.data.tool_input) ? pre.data.tool_input : call.arguments;
+  const told = { ...named, tool_input: input, parallel_group_id };
+  if (pre.action === "deny") {
+    await batch.process(pre, "tool:pre");
+    return { content: `Denied by hook: ${pre.reason}` };
+  }
+  const tool = findTool(batch.tools, call.name);
+  const refusal = tool
+    ? await refusalOf(call, tool, input, pre.modified)
+    : { type: "tool_not_found", msg: `Tool '${call.name}' not found` };
+  if (!tool || refusal) {
+    await hooks.emit("tool:error", { ...told, error: refusal });
+    return { content: `Error: ${refusal!.msg}` };
+  }
+  const settled = await batch.process(pre, "tool:pre");
+  if (settled.action === "deny") return { content: `Denied by hook: ${settled.reason}` };
+  return await run(call, tool, input, told, batch);
+}
+
+/** Returns the tool of this mount key, else of this name (C42). */
+export function findTool(tools: Record<string, Tool>, name: string): Tool | undefined {
+  return (Object.hasOwn(tools, name) ? tools[name] : undefined) ??
+    Object.values(tools).find((tool) => tool.name === name);
+}
+
+async function refusalOf(
+  call: ToolCall,
+  tool: Tool,
+  input: JsonObject,
+  modified: boolean,
+): Promise<{ type: string; msg: string } | null> {
+  if (call.invalid_arguments !== undefined && !modified) {
+    return {
+      type: "tool_input_invalid",
+      msg: `Arguments of tool '${call.name}' must be a JSON object: received ${
+        call.invalid_arguments.slice(0, 200)
+      }`,
+    };
+  }
+  const problems = await inputProblems(tool, input);
+  if (problems.length === 0) return null;
+  return {
+    type: "tool_input_invalid",
+    msg: `Invalid arguments for tool '${call.name}': ${problems.join("; ")}`,
+  };
+}
+
+async function run(
+  call: ToolCall,
+  tool: Tool,
+  input: JsonObject,
+  told: JsonObject,
+  batch: ToolBatch,
+): Promise<Answer> {
+  let result: ToolResult;
+  try {
+    result = toToolResult(
+      await tool.execute(input, {
+        id: call.id,
+        signal: batch.signal,
+        session_id: batch.session_id,
+        progress: () => {},
+      }),
+    );
+  } catch (error) {
+    if (batch.signal.aborted) return cancelled(call);
+    const post = await batch.hooks.emit("tool:error", {
+      ...told,
+      error: { type: toolErrorType(error), msg: errorMessage(error) },
+    });
+    batch.keep((await batch.process(post, "tool:error")).injections);
+    return {
+      content: `Error executing tool: ${errorMessage(error)}`,
+      limited: errorCode(error) === "limit_reached",
+    };
+  }
+  const post = await batch.hooks.emit("tool:post", { ...told, result: plainResult(result) });
+  batch.keep((await batch.process(post, "tool:post")).injections);
+  return { content: serializeOutput(changedResult(result, post) ?? result) };
+}
+
+/** Returns the `error.type` of `tool:error` for something a tool threw (http.md, Problems). */
+export function toolErrorType(error: unknown): string {
+  const code = errorCode(error);
+  if (
+    code !== undefined && (code.startsWith("tool_") || code === "limit_reached" || code === "interrupted")
+  ) return code;
+  const name = errorName(error);
+  return name === "NotCapable" || name === "PermissionDenied" ? "tool_permission_denied" : name;
+}
+
+function plainResult(result: ToolResult): JsonObject {
+  return { success: result.success, output: toPlain(result.output), error: toPlain(result.error) };
+}
+
+/** Returns the result that a hook put in place of the tool's, or null when none did: compared by value (W-20, ORCH-08). */
+function changedResult(result: ToolResult, post: Emission): ToolResult | null {
+  if (!post.modified || jsonEqual(post.data.result, plainResult(result))) return null;
+  const changed = post.data.result;
+  if (isObject(changed) && ("success" in changed || "output" in changed || "error" in changed)) {
+    return ToolResult({
+      success: changed.success !== false,
+      output: changed.output ?? null,
+      error: isObject(changed.error) ? changed.error : null,
+    });
+  }
+  return ToolResult({ success: result.success, output: changed });
+}
+
+/** Returns the answer of a call that cancellation kept from finishing (behaviour.md §7.7). */
+function cancelled(call: ToolCall): Answer {
+  return {
+    content: JSON.stringify({
+      error: "Tool execution was cancelled by user",
+      cancelled: true,
+      tool: call.name,
+    }),
+  };
+}

@@ -1,0 +1,170 @@
+/** The store in memory: for one process, gone with it. Bounded: the logs of runs that ended go first, oldest first. */
+import { type Change, ConflictError, type Fence, type ListOptions, type LogEntry, type Store, type StoredRecord, type VersionedRecord } from "./store.ts";
+
+/** Options of {@link MemoryStore}. */
+export interface MemoryStoreOptions {
+  /** Milliseconds since the epoch. */
+  now?: () => number;
+  /** Entries of all logs together above which the oldest closed logs are dropped. Default 200,000. */
+  max_entries?: number;
+  /** Records of one kind above which the oldest closed ones are dropped. Default 20,000. */
+  max_records?: number;
+}
+
+interface Lease {
+  owner: string | null;
+  token: number;
+  until_ms: number;
+}
+
+/** Kinds and logs in maps; every call answers at once. */
+export class MemoryStore implements Store {
+  readonly kind = "memory";
+  readonly buffer_ms = 0;
+  readonly #now: () => number;
+  readonly #max_entries: number;
+  readonly #max_records: number;
+  readonly #logs = new Map<string, LogEntry[]>();
+  readonly #records = new Map<string, Map<string, VersionedRecord>>();
+  readonly #leases = new Map<string, Lease>();
+  #entries = 0;
+  #last_token = 0;
+
+  constructor(options: MemoryStoreOptions = {}) {
+    this.#now = options.now ?? (() => Date.now());
+    this.#max_entries = options.max_entries ?? 200_000;
+    this.#max_records = options.max_records ?? 20_000;
+  }
+
+  commit(changes: readonly Change[], fence?: Fence): void {
+    if (fence && this.#leases.get(fence.lease)?.token !== fence.token) {
+      throw new ConflictError(`Cannot commit: lease "${fence.lease}" is not held with token ${fence.token}`);
+    }
+    for (const change of changes) this.#check(change);
+    for (const change of changes) this.#apply(change);
+  }
+
+  #check(change: Change): void {
+    if ("append" in change) {
+      const length = this.#logs.get(change.append)?.length ?? 0;
+      if (length !== change.after) throw new ConflictError(`Cannot append to "${change.append}": ends at ${length}: received ${change.after}`);
+    } else if ("put" in change && change.expect !== undefined) {
+      const version = this.get(change.put.kind, change.put.key)?.version ?? 0;
+      if (version !== change.expect) {
+        throw new ConflictError(`Cannot put ${change.put.kind} "${change.put.key}": is at version ${version}: received ${change.expect}`);
+      }
+    }
+  }
+
+  #apply(change: Change): void {
+    if ("append" in change) this.#append(change.append, change.entries);
+    else if ("put" in change) this.#put(change.put);
+    else if ("delete" in change) this.#records.get(change.delete.kind)?.delete(change.delete.key);
+    else this.#dropLog(change.deleteLog);
+  }
+
+  #append(log: string, entries: readonly LogEntry[]): void {
+    const stored = this.#logs.get(log);
+    if (stored) { for (const entry of entries) stored.push(entry); }
+    else this.#logs.set(log, [...entries]);
+    this.#entries += entries.length;
+    if (this.#entries > this.#max_entries) this.#makeRoom(log);
+  }
+
+  /** Drops the oldest logs but the one that grows; a log's run says in its record's index whether it still runs. */
+  #makeRoom(growing: string): void {
+    const runs = this.#records.get("run");
+    for (const log of this.#logs.keys()) {
+      if (this.#entries <= this.#max_entries * 0.9) return;
+      const open = runs?.get(log)?.index?.open === "true";
+      if (log !== growing && !open) this.#dropLog(log);
+    }
+  }
+
+  #dropLog(log: string): void {
+    this.#entries -= this.#logs.get(log)?.length ?? 0;
+    this.#logs.delete(log);
+  }
+
+  #put(record: StoredRecord): void {
+    let kind = this.#records.get(record.kind);
+    if (!kind) this.#records.set(record.kind, kind = new Map());
+    const before = kind.get(record.key);
+    kind.set(record.key, {
+      ...record,
+      created_ms: record.created_ms ?? before?.created_ms ?? this.#now(),
+      version: (before?.version ?? 0) + 1,
+    });
+    if (kind.size > this.#max_records) this.#shrink(kind);
+  }
+
+  #shrink(kind: Map<string, VersionedRecord>): void {
+    for (const [key, record] of kind) {
+      if (kind.size <= this.#max_records * 0.9) return;
+      if (record.index?.open === "true") continue;
+      kind.delete(key);
+      this.#dropLog(key);
+    }
+  }
+
+  entries(log: string, after: number, limit: number): readonly LogEntry[] | null {
+    return this.#logs.get(log)?.slice(after, after + limit) ?? null;
+  }
+
+  get(kind: string, key: string): VersionedRecord | null {
+    const record = this.#records.get(kind)?.get(key);
+    if (!record) return null;
+    if (record.expires_ms === undefined || record.expires_ms > this.#now()) return record;
+    this.#records.get(kind)!.delete(key);
+    return null;
+  }
+
+  list(kind: string, options: ListOptions): { records: VersionedRecord[]; next_cursor: string | null } {
+    const all = [...this.#records.get(kind)?.values() ?? []].reverse(); // insertion order is order of creation
+    const from = options.cursor === undefined ? 0 : all.findIndex((record) => record.key === options.cursor) + 1;
+    const records: VersionedRecord[] = [];
+    for (let index = from; index < all.length; index++) {
+      const record = all[index]!;
+      if (record.namespace !== options.namespace || !this.get(kind, record.key)) continue;
+      if (options.where && !matches(record, options.where)) continue;
+      if (records.length === options.limit) return { records, next_cursor: records.at(-1)!.key };
+      records.push(record);
+    }
+    return { records, next_cursor: null };
+  }
+
+  acquire(name: string, owner: string, ttl_ms: number): number | null {
+    const lease = this.#leases.get(name);
+    const now = this.#now();
+    if (lease && lease.owner !== null && lease.owner !== owner && lease.until_ms > now) return null;
+    const token = lease?.owner === owner ? lease.token : ++this.#last_token; // never the same twice: an old fence stays old
+    this.#leases.set(name, { owner, token, until_ms: now + ttl_ms });
+    return token;
+  }
+
+  renew(name: string, owner: string, ttl_ms: number): boolean {
+    const lease = this.#leases.get(name);
+    if (!lease || lease.owner !== owner) return false;
+    lease.until_ms = this.#now() + ttl_ms;
+    return true;
+  }
+
+  release(name: string, owner: string): void {
+    const lease = this.#leases.get(name);
+    if (lease?.owner === owner) this.#leases.delete(name);
+  }
+
+  ready(): { ok: boolean } {
+    return { ok: true };
+  }
+
+  close(): void {
+    this.#logs.clear();
+    this.#records.clear();
+    this.#leases.clear();
+  }
+}
+
+function matches(record: VersionedRecord, where: Record<string, string>): boolean {
+  return Object.entries(where).every(([key, value]) => record.index?.[key] === value);
+}
