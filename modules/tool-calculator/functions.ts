@@ -30,10 +30,10 @@ export const FUNCTIONS: ReadonlyMap<string, CalculatorFunction> = new Map([
   ["min", takes(1, Infinity, Math.min)],
   ["max", takes(1, Infinity, Math.max)],
   ["exp", unary(Math.exp)],
-  ["ln", unary(Math.log)],
+  ["ln", unary(positive(Math.log))],
   ["log", takes(1, 2, logarithm)],
-  ["log10", unary(Math.log10)],
-  ["log2", unary(Math.log2)],
+  ["log10", unary(positive(Math.log10))],
+  ["log2", unary(positive(Math.log2))],
   ["sin", unary(withoutNoise(Math.sin))],
   ["cos", unary(withoutNoise(Math.cos))],
   ["tan", unary(withoutNoise(Math.tan))],
@@ -77,11 +77,20 @@ function takes(min: number, max: number, apply: (...values: number[]) => number)
 }
 
 function logarithm(value: number, base?: number): number {
-  if (base === undefined) return Math.log(value);
-  if (base === 10) return Math.log10(value);
-  if (base === 2) return Math.log2(value);
+  const ln = positive(Math.log);
+  if (base === undefined) return ln(value);
+  if (base === 10) return positive(Math.log10)(value);
+  if (base === 2) return positive(Math.log2)(value);
   if (base === 1) throw new CalculationError("domain_error", "a logarithm has no base 1");
-  return Math.log(value) / Math.log(base);
+  return ln(value) / ln(base);
+}
+
+/** The logarithm of 0 is no overflow: there is none. */
+function positive(apply: (value: number) => number): (value: number) => number {
+  return (value) => {
+    if (value > 0) return apply(value);
+    throw new CalculationError("domain_error", `a logarithm takes numbers above 0, not ${value}`);
+  };
 }
 
 /** Rounds halves away from zero, in decimal: `round(1.005, 2)` is 1.01 though its double is a little less. */

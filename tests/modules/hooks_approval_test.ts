@@ -1,0 +1,395 @@
+import type { JsonObject, Tool } from "preamp";
+import { assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
+import { fakeCoordinator } from "./fake_coordinator.ts";
+import { mount } from "../../modules/hooks-approval/mod.ts";
+
+async function mounted(rules?: unknown, tools: Partial<Tool>[] = []) {
+  const fake = fakeCoordinator();
+  for (const tool of tools) {
+    fake.tools[tool.name ?? ""] = { description: "A tool", execute: () => null, name: "", ...tool };
+  }
+  await mount(fake.coordinator, rules === undefined ? {} : { rules });
+  const decide = (tool_name: string, tool_input?: unknown) =>
+    fake.emit("tool:pre", {
+      tool_name,
+      tool_call_id: "call_1",
+      ...(tool_input === undefined ? {} : { tool_input }),
+    });
+  return { ...fake, decide };
+}
+
+/** What the rules make of one bash command: continue, ask_user or deny. */
+async function verdict(rules: unknown, command: unknown): Promise<string> {
+  return (await (await mounted(rules)).decide("bash", { command })).action;
+}
+
+Deno.test("hooks-approval registers on tool:pre at -10, under its name, failing closed", async () => {
+  const { handlers } = await mounted();
+  assertEquals(
+    handlers.map(({ event, priority, name, fail_closed }) => ({ event, priority, name, fail_closed })),
+    [{ event: "tool:pre", priority: -10, name: "hooks-approval", fail_closed: true }],
+  );
+});
+
+Deno.test("hooks-approval asks with prompt, options and risk when a rule says so", async () => {
+  const { decide } = await mounted([{ tool: "calculator", action: "ask" }], [{ name: "calculator" }]);
+  const emission = await decide("calculator", { expression: "6*7" });
+  assertEquals([emission.action, emission.hook_name, emission.reason], ["ask_user", "hooks-approval", null]);
+  assertEquals(emission.approval, {
+    prompt: "Allow calculator?",
+    options: ["Allow", "Deny"],
+    timeout: 300,
+    default: "deny",
+    hook_name: "hooks-approval",
+    risk_level: "low",
+  });
+});
+
+Deno.test("hooks-approval takes prompt, timeout and default when the rule has them", async () => {
+  const { decide } = await mounted(
+    [{ tool: "refund_*", action: "ask", prompt: "Refund?", timeout_s: 9, default: "allow" }],
+    [{ name: "refund_all", risk: "critical" }],
+  );
+  assertEquals((await decide("refund_all", {})).approval, {
+    prompt: "Refund?",
+    options: ["Allow", "Deny"],
+    timeout: 9,
+    default: "allow",
+    hook_name: "hooks-approval",
+    risk_level: "critical",
+  });
+});
+
+for (const name of ["write_file", "edit_file", "apply_patch", "bash"]) {
+  Deno.test(`APPR-07 hooks-approval asks without rules when the tool is ${name}`, async () => {
+    assertEquals(
+      (await (await mounted()).decide(name, { file_path: "a" })).approval?.prompt,
+      `Allow ${name}?`,
+    );
+  });
+}
+
+Deno.test("hooks-approval asks without rules when the tool declares risk or approval, and only then", async () => {
+  const tools: [Partial<Tool>, string][] = [
+    [{ name: "plain" }, "continue"],
+    [{ name: "low", risk: "low" }, "continue"],
+    [{ name: "medium", risk: "medium" }, "continue"],
+    [{ name: "high", risk: "high" }, "ask_user"],
+    [{ name: "critical", risk: "critical" }, "ask_user"],
+    [{ name: "asks", requires_approval: true }, "ask_user"],
+  ];
+  const { decide } = await mounted([], tools.map(([tool]) => tool));
+  for (const [tool, action] of tools) {
+    assertEquals((await decide(tool.name ?? "", {})).action, action, tool.name);
+  }
+  assertEquals((await decide("constructor", {})).action, "continue");
+});
+
+Deno.test("hooks-approval asks when the event names no tool", async () => {
+  const { emit } = await mounted();
+  assertEquals((await emit("tool:pre", { tool_call_id: "a" })).approval?.prompt, "Allow unknown tool?");
+});
+
+Deno.test("hooks-approval lets the first matching rule decide", async () => {
+  const { decide } = await mounted([
+    { tool: "db_read", action: "allow" },
+    { tool: "db_*", action: "deny" },
+    { tool: "*", action: "ask" },
+  ], [{ name: "db_read", risk: "high" }]);
+  assertEquals((await decide("db_read", {})).action, "continue");
+  const denied = await decide("db_drop", {});
+  assertEquals([denied.action, denied.reason], ["deny", "rule 2 does not let db_drop run"]);
+  assertEquals((await decide("other", {})).action, "ask_user");
+});
+
+const LS = [{ tool: "bash", argv: ["ls", "**"], action: "allow" }, {
+  tool: "bash",
+  argv: ["pwd"],
+  action: "allow",
+}];
+
+for (
+  const command of [
+    "ls",
+    "  ls -la  ",
+    "ls 'my file'",
+    'ls "a b" c\\ d',
+    "l\\s -l",
+    "'ls'",
+    "ls -l \\\n  src",
+    "pwd",
+  ]
+) {
+  Deno.test(`hooks-approval allows by argv when the command is ${JSON.stringify(command)}`, async () => {
+    assertEquals(await verdict(LS, command), "continue");
+  });
+}
+
+const NOT_LS = [
+  "ls; rm -rf /",
+  "ls;rm -rf /",
+  "ls && rm -rf /",
+  "ls || rm -rf /",
+  "ls | sh",
+  "ls & rm -rf /",
+  "ls &",
+  "ls\nrm -rf /",
+  "ls\r\nrm -rf /",
+  "ls $(rm -rf /)",
+  'ls "$(rm -rf /)"',
+  "ls `rm -rf /`",
+  'ls "`rm -rf /`"',
+  "ls <(rm -rf /)",
+  "ls > /etc/passwd",
+  "ls >> x",
+  "ls 2>x",
+  "ls &>x",
+  "ls < x",
+  "ls << EOF",
+  "ls $HOME",
+  'ls "$HOME"',
+  "ls ${HOME}",
+  "ls $'\\x41'",
+  "ls *",
+  "ls a?c",
+  "ls [ab]",
+  "ls {a,b}",
+  "ls ~",
+  "(ls)",
+  "{ ls; }",
+  "! ls",
+  "X=1 ls",
+  "PATH=/tmp:$PATH ls",
+  "ls # rm",
+  "ls 'open",
+  'ls "open',
+  "ls \\",
+  "/tmp/ls",
+  "./ls",
+  "lsof",
+  "LS",
+  "",
+  " ",
+  "pwd -P",
+  "ls\0; rm -rf /",
+  "ls\u0007",
+  "ls ".padEnd(40_000, "a"),
+];
+
+for (const command of NOT_LS) {
+  Deno.test(`APPR-06 hooks-approval asks when the command is ${JSON.stringify(command).slice(0, 40)}`, async () => {
+    assertEquals(await verdict(LS, command), "ask_user");
+  });
+}
+
+Deno.test("hooks-approval does not take a command that only starts like an allowed one, for ask rules too", async () => {
+  const rules = [{ tool: "bash", argv: ["git", "push"], action: "ask" }, { tool: "bash", action: "deny" }];
+  assertEquals(await verdict(rules, "git push"), "ask_user");
+  assertEquals(await verdict(rules, "git push; true"), "deny");
+});
+
+Deno.test("hooks-approval matches each glob of argv with one word when there is no last **", async () => {
+  const rules = [{ tool: "bash", argv: ["npm", "run", "test*"], action: "allow" }];
+  assertEquals(await verdict(rules, "npm run test:unit"), "continue");
+  assertEquals(await verdict(rules, "npm run 'test a b'"), "continue");
+  assertEquals(await verdict(rules, "npm run test x"), "ask_user");
+  assertEquals(await verdict(rules, "npm run"), "ask_user");
+});
+
+Deno.test("hooks-approval reads words as they are when the input is a list of them", async () => {
+  const { decide } = await mounted(LS);
+  const action = async (input: JsonObject) => (await decide("bash", input)).action;
+  assertEquals(await action({ argv: ["ls", "$(x)", "*"] }), "continue");
+  assertEquals(await action({ command: ["ls", "-l"] }), "continue");
+  assertEquals(await action({ command: "ls", args: ["-l"] }), "continue");
+  assertEquals(await action({ command: "pwd", args: ["-P"] }), "ask_user");
+  assertEquals(await action({ command: "ls", argv: ["rm"] }), "ask_user");
+  assertEquals(await action({ argv: ["ls", 1] }), "ask_user");
+  assertEquals(await action({ argv: [] }), "ask_user");
+  assertEquals(await action({ command: { ls: true } }), "ask_user");
+});
+
+const NO_RM = [{ tool: "*", argv: ["rm", "**"], action: "deny" }, { tool: "*", action: "allow" }];
+
+const COULD_BE_RM = [
+  "rm -rf /",
+  "rm",
+  "/bin/rm x",
+  "\\rm x",
+  "r''m x",
+  "'r'\"m\" x",
+  "ls; rm x",
+  "ls && rm x",
+  "ls | rm x",
+  "ls\nrm x",
+  "(rm x)",
+  "{ rm x; }",
+  "X=1 Y=$Z rm x",
+  "! rm x",
+  "if true; then rm x; fi",
+  "for f in a b; do rm $f; done",
+  "for f do rm x; done",
+  "while rm x; do :; done",
+  "f() { rm x; }; f",
+  "function f { rm x; }",
+  "case $x in a) rm x;; esac",
+  "echo $(rm x)",
+  'echo "a $(echo $(rm x)) b"',
+  "echo `rm x`",
+  'echo "`rm x`"',
+  "echo `echo \\`rm x\\``",
+  "cat <(rm x)",
+  "echo ${x:-$(rm y)}",
+  "echo ${ rm y; }",
+  "sudo rm x",
+  "sudo -u root rm x",
+  "env -i A=1 /bin/rm x",
+  "find . -name '*.o' -exec rm {} +",
+  "xargs -n1 rm",
+  "timeout 5 nice rm x",
+  "sh -c 'rm x'",
+  'bash -lc "cd /; rm x"',
+  "sudo sh -c 'cd / && rm x'",
+  "eval 'rm x'",
+  "sh -c \"sh -c 'rm x'\"",
+  "ssh host 'cd /tmp; rm -rf x'",
+  "$CMD x",
+  '"$CMD" x',
+  "$CMD",
+  "$'\\x72m' x",
+  "r* x",
+  "/bin/?m x",
+  "r{m,n} x",
+  ">out rm x",
+  "rm>out x",
+  "2>&1 rm x",
+  "ls &>out rm x",
+  "make 2>&- ; rm x",
+  "r\\\nm x",
+  "cat <<EOF\n'\nEOF\nrm x",
+  "ls # '\nrm x",
+  "echo 'open",
+  "rm".padEnd(40_000, "a"),
+];
+
+for (const command of COULD_BE_RM) {
+  Deno.test(`hooks-approval denies by argv when the command is ${JSON.stringify(command).slice(0, 60)}`, async () => {
+    assertEquals(await verdict(NO_RM, command), "deny");
+  });
+}
+
+const NOT_RM = [
+  "ls -la",
+  "echo rm x",
+  "git rm x",
+  "grep -r 'rm -rf' .",
+  "echo 'rm; rm'",
+  'echo "$HOME" && ls $DIR/*.ts > out 2>&1',
+  "find . -name '*.ts' -print",
+  "[ -f x ] && cat x",
+  'for f in *.ts; do echo "$f"; done',
+  'if [ -n "$X" ]; then ls; else pwd; fi',
+  "X=$(git rev-parse HEAD) make build",
+  "sudo ls",
+  "sh -c 'ls | wc -l'",
+  "cat < rm",
+  "ls > rm",
+  "make &> rm",
+  "lsrm; rmdir x",
+  "curl 'https://x.test/?a=1&b=2'",
+];
+
+for (const command of NOT_RM) {
+  Deno.test(`hooks-approval does not deny by argv when the command is ${JSON.stringify(command)}`, async () => {
+    assertEquals(await verdict(NO_RM, command), "continue");
+  });
+}
+
+Deno.test("hooks-approval says which rule denied and that it may have been in doubt", async () => {
+  const emission = await (await mounted(NO_RM)).decide("bash", { command: "ls; rm x" });
+  assertStringIncludes(emission.reason ?? "", "rule 1 does not let bash run this command");
+});
+
+Deno.test("hooks-approval counts words that only the shell knows as any number of words when denying", async () => {
+  const rules = [{ tool: "bash", argv: ["git", "push", "--force"], action: "deny" }, {
+    tool: "*",
+    action: "allow",
+  }];
+  assertEquals(await verdict(rules, "git push --force"), "deny");
+  assertEquals(await verdict(rules, "git push $FLAGS"), "deny");
+  assertEquals(await verdict(rules, "git $ARGS"), "deny");
+  assertEquals(await verdict(rules, 'git push "$FLAG"'), "deny");
+  assertEquals(await verdict(rules, 'git "$ARG"'), "continue");
+  assertEquals(await verdict(rules, "git push"), "continue");
+  assertEquals(await verdict(rules, "git push --force $EXTRA"), "deny");
+  assertEquals(await verdict(rules, "git push --force x"), "continue");
+});
+
+Deno.test("hooks-approval asks when a rule needs words and the event has no input (R0's loop)", async () => {
+  for (const action of ["allow", "ask", "deny"]) {
+    const { decide } = await mounted([{ tool: "bash", argv: ["ls"], action }, {
+      tool: "*",
+      action: "allow",
+    }]);
+    assertEquals((await decide("bash")).action, "ask_user");
+    assertEquals((await decide("calculator")).action, "continue");
+  }
+});
+
+Deno.test("hooks-approval goes on to the next rule when the input has no command", async () => {
+  assertEquals((await (await mounted(NO_RM)).decide("calculator", { expression: "1" })).action, "continue");
+  assertEquals((await (await mounted(LS)).decide("bash", { file: "x" })).action, "ask_user");
+});
+
+const BAD: [unknown, string][] = [
+  [{ rules: {} }, "config.rules must be a list: received object"],
+  [{ rule: [] }, 'config.rule is unknown; known is "rules"'],
+  [{ rules: ["x"] }, 'config.rules[0] must be an object: received "x"'],
+  [{ rules: [{ tool: "a" }] }, 'config.rules[0].action must be "allow", "ask" or "deny": received undefined'],
+  [{ rules: [{ action: "ask" }] }, "config.rules[0].tool must be a glob of 1 to 256 characters"],
+  [{ rules: [{ tool: "x".repeat(257), action: "ask" }] }, "config.rules[0].tool must be a glob"],
+  [{ rules: [{ tool: "a", action: "allow", agrv: ["ls"] }] }, "config.rules[0].agrv is unknown"],
+  [{ rules: [{ tool: "a", action: "deny", argv: [] }] }, "config.rules[0].argv must be a list of globs"],
+  [{ rules: [{ tool: "a", action: "deny", argv: "ls" }] }, "config.rules[0].argv must be a list of globs"],
+  [{ rules: [{ tool: "a", action: "deny", argv: ["**"] }] }, "must name a program before"],
+  [
+    { rules: [{ tool: "a", action: "deny", argv: ["a", "**", "b"] }] },
+    'config.rules[0].argv[1] may be "**" only at',
+  ],
+  [{ rules: [{ tool: "a", action: "deny", argv: ["a", 1] }] }, "config.rules[0].argv[1] must be a glob"],
+  [
+    { rules: [{ tool: "a", action: "allow", prompt: "?" }] },
+    'config.rules[0].prompt goes with action "ask" only',
+  ],
+  [{ rules: [{ tool: "a", action: "ask", prompt: " " }] }, "config.rules[0].prompt must be text"],
+  [
+    { rules: [{ tool: "a", action: "ask", timeout_s: 0 }] },
+    "config.rules[0].timeout_s must be a number of seconds",
+  ],
+  [
+    { rules: [{ tool: "a", action: "ask", timeout_s: "5" }] },
+    "config.rules[0].timeout_s must be a number of seconds",
+  ],
+  [
+    { rules: [{ tool: "a", action: "ask", default: "ask" }] },
+    'config.rules[0].default must be "allow" or "deny"',
+  ],
+  [
+    { rules: Array.from({ length: 501 }, () => ({ tool: "a", action: "ask" })) },
+    "at most 500 entries: received 501",
+  ],
+  [
+    { rules: Array.from({ length: 100 }, () => ({ tool: "a", action: "deny", argv: Array(20).fill("x") })) },
+    "at most 1000 globs",
+  ],
+];
+
+for (const [config, text] of BAD) {
+  Deno.test(`mount() refuses hooks-approval's config when ${text}`, async () => {
+    const { coordinator, handlers } = fakeCoordinator();
+    const error = await assertRejects(() => mount(coordinator, config as JsonObject));
+    assertEquals((error as Error & { code: string }).code, "module_invalid");
+    assertStringIncludes(error.message, text);
+    assertEquals(handlers, []);
+  });
+}
