@@ -19,6 +19,23 @@ import { isObject, type JsonObject, toPlainObject } from "./json.ts";
 import { errorMessage } from "./errors.ts";
 import { type Emission, type HookHandler, type ParsedHookResult, parseHookResult } from "./hooks.ts";
 
+/** Events at which a failing handler denies unless it registered with `fail_closed: false` (behaviour.md §5.8). */
+export const GATES: ReadonlySet<string> = new Set(["prompt:submit", "provider:request", "tool:pre"]);
+
+/** Milliseconds one handler may take unless it registered otherwise (behaviour.md §5.8). */
+export const HANDLER_TIMEOUT_MS = 30_000;
+
+/** Returns true for `*` and `prefix:*`, whose handlers observe (behaviour.md §5.9). */
+export function isWildcard(pattern: string): boolean {
+  return pattern === "*" || pattern.endsWith(":*");
+}
+
+/** Returns true when a handler of `pattern` hears `event`. */
+export function matchesEvent(pattern: string, event: string): boolean {
+  if (pattern === event || pattern === "*") return true;
+  return pattern.endsWith(":*") && event.startsWith(pattern.slice(0, -1));
+}
+
 /** One registered handler. */
 export interface ChainHandler {
   /** Named in verdicts and reasons. */

@@ -1,0 +1,34 @@
+/**
+ * The test kit for modules: a coordinator, mocks, a recorder, a clock that stands still, and the contracts as suites.
+ *
+ * @example A tool, tested
+ * ```ts
+ * import { MockTool, TestCoordinator, testTool } from "preamp/testing";
+ *
+ * const mount = async (coordinator: TestCoordinator) => await coordinator.mount("tools", new MockTool("clock", "12:00"));
+ * const coordinator = new TestCoordinator();
+ * await mount(coordinator);
+ * console.log(coordinator.tools.clock?.name); // "clock"
+ *
+ * testTool("clock", () => new MockTool("clock", "12:00"), { test: (_name, run) => void run() });
+ * ```
+ *
+ * @module
+ */
+export * from "./testing/assertions.ts";
+export * from "./testing/coordinator.ts";
+export * from "./testing/create_test_coordinator.ts";
+export * from "./testing/event_recorder.ts";
+export * from "./testing/fake_approval.ts";
+export * from "./testing/fake_clock.ts";
+export * from "./testing/mock_context.ts";
+export * from "./testing/mock_provider.ts";
+export * from "./testing/mock_tool.ts";
+export * from "./testing/scripted_orchestrator.ts";
+export { realClock, waitFor, type WaitOptions } from "./testing/wait_for.ts";
+export * from "./testing/contracts/tool.ts";
+export * from "./testing/contracts/provider.ts";
+export * from "./testing/contracts/hook.ts";
+export * from "./testing/contracts/orchestrator.ts";
+export * from "./testing/contracts/context.ts";
+export type { CreateSubject, Subject, SuiteOptions, TestFunction } from "./testing/contracts/suite.ts";

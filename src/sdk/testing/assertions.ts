@@ -1,0 +1,81 @@
+/** What tests of modules assert again and again. */
+import { isObject, jsonEqual, type JsonObject } from "../json.ts";
+import type { Message } from "../messages.ts";
+import type { EventRecorder } from "./event_recorder.ts";
+
+/** What a failed assertion of this kit throws. */
+export class AssertionError extends Error {
+  /** Always `AssertionError`. */
+  override readonly name = "AssertionError";
+}
+
+/** Options of {@link assertToolPairs}. */
+export interface ToolPairOptions {
+  /** Whether the last assistant message may have calls that are not answered yet; default false. */
+  allow_pending?: boolean;
+}
+
+/**
+ * Asserts that every tool call is answered exactly once, directly behind its assistant message and in order, and that no
+ * tool message answers anything else (behaviour.md §8.8, I2 and I3).
+ *
+ * @throws {AssertionError} with every finding.
+ */
+export function assertToolPairs(messages: readonly Message[], options: ToolPairOptions = {}): void {
+  const findings = toolPairFindings(messages, options);
+  if (findings.length > 0) {
+    throw new AssertionError(`Tool calls and results do not pair: ${findings.join("; ")}`);
+  }
+}
+
+/** Returns what {@link assertToolPairs} finds wrong, one line each; empty when all is well. */
+export function toolPairFindings(
+  messages: readonly Message[],
+  { allow_pending = false }: ToolPairOptions = {},
+): string[] {
+  const findings: string[] = [];
+  let open: string[] = [];
+  messages.forEach((message, index) => {
+    if (message.role === "tool") {
+      const id = message.tool_call_id;
+      if (id === undefined) findings.push(`message ${index} answers no call`);
+      else if (open[0] === id) open.shift();
+      else if (open.includes(id)) {
+        findings.push(`message ${index} answers "${id}" out of order`);
+        open = open.filter((one) => one !== id);
+      } else findings.push(`message ${index} answers "${id}", which is not open`);
+      return;
+    }
+    for (const id of open) findings.push(`"${id}" is not answered before message ${index}`);
+    open = message.role === "assistant" ? callIds(message) : [];
+  });
+  if (!allow_pending) { for (const id of open) findings.push(`"${id}" is not answered`); }
+  return findings;
+}
+
+function callIds(message: Message): string[] {
+  const blocks: unknown[] = Array.isArray(message.content) ? message.content : [];
+  const calls: unknown[] = message.tool_calls?.length
+    ? message.tool_calls
+    : blocks.filter((block) => isObject(block) && (block.type === "tool_call" || block.type === "tool_use"));
+  return calls.map((call) => String((call as JsonObject).id));
+}
+
+/**
+ * Asserts that the recorded events, those of the given names only, are exactly these in this order. Events of other names
+ * may lie between.
+ *
+ * @throws {AssertionError} with both lists.
+ */
+export function assertEventOrder(
+  recorder: Pick<EventRecorder, "getEvents">,
+  expected: readonly string[],
+): void {
+  const names = new Set(expected);
+  const actual = recorder.getEvents().map(([event]) => event).filter((event) => names.has(event));
+  if (!jsonEqual(actual, expected)) {
+    throw new AssertionError(
+      `Expected events ${expected.join(", ")}: received ${actual.join(", ") || "none"}`,
+    );
+  }
+}

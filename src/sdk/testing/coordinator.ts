@@ -1,0 +1,325 @@
+/** A coordinator for tests of one module: a whole one, without a session, a log or guards. */
+import { CancellationToken } from "../cancellation.ts";
+import type { Cleanup, Clock, ContextManager, Coordinator, Orchestrator } from "../contracts.ts";
+import type { Emission, UserMessage } from "../hooks.ts";
+import { isObject, type JsonObject } from "../json.ts";
+import type { RunLimits } from "../plan.ts";
+import type { Provider } from "../providers.ts";
+import { withSnakeCase } from "../spelling.ts";
+import type { Tool } from "../tools.ts";
+import { EventRecorder } from "./event_recorder.ts";
+import { FakeApproval } from "./fake_approval.ts";
+import { FakeClock } from "./fake_clock.ts";
+import { HookEffects } from "./hook_effects.ts";
+import { resolvePoint, type SingleSlot } from "./mount_points.ts";
+
+/** How a {@link TestCoordinator} is set up; everything has a default. */
+export interface TestCoordinatorOptions {
+  /** Default `test-session`. */
+  session_id?: string;
+  /** Default null. */
+  parent_id?: string | null;
+  /** The mount plan; default a minimal one. */
+  config?: JsonObject;
+  /** Default {}. */
+  session_state?: JsonObject;
+  /** Default a {@link FakeClock}. */
+  clock?: Clock;
+  /** Default an {@link EventRecorder} in the time of `clock`. */
+  hooks?: EventRecorder;
+  /** Who is asked; default a person who denies; null: nobody is there. */
+  approval?: FakeApproval | null;
+  /** Code points one injection may have; null = unlimited; default: a warning above 10,240. */
+  injection_size_limit?: number | null;
+  /** Tokens all injections of a turn may have; null = unlimited; default: a warning above 10,000. */
+  injection_budget_per_turn?: number | null;
+  /** What happens over the budget; default `warn`. */
+  injection_budget_mode?: "warn" | "drop" | "error";
+  /** Ceilings that differ from the defaults of a run. Only told, not enforced. */
+  limits?: Partial<RunLimits>;
+}
+
+const DEFAULT_LIMITS: RunLimits = {
+  max_iterations: 50,
+  max_tool_calls: 200,
+  max_total_tokens: 1_000_000,
+  max_cost_usd: "5",
+  max_duration_s: 600,
+};
+
+/** One `mount` as it was done. */
+export interface MountRecord {
+  /** The point after aliases were resolved. */
+  mount_point: string;
+  /** What was mounted. */
+  module: object;
+  /** Its name at a point of many; null at a single slot. */
+  name: string | null;
+}
+
+/** One `unmount` as it was done. */
+export interface UnmountRecord {
+  /** The point after aliases were resolved. */
+  mount_point: string;
+  /** The name that was given, or null. */
+  name: string | null;
+}
+
+/** What the cleanups came to. */
+export interface CleanupReport {
+  /** How many ran. */
+  ran: number;
+  /** What failing ones threw. */
+  failed: unknown[];
+}
+
+/** A coordinator that records what is mounted. Every method works in both spellings. */
+export class TestCoordinator implements Coordinator {
+  /** Id of the session. */
+  readonly session_id: string;
+  /** Id of the parent session, or null. */
+  readonly parent_id: string | null;
+  /** The mount plan. */
+  readonly config: JsonObject;
+  /** What modules keep from run to run. */
+  readonly session_state: JsonObject;
+  /** Time of the session. */
+  readonly clock: Clock;
+  /** Where handlers register; records what is emitted. */
+  readonly hooks: EventRecorder;
+  /** The ceilings of the run, as told to modules; nothing here enforces them. */
+  readonly limits: RunLimits;
+  /** The session's cancellation token. */
+  readonly cancellation: CancellationToken = new CancellationToken();
+  /** Who is asked; null: nobody is there. */
+  readonly approval: FakeApproval | null;
+  /** What the user was shown, in order. */
+  readonly shown: UserMessage[] = [];
+  /** Every mount, in order. */
+  readonly mount_history: MountRecord[] = [];
+  /** Every unmount, in order. */
+  readonly unmount_history: UnmountRecord[] = [];
+  /** Mounted tools by mount name. */
+  readonly tools: Record<string, Tool> = Object.create(null);
+  /** Mounted providers by mount name. */
+  readonly providers: Record<string, Provider> = Object.create(null);
+  readonly #options: TestCoordinatorOptions;
+  readonly #slots = new Map<SingleSlot, object>();
+  readonly #capabilities = new Map<string, unknown>();
+  readonly #contributors: { channel: string; name: string; callback: () => unknown }[] = [];
+  readonly #effects = new HookEffects();
+  #cleanups: Cleanup[] = [];
+  #ids = 0;
+
+  /** Creates a coordinator with nothing mounted. */
+  constructor(options: TestCoordinatorOptions = {}) {
+    this.#options = options;
+    this.session_id = options.session_id ?? "test-session";
+    this.parent_id = options.parent_id ?? null;
+    this.config = options.config ?? { session: { orchestrator: "loop-basic", context: "context-simple" } };
+    this.limits = { ...DEFAULT_LIMITS, ...options.limits };
+    this.session_state = options.session_state ?? {};
+    this.clock = options.clock ?? new FakeClock();
+    this.hooks = options.hooks ?? new EventRecorder(this.clock);
+    this.approval = options.approval === undefined ? new FakeApproval() : options.approval;
+    this.hooks.setDefaultFields({ session_id: this.session_id, parent_id: this.parent_id });
+  }
+
+  /** The mounted loop, or null. */
+  get orchestrator(): Orchestrator | null {
+    return (this.#slots.get("orchestrator") as Orchestrator | undefined) ?? null; // what a module put there
+  }
+
+  /** The mounted conversation memory, or null. */
+  get context(): ContextManager | null {
+    return (this.#slots.get("context") as ContextManager | undefined) ?? null; // what a module put there
+  }
+
+  /** Code points one injection may have; null = unlimited. */
+  get injection_size_limit(): number | null {
+    return this.#options.injection_size_limit ?? null;
+  }
+
+  /** Tokens all injections of a turn may have; null = unlimited. */
+  get injection_budget_per_turn(): number | null {
+    return this.#options.injection_budget_per_turn ?? null;
+  }
+
+  /**
+   * Puts a module at a mount point, at once, whether or not the promise is awaited. A hook with `events` and a `handler` is
+   * registered when it is mounted at `hooks`.
+   *
+   * @throws {TypeError} `Unknown mount point …`, `Name required for …`.
+   */
+  mount(point: string, module: object, name?: string | { name?: string }): Promise<void> {
+    return settled(() => this.#mount(point, module, isObject(name) ? name.name : name));
+  }
+
+  #mount(point: string, module: object, name: string | undefined): void {
+    if (typeof module !== "object" && typeof module !== "function" || module === null) {
+      throw new TypeError(`Cannot mount at "${point}": must be an object: received ${String(module)}`);
+    }
+    if (point === "hooks") return this.#mountHook(module as JsonObject, name);
+    const { single, many } = resolvePoint(point, name);
+    if (single) {
+      this.#slots.set(single, module);
+      this.mount_history.push({ mount_point: single, module, name: null });
+      return;
+    }
+    const own = (module as { name?: unknown }).name;
+    const key = name || (typeof own === "string" ? own : "");
+    if (!key) throw new TypeError(`Name required for ${many}`);
+    (this[many] as Record<string, object>)[key] = module;
+    this.mount_history.push({ mount_point: many, module, name: key });
+  }
+
+  #mountHook(hook: JsonObject, name: string | undefined): void {
+    const { events, handler, ...options } = hook;
+    if (!Array.isArray(events) || typeof handler !== "function") {
+      throw new TypeError(
+        'Cannot mount at "hooks": a hook there has events and a handler; others call coordinator.hooks.register(event, handler)',
+      );
+    }
+    for (const event of events) this.hooks.register(event, handler as never, options, name);
+    this.mount_history.push({ mount_point: "hooks", module: hook, name: name ?? null });
+  }
+
+  /**
+   * Takes a module away; what is absent is fine.
+   *
+   * @throws {TypeError} `Name required to unmount from …`, `Unknown mount point …`.
+   */
+  unmount(point: string, name?: string): Promise<void> {
+    return settled(() => {
+      const { single, many } = resolvePoint(point, name);
+      if (single) this.#slots.delete(single);
+      else if (!name) throw new TypeError(`Name required to unmount from ${many}`);
+      else delete this[many][name];
+      this.unmount_history.push({ mount_point: single ?? many, name: single ? null : name ?? null });
+    });
+  }
+
+  /**
+   * Returns a single slot's module or null, all of a point of many, or with a name one of them.
+   *
+   * @throws {TypeError} `Unknown mount point …`.
+   */
+  get(point: string, name?: string): unknown {
+    if (point === "hooks") return this.hooks;
+    const { single, many } = resolvePoint(point, name);
+    if (single) return this.#slots.get(single) ?? null;
+    return name === undefined ? this[many] : this[many][name] ?? null;
+  }
+
+  /** Returns `prefix_1`, `prefix_2`, …. */
+  newId(prefix: string): string {
+    return `${prefix}_${++this.#ids}`;
+  }
+
+  /** Keeps a cleanup for {@link cleanup}; anything but a function is ignored. */
+  registerCleanup(cleanup: Cleanup): void {
+    if (typeof cleanup === "function") this.#cleanups.push(cleanup);
+  }
+
+  /** Runs the cleanups, last registered first; a failing one does not stop the others. A second call finds none. */
+  async cleanup(): Promise<CleanupReport> {
+    const cleanups = this.#cleanups.reverse();
+    this.#cleanups = [];
+    const failed: unknown[] = [];
+    for (const cleanup of cleanups) {
+      try {
+        await cleanup();
+      } catch (error) {
+        failed.push(error);
+      }
+    }
+    return { ran: cleanups.length, failed };
+  }
+
+  /** Publishes a value for other modules. */
+  registerCapability(name: string, value: unknown): void {
+    this.#capabilities.set(name, value);
+  }
+
+  /** Returns a published value, or null. */
+  getCapability(name: string): unknown {
+    return this.#capabilities.get(name) ?? null;
+  }
+
+  /** Adds a callback to a channel. */
+  registerContributor(channel: string, name: string, callback: () => unknown): void {
+    this.#contributors.push({ channel, name, callback });
+  }
+
+  /** Resolves to what the channel's callbacks return, in order; nulls and failures are left out. */
+  async collectContributions(channel: string): Promise<unknown[]> {
+    const collected: unknown[] = [];
+    for (const contributor of this.#contributors.filter((one) => one.channel === channel)) {
+      if (this.cancellation.is_immediate) break;
+      try {
+        const value = await contributor.callback();
+        if (value !== null && value !== undefined) collected.push(value);
+      } catch {
+        // a failing contributor is left out (behaviour.md §9.6)
+      }
+    }
+    return collected;
+  }
+
+  /**
+   * Does what an emission asks for: stores its injections in the mounted context, shows its messages, asks {@link approval}.
+   *
+   * @throws {RangeError} `Context injection exceeds N characters`.
+   */
+  processHookResult(result: Emission | JsonObject, event: string, hook_name = "hook"): Promise<Emission> {
+    const { injection_size_limit, injection_budget_per_turn, injection_budget_mode = "warn" } = this.#options;
+    return this.#effects.process(result, event, hook_name, {
+      hooks: this.hooks,
+      context: this.context,
+      approval: this.approval,
+      shown: this.shown,
+      clock: this.clock,
+      size_limit: injection_size_limit,
+      budget: injection_budget_per_turn,
+      budget_mode: injection_budget_mode,
+    });
+  }
+
+  /** Requests graceful, or with `true` immediate, cancellation. */
+  requestCancel(immediate = false): void {
+    if (immediate) this.cancellation.requestImmediate();
+    else this.cancellation.requestGraceful();
+  }
+
+  /** Sets the turn's injection counter to zero. */
+  resetTurn(): void {
+    this.#effects.resetTurn();
+  }
+
+  /** Returns what is mounted and published, as names only. */
+  toDict(): JsonObject {
+    return {
+      tools: Object.keys(this.tools),
+      providers: Object.keys(this.providers),
+      has_orchestrator: this.orchestrator !== null,
+      has_context: this.context !== null,
+      capabilities: [...this.#capabilities.keys()],
+      has_approval_provider: this.approval !== null,
+      has_display_service: true,
+    };
+  }
+}
+
+withSnakeCase(TestCoordinator);
+
+/** The name of {@link TestCoordinator} in upstream's code. */
+export const MockCoordinator: typeof TestCoordinator = TestCoordinator;
+
+function settled(run: () => void): Promise<void> {
+  try {
+    run();
+    return Promise.resolve();
+  } catch (error) {
+    return Promise.reject(error);
+  }
+}

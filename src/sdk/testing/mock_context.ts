@@ -1,0 +1,57 @@
+/** Conversation memory that keeps everything and never compacts. */
+import type { ContextManager, RequestOptions } from "../contracts.ts";
+import type { Message } from "../messages.ts";
+import { toPlain } from "../json.ts";
+import { withSnakeCase } from "../spelling.ts";
+
+/** A context manager over a list; what goes in and out is copied. */
+export class MockContextManager implements ContextManager {
+  /** The options of every `getMessagesForRequest`, in order. */
+  readonly requests: RequestOptions[] = [];
+  #messages: Message[];
+
+  /** Creates a memory that begins with `messages`. */
+  constructor(messages: readonly Message[] = []) {
+    this.#messages = copy(messages);
+  }
+
+  /** The stored messages; a copy. */
+  get messages(): Message[] {
+    return copy(this.#messages);
+  }
+
+  /** Appends a message. */
+  addMessage(message: Message): Promise<void> {
+    this.#messages.push(...copy([message]));
+    return Promise.resolve();
+  }
+
+  /** Resolves to all messages, whatever the budget. */
+  getMessagesForRequest(options: RequestOptions = {}): Promise<Message[]> {
+    this.requests.push(options);
+    return Promise.resolve(this.messages);
+  }
+
+  /** Resolves to all messages. */
+  getMessages(): Promise<Message[]> {
+    return Promise.resolve(this.messages);
+  }
+
+  /** Replaces the messages. */
+  setMessages(messages: Message[]): Promise<void> {
+    this.#messages = copy(messages);
+    return Promise.resolve();
+  }
+
+  /** Removes all messages. */
+  clear(): Promise<void> {
+    this.#messages = [];
+    return Promise.resolve();
+  }
+}
+
+withSnakeCase(MockContextManager);
+
+function copy(messages: readonly Message[]): Message[] {
+  return toPlain(messages) as unknown as Message[]; // messages are data: a plain copy of a message is one
+}
