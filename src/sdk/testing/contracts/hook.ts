@@ -1,0 +1,150 @@
+/** The hook contract as tests (behaviour.md §10.2, Hook). */
+import type { HookDefinition } from "../../define.ts";
+import { type Action, type HookHandler, type HookOptions, parseHookResult } from "../../hooks.ts";
+import { isObject, type JsonObject } from "../../json.ts";
+import { EventRecorder } from "../event_recorder.ts";
+import {
+  casesOf,
+  type CreateSubject,
+  expect,
+  type Mounted,
+  type SuiteOptions,
+  withSubject,
+} from "./suite.ts";
+
+/** An event, and what the hook must make of it. */
+export interface HookExpectation {
+  /** The event that is emitted. */
+  event: string;
+  /** Its data. */
+  data: JsonObject;
+  /** The action that must come of it; `modify` means that the data was replaced. */
+  action: Action;
+}
+
+/** Options of {@link testHook}. */
+export interface HookSuiteOptions extends SuiteOptions {
+  /** Events with known outcomes. */
+  expectations?: readonly HookExpectation[];
+}
+
+/** One answer of a handler, or what it threw. */
+interface Answer {
+  event: string;
+  value?: unknown;
+  thrown?: unknown;
+}
+
+/** A registry that notes what each handler answers. */
+class ListeningRecorder extends EventRecorder {
+  readonly answers: Answer[] = [];
+  readonly patterns: string[] = [];
+
+  override register(event: string, handler: HookHandler, options?: number | HookOptions, name?: string) {
+    this.patterns.push(event);
+    const listened: HookHandler = async (heard, data) => {
+      try {
+        const value = await handler(heard, data);
+        this.answers.push({ event: heard, value });
+        return value;
+      } catch (thrown) {
+        this.answers.push({ event: heard, thrown });
+        throw thrown;
+      }
+    };
+    return super.register(event, listened, options, name ?? handler.name);
+  }
+}
+
+/** Registers the cases every hook must pass. `create` makes a fresh module, or a hook with `events` and a `handler`, per case. */
+export function testHook(
+  name: string,
+  create: CreateSubject<HookDefinition>,
+  options: HookSuiteOptions = {},
+): void {
+  const test = casesOf(name, options);
+  const onHook = (body: (recorder: ListeningRecorder, mounted: Mounted) => Promise<void> | void) => () => {
+    const recorder = new ListeningRecorder(options.coordinator?.clock);
+    const coordinator = { ...options.coordinator, hooks: recorder };
+    return withSubject(create, "hooks", { ...options, coordinator }, (mounted) => body(recorder, mounted));
+  };
+  /** Emits with this data every event the hook listens to, and one that nobody knows. */
+  const heard = (data: JsonObject | null) =>
+    onHook(async (recorder) => {
+      for (const event of eventsOf(recorder)) await recorder.emit(event, data);
+      for (const answer of recorder.answers) checkAnswer(answer);
+    });
+
+  test(
+    "mount() registers a handler",
+    onHook((recorder) => {
+      expect(recorder.patterns.length > 0, "No hook was registered");
+    }),
+  );
+  test(
+    "mount() returns nothing or a cleanup",
+    onHook((_, { returned }) => {
+      const fits = returned === undefined || returned === null || typeof returned === "function" ||
+        isObject(returned);
+      expect(fits, `mount must return nothing, a cleanup or metadata: received ${typeof returned}`);
+    }),
+  );
+  test(
+    "handlers answer test:event with nothing or a hook result",
+    onHook(async (recorder) => {
+      await recorder.emit("test:event", { value: 1 });
+      for (const answer of recorder.answers) checkAnswer(answer);
+    }),
+  );
+  test("handlers answer events without data", heard(null));
+  test("handlers answer events with empty data", heard({}));
+  test(
+    "handlers answer events with data they do not know",
+    heard({ unknown: { nested: [1, null] }, tool_name: "x" }),
+  );
+  test(
+    "handlers answer an event twice",
+    onHook(async (recorder) => {
+      for (const event of [...eventsOf(recorder), ...eventsOf(recorder)]) {
+        await recorder.emit(event, { tool_name: "x" });
+      }
+      for (const answer of recorder.answers) checkAnswer(answer);
+    }),
+  );
+  test(
+    "cleanup works, awaited",
+    onHook(async (_, { cleanups }) => {
+      for (const cleanup of cleanups) await cleanup();
+    }),
+  );
+  for (const { event, data, action } of options.expectations ?? []) {
+    test(
+      `${event} comes to ${action}`,
+      onHook(async (recorder) => {
+        const emission = await recorder.emit(event, data);
+        const came = emission.action === "continue" && emission.modified ? "modify" : emission.action;
+        expect(
+          came === action,
+          `${event} must come to ${action}: received ${came} (${emission.reason ?? "no reason"})`,
+        );
+      }),
+    );
+  }
+}
+
+function eventsOf({ patterns }: ListeningRecorder): string[] {
+  const heard = patterns.map((pattern) => pattern === "*" ? "test:event" : pattern.replace(/:\*$/, ":test"));
+  return [...new Set(heard)];
+}
+
+function checkAnswer({ event, value, thrown }: Answer): void {
+  expect(thrown === undefined, `a handler of ${event} threw: ${String(thrown)}`);
+  if (value === undefined || value === null) return;
+  const parsed = parseHookResult(value);
+  expect(parsed, `a handler of ${event} answered what is no hook result: ${JSON.stringify(value)}`);
+  if (parsed.action === "deny") expect(parsed.reason, `a handler of ${event} denied without a reason`);
+  if (parsed.action === "inject_context") {
+    expect(parsed.context_injection, `a handler of ${event} injected no text`);
+  }
+  if (parsed.action === "ask_user") expect(parsed.approval_prompt, `a handler of ${event} asked no question`);
+}

@@ -1,0 +1,234 @@
+/** The provider contract as tests (behaviour.md §10.2, Provider). */
+import { errorName } from "../../errors.ts";
+import { deepFreeze, isObject, jsonEqual } from "../../json.ts";
+import {
+  type ChatRequest,
+  type ChatResponse,
+  type StreamDelta,
+  textOf,
+  toChatResponse,
+} from "../../messages.ts";
+import type { CompleteOptions, ModelInfo, Provider, ProviderInfo } from "../../providers.ts";
+import { methodOf } from "../../spelling.ts";
+import type { ToolCall } from "../../tools.ts";
+import { casesOf, type CreateSubject, expect, type SuiteOptions, thrownBy, withSubject } from "./suite.ts";
+
+/** Options of {@link testProvider}. */
+export interface ProviderSuiteOptions extends SuiteOptions {
+  /** A request that must be answered; default a greeting. */
+  request?: ChatRequest;
+  /** A request that must be answered with a tool call. Without it, the case is left out. */
+  tool_request?: ChatRequest;
+  /** A request that must fail with an LLMError. Without it, the case is left out. */
+  failing_request?: ChatRequest;
+}
+
+const GREETING: ChatRequest = { messages: [{ role: "user", content: "Hello" }] };
+
+/**
+ * Registers the cases every provider must pass. `create` makes a fresh module, or a provider, per case; it must answer
+ * without a network or a key (give it a `fetch` that replays).
+ */
+export function testProvider(
+  name: string,
+  create: CreateSubject<Provider>,
+  options: ProviderSuiteOptions = {},
+): void {
+  const test = casesOf(name, options);
+  const request = options.request ?? GREETING;
+  const onProvider = (body: (provider: Speaking) => Promise<void> | void) => () =>
+    withSubject(create, "providers", options, ({ coordinator }) => {
+      const [provider] = Object.values(coordinator.providers);
+      expect(provider, "No provider was mounted and mount() did not return a Provider instance");
+      return body(speak(provider));
+    });
+
+  test("mount() mounts a provider", onProvider(() => {}));
+  test(
+    "name is not empty",
+    onProvider(({ name: own }) => {
+      expect(typeof own === "string" && own, "name must be a text that is not empty");
+    }),
+  );
+  test(
+    "getInfo() tells id, display_name and whole defaults",
+    onProvider((provider) => checkInfo(provider.getInfo())),
+  );
+  test(
+    "listModels() resolves to models with ids",
+    onProvider(async (provider) => {
+      const models: unknown = await provider.listModels();
+      expect(Array.isArray(models), "listModels must resolve to a list");
+      for (const model of models) checkModel(model);
+    }),
+  );
+  test(
+    "parseToolCalls() finds none in a response of text",
+    onProvider((provider) => {
+      const calls: unknown = provider.parseToolCalls({ content: [{ type: "text", text: "Hello" }] });
+      expect(Array.isArray(calls) && calls.length === 0, "parseToolCalls must return an empty list");
+    }),
+  );
+  test("parseToolCalls() finds the calls of a response", onProvider((provider) => checkParsed(provider)));
+  test(
+    "complete() resolves to a response",
+    onProvider(async (provider) => {
+      const response = await complete(provider, request);
+      expect(
+        response.content.length > 0 || response.tool_calls,
+        "the response holds neither content nor tool calls",
+      );
+    }),
+  );
+  test(
+    "complete() does not change its request",
+    onProvider(async (provider) => {
+      const given = structuredClone(request);
+      await provider.complete(given);
+      expect(jsonEqual(given, request), "complete changed the request it was given");
+    }),
+  );
+  test(
+    "complete() streams exactly what it resolves to",
+    onProvider((provider) => checkDeltas(provider, request)),
+  );
+  test(
+    "complete() rejects when it was cancelled before it began",
+    onProvider(async (provider) => {
+      const error = await thrownBy(() => provider.complete(request, { signal: AbortSignal.abort() }));
+      expect(error, "complete answered a request that was cancelled");
+    }),
+  );
+  if (options.tool_request) {
+    const asking = options.tool_request;
+    test(
+      "complete() asks for a tool",
+      onProvider(async (provider) => {
+        const { tool_calls } = await complete(provider, asking);
+        expect(tool_calls?.length, "the response must hold a tool call");
+        for (const call of tool_calls) checkCall(call);
+        const offered = new Set(asking.tools?.map((tool) => tool.name));
+        for (const call of tool_calls) expect(offered.has(call.name), `"${call.name}" was not offered`);
+      }),
+    );
+  }
+  if (options.failing_request) {
+    const failing = options.failing_request;
+    test(
+      "complete() fails with an LLMError",
+      onProvider(async (provider) => {
+        const error = await thrownBy(() => provider.complete(failing));
+        expect(error, "the request must fail");
+        expect(
+          errorName(error).endsWith("Error") && errorName(error) !== "Error",
+          "the failure must have a type",
+        );
+        expect(
+          isObject(error) && typeof error.retryable === "boolean",
+          "the failure must say whether it is retryable",
+        );
+      }),
+    );
+  }
+}
+
+/** A provider whose methods are there in our spelling, whichever it was written in. */
+type Speaking = Provider;
+
+function speak(provider: Provider): Speaking {
+  const method = (name: string) => {
+    const found = methodOf(provider, name);
+    expect(found, `${name} must be a function`);
+    return found;
+  };
+  return {
+    name: provider.name,
+    getInfo: () => method("getInfo")() as ProviderInfo,
+    listModels: () => method("listModels")() as Promise<ModelInfo[]>,
+    complete: (request: ChatRequest, options?: CompleteOptions) =>
+      method("complete")(request, options) as Promise<ChatResponse>,
+    parseToolCalls: (response: ChatResponse) => method("parseToolCalls")(response) as ToolCall[],
+  };
+}
+
+async function complete(provider: Speaking, request: ChatRequest): Promise<ChatResponse> {
+  const value: unknown = await provider.complete(deepFreeze(structuredClone(request)));
+  const response = toChatResponse(value, (given) => provider.parseToolCalls(given));
+  const usage = isObject(value) ? value.usage : undefined;
+  if (isObject(usage)) {
+    for (const field of ["input_tokens", "output_tokens"]) {
+      expect(
+        Number.isSafeInteger(usage[field]) && Number(usage[field]) >= 0,
+        `usage.${field} must be a whole number`,
+      );
+    }
+  }
+  return response;
+}
+
+function checkInfo(info: unknown): void {
+  expect(isObject(info), "getInfo must return an object, not a promise of one");
+  for (const field of ["id", "display_name"]) {
+    expect(
+      typeof info[field] === "string" && info[field],
+      `getInfo().${field} must be a text that is not empty`,
+    );
+  }
+  const { defaults = {} } = info;
+  expect(isObject(defaults), "getInfo().defaults must be an object");
+  for (const field of ["context_window", "max_output_tokens"]) {
+    const value = defaults[field];
+    const fits = value === undefined || (Number.isSafeInteger(value) && Number(value) > 0);
+    expect(fits, `getInfo().defaults.${field} must be a whole number of tokens`);
+  }
+}
+
+function checkModel(model: unknown): void {
+  expect(isObject(model) && typeof model.id === "string" && model.id, "a model must have an id");
+  for (const field of ["context_window", "max_output_tokens"]) {
+    expect(
+      Number.isSafeInteger(model[field]),
+      `${field} of model "${model.id}" must be a whole number of tokens`,
+    );
+  }
+}
+
+function checkParsed(provider: Speaking): void {
+  const input = { expression: "6*7" };
+  const call = { id: "call_1", name: "calculator", arguments: input, input };
+  const response = {
+    content: [{ type: "tool_call", id: "call_1", name: "calculator", input }],
+    tool_calls: [call],
+  };
+  const calls: unknown = provider.parseToolCalls(response as unknown as ChatResponse); // a plain object, as C9 allows
+  expect(
+    Array.isArray(calls) && calls.length === 1,
+    "parseToolCalls must return the one call of the response",
+  );
+  checkCall(calls[0]);
+  expect(
+    jsonEqual((calls[0] as ToolCall).arguments, input),
+    "parseToolCalls must return the call's arguments",
+  );
+}
+
+function checkCall(call: unknown): void {
+  expect(isObject(call) && typeof call.id === "string" && call.id, "a tool call must have an id");
+  expect(typeof call.name === "string" && call.name, "a tool call must name its tool");
+  expect(isObject(call.arguments), "a tool call's arguments must be an object");
+}
+
+async function checkDeltas(provider: Speaking, request: ChatRequest): Promise<void> {
+  const deltas: StreamDelta[] = [];
+  const response = toChatResponse(
+    await provider.complete(request, { onDelta: (delta) => deltas.push(delta) }),
+  );
+  const texts = deltas.filter((delta) => delta.block_type === "text");
+  if (texts.length === 0) return; // a provider need not stream
+  const byBlock = new Map<number, string>();
+  for (const { block_index, delta } of texts) {
+    byBlock.set(block_index, (byBlock.get(block_index) ?? "") + delta);
+  }
+  const streamed = [...byBlock].sort(([a], [b]) => a - b).map(([, text]) => text).join("\n\n");
+  expect(streamed === textOf(response.content), "the streamed text differs from the response's");
+}

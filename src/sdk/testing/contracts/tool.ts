@@ -1,0 +1,163 @@
+/** The tool contract as tests (behaviour.md §10.2, Tool). */
+import { deepFreeze, isObject, jsonEqual, type JsonObject, toPlain } from "../../json.ts";
+import { inputSchemaOf, methodOf } from "../../spelling.ts";
+import { type Tool, type ToolCallContext, type ToolResult, toToolResult } from "../../tools.ts";
+import {
+  casesOf,
+  type CreateSubject,
+  expect,
+  isCodeError,
+  mountSubject,
+  type SuiteOptions,
+  withSubject,
+} from "./suite.ts";
+
+/** Options of {@link testTool}. */
+export interface ToolSuiteOptions extends SuiteOptions {
+  /** Name of the tool when the module mounts several; default the first. */
+  tool?: string;
+  /** An input that must succeed. Without it, only inputs that must not crash are tried. */
+  input?: JsonObject;
+}
+
+/**
+ * Registers the cases every tool must pass. `create` makes a fresh module, or a tool, per case; a tool with effects should be
+ * given a place where they do no harm, because it is called with inputs it cannot know.
+ */
+export function testTool(name: string, create: CreateSubject<Tool>, options: ToolSuiteOptions = {}): void {
+  const test = casesOf(name, options);
+  const onTool = (body: (tool: Tool) => Promise<void> | void) => () =>
+    withSubject(create, "tools", options, ({ coordinator }) => {
+      const tool = options.tool === undefined
+        ? Object.values(coordinator.tools)[0]
+        : coordinator.tools[options.tool];
+      expect(tool, "No tool was mounted and mount() did not return a Tool instance");
+      return body(tool);
+    });
+
+  test("mount() mounts a tool", onTool(() => {}));
+  test(
+    "name is a text a model can call",
+    onTool((tool) => {
+      const fits = typeof tool.name === "string" && /^[A-Za-z0-9_-]{1,64}$/.test(tool.name);
+      expect(fits, `name must be 1 to 64 letters, digits, _ or -: received ${JSON.stringify(tool.name)}`);
+    }),
+  );
+  test(
+    "description is not empty",
+    onTool((tool) => {
+      expect(
+        typeof tool.description === "string" && tool.description.trim(),
+        "description must be a text that is not empty",
+      );
+    }),
+  );
+  test("input_schema is a JSON Schema of an object", onTool(checkSchema));
+  test(
+    "execute() is a function of an input",
+    onTool((tool) => {
+      expect(typeof tool.execute === "function", "execute must be a function");
+    }),
+  );
+  test(
+    "execute() answers an input that holds only a call id",
+    onTool(async (tool) => {
+      await tryCall(tool, { _tool_call_id: "call_1" });
+    }),
+  );
+  test(
+    "execute() answers an empty input",
+    onTool(async (tool) => {
+      await tryCall(tool, {});
+    }),
+  );
+  test(
+    "execute() does not change its input",
+    onTool(async (tool) => {
+      const input = structuredClone(options.input ?? { _tool_call_id: "call_1" });
+      const before = structuredClone(input);
+      await tryCall(tool, input);
+      expect(jsonEqual(input, before), "execute changed the input it was given");
+    }),
+  );
+  test(
+    "execute() settles when its call was cancelled before it began",
+    onTool(async (tool) => {
+      await tryCall(tool, options.input ?? {}, contextOf(AbortSignal.abort(new Error("cancelled"))));
+    }),
+  );
+  if (options.input !== undefined) {
+    const input = deepFreeze(structuredClone(options.input));
+    test(
+      "execute() succeeds with a good input",
+      onTool(async (tool) => {
+        const result = await call(tool, input);
+        expect(result.success, `the given input must succeed: received ${result.getSerializedOutput()}`);
+      }),
+    );
+  }
+  test("cleanup works, once and twice", () => checkCleanup(create, options));
+}
+
+function checkSchema(tool: Tool): void {
+  const stated = (tool as { input_schema?: unknown }).input_schema ?? methodOf(tool, "getSchema")?.();
+  expect(stated === undefined || isObject(stated), "input_schema must be an object");
+  const schema = inputSchemaOf(tool);
+  expect(
+    schema.type === "object" || schema.type === undefined,
+    `input_schema must describe an object: received ${schema.type}`,
+  );
+  const { properties = {}, required = [] } = schema;
+  expect(isObject(properties), "input_schema.properties must be an object");
+  expect(Array.isArray(required), "input_schema.required must be a list");
+  const unknown = required.filter((key) => !Object.hasOwn(properties, String(key)));
+  expect(
+    unknown.length === 0 || schema.properties === undefined,
+    `input_schema.required names no property: ${unknown.join(", ")}`,
+  );
+}
+
+/** Calls with an input the tool may refuse: a result that reads, or an error that is no bug. */
+async function tryCall(tool: Tool, input: JsonObject, context?: ToolCallContext): Promise<void> {
+  try {
+    await call(tool, input, context);
+  } catch (error) {
+    expect(error instanceof Error, `execute threw what is no Error: ${String(error)}`);
+    expect(!isCodeError(error), `execute crashed instead of answering: ${error.name}: ${error.message}`);
+  }
+}
+
+async function call(
+  tool: Tool,
+  input: JsonObject,
+  context = contextOf(new AbortController().signal),
+): Promise<ToolResult> {
+  const value = await tool.execute(input, context);
+  expect(value !== undefined, "execute returned nothing");
+  if (isObject(value) && "success" in value) {
+    expect(typeof value.success === "boolean", "success must be a boolean");
+    const { error } = value;
+    expect(error === undefined || error === null || isObject(error), "error must be an object or null");
+    const { output } = value;
+    const survives = output === undefined ||
+      jsonEqual(toPlain(output), JSON.parse(JSON.stringify(output) ?? "null"));
+    expect(survives, "output must survive JSON: dates, maps, sets and BigInts do not");
+  }
+  const result = toToolResult(value);
+  if (!result.success) {
+    expect(
+      result.output !== null || result.error?.message,
+      "a failure must say why, in error.message or output",
+    );
+  }
+  return result;
+}
+
+function contextOf(signal: AbortSignal): ToolCallContext {
+  return { id: "call_1", signal, session_id: "test-session", progress: () => {} };
+}
+
+async function checkCleanup(create: CreateSubject<Tool>, options: SuiteOptions): Promise<void> {
+  const { cleanups } = await mountSubject(create, "tools", options);
+  for (const cleanup of [...cleanups, ...cleanups]) await cleanup();
+}
