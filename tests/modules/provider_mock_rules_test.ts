@@ -1,6 +1,7 @@
 /** `provider-mock` without a script: the rule book, driven by a loop of one page that runs the tools it offers. */
-import type { ChatRequest, Coordinator, JsonObject, Message, Provider, ToolSpec } from "preamp";
+import type { ChatRequest, JsonObject, Message, Provider, ToolSpec } from "preamp";
 import { textOf } from "preamp";
+import { TestCoordinator } from "preamp/testing";
 import { findExpression } from "../../modules/provider-mock/arithmetic.ts";
 import { tokenize } from "../../modules/provider-mock/lexer.ts";
 import { mount } from "../../modules/provider-mock/mod.ts";
@@ -23,15 +24,11 @@ class Conversation {
 
   async #open(): Promise<Provider> {
     if (this.#provider) return this.#provider;
-    const coordinator = {
-      session_state: this.state,
-      clock: { now: () => 0, monotonic: () => 0, after: () => Promise.resolve() },
-      getCapability: () => null,
-      registerCapability: () => {},
-      mount: (_: string, provider: Provider) => Promise.resolve(void (this.#provider = provider)),
-    };
-    await mount(coordinator as unknown as Coordinator, {}); // the part of a coordinator that providers use
-    return this.#provider as unknown as Provider;
+    const coordinator = new TestCoordinator({ session_state: this.state });
+    await mount(coordinator, {});
+    const { mock } = coordinator.providers;
+    assert(mock);
+    return this.#provider = mock;
   }
 
   async say(prompt: string, extra: Partial<ChatRequest> = {}): Promise<string> {

@@ -2,9 +2,7 @@
 import {
   type ChatRequest,
   type ChatResponse,
-  type Clock,
   type CompleteOptions,
-  type Coordinator,
   errorCode,
   type JsonObject,
   LLMError,
@@ -15,53 +13,28 @@ import {
   type StreamDelta,
   textOf,
 } from "preamp";
+import { FakeClock, type MountRecord, TestCoordinator, testProvider } from "preamp/testing";
 import { module, mount } from "../../modules/provider-mock/mod.ts";
 import { assert, assertEquals, assertMatch, assertRejects } from "../assert.ts";
 
-/** A session as far as a provider sees one: state that outlives it, a clock that waits to be told. */
+/** A session as far as a provider sees one: state that outlives it, a clock that stands until it is moved. */
 class Session {
+  readonly clock = new FakeClock();
   readonly state: JsonObject;
-  readonly providers: Provider[] = [];
-  readonly names: unknown[] = [];
-  readonly waits: number[] = [];
-  #capabilities = new Map<string, unknown>();
-  #released = Promise.withResolvers<void>();
+  readonly #coordinator: TestCoordinator;
 
   constructor(saved: JsonObject = {}) {
     this.state = structuredClone(saved);
+    this.#coordinator = new TestCoordinator({ session_state: this.state, clock: this.clock });
   }
 
-  readonly #clock: Clock = {
-    now: () => 0,
-    monotonic: () => 0,
-    after: (ms, signal) => {
-      this.waits.push(ms);
-      const aborted = Promise.withResolvers<void>();
-      signal?.addEventListener("abort", () => aborted.reject(signal.reason));
-      return Promise.race([this.#released.promise, aborted.promise]);
-    },
-  };
-
-  /** Lets every wait of the clock end. */
-  release(): void {
-    this.#released.resolve();
+  get mounts(): MountRecord[] {
+    return this.#coordinator.mount_history;
   }
 
   async mount(config: JsonObject = {}): Promise<Provider> {
-    const coordinator = {
-      session_state: this.state,
-      clock: this.#clock,
-      getCapability: (name: string) => this.#capabilities.get(name) ?? null,
-      registerCapability: (name: string, value: unknown) => void this.#capabilities.set(name, value),
-      mount: (point: string, provider: object, name: unknown) => {
-        assertEquals(point, "providers");
-        this.names.push(name);
-        this.providers.push(provider as Provider);
-        return Promise.resolve();
-      },
-    };
-    await mount(coordinator as unknown as Coordinator, config); // the part of a coordinator that providers use
-    return this.providers.at(-1) as Provider;
+    await mount(this.#coordinator, config);
+    return this.mounts.at(-1)?.module as Provider; // the one that was just mounted
   }
 }
 
@@ -87,14 +60,14 @@ async function findings(config: JsonObject): Promise<string[]> {
   const error = await assertRejects(() => session.mount(config), PreampError) as PreampError;
   assertEquals(errorCode(error), "module_invalid");
   assertMatch(error.message, /^Cannot mount provider-mock: Cannot read config\./);
-  assertEquals(session.providers, []);
+  assertEquals(session.mounts, []);
   return error.details.map((detail) => detail.message);
 }
 
 Deno.test("mount() registers one provider named mock and tells what it is", async () => {
   const session = new Session();
   const provider = await session.mount({ priority: 7 });
-  assertEquals(session.names, [{ name: "mock" }]);
+  assertEquals(session.mounts, [{ mount_point: "providers", module: provider, name: "mock" }]);
   assertEquals([provider.name, provider.priority, module.id, module.type], [
     "mock",
     7,
@@ -289,9 +262,9 @@ Deno.test("complete() gives overlapping calls different entries and assigns its 
   });
   const both = [provider.complete(ask("x")), provider.complete(ask("x"))];
   assertEquals(session.state, { "provider-mock": { calls: 2 } });
-  session.release();
+  assertEquals(session.clock.pending, 2);
+  await session.clock.advance(5);
   assertEquals((await Promise.all(both)).map((response) => textOf(response.content)), ["a", "b"]);
-  assertEquals(session.waits, [5, 5]);
   const before = session.state["provider-mock"];
   await provider.complete(ask("x"));
   assert(before !== session.state["provider-mock"]);
@@ -497,4 +470,18 @@ Deno.test("mount() refuses a wrong script entry with its place", async () => {
 Deno.test("mount() names no long value of the config in its error", async () => {
   const [message] = await findings({ chunk_chars: "s".repeat(1000) });
   assert((message ?? "").length < 150, message);
+});
+
+const calculator = [{ name: "calculator", parameters: {} }];
+
+testProvider("provider-mock's rule book", () => ({ module, mount }), {
+  tool_request: { ...ask("What is 6 × 7?"), tools: calculator },
+});
+
+testProvider("provider-mock's script", () => ({ module, mount }), {
+  config: {
+    chunk_chars: 2,
+    responses: [{ text: "Here it is.", thinking: "Hm.", ...call("calculator", { expression: "1+1" }) }],
+  },
+  tool_request: { ...ask("x"), tools: calculator },
 });
