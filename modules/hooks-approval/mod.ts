@@ -59,7 +59,7 @@ export async function mount(coordinator: Coordinator, config: JsonObject): Promi
 /** Returns what is to happen to one call; null lets it run. */
 function decide(coordinator: Coordinator, rules: readonly Rule[], data: JsonObject): HookResult | null {
   const name = typeof data.tool_name === "string" && data.tool_name ? data.tool_name : "unknown tool";
-  const tool = Object.hasOwn(coordinator.tools, name) ? coordinator.tools[name] : undefined;
+  const tool = toolOf(coordinator, name);
   const input = data.tool_input;
   // Loops that emit no input (R0's) leave nothing to match words with.
   const invocations = isObject(input) ? invocationsOf(input) : null;
@@ -71,8 +71,19 @@ function decide(coordinator: Coordinator, rules: readonly Rule[], data: JsonObje
     if (rule.action === "ask") return ask(name, tool, rule);
     return { action: "deny", reason: denialReason(name, index, rule) };
   }
-  const risky = tool?.requires_approval === true || tool?.risk === "high" || tool?.risk === "critical";
+  const risky = tool !== undefined && isRisky(tool);
   return risky || CHANGING.has(name) || typeof data.tool_name !== "string" ? ask(name, tool) : null;
+}
+
+/** Returns the tool of a name: of those mounted under it, or calling themselves so, the one that asks for most care. */
+function toolOf(coordinator: Coordinator, name: string): Tool | undefined {
+  const found = Object.entries(coordinator.tools).filter(([key, tool]) => key === name || tool.name === name);
+  const tools = found.map(([, tool]) => tool);
+  return tools.find(isRisky) ?? tools[0];
+}
+
+function isRisky(tool: Tool): boolean {
+  return tool.requires_approval === true || tool.risk === "high" || tool.risk === "critical";
 }
 
 /** Allowing needs certainty about every way the call says what it runs; denying needs a doubt about one. */

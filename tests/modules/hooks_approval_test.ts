@@ -26,7 +26,7 @@ async function verdict(rules: unknown, command: unknown): Promise<string> {
 Deno.test("hooks-approval registers on tool:pre at -10, under its name, failing closed", async () => {
   const { handlers } = await mounted();
   assertEquals(
-    handlers.map(({ event, priority, name, fail_closed }) => ({ event, priority, name, fail_closed })),
+    handlers,
     [{ event: "tool:pre", priority: -10, name: "hooks-approval", fail_closed: true }],
   );
 });
@@ -83,6 +83,17 @@ Deno.test("hooks-approval asks without rules when the tool declares risk or appr
     assertEquals((await decide(tool.name ?? "", {})).action, action, tool.name);
   }
   assertEquals((await decide("constructor", {})).action, "continue");
+});
+
+Deno.test("hooks-approval knows a tool by the name it is mounted under and by its own (R3)", async () => {
+  const fake = fakeCoordinator();
+  const tool: Tool = { name: "my_tool", description: "A tool", risk: "high", execute: () => null };
+  await fake.coordinator.mount("tools", tool, { name: "my-tool" });
+  await mount(fake.coordinator, {});
+  for (const tool_name of ["my_tool", "my-tool"]) {
+    const emission = await fake.emit("tool:pre", { tool_name, tool_input: {} });
+    assertEquals([emission.action, emission.approval?.risk_level], ["ask_user", "high"]);
+  }
 });
 
 Deno.test("hooks-approval asks when the event names no tool", async () => {

@@ -273,7 +273,7 @@ Deno.test("hooks-logging tells the user once and fails its cleanup when the file
     await assertRejects(close);
     assertEquals((await emit("tool:post")).action, "continue");
     await emit("tool:post");
-    assertEquals(emitted.filter(({ event }) => event === "user:notification").map(({ data }) => data), [{
+    assertEquals(emitted("user:notification"), [{
       message: "The log of this session cannot be written any more",
       level: "warning",
       source: "hook:hooks-logging",

@@ -5,28 +5,27 @@ import { mount } from "../../modules/hooks-timing/mod.ts";
 async function mounted(config: Record<string, unknown> = { debug: true }) {
   const fake = fakeCoordinator();
   await mount(fake.coordinator, config);
-  const measured = () =>
-    fake.emitted.filter(({ event }) => event === "hooks-timing:measured").map(({ data }) => data);
+  const measured = () => fake.emitted("hooks-timing:measured");
   return { ...fake, measured };
 }
 
 Deno.test("hooks-timing tells how long a tool took when debug is on (R0)", async () => {
-  const { emit, time } = await mounted();
+  const { emit, clock } = await mounted();
   await emit("tool:pre", { tool_name: "calculator", tool_call_id: "call_1" });
-  time.now += 123;
+  await clock.advance(123);
   const emission = await emit("tool:post", { tool_name: "calculator", tool_call_id: "call_1" });
   assertEquals(emission.user_message, "Tool calculator took 0.12s");
   assertEquals([emission.action, emission.user_message_level], ["continue", "info"]);
 });
 
 Deno.test("hooks-timing keeps parallel calls of one tool apart when they finish in another order", async () => {
-  const { emit, time, measured } = await mounted();
+  const { emit, clock, measured } = await mounted();
   await emit("tool:pre", { tool_name: "web", tool_call_id: "a" });
-  time.now += 100;
+  await clock.advance(100);
   await emit("tool:pre", { tool_name: "web", tool_call_id: "b" });
-  time.now += 50;
+  await clock.advance(50);
   await emit("tool:post", { tool_name: "web", tool_call_id: "b" });
-  time.now += 1_000;
+  await clock.advance(1_000);
   await emit("tool:error", { tool_name: "web", tool_call_id: "a" });
   assertEquals(measured(), [
     { kind: "tool", name: "web", tool_call_id: "b", duration_ms: 50 },
@@ -35,31 +34,31 @@ Deno.test("hooks-timing keeps parallel calls of one tool apart when they finish 
 });
 
 Deno.test("hooks-timing takes the tool's name when a loop gives no call id", async () => {
-  const { emit, time, measured } = await mounted();
+  const { emit, clock, measured } = await mounted();
   await emit("tool:pre", { tool_name: "calculator" });
-  time.now += 5;
+  await clock.advance(5);
   await emit("tool:post", { tool_name: "calculator" });
   assertEquals(measured(), [{ kind: "tool", name: "calculator", duration_ms: 5 }]);
 });
 
 Deno.test("hooks-timing does not count the time a person took to allow a call", async () => {
-  const { emit, time, measured } = await mounted();
+  const { emit, clock, measured } = await mounted();
   await emit("tool:pre", { tool_name: "bash", tool_call_id: "a" });
-  time.now += 60_000;
+  await clock.advance(60_000);
   await emit("approval:granted", { tool_name: "bash", tool_call_id: "a" });
-  time.now += 20;
+  await clock.advance(20);
   await emit("tool:post", { tool_name: "bash", tool_call_id: "a" });
   assertEquals(measured().map((data) => data.duration_ms), [20]);
 });
 
 Deno.test("hooks-timing measures provider calls, answered or failed", async () => {
-  const { emit, time, measured } = await mounted();
+  const { emit, clock, measured } = await mounted();
   await emit("provider:request", { provider: "mock" });
-  time.now += 1_500;
+  await clock.advance(1_500);
   const emission = await emit("provider:response", { provider: "mock" });
   assertEquals(emission.user_message, "Provider mock took 1.50s");
   await emit("provider:request", { provider: "mock" });
-  time.now += 7;
+  await clock.advance(7);
   await emit("provider:error", { provider: "mock" });
   assertEquals(measured().map((data) => data.duration_ms), [1_500, 7]);
 });
