@@ -47,7 +47,16 @@ export function logTime(clock: ServerClock): string {
 
 /** Returns anything that was thrown as the log shows it. */
 export function describeError(error: unknown): NonNullable<LogRecord["error"]> {
-  if (!(error instanceof Error)) return { name: "NonError", message: String(error) };
+  if (!(error instanceof Error)) return { name: "NonError", message: textOf(error) };
   const told = { name: error.name, message: error.message };
   return error.stack === undefined ? told : { ...told, stack: error.stack };
+}
+
+/** What has no text of its own (an object without prototype, a hostile `toString`) is told by its kind. */
+function textOf(value: unknown): string {
+  try {
+    return String(value);
+  } catch {
+    return typeof value;
+  }
 }

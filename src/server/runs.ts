@@ -26,10 +26,8 @@ export const removeRun: Handler = async (call, caller) => {
 export const cancelRun: Handler = async (call, caller) => {
   const { runtime, body, clock } = call.env.server;
   const run_id = pathId(call);
-  const { mode = "graceful" } = await checkBody(
-    "CancelRequest",
-    await readJsonBody(call.req.raw, body, clock) ?? {},
-  );
+  const given = await readJsonBody(call.req.raw, body, clock);
+  const { mode = "graceful" } = await checkBody("CancelRequest", given === undefined ? {} : given);
   return answer(await runtime.runs.cancel(caller, run_id, mode), 200, { "preamp-run-id": run_id });
 };
 

@@ -1,0 +1,118 @@
+import { assert, assertEquals, assertMatch } from "../assert.ts";
+import { formatLogRecord, type LogRecord } from "../../src/server/log.ts";
+import { printable } from "../../src/server/printable.ts";
+import { problemResponse, STATUS, TITLE, toProblem } from "../../src/server/problems.ts";
+import { type ErrorCode, PreampError } from "../../src/sdk/errors.ts";
+import { bodyOf, problemOf, testApp } from "./client.ts";
+
+const CODES = Object.keys(STATUS) as ErrorCode[]; // the table's keys are the codes
+
+for (const code of CODES) {
+  Deno.test(`toProblem() gives ${code} its status and title`, async () => {
+    const response = problemResponse(toProblem(new PreampError(code, "Cannot x: y: received z")), "req_1");
+    const body = await bodyOf(response, "Problem");
+    assertMatch(code, /^[a-z][a-z0-9_]*$/);
+    assertEquals([response.status, body.status, body.title], [STATUS[code], STATUS[code], TITLE[code]]);
+    assertEquals([body.type, body.error.code, body.request_id], [
+      `urn:preamp:problem:${code}`,
+      code,
+      "req_1",
+    ]);
+    assertEquals(body.detail, body.error.message);
+    const retry = response.headers.get("retry-after");
+    assertEquals(retry, response.status === 429 || response.status === 503 ? "1" : null);
+  });
+}
+
+Deno.test("toProblem() tells errors apart by code, not by class", () => {
+  const copy = Object.assign(new Error("Cannot x"), {
+    code: "not_found",
+    details: [{ path: "a", message: "b" }],
+  });
+  assertEquals([toProblem(copy).status, toProblem(copy).details.length], [404, 1]);
+});
+
+for (
+  const error of [
+    new Error("secret"),
+    Object.assign(new Error("secret"), { code: "ENOENT" }),
+    Object.assign(new Error("secret"), { code: "toString" }),
+    Object.assign(new Error("secret"), { code: "__proto__" }),
+    new PreampError("internal", "secret", { details: [{ path: "secret", message: "secret" }] }),
+    "secret",
+    undefined,
+    null,
+    { code: 404, message: "secret" },
+  ]
+) {
+  Deno.test(`toProblem() hides ${JSON.stringify(error)} ${(error as Error)?.message ?? ""} behind internal`, () => {
+    const problem = toProblem(error);
+    assertEquals([problem.status, problem.code], [500, "internal"]);
+    assert(!JSON.stringify(problem).includes("secret"));
+  });
+}
+
+Deno.test("toProblem() takes Retry-After from the facts", () => {
+  const error = new PreampError("too_many_runs", "Cannot x", { facts: { retry_after_s: 2.1 } });
+  assertEquals(toProblem(error).retry_after_s, 3);
+});
+
+Deno.test("toProblem() keeps messages to 2 KiB of printable text", () => {
+  const hostile = `\u001b[31mred\r\nid: 7\u202e\ud800${"é".repeat(5000)}`;
+  const { message, details } = toProblem(
+    new PreampError("plan_invalid", hostile, {
+      details: [{ path: hostile, message: hostile, hint: hostile }],
+    }),
+  );
+  for (const text of [message, details[0]!.path, details[0]!.message, details[0]!.hint!]) {
+    assert(new TextEncoder().encode(text).byteLength <= 2048);
+    assert(!/[\p{Cc}\p{Cf}\p{Cs}]/u.test(text), JSON.stringify(text.slice(0, 80)));
+    assertMatch(text, /^\\u001b\[31mred id: 7\\u202e\\ud800é+…$/);
+  }
+});
+
+Deno.test("printable() leaves printable text alone", () => {
+  assertEquals(printable("6 × 7 is 42 😀", 100), "6 × 7 is 42 😀");
+  assertEquals(printable("ééé", 6), "ééé");
+  assertEquals(printable("éééé", 6), "é…");
+});
+
+function record(fields: Partial<LogRecord>): LogRecord {
+  return {
+    level: "info",
+    ts: "2026-11-21T10:00:00.000Z",
+    message: "request",
+    request_id: "req_1",
+    method: "GET",
+    path: "/",
+    status: 200,
+    ms: 1,
+    caller: null,
+    ...fields,
+  };
+}
+
+Deno.test("formatLogRecord() writes one line of JSON without a raw control character", () => {
+  const path = '/x\n{"level":"info"}\r\u001b[2J\u202e\u2028\u0085\u{e0001}\ud800"';
+  const line = formatLogRecord(record({ path }));
+  assertEquals(JSON.parse(line).path, path);
+  assert(!/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u.test(line));
+});
+
+Deno.test("formatLogRecord() cuts a line at 8 KiB and keeps it JSON", () => {
+  const long = "\u001b".repeat(20_000);
+  const line = formatLogRecord(record({ path: long, error: { name: "Error", message: long, stack: long } }));
+  assert(line.length <= 8192);
+  assertEquals([JSON.parse(line).request_id, JSON.parse(line).truncated], ["req_1", true]);
+});
+
+Deno.test("every request is logged once, without query, body or key", async () => {
+  const { send, logged } = testApp();
+  await (await send("POST /v1/runs?prompt=answer+secret", { body: `{"session":{}}` })).body?.cancel();
+  await problemOf(await send("GET /v1/runs/x", { headers: { authorization: "Bearer secret" } }));
+  assertEquals(logged.map(({ method, path, status, caller, code }) => [method, path, status, caller, code]), [
+    ["POST", "/v1/runs", 200, "key:k1", undefined],
+    ["GET", "/v1/runs/x", 401, null, "unauthorized"],
+  ]);
+  assert(!JSON.stringify(logged).includes("secret"));
+});
