@@ -15,6 +15,8 @@ export interface ReadyPlan {
   readonly cost_is_asked_for: boolean;
   readonly lock_hash: string | null;
   readonly warnings: readonly Warning[];
+  /** Where relative sources of the plan start; operator plans from disk only. */
+  readonly base_url?: string;
   /** Finds a module and expands its config. */
   open(spec: ModuleSpec, secrets: SecretSink): Promise<OpenedModule> | OpenedModule;
 }
@@ -39,13 +41,8 @@ export interface RunsDeps {
   readonly clock: Clock;
   readonly limits: ServiceLimits;
   newId(prefix: string): string;
-  /** Makes the plan of a request ready. `session_plan` is the plan that the continued session has. */
-  ready(
-    request: RunRequest,
-    caller: Caller,
-    session_plan: JsonObject | null,
-    base_url: string | undefined,
-  ): Promise<ReadyPlan>;
+  /** Makes the plan of a request ready. `base_url`: where the relative sources of an operator's plan start. */
+  ready(request: RunRequest, caller: Caller, base_url: string | undefined): Promise<ReadyPlan>;
   secrets(): SecretSink;
   /** Structured log of the process. */
   log(level: "info" | "warning" | "error", event: string, facts: JsonObject): void;

@@ -76,7 +76,7 @@ export class RunService implements Runs {
     this.#starting++;
     try {
       const saved = request.session_id === undefined ? null : await this.#sessions.load(caller, request.session_id);
-      const ready = await this.#deps.ready(asked(request, saved), effective(caller, request, saved), saved?.plan ?? null, options.base_url);
+      const ready = await this.#deps.ready(asked(request, saved), effective(caller, request, saved), options.base_url ?? saved?.plan_base_url ?? undefined);
       const session_id = request.session_id ?? this.#deps.newId("ses");
       const run_id = this.#deps.newId("run");
       const make = (session: SavedSession | null) => this.#make({ request, caller, options, ready, run_id, session_id, saved: session });
@@ -445,6 +445,7 @@ function savedSession(runner: Runner, now_ms: number): SavedSession {
     messages: [...runner.messages],
     session_state: runner.session_state,
     plan: ready.compiled.written,
+    plan_base_url: ready.base_url ?? null,
     plan_origin: own_plan ? (request.plan_ref !== undefined || request.plan === undefined ? "operator" : caller.origin) : saved.plan_origin,
   };
 }

@@ -14,6 +14,7 @@ export interface SavedSession {
   /** The plan as written, and whether it was an operator's: a continued session runs it with the same rights. */
   plan: JsonObject;
   plan_origin: "operator" | "caller";
+  plan_base_url: string | null;
 }
 
 /** The sessions of a store. */

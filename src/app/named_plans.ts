@@ -1,0 +1,78 @@
+/** The operator's plans: the files of one folder, by name. Read anew when a file changed. */
+import { PreampError } from "../sdk/errors.ts";
+import { printable } from "../runs/sessions.ts";
+
+/** A plan file as it was read. */
+export interface PlanFile {
+  name: string;
+  text: string;
+  /** URL of the file: relative sources start there. */
+  base_url: string;
+}
+
+const ENDINGS = [".yaml", ".yml", ".json"];
+
+/** Names that a plan may be asked for by; anything else is not a file name of ours. */
+const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
+
+/** A folder of plans; null: there is none. */
+export class NamedPlans {
+  readonly #folder: URL | null;
+  readonly #read = new Map<string, { mtime_ms: number; file: PlanFile }>();
+
+  /** @param folder URL of the folder, ending in a slash. */
+  constructor(folder: URL | null) {
+    this.#folder = folder;
+  }
+
+  /** Returns the names that can be asked for, sorted; empty when there is no folder. */
+  async names(): Promise<string[]> {
+    const names = new Set<string>();
+    if (this.#folder !== null) {
+      try {
+        for await (const entry of Deno.readDir(this.#folder)) {
+          const ending = ENDINGS.find((one) => entry.name.endsWith(one));
+          const name = ending ? entry.name.slice(0, -ending.length) : "";
+          if (!entry.isDirectory && NAME.test(name)) names.add(name);
+        }
+      } catch (error) {
+        if (!(error instanceof Deno.errors.NotFound)) throw error;
+      }
+    }
+    return [...names].sort();
+  }
+
+  /** Returns a plan by name, or null when there is none. */
+  async find(name: string): Promise<PlanFile | null> {
+    if (this.#folder === null || !NAME.test(name)) return null;
+    for (const ending of ENDINGS) {
+      const url = new URL(`${name}${ending}`, this.#folder);
+      const file = await this.#readFile(name, url);
+      if (file) return file;
+    }
+    return null;
+  }
+
+  /** @throws {PreampError} `not_found`; it never tells which of missing and foreign it is. */
+  async get(name: string): Promise<PlanFile> {
+    const file = await this.find(name);
+    if (!file) throw new PreampError("not_found", `Cannot find a plan named "${printable(name)}"`);
+    return file;
+  }
+
+  async #readFile(name: string, url: URL): Promise<PlanFile | null> {
+    try {
+      const { mtime, isFile } = await Deno.stat(url);
+      if (!isFile) return null;
+      const mtime_ms = mtime?.getTime() ?? 0;
+      const known = this.#read.get(url.href);
+      if (known?.mtime_ms === mtime_ms) return known.file;
+      const file = { name, text: await Deno.readTextFile(url), base_url: url.href };
+      this.#read.set(url.href, { mtime_ms, file });
+      return file;
+    } catch (error) {
+      if (error instanceof Deno.errors.NotFound) return null;
+      throw error;
+    }
+  }
+}
