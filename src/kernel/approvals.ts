@@ -6,6 +6,7 @@ import { canonicalHash } from "../sdk/digest.ts";
 import { toPlainObject } from "../sdk/json.ts";
 import type { ApprovalOption, ApprovalQuestion, JsonObject } from "../sdk/types.ts";
 import type { Core } from "./core.ts";
+import { STOPPED } from "./deadline.ts";
 import type { ApprovalDecision, ApprovalRequest } from "./host.ts";
 
 /** What the question is about: a tool call, or another event's data. */
@@ -74,7 +75,7 @@ async function waitForAnswer(core: Core, request: ApprovalRequest, timeout_ms: n
   try {
     return await host.ask(request, stop.signal, core.session_id);
   } finally {
-    timer.abort();
+    timer.abort(STOPPED);
     watched.removeEventListener("abort", cancel);
   }
 }

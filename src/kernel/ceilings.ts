@@ -5,6 +5,7 @@
 import { PreampError } from "../sdk/errors.ts";
 import { parseDecimal } from "../sdk/money.ts";
 import type { Clock, RunLimits, Usage } from "../sdk/types.ts";
+import { STOPPED } from "./deadline.ts";
 
 /** Names of the ceilings that can end a run. */
 export type CeilingName = keyof RunLimits;
@@ -130,7 +131,7 @@ export class Ceilings {
     if (this.#since === null) return;
     this.#used_ms += this.#options.clock.monotonic() - this.#since;
     this.#since = null;
-    this.#timer?.abort();
+    this.#timer?.abort(STOPPED);
     this.#timer = null;
   }
 

@@ -1,6 +1,9 @@
 /** Waiting that ends: a promise against a deadline, a promise against a signal. Owns no clock; refuses to wait for ever. */
 import type { Clock } from "../sdk/types.ts";
 
+/** Reason of timers that are no longer needed; one object, because a fresh `DOMException` each time costs more than the timer. */
+export const STOPPED = new Error("Stopped: no longer needed");
+
 /**
  * Resolves or rejects as `pending` does, or rejects with `onTimeout()` after `ms`. A promise that settles within a few
  * turns of the microtask queue costs no timer.
@@ -26,7 +29,7 @@ export async function withDeadline<T>(
   try {
     return await Promise.race([pending, expired]);
   } finally {
-    timer.abort();
+    timer.abort(STOPPED);
   }
 }
 

@@ -5,7 +5,7 @@ import { inputSchemaOf } from "../../sdk/spelling.ts";
 import { serializeOutput, toolFailure, ToolResult, toToolResult } from "../../sdk/tools.ts";
 import type { JsonObject, JsonSchema, RiskLevel, Tool, ToolCallContext } from "../../sdk/types.ts";
 import { type Core } from "../core.ts";
-import { withAbort } from "../deadline.ts";
+import { STOPPED, withAbort } from "../deadline.ts";
 import type { CallRecord } from "../turn.ts";
 
 /** Emits and processes the `tool:pre` of a call whose loop did not; resolves once the gate is settled. */
@@ -102,7 +102,7 @@ export class ToolHandle implements Tool {
       core.turn && (core.turn.limit ??= limitOf(error));
       throw error;
     } finally {
-      timer.abort();
+      timer.abort(STOPPED);
       step.removeEventListener("abort", stop);
       core.cancellation.registerToolComplete(call.id);
     }
