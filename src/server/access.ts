@@ -1,4 +1,5 @@
 /** Who may talk to the server: the names it answers to (DNS rebinding, CSRF; trust.md) and the keys it knows. */
+import { type KeyRing, LOCAL_NAMESPACE } from "../policy/keys.ts";
 import type { Caller } from "../runs/types.ts";
 import { PreampError } from "../sdk/errors.ts";
 
@@ -11,8 +12,16 @@ export type Authenticate = (key: string) => Caller | null;
 /** Names the server is reached by, beside those of loopback; `any` where the address is not ours (Deno Deploy, a proxy). */
 export type Hosts = readonly string[] | "any";
 
-/** Who asks when no keys are used. */
-export const ANONYMOUS: Caller = { name: "anonymous", namespace: "anonymous", origin: "caller" };
+/** Who asks when no keys are used; what it makes is still there when a key is generated at the next start. */
+export const ANONYMOUS: Caller = { name: "anonymous", namespace: LOCAL_NAMESPACE, origin: "caller" };
+
+/** Returns the {@link Authenticate} of a ring of keys. */
+export function authenticateWith(keys: Pick<KeyRing, "find">): Authenticate {
+  return (key) => {
+    const holder = keys.find(key);
+    return holder ? { ...holder, name: `key:${holder.name}`, origin: "caller" } : null;
+  };
+}
 
 const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"];
 

@@ -1,8 +1,10 @@
 /** `Request` in, `Response` out: the one pass every request takes, from its host name to its line in the log. */
 import { Hono } from "hono";
 import type { Runtime } from "../app/types.ts";
+import type { Caller } from "../runs/types.ts";
 import { PreampError } from "../sdk/errors.ts";
 import { ANONYMOUS, type Authenticate, authorise, createHostCheck, type Hosts } from "./access.ts";
+import type { BodyLimits } from "./body.ts";
 import { type ServerClock, systemClock } from "./clock.ts";
 import { type Call, Closers, type Exchange, type Log, type Server } from "./exchange.ts";
 import { describeError, type LogRecord, logTime } from "./log.ts";
@@ -18,16 +20,23 @@ export interface AppOptions {
   authenticate: Authenticate | null;
   /** Names the server is reached by, beside `localhost`, `127.0.0.1` and `[::1]`. Default none. */
   hosts?: Hosts;
-  /** Requests and runs a caller may send in a minute; 0 or absent: any number. */
-  rates?: { requests_per_minute?: number; runs_per_minute?: number };
-  /** Bytes of a body; default the runtime's `max_body_bytes`. */
-  max_body_bytes?: number;
+  /** What a caller may do; asked for each request. Default: any rate, the runtime's `max_body_bytes`. */
+  bounds?: (caller: Caller) => CallerBounds;
   /** Milliseconds a body may take; default 10,000. */
   body_deadline_ms?: number;
   /** Gets one record for each request. */
   log?: Log;
   /** Time; default the machine's. */
   clock?: ServerClock;
+}
+
+/** Bounds of one caller (trust.md). */
+export interface CallerBounds {
+  /** 0: any number. */
+  requests_per_minute: number;
+  /** 0: any number. */
+  runs_per_minute: number;
+  max_body_bytes: number;
 }
 
 /** What came with a request that a socket brought; `Deno.ServeHandlerInfo` is one. */
@@ -52,27 +61,32 @@ const BODY_DEADLINE_MS = 10_000;
 export function createApp(options: AppOptions): App {
   const { runtime, authenticate, log, clock = systemClock } = options;
   const checkHost = createHostCheck(options.hosts ?? []);
-  const takeRequest = createRate(options.rates?.requests_per_minute ?? 0, "requests", clock);
-  const takeRun = createRate(options.rates?.runs_per_minute ?? 0, "runs", clock);
+  const takeRequest = createRate("requests", clock);
+  const takeRun = createRate("runs", clock);
+  const body: BodyLimits = {
+    max_bytes: runtime.limits.max_body_bytes,
+    deadline_ms: options.body_deadline_ms ?? BODY_DEADLINE_MS,
+  };
   const server: Server = {
     runtime,
-    body: {
-      max_bytes: options.max_body_bytes ?? runtime.limits.max_body_bytes,
-      deadline_ms: options.body_deadline_ms ?? BODY_DEADLINE_MS,
-    },
     clock,
     streams: new Closers(),
     waiting: new Closers(),
     note: (exchange, error) =>
       log?.({ ...record(exchange, 200, 0), level: "error", error: describeError(error) }),
   };
-  const router = createRouter(admit, takeRun);
+  const router = createRouter(admit);
 
   /** Lets a request in that needs a key. */
-  function admit(call: Call): NonNullable<Exchange["caller"]> {
+  function admit(call: Call, starts_run: boolean): Caller {
     const caller = authorise(call.req.raw, authenticate);
     call.env.caller = caller;
-    takeRequest(caller.name);
+    const bounds = options.bounds?.(caller);
+    if (bounds) {
+      takeRequest(caller.name, bounds.requests_per_minute);
+      if (starts_run) takeRun(caller.name, bounds.runs_per_minute);
+      call.env.body = { ...body, max_bytes: bounds.max_body_bytes };
+    }
     return caller;
   }
 
@@ -97,6 +111,7 @@ export function createApp(options: AppOptions): App {
       server,
       request_id: `req_${crypto.randomUUID().replaceAll("-", "")}`,
       caller: null,
+      body,
       method: request.method,
       path: pathOf(request.url),
     };
@@ -134,23 +149,21 @@ export function createApp(options: AppOptions): App {
   return { fetch, drain };
 }
 
-type Admit = (call: Call) => NonNullable<Exchange["caller"]>;
+type Admit = (call: Call, starts_run: boolean) => Caller;
 
-function createRouter(admit: Admit, takeRun: (caller: string) => void): Hono<{ Bindings: Exchange }> {
+function createRouter(admit: Admit): Hono<{ Bindings: Exchange }> {
   const router = new Hono<{ Bindings: Exchange }>();
   for (const route of ROUTES) {
     router.on(route.method, pathPattern(route), (call) => {
       if (route.open) return route.handle(call, ANONYMOUS);
-      const caller = admit(call);
-      if (route.starts_run) takeRun(caller.name);
-      return route.handle(call, caller);
+      return route.handle(call, admit(call, route.starts_run === true));
     });
   }
   for (const [path, routes] of Map.groupBy(ROUTES, pathPattern)) {
     const allow = routes.flatMap(({ method }) => method === "GET" ? ["GET", "HEAD"] : [method]).join(", ");
     const open = routes.every((route) => route.open);
     router.all(path, (call) => {
-      if (!open) admit(call);
+      if (!open) admit(call, false);
       throw new PreampError(
         "method_not_allowed",
         `Cannot answer the request: the method must be ${allow}: received ${call.req.method}`,
@@ -159,7 +172,7 @@ function createRouter(admit: Admit, takeRun: (caller: string) => void): Hono<{ B
     });
   }
   router.notFound((call) => {
-    admit(call);
+    admit(call, false);
     throw new PreampError("not_found", `Cannot find ${call.req.path}: there is no such resource`);
   });
   // Every error is answered in one place, which knows the request.

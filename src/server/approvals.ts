@@ -10,7 +10,7 @@ export const listApprovals: Handler = async (call, caller) =>
 
 /** `POST /v1/runs/{id}/approvals/{approval_id}`: the first answer counts. */
 export const decideApproval: Handler = async (call, caller) => {
-  const { runtime, body, clock } = call.env.server;
+  const { body, server: { runtime, clock } } = call.env;
   const decision = await checkBody("ApprovalAnswer", await readJsonBody(call.req.raw, body, clock));
   const approval_id = call.req.param("approval_id") ?? "";
   return answer(await runtime.runs.decide(caller, pathId(call), approval_id, decision));

@@ -10,12 +10,15 @@ export interface ServerClock {
   timer(ms: number, callback: () => void): () => void;
 }
 
+/** `setTimeout` fires at once beyond 2³¹ - 1 ms; 24 days are for ever here. */
+const LONGEST_MS = 2_147_483_647;
+
 /** The machine's own time. */
 export const systemClock: ServerClock = {
   monotonic: () => performance.now(),
   now: () => Date.now(),
   timer(ms, callback) {
-    const id = setTimeout(callback, ms);
+    const id = setTimeout(callback, Math.min(ms, LONGEST_MS));
     return () => clearTimeout(id);
   },
 };

@@ -161,9 +161,9 @@ class Departure {
 }
 
 async function readRunRequest(call: Call): Promise<{ request: RunRequest; background: boolean }> {
-  const { server } = call.env;
+  const { body, server } = call.env;
   const query = await checkQuery("CreateRunQuery", call.req.url);
-  const document = await readDocument(call.req.raw, server.body, server.clock);
+  const document = await readDocument(call.req.raw, body, server.clock);
   const { background = false, ...request } = await checkBody("RunRequest", fieldsOf(document, query.prompt));
   return { request, background };
 }

@@ -9,7 +9,6 @@ import type { LogRecord } from "./log.ts";
 /** What all requests share. */
 export interface Server {
   readonly runtime: Runtime;
-  readonly body: BodyLimits;
   readonly clock: ServerClock;
   /** Streams that are open; ended first when the server stops. */
   readonly streams: Closers;
@@ -25,6 +24,8 @@ export interface Exchange {
   readonly request_id: string;
   /** Null until the key was checked. */
   caller: Caller | null;
+  /** Bounds of the body; the caller's own once it is known. */
+  body: BodyLimits;
   /** For the log. */
   readonly method: string;
   readonly path: string;

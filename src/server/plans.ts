@@ -7,7 +7,7 @@ import { checkBody } from "./validation.ts";
 
 /** `POST /v1/plans/check`: 200 for a bad plan too. */
 export const checkPlan: Handler = async (call, caller) => {
-  const { runtime, body, clock } = call.env.server;
+  const { body, server: { runtime, clock } } = call.env;
   const document = await readDocument(call.req.raw, body, clock);
   // The schema has made sure that exactly one of the two is there.
   const input = document.kind === "plan"

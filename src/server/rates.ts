@@ -10,17 +10,16 @@ interface Bucket {
 /** Callers are configured keys, so this is never met; it bounds memory whatever authenticates. */
 const MAX_CALLERS = 10_000;
 
-/**
- * Returns a function that takes one token of a caller. `perMinute` 0 allows everything.
- *
- * The function throws `rate_limited`, with the seconds until the next token, when there is none.
- */
-export function createRate(perMinute: number, what: string, clock: ServerClock): (caller: string) => void {
-  if (perMinute <= 0) return () => {};
-  const buckets = new Map<string, Bucket>();
-  const perMs = perMinute / 60_000;
+/** Takes one token of a caller who may have `perMinute` of them, 0 = any number; throws `rate_limited` when there is none. */
+export type Rate = (caller: string, perMinute: number) => void;
 
-  return function take(caller) {
+/** Returns a rate with a bucket for each caller; `what` names its tokens in the error, whose facts say when the next comes. */
+export function createRate(what: string, clock: ServerClock): Rate {
+  const buckets = new Map<string, Bucket>();
+
+  return function take(caller, perMinute) {
+    if (perMinute <= 0) return;
+    const perMs = perMinute / 60_000;
     const now = clock.monotonic();
     const bucket = buckets.get(caller) ?? { tokens: perMinute, filled_at: now };
     bucket.tokens = Math.min(perMinute, bucket.tokens + (now - bucket.filled_at) * perMs);

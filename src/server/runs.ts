@@ -24,7 +24,7 @@ export const removeRun: Handler = async (call, caller) => {
 
 /** `POST /v1/runs/{id}/cancel`; an empty body is a graceful one. */
 export const cancelRun: Handler = async (call, caller) => {
-  const { runtime, body, clock } = call.env.server;
+  const { body, server: { runtime, clock } } = call.env;
   const run_id = pathId(call);
   const given = await readJsonBody(call.req.raw, body, clock);
   const { mode = "graceful" } = await checkBody("CancelRequest", given === undefined ? {} : given);
@@ -33,7 +33,7 @@ export const cancelRun: Handler = async (call, caller) => {
 
 /** `POST /v1/runs/{id}/steer`. */
 export const steerRun: Handler = async (call, caller) => {
-  const { runtime, body, clock } = call.env.server;
+  const { body, server: { runtime, clock } } = call.env;
   const run_id = pathId(call);
   const { text } = await checkBody("SteerRequest", await readJsonBody(call.req.raw, body, clock));
   return answer(await runtime.runs.steer(caller, run_id, text), 200, { "preamp-run-id": run_id });

@@ -72,7 +72,7 @@ Deno.test("the header is ignored when there are no keys", async () => {
   await send("POST /v1/runs", { body: { prompt: "answer" }, headers: { authorization: "Bearer whatever" } });
   assertEquals(runtime.runs.created[0]?.caller, {
     name: "anonymous",
-    namespace: "anonymous",
+    namespace: "local",
     origin: "caller",
   });
 });

@@ -1,0 +1,77 @@
+/**
+ * Preamp as a library: a runtime and the HTTP API over it, as one `fetch`.
+ *
+ * ```ts
+ * import { createPreamp } from "preamp/server";
+ *
+ * const preamp = createPreamp({ authenticate: null });
+ * const response = await preamp.fetch(new Request("http://localhost/healthz"));
+ * console.assert(response.status === 200);
+ * await preamp.close();
+ * ```
+ */
+import { createRuntime, type RuntimeConfig } from "../app/runtime.ts";
+import type { Runtime } from "../app/types.ts";
+import { KeyRing } from "../policy/keys.ts";
+import { defaultPolicy, type Policy, policyFor } from "../policy/policy.ts";
+import type { Caller } from "../runs/types.ts";
+import { type Authenticate, authenticateWith, type Hosts } from "./access.ts";
+import { type App, type CallerBounds, createApp } from "./app.ts";
+import type { Log } from "./exchange.ts";
+
+export { ANONYMOUS, type Authenticate, authenticateWith, type Hosts } from "./access.ts";
+export { type App, type AppOptions, type CallerBounds, type ConnectionInfo, createApp } from "./app.ts";
+export type { Log } from "./exchange.ts";
+export { formatLogRecord, type LogRecord } from "./log.ts";
+export { serve, type ServeOptions } from "./serve.ts";
+export type { Caller, Policy, Runtime, RuntimeConfig };
+
+/** What {@link createPreamp} is made of: the runtime's configuration, and who may reach it. */
+export interface PreampOptions extends Omit<RuntimeConfig, "log"> {
+  /** Knows the keys. Default: the policy's `auth.keys`, so that without any only the open routes answer. Null: everyone may do everything. */
+  authenticate?: Authenticate | null;
+  /** Names the server is reached by. Default `any`: whoever embeds it knows its address. */
+  hosts?: Hosts;
+  /** Gets one record for each request. */
+  log?: Log;
+  /** Structured log of the runtime. */
+  runtime_log?: NonNullable<RuntimeConfig["log"]>;
+}
+
+/** A server to mount inside another, or to call without any. */
+export interface Preamp extends App {
+  /** What `fetch` works on. */
+  readonly runtime: Runtime;
+  /** Ends all runs and closes the store. */
+  close(): Promise<void>;
+}
+
+/** Returns a runtime with its HTTP API. Nothing is loaded, opened or started before the first request. */
+export function createPreamp(options: PreampOptions = {}): Preamp {
+  const { authenticate, hosts = "any", log, runtime_log, ...config } = options;
+  const policy = config.policy ?? defaultPolicy();
+  const runtime = createRuntime({ ...config, policy, ...(runtime_log ? { log: runtime_log } : {}) });
+  const app = createApp({
+    runtime,
+    authenticate: authenticate === undefined ? authenticateWith(new KeyRing(policy.auth.keys)) : authenticate,
+    hosts,
+    bounds: callerBounds(policy),
+    ...(log ? { log } : {}),
+  });
+  return { fetch: app.fetch, drain: app.drain, runtime, close: () => runtime.close() };
+}
+
+/** Returns the bounds that a policy gives each caller; those of a key's own policy are worked out once. */
+export function callerBounds(policy: Policy): (caller: Caller) => CallerBounds {
+  const known = new Map<string | undefined, CallerBounds>();
+
+  return function boundsOf({ policy: name }) {
+    let bounds = known.get(name);
+    if (!bounds) {
+      const { rates, limits } = policyFor(policy, name); // names are the policy's own: as many as it has
+      bounds = { ...rates, max_body_bytes: limits.max_body_bytes };
+      known.set(name, bounds);
+    }
+    return bounds;
+  };
+}
