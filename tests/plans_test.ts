@@ -1,0 +1,98 @@
+/** Every example plan, run the way its header says. */
+import { createRuntime } from "../src/app/runtime.ts";
+import type { Runtime } from "../src/app/types.ts";
+import type { Caller, Run } from "../src/runs/types.ts";
+import { assert, assertEquals } from "./assert.ts";
+
+const FOLDER = new URL("../plans/", import.meta.url);
+
+const CALLER: Caller = { name: "library", namespace: "test", origin: "operator" };
+
+/** What each plan answers to the prompt of its first command. */
+const ANSWERS: Record<string, string> = {
+  approval: "That is all I can say about 6 × 7.",
+  calculator: "6 × 7 is 42.",
+  minimal: "Hello from the smallest plan.",
+  todo: "Noted. Your todo list has 1 entry:\n- water the plants",
+};
+
+/** Returns the commands in the header of a plan: the plan they name and their prompt. */
+async function commandsOf(name: string): Promise<{ plan: string; prompt: string; session: boolean }[]> {
+  const text = await Deno.readTextFile(new URL(`${name}.yaml`, FOLDER));
+  return [...text.matchAll(/^# +preamp run -p plans\/(\S+)\.yaml( --session ID)? "(.*)"$/gm)]
+    .map(([, plan = "", session, prompt = ""]) => ({ plan, prompt, session: session !== undefined }));
+}
+
+async function withRuntime(body: (runtime: Runtime) => Promise<void>): Promise<void> {
+  const runtime = createRuntime({ plans: FOLDER });
+  try {
+    await body(runtime);
+  } finally {
+    await runtime.close();
+  }
+}
+
+async function run(runtime: Runtime, plan_ref: string, prompt: string, session_id?: string): Promise<Run> {
+  const request = { plan_ref, prompt, ...(session_id === undefined ? {} : { session_id }) };
+  const handle = await runtime.runs.create(request, CALLER);
+  const current = await handle.settled("attention");
+  const [approval] = current.approvals;
+  if (!approval) return current;
+  await runtime.runs.decide(CALLER, current.id, approval.id, { decision: "allow" });
+  return await handle.settled("end");
+}
+
+Deno.test("plans/ holds the plans that are tested here, all listed in its README", async () => {
+  const readme = await Deno.readTextFile(new URL("README.md", FOLDER));
+  await withRuntime(async (runtime) => {
+    const plans = await runtime.plans.list();
+    assertEquals(plans.map((plan) => plan.name).toSorted(), Object.keys(ANSWERS));
+    for (const { name, description } of plans) {
+      assert(description, `${name} says what it shows`);
+      assert(readme.includes(`[${name}.yaml](${name}.yaml)`), `${name} is in the README`);
+    }
+  });
+});
+
+for (const [name, answer] of Object.entries(ANSWERS)) {
+  Deno.test(`plans/${name}.yaml is right, and answers the prompt in its header`, () =>
+    withRuntime(async (runtime) => {
+      const { ok, errors, warnings } = await runtime.plans.check({ plan_ref: name }, CALLER);
+      assertEquals([ok, errors, warnings], [true, [], []]);
+      const commands = await commandsOf(name);
+      assertEquals(commands.map((command) => command.plan), commands.map(() => name));
+      const ended = await run(runtime, name, commands[0]?.prompt ?? "");
+      assertEquals([ended.status, ended.error, ended.output_text], ["completed", null, answer]);
+      assertEquals(ended.warnings, []);
+    }));
+}
+
+Deno.test("plans/calculator.yaml works out every prompt of its header with the tool", () =>
+  withRuntime(async (runtime) => {
+    const [, second] = await commandsOf("calculator");
+    const ended = await run(runtime, "calculator", second?.prompt ?? "");
+    assertEquals([ended.tool_call_count, ended.output_text], [1, "(12.5 - 4) ^ 2 / 3 is 24.0833333333333."]);
+  }));
+
+Deno.test("plans/todo.yaml finds its list again in a later run of the session", () =>
+  withRuntime(async (runtime) => {
+    const [first, second, third] = await commandsOf("todo");
+    const { session_id } = await run(runtime, "todo", first?.prompt ?? "");
+    await run(runtime, "todo", second?.prompt ?? "", session_id);
+    assertEquals(third?.session, true);
+    const shown = await run(runtime, "todo", third?.prompt ?? "", session_id);
+    assertEquals(
+      shown.output_text,
+      "Your todo list has 4 entries:\n- water the plants\n- invite Ann\n- bake a cake\n- find music",
+    );
+  }));
+
+Deno.test("plans/approval.yaml waits for a person, and goes on without the tool when it is denied", () =>
+  withRuntime(async (runtime) => {
+    const handle = await runtime.runs.create({ plan_ref: "approval", prompt: "What is 6 × 7?" }, CALLER);
+    const waiting = await handle.settled("attention");
+    assertEquals([waiting.status, waiting.approvals.length], ["awaiting_approval", 1]);
+    await runtime.runs.decide(CALLER, waiting.id, waiting.approvals[0]?.id ?? "", { decision: "deny" });
+    const ended = await handle.settled("end");
+    assertEquals([ended.status, ended.tool_call_count], ["completed", 0]);
+  }));
