@@ -25,7 +25,12 @@ export function builtinModule(id: string): Module | Promise<Module> {
   const module = loaded.get(id);
   if (module) return module;
   const load = Object.hasOwn(BUILTINS, id) ? BUILTINS[id] : undefined;
-  if (!load) throw new PreampError("not_found", `Cannot find module "${id.slice(0, 80)}": built in are ${[...BUILTIN_IDS].join(", ")}`);
+  if (!load) {
+    throw new PreampError(
+      "not_found",
+      `Cannot find module "${id.slice(0, 80)}": built in are ${[...BUILTIN_IDS].join(", ")}`,
+    );
+  }
   return load().then((found) => {
     loaded.set(id, found);
     return found;

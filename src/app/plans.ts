@@ -68,15 +68,22 @@ export class Plans {
 
   async #find(request: RunRequest, caller: Caller, base_url: string | undefined): Promise<Found> {
     if (request.plan !== undefined && request.plan_ref !== undefined) {
-      throw new PreampError("request_invalid", "Cannot read the request: plan and plan_ref exclude each other: received both");
+      throw new PreampError(
+        "request_invalid",
+        "Cannot read the request: plan and plan_ref exclude each other: received both",
+      );
     }
     if (request.plan !== undefined) {
       const { origin } = caller;
-      return origin === "operator" && base_url !== undefined ? { input: request.plan, origin, base_url } : { input: request.plan, origin };
+      return origin === "operator" && base_url !== undefined
+        ? { input: request.plan, origin, base_url }
+        : { input: request.plan, origin };
     }
     if (request.plan_ref !== undefined) return await this.#named(request.plan_ref);
     const standard = await this.#options.named.find("default");
-    if (standard) return { input: standard.text, origin: "operator", base_url: standard.base_url, name: "default" };
+    if (standard) {
+      return { input: standard.text, origin: "operator", base_url: standard.base_url, name: "default" };
+    }
     return { input: DEMO_PLAN, origin: "operator", name: "demo" };
   }
 
@@ -110,12 +117,16 @@ export class Plans {
     registerSecrets(expansion.value, secrets);
     const opened = { config: expansion.value, isolation: "inline", integrity: null } as const;
     const module = builtinModule(spec.module);
-    return module instanceof Promise ? module.then((loaded) => ({ ...opened, module: loaded })) : { ...opened, module };
+    return module instanceof Promise
+      ? module.then((loaded) => ({ ...opened, module: loaded }))
+      : { ...opened, module };
   }
 
   /** Checks a plan's structure and the policy; runs and fetches nothing. A bad plan is a good answer. */
   async check(input: PlanInput, caller: Caller, options: { base_url?: string } = {}): Promise<PlanCheck> {
-    const found = "plan_ref" in input ? await this.#named(input.plan_ref) : await this.#find({ prompt: "", ...input }, caller, options.base_url);
+    const found = "plan_ref" in input
+      ? await this.#named(input.plan_ref)
+      : await this.#find({ prompt: "", ...input }, caller, options.base_url);
     let compiled: CompiledPlan;
     try {
       compiled = await this.#compile(found);
@@ -123,7 +134,10 @@ export class Plans {
       return { ok: false, errors: detailsOf(error), warnings: [] };
     }
     const { plan_hash } = compiled;
-    const warnings = [...compiled.warnings, ...this.#unset(compiled).map((warning) => ({ path: "", ...warning }))];
+    const warnings = [
+      ...compiled.warnings,
+      ...this.#unset(compiled).map((warning) => ({ path: "", ...warning })),
+    ];
     try {
       authorise(compiled, {
         origin: found.origin,
@@ -168,7 +182,7 @@ async function readFileText(url: string): Promise<string> {
 
 /** Values of fields that are named like secrets are known by value too, wherever a module puts them. */
 function registerSecrets(value: unknown, secrets: SecretSink): void {
-  if (Array.isArray(value)) for (const item of value) registerSecrets(item, secrets);
+  if (Array.isArray(value)) { for (const item of value) registerSecrets(item, secrets); }
   if (!isObject(value)) return;
   for (const [key, item] of Object.entries(value)) {
     if (typeof item === "string" && isSecretKey(key)) secrets.register(item);
@@ -179,7 +193,10 @@ function registerSecrets(value: unknown, secrets: SecretSink): void {
 /** @throws {PreampError} `lock_invalid` when it is not a lock of version 1. */
 function lockHash(lock: JsonObject): string {
   if (lock.version !== 1 || !isObject(lock.modules)) {
-    throw new PreampError("lock_invalid", 'Cannot read the lock: must be {"version": 1, "modules": {…}, "files": {…}}');
+    throw new PreampError(
+      "lock_invalid",
+      'Cannot read the lock: must be {"version": 1, "modules": {…}, "files": {…}}',
+    );
   }
   return canonicalHash(lock);
 }

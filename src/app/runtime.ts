@@ -35,7 +35,11 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
   const policy = config.policy ?? defaultPolicy();
   const clock = config.clock ?? systemClock();
   const store = config.store ?? new MemoryStore({ now: () => clock.now() });
-  const plans = new Plans({ policy, named: new NamedPlans(config.plans ?? null), env: config.env ?? readEnv });
+  const plans = new Plans({
+    policy,
+    named: new NamedPlans(config.plans ?? null),
+    env: config.env ?? readEnv,
+  });
   const runs = new RunService({
     store,
     clock,
@@ -44,7 +48,13 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
     ready: (request, caller, base_url) => plans.ready(request, caller, base_url),
     secrets: () => {
       const redactor = new Redactor(config.secrets);
-      return { register: (secret) => redactor.add(secret), redact: (data) => redactor.redact(data) };
+      return {
+        get size() {
+          return redactor.size;
+        },
+        register: (secret) => redactor.add(secret),
+        redact: (data) => redactor.redact(data),
+      };
     },
     log: config.log ?? (() => {}),
   });

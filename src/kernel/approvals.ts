@@ -31,7 +31,11 @@ export interface ApprovalOutcome {
 const ALLOWING: ReadonlySet<string> = new Set(["allow", "allow once", "allow always"]);
 
 /** Asks, waits, and says what came of it. Emits `approval:required` and exactly one of `approval:granted`, `approval:denied`. */
-export async function askForApproval(core: Core, question: ApprovalQuestion, subject: ApprovalSubject): Promise<ApprovalOutcome> {
+export async function askForApproval(
+  core: Core,
+  question: ApprovalQuestion,
+  subject: ApprovalSubject,
+): Promise<ApprovalOutcome> {
   const { host, hooks } = core;
   const timeout_ms = question.timeout * 1000;
   const request: ApprovalRequest = {
@@ -63,7 +67,11 @@ export async function askForApproval(core: Core, question: ApprovalQuestion, sub
   return outcome;
 }
 
-async function waitForAnswer(core: Core, request: ApprovalRequest, timeout_ms: number): Promise<ApprovalDecision | null> {
+async function waitForAnswer(
+  core: Core,
+  request: ApprovalRequest,
+  timeout_ms: number,
+): Promise<ApprovalDecision | null> {
   const { host, cancellation } = core;
   const stop = new AbortController();
   const timer = new AbortController();
@@ -95,7 +103,9 @@ function judge(answer: ApprovalDecision | null, question: ApprovalQuestion): App
 /** Returns whether a decision allows: `allow`, an option object's effect, or upstream's three words (APPR-02). */
 export function allows(decision: string, options: readonly ApprovalOption[]): boolean {
   for (const option of options) {
-    if (typeof option === "object" && option.label.toLowerCase() === decision.toLowerCase()) return option.effect === "allow";
+    if (typeof option === "object" && option.label.toLowerCase() === decision.toLowerCase()) {
+      return option.effect === "allow";
+    }
   }
   return ALLOWING.has(decision.toLowerCase());
 }

@@ -65,11 +65,16 @@ export class Ceilings {
     if (this.#answered + this.#under_way >= limits.max_iterations) {
       throw reached("max_iterations", `${limits.max_iterations} model calls were answered`);
     }
-    if (this.#cost >= this.#max_cost) throw reached("max_cost_usd", `the run has cost ${limits.max_cost_usd} US dollars`);
+    if (this.#cost >= this.#max_cost) {
+      throw reached("max_cost_usd", `the run has cost ${limits.max_cost_usd} US dollars`);
+    }
     const left = limits.max_total_tokens - this.#tokens - this.#reserved_tokens - input_tokens;
     const output = Math.min(max_output_tokens, left);
     if (output < Math.min(MIN_OUTPUT_TOKENS, max_output_tokens)) {
-      throw reached("max_total_tokens", `of ${limits.max_total_tokens} tokens too few are left for another model call`);
+      throw reached(
+        "max_total_tokens",
+        `of ${limits.max_total_tokens} tokens too few are left for another model call`,
+      );
     }
     const reserved = input_tokens + output;
     this.#reserved_tokens += reserved;
@@ -92,7 +97,10 @@ export class Ceilings {
     this.#tokens += usage.total_tokens;
     if (usage.cost_usd !== null) this.#cost += parseDecimal(usage.cost_usd);
     else if (this.#options.cost_is_asked_for) {
-      throw reached("max_cost_usd", "the provider told no price for this call; set config.prices of the provider");
+      throw reached(
+        "max_cost_usd",
+        "the provider told no price for this call; set config.prices of the provider",
+      );
     }
   }
 
@@ -116,7 +124,8 @@ export class Ceilings {
     const timer = this.#timer = new AbortController();
     const left = Math.max(0, this.limits.max_duration_s * 1000 - this.#used_ms);
     this.#options.clock.after(left, timer.signal).then(
-      () => this.#expiry.abort(reached("max_duration_s", `the run took ${this.limits.max_duration_s} seconds`)),
+      () =>
+        this.#expiry.abort(reached("max_duration_s", `the run took ${this.limits.max_duration_s} seconds`)),
       () => {}, // stopped in time
     );
   }

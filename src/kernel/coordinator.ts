@@ -42,7 +42,13 @@ export interface Shared {
 
 interface Draft {
   mounted: Mounted[];
-  handlers: { event: string; handler: HookHandler; options: HookOptions; dispose: (() => void) | null; gone: boolean }[];
+  handlers: {
+    event: string;
+    handler: HookHandler;
+    options: HookOptions;
+    dispose: (() => void) | null;
+    gone: boolean;
+  }[];
   cleanups: Cleanup[];
   effects: (() => void)[];
 }
@@ -126,9 +132,13 @@ export class ModuleCoordinator implements Coordinator {
   unmount(point: string, name?: string): Promise<void> {
     try {
       const canonical = resolvePoint(point);
-      if (isMany(canonical) && name === undefined) throw new TypeError(`Name required to unmount from ${canonical}`);
+      if (isMany(canonical) && name === undefined) {
+        throw new TypeError(`Name required to unmount from ${canonical}`);
+      }
       if (this.#draft) {
-        this.#draft.mounted = this.#draft.mounted.filter((one) => one.point !== canonical || (isMany(canonical) && one.name !== name));
+        this.#draft.mounted = this.#draft.mounted.filter((one) =>
+          one.point !== canonical || (isMany(canonical) && one.name !== name)
+        );
       } else this.#take(canonical, name);
       return Promise.resolve();
     } catch (error) {
@@ -202,7 +212,10 @@ export class ModuleCoordinator implements Coordinator {
         const value = await callback();
         if (value !== null && value !== undefined) values.push(value);
       } catch (error) {
-        this.#shared.core.host.warn("contributor_failed", `Contributor "${name}" of ${channel} failed: ${errorMessage(error)}`);
+        this.#shared.core.host.warn(
+          "contributor_failed",
+          `Contributor "${name}" of ${channel} failed: ${errorMessage(error)}`,
+        );
       }
     }
     return values;
@@ -285,9 +298,15 @@ class DraftHooks implements HookRegistry {
     const draft = this.#draft();
     if (!draft) return this.#hooks.register(event, handler, options, name);
     if (typeof handler !== "function") {
-      throw new TypeError(`Cannot register a handler for "${event}": must be a function: received ${typeof handler}`);
+      throw new TypeError(
+        `Cannot register a handler for "${event}": must be a function: received ${typeof handler}`,
+      );
     }
-    const given: HookOptions = typeof options === "number" ? { priority: options } : isObject(options) ? { ...options } : {};
+    const given: HookOptions = typeof options === "number"
+      ? { priority: options }
+      : isObject(options)
+      ? { ...options }
+      : {};
     const entry: Draft["handlers"][number] = {
       event,
       handler,

@@ -3,7 +3,7 @@ import { type JsonObject, toPlainObject } from "../sdk/json.ts";
 import type { CancellationToken, Emission, MountPlan } from "../sdk/types.ts";
 import type { Ceilings } from "./ceilings.ts";
 import type { Hooks } from "./hooks.ts";
-import { type DraftEntry, type Host, isBarrier, type Verdict } from "./host.ts";
+import { draftEntry, type Host, isBarrier, type Verdict } from "./host.ts";
 import type { SessionState } from "./state.ts";
 import type { Turn } from "./turn.ts";
 
@@ -66,13 +66,12 @@ export class Core {
   /** Writes an entry with these very data (plain, shared with nobody); a promise means: wait until it is durable. */
   write(event: string, data: JsonObject, verdict?: Verdict): Promise<void> | void {
     const { turn } = this;
-    const entry: DraftEntry = { event, session_id: this.session_id, data };
-    if (this.parent_id !== null) entry.parent_id = this.parent_id;
-    if (turn !== null) {
-      entry.turn_id = turn.id;
-      if (turn.iteration > 0) entry.iteration = turn.iteration;
-    }
-    if (verdict) entry.verdict = verdict;
+    const entry = draftEntry(event, this.session_id, data, {
+      parent_id: this.parent_id,
+      turn_id: turn?.id,
+      iteration: turn?.iteration,
+      verdict,
+    });
     if (isBarrier(entry)) {
       const set = this.state.takeChanges();
       if (set) {
@@ -86,7 +85,9 @@ export class Core {
   /** Writes the entry of an emission: final data without the fields of the envelope, unless the emitter gave them. */
   writeEmission(event: string, emission: Emission, given: JsonObject): Promise<void> | void {
     const data = toPlainObject(emission.data);
-    if (emission.data !== given) for (const key of ENVELOPE_FIELDS) if (!Object.hasOwn(given, key)) delete data[key];
+    if (emission.data !== given) {
+      for (const key of ENVELOPE_FIELDS) if (!Object.hasOwn(given, key)) delete data[key];
+    }
     return this.write(event, data, verdictOf(emission));
   }
 }
@@ -99,7 +100,9 @@ function verdictOf(emission: Emission): Verdict | undefined {
   const verdict: Verdict = { action: emission.action, hook_name: emission.hook_name };
   if (emission.reason !== null) verdict.reason = emission.reason;
   if (emission.modified) verdict.modified = true;
-  if (emission.injections.length > 0) verdict.injections = emission.injections.map((injection) => ({ ...injection }));
+  if (emission.injections.length > 0) {
+    verdict.injections = emission.injections.map((injection) => ({ ...injection }));
+  }
   return verdict;
 }
 

@@ -6,7 +6,15 @@ import { errorMessage } from "../sdk/errors.ts";
 import { type ChainHandler, quietEmission, runChain } from "../sdk/hook_chain.ts";
 import { toPlainObject } from "../sdk/json.ts";
 import { withSnakeCase } from "../sdk/spelling.ts";
-import type { Clock, Disposer, Emission, HookHandler, HookOptions, HookRegistry, JsonObject } from "../sdk/types.ts";
+import type {
+  Clock,
+  Disposer,
+  Emission,
+  HookHandler,
+  HookOptions,
+  HookRegistry,
+  JsonObject,
+} from "../sdk/types.ts";
 import { withDeadline } from "./deadline.ts";
 
 /** Events at which a failing handler denies (modules.md). */
@@ -61,10 +69,14 @@ export class Hooks implements HookRegistry {
 
   register(event: string, handler: HookHandler, options: number | HookOptions = {}, name?: string): Disposer {
     if (typeof event !== "string" || event === "") {
-      throw new TypeError(`Cannot register a handler: event must be a non-empty string: received ${String(event)}`);
+      throw new TypeError(
+        `Cannot register a handler: event must be a non-empty string: received ${String(event)}`,
+      );
     }
     if (typeof handler !== "function") {
-      throw new TypeError(`Cannot register a handler for "${event}": must be a function: received ${typeof handler}`);
+      throw new TypeError(
+        `Cannot register a handler for "${event}": must be a function: received ${typeof handler}`,
+      );
     }
     const given = typeof options === "number" ? { priority: options } : options ?? {};
     const id = this.#next_id++;
@@ -139,7 +151,10 @@ export class Hooks implements HookRegistry {
       pending,
       handler.timeout_ms,
       this.#sink.clock,
-      () => new Error(`Cannot wait for hook "${handler.name}" on ${event}: no answer within ${handler.timeout_ms} ms`),
+      () =>
+        new Error(
+          `Cannot wait for hook "${handler.name}" on ${event}: no answer within ${handler.timeout_ms} ms`,
+        ),
     );
   }
 

@@ -23,7 +23,7 @@ export interface Verdict {
   injections?: JsonObject[];
 }
 
-/** One entry of the log before the log numbers and stamps it. */
+/** One entry of the log before the log numbers and stamps it. The log takes it over: it becomes the {@link Entry}. */
 export interface DraftEntry {
   event: string;
   session_id: string;
@@ -99,6 +99,27 @@ const BARRIERS: ReadonlySet<string> = new Set([
   "tool:error",
   "run:end",
 ]);
+
+/** Returns a draft whose fields stand in the envelope's order, with room for what the log adds. */
+export function draftEntry(
+  event: string,
+  session_id: string,
+  data: JsonObject,
+  rest: {
+    parent_id?: string | null;
+    turn_id?: string | undefined;
+    iteration?: number | undefined;
+    verdict?: Verdict | undefined;
+  } = {},
+): DraftEntry {
+  const entry = { seq: 0, event, ts: "", run_id: "", session_id } as Entry;
+  if (rest.parent_id) entry.parent_id = rest.parent_id;
+  if (rest.turn_id !== undefined) entry.turn_id = rest.turn_id;
+  if (rest.iteration) entry.iteration = rest.iteration;
+  entry.data = data;
+  if (rest.verdict) entry.verdict = rest.verdict;
+  return entry;
+}
 
 /** Returns true when the step after this entry must wait until it is durable. */
 export function isBarrier(entry: DraftEntry): boolean {

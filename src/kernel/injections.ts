@@ -34,7 +34,9 @@ export class Injections {
     if (size_limit === undefined ? size > DOCUMENTED.size : size_limit !== null && size > size_limit) {
       await this.#violation("injection_size", injection, size_limit ?? DOCUMENTED.size, size);
       if (typeof size_limit === "number") {
-        throw new PreampError("denied", `Context injection exceeds ${size_limit} characters`, { facts: { hook_name: injection.hook_name } });
+        throw new PreampError("denied", `Context injection exceeds ${size_limit} characters`, {
+          facts: { hook_name: injection.hook_name },
+        });
       }
     }
     const tokens = Math.floor(size / 4);
@@ -44,7 +46,9 @@ export class Injections {
       await this.#violation("injection_budget", injection, budget ?? DOCUMENTED.budget, total);
       const mode = typeof budget === "number" ? session.injection_budget_mode ?? "warn" : "warn";
       if (mode === "drop") return null;
-      if (mode === "error") throw new PreampError("denied", `Context injection exceeds ${budget} tokens of this turn`);
+      if (mode === "error") {
+        throw new PreampError("denied", `Context injection exceeds ${budget} tokens of this turn`);
+      }
     }
     this.#tokens = total;
     return { ...injection, text };

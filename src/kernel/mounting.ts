@@ -60,7 +60,12 @@ export async function mountModule(shared: Shared, spec: ModuleSpec): Promise<Mou
   let outcome: MountOutcome = { kind: "nothing" };
   try {
     const mount = methodOf(opened.module, "mount");
-    if (!mount) throw new PreampError("module_invalid", `Cannot mount module "${spec.module}": it must export mount(coordinator, config): received none`);
+    if (!mount) {
+      throw new PreampError(
+        "module_invalid",
+        `Cannot mount module "${spec.module}": it must export mount(coordinator, config): received none`,
+      );
+    }
     outcome = classifyMountReturn(await mount(coordinator, opened.config), spec.type);
     adopt(coordinator, spec, outcome);
     check(coordinator, spec, outcome);
@@ -93,7 +98,10 @@ async function publish(
   coordinator.commit(rename);
   if ("cleanup" in outcome && outcome.cleanup) coordinator.registerCleanup(outcome.cleanup);
   if (outcome.kind === "unknown") {
-    core.host.warn("mount_return_unknown", `Module "${spec.module}" returned ${outcome.received} from mount(): it was ignored`);
+    core.host.warn(
+      "mount_return_unknown",
+      `Module "${spec.module}" returned ${outcome.received} from mount(): it was ignored`,
+    );
   }
   if (outcome.kind === "metadata") warnMissing(shared, spec, outcome.metadata, names);
   await core.hooks.emit("module:mounted", {
@@ -118,7 +126,10 @@ function adoptHook(coordinator: ModuleCoordinator, instance: JsonObject, name: s
   if (coordinator.drafted_events.length > 0 || !Array.isArray(instance.events)) return;
   const handler = methodOf(instance, "handler")!;
   for (const event of instance.events) {
-    coordinator.hooks.register(String(event), (told, data) => handler(told, data) as null, { name, ...pick(instance) });
+    coordinator.hooks.register(String(event), (told, data) => handler(told, data) as null, {
+      name,
+      ...pick(instance),
+    });
   }
 }
 
@@ -133,17 +144,29 @@ function pick(instance: JsonObject): JsonObject {
 function check(coordinator: ModuleCoordinator, spec: ModuleSpec, outcome: MountOutcome): void {
   const point = POINT[spec.type];
   const own = coordinator.drafted.filter((mounted) => mounted.point === point);
-  if (spec.type === "hook" ? coordinator.drafted_events.length === 0 && coordinator.drafted.length === 0 : own.length === 0) {
+  if (
+    spec.type === "hook"
+      ? coordinator.drafted_events.length === 0 && coordinator.drafted.length === 0
+      : own.length === 0
+  ) {
     if (outcome.kind === "skipped") throw new Skip("not_configured", outcome.reason);
     if (spec.type === "provider" && outcome.kind === "nothing") {
-      throw new Skip("not_configured", `Provider "${spec.module}" is not configured: its mount() returned nothing`);
+      throw new Skip(
+        "not_configured",
+        `Provider "${spec.module}" is not configured: its mount() returned nothing`,
+      );
     }
     if (outcome.kind === "cleanup" && spec.type !== "orchestrator" && spec.type !== "context") {
-      throw new Skip("not_configured", `Module "${spec.module}" mounted nothing and returned a cleanup: it may be conditional`);
+      throw new Skip(
+        "not_configured",
+        `Module "${spec.module}" mounted nothing and returned a cleanup: it may be conditional`,
+      );
     }
     throw new Skip("protocol_compliance", nothingMounted(spec.type));
   }
-  const failed = own.flatMap((mounted) => checkInstance(spec.type, mounted.module)).filter((one) => !one.passed && one.severity === "error");
+  const failed = own.flatMap((mounted) => checkInstance(spec.type, mounted.module)).filter((one) =>
+    !one.passed && one.severity === "error"
+  );
   if (failed.length > 0) {
     const facts = failed.map((one) => `${one.name}: ${one.message}`).join("; ");
     throw new Skip("protocol_compliance", `Cannot mount module "${spec.module}": ${facts}`);
@@ -155,14 +178,20 @@ function renaming(spec: ModuleSpec, drafted: readonly Mounted[]): (mounted: Moun
   const { instance_id } = spec;
   const own = drafted.filter((mounted) => mounted.point === POINT[spec.type]);
   if (instance_id === undefined || own.length !== 1) return (mounted) => mounted;
-  return (mounted) => mounted === own[0] && (mounted.point === "tools" || mounted.point === "providers") ? { ...mounted, name: instance_id } : mounted;
+  return (mounted) =>
+    mounted === own[0] && (mounted.point === "tools" || mounted.point === "providers")
+      ? { ...mounted, name: instance_id }
+      : mounted;
 }
 
 function warnMissing(shared: Shared, spec: ModuleSpec, metadata: JsonObject, names: readonly string[]): void {
   const provides = Array.isArray(metadata.provides) ? metadata.provides.map(String) : [];
   const missing = provides.filter((name) => !names.includes(name));
   if (missing.length > 0) {
-    shared.core.host.warn("module_provides_missing", `Module "${spec.module}" says it provides ${missing.join(", ")}: not mounted`);
+    shared.core.host.warn(
+      "module_provides_missing",
+      `Module "${spec.module}" says it provides ${missing.join(", ")}: not mounted`,
+    );
   }
 }
 
@@ -183,7 +212,9 @@ async function runQuietly(cleanup: Cleanup): Promise<void> {
 async function skip(shared: Shared, spec: ModuleSpec, skipped: Skip, cause?: unknown): Promise<null> {
   if (spec.type === "orchestrator" || spec.type === "context") {
     const label = spec.type === "context" ? "context manager" : spec.type;
-    throw new PreampError("module_load_failed", `Cannot initialize without ${label}: ${skipped.message}`, { cause });
+    throw new PreampError("module_load_failed", `Cannot initialize without ${label}: ${skipped.message}`, {
+      cause,
+    });
   }
   await shared.core.hooks.emit("module:skipped", {
     module_id: spec.instance_id ?? spec.module,
@@ -202,13 +233,18 @@ export async function announceReady(shared: Shared, modules: readonly MountedMod
     try {
       await ready(coordinator);
     } catch (error) {
-      await shared.core.hooks.emit("module:on_session_ready_failed", { module_id: spec.module, error: errorMessage(error) });
+      await shared.core.hooks.emit("module:on_session_ready_failed", {
+        module_id: spec.module,
+        error: errorMessage(error),
+      });
     }
   }
 }
 
 /** Runs all cleanups in reverse order, each under its deadline; resolves to the data of `session:cleanup`. */
-export async function runCleanups(shared: Shared): Promise<{ ran: number; failed: { module_id: string; error: string }[] }> {
+export async function runCleanups(
+  shared: Shared,
+): Promise<{ ran: number; failed: { module_id: string; error: string }[] }> {
   const { host, limits } = shared.core;
   const failed: { module_id: string; error: string }[] = [];
   const cleanups = shared.cleanups.splice(0).reverse();

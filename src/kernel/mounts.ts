@@ -39,14 +39,22 @@ export function isMany(point: MountPoint): boolean {
 export function resolveMount(point: string, module: unknown, name?: string | { name?: string }): Mounted {
   const given = isObject(name) ? name.name : name;
   if (typeof module !== "object" && typeof module !== "function" || module === null) {
-    throw new TypeError(`Cannot mount at "${point}": must be an object: received ${module === null ? "null" : typeof module}`);
+    throw new TypeError(
+      `Cannot mount at "${point}": must be an object: received ${module === null ? "null" : typeof module}`,
+    );
   }
   if (point === "hooks") {
-    throw new TypeError('Cannot mount at "hooks": handlers are registered with coordinator.hooks.register(event, handler)');
+    throw new TypeError(
+      'Cannot mount at "hooks": handlers are registered with coordinator.hooks.register(event, handler)',
+    );
   }
   if (point === "session") {
     if (given === "orchestrator" || given === "context") return { point: given, name: given, module };
-    throw new TypeError(`Cannot mount at "session": name must be "orchestrator" or "context": received ${JSON.stringify(given)}`);
+    throw new TypeError(
+      `Cannot mount at "session": name must be "orchestrator" or "context": received ${
+        JSON.stringify(given)
+      }`,
+    );
   }
   const canonical = resolvePoint(point);
   if (!isMany(canonical)) return { point: canonical, name: canonical, module };
@@ -59,7 +67,9 @@ export function resolveMount(point: string, module: unknown, name?: string | { n
 /** Returns the canonical point of any spelling. @throws {TypeError} "Unknown mount point …". */
 export function resolvePoint(point: string): MountPoint {
   const canonical = Object.hasOwn(ALIASES, point) ? ALIASES[point] : undefined;
-  if (!canonical) throw new TypeError(`Unknown mount point "${point}": must be orchestrator, context, providers or tools`);
+  if (!canonical) {
+    throw new TypeError(`Unknown mount point "${point}": must be orchestrator, context, providers or tools`);
+  }
   return canonical;
 }
 

@@ -34,7 +34,11 @@ export type Returned = { text: string } | { error: unknown };
 /** Returns the outcome of a turn. */
 export function outcomeOf(core: Core, turn: Turn, returned: Returned): Outcome {
   const text = "text" in returned ? returned.text : "";
-  const ended = (status: Outcome["status"], stop_reason: string, error: Outcome["error"] = null): Outcome => ({
+  const ended = (
+    status: Outcome["status"],
+    stop_reason: string,
+    error: Outcome["error"] = null,
+  ): Outcome => ({
     status,
     stop_reason,
     output_text: text,
@@ -70,12 +74,16 @@ function failed(
   const code = errorCode(error);
   const name = errorName(error);
   if (code === "denied") return ended("denied", "denied", { code: "denied", message: errorMessage(error) });
-  if (core.cancellation.is_cancelled && (code === "cancelled" || name === "AbortError")) return ended("cancelled", "cancelled");
+  if (core.cancellation.is_cancelled && (code === "cancelled" || name === "AbortError")) {
+    return ended("cancelled", "cancelled");
+  }
   if (name === "AbortError" && error === turn.provider_error) return ended("cancelled", "cancelled");
   if (name === "ContentFilterError") return ended("incomplete", "content_filter");
   const message = errorMessage(error);
   if (code !== undefined && RUN_CODES.has(code)) return ended("failed", "error", { code, message });
-  if (error === turn.provider_error) return ended("failed", "error", { code: providerErrorCode(name), message });
+  if (error === turn.provider_error) {
+    return ended("failed", "error", { code: providerErrorCode(name), message });
+  }
   return ended("failed", "error", { code: "internal", message });
 }
 
@@ -96,5 +104,7 @@ function cutBy(turn: Turn): string | null {
 function outputOf(turn: Turn, text: string): ContentBlock[] {
   if (text === "") return [];
   const blocks = turn.response?.content.filter((block) => block.type === "text") ?? [];
-  return blocks.length > 0 && textOf(blocks) === text ? blocks.map((block) => ({ ...block })) : toBlocks(text);
+  return blocks.length > 0 && textOf(blocks) === text
+    ? blocks.map((block) => ({ ...block }))
+    : toBlocks(text);
 }

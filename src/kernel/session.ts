@@ -6,7 +6,16 @@ import { CancellationToken } from "../sdk/cancellation.ts";
 import { errorMessage, PreampError } from "../sdk/errors.ts";
 import { jsonEqual, type JsonObject, toPlain, toPlainObject } from "../sdk/json.ts";
 import { textOf } from "../sdk/messages.ts";
-import type { ContextManager, Emission, Message, MountPlan, Orchestrator, Prompt, Provider, Tool } from "../sdk/types.ts";
+import type {
+  ContextManager,
+  Emission,
+  Message,
+  MountPlan,
+  Orchestrator,
+  Prompt,
+  Provider,
+  Tool,
+} from "../sdk/types.ts";
 import { askForApproval } from "./approvals.ts";
 import type { Ceilings } from "./ceilings.ts";
 import { ModuleCoordinator, type Shared } from "./coordinator.ts";
@@ -104,7 +113,8 @@ export class Session {
       cleanups: [],
       publish: (mounted, module_id) => this.#publish(mounted, module_id),
       processHookResult: (result, event, hook_name) => this.#process(result, event, hook_name),
-      cancel: (mode) => void this.cancel(mode).catch((error) => host.warn("cancel_failed", errorMessage(error))),
+      cancel: (mode) =>
+        void this.cancel(mode).catch((error) => host.warn("cancel_failed", errorMessage(error))),
       resetTurn: () => this.#injections.resetTurn(),
     };
   }
@@ -159,12 +169,19 @@ export class Session {
       if (mounted) this.#modules.push(mounted);
     }
     if (plan.providers.length > 0 && this.#mounts.providers.names.length === 0) {
-      throw new PreampError("module_load_failed", "Cannot initialize without provider: none of the plan's providers could be mounted");
+      throw new PreampError(
+        "module_load_failed",
+        "Cannot initialize without provider: none of the plan's providers could be mounted",
+      );
     }
     await announceReady(this.#shared, this.#modules);
     if (history && history.length > 0) await this.#context.load(history);
     if (parent_id) {
-      await this.#core.hooks.emit("session:fork", { parent: parent_id, session_id: this.session_id, ...this.#metadata() });
+      await this.#core.hooks.emit("session:fork", {
+        parent: parent_id,
+        session_id: this.session_id,
+        ...this.#metadata(),
+      });
     }
     await host.accept();
   }
@@ -219,7 +236,9 @@ export class Session {
   /** A plan sent with a continued session replaces the earlier plan's system message, nobody else's (http.md). */
   async #replaceSystem(system: string | undefined): Promise<void> {
     const history = this.#options.history ?? [];
-    const index = history.findIndex((message) => message.role === "system" && message.metadata?.source === "plan");
+    const index = history.findIndex((message) =>
+      message.role === "system" && message.metadata?.source === "plan"
+    );
     const before = index < 0 ? undefined : history[index]!.content;
     if (before === system) return;
     const rest = history.filter((_, at) => at !== index);
@@ -254,7 +273,12 @@ export class Session {
     const { hooks } = core;
     await this.#tellResponse();
     for (const [id, name] of [...this.#context.open_calls]) {
-      await this.#context.addMessage({ role: "tool", tool_call_id: id, name, content: `Error: Tool '${name}' was not executed` });
+      await this.#context.addMessage({
+        role: "tool",
+        tool_call_id: id,
+        name,
+        content: `Error: Tool '${name}' was not executed`,
+      });
     }
     const outcome = outcomeOf(this.#core, turn, returned);
     const response = "text" in returned ? returned.text : outcome.error?.message ?? "";
@@ -324,14 +348,22 @@ export class Session {
       case "tools": {
         const tool = mounted.module as Tool;
         const name = this.#advertisedName(mounted, tool, module_id);
-        lost = mounts.tools.put(mounted.name, new ToolHandle(core, tool, mounted.name, name, (call) => this.#gateCall(call)));
+        lost = mounts.tools.put(
+          mounted.name,
+          new ToolHandle(core, tool, mounted.name, name, (call) => this.#gateCall(call)),
+        );
         break;
       }
       default:
         lost = mounts.resolver;
         mounts.resolver = mounted.module;
     }
-    if (lost) core.host.warn("module_overwritten", `Module "${module_id}" took the place of another at ${mounted.point} "${mounted.name}"`);
+    if (lost) {
+      core.host.warn(
+        "module_overwritten",
+        `Module "${module_id}" took the place of another at ${mounted.point} "${mounted.name}"`,
+      );
+    }
   }
 
   get mounts(): Mounts {
@@ -342,7 +374,10 @@ export class Session {
   #advertisedName(mounted: Mounted, tool: Tool, module_id: string): string {
     if (mounted.name === module_id) return mounted.name;
     if (typeof tool.name !== "string" || tool.name === "" || tool.name === mounted.name) return mounted.name;
-    this.#core.host.warn("tool_name_mismatch", `Tool "${tool.name}" is mounted as "${mounted.name}": models are told "${tool.name}"`);
+    this.#core.host.warn(
+      "tool_name_mismatch",
+      `Tool "${tool.name}" is mounted as "${mounted.name}": models are told "${tool.name}"`,
+    );
     return tool.name;
   }
 
@@ -352,11 +387,19 @@ export class Session {
     let settled: Emission = result;
     for (const injection of result.injections ?? []) {
       const admitted = await this.#injections.admit(hook_name ? { ...injection, hook_name } : injection);
-      if (admitted === null) settled = { ...settled, injections: settled.injections.filter((one) => one !== injection) };
-      else if (!admitted.ephemeral) await this.#store(this.#injections.toMessage(admitted, event));
+      if (admitted === null) {
+        settled = {
+          ...settled,
+          injections: settled.injections.filter((one) => one !== injection),
+        };
+      } else if (!admitted.ephemeral) await this.#store(this.#injections.toMessage(admitted, event));
     }
     for (const message of result.user_messages ?? []) {
-      await this.#core.hooks.emit("user:notification", { message: message.message, level: message.level, source: message.source });
+      await this.#core.hooks.emit("user:notification", {
+        message: message.message,
+        level: message.level,
+        source: message.source,
+      });
     }
     if (result.action === "ask_user" && result.approval) {
       const outcome = await askForApproval(this.#core, result.approval, this.#approvalSubject(event, result));
@@ -379,13 +422,22 @@ export class Session {
   #settleGate(event: string, settled: Emission, done: () => void): void {
     done();
     const { turn } = this.#core;
-    if (turn && settled.action === "deny" && (event === "prompt:submit" || event === "provider:request")) turn.denied = settled.reason;
+    if (turn && settled.action === "deny" && (event === "prompt:submit" || event === "provider:request")) {
+      turn.denied = settled.reason;
+    }
   }
 
   #approvalSubject(event: string, result: Emission): Parameters<typeof askForApproval>[2] {
     const subject = this.#watch.subjectOf(result);
     if (!subject || !("call" in subject)) {
-      return { event, tool_name: null, tool_call_id: null, tool_input: null, risk_level: "low", data: result.data };
+      return {
+        event,
+        tool_name: null,
+        tool_call_id: null,
+        tool_input: null,
+        risk_level: "low",
+        data: result.data,
+      };
     }
     const { call } = subject;
     const tool = this.#toolNamed(call.name);
@@ -408,7 +460,11 @@ export class Session {
   async #gateCall(call: CallRecord): Promise<void> {
     if (call.pre === null) {
       call.gated_here = true;
-      await this.#core.hooks.emit("tool:pre", { tool_name: call.name, tool_call_id: call.id, tool_input: call.asked });
+      await this.#core.hooks.emit("tool:pre", {
+        tool_name: call.name,
+        tool_call_id: call.id,
+        tool_input: call.asked,
+      });
     }
     if (call.gate === "pending" && call.pre !== null) await this.#process(call.pre as Emission, "tool:pre");
   }

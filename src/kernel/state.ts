@@ -19,7 +19,8 @@ export class SessionState {
     this.#dirty.clear();
     this.view = new Proxy(this.#values, {
       set: (_, key, value) => typeof key === "string" && this.#assign(key, value),
-      defineProperty: (_, key, descriptor) => typeof key === "string" && "value" in descriptor && this.#assign(key, descriptor.value),
+      defineProperty: (_, key, descriptor) =>
+        typeof key === "string" && "value" in descriptor && this.#assign(key, descriptor.value),
       deleteProperty: (_, key) => typeof key === "string" && this.#assign(key, undefined),
     });
   }
@@ -29,7 +30,9 @@ export class SessionState {
     const size = plain === undefined ? 0 : JSON.stringify(key).length + JSON.stringify(plain).length + 2;
     const total = this.#bytes - (this.#sizes.get(key) ?? 0) + size;
     if (total > MAX_SESSION_STATE_BYTES) {
-      throw new RangeError(`Cannot set session_state.${key}: a session keeps at most ${MAX_SESSION_STATE_BYTES} bytes: received ${total}`);
+      throw new RangeError(
+        `Cannot set session_state.${key}: a session keeps at most ${MAX_SESSION_STATE_BYTES} bytes: received ${total}`,
+      );
     }
     this.#bytes = total;
     this.#sizes.set(key, size);

@@ -79,7 +79,10 @@ function countUsage(counters: Counters, usage: Record<string, unknown>): void {
   counters.total_tokens += number(usage.total_tokens);
   counters.cache_read_tokens += number(usage.cache_read_tokens);
   counters.cache_write_tokens += number(usage.cache_write_tokens);
-  counters.cost_usd = sumCostUsd([counters.cost_usd, typeof usage.cost_usd === "string" ? usage.cost_usd : null]);
+  counters.cost_usd = sumCostUsd([
+    counters.cost_usd,
+    typeof usage.cost_usd === "string" ? usage.cost_usd : null,
+  ]);
 }
 
 function number(value: unknown): number {

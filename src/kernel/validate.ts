@@ -21,9 +21,13 @@ export const IRON_LAW = "protocol_compliance: No tool was mounted and mount() di
 /** Returns the message for a module of this type that mounted nothing; for tools the text that R2 quotes. */
 export function nothingMounted(type: ModuleType): string {
   if (type === "tool") return IRON_LAW;
-  if (type === "hook") return "protocol_compliance: No hook was registered and mount() did not return a Hook instance";
+  if (type === "hook") {
+    return "protocol_compliance: No hook was registered and mount() did not return a Hook instance";
+  }
   const label = type === "context" ? "context manager" : type;
-  return `protocol_compliance: No ${label} was mounted and mount() did not return a ${label[0]!.toUpperCase()}${label.slice(1)} instance`;
+  return `protocol_compliance: No ${label} was mounted and mount() did not return a ${
+    label[0]!.toUpperCase()
+  }${label.slice(1)} instance`;
 }
 
 /**
@@ -65,29 +69,62 @@ export function checkInstance(type: ModuleType, instance: unknown): Check[] {
 function text(name: string, instance: unknown, key: string, severity: "error" | "warning"): Check {
   let value: unknown;
   try {
-    value = isObject(instance) || typeof instance === "function" ? (instance as unknown as Record<string, unknown>)[key] : undefined;
+    value = isObject(instance) || typeof instance === "function"
+      ? (instance as unknown as Record<string, unknown>)[key]
+      : undefined;
   } catch (error) {
-    return { name, passed: false, severity: "error", message: `${key} could not be read: ${errorMessage(error)}` };
+    return {
+      name,
+      passed: false,
+      severity: "error",
+      message: `${key} could not be read: ${errorMessage(error)}`,
+    };
   }
   const passed = typeof value === "string" && value !== "";
   const received = typeof value === "string" ? '""' : String(value);
-  return { name, passed, severity: passed ? "info" : severity, message: passed ? `${key} is set` : `${key} must be a non-empty string: received ${received}` };
+  return {
+    name,
+    passed,
+    severity: passed ? "info" : severity,
+    message: passed ? `${key} is set` : `${key} must be a non-empty string: received ${received}`,
+  };
 }
 
 function schema(instance: unknown): Check {
   const name = "tool_input_schema";
-  const raw = isObject(instance) ? instance.input_schema ?? instance.inputSchema ?? methodOf(instance, "getSchema")?.() ?? {} : {};
-  if (isObject(raw)) return { name, passed: true, severity: "info", message: `input_schema has ${Object.keys(inputSchemaOf(instance)).length} keys` };
-  return { name, passed: false, severity: "warning", message: `input_schema must be an object: received ${raw === null ? "null" : typeof raw}` };
+  const raw = isObject(instance)
+    ? instance.input_schema ?? instance.inputSchema ?? methodOf(instance, "getSchema")?.() ?? {}
+    : {};
+  if (isObject(raw)) {
+    return {
+      name,
+      passed: true,
+      severity: "info",
+      message: `input_schema has ${Object.keys(inputSchemaOf(instance)).length} keys`,
+    };
+  }
+  return {
+    name,
+    passed: false,
+    severity: "warning",
+    message: `input_schema must be an object: received ${raw === null ? "null" : typeof raw}`,
+  };
 }
 
 function method(name: string, instance: unknown, key: string, parameters: number): Check {
   const found = methodOf(instance, key);
-  if (!found) return { name, passed: false, severity: "error", message: `${key} must be a function: received none` };
+  if (!found) {
+    return { name, passed: false, severity: "error", message: `${key} must be a function: received none` };
+  }
   const original = (instance as Record<string, unknown>)[key] ?? found;
   const declared = typeof original === "function" ? declaredParameters(original) : parameters;
   if (declared < parameters) {
-    return { name, passed: false, severity: "error", message: `${key} must take ${parameters} parameter${parameters === 1 ? "" : "s"}: received ${declared}` };
+    return {
+      name,
+      passed: false,
+      severity: "error",
+      message: `${key} must take ${parameters} parameter${parameters === 1 ? "" : "s"}: received ${declared}`,
+    };
   }
   return { name, passed: true, severity: "info", message: `${key} is callable` };
 }
@@ -102,7 +139,9 @@ export function declaredParameters(fn: Function): number {
   if (source.includes("[native code]")) return Number.MAX_SAFE_INTEGER;
   const list = parameterList(source);
   if (list === null) return Math.max(fn.length, 1);
-  if (list.some((parameter) => parameter.startsWith("...")) || /\barguments\b/.test(source)) return Number.MAX_SAFE_INTEGER;
+  if (list.some((parameter) => parameter.startsWith("...")) || /\barguments\b/.test(source)) {
+    return Number.MAX_SAFE_INTEGER;
+  }
   return Math.max(fn.length, list.length);
 }
 

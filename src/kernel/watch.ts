@@ -47,10 +47,17 @@ export class Watch {
     const found = turn.find(data.tool_call_id, data.tool_name, (record) => record.pre === null);
     const input = isInput(data.tool_input) ? data.tool_input : undefined;
     const call = found ??
-      turn.add(typeof data.tool_call_id === "string" ? data.tool_call_id : this.#core.host.newId("call"), String(data.tool_name), input ?? {});
-    const payload = typeof data.tool_call_id === "string" && input !== undefined
-      ? data
-      : { ...data, tool_name: data.tool_name ?? call.name, tool_call_id: call.id, tool_input: input ?? call.asked };
+      turn.add(
+        typeof data.tool_call_id === "string" ? data.tool_call_id : this.#core.host.newId("call"),
+        String(data.tool_name),
+        input ?? {},
+      );
+    const payload = typeof data.tool_call_id === "string" && input !== undefined ? data : {
+      ...data,
+      tool_name: data.tool_name ?? call.name,
+      tool_call_id: call.id,
+      tool_input: input ?? call.asked,
+    };
     this.#pending.set(payload, call);
     return payload;
   }
@@ -126,7 +133,9 @@ function isInput(value: unknown): value is JsonObject {
 
 function nextIteration(turn: Turn, data: JsonObject): number {
   const told = data.iteration;
-  return typeof told === "number" && Number.isInteger(told) && told > turn.iteration ? told : turn.iteration + 1;
+  return typeof told === "number" && Number.isInteger(told) && told > turn.iteration
+    ? told
+    : turn.iteration + 1;
 }
 
 function completeResponse(turn: Turn, data: JsonObject): JsonObject {

@@ -35,7 +35,9 @@ export class ApprovalDesk {
   /** Stores a question and waits for its answer; when `signal` aborts, closes it unless an answer came first. */
   async ask(request: ApprovalRequest, signal: AbortSignal, opened: () => void): Promise<ApprovalDecision> {
     await this.#store.commit([{ put: this.#record(request, { status: "pending" }), expect: 0 }]);
-    const answered = new Promise<ApprovalDecision>((resolve) => this.#waiting.set(request.approval_id, { request, resolve }));
+    const answered = new Promise<ApprovalDecision>((resolve) =>
+      this.#waiting.set(request.approval_id, { request, resolve })
+    );
     const close = () => void this.#close(request, signal.reason);
     if (signal.aborted) close();
     else signal.addEventListener("abort", close, { once: true });
@@ -53,7 +55,12 @@ export class ApprovalDesk {
       kind: KIND,
       key: `${this.#run_id}/${request.approval_id}`,
       namespace: this.#namespace,
-      value: { args_hash: request.args_hash, options: request.options, expires_at: request.expires_at, ...fields },
+      value: {
+        args_hash: request.args_hash,
+        options: request.options,
+        expires_at: request.expires_at,
+        ...fields,
+      },
     };
   }
 
@@ -84,8 +91,14 @@ export class ApprovalDesk {
   async decide(approval_id: string, answer: Answer, args_hash?: string): Promise<void> {
     const record = await this.#store.get(KIND, `${this.#run_id}/${approval_id}`);
     if (!record) throw new PreampError("not_found", "Cannot find this approval");
-    const { status, options, expires_at } = record.value as { status: string; options: ApprovalOption[]; expires_at: string };
-    if (status === "expired") throw new PreampError("approval_expired", `Cannot answer the approval: it expired at ${expires_at}`);
+    const { status, options, expires_at } = record.value as {
+      status: string;
+      options: ApprovalOption[];
+      expires_at: string;
+    };
+    if (status === "expired") {
+      throw new PreampError("approval_expired", `Cannot answer the approval: it expired at ${expires_at}`);
+    }
     if (status !== "pending") throw alreadyResolved(status);
     if (args_hash !== undefined && args_hash !== record.value.args_hash) {
       throw new PreampError(
@@ -102,7 +115,9 @@ export class ApprovalDesk {
     } catch (error) {
       if (!(error instanceof ConflictError)) throw error;
       const now = await this.#store.get(KIND, `${this.#run_id}/${approval_id}`);
-      if (now?.value.status === "expired") throw new PreampError("approval_expired", `Cannot answer the approval: it expired at ${expires_at}`);
+      if (now?.value.status === "expired") {
+        throw new PreampError("approval_expired", `Cannot answer the approval: it expired at ${expires_at}`);
+      }
       throw alreadyResolved(String(now?.value.status));
     }
   }
@@ -121,7 +136,10 @@ export class ApprovalDesk {
 }
 
 function alreadyResolved(status: string): PreampError {
-  return new PreampError("approval_already_resolved", `Cannot answer the approval: it was answered already: it is ${status}`);
+  return new PreampError(
+    "approval_already_resolved",
+    `Cannot answer the approval: it was answered already: it is ${status}`,
+  );
 }
 
 /** Returns the decision as it is offered. @throws {PreampError} `request_invalid` when it is not. */
@@ -132,6 +150,8 @@ function offered(decision: string, options: readonly ApprovalOption[]): string {
   if (label !== undefined) return label;
   throw new PreampError(
     "request_invalid",
-    `Cannot answer the approval: decision must be one of allow, deny, ${labels.join(", ")}: received ${JSON.stringify(decision.slice(0, 100))}`,
+    `Cannot answer the approval: decision must be one of allow, deny, ${labels.join(", ")}: received ${
+      JSON.stringify(decision.slice(0, 100))
+    }`,
   );
 }

@@ -23,7 +23,10 @@ export interface ReadyPlan {
 
 /** Takes the values that must never be seen, and takes them out of what is seen. */
 export interface SecretSink {
+  /** Number of values that are known. */
+  readonly size: number;
   register(secret: string): void;
+  /** Returns the same object when it holds none. */
   redact(data: JsonObject): JsonObject;
 }
 

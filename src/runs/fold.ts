@@ -58,7 +58,10 @@ export class RunFold {
         this.#isolation[String(data.module_id)] = String(data.isolation);
         break;
       case "module:skipped":
-        this.#warnings.push({ code: `module_${data.reason}`, message: `Module "${data.module_id}" was skipped: ${data.message}` });
+        this.#warnings.push({
+          code: `module_${data.reason}`,
+          message: `Module "${data.module_id}" was skipped: ${data.message}`,
+        });
         break;
       case "approval:required":
         this.#approvals.set(String(data.approval_id), approvalOf(entry));
@@ -74,7 +77,9 @@ export class RunFold {
         this.#histories.set(entry.session_id, [...data.messages as Message[]]);
         break;
       case "session:state":
-        if (isObject(data.set) && entry.session_id === this.#seed.session_id) Object.assign(this.#state, data.set);
+        if (isObject(data.set) && entry.session_id === this.#seed.session_id) {
+          Object.assign(this.#state, data.set);
+        }
         break;
     }
   }
@@ -91,7 +96,11 @@ export class RunFold {
     const approval = this.#approvals.get(String(entry.data.approval_id));
     if (!approval) return;
     const { decision, reason, decided_by } = entry.data;
-    approval.status = decision === "timeout" ? "expired" : entry.event === "approval:granted" ? "granted" : "denied";
+    approval.status = decision === "timeout"
+      ? "expired"
+      : entry.event === "approval:granted"
+      ? "granted"
+      : "denied";
     approval.decision = String(decision);
     approval.reason = reason as string | null;
     approval.decided_by = decided_by as string | null;
@@ -159,10 +168,18 @@ export class RunFold {
       plan_hash: this.#plan_hash,
       lock_hash: this.#lock_hash,
       warnings: [...this.#warnings],
-      approvals: outcome ? [] : this.approvals.filter((approval) => approval.status === "pending").map((approval) => ({ ...approval })),
+      approvals: outcome
+        ? []
+        : this.approvals.filter((approval) => approval.status === "pending").map((approval) => ({
+          ...approval,
+        })),
       error: outcome?.error ?? null,
       metadata: this.#metadata,
-      context: { ...this.#context, level: this.#context.level || counters.compaction_level, compactions: counters.compactions },
+      context: {
+        ...this.#context,
+        level: this.#context.level || counters.compaction_level,
+        compactions: counters.compactions,
+      },
       isolation: { ...this.#isolation },
       created_at,
       ended_at,
@@ -179,7 +196,10 @@ function approvalOf(entry: Entry): Approval {
     object: "approval",
     run_id: entry.run_id,
     session_id: entry.session_id,
-    ...fields as unknown as Omit<Approval, "id" | "object" | "run_id" | "session_id" | "status" | "created_at">,
+    ...fields as unknown as Omit<
+      Approval,
+      "id" | "object" | "run_id" | "session_id" | "status" | "created_at"
+    >,
     status: "pending",
     created_at: entry.ts,
   };

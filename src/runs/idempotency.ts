@@ -65,5 +65,8 @@ function nameOf(caller: Caller, key: string): string {
 
 function check(body_hash: string, given: IdempotencyKey): void {
   if (body_hash === given.body_hash) return;
-  throw new PreampError("idempotency_conflict", "Cannot use this Idempotency-Key: it was sent with another body before");
+  throw new PreampError(
+    "idempotency_conflict",
+    "Cannot use this Idempotency-Key: it was sent with another body before",
+  );
 }

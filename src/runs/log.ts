@@ -2,9 +2,11 @@
  * The log of one run: numbers and stamps entries, stores them, and tells readers. Before the run is accepted entries wait;
  * no reader sees an entry before it is stored.
  */
+import { clearImmediate, setImmediate } from "node:timers";
 import { type DraftEntry, type Entry, isBarrier } from "../kernel/host.ts";
 import type { Clock, JsonObject } from "../sdk/types.ts";
 import type { Fence, Store } from "../store/store.ts";
+import type { SecretSink } from "./deps.ts";
 import type { RunFold } from "./fold.ts";
 
 /** Limits of one log, deltas not counted (trust.md). */
@@ -21,8 +23,8 @@ export interface RunLogOptions {
   fold: RunFold;
   limits: LogLimits;
   fence: () => Fence | undefined;
-  /** Takes secrets out of an entry's data; returns the same object when there are none. */
-  redact: (data: JsonObject) => JsonObject;
+  /** Takes secrets out of an entry's data. */
+  secrets: SecretSink;
   /** Told once when the log is full. */
   onFull: (limit: keyof LogLimits) => void;
 }
@@ -37,7 +39,7 @@ export class RunLog {
   #open = false;
   #closed = false;
   #flushing: Promise<void> | null = null;
-  #timer: ReturnType<typeof setTimeout> | null = null;
+  #cancel_flush: (() => void) | null = null;
   #counted = 0;
   #bytes = 0;
   #full = false;
@@ -50,28 +52,41 @@ export class RunLog {
   /** Numbers an entry and stores it; a promise means: wait until it is durable. */
   record(draft: DraftEntry): Promise<void> | void {
     const entry = this.#number(draft);
-    this.#options.fold.add(entry);
     this.#pending.push(entry);
+    if (entry.event === DELTA) return this.#defer();
+    this.#options.fold.add(entry);
     this.#measure(entry);
     if (!this.#open) return;
     if (this.#options.store.buffer_ms === 0 || isBarrier(entry)) return this.flush();
-    this.#timer ??= setTimeout(() => this.#flushLater(), this.#options.store.buffer_ms);
+    this.#defer();
   }
 
+  /** Entries that nobody waits for go with the next barrier, or a little later together: a commit for each would cost more. */
+  #defer(): void {
+    if (!this.#open || this.#cancel_flush !== null) return;
+    const { buffer_ms } = this.#options.store;
+    const flush = () => {
+      this.#cancel_flush = null;
+      this.flush()?.catch(() => {}); // the next barrier meets the same store, and throws where somebody waits
+    };
+    if (buffer_ms === 0) {
+      const immediate = setImmediate(flush);
+      this.#cancel_flush = () => clearImmediate(immediate);
+    } else {
+      const timer = setTimeout(flush, buffer_ms);
+      this.#cancel_flush = () => clearTimeout(timer);
+    }
+  }
+
+  /** Makes the draft the entry: it is the log's from here on. */
   #number(draft: DraftEntry): Entry {
-    const { parent_id, turn_id, iteration, verdict } = draft;
-    const entry: Entry = {
-      seq: ++this.#seq,
-      event: draft.event,
-      ts: this.#now(),
-      run_id: this.#options.run_id,
-      session_id: draft.session_id,
-    } as Entry;
-    if (parent_id !== undefined) entry.parent_id = parent_id;
-    if (turn_id !== undefined) entry.turn_id = turn_id;
-    if (iteration !== undefined) entry.iteration = iteration;
-    entry.data = draft.event === DELTA ? draft.data : this.#options.redact(draft.data);
-    if (verdict !== undefined) entry.verdict = verdict;
+    const entry = draft as Entry; // the kernel made room for these three
+    entry.seq = ++this.#seq;
+    entry.ts = this.#now();
+    entry.run_id = this.#options.run_id;
+    const { secrets } = this.#options;
+    // a delta has no field that is named like a secret: it is looked at only when there are values to look for
+    if (secrets.size > 0 || entry.event !== DELTA) entry.data = secrets.redact(entry.data);
     return entry;
   }
 
@@ -82,7 +97,7 @@ export class RunLog {
   }
 
   #measure(entry: Entry): void {
-    if (entry.event === DELTA || this.#full) return;
+    if (this.#full) return;
     const { limits } = this.#options;
     this.#counted++;
     this.#bytes += weigh(entry.data);
@@ -109,8 +124,8 @@ export class RunLog {
   flush(): Promise<void> | void {
     if (this.#flushing) return this.#flushing.then(() => this.flush());
     if (this.#pending.length === 0) return;
-    if (this.#timer !== null) clearTimeout(this.#timer);
-    this.#timer = null;
+    this.#cancel_flush?.();
+    this.#cancel_flush = null;
     const entries = this.#pending;
     this.#pending = [];
     const done = this.#options.store.commit(
@@ -121,12 +136,6 @@ export class RunLog {
     return this.#flushing = done.then(() => this.#tell(entries)).finally(() => this.#flushing = null);
   }
 
-  #flushLater(): void {
-    this.#timer = null;
-    const flushed = this.flush();
-    flushed?.catch(() => {}); // the next barrier meets the same store and throws where somebody waits
-  }
-
   #tell(entries: readonly Entry[]): void {
     this.#stored += entries.length;
     this.wake();
@@ -134,6 +143,7 @@ export class RunLog {
 
   /** Wakes every reader that waits. */
   wake(): void {
+    if (this.#waiting.size === 0) return;
     const waiting = [...this.#waiting];
     this.#waiting.clear();
     for (const resolve of waiting) resolve();

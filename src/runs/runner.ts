@@ -2,8 +2,15 @@
  * One run from its plan to its end (trace.md, section 4, B-D): makes the host of the session, keeps the log, ends the run
  * exactly once. Who may start it and where its session comes from is `service.ts`.
  */
+import { setImmediate } from "node:timers";
 import { Ceilings } from "../kernel/ceilings.ts";
-import type { ApprovalDecision, ApprovalRequest, DraftEntry, Host } from "../kernel/host.ts";
+import {
+  type ApprovalDecision,
+  type ApprovalRequest,
+  type DraftEntry,
+  draftEntry,
+  type Host,
+} from "../kernel/host.ts";
 import type { Outcome } from "../kernel/outcome.ts";
 import { Session } from "../kernel/session.ts";
 import { errorMessage, PreampError } from "../sdk/errors.ts";
@@ -49,6 +56,7 @@ export class Runner implements RunHandle {
   readonly #ended = Promise.withResolvers<Run>();
   readonly #watchers = new Set<() => void>();
   #session: Session;
+  #yielded_ms = 0;
   #terminal = false;
   #accepted = false;
 
@@ -73,11 +81,19 @@ export class Runner implements RunHandle {
       fold: this.#fold,
       limits: deps.limits,
       fence: options.fence,
-      redact: (data) => this.#secrets.redact(data),
-      onFull: (limit) => this.#ceilings.stopFor(limit, `the log of the run has ${deps.limits[limit]} ${limit === "max_log_bytes" ? "bytes" : "entries"}`),
+      secrets: this.#secrets,
+      onFull: (limit) =>
+        this.#ceilings.stopFor(
+          limit,
+          `the log of the run has ${deps.limits[limit]} ${limit === "max_log_bytes" ? "bytes" : "entries"}`,
+        ),
     });
     this.desk = new ApprovalDesk(deps.store, run_id, caller.namespace);
-    this.#ceilings = new Ceilings({ limits: ready.limits, cost_is_asked_for: ready.cost_is_asked_for, clock: deps.clock });
+    this.#ceilings = new Ceilings({
+      limits: ready.limits,
+      cost_is_asked_for: ready.cost_is_asked_for,
+      clock: deps.clock,
+    });
     this.#session = this.#newSession(saved);
   }
 
@@ -118,17 +134,13 @@ export class Runner implements RunHandle {
 
   #start(status: "queued" | "running"): Promise<void> | void {
     const { ready, request } = this.options;
-    return this.log.record({
-      event: "run:start",
-      session_id: this.session_id,
-      data: {
-        status,
-        plan_hash: ready.compiled.plan_hash,
-        lock_hash: ready.lock_hash,
-        limits: { ...ready.limits },
-        metadata: request.metadata ?? {},
-      },
-    });
+    return this.log.record(draftEntry("run:start", this.session_id, {
+      status,
+      plan_hash: ready.compiled.plan_hash,
+      lock_hash: ready.lock_hash,
+      limits: { ...ready.limits },
+      metadata: request.metadata ?? {},
+    }));
   }
 
   #host(): Host {
@@ -146,7 +158,7 @@ export class Runner implements RunHandle {
 
   #record(entry: DraftEntry): Promise<void> | void {
     if (this.#terminal) return; // a module's timer that fires after the end changes nothing
-    const stored = this.log.record(entry);
+    const stored = this.log.record(entry) ?? this.#yieldNowAndThen(entry);
     switch (entry.event) {
       case "provider:response":
         this.#noteContext();
@@ -157,6 +169,19 @@ export class Runner implements RunHandle {
       default:
         return stored;
     }
+  }
+
+  /** A run that never waits for anything outside lets others have the thread now and then. */
+  #yieldNowAndThen(entry: DraftEntry): Promise<void> | void {
+    if (entry.event !== "provider:response") return;
+    const now = this.options.deps.clock.monotonic();
+    if (now - this.#yielded_ms < YIELD_AFTER_MS) return;
+    return new Promise((resolve) =>
+      setImmediate(() => {
+        this.#yielded_ms = this.options.deps.clock.monotonic();
+        resolve();
+      })
+    );
   }
 
   #noteContext(): void {
@@ -173,7 +198,7 @@ export class Runner implements RunHandle {
   }
 
   async #status(data: JsonObject): Promise<void> {
-    await this.log.record({ event: "run:status", session_id: this.session_id, ...this.#session.moment, data });
+    await this.log.record(draftEntry("run:status", this.session_id, data, this.#session.moment));
     this.#notify();
   }
 
@@ -183,8 +208,12 @@ export class Runner implements RunHandle {
 
   async #ask(request: ApprovalRequest, signal: AbortSignal): Promise<ApprovalDecision> {
     return await this.desk.ask(request, signal, () => {
-      const waiting = this.#fold.status === "awaiting_approval" ? Promise.resolve() : this.#status({ status: "awaiting_approval" });
-      waiting.then(() => this.#askHere(request, signal)).catch((error) => this.#warn("ask_failed", errorMessage(error)));
+      const waiting = this.#fold.status === "awaiting_approval"
+        ? Promise.resolve()
+        : this.#status({ status: "awaiting_approval" });
+      waiting.then(() => this.#askHere(request, signal)).catch((error) =>
+        this.#warn("ask_failed", errorMessage(error))
+      );
     });
   }
 
@@ -209,7 +238,12 @@ export class Runner implements RunHandle {
 
   #warn(code: string, message: string, facts: JsonObject = {}): void {
     if (RUN_WARNINGS.has(code)) this.#fold.warn({ code, message });
-    this.options.deps.log("warning", code, { run_id: this.id, session_id: this.session_id, message, ...facts });
+    this.options.deps.log("warning", code, {
+      run_id: this.id,
+      session_id: this.session_id,
+      message,
+      ...facts,
+    });
   }
 
   async #accept(): Promise<void> {
@@ -269,7 +303,7 @@ export class Runner implements RunHandle {
     this.#terminal = true;
     const run = this.#fold.end(this.#redacted(outcome), new Date(deps.clock.now()).toISOString());
     try {
-      await this.log.record({ event: "run:end", session_id: this.session_id, data: { run: run as unknown as JsonObject } });
+      await this.log.record(draftEntry("run:end", this.session_id, { run: run as unknown as JsonObject }));
       await deps.store.commit([this.recordChange(), this.options.saveSession(this)], this.options.fence());
     } catch (error) {
       deps.log("error", "run_end_not_stored", { run_id: this.id, message: errorMessage(error) });
@@ -342,11 +376,17 @@ export class Runner implements RunHandle {
     if (this.#terminal) throw new PreampError("run_ended", "Cannot steer the run: it has ended");
     const steer = this.#session.getCapability("session.steer");
     if (typeof steer !== "function") {
-      throw new PreampError("not_steerable", "Cannot steer the run: its orchestrator takes no steering; loop-streaming does");
+      throw new PreampError(
+        "not_steerable",
+        "Cannot steer the run: its orchestrator takes no steering; loop-streaming does",
+      );
     }
     steer(text);
   }
 }
+
+/** Milliseconds a run may keep the thread: half of what a health check may be late. */
+const YIELD_AFTER_MS = 10;
 
 /** Warnings of the kernel that belong on the run object; the others are for the operator's log. */
 const RUN_WARNINGS: ReadonlySet<string> = new Set([

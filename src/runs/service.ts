@@ -75,17 +75,28 @@ export class RunService implements Runs {
     this.#admit(caller);
     this.#starting++;
     try {
-      const saved = request.session_id === undefined ? null : await this.#sessions.load(caller, request.session_id);
-      const ready = await this.#deps.ready(asked(request, saved), effective(caller, request, saved), options.base_url ?? saved?.plan_base_url ?? undefined);
+      const saved = request.session_id === undefined
+        ? null
+        : await this.#sessions.load(caller, request.session_id);
+      const ready = await this.#deps.ready(
+        asked(request, saved),
+        effective(caller, request, saved),
+        options.base_url ?? saved?.plan_base_url ?? undefined,
+      );
       const session_id = request.session_id ?? this.#deps.newId("ses");
       const run_id = this.#deps.newId("run");
-      const make = (session: SavedSession | null) => this.#make({ request, caller, options, ready, run_id, session_id, saved: session });
+      const make = (session: SavedSession | null) =>
+        this.#make({ request, caller, options, ready, run_id, session_id, saved: session });
       const busy = this.#busy.get(session_id);
       if (busy && busy.current().status !== "awaiting_approval" && request.if_busy === "queue") {
         return await this.#enqueue(make(saved), session_id, caller, request);
       }
       await this.#free(session_id, request, run_id);
-      return await this.#start(make(busy ? await this.#sessions.load(caller, session_id) : saved), session_id, request);
+      return await this.#start(
+        make(busy ? await this.#sessions.load(caller, session_id) : saved),
+        session_id,
+        request,
+      );
     } finally {
       this.#starting--;
     }
@@ -97,9 +108,14 @@ export class RunService implements Runs {
     if (this.#draining) throw new PreampError("draining", "Cannot start a run: the server is stopping");
     const open = [...this.#busy.values()];
     if (open.length + this.#starting >= max_concurrent_runs) {
-      throw new PreampError("too_many_runs", `Cannot start a run: max_concurrent_runs is ${max_concurrent_runs}`);
+      throw new PreampError(
+        "too_many_runs",
+        `Cannot start a run: max_concurrent_runs is ${max_concurrent_runs}`,
+      );
     }
-    const own = open.filter((runner) => runner.options.caller.name === caller.name && runner.options.caller.namespace === caller.namespace);
+    const own = open.filter((runner) =>
+      runner.options.caller.name === caller.name && runner.options.caller.namespace === caller.namespace
+    );
     if (own.length >= max_runs_per_key) {
       throw new PreampError("too_many_runs", `Cannot start a run: max_runs_per_key is ${max_runs_per_key}`);
     }
@@ -111,7 +127,10 @@ export class RunService implements Runs {
     if (!busy) return;
     const waits = busy.current().status === "awaiting_approval";
     if (!waits && request.if_busy !== "cancel") {
-      throw new PreampError("session_busy", `Cannot start a run in session "${session_id}": run "${busy.id}" has not ended`);
+      throw new PreampError(
+        "session_busy",
+        `Cannot start a run in session "${session_id}": run "${busy.id}" has not ended`,
+      );
     }
     await busy.cancel("graceful", waits ? `superseded by ${run_id}` : "cancelled");
     await busy.settled("end");
@@ -172,7 +191,8 @@ export class RunService implements Runs {
   }
 
   #track(done: Promise<void>): Promise<void> {
-    const watched = done.catch((error) => this.#deps.log("error", "run_lost", { message: String(error) })).finally(() => this.#open.delete(watched));
+    const watched = done.catch((error) => this.#deps.log("error", "run_lost", { message: String(error) }))
+      .finally(() => this.#open.delete(watched));
     this.#open.add(watched);
     return watched;
   }
@@ -207,14 +227,20 @@ export class RunService implements Runs {
   async #hold(runner: Runner, session_id: string): Promise<void> {
     const lease = `session/${session_id}`;
     if (this.#busy.has(session_id)) {
-      throw new PreampError("session_busy", `Cannot start a run in session "${session_id}": another run has not ended`);
+      throw new PreampError(
+        "session_busy",
+        `Cannot start a run in session "${session_id}": another run has not ended`,
+      );
     }
     this.#busy.set(session_id, runner);
     this.#holds.set(session_id, Promise.withResolvers());
     const token = await this.#deps.store.acquire(lease, this.#owner, LEASE_MS);
     if (token === null) {
       this.#leave(session_id);
-      throw new PreampError("session_busy", `Cannot start a run in session "${session_id}": another server runs one`);
+      throw new PreampError(
+        "session_busy",
+        `Cannot start a run in session "${session_id}": another server runs one`,
+      );
     }
     this.#fences.set(session_id, { lease, token });
     this.#renewing ??= setInterval(() => void this.#renewAll(), RENEW_MS);
@@ -267,7 +293,9 @@ export class RunService implements Runs {
     const runner = this.#runnerOf(caller, run_id);
     if (runner) return runner.current();
     const record = await this.#deps.store.get("run", run_id);
-    if (!record || record.namespace !== caller.namespace) throw new PreampError("not_found", `Cannot find run "${printable(run_id)}"`);
+    if (!record || record.namespace !== caller.namespace) {
+      throw new PreampError("not_found", `Cannot find run "${printable(run_id)}"`);
+    }
     return record.value as unknown as Run;
   }
 
@@ -275,23 +303,40 @@ export class RunService implements Runs {
     const runner = this.#runnerOf(caller, run_id);
     if (runner) return runner;
     const run = await this.get(caller, run_id);
-    return { id: run.id, session_id: run.session_id, current: () => run, settled: () => Promise.resolve(run) };
+    return {
+      id: run.id,
+      session_id: run.session_id,
+      current: () => run,
+      settled: () => Promise.resolve(run),
+    };
   }
 
-  async list(caller: Caller, filter: { session_id?: string; status?: RunStatus } & PageOptions): Promise<Page<Run>> {
+  async list(
+    caller: Caller,
+    filter: { session_id?: string; status?: RunStatus } & PageOptions,
+  ): Promise<Page<Run>> {
     const where: Record<string, string> = {};
     if (filter.session_id !== undefined) where.session_id = filter.session_id;
     const wanted = filter.status;
-    if (wanted !== undefined && wanted !== "running" && wanted !== "awaiting_approval" && wanted !== "queued") where.status = wanted;
+    if (
+      wanted !== undefined && wanted !== "running" && wanted !== "awaiting_approval" && wanted !== "queued"
+    ) where.status = wanted;
     else if (wanted !== undefined) where.open = "true";
-    const { records, next_cursor } = await this.#deps.store.list("run", { ...listOptions(caller, filter), where });
-    const runs = records.map((record) => this.#runners.get(record.key)?.current() ?? record.value as unknown as Run);
+    const { records, next_cursor } = await this.#deps.store.list("run", {
+      ...listOptions(caller, filter),
+      where,
+    });
+    const runs = records.map((record) =>
+      this.#runners.get(record.key)?.current() ?? record.value as unknown as Run
+    );
     return { data: wanted === undefined ? runs : runs.filter((run) => run.status === wanted), next_cursor };
   }
 
   async remove(caller: Caller, run_id: string): Promise<void> {
     const run = await this.get(caller, run_id);
-    if (run.ended_at === null) throw new PreampError("session_busy", `Cannot delete run "${run_id}": it has not ended`);
+    if (run.ended_at === null) {
+      throw new PreampError("session_busy", `Cannot delete run "${run_id}": it has not ended`);
+    }
     await this.#deps.store.commit([{ delete: { kind: "run", key: run_id } }, { deleteLog: run_id }]);
     this.#runners.delete(run_id);
   }
@@ -308,7 +353,9 @@ export class RunService implements Runs {
   async steer(caller: Caller, run_id: string, text: string): Promise<Run> {
     const run = await this.get(caller, run_id);
     const runner = this.#runnerOf(caller, run_id);
-    if (!runner || run.ended_at !== null) throw new PreampError("run_ended", "Cannot steer the run: it has ended");
+    if (!runner || run.ended_at !== null) {
+      throw new PreampError("run_ended", "Cannot steer the run: it has ended");
+    }
     runner.steer(text);
     return runner.current();
   }
@@ -331,13 +378,26 @@ export class RunService implements Runs {
     const approval = approvals.find((one) => one.id === approval_id);
     if (!approval) throw new PreampError("not_found", `Cannot find approval "${printable(approval_id)}"`);
     const runner = this.#runnerOf(caller, run_id);
-    if (!runner || runner.ended) throw new PreampError("approval_already_resolved", `Cannot answer the approval: it is ${approval.status}`);
+    if (!runner || runner.ended) {
+      throw new PreampError(
+        "approval_already_resolved",
+        `Cannot answer the approval: it is ${approval.status}`,
+      );
+    }
     const reason = answer.reason ?? null;
-    await runner.desk.decide(approval_id, { decision: answer.decision, reason, decided_by: caller.name }, answer.args_hash);
+    await runner.desk.decide(
+      approval_id,
+      { decision: answer.decision, reason, decided_by: caller.name },
+      answer.args_hash,
+    );
     return await runner.decided(approval_id);
   }
 
-  async events(caller: Caller, run_id: string, options: { after?: number; limit?: number }): Promise<Entry[]> {
+  async events(
+    caller: Caller,
+    run_id: string,
+    options: { after?: number; limit?: number },
+  ): Promise<Entry[]> {
     await this.get(caller, run_id);
     return await this.#page(caller, run_id, options.after ?? 0, options.limit ?? PAGE);
   }
@@ -346,14 +406,22 @@ export class RunService implements Runs {
     const entries = await this.#deps.store.entries(run_id, after, limit);
     if (entries === null) {
       const run = await this.get(caller, run_id);
-      throw new PreampError("log_expired", `Cannot read the events of run "${run_id}": they are no longer kept`, {
-        facts: { run: toPlain(run) },
-      });
+      throw new PreampError(
+        "log_expired",
+        `Cannot read the events of run "${run_id}": they are no longer kept`,
+        {
+          facts: { run: toPlain(run) },
+        },
+      );
     }
     return entries as Entry[];
   }
 
-  async *follow(caller: Caller, run_id: string, options: { after?: number; signal?: AbortSignal }): AsyncIterable<Entry[]> {
+  async *follow(
+    caller: Caller,
+    run_id: string,
+    options: { after?: number; signal?: AbortSignal },
+  ): AsyncIterable<Entry[]> {
     const { signal } = options;
     let after = options.after ?? 0;
     const runner = this.#runnerOf(caller, run_id);
@@ -371,12 +439,17 @@ export class RunService implements Runs {
   }
 
   readonly sessions: Runs["sessions"] = {
-    list: (caller: Caller, options: PageOptions): Promise<Page<SessionObject>> => this.#sessions.list(caller, options),
-    get: async (caller: Caller, session_id: string): Promise<SessionObject> => (await this.#sessions.load(caller, session_id)).object,
+    list: (caller: Caller, options: PageOptions): Promise<Page<SessionObject>> =>
+      this.#sessions.list(caller, options),
+    get: async (caller: Caller, session_id: string): Promise<SessionObject> =>
+      (await this.#sessions.load(caller, session_id)).object,
     remove: async (caller: Caller, session_id: string): Promise<void> => {
       await this.#sessions.load(caller, session_id);
       if (this.#busy.has(session_id)) {
-        throw new PreampError("session_busy", `Cannot delete session "${printable(session_id)}": a run of it has not ended`);
+        throw new PreampError(
+          "session_busy",
+          `Cannot delete session "${printable(session_id)}": a run of it has not ended`,
+        );
       }
       await this.#sessions.remove(session_id);
     },
@@ -420,11 +493,15 @@ export class RunService implements Runs {
 
 /** A continued session without a plan of its own goes on with the session's. */
 function asked(request: RunRequest, saved: SavedSession | null): RunRequest {
-  return saved && request.plan === undefined && request.plan_ref === undefined ? { ...request, plan: saved.plan } : request;
+  return saved && request.plan === undefined && request.plan_ref === undefined
+    ? { ...request, plan: saved.plan }
+    : request;
 }
 
 function effective(caller: Caller, request: RunRequest, saved: SavedSession | null): Caller {
-  return saved && request.plan === undefined && request.plan_ref === undefined ? { ...caller, origin: saved.plan_origin } : caller;
+  return saved && request.plan === undefined && request.plan_ref === undefined
+    ? { ...caller, origin: saved.plan_origin }
+    : caller;
 }
 
 function savedSession(runner: Runner, now_ms: number): SavedSession {
@@ -446,12 +523,20 @@ function savedSession(runner: Runner, now_ms: number): SavedSession {
     session_state: runner.session_state,
     plan: ready.compiled.written,
     plan_base_url: ready.base_url ?? null,
-    plan_origin: own_plan ? (request.plan_ref !== undefined || request.plan === undefined ? "operator" : caller.origin) : saved.plan_origin,
+    plan_origin: own_plan
+      ? (request.plan_ref !== undefined || request.plan === undefined ? "operator" : caller.origin)
+      : saved.plan_origin,
   };
 }
 
 function foldApprovals(run: Run, entries: readonly Entry[]): Approval[] {
-  const fold = new RunFold({ id: run.id, session_id: run.session_id, created_at: run.created_at, warnings: [], history: [] });
+  const fold = new RunFold({
+    id: run.id,
+    session_id: run.session_id,
+    created_at: run.created_at,
+    warnings: [],
+    history: [],
+  });
   for (const entry of entries) if (entry.event.startsWith("approval:")) fold.add(entry);
   return fold.approvals;
 }

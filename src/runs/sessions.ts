@@ -35,7 +35,12 @@ export class Sessions {
   /** Returns the change that keeps a session. */
   put(caller: Caller, saved: SavedSession): Change {
     return {
-      put: { kind: KIND, key: saved.object.id, namespace: caller.namespace, value: saved as unknown as JsonObject },
+      put: {
+        kind: KIND,
+        key: saved.object.id,
+        namespace: caller.namespace,
+        value: saved as unknown as JsonObject,
+      },
     };
   }
 
@@ -50,9 +55,16 @@ export class Sessions {
 }
 
 /** Returns the store's list options of a page: 100 items unless asked otherwise, at most 1,000 (trust.md). */
-export function listOptions(caller: Caller, options: PageOptions): { namespace: string; limit: number; cursor?: string } {
+export function listOptions(
+  caller: Caller,
+  options: PageOptions,
+): { namespace: string; limit: number; cursor?: string } {
   const limit = Math.min(1000, Math.max(1, options.limit ?? 100));
-  return { namespace: caller.namespace, limit, ...(options.cursor === undefined ? {} : { cursor: options.cursor }) };
+  return {
+    namespace: caller.namespace,
+    limit,
+    ...(options.cursor === undefined ? {} : { cursor: options.cursor }),
+  };
 }
 
 function notFound(id: string): PreampError {

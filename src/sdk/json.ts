@@ -34,8 +34,23 @@ export function toPlain(value: unknown): JsonValue {
 
 /** {@link toPlain} for an object; anything else becomes `{}`. */
 export function toPlainObject(value: unknown): { [key: string]: JsonValue } {
+  if (isFlat(value)) return { ...value };
   const plain = toPlain(value);
   return isObject(plain) ? plain as { [key: string]: JsonValue } : {};
+}
+
+/** Whether an object holds nothing but text, numbers, booleans and null: most events do, and a shallow copy will do. */
+function isFlat(value: unknown): value is { [key: string]: JsonValue } {
+  if (typeof value !== "object" || value === null || Object.getPrototypeOf(value) !== Object.prototype) {
+    return false;
+  }
+  for (const key in value) {
+    const item = (value as JsonObject)[key];
+    if (typeof item === "string" || typeof item === "boolean" || item === null) continue;
+    if (typeof item !== "number" || !Number.isFinite(item)) return false;
+  }
+  return !Object.hasOwn(value, "__proto__") && !Object.hasOwn(value, "constructor") &&
+    !Object.hasOwn(value, "prototype");
 }
 
 function copy(value: unknown, depth: number, parents: Parents | null): JsonValue {
@@ -62,7 +77,8 @@ function copy(value: unknown, depth: number, parents: Parents | null): JsonValue
       for (let index = 0; index < value.length; index++) result[index] = copy(value[index], depth + 1, here);
       return result;
     }
-    return special(value, depth, here) ?? copyFields(value as JsonObject, depth, here);
+    const converted = special(value, depth, here);
+    return converted !== undefined ? converted : copyFields(value as JsonObject, depth, here);
   } catch {
     return "[Unreadable]"; // a throwing getter or proxy must not take the log down
   }

@@ -1,5 +1,14 @@
 /** The store in memory: for one process, gone with it. Bounded: the logs of runs that ended go first, oldest first. */
-import { type Change, ConflictError, type Fence, type ListOptions, type LogEntry, type Store, type StoredRecord, type VersionedRecord } from "./store.ts";
+import {
+  type Change,
+  ConflictError,
+  type Fence,
+  type ListOptions,
+  type LogEntry,
+  type Store,
+  type StoredRecord,
+  type VersionedRecord,
+} from "./store.ts";
 
 /** Options of {@link MemoryStore}. */
 export interface MemoryStoreOptions {
@@ -47,11 +56,17 @@ export class MemoryStore implements Store {
   #check(change: Change): void {
     if ("append" in change) {
       const length = this.#logs.get(change.append)?.length ?? 0;
-      if (length !== change.after) throw new ConflictError(`Cannot append to "${change.append}": ends at ${length}: received ${change.after}`);
+      if (length !== change.after) {
+        throw new ConflictError(
+          `Cannot append to "${change.append}": ends at ${length}: received ${change.after}`,
+        );
+      }
     } else if ("put" in change && change.expect !== undefined) {
       const version = this.get(change.put.kind, change.put.key)?.version ?? 0;
       if (version !== change.expect) {
-        throw new ConflictError(`Cannot put ${change.put.kind} "${change.put.key}": is at version ${version}: received ${change.expect}`);
+        throw new ConflictError(
+          `Cannot put ${change.put.kind} "${change.put.key}": is at version ${version}: received ${change.expect}`,
+        );
       }
     }
   }
@@ -121,7 +136,9 @@ export class MemoryStore implements Store {
 
   list(kind: string, options: ListOptions): { records: VersionedRecord[]; next_cursor: string | null } {
     const all = [...this.#records.get(kind)?.values() ?? []].reverse(); // insertion order is order of creation
-    const from = options.cursor === undefined ? 0 : all.findIndex((record) => record.key === options.cursor) + 1;
+    const from = options.cursor === undefined
+      ? 0
+      : all.findIndex((record) => record.key === options.cursor) + 1;
     const records: VersionedRecord[] = [];
     for (let index = from; index < all.length; index++) {
       const record = all[index]!;

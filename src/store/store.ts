@@ -75,7 +75,10 @@ export interface Store {
   /** Entries of a log after `after`, at most `limit`; null when the log was deleted or has expired. */
   entries(log: string, after: number, limit: number): Awaitable<readonly LogEntry[] | null>;
   get(kind: string, key: string): Awaitable<VersionedRecord | null>;
-  list(kind: string, options: ListOptions): Awaitable<{ records: VersionedRecord[]; next_cursor: string | null }>;
+  list(
+    kind: string,
+    options: ListOptions,
+  ): Awaitable<{ records: VersionedRecord[]; next_cursor: string | null }>;
   /** Takes a lease for `ttl_ms` and returns its fencing token, or null while somebody else holds it. */
   acquire(lease: string, owner: string, ttl_ms: number): Awaitable<number | null>;
   /** Holds a lease for another `ttl_ms`; false when it was lost. */

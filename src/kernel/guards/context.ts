@@ -12,7 +12,10 @@ type Method = (...args: unknown[]) => unknown;
 export class ContextHandle implements ContextManager {
   readonly #core: Core;
   readonly #injections: Injections;
-  readonly #inner: Record<"addMessage" | "getMessagesForRequest" | "getMessages" | "setMessages" | "clear", Method>;
+  readonly #inner: Record<
+    "addMessage" | "getMessagesForRequest" | "getMessages" | "setMessages" | "clear",
+    Method
+  >;
   #count = 0;
   /** Calls of the last assistant message without a result yet: id → tool name. */
   #open = new Map<string, string>();
@@ -40,11 +43,13 @@ export class ContextHandle implements ContextManager {
     const plain = toMessage(message);
     await this.#inner.addMessage(toPlainObject(plain));
     await this.#note(plain);
-    if (this.#open.size === 0) for (const held of this.#injections.release()) await this.addMessage(held);
+    if (this.#open.size === 0) { for (const held of this.#injections.release()) await this.addMessage(held); }
   }
 
   #note(message: Message): Promise<void> | void {
-    if (message.role === "tool" && message.tool_call_id !== undefined) this.#open.delete(message.tool_call_id);
+    if (message.role === "tool" && message.tool_call_id !== undefined) {
+      this.#open.delete(message.tool_call_id);
+    }
     if (message.role === "assistant") this.#open = openCalls(message);
     return this.#core.write("context:message", { index: this.#count++, message: deepFreeze(message) });
   }
@@ -54,7 +59,10 @@ export class ContextHandle implements ContextManager {
     const given = typeof options === "number" ? { token_budget: options } : options;
     const view = await this.#inner.getMessagesForRequest(given);
     if (!Array.isArray(view)) {
-      throw new PreampError("module_invalid", `Cannot read the view of the context manager: must be an array: received ${typeof view}`);
+      throw new PreampError(
+        "module_invalid",
+        `Cannot read the view of the context manager: must be an array: received ${typeof view}`,
+      );
     }
     return view;
   }
@@ -103,7 +111,12 @@ withSnakeCase(ContextHandle);
 
 function need(context: ContextManager, name: string): Method {
   const method = methodOf(context, name);
-  if (!method) throw new PreampError("module_invalid", `Cannot use the context manager: it must have ${name}(): received none`);
+  if (!method) {
+    throw new PreampError(
+      "module_invalid",
+      `Cannot use the context manager: it must have ${name}(): received none`,
+    );
+  }
   return method;
 }
 
@@ -118,9 +131,13 @@ function toMessage(message: unknown): Message {
 function openCalls(message: Message): Map<string, string> {
   const open = new Map<string, string>();
   if (Array.isArray(message.tool_calls)) {
-    for (const call of message.tool_calls) if (isObject(call)) open.set(String(call.id), String(call.name ?? call.tool));
+    for (const call of message.tool_calls) {
+      if (isObject(call)) open.set(String(call.id), String(call.name ?? call.tool));
+    }
   } else if (Array.isArray(message.content)) {
-    for (const block of message.content) if (block.type === "tool_call") open.set(String(block.id), String(block.name));
+    for (const block of message.content) {
+      if (block.type === "tool_call") open.set(String(block.id), String(block.name));
+    }
   }
   return open;
 }

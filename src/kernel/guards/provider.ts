@@ -5,7 +5,15 @@ import { toChatResponse, Usage } from "../../sdk/messages.ts";
 import { addSnakeCase, methodOf } from "../../sdk/spelling.ts";
 import { RequestMeter, toolTokens } from "../../sdk/tokens.ts";
 import { parseToolCall } from "../../sdk/tools.ts";
-import type { ChatRequest, ChatResponse, CompleteOptions, ModelInfo, Provider, ProviderInfo, ToolCall } from "../../sdk/types.ts";
+import type {
+  ChatRequest,
+  ChatResponse,
+  CompleteOptions,
+  ModelInfo,
+  Provider,
+  ProviderInfo,
+  ToolCall,
+} from "../../sdk/types.ts";
 import { cancelledError, type Core } from "../core.ts";
 import { withAbort } from "../deadline.ts";
 import { limitOf } from "./tool.ts";
@@ -22,7 +30,12 @@ export interface ProviderDuties {
 const DEFAULT_MAX_OUTPUT_TOKENS = 4096;
 
 /** Returns the guarded handle of a provider mounted under `name`. */
-export function guardProvider(core: Core, provider: Provider, name: string, duties: ProviderDuties): Provider {
+export function guardProvider(
+  core: Core,
+  provider: Provider,
+  name: string,
+  duties: ProviderDuties,
+): Provider {
   const meter = new RequestMeter();
   let info: ProviderInfo | null = null;
 
@@ -62,7 +75,9 @@ export function guardProvider(core: Core, provider: Provider, name: string, duti
 
   const complete = async (request: ChatRequest, options: CompleteOptions = {}): Promise<ChatResponse> => {
     const { turn } = core;
-    if (turn === null) throw new PreampError("internal", `Cannot call provider "${name}": no turn is running`);
+    if (turn === null) {
+      throw new PreampError("internal", `Cannot call provider "${name}": no turn is running`);
+    }
     if (core.cancellation.is_cancelled) throw cancelledError();
     await core.beginTurn();
     await duties.tellResponse();
@@ -79,12 +94,16 @@ export function guardProvider(core: Core, provider: Provider, name: string, duti
       turn.limit ??= limitOf(error);
       throw error;
     }
-    const lowered = reservation.max_output_tokens < asked ? { ...request, max_output_tokens: reservation.max_output_tokens } : request;
+    const lowered = reservation.max_output_tokens < asked
+      ? { ...request, max_output_tokens: reservation.max_output_tokens }
+      : request;
     const signal = joinSignals(core, options.signal);
     let response: ChatResponse;
     try {
       const told = await withAbort(
-        Promise.resolve(provider.complete(lowered, options.onDelta ? { signal, onDelta: options.onDelta } : { signal })),
+        Promise.resolve(
+          provider.complete(lowered, options.onDelta ? { signal, onDelta: options.onDelta } : { signal }),
+        ),
         signal,
       );
       response = withUniqueIds(core, toChatResponse(told, methodOf(provider, "parseToolCalls")));
@@ -146,7 +165,11 @@ function withUniqueIds(core: Core, response: ChatResponse): ChatResponse {
       seen.add(call.id);
       return call;
     }
-    return parseToolCall({ id: core.host.newId("call"), name: call.name, arguments: call.invalid_arguments ?? call.arguments });
+    return parseToolCall({
+      id: core.host.newId("call"),
+      name: call.name,
+      arguments: call.invalid_arguments ?? call.arguments,
+    });
   });
   return response;
 }

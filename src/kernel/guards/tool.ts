@@ -40,7 +40,9 @@ export class ToolHandle implements Tool {
 
   async execute(input: JsonObject, context?: ToolCallContext): Promise<ToolResult> {
     const { turn } = this.#core;
-    if (turn === null) throw new PreampError("internal", `Cannot execute tool "${this.name}": no turn is running`);
+    if (turn === null) {
+      throw new PreampError("internal", `Cannot execute tool "${this.name}": no turn is running`);
+    }
     const call = this.#callFor(input, context?.id);
     await this.#gate(call);
     if (call.gate !== "allowed") return toolFailure(`Denied by hook: ${call.reason}`, { type: "denied" });
@@ -67,7 +69,8 @@ export class ToolHandle implements Tool {
   #callFor(input: JsonObject, id: string | undefined): CallRecord {
     const turn = this.#core.turn!;
     const given = toPlainObject(input);
-    const open = (record: CallRecord) => !record.started && (record.name === this.name || record.name === this.#key);
+    const open = (record: CallRecord) =>
+      !record.started && (record.name === this.name || record.name === this.#key);
     const call = id === undefined ? turn.find(undefined, undefined, open) : turn.find(id, undefined, open);
     if (call && (jsonEqual(given, call.input) || jsonEqual(given, call.asked))) return call;
     return turn.add(call || id === undefined ? this.#core.host.newId("call") : id, this.name, given);
@@ -93,7 +96,13 @@ export class ToolHandle implements Tool {
       if (!isThenable(returned)) return this.#bounded(toToolResult(returned));
       if (tool_timeout_s > 0) {
         core.host.clock.after(tool_timeout_s * 1000, timer.signal).then(
-          () => deadline.abort(new PreampError("tool_timeout", `Cannot wait for tool "${call.name}": no result within ${tool_timeout_s} s`)),
+          () =>
+            deadline.abort(
+              new PreampError(
+                "tool_timeout",
+                `Cannot wait for tool "${call.name}": no result within ${tool_timeout_s} s`,
+              ),
+            ),
           () => {}, // finished in time
         );
       }
@@ -130,7 +139,9 @@ export class ToolHandle implements Tool {
     const decoder = new TextDecoder();
     const head = trimBroken(decoder.decode(bytes.subarray(0, half)), "end");
     const tail = trimBroken(decoder.decode(bytes.subarray(bytes.length - half)), "start");
-    const output = `${head}\n[... ${bytes.length - 2 * half} of ${bytes.length} bytes cut: max_tool_result_bytes is ${limit} ...]\n${tail}`;
+    const output = `${head}\n[... ${
+      bytes.length - 2 * half
+    } of ${bytes.length} bytes cut: max_tool_result_bytes is ${limit} ...]\n${tail}`;
     return ToolResult({ success: result.success, output, error: result.error });
   }
 }
