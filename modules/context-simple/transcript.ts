@@ -1,0 +1,217 @@
+/**
+ * The history folded into what a view is made of: system messages first, then units in order, where a unit is one message or
+ * an assistant message with the results of its calls. Adding to the end costs the same whatever the length; what a
+ * compaction left out is no longer here. Knows nothing of budgets.
+ */
+import { type Message, messageTokens } from "preamp";
+import { answersOf, type CallName, callsOf, isHuman, missingResult } from "./request_message.ts";
+
+/** One message of the history and how the view shows it. */
+export interface Entry {
+  /** Place in the history; -1 for a result that a repair made up. */
+  readonly index: number;
+  /** As a request may carry it, whole. */
+  readonly message: Message;
+  /** As the view has it: whole, truncated or a stub. */
+  shown: Message;
+  /** Tokens of `shown`. */
+  tokens: number;
+  /** Characters that were kept when it was truncated or (0) stubbed; null when it is whole. */
+  kept_chars: number | null;
+}
+
+/** A call and what answers it. */
+export interface Call extends CallName {
+  result: Entry | null;
+}
+
+/** Messages that stay or go together. */
+export interface Unit {
+  readonly kind: "human" | "group" | "other";
+  readonly head: Entry;
+  /** Of a group, in order; else empty. */
+  readonly calls: readonly Call[];
+}
+
+/** What a compaction decided: units to leave out, and entries to show in another form. */
+export interface Decisions {
+  readonly removed: ReadonlySet<Unit>;
+  readonly changed: ReadonlyMap<Entry, Form>;
+}
+
+/** A form to show an entry in. */
+export interface Form {
+  readonly shown: Message;
+  readonly tokens: number;
+  readonly kept_chars: number | null;
+}
+
+/** What the view does not show whole. */
+export interface Tally {
+  /** Messages left out. */
+  removed: number;
+  truncated: number;
+  stubbed: number;
+}
+
+/** Returns the entries of a unit in the order of the view, each once. */
+export function entriesOf(unit: Unit): Entry[] {
+  const entries = [unit.head];
+  for (const { result } of unit.calls) if (result && !entries.includes(result)) entries.push(result);
+  return entries;
+}
+
+/** Returns true when a call of the unit has no result. */
+export function isUnanswered(unit: Unit): boolean {
+  return unit.calls.some((call) => call.result === null);
+}
+
+/** See the top of the file. */
+export class Transcript {
+  readonly #systems: Entry[] = [];
+  #units: Unit[] = [];
+  /** Groups with a call of this id that has no stored result, oldest first. */
+  readonly #open = new Map<string, Unit[]>();
+  #view: Message[] = [];
+  #tokens = 0;
+  #stale = false;
+  #tally: Tally = { removed: 0, truncated: 0, stubbed: 0 };
+
+  /** Units in order, without those that were left out. */
+  get units(): readonly Unit[] {
+    return this.#units;
+  }
+
+  /** Tokens of the system messages. */
+  get system_tokens(): number {
+    return this.#systems.reduce((sum, entry) => sum + entry.tokens, 0);
+  }
+
+  /** Number of system messages. */
+  get system_count(): number {
+    return this.#systems.length;
+  }
+
+  /** What the view does not show whole. */
+  get tally(): Readonly<Tally> {
+    return this.#tally;
+  }
+
+  /** Tokens of the view. */
+  get tokens(): number {
+    this.#refresh();
+    return this.#tokens;
+  }
+
+  /** The view: frozen messages in an array that is the transcript's own. It only grows until {@link apply}. */
+  get view(): readonly Message[] {
+    this.#refresh();
+    return this.#view;
+  }
+
+  /** Whether the view ends with calls that are still running. */
+  get running(): boolean {
+    const last = this.#units.at(-1);
+    return last !== undefined && isUnanswered(last);
+  }
+
+  /** Adds the message at `index` of the history. A result that answers no call is not shown: no provider would take it. */
+  add(message: Message, index: number): void {
+    const entry: Entry = { index, message, shown: message, tokens: messageTokens(message), kept_chars: null };
+    if (message.role === "system" || message.role === "developer") return this.#addSystem(entry);
+    const answers = answersOf(message);
+    if (answers.length > 0) return this.#addResult(entry, answers);
+    this.#settle();
+    const calls = callsOf(message).map((call): Call => ({ ...call, result: null }));
+    const unit: Unit = {
+      kind: calls.length > 0 ? "group" : isHuman(message) ? "human" : "other",
+      head: entry,
+      calls,
+    };
+    for (const { id } of calls) this.#open.set(id, [...this.#open.get(id) ?? [], unit]);
+    this.#units.push(unit);
+    this.#append(entry);
+  }
+
+  #addSystem(entry: Entry): void {
+    this.#systems.push(entry);
+    if (this.#units.length === 0) this.#append(entry);
+    else this.#stale = true;
+  }
+
+  #addResult(entry: Entry, answers: readonly string[]): void {
+    let shown = false;
+    for (const id of answers) {
+      // Ids may repeat over a history: the latest call that waits is meant.
+      const unit = this.#open.get(id)?.at(-1);
+      const place = unit?.calls.findIndex((call) => call.id === id && !isStored(call.result)) ?? -1;
+      const call = unit?.calls[place];
+      if (!unit || !call) continue;
+      const inOrder = unit === this.#units.at(-1) &&
+        unit.calls.every((other, position) => (other.result !== null) === (position < place));
+      call.result = entry;
+      this.#close(unit, id);
+      if (inOrder && !shown) this.#append(entry);
+      else if (!inOrder) this.#stale = true;
+      shown = true;
+    }
+  }
+
+  #close(unit: Unit, id: string): void {
+    if (unit.calls.some((call) => call.id === id && !isStored(call.result))) return;
+    const rest = this.#open.get(id)?.filter((other) => other !== unit) ?? [];
+    if (rest.length > 0) this.#open.set(id, rest);
+    else this.#open.delete(id);
+  }
+
+  /** Something follows the last unit: calls of it that are still open get the result of a repair. */
+  #settle(): void {
+    const last = this.#units.at(-1);
+    if (!last || !isUnanswered(last)) return;
+    const firstOpen = last.calls.findIndex((call) => call.result === null);
+    if (last.calls.some((call, position) => position > firstOpen && call.result !== null)) this.#stale = true;
+    for (const call of last.calls) {
+      if (call.result !== null) continue;
+      const message = missingResult(call);
+      call.result = { index: -1, message, shown: message, tokens: messageTokens(message), kept_chars: null };
+      this.#append(call.result);
+    }
+  }
+
+  #append(entry: Entry): void {
+    if (this.#stale) return;
+    this.#view.push(entry.shown);
+    this.#tokens += entry.tokens;
+  }
+
+  /** Carries out what a compaction decided. */
+  apply(decisions: Decisions): void {
+    for (const [entry, form] of decisions.changed) Object.assign(entry, form);
+    for (const unit of decisions.removed) {
+      this.#tally.removed += entriesOf(unit).length;
+      for (const { id } of unit.calls) {
+        const rest = this.#open.get(id)?.filter((other) => other !== unit) ?? [];
+        if (rest.length > 0) this.#open.set(id, rest);
+        else this.#open.delete(id);
+      }
+    }
+    this.#units = this.#units.filter((unit) => !decisions.removed.has(unit));
+    this.#tally = { removed: this.#tally.removed, truncated: 0, stubbed: 0 };
+    for (const entry of this.#units.flatMap(entriesOf)) {
+      if (entry.kept_chars !== null) this.#tally[entry.message.role === "user" ? "stubbed" : "truncated"]++;
+    }
+    this.#stale = true;
+  }
+
+  #refresh(): void {
+    if (!this.#stale) return;
+    const entries = [...this.#systems, ...this.#units.flatMap(entriesOf)];
+    this.#view = entries.map((entry) => entry.shown);
+    this.#tokens = entries.reduce((sum, entry) => sum + entry.tokens, 0);
+    this.#stale = false;
+  }
+}
+
+function isStored(result: Entry | null): boolean {
+  return result !== null && result.index >= 0;
+}

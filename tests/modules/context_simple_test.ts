@@ -1,0 +1,573 @@
+/** `context-simple`: the behaviours of behaviour.md §13.6, one by one. */
+import { errorCode, type Message, messageTokens, toolTokens } from "preamp";
+import { assert, assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
+import {
+  addAll,
+  answer,
+  assertView,
+  group,
+  groups,
+  isNotice,
+  open,
+  providerOf,
+  system,
+  tokensOf,
+  user,
+  withoutNotice,
+  words,
+} from "./context_simple_kit.ts";
+
+const QUIET = { compaction_notice_enabled: false };
+
+Deno.test("CTX-01 getMessagesForRequest() gives the history as it is and tells nothing when usage is below the threshold", async () => {
+  const { context, events, status } = await open();
+  const history = [system("Be brief."), user("hi"), ...groups(3, 100), answer("done")];
+  await addAll(context, history);
+  assertEquals(await context.getMessagesForRequest(), history);
+  assertEquals(events, []);
+  assertEquals(status(), { tokens: tokensOf(history), budget: 200_000, level: 0, compactions: 0 });
+});
+
+Deno.test("CTX-02 getMessagesForRequest() compacts at exactly compact_threshold of the effective budget, not one token below", async () => {
+  const history = [user("hi"), ...groups(20, 500), user("and now?")];
+  const tokens = tokensOf(history);
+  const config = { compact_threshold: 0.5, target_usage: 0.3, compaction_notice_token_reserve: 800 };
+  for (const [budget, compactions] of [[tokens * 2 + 800, 1], [tokens * 2 + 802, 0]] as const) {
+    const { context, status } = await open(config);
+    await addAll(context, history);
+    await context.getMessagesForRequest({ token_budget: budget });
+    assertEquals(status().compactions, compactions);
+  }
+});
+
+Deno.test("CTX-03 getMessages() is the same before and after a compaction", async () => {
+  const { context, status } = await open();
+  await addAll(context, [system("s"), user("hi"), ...groups(40, 500), user("go on")]);
+  const before = await context.getMessages();
+  await context.getMessagesForRequest({ token_budget: 4000 });
+  assertEquals(status().compactions, 1);
+  assertEquals(await context.getMessages(), before);
+});
+
+Deno.test("CTX-04 getMessagesForRequest() truncates the oldest quarter of the tool results first and calls it level 1 when that is enough", async () => {
+  const { context, told } = await open({ ...QUIET, target_usage: 0.8 });
+  const history = [user("hi"), ...groups(8, 1000)];
+  await addAll(context, history);
+  const token_budget = Math.floor(tokensOf(history) / 0.95);
+  const shown = (await context.getMessagesForRequest({ token_budget })).filter((each) =>
+    each.role === "tool"
+  );
+  assertEquals(told("context:compaction").map((each) => each.strategy_level), [1]);
+  assertEquals(shown.length, 8);
+  const original = String(history[2]?.content);
+  for (const [index, message] of shown.entries()) {
+    const text = String(message.content);
+    if (index < 2) {
+      const marker = `[truncated: ~${
+        messageTokens(history[2] as Message).toLocaleString("en-US")
+      } tokens - call tool again if needed] `;
+      assert(text.startsWith(`${marker}${original.slice(0, 250)}...`), text);
+      assert(original.endsWith(text.slice(-100)), "the end is kept too");
+    } else assertEquals(text, original);
+  }
+});
+
+Deno.test("CTX-06 getMessagesForRequest() keeps a group whole when one of its results is protected", async () => {
+  const { context, told } = await open({ ...QUIET, protected_tool_results: 1, protected_recent: 0.05 });
+  const guarded = group({ a: words(300), b: words(300), c: words(300) });
+  await addAll(context, [
+    user("hi"),
+    ...groups(10, 300),
+    ...guarded,
+    user("go on"),
+    answer("yes"),
+    answer("no"),
+  ]);
+  const view = await context.getMessagesForRequest({ token_budget: 1500 });
+  assertEquals(told("context:compaction").length, 1);
+  assertEquals(view.filter((message) => message.role === "tool").map((message) => message.tool_call_id), [
+    "a",
+    "b",
+    "c",
+  ]);
+});
+
+Deno.test("CTX-07 getMessagesForRequest() puts every system message first, in order, wherever it was stored", async () => {
+  const { context } = await open();
+  const history = [
+    system("one"),
+    user("hi"),
+    system("two"),
+    ...groups(30, 400),
+    system("three"),
+    user("end"),
+  ];
+  await addAll(context, history);
+  for (const token_budget of [100_000, 4000]) {
+    const view = await context.getMessagesForRequest({ token_budget });
+    assertEquals(view.slice(0, 3), [system("one"), system("two"), system("three")]);
+    assertView(view, history, token_budget);
+  }
+});
+
+Deno.test("CTX-08 getMessagesForRequest() stubs long user messages in the middle and keeps the last as it is", async () => {
+  const { context, told } = await open(QUIET);
+  const long = (name: string) => `${name}:\n${words(400)}`;
+  const names = Array.from({ length: 10 }, (_, index) => `message ${index}`);
+  await addAll(context, names.flatMap((name) => [user(long(name)), answer("ok")]));
+  const view = await context.getMessagesForRequest({ token_budget: 3000 });
+  const humans = view.filter((message) => message.role === "user").map((message) => String(message.content));
+  assertEquals(humans.at(-1), long("message 9"));
+  assertEquals(humans.length, 10, "none was left out");
+  assertEquals(
+    humans[1],
+    `[User message compacted - original: "${long("message 1").slice(0, 50).replace("\n", " ")}..."]`,
+  );
+  assert(Number(told("context:compaction")[0]?.user_messages_stubbed) > 0);
+});
+
+Deno.test("CTX-09 getMessagesForRequest() warns once and compacts at most once when one user message is larger than the target", async () => {
+  const { context, told } = await open();
+  await addAll(context, [system("s"), user(words(6000))]);
+  for (let request = 0; request < 20; request++) {
+    await addAll(context, groups(1, 20, `r${request}`));
+    const view = await context.getMessagesForRequest({ token_budget: 8000 });
+    assert(tokensOf(view) <= 8000);
+  }
+  assert(told("context:compaction").length <= 1);
+  assertEquals(
+    told("user:notification").length,
+    told("context:compaction").length === 1 ? 1 : told("user:notification").length,
+  );
+  assert(told("user:notification").length <= 1);
+});
+
+Deno.test("CTX-09 a storm: a prompt above the threshold in every request costs one warning and no compaction", async () => {
+  const { context, told } = await open(QUIET);
+  await addAll(context, [user(words(9400))]);
+  for (let request = 0; request < 20; request++) {
+    await context.getMessagesForRequest({ token_budget: 10_000 });
+  }
+  assertEquals(told("context:compaction"), []);
+  assertEquals(told("user:notification").map((data) => data.level), ["warning"]);
+});
+
+Deno.test("CTX-10 getMessagesForRequest() leaves nothing out when the system prompt alone is above the target and the view fits", async () => {
+  const { context, told } = await open(QUIET);
+  const history = [system(words(7000)), user("hi"), ...groups(12, 200), user("go on")];
+  await addAll(context, history);
+  const budget = Math.ceil(tokensOf(history) / 0.97);
+  for (let request = 0; request < 5; request++) {
+    assertEquals(await context.getMessagesForRequest({ token_budget: budget }), history);
+  }
+  assertEquals(told("context:compaction"), []);
+  assertEquals(told("user:notification").length, 1);
+});
+
+Deno.test("CTX-11 CTX-21 getMessagesForRequest() rejects each time, tells once, and recovers when what must stay does not fit", async () => {
+  const { context, told } = await open();
+  const history = [system(words(3000)), user("hi"), ...groups(5, 100), user("last")];
+  await addAll(context, history);
+  for (let request = 0; request < 25; request++) {
+    const error = await assertRejects(() => context.getMessagesForRequest({ token_budget: 2000 }));
+    assertEquals(errorCode(error), "context_overflow");
+  }
+  assertEquals(told("context:compaction"), []);
+  assertEquals(told("context:pre_compact"), []);
+  assertEquals(told("user:notification").map((data) => data.level), ["error"]);
+  assertEquals(await context.getMessagesForRequest({ token_budget: 20_000 }), history);
+  await assertRejects(() => context.getMessagesForRequest({ token_budget: 2000 }));
+  assertEquals(told("user:notification").length, 2, "armed again by the request that fitted");
+});
+
+Deno.test("CTX-12 getMessagesForRequest() begins with the view before it, byte for byte, after a compaction", async () => {
+  const { context, status } = await open();
+  await addAll(context, [system("s"), user("hi"), ...groups(60, 300)]);
+  let before = withoutNotice(await context.getMessagesForRequest({ token_budget: 10_000 }));
+  assertEquals(status().compactions, 1);
+  for (let request = 0; request < 10; request++) {
+    await addAll(context, groups(1, 100, `more${request}`));
+    const view = withoutNotice(await context.getMessagesForRequest({ token_budget: 10_000 }));
+    assertEquals(JSON.stringify(view.slice(0, before.length)), JSON.stringify(before));
+    assertEquals(view.length, before.length + 2);
+    before = view;
+  }
+  assertEquals(status().compactions, 1);
+});
+
+Deno.test("CTX-13 the budget is window - half of max_output - 4096 - tool schemas - injections, the full reserve on request", async () => {
+  const provider = providerOf(100_000, 4096);
+  const { context, status } = await open();
+  await context.getMessagesForRequest({ provider });
+  assertEquals(status().budget, 100_000 - 2048 - 4096);
+  const tools = [{ name: "calculator", description: "adds", parameters: { type: "object" } }];
+  const injections = [user("a reminder")];
+  await context.getMessagesForRequest({ provider, tools, injections });
+  assertEquals(status().budget, 93_856 - toolTokens(tools) - tokensOf(injections));
+  const full = await open({ output_reserve_fraction: 1 });
+  await full.context.getMessagesForRequest({ provider });
+  assertEquals(full.status().budget, 100_000 - 4096 - 4096);
+});
+
+Deno.test("CTX-13 the margin is a tenth of a small window, and something is left of a window smaller than its answers", async () => {
+  const { context, status } = await open();
+  await context.getMessagesForRequest({ provider: providerOf(10_000, 1000) });
+  assertEquals(status().budget, 10_000 - 500 - 1000);
+  await context.getMessagesForRequest({ provider: providerOf(4000, 16_000) });
+  assertEquals(status().budget, 1000);
+});
+
+Deno.test("CTX-14 token_budget wins over the provider, and a configured max_tokens is a ceiling on the provider's", async () => {
+  const provider = providerOf(100_000, 4096);
+  const { context, status } = await open({ max_tokens: 50_000 });
+  await context.getMessagesForRequest({ provider, token_budget: 70_000 });
+  assertEquals(status().budget, 70_000);
+  await context.getMessagesForRequest({ provider });
+  assertEquals(status().budget, 50_000);
+  const { context: free, status: freeStatus } = await open();
+  await free.getMessagesForRequest({ provider: providerOf(1_000_000, 4096) });
+  assertEquals(freeStatus().budget, 1_000_000 - 2048 - 4096, "the default of max_tokens is no ceiling");
+});
+
+Deno.test("CTX-14 the budget comes from max_tokens when the provider fails to tell", async () => {
+  const provider = {
+    ...providerOf(0, 0),
+    getInfo: () => {
+      throw new Error("not yet");
+    },
+  };
+  const { context, status } = await open({ max_tokens: 1234 });
+  await context.getMessagesForRequest({ provider });
+  assertEquals(status().budget, 1234);
+});
+
+Deno.test("CTX-15 a compacted view ends with a user-role notice that is not in the history, and has none while calls run", async () => {
+  const { context } = await open();
+  await addAll(context, [user("hi"), ...groups(40, 300)]);
+  const token_budget = 8000;
+  const view = await context.getMessagesForRequest({ token_budget });
+  assertEquals(view.at(-1)?.role, "user");
+  assertEquals(view.at(-1)?.metadata, { source: "context-compaction", ephemeral: true });
+  assertEquals(view.filter(isNotice).length, 1);
+  assert(!(await context.getMessages()).some(isNotice));
+  await addAll(context, group({ running: null }));
+  assert(!(await context.getMessagesForRequest({ token_budget })).some(isNotice));
+  await context.addMessage({ role: "tool", tool_call_id: "running", content: "done" });
+  assert(isNotice((await context.getMessagesForRequest({ token_budget })).at(-1)));
+});
+
+Deno.test("CTX-15 the notice says less or more by compaction_notice_verbosity and keeps silent below its level", async () => {
+  const text = async (config: Record<string, unknown>) => {
+    const { context } = await open(config);
+    await addAll(context, [user("hi"), ...groups(40, 300)]);
+    return (await context.getMessagesForRequest({ token_budget: 8000 })).filter(isNotice).map((each) =>
+      String(each.content)
+    );
+  };
+  const [minimal, normal, verbose] = await Promise.all(
+    ["minimal", "normal", "verbose"].map((word) => text({ compaction_notice_verbosity: word })),
+  );
+  assert((minimal?.[0]?.length ?? 0) < (normal?.[0]?.length ?? 0));
+  assertStringIncludes(normal?.[0] ?? "", "messages left out");
+  assertStringIncludes(verbose?.[0] ?? "", "of 8");
+  assertEquals(await text({ compaction_notice_min_level: 8 }), []);
+  assertEquals(await text({ compaction_notice_enabled: false }), []);
+});
+
+Deno.test("CTX-16 getMessagesForRequest() warns and still compacts when the notice's reserve is the whole budget", async () => {
+  const { context, told, status } = await open({ compaction_notice_token_reserve: 5000 });
+  const history = [user("hi"), ...groups(40, 300)];
+  await addAll(context, history);
+  const view = await context.getMessagesForRequest({ token_budget: 4000 });
+  assertView(view, history, 4000);
+  assertEquals(status().compactions, 1);
+  assertEquals(told("user:notification").map((data) => data.level), ["warning"]);
+});
+
+Deno.test("CTX-17 setMessages() and getMessages() are a round trip of copies, clear() empties", async () => {
+  const { context } = await open();
+  const history = [system("s"), user("hi"), ...groups(2, 10)];
+  await context.setMessages(history);
+  const copy = await context.getMessages();
+  assertEquals(copy, history);
+  (copy[1] as Message).content = "changed";
+  (history[1] as Message).content = "changed too";
+  assertEquals((await context.getMessages())[1]?.content, "hi");
+  assertEquals((await context.getMessagesForRequest())[1]?.content, "hi");
+  await context.clear();
+  assertEquals(await context.getMessages(), []);
+  assertEquals(await context.getMessagesForRequest(), []);
+});
+
+Deno.test("CTX-18 addMessage() stores a result of 1 MB whole, shows it capped with a marker, and tells", async () => {
+  const { context, told } = await open();
+  const text = "é".repeat(524_288) + "THE END";
+  await addAll(context, [user("hi"), ...group({ big: text })]);
+  assertEquals((await context.getMessages())[2]?.content, text);
+  const shown = String((await context.getMessagesForRequest())[2]?.content);
+  assertStringIncludes(shown, "[... tool result shortened: 1,048,583 bytes in all ...]");
+  assert(shown.endsWith("THE END") && shown.isWellFormed() && !shown.includes("\ufffd"));
+  assert(new TextEncoder().encode(shown).length < 131_072 + 100);
+  assertEquals(told("context:tool_result_ingress_truncated"), [
+    { tool_call_id: "big", original_bytes: 1_048_583, kept_bytes: 131_072 },
+  ]);
+});
+
+Deno.test("CTX-18 addMessage() shows a long result whole when max_tool_result_bytes is null", async () => {
+  const { context, events } = await open({ max_tool_result_bytes: null });
+  await addAll(context, [user("hi"), ...group({ big: "x".repeat(300_000) })]);
+  assertEquals(String((await context.getMessagesForRequest())[2]?.content).length, 300_000);
+  assertEquals(events, []);
+});
+
+Deno.test("CTX-19 getMessagesForRequest() counts an image of 1 MB flat and does not compact for it", async () => {
+  const { context, events, status } = await open();
+  const image = { type: "image", source: { type: "base64", data: "A".repeat(1_000_000) } };
+  await addAll(context, [{ role: "user", content: [{ type: "text", text: "What is this?" }, image] }]);
+  for (let request = 0; request < 5; request++) await context.getMessagesForRequest({ token_budget: 4000 });
+  assertEquals(events, []);
+  assert(status().tokens < 1700);
+});
+
+Deno.test("CTX-20 a compaction emits context:pre_compact, context:compaction and context:post_compact once, with their fields", async () => {
+  const { context, events } = await open();
+  await addAll(context, [
+    system("s"),
+    user("hi"),
+    ...groups(40, 300),
+    user(words(30)),
+    answer("ok"),
+    user("end"),
+  ]);
+  const before = await context.getMessagesForRequest({ token_budget: 1_000_000 });
+  const view = withoutNotice(await context.getMessagesForRequest({ token_budget: 8000 }));
+  await context.getMessagesForRequest({ token_budget: 8000 });
+  const sizes = { before_tokens: tokensOf(before), before_messages: before.length };
+  const after = { after_tokens: tokensOf(view), after_messages: view.length };
+  assertEquals(events, [
+    { event: "context:pre_compact", data: { ...sizes, budget: 8000, target_tokens: 3600 } },
+    {
+      event: "context:compaction",
+      data: {
+        before_tokens: sizes.before_tokens,
+        after_tokens: after.after_tokens,
+        before_messages: sizes.before_messages,
+        after_messages: after.after_messages,
+        messages_removed: before.length - view.length,
+        messages_truncated: view.filter((message) => String(message.content).startsWith("[truncated")).length,
+        user_messages_stubbed: 0,
+        system_messages_preserved: 1,
+        strategy_level: 5,
+        budget: 8000,
+        target_tokens: 3600,
+        protected_recent: 0.3,
+        protected_tool_results: 5,
+      },
+    },
+    {
+      event: "context:post_compact",
+      data: { before_tokens: sizes.before_tokens, ...after, before_messages: sizes.before_messages },
+    },
+  ]);
+});
+
+Deno.test("CTX-20 a hook that adds messages and asks for a view while it is told does not start a second telling", async () => {
+  let asked = 0;
+  const opened = await open({}, {
+    onEvent: async (event) => {
+      if (event !== "context:pre_compact") return;
+      asked++;
+      await opened.context.addMessage({ role: "user", content: "backed up", metadata: { source: "hook" } });
+      await opened.context.getMessagesForRequest({ token_budget: 8000 });
+    },
+  });
+  await addAll(opened.context, [user("hi"), ...groups(40, 300)]);
+  const view = await opened.context.getMessagesForRequest({ token_budget: 8000 });
+  assertEquals(asked, 1);
+  assertEquals(opened.events.map((each) => each.event), [
+    "context:pre_compact",
+    "context:compaction",
+    "context:post_compact",
+  ]);
+  assertEquals(withoutNotice(view).at(-1)?.content, "backed up");
+});
+
+Deno.test("CTX-22 a loaded transcript whose call has no answer gets one in the view once something follows it", async () => {
+  const { context } = await open();
+  const broken = [user("hi"), ...group({ a: "fine", b: null }), user("still there?")];
+  await context.setMessages(broken);
+  const view = await context.getMessagesForRequest();
+  assertView(view, broken, 100_000);
+  assertEquals(view.map((message) => message.tool_call_id ?? message.role), [
+    "user",
+    "assistant",
+    "a",
+    "b",
+    "user",
+  ]);
+  assertStringIncludes(String(view[3]?.content), "interrupted");
+  assertEquals(await context.getMessages(), broken, "the history stays as it was");
+});
+
+Deno.test("CTX-22 calls at the end of a loaded transcript are left to be answered, and a late answer takes its place", async () => {
+  const { context } = await open();
+  await context.setMessages([user("hi"), ...group({ a: null, b: null })]);
+  assertEquals((await context.getMessagesForRequest()).length, 2);
+  await context.addMessage({ role: "tool", tool_call_id: "b", content: "second" });
+  await context.addMessage(user("meanwhile"));
+  await context.addMessage({ role: "tool", tool_call_id: "a", content: "first" });
+  const view = await context.getMessagesForRequest();
+  assertEquals(view.slice(2).map((message) => message.content), ["first", "second", "meanwhile"]);
+});
+
+Deno.test("getMessagesForRequest() leaves out results that answer no call and answers given twice", async () => {
+  const { context } = await open();
+  const stray: Message = { role: "tool", tool_call_id: "nobody", content: "?" };
+  await addAll(context, [stray, user("hi"), ...group({ a: "one" }), {
+    role: "tool",
+    tool_call_id: "a",
+    content: "again",
+  }]);
+  assertEquals((await context.getMessagesForRequest()).map((message) => message.content).slice(2), ["one"]);
+});
+
+Deno.test("getMessagesForRequest() pairs results with the latest call when providers use the same ids again", async () => {
+  const { context } = await open();
+  const history = [user("hi"), ...group({ call_0: "first" }), ...group({ call_0: "second" }), user("end")];
+  await addAll(context, history);
+  assertEquals(await context.getMessagesForRequest(), history);
+});
+
+Deno.test("getMessagesForRequest() mends broken messages in the view and leaves out those without a role", async () => {
+  const { context } = await open();
+  const broken = [{}, null, "text", { role: "critic", content: "x" }, {
+    role: "user",
+    content: null,
+    _seq: 3,
+  }, {
+    role: "assistant",
+    content: { type: "text", text: "one block" },
+    tool_calls: "none",
+  }, { role: "user", content: ["plain", { type: "text", text: "block" }, 7] }];
+  await addAll(context, broken);
+  assertEquals((await context.getMessages()).length, broken.length);
+  assertEquals(await context.getMessagesForRequest(), [
+    { role: "user", content: "" },
+    { role: "assistant", content: [{ type: "text", text: "one block" }] },
+    { role: "user", content: [{ type: "text", text: "plain" }, { type: "text", text: "block" }] },
+  ]);
+});
+
+Deno.test("getMessagesForRequest() squeezes the last results just as far as they must when nothing else is left", async () => {
+  const { context } = await open({ max_tool_result_bytes: null });
+  const history = [user("hi"), ...group({ a: words(20_000), b: words(500) })];
+  await addAll(context, history);
+  const view = await context.getMessagesForRequest({ token_budget: 10_000 });
+  assertView(view, history, 10_000);
+  assert(tokensOf(view) > 5000, "no more than needed");
+  assertEquals(view[3]?.content, words(500));
+});
+
+Deno.test("a reminder of a hook does not count as the last human message", async () => {
+  const { context } = await open(QUIET);
+  const reminder: Message = { role: "user", content: words(100), metadata: { source: "hook" } };
+  const question = words(200);
+  await addAll(context, [user("hi"), ...groups(30, 300), user(question), ...groups(30, 300, "b"), reminder]);
+  const view = await context.getMessagesForRequest({ token_budget: 5000 });
+  assert(view.some((message) => message.content === question));
+});
+
+Deno.test("session_state is written with a compaction only, and a restarted session gives the same view byte for byte", async () => {
+  const { context, state } = await open();
+  const first = [system("s"), user("hi"), ...groups(60, 300), user(words(100)), answer("ok"), user("more")];
+  await addAll(context, first);
+  await context.getMessagesForRequest({ token_budget: 100_000 });
+  assertEquals(state, {});
+  await context.getMessagesForRequest({ token_budget: 6000 });
+  await addAll(context, groups(3, 50, "later"));
+  const kept = JSON.parse(JSON.stringify(state));
+  const view = await context.getMessagesForRequest({ token_budget: 6000 });
+  assertEquals(state, kept);
+
+  const again = await open({}, { state: kept });
+  await again.context.setMessages(await context.getMessages());
+  assertEquals(
+    JSON.stringify(await again.context.getMessagesForRequest({ token_budget: 6000 })),
+    JSON.stringify(view),
+  );
+  assertEquals(again.told("context:compaction"), []);
+  assertEquals(again.status().compactions, 1);
+});
+
+Deno.test("decisions of another history are void", async () => {
+  const { context, state } = await open();
+  await addAll(context, [user("hi"), ...groups(60, 300)]);
+  await context.getMessagesForRequest({ token_budget: 6000 });
+  const other = [user("something else"), ...groups(60, 30, "other")];
+  const again = await open({}, { state });
+  await again.context.setMessages(other);
+  assertEquals(await again.context.getMessagesForRequest({ token_budget: 100_000 }), other);
+  for (
+    const garbage of [7, {}, { version: 1, removed: "all" }, {
+      version: 1,
+      messages: 1,
+      fingerprint: 0,
+      removed: [[0]],
+    }]
+  ) {
+    const third = await open({}, { state: { "context-simple": garbage } });
+    await third.context.setMessages(other);
+    assertEquals(await third.context.getMessagesForRequest({ token_budget: 100_000 }), other);
+  }
+});
+
+Deno.test("a compaction stands when session_state is full, and says that it will not outlive the run", async () => {
+  const state = new Proxy({}, {
+    set() {
+      throw new RangeError("Cannot set session_state: a session keeps at most 65536 bytes");
+    },
+  });
+  const { context, told } = await open({}, { state });
+  const history = [user("hi"), ...groups(60, 300)];
+  await addAll(context, history);
+  assertView(await context.getMessagesForRequest({ token_budget: 6000 }), history, 6000);
+  assertEquals(told("user:notification").length, 1);
+});
+
+for (
+  const [name, value] of Object.entries({
+    max_tokens: 0,
+    compact_threshold: 1.5,
+    target_usage: "half",
+    protected_recent: -0.1,
+    protected_tool_results: 2.5,
+    truncate_chars: null,
+    compaction_notice_enabled: "false",
+    compaction_notice_verbosity: "loud",
+    compaction_notice_min_level: 9,
+    compaction_notice_token_reserve: NaN,
+    output_reserve_fraction: 2,
+    max_tool_result_bytes: 10,
+  })
+) {
+  Deno.test(`mount() refuses a ${name} of ${JSON.stringify(value)}`, async () => {
+    const error = await assertRejects(() => open({ [name]: value }));
+    assertEquals(errorCode(error), "module_invalid");
+    assert(error.message.startsWith(`Cannot configure context-simple: ${name} must be `), error.message);
+  });
+}
+
+Deno.test("mount() refuses a target that is not below the threshold, and names every wrong knob", async () => {
+  const error = await assertRejects(() => open({ compact_threshold: 0.5, target_usage: 0.5 }));
+  assertStringIncludes(error.message, "target_usage must be below compact_threshold (0.5)");
+  const two = await assertRejects(() => open({ max_tokens: -1, truncate_chars: -1 }));
+  assertEquals((two as unknown as { details: { path: string }[] }).details.map((each) => each.path), [
+    "max_tokens",
+    "truncate_chars",
+  ]);
+});
+
+Deno.test("mount() tells of config keys it does not know", async () => {
+  const { told } = await open({ compact_treshold: 0.5 });
+  assertStringIncludes(String(told("user:notification")[0]?.message), "compact_treshold");
+});
