@@ -1,0 +1,235 @@
+/**
+ * The program as a process: `deno run` with the permissions of `deno task start`, or the executable that `$PREAMP_BIN`
+ * names. Knows how to start it, talk to it and end it surely; what it should do is the tests' business.
+ */
+
+/** The project's root as a path, with a slash at the end. */
+export const ROOT: string = new URL("../../", import.meta.url).pathname;
+
+/** Milliseconds a server may take until its first line: a cold cache on a slow machine. */
+const START_MS = 60_000;
+/** Milliseconds any other command may take. */
+const COMMAND_MS = 60_000;
+/** Milliseconds between SIGTERM and SIGKILL: what a drain may take, and a little more. */
+const END_MS = 8_000;
+
+/** How to start the program. */
+export interface ProgramOptions {
+  /** Added to the environment, which has no `PREAMP_*` of its own. */
+  env?: Record<string, string>;
+  /** Default: the project's root. */
+  cwd?: string;
+  /** Text on stdin; default none, as if from an empty file. */
+  stdin?: string;
+}
+
+/** What a command left when it had ended. */
+export interface Ended {
+  code: number;
+  signal: Deno.Signal | null;
+  stdout: string;
+  stderr: string;
+}
+
+/** A process of the program that is under way. */
+export interface Program extends AsyncDisposable {
+  readonly pid: number;
+  /** What it has written so far. */
+  readonly stdout: Tail;
+  readonly stderr: Tail;
+  kill(signal: Deno.Signal): void;
+  /** Resolves when it has ended. */
+  readonly ended: Promise<Ended>;
+}
+
+/** A server that has told its address. */
+export interface ServerProgram extends Program {
+  /** Base URL, without a slash at the end. */
+  readonly url: string;
+  /** The key that it generated and printed; empty when it printed none. */
+  readonly key: string;
+  /** Sends a request with that key. */
+  fetch(path: string, init?: RequestInit): Promise<Response>;
+  /** Sends JSON with that key and resolves to the JSON of the answer. */
+  post(
+    path: string,
+    body: unknown,
+    headers?: Record<string, string>,
+  ): Promise<{ status: number; body: Json }>;
+  /** Resolves to the JSON that a path answers. */
+  get(path: string): Promise<{ status: number; body: Json }>;
+}
+
+/** JSON whose shape the test asserts. */
+// deno-lint-ignore no-explicit-any
+export type Json = any;
+
+/** Starts a command. Dispose of it, or await `ended`. */
+export async function startProgram(args: readonly string[], options: ProgramOptions = {}): Promise<Program> {
+  const [command = "", ...before] = await commandLine();
+  const child = new Deno.Command(command, {
+    args: [...before, ...args],
+    clearEnv: true,
+    env: { ...environment(), ...options.env },
+    cwd: options.cwd ?? ROOT,
+    stdin: options.stdin === undefined ? "null" : "piped",
+    stdout: "piped",
+    stderr: "piped",
+  }).spawn();
+  const stdout = new Tail(child.stdout);
+  const stderr = new Tail(child.stderr);
+  if (options.stdin !== undefined) await writeAll(child.stdin, options.stdin);
+  const ended = Promise.all([child.status, stdout.closed, stderr.closed]).then(([{ code, signal }]) => ({
+    code,
+    signal,
+    stdout: stdout.text,
+    stderr: stderr.text,
+  }));
+  return {
+    pid: child.pid,
+    stdout,
+    stderr,
+    ended,
+    kill: (signal) => child.kill(signal),
+    async [Symbol.asyncDispose]() {
+      const late = setTimeout(() => end(child, "SIGKILL"), END_MS);
+      end(child, "SIGTERM");
+      await ended;
+      clearTimeout(late);
+    },
+  };
+}
+
+/** Runs a command to its end. @throws {Error} when it takes more than a minute. */
+export async function runProgram(args: readonly string[], options: ProgramOptions = {}): Promise<Ended> {
+  const program = await startProgram(args, options);
+  let late = false;
+  const timer = setTimeout(() => {
+    late = true;
+    program.kill("SIGKILL");
+  }, COMMAND_MS);
+  const ended = await program.ended;
+  clearTimeout(timer);
+  if (late) throw new Error(`Cannot run "preamp ${args.join(" ")}": it did not end\n${ended.stderr}`);
+  return ended;
+}
+
+/**
+ * Starts `preamp serve` on a free port and waits until it has told its address and its `curl`.
+ * @param args further arguments of `serve`.
+ */
+export async function startServer(
+  args: readonly string[] = [],
+  options: ProgramOptions = {},
+): Promise<ServerProgram> {
+  const program = await startProgram(["serve", "--port", "0", ...args], options);
+  const timer = setTimeout(() => program.kill("SIGKILL"), START_MS);
+  const greeting = await program.stdout.until((text) => text.includes("curl "));
+  clearTimeout(timer);
+  const url = greeting.split("\n", 1)[0] ?? "";
+  if (!url.startsWith("http://")) {
+    await program[Symbol.asyncDispose]();
+    throw new Error(
+      `Cannot start the server: its first line must be its address: received "${url}"\n${program.stderr.text}`,
+    );
+  }
+  const key = /Bearer ([\w-]+)/.exec(greeting)?.[1] ?? "";
+  const authorised = (headers?: HeadersInit) => {
+    const all = new Headers(headers);
+    if (key !== "" && !all.has("authorization")) all.set("authorization", `Bearer ${key}`);
+    return all;
+  };
+  const send = (path: string, init: RequestInit = {}) =>
+    fetch(url + path, { ...init, headers: authorised(init.headers) });
+  const json = async (response: Response) => ({
+    status: response.status,
+    body: await response.json() as Json,
+  });
+  return {
+    ...program,
+    url,
+    key,
+    fetch: send,
+    get: async (path) => await json(await send(path)),
+    post: async (path, body, headers = {}) =>
+      await json(
+        await send(path, {
+          method: "POST",
+          body: JSON.stringify(body),
+          headers: { "content-type": "application/json", ...headers },
+        }),
+      ),
+  };
+}
+
+/** The command line before the arguments. The permissions are those of `deno task start`, wherever they change. */
+async function commandLine(): Promise<string[]> {
+  const binary = Deno.env.get("PREAMP_BIN");
+  if (binary) return [binary.startsWith("/") ? binary : ROOT + binary];
+  const { tasks } = JSON.parse(await Deno.readTextFile(`${ROOT}deno.json`)) as { tasks: { start: string } };
+  const [, ...args] = tasks.start.split(" ");
+  return [Deno.execPath(), ...args.slice(0, args.indexOf("main.ts")), `${ROOT}main.ts`];
+}
+
+function environment(): Record<string, string> {
+  const kept = Object.entries(Deno.env.toObject()).filter(([name]) => !name.startsWith("PREAMP_"));
+  return Object.fromEntries(kept);
+}
+
+async function writeAll(stdin: WritableStream<Uint8Array>, text: string): Promise<void> {
+  const writer = stdin.getWriter();
+  try {
+    await writer.write(new TextEncoder().encode(text));
+    await writer.close();
+  } catch (error) {
+    if (!(error instanceof Deno.errors.BrokenPipe)) throw error; // it ended without reading
+  }
+}
+
+function end(child: Deno.ChildProcess, signal: Deno.Signal): void {
+  try {
+    child.kill(signal);
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error; // it has ended
+  }
+}
+
+/** What a stream has given so far, and a way to wait for more. */
+export class Tail {
+  /** Everything so far. */
+  text = "";
+  /** Resolves at the stream's end. */
+  readonly closed: Promise<void>;
+  #over = false;
+  readonly #watchers = new Set<() => void>();
+
+  constructor(stream: ReadableStream<Uint8Array>) {
+    this.closed = this.#read(stream);
+  }
+
+  async #read(stream: ReadableStream<Uint8Array>): Promise<void> {
+    for await (const text of stream.pipeThrough(new TextDecoderStream())) {
+      this.text += text;
+      this.#notify();
+    }
+    this.#over = true;
+    this.#notify();
+  }
+
+  #notify(): void {
+    for (const look of [...this.#watchers]) look();
+  }
+
+  /** Resolves to the text once it holds, or at the stream's end. */
+  until(holds: (text: string) => boolean): Promise<string> {
+    return new Promise((resolve) => {
+      const look = () => {
+        if (!this.#over && !holds(this.text)) return;
+        this.#watchers.delete(look);
+        resolve(this.text);
+      };
+      this.#watchers.add(look);
+      look();
+    });
+  }
+}
