@@ -1,0 +1,139 @@
+import {
+  defineContext,
+  defineHook,
+  defineOrchestrator,
+  defineProvider,
+  defineTool,
+} from "../../src/sdk/define.ts";
+import type { StandardSchema } from "../../src/sdk/standard_schema.ts";
+import { z } from "../../src/sdk/zod.ts";
+import { MockContextManager } from "../../src/sdk/testing/mock_context.ts";
+import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
+import { ScriptedOrchestrator } from "../../src/sdk/testing/scripted_orchestrator.ts";
+import { assert, assertEquals, assertThrows } from "../assert.ts";
+
+const named = { name: "greet", description: "Greets." };
+
+Deno.test("defineTool() derives input_schema from zod, as the input must look", () => {
+  const tool = defineTool({
+    ...named,
+    input: z.object({ name: z.string().describe("Who"), times: z.number().default(1) }),
+    execute: () => "",
+  });
+  assertEquals(tool.input_schema, {
+    type: "object",
+    properties: { name: { type: "string", description: "Who" }, times: { type: "number", default: 1 } },
+    required: ["name"],
+  });
+});
+
+Deno.test("defineTool() gives execute the parsed input and the call", async () => {
+  const call = { id: "call_1", signal: new AbortController().signal, session_id: "s", progress: () => {} };
+  const tool = defineTool({
+    ...named,
+    input: z.object({ name: z.string(), times: z.number().default(2) }),
+    execute: ({ name, times }, given) => `${name.toUpperCase()} ${times} ${given?.id}`,
+  });
+  assertEquals(await tool.execute({ name: "ada" }, call), "ADA 2 call_1");
+});
+
+Deno.test("defineTool() answers input that does not fit with every finding, and runs nothing", async () => {
+  let ran = false;
+  const tool = defineTool({
+    ...named,
+    input: z.object({ name: z.string(), address: z.object({ city: z.string() }) }),
+    execute: () => ran = true,
+  });
+  const result = await tool.execute({ address: {} }) as {
+    success: boolean;
+    error: { type: string; message: string };
+  };
+  assertEquals([result.success, result.error.type, ran], [false, "tool_input_invalid", false]);
+  assert(/^name: .+; address\.city: .+$/.test(result.error.message), result.error.message);
+});
+
+Deno.test("defineTool() keeps what the author states, execute's `this` too", async () => {
+  const definition = {
+    ...named,
+    input: z.object({}),
+    input_schema: { type: "object", additionalProperties: false },
+    risk: "high" as const,
+    requires_approval: true,
+    idempotent: true,
+    word: "hello",
+    execute(): unknown {
+      return this.word;
+    },
+  };
+  const tool = defineTool(definition);
+  assertEquals([tool.input_schema, tool.risk, tool.requires_approval, tool.idempotent], [
+    definition.input_schema,
+    "high",
+    true,
+    true,
+  ]);
+  assertEquals(await tool.execute({}), "hello");
+});
+
+Deno.test("defineTool() puts the word object on top of a union of objects", () => {
+  const input = z.discriminatedUnion("action", [
+    z.object({ action: z.literal("add"), text: z.string() }),
+    z.object({ action: z.literal("clear") }),
+  ]);
+  assertEquals(defineTool({ ...named, input, execute: () => "" }).input_schema?.type, "object");
+});
+
+Deno.test("defineTool() refuses a schema that JSON Schema cannot say, unless input_schema is stated", () => {
+  const input = z.object({ when: z.date() });
+  assertThrows(
+    () => defineTool({ ...named, input, execute: () => "" }),
+    TypeError,
+    'Cannot derive input_schema of tool "greet"',
+  );
+  assertThrows(
+    () => defineTool({ ...named, input: z.string(), execute: () => "" }),
+    TypeError,
+    "a tool's input is an object",
+  );
+  const stated = { type: "object" };
+  assertEquals(defineTool({ ...named, input, input_schema: stated, execute: () => "" }).input_schema, stated);
+});
+
+Deno.test("defineTool() takes a schema of any library that speaks Standard Schema", async () => {
+  const input: StandardSchema<{ n: string }, { n: number }> = {
+    "~standard": {
+      version: 1,
+      vendor: "own",
+      validate: (value) => {
+        const n = Number((value as { n?: unknown }).n);
+        return Promise.resolve(
+          Number.isNaN(n) ? { issues: [{ message: "no number", path: [{ key: "n" }] }] } : { value: { n } },
+        );
+      },
+    },
+  };
+  assertThrows(() => defineTool({ ...named, input, execute: () => "" }), TypeError, "received a own schema");
+  const tool = defineTool({ ...named, input, input_schema: { type: "object" }, execute: ({ n }) => n + 1 });
+  assertEquals(await tool.execute({ n: "41" }), 42);
+  assertEquals((await tool.execute({ n: "x" }) as { output: string }).output, "n: no number");
+});
+
+Deno.test("z types what a schema gives and takes", () => {
+  const schema = z.object({ n: z.number().default(1) });
+  const output: z.infer<typeof schema> = { n: 1 };
+  const input: z.input<typeof schema> = {};
+  assertEquals(schema.parse(input), output);
+});
+
+Deno.test("the other defines return what they are given", () => {
+  const [provider, loop, context] = [
+    new MockProvider(),
+    new ScriptedOrchestrator(),
+    new MockContextManager(),
+  ];
+  const hook = { events: ["tool:pre"], handler: () => null };
+  assert(defineProvider(provider) === provider);
+  assert(defineOrchestrator(loop) === loop);
+  assert(defineContext(context) === context);
+  assert(defineHook(hook) === hook);
+});

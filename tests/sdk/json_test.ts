@@ -1,0 +1,243 @@
+import fc from "fast-check";
+import {
+  canonicalJson,
+  deepFreeze,
+  isObject,
+  jsonEqual,
+  toPlain,
+  toPlainObject,
+} from "../../src/sdk/json.ts";
+import { canonicalHash } from "../../src/sdk/digest.ts";
+import { assert, assertEquals, assertThrows } from "../assert.ts";
+
+Deno.test("toPlain() converts as documented", () => {
+  class Point {
+    x = 1;
+    get y() {
+      return 2;
+    }
+  }
+  const cases: [unknown, unknown][] = [
+    [{ a: undefined, f: () => 1, s: Symbol("s") }, {}],
+    [[undefined, () => 1, Symbol("s")], [null, null, null]],
+    [12345678901234567890n, "12345678901234567890"],
+    [new Date(0), "1970-01-01T00:00:00.000Z"],
+    [new Date(NaN), null],
+    [new Map<unknown, unknown>([["a", 1], [2, new Set([1])]]), { a: 1, 2: [1] }],
+    [new Uint8Array([0, 255, 16]), "AP8Q"],
+    [new Uint16Array([1]).buffer, "AQA="],
+    [new DataView(new ArrayBuffer(2), 1), "AA=="],
+    [new RangeError("bad"), { name: "RangeError", message: "bad" }],
+    [NaN, null],
+    [-Infinity, null],
+    [Object("boxed"), "boxed"],
+    [Object(true), true],
+    [new Point(), { x: 1 }],
+    [new URL("https://a.example/b"), "https://a.example/b"],
+    [Object.create(null, { a: { value: 1, enumerable: true } }), { a: 1 }],
+  ];
+  for (const [given, expected] of cases) assertEquals(toPlain(given), expected);
+});
+
+Deno.test("toPlain() cuts cycles, not repeated values", () => {
+  const shared = { x: 1 };
+  assertEquals(toPlain([shared, shared]), [{ x: 1 }, { x: 1 }]);
+  const cycle: Record<string, unknown> = { name: "a" };
+  cycle.self = cycle;
+  cycle.list = [cycle];
+  assertEquals(toPlain(cycle), { name: "a", self: "[Circular]", list: ["[Circular]"] });
+  const set = new Set<unknown>();
+  set.add({ set });
+  assertEquals(typeof JSON.stringify(toPlain(set)), "string");
+});
+
+Deno.test("toPlain() stops at 64 levels", () => {
+  let deep: unknown = "bottom";
+  for (let level = 0; level < 100; level++) deep = [deep];
+  const text = JSON.stringify(toPlain(deep));
+  assertEquals(text, `${"[".repeat(64)}"[Deep]"${"]".repeat(64)}`);
+});
+
+Deno.test("toPlain() drops keys that could reach a prototype", () => {
+  const evil = JSON.parse('{"__proto__":{"a":1},"constructor":{"b":1},"prototype":1,"ok":1}');
+  assertEquals(toPlain(evil), { ok: 1 });
+  assertEquals(toPlain(new Map([["__proto__", { a: 1 }], ["b", { c: 1 }]])), { b: { c: 1 } });
+});
+
+Deno.test("toPlain() never throws, whatever a value does when it is read", () => {
+  const thrower = () => {
+    throw new Error("no");
+  };
+  const readable = {
+    ok: 1,
+    get bad() {
+      return thrower();
+    },
+  };
+  assertEquals(toPlain(readable), { ok: 1, bad: "[Unreadable]" });
+  assertEquals(toPlain([new Proxy({}, { ownKeys: thrower })]), ["[Unreadable]"]);
+  assertEquals(toPlain([new Proxy({}, { getPrototypeOf: thrower })]), ["[Unreadable]"]);
+  class Bad {
+    toJSON() {
+      return thrower();
+    }
+  }
+  assertEquals(toPlain({ bad: new Bad() }), { bad: "[Unreadable]" });
+  class Endless {
+    toJSON() {
+      return new Endless();
+    }
+  }
+  assertEquals(toPlain(new Endless()), "[Deep]");
+});
+
+Deno.test("toPlain() of anything survives JSON unchanged", () => {
+  fc.assert(
+    fc.property(
+      fc.anything({
+        withBigInt: true,
+        withDate: true,
+        withMap: true,
+        withSet: true,
+        withTypedArray: true,
+        withObjectString: true,
+        withNullPrototype: true,
+        withSparseArray: true,
+        withBoxedValues: true,
+      }),
+      (value) => {
+        const plain = toPlain(value);
+        const text = JSON.stringify(plain);
+        assertEquals(JSON.stringify(JSON.parse(text)), text);
+        assert(jsonEqual(JSON.parse(text), plain));
+      },
+    ),
+  );
+});
+
+Deno.test("toPlain() shares nothing with what it copies", () => {
+  const given = { list: [{ x: 1 }] };
+  const plain = toPlain(given) as typeof given;
+  given.list[0]!.x = 2;
+  assertEquals(plain.list[0]?.x, 1);
+});
+
+Deno.test("toPlainObject() makes {} of what is no object", () => {
+  for (const value of [null, undefined, 1, "x", [1]]) assertEquals(toPlainObject(value), {});
+});
+
+Deno.test("canonicalJson() gives RFC 8785's sample (section 3.2.2)", () => {
+  const input = JSON.parse(
+    '{"numbers":[333333333.33333329,1E30,4.50,2e-3,0.000000000000000000000000001],"string":"\\u20ac$\\u000F\\u000aA\'\\u0042\\u0022\\u005c\\\\\\"\\/","literals":[null,true,false]}',
+  );
+  assertEquals(
+    canonicalJson(input),
+    '{"literals":[null,true,false],"numbers":[333333333.3333333,1e+30,4.5,0.002,1e-27],"string":"€$\\u000f\\nA\'B\\"\\\\\\\\\\"/"}',
+  );
+});
+
+Deno.test("canonicalJson() sorts keys by UTF-16 code units (RFC 8785, section 3.2.3)", () => {
+  const input = {
+    "\u20ac": "Euro Sign",
+    "\r": "Carriage Return",
+    "\ufb33": "Hebrew Letter Dalet With Dagesh",
+    "1": "One",
+    "\ud83d\ude00": "Emoji: Grinning Face",
+    "\u0080": "Control",
+    "\u00f6": "Latin Small Letter O With Diaeresis",
+  };
+  const sorted = [...canonicalJson(input).matchAll(/:"([^"]+)"/g)].map((match) => match[1]);
+  assertEquals(sorted, [
+    "Carriage Return",
+    "One",
+    "Control",
+    "Latin Small Letter O With Diaeresis",
+    "Euro Sign",
+    "Emoji: Grinning Face",
+    "Hebrew Letter Dalet With Dagesh",
+  ]);
+});
+
+Deno.test("canonicalJson() writes numbers as RFC 8785, appendix B", () => {
+  const vectors: [string, string][] = [
+    ["0000000000000000", "0"],
+    ["8000000000000000", "0"],
+    ["0000000000000001", "5e-324"],
+    ["8000000000000001", "-5e-324"],
+    ["7fefffffffffffff", "1.7976931348623157e+308"],
+    ["4340000000000000", "9007199254740992"],
+    ["c340000000000000", "-9007199254740992"],
+    ["4430000000000000", "295147905179352830000"],
+    ["44b52d02c7e14af5", "9.999999999999997e+22"],
+    ["44b52d02c7e14af6", "1e+23"],
+    ["44b52d02c7e14af7", "1.0000000000000001e+23"],
+    ["444b1ae4d6e2ef4e", "999999999999999700000"],
+    ["444b1ae4d6e2ef4f", "999999999999999900000"],
+    ["444b1ae4d6e2ef50", "1e+21"],
+    ["3eb0c6f7a0b5ed8c", "9.999999999999997e-7"],
+    ["3eb0c6f7a0b5ed8d", "0.000001"],
+    ["41b3de4355555553", "333333333.3333332"],
+    ["41b3de4355555554", "333333333.33333325"],
+    ["41b3de4355555555", "333333333.3333333"],
+    ["41b3de4355555556", "333333333.3333334"],
+    ["41b3de4355555557", "333333333.33333343"],
+    ["becbf647612f3696", "-0.0000033333333333333333"],
+    ["43143ff3c1cb0959", "1424953923781206.2"],
+  ];
+  for (const [hex, expected] of vectors) {
+    const view = new DataView(new ArrayBuffer(8));
+    view.setBigUint64(0, BigInt(`0x${hex}`));
+    assertEquals(canonicalJson(view.getFloat64(0)), expected);
+  }
+});
+
+Deno.test("canonicalJson() refuses what JSON cannot say", () => {
+  for (const value of [NaN, Infinity, 1n, () => 1, Symbol("s"), undefined, [undefined]]) {
+    assertThrows(() => canonicalJson(value), TypeError, "Cannot canonicalise");
+  }
+  assertEquals(canonicalJson({ a: undefined, b: 1 }), '{"b":1}');
+});
+
+Deno.test("canonicalJson() is the same for equal data and different for other data", () => {
+  fc.assert(fc.property(fc.jsonValue(), fc.jsonValue(), (a, b) => {
+    assertEquals(canonicalJson(a) === canonicalJson(b), jsonEqual(normal(a), normal(b)));
+    assertEquals(canonicalJson(JSON.parse(canonicalJson(a))), canonicalJson(a));
+  }));
+});
+
+/** JSON has no negative zero. */
+const normal = (value: unknown) => JSON.parse(JSON.stringify(value));
+
+Deno.test("canonicalHash() is the SHA-256 of the canonical text, whatever the order of keys", () => {
+  assertEquals(canonicalHash({ b: 1, a: [] }), canonicalHash({ a: [], b: 1 }));
+  // printf '{}' | openssl dgst -sha256 -binary | base64
+  assertEquals(canonicalHash({}), "sha256-RBNvo1WzZ4oRRq0W9+hknpT7T8If536DEMBg9hyq/4o=");
+});
+
+Deno.test("jsonEqual() tells lists from objects and absent from null", () => {
+  assert(jsonEqual({ a: 1, b: [1, { c: null }] }, { b: [1, { c: null }], a: 1 }));
+  for (
+    const [a, b] of [[[], {}], [{}, []], [{ a: null }, {}], [[1], [1, 2]], [null, {}], ["1", 1], [{ a: 1 }, {
+      b: 1,
+    }]]
+  ) {
+    assert(!jsonEqual(a, b), JSON.stringify([a, b]));
+  }
+});
+
+Deno.test("deepFreeze() freezes all the way down", () => {
+  const value = deepFreeze({ a: [{ b: 1 }] });
+  assertThrows(() => value.a[0]!.b = 2, TypeError);
+  assertThrows(() => value.a.push({ b: 3 }), TypeError);
+});
+
+Deno.test("isObject() is true for objects only", () => {
+  assertEquals([{}, new Map(), [], null, "x", () => 1].map(isObject), [
+    true,
+    true,
+    false,
+    false,
+    false,
+    false,
+  ]);
+});
