@@ -4,7 +4,7 @@
  */
 import { CancellationToken } from "../sdk/cancellation.ts";
 import { errorMessage, PreampError } from "../sdk/errors.ts";
-import { jsonEqual, type JsonObject, toPlain, toPlainObject } from "../sdk/json.ts";
+import { type JsonObject, toPlain, toPlainObject } from "../sdk/json.ts";
 import { textOf } from "../sdk/messages.ts";
 import type {
   ContextManager,

@@ -4,7 +4,7 @@ import { deepFreeze, isObject, jsonEqual, toPlain, toPlainObject } from "../../s
 import { inputSchemaOf } from "../../sdk/spelling.ts";
 import { serializeOutput, toolFailure, ToolResult, toToolResult } from "../../sdk/tools.ts";
 import type { JsonObject, JsonSchema, RiskLevel, Tool, ToolCallContext } from "../../sdk/types.ts";
-import { type Core } from "../core.ts";
+import type { Core } from "../core.ts";
 import { STOPPED, withAbort } from "../deadline.ts";
 import type { CallRecord } from "../turn.ts";
 
