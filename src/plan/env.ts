@@ -73,8 +73,14 @@ export function expandEnv(
 
   function expand(item: unknown, place: string): unknown {
     if (typeof item === "string") return expandText(item, place);
-    if (Array.isArray(item)) return item.map((entry, index) => expand(entry, `${place}[${index}]`) ?? "");
+    if (Array.isArray(item)) return item.map((entry, index) => expandItem(entry, `${place}[${index}]`));
     return isObject(item) ? expandFields(item, place) : item;
+  }
+
+  /** Entries keep their place: an unset one becomes empty text. */
+  function expandItem(item: unknown, place: string): unknown {
+    const value = expand(item, place);
+    return value === undefined ? "" : value;
   }
 
   function expandFields(fields: JsonObject, place: string): JsonObject {

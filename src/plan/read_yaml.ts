@@ -30,20 +30,37 @@ export class YamlSyntaxError extends Error {
  */
 export async function readYaml(text: string, limits: DocumentLimits): Promise<TreeNode | undefined> {
   const yaml = await import("js-yaml");
-  return compose(yaml, text, parse(yaml, text, limits.max_depth), limits);
+  return compose(yaml, text, parse(yaml, text, limits), limits);
 }
 
-function parse(yaml: typeof Yaml, text: string, max_depth: number): Yaml.Event[] {
+function parse(yaml: typeof Yaml, text: string, limits: DocumentLimits): Yaml.Event[] {
   try {
-    return yaml.parseEvents(text, { maxDepth: max_depth + 1 }); // scalars lie one level below the deepest list
+    return yaml.parseEvents(text, { maxDepth: depthWithBudget(limits) });
   } catch (error) {
     if (!(error instanceof yaml.YAMLException)) throw error;
     const at = error.mark?.position ?? 0;
     if (error.reason.startsWith("nesting exceeded")) {
-      throw new LimitPassed(`more than ${max_depth} lists and objects inside one another`, at);
+      throw new LimitPassed(`more than ${limits.max_depth} lists and objects inside one another`, at);
     }
     throw new YamlSyntaxError(error.reason, at);
   }
+}
+
+/**
+ * Returns the parser's depth limit as a number that also counts. The parser has no limit on nodes and compares the depth
+ * once for each node it begins, so 256 KiB of `{a,a,…` is given up after a part of its 131,000 keys: a parse stays within its
+ * 200 ms on a slow machine too. A value has at most one key, and either is begun at most three times (properties before
+ * what may be a key), so that no document within `max_nodes` meets this bound; {@link toData} counts exactly.
+ */
+function depthWithBudget({ max_depth, max_nodes }: DocumentLimits): number {
+  let left = max_nodes * 6;
+  const limit = {
+    valueOf(): number {
+      if (left-- === 0) throw new LimitPassed(`more than ${max_nodes} values`, 0);
+      return max_depth + 1; // scalars lie one level below the deepest list
+    },
+  };
+  return limit as unknown as number; // compared with >= only, which asks valueOf
 }
 
 /** A list or object that is being read; `key` waits for its value. */

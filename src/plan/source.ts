@@ -112,7 +112,7 @@ function parseUrl(text: string, original: string, scheme: string): SourceResult 
   if (url.username || url.password) {
     return refuse(
       "a URL must not hold a user name or password",
-      "give the module its secret through config and ${VAR}",
+      "give the module its credentials through config and ${VAR}",
     );
   }
   if (scheme === "file" && url.host !== "") {

@@ -1,0 +1,384 @@
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
+import { checkPlan, validateMountPlan } from "../../src/plan/check.ts";
+import { didYouMean } from "../../src/plan/did_you_mean.ts";
+import { formatPath } from "../../src/plan/path.ts";
+import type { JsonObject } from "../../src/sdk/json.ts";
+import { GOOD } from "./support.ts";
+
+function failed(value: unknown): string[] {
+  return validateMountPlan(value).checks.filter(({ passed, severity }) => !passed && severity === "error")
+    .map((check) => check.name);
+}
+
+/** Errors of a good plan with more in it: `path code` or `path code hint`. */
+function errorsOf(more: JsonObject): string[] {
+  return checkPlan({ ...GOOD, ...more }, { origin: "caller" }).findings.errors.map(({ path, code, hint }) =>
+    `${formatPath(path)} ${code}${hint?.startsWith("did you mean") ? ` ${hint}` : ""}`
+  );
+}
+
+Deno.test("validateMountPlan() stops at root_type when the plan is no object (PLAN-01)", () => {
+  for (const value of ["text", ["list"], null, 5, undefined]) {
+    const { checks, passed } = validateMountPlan(value);
+    assertEquals(passed, false);
+    assertEquals(checks.map(({ name, severity, passed }) => [name, severity, passed]), [[
+      "root_type",
+      "error",
+      false,
+    ]]);
+  }
+});
+
+Deno.test("validateMountPlan() misses the session of an empty plan (PLAN-02)", () => {
+  assertEquals(failed({}), ["session_present"]);
+});
+
+Deno.test("validateMountPlan() misses the context of a session (PLAN-03)", () => {
+  const plan = { session: { orchestrator: "loop-basic" } };
+  assertEquals(failed(plan), ["session_context_present"]);
+  assertStringIncludes(validateMountPlan(plan).formatErrors(), "Configuration must specify session.context");
+  assertEquals(failed({ session: { context: "context-simple" } }), ["session_orchestrator_present"]);
+});
+
+Deno.test("checkPlan() takes the config of string forms from the top level (PLAN-04)", () => {
+  const { plan } = checkPlan({
+    ...GOOD,
+    orchestrator: { config: { max_iterations: 3 } },
+    context: { config: { max_tokens: 9 } },
+  });
+  assertEquals(plan?.session.orchestrator, {
+    module: "loop-streaming",
+    type: "orchestrator",
+    source: { kind: "builtin" },
+    config: { max_iterations: 3 },
+    path: "session.orchestrator",
+  });
+  assertEquals(plan?.session.context.config, { max_tokens: 9 });
+});
+
+Deno.test("checkPlan() takes the source of string forms from beside them", () => {
+  const session = { ...GOOD.session, orchestrator_source: "https://example.com/loop.ts" };
+  const { plan } = checkPlan({ ...GOOD, session });
+  const original = "https://example.com/loop.ts";
+  assertEquals(plan?.session.orchestrator.source, { kind: "url", url: original, original });
+});
+
+Deno.test("checkPlan() takes the nested config of object forms and ignores the top level with a warning (PLAN-05)", () => {
+  const session = { orchestrator: { module: "loop-basic", config: { a: 1 } }, context: "context-simple" };
+  const { plan, findings } = checkPlan({ ...GOOD, session, orchestrator: { config: { a: 2 } } });
+  assertEquals(plan?.session.orchestrator.config, { a: 1 });
+  assertEquals(findings.warnings.map(({ path }) => formatPath(path)), ["orchestrator.config"]);
+});
+
+Deno.test("validateMountPlan() warns of a section it does not know, by name (PLAN-06)", () => {
+  const { passed, checks } = validateMountPlan({ ...GOOD, foo: 1 });
+  assertEquals(passed, true);
+  const warning = checks.find(({ name }) => name === "unknown_sections");
+  assertEquals([warning?.passed, warning?.severity], [false, "warning"]);
+  assertStringIncludes(warning?.message ?? "", "foo");
+});
+
+Deno.test("validateMountPlan() wants lists for providers, tools and hooks (PLAN-07)", () => {
+  assertEquals(failed({ ...GOOD, tools: {} }), ["tools_type"]);
+  assertEquals(failed({ ...GOOD, hooks: "x", providers: null }), ["providers_type", "hooks_type"]);
+});
+
+Deno.test("validateMountPlan() passes an empty list with an info (PLAN-08)", () => {
+  const { passed, checks } = validateMountPlan({ ...GOOD, tools: [] });
+  assertEquals(passed, true);
+  assertEquals(
+    checks.filter(({ name }) => name === "tools_empty").map(({ severity, passed }) => [severity, passed]),
+    [[
+      "info",
+      true,
+    ]],
+  );
+});
+
+Deno.test("validateMountPlan() names every way in which a spec is wrong (PLAN-09)", () => {
+  const tools = [
+    { source: "https://example.com/x.ts" },
+    { module: "" },
+    { module: 5 },
+    { module: "a", config: [] },
+    { module: "a", source: 7 },
+    { module: "a", config: null },
+    7,
+  ];
+  assertEquals(failed({ ...GOOD, tools }), [
+    "tools[0]_module_required",
+    "tools[1]_module_empty",
+    "tools[2]_module_type",
+    "tools[3]_config_type",
+    "tools[4]_source_type",
+    "tools[5]_config_type",
+    "tools[6]_type",
+  ]);
+  assertEquals(failed({ ...GOOD, session: { orchestrator: {}, context: 1 } }), [
+    "session.orchestrator_module_required",
+    "session.context_type",
+  ]);
+});
+
+Deno.test("validateMountPlan() asks for instance_id when a provider module stands twice without (PLAN-10)", () => {
+  const twice = validateMountPlan({ ...GOOD, providers: ["provider-mock", { module: "provider-mock" }] });
+  assertEquals(twice.passed, false);
+  assertMatch(twice.formatErrors(), /instance_id/);
+  const named = { ...GOOD, providers: ["provider-mock", { module: "provider-mock", instance_id: "second" }] };
+  assertEquals(checkPlan(named).plan?.providers.map(({ instance_id }) => instance_id), [undefined, "second"]);
+});
+
+Deno.test("summary() and formatErrors() count and number as upstream does", () => {
+  const good = validateMountPlan(GOOD);
+  assertMatch(good.summary(), /^PASSED: \d+\/\d+ checks passed \(0 errors, 0 warnings\)$/);
+  assertEquals(good.formatErrors(), "");
+  const bad = validateMountPlan({ session: 1, tools: {} });
+  assertMatch(bad.summary(), /^FAILED: \d+\/\d+ checks passed \(2 errors, 1 warnings\)$/);
+  assertMatch(bad.formatErrors(), /^1\. session_type: .*\n2\. tools_type: .*\n2 errors in all$/);
+});
+
+Deno.test("checkPlan() expands short forms and gives each module its section's type", () => {
+  const { plan } = checkPlan({ ...GOOD, tools: ["weird-name"], hooks: [{ module: "hooks-x", id: "h" }] });
+  assertEquals(plan?.tools, [{
+    module: "weird-name",
+    type: "tool",
+    source: { kind: "builtin" },
+    config: {},
+    path: "tools[0]",
+  }]);
+  assertEquals([plan?.hooks[0]?.type, plan?.hooks[0]?.instance_id], ["hook", "h"]);
+  assertEquals([plan?.agents, plan?.limits], [{}, {}]);
+});
+
+Deno.test("checkPlan() makes a nearly known key an error everywhere but in config", () => {
+  assertEquals(errorsOf({ tool: [] }), ['tool unknown_key did you mean "tools"?']);
+  assertEquals(errorsOf({ tools: [{ module: "a", integrty: "x" }] }), [
+    'tools[0].integrty unknown_key did you mean "integrity"?',
+  ]);
+  assertEquals(errorsOf({ tools: [{ module: "a", permisions: {} }] }), [
+    'tools[0].permisions unknown_key did you mean "permissions"?',
+  ]);
+  assertEquals(errorsOf({ limits: { max_iteration: 1 } }), [
+    'limits.max_iteration unknown_key did you mean "max_iterations"?',
+  ]);
+  assertEquals(errorsOf({ session: { ...GOOD.session, contxet: "x" } }), [
+    'session.contxet unknown_key did you mean "context"?',
+  ]);
+  assertEquals(errorsOf({ permissions: { nett: true } }), [
+    'permissions.nett unknown_key did you mean "net"?',
+  ]);
+  assertEquals(errorsOf({ tools: [{ module: "a", config: { integrty: 1, modul: 2 } }] }), []);
+});
+
+Deno.test("checkPlan() makes other unknown keys errors in limits, permissions and session, warnings in a spec", () => {
+  assertEquals(errorsOf({ limits: { colour: 1 } }), ["limits.colour unknown_key"]);
+  assertEquals(errorsOf({ permissions: { camera: true } }), ["permissions.camera unknown_key"]);
+  assertEquals(errorsOf({ session: { ...GOOD.session, colour: 1 } }), ["session.colour unknown_key"]);
+  const { plan, findings } = checkPlan({ ...GOOD, tools: [{ module: "a", colour: 1 }] });
+  assert(plan);
+  assertEquals(findings.warnings.map(({ path }) => formatPath(path)), ["tools[0].colour"]);
+});
+
+Deno.test("checkPlan() checks the values of limits", () => {
+  for (const value of [-1, 1.5, "5", null, true, 2 ** 60]) {
+    assertEquals(
+      errorsOf({ limits: { max_tool_calls: value } }),
+      ["limits.max_tool_calls type"],
+      String(value),
+    );
+  }
+  for (const value of [0.5, "-1", "1e3", "", "1.", ".5", "5 USD", "0x10", null]) {
+    assertEquals(errorsOf({ limits: { max_cost_usd: value } }), ["limits.max_cost_usd type"], String(value));
+  }
+  assertEquals(errorsOf({ limits: { max_iterations: 0 } }), ["limits.max_iterations type"]);
+  assertEquals(errorsOf({ limits: [] }), ["limits type"]);
+  const { plan } = checkPlan({ ...GOOD, limits: { max_tool_calls: 0, max_cost_usd: "0.50" } });
+  assertEquals(plan?.limits, { max_tool_calls: 0, max_cost_usd: "0.50" });
+});
+
+Deno.test("checkPlan() tells how to write a cost that came as a number", () => {
+  const { findings } = checkPlan({ ...GOOD, limits: { max_cost_usd: 0.5 } });
+  assertEquals(findings.errors[0]?.hint, 'write it in quotes: "0.5"');
+});
+
+Deno.test("checkPlan() checks the form of permissions", () => {
+  assertEquals(errorsOf({ permissions: { net: "api.example.com" } }), ["permissions.net type"]);
+  assertEquals(errorsOf({ permissions: { net: [1, ""] } }), [
+    "permissions.net[0] type",
+    "permissions.net[1] type",
+  ]);
+  assertEquals(errorsOf({ permissions: { net: ["https://a.example/x"] } }), ["permissions.net[0] value"]);
+  assertEquals(errorsOf({ permissions: { net: null } }), ["permissions.net type"]);
+  assertEquals(errorsOf({ permissions: true }), ["permissions type"]);
+  assertEquals(errorsOf({ permissions: { read: ["a\nb"] } }), ["permissions.read[0] value"]);
+  assertEquals(errorsOf({ permissions: { env: ["A=B"] } }), ["permissions.env[0] value"]);
+  const permissions = { net: true, read: ["./data"], env: [], ffi: false };
+  assertEquals(checkPlan({ ...GOOD, permissions }).plan?.permissions, permissions);
+});
+
+Deno.test("checkPlan() wants integrity as sha256 and standard base64 of 32 bytes", () => {
+  const good = "sha256-gWR8L2GZsyupZSEYA52fT/MTL+9dCxH6bk3bplD1AJw=";
+  assertEquals(errorsOf({ tools: [{ module: "a", integrity: good }] }), []);
+  for (
+    const value of ["md5-x", "sha256-", good.slice(0, -1), good.replace("+", "-"), `${good} ${good}`, 5, ""]
+  ) {
+    const errors = errorsOf({ tools: [{ module: "a", integrity: value }] });
+    assertMatch(errors.join(), /^tools\[0\]\.integrity (value|type)$/, String(value));
+  }
+});
+
+Deno.test("checkPlan() takes the three tiers and no other word", () => {
+  for (const isolation of ["inline", "worker", "process"]) {
+    assertEquals(errorsOf({ tools: [{ module: "a", isolation }] }), []);
+  }
+  assertEquals(errorsOf({ tools: [{ module: "a", isolation: "proces" }] }), [
+    'tools[0].isolation type did you mean "process"?',
+  ]);
+});
+
+Deno.test("checkPlan() refuses two entries of one instance_id in any list", () => {
+  const entry = { module: "a", instance_id: "x" };
+  const { findings } = checkPlan({
+    ...GOOD,
+    hooks: [entry, { module: "b", instance_id: "x" }],
+    tools: [entry],
+  });
+  assertEquals(findings.errors.map(({ name }) => name), ["duplicate_instance_id"]);
+  assertEquals(
+    errorsOf({ tools: [{ module: "a", instance_id: "" }, { module: "b", id: "x", instance_id: "y" }] }),
+    [
+      "tools[0].instance_id instance_id_type",
+      "tools[1].instance_id instance_id_type",
+    ],
+  );
+});
+
+Deno.test("checkPlan() warns of the same tool twice without a config of its own", () => {
+  const warnings = (tools: unknown[]) =>
+    checkPlan({ ...GOOD, tools }).findings.warnings.map(({ code }) => code);
+  assertEquals(warnings(["a", { module: "a", config: {} }]), ["duplicate_module"]);
+  assertEquals(warnings(["a", { module: "a", config: { b: 1 } }]), []);
+  assertEquals(warnings(["a", { module: "a", instance_id: "b" }]), []);
+});
+
+Deno.test("checkPlan() warns when nothing can answer", () => {
+  for (const providers of [undefined, []]) {
+    const { plan, findings } = checkPlan({ session: GOOD.session, ...(providers ? { providers } : {}) });
+    assert(plan);
+    assertEquals(findings.warnings.map(({ name }) => name), ["no_providers"]);
+  }
+});
+
+Deno.test("checkPlan() checks injection limits, flags and metadata of the session", () => {
+  const errors = errorsOf({
+    session: {
+      ...GOOD.session,
+      injection_size_limit: -1,
+      injection_budget_per_turn: "x",
+      injection_budget_mode: "stop",
+      raw: "yes",
+      hooks_first: 1,
+      metadata: [],
+    },
+  });
+  assertEquals(errors.map((error) => error.split(" ")[0]), [
+    "session.injection_budget_per_turn",
+    "session.injection_size_limit",
+    "session.injection_budget_mode",
+    "session.raw",
+    "session.hooks_first",
+    "session.metadata",
+  ]);
+  const { plan } = checkPlan({
+    ...GOOD,
+    session: { ...GOOD.session, injection_size_limit: null, raw: true },
+  });
+  assertEquals([plan?.session.injection_size_limit, plan?.session.raw], [null, true]);
+  assertEquals(plan?.session.injection_budget_per_turn, undefined);
+});
+
+Deno.test("checkPlan() takes system as text or instruction, and as a file only where files may be named", () => {
+  assertEquals(checkPlan({ ...GOOD, system: "a" }).plan?.system, "a");
+  assertEquals(checkPlan({ ...GOOD, system: { instruction: "a" } }).plan?.system, "a");
+  assertEquals(errorsOf({ system: { file: "./x.md" } }), ["system.file file_refused"]);
+  assertEquals(checkPlan({ ...GOOD, system: { file: "./x.md" } }, { files: true }).files, [{
+    owner: [],
+    file: "./x.md",
+  }]);
+  assertEquals(errorsOf({ system: {} }), ["system value"]);
+  assertEquals(errorsOf({ system: { instruction: "a", file: "b" } }), ["system value"]);
+  assertEquals(errorsOf({ system: ["a"] }), ["system type"]);
+  assertEquals(
+    errorsOf({ system: { instructions: "a" } })[0],
+    'system.instructions unknown_key did you mean "instruction"?',
+  );
+});
+
+Deno.test("checkPlan() checks each agent as a partial plan, with its name in the path", () => {
+  const agents = {
+    a: { description: "x", tools: [{}], session: { orchestrator: "loop-basic" } },
+    b: { "tools+": ["tool-x"], agents: "none", limits: { max_tool_calls: -1 } },
+    c: 5,
+    d: { agents: 7, sistem: "x", provider_preferences: [{ model: "x" }] },
+  };
+  assertEquals(errorsOf({ agents }), [
+    "agents.a.tools[0] module_required",
+    "agents.b.limits.max_tool_calls type",
+    "agents.c type",
+    'agents.d.sistem unknown_key did you mean "system"?',
+    "agents.d.agents type",
+    "agents.d.provider_preferences type",
+  ]);
+  assertEquals(failed({ ...GOOD, agents: { a: { tools: {} } } }), ["agents.a.tools_type"]);
+  assertEquals(errorsOf({ agents: [] }), ["agents type"]);
+});
+
+Deno.test("checkPlan() checks preamp, description, spawn and the top-level module blocks", () => {
+  assertEquals(errorsOf({ preamp: 1, description: "x", spawn: { exclude_tools: ["a"] } }), []);
+  assertEquals(errorsOf({ preamp: 2 }), ["preamp value"]);
+  assertEquals(errorsOf({ description: 5 }), ["description type"]);
+  assertEquals(errorsOf({ spawn: { tools: "x" } }), ["spawn.tools type"]);
+  assertEquals(errorsOf({ orchestrator: "loop-basic" }), ["orchestrator type"]);
+  assertEquals(errorsOf({ context: { config: [] } }), ["context.config type"]);
+});
+
+Deno.test("checkPlan() refuses ids that hold spaces or control characters", () => {
+  for (const module of ["tool x", "tool\n", " tool-a", "x".repeat(129)]) {
+    assertEquals(errorsOf({ tools: [{ module }] }), ["tools[0].module module_invalid"], module);
+  }
+});
+
+Deno.test("checkPlan() refuses variables outside of config in an operator's plan, and notes them in a caller's", () => {
+  const plan = {
+    ...GOOD,
+    system: "say ${WHO}",
+    tools: [{ module: "tool-a", source: "https://example.com/${A}/mod.ts", config: { key: "${B}" } }],
+    agents: { x: { system: "${C}", tools: [{ module: "tool-b", config: { key: "${D}" } }] } },
+  };
+  const operator = checkPlan(plan);
+  assertEquals(operator.findings.errors.map(({ path, code }) => [formatPath(path), code]), [[
+    "tools[0].source",
+    "env_place",
+  ]]);
+  const caller = checkPlan(plan, { origin: "caller" });
+  assert(caller.plan);
+  assertEquals(caller.env.map(({ name, path, expanded }) => [name, path, expanded]), [
+    ["A", "tools[0].source", false],
+    ["B", "tools[0].config.key", true],
+    ["D", "agents.x.tools[0].config.key", true],
+  ]);
+});
+
+Deno.test("checkPlan() never shows the text of a config that is no object", () => {
+  const { findings } = checkPlan({ ...GOOD, tools: [{ module: "a", config: "sk-secret" }] });
+  assertEquals(JSON.stringify(findings.errors).includes("sk-secret"), false);
+});
+
+Deno.test("didYouMean() finds the nearest name within two letters", () => {
+  const known = ["tools", "hooks", "integrity"];
+  assertEquals(didYouMean("tool", known), "tools");
+  assertEquals(didYouMean("tolos", known), "tools");
+  assertEquals(didYouMean("integrti", known), "integrity");
+  assertEquals(didYouMean("foo", known), undefined);
+  assertEquals(didYouMean("tools", known), "tools");
+});

@@ -1,0 +1,213 @@
+import { assert, assertEquals, assertRejects, assertStrictEquals, assertStringIncludes } from "../assert.ts";
+import { PlanCache } from "../../src/plan/cache.ts";
+import { compilePlan, hashPlan } from "../../src/plan/compile.ts";
+import { formatDetail } from "../../src/plan/findings.ts";
+import type { JsonObject } from "../../src/sdk/json.ts";
+import { detailAt, GOOD, refusal } from "./support.ts";
+
+/** The plan of design's trace, whose hash is fixed there. */
+const TRACE = `
+session: {orchestrator: loop-streaming, context: context-simple}
+system: "Be brief."
+providers:
+  - module: provider-mock
+    config:
+      chunk_chars: 8
+      responses:
+        - {tool_calls: [{name: calculator, arguments: {expression: "6*7"}}], usage: {input_tokens: 40, output_tokens: 12}}
+        - {text: "6 × 7 is 42.", usage: {input_tokens: 60, output_tokens: 10}}
+tools: [tool-calculator]
+hooks: [{module: hooks-approval, config: {rules: [{tool: calculator, action: ask}]}}]
+limits: {max_tool_calls: 5}
+`;
+const TRACE_HASH = "sha256-gWR8L2GZsyupZSEYA52fT/MTL+9dCxH6bk3bplD1AJw=";
+
+Deno.test("compilePlan() gives the trace's plan its hash, from text and from data", async () => {
+  const fromText = await compilePlan(TRACE, { origin: "caller" });
+  assertEquals(fromText.plan_hash, TRACE_HASH);
+  assertEquals(hashPlan(fromText.written), TRACE_HASH);
+  const fromData = await compilePlan(structuredClone(fromText.written) as JsonObject, { origin: "caller" });
+  assertEquals(fromData, fromText);
+  assertEquals(fromText.plan.limits, { max_tool_calls: 5 });
+  assertEquals(fromText.warnings, []);
+});
+
+Deno.test("compilePlan() hashes the plan as written, whatever the order of its keys", async () => {
+  const hash = async (plan: JsonObject) => (await compilePlan(plan, { origin: "caller" })).plan_hash;
+  const other = {
+    providers: ["provider-mock"],
+    session: { context: "context-simple", orchestrator: "loop-streaming" },
+  };
+  assertEquals(await hash(GOOD), await hash(other));
+  const long = { ...GOOD, providers: [{ module: "provider-mock" }] };
+  assert(await hash(GOOD) !== await hash(long), "short and long forms are different texts");
+});
+
+Deno.test("compilePlan() lists all findings with line and column when it is given text", async () => {
+  const text =
+    "session: {orchestrator: loop-basic}\ntools:\n  - module: a\n    integrty: x\nlimits: {max_tool_calls: -1}\n";
+  const error = await refusal(() => compilePlan(text, { origin: "caller", name: "support" }));
+  assertEquals(error.code, "plan_invalid");
+  assertEquals(error.details.map(({ path, line, column }) => [path, line, column]), [
+    ["session", 1, 1],
+    ["tools[0].integrty", 4, 5],
+    ["limits.max_tool_calls", 5, 10],
+  ]);
+  assertStringIncludes(error.message, 'the plan "support": 3 problems');
+  assertEquals(
+    formatDetail(detailAt(error, "tools[0].integrty"), "plans/support.yaml"),
+    'plans/support.yaml:4:5  tools[0].integrty  Cannot use key "integrty": tools[0] has no such key (did you mean "integrity"?)',
+  );
+});
+
+Deno.test("compilePlan() lists all findings without places when it is given data", async () => {
+  const error = await refusal(() => compilePlan({ session: 1, tools: 2 }, { origin: "caller" }));
+  assertEquals(error.details.map(({ path, line }) => [path, line]), [["session", undefined], [
+    "tools",
+    undefined,
+  ]]);
+});
+
+Deno.test("compilePlan() tells warnings with code and place", async () => {
+  const { warnings } = await compilePlan(`${TRACE}colour: blue\n`, { origin: "caller" });
+  assertEquals(warnings.map(({ code, path, line }) => [code, path, line]), [[
+    "unknown_sections",
+    "colour",
+    14,
+  ]]);
+});
+
+Deno.test("compilePlan() bounds the details of one error and tells their number", async () => {
+  const plan = { ...GOOD, tools: Array(500).fill({}) };
+  const error = await refusal(() => compilePlan(plan, { origin: "caller" }));
+  assertEquals([error.details.length, error.facts.details_total], [200, 500]);
+});
+
+Deno.test("compilePlan() freezes what it returns and copies what it is given", async () => {
+  const given = { ...GOOD, tools: [{ module: "a", config: { list: [1] } }] };
+  const { plan, written } = await compilePlan(given, { origin: "caller" });
+  given.tools[0]!.config.list.push(2);
+  assertEquals(plan.tools[0]?.config, { list: [1] });
+  assert(Object.isFrozen(plan.tools[0]?.config.list) && Object.isFrozen(written));
+});
+
+const HOSTILE: Record<string, [code: string, plan: () => unknown]> = {
+  "a prototype key": ["plan_invalid", () => JSON.parse('{"session": {"__proto__": {"a": 1}}}')],
+  "a constructor key": ["plan_invalid", () => ({ tools: [{ config: { constructor: { prototype: {} } } }] })],
+  "half a surrogate pair": ["plan_invalid", () => ({ ...GOOD, system: "\ud800" })],
+  "200,000 levels": ["plan_limit_exceeded", () => JSON.parse(`${"[".repeat(200_000)}${"]".repeat(200_000)}`)],
+  "33 levels": ["plan_limit_exceeded", () => JSON.parse(`{"a":${"[".repeat(32)}${"]".repeat(32)}}`)],
+  "10,001 values": ["plan_limit_exceeded", () => ({ a: Array(9_999).fill(0) })],
+  "300 KiB": ["plan_limit_exceeded", () => ({ a: "x".repeat(300 * 1024) })],
+  "a cycle": ["plan_invalid", () => {
+    const plan: JsonObject = {};
+    plan.self = plan;
+    return plan;
+  }],
+  "nothing": ["plan_invalid", () => undefined],
+  "a list": ["plan_invalid", () => []],
+};
+for (const [what, [code, make]] of Object.entries(HOSTILE)) {
+  Deno.test(`compilePlan() refuses ${what} as data (T8, T9)`, async () => {
+    const error = await refusal(() => compilePlan(make() as JsonObject, { origin: "caller" }));
+    assertEquals(error.code, code);
+    assertEquals(({} as Record<string, unknown>).a, undefined);
+  });
+}
+
+Deno.test("compilePlan() takes 32 levels and 10,000 values of data", async () => {
+  const deep = JSON.parse(`${"[".repeat(28)}${"]".repeat(28)}`);
+  await compilePlan({ ...GOOD, tools: [{ module: "a", config: { deep } }] }, { origin: "caller" });
+});
+
+const FILES: Record<string, string> = {
+  "file:///srv/plans/system.md": "From a file.",
+  "file:///srv/agent.md": "An agent.",
+};
+const readText = (url: string) =>
+  FILES[url] === undefined ? Promise.reject(new Error("not there")) : Promise.resolve(FILES[url]);
+const OPERATOR = { origin: "operator", base_url: "file:///srv/plans/support.yaml", readText } as const;
+
+Deno.test("compilePlan() reads system files of an operator's plan, beside the plan", async () => {
+  const plan = {
+    ...GOOD,
+    system: { file: "./system.md" },
+    agents: { x: { system: { file: "../agent.md" }, description: "d" } },
+  };
+  const compiled = await compilePlan(plan, OPERATOR);
+  assertEquals(compiled.plan.system, "From a file.");
+  assertEquals(compiled.plan.agents, { x: { system: "An agent.", description: "d" } });
+  assertEquals(compiled.written, plan);
+});
+
+Deno.test("compilePlan() refuses a file that cannot be read, and any file of a caller's plan", async () => {
+  const plan = { ...GOOD, system: { file: "./missing.md" } };
+  const missing = await refusal(() => compilePlan(plan, OPERATOR));
+  assertEquals([missing.code, detailAt(missing, "system.file").path], ["plan_invalid", "system.file"]);
+  let asked = false;
+  const spy = () => Promise.resolve(String(asked = true));
+  await assertRejects(() => compilePlan(plan, { ...OPERATOR, origin: "caller", readText: spy }));
+  assertEquals(asked, false);
+});
+
+Deno.test("compilePlan() finds relative sources beside the plan", async () => {
+  const compiled = await compilePlan({ ...GOOD, tools: [{ module: "t", source: "../tools/t" }] }, OPERATOR);
+  const { source } = compiled.plan.tools[0]!;
+  assertEquals(source, {
+    kind: "url",
+    url: "file:///srv/tools/t/mod.ts",
+    original: "../tools/t",
+    via: "path",
+  });
+});
+
+Deno.test("compilePlan() returns the same object for the same plan when it has a cache", async () => {
+  const cache = new PlanCache();
+  const first = await compilePlan(structuredClone(GOOD), { origin: "caller", cache });
+  assertStrictEquals(await compilePlan(structuredClone(GOOD), { origin: "caller", cache }), first);
+  assert(await compilePlan(GOOD, { origin: "operator", cache }) !== first, "another origin is another plan");
+  assert(await compilePlan(GOOD, { origin: "caller", base_url: "file:///x", cache }) !== first);
+  assertEquals(cache.size, 3);
+});
+
+Deno.test("compilePlan() does not remember plans that read files, nor refusals", async () => {
+  const cache = new PlanCache();
+  await compilePlan({ ...GOOD, system: { file: "./system.md" } }, { ...OPERATOR, cache });
+  await refusal(() => compilePlan({}, { origin: "caller", cache }));
+  assertEquals(cache.size, 0);
+});
+
+Deno.test("PlanCache keeps within its bounds and drops the least recently used", async () => {
+  const cache = new PlanCache({ max_entries: 2, max_chars: 100 });
+  const plan = await compilePlan(GOOD, { origin: "caller" });
+  cache.set("a", plan);
+  cache.set("b", plan);
+  cache.get("a");
+  cache.set("c", plan);
+  assertEquals([cache.get("a"), cache.get("b"), cache.get("c")].map(Boolean), [true, false, true]);
+  cache.set("d".repeat(99), plan);
+  assertEquals([cache.size, cache.get("d".repeat(99)) !== undefined], [2, true]);
+  cache.set("e".repeat(101), plan);
+  assertEquals(cache.get("e".repeat(101)), undefined);
+});
+
+Deno.test("compilePlan() compiles a small plan in a few times what hashing it takes, and knows it again in less", async () => {
+  const { written } = await compilePlan(TRACE, { origin: "caller" });
+  const cache = new PlanCache();
+  const floor = await fastest(() => hashPlan(written));
+  const cold = await fastest(() => compilePlan(written, { origin: "caller" }));
+  const warm = await fastest(() => compilePlan(written, { origin: "caller", cache }));
+  const report = `hash ${floor.toFixed(1)} µs, compile ${cold.toFixed(1)} µs, known ${warm.toFixed(1)} µs`;
+  assert(cold < 10 * floor && warm < floor, report);
+});
+
+/** Returns microseconds of one call, the best of many rounds: what else the machine does is not measured. */
+async function fastest(run: () => unknown): Promise<number> {
+  let best = Infinity;
+  for (let round = 0; round < 40; round++) {
+    const start = performance.now();
+    for (let call = 0; call < 50; call++) await run();
+    best = Math.min(best, (performance.now() - start) / 50);
+  }
+  return best * 1000;
+}

@@ -1,0 +1,81 @@
+import fc from "fast-check";
+import { assertEquals } from "../assert.ts";
+import { expandEnv, findEnv } from "../../src/plan/env.ts";
+
+function expand(value: unknown, env: Record<string, string> = {}): unknown {
+  return expandEnv({ value }, (name) => Object.hasOwn(env, name) ? env[name] : undefined).value.value;
+}
+
+Deno.test("expandEnv() replaces references to variables that are set (PLAN-11)", () => {
+  assertEquals(["${A}", "${A:d}", "${A:-d}", "x-${A}-y"].map((text) => expand(text, { A: "1" })), [
+    "1",
+    "1",
+    "1",
+    "x-1-y",
+  ]);
+});
+
+Deno.test("expandEnv() uses defaults, empties text and leaves out whole values when unset (PLAN-11)", () => {
+  const config = { whole: "${A}", default: "${A:d}", shell: "${A:-d}", empty: "${A:}", text: "x-${A}-y" };
+  const { value, missing } = expandEnv(config, () => undefined, "tools[0].config");
+  assertEquals(value, { default: "d", shell: "d", empty: "", text: "x--y" });
+  assertEquals(missing, [
+    { name: "A", path: "tools[0].config.whole" },
+    { name: "A", path: "tools[0].config.text" },
+  ]);
+});
+
+Deno.test("expandEnv() works in lists and objects at any depth (PLAN-11)", () => {
+  const config = { list: ["${A}", { deep: ["${B:x}", 5, null, true] }], "${A}": "key" };
+  const { value } = expandEnv(config, (name) => name === "A" ? "1" : undefined);
+  assertEquals(value, { list: ["1", { deep: ["x", 5, null, true] }], "${A}": "key" });
+  assertEquals(expand(["${A}", "b"]), ["", "b"]);
+});
+
+Deno.test("expandEnv() never looks into what a variable holds, nor into a default (T6)", () => {
+  const env = { A: "${B}", B: "secret" };
+  assertEquals(expand("${A}", env), "${B}");
+  assertEquals(expand("${X:${B}}", env), "${B}");
+  assertEquals(expand("$${${B}}", { B: "A" }), "${A}");
+});
+
+Deno.test("expandEnv() reads $${ as a literal and leaves other templates alone", () => {
+  assertEquals(expand("$${A}", { A: "1" }), "${A}");
+  assertEquals(expand("$$${A}", { A: "1" }), "$${A}");
+  assertEquals(
+    expand("cost: $5 ${user.name} ${} ${1A} ${A", { A: "1" }),
+    "cost: $5 ${user.name} ${} ${1A} ${A",
+  );
+});
+
+Deno.test("expandEnv() tells the values it read, for the redactor", () => {
+  const { secrets } = expandEnv(
+    { a: "${A} ${A}", b: "${B}", c: "${C:d}" },
+    (name) => ({ A: "x", B: "" } as Record<string, string>)[name],
+  );
+  assertEquals(secrets, ["x"]);
+});
+
+Deno.test("expandEnv() changes nothing it is given", () => {
+  const config = Object.freeze({ list: Object.freeze(["${A}"]) });
+  expandEnv(config, () => "1");
+  assertEquals(config, { list: ["${A}"] });
+});
+
+Deno.test("findEnv() lists names and places in the order of the text", () => {
+  assertEquals(findEnv({ a: "${X} and ${Y:z}", b: [{ c: "${X:-}" }], d: "$${NO}" }), [
+    { name: "X", path: "a" },
+    { name: "Y", path: "a" },
+    { name: "X", path: "b[0].c" },
+  ]);
+});
+
+Deno.test("expandEnv() asks for exactly the variables that findEnv() lists", () => {
+  const piece = fc.constantFrom("${A}", "${B:x}", "${C:-y}", "$${", "${", "}", "$", "text", "${D:${A}}", ":");
+  fc.assert(fc.property(fc.array(piece, { maxLength: 8 }), (pieces) => {
+    const config = { text: pieces.join("") };
+    const asked: string[] = [];
+    expandEnv(config, (name) => void asked.push(name));
+    assertEquals(asked, findEnv(config).map(({ name }) => name));
+  }));
+});

@@ -1,0 +1,27 @@
+/** What the plan tests share: errors with their details, and a plan that is fine. */
+import { assert } from "../assert.ts";
+import { type ErrorDetail, PreampError } from "../../src/sdk/errors.ts";
+
+/** Runs something that must be refused, and returns the error. */
+export async function refusal(run: () => unknown): Promise<PreampError> {
+  try {
+    await run();
+  } catch (error) {
+    assert(error instanceof PreampError, `Expected a PreampError: received ${error}`);
+    return error;
+  }
+  throw new Error("Expected a refusal");
+}
+
+/** Returns the detail at a path. */
+export function detailAt(error: PreampError, path: string): ErrorDetail {
+  const found = error.details.find((detail) => detail.path === path);
+  assert(found, `No detail at "${path}" in ${JSON.stringify(error.details.map((detail) => detail.path))}`);
+  return found;
+}
+
+/** A plan without findings. */
+export const GOOD = {
+  session: { orchestrator: "loop-streaming", context: "context-simple" },
+  providers: ["provider-mock"],
+};
