@@ -273,8 +273,8 @@ for (const [form, plan] of [["data", PLAN], ["YAML text", PLAN_YAML]] as const) 
     };
     const run = await (await fetch(`${program.url}/v1/runs/${run_id}`, { headers })).json();
     assertEquals(
-      entries.map(({ event, data, verdict }) => verdict ? [event, data, verdict] : [event, data]),
-      expected(ids, run),
+      entries.map(({ event, data, verdict }) => verdict ? [event, data, verdict] : [event, data]) as unknown,
+      expected(ids, run) as unknown,
     );
     assertEquals(run, expectedRun(run));
     checkEnvelopes(entries, run_id);
