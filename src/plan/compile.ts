@@ -10,8 +10,8 @@ import { checkPlan, type FileReference } from "./check.ts";
 import { checkData, textOfData } from "./data.ts";
 import type { PlanEnvReference } from "./env_places.ts";
 import { documentError, type Locate, toDetail, toWarning, type WarningDetail } from "./findings.ts";
-import { DOCUMENT_LIMITS, exceedsBytes } from "./limits.ts";
-import { parsePlanText } from "./parse.ts";
+import { DOCUMENT_LIMITS, type DocumentLimits, exceedsBytes } from "./limits.ts";
+import { parseDocument } from "./parse.ts";
 import { describe } from "./path.ts";
 
 /** A plan that was accepted. Frozen, all the way down. */
@@ -39,6 +39,8 @@ export interface CompileOptions {
   esm_cdn?: string;
   /** What errors call the plan. */
   name?: string;
+  /** Bounds of the plan; default {@link DOCUMENT_LIMITS}. */
+  limits?: DocumentLimits;
   /** Remembers plans; those that read files are not remembered. */
   cache?: PlanCache;
 }
@@ -55,13 +57,14 @@ export async function compilePlan(
   options: CompileOptions,
 ): Promise<CompiledPlan> {
   const what = options.name === undefined ? "the plan" : `the plan "${options.name}"`;
-  const text = typeof input === "string" ? input : textOfData(input, what);
+  const limits = options.limits ?? DOCUMENT_LIMITS;
+  const text = typeof input === "string" ? input : textOfData(input, what, limits);
   const key = options.cache && cacheKey(typeof input, text, options);
   const known = key === undefined ? undefined : options.cache?.get(key);
   if (known) return known;
   const { data, locate } = typeof input === "string"
-    ? await parsePlanText(text, options.name === undefined ? {} : { name: options.name })
-    : { data: dataOf(text, what), locate: undefined };
+    ? await parseDocument(text, { what, limits })
+    : { data: dataOf(text, what, limits), locate: undefined };
   const { compiled, files } = compileData(data, what, options, locate);
   if (files.length > 0) return deepFreeze(await withFiles(compiled, files, what, options, locate));
   if (key !== undefined) options.cache?.set(key, deepFreeze(compiled));
@@ -70,13 +73,13 @@ export async function compilePlan(
 
 /** Everything that the result depends on. */
 function cacheKey(form: string, text: string, options: CompileOptions): string {
-  const { origin, base_url = "", esm_cdn = "", readText } = options;
-  return JSON.stringify([form, origin, base_url, esm_cdn, readText !== undefined]) + text;
+  const { origin, base_url = "", esm_cdn = "", readText, limits = null } = options;
+  return JSON.stringify([form, origin, base_url, esm_cdn, readText !== undefined, limits]) + text;
 }
 
-function dataOf(text: string, what: string): JsonObject {
+function dataOf(text: string, what: string, limits: DocumentLimits): JsonObject {
   const data = JSON.parse(text);
-  checkData(data, what);
+  checkData(data, what, limits);
   return data;
 }
 

@@ -2,16 +2,16 @@
 import { PreampError } from "../sdk/errors.ts";
 import type { JsonValue } from "../sdk/json.ts";
 import { documentError, type Finding, toDetail } from "./findings.ts";
-import { DOCUMENT_LIMITS, exceedsBytes } from "./limits.ts";
+import { type DocumentLimits, exceedsBytes } from "./limits.ts";
 import { formatPath } from "./path.ts";
 import { FORBIDDEN_KEYS } from "./tree.ts";
 
 /**
  * Returns the JSON text of data. What JSON has no form for is left out, as `JSON.stringify` does.
  *
- * @throws {PreampError} `plan_limit_exceeded` for more than 256 KiB or absurd depth, `plan_invalid` for a cycle or no data at all.
+ * @throws {PreampError} `plan_limit_exceeded` for more than `max_bytes` or absurd depth, `plan_invalid` for a cycle or no data at all.
  */
-export function textOfData(value: unknown, what: string): string {
+export function textOfData(value: unknown, what: string, { max_bytes }: DocumentLimits): string {
   let text: string | undefined;
   try {
     text = JSON.stringify(value);
@@ -23,8 +23,8 @@ export function textOfData(value: unknown, what: string): string {
     throw new PreampError("plan_invalid", message, { cause: error });
   }
   if (text === undefined) throw new PreampError("plan_invalid", `Cannot accept ${what}: received nothing`);
-  if (exceedsBytes(text, DOCUMENT_LIMITS.max_bytes)) {
-    throw tooMuch(what, `it has more than ${DOCUMENT_LIMITS.max_bytes} bytes as JSON`, "");
+  if (exceedsBytes(text, max_bytes)) {
+    throw tooMuch(what, `it has more than ${max_bytes} bytes as JSON`, "");
   }
   return text;
 }
@@ -34,8 +34,7 @@ export function textOfData(value: unknown, what: string): string {
  *
  * @throws {PreampError} `plan_limit_exceeded` at the first limit, `plan_invalid` with all findings.
  */
-export function checkData(data: JsonValue, what: string): void {
-  const { max_nodes, max_depth } = DOCUMENT_LIMITS;
+export function checkData(data: JsonValue, what: string, { max_nodes, max_depth }: DocumentLimits): void {
   const findings: Omit<Finding, "code" | "name">[] = [];
   const path: (string | number)[] = [];
   let nodes = 0;

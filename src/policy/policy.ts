@@ -6,6 +6,7 @@ import type { Permissions } from "../sdk/contracts.ts";
 import { PreampError } from "../sdk/errors.ts";
 import type { RunLimits } from "../sdk/plan.ts";
 import { smallerDecimal } from "../plan/fields.ts";
+import type { DocumentLimits } from "../plan/limits.ts";
 
 /** A permissions block with every name said. */
 export type FullPermissions = Required<Permissions>;
@@ -155,6 +156,16 @@ export function defaultPolicy(): Policy {
       page_limit: 100,
       max_page_limit: 1000,
     },
+  };
+}
+
+/** Returns the bounds of a plan's text and data, for `compilePlan`. */
+export function documentLimits({ limits }: Policy): DocumentLimits {
+  return {
+    max_bytes: limits.max_plan_bytes,
+    max_nodes: limits.max_plan_nodes,
+    max_depth: limits.max_plan_depth,
+    max_aliases: limits.max_plan_aliases,
   };
 }
 

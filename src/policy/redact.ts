@@ -108,11 +108,20 @@ export class Redactor {
     for (const key of Object.keys(fields)) {
       const value = fields[key];
       const name = by_value ? this.redactText(key) : key;
-      const item = holdsSecret(key, value) ? REDACTED : by_value || typeof value === "object" ? this.#value(value) : value;
+      const item = holdsSecret(key, value)
+        ? REDACTED
+        : by_value || typeof value === "object"
+        ? this.#value(value)
+        : value;
       if (item === value && name === key) continue;
       copy ??= { ...fields };
       if (name !== key) delete copy[key];
-      Object.defineProperty(copy, name, { value: item, enumerable: true, configurable: true, writable: true });
+      Object.defineProperty(copy, name, {
+        value: item,
+        enumerable: true,
+        configurable: true,
+        writable: true,
+      });
     }
     return copy ?? fields;
   }

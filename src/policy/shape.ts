@@ -40,6 +40,7 @@ function choice(...choices: string[]): Rule {
 function limitRule(name: string): Rule {
   if (name === "max_cost_usd") return MONEY;
   if (name.endsWith("_timeout_s") || name === "approval_timeout") return seconds();
+  if (name === "max_plan_depth") return whole(1, 100); // plans are walked by recursion
   const mayBeZero = ["max_tool_calls", "max_depth", "max_redirects", "max_plan_aliases"].includes(name);
   return whole(mayBeZero ? 0 : 1);
 }

@@ -120,6 +120,18 @@ Deno.test("compilePlan() takes 32 levels and 10,000 values of data", async () =>
   await compilePlan({ ...GOOD, tools: [{ module: "a", config: { deep } }] }, { origin: "caller" });
 });
 
+Deno.test("compilePlan() keeps to the bounds it is given, remembered plans included", async () => {
+  const cache = new PlanCache();
+  await compilePlan(GOOD, { origin: "caller", cache });
+  const small = { max_bytes: 20, max_nodes: 3, max_depth: 1, max_aliases: 0 };
+  for (const limits of [{ ...small, max_bytes: 1000 }, { ...small, max_nodes: 100, max_depth: 9 }]) {
+    for (const plan of [GOOD, JSON.stringify(GOOD)]) {
+      const error = await refusal(() => compilePlan(plan, { origin: "caller", cache, limits }));
+      assertEquals(error.code, "plan_limit_exceeded");
+    }
+  }
+});
+
 const FILES: Record<string, string> = {
   "file:///srv/plans/system.md": "From a file.",
   "file:///srv/agent.md": "An agent.",

@@ -1,0 +1,115 @@
+import fc from "fast-check";
+import { Buffer } from "node:buffer";
+import { assert, assertEquals, assertStrictEquals } from "../assert.ts";
+import { isSecretKey, REDACTED, Redactor } from "../../src/policy/redact.ts";
+
+const SECRET = "s3cr3t/Key+with=odd&chars";
+
+Deno.test("isSecretKey() knows whole keys in any spelling", () => {
+  const secret =
+    "api_key apikey api-key API_KEY apiKey secret password Token credential credentials private_key privatekey auth " +
+    "Authorization access_token accessToken client_secret X-Api-Key openai_api_key refresh-token";
+  for (const key of secret.split(" ")) assert(isSecretKey(key), key);
+});
+
+Deno.test("isSecretKey() leaves counters and ordinary keys alone", () => {
+  const plain =
+    "total_tokens input_tokens max_tokens tokens token_count author authority passwords_checked secretary monkey " +
+    "keyboard id constructor";
+  for (const key of plain.split(" ")) assert(!isSecretKey(key), key);
+});
+
+Deno.test("redact() hides values by key name at any depth, and keeps the shape", () => {
+  const data = {
+    a: [{ api_key: "short", n: 1 }],
+    auth: { user: "x" },
+    token: 5,
+    total_tokens: 7,
+    password: null,
+    secret: "",
+  };
+  assertEquals(new Redactor().redact(data), {
+    a: [{ api_key: REDACTED, n: 1 }],
+    auth: REDACTED as unknown as { user: string },
+    token: REDACTED as unknown as number,
+    total_tokens: 7,
+    password: null,
+    secret: "",
+  });
+});
+
+Deno.test("redact() returns the same object when there is nothing to hide, and never changes what it is given", () => {
+  const redactor = new Redactor([SECRET]);
+  const clean = { a: [1, { b: "text" }] };
+  assertStrictEquals(redactor.redact(clean), clean);
+  const dirty = Object.freeze({ keep: clean, b: Object.freeze([`x ${SECRET}`]) });
+  const redacted = redactor.redact(dirty);
+  assertEquals(redacted, { keep: clean, b: [`x ${REDACTED}`] });
+  assertStrictEquals(redacted.keep, clean);
+  assertStrictEquals(redactor.redact(redacted), redacted);
+});
+
+Deno.test("redact() hides secrets in keys too", () => {
+  assertEquals(JSON.stringify(new Redactor([SECRET]).redact({ [SECRET]: 1 })), `{"${REDACTED}":1}`);
+});
+
+const SPELLINGS: Record<string, (secret: string) => string> = {
+  "as it is": (secret) => secret,
+  "in JSON": (secret) => JSON.stringify(secret).slice(1, -1),
+  "in a URL": encodeURIComponent,
+  "in a URL in lower case": (secret) =>
+    encodeURIComponent(secret).replace(/%../g, (escape) => escape.toLowerCase()),
+  "in a form": (secret) => new URLSearchParams({ k: secret }).toString().slice(2),
+  "in base64": (secret) => Buffer.from(secret).toString("base64"),
+  "in base64url": (secret) => Buffer.from(secret).toString("base64url"),
+  "in hex": (secret) => Buffer.from(secret).toString("hex"),
+};
+for (const [what, spell] of Object.entries(SPELLINGS)) {
+  Deno.test(`redactText() hides a secret ${what}`, () => {
+    for (const secret of [SECRET, 'q"uote\\s', "pässwörd 漢字", "plainsecret"]) {
+      const spelled = spell(secret);
+      const text = new Redactor([secret]).redactText(`before ${spelled} after`);
+      assert(text.includes(REDACTED) && !text.includes(spelled), text);
+    }
+  });
+}
+
+Deno.test("redactText() hides a secret inside other bytes of base64, whatever stands around it", () => {
+  const text = fc.string({ maxLength: 7 });
+  fc.assert(fc.property(fc.string({ minLength: 12, maxLength: 40 }), text, text, (secret, before, after) => {
+    const encoded = Buffer.from(`${before}:${secret}:${after}`).toString("base64");
+    const shown = new Redactor([secret]).redactText(encoded);
+    const readable = Buffer.from(shown.split(REDACTED).join(""), "base64").toString();
+    assert(shown.includes(REDACTED) && !readable.includes(secret), `${encoded} became ${shown}`);
+  }));
+});
+
+Deno.test("redactText() hides the longer of two secrets whole", () => {
+  const redactor = new Redactor(["secret-one", "secret-one-and-more"]);
+  assertEquals(redactor.redactText("x secret-one-and-more y secret-one"), `x ${REDACTED} y ${REDACTED}`);
+});
+
+Deno.test("redactText() leaves short values alone: they are ordinary text", () => {
+  assertEquals(new Redactor(["true", "8080", ""]).redactText("true on 8080"), "true on 8080");
+});
+
+Deno.test("redact() leaves no spelling of any registered secret in any data", () => {
+  const secret = fc.string({ minLength: 6, maxLength: 30 });
+  fc.assert(
+    fc.property(
+      fc.array(secret, { minLength: 1, maxLength: 3 }),
+      fc.jsonValue(),
+      fc.nat(7),
+      (secrets, noise, form) => {
+        const redactor = new Redactor();
+        redactor.add(...secrets);
+        const spell = Object.values(SPELLINGS)[form]!;
+        const data = { noise, list: secrets.map((value) => `<${spell(value)}>`) };
+        const shown = redactor.redact(data).list.join(" ");
+        for (const value of secrets) {
+          assert(!shown.includes(spell(value)) || REDACTED.includes(spell(value)), shown);
+        }
+      },
+    ),
+  );
+});
