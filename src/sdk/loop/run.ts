@@ -179,7 +179,11 @@ class TurnRun {
     if (max_reached) messages.push(WRAP_UP);
     const request: ChatRequest = { ...config.request, messages };
     if (specs.length > 0) request.tools = specs;
-    return await this.#call(provider, name, request, iteration);
+    const told = await this.#call(provider, name, request, iteration);
+    // no tools were offered for the wrap-up: a call made all the same is dropped, or the history would hold it unanswered
+    const response = max_reached ? withoutCalls(told) : told;
+    if (response.content.length > 0) await context.addMessage(assistantMessage(response));
+    return response;
   }
 
   async #call(
@@ -188,7 +192,7 @@ class TurnRun {
     request: ChatRequest,
     iteration: number,
   ): Promise<ChatResponse> {
-    const { hooks, context } = this.#parts;
+    const { hooks } = this.#parts;
     const teller = new BlockTeller(hooks, this.#newId("req"));
     let response: ChatResponse;
     try {
@@ -213,7 +217,6 @@ class TurnRun {
       tool_calls: calls.length > 0,
       response: responseData(told),
     });
-    if (calls.length > 0 || told.content.length > 0) await context.addMessage(assistantMessage(told));
     return told;
   }
 
@@ -337,6 +340,11 @@ function withCallBlocks(content: ContentBlock[], calls: readonly ToolCall[]): Co
     ...others,
     ...missing.map((call) => ({ type: "tool_call", id: call.id, name: call.name, input: call.arguments })),
   ];
+}
+
+function withoutCalls({ tool_calls: _, ...response }: ChatResponse): ChatResponse {
+  const content = response.content.filter((block) => block.type !== "tool_call" && block.type !== "tool_use");
+  return { ...response, content };
 }
 
 function responseData(response: ChatResponse): JsonObject {
