@@ -90,8 +90,8 @@ export function testContext(
     onContext(async (context) => {
       await context.addMessage({ role: "user", content: "Hello" });
       const copy = await stored(context);
-      copy.push({ role: "user", content: "not mine" });
-      copy[0]!.content = "changed"; // the message just added
+      expect(copy[0], "the message must be there");
+      spoil(copy, copy[0]);
       const [kept, ...more] = await stored(context);
       expect(
         more.length === 0 && kept?.content === "Hello",
@@ -135,7 +135,7 @@ export function testContext(
       await context.addMessage({ role: "user", content: "Hello" });
       const [seen] = await view(context, {});
       expect(seen, "the view must hold the message");
-      seen.content = "changed";
+      spoil([], seen);
       expect((await stored(context))[0]?.content === "Hello", "changing the view changed the history");
     }),
   );
@@ -223,6 +223,12 @@ async function view(context: ContextManager, options: RequestOptions): Promise<M
   const messages: unknown = await context.getMessagesForRequest(options);
   expect(Array.isArray(messages), "getMessagesForRequest must resolve to a list");
   return messages;
+}
+
+/** Changes what was given out as far as it lets itself be changed: frozen is as good as copied. */
+function spoil(list: Message[], message: Message): void {
+  Reflect.set(list, list.length, { role: "user", content: "not mine" });
+  Reflect.set(message, "content", "changed");
 }
 
 function essence({ role, content, tool_call_id, tool_calls }: Message): unknown {

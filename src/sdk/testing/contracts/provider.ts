@@ -201,6 +201,9 @@ function checkParsed(provider: Speaking): void {
     tool_calls: [call],
   };
   const calls: unknown = provider.parseToolCalls(response as unknown as ChatResponse); // a plain object, as C9 allows
+  // one that does not claim to know tools may leave it at that: calls are then read from the content (C9)
+  const claims = provider.getInfo().capabilities?.includes("tools");
+  if (!claims && Array.isArray(calls) && calls.length === 0) return;
   expect(
     Array.isArray(calls) && calls.length === 1,
     "parseToolCalls must return the one call of the response",

@@ -91,7 +91,7 @@ export function testTool(name: string, create: CreateSubject<Tool>, options: Too
     test(
       "execute() succeeds with a good input",
       onTool(async (tool) => {
-        const result = await call(tool, input);
+        const result = readResult(await tool.execute(input, contextOf()));
         expect(result.success, `the given input must succeed: received ${result.getSerializedOutput()}`);
       }),
     );
@@ -118,27 +118,25 @@ function checkSchema(tool: Tool): void {
 }
 
 /** Calls with an input the tool may refuse: a result that reads, or an error that is no bug. */
-async function tryCall(tool: Tool, input: JsonObject, context?: ToolCallContext): Promise<void> {
+async function tryCall(tool: Tool, input: JsonObject, context = contextOf()): Promise<void> {
+  let value: unknown;
   try {
-    await call(tool, input, context);
+    value = await tool.execute(input, context);
   } catch (error) {
     expect(error instanceof Error, `execute threw what is no Error: ${String(error)}`);
     expect(!isCodeError(error), `execute crashed instead of answering: ${error.name}: ${error.message}`);
+    return;
   }
+  readResult(value);
 }
 
-async function call(
-  tool: Tool,
-  input: JsonObject,
-  context = contextOf(new AbortController().signal),
-): Promise<ToolResult> {
-  const value = await tool.execute(input, context);
+/** Returns the result a call came to; fails when it does not read as one. */
+function readResult(value: unknown): ToolResult {
   expect(value !== undefined, "execute returned nothing");
   if (isObject(value) && "success" in value) {
-    expect(typeof value.success === "boolean", "success must be a boolean");
-    const { error } = value;
+    const { success, error, output } = value;
+    expect(typeof success === "boolean", "success must be a boolean");
     expect(error === undefined || error === null || isObject(error), "error must be an object or null");
-    const { output } = value;
     const survives = output === undefined ||
       jsonEqual(toPlain(output), JSON.parse(JSON.stringify(output) ?? "null"));
     expect(survives, "output must survive JSON: dates, maps, sets and BigInts do not");
@@ -153,7 +151,7 @@ async function call(
   return result;
 }
 
-function contextOf(signal: AbortSignal): ToolCallContext {
+function contextOf(signal = new AbortController().signal): ToolCallContext {
   return { id: "call_1", signal, session_id: "test-session", progress: () => {} };
 }
 

@@ -1,0 +1,317 @@
+import { ScriptedOrchestrator, testOrchestrator } from "preamp/testing";
+import type {
+  ContextManager,
+  ExecuteOptions,
+  HookRegistry,
+  JsonObject,
+  Module,
+  Orchestrator,
+  Prompt,
+  Provider,
+  Tool,
+} from "preamp";
+import { createLoop } from "preamp/loop";
+import { assert, assertEquals } from "../assert.ts";
+import { failures } from "./broken_kit.ts";
+
+const check = (create: () => Orchestrator | Module) =>
+  failures((name, test) => testOrchestrator(name, create, { deadline_ms: 500, test }));
+
+type Execute = Orchestrator["execute"];
+const good = (): Orchestrator =>
+  createLoop({
+    orchestrator: "good",
+    max_iterations: 10,
+    max_parallel_tools: 2,
+    steering: false,
+    request: {},
+  });
+
+/** A good loop around which something goes wrong. */
+function around(change: (execute: Execute) => Execute): () => Orchestrator {
+  return () => {
+    const loop = good();
+    return { execute: change(loop.execute.bind(loop)) };
+  };
+}
+
+/** A good loop that is handed hooks whose `emit` is changed. */
+function emitting(emit: (hooks: HookRegistry) => HookRegistry["emit"]): () => Orchestrator {
+  return around((execute) => (prompt, context, providers, tools, hooks, options) =>
+    execute(prompt, context, providers, tools, withEmit(hooks, emit(hooks)), options)
+  );
+}
+
+function withEmit(hooks: HookRegistry, emit: HookRegistry["emit"]): HookRegistry {
+  return new Proxy(hooks, {
+    get: (target, key) => key === "emit" ? emit : bound(target, Reflect.get(target, key)),
+  });
+}
+
+/** A good loop that is handed a context whose `addMessage` is changed. */
+function storing(add: (context: ContextManager) => ContextManager["addMessage"]): () => Orchestrator {
+  return around((execute) => (prompt, context, ...rest) => {
+    const changed = new Proxy(context, {
+      get: (target, key) => key === "addMessage" ? add(context) : bound(target, Reflect.get(target, key)),
+    });
+    return execute(prompt, changed, ...rest);
+  });
+}
+
+function bound(target: object, value: unknown): unknown {
+  return typeof value === "function" ? value.bind(target) : value;
+}
+
+Deno.test("testOrchestrator() passes a good loop", async () => {
+  const { failed, ran } = await check(good);
+  assertEquals(failed, []);
+  assert(ran >= 19);
+});
+
+Deno.test("testOrchestrator() fails everything when nothing is mounted", async () => {
+  const { failed, ran } = await check(() => ({ mount: () => null }));
+  assertEquals(failed.length, ran);
+});
+
+const broken: [string, string, () => Orchestrator][] = [
+  [
+    "a loop that calls no provider",
+    "execute() resolves to the provider's text",
+    () => new ScriptedOrchestrator(["It is 5."]),
+  ],
+  [
+    "an answer of its own",
+    "execute() resolves to the provider's text",
+    around((execute) => async (...args) => `${await execute(...args)}!`),
+  ],
+  [
+    "a prompt that is not stored",
+    "execute() stores the prompt, then the answer",
+    storing((context) => (message) =>
+      message.role === "user" ? Promise.resolve() : context.addMessage(message)
+    ),
+  ],
+  [
+    "a crash on an empty prompt",
+    "execute() handles an empty prompt",
+    around((execute) => (prompt: Prompt, ...rest) => {
+      if (prompt === "") throw new TypeError("prompt[0] is undefined");
+      return execute(prompt, ...rest);
+    }),
+  ],
+  [
+    "a need for the coordinator",
+    "execute() works without a coordinator",
+    around((execute) => (prompt, context, providers, tools, hooks, options?: ExecuteOptions) => {
+      void options!.coordinator.session_id;
+      return execute(prompt, context, providers, tools, hooks, options);
+    }),
+  ],
+  [
+    "an event that is missing",
+    "execute() tells its turn in order",
+    emitting((hooks) => (event, data) => hooks.emit(event === "execution:start" ? "x:y" : event, data)),
+  ],
+  [
+    "two completions",
+    "execute() completes a good turn with success",
+    emitting((hooks) => async (event, data) => {
+      if (event === "orchestrator:complete") await hooks.emit(event, data);
+      return hooks.emit(event, data);
+    }),
+  ],
+  [
+    "a wrong status",
+    "execute() completes a good turn with success",
+    emitting((hooks) => (event, data) =>
+      hooks.emit(event, event === "orchestrator:complete" ? { ...data, status: "done" } : data)
+    ),
+  ],
+  [
+    "results in the wrong order",
+    "execute() runs tools and answers each call once, in order",
+    storing((context) => {
+      let held: Parameters<ContextManager["addMessage"]>[0] | null = null;
+      return async (message) => {
+        if (message.role === "tool" && message.tool_call_id === "call_1") return void (held = message);
+        await context.addMessage(message);
+        if (held) await context.addMessage(held);
+        held = null;
+      };
+    }),
+  ],
+  [
+    "a result that is lost",
+    "execute() shows the provider every result",
+    storing((context) => (message) =>
+      message.tool_call_id === "call_2" ? Promise.resolve() : context.addMessage(message)
+    ),
+  ],
+  [
+    "events without the call's id",
+    "execute() emits tool:pre and tool:post with the call's id",
+    emitting((hooks) => (event, data) =>
+      hooks.emit(event, event === "tool:post" ? { ...data, tool_call_id: null } : data)
+    ),
+  ],
+  [
+    "unknown tools without an answer",
+    "execute() answers a call of an unknown tool",
+    storing((context) => (message) =>
+      String(message.content).includes("nowhere") ? Promise.resolve() : context.addMessage(message)
+    ),
+  ],
+  [
+    "a tool's failure that ends the turn",
+    "execute() answers a call whose tool throws",
+    around((execute) => (prompt, context, providers, tools, ...rest) => {
+      const failing = Object.values(tools).find((tool) => tool.name === "first");
+      if (!failing) return execute(prompt, context, providers, tools, ...rest);
+      return execute(prompt, context, providers, tools, ...rest).then(async (text) => {
+        await failing.execute({});
+        return text;
+      });
+    }),
+  ],
+  [
+    "denied tools that run",
+    "execute() does not run a call that tool:pre denied",
+    emitting((hooks) => async (event, data) => {
+      const emission = await hooks.emit(event, data);
+      return event === "tool:pre" ? { ...emission, action: "continue" } : emission;
+    }),
+  ],
+  [
+    "denied prompts that go on",
+    "execute() calls nobody when prompt:submit is denied",
+    emitting((hooks) => async (event, data) => {
+      const emission = await hooks.emit(event, data);
+      return event === "prompt:submit" ? { ...emission, action: "continue" } : emission;
+    }),
+  ],
+  [
+    "denied requests that go out",
+    "execute() calls nobody when provider:request is denied",
+    emitting((hooks) => async (event, data) => {
+      const emission = await hooks.emit(event, data);
+      return event === "provider:request" ? { ...emission, action: "continue" } : emission;
+    }),
+  ],
+  [
+    "a failure that is swallowed",
+    "execute() ends with error when the provider fails",
+    around((execute) => (...args) => execute(...args).catch(() => "Sorry.")),
+  ],
+  [
+    "no bound",
+    "execute() ends when the model calls tools for ever",
+    () =>
+      createLoop({
+        orchestrator: "endless",
+        max_iterations: 1000,
+        max_parallel_tools: 1,
+        steering: false,
+        request: {},
+      }),
+  ],
+  [
+    "empty answers without a bound",
+    "execute() ends when the model answers nothing for ever",
+    around((execute) => async (prompt, context, providers, ...rest) => {
+      const text = await execute(prompt, context, providers, ...rest);
+      const [provider] = Object.values(providers);
+      for (let call = 0; text === "" && call < 3; call++) await provider?.complete({ messages: [] });
+      return text;
+    }),
+  ],
+  [
+    "a cancellation that nobody hears",
+    "execute() stops after the tools when cancelled gracefully",
+    around((execute) => (prompt, context, providers, tools, hooks) =>
+      execute(prompt, context, providers, tools, hooks)
+    ),
+  ],
+  [
+    "calls left open by a cancellation",
+    "execute() answers every call when cancelled immediately",
+    storing((context) => (message) =>
+      message.tool_call_id === "call_2" ? Promise.resolve() : context.addMessage(message)
+    ),
+  ],
+];
+
+for (const [what, title, create] of broken) {
+  Deno.test(`testOrchestrator() fails "${title}" for ${what}`, async () => {
+    const { failed } = await check(create);
+    assert(failed.includes(title), `failed: ${failed.join(", ") || "nothing"}`);
+    assert(!failed.includes("mount() mounts an orchestrator whose execute is a function"));
+  });
+}
+
+Deno.test("testOrchestrator() fails an orchestrator that cannot be executed", async () => {
+  const create = (): Module => ({
+    mount: (coordinator) => coordinator.mount("orchestrator", { execute: "go" }),
+  });
+  const { failed, ran } = await check(create);
+  assertEquals(failed.filter((title) => title !== "execute() handles an empty prompt").length, ran - 1);
+});
+
+Deno.test("testOrchestrator() fails R0's simple orchestrator where the requirement itself falls short", async () => {
+  const { failed } = await check(() => new SimpleOrchestrator());
+  for (
+    const title of [
+      "execute() tells its turn in order",
+      "execute() does not run a call that tool:pre denied",
+      "execute() answers a call of an unknown tool",
+    ]
+  ) {
+    assert(failed.includes(title), `failed: ${failed.join(", ") || "nothing"}`);
+  }
+  for (
+    const title of ["execute() resolves to the provider's text", "execute() works without a coordinator"]
+  ) assert(!failed.includes(title));
+});
+
+/** The requirement's example (R0), line by line. */
+class SimpleOrchestrator implements Orchestrator {
+  async execute(
+    prompt: Prompt,
+    context: ContextManager,
+    providers: Record<string, Provider>,
+    tools: Record<string, Tool>,
+    hooks: HookRegistry,
+  ) {
+    await context.addMessage({ role: "user", content: prompt });
+    const provider = Object.values(providers)[0]!;
+    for (let iteration = 0; iteration < 10; iteration++) {
+      const messages = await context.getMessagesForRequest({ provider });
+      await hooks.emit("provider:request", { messages });
+      const response = await provider.complete({ messages });
+      await hooks.emit("provider:response", { response });
+      await context.addMessage({ role: "assistant", content: response.content });
+      const calls = provider.parseToolCalls(response);
+      if (calls.length === 0) {
+        await this.#complete(hooks, iteration, "success");
+        return String(response.content[0]?.text ?? "");
+      }
+      for (const call of calls) {
+        const tool = tools[call.name];
+        if (!tool) continue;
+        await hooks.emit("tool:pre", { tool_name: call.name });
+        const result = await tool.execute(call.input) as { getSerializedOutput(): string };
+        await hooks.emit("tool:post", { result } as unknown as JsonObject);
+        await context.addMessage({
+          role: "tool",
+          tool_call_id: call.id,
+          content: result.getSerializedOutput(),
+        });
+      }
+    }
+    await this.#complete(hooks, 9, "incomplete");
+    return "Max iterations reached";
+  }
+
+  async #complete(hooks: HookRegistry, iteration: number, status: string) {
+    await hooks.emit("orchestrator:complete", { orchestrator: "simple", turn_count: iteration + 1, status });
+  }
+}
