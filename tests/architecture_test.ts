@@ -1,0 +1,266 @@
+/**
+ * The rules of design that no compiler holds: who may import whom, what the kernel must not touch, where package specifiers
+ * may stand. Read from the syntax tree that the linter's parser makes, not from the text.
+ */
+import { assert, assertEquals } from "./assert.ts";
+
+const ROOT = new URL("../", import.meta.url);
+
+/** Folder of src → folders of src it may import. What `TYPES_ONLY` names comes over as types alone. */
+const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+  sdk: [],
+  kernel: ["sdk"],
+  plan: ["sdk"],
+  policy: ["sdk", "plan"],
+  loader: ["sdk", "plan", "policy"],
+  sandbox: ["sdk", "policy"],
+  store: ["sdk"],
+  runs: ["sdk", "kernel", "plan", "policy", "store"],
+  app: ["sdk", "kernel", "plan", "policy", "loader", "sandbox", "store", "runs"],
+  server: ["sdk", "plan", "policy", "runs"],
+  cli: ["sdk", "kernel", "plan", "policy", "loader", "sandbox", "store", "runs", "app", "server"],
+};
+
+/** Types may come from further down: a run's types are made of the kernel's. */
+const TYPES_ONLY: Readonly<Record<string, readonly string[]>> = { server: ["app", "kernel"] };
+
+/** The library's entry point composes, as main.ts does. */
+const COMPOSES: ReadonlySet<string> = new Set(["src/server/mod.ts"]);
+
+/** Entry points that modules may import, beside their own files and what the map names for them. */
+const MODULE_IMPORTS: ReadonlySet<string> = new Set(["preamp", "preamp/loop"]);
+
+interface Import {
+  readonly specifier: string;
+  /** Whether only types come over. */
+  readonly types: boolean;
+}
+
+interface SourceFile {
+  /** Path from the root, such as `src/sdk/mod.ts`. */
+  readonly path: string;
+  readonly text: string;
+}
+
+function* sourceFiles(folder: string): Generator<SourceFile> {
+  const url = new URL(`${folder}/`, ROOT);
+  let entries: Deno.DirEntry[];
+  try {
+    entries = [...Deno.readDirSync(url)];
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return;
+    throw error;
+  }
+  for (const { name, isDirectory } of entries) {
+    const path = `${folder}/${name}`;
+    if (isDirectory) yield* sourceFiles(path);
+    else if (/\.tsx?$/.test(name)) yield { path, text: Deno.readTextFileSync(new URL(name, url)) };
+  }
+}
+
+type Visitor = Deno.lint.LintVisitor;
+
+/** Walks the syntax tree of a file. */
+function visit({ path, text }: SourceFile, visitor: Visitor): void {
+  Deno.lint.runPlugin({ name: "architecture", rules: { visit: { create: () => visitor } } }, path, text);
+}
+
+function importsOf(file: SourceFile): Import[] {
+  const imports: Import[] = [];
+  const add = (source: unknown, types: boolean) => {
+    const value = (source as { value?: unknown } | null)?.value;
+    if (typeof value === "string") imports.push({ specifier: value, types });
+  };
+  visit(file, {
+    ImportDeclaration: (node) => add(node.source, node.importKind === "type"),
+    ExportAllDeclaration: (node) => add(node.source, node.exportKind === "type"),
+    ExportNamedDeclaration: (node) => add(node.source, node.exportKind === "type"),
+    ImportExpression: (node) => add(node.source, false),
+  });
+  return imports;
+}
+
+/** What an import reaches: a path of ours from the root, or the specifier of a package. */
+function reach(from: string, specifier: string): string {
+  if (!specifier.startsWith(".")) return specifier;
+  return new URL(specifier, new URL(from, ROOT)).href.slice(ROOT.href.length);
+}
+
+function folderOf(path: string): string {
+  return path.split("/")[1] ?? "";
+}
+
+const OURS = [...sourceFiles("src")];
+const MODULES = [...sourceFiles("modules")];
+
+Deno.test("importsOf() sees every form of import and nothing else", () => {
+  const text = `
+    import a from "./a.ts"; import type { B } from "./b.ts"; export * from "./c.ts"; export { d } from "./d.ts";
+    export type { E } from "./e.ts"; const f = await import("./f.ts"); // import "./no.ts"
+    const g = 'import "./no.ts"'; export const h = 1;`;
+  assertEquals(importsOf({ path: "x.ts", text }), [
+    { specifier: "./a.ts", types: false },
+    { specifier: "./b.ts", types: true },
+    { specifier: "./c.ts", types: false },
+    { specifier: "./d.ts", types: false },
+    { specifier: "./e.ts", types: true },
+    { specifier: "./f.ts", types: false },
+  ]);
+});
+
+Deno.test("folders of src import in the direction of architecture.md", () => {
+  const wrong: string[] = [];
+  for (const file of OURS) {
+    const own = folderOf(file.path);
+    for (const { specifier, types } of importsOf(file)) {
+      const target = reach(file.path, specifier);
+      if (!target.startsWith("src/")) {
+        if (target.startsWith("modules/") && own !== "app") wrong.push(`${file.path} → ${target}`);
+        continue;
+      }
+      const folder = folderOf(target);
+      const typed = (types || COMPOSES.has(file.path)) && TYPES_ONLY[own]?.includes(folder);
+      if (folder !== own && !MAY_IMPORT[own]?.includes(folder) && !typed) {
+        wrong.push(`${file.path} → ${target}`);
+      }
+    }
+  }
+  assertEquals(wrong, []);
+});
+
+Deno.test("every folder of src is in the table", () => {
+  const folders = [...Deno.readDirSync(new URL("src/", ROOT))].filter((entry) => entry.isDirectory);
+  assertEquals(folders.map(({ name }) => name).filter((name) => !(name in MAY_IMPORT)), []);
+});
+
+Deno.test("modules import the SDK, the loop and themselves, nothing else of ours", () => {
+  const wrong: string[] = [];
+  for (const file of MODULES) {
+    const own = file.path.split("/").slice(0, 2).join("/");
+    for (const { specifier } of importsOf(file)) {
+      const target = reach(file.path, specifier);
+      const relative = specifier.startsWith(".");
+      const foreign = relative
+        ? !target.startsWith(`${own}/`)
+        : target.startsWith("preamp") && !MODULE_IMPORTS.has(target);
+      if (foreign) wrong.push(`${file.path} → ${target}`);
+    }
+  }
+  assertEquals(wrong, []);
+});
+
+Deno.test("the SDK needs no Deno and no package but zod and the digests of Node", () => {
+  const packages = new Set<string>();
+  const wrong: string[] = [];
+  for (const file of OURS.filter(({ path }) => path.startsWith("src/sdk/"))) {
+    for (const { specifier } of importsOf(file)) if (!specifier.startsWith(".")) packages.add(specifier);
+    wrong.push(...globalsOf(file, new Set(["Deno"])));
+  }
+  assertEquals(wrong, []);
+  assertEquals(
+    [...packages].sort(),
+    ["@cfworker/json-schema", "node:crypto", "zod"].filter((one) => packages.has(one)),
+  );
+});
+
+/** What would make the kernel depend on its surroundings; time and ids come from its host. */
+const OUTSIDE: ReadonlySet<string> = new Set([
+  "Deno",
+  "fetch",
+  "setTimeout",
+  "setInterval",
+  "clearTimeout",
+  "clearInterval",
+  "performance",
+  "process",
+  "WebSocket",
+  "Worker",
+  "BroadcastChannel",
+]);
+
+/** Returns uses of global names of `names`, of `Date.now()`, and of `new Date()` without a time. */
+function globalsOf(file: SourceFile, names: ReadonlySet<string>): string[] {
+  const found: string[] = [];
+  const note = (what: string) => found.push(`${file.path}: ${what}`);
+  visit(file, {
+    Identifier(node) {
+      if (!names.has(node.name)) return;
+      const parent = node.parent as {
+        type: string;
+        property?: unknown;
+        key?: unknown;
+        computed?: boolean;
+        object?: { name?: string };
+      };
+      const isMember = parent.type === "MemberExpression" && parent.property === node && !parent.computed;
+      if (isMember && parent.object?.name !== "globalThis") return;
+      const isKey = (parent.type === "Property" || parent.type.endsWith("Definition") ||
+        parent.type === "TSPropertySignature" ||
+        parent.type === "TSMethodSignature") && parent.key === node;
+      if (!isKey) note(node.name);
+    },
+    MemberExpression(node) {
+      const object = node.object as { name?: string };
+      const property = node.property as { name?: string };
+      if (names.has("Date.now") && object.name === "Date" && property.name === "now") note("Date.now");
+    },
+    NewExpression(node) {
+      const callee = node.callee as { name?: string };
+      if (names.has("Date.now") && callee.name === "Date" && node.arguments.length === 0) note("new Date()");
+    },
+  });
+  return found;
+}
+
+Deno.test("globalsOf() finds uses, not names", () => {
+  const names = new Set([...OUTSIDE, "Date.now"]);
+  const clean = `
+    // fetch("x"); Deno.exit()
+    const text = "setTimeout(1)"; const host = { fetch: 1, performance() {} }; host.fetch; new Date(5); clock.now();
+    interface Host { fetch(url: string): void; process: number }`;
+  assertEquals(globalsOf({ path: "x.ts", text: clean }, names), []);
+  const dirty =
+    `fetch("x"); const { now } = Date; Date.now(); new Date(); globalThis.setTimeout(f, 1); const p = performance; typeof Deno;`;
+  const found = globalsOf({ path: "x.ts", text: dirty }, names).map((line) => line.slice("x.ts: ".length));
+  assertEquals(found.sort(), ["Date.now", "Deno", "fetch", "new Date()", "performance", "setTimeout"]);
+});
+
+Deno.test("the kernel has no clock, no timer, no network and no Deno of its own", () => {
+  const names = new Set([...OUTSIDE, "Date.now"]);
+  const kernel = OURS.filter(({ path }) => path.startsWith("src/kernel/"));
+  assert(kernel.length > 0);
+  assertEquals(kernel.flatMap((file) => globalsOf(file, names)), []);
+});
+
+Deno.test("package specifiers stand in deno.json only", () => {
+  const files = [...OURS, ...MODULES, ...sourceFiles("tests")];
+  const wrong: string[] = [];
+  for (const file of files.filter(({ path }) => !path.startsWith("tests/bench/peers/"))) {
+    for (const { specifier } of importsOf(file)) {
+      if (/^(npm|jsr|https?):/.test(specifier)) wrong.push(`${file.path} → ${specifier}`);
+    }
+  }
+  assertEquals(wrong, []);
+});
+
+Deno.test("every bare specifier is in deno.json's import map, at an exact version", () => {
+  const { imports } = JSON.parse(Deno.readTextFileSync(new URL("deno.json", ROOT))) as {
+    imports: Record<string, string>;
+  };
+  const known = Object.keys(imports);
+  const wrong: string[] = [];
+  for (const file of [...OURS, ...MODULES]) {
+    for (const { specifier } of importsOf(file)) {
+      if (specifier.startsWith(".") || /^(node|data|file):/.test(specifier)) continue;
+      if (!known.some((name) => specifier === name || specifier.startsWith(`${name}/`))) {
+        wrong.push(`${file.path} → ${specifier}`);
+      }
+    }
+  }
+  assertEquals(wrong, []);
+  for (const [name, target] of Object.entries(imports)) {
+    if (target.startsWith("npm:")) {
+      assert(/@\d+\.\d+\.\d+(-[\w.]+)?(\/.*)?$/.test(target), `${name} has no exact version: ${target}`);
+    }
+  }
+});
