@@ -4,6 +4,7 @@ import type { Emission, HookRegistry } from "./hooks.ts";
 import { requireObject, requireText } from "./fields.ts";
 import type { JsonObject, JsonSchema } from "./json.ts";
 import type { Message, Prompt, ToolSpec } from "./messages.ts";
+import type { RunLimits } from "./plan.ts";
 import type { Provider } from "./providers.ts";
 import type { Tool } from "./tools.ts";
 
@@ -182,6 +183,8 @@ export interface Coordinator {
   readonly hooks: HookRegistry;
   /** The session's cancellation token. */
   readonly cancellation: CancellationToken;
+  /** Ceilings of the run; guards hold them, whatever a loop does. */
+  readonly limits: RunLimits;
   /** Characters (code points) one injection may have; null = unlimited. */
   readonly injection_size_limit: number | null;
   /** Tokens all injections of a turn may have; null = unlimited. */

@@ -18,6 +18,7 @@ export class BlockTeller {
   #queue: StreamDelta[] = [];
   #draining: Promise<void> | null = null;
 
+  /** Creates the teller of one request. */
   constructor(hooks: HookRegistry, request_id: string) {
     this.#hooks = hooks;
     this.#request_id = request_id;

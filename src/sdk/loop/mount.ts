@@ -7,8 +7,11 @@ import { SteeringQueue } from "./steering.ts";
 
 /** What sets one built-in loop apart from another. */
 export interface LoopDefaults {
+  /** Name told in `orchestrator:complete`. */
   orchestrator: string;
+  /** Whether texts may join a running turn. */
   steering: boolean;
+  /** Tool calls that run at once. */
   max_parallel_tools: number;
 }
 

@@ -5,7 +5,9 @@ import type { Provider } from "../providers.ts";
 
 /** A provider and the name it is mounted under. */
 export interface ChosenProvider {
+  /** Name it is mounted under. */
   name: string;
+  /** The provider. */
   provider: Provider;
 }
 

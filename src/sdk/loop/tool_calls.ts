@@ -11,11 +11,15 @@ import { inputProblems } from "./input_check.ts";
 
 /** What a batch of calls is run with. */
 export interface ToolBatch {
+  /** Tools by mount name. */
   tools: Record<string, Tool>;
+  /** Where `tool:pre`, `tool:post` and `tool:error` are emitted. */
   hooks: HookRegistry;
   /** Calls that may run at once. */
   max_parallel: number;
+  /** Told with the events of every call of the batch. */
   parallel_group_id: string;
+  /** Session the calls belong to. */
   session_id: string;
   /** Aborts on immediate cancellation. */
   signal: AbortSignal;
