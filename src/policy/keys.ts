@@ -2,8 +2,7 @@
  * API keys: kept as SHA-256 hashes, compared in constant time over all of them, made with 256 random bits (trust.md). Knows
  * nothing of HTTP.
  */
-import { Buffer } from "node:buffer";
-import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+import { nodeCrypto } from "../sdk/digest.ts";
 import type { ApiKeyEntry } from "./policy.ts";
 
 /** Who a key belongs to. */
@@ -21,12 +20,12 @@ export const LOCAL_NAMESPACE = "local";
 
 /** Returns the lower-case hex SHA-256 of a key: what `auth.keys[].sha256` holds. */
 export function hashKey(key: string): string {
-  return createHash("sha256").update(key).digest("hex");
+  return nodeCrypto().createHash("sha256").update(key).digest("hex");
 }
 
 /** Returns a new key: `pk_` and 256 random bits in base64url. */
 export function generateKey(): string {
-  return `pk_${randomBytes(32).toString("base64url")}`;
+  return `pk_${crypto.getRandomValues(new Uint8Array(32)).toBase64({ alphabet: "base64url", omitPadding: true })}`;
 }
 
 /** Returns the entries for `PREAMP_API_KEYS=a,b`. Each is named by its hash, so that order and number may change. */
@@ -38,34 +37,41 @@ export function entriesOfKeys(list: string): ApiKeyEntry[] {
   });
 }
 
-/** The keys a server takes. */
+/** The keys a server takes. Hashing is loaded with the first key that is shown: a server starts without it. */
 export class KeyRing {
-  readonly #entries: { hash: Buffer; holder: KeyHolder }[] = [];
+  readonly #holders: { hash: () => Uint8Array; holder: KeyHolder }[] = [];
 
   /** Creates a ring of configured keys; `generated` is a key made for this start, in {@link LOCAL_NAMESPACE}. */
   constructor(entries: readonly ApiKeyEntry[], generated?: string) {
     for (const { name, sha256, policy } of entries) {
       const holder = { name, namespace: `key:${name}`, ...(policy === undefined ? {} : { policy }) };
-      this.#entries.push({ hash: Buffer.from(sha256, "hex"), holder });
+      const hash = Uint8Array.fromHex(sha256);
+      this.#holders.push({ hash: () => hash, holder });
     }
     if (generated !== undefined) {
-      const hash = Buffer.from(hashKey(generated), "hex");
-      this.#entries.push({ hash, holder: { name: "generated", namespace: LOCAL_NAMESPACE } });
+      let hash: Uint8Array | undefined;
+      const holder = { name: "generated", namespace: LOCAL_NAMESPACE };
+      this.#holders.push({ hash: () => hash ??= digestOf(generated), holder });
     }
   }
 
   /** Number of keys. */
   get size(): number {
-    return this.#entries.length;
+    return this.#holders.length;
   }
 
   /** Returns whose key this is, or undefined. Takes as long for a wrong key as for any right one. */
   find(key: string): KeyHolder | undefined {
-    const hash = createHash("sha256").update(key).digest();
+    const { timingSafeEqual } = nodeCrypto();
+    const given = digestOf(key);
     let found: KeyHolder | undefined;
-    for (const entry of this.#entries) {
-      if (timingSafeEqual(entry.hash, hash)) found = entry.holder; // no early end: time must not tell which one
+    for (const { hash, holder } of this.#holders) {
+      if (timingSafeEqual(hash(), given)) found = holder; // no early end: time must not tell which one
     }
     return found;
   }
+}
+
+function digestOf(key: string): Uint8Array {
+  return nodeCrypto().createHash("sha256").update(key).digest();
 }

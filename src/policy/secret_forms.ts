@@ -1,5 +1,4 @@
 /** The spellings in which a secret leaves a program: as it is, in JSON, in a URL, in a form, in base64, in hex. */
-import { Buffer } from "node:buffer";
 
 /** Shorter values are not looked for: `true`, `8080` or `eu-1` would blot out ordinary text. Our choice. */
 export const MIN_SECRET_LENGTH = 6;
@@ -7,9 +6,9 @@ export const MIN_SECRET_LENGTH = 6;
 /** Returns the spellings of a secret, longest first; empty when it is too short to be told from other text. */
 export function formsOf(secret: string): string[] {
   if (secret.length < MIN_SECRET_LENGTH) return [];
-  const bytes = Buffer.from(secret, "utf8");
+  const bytes = new TextEncoder().encode(secret);
   const url = encodeURIComponent(secret.toWellFormed());
-  const hex = bytes.toString("hex");
+  const hex = bytes.toHex();
   const forms = new Set([
     secret,
     JSON.stringify(secret).slice(1, -1),
@@ -27,10 +26,12 @@ export function formsOf(secret: string): string[] {
  * Base64 of a secret inside other bytes (`user:secret` of Basic auth) depends on where it starts: three alignments, each cut
  * to the characters that its neighbours cannot change; both alphabets.
  */
-function base64Forms(secret: Buffer): string[] {
-  const forms: string[] = [secret.toString("base64"), secret.toString("base64url")];
+function base64Forms(secret: Uint8Array): string[] {
+  const forms: string[] = [secret.toBase64(), secret.toBase64({ alphabet: "base64url", omitPadding: true })];
   for (let before = 0; before < 3; before++) {
-    const shifted = Buffer.concat([Buffer.alloc(before), secret]).toString("base64").replaceAll("=", "");
+    const padded = new Uint8Array(before + secret.length);
+    padded.set(secret, before);
+    const shifted = padded.toBase64({ omitPadding: true });
     const start = Math.ceil(before * 8 / 6);
     const whole = Math.floor((before + secret.length) * 8 / 6);
     const stable = shifted.slice(start, whole);

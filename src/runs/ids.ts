@@ -1,6 +1,4 @@
 /** Ids: a prefix and 131 random bits, so that nobody guesses another's (threats T23). */
-import { randomFillSync } from "node:crypto";
-
 const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 /** Characters behind the prefix: 22 of 62 are 131 bits. */
@@ -15,7 +13,7 @@ export function newId(prefix: string): string {
   let id = `${prefix}_`;
   for (let length = 0; length < LENGTH;) {
     if (used === stock.length) {
-      randomFillSync(stock);
+      crypto.getRandomValues(stock);
       used = 0;
     }
     const value = stock[used]! & 63;
