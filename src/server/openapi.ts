@@ -15,9 +15,11 @@ export function openApiText(): string {
 
 /** Returns the document. */
 export function openApiDocument(): JsonObject {
+  const { queries, components } = namedSchemas();
   const paths: Record<string, JsonObject> = {};
   for (const route of ROUTES) {
-    (paths[route.path] ??= {})[route.method.toLowerCase()] = operation(route);
+    const query = route.query && queries.get(route.query);
+    (paths[route.path] ??= {})[route.method.toLowerCase()] = operation(route, query);
   }
   return {
     openapi: "3.1.1",
@@ -29,47 +31,47 @@ export function openApiDocument(): JsonObject {
     security: [{ key: [] }],
     paths,
     components: {
-      schemas: componentSchemas(),
+      schemas: components,
       securitySchemes: { key: { type: "http", scheme: "bearer" } },
     },
   };
 }
 
-function operation(route: Route): JsonObject {
+function operation(route: Route, query: JsonSchema | undefined): JsonObject {
   return {
     operationId: route.id,
     summary: route.summary,
     ...(route.open ? { security: [] } : {}),
-    parameters: parameters(route),
+    parameters: [...pathParameters(route), ...queryParameters(query), ...headerParameters(route)],
     ...(route.body ? { requestBody: requestBody(route, route.body) } : {}),
     responses: responses(route),
   };
 }
 
-function parameters(route: Route): JsonObject[] {
-  const inPath = route.path.split("/").filter((part) => part.startsWith("{")).map((part) => ({
+function pathParameters(route: Route): JsonObject[] {
+  return route.path.split("/").filter((part) => part.startsWith("{")).map((part) => ({
     name: part.slice(1, -1),
     in: "path",
     required: true,
     schema: { type: "string" },
   }));
-  const inHeaders = Object.entries(route.headers ?? {}).map(([name, description]) => ({
+}
+
+function queryParameters(query: JsonSchema | undefined): JsonObject[] {
+  if (!isObject(query?.properties)) return [];
+  return Object.entries(query.properties).map(([name, given]) => {
+    const { description, ...schema } = isObject(given) ? given : {};
+    return { name, in: "query", ...(description === undefined ? {} : { description }), schema };
+  });
+}
+
+function headerParameters(route: Route): JsonObject[] {
+  return Object.entries(route.headers ?? {}).map(([name, description]) => ({
     name,
     in: "header",
     description,
     schema: { type: "string" },
   }));
-  return [...inPath, ...queryParameters(route), ...inHeaders];
-}
-
-function queryParameters(route: Route): JsonObject[] {
-  if (!route.query) return [];
-  const { properties } = schemaOf(QUERIES[route.query]);
-  if (!isObject(properties)) return [];
-  return Object.entries(properties).map(([name, given]) => {
-    const { description, ...schema } = isObject(given) ? given : {};
-    return { name, in: "query", ...(description === undefined ? {} : { description }), schema };
-  });
 }
 
 function requestBody(route: Route, name: keyof typeof BODIES): JsonObject {
@@ -122,24 +124,22 @@ function reference(name: string): JsonObject {
   return { $ref: `#/components/schemas/${name}` };
 }
 
-/** Returns every named schema, each referring to the others by name. */
-function componentSchemas(): Record<string, JsonSchema> {
+/** Returns the schema of every query, and every other one, which the document refers to by name. */
+function namedSchemas(): { queries: Map<string, JsonSchema>; components: Record<string, JsonSchema> } {
   const registry = z.registry<{ id: string }>();
-  const named = { ...SHARED, ...BODIES, ...ANSWERS };
+  const named = { ...SHARED, ...BODIES, ...ANSWERS, ...QUERIES };
   for (const [id, schema] of Object.entries(named)) registry.add(schema, { id });
   const { schemas } = z.toJSONSchema(registry, {
     io: "input",
-    unrepresentable: "any",
+    unrepresentable: "any", // what a custom schema is, its `meta` says
     uri: (id) => `#/components/schemas/${id}`,
   });
-  return Object.fromEntries(Object.entries(schemas).map(([id, schema]) => [id, withoutIdentity(schema)]));
-}
-
-function schemaOf(schema: z.ZodType): JsonSchema {
-  return withoutIdentity(z.toJSONSchema(schema, { io: "input", unrepresentable: "any" }));
-}
-
-function withoutIdentity(schema: object): JsonSchema {
-  const { $schema: _, $id: __, id: ___, ...rest } = schema as JsonSchema; // a JSON Schema is an object of keywords
-  return rest;
+  const queries = new Map<string, JsonSchema>();
+  const components: Record<string, JsonSchema> = {};
+  for (const [id, schema] of Object.entries(schemas)) {
+    const { $schema: _, $id: __, id: ___, ...rest } = schema as JsonSchema; // an object of keywords
+    if (Object.hasOwn(QUERIES, id)) queries.set(id, rest);
+    else components[id] = rest;
+  }
+  return { queries, components };
 }

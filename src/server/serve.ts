@@ -14,7 +14,7 @@ export interface ServeOptions {
   signal?: AbortSignal;
   /** Milliseconds runs get to reach a resting place; default 3000. */
   grace_ms?: number;
-  /** Milliseconds after which what is still open is cut; default 4500, within Deno Deploy's 5 s (http.md, Running). */
+  /** Milliseconds after which nothing is waited for; default 4500, within Deno Deploy's 5 s (http.md, Running). */
   deadline_ms?: number;
 }
 
@@ -23,17 +23,16 @@ const DEADLINE_MS = 4500;
 
 /**
  * Listens until `signal` aborts, then stops: no new connections, streams end with a `retry:` hint, runs come to rest, waiting
- * requests are answered; what is open at the deadline is cut. Resolves when the socket is closed.
+ * requests are answered. Resolves when nothing is open, at the latest at the deadline; what is open then ends with the
+ * process, because Deno cannot cut a server that is shutting down.
  *
  * @throws {Error} Deno's own when the address cannot be had.
  */
 export async function serve(options: ServeOptions): Promise<void> {
   const { app, host, port, signal, grace_ms = GRACE_MS, deadline_ms = DEADLINE_MS } = options;
-  const cut = new AbortController();
   const server = Deno.serve({
     hostname: host,
     port,
-    signal: cut.signal,
     onListen: ({ hostname, port }) => options.onListen?.({ url: baseUrl(hostname, port), hostname, port }),
   }, (request, info) => app.fetch(request, info));
 
@@ -44,8 +43,6 @@ export async function serve(options: ServeOptions): Promise<void> {
   const late = new Promise<void>((resolve) => timer = setTimeout(resolve, deadline_ms));
   await Promise.race([stopped, late]);
   clearTimeout(timer);
-  cut.abort();
-  await server.finished;
 }
 
 function baseUrl(hostname: string, port: number): string {

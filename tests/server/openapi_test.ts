@@ -1,0 +1,90 @@
+import { assert, assertEquals } from "../assert.ts";
+import { openApiDocument } from "../../src/server/openapi.ts";
+import { STATUS } from "../../src/server/problems.ts";
+import { codesOf, ROUTES } from "../../src/server/route_table.ts";
+import { loadSchemas } from "../../src/server/validation.ts";
+import { isObject } from "../../src/sdk/json.ts";
+import { testApp } from "./client.ts";
+
+// deno-lint-ignore no-explicit-any -- a document of many shapes, read field by field
+const document: any = JSON.parse(JSON.stringify(openApiDocument()));
+
+Deno.test("/openapi.json is the document, open to everyone", async () => {
+  const { send } = testApp();
+  const response = await send("GET /openapi.json", { headers: { authorization: "" } });
+  assertEquals(response.headers.get("content-type"), "application/json");
+  assertEquals(await response.json(), document);
+});
+
+Deno.test("openApiDocument() has every route, once, and no other", () => {
+  const told = Object.entries(document.paths).flatMap(([path, item]) =>
+    Object.keys(item as object).map((method) => `${method.toUpperCase()} ${path}`)
+  );
+  assertEquals(told.sort(), ROUTES.map(({ method, path }) => `${method} ${path}`).sort());
+  const ids = ROUTES.map(({ id }) => id);
+  assertEquals(new Set(ids).size, ids.length);
+});
+
+Deno.test("openApiDocument() has every code: in the enumeration, and at its status on each route that answers it", () => {
+  assertEquals(document.components.schemas.ErrorCode.enum, Object.keys(STATUS));
+  for (const route of ROUTES) {
+    const { responses } = document.paths[route.path][route.method.toLowerCase()];
+    for (const code of codesOf(route)) {
+      const response = responses[STATUS[code]];
+      assert(response.description.split("; ").includes(code), `${route.id} ${code}`);
+      assertEquals(response.content["application/problem+json"].schema.$ref, "#/components/schemas/Problem");
+    }
+  }
+});
+
+Deno.test("openApiDocument() names every path parameter, and security where a key is needed", () => {
+  for (const { method, path, open } of ROUTES) {
+    const operation = document.paths[path][method.toLowerCase()];
+    const named = operation.parameters.filter((parameter: { in: string }) => parameter.in === "path")
+      .map(({ name }: { name: string }) => `{${name}}`);
+    assertEquals(named, path.split("/").filter((part) => part.startsWith("{")));
+    assertEquals(operation.security, open ? [] : undefined);
+  }
+});
+
+Deno.test("openApiDocument() refers to nothing that is not there, and leaves nothing unused", async () => {
+  const used = new Set<string>();
+  (function visit(value: unknown): void {
+    if (Array.isArray(value)) return value.forEach(visit);
+    if (!isObject(value)) return;
+    if (typeof value.$ref === "string") used.add(value.$ref);
+    Object.values(value).forEach(visit);
+  })(document);
+  const defined = Object.keys(document.components.schemas).map((name) => `#/components/schemas/${name}`);
+  assertEquals([...used].sort(), defined.sort());
+  const { BODIES, ANSWERS, SHARED } = await loadSchemas();
+  const named = Object.keys({ ...BODIES, ...ANSWERS, ...SHARED });
+  assertEquals(Object.keys(document.components.schemas).sort(), named.sort());
+});
+
+Deno.test("openApiDocument() describes what validates: required fields, closed bodies, open answers", () => {
+  const { RunRequest, Run } = document.components.schemas;
+  assertEquals([RunRequest.required, RunRequest.additionalProperties], [["prompt"], false]);
+  assertEquals(Run.additionalProperties, undefined);
+  assertEquals(Object.keys(RunRequest.properties).sort(), [
+    "background",
+    "if_busy",
+    "limits",
+    "lock",
+    "metadata",
+    "on_disconnect",
+    "plan",
+    "plan_ref",
+    "prompt",
+    "session_id",
+  ]);
+  const parameters = document.paths["/v1/runs"].get.parameters.map(({ name }: { name: string }) => name);
+  assertEquals(parameters, ["session_id", "status", "limit", "cursor"]);
+});
+
+Deno.test("openApiDocument() lists media types as they are taken", () => {
+  const { content } = document.paths["/v1/runs"].post.requestBody;
+  assertEquals(Object.keys(content), ["application/json", "application/yaml", "multipart/form-data"]);
+  const answers = document.paths["/v1/runs"].post.responses[200].content;
+  assertEquals(Object.keys(answers), ["application/json", "text/plain", "text/event-stream"]);
+});

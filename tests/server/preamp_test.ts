@@ -1,0 +1,144 @@
+import { assert, assertEquals } from "../assert.ts";
+import { createPreamp, type PreampOptions } from "../../src/server/mod.ts";
+import { hashKey } from "../../src/policy/keys.ts";
+import { defaultPolicy } from "../../src/policy/policy.ts";
+import { bodyOf, problemOf, readEvents } from "./client.ts";
+
+/** trace.md's plan. */
+const PLAN = {
+  session: { orchestrator: "loop-streaming", context: "context-simple" },
+  system: "Be brief.",
+  providers: [{
+    module: "provider-mock",
+    config: {
+      chunk_chars: 8,
+      responses: [
+        { tool_calls: [{ name: "calculator", arguments: { expression: "6*7" } }] },
+        { text: "6 × 7 is 42." },
+      ],
+    },
+  }],
+  tools: ["tool-calculator"],
+};
+const ASKING = {
+  ...PLAN,
+  hooks: [{ module: "hooks-approval", config: { rules: [{ tool: "calculator", action: "ask" }] } }],
+};
+
+function open(options: PreampOptions = {}) {
+  const preamp = createPreamp({ authenticate: null, ...options });
+  const send = (route: string, body?: unknown, headers: Record<string, string> = {}) => {
+    const [method = "", path = ""] = route.split(" ");
+    return preamp.fetch(
+      new Request(`http://localhost${path}`, {
+        method,
+        headers: { "content-type": "application/json", ...headers },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      }),
+    );
+  };
+  return { ...preamp, send, [Symbol.asyncDispose]: preamp.close };
+}
+
+Deno.test("createPreamp() runs a plan posted to it, in every form of answer", async () => {
+  await using preamp = open();
+  const json = await preamp.send("POST /v1/runs", { prompt: "What is 6 × 7?", plan: PLAN });
+  const run = await bodyOf(json, "Run");
+  assertEquals([run.status, run.output_text, run.tool_call_count], ["completed", "6 × 7 is 42.", 1]);
+  const text = await preamp.send("POST /v1/runs", { prompt: "?", plan: PLAN }, { accept: "text/plain" });
+  assertEquals([text.status, await text.text()], [200, "6 × 7 is 42."]);
+  const stream = await preamp.send("POST /v1/runs", { prompt: "?", plan: PLAN }, {
+    accept: "text/event-stream",
+  });
+  const events = await readEvents(stream.body!);
+  assertEquals(events.map(({ id }) => Number(id)), events.map((_, index) => index + 1));
+  assertEquals([events[0]?.event, events.at(-1)?.event], ["run:start", "run:end"]);
+});
+
+Deno.test("createPreamp() gives the same log in every form, and resumes exactly", async () => {
+  await using preamp = open();
+  const { id } = await bodyOf(await preamp.send("POST /v1/runs", { prompt: "?", plan: PLAN }), "Run");
+  const list = (await bodyOf(await preamp.send(`GET /v1/runs/${id}/events`), "EventList")).data;
+  for (let after = 0; after < list.length; after += 5) {
+    const headers = { accept: "text/event-stream", "last-event-id": String(after) };
+    const response = await preamp.send(`GET /v1/runs/${id}/events`, undefined, headers);
+    const events = await readEvents(response.body!);
+    assertEquals(events.map(({ data }) => JSON.parse(data)), list.slice(after));
+  }
+  const lines = await preamp.send(`GET /v1/runs/${id}/events`, undefined, { accept: "application/x-ndjson" });
+  assertEquals((await lines.text()).trimEnd().split("\n").map((line) => JSON.parse(line)), list);
+});
+
+Deno.test("createPreamp() lets a person answer an approval over HTTP", async () => {
+  await using preamp = open();
+  const waiting = await preamp.send("POST /v1/runs", { prompt: "?", plan: ASKING });
+  const { id, status, approvals } = await bodyOf(waiting, "Run");
+  assertEquals([status, approvals.length], ["awaiting_approval", 1]);
+  const path = `/v1/runs/${id}/approvals/${approvals[0].id}`;
+  const decided = await bodyOf(
+    await preamp.send(`POST ${path}`, { decision: "allow", reason: "ok" }),
+    "Approval",
+  );
+  assertEquals([decided.status, decided.decided_by], ["granted", "anonymous"]);
+  assertEquals(
+    await problemOf(await preamp.send(`POST ${path}`, { decision: "allow" })),
+    "409 approval_already_resolved",
+  );
+  const rest = await preamp.send(`GET /v1/runs/${id}/events`, undefined, { accept: "application/x-ndjson" });
+  await rest.text();
+  assertEquals((await bodyOf(await preamp.send(`GET /v1/runs/${id}`), "Run")).status, "completed");
+  const session = await bodyOf(await preamp.send("GET /v1/sessions"), "SessionList");
+  const history = await preamp.send(`GET /v1/sessions/${session.data[0].id}/messages`);
+  assertEquals((await bodyOf(history, "MessageList")).data.at(-1).role, "assistant");
+});
+
+Deno.test("createPreamp() answers a bad plan with its place, and checks it with 200", async () => {
+  await using preamp = open();
+  const send = (path: string) =>
+    preamp.fetch(
+      new Request(`http://localhost${path}`, {
+        method: "POST",
+        headers: { "content-type": "application/yaml" },
+        body: "session: {orchestrator: loop-basic, context: context-simple}\nproviders: 7\n",
+      }),
+    );
+  const { error } = await bodyOf(await send("/v1/runs?prompt=x"), "Problem");
+  assertEquals([error.code, error.details[0].path, error.details[0].line], ["plan_invalid", "providers", 2]);
+  const check = await bodyOf(await send("/v1/plans/check"), "PlanCheck");
+  assertEquals([check.ok, check.errors[0].path], [false, "providers"]);
+});
+
+Deno.test("createPreamp() answers the same run to a repeated Idempotency-Key", async () => {
+  await using preamp = open();
+  const headers = { "idempotency-key": "k" };
+  const first = await bodyOf(await preamp.send("POST /v1/runs", { prompt: "?", plan: PLAN }, headers), "Run");
+  const second = await bodyOf(
+    await preamp.send("POST /v1/runs", { prompt: "?", plan: PLAN }, headers),
+    "Run",
+  );
+  assertEquals(second.id, first.id);
+  const other = await preamp.send("POST /v1/runs", { prompt: "!", plan: PLAN }, headers);
+  assertEquals(await problemOf(other), "409 idempotency_conflict");
+});
+
+Deno.test("createPreamp() lists the modules it has, as documented", async () => {
+  await using preamp = open();
+  const { data } = await bodyOf(await preamp.send("GET /v1/modules"), "ModuleList");
+  assert(data.length > 0);
+  assertEquals((await bodyOf(await preamp.send(`GET /v1/modules/${data[0].id}`), "Module")).id, data[0].id);
+  assertEquals(await problemOf(await preamp.send("GET /v1/modules/nope")), "404 not_found");
+});
+
+Deno.test("createPreamp() takes the keys of its policy, and none without", async () => {
+  const closed = createPreamp();
+  const request = () =>
+    new Request("http://any.example/v1/runs", { headers: { authorization: "Bearer k1" } });
+  assertEquals((await closed.fetch(request())).status, 401);
+  assertEquals((await closed.fetch(new Request("http://any.example/healthz"))).status, 200);
+  await closed.close();
+  const policy = defaultPolicy();
+  policy.auth.keys.push({ name: "ci", sha256: hashKey("k1") });
+  const keyed = createPreamp({ policy });
+  assertEquals((await keyed.fetch(request())).status, 200);
+  await keyed.close();
+});

@@ -1,0 +1,169 @@
+import { assert, assertEquals, assertMatch } from "../assert.ts";
+import { type App, createApp } from "../../src/server/app.ts";
+import { serve, type ServeOptions } from "../../src/server/serve.ts";
+import { FakeRuntime } from "./fake_runtime.ts";
+
+interface Running {
+  url: string;
+  port: number;
+  runtime: FakeRuntime;
+  /** Stops the server and resolves when it has stopped. */
+  stop(): Promise<void>;
+}
+
+async function start(options: Partial<ServeOptions> & { app?: App } = {}): Promise<Running> {
+  const runtime = new FakeRuntime();
+  const app = options.app ?? createApp({ runtime, authenticate: null });
+  const stopping = new AbortController();
+  const listening = Promise.withResolvers<{ url: string; port: number }>();
+  const stopped = serve({
+    host: "127.0.0.1",
+    port: 0,
+    signal: stopping.signal,
+    onListen: listening.resolve,
+    ...options,
+    app,
+  });
+  stopped.catch(listening.reject);
+  const { url, port } = await listening.promise;
+  return {
+    url,
+    port,
+    runtime,
+    stop() {
+      stopping.abort();
+      return stopped;
+    },
+  };
+}
+
+/** Sends bytes over a connection of their own and resolves to the answer, whether the connection is closed or not. */
+async function raw(port: number, text: string): Promise<string> {
+  using connection = await Deno.connect({ hostname: "127.0.0.1", port });
+  await connection.write(new TextEncoder().encode(text));
+  const buffer = new Uint8Array(16 * 1024);
+  let answer = "";
+  for (let whole = false; !whole;) {
+    const length = await connection.read(buffer);
+    if (length === null) break;
+    answer += new TextDecoder().decode(buffer.subarray(0, length));
+    const [head = "", body] = answer.split("\r\n\r\n");
+    const declared = head.split("\r\n").find((line) => line.toLowerCase().startsWith("content-length: "));
+    whole = body !== undefined && body.length >= Number(declared?.slice("content-length: ".length) ?? 0);
+  }
+  return answer;
+}
+
+Deno.test("serve() answers over a socket, tells its URL and stops", async () => {
+  const { url, stop } = await start();
+  assertMatch(url, /^http:\/\/127\.0\.0\.1:\d+$/);
+  const response = await fetch(`${url}/v1/runs`, {
+    method: "POST",
+    body: JSON.stringify({ prompt: "answer 42" }),
+    headers: { "content-type": "application/json" },
+  });
+  assertEquals((await response.json()).output_text, "42");
+  await stop();
+});
+
+Deno.test("serve() streams the first event while the run goes on, and cancels when the client leaves", async () => {
+  const { url, runtime, stop } = await start();
+  const client = new AbortController();
+  const response = await fetch(`${url}/v1/runs`, {
+    method: "POST",
+    body: JSON.stringify({ prompt: "hang", on_disconnect: "cancel" }),
+    headers: { "content-type": "application/json", accept: "text/event-stream" },
+    signal: client.signal,
+  });
+  let text = "";
+  for await (const chunk of response.body!.pipeThrough(new TextDecoderStream())) {
+    text += chunk;
+    if (text.includes("run:start")) break;
+  }
+  const ended = runtime.runs.handle({ name: "", namespace: "local", origin: "caller" }, "run_1")
+    .then((handle) => handle.settled("end"));
+  client.abort();
+  assertEquals((await ended).status, "cancelled");
+  await stop();
+});
+
+Deno.test("serve() refuses a request without Host and one for a foreign host", async () => {
+  const { port, stop } = await start();
+  assertMatch(await raw(port, "GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n"), /^HTTP\/1\.1 400 /);
+  const foreign = "GET /healthz HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n";
+  assertMatch(await raw(port, foreign), /^HTTP\/1\.1 403 [^]*"code":"forbidden"/);
+  await stop();
+});
+
+Deno.test("serve() gives up a body that does not come, with 408", async () => {
+  const runtime = new FakeRuntime();
+  const app = createApp({ runtime, authenticate: null, body_deadline_ms: 50 });
+  const { port, stop } = await start({ app });
+  for (const head of ["Content-Length: 100", "Content-Length: 50000", "Transfer-Encoding: chunked"]) {
+    const request =
+      `POST /v1/runs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n${head}\r\n\r\n`;
+    assertMatch(await raw(port, request), /^HTTP\/1\.1 408 [^]*"code":"request_timeout"/);
+  }
+  await stop();
+});
+
+Deno.test("serve() refuses a large body without reading it all, declared or chunked", async () => {
+  const { port, stop } = await start();
+  const head = "POST /v1/runs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
+  assertMatch(await raw(port, `${head}Content-Length: 1000000000\r\n\r\n`), /^HTTP\/1\.1 413 /);
+  const chunk = `10000\r\n${"x".repeat(0x10000)}\r\n`;
+  assertMatch(
+    await raw(port, `${head}Transfer-Encoding: chunked\r\n\r\n${chunk}1\r\nx\r\n`),
+    /^HTTP\/1\.1 413 /,
+  );
+  await stop();
+});
+
+Deno.test("serve() ends streams with a retry hint and answers who waits when it stops", async () => {
+  const { url, runtime, stop } = await start();
+  const headers = { "content-type": "application/json" };
+  const body = JSON.stringify({ prompt: "hang" });
+  const stream = await fetch(`${url}/v1/runs`, {
+    method: "POST",
+    body,
+    headers: { ...headers, accept: "text/event-stream" },
+  });
+  const waiting = fetch(`${url}/v1/runs`, { method: "POST", body, headers });
+  const { promise: created, resolve } = Promise.withResolvers<void>();
+  const create = runtime.runs.create.bind(runtime.runs);
+  runtime.runs.create = (...parameters) => {
+    queueMicrotask(resolve);
+    return create(...parameters);
+  };
+  await created;
+  const text = stream.text();
+  await stop();
+  assertMatch(await text, /retry: 1000\n\n$/);
+  const answer = await waiting;
+  assertEquals(answer.status, 202);
+  await answer.body?.cancel();
+  assertEquals(runtime.drained, [3000]);
+});
+
+Deno.test("serve() resolves at the deadline whatever is open", async () => {
+  const runtime = new FakeRuntime();
+  runtime.drain = () => new Promise(() => {});
+  const { url, stop } = await start({ app: createApp({ runtime, authenticate: null }), deadline_ms: 50 });
+  const answer = fetch(`${url}/v1/runs`, {
+    method: "POST",
+    body: JSON.stringify({ prompt: "hang" }),
+    headers: { "content-type": "application/json" },
+  });
+  while (runtime.runs.created.length === 0) await fetch(`${url}/healthz`).then((response) => response.text());
+  await stop();
+  runtime.runs.end("run_1", { status: "completed" }); // an answer that was under way still goes out
+  assertEquals((await (await answer).json()).status, "completed");
+});
+
+Deno.test("serve() rejects when the address is taken", async () => {
+  const { port, stop } = await start();
+  let failed = false;
+  await start({ port }).catch(() => failed = true);
+  assert(failed);
+  await stop();
+});
