@@ -1,0 +1,56 @@
+/** The table of commands: name, one line, and where it is. Nothing is loaded before it is asked for. */
+import type { Command } from "./command.ts";
+
+/** A command before it is loaded. */
+export interface CommandEntry {
+  /** One or two words. */
+  readonly name: string;
+  readonly summary: string;
+  readonly load: () => Promise<Command>;
+}
+
+/** Every command, in the order of the usage. */
+export const COMMANDS: readonly CommandEntry[] = [
+  {
+    name: "serve",
+    summary: "serve the HTTP API",
+    load: async () => (await import("./serve.ts")).command,
+  },
+  {
+    name: "run",
+    summary: "run a prompt once, here",
+    load: async () => (await import("./run.ts")).command,
+  },
+  {
+    name: "plan check",
+    summary: "check plans; nothing is run or fetched",
+    load: async () => (await import("./plan_check.ts")).command,
+  },
+  {
+    name: "plan hash",
+    summary: "print the hash of a plan",
+    load: async () => (await import("./plan_hash.ts")).command,
+  },
+  {
+    name: "module list",
+    summary: "list the built-in modules",
+    load: async () => (await import("./module_list.ts")).command,
+  },
+  {
+    name: "help",
+    summary: "show how a command is used",
+    load: async () => (await import("./help.ts")).command,
+  },
+];
+
+/** Returns the command that a command line begins with, and what follows its name. */
+export function findCommand(
+  args: readonly string[],
+): { entry: CommandEntry; rest: readonly string[] } | undefined {
+  for (const words of [2, 1]) {
+    const name = args.slice(0, words).join(" ");
+    const entry = COMMANDS.find((one) => one.name === name && name.split(" ").length === words);
+    if (entry) return { entry, rest: args.slice(words) };
+  }
+  return undefined;
+}

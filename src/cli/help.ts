@@ -1,0 +1,94 @@
+/** `preamp help [command]`: how commands are used. The text comes from the commands themselves. */
+import { didYouMean } from "../plan/did_you_mean.ts";
+import type { Flag } from "./arguments.ts";
+import type { Command } from "./command.ts";
+import { type CommandEntry, COMMANDS, findCommand } from "./commands.ts";
+import { EXIT } from "./exit.ts";
+import type { Io } from "./io.ts";
+import { tableText } from "./table.ts";
+import { UsageError } from "./usage_error.ts";
+
+/** The command. */
+export const command: Command = {
+  usage: "help [command]",
+  summary: "Shows how a command is used.",
+  flags: [],
+  async run(args, io) {
+    if (args.rest.length === 0) {
+      io.out.write(usageText());
+      return EXIT.done;
+    }
+    const found = findCommand(args.rest);
+    if (!found || found.rest.length > 0) {
+      const group = groupHelp(args.rest);
+      if (group === undefined) throw new UsageError(noSuchCommand(args.rest));
+      io.out.write(group);
+      return EXIT.done;
+    }
+    io.out.write(await commandHelp(found.entry));
+    return EXIT.done;
+  },
+};
+
+/** Returns the usage of the program. */
+export function usageText(): string {
+  return `Usage: preamp <command> [arguments]
+
+${tableText(COMMANDS.map(({ name, summary }) => [name, summary]), "  ")}
+  preamp help <command>   flags and examples of a command
+  preamp --version
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 plan invalid, 4 refused or denied, 130 interrupted.
+`;
+}
+
+/** Returns how one command is used. */
+export async function commandHelp(entry: CommandEntry): Promise<string> {
+  const { usage, summary, flags, details } = await entry.load();
+  const parts = [`Usage: preamp ${usage}\n\n${summary}\n`];
+  const shown = flags.filter(({ help }) => help !== "");
+  if (shown.length > 0) parts.push(tableText(shown.map((flag) => [flagText(flag), flag.help]), "  "));
+  if (details) parts.push(await details());
+  return parts.join("\n");
+}
+
+function flagText({ name, short, value, many }: Flag): string {
+  const long = `--${name}${value === undefined ? "" : ` ${value}`}${many ? " …" : ""}`;
+  return short === undefined ? `    ${long}` : `-${short}, ${long}`;
+}
+
+/** Tells that a command line names no command; alone it is a request for the usage. Returns the exit code. */
+export function unknownCommand(args: readonly string[], io: Io): number {
+  if (args.length === 0) {
+    io.err.write(usageText());
+    return EXIT.usage;
+  }
+  const group = groupHelp(args.slice(0, 1));
+  if (args.length === 1 && group !== undefined) {
+    io.err.write(group);
+    return EXIT.usage;
+  }
+  throw new UsageError(noSuchCommand(args));
+}
+
+/** Returns the commands that begin with a word, or undefined when none does. */
+function groupHelp(words: readonly string[]): string | undefined {
+  const rows = COMMANDS.filter(({ name }) => words.length === 1 && name.startsWith(`${words[0]} `))
+    .map(({ name, summary }) => [`preamp ${name}`, summary]);
+  return rows.length === 0 ? undefined : `Usage:\n\n${tableText(rows, "  ")}`;
+}
+
+function noSuchCommand(args: readonly string[]): string {
+  const names = COMMANDS.map(({ name }) => name);
+  const group = names.some((name) => name.startsWith(`${args[0]} `));
+  const first = args[0] ?? "";
+  const written = (group ? args.slice(0, 2).join(" ") : first).slice(0, 80);
+  if (first.startsWith("-")) {
+    return `Cannot use ${JSON.stringify(written)}: a command comes first: preamp <command> ${written}`;
+  }
+  const words = new Set(names.map((name) => group ? name : name.split(" ")[0]!)); // split gives at least one
+  const meant = didYouMean(written, words);
+  return `Cannot run ${JSON.stringify(written)}: there is no such command${
+    meant === undefined ? "" : `: did you mean "${meant}"?`
+  }`;
+}

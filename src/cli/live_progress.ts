@@ -1,0 +1,145 @@
+/** Progress on a terminal: lines that stay, and below them one that lives: what goes on, for how long, tokens and cost. */
+import type { Entry } from "../kernel/host.ts";
+import { isObject } from "../sdk/json.ts";
+import { sumCostUsd } from "../sdk/money.ts";
+import type { Output } from "./io.ts";
+import { dollars, duration, type Progress, ProgressLines, shown } from "./progress.ts";
+import { styleOf } from "./style.ts";
+import { cutToWidth } from "./width.ts";
+
+/** What a live line needs of the world. */
+export interface LiveOptions {
+  /** Milliseconds that never go backwards. */
+  monotonic(): number;
+  /** Calls back every `ms` milliseconds until the returned function is called. Default: `setInterval`. */
+  every?(ms: number, callback: () => void): () => void;
+}
+
+const FRAMES = [..."⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"];
+const FRAME_MS = 80;
+const CLEAR_LINE = "\r\x1b[2K";
+/** The cursor rests at the start, so that what a module writes by itself goes over the line, not behind it. */
+const LINE_START = "\r";
+
+/** Returns progress for a terminal. */
+export function liveProgress(output: Output, options: LiveOptions): Progress {
+  const { monotonic, every = interval } = options;
+  const style = styleOf(output);
+  const lines = new ProgressLines(style);
+  const state = new LiveState(monotonic);
+  let held = 0;
+  let frame = 0;
+  let drawn = false;
+  /** Lines that came while somebody else had the terminal. */
+  const waiting: string[] = [];
+
+  const clear = () => {
+    if (drawn) output.write(CLEAR_LINE);
+    drawn = false;
+  };
+  const draw = () => {
+    if (held > 0) return;
+    const spin = style.cyan(FRAMES[frame++ % FRAMES.length] ?? "");
+    output.write(`${CLEAR_LINE}${spin} ${cutToWidth(state.text(), output.columns() - 3)}${LINE_START}`);
+    drawn = true;
+  };
+  const stop = every(FRAME_MS, draw);
+  const keep = (line: string) => {
+    if (held > 0) return void waiting.push(line);
+    clear();
+    output.write(`${line}\n`);
+  };
+
+  return {
+    entry(entry) {
+      state.take(entry);
+      lines.of(entry).forEach(keep);
+    },
+    note: keep,
+    hold() {
+      clear();
+      held++;
+      return () => {
+        held--;
+        waiting.splice(0).forEach(keep);
+      };
+    },
+    close() {
+      stop();
+      held = 0;
+      waiting.splice(0).forEach(keep);
+      clear();
+    },
+  };
+}
+
+/** What is going on right now. */
+class LiveState {
+  readonly #monotonic: () => number;
+  readonly #tools = new Map<string, { name: string; since: number }>();
+  #doing = "starting";
+  #since: number;
+  #tokens = 0;
+  #cost_usd: string | null = null;
+
+  constructor(monotonic: () => number) {
+    this.#monotonic = monotonic;
+    this.#since = monotonic();
+  }
+
+  take({ event, data, verdict }: Entry): void {
+    const call = String(data.tool_call_id);
+    switch (event) {
+      case "provider:request":
+        return this.#now(`waiting for ${shown(data.provider)}`);
+      case "content_block:delta":
+        if (this.#doing !== "writing") this.#now("writing");
+        return;
+      case "provider:response":
+        this.#count(data.usage);
+        return this.#now("working");
+      case "tool:pre":
+        if (verdict?.action !== "deny") {
+          this.#tools.set(call, { name: shown(data.tool_name), since: this.#monotonic() });
+        }
+        return;
+      case "approval:granted":
+        if (this.#tools.has(call)) {
+          this.#tools.set(call, { name: shown(data.tool_name), since: this.#monotonic() });
+        }
+        return;
+      case "approval:denied":
+      case "tool:post":
+      case "tool:error":
+        this.#tools.delete(call);
+        return;
+    }
+  }
+
+  #now(doing: string): void {
+    this.#doing = doing;
+    this.#since = this.#monotonic();
+  }
+
+  #count(usage: unknown): void {
+    if (!isObject(usage)) return;
+    if (typeof usage.total_tokens === "number") this.#tokens += usage.total_tokens;
+    if (typeof usage.cost_usd === "string") {
+      this.#cost_usd = sumCostUsd([this.#cost_usd, usage.cost_usd]);
+    }
+  }
+
+  text(): string {
+    const now = this.#monotonic();
+    const doing = this.#tools.size === 0
+      ? `${this.#doing} ${duration(now - this.#since)}`
+      : [...this.#tools.values()].map(({ name, since }) => `${name} ${duration(now - since)}`).join(", ");
+    const tokens = `${this.#tokens.toLocaleString("en-US")} tokens`;
+    return [doing, tokens, ...(this.#cost_usd === null ? [] : [dollars(this.#cost_usd)])].join(" · ");
+  }
+}
+
+function interval(ms: number, callback: () => void): () => void {
+  const timer = setInterval(callback, ms);
+  return () => clearInterval(timer);
+}

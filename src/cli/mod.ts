@@ -1,0 +1,45 @@
+/** `preamp …` as a function: words in, exit code out. */
+import { findCommand } from "./commands.ts";
+import type { Io } from "./io.ts";
+import { UsageError } from "./usage_error.ts";
+
+/** Runs a command line; resolves to its exit code (http.md, Running). Never rejects. */
+export async function cli(args: readonly string[], io?: Io): Promise<number> {
+  io ??= (await import("./system_io.ts")).systemIo();
+  try {
+    return await dispatch(args, io);
+  } catch (error) {
+    const { tellFailure } = await import("./failure.ts");
+    return tellFailure(error, io);
+  }
+}
+
+async function dispatch(args: readonly string[], io: Io): Promise<number> {
+  const [first] = args;
+  if (first === "--version" || first === "-V") {
+    const { versionText } = await import("./version.ts");
+    io.out.write(`${versionText()}\n`);
+    return 0;
+  }
+  const asksHelp = first === "--help" || first === "-h";
+  const found = findCommand(asksHelp ? ["help", ...args.slice(1)] : args);
+  if (!found) {
+    const { unknownCommand } = await import("./help.ts");
+    return unknownCommand(args, io);
+  }
+  const { entry, rest } = found;
+  const end = rest.indexOf("--");
+  const flags = end === -1 ? rest : rest.slice(0, end);
+  if (entry.name !== "help" && (flags.includes("--help") || flags.includes("-h"))) {
+    const { commandHelp } = await import("./help.ts");
+    io.out.write(await commandHelp(entry));
+    return 0;
+  }
+  const [command, { readArguments }] = await Promise.all([entry.load(), import("./arguments.ts")]);
+  try {
+    return await command.run(readArguments(rest, command.flags), io);
+  } catch (error) {
+    if (error instanceof UsageError) error.command ??= entry.name;
+    throw error;
+  }
+}

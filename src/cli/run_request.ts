@@ -1,0 +1,88 @@
+/** The arguments of `preamp run` → what is asked of the runtime. */
+import { checkLimits } from "../plan/check_limits.ts";
+import { Findings } from "../plan/findings.ts";
+import type { RunRequest } from "../runs/types.ts";
+import type { JsonObject } from "../sdk/json.ts";
+import type { RunLimits } from "../sdk/plan.ts";
+import type { Arguments } from "./arguments.ts";
+import type { Io } from "./io.ts";
+import { readPlans } from "./plan_files.ts";
+import { UsageError } from "./usage_error.ts";
+
+/** A request, and what goes with it. */
+export interface Asked {
+  request: RunRequest;
+  /** Where relative paths of the plan start; absent when no file was named. */
+  base_url?: string;
+  /** What messages call the plan. */
+  plan_name: string;
+}
+
+/** Reads plans, limits and prompt. @throws {UsageError} for what cannot be used. @throws {DocumentFailure} for a broken file. */
+export async function readRequest(args: Arguments, io: Io): Promise<Asked> {
+  const files = args.all("plan");
+  const limits = readLimits(args.all("limit"));
+  const given = files.length > 0 ? await readPlans(files, io) : undefined;
+  const prompt = await readPrompt(args.rest, io, files.includes("-"));
+  const request: RunRequest = {
+    prompt,
+    ...(given ? { plan: given.plan } : {}),
+    ...(limits ? { limits } : {}),
+  };
+  return { request, plan_name: given?.name ?? "plan", ...(given ? { base_url: given.base_url } : {}) };
+}
+
+async function readPrompt(words: readonly string[], io: Io, stdin_is_taken: boolean): Promise<string> {
+  if (words.length > 1) {
+    throw new UsageError(
+      `Cannot take ${words.length} prompts: put the prompt in quotes: received ${
+        words.map((word) => JSON.stringify(word.slice(0, 40))).join(" ")
+      }`,
+    );
+  }
+  const [word] = words;
+  if (word !== undefined && word !== "-") return notBlank(word);
+  if (stdin_is_taken) {
+    throw new UsageError("Cannot read the prompt: stdin holds the plan: give the prompt as an argument");
+  }
+  if (io.in.terminal && word === undefined) {
+    throw new UsageError('Cannot run without a prompt: preamp run "What is 6 × 7?", or pipe it in');
+  }
+  try {
+    return notBlank((await io.in.text()).trimEnd());
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+    throw new UsageError("Cannot read the prompt: stdin is not UTF-8 text", { cause: error });
+  }
+}
+
+function notBlank(prompt: string): string {
+  if (prompt.trim() === "") throw new UsageError("Cannot run without a prompt: it is empty");
+  return prompt;
+}
+
+/** `max_cost_usd=0.10`, once for each limit. */
+function readLimits(given: readonly string[]): Partial<RunLimits> | undefined {
+  if (given.length === 0) return undefined;
+  const data: JsonObject = {};
+  for (const text of given) {
+    const at = text.indexOf("=");
+    if (at <= 0) {
+      throw new UsageError(
+        `Cannot use --limit: write NAME=VALUE, such as max_cost_usd=0.10: received ${JSON.stringify(text)}`,
+      );
+    }
+    const name = text.slice(0, at);
+    const value = text.slice(at + 1);
+    if (Object.hasOwn(data, name)) throw new UsageError(`Cannot use --limit: ${name} was given twice`);
+    const number = name !== "max_cost_usd" && value.trim() !== "" && Number.isFinite(Number(value));
+    Object.defineProperty(data, name, { value: number ? Number(value) : value, enumerable: true });
+  }
+  const findings = new Findings();
+  const limits = checkLimits(data, [], findings);
+  if (findings.errors.length === 0) return limits;
+  const lines = findings.errors.map(({ message, hint }) =>
+    `Cannot use --limit: ${message}${hint === undefined ? "" : `: ${hint}`}`
+  );
+  throw new UsageError(lines.join("\n"));
+}

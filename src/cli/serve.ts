@@ -1,0 +1,180 @@
+/** `preamp serve`: the HTTP API on a socket. Safe by default: loopback and a key, unless told otherwise (trust.md). */
+import { NamedPlans } from "../app/named_plans.ts";
+import { generateKey, KeyRing } from "../policy/keys.ts";
+import { Redactor } from "../policy/redact.ts";
+import { errorMessage } from "../sdk/errors.ts";
+import { authenticateWith } from "../server/access.ts";
+import { createPreamp, type Preamp } from "../server/mod.ts";
+import { serve } from "../server/serve.ts";
+import type { Arguments, Flag } from "./arguments.ts";
+import type { Command } from "./command.ts";
+import { EXIT } from "./exit.ts";
+import type { Io } from "./io.ts";
+import { createLog, type Log, type LogFormat } from "./log.ts";
+import { openStore } from "./open_store.ts";
+import { policyFlags, readSettings, settingFlags, type Settings, settingsHelp } from "./settings.ts";
+import { stopSignal } from "./stop.ts";
+import { UsageError } from "./usage_error.ts";
+import { type Welcome, welcomeText } from "./welcome.ts";
+
+const OWN_FLAGS: readonly Flag[] = [
+  ...settingFlags(["host", "port", "plans", "store"]),
+  { name: "no-auth", help: "take every request without a key; on loopback only" },
+  {
+    name: "log-format",
+    value: "json|pretty",
+    help: "form of the log on stderr, default pretty on a terminal",
+  },
+];
+
+/** The command. */
+export const command: Command = {
+  usage: "serve [flags]",
+  summary: "Serves the HTTP API. The first line on stdout is the base URL; the log goes to stderr.",
+  flags: [...OWN_FLAGS, ...policyFlags(OWN_FLAGS)],
+  details: settingsHelp,
+  run,
+};
+
+/** Milliseconds between the first signal and the end of the process, whatever is left (http.md: within 5 s). */
+const END_MS = 4_800;
+
+async function run(args: Arguments, io: Io): Promise<number> {
+  if (args.rest.length > 0) {
+    throw new UsageError(`Cannot serve ${JSON.stringify(args.rest[0])}: serve takes flags only`);
+  }
+  const settings = await readSettings(args, io);
+  const format = logFormat(args, io);
+  const auth = authOf(args, io, settings);
+  const secrets = [...settings.api_keys, ...(auth.kind === "generated" ? [auth.key] : [])];
+  const redactor = new Redactor(secrets);
+  const log = createLog(format, io.err, (text) => redactor.redactText(text));
+  for (const message of settings.warnings) log.note("warning", "settings", { message });
+  const preamp = open(settings, auth, secrets, log);
+  const signal = stopSignal(io, () => log.note("info", "stopping", {}));
+  keepGoing(log);
+  return await listen(preamp, settings, auth, io, log, signal);
+}
+
+function open(settings: Settings, auth: Welcome["auth"], secrets: readonly string[], log: Log): Preamp {
+  const { policy, plans } = settings;
+  const ring = new KeyRing(policy.auth.keys, auth.kind === "generated" ? auth.key : undefined);
+  return createPreamp({
+    policy,
+    store: openStore(policy),
+    plans,
+    secrets,
+    authenticate: auth.kind === "none" ? null : authenticateWith(ring),
+    // With keys of its own a server may stand behind any name; without, only loopback's are its own (DNS rebinding).
+    hosts: auth.kind === "configured" ? "any" : [policy.listen.host],
+    log: (record) => log.request(record),
+    runtime_log: (level, event, facts) => log.note(level, event, facts),
+  });
+}
+
+async function listen(
+  preamp: Preamp,
+  { policy, plans }: Settings,
+  auth: Welcome["auth"],
+  io: Io,
+  log: Log,
+  signal: AbortSignal,
+): Promise<number> {
+  const { host, port } = policy.listen;
+  const greet = async (url: string) => {
+    const demo = await new NamedPlans(plans).find("default") === null;
+    io.out.write(welcomeText({ url, auth, demo }));
+  };
+  try {
+    const served = serve({
+      app: preamp,
+      host,
+      port,
+      signal,
+      onListen({ url }) {
+        io.out.write(`${url}\n`);
+        log.note("info", "listening", { url, store: policy.store, auth: auth.kind });
+        greet(url).catch((error) => log.note("warning", "greeting", { message: errorMessage(error) }));
+      },
+    });
+    await Promise.race([served.then(() => preamp.close()), ended(signal)]);
+    log.note("info", "stopped", {});
+    return EXIT.done;
+  } catch (error) {
+    io.err.write(`error: Cannot listen on ${host}:${port}: ${reasonOf(error)}\n`);
+    return EXIT.failed;
+  }
+}
+
+/** Resolves when a stopped process has no more time. */
+function ended(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) =>
+    signal.addEventListener("abort", () => setTimeout(resolve, END_MS), { once: true })
+  );
+}
+
+function reasonOf(error: unknown): string {
+  if (error instanceof Deno.errors.AddrInUse) {
+    return "the port is in use: stop who has it, or choose another with --port (0: any free one)";
+  }
+  if (error instanceof Deno.errors.AddrNotAvailable) return "this machine has no such address";
+  if (error instanceof Deno.errors.PermissionDenied) {
+    return "this user may not have the port: choose one from 1024";
+  }
+  if (error instanceof Deno.errors.NotCapable) {
+    return "this process may not listen: start it with --allow-net";
+  }
+  return errorMessage(error);
+}
+
+function logFormat(args: Arguments, io: Io): LogFormat {
+  const given = args.value("log-format") ?? (io.env("PREAMP_LOG_FORMAT") || undefined);
+  if (given === undefined) return io.err.terminal ? "pretty" : "json";
+  if (given === "json" || given === "pretty") return given;
+  const name = args.has("log-format") ? "--log-format" : "PREAMP_LOG_FORMAT";
+  throw new UsageError(`Cannot use ${name}: must be json or pretty: received ${JSON.stringify(given)}`);
+}
+
+/** Decides how callers show who they are. @throws {UsageError} for an open door beyond loopback (trust.md). */
+function authOf(args: Arguments, io: Io, { policy }: Settings): Welcome["auth"] {
+  const { host } = policy.listen;
+  const no_auth = args.has("no-auth") || flagVariable(io, "PREAMP_NO_AUTH");
+  if (no_auth) {
+    if (isLoopback(host)) return { kind: "none" };
+    throw new UsageError(
+      `Cannot serve without keys on ${host}: --no-auth is for loopback only (127.0.0.1, ::1, localhost)`,
+    );
+  }
+  if (policy.auth.keys.length > 0) return { kind: "configured" };
+  if (isLoopback(host)) return { kind: "generated", key: generateKey() };
+  throw new UsageError(
+    `Cannot serve on ${host}: an address beyond loopback needs keys: set PREAMP_API_KEYS, or auth.keys in preamp.yaml`,
+  );
+}
+
+function flagVariable(io: Io, name: string): boolean {
+  const value = io.env(name) ?? "";
+  if (value === "" || value === "0" || value === "false") return false;
+  if (value === "1" || value === "true") return true;
+  throw new UsageError(`Cannot use ${name}: must be 1 or 0: received ${JSON.stringify(value)}`);
+}
+
+/** Whether nobody but this machine reaches an address. */
+function isLoopback(host: string): boolean {
+  if (host === "localhost" || host === "::1" || host === "[::1]") return true;
+  const parts = host.split(".");
+  return parts.length === 4 && parts[0] === "127" &&
+    parts.every((part) => /^\d{1,3}$/.test(part) && Number(part) < 256);
+}
+
+/** One stray rejection in a module must not end everybody's runs. */
+function keepGoing(log: Log): void {
+  globalThis.addEventListener("unhandledrejection", (event) => {
+    event.preventDefault();
+    const { reason } = event;
+    log.note("error", "unhandled_rejection", {
+      message: errorMessage(reason),
+      ...(reason instanceof Error && reason.stack !== undefined ? { stack: reason.stack } : {}),
+    });
+  });
+}

@@ -1,0 +1,187 @@
+/**
+ * The policy of this process: flag over variable over `preamp.yaml` over default (trust.md; http.md, Running). Every error
+ * names where the value was given.
+ */
+import { mergePlans } from "../plan/merge.ts";
+import { didYouMean } from "../plan/did_you_mean.ts";
+import { parseDocument } from "../plan/parse.ts";
+import { entriesOfKeys } from "../policy/keys.ts";
+import { policyFromData } from "../policy/parse.ts";
+import { defaultPolicy, type Policy } from "../policy/policy.ts";
+import { policySettings, type Setting, settingsToData } from "../policy/settings.ts";
+import { hasCode, type PreampError } from "../sdk/errors.ts";
+import { isObject, type JsonObject } from "../sdk/json.ts";
+import type { Arguments, Flag } from "./arguments.ts";
+import { DocumentFailure } from "./failure.ts";
+import { locate, readOptional } from "./files.ts";
+import type { Io } from "./io.ts";
+import { tableText } from "./table.ts";
+import { UsageError } from "./usage_error.ts";
+
+/** What a command is set to. */
+export interface Settings {
+  policy: Policy;
+  /** Folder of named plans, ending in a slash. */
+  plans: URL;
+  /** The keys of `PREAMP_API_KEYS`: never to be shown. */
+  api_keys: readonly string[];
+  /** Variables that look like ours and are not; told, so that a typo does not drop a protection. */
+  warnings: readonly string[];
+}
+
+/** Short flags of http.md → the keys they stand for. */
+const ALIASES: Readonly<Record<string, string>> = { host: "listen.host", port: "listen.port" };
+
+/** Variables that are no key of `preamp.yaml`. */
+const OWN_VARIABLES = [
+  "PREAMP_API_KEYS",
+  "PREAMP_CONFIG",
+  "PREAMP_HOME",
+  "PREAMP_LOG_FORMAT",
+  "PREAMP_NO_AUTH",
+];
+
+const DEFAULT_CONFIG = "preamp.yaml";
+
+/** Returns the flags that set the policy: `--config`, and one for each key that may be set from outside. */
+export function settingFlags(short: readonly string[] = []): Flag[] {
+  const shown: Flag[] = [
+    { name: "host", value: "ADDRESS", help: "address to listen on, default 127.0.0.1" },
+    { name: "port", value: "PORT", help: "port to listen on, default 8484; 0 takes a free one" },
+    { name: "plans", value: "FOLDER", help: "folder of named plans, default plans/" },
+    { name: "store", value: "STORE", help: "where runs are kept, default memory" },
+  ];
+  return [
+    {
+      name: "config",
+      short: "c",
+      value: "FILE",
+      help: `policy file, default ${DEFAULT_CONFIG} when it is there`,
+    },
+    ...shown.filter(({ name }) => short.includes(name)),
+  ];
+}
+
+/** Returns a flag for every key of `preamp.yaml`, for the parser; `help` shows them as a table of their own. */
+export function policyFlags(taken: readonly Flag[]): Flag[] {
+  const names = new Set(taken.map(({ name }) => name));
+  return policySettings().filter(({ path }) => !names.has(path))
+    .map(({ path, form }) => ({ name: path, value: form.toUpperCase(), help: "" }));
+}
+
+/** Returns the settings as the help shows them. */
+export function settingsHelp(): string {
+  const defaults = defaultPolicy() as unknown as Record<string, Record<string, unknown>>; // read by dotted path only
+  const rows = policySettings().map(({ path, form }) => {
+    const [section = "", key = ""] = path.split(".");
+    const value = key === "" ? defaults[section] : defaults[section]?.[key];
+    const told = path === "store" ? "memory" : Array.isArray(value) ? value.join(",") : String(value);
+    return [`--${path}`, form, told];
+  });
+  return `Each key of preamp.yaml is a flag, and a variable too (PREAMP_LIMITS_MAX_COST_USD); a flag goes over a
+variable, a variable over preamp.yaml. Lists are comma-separated.
+
+${tableText([["flag", "form", "default"], ...rows], "  ")}`;
+}
+
+/**
+ * Reads the settings of a command.
+ *
+ * @throws {UsageError} for a flag or variable that cannot be used, a config file that is not there.
+ * @throws {DocumentFailure} for a config file that cannot be read as one.
+ */
+export async function readSettings(args: Arguments, io: Io): Promise<Settings> {
+  const flags = settingsToData(({ path }) => args.value(path) ?? args.value(aliasOf(path)));
+  const variables = settingsToData((setting) => variableOf(setting, io));
+  checkGiven(flags, (path) => `--${aliasGiven(args, path) ?? path}`);
+  checkGiven(variables, (path) => variableGiven(path, io));
+  const document = await readConfig(args, io);
+  const data = mergePlans(mergePlans(document.data, variables), flags);
+  const policy = policyFromData(data);
+  const api_keys = (io.env("PREAMP_API_KEYS") ?? "").split(",").map((key) => key.trim()).filter((key) =>
+    key !== ""
+  );
+  const known = new Set(policy.auth.keys.map(({ sha256 }) => sha256));
+  policy.auth.keys.push(...entriesOfKeys(api_keys.join(",")).filter(({ sha256 }) => !known.has(sha256)));
+  if (!Object.hasOwn(data, "store")) policy.store = "memory";
+  const from = Object.hasOwn(flags, "plans") || Object.hasOwn(variables, "plans") ? io.cwd : document.base;
+  return {
+    policy,
+    plans: locate(`${policy.plans.replace(/\/+$/, "")}/`, from),
+    api_keys,
+    warnings: suspects(io),
+  };
+}
+
+function aliasOf(path: string): string {
+  return Object.keys(ALIASES).find((alias) => ALIASES[alias] === path) ?? path;
+}
+
+function aliasGiven(args: Arguments, path: string): string | undefined {
+  return args.has(path) ? undefined : args.has(aliasOf(path)) ? aliasOf(path) : undefined;
+}
+
+/** `PREAMP_PORT` or `PREAMP_LISTEN_PORT`; an empty variable is none. */
+function variableOf(setting: Setting, io: Io): string | undefined {
+  return io.env(shortVariable(setting.path)) || io.env(setting.variable) || undefined;
+}
+
+function shortVariable(path: string): string {
+  return `PREAMP_${aliasOf(path).replaceAll(".", "_").toUpperCase()}`;
+}
+
+function variableGiven(path: string, io: Io): string {
+  const setting = policySettings().find((one) => one.path === path);
+  return io.env(shortVariable(path)) ? shortVariable(path) : setting?.variable ?? path;
+}
+
+/** Checks values by themselves, so that an error names the flag or variable and no file. */
+function checkGiven(data: JsonObject, nameOf: (path: string) => string): void {
+  try {
+    policyFromData(data);
+  } catch (error) {
+    if (!hasCode(error, "plan_invalid")) throw error;
+    const { details } = error as PreampError; // told by its code
+    const lines = details.map(({ path, message, hint }) => {
+      const [section, key] = path.split(/[.[]/);
+      const setting = key !== undefined && isObject(data[section ?? ""])
+        ? `${section}.${key}`
+        : section ?? "";
+      return `Cannot use ${nameOf(setting)}: ${message}${hint === undefined ? "" : ` (${hint})`}`;
+    });
+    throw new UsageError(lines.join("\n"), { cause: error });
+  }
+}
+
+async function readConfig(args: Arguments, io: Io): Promise<{ data: JsonObject; base: URL }> {
+  const named = args.value("config") ?? (io.env("PREAMP_CONFIG") || undefined);
+  const file = named ?? DEFAULT_CONFIG;
+  const url = locate(file, io.cwd);
+  const text = await readOptional(url, file);
+  if (text === undefined) {
+    if (named === undefined) return { data: {}, base: io.cwd };
+    throw new UsageError(`Cannot read the policy ${JSON.stringify(file)}: there is no such file`);
+  }
+  try {
+    const what = `the policy "${file}"`;
+    const { data, locate } = await parseDocument(text, { what });
+    policyFromData(data, { what, locate });
+    return { data, base: url };
+  } catch (error) {
+    throw new DocumentFailure(file, error);
+  }
+}
+
+function suspects(io: Io): string[] {
+  const known = [
+    ...OWN_VARIABLES,
+    ...policySettings().flatMap(({ path, variable }) => [variable, shortVariable(path)]),
+  ];
+  const warnings: string[] = [];
+  for (const name of io.variables()) {
+    if (!name.startsWith("PREAMP_") || known.includes(name)) continue;
+    const meant = didYouMean(name, known);
+    if (meant !== undefined) warnings.push(`The variable ${name} is not used: did you mean ${meant}?`);
+  }
+  return warnings;
+}
