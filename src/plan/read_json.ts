@@ -21,10 +21,10 @@ export class JsonSyntaxError extends Error {
  * Returns the tree of JSON text.
  *
  * @throws {JsonSyntaxError} where the text is not JSON.
- * @throws {LimitPassed} when lists and objects lie deeper than `max_depth`.
+ * @throws {LimitPassed} when lists and objects lie deeper than `max_depth`, or there are more than `max_nodes` values.
  */
-export function readJson(text: string, max_depth: number): TreeNode {
-  const reader = new Reader(text, max_depth);
+export function readJson(text: string, max_depth: number, max_nodes = Infinity): TreeNode {
+  const reader = new Reader(text, max_depth, max_nodes);
   reader.space();
   const root = reader.value(0);
   reader.space();
@@ -38,10 +38,13 @@ class Reader {
   position = 0;
   readonly #text: string;
   readonly #maxDepth: number;
+  readonly #maxNodes: number;
+  #nodes = 0;
 
-  constructor(text: string, maxDepth: number) {
+  constructor(text: string, maxDepth: number, maxNodes: number) {
     this.#text = text;
     this.#maxDepth = maxDepth;
+    this.#maxNodes = maxNodes;
   }
 
   space(): void {
@@ -53,6 +56,7 @@ class Reader {
 
   value(depth: number): TreeNode {
     const at = this.position;
+    if (++this.#nodes > this.#maxNodes) throw new LimitPassed(`more than ${this.#maxNodes} values`, at);
     switch (this.#text.charCodeAt(at)) {
       case 0x7b:
         return this.#map(at, depth);

@@ -113,6 +113,7 @@ function settledRun(
     const stops = [server.waiting.add(() => finish(null))];
     if (patience_s !== null) stops.push(server.clock.timer(patience_s * 1000, () => finish(null)));
     if (departure) departure.onLeave = () => finish("left");
+    if (departure?.signal.aborted) finish("left");
     function finish(outcome: Run | null | "left"): void {
       for (const stop of stops) stop();
       resolve(outcome);

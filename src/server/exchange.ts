@@ -67,10 +67,12 @@ export function noContent(headers: Record<string, string> = {}): Response {
 /** Things to be ended when the server stops. Each takes itself out when it is over before. */
 export class Closers {
   readonly #closers = new Set<() => void>();
+  #closed = false;
 
-  /** Adds one; returns a function that takes it out. */
+  /** Adds one, to be ended soon when all were ended before; returns a function that takes it out. */
   add(close: () => void): () => void {
     this.#closers.add(close);
+    if (this.#closed) queueMicrotask(() => this.#closers.delete(close) && close());
     return () => this.#closers.delete(close);
   }
 
@@ -81,6 +83,7 @@ export class Closers {
 
   /** Ends all. */
   closeAll(): void {
+    this.#closed = true;
     for (const close of [...this.#closers]) close();
     this.#closers.clear();
   }

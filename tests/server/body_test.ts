@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertRejects } from "../assert.ts";
 import { readBody } from "../../src/server/body.ts";
 import { problemOf, testApp } from "./client.ts";
-import { FakeClock, settle } from "./fake_clock.ts";
+import { FakeClock, settle, until } from "./fake_clock.ts";
 
 const LIMITS = { max_bytes: 20_000, deadline_ms: 10_000 };
 
@@ -149,7 +149,7 @@ Deno.test("a slow body is 408 and the others go on", async () => {
   const { send, clock } = testApp();
   const body = new ReadableStream({ pull() {} });
   const slow = send("POST /v1/runs", { body });
-  await settle();
+  await until(() => clock.pending === 1);
   assertEquals((await send("GET /healthz")).status, 200);
   await clock.advance(5000);
   assertEquals(await problemOf(await slow), "408 request_timeout");

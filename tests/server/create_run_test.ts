@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
 import { bodyOf, problemOf, readEvents, testApp } from "./client.ts";
-import { settle } from "./fake_clock.ts";
+import { settle, until } from "./fake_clock.ts";
 
 const PLAN_TEXT = "session: {orchestrator: loop-basic, context: context-simple}\n";
 const PLAN = { session: { orchestrator: "loop-basic", context: "context-simple" } };
@@ -34,9 +34,9 @@ Deno.test("POST /v1/runs answers 200 with Location when the run needs a person",
 });
 
 Deno.test("POST /v1/runs waits for the end when Prefer is wait", async () => {
-  const { send } = testApp();
+  const { send, runtime } = testApp();
   const waiting = send("POST /v1/runs", { body: { prompt: "ask" }, headers: { prefer: "wait" } });
-  await settle();
+  await until(() => runtime.runs.stored.size === 1);
   await send("POST /v1/runs/run_1/approvals/apr_run_1", { body: { decision: "allow" } });
   const response = await waiting;
   assertEquals([response.status, response.headers.get("preference-applied")], [200, "wait"]);
@@ -44,12 +44,12 @@ Deno.test("POST /v1/runs waits for the end when Prefer is wait", async () => {
 });
 
 Deno.test("POST /v1/runs answers 202 when Prefer is wait=5 and five seconds pass", async () => {
-  const { send, clock } = testApp();
+  const { send, clock, runtime } = testApp();
   const waiting = send("POST /v1/runs", {
     body: { prompt: "hang" },
     headers: { prefer: "respond-async, wait=5" },
   });
-  await settle();
+  await until(() => runtime.runs.stored.size === 1);
   await clock.advance(5000);
   const response = await waiting;
   assertEquals([response.status, response.headers.get("location")], [202, "/v1/runs/run_1"]);
@@ -435,7 +435,7 @@ Deno.test("POST /v1/runs cancels the run when a waiting client leaves and on_dis
     body: { prompt: "hang", on_disconnect: "cancel" },
     signal: client.signal,
   });
-  await settle();
+  await until(() => runtime.runs.stored.size === 1);
   client.abort();
   assertEquals((await waiting).status, 499);
   assertEquals(runtime.runs.cancelled.length, 1);
@@ -462,12 +462,36 @@ Deno.test("drain() ends streams with a retry hint and answers 202 to who waits",
   });
   const text = stream.text();
   const waiting = send("POST /v1/runs", { body: { prompt: "hang" } });
+  await until(() => runtime.runs.stored.size === 2);
   const plain = send("POST /v1/runs", { body: { prompt: "hang" }, headers: { accept: "text/plain" } });
-  await settle();
+  await until(() => runtime.runs.stored.size === 3);
   await app.drain(3000);
   assertMatch(await text, /^retry: 1000\n\n[^]*event: run:start[^]*retry: 1000\n\n$/);
   assertEquals([(await waiting).status, (await waiting).headers.get("location")], [202, "/v1/runs/run_2"]);
   assertEquals([(await plain).status, (await plain).headers.get("preamp-run-status")], [502, "running"]);
   assertEquals([runtime.drained, runtime.runs.following], [[3000], 0]);
   assertEquals(runtime.runs.cancelled, []);
+});
+
+Deno.test("drain() ends at once what comes after it", async () => {
+  const { app, send, runtime } = testApp();
+  await app.drain(0);
+  const stream = await send("POST /v1/runs", {
+    body: { prompt: "hang" },
+    headers: { accept: "text/event-stream" },
+  });
+  assertEquals(await stream.text(), "retry: 1000\n\n");
+  assertEquals((await send("POST /v1/runs", { body: { prompt: "hang" } })).status, 202);
+  assertEquals(runtime.runs.following, 0);
+});
+
+Deno.test("POST /v1/runs notices a client that left while its body was read", async () => {
+  const { send, runtime } = testApp();
+  const client = new AbortController();
+  const body = { prompt: "hang", on_disconnect: "cancel" };
+  const waiting = send("POST /v1/runs", { body, signal: client.signal });
+  client.abort();
+  const { status } = await waiting;
+  assert(status === 499 || status === 400, `status: ${status}`);
+  assertEquals([...runtime.runs.stored.values()].filter(({ run }) => run.ended_at === null), []);
 });

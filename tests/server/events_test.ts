@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "../assert.ts";
 import { bodyOf, problemOf, readEvents, testApp } from "./client.ts";
-import { settle } from "./fake_clock.ts";
+import { settle, until } from "./fake_clock.ts";
 import { PAGE_SIZE } from "./fake_runtime.ts";
 
 const SSE = { accept: "text/event-stream" };
@@ -85,7 +85,7 @@ Deno.test("GET /v1/runs/{id}/events sends a comment every 15 s while nothing hap
   await reader.read(); // retry
   for (let count = 0; count < 3; count++) {
     const next = reader.read();
-    await settle();
+    await until(() => clock.pending === 1);
     await clock.advance(15_000);
     assertEquals(decoder.decode((await next).value), ": ping\n\n");
   }

@@ -43,6 +43,12 @@ export class FakeClock implements ServerClock {
   }
 }
 
+/** Resolves when `condition` holds; whoever waits for what never comes is stopped by the test's own end. */
+export async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await settle();
+  await settle();
+}
+
 /** Lets everything run that waits for nothing but promises. */
 export function settle(): Promise<void> {
   return new Promise((resolve) => {

@@ -118,7 +118,9 @@ export class FakeRuns implements Runs {
       this.#keys.set(key, { id: stored.run.id, body_hash: options.idempotency.body_hash });
     }
     if (request.on_disconnect === "cancel") {
-      options.signal?.addEventListener("abort", () => void this.cancel(caller, stored.run.id, "immediate"));
+      const leave = () => void this.cancel(caller, stored.run.id, "immediate");
+      if (options.signal?.aborted) leave();
+      options.signal?.addEventListener("abort", leave);
     }
     return this.handle(caller, stored.run.id);
   }
