@@ -40,7 +40,6 @@ export async function readDocument(
   const type = checkedType(header, true);
   const bytes = await readBody(request, limits, clock);
   if (type === FORM_TYPE) {
-    decodeUtf8(bytes, WHAT); // the form's own decoder would put U+FFFD for what is no UTF-8
     // Bytes of a request are never shared memory; header is there, it named the type.
     return { kind: "fields", data: await readForm(bytes as Uint8Array<ArrayBuffer>, header!) as JsonValue };
   }

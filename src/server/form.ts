@@ -3,6 +3,7 @@ import { documentError } from "../plan/findings.ts";
 import { PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
 import { parseJsonData } from "./json_document.ts";
+import { parseMediaType } from "./negotiation.ts";
 
 /** Fields whose text is JSON; the rest is text as it is. */
 const JSON_FIELDS: ReadonlySet<string> = new Set(["limits", "metadata", "lock", "background"]);
@@ -14,6 +15,8 @@ const JSON_FIELDS: ReadonlySet<string> = new Set(["limits", "metadata", "lock", 
  * @throws {PreampError} `request_invalid` for a broken form, a field sent twice, JSON that is none, bytes that are not UTF-8.
  */
 export async function readForm(bytes: Uint8Array<ArrayBuffer>, contentType: string): Promise<JsonObject> {
+  // The form's own decoder would put U+FFFD for what is no UTF-8, and takes 0.3 s for 16,000 parts.
+  checkParts(decodeUtf8(bytes, "the request body"), contentType);
   const fields: JsonObject = {};
   for (const [name, value] of await parseForm(bytes, contentType)) {
     if (Object.hasOwn(fields, name) || name in fields) throw unusable(name);
@@ -25,6 +28,31 @@ export async function readForm(bytes: Uint8Array<ArrayBuffer>, contentType: stri
     fields[name] = isJson ? parseJsonData(text, `field ${JSON.stringify(name)}`) : text;
   }
   return fields;
+}
+
+/** More than any request has fields. */
+const MAX_PARTS = 64;
+/** RFC 2046 §5.1.1. */
+const MAX_BOUNDARY = 70;
+
+function checkParts(text: string, contentType: string): void {
+  const boundary = parseMediaType(contentType).boundary ?? "";
+  if (boundary === "" || boundary.length > MAX_BOUNDARY) {
+    throw new PreampError(
+      "request_invalid",
+      `Cannot read the request body: its Content-Type must name a boundary of 1 to ${MAX_BOUNDARY} characters`,
+    );
+  }
+  const delimiter = `--${boundary}`;
+  let parts = 0;
+  for (let at = text.indexOf(delimiter); at !== -1; at = text.indexOf(delimiter, at + delimiter.length)) {
+    if (++parts > MAX_PARTS) {
+      throw new PreampError(
+        "request_invalid",
+        `Cannot read the request body: a form may have ${MAX_PARTS} parts: received more`,
+      );
+    }
+  }
 }
 
 async function parseForm(bytes: Uint8Array<ArrayBuffer>, contentType: string): Promise<FormData> {

@@ -9,36 +9,57 @@ import { LimitPassed, toData, type TreeNode } from "../plan/tree.ts";
 import type { ErrorCode, ErrorDetail } from "../sdk/errors.ts";
 import type { JsonValue } from "../sdk/json.ts";
 
-/** Bounds of a request body beside its bytes. Our choice: twice the depth of a plan, and ten times its values. */
-export const REQUEST_LIMITS = {
+/** Bounds of a request body beside its bytes. Our choice: twice what a plan may have, for a plan and what is around it. */
+const REQUEST_LIMITS = {
   max_bytes: Infinity,
-  max_nodes: 100_000,
+  max_nodes: 20_000,
   max_depth: 64,
   max_aliases: 50,
 } as const;
 
 /** Where the reader gives up; only a tree of this depth is ever walked. */
 const HARD_DEPTH = 256;
+/** Findings that are worth a place; the plan's reader has the same bound. */
+const MAX_FINDINGS = 200;
 
 /**
  * Returns the tree of a JSON text. `what` names it in errors.
  *
- * @throws {PreampError} `request_invalid` with line and column.
+ * @throws {PreampError} `request_invalid` with line and column; `plan_limit_exceeded` when a plan in it is too large.
  */
 export function readJsonTree(text: string, what: string): TreeNode {
   try {
-    return readJson(text, HARD_DEPTH);
+    return readJson(text, HARD_DEPTH, REQUEST_LIMITS.max_nodes);
   } catch (error) {
     if (!(error instanceof JsonSyntaxError || error instanceof LimitPassed)) throw error;
-    const fact = error instanceof LimitPassed ? "" : "it is not JSON: ";
-    const message = `Cannot read ${what}: ${fact}${error.message}`;
-    throw documentError(
-      "request_invalid",
-      what,
-      [{ path: "", ...lineIndex(text)(error.at), message }],
-      error,
-    );
+    const limit = error instanceof LimitPassed;
+    const keys = limit ? rootKeys(text, error.at) : [];
+    const code = keys.at(-1) === "plan" || keys.includes("session")
+      ? "plan_limit_exceeded"
+      : "request_invalid";
+    const message = `Cannot read ${what}: ${limit ? "" : "it is not JSON: "}${error.message}`;
+    const detail = { path: limit ? keys.at(-1) ?? "" : "", ...lineIndex(text)(error.at), message };
+    throw documentError(code, what, [detail], error);
   }
+}
+
+/** Returns the root object's keys that stand before an offset, as they are written; the text is JSON up to there. */
+function rootKeys(text: string, end: number): string[] {
+  const keys: string[] = [];
+  let depth = 0;
+  let isKey = false;
+  for (let index = 0; index < end; index++) {
+    const character = text[index];
+    if (character === "{" || character === "[") depth++;
+    if (character === "}" || character === "]") depth--;
+    if (depth === 1 && (character === "{" || character === ",")) isKey = true;
+    if (character !== '"') continue;
+    const start = index + 1;
+    for (index = start; text[index] !== '"'; index++) if (text[index] === "\\") index++;
+    if (depth === 1 && isKey) keys.push(text.slice(start, index));
+    isKey = false;
+  }
+  return keys;
 }
 
 /**
@@ -58,7 +79,10 @@ export function treeData(root: TreeNode, text: string, what: string): JsonValue 
     throw documentError(
       code,
       what,
-      blamed.map((problem): ErrorDetail => ({ ...toDetail(problem), ...position(problem.at) })),
+      blamed.slice(0, MAX_FINDINGS).map((problem): ErrorDetail => ({
+        ...toDetail(problem),
+        ...position(problem.at),
+      })),
     );
   } catch (error) {
     if (!(error instanceof LimitPassed)) throw error;

@@ -6,15 +6,21 @@ export interface MediaType {
   type: string;
   /** Lower case; null when none is named. */
   charset: string | null;
+  /** What stands between the parts of a form; null when none is named. */
+  boundary: string | null;
 }
 
 /** Returns the media type of a Content-Type header. */
 export function parseMediaType(header: string | null): MediaType {
-  if (header === null) return { type: "", charset: null };
-  if (header === "application/json") return { type: header, charset: null };
+  if (header === null) return { type: "", charset: null, boundary: null };
+  if (header === "application/json") return { type: header, charset: null, boundary: null };
   const [type = "", ...parameters] = splitUnquoted(header, ";");
-  const charset = parameters.map(parseParameter).find(([name]) => name === "charset");
-  return { type: type.trim().toLowerCase(), charset: charset ? charset[1].toLowerCase() : null };
+  const values = new Map(parameters.map(parseParameter));
+  return {
+    type: type.trim().toLowerCase(),
+    charset: values.get("charset")?.toLowerCase() ?? null,
+    boundary: values.get("boundary") ?? null,
+  };
 }
 
 /**

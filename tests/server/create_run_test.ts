@@ -244,6 +244,33 @@ Deno.test("POST /v1/runs refuses a form that is broken, doubled, unknown or no U
   );
 });
 
+Deno.test("POST /v1/runs refuses a form of too many parts or without a boundary, at once", async () => {
+  const { send } = testApp();
+  const part = '--b\r\ncontent-disposition: form-data; name="a"\r\n\r\n1\r\n';
+  for (
+    const [type, parts] of [["; boundary=b", 1000], [`; boundary=${"b".repeat(71)}`, 1], ["", 1]] as const
+  ) {
+    const headers = { "content-type": `multipart/form-data${type}` };
+    const response = await send("POST /v1/runs", { body: `${part.repeat(parts)}--b--\r\n`, headers });
+    assertEquals(await problemOf(response), "400 request_invalid");
+  }
+});
+
+const BOMB = `[${"1,".repeat(25_000)}1]`;
+for (
+  const [body, expected] of [
+    [`{"prompt":"x","metadata":{"plan":${BOMB}}}`, "400 request_invalid"],
+    [`{"prompt":"\\"plan","plan":{"tools":${BOMB}}}`, "422 plan_limit_exceeded"],
+    [`{"session":{},"tools":${BOMB}}`, "422 plan_limit_exceeded"],
+    [BOMB, "400 request_invalid"],
+  ] as const
+) {
+  Deno.test(`POST /v1/runs answers ${expected} to too many values in ${body.slice(0, 30)}`, async () => {
+    const { send } = testApp();
+    assertEquals(await problemOf(await send("POST /v1/runs?prompt=x", { body })), expected);
+  });
+}
+
 Deno.test("POST /v1/runs answers the same run for the same Idempotency-Key and body, in any form", async () => {
   const { send, runtime } = testApp();
   const headers = { "idempotency-key": "k-1" };

@@ -44,10 +44,14 @@ for (
 
 for (
   const [header, expected] of [
-    [null, { type: "", charset: null }],
-    ["application/json", { type: "application/json", charset: null }],
-    ['Application/JSON ; Charset="UTF-8"', { type: "application/json", charset: "utf-8" }],
-    ['multipart/form-data; boundary="a;charset=x"', { type: "multipart/form-data", charset: null }],
+    [null, { type: "", charset: null, boundary: null }],
+    ["application/json", { type: "application/json", charset: null, boundary: null }],
+    ['Application/JSON ; Charset="UTF-8"', { type: "application/json", charset: "utf-8", boundary: null }],
+    ['multipart/form-data; boundary="a;charset=x"', {
+      type: "multipart/form-data",
+      charset: null,
+      boundary: "a;charset=x",
+    }],
   ] as const
 ) {
   Deno.test(`parseMediaType() reads ${JSON.stringify(header)}`, () => {
