@@ -1,15 +1,12 @@
-/** The composition: policy, store, plans and runs put together. What server, CLI and library start from. */
+/** The runtime: what server, CLI and library start from. Light: the parts are put together at first use (`compose.ts`). */
 import { defaultPolicy, type Policy } from "../policy/policy.ts";
-import { Redactor } from "../policy/redact.ts";
 import { systemClock } from "../runs/clock.ts";
-import { newId } from "../runs/ids.ts";
-import { RunService } from "../runs/service.ts";
+import type { Runs } from "../runs/types.ts";
 import type { Clock, JsonObject } from "../sdk/types.ts";
 import { MemoryStore } from "../store/memory.ts";
 import type { Store } from "../store/store.ts";
 import { BUILTIN_IDS, listingOf } from "./builtins.ts";
-import { NamedPlans } from "./named_plans.ts";
-import { Plans } from "./plans.ts";
+import type { Composition } from "./compose.ts";
 import type { Runtime } from "./types.ts";
 
 /** What a runtime is made of; every part has a default. */
@@ -35,34 +32,18 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
   const policy = config.policy ?? defaultPolicy();
   const clock = config.clock ?? systemClock();
   const store = config.store ?? new MemoryStore({ now: () => clock.now() });
-  const plans = new Plans({
-    policy,
-    named: new NamedPlans(config.plans ?? null),
-    env: config.env ?? readEnv,
-  });
-  const runs = new RunService({
-    store,
-    clock,
-    limits: { ...policy.limits, idempotency_hours: policy.retention.idempotency_hours },
-    newId,
-    ready: (request, caller, base_url) => plans.ready(request, caller, base_url),
-    secrets: () => {
-      const redactor = new Redactor(config.secrets);
-      return {
-        get size() {
-          return redactor.size;
-        },
-        register: (secret) => redactor.add(secret),
-        redact: (data) => redactor.redact(data),
-      };
-    },
-    log: config.log ?? (() => {}),
-  });
+  const { plans = null, env = readEnv, secrets = [], log = () => {} } = config;
+  let composed: Promise<Composition> | undefined;
+  let draining = false;
+
+  const open = () =>
+    composed ??= import("./compose.ts").then(({ compose }) => compose({ policy, clock, store, plans, env, secrets, log }));
+
   return {
-    runs,
+    runs: lazyRuns(() => open().then(({ runs }) => runs)),
     plans: {
-      check: (input, caller, options) => plans.check(input, caller, options),
-      list: () => plans.list(),
+      check: async (input, caller, options) => (await open()).plans.check(input, caller, options),
+      list: async () => (await open()).plans.list(),
     },
     modules: {
       list: () => Promise.all([...BUILTIN_IDS].map(listingOf)),
@@ -71,15 +52,43 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
     limits: { max_body_bytes: policy.limits.max_body_bytes },
     async ready() {
       const reasons: string[] = [];
-      if (runs.draining) reasons.push("draining");
+      if (draining) reasons.push("draining");
       const stored: { ok: boolean; reason?: string } = await store.ready();
       if (!stored.ok) reasons.push(stored.reason ?? "store not reachable");
       return { ok: reasons.length === 0, reasons };
     },
-    drain: (grace_ms) => runs.drain(grace_ms),
+    async drain(grace_ms) {
+      draining = true;
+      await (await open()).runs.drain(grace_ms);
+    },
     async close() {
-      await runs.close();
+      if (composed) await (await composed).runs.close();
       await store.close();
+    },
+  };
+}
+
+/** Returns runs that are put together at the first call of one of their methods. */
+function lazyRuns(open: () => Promise<Runs>): Runs {
+  return {
+    create: async (...given) => (await open()).create(...given),
+    get: async (...given) => (await open()).get(...given),
+    handle: async (...given) => (await open()).handle(...given),
+    list: async (...given) => (await open()).list(...given),
+    remove: async (...given) => (await open()).remove(...given),
+    cancel: async (...given) => (await open()).cancel(...given),
+    steer: async (...given) => (await open()).steer(...given),
+    approvals: async (...given) => (await open()).approvals(...given),
+    decide: async (...given) => (await open()).decide(...given),
+    events: async (...given) => (await open()).events(...given),
+    follow: async function* (...given) {
+      yield* (await open()).follow(...given);
+    },
+    sessions: {
+      list: async (...given) => (await open()).sessions.list(...given),
+      get: async (...given) => (await open()).sessions.get(...given),
+      remove: async (...given) => (await open()).sessions.remove(...given),
+      messages: async (...given) => (await open()).sessions.messages(...given),
     },
   };
 }

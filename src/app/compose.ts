@@ -1,0 +1,50 @@
+/** Plans and runs put together over a store. Loaded when the first request needs it: a server answers before it is. */
+import type { Policy } from "../policy/policy.ts";
+import { Redactor } from "../policy/redact.ts";
+import { newId } from "../runs/ids.ts";
+import { RunService } from "../runs/service.ts";
+import type { Clock, JsonObject } from "../sdk/types.ts";
+import type { Store } from "../store/store.ts";
+import { NamedPlans } from "./named_plans.ts";
+import { Plans } from "./plans.ts";
+
+/** What is put together. */
+export interface Parts {
+  policy: Policy;
+  clock: Clock;
+  store: Store;
+  plans: URL | null;
+  env: (name: string) => string | undefined;
+  secrets: readonly string[];
+  log: (level: "info" | "warning" | "error", event: string, facts: JsonObject) => void;
+}
+
+/** What comes of it. */
+export interface Composition {
+  plans: Plans;
+  runs: RunService;
+}
+
+/** Puts plans and runs together. */
+export function compose({ policy, clock, store, env, secrets, log, ...parts }: Parts): Composition {
+  const plans = new Plans({ policy, named: new NamedPlans(parts.plans), env });
+  const runs = new RunService({
+    store,
+    clock,
+    limits: { ...policy.limits, idempotency_hours: policy.retention.idempotency_hours },
+    newId,
+    ready: (request, caller, base_url) => plans.ready(request, caller, base_url),
+    secrets: () => {
+      const redactor = new Redactor(secrets);
+      return {
+        get size() {
+          return redactor.size;
+        },
+        register: (secret) => redactor.add(secret),
+        redact: (data) => redactor.redact(data),
+      };
+    },
+    log,
+  });
+  return { plans, runs };
+}
