@@ -3,6 +3,7 @@
  * asked and where the question is kept is the host's business (behaviour.md §9.1; http.md, Approvals).
  */
 import { canonicalHash } from "../sdk/digest.ts";
+import { errorMessage } from "../sdk/errors.ts";
 import { toPlainObject } from "../sdk/json.ts";
 import type { ApprovalOption, ApprovalQuestion, JsonObject } from "../sdk/types.ts";
 import type { Core } from "./core.ts";
@@ -28,6 +29,9 @@ export interface ApprovalOutcome {
   reason: string;
 }
 
+/** Longest wait for a person, in seconds: a year; a date must be able to tell the end of it. */
+const LONGEST_TIMEOUT_S = 31_536_000;
+
 const ALLOWING: ReadonlySet<string> = new Set(["allow", "allow once", "allow always"]);
 
 /** Asks, waits, and says what came of it. Emits `approval:required` and exactly one of `approval:granted`, `approval:denied`. */
@@ -37,7 +41,7 @@ export async function askForApproval(
   subject: ApprovalSubject,
 ): Promise<ApprovalOutcome> {
   const { host, hooks } = core;
-  const timeout_ms = question.timeout * 1000;
+  const timeout_ms = Math.min(question.timeout, LONGEST_TIMEOUT_S) * 1000;
   const request: ApprovalRequest = {
     approval_id: host.newId("apr"),
     tool_name: subject.tool_name,
@@ -53,7 +57,10 @@ export async function askForApproval(
     hook_name: question.hook_name,
   };
   await hooks.emit("approval:required", { ...request });
-  const answer = await core.ceilings.paused(() => waitForAnswer(core, request, timeout_ms));
+  const answer = await core.ceilings.paused(() => waitForAnswer(core, request, timeout_ms)).catch((error) => {
+    host.warn("approval_failed", errorMessage(error));
+    return { decision: "deny", reason: "The approval system failed", decided_by: null }; // fail closed (behaviour.md §9.1)
+  });
   const outcome = judge(answer, question);
   await hooks.emit(outcome.allowed ? "approval:granted" : "approval:denied", {
     approval_id: request.approval_id,

@@ -45,12 +45,14 @@ export class Ceilings {
   #cost = 0n;
   #used_ms = 0;
   #since: number | null = null;
+  /** Sessions that are at work, and persons that are waited for: the clock runs while the first and not the second. */
+  #working = 0;
   #waiting = 0;
   #timer: AbortController | null = null;
 
   constructor(options: CeilingOptions) {
     this.#options = options;
-    this.limits = options.limits;
+    this.limits = Object.freeze({ ...options.limits }); // modules see it: nobody raises a ceiling
     this.signal = this.#expiry.signal;
     this.#max_cost = parseDecimal(options.limits.max_cost_usd);
   }
@@ -117,9 +119,37 @@ export class Ceilings {
     if (this.signal.aborted) throw this.signal.reason;
   }
 
-  /** Starts the run's clock, or goes on after {@link pause}. */
+  /** Says that a session is at work: the run's clock runs until the last of them calls {@link stop}. */
   start(): void {
-    if (this.#since !== null || this.signal.aborted) return;
+    this.#working++;
+    this.#adjust();
+  }
+
+  /** Says that a session has stopped work. */
+  stop(): void {
+    this.#working--;
+    this.#adjust();
+  }
+
+  /** Runs `wait` with the clock stopped: a person's time does not count. Several may wait at once. */
+  async paused<T>(wait: () => Promise<T>): Promise<T> {
+    this.#waiting++;
+    this.#adjust();
+    try {
+      return await wait();
+    } finally {
+      this.#waiting--;
+      this.#adjust();
+    }
+  }
+
+  #adjust(): void {
+    const runs = this.#working > 0 && this.#waiting === 0 && !this.signal.aborted;
+    if (runs && this.#since === null) this.#startClock();
+    else if (!runs && this.#since !== null) this.#stopClock();
+  }
+
+  #startClock(): void {
     this.#since = this.#options.clock.monotonic();
     const timer = this.#timer = new AbortController();
     const left = Math.max(0, this.limits.max_duration_s * 1000 - this.#used_ms);
@@ -130,28 +160,16 @@ export class Ceilings {
     );
   }
 
-  /** Ends the run for a limit that is kept elsewhere, such as the size of its log. */
-  stopFor(limit: string, fact: string): void {
-    this.#expiry.abort(reached(limit, fact));
-  }
-
-  /** Stops the run's clock. */
-  stop(): void {
-    if (this.#since === null) return;
-    this.#used_ms += this.#options.clock.monotonic() - this.#since;
+  #stopClock(): void {
+    this.#used_ms += this.#options.clock.monotonic() - this.#since!; // set: the caller looked
     this.#since = null;
     this.#timer?.abort(STOPPED);
     this.#timer = null;
   }
 
-  /** Runs `wait` with the clock stopped: a person's time does not count. Several may wait at once. */
-  async paused<T>(wait: () => Promise<T>): Promise<T> {
-    if (this.#waiting++ === 0) this.stop();
-    try {
-      return await wait();
-    } finally {
-      if (--this.#waiting === 0) this.start();
-    }
+  /** Ends the run for a limit that is kept elsewhere, such as the size of its log. */
+  stopFor(limit: string, fact: string): void {
+    this.#expiry.abort(reached(limit, fact));
   }
 }
 

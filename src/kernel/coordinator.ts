@@ -3,7 +3,7 @@
  * what it mounts and registers is a draft that only itself can see (behaviour.md §1.4; trace.md, section 4, B).
  */
 import { isObject, type JsonObject } from "../sdk/json.ts";
-import { errorMessage } from "../sdk/errors.ts";
+import { errorMessage, PreampError } from "../sdk/errors.ts";
 import { withSnakeCase } from "../sdk/spelling.ts";
 import type {
   CancellationToken,
@@ -22,7 +22,8 @@ import type {
   Tool,
 } from "../sdk/types.ts";
 import type { Core } from "./core.ts";
-import { disposer, type Hooks } from "./hooks.ts";
+import { checkRegistration, disposer, type Hooks } from "./hooks.ts";
+import { problemsOf } from "./validate.ts";
 import { isMany, type Mounted, type Mounts, resolveMount, resolvePoint } from "./mounts.ts";
 
 /** Parts of a session that its modules share. */
@@ -33,8 +34,8 @@ export interface Shared {
   readonly capabilities: Map<string, unknown>;
   readonly contributors: Map<string, { name: string; callback: () => unknown }[]>;
   readonly cleanups: { module_id: string; cleanup: Cleanup }[];
-  /** Guards and publishes what a module mounted. */
-  publish(mounted: Mounted, module_id: string): void;
+  /** Guards what a module mounts; the returned function publishes it and cannot fail. */
+  prepare(mounted: Mounted, module_id: string): () => void;
   processHookResult(result: Emission, event: string, hook_name?: string): Promise<Emission>;
   resetTurn(): void;
   cancel(mode: "graceful" | "immediate"): void;
@@ -58,11 +59,14 @@ export class ModuleCoordinator implements Coordinator {
   readonly hooks: HookRegistry;
   readonly module_id: string;
   readonly #shared: Shared;
+  readonly #is_loop: boolean;
   #draft: Draft | null = { mounted: [], handlers: [], cleanups: [], effects: [] };
 
-  constructor(shared: Shared, module_id: string) {
+  /** @param is_loop Whether the module is the orchestrator: its model calls are the turn's. */
+  constructor(shared: Shared, module_id: string, is_loop = false) {
     this.#shared = shared;
     this.module_id = module_id;
+    this.#is_loop = is_loop;
     this.hooks = new DraftHooks(shared.core.hooks, () => this.#draft);
   }
 
@@ -97,7 +101,8 @@ export class ModuleCoordinator implements Coordinator {
     return this.#many("tools", this.#shared.mounts.tools.view);
   }
   get providers(): Record<string, Provider> {
-    return this.#many("providers", this.#shared.mounts.providers.view);
+    const { providers, loop_providers } = this.#shared.mounts;
+    return this.#many("providers", (this.#is_loop ? loop_providers : providers).view);
   }
   get orchestrator(): Orchestrator | null {
     return this.#single("orchestrator", this.#shared.mounts.orchestrator);
@@ -122,11 +127,19 @@ export class ModuleCoordinator implements Coordinator {
     try {
       const mounted = resolveMount(point, module, name);
       if (this.#draft) this.#draft.mounted.push(mounted);
-      else this.#shared.publish(mounted, this.module_id);
+      else this.#mountLate(mounted);
       return Promise.resolve();
     } catch (error) {
       return Promise.reject(error);
     }
+  }
+
+  #mountLate(mounted: Mounted): void {
+    const facts = problemsOf(mounted);
+    if (facts !== null) {
+      throw new PreampError("module_invalid", `Cannot mount "${mounted.name}" at ${mounted.point}: ${facts}`);
+    }
+    this.#shared.prepare(mounted, this.module_id)();
   }
 
   unmount(point: string, name?: string): Promise<void> {
@@ -149,7 +162,7 @@ export class ModuleCoordinator implements Coordinator {
   #take(point: string, name: string | undefined): void {
     const { mounts } = this.#shared;
     if (point === "tools") mounts.tools.take(name!);
-    else if (point === "providers") mounts.providers.take(name!);
+    else if (point === "providers") mounts.takeProvider(name!);
     else if (point === "orchestrator") mounts.orchestrator = null;
     else if (point === "context") mounts.context = null;
     else mounts.resolver = null;
@@ -261,12 +274,16 @@ export class ModuleCoordinator implements Coordinator {
     this.#draft?.mounted.push(mounted);
   }
 
-  /** Publishes what was drafted, under these names; from here on everything takes effect at once. */
+  /**
+   * Publishes what was drafted, under these names; from here on everything takes effect at once. Throws, and nothing is
+   * published, when a guard cannot be put around something.
+   */
   commit(rename: (mounted: Mounted) => Mounted): void {
     const draft = this.#draft;
     if (!draft) return;
+    const publish = draft.mounted.map((mounted) => this.#shared.prepare(rename(mounted), this.module_id));
     this.#draft = null;
-    for (const mounted of draft.mounted) this.#shared.publish(rename(mounted), this.module_id);
+    for (const put of publish) put();
     for (const one of draft.handlers) {
       if (!one.gone) one.dispose = this.#shared.core.hooks.register(one.event, one.handler, one.options);
     }
@@ -297,11 +314,7 @@ class DraftHooks implements HookRegistry {
   register(event: string, handler: HookHandler, options: number | HookOptions = {}, name?: string): Disposer {
     const draft = this.#draft();
     if (!draft) return this.#hooks.register(event, handler, options, name);
-    if (typeof handler !== "function") {
-      throw new TypeError(
-        `Cannot register a handler for "${event}": must be a function: received ${typeof handler}`,
-      );
-    }
+    checkRegistration(event, handler);
     const given: HookOptions = typeof options === "number"
       ? { priority: options }
       : isObject(options)

@@ -59,7 +59,6 @@ export class Core {
   beginTurn(event = ""): Promise<unknown> | void {
     const { turn } = this;
     if (turn === null || turn.started || event === "execution:start") return;
-    turn.started = true;
     return this.hooks.emit("execution:start", { prompt: turn.prompt });
   }
 
@@ -73,13 +72,16 @@ export class Core {
       verdict,
     });
     if (isBarrier(entry)) {
-      const set = this.state.takeChanges();
-      if (set) {
-        const earlier = this.write("session:state", { set });
-        if (earlier) return earlier.then(() => this.host.record(entry));
-      }
+      const earlier = this.writeState();
+      if (earlier) return earlier.then(() => this.host.record(entry));
     }
     return this.host.record(entry);
+  }
+
+  /** Writes what modules assigned to `session_state` since the last time. */
+  writeState(): Promise<void> | void {
+    const set = this.state.takeChanges();
+    if (set) return this.write("session:state", { set });
   }
 
   /** Writes the entry of an emission: final data without the fields of the envelope, unless the emitter gave them. */

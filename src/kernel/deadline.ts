@@ -33,8 +33,9 @@ export async function withDeadline<T>(
   }
 }
 
-/** Resolves or rejects as `pending` does, or rejects with the signal's reason as soon as that aborts. */
-export function withAbort<T>(pending: Promise<T>, signal: AbortSignal): Promise<T> {
+/** Resolves or rejects as `given` does, or rejects with the signal's reason as soon as that aborts. */
+export function withAbort<T>(given: PromiseLike<T>, signal: AbortSignal): Promise<T> {
+  const pending = Promise.resolve(given); // a thenable of a module's need not be a promise
   if (signal.aborted) {
     pending.catch(() => {}); // abandoned: the caller is told the reason of the abort instead
     return Promise.reject(signal.reason);
@@ -44,4 +45,31 @@ export function withAbort<T>(pending: Promise<T>, signal: AbortSignal): Promise<
     signal.addEventListener("abort", abort, { once: true });
     pending.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
   });
+}
+
+/**
+ * Resolves or rejects as `given` does; `grace_ms` after `signal` aborts it rejects with the signal's reason: time for a
+ * module to put its things in order, and no more.
+ */
+export async function withGrace<T>(
+  given: PromiseLike<T>,
+  signal: AbortSignal,
+  grace_ms: number,
+  clock: Clock,
+): Promise<T> {
+  const pending = Promise.resolve(given);
+  const done = new AbortController();
+  const late = Promise.withResolvers<never>();
+  late.promise.catch(() => {}); // losing the race is no failure
+  const wait = () => {
+    clock.after(grace_ms, done.signal).then(() => late.reject(signal.reason), () => {}); // it was done in time
+  };
+  if (signal.aborted) wait();
+  else signal.addEventListener("abort", wait, { once: true });
+  try {
+    return await Promise.race([pending, late.promise]);
+  } finally {
+    done.abort(STOPPED);
+    signal.removeEventListener("abort", wait);
+  }
 }

@@ -1,9 +1,17 @@
 /**
  * The hook registry of a session: who listens to what, and the one door through which every event goes into the log. What
- * the answers of handlers come to is `sdk/hook_chain.ts`; what an event means is `watch.ts`. Knows no event but the gates.
+ * the answers of handlers come to is `sdk/hook_chain.ts`; what an event means is `watch.ts`. Knows no event.
  */
 import { errorMessage } from "../sdk/errors.ts";
-import { type ChainHandler, quietEmission, runChain } from "../sdk/hook_chain.ts";
+import {
+  type ChainHandler,
+  GATES,
+  HANDLER_TIMEOUT_MS,
+  isWildcard,
+  matchesEvent,
+  quietEmission,
+  runChain,
+} from "../sdk/hook_chain.ts";
 import { toPlainObject } from "../sdk/json.ts";
 import { withSnakeCase } from "../sdk/spelling.ts";
 import type {
@@ -17,23 +25,19 @@ import type {
 } from "../sdk/types.ts";
 import { withDeadline } from "./deadline.ts";
 
-/** Events at which a failing handler denies (modules.md). */
-export const GATES: ReadonlySet<string> = new Set(["prompt:submit", "provider:request", "tool:pre"]);
-
-/** Default time of one handler, in milliseconds (trust.md, Limits). */
-const HANDLER_TIMEOUT_MS = 30_000;
-
 /** What the registry is given from the session. */
 export interface HookSink {
   readonly clock: Clock;
   /** Tells what must have been told before this event; a promise means: wait. */
   begin(event: string): Promise<unknown> | void;
-  /** Completes what the emitter left out; returns the same object when nothing is missing. */
-  prepare(event: string, data: JsonObject): JsonObject;
+  /** Completes what the emitter left out; returns the same object when nothing is missing, null when the event is dropped. */
+  prepare(event: string, data: JsonObject): JsonObject | null;
   /** Fields of the moment that handlers see beside the defaults: `turn_id`, `iteration`. */
   momentFields(): JsonObject;
   /** Takes notice of the outcome and writes the entry; a promise means: wait. `prepared` is what {@link prepare} returned. */
   settle(event: string, emission: Emission, prepared: JsonObject): Promise<void> | void;
+  /** Writes the entry of an event that decides nothing; a promise means: wait. */
+  write(event: string, emission: Emission, given: JsonObject): Promise<void> | void;
   /** Told of a handler that failed. */
   warn(code: string, message: string): void;
 }
@@ -68,27 +72,18 @@ export class Hooks implements HookRegistry {
   }
 
   register(event: string, handler: HookHandler, options: number | HookOptions = {}, name?: string): Disposer {
-    if (typeof event !== "string" || event === "") {
-      throw new TypeError(
-        `Cannot register a handler: event must be a non-empty string: received ${String(event)}`,
-      );
-    }
-    if (typeof handler !== "function") {
-      throw new TypeError(
-        `Cannot register a handler for "${event}": must be a function: received ${typeof handler}`,
-      );
-    }
+    checkRegistration(event, handler);
     const given = typeof options === "number" ? { priority: options } : options ?? {};
     const id = this.#next_id++;
     this.#registrations.push({
       id,
       event,
       handler,
-      priority: given.priority ?? 0,
+      priority: finite(given.priority, 0),
       name: name ?? given.name ?? (handler.name || `handler-${id}`),
       observes: isWildcard(event),
       fail_closed: given.fail_closed ?? GATES.has(event),
-      timeout_ms: given.timeout_ms ?? HANDLER_TIMEOUT_MS,
+      timeout_ms: finite(given.timeout_ms, HANDLER_TIMEOUT_MS),
     });
     this.#matches.clear();
     return disposer(() => this.#remove((registration) => registration.id === id));
@@ -110,18 +105,28 @@ export class Hooks implements HookRegistry {
     this.#remove((registration) => registration.name === name);
   }
 
+  /** Forgets every handler. */
+  clear(): void {
+    this.#remove(() => true);
+  }
+
   #remove(matches: (registration: Registration) => boolean): void {
     this.#registrations = this.#registrations.filter((registration) => !matches(registration));
     this.#matches.clear();
   }
 
   emit(event: string, given: JsonObject | null = null): Promise<Emission> {
-    const begun = this.#sink.begin(event);
-    return begun ? begun.then(() => this.#emit(event, given)) : this.#emit(event, given);
+    try {
+      const begun = this.#sink.begin(event);
+      return begun ? begun.then(() => this.#emit(event, given)) : this.#emit(event, given);
+    } catch (error) {
+      return Promise.reject(error); // a store that answers at once fails at once: still as a rejection
+    }
   }
 
   #emit(event: string, given: JsonObject | null): Promise<Emission> {
     const data = this.#sink.prepare(event, given ?? {});
+    if (data === null) return Promise.resolve(quietEmission(given ?? {}));
     const handlers = this.#handlersOf(event);
     if (handlers.length > 0) return this.#emitTo(handlers, event, data);
     const emission = quietEmission(data);
@@ -166,7 +171,7 @@ export class Hooks implements HookRegistry {
       try {
         const result = await withDeadline(
           Promise.resolve(handler.handler(event, JSON.parse(text))),
-          timeout_s * 1000,
+          finite(timeout_s, 1) * 1000,
           this.#sink.clock,
           () => new Error(`no answer within ${timeout_s} s`),
         );
@@ -176,7 +181,7 @@ export class Hooks implements HookRegistry {
         this.#sink.warn("hook_failed", `Hook "${handler.name}" failed on ${event}: ${errorMessage(error)}`);
       }
     }
-    await this.#sink.settle(event, quietEmission(data), data);
+    await this.#sink.write(event, quietEmission(data), data);
     return collected;
   }
 
@@ -211,13 +216,22 @@ export class Hooks implements HookRegistry {
 
 withSnakeCase(Hooks);
 
-function isWildcard(event: string): boolean {
-  return event === "*" || event.endsWith(":*");
+/** @throws {TypeError} when an event or a handler is none. */
+export function checkRegistration(event: unknown, handler: unknown): void {
+  if (typeof event !== "string" || event === "") {
+    throw new TypeError(
+      `Cannot register a handler: event must be a non-empty string: received ${JSON.stringify(event)}`,
+    );
+  }
+  if (typeof handler !== "function") {
+    throw new TypeError(
+      `Cannot register a handler for "${event}": must be a function: received ${typeof handler}`,
+    );
+  }
 }
 
-function matchesEvent(pattern: string, event: string): boolean {
-  if (pattern === event || pattern === "*") return true;
-  return pattern.endsWith(":*") && event.startsWith(pattern.slice(0, -1));
+function finite(value: unknown, fallback: number): number {
+  return typeof value === "number" && Number.isFinite(value) ? value : fallback;
 }
 
 /** Returns a disposer that acts once, however often it is called. */

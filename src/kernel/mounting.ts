@@ -11,7 +11,7 @@ import { withDeadline } from "./deadline.ts";
 import type { OpenedModule } from "./host.ts";
 import { classifyMountReturn, type MountOutcome } from "./mount_return.ts";
 import { type Mounted, resolveMount } from "./mounts.ts";
-import { checkInstance, nothingMounted } from "./validate.ts";
+import { nothingMounted, problemsOf } from "./validate.ts";
 
 /** A module that is mounted. */
 export interface MountedModule {
@@ -56,8 +56,9 @@ export async function mountModule(shared: Shared, spec: ModuleSpec): Promise<Mou
     if (isFetchFailure(error)) throw error;
     return await skip(shared, spec, new Skip("load_failed", errorMessage(error)), error);
   }
-  const coordinator = new ModuleCoordinator(shared, spec.instance_id ?? spec.module);
+  const coordinator = new ModuleCoordinator(shared, idOf(spec), spec.type === "orchestrator");
   let outcome: MountOutcome = { kind: "nothing" };
+  let names: string[];
   try {
     const mount = methodOf(opened.module, "mount");
     if (!mount) {
@@ -69,12 +70,19 @@ export async function mountModule(shared: Shared, spec: ModuleSpec): Promise<Mou
     outcome = classifyMountReturn(await mount(coordinator, opened.config), spec.type);
     adopt(coordinator, spec, outcome);
     check(coordinator, spec, outcome);
+    names = commit(coordinator, spec);
   } catch (error) {
-    await undo(coordinator, outcome);
+    await undo(shared, coordinator, outcome);
     const failure = error instanceof Skip ? error : new Skip("mount_failed", errorMessage(error));
     return await skip(shared, spec, failure, error instanceof Skip ? undefined : error);
   }
-  return await publish(shared, spec, opened, coordinator, outcome);
+  if ("cleanup" in outcome && outcome.cleanup) coordinator.registerCleanup(outcome.cleanup);
+  await announceMounted(shared, spec, opened, outcome, names);
+  return { spec, module: opened.module, coordinator };
+}
+
+function idOf(spec: ModuleSpec): string {
+  return spec.instance_id ?? spec.module;
 }
 
 /** A module whose code cannot be had fails the request, whatever its type (http.md, Runs). */
@@ -84,19 +92,24 @@ function isFetchFailure(error: unknown): boolean {
       ["policy_refused", "isolation_unavailable", "lock_invalid", "overloaded"].includes(error.code));
 }
 
-async function publish(
+/** Publishes what the module mounted; returns the names it is mounted under, or the events it listens to. */
+function commit(coordinator: ModuleCoordinator, spec: ModuleSpec): string[] {
+  const rename = renaming(spec, coordinator.drafted);
+  const names = spec.type === "hook"
+    ? coordinator.drafted_events
+    : coordinator.drafted.map((one) => rename(one).name);
+  coordinator.commit(rename);
+  return names;
+}
+
+async function announceMounted(
   shared: Shared,
   spec: ModuleSpec,
   opened: OpenedModule,
-  coordinator: ModuleCoordinator,
   outcome: MountOutcome,
-): Promise<MountedModule> {
+  names: string[],
+): Promise<void> {
   const { core } = shared;
-  const rename = renaming(spec, coordinator.drafted);
-  const mounted = coordinator.drafted.map(rename);
-  const names = spec.type === "hook" ? coordinator.drafted_events : mounted.map((one) => one.name);
-  coordinator.commit(rename);
-  if ("cleanup" in outcome && outcome.cleanup) coordinator.registerCleanup(outcome.cleanup);
   if (outcome.kind === "unknown") {
     core.host.warn(
       "mount_return_unknown",
@@ -105,13 +118,12 @@ async function publish(
   }
   if (outcome.kind === "metadata") warnMissing(shared, spec, outcome.metadata, names);
   await core.hooks.emit("module:mounted", {
-    module_id: spec.instance_id ?? spec.module,
+    module_id: idOf(spec),
     type: spec.type,
     names,
     isolation: opened.isolation,
     integrity: opened.integrity,
   });
-  return { spec, module: opened.module, coordinator };
 }
 
 /** Mounts a returned instance when the module mounted nothing itself. */
@@ -164,12 +176,9 @@ function check(coordinator: ModuleCoordinator, spec: ModuleSpec, outcome: MountO
     }
     throw new Skip("protocol_compliance", nothingMounted(spec.type));
   }
-  const failed = own.flatMap((mounted) => checkInstance(spec.type, mounted.module)).filter((one) =>
-    !one.passed && one.severity === "error"
-  );
-  if (failed.length > 0) {
-    const facts = failed.map((one) => `${one.name}: ${one.message}`).join("; ");
-    throw new Skip("protocol_compliance", `Cannot mount module "${spec.module}": ${facts}`);
+  const facts = coordinator.drafted.map(problemsOf).filter((one) => one !== null);
+  if (facts.length > 0) {
+    throw new Skip("protocol_compliance", `Cannot mount module "${spec.module}": ${facts.join("; ")}`);
   }
 }
 
@@ -195,17 +204,15 @@ function warnMissing(shared: Shared, spec: ModuleSpec, metadata: JsonObject, nam
   }
 }
 
-async function undo(coordinator: ModuleCoordinator, outcome: MountOutcome): Promise<void> {
+async function undo(shared: Shared, coordinator: ModuleCoordinator, outcome: MountOutcome): Promise<void> {
   const cleanups = coordinator.discard();
   if ("cleanup" in outcome && outcome.cleanup) cleanups.push(outcome.cleanup);
-  for (const cleanup of cleanups.reverse()) await runQuietly(cleanup);
-}
-
-async function runQuietly(cleanup: Cleanup): Promise<void> {
-  try {
-    await cleanup();
-  } catch {
-    // the module failed already and is said to have; what its cleanup adds would hide that
+  for (const cleanup of cleanups.reverse()) {
+    try {
+      await runCleanup(shared, cleanup);
+    } catch {
+      // the module failed already and is said to have; what its cleanup adds would hide that
+    }
   }
 }
 
@@ -217,7 +224,7 @@ async function skip(shared: Shared, spec: ModuleSpec, skipped: Skip, cause?: unk
     });
   }
   await shared.core.hooks.emit("module:skipped", {
-    module_id: spec.instance_id ?? spec.module,
+    module_id: idOf(spec),
     type: spec.type,
     reason: skipped.reason,
     message: skipped.message,
@@ -245,23 +252,26 @@ export async function announceReady(shared: Shared, modules: readonly MountedMod
 export async function runCleanups(
   shared: Shared,
 ): Promise<{ ran: number; failed: { module_id: string; error: string }[] }> {
-  const { host, limits } = shared.core;
   const failed: { module_id: string; error: string }[] = [];
   const cleanups = shared.cleanups.splice(0).reverse();
   for (const { module_id, cleanup } of cleanups) {
     try {
-      const returned = cleanup();
-      if (isObject(returned) && typeof (returned as { then?: unknown }).then === "function") {
-        await withDeadline(
-          returned as unknown as Promise<unknown>,
-          limits.cleanup_timeout_s * 1000,
-          host.clock,
-          () => new Error(`not done within ${limits.cleanup_timeout_s} s`),
-        );
-      }
+      await runCleanup(shared, cleanup);
     } catch (error) {
       failed.push({ module_id, error: errorMessage(error) });
     }
   }
   return { ran: cleanups.length - failed.length, failed };
+}
+
+async function runCleanup(shared: Shared, cleanup: Cleanup): Promise<void> {
+  const { host, limits } = shared.core;
+  const returned = cleanup();
+  if (!isObject(returned) || typeof returned.then !== "function") return;
+  await withDeadline(
+    Promise.resolve(returned as unknown as PromiseLike<unknown>), // it has a `then`
+    limits.cleanup_timeout_s * 1000,
+    host.clock,
+    () => new Error(`not done within ${limits.cleanup_timeout_s} s`),
+  );
 }

@@ -79,7 +79,30 @@ export class Mounts {
   context: ContextManager | null = null;
   resolver: object | null = null;
   readonly tools = new LiveMap<Tool>();
+  /** As modules see them. */
   readonly providers = new LiveMap<Provider>();
+  /** As the orchestrator sees them: the same names, answers that are the turn's. */
+  readonly loop_providers = new LiveMap<Provider>();
+
+  /** Puts the two handles of a provider; returns what was there. */
+  putProvider(name: string, loop: Provider, inner: Provider): Provider | undefined {
+    this.loop_providers.put(name, loop);
+    return this.providers.put(name, inner);
+  }
+
+  /** Takes a provider away. */
+  takeProvider(name: string): void {
+    this.loop_providers.take(name);
+    this.providers.take(name);
+  }
+
+  /** Empties every mount point. */
+  clear(): void {
+    this.orchestrator = this.context = this.resolver = null;
+    for (const map of [this.tools, this.providers, this.loop_providers]) {
+      for (const name of map.names) map.take(name);
+    }
+  }
 }
 
 /** A record by name that others may read and only its owner may change. */
@@ -91,6 +114,7 @@ export class LiveMap<T extends object> {
     defineProperty: () => false,
     deleteProperty: () => false,
     setPrototypeOf: () => false,
+    preventExtensions: () => false,
   });
 
   /** Puts an item under a name; returns what was there. */

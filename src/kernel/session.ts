@@ -4,11 +4,14 @@
  */
 import { CancellationToken } from "../sdk/cancellation.ts";
 import { errorMessage, PreampError } from "../sdk/errors.ts";
-import { type JsonObject, toPlain, toPlainObject } from "../sdk/json.ts";
+import { deepFreeze, type JsonObject, toPlain, toPlainObject } from "../sdk/json.ts";
+import { toolErrorType } from "../sdk/loop/tool_calls.ts";
 import { textOf } from "../sdk/messages.ts";
+import { cancelledCallText, serializeOutput } from "../sdk/tools.ts";
 import type {
   ContextManager,
   Emission,
+  Injection,
   Message,
   MountPlan,
   Orchestrator,
@@ -16,10 +19,11 @@ import type {
   Provider,
   Tool,
 } from "../sdk/types.ts";
-import { askForApproval } from "./approvals.ts";
+import { type ApprovalSubject, askForApproval } from "./approvals.ts";
 import type { Ceilings } from "./ceilings.ts";
-import { ModuleCoordinator, type Shared } from "./coordinator.ts";
+import type { Shared } from "./coordinator.ts";
 import { Core, type KernelLimits } from "./core.ts";
+import { withGrace } from "./deadline.ts";
 import { ContextHandle } from "./guards/context.ts";
 import { guardProvider } from "./guards/provider.ts";
 import { ToolHandle } from "./guards/tool.ts";
@@ -30,8 +34,8 @@ import { announceReady, type MountedModule, mountingOrder, mountModule, runClean
 import { type Mounted, Mounts } from "./mounts.ts";
 import { type Outcome, outcomeOf, type Returned } from "./outcome.ts";
 import { SessionState } from "./state.ts";
-import { type CallRecord, Turn } from "./turn.ts";
-import { Watch } from "./watch.ts";
+import { type CallRecord, type Gate, Turn } from "./turn.ts";
+import { type Subject, Watch } from "./watch.ts";
 
 /** What a session is made of. */
 export interface SessionOptions {
@@ -72,6 +76,7 @@ export class Session {
   #modules: MountedModule[] = [];
   #initialized: Promise<void> | null = null;
   #announced = false;
+  #executing = false;
   #executed = false;
   #cleaned = false;
 
@@ -95,23 +100,24 @@ export class Session {
     this.#injections = new Injections(core);
     core.hooks = new Hooks({
       clock: host.clock,
-      begin: (event) => core.beginTurn(event),
+      begin: (event) => event === "provider:request" ? this.#beforeRequest() : core.beginTurn(event),
       prepare: (event, data) => this.#watch.prepare(event, data),
       momentFields: () => momentFields(core.turn),
       settle: (event, emission, prepared) => {
         this.#watch.settle(event, emission, prepared);
         return core.writeEmission(event, emission, prepared);
       },
+      write: (event, emission, given) => core.writeEmission(event, emission, given),
       warn: (code, message) => host.warn(code, message),
     }, { session_id: options.session_id, parent_id });
     this.#shared = {
       core,
       mounts: this.#mounts,
-      config: toPlainObject(options.written ?? {}),
+      config: deepFreeze(toPlainObject(options.written ?? {})),
       capabilities: new Map(),
       contributors: new Map(),
       cleanups: [],
-      publish: (mounted, module_id) => this.#publish(mounted, module_id),
+      prepare: (mounted, module_id) => this.#prepare(mounted, module_id),
       processHookResult: (result, event, hook_name) => this.#process(result, event, hook_name),
       cancel: (mode) =>
         void this.cancel(mode).catch((error) => host.warn("cancel_failed", errorMessage(error))),
@@ -157,9 +163,19 @@ export class Session {
     return this.#initialized ??= this.#initialize().catch(async (error) => {
       this.#initialized = null;
       await runCleanups(this.#shared);
-      this.#modules = [];
+      this.#forget();
       throw error;
     });
+  }
+
+  /** Undoes what modules mounted and registered. */
+  #forget(): void {
+    const { mounts, capabilities, contributors } = this.#shared;
+    mounts.clear();
+    this.#core.hooks.clear();
+    capabilities.clear();
+    contributors.clear();
+    this.#modules = [];
   }
 
   async #initialize(): Promise<void> {
@@ -186,11 +202,27 @@ export class Session {
     await host.accept();
   }
 
-  /** Runs one turn to its end; whatever the modules do, it resolves. */
+  /**
+   * Runs one turn to its end; whatever the modules do, it resolves.
+   * @throws {PreampError} `session_busy` while another turn runs; what {@link initialize} throws; what the log throws.
+   */
   async execute(prompt: Prompt, options: TurnOptions = {}): Promise<Outcome> {
+    if (this.#executing) {
+      throw new PreampError("session_busy", "Cannot run a turn: another one has not ended");
+    }
+    this.#executing = true;
+    try {
+      return await this.#execute(prompt, options);
+    } finally {
+      this.#executing = false;
+    }
+  }
+
+  async #execute(prompt: Prompt, options: TurnOptions): Promise<Outcome> {
     await this.initialize();
     const core = this.#core;
     if (this.#executed) this.cancellation.reset();
+    if (!this.cancellation.is_cancelled) this.#watch.reset();
     this.#executed = true;
     this.#injections.resetTurn();
     const disarm = core.armStepSignal();
@@ -199,7 +231,7 @@ export class Session {
       await this.#announce();
       const turn = core.turn = new Turn(core.host.newId("turn"), prompt);
       if (options.resume) {
-        turn.started = true;
+        turn.started = turn.prompt_told = true;
         turn.iteration = options.iteration ?? 0;
       }
       const returned = await this.#run(turn, prompt, options.resume === true);
@@ -247,21 +279,25 @@ export class Session {
 
   async #run(turn: Turn, prompt: Prompt, resume: boolean): Promise<Returned> {
     const { orchestrator } = this.#mounts;
-    const coordinator = this.#modules.find((module) => module.spec.type === "orchestrator")?.coordinator ??
-      new ModuleCoordinator(this.#shared, "session");
+    const core = this.#core;
+    // the plan's own: without it nothing was initialised
+    const { coordinator } = this.#modules.find((module) => module.spec.type === "orchestrator")!;
     try {
-      const text = await orchestrator!.execute(
+      const pending = orchestrator!.execute(
         typeof prompt === "string" ? prompt : toPlain(prompt) as unknown as Prompt,
         this.#context,
-        this.#mounts.providers.view,
+        this.#mounts.loop_providers.view,
         this.#mounts.tools.view,
         coordinator.hooks,
         resume ? { coordinator, resume } : { coordinator },
       );
+      // a loop that neither ends nor listens is left behind: ceilings and cancellation hold for it too
+      const grace_ms = core.limits.cleanup_timeout_s * 1000;
+      const text: unknown = await withGrace(pending, core.step_signal, grace_ms, core.host.clock);
       return { text: typeof text === "string" ? text : textOf(text) };
     } catch (error) {
       if (turn.limit === null && turn.denied === null && !this.cancellation.is_cancelled) {
-        this.#core.host.warn("execution_failed", errorMessage(error), { error });
+        core.host.warn("execution_failed", errorMessage(error), { error });
       }
       return { error };
     }
@@ -269,32 +305,43 @@ export class Session {
 
   /** After the loop, whichever it was: the history closed, the events that it owes told, the outcome. */
   async #close(turn: Turn, returned: Returned): Promise<Outcome> {
-    const core = this.#core;
-    const { hooks } = core;
-    await this.#tellResponse();
-    for (const [id, name] of [...this.#context.open_calls]) {
-      await this.#context.addMessage({
-        role: "tool",
-        tool_call_id: id,
-        name,
-        content: `Error: Tool '${name}' was not executed`,
-      });
-    }
+    const { hooks, beginTurn } = this.#core;
+    await beginTurn.call(this.#core);
+    await this.#settleAnswer(turn);
     const outcome = outcomeOf(this.#core, turn, returned);
     const response = "text" in returned ? returned.text : outcome.error?.message ?? "";
-    await core.beginTurn();
-    if (outcome.status === "cancelled" && !turn.cancel_told) {
+    if (outcome.status === "cancelled") {
       await hooks.emit("cancel:completed", { was_immediate: this.cancellation.is_immediate });
     }
-    if (!turn.ended) await hooks.emit("execution:end", { response, status: executionStatus(outcome) });
-    if (turn.completed === null) {
-      await hooks.emit("orchestrator:complete", {
-        orchestrator: this.#options.plan.session.orchestrator.module,
-        turn_count: turn.iteration,
-        status: orchestratorStatus(outcome),
-      });
-    }
+    await hooks.emit("execution:end", { response, status: executionStatus(outcome) });
+    await hooks.emit("orchestrator:complete", {
+      orchestrator: this.#options.plan.session.orchestrator.module,
+      turn_count: turn.answered,
+      status: orchestratorStatus(outcome),
+    });
     return outcome;
+  }
+
+  /** Tells the last answer and its calls where the loop did not, and answers the calls that it left open. */
+  async #settleAnswer(turn: Turn): Promise<void> {
+    if (turn.untold_response !== null) {
+      await this.#core.hooks.emit("provider:response", { response: toPlain(turn.response) });
+    }
+    for (const call of turn.calls) {
+      if (call.settled && !call.told && call.gate === "allowed") await this.#tellCall(call);
+    }
+    await this.#context.closeCalls();
+  }
+
+  async #tellCall({ id, name, input, settled }: CallRecord): Promise<void> {
+    const told = { tool_name: name, tool_call_id: id, tool_input: input };
+    if (settled === null) return;
+    if ("result" in settled) {
+      await this.#core.hooks.emit("tool:post", { ...told, result: toPlain(settled.result) });
+    } else {
+      const error = { type: toolErrorType(settled.error), msg: errorMessage(settled.error) };
+      await this.#core.hooks.emit("tool:error", { ...told, error });
+    }
   }
 
   /** Asks the turn to stop; `cancel:requested` is told once, at the first request. */
@@ -313,57 +360,68 @@ export class Session {
   async cleanup(status: string): Promise<void> {
     if (this.#cleaned) return;
     this.#cleaned = true;
+    if (this.#initialized === null) return; // it never was: there is nothing to end
     const { hooks } = this.#core;
     await hooks.emit("session:end", { session_id: this.session_id, status });
     const report = await runCleanups(this.#shared);
     await hooks.emit("session:cleanup", report);
+    await this.#core.writeState();
   }
 
   get #context(): ContextHandle {
     return this.#mounts.context as ContextHandle;
   }
 
-  #publish(mounted: Mounted, module_id: string): void {
+  /** Guards what a module mounts; the returned function publishes it and cannot fail. */
+  #prepare(mounted: Mounted, module_id: string): () => void {
     const { mounts } = this;
     const core = this.#core;
-    let lost: unknown;
-    switch (mounted.point) {
+    const { point, name } = mounted;
+    switch (point) {
       case "orchestrator":
-        lost = mounts.orchestrator;
-        mounts.orchestrator = mounted.module as Orchestrator;
-        break;
-      case "context":
-        lost = mounts.context;
-        mounts.context = new ContextHandle(core, mounted.module as ContextManager, this.#injections);
-        break;
-      case "providers":
-        lost = mounts.providers.put(
-          mounted.name,
-          guardProvider(core, mounted.module as Provider, mounted.name, {
-            settleGates: () => this.#settleGates(),
-            tellResponse: () => this.#tellResponse(),
-          }),
+        return () => {
+          this.#warnOf(mounts.orchestrator, mounted, module_id);
+          mounts.orchestrator = mounted.module as Orchestrator;
+        };
+      case "context": {
+        const handle = new ContextHandle(
+          core,
+          mounted.module as ContextManager,
+          this.#injections,
+          (id, name) => {
+            const call = core.turn?.calls.find((one) => one.id === id);
+            return closingText(name, call, this.cancellation.is_immediate);
+          },
         );
-        break;
+        return () => {
+          this.#warnOf(mounts.context, mounted, module_id);
+          mounts.context = handle;
+        };
+      }
+      case "providers": {
+        const { loop, inner } = guardProvider(core, mounted.module as Provider, name, {
+          beforeCall: (provider) => this.#beforeCall(provider),
+        });
+        return () => this.#warnOf(mounts.putProvider(name, loop, inner), mounted, module_id);
+      }
       case "tools": {
         const tool = mounted.module as Tool;
-        const name = this.#advertisedName(mounted, tool, module_id);
-        lost = mounts.tools.put(
-          mounted.name,
-          new ToolHandle(core, tool, mounted.name, name, (call) => this.#gateCall(call)),
-        );
-        break;
+        const advertised = this.#advertisedName(mounted, tool, module_id);
+        const handle = new ToolHandle(core, tool, name, advertised, (call) => this.#gateCall(call));
+        return () => this.#warnOf(mounts.tools.put(name, handle), mounted, module_id);
       }
       default:
-        lost = mounts.resolver;
-        mounts.resolver = mounted.module;
+        return () => {
+          this.#warnOf(mounts.resolver, mounted, module_id);
+          mounts.resolver = mounted.module;
+        };
     }
-    if (lost) {
-      core.host.warn(
-        "module_overwritten",
-        `Module "${module_id}" took the place of another at ${mounted.point} "${mounted.name}"`,
-      );
-    }
+  }
+
+  #warnOf(lost: unknown, { point, name }: Mounted, module_id: string): void {
+    if (!lost) return;
+    const message = `Module "${module_id}" took the place of another at ${point} "${name}"`;
+    this.#core.host.warn("module_overwritten", message);
   }
 
   get mounts(): Mounts {
@@ -382,18 +440,11 @@ export class Session {
   }
 
   /** Does what an emission asks for (behaviour.md §5.7); tells the turn how its gate came out. */
-  async #process(result: Emission, event: string, hook_name?: string): Promise<Emission> {
-    const subject = this.#watch.subjectOf(result);
-    let settled: Emission = result;
-    for (const injection of result.injections ?? []) {
-      const admitted = await this.#injections.admit(hook_name ? { ...injection, hook_name } : injection);
-      if (admitted === null) {
-        settled = {
-          ...settled,
-          injections: settled.injections.filter((one) => one !== injection),
-        };
-      } else if (!admitted.ephemeral) await this.#store(this.#injections.toMessage(admitted, event));
-    }
+  async #process(given: Emission, event: string, hook_name?: string): Promise<Emission> {
+    const subject = this.#watch.subjectOf(given);
+    const result = this.#watch.verdictOf(given);
+    const injections = await this.#inject(result.injections ?? [], event, hook_name);
+    let settled: Emission = { ...result, injections };
     for (const message of result.user_messages ?? []) {
       await this.#core.hooks.emit("user:notification", {
         message: message.message,
@@ -402,14 +453,34 @@ export class Session {
       });
     }
     if (result.action === "ask_user" && result.approval) {
-      const outcome = await askForApproval(this.#core, result.approval, this.#approvalSubject(event, result));
+      const outcome = await askForApproval(
+        this.#core,
+        result.approval,
+        this.#approvalSubject(event, result, subject),
+      );
       settled = outcome.allowed
         ? { ...settled, action: "continue", reason: null }
         : { ...settled, action: "deny", reason: outcome.reason };
     }
     if (subject && "call" in subject) settleCall(subject.call, settled);
-    else if (subject) this.#settleGate(subject.gate.event, settled, () => subject.gate.processed = true);
+    else if (subject) this.#settleGate(subject.gate, settled);
     return settled;
+  }
+
+  /** Stores what is to be stored; resolves to the injections that may be used, cleaned. */
+  async #inject(
+    injections: readonly Injection[],
+    event: string,
+    hook_name: string | undefined,
+  ): Promise<Injection[]> {
+    const admitted: Injection[] = [];
+    for (const injection of injections) {
+      const clean = await this.#injections.admit(hook_name ? { ...injection, hook_name } : injection);
+      if (clean === null) continue;
+      admitted.push(clean);
+      if (!clean.ephemeral) await this.#store(this.#injections.toMessage(clean, event));
+    }
+    return admitted;
   }
 
   async #store(message: Message): Promise<void> {
@@ -419,16 +490,15 @@ export class Session {
     else await context.addMessage(message);
   }
 
-  #settleGate(event: string, settled: Emission, done: () => void): void {
-    done();
+  #settleGate(gate: Gate, settled: Emission): void {
+    gate.processed = true;
     const { turn } = this.#core;
-    if (turn && settled.action === "deny" && (event === "prompt:submit" || event === "provider:request")) {
-      turn.denied = settled.reason;
-    }
+    if (turn === null || settled.action !== "deny") return;
+    if (gate.event === "prompt:submit") turn.prompt_denied = settled.reason;
+    else turn.request_denied = settled.reason;
   }
 
-  #approvalSubject(event: string, result: Emission): Parameters<typeof askForApproval>[2] {
-    const subject = this.#watch.subjectOf(result);
+  #approvalSubject(event: string, result: Emission, subject: Subject | undefined): ApprovalSubject {
     if (!subject || !("call" in subject)) {
       return {
         event,
@@ -459,28 +529,55 @@ export class Session {
   /** The gate of a tool call: emitted and processed here when the loop did not (architecture.md, Guards). */
   async #gateCall(call: CallRecord): Promise<void> {
     if (call.pre === null) {
-      call.gated_here = true;
-      await this.#core.hooks.emit("tool:pre", {
-        tool_name: call.name,
-        tool_call_id: call.id,
-        tool_input: call.asked,
-      });
+      const { id, name, asked } = call;
+      await this.#core.hooks.emit("tool:pre", { tool_name: name, tool_call_id: id, tool_input: asked });
     }
-    if (call.gate === "pending" && call.pre !== null) await this.#process(call.pre as Emission, "tool:pre");
+    if (call.gate === "pending" && call.pre !== null) await this.#process(call.pre, "tool:pre");
   }
 
-  async #settleGates(): Promise<void> {
+  /** Before a `provider:request`: the prompt must have passed its gate, also when the loop does not ask. */
+  #beforeRequest(): Promise<unknown> | void {
     const { turn } = this.#core;
-    for (const gate of [turn?.prompt_gate, turn?.request_gate]) {
+    if (turn === null || (turn.started && turn.prompt_told)) return;
+    return this.#submitPrompt(turn);
+  }
+
+  async #submitPrompt(turn: Turn): Promise<void> {
+    await this.#core.beginTurn();
+    if (turn.prompt_told) return;
+    const submitted = await this.#core.hooks.emit("prompt:submit", { prompt: turn.prompt });
+    await this.#process(submitted, "prompt:submit");
+  }
+
+  /** Before a model call of the loop: what it left undone is done, and both gates are decided. */
+  async #beforeCall(provider: string): Promise<void> {
+    const core = this.#core;
+    const { turn } = core;
+    if (turn === null) return;
+    await this.#settleAnswer(turn);
+    await this.#beforeRequest();
+    if (turn.request_gate === null || turn.requests_by_kernel) {
+      turn.requests_by_kernel = true;
+      const asked = await core.hooks.emit("provider:request", { provider, iteration: turn.iteration + 1 });
+      await this.#process(asked, "provider:request");
+    }
+    for (const gate of [turn.prompt_gate, turn.request_gate]) {
       if (gate && !gate.processed) await this.#process(gate.emission, gate.event);
     }
   }
+}
 
-  async #tellResponse(): Promise<void> {
-    const { turn } = this.#core;
-    if (turn === null || turn.untold_response === null) return;
-    await this.#core.hooks.emit("provider:response", { response: toPlain(turn.response) });
+/** Returns what a call is answered with that the loop left without a result. */
+function closingText(name: string, call: CallRecord | undefined, cancelled: boolean): string {
+  const settled = call?.settled;
+  if (settled) {
+    return "result" in settled
+      ? serializeOutput(settled.result)
+      : `Error executing tool: ${errorMessage(settled.error)}`;
   }
+  if (call?.gate === "denied") return `Denied by hook: ${call.reason}`;
+  if (cancelled) return cancelledCallText(name);
+  return `Error: Tool '${name}' was not executed`;
 }
 
 function settleCall(call: CallRecord, settled: Emission): void {

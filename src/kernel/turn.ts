@@ -2,7 +2,8 @@
  * What the kernel knows of the turn that runs: which calls the model asked for, which of them passed their gate, what was
  * denied, which ceiling was reached. Filled by guards and by the events that pass; read by guards and by the outcome.
  */
-import type { ChatResponse, Emission, JsonObject, Prompt, Usage } from "../sdk/types.ts";
+import { toPlainObject } from "../sdk/json.ts";
+import type { ChatResponse, Emission, JsonObject, Prompt, ToolResult, Usage } from "../sdk/types.ts";
 
 /** One tool call from the model's request to its answer. */
 export interface CallRecord {
@@ -17,9 +18,11 @@ export interface CallRecord {
   /** `pending`: not emitted or not processed; an `ask_user` stays pending until it was answered. */
   gate: "pending" | "allowed" | "denied";
   reason: string;
-  /** Whether the kernel emitted `tool:pre` because the loop did not. */
-  gated_here: boolean;
+  /** Whether an `execute` has taken this call: it ran, or was refused. */
   started: boolean;
+  /** What the execution came to; null while it runs. */
+  settled: { result: ToolResult } | { error: unknown } | null;
+  /** Whether `tool:post` or `tool:error` was emitted for it. */
   told: boolean;
 }
 
@@ -33,30 +36,47 @@ export interface Gate {
 /** The turn that runs. */
 export class Turn {
   iteration = 0;
+  /** Whether `execution:start` was emitted. */
   started = false;
+  /** Whether `prompt:submit` was emitted. */
+  prompt_told = false;
+  /** Whether `execution:end` was emitted. */
   ended = false;
   /** Status of `orchestrator:complete`, once it was emitted. */
   completed: string | null = null;
   /** Whether `cancel:completed` was emitted. */
   cancel_told = false;
-  /** Reason of the last denial of `prompt:submit` or `provider:request` that nothing has lifted. */
-  denied: string | null = null;
+  /** Reason of the denial of `prompt:submit`; holds for the whole turn. */
+  prompt_denied: string | null = null;
+  /** Reason of the denial of the last `provider:request`; the next request lifts it. */
+  request_denied: string | null = null;
   prompt_gate: Gate | null = null;
   request_gate: Gate | null = null;
+  /** Whether the kernel emits `provider:request` because the loop does not. */
+  requests_by_kernel = false;
   /** Name of the ceiling that was reached. */
   limit: string | null = null;
   /** Whether the loop said that its own limit was reached (`provider:request {max_reached: true}`). */
   max_reached = false;
+  /** Answers of providers to the loop's own calls. */
+  answered = 0;
   /** The last answer of a provider; null before the first. */
   response: ChatResponse | null = null;
   response_usage: Usage | null = null;
   /** Name of the provider whose answer has not been told by `provider:response` yet. */
   untold_response: string | null = null;
+  /** Data of `provider:response` for answers to calls that were not the loop's own. */
+  readonly inner_responses = new WeakSet<JsonObject>();
   /** The error of the last provider call that failed. */
   provider_error: unknown = undefined;
   readonly calls: CallRecord[] = [];
 
   constructor(readonly id: string, readonly prompt: Prompt) {}
+
+  /** Why no model may be called now, or null. */
+  get denied(): string | null {
+    return this.prompt_denied ?? this.request_denied;
+  }
 
   /** Replaces the calls that are waited for by those of a new answer. */
   expect(calls: readonly { id: string; name: string; arguments: JsonObject }[]): void {
@@ -65,7 +85,8 @@ export class Turn {
   }
 
   /** Adds a call, whoever asked for it. */
-  add(id: string, name: string, asked: JsonObject): CallRecord {
+  add(id: string, name: string, input: JsonObject): CallRecord {
+    const asked = toPlainObject(input); // a copy: nobody changes what was asked for once a gate has seen it
     const record: CallRecord = {
       id,
       name,
@@ -74,8 +95,8 @@ export class Turn {
       input: asked,
       gate: "pending",
       reason: "",
-      gated_here: false,
       started: false,
+      settled: null,
       told: false,
     };
     this.calls.push(record);

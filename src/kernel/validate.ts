@@ -6,6 +6,7 @@ import { errorMessage } from "../sdk/errors.ts";
 import { isObject } from "../sdk/json.ts";
 import { inputSchemaOf, methodOf } from "../sdk/spelling.ts";
 import type { ModuleType } from "../sdk/types.ts";
+import type { Mounted, MountPoint } from "./mounts.ts";
 
 /** One check of one module. */
 export interface Check {
@@ -64,6 +65,22 @@ export function checkInstance(type: ModuleType, instance: unknown): Check[] {
     default:
       return [];
   }
+}
+
+const TYPE_AT: Readonly<Record<MountPoint, ModuleType>> = {
+  orchestrator: "orchestrator",
+  context: "context",
+  providers: "provider",
+  tools: "tool",
+  "module-source-resolver": "resolver",
+};
+
+/** Returns what breaks the protocol in something that is mounted, in one line; null when nothing does. */
+export function problemsOf({ point, module }: Mounted): string | null {
+  const failed = checkInstance(TYPE_AT[point], module).filter((one) =>
+    !one.passed && one.severity === "error"
+  );
+  return failed.length === 0 ? null : failed.map((one) => `${one.name}: ${one.message}`).join("; ");
 }
 
 function text(name: string, instance: unknown, key: string, severity: "error" | "warning"): Check {

@@ -1,7 +1,9 @@
 /**
- * What the events of a turn mean to the kernel: it completes what a loop leaves out of an event, and notes what passed its
- * gate, so that guards and outcome hold whatever the loop does with the answers (architecture.md, Guards).
+ * What the events of a turn mean to the kernel: it completes what a loop leaves out of an event, drops what was told
+ * already, and notes what passed its gate, so that guards and outcome hold whatever the loop does with the answers
+ * (architecture.md, Guards).
  */
+import { toPlainObject } from "../sdk/json.ts";
 import type { Emission, JsonObject } from "../sdk/types.ts";
 import type { Core } from "./core.ts";
 import type { CallRecord, Gate, Turn } from "./turn.ts";
@@ -9,10 +11,17 @@ import type { CallRecord, Gate, Turn } from "./turn.ts";
 /** What an emission stands for, so that processing its result can be told to the turn. */
 export type Subject = { call: CallRecord } | { gate: Gate };
 
+interface Noted {
+  readonly subject: Subject;
+  /** What the hooks wanted. The loop holds the original and could change it before it is acted on. */
+  readonly verdict: Emission;
+}
+
 /** Bookkeeping over the events of a session. */
 export class Watch {
   readonly #core: Core;
-  readonly #subjects = new WeakMap<Emission, Subject>();
+  readonly #noted = new WeakMap<Emission, Noted>();
+  #cancel_requested = false;
 
   constructor(core: Core) {
     this.#core = core;
@@ -20,19 +29,60 @@ export class Watch {
 
   /** Returns what an emission stands for. */
   subjectOf(emission: Emission): Subject | undefined {
-    return this.#subjects.get(emission);
+    return this.#noted.get(emission)?.subject;
   }
 
-  /** Completes the payload of an event before its handlers see it. */
-  prepare(event: string, data: JsonObject): JsonObject {
+  /** Returns an emission as the hooks left it, whatever became of the object since. */
+  verdictOf(emission: Emission): Emission {
+    return this.#noted.get(emission)?.verdict ?? emission;
+  }
+
+  /** Forgets the cancellation of the turn before. */
+  reset(): void {
+    this.#cancel_requested = false;
+  }
+
+  /**
+   * Completes the payload of an event before its handlers see it. Null: the event is dropped, because it may happen once
+   * and was told, or because nothing happened that it could tell.
+   */
+  prepare(event: string, data: JsonObject): JsonObject | null {
+    if (event === "cancel:requested") {
+      if (this.#cancel_requested) return null;
+      this.#cancel_requested = true;
+      return data;
+    }
     const { turn } = this.#core;
     if (turn === null) return data;
     switch (event) {
+      case "execution:start":
+        if (turn.started) return null;
+        turn.started = true;
+        return data;
+      case "execution:end":
+        if (turn.ended) return null;
+        turn.ended = true;
+        return data;
+      case "orchestrator:complete":
+        if (turn.completed !== null) return null;
+        turn.completed = String(data.status ?? "");
+        return data;
+      case "cancel:completed":
+        if (turn.cancel_told) return null;
+        turn.cancel_told = true;
+        return data;
+      case "prompt:submit":
+        turn.prompt_told = true;
+        return data;
       case "provider:request":
         turn.iteration = nextIteration(turn, data);
+        if (data.max_reached === true) turn.max_reached = true;
         return data;
       case "provider:response":
         return completeResponse(turn, data);
+      case "provider:error":
+        turn.untold_response = null;
+        return data;
       case "tool:pre":
         return this.#completePre(turn, data);
       case "tool:post":
@@ -44,20 +94,16 @@ export class Watch {
   }
 
   #completePre(turn: Turn, data: JsonObject): JsonObject {
-    const found = turn.find(data.tool_call_id, data.tool_name, (record) => record.pre === null);
+    const { tool_call_id: id, tool_name: name } = data;
+    const found = turn.find(id, name, (record) => record.pre === null) ??
+      (typeof id === "string" ? turn.find(id, name, (record) => !record.started) : undefined); // asked again: decided anew
     const input = isInput(data.tool_input) ? data.tool_input : undefined;
     const call = found ??
-      turn.add(
-        typeof data.tool_call_id === "string" ? data.tool_call_id : this.#core.host.newId("call"),
-        String(data.tool_name),
-        input ?? {},
-      );
-    const payload = typeof data.tool_call_id === "string" && input !== undefined ? data : {
-      ...data,
-      tool_name: data.tool_name ?? call.name,
-      tool_call_id: call.id,
-      tool_input: input ?? call.asked,
-    };
+      turn.add(typeof id === "string" ? id : this.#core.host.newId("call"), String(name), input ?? {});
+    call.gate = "pending";
+    const payload = typeof id === "string" && input !== undefined
+      ? data
+      : { ...data, tool_name: name ?? call.name, tool_call_id: call.id, tool_input: input ?? call.asked };
     this.#pending.set(payload, call);
     return payload;
   }
@@ -65,66 +111,55 @@ export class Watch {
   /** Payload → call, from `prepare` to `settle` of the same event. */
   readonly #pending = new WeakMap<JsonObject, CallRecord>();
 
-  /** Takes notice of what an event came to; called before its entry is written. `prepared` is what {@link prepare} returned. */
+  /** Takes notice of what a gate came to; called before its entry is written. `prepared` is what {@link prepare} returned. */
   settle(event: string, emission: Emission, prepared: JsonObject): void {
     const { turn } = this.#core;
     if (turn === null) return;
+    const reason = emission.action === "deny" ? emission.reason ?? "Denied by hook" : null;
     switch (event) {
-      case "execution:start":
-        turn.started = true;
-        break;
-      case "execution:end":
-        turn.ended = true;
-        break;
-      case "orchestrator:complete":
-        turn.completed = String(emission.data.status ?? "");
-        break;
-      case "cancel:completed":
-        turn.cancel_told = true;
-        break;
       case "prompt:submit":
         turn.prompt_gate = this.#gate(event, emission);
-        turn.denied = emission.action === "deny" ? emission.reason : null;
+        turn.prompt_denied = reason;
         break;
       case "provider:request":
         turn.request_gate = this.#gate(event, emission);
-        turn.denied = emission.action === "deny" ? emission.reason : null;
-        if (emission.data.max_reached === true) turn.max_reached = true;
-        break;
-      case "provider:response":
-      case "provider:error":
-        turn.untold_response = null;
+        turn.request_denied = reason;
         break;
       case "tool:pre":
-        this.#settlePre(emission, prepared);
+        this.#settlePre(emission, prepared, reason);
         break;
-      case "tool:post":
-      case "tool:error": {
-        const call = turn.find(emission.data.tool_call_id, emission.data.tool_name, (record) => !record.told);
-        if (call) call.told = true;
-        break;
-      }
     }
   }
 
   #gate(event: string, emission: Emission): Gate {
     const gate = { event, emission, processed: emission.action !== "ask_user" };
-    this.#subjects.set(emission, { gate });
+    this.#noted.set(emission, { subject: { gate }, verdict: snapshot(emission) });
     return gate;
   }
 
-  #settlePre(emission: Emission, prepared: JsonObject): void {
+  #settlePre(emission: Emission, prepared: JsonObject, reason: string | null): void {
     const call = this.#pending.get(prepared);
     if (!call) return;
     call.pre = emission;
     const input = emission.data.tool_input;
-    call.input = isInput(input) ? input : call.asked;
-    if (emission.action === "deny") {
+    call.input = isInput(input) ? toPlainObject(input) : call.asked; // a copy: what runs is what the hooks saw
+    if (reason !== null) {
       call.gate = "denied";
-      call.reason = emission.reason ?? "Denied by hook";
+      call.reason = reason;
     } else if (emission.action !== "ask_user") call.gate = "allowed";
-    this.#subjects.set(emission, { call });
+    this.#noted.set(emission, { subject: { call }, verdict: snapshot(emission) });
   }
+}
+
+function snapshot(emission: Emission): Emission {
+  if (emission.action === "continue" && emission.user_messages.length === 0) return { ...emission };
+  const { approval, injections, user_messages } = emission;
+  return {
+    ...emission,
+    approval: approval && { ...approval, options: [...approval.options] },
+    injections: injections.map((injection) => ({ ...injection })),
+    user_messages: user_messages.map((message) => ({ ...message })),
+  };
 }
 
 function isInput(value: unknown): value is JsonObject {
@@ -133,27 +168,36 @@ function isInput(value: unknown): value is JsonObject {
 
 function nextIteration(turn: Turn, data: JsonObject): number {
   const told = data.iteration;
-  return typeof told === "number" && Number.isInteger(told) && told > turn.iteration
+  return typeof told === "number" && Number.isSafeInteger(told) && told > turn.iteration
     ? told
     : turn.iteration + 1;
 }
 
-function completeResponse(turn: Turn, data: JsonObject): JsonObject {
-  const { response, untold_response } = turn;
-  if (response === null || untold_response === null) return data;
-  if (data.provider !== undefined && data.usage !== undefined && data.tool_calls !== undefined) return data;
+/** What an answer took is what its guard measured, whatever the loop says; each answer is told once. */
+function completeResponse(turn: Turn, data: JsonObject): JsonObject | null {
+  const { response, untold_response, response_usage } = turn;
+  if (response === null || turn.inner_responses.has(data)) return data;
+  if (untold_response === null) return null;
+  turn.untold_response = null;
+  if (data.provider === untold_response && data.usage === response_usage && data.tool_calls !== undefined) {
+    return data;
+  }
   return {
     ...data,
-    provider: data.provider ?? untold_response,
+    provider: untold_response,
     iteration: data.iteration ?? turn.iteration,
-    usage: data.usage ?? turn.response_usage,
+    usage: response_usage,
     tool_calls: data.tool_calls ?? (response.tool_calls?.length ?? 0) > 0,
   };
 }
 
-function completeResult(turn: Turn, data: JsonObject): JsonObject {
-  if (data.tool_call_id !== undefined && data.tool_name !== undefined) return data;
-  const call = turn.find(data.tool_call_id, data.tool_name, (record) => record.started && !record.told);
-  if (!call) return data;
+/** The call that a result belongs to; null when it was told already, or was denied and has none (trace.md, section 5). */
+function completeResult(turn: Turn, data: JsonObject): JsonObject | null {
+  const { tool_call_id: id, tool_name: name } = data;
+  const call = turn.find(id, name, (record) => !record.told && (record.started || typeof id === "string"));
+  if (call === undefined) return turn.find(id, name, (record) => record.told) ? null : data;
+  call.told = true;
+  if (call.gate === "denied") return null;
+  if (id !== undefined && name !== undefined) return data;
   return { ...data, tool_name: call.name, tool_call_id: call.id, tool_input: data.tool_input ?? call.input };
 }

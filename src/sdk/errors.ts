@@ -108,8 +108,7 @@ export class PreampError extends Error {
 
 /** Returns the `code` of an error of any copy of our classes, or undefined. */
 export function errorCode(error: unknown): string | undefined {
-  const code = typeof error === "object" && error !== null ? (error as { code?: unknown }).code : undefined;
-  return typeof code === "string" ? code : undefined;
+  return readText(error, "code");
 }
 
 /** Returns true when `error` carries this code, whichever copy of the class made it. */
@@ -119,17 +118,29 @@ export function hasCode(error: unknown, code: ErrorCode): boolean {
 
 /** Returns the message of anything that was thrown. */
 export function errorMessage(error: unknown): string {
-  if (typeof error === "object" && error !== null && typeof (error as Error).message === "string") {
-    return (error as Error).message;
+  const message = readText(error, "message");
+  if (message !== undefined) return message;
+  try {
+    return String(error);
+  } catch {
+    return "an error that cannot be read"; // its text throws, or it has none
   }
-  return String(error);
+}
+
+/** A field of anything that was thrown, when it is text: a getter of a stranger's error may throw itself. */
+function readText(error: unknown, key: string): string | undefined {
+  if (typeof error !== "object" || error === null) return undefined;
+  try {
+    const value = (error as JsonObject)[key];
+    return typeof value === "string" ? value : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /** Returns the name of anything that was thrown: its `type`, its `name`, or `Error`. */
 export function errorName(error: unknown): string {
-  if (typeof error !== "object" || error === null) return "Error";
-  const { type, name } = error as { type?: unknown; name?: unknown };
-  return typeof type === "string" && type ? type : typeof name === "string" && name ? name : "Error";
+  return readText(error, "type") || readText(error, "name") || "Error";
 }
 
 /** Names of the provider failures of behaviour.md §4.8. */

@@ -235,6 +235,11 @@ function textOfValue(value: unknown): string {
   return typeof plain === "object" && plain !== null ? JSON.stringify(plain) : String(plain);
 }
 
+/** Returns what a call is answered with that cancellation kept from finishing (behaviour.md §7.7). */
+export function cancelledCallText(tool: string): string {
+  return JSON.stringify({ error: "Tool execution was cancelled by user", cancelled: true, tool });
+}
+
 /** Python's falsity, by which upstream prints "Success": also an empty list or object. */
 function isFalsy(value: unknown): boolean {
   if (Array.isArray(value)) return value.length === 0;

@@ -1,5 +1,5 @@
 /** The guard around a context manager: every write goes into the log; what tool calls still wait for an answer is known here. */
-import { PreampError } from "../../sdk/errors.ts";
+import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import { deepFreeze, isObject, toPlain, toPlainObject } from "../../sdk/json.ts";
 import { methodOf, withSnakeCase } from "../../sdk/spelling.ts";
 import type { ContextManager, JsonObject, Message, RequestOptions } from "../../sdk/types.ts";
@@ -12,6 +12,7 @@ type Method = (...args: unknown[]) => unknown;
 export class ContextHandle implements ContextManager {
   readonly #core: Core;
   readonly #injections: Injections;
+  readonly #closingText: (id: string, name: string) => string;
   readonly #inner: Record<
     "addMessage" | "getMessagesForRequest" | "getMessages" | "setMessages" | "clear",
     Method
@@ -19,10 +20,19 @@ export class ContextHandle implements ContextManager {
   #count = 0;
   /** Calls of the last assistant message without a result yet: id → tool name. */
   #open = new Map<string, string>();
+  /** Calls of the last assistant message that have their result. */
+  #answered = new Set<string>();
 
-  constructor(core: Core, context: ContextManager, injections: Injections) {
+  /** @param closingText Says what a call is answered with that nobody answered. */
+  constructor(
+    core: Core,
+    context: ContextManager,
+    injections: Injections,
+    closingText: (id: string, name: string) => string,
+  ) {
     this.#core = core;
     this.#injections = injections;
+    this.#closingText = closingText;
     this.#inner = {
       addMessage: need(context, "addMessage"),
       getMessagesForRequest: need(context, "getMessagesForRequest"),
@@ -37,21 +47,68 @@ export class ContextHandle implements ContextManager {
     return this.#open;
   }
 
+  /**
+   * Appends a message. While calls wait for their results, what would come between them is kept until the last result is
+   * there; a second result of one call is dropped: every call is answered once.
+   */
   async addMessage(message: Message): Promise<void> {
     const begun = this.#core.beginTurn();
     if (begun) await begun;
     const plain = toMessage(message);
+    if (plain.role === "tool" && this.#answered.has(String(plain.tool_call_id))) {
+      this.#core.host.warn("tool_result_dropped", `Call "${plain.tool_call_id}" was answered already`);
+      return;
+    }
+    if (plain.role !== "tool" && this.#open.size > 0) {
+      if (plain.role !== "assistant" || this.#isRunning()) return this.#injections.hold(plain);
+      await this.closeCalls(); // the model was asked again: nobody will answer them any more
+    }
+    await this.#add(plain);
+    if (this.#open.size === 0) await this.#release();
+  }
+
+  #isRunning(): boolean {
+    const calls = this.#core.turn?.calls ?? [];
+    return calls.some((call) =>
+      this.#open.has(call.id) && call.started && call.settled === null && call.gate !== "denied"
+    );
+  }
+
+  async #add(plain: Message): Promise<void> {
     await this.#inner.addMessage(toPlainObject(plain));
     await this.#note(plain);
-    if (this.#open.size === 0) { for (const held of this.#injections.release()) await this.addMessage(held); }
+  }
+
+  async #release(): Promise<void> {
+    for (const held of this.#injections.release()) await this.addMessage(held);
+  }
+
+  /** Answers every call that waits for a result. A context manager that refuses does not stop it: the log is the history. */
+  async closeCalls(): Promise<void> {
+    if (this.#open.size === 0) return;
+    for (const [id, name] of [...this.#open]) {
+      const message: Message = { role: "tool", tool_call_id: id, name, content: this.#closingText(id, name) };
+      try {
+        await this.#inner.addMessage(toPlainObject(message));
+      } catch (error) {
+        this.#core.host.warn("context_failed", errorMessage(error));
+      }
+      await this.#note(message);
+    }
+    await this.#release();
   }
 
   #note(message: Message): Promise<void> | void {
     if (message.role === "tool" && message.tool_call_id !== undefined) {
       this.#open.delete(message.tool_call_id);
-    }
-    if (message.role === "assistant") this.#open = openCalls(message);
+      this.#answered.add(message.tool_call_id);
+    } else if (message.role === "assistant") this.#expect(message);
     return this.#core.write("context:message", { index: this.#count++, message: deepFreeze(message) });
+  }
+
+  #expect(message: Message): void {
+    this.#open = openCalls(message);
+    this.#answered = new Set();
   }
 
   async getMessagesForRequest(options: RequestOptions | number = {}): Promise<Message[]> {
@@ -84,7 +141,7 @@ export class ContextHandle implements ContextManager {
     this.#count = messages.length;
     this.#open = new Map();
     for (const message of messages) {
-      if (message.role === "assistant") this.#open = openCalls(message);
+      if (message.role === "assistant") this.#expect(message);
       else if (message.tool_call_id !== undefined) this.#open.delete(message.tool_call_id);
     }
   }
@@ -124,7 +181,10 @@ function need(context: ContextManager, name: string): Method {
 function toMessage(message: unknown): Message {
   const plain = toPlainObject(message) as unknown as Message & JsonObject;
   plain.role ??= "user";
-  plain.content ??= "";
+  const { content } = plain;
+  if (typeof content !== "string" && !Array.isArray(content)) {
+    plain.content = content === undefined || content === null ? "" : JSON.stringify(content);
+  }
   return plain;
 }
 
@@ -136,7 +196,9 @@ function openCalls(message: Message): Map<string, string> {
     }
   } else if (Array.isArray(message.content)) {
     for (const block of message.content) {
-      if (block.type === "tool_call") open.set(String(block.id), String(block.name));
+      if (isObject(block) && (block.type === "tool_call" || block.type === "tool_use")) {
+        open.set(String(block.id), String(block.name));
+      }
     }
   }
   return open;

@@ -1,6 +1,6 @@
 /** The guard around a provider: no call that was cancelled, denied or not paid for; every answer read, settled and counted. */
-import { PreampError } from "../../sdk/errors.ts";
-import { isObject } from "../../sdk/json.ts";
+import { errorMessage, PreampError } from "../../sdk/errors.ts";
+import { isObject, toPlain } from "../../sdk/json.ts";
 import { toChatResponse, Usage } from "../../sdk/messages.ts";
 import { addSnakeCase, methodOf } from "../../sdk/spelling.ts";
 import { RequestMeter, toolTokens } from "../../sdk/tokens.ts";
@@ -9,138 +9,245 @@ import type {
   ChatRequest,
   ChatResponse,
   CompleteOptions,
+  ContentBlock,
   ModelInfo,
   Provider,
   ProviderInfo,
+  StreamDelta,
   ToolCall,
 } from "../../sdk/types.ts";
+import type { Reservation } from "../ceilings.ts";
 import { cancelledError, type Core } from "../core.ts";
 import { withAbort } from "../deadline.ts";
+import type { Turn } from "../turn.ts";
 import { limitOf } from "./tool.ts";
 
 /** What the guard needs of the session beside the core. */
 export interface ProviderDuties {
-  /** Processes what hooks asked at `prompt:submit` and `provider:request` when the loop did not. */
-  settleGates(): Promise<void>;
-  /** Tells an answer that no `provider:response` has told. */
-  tellResponse(): Promise<void>;
+  /**
+   * Does what must be done before the loop's next model call: tells what was not told, closes calls that the loop left
+   * unanswered, and has the gates decided, whether the loop asked or not.
+   */
+  beforeCall(provider: string): Promise<void>;
+}
+
+/** The two handles of one provider. */
+export interface GuardedProvider {
+  /** For the orchestrator: its answers are the turn's. */
+  readonly loop: Provider;
+  /** For everybody else, such as a hook that asks a model: counted and told, but none of the loop's business. */
+  readonly inner: Provider;
 }
 
 /** Output tokens reserved when neither request nor provider say how many an answer may have. */
 const DEFAULT_MAX_OUTPUT_TOKENS = 4096;
 
-/** Returns the guarded handle of a provider mounted under `name`. */
+/** Guards a provider mounted under `name`. */
 export function guardProvider(
   core: Core,
   provider: Provider,
   name: string,
   duties: ProviderDuties,
-): Provider {
-  const meter = new RequestMeter();
-  let info: ProviderInfo | null = null;
+): GuardedProvider {
+  const guard = new ProviderGuard(core, provider, name, duties);
+  return {
+    loop: guard.handle((request, options) => guard.completeForLoop(request, options)),
+    inner: guard.handle((request, options) => guard.completeForModule(request, options)),
+  };
+}
 
-  const parseToolCalls = (response: ChatResponse): ToolCall[] => {
+class ProviderGuard {
+  readonly #core: Core;
+  readonly #provider: Provider;
+  readonly #name: string;
+  readonly #duties: ProviderDuties;
+  readonly #meter = new RequestMeter();
+  #info: ProviderInfo | null = null;
+
+  constructor(core: Core, provider: Provider, name: string, duties: ProviderDuties) {
+    this.#core = core;
+    this.#provider = provider;
+    this.#name = name;
+    this.#duties = duties;
+  }
+
+  handle(complete: Provider["complete"]): Provider {
+    const provider = this.#provider;
+    const handle = addSnakeCase({
+      name: this.#name,
+      priority: priorityOf(provider),
+      getInfo: () => this.#readInfo(),
+      async listModels(): Promise<ModelInfo[]> {
+        const models = await methodOf(provider, "listModels")?.();
+        return Array.isArray(models) ? models : [];
+      },
+      complete,
+      parseToolCalls: (response: ChatResponse) => this.#parseToolCalls(response),
+    });
+    const modelInfo = methodOf(provider, "getModelInfo");
+    return Object.freeze(
+      modelInfo ? addSnakeCase(Object.assign(handle, { getModelInfo: () => modelInfo() })) : handle,
+    );
+  }
+
+  #parseToolCalls(response: ChatResponse): ToolCall[] {
     if (response.tool_calls) return response.tool_calls;
-    const parsed = methodOf(provider, "parseToolCalls")?.(response);
+    const parsed = methodOf(this.#provider, "parseToolCalls")?.(response);
     return Array.isArray(parsed) ? parsed.map(parseToolCall) : [];
-  };
+  }
 
-  const readInfo = (): ProviderInfo => {
-    if (info === null) {
-      const told = methodOf(provider, "getInfo")?.();
-      const fields = isObject(told) ? told : {};
-      info = {
-        id: name,
-        display_name: name,
-        credential_env_vars: [],
-        capabilities: [],
-        config_fields: [],
-        ...fields,
-        defaults: isObject(fields.defaults) ? fields.defaults : {},
-      };
-    }
-    return info;
-  };
+  #readInfo(): ProviderInfo {
+    return this.#info ??= readInfo(this.#core, this.#provider, this.#name);
+  }
 
-  const maxOutputTokens = (request: ChatRequest): number => {
+  #maxOutputTokens(request: ChatRequest): number {
     if (typeof request.max_output_tokens === "number") return request.max_output_tokens;
-    const told = readInfo().defaults.max_output_tokens;
+    const told = this.#readInfo().defaults.max_output_tokens;
     return typeof told === "number" ? told : DEFAULT_MAX_OUTPUT_TOKENS;
-  };
+  }
 
-  const contextWindow = (): number => {
-    const told = readInfo().defaults.context_window;
-    return typeof told === "number" ? told : 0;
-  };
-
-  const complete = async (request: ChatRequest, options: CompleteOptions = {}): Promise<ChatResponse> => {
-    const { turn } = core;
-    if (turn === null) {
-      throw new PreampError("internal", `Cannot call provider "${name}": no turn is running`);
-    }
-    if (core.cancellation.is_cancelled) throw cancelledError();
-    await core.beginTurn();
-    await duties.tellResponse();
-    await duties.settleGates();
+  async completeForLoop(request: ChatRequest, options: CompleteOptions = {}): Promise<ChatResponse> {
+    const core = this.#core;
+    const turn = this.#mayCall();
+    await this.#duties.beforeCall(this.#name);
     if (turn.denied !== null) throw new PreampError("denied", turn.denied);
-    const asked = maxOutputTokens(request);
-    const tokens = meter.count(request.messages);
+    const asked = this.#maxOutputTokens(request);
+    const tokens = this.#meter.count(request.messages);
     const of_tools = toolTokens(request.tools);
-    core.request_size = { tokens, budget: Math.max(0, contextWindow() - Math.trunc(asked / 2) - of_tools) };
-    let reservation;
+    const told = this.#readInfo().defaults.context_window;
+    const room = typeof told === "number" ? told - Math.trunc(asked / 2) - of_tools : 0;
+    core.request_size = { tokens, budget: Math.max(0, room) };
+    const reservation = this.#reserve(turn, tokens + of_tools, asked);
+    const { response, usage } = await this.#call(turn, request, options, reservation, asked);
+    turn.answered++;
+    turn.response = response;
+    turn.response_usage = usage;
+    turn.untold_response = this.#name;
+    turn.expect(response.tool_calls ?? []);
+    settle(turn, reservation, usage);
+    return response;
+  }
+
+  async completeForModule(request: ChatRequest, options: CompleteOptions = {}): Promise<ChatResponse> {
+    const turn = this.#mayCall();
+    if (turn.denied !== null) throw new PreampError("denied", turn.denied);
+    const asked = this.#maxOutputTokens(request);
+    const reservation = this.#reserve(
+      turn,
+      new RequestMeter().count(request.messages) + toolTokens(request.tools),
+      asked,
+    );
+    const { response, usage } = await this.#call(turn, request, options, reservation, asked);
+    const calls = (response.tool_calls?.length ?? 0) > 0;
+    const data = { provider: this.#name, usage, tool_calls: calls, response: toPlain(response) };
+    turn.inner_responses.add(data);
+    await this.#core.hooks.emit("provider:response", data);
+    settle(turn, reservation, usage);
+    return response;
+  }
+
+  #mayCall(): Turn {
+    const { turn, cancellation } = this.#core;
+    if (turn === null) {
+      throw new PreampError("internal", `Cannot call provider "${this.#name}": no turn is running`);
+    }
+    if (cancellation.is_cancelled) throw cancelledError();
+    return turn;
+  }
+
+  #reserve(turn: Turn, input_tokens: number, output_tokens: number): Reservation {
     try {
-      reservation = core.ceilings.reserveCall(tokens + of_tools, asked);
+      return this.#core.ceilings.reserveCall(input_tokens, output_tokens);
     } catch (error) {
       turn.limit ??= limitOf(error);
       throw error;
     }
-    const lowered = reservation.max_output_tokens < asked
-      ? { ...request, max_output_tokens: reservation.max_output_tokens }
-      : request;
-    const signal = joinSignals(core, options.signal);
-    let response: ChatResponse;
+  }
+
+  async #call(
+    turn: Turn,
+    request: ChatRequest,
+    options: CompleteOptions,
+    reservation: Reservation,
+    asked: number,
+  ): Promise<{ response: ChatResponse; usage: Usage }> {
+    const { max_output_tokens } = reservation;
+    const lowered = max_output_tokens < asked ? { ...request, max_output_tokens } : request;
+    const signal = joinSignals(this.#core, options.signal);
+    const stream = options.onDelta ? new DeltaGate(options.onDelta) : null;
     try {
-      const told = await withAbort(
-        Promise.resolve(
-          provider.complete(lowered, options.onDelta ? { signal, onDelta: options.onDelta } : { signal }),
-        ),
-        signal,
+      const answer = this.#provider.complete(
+        lowered,
+        stream ? { signal, onDelta: stream.onDelta } : { signal },
       );
-      response = withUniqueIds(core, toChatResponse(told, methodOf(provider, "parseToolCalls")));
+      const told = await withAbort(Promise.resolve(answer), signal);
+      const response = withPairedCalls(
+        this.#core,
+        toChatResponse(told, methodOf(this.#provider, "parseToolCalls")),
+      );
+      const usage = response.usage ??= Usage({});
+      return { response, usage };
     } catch (error) {
       reservation.settle(null);
       turn.limit ??= limitOf(error);
       if (limitOf(error) === null) turn.provider_error = error;
       throw error;
+    } finally {
+      stream?.close();
     }
-    const usage = response.usage ?? Usage({});
-    response.usage = usage;
-    turn.response = response;
-    turn.response_usage = usage;
-    turn.untold_response = name;
-    turn.expect(response.tool_calls ?? []);
-    try {
-      reservation.settle(usage);
-    } catch (error) {
-      turn.limit ??= limitOf(error);
-      throw error;
-    }
-    return response;
-  };
+  }
+}
 
-  const handle = addSnakeCase({
-    name,
-    priority: priorityOf(provider),
-    getInfo: readInfo,
-    async listModels(): Promise<ModelInfo[]> {
-      const models = await methodOf(provider, "listModels")?.();
-      return Array.isArray(models) ? models : [];
-    },
-    complete,
-    parseToolCalls,
-  });
-  const modelInfo = methodOf(provider, "getModelInfo");
-  return modelInfo ? addSnakeCase(Object.assign(handle, { getModelInfo: () => modelInfo() })) : handle;
+function settle(turn: Turn, reservation: Reservation, usage: Usage): void {
+  try {
+    reservation.settle(usage);
+  } catch (error) {
+    turn.limit ??= limitOf(error);
+    throw error;
+  }
+}
+
+function readInfo(core: Core, provider: Provider, name: string): ProviderInfo {
+  let told: unknown;
+  try {
+    told = methodOf(provider, "getInfo")?.();
+  } catch (error) {
+    core.host.warn(
+      "provider_info_failed",
+      `Provider "${name}" told nothing of itself: ${errorMessage(error)}`,
+    );
+  }
+  const fields = isObject(told) ? told : {};
+  return {
+    id: name,
+    display_name: name,
+    credential_env_vars: [],
+    capabilities: [],
+    config_fields: [],
+    ...fields,
+    defaults: isObject(fields.defaults) ? fields.defaults : {},
+  };
+}
+
+/** Lets the pieces of one answer through while it arrives: none that is no piece, and none after the end. */
+class DeltaGate {
+  #open = true;
+  readonly onDelta: (delta: StreamDelta) => void;
+
+  constructor(onDelta: (delta: StreamDelta) => void) {
+    this.onDelta = (delta) => {
+      if (this.#open && isDelta(delta)) onDelta(delta);
+    };
+  }
+
+  close(): void {
+    this.#open = false;
+  }
+}
+
+function isDelta(value: unknown): value is StreamDelta {
+  return isObject(value) && Number.isSafeInteger(value.block_index) && typeof value.block_type === "string" &&
+    typeof value.delta === "string";
 }
 
 /** Returns the provider's priority: its own, its config's, else 100 (behaviour.md §7.2). */
@@ -155,12 +262,43 @@ function joinSignals(core: Core, given: AbortSignal | undefined): AbortSignal {
   return AbortSignal.any([core.step_signal, given]);
 }
 
-/** A model that repeats an id within one answer gets new ids for the repetitions: every call is answered exactly once. */
-function withUniqueIds(core: Core, response: ChatResponse): ChatResponse {
+/**
+ * Every call of an answer has an id of its own and one block in the content, whatever the provider told: an answer that is
+ * stored as its content alone (as R0's loop does) then still pairs with its results.
+ */
+function withPairedCalls(core: Core, response: ChatResponse): ChatResponse {
   const { tool_calls } = response;
-  if (!tool_calls || tool_calls.length < 2) return response;
+  if (!tool_calls || tool_calls.length === 0) return response;
+  const calls = uniqueIds(core, tool_calls);
+  response.tool_calls = calls;
+  const blocks = response.content.filter(isCallBlock);
+  if (
+    blocks.length === calls.length &&
+    blocks.every((block, index) => block.type === "tool_call" && block.id === calls[index]!.id)
+  ) {
+    return response;
+  }
+  const others = response.content.filter((block) => !isCallBlock(block));
+  const written = calls.map((call) => ({
+    type: "tool_call",
+    id: call.id,
+    name: call.name,
+    input: call.arguments,
+  }));
+  response.content = [...others, ...written];
+  return response;
+}
+
+function isCallBlock(block: ContentBlock): boolean {
+  return block.type === "tool_call" || block.type === "tool_use";
+}
+
+/** A model that repeats an id within one answer gets new ids for the repetitions: every call is answered exactly once. */
+function uniqueIds(core: Core, calls: ToolCall[]): ToolCall[] {
   const seen = new Set<string>();
-  response.tool_calls = tool_calls.map((call) => {
+  if (calls.every((call) => !seen.has(call.id) && seen.add(call.id))) return calls;
+  seen.clear();
+  return calls.map((call) => {
     if (!seen.has(call.id)) {
       seen.add(call.id);
       return call;
@@ -171,5 +309,4 @@ function withUniqueIds(core: Core, response: ChatResponse): ChatResponse {
       arguments: call.invalid_arguments ?? call.arguments,
     });
   });
-  return response;
 }

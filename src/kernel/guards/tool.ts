@@ -1,6 +1,6 @@
 /** The guard around a tool: nothing runs that was not allowed for this very input, counted, and given a deadline. */
-import { PreampError } from "../../sdk/errors.ts";
-import { deepFreeze, isObject, jsonEqual, toPlain, toPlainObject } from "../../sdk/json.ts";
+import { errorCode, errorMessage, errorName, PreampError } from "../../sdk/errors.ts";
+import { deepFreeze, isObject, jsonEqual, toPlainObject } from "../../sdk/json.ts";
 import { inputSchemaOf } from "../../sdk/spelling.ts";
 import { serializeOutput, toolFailure, ToolResult, toToolResult } from "../../sdk/tools.ts";
 import type { JsonObject, JsonSchema, RiskLevel, Tool, ToolCallContext } from "../../sdk/types.ts";
@@ -36,6 +36,7 @@ export class ToolHandle implements Tool {
     this.risk = tool.risk ?? "low";
     this.requires_approval = tool.requires_approval === true;
     this.idempotent = tool.idempotent === true;
+    Object.freeze(this); // others hold it: what it says of its risk must stay true
   }
 
   async execute(input: JsonObject, context?: ToolCallContext): Promise<ToolResult> {
@@ -44,36 +45,33 @@ export class ToolHandle implements Tool {
       throw new PreampError("internal", `Cannot execute tool "${this.name}": no turn is running`);
     }
     const call = this.#callFor(input, context?.id);
+    call.started = true;
     await this.#gate(call);
     if (call.gate !== "allowed") return toolFailure(`Denied by hook: ${call.reason}`, { type: "denied" });
     try {
       this.#core.ceilings.countToolCall();
+      const result = await this.#run(call, context);
+      call.settled = { result };
+      return result;
     } catch (error) {
       turn.limit ??= limitOf(error);
-      throw error;
+      const thrown = this.#brief(error);
+      call.settled = { error: thrown };
+      throw thrown;
     }
-    call.started = true;
-    const result = await this.#run(call, context);
-    if (call.gated_here && !call.told) {
-      await this.#core.hooks.emit("tool:post", {
-        tool_name: call.name,
-        tool_call_id: call.id,
-        tool_input: call.input,
-        result: toPlain(result),
-      });
-    }
-    return result;
   }
 
   /** Finds the model's call that this execution answers; an input that no gate has seen is a new call. */
   #callFor(input: JsonObject, id: string | undefined): CallRecord {
     const turn = this.#core.turn!;
     const given = toPlainObject(input);
-    const open = (record: CallRecord) =>
-      !record.started && (record.name === this.name || record.name === this.#key);
-    const call = id === undefined ? turn.find(undefined, undefined, open) : turn.find(id, undefined, open);
-    if (call && (jsonEqual(given, call.input) || jsonEqual(given, call.asked))) return call;
-    return turn.add(call || id === undefined ? this.#core.host.newId("call") : id, this.name, given);
+    const isThis = (record: CallRecord) =>
+      !record.started && (record.name === this.name || record.name === this.#key) &&
+      (jsonEqual(given, record.input) || jsonEqual(given, record.asked));
+    const call = turn.find(id, undefined, isThis);
+    if (call) return call;
+    const taken = id === undefined || turn.calls.some((record) => record.id === id);
+    return turn.add(taken ? this.#core.host.newId("call") : id, this.name, given);
   }
 
   async #run(call: CallRecord, context: ToolCallContext | undefined): Promise<ToolResult> {
@@ -107,9 +105,6 @@ export class ToolHandle implements Tool {
         );
       }
       return this.#bounded(toToolResult(await withAbort(returned, deadline.signal)));
-    } catch (error) {
-      core.turn && (core.turn.limit ??= limitOf(error));
-      throw error;
     } finally {
       timer.abort(STOPPED);
       step.removeEventListener("abort", stop);
@@ -127,27 +122,45 @@ export class ToolHandle implements Tool {
     }).catch((error) => this.#core.host.warn("progress_lost", String(error)));
   }
 
-  /** Keeps at most `max_tool_result_bytes` of the output: head and tail, and a marker that says how much is missing. */
+  /** Keeps at most `max_tool_result_bytes` of output and of error. */
   #bounded(result: ToolResult): ToolResult {
     const limit = this.#core.limits.max_tool_result_bytes;
-    if (typeof result.output === "string" && result.output.length * 3 <= limit) return result;
-    if (result.output === null) return result;
-    const text = serializeOutput(result);
-    const bytes = new TextEncoder().encode(text);
-    if (bytes.length <= limit) return result;
-    const half = Math.floor(limit / 2);
-    const decoder = new TextDecoder();
-    const head = trimBroken(decoder.decode(bytes.subarray(0, half)), "end");
-    const tail = trimBroken(decoder.decode(bytes.subarray(bytes.length - half)), "start");
-    const output = `${head}\n[... ${
-      bytes.length - 2 * half
-    } of ${bytes.length} bytes cut: max_tool_result_bytes is ${limit} ...]\n${tail}`;
-    return ToolResult({ success: result.success, output, error: result.error });
+    const { success, output, error } = result;
+    const fits = output === null || (typeof output === "string" && output.length * 3 <= limit);
+    const shorter = fits ? null : cut(serializeOutput(result), limit);
+    const brief = error === null ? null : briefError(error, limit);
+    if (shorter === null && brief === error) return result;
+    return ToolResult({ success, output: shorter ?? output, error: brief });
+  }
+
+  /** What a tool threw, with a message that fits into the log. */
+  #brief(error: unknown): unknown {
+    const message = cut(errorMessage(error), this.#core.limits.max_tool_result_bytes);
+    if (message === null) return error;
+    const code = errorCode(error);
+    return Object.assign(new Error(message), { name: errorName(error) }, code === undefined ? {} : { code });
   }
 }
 
-function trimBroken(text: string, side: "start" | "end"): string {
-  return side === "end" ? text.replace(/\ufffd+$/, "") : text.replace(/^\ufffd+/, "");
+/** Returns head and tail of a text that has more than `limit` bytes, with a marker that says how much is missing; else null. */
+function cut(text: string, limit: number): string | null {
+  if (text.length * 3 <= limit) return null;
+  const bytes = new TextEncoder().encode(text);
+  if (bytes.length <= limit) return null;
+  const half = Math.floor(limit / 2);
+  const decoder = new TextDecoder();
+  const head = decoder.decode(bytes.subarray(0, half)).replace(/\ufffd+$/, ""); // half a character at the cut
+  const tail = decoder.decode(bytes.subarray(bytes.length - half)).replace(/^\ufffd+/, "");
+  return `${head}\n[... ${
+    bytes.length - 2 * half
+  } of ${bytes.length} bytes cut: max_tool_result_bytes is ${limit} ...]\n${tail}`;
+}
+
+/** Returns the same error when it fits, else one with its message alone, cut. */
+function briefError(error: JsonObject, limit: number): JsonObject {
+  if (cut(JSON.stringify(error), limit) === null) return error;
+  const message = errorMessage(error);
+  return { message: cut(message, limit) ?? message };
 }
 
 function isThenable(value: unknown): value is Promise<unknown> {
@@ -156,7 +169,7 @@ function isThenable(value: unknown): value is Promise<unknown> {
 
 /** Returns the name of the ceiling in a `limit_reached` error, or null. */
 export function limitOf(error: unknown): string | null {
-  if (!isObject(error) || error.code !== "limit_reached") return null;
-  const { facts } = error;
+  if (errorCode(error) !== "limit_reached") return null;
+  const { facts } = error as { facts?: unknown }; // it has a code: it is an object
   return isObject(facts) && typeof facts.limit === "string" ? facts.limit : "limit";
 }

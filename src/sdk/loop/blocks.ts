@@ -2,6 +2,7 @@
  * Telling an answer block by block: `content_block:start`, `:delta`, `:end`, as the pieces arrive and in order, or all at
  * once for a provider that does not stream. A reader that joins deltas always has the text (trace.md, note to 13-14).
  */
+import { errorMessage, errorName } from "../errors.ts";
 import type { HookRegistry } from "../hooks.ts";
 import type { ChatResponse, ContentBlock, StreamDelta } from "../messages.ts";
 
@@ -17,6 +18,7 @@ export class BlockTeller {
   readonly #told = new Map<number, Told>();
   #queue: StreamDelta[] = [];
   #draining: Promise<void> | null = null;
+  #failure: { error: unknown } | null = null;
 
   /** Creates the teller of one request. */
   constructor(hooks: HookRegistry, request_id: string) {
@@ -38,6 +40,8 @@ export class BlockTeller {
   async #drain(): Promise<void> {
     try {
       for (let index = 0; index < this.#queue.length; index++) await this.#tell(this.#queue[index]!);
+    } catch (error) {
+      this.#failure ??= { error }; // thrown where somebody waits: nobody waits for a drain
     } finally {
       this.#queue = [];
       this.#draining = null;
@@ -66,7 +70,7 @@ export class BlockTeller {
 
   /** Tells what the stream did not, and the end of every block. Call it with the answer, before `provider:response`. */
   async finish(response: ChatResponse): Promise<void> {
-    await this.#draining;
+    await this.#drained();
     const blocks = response.content;
     for (const [block_index, block] of blocks.entries()) {
       if (!this.#told.has(block_index)) await this.#tellWhole(block_index, block);
@@ -93,8 +97,18 @@ export class BlockTeller {
     }
   }
 
-  /** Waits until everything that arrived has been told: for a call that failed in mid-stream. */
-  async settle(): Promise<void> {
+  async #drained(): Promise<void> {
     await this.#draining;
+    if (this.#failure) throw this.#failure.error;
+  }
+
+  /** Says that the rest will not come; tells nothing when nothing was told before (behaviour.md §6.2). */
+  async abort(error: unknown): Promise<void> {
+    await this.#drained();
+    if (!this.started) return;
+    await this.#hooks.emit("llm:stream_aborted", {
+      request_id: this.#request_id,
+      error: { type: errorName(error), msg: errorMessage(error) },
+    });
   }
 }

@@ -56,9 +56,13 @@ const CANCELLED_NOTE = "The previous operation was cancelled. The results of com
 export function createLoop(config: LoopConfig, queue: SteeringQueue = new SteeringQueue()): Orchestrator {
   const offer = new ToolOffer();
   return {
-    execute(prompt, context, providers, tools, hooks, options) {
-      queue.clear();
-      return new TurnRun({ config, queue, offer, prompt, context, providers, tools, hooks, options }).run();
+    async execute(prompt, context, providers, tools, hooks, options) {
+      try {
+        return await new TurnRun({ config, queue, offer, prompt, context, providers, tools, hooks, options })
+          .run();
+      } finally {
+        queue.clear(); // at the end, not at the start: what was said before the turn began is for it
+      }
     },
   };
 }
@@ -200,7 +204,7 @@ class TurnRun {
       const signal = this.#coordinator?.cancellation.signal;
       response = await provider.complete(request, signal ? { ...options, signal } : options);
     } catch (error) {
-      await teller.settle();
+      await teller.abort(error);
       const failure = providerFailure(name, error);
       if (failure && !this.#cancelled) await hooks.emit("provider:error", failure);
       throw error;

@@ -6,7 +6,14 @@ import { errorCode, errorMessage, errorName } from "../errors.ts";
 import type { Emission, HookRegistry, Injection } from "../hooks.ts";
 import { isObject, jsonEqual, type JsonObject, toPlain } from "../json.ts";
 import type { Message } from "../messages.ts";
-import { serializeOutput, type Tool, type ToolCall, ToolResult, toToolResult } from "../tools.ts";
+import {
+  cancelledCallText,
+  serializeOutput,
+  type Tool,
+  type ToolCall,
+  ToolResult,
+  toToolResult,
+} from "../tools.ts";
 import { inputProblems } from "./input_check.ts";
 
 /** What a batch of calls is run with. */
@@ -42,8 +49,9 @@ export async function runToolCalls(calls: readonly ToolCall[], batch: ToolBatch)
   const messages = new Array<Message>(calls.length);
   let limited = false;
   let next = 0;
+  let failed = false;
   const work = async () => {
-    while (next < calls.length) {
+    while (next < calls.length && !failed) {
       const index = next++;
       const call = calls[index]!;
       const answer = batch.signal.aborted ? cancelled(call) : await answerOf(call, batch);
@@ -51,7 +59,18 @@ export async function runToolCalls(calls: readonly ToolCall[], batch: ToolBatch)
       messages[index] = { role: "tool", tool_call_id: call.id, name: call.name, content: answer.content };
     }
   };
-  await Promise.all(Array.from({ length: Math.min(batch.max_parallel, calls.length) }, work));
+  const workers = Array.from({ length: Math.min(batch.max_parallel, calls.length) }, async () => {
+    try {
+      await work();
+    } catch (error) {
+      failed = true;
+      throw error;
+    }
+  });
+  // all of them, also when one fails: no call may go on behind the end of its turn
+  for (const worker of await Promise.allSettled(workers)) {
+    if (worker.status === "rejected") throw worker.reason;
+  }
   return { messages, limited };
 }
 
@@ -64,11 +83,10 @@ async function answerOf(call: ToolCall, batch: ToolBatch): Promise<Answer> {
   const { hooks, parallel_group_id } = batch;
   const named = { tool_name: call.name, tool_call_id: call.id };
   const pre = await hooks.emit("tool:pre", { ...named, tool_input: call.arguments, parallel_group_id });
-  batch.keep(pre.injections);
   const input = isObject(pre.data.tool_input) ? pre.data.tool_input : call.arguments;
   const told = { ...named, tool_input: input, parallel_group_id };
   if (pre.action === "deny") {
-    await batch.process(pre, "tool:pre");
+    batch.keep((await batch.process(pre, "tool:pre")).injections);
     return { content: `Denied by hook: ${pre.reason}` };
   }
   const tool = findTool(batch.tools, call.name);
@@ -76,10 +94,17 @@ async function answerOf(call: ToolCall, batch: ToolBatch): Promise<Answer> {
     ? await refusalOf(call, tool, input, pre.modified)
     : { type: "tool_not_found", msg: `Tool '${call.name}' not found` };
   if (!tool || refusal) {
+    const unasked: Emission = {
+      ...pre,
+      action: pre.action === "ask_user" ? "inject_context" : pre.action,
+      approval: null,
+    };
+    batch.keep((await batch.process(unasked, "tool:pre")).injections);
     await hooks.emit("tool:error", { ...told, error: refusal });
     return { content: `Error: ${refusal!.msg}` };
   }
   const settled = await batch.process(pre, "tool:pre");
+  batch.keep(settled.injections);
   if (settled.action === "deny") return { content: `Denied by hook: ${settled.reason}` };
   return await run(call, tool, input, told, batch);
 }
@@ -177,10 +202,6 @@ function changedResult(result: ToolResult, post: Emission): ToolResult | null {
 /** Returns the answer of a call that cancellation kept from finishing (behaviour.md §7.7). */
 function cancelled(call: ToolCall): Answer {
   return {
-    content: JSON.stringify({
-      error: "Tool execution was cancelled by user",
-      cancelled: true,
-      tool: call.name,
-    }),
+    content: cancelledCallText(call.name),
   };
 }
