@@ -1,0 +1,61 @@
+/**
+ * `deno task compile`: `main.ts` → `dist/preamp`, one executable with exactly the permissions of `deno task start`
+ * (architecture.md, Compiling). Further arguments are `deno compile`'s, such as `--target aarch64-apple-darwin`.
+ *
+ * `COMPILE_DENO` names another Deno to compile with, `DENORT_BIN` its base runtime, where Deno's download host is out of reach.
+ */
+
+const ROOT = new URL("../", import.meta.url);
+const BUNDLE = new URL("dist/bundle/", ROOT);
+const OUTPUT = new URL("dist/preamp", ROOT);
+
+/**
+ * No code from strings: with the loader's rewriting of imports it is what keeps a guest's code from loading more code.
+ * Liftoff only: bundling at run time starts sooner.
+ */
+const V8_FLAGS = "--disallow-code-generation-from-strings,--liftoff-only";
+
+interface Manifest {
+  tasks: { start: string };
+  unstable: string[];
+}
+
+const manifest = JSON.parse(await Deno.readTextFile(new URL("deno.json", ROOT))) as Manifest;
+
+await Deno.remove(BUNDLE, { recursive: true }).catch((error) => {
+  if (!(error instanceof Deno.errors.NotFound)) throw error;
+});
+// Code splitting keeps lazy imports lazy: start-up reads and compiles only what `serve` needs.
+await run(Deno.execPath(), [
+  "bundle",
+  "--quiet",
+  "--minify",
+  "--platform=browser",
+  "--code-splitting",
+  `--outdir=${BUNDLE.pathname}`,
+  new URL("main.ts", ROOT).pathname,
+]);
+await run(Deno.env.get("COMPILE_DENO") ?? Deno.execPath(), [
+  "compile",
+  "--quiet",
+  "--no-config",
+  "--no-code-cache",
+  `--v8-flags=${V8_FLAGS}`,
+  ...manifest.unstable.map((feature) => `--unstable-${feature}`),
+  ...permissions(manifest.tasks.start),
+  `--output=${OUTPUT.pathname}`,
+  ...Deno.args,
+  new URL("main.js", BUNDLE).pathname,
+]);
+const { size } = await Deno.stat(OUTPUT);
+await Deno.stdout.write(new TextEncoder().encode(`dist/preamp: ${(size / 1e6).toFixed(1)} MB\n`));
+
+/** The permissions are listed once, in the task that starts the server. */
+function permissions(task: string): string[] {
+  return task.split(" ").filter((word) => word === "--no-prompt" || word.startsWith("--allow-"));
+}
+
+async function run(command: string, args: readonly string[]): Promise<void> {
+  const { success, code } = await new Deno.Command(command, { args: [...args], cwd: ROOT }).spawn().status;
+  if (!success) Deno.exit(code || 1);
+}

@@ -1,0 +1,76 @@
+/**
+ * `deno task test`: every gate and every test, one after the other, and one closing line. `quick` is the inner loop
+ * (`deno task ok`): without the e2e tests, up to the first failure.
+ */
+
+const SOURCES = ["main.ts", "src", "modules", "tests", ".tasks"];
+
+/** Gates count as one test each; suites by their own summary. */
+const GATES: readonly (readonly string[])[] = [
+  ["fmt", "--check", "--quiet"],
+  ["lint", "--quiet"],
+  ["check", "--quiet", ...SOURCES],
+  ["doc", "--quiet", "--lint", "src/sdk/mod.ts"],
+];
+const SUITES = ["unit:kernel", "unit:rest"];
+const SLOW_SUITES = ["e2e"];
+
+interface Count {
+  passed: number;
+  failed: number;
+}
+
+const quick = Deno.args.includes("quick");
+const total: Count = { passed: 0, failed: 0 };
+for (const args of GATES) {
+  if (quick && total.failed > 0) break;
+  const { success } = await run(args);
+  say(`${success ? "ok" : "FAILED"}  deno ${args.slice(0, 2).join(" ")}`);
+  add(success ? { passed: 1, failed: 0 } : { passed: 0, failed: 1 });
+}
+for (const suite of quick ? SUITES : [...SUITES, ...SLOW_SUITES]) {
+  if (quick && total.failed > 0) break;
+  const { success, text } = await run(["task", "--quiet", suite]);
+  const count = summaryOf(text);
+  // a file that does not load, a suite that never began
+  add(success || count.failed > 0 ? count : { ...count, failed: 1 });
+}
+say(`${total.passed} passed, ${total.failed} failed`);
+Deno.exit(total.failed === 0 && total.passed > 0 ? 0 : 1);
+
+function add({ passed, failed }: Count): void {
+  total.passed += passed;
+  total.failed += failed;
+}
+
+function say(line: string): void {
+  Deno.stdout.writeSync(new TextEncoder().encode(`${line}\n`));
+}
+
+/** Runs `deno …`, showing what it writes as it comes; resolves to what it wrote on stdout. */
+async function run(args: readonly string[]): Promise<{ success: boolean; text: string }> {
+  const child = new Deno.Command(Deno.execPath(), {
+    args: [...args],
+    cwd: new URL("../", import.meta.url),
+    env: { NO_COLOR: "1" },
+    stdout: "piped",
+    stderr: "inherit",
+  }).spawn();
+  let text = "";
+  for await (const part of child.stdout.pipeThrough(new TextDecoderStream())) {
+    text += part;
+    Deno.stdout.writeSync(new TextEncoder().encode(part));
+  }
+  return { success: (await child.status).success, text };
+}
+
+/** Adds up the lines that `deno test` ends with: `ok | 12 passed (3 steps) | 0 failed (1s)`. */
+function summaryOf(text: string): Count {
+  const count: Count = { passed: 0, failed: 0 };
+  for (const line of text.split("\n")) {
+    const found = /^(?:ok|FAILED) \| (\d+) passed(?: \([^)]*\))? \| (\d+) failed/.exec(line);
+    count.passed += Number(found?.[1] ?? 0);
+    count.failed += Number(found?.[2] ?? 0);
+  }
+  return count;
+}
