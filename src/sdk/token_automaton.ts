@@ -1,40 +1,22 @@
 /**
- * The automaton behind `estimateTokens`: 28 classes of character, some 280 states that remember the run a character stands
- * in, one table lookup a character. It knows weights and characters; it knows nothing of messages.
+ * The automaton behind `estimateTokens`: classes of character, states that remember the run a character stands in, one table
+ * lookup a character. It knows weights and characters; it knows nothing of messages.
  */
+import { type CharClass, CLASS_NUMBERS, CLASSES, classTable } from "./token_classes.ts";
 import {
   type Before,
-  type CharClass,
-  CLASSES,
-  CONTINUE,
-  DIGITS,
-  ENTER,
-  ENTER_SCRIPT,
-  MOVES,
-  NOISE,
+  type HanClass,
   NOISE_FLIPS,
-  REPEAT,
-  WORD,
+  WEIGHTS,
+  type Weights,
   type WordStart,
 } from "./token_weights.ts";
 
-/** Marks a cell of `next` that {@link learn} has not filled yet. */
+/** Marks a cell of `next` that {@link Automaton.learn} has not filled yet. */
 export const UNKNOWN = 0xffff;
 
 /** Number of the class `same`, which no character has by itself. */
 export const SAME = CLASSES.indexOf("same");
-
-/** The tables: a cell is a row, which stands for a state, plus a class. */
-export interface Automaton {
-  /** Class of every UTF-16 code unit. */
-  readonly classes: Uint8Array;
-  /** 1 for every class whose repetition is the class `same`. */
-  readonly repeats: Uint8Array;
-  /** Row of the next state, or {@link UNKNOWN}. */
-  readonly next: Uint16Array;
-  /** Hundredths of a token. */
-  readonly cost: Uint8Array;
-}
 
 /** Where in a run the last character stood. */
 interface State {
@@ -62,52 +44,65 @@ const MARKS: ReadonlySet<CharClass> = new Set<CharClass>([
   "operator",
 ]);
 const LETTERS: ReadonlySet<CharClass> = new Set<CharClass>(["lower", "upper", "accented"]);
+const HAN: ReadonlySet<CharClass> = new Set<CharClass>(["han_common", "han_usual", "han_single", "han"]);
 const LONGEST = 9;
 const WORD_STARTS: readonly WordStart[] = ["spaced", "marked", "inner"];
-const CLASS_NUMBERS = Object.fromEntries(CLASSES.map((name, number) => [name, number])) as Record<
-  CharClass, // fromEntries forgets the keys
-  number
->;
 
-/** More than there are states (306); {@link learn} fails loudly should a change of the rules make more. */
-const MOST_STATES = 400;
-const states: State[] = [];
-const rows = new Map<number, number>();
-const next = new Uint16Array(MOST_STATES * CLASSES.length).fill(UNKNOWN);
-const cost = new Uint8Array(MOST_STATES * CLASSES.length);
-let tables: Automaton | undefined;
+/** More than there are states (some 320); a change of the rules that makes more fails loudly. */
+const MOST_STATES = 420;
 
-/** Returns the automaton; its tables are filled as texts need them, see {@link learn}. */
+let usual: Automaton | undefined;
+
+/** Returns the automaton of {@link WEIGHTS}; its tables are filled as texts need them. */
 export function automaton(): Automaton {
-  if (tables) return tables;
-  rowOf(run("newline")); // row 0: a text starts like a line
-  const repeats = CLASSES.map((name) =>
-    MARKS.has(name) || name === "symbol" || name === "typographic" ? 1 : 0
+  return usual ??= new Automaton(WEIGHTS);
+}
+
+/** See the top of the file. A cell of its tables is a row, which stands for a state, plus a class. */
+export class Automaton {
+  /** Class of every UTF-16 code unit. */
+  readonly classes: Uint8Array = classTable();
+  /** 1 for every class whose repetition is the class `same`. */
+  readonly repeats: Uint8Array = Uint8Array.from(
+    CLASSES,
+    (name) => MARKS.has(name) || name === "symbol" || name === "typographic" ? 1 : 0,
   );
-  return tables = { classes: classTable(), repeats: Uint8Array.from(repeats), next, cost };
-}
+  /** Row of the next state, or {@link UNKNOWN}. */
+  readonly next: Uint16Array = new Uint16Array(MOST_STATES * CLASSES.length).fill(UNKNOWN);
+  /** Hundredths of a token. */
+  readonly cost: Uint16Array = new Uint16Array(MOST_STATES * CLASSES.length);
+  readonly #weights: Weights;
+  readonly #states: State[] = [];
+  readonly #rows = new Map<number, number>();
 
-/** Fills one cell of the tables and returns its next row. Working all of them out at once takes 15 ms of a cold start. */
-export function learn(cell: number): number {
-  const from = states[Math.floor(cell / CLASSES.length)];
-  const to = CLASSES[cell % CLASSES.length];
-  if (!from || !to) throw new RangeError(`Cannot follow a character: no such cell: received ${cell}`);
-  const [price, state] = step(from, to);
-  cost[cell] = price;
-  return next[cell] = rowOf(state);
-}
-
-function rowOf(state: State): number {
-  const key = keyOf(state);
-  let row = rows.get(key);
-  if (row === undefined) {
-    if (states.length === MOST_STATES) {
-      throw new RangeError(`Cannot add a state: the tables are full: received ${MOST_STATES}`);
-    }
-    row = (states.push(state) - 1) * CLASSES.length;
-    rows.set(key, row);
+  /** Makes the tables, empty. */
+  constructor(weights: Weights) {
+    this.#weights = weights;
+    this.#rowOf(run("newline")); // row 0: a text starts like a line
   }
-  return row;
+
+  /** Fills one cell of the tables and returns its next row. Working all of them out at once takes 15 ms of a cold start. */
+  learn(cell: number): number {
+    const from = this.#states[Math.floor(cell / CLASSES.length)];
+    const to = CLASSES[cell % CLASSES.length];
+    if (!from || !to) throw new RangeError(`Cannot follow a character: no such cell: received ${cell}`);
+    const [price, state] = step(this.#weights, from, to);
+    this.cost[cell] = price;
+    return this.next[cell] = this.#rowOf(state);
+  }
+
+  #rowOf(state: State): number {
+    const key = keyOf(state);
+    let row = this.#rows.get(key);
+    if (row === undefined) {
+      if (this.#states.length === MOST_STATES) {
+        throw new RangeError(`Cannot add a state: the tables are full: received ${MOST_STATES}`);
+      }
+      row = (this.#states.push(state) - 1) * CLASSES.length;
+      this.#rows.set(key, row);
+    }
+    return row;
+  }
 }
 
 function keyOf(state: State): number {
@@ -115,7 +110,7 @@ function keyOf(state: State): number {
   key = key * (LONGEST + 1) + state.position;
   key = key * WORD_STARTS.length + WORD_STARTS.indexOf(state.word);
   key = key * (NOISE_FLIPS + 1) + state.flips;
-  key = key * (REPEAT.length + 1) + state.repeated;
+  key = key * 4 + state.repeated;
   return key * 2 + (state.second_mark ? 1 : 0);
 }
 
@@ -130,15 +125,21 @@ function run(last: CharClass, more: Partial<State> = {}): State {
   };
 }
 
-function step(state: State, to: CharClass): Step {
+function step(weights: Weights, state: State, to: CharClass): Step {
+  const { ENTER, ENTER_SCRIPT, MOVES, REPEAT, CONTINUE } = weights;
   const before = beforeOf(state);
-  if (to === "lower" || to === "upper" || to === "digit") return alphanumeric(state, before, to);
-  if (to === "accented") return accented(state, before);
+  if (to === "lower" || to === "upper" || to === "digit") return alphanumeric(weights, state, before, to);
+  if (to === "accented") return accented(weights, state, before);
   if (to === "same") {
     const repeated = Math.min(REPEAT.length, state.repeated + 1);
     return [REPEAT[repeated - 1] ?? 0, run(state.last, { second_mark: true, repeated })];
   }
-  if (MARKS.has(to)) return mark(state, before, to);
+  if (MARKS.has(to)) return mark(weights, state, before, to);
+  if (HAN.has(to) && HAN.has(state.last)) {
+    return [weights.HAN[state.last as HanClass][to as HanClass], run(to)]; // both are in HAN
+  }
+  const cyrillic = cyrillicWord(weights, state, before, to);
+  if (cyrillic) return cyrillic;
   if (to === state.last) {
     const costs = CONTINUE[to] ?? [MOVES.low_surrogate];
     const position = Math.min(costs.length + 1, state.position + 1);
@@ -147,12 +148,39 @@ function step(state: State, to: CharClass): Step {
   if (to === "low_surrogate") return [MOVES.low_surrogate, run(to)];
   const position = to === "space" && before === "line" ? 2 : 1; // indentation: the next space costs as in a run
   return [
-    ENTER[before][to] ?? ENTER_SCRIPT[scriptBefore(state, before, to)][to] ?? 100,
+    ENTER[before][to] ?? ENTER_SCRIPT[scriptBefore(state, before, to)][to] ?? MOVES.unforeseen,
     run(to, { position }),
   ];
 }
 
-function alphanumeric(state: State, before: Before, to: "lower" | "upper" | "digit"): Step {
+/** A word of Cyrillic letters, Russian or other, is one run; null when this is none. */
+function cyrillicWord(
+  { CONTINUE, MOVES }: Weights,
+  state: State,
+  before: Before,
+  to: CharClass,
+): Step | null {
+  if (to !== "cyrillic" && to !== "cyrillic_other") return null;
+  if (state.last !== "cyrillic" && state.last !== "cyrillic_other") {
+    // What a word before a space or a mark cost is in its own letters: one that begins after a space is cheaper.
+    return to === "cyrillic" ? null : [
+      before === "space" ? MOVES.cyrillic_other_first : MOVES.cyrillic_other_marked,
+      run(to, { word: before === "space" ? "spaced" : "marked" }),
+    ];
+  }
+  const costs = CONTINUE.cyrillic ?? [];
+  const position = Math.min(costs.length + 1, state.position + 1);
+  const cost = to === "cyrillic" ? at(costs, position) : MOVES.cyrillic_other_in_word;
+  return [cost, run(to, { position })];
+}
+
+function alphanumeric(
+  weights: Weights,
+  state: State,
+  before: Before,
+  to: "lower" | "upper" | "digit",
+): Step {
+  const { NOISE, ENTER, DIGITS, MOVES, CONTINUE, WORD } = weights;
   const joined = before === "digit" || state.last === "lower" || state.last === "upper";
   const flips = flipsOf(state, before, joined, to);
   if (flips >= NOISE_FLIPS) {
@@ -160,12 +188,12 @@ function alphanumeric(state: State, before: Before, to: "lower" | "upper" | "dig
     return [NOISE[from][to], run(to, { flips })];
   }
   if (to === "digit") {
-    if (state.last !== "digit") return [ENTER[before].digit ?? 100, run("digit", { flips })];
+    if (state.last !== "digit") return [ENTER[before].digit ?? MOVES.unforeseen, run("digit", { flips })];
     return [DIGITS[state.position - 1] ?? 0, run("digit", { position: state.position % 3 + 1, flips })];
   }
   if (before !== "letter") {
     const word = before === "space" ? "spaced" : before === "digit" ? "inner" : "marked";
-    return [ENTER[before][to] ?? 100, run(to, { word, flips })];
+    return [ENTER[before][to] ?? MOVES.unforeseen, run(to, { word, flips })];
   }
   if (to === "upper") {
     if (state.last !== "upper") return [MOVES.hump, run("upper", { flips })];
@@ -186,7 +214,7 @@ function flipsOf(state: State, before: Before, joined: boolean, to: CharClass): 
   return Math.min(NOISE_FLIPS, state.flips + (flipped ? 1 : 0));
 }
 
-function accented(state: State, before: Before): Step {
+function accented({ MOVES }: Weights, state: State, before: Before): Step {
   if (before !== "letter") {
     return [MOVES.accented_first, run("accented", { word: before === "space" ? "spaced" : "marked" })];
   }
@@ -194,12 +222,15 @@ function accented(state: State, before: Before): Step {
   return [MOVES.accented_in_word, run("accented", { position, word: state.word })];
 }
 
-function mark(state: State, before: Before, to: CharClass): Step {
+function mark({ ENTER, MOVES }: Weights, state: State, before: Before, to: CharClass): Step {
   const noise = state.flips >= NOISE_FLIPS && (before === "letter" || before === "digit");
   // Base64 has `/` and `+` inside, UUIDs have `-`: what was noise before them is noise after them.
   const flips = to === "dash" || noise && (to === "slash" || to === "operator") ? state.flips : 0;
   const second_mark = before === "mark" || before === "marks";
-  return [noise ? MOVES.mark_after_noise : ENTER[before][to] ?? 100, run(to, { flips, second_mark })];
+  return [
+    noise ? MOVES.mark_after_noise : ENTER[before][to] ?? MOVES.unforeseen,
+    run(to, { flips, second_mark }),
+  ];
 }
 
 function beforeOf(state: State): Before {
@@ -211,86 +242,14 @@ function beforeOf(state: State): Before {
   return "script";
 }
 
-function scriptBefore(state: State, before: Before, to: CharClass): "space" | "script" | "other" {
+function scriptBefore(state: State, before: Before, to: CharClass): keyof Weights["ENTER_SCRIPT"] {
   if (before === "space") return "space";
+  if (HAN.has(state.last)) return "han";
+  if (state.last === "kana" || state.last === "katakana") return "kana";
   if (to === "high_surrogate") return state.last === "low_surrogate" ? "script" : "other";
   return before === "script" ? "script" : "other";
 }
 
 function at(costs: readonly number[], position: number): number {
   return costs[Math.min(costs.length, position - 1) - 1] ?? 0;
-}
-
-/** First code unit of each stretch that has one class; Unicode 16 blocks, scripts that o200k treats alike in one class. */
-const STRETCHES: readonly (readonly [number, CharClass])[] = [
-  [0x0000, "control"],
-  [0x00a0, "typographic"],
-  [0x00c0, "accented"],
-  [0x0250, "indic"],
-  [0x0300, "accented"],
-  [0x0370, "cyrillic"],
-  [0x0530, "arabic"],
-  [0x0900, "indic"],
-  [0x1100, "hangul"],
-  [0x1200, "indic"],
-  [0x1e00, "accented"],
-  [0x1f00, "cyrillic"],
-  [0x2000, "typographic"],
-  [0x2070, "symbol"],
-  [0x2e80, "han"],
-  [0x3000, "cjk_mark"],
-  [0x3040, "kana"],
-  [0x3100, "han"],
-  [0x3130, "hangul"],
-  [0x3190, "han"],
-  [0x31f0, "kana"],
-  [0x3200, "cjk_mark"],
-  [0x3400, "han"],
-  [0xa000, "indic"],
-  [0xa960, "hangul"],
-  [0xa980, "indic"],
-  [0xac00, "hangul"],
-  [0xd800, "high_surrogate"],
-  [0xdc00, "low_surrogate"],
-  [0xe000, "symbol"],
-  [0xf900, "han"],
-  [0xfb00, "arabic"],
-  [0xfe00, "symbol"],
-  [0xfe10, "cjk_mark"],
-  [0xfe70, "arabic"],
-  [0xff00, "cjk_mark"],
-  [0xff66, "kana"],
-  [0xffa0, "hangul"],
-  [0xffe0, "symbol"],
-];
-
-const ASCII: readonly (readonly [CharClass, string])[] = [
-  ["lower", "abcdefghijklmnopqrstuvwxyz"],
-  ["upper", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"],
-  ["digit", "0123456789"],
-  ["space", " "],
-  ["newline", "\n\r"],
-  ["tab", "\t"],
-  ["quote", "\"'`"],
-  ["open", "([{<"],
-  ["close", ")]}>"],
-  ["stop", ".,;:!?"],
-  ["underscore", "_"],
-  ["dash", "-"],
-  ["slash", "/\\"],
-  ["operator", "#$%&*+=@^|~"],
-  ["typographic", "\u00d7\u00f7"],
-];
-
-function classTable(): Uint8Array {
-  const table = new Uint8Array(0x10000);
-  STRETCHES.forEach(([start, name], index) => {
-    table.fill(CLASS_NUMBERS[name], start, STRETCHES[index + 1]?.[0] ?? table.length);
-  });
-  for (const [name, characters] of ASCII) {
-    for (let index = 0; index < characters.length; index++) {
-      table[characters.charCodeAt(index)] = CLASS_NUMBERS[name];
-    }
-  }
-  return table;
 }

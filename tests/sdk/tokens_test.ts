@@ -3,12 +3,22 @@ import fc from "fast-check";
 import { estimateTokens, MEDIA_BLOCK_TOKENS, messageTokens, RequestMeter, toolTokens } from "preamp";
 import type { Message, ToolSpec } from "preamp";
 import { assert, assertEquals } from "../assert.ts";
+import heldOut from "../fixtures/o200k_held_out.json" with { type: "json" };
 import samples from "../fixtures/o200k_samples.json" with { type: "json" };
 
 for (const { name, text, tokens } of samples) {
   Deno.test(`estimateTokens() is within a quarter of o200k when the text is ${name}`, () => {
     const estimate = estimateTokens(text);
     assert(Math.abs(estimate / tokens - 1) <= 0.25, `o200k counts ${tokens}, the estimate is ${estimate}`);
+  });
+}
+
+for (const [kind, texts] of Map.groupBy(heldOut, (sample) => sample.kind)) {
+  Deno.test(`estimateTokens() is within 8 % of o200k on ${kind} that it was not fitted to`, () => {
+    const sum = (count: (sample: typeof texts[number]) => number) =>
+      texts.reduce((total, sample) => total + count(sample), 0);
+    const error = sum(({ text }) => estimateTokens(text)) / sum(({ tokens }) => tokens) - 1;
+    assert(Math.abs(error) <= 0.08, `off by ${(error * 100).toFixed(1)} %`);
   });
 }
 
