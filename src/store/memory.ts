@@ -14,9 +14,9 @@ import {
 export interface MemoryStoreOptions {
   /** Milliseconds since the epoch. */
   now?: () => number;
-  /** Entries of all logs together above which the oldest closed logs are dropped. Default 200,000. */
+  /** Entries of all logs together above which the oldest closed logs are dropped. Default 50,000. */
   max_entries?: number;
-  /** Records of one kind above which the oldest closed ones are dropped. Default 20,000. */
+  /** Records of one kind above which the oldest closed ones are dropped. Default 5,000. */
   max_records?: number;
 }
 
@@ -41,8 +41,8 @@ export class MemoryStore implements Store {
 
   constructor(options: MemoryStoreOptions = {}) {
     this.#now = options.now ?? (() => Date.now());
-    this.#max_entries = options.max_entries ?? 200_000;
-    this.#max_records = options.max_records ?? 20_000;
+    this.#max_entries = options.max_entries ?? 50_000;
+    this.#max_records = options.max_records ?? 5_000;
   }
 
   commit(changes: readonly Change[], fence?: Fence): void {
