@@ -134,7 +134,9 @@ function method(name: string, instance: unknown, key: string, parameters: number
     return { name, passed: false, severity: "error", message: `${key} must be a function: received none` };
   }
   const original = (instance as Record<string, unknown>)[key] ?? found;
-  const declared = typeof original === "function" ? declaredParameters(original) : parameters;
+  const declared = typeof original === "function" && original.length < parameters
+    ? declaredParameters(original)
+    : parameters;
   if (declared < parameters) {
     return {
       name,
