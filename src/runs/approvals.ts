@@ -3,7 +3,7 @@ import { allows } from "../kernel/approvals.ts";
 import type { ApprovalDecision, ApprovalRequest } from "../kernel/host.ts";
 import { PreampError } from "../sdk/errors.ts";
 import type { ApprovalOption, JsonObject } from "../sdk/types.ts";
-import { ConflictError, type Store } from "../store/store.ts";
+import { type Change, ConflictError, type Store } from "../store/store.ts";
 
 /** Where an answer comes from. */
 export interface Answer {
@@ -25,11 +25,28 @@ export class ApprovalDesk {
   readonly #run_id: string;
   readonly #namespace: string;
   readonly #waiting = new Map<string, Waiting>();
+  /** Questions that readers know of already and that are not stored yet. */
+  readonly #expected = new Map<string, PromiseWithResolvers<void>>();
 
   constructor(store: Store, run_id: string, namespace: string) {
     this.#store = store;
     this.#run_id = run_id;
     this.#namespace = namespace;
+  }
+
+  /** Says that a question is about to be asked: whoever answers meanwhile waits until it is stored. */
+  expect(approval_id: string): void {
+    this.#expected.set(approval_id, Promise.withResolvers());
+  }
+
+  #asked(approval_id: string): void {
+    this.#expected.get(approval_id)?.resolve();
+    this.#expected.delete(approval_id);
+  }
+
+  /** Lets everybody go who still waits for a question: the run has ended. */
+  close(): void {
+    for (const approval_id of [...this.#expected.keys()]) this.#asked(approval_id);
   }
 
   /** Stores a question and waits for its answer; when `signal` aborts, closes it unless an answer came first. */
@@ -41,6 +58,7 @@ export class ApprovalDesk {
     const close = () => void this.#close(request, signal.reason);
     if (signal.aborted) close();
     else signal.addEventListener("abort", close, { once: true });
+    this.#asked(request.approval_id);
     opened();
     try {
       return await answered;
@@ -73,8 +91,10 @@ export class ApprovalDesk {
     };
     try {
       await this.#settle(request, answer, expired ? "expired" : "denied");
-    } catch {
-      // an answer came first and is what counts
+    } catch (error) {
+      if (error instanceof ConflictError) return; // an answer came first and is what counts
+      const lost = { decision: "deny", reason: "The answer could not be stored", decided_by: null }; // fail closed
+      this.#waiting.get(request.approval_id)?.resolve(lost);
     }
   }
 
@@ -89,6 +109,7 @@ export class ApprovalDesk {
    * `request_invalid` for a decision that is not offered.
    */
   async decide(approval_id: string, answer: Answer, args_hash?: string): Promise<void> {
+    await this.#expected.get(approval_id)?.promise;
     const record = await this.#store.get(KIND, `${this.#run_id}/${approval_id}`);
     if (!record) throw new PreampError("not_found", "Cannot find this approval");
     const { status, options, expires_at } = record.value as {
@@ -96,10 +117,7 @@ export class ApprovalDesk {
       options: ApprovalOption[];
       expires_at: string;
     };
-    if (status === "expired") {
-      throw new PreampError("approval_expired", `Cannot answer the approval: it expired at ${expires_at}`);
-    }
-    if (status !== "pending") throw alreadyResolved(status);
+    if (status !== "pending") throw tooLate({ status, expires_at });
     if (args_hash !== undefined && args_hash !== record.value.args_hash) {
       throw new PreampError(
         "approval_args_mismatch",
@@ -108,17 +126,14 @@ export class ApprovalDesk {
     }
     const decision = offered(answer.decision, options);
     const waiting = this.#waiting.get(approval_id);
-    if (!waiting) throw alreadyResolved("closed");
+    if (!waiting) throw tooLate({ status: "closed", expires_at });
     try {
       const status = allows(decision, options) ? "granted" : "denied";
       await this.#settle(waiting.request, { ...answer, decision }, status);
     } catch (error) {
       if (!(error instanceof ConflictError)) throw error;
       const now = await this.#store.get(KIND, `${this.#run_id}/${approval_id}`);
-      if (now?.value.status === "expired") {
-        throw new PreampError("approval_expired", `Cannot answer the approval: it expired at ${expires_at}`);
-      }
-      throw alreadyResolved(String(now?.value.status));
+      throw tooLate({ status: String(now?.value.status), expires_at });
     }
   }
 
@@ -135,11 +150,20 @@ export class ApprovalDesk {
   }
 }
 
-function alreadyResolved(status: string): PreampError {
-  return new PreampError(
-    "approval_already_resolved",
-    `Cannot answer the approval: it was answered already: it is ${status}`,
-  );
+/** Returns the change that forgets a question, for the deletion of its run. */
+export function approvalDeletion(run_id: string, approval_id: string): Change {
+  return { delete: { kind: KIND, key: `${run_id}/${approval_id}` } };
+}
+
+/** Returns the error of an answer to a question that is closed. */
+export function tooLate(approval: { status: string; expires_at: string }): PreampError {
+  const { status, expires_at } = approval;
+  return status === "expired"
+    ? new PreampError("approval_expired", `Cannot answer the approval: it expired at ${expires_at}`)
+    : new PreampError(
+      "approval_already_resolved",
+      `Cannot answer the approval: it was answered already: it is ${status}`,
+    );
 }
 
 /** Returns the decision as it is offered. @throws {PreampError} `request_invalid` when it is not. */

@@ -1,6 +1,6 @@
 /** Idempotency keys: the same key and body give the same run; another body is a conflict (threats T25). */
 import { PreampError } from "../sdk/errors.ts";
-import type { Change, Store } from "../store/store.ts";
+import { type Change, ConflictError, type Store } from "../store/store.ts";
 import type { Caller } from "./types.ts";
 
 const KIND = "idempotency";
@@ -21,27 +21,56 @@ export class Idempotency {
   }
 
   /**
-   * Returns the id of the run that this key stands for, or null when it is new.
+   * Returns what `create` makes, or, when the key stands for a run already, what `find` finds. Requests that come at the
+   * same time wait for the first; when that makes no run, the next one may.
    * @throws {PreampError} `idempotency_conflict` when the key came with another body.
    */
-  async find(caller: Caller, given: IdempotencyKey): Promise<string | null> {
+  async once<T extends { readonly id: string }>(
+    caller: Caller,
+    given: IdempotencyKey,
+    create: () => Promise<T>,
+    find: (run_id: string) => Promise<T>,
+  ): Promise<T> {
     const name = nameOf(caller, given.key);
     const waiting = this.#under_way.get(name);
     if (waiting) {
       check(waiting.body_hash, given);
-      return await waiting.run.catch(() => null); // the first try made no run: this one may
+      const run_id = await waiting.run.catch(() => null); // told to the one who made the first try
+      return run_id === null ? await this.once(caller, given, create, find) : await find(run_id);
     }
+    const made = this.#make(name, given, create, find);
+    this.#under_way.set(name, { body_hash: given.body_hash, run: made.then((one) => one.id) });
+    this.#under_way.get(name)!.run.catch(() => {}); // thrown below
+    try {
+      return await made;
+    } finally {
+      this.#under_way.delete(name);
+    }
+  }
+
+  async #make<T>(
+    name: string,
+    given: IdempotencyKey,
+    create: () => Promise<T>,
+    find: (run_id: string) => Promise<T>,
+  ): Promise<T> {
+    const known = await this.#known(name, given);
+    if (known !== null) return await find(known);
+    try {
+      return await create();
+    } catch (error) {
+      if (!(error instanceof ConflictError)) throw error;
+      const other = await this.#known(name, given); // another server was asked the same at the same time
+      if (other === null) throw error;
+      return await find(other);
+    }
+  }
+
+  async #known(name: string, given: IdempotencyKey): Promise<string | null> {
     const record = await this.#store.get(KIND, name);
     if (!record) return null;
     check(String(record.value.body_hash), given);
     return String(record.value.run_id);
-  }
-
-  /** Marks a key as being worked on until `run` settles: a second request meanwhile waits for the same run. */
-  claim(caller: Caller, given: IdempotencyKey, run: Promise<string>): void {
-    const name = nameOf(caller, given.key);
-    this.#under_way.set(name, { body_hash: given.body_hash, run });
-    run.catch(() => {}).finally(() => this.#under_way.delete(name));
   }
 
   /** Returns the change that keeps a key with its run. */

@@ -3,9 +3,9 @@
  * no reader sees an entry before it is stored.
  */
 import { clearImmediate, setImmediate } from "node:timers";
-import { type DraftEntry, type Entry, isBarrier } from "../kernel/host.ts";
+import { type DraftEntry, type Entry, isBarrier, type Verdict } from "../kernel/host.ts";
 import type { Clock, JsonObject } from "../sdk/types.ts";
-import type { Fence, Store } from "../store/store.ts";
+import type { Awaitable, Change, Fence, Store } from "../store/store.ts";
 import type { SecretSink } from "./deps.ts";
 import type { RunFold } from "./fold.ts";
 
@@ -87,6 +87,9 @@ export class RunLog {
     const { secrets } = this.#options;
     // a delta has no field that is named like a secret: it is looked at only when there are values to look for
     if (secrets.size > 0 || entry.event !== DELTA) entry.data = secrets.redact(entry.data);
+    if (entry.verdict !== undefined) {
+      entry.verdict = secrets.redact({ ...entry.verdict }) as unknown as Verdict;
+    }
     return entry;
   }
 
@@ -111,29 +114,58 @@ export class RunLog {
     this.#options.onFull(limit);
   }
 
-  /** Lets readers in: from here on entries are stored as they come. Returns those that waited, to be stored with the run. */
-  open(): readonly Entry[] {
+  /** Stores what waited, by `commit`, then lets readers in: from here on entries are stored as they come. */
+  async accept(commit: (entries: readonly Entry[]) => Awaitable<void>): Promise<void> {
     this.#open = true;
-    const waited = this.#pending;
-    this.#pending = [];
-    this.#stored = this.#seq;
-    return waited;
+    try {
+      await this.#commit(commit);
+    } catch (error) {
+      this.#open = false;
+      throw error;
+    }
+  }
+
+  /** Writes the last entry, in one commit with what `changes` returns once the entry is folded: all of it or nothing. */
+  async end(draft: DraftEntry, changes: () => readonly Change[]): Promise<void> {
+    const { store, run_id, fence, fold } = this.#options;
+    const entry = this.#number(draft);
+    this.#pending.push(entry);
+    fold.add(entry);
+    while (this.#flushing) await this.#flushing.catch(() => {}); // whoever waits for it is told; what it kept goes with this
+    await this.#commit((entries) =>
+      store.commit([{ append: run_id, after: this.#stored, entries }, ...changes()], fence())
+    );
   }
 
   /** Stores what waits. */
   flush(): Promise<void> | void {
     if (this.#flushing) return this.#flushing.then(() => this.flush());
     if (this.#pending.length === 0) return;
+    const { store, run_id, fence } = this.#options;
+    return this.#commit((entries) =>
+      store.commit([{ append: run_id, after: this.#stored, entries }], fence())
+    );
+  }
+
+  /** Stores what waits; entries that cannot be stored wait again, so that the log never has a gap. */
+  #commit(commit: (entries: readonly Entry[]) => Awaitable<void>): Promise<void> | void {
     this.#cancel_flush?.();
     this.#cancel_flush = null;
     const entries = this.#pending;
     this.#pending = [];
-    const done = this.#options.store.commit(
-      [{ append: this.#options.run_id, after: this.#stored, entries }],
-      this.#options.fence(),
-    );
+    const keep = (error: unknown) => {
+      this.#pending = [...entries, ...this.#pending];
+      throw error;
+    };
+    let done: Awaitable<void>;
+    try {
+      done = commit(entries);
+    } catch (error) {
+      this.#pending = entries; // nothing came between: the store answered at once
+      return Promise.reject(error);
+    }
     if (!done) return this.#tell(entries);
-    return this.#flushing = done.then(() => this.#tell(entries)).finally(() => this.#flushing = null);
+    return this.#flushing = done.then(() => this.#tell(entries), keep).finally(() => this.#flushing = null);
   }
 
   #tell(entries: readonly Entry[]): void {
@@ -168,11 +200,13 @@ export class RunLog {
   async changed(after: number, signal?: AbortSignal): Promise<void> {
     if (this.#stored > after || this.#closed || signal?.aborted) return;
     await new Promise<void>((resolve) => {
-      this.#waiting.add(resolve);
-      signal?.addEventListener("abort", () => {
-        this.#waiting.delete(resolve);
+      const wake = () => {
+        this.#waiting.delete(wake);
+        signal?.removeEventListener("abort", wake);
         resolve();
-      }, { once: true });
+      };
+      this.#waiting.add(wake);
+      signal?.addEventListener("abort", wake, { once: true });
     });
   }
 }

@@ -57,6 +57,11 @@ export class Runner implements RunHandle {
   readonly #watchers = new Set<() => void>();
   #session: Session;
   #yielded_ms = 0;
+  /** Whether the session was begun: what it leaves is kept. */
+  #began = false;
+  /** Whether the end was decided; entries of the clean-up still follow. */
+  #ending = false;
+  /** Whether no entry follows any more. */
   #terminal = false;
   #accepted = false;
 
@@ -130,6 +135,7 @@ export class Runner implements RunHandle {
     if (this.#accepted) await this.#status({ status: "running" });
     else await this.#start("running");
     await this.#session.initialize();
+    this.#began = true;
   }
 
   #start(status: "queued" | "running"): Promise<void> | void {
@@ -158,6 +164,7 @@ export class Runner implements RunHandle {
 
   #record(entry: DraftEntry): Promise<void> | void {
     if (this.#terminal) return; // a module's timer that fires after the end changes nothing
+    if (entry.event === "approval:required") this.desk.expect(String(entry.data.approval_id));
     const stored = this.log.record(entry) ?? this.#yieldNowAndThen(entry);
     switch (entry.event) {
       case "provider:response":
@@ -186,8 +193,15 @@ export class Runner implements RunHandle {
 
   #noteContext(): void {
     const status = this.#session.getCapability("context.status");
-    const told: unknown = typeof status === "function" ? status() : this.#session.context_usage;
-    if (isObject(told)) this.#fold.context = told as unknown as ContextUsage;
+    let told: unknown = this.#session.context_usage;
+    if (typeof status === "function") {
+      try {
+        told = status();
+      } catch (error) {
+        this.#warn("context_status_failed", errorMessage(error));
+      }
+    }
+    if (isObject(told)) this.#fold.context = contextUsageOf(told);
   }
 
   async #resume(stored: Promise<void> | void): Promise<void> {
@@ -249,19 +263,24 @@ export class Runner implements RunHandle {
   async #accept(): Promise<void> {
     if (this.#accepted) return;
     this.#accepted = true;
-    const { deps, with_run } = this.options;
-    const entries = this.log.open();
-    await deps.store.commit([
-      { append: this.id, after: 0, entries },
-      this.recordChange(),
-      this.options.saveSession(this),
-      ...with_run,
-    ], this.options.fence());
-    this.log.wake();
+    const { deps, with_run, saveSession, fence } = this.options;
+    // a queued run leaves the session alone: another run is at work in it
+    const kept = this.#fold.status === "queued" ? [] : [saveSession(this)];
+    try {
+      await this.log.accept((entries) =>
+        deps.store.commit(
+          [{ append: this.id, after: 0, entries }, this.#recordChange(), ...kept, ...with_run],
+          fence(),
+        )
+      );
+    } catch (error) {
+      this.#accepted = false;
+      throw error;
+    }
   }
 
   /** Returns the change that keeps the run object for lists and for readers in other processes. */
-  recordChange(): Change {
+  #recordChange(): Change {
     const run = this.current();
     return {
       put: {
@@ -278,6 +297,7 @@ export class Runner implements RunHandle {
   /** Runs the turn and ends the run; resolves when everything is stored. Never rejects. */
   async run(prompt: Prompt): Promise<void> {
     let outcome: Outcome;
+    this.#yielded_ms = this.options.deps.clock.monotonic();
     try {
       outcome = await this.#session.execute(prompt);
     } catch (error) {
@@ -293,8 +313,9 @@ export class Runner implements RunHandle {
 
   /** `session:end`, cleanups, the session kept, `run:end`: exactly once. */
   async finish(outcome: Outcome): Promise<void> {
-    if (this.#terminal) return;
-    const { deps } = this.options;
+    if (this.#ending) return;
+    this.#ending = true;
+    const { deps, saveSession } = this.options;
     try {
       await this.#session.cleanup(outcome.status);
     } catch (error) {
@@ -303,11 +324,14 @@ export class Runner implements RunHandle {
     this.#terminal = true;
     const run = this.#fold.end(this.#redacted(outcome), new Date(deps.clock.now()).toISOString());
     try {
-      await this.log.record(draftEntry("run:end", this.session_id, { run: run as unknown as JsonObject }));
-      await deps.store.commit([this.recordChange(), this.options.saveSession(this)], this.options.fence());
+      await this.log.end(
+        draftEntry("run:end", this.session_id, { run: run as unknown as JsonObject }),
+        () => [this.#recordChange(), ...(this.#began ? [saveSession(this)] : [])],
+      );
     } catch (error) {
       deps.log("error", "run_end_not_stored", { run_id: this.id, message: errorMessage(error) });
     }
+    this.desk.close();
     this.log.close();
     this.#ended.resolve(this.current());
     this.#notify();
@@ -326,8 +350,9 @@ export class Runner implements RunHandle {
     return this.#fold.approvals;
   }
 
+  /** Whether the end of the run is decided. */
   get ended(): boolean {
-    return this.#terminal;
+    return this.#ending;
   }
 
   /** The messages of the session, this run's included. */
@@ -366,14 +391,14 @@ export class Runner implements RunHandle {
 
   /** Stops the run; a question that waits is denied. */
   async cancel(mode: "graceful" | "immediate", reason = "cancelled"): Promise<void> {
-    if (this.#terminal) return;
+    if (this.#ending) return;
     await this.desk.denyAll(reason);
     await this.#session.cancel(mode);
   }
 
   /** @throws {PreampError} `run_ended`, `not_steerable`, `request_invalid` for blank text, `overloaded`. */
   steer(text: string): void {
-    if (this.#terminal) throw new PreampError("run_ended", "Cannot steer the run: it has ended");
+    if (this.#ending) throw new PreampError("run_ended", "Cannot steer the run: it has ended");
     const steer = this.#session.getCapability("session.steer");
     if (typeof steer !== "function") {
       throw new PreampError(
@@ -387,6 +412,17 @@ export class Runner implements RunHandle {
 
 /** Milliseconds a run may keep the thread: half of what a health check may be late. */
 const YIELD_AFTER_MS = 10;
+
+/** What a context manager says of itself, as far as it is numbers. */
+function contextUsageOf(told: JsonObject): ContextUsage {
+  const number = (value: unknown) => typeof value === "number" && Number.isFinite(value) ? value : 0;
+  return {
+    tokens: number(told.tokens),
+    budget: number(told.budget),
+    level: number(told.level),
+    compactions: number(told.compactions),
+  };
+}
 
 /** Warnings of the kernel that belong on the run object; the others are for the operator's log. */
 const RUN_WARNINGS: ReadonlySet<string> = new Set([

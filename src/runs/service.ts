@@ -6,9 +6,11 @@ import type { Entry } from "../kernel/host.ts";
 import type { Outcome } from "../kernel/outcome.ts";
 import { PreampError } from "../sdk/errors.ts";
 import { type JsonObject, toPlain } from "../sdk/json.ts";
-import type { Fence } from "../store/store.ts";
+import { Admission } from "./admission.ts";
+import { approvalDeletion, tooLate } from "./approvals.ts";
 import type { ReadyPlan, RunsDeps } from "./deps.ts";
 import { RunFold } from "./fold.ts";
+import { SessionHolds } from "./holds.ts";
 import { Idempotency } from "./idempotency.ts";
 import { Runner } from "./runner.ts";
 import { listOptions, printable, type SavedSession, Sessions } from "./sessions.ts";
@@ -26,168 +28,174 @@ import type {
   SessionObject,
 } from "./types.ts";
 
-/** Milliseconds a session's lease is held without renewal (architecture.md, Resume). */
-const LEASE_MS = 5_000;
-const RENEW_MS = 1_500;
-
 /** Entries of one page that a reader is given. */
 const PAGE = 256;
-
-/** Runs that have ended and are still answered from here, so that a reader who was there sees the end at once. */
-const KEPT_RUNNERS = 256;
 
 /** The runs of one process. */
 export class RunService implements Runs {
   readonly #deps: RunsDeps;
   readonly #sessions: Sessions;
   readonly #idempotency: Idempotency;
-  readonly #owner: string;
   readonly #runners = new Map<string, Runner>();
-  /** Session id → the run that holds it. */
-  readonly #busy = new Map<string, Runner>();
-  /** Session id → settled when the run that holds it lets go. */
-  readonly #holds = new Map<string, PromiseWithResolvers<void>>();
-  readonly #fences = new Map<string, Fence>();
+  readonly #holds: SessionHolds;
+  readonly #admission: Admission;
+  /** Session id → settled when the last run of its queue has ended. */
   readonly #queues = new Map<string, Promise<unknown>>();
   readonly #open = new Set<Promise<void>>();
-  #starting = 0;
-  #renewing: ReturnType<typeof setInterval> | null = null;
   #draining = false;
 
   constructor(deps: RunsDeps) {
     this.#deps = deps;
     this.#sessions = new Sessions(deps.store);
     this.#idempotency = new Idempotency(deps.store);
-    this.#owner = deps.newId("proc");
+    this.#holds = new SessionHolds(deps.store, deps.newId("proc"), deps.log);
+    this.#admission = new Admission(deps.limits);
   }
 
   async create(request: RunRequest, caller: Caller, options: CreateOptions = {}): Promise<RunHandle> {
     const { idempotency } = options;
     if (!idempotency) return await this.#create(request, caller, options);
-    const found = await this.#idempotency.find(caller, idempotency);
-    if (found !== null) return await this.handle(caller, found);
-    const created = this.#create(request, caller, options);
-    this.#idempotency.claim(caller, idempotency, created.then((runner) => runner.id));
-    return await created;
+    return await this.#idempotency.once<RunHandle>(
+      caller,
+      idempotency,
+      () => this.#create(request, caller, options),
+      (run_id) => this.handle(caller, run_id),
+    );
   }
 
   async #create(request: RunRequest, caller: Caller, options: CreateOptions): Promise<Runner> {
-    this.#admit(caller);
-    this.#starting++;
+    if (this.#draining) throw new PreampError("draining", "Cannot start a run: the server is stopping");
+    const session_id = request.session_id ?? this.#deps.newId("ses");
+    const place = this.#admission.enter(caller, session_id, request.if_busy);
     try {
-      const saved = request.session_id === undefined
-        ? null
-        : await this.#sessions.load(caller, request.session_id);
-      const ready = await this.#deps.ready(
-        asked(request, saved),
-        effective(caller, request, saved),
-        options.base_url ?? saved?.plan_base_url ?? undefined,
-      );
-      const session_id = request.session_id ?? this.#deps.newId("ses");
-      const run_id = this.#deps.newId("run");
-      const make = (session: SavedSession | null) =>
-        this.#make({ request, caller, options, ready, run_id, session_id, saved: session });
-      const busy = this.#busy.get(session_id);
-      if (busy && busy.current().status !== "awaiting_approval" && request.if_busy === "queue") {
-        return await this.#enqueue(make(saved), session_id, caller, request);
-      }
-      await this.#free(session_id, request, run_id);
-      return await this.#start(
-        make(busy ? await this.#sessions.load(caller, session_id) : saved),
-        session_id,
-        request,
-      );
-    } finally {
-      this.#starting--;
+      const runner = await this.#place(request, caller, options, session_id);
+      runner.settled("end").finally(() => this.#admission.leave(place));
+      return runner;
+    } catch (error) {
+      this.#admission.leave(place);
+      throw error;
     }
   }
 
-  /** @throws {PreampError} `draining`, `too_many_runs`. */
-  #admit(caller: Caller): void {
-    const { max_concurrent_runs, max_runs_per_key } = this.#deps.limits;
-    if (this.#draining) throw new PreampError("draining", "Cannot start a run: the server is stopping");
-    const open = [...this.#busy.values()];
-    if (open.length + this.#starting >= max_concurrent_runs) {
-      throw new PreampError(
-        "too_many_runs",
-        `Cannot start a run: max_concurrent_runs is ${max_concurrent_runs}`,
-      );
-    }
-    const own = open.filter((runner) =>
-      runner.options.caller.name === caller.name && runner.options.caller.namespace === caller.namespace
+  /** Starts the run, or puts it into the queue of its session. */
+  async #place(
+    request: RunRequest,
+    caller: Caller,
+    options: CreateOptions,
+    session_id: string,
+  ): Promise<Runner> {
+    const saved = request.session_id === undefined ? null : await this.#sessions.load(caller, session_id);
+    const ready = await this.#deps.ready(
+      asked(request, saved),
+      effective(caller, request, saved),
+      options.base_url ?? saved?.plan_base_url ?? undefined,
     );
-    if (own.length >= max_runs_per_key) {
-      throw new PreampError("too_many_runs", `Cannot start a run: max_runs_per_key is ${max_runs_per_key}`);
-    }
+    const run_id = this.#deps.newId("run");
+    const runner = this.#make({ request, caller, options, ready, run_id, session_id, saved });
+    if (request.if_busy === "queue" && this.#mustQueue(session_id)) return await this.#enqueue(runner);
+    await this.#free(session_id, request, run_id);
+    return await this.#start(runner);
+  }
+
+  #mustQueue(session_id: string): boolean {
+    const busy = this.#holds.at(session_id);
+    if (busy) return busy.current().status !== "awaiting_approval"; // that one is superseded, whatever `if_busy` says
+    return this.#queues.has(session_id);
   }
 
   /** Makes room in a session: a run that waits for a person is superseded, another one refused or cancelled. */
   async #free(session_id: string, request: RunRequest, run_id: string): Promise<void> {
-    const busy = this.#busy.get(session_id);
-    if (!busy) return;
-    const waits = busy.current().status === "awaiting_approval";
-    if (!waits && request.if_busy !== "cancel") {
-      throw new PreampError(
-        "session_busy",
-        `Cannot start a run in session "${session_id}": run "${busy.id}" has not ended`,
-      );
+    for (let busy = this.#holds.at(session_id); busy; busy = this.#holds.at(session_id)) {
+      if (!busy.ended) {
+        const waits = busy.current().status === "awaiting_approval";
+        if (!waits && request.if_busy !== "cancel") {
+          throw new PreampError(
+            "session_busy",
+            `Cannot start a run in session "${session_id}": run "${busy.id}" has not ended`,
+          );
+        }
+        await busy.cancel("graceful", waits ? `superseded by ${run_id}` : "cancelled");
+      }
+      await this.#holds.released(session_id);
     }
-    await busy.cancel("graceful", waits ? `superseded by ${run_id}` : "cancelled");
-    await busy.settled("end");
-    await this.#released(session_id);
   }
 
-  /** Resolves once nobody holds the session. */
-  async #released(session_id: string): Promise<void> {
-    while (this.#busy.has(session_id)) await this.#holds.get(session_id)?.promise;
-  }
-
-  async #start(runner: Runner, session_id: string, request: RunRequest): Promise<Runner> {
-    await this.#hold(runner, session_id);
+  async #start(runner: Runner): Promise<Runner> {
+    const { session_id } = runner;
+    await this.#holds.take(session_id, runner);
     try {
+      await this.#catchUp(runner);
       await runner.begin();
     } catch (error) {
-      await this.#letGo(session_id);
+      await this.#holds.letGo(session_id);
       throw error;
     }
     this.#keep(runner);
-    this.#go(runner, session_id, request);
+    this.#go(runner);
     return runner;
   }
 
-  async #enqueue(runner: Runner, session_id: string, caller: Caller, request: RunRequest): Promise<Runner> {
-    await runner.queue();
-    this.#keep(runner);
-    const before = this.#queues.get(session_id) ?? this.#busy.get(session_id)!.settled("end");
-    const turn = before.then(async () => {
-      await this.#released(session_id);
-      if (runner.ended) return;
-      try {
-        await this.#hold(runner, session_id);
-        const saved = await this.#sessions.load(caller, session_id);
-        runner.continueFrom(saved);
-        await runner.begin();
-      } catch (error) {
-        await runner.fail(error);
-        await this.#letGo(session_id);
-        return;
-      }
-      await this.#go(runner, session_id, request);
-    });
+  /**
+   * Takes the session as it is now that nobody else is at work in it: another run may have ended since it was read.
+   * @throws {PreampError} `session_conflict` when the plan that the run took from it was replaced meanwhile.
+   */
+  async #catchUp(runner: Runner): Promise<void> {
+    const { saved, request, caller } = runner.options;
+    if (saved === null) return;
+    const now = await this.#sessions.load(caller, runner.session_id);
+    if (now === saved) return;
+    const own_plan = request.plan !== undefined || request.plan_ref !== undefined;
+    if (!own_plan && now.object.plan_hash !== saved.object.plan_hash) {
+      throw new PreampError(
+        "session_conflict",
+        `Cannot start a run in session "${runner.session_id}": its plan was replaced meanwhile`,
+      );
+    }
+    runner.continueFrom(now);
+  }
+
+  async #enqueue(runner: Runner): Promise<Runner> {
+    const { session_id } = runner;
+    const before = (this.#queues.get(session_id) ?? this.#holds.released(session_id)).catch(() => {}); // its own affair
+    const stored = runner.queue();
+    const turn = Promise.all([before, stored]).then(() => this.#takeTurn(runner));
     const tail = turn.finally(() => this.#queues.get(session_id) === tail && this.#queues.delete(session_id));
     this.#queues.set(session_id, tail);
     this.#track(tail.then(() => {}));
+    await stored;
+    this.#keep(runner);
     return runner;
   }
 
-  #go(runner: Runner, session_id: string, request: RunRequest): Promise<void> {
-    const { signal } = runner.options.create;
+  /** A queued run's turn: it starts as soon as nobody is at work in its session; resolves when it has ended. */
+  async #takeTurn(runner: Runner): Promise<void> {
+    const { session_id } = runner;
+    while (this.#holds.at(session_id)) await this.#holds.released(session_id);
+    if (this.#draining) await runner.finish(cancelledOutcome());
+    if (runner.ended) return;
+    try {
+      await this.#holds.take(session_id, runner);
+    } catch (error) {
+      return await runner.fail(error);
+    }
+    try {
+      runner.continueFrom(await this.#sessions.load(runner.options.caller, session_id));
+      if (!runner.ended) await runner.begin();
+    } catch (error) {
+      await runner.fail(error);
+    }
+    if (runner.ended) await this.#holds.letGo(session_id);
+    else await this.#go(runner);
+  }
+
+  #go(runner: Runner): Promise<void> {
+    const { request, create: { signal } } = runner.options;
     if (signal && request.on_disconnect === "cancel") {
       const leave = () => void runner.cancel("immediate", "client disconnected").catch(() => {}); // it ended meanwhile
       if (signal.aborted) leave();
       else signal.addEventListener("abort", leave, { once: true });
     }
-    return this.#track(runner.run(request.prompt).finally(() => this.#letGo(session_id)));
+    return this.#track(runner.run(request.prompt).finally(() => this.#holds.letGo(runner.session_id)));
   }
 
   #track(done: Promise<void>): Promise<void> {
@@ -218,70 +226,15 @@ export class RunService implements Runs {
       run_id,
       session_id,
       saved,
-      fence: () => this.#fences.get(session_id),
+      fence: () => this.#holds.fence(session_id),
       saveSession: (runner) => this.#sessions.put(caller, savedSession(runner, this.#deps.clock.now())),
       with_run: idempotency ? [this.#idempotency.put(caller, idempotency, run_id, expires_ms)] : [],
     });
   }
 
-  async #hold(runner: Runner, session_id: string): Promise<void> {
-    const lease = `session/${session_id}`;
-    if (this.#busy.has(session_id)) {
-      throw new PreampError(
-        "session_busy",
-        `Cannot start a run in session "${session_id}": another run has not ended`,
-      );
-    }
-    this.#busy.set(session_id, runner);
-    this.#holds.set(session_id, Promise.withResolvers());
-    const token = await this.#deps.store.acquire(lease, this.#owner, LEASE_MS);
-    if (token === null) {
-      this.#leave(session_id);
-      throw new PreampError(
-        "session_busy",
-        `Cannot start a run in session "${session_id}": another server runs one`,
-      );
-    }
-    this.#fences.set(session_id, { lease, token });
-    this.#renewing ??= setInterval(() => void this.#renewAll(), RENEW_MS);
-  }
-
-  async #renewAll(): Promise<void> {
-    for (const { lease } of this.#fences.values()) {
-      try {
-        if (!(await this.#deps.store.renew(lease, this.#owner, LEASE_MS))) {
-          this.#deps.log("error", "lease_lost", { lease });
-        }
-      } catch (error) {
-        this.#deps.log("error", "lease_not_renewed", { lease, message: String(error) });
-      }
-    }
-  }
-
-  #leave(session_id: string): void {
-    this.#busy.delete(session_id);
-    this.#holds.get(session_id)?.resolve();
-    this.#holds.delete(session_id);
-  }
-
-  async #letGo(session_id: string): Promise<void> {
-    const fence = this.#fences.get(session_id);
-    this.#fences.delete(session_id);
-    if (this.#fences.size === 0 && this.#renewing !== null) {
-      clearInterval(this.#renewing);
-      this.#renewing = null;
-    }
-    if (fence) await this.#deps.store.release(fence.lease, this.#owner);
-    this.#leave(session_id);
-  }
-
   #keep(runner: Runner): void {
     this.#runners.set(runner.id, runner);
-    if (this.#runners.size <= KEPT_RUNNERS) return;
-    for (const [id, old] of this.#runners) {
-      if (this.#runners.size <= KEPT_RUNNERS) return;
-      if (old.ended) this.#runners.delete(id);
-    }
+    runner.settled("end").then(() => this.#runners.delete(runner.id));
   }
 
   #runnerOf(caller: Caller, run_id: string): Runner | undefined {
@@ -337,7 +290,12 @@ export class RunService implements Runs {
     if (run.ended_at === null) {
       throw new PreampError("session_busy", `Cannot delete run "${run_id}": it has not ended`);
     }
-    await this.#deps.store.commit([{ delete: { kind: "run", key: run_id } }, { deleteLog: run_id }]);
+    const approvals = await this.approvals(caller, run_id).catch(() => []); // the log may be gone, and they with it
+    await this.#deps.store.commit([
+      { delete: { kind: "run", key: run_id } },
+      ...approvals.map((approval) => approvalDeletion(run_id, approval.id)),
+      { deleteLog: run_id },
+    ]);
     this.#runners.delete(run_id);
   }
 
@@ -378,12 +336,7 @@ export class RunService implements Runs {
     const approval = approvals.find((one) => one.id === approval_id);
     if (!approval) throw new PreampError("not_found", `Cannot find approval "${printable(approval_id)}"`);
     const runner = this.#runnerOf(caller, run_id);
-    if (!runner || runner.ended) {
-      throw new PreampError(
-        "approval_already_resolved",
-        `Cannot answer the approval: it is ${approval.status}`,
-      );
-    }
+    if (!runner || runner.ended) throw tooLate(approval);
     const reason = answer.reason ?? null;
     await runner.desk.decide(
       approval_id,
@@ -445,7 +398,7 @@ export class RunService implements Runs {
       (await this.#sessions.load(caller, session_id)).object,
     remove: async (caller: Caller, session_id: string): Promise<void> => {
       await this.#sessions.load(caller, session_id);
-      if (this.#busy.has(session_id)) {
+      if (this.#holds.at(session_id)) {
         throw new PreampError(
           "session_busy",
           `Cannot delete session "${printable(session_id)}": a run of it has not ended`,
@@ -455,7 +408,7 @@ export class RunService implements Runs {
     },
     messages: async (caller: Caller, session_id: string): Promise<JsonObject[]> => {
       const saved = await this.#sessions.load(caller, session_id);
-      const messages = this.#busy.get(session_id)?.messages ?? saved.messages;
+      const messages = this.#holds.at(session_id)?.messages ?? saved.messages;
       return messages.map((message) => message as JsonObject);
     },
   };
@@ -463,9 +416,9 @@ export class RunService implements Runs {
   /** Stops accepting; lets runs end for `grace_ms`, then stops them. */
   async drain(grace_ms: number): Promise<void> {
     this.#draining = true;
-    for (const runner of this.#busy.values()) await runner.cancel("graceful", "the server is stopping");
+    for (const runner of this.#holds.runners) await runner.cancel("graceful", "the server is stopping");
     if (await this.#idle(grace_ms * 0.6)) return;
-    for (const runner of this.#busy.values()) await runner.cancel("immediate", "the server is stopping");
+    for (const runner of this.#holds.runners) await runner.cancel("immediate", "the server is stopping");
     await this.#idle(grace_ms * 0.4);
   }
 
@@ -486,8 +439,7 @@ export class RunService implements Runs {
 
   async close(): Promise<void> {
     await this.drain(0);
-    if (this.#renewing !== null) clearInterval(this.#renewing);
-    this.#renewing = null;
+    this.#holds.close();
   }
 }
 
@@ -513,7 +465,7 @@ function savedSession(runner: Runner, now_ms: number): SavedSession {
       id: runner.session_id,
       object: "session",
       parent_id: saved?.object.parent_id ?? null,
-      plan_hash: ready.compiled.plan_hash,
+      plan_hash: own_plan ? ready.compiled.plan_hash : saved.object.plan_hash,
       run_count: (saved?.object.run_count ?? 0) + 1,
       created_at: saved?.object.created_at ?? runner.created_at,
       last_activity: at,
@@ -521,8 +473,8 @@ function savedSession(runner: Runner, now_ms: number): SavedSession {
     },
     messages: [...runner.messages],
     session_state: runner.session_state,
-    plan: ready.compiled.written,
-    plan_base_url: ready.base_url ?? null,
+    plan: own_plan ? ready.compiled.written : saved.plan,
+    plan_base_url: own_plan ? ready.base_url ?? null : saved.plan_base_url,
     plan_origin: own_plan
       ? (request.plan_ref !== undefined || request.plan === undefined ? "operator" : caller.origin)
       : saved.plan_origin,
