@@ -26,6 +26,8 @@ export function plainProgress(output: Output): Progress {
   const lines = new ProgressLines(styleOf(output));
   return {
     entry(entry) {
+      // what a terminal's live line shows by itself: whom the run waits for
+      if (entry.event === "provider:request") output.write(`asking ${shown(entry.data.provider)}\n`);
       for (const line of lines.of(entry)) output.write(`${line}\n`);
     },
     note: (text) => output.write(`${text}\n`),

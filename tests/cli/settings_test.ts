@@ -1,0 +1,64 @@
+import { readArguments } from "../../src/cli/arguments.ts";
+import { policyFlags, readSettings, settingFlags } from "../../src/cli/settings.ts";
+import { assertEquals, assertMatch, assertRejects, assertStringIncludes } from "../assert.ts";
+import { fakeIo } from "./fake_io.ts";
+
+const OWN = settingFlags(["host", "port", "plans", "store"]);
+const FLAGS = [...OWN, ...policyFlags(OWN)];
+const EMPTY = new URL("../fixtures/r0/", import.meta.url);
+
+function read(words: readonly string[], env: Record<string, string> = {}) {
+  return readSettings(readArguments(words, FLAGS), fakeIo({ env, cwd: EMPTY }));
+}
+
+Deno.test("readSettings() is the default policy in memory when nothing is said", async () => {
+  const { policy, plans, api_keys, warnings } = await read([]);
+  assertEquals([policy.store, policy.listen.host, policy.listen.port, api_keys, warnings], [
+    "memory",
+    "127.0.0.1",
+    8484,
+    [],
+    [],
+  ]);
+  assertEquals(plans.href, new URL("plans/", EMPTY).href);
+});
+
+Deno.test("readSettings() lays flags over variables, the short name of each over the long one's", async () => {
+  const env = { PREAMP_PORT: "1", PREAMP_LISTEN_HOST: "::1", PREAMP_LIMITS_MAX_COST_USD: "2" };
+  const { policy } = await read(
+    ["--limits.max_cost_usd", "1", "--modules.allow", "https://a.example/,data:"],
+    env,
+  );
+  assertEquals([policy.listen.port, policy.listen.host, policy.limits.max_cost_usd], [1, "::1", "1"]);
+  assertEquals(policy.modules.allow, ["https://a.example/", "data:"]);
+  assertEquals((await read(["--listen.port", "3"], env)).policy.listen.port, 3);
+});
+
+Deno.test("readSettings() reads keys as hashes and names near misses of variables", async () => {
+  const { policy, api_keys, warnings } = await read([], {
+    PREAMP_API_KEYS: " k1 ,k2,",
+    PREAMP_PROT: "1",
+    PREAMP_MINE: "x",
+  });
+  assertEquals([api_keys, policy.auth.keys.length], [["k1", "k2"], 2]);
+  assertMatch(policy.auth.keys[0]?.sha256 ?? "", /^[0-9a-f]{64}$/);
+  assertEquals(warnings, ["The variable PREAMP_PROT is not used: did you mean PREAMP_PORT?"]);
+});
+
+for (
+  const [words, env, told] of [
+    [["--port", "x"], {}, "--port"],
+    [["--limits.max_iterations", "0"], {}, "--limits.max_iterations"],
+    [["--modules.frozen", "perhaps"], {}, "--modules.frozen"],
+    [[], { PREAMP_RATES_RUNS_PER_MINUTE: "-1" }, "PREAMP_RATES_RUNS_PER_MINUTE"],
+    [[], { PREAMP_PORT: "70000" }, "PREAMP_PORT"],
+    [["--config", "none.yaml"], {}, "no such file"],
+    [[], { PREAMP_CONFIG: "none.yaml" }, "no such file"],
+  ] as const
+) {
+  Deno.test(`readSettings() names ${told} when ${JSON.stringify([words, env])} cannot be used`, async () => {
+    const error = await assertRejects(() => read(words, env));
+    assertEquals(error.name, "UsageError");
+    assertStringIncludes(error.message, told);
+  });
+}

@@ -1,0 +1,20 @@
+/**
+ * As much of curl as the server's greeting uses, for machines without it: `-s`, `-N`, `-H`, `-d` and a URL.
+ * `shell.ts` puts it behind the PATH, so that a real curl goes first.
+ */
+
+const headers = new Headers();
+let url = "";
+let body: string | undefined;
+const words = [...Deno.args];
+for (let word = words.shift(); word !== undefined; word = words.shift()) {
+  if (word === "-s" || word === "-N") continue;
+  const value = word === "-H" || word === "-d" ? words.shift() ?? "" : "";
+  if (word === "-H") {
+    headers.append(value.slice(0, value.indexOf(":")), value.slice(value.indexOf(":") + 1).trim());
+  } else if (word === "-d") body = value;
+  else if (word.startsWith("-")) throw new Error(`Cannot stand in for curl: received ${word}`);
+  else url = word;
+}
+const response = await fetch(url, body === undefined ? { headers } : { method: "POST", headers, body });
+await response.body?.pipeTo(Deno.stdout.writable);

@@ -1,0 +1,184 @@
+/** `preamp run` and the commands around it: what they write where, and the code they end with. */
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
+import { runProgram, startProgram } from "./program.ts";
+
+const SESSION = "session: {orchestrator: loop-streaming, context: context-simple}\n";
+const CALCULATOR = `${SESSION}providers: [provider-mock]\ntools: [tool-calculator]\n`;
+const ASKING =
+  `${CALCULATOR}hooks: [{module: hooks-approval, config: {rules: [{tool: calculator, action: ask}]}}]\n`;
+const SLOW =
+  `${SESSION}providers: [{module: provider-mock, config: {responses: [{delay_ms: 60000, text: never}]}}]\n`;
+
+Deno.test("run writes the answer alone to stdout, progress in plain lines to stderr", async () => {
+  const { code, stdout, stderr } = await runProgram(["run", "-p", "plans/calculator.yaml", "What is 6 × 7?"]);
+  assertEquals([code, stdout], [0, "6 × 7 is 42.\n"]);
+  assertMatch(stderr, /^called calculator \{"expression":"6\*7"\} = 42 \(\d+ ms\)$/m);
+  assertMatch(stderr, /^completed: 2 model calls, 1 tool call, [\d,]+ tokens, /m);
+  assert(!stderr.includes("\x1b") && !stderr.includes("\r"));
+});
+
+Deno.test("run takes the prompt from stdin when there is none, and the plan when it is -", async () => {
+  const prompt = await runProgram(["run", "-p", "plans/minimal.yaml"], { stdin: "Hello\n" });
+  assertEquals([prompt.code, prompt.stdout], [0, "Hello from the smallest plan.\n"]);
+  const plan = await runProgram(["run", "-p", "-", "compute 2*21"], { stdin: CALCULATOR });
+  assertEquals([plan.code, plan.stdout], [0, "2*21 is 42.\n"]);
+});
+
+Deno.test("run gives the run object, or run and events, as JSON", async () => {
+  const json = await runProgram(["run", "-p", "plans/minimal.yaml", "--output-format", "json", "Hello"]);
+  const run = JSON.parse(json.stdout);
+  assertEquals([json.code, run.object, run.status], [0, "run", "completed"]);
+  const trace = await runProgram(["run", "-p", "plans/minimal.yaml", "--output-format=json-trace", "Hello"]);
+  const { run: traced, events } = JSON.parse(trace.stdout);
+  assertEquals(events.at(-1).data.run, traced);
+  assertEquals(
+    events.map((entry: { seq: number }) => entry.seq),
+    events.map((_: unknown, index: number) => index + 1),
+  );
+});
+
+Deno.test("run without a plan is the plan named default, else the demo", async () => {
+  const folder = await Deno.makeTempDir();
+  try {
+    const demo = await runProgram(["run", "hi", "--output-format", "json"], { cwd: folder });
+    assertStringIncludes(JSON.stringify(JSON.parse(demo.stdout).isolation), "tool-todo");
+    await Deno.mkdir(`${folder}/plans`);
+    await Deno.copyFile("plans/minimal.yaml", `${folder}/plans/default.yaml`);
+    const named = await runProgram(["run", "hi"], { cwd: folder });
+    assertEquals(named.stdout, "Hello from the smallest plan.\n");
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
+Deno.test("run lays plans over one another, as plan hash does", async () => {
+  const files = ["plans/calculator.yaml", "plans/minimal.yaml"];
+  const merged = await runProgram([
+    "run",
+    "-p",
+    files[0]!,
+    "-p",
+    files[1]!,
+    "--output-format",
+    "json",
+    "Hello",
+  ]);
+  const hash = await runProgram(["plan", "hash", ...files]);
+  const run = JSON.parse(merged.stdout);
+  assertEquals([run.output_text, run.plan_hash], ["Hello from the smallest plan.", hash.stdout.trim()]);
+  assertEquals(Object.keys(run.isolation).includes("tool-calculator"), true);
+});
+
+Deno.test("run applies an approval's default at once when there is no terminal", async () => {
+  const { code, stdout, stderr } = await runProgram(["run", "-p", "-", "compute 6*7"], { stdin: ASKING });
+  assertEquals(code, 0);
+  assertStringIncludes(stdout, "denied");
+  assertStringIncludes(stderr, "denied calculator: nobody answered, the default applies");
+});
+
+Deno.test("run ends with the code of how it went", async () => {
+  const denied =
+    `${CALCULATOR}hooks: [{module: hooks-approval, config: {rules: [{tool: calculator, action: deny}]}}]\n`;
+  const broken =
+    `${SESSION}providers: [{module: provider-mock, config: {responses: [{error: {type: AuthenticationError, message: no key}}]}}]\n`;
+  const cases: [string[], string, number, string][] = [
+    [
+      ["-p", "-", "--limit", "max_tool_calls=0", "compute 2*3"],
+      CALCULATOR,
+      1,
+      "incomplete (limit:max_tool_calls)",
+    ],
+    [["-p", "-", "compute 2*3"], denied, 0, "denied calculator"],
+    [["-p", "-", "hi"], "tols: []\n", 3, "<stdin>:1:1"],
+    [["-p", "-", "hi"], "session: [\n", 3, "<stdin>:"],
+    [["-p", "-", "--limit", "max_iterations=51", "hi"], CALCULATOR, 4, "max_iterations"],
+    [["-p", "-", "hi"], `${CALCULATOR}limits: {max_iterations: 51}\n`, 4, "limits.max_iterations"],
+    [["-p", "-", "hi"], broken, 1, "provider_auth"],
+  ];
+  for (const [args, stdin, expected, told] of cases) {
+    const { code, stderr } = await runProgram(["run", ...args], { stdin });
+    assertEquals([args, code], [args, expected], stderr);
+    assertStringIncludes(stderr, told);
+  }
+});
+
+Deno.test("run stops gracefully on the first Ctrl-C, at once on the second, and exits 130", async () => {
+  await using program = await startProgram(["run", "-p", "-", "hi"], { stdin: SLOW });
+  await program.stderr.until((text) => text.includes("asking mock"));
+  program.kill("SIGINT");
+  await program.stderr.until((text) => text.includes("Ctrl-C again stops at once"));
+  program.kill("SIGINT");
+  const { code, stdout, stderr } = await program.ended;
+  assertEquals([code, stdout], [130, ""]);
+  assertMatch(stderr, /^cancelled: 0 model calls/m);
+});
+
+Deno.test("wrong usage exits 2, writes nothing to stdout and says what was meant", async () => {
+  const cases: [string[], string][] = [
+    [[], "Usage: preamp"],
+    [["plan"], "preamp plan check"],
+    [["rnu"], 'did you mean "run"?'],
+    [["plan", "chek"], 'did you mean "plan check"?'],
+    [["--json"], "a command comes first"],
+    [["run"], "empty"],
+    [["run", "a", "b"], "quotes"],
+    [["run", "--limt", "max_cost_usd=1", "hi"], "did you mean --limit?"],
+    [["run", "--limit", "max_cost_us=1", "hi"], "max_cost_usd"],
+    [["run", "--limit", "max_cost_usd", "hi"], "NAME=VALUE"],
+    [["run", "-p"], "needs a value"],
+    [["run", "-p", "nowhere.yaml", "hi"], "no such file"],
+    [["run", "-p", "plans", "hi"], "folder"],
+    [["run", "--session", "ses_1", "hi"], "memory"],
+    [["run", "--output-format", "xml", "hi"], "json-trace"],
+    [["plan", "check"], "no file"],
+    [["plan", "check", "--json=yes", "x.yaml"], "takes no value"],
+    [["module", "list", "all"], "no name"],
+    [["help", "srve"], 'did you mean "serve"?'],
+  ];
+  for (const [args, told] of cases) {
+    const { code, stdout, stderr } = await runProgram(args, { stdin: "" });
+    assertEquals([args, code, stdout], [args, 2, ""], stderr);
+    assertStringIncludes(stderr, told);
+  }
+});
+
+Deno.test("plan check lists every finding with its place and hint, and passes what is fine", async () => {
+  const good = await runProgram(["plan", "check", "plans/minimal.yaml", "plans/todo.yaml"]);
+  assertEquals(good.code, 0);
+  assertMatch(good.stdout, /^plans\/minimal\.yaml: ok {2}sha256-\S+\nplans\/todo\.yaml: ok {2}sha256-\S+\n$/);
+  const bad = await runProgram(["plan", "check", "-"], {
+    stdin: `${CALCULATOR}tols: []\nlimits: {max_tool_calls: many}\n`,
+  });
+  assertEquals(bad.code, 3);
+  assertMatch(bad.stdout, /^<stdin>:4:1 {2}tols {2}Cannot use .*\n {4}hint: did you mean "tools"\?$/m);
+  assertMatch(bad.stdout, /^<stdin>:5:\d+ {2}limits\.max_tool_calls {2}Cannot /m);
+  assertMatch(bad.stdout, /^<stdin>: 2 errors$/m);
+});
+
+Deno.test("plan check exits 4 for what the policy refuses, and gives JSON", async () => {
+  const { code, stdout } = await runProgram(["plan", "check", "--json", "-"], {
+    stdin: `${CALCULATOR}limits: {max_iterations: 51}\n`,
+  });
+  const [found] = JSON.parse(stdout).data;
+  assertEquals([code, found.file, found.ok, found.errors.length], [4, "<stdin>", false, 1]);
+});
+
+Deno.test("module list, help and --version write to stdout and exit 0", async () => {
+  const modules = await runProgram(["module", "list", "--json"]);
+  const ids = JSON.parse(modules.stdout).data.map((one: { id: string }) => one.id);
+  assertEquals([modules.code, ids.includes("tool-calculator")], [0, true]);
+  const table = await runProgram(["module", "list"]);
+  assertMatch(table.stdout, /^tool-calculator +tool +\d+\.\d+\.\d+ /m);
+  for (
+    const args of [["help"], ["--help"], ["-h"], ["help", "serve"], ["serve", "--help"], ["run", "-h"], [
+      "help",
+      "plan",
+    ]]
+  ) {
+    const { code, stdout } = await runProgram(args);
+    assertEquals([args, code], [args, 0]);
+    assertStringIncludes(stdout, "preamp ");
+  }
+  const version = await runProgram(["--version"]);
+  assertMatch(version.stdout, /^preamp \d+\.\d+\.\d+ \(deno /);
+});
