@@ -1,6 +1,7 @@
 /** How a turn ended: from what happened, never from the returned text (http.md, Runs, the table). */
 import { errorCode, errorMessage, errorName, providerErrorCode } from "../sdk/errors.ts";
 import { textOf, toBlocks } from "../sdk/messages.ts";
+import { sanitizeText } from "../sdk/tools.ts";
 import type { ContentBlock } from "../sdk/types.ts";
 import type { Core } from "./core.ts";
 import { limitOf } from "./guards/tool.ts";
@@ -28,6 +29,9 @@ const RUN_CODES: ReadonlySet<string> = new Set([
   "internal",
 ]);
 
+/** Characters of a message on a run: under 2 KiB of UTF-8 unless it is mostly not Latin. */
+const MAX_MESSAGE = 1_800;
+
 /** What `execute` came to: the text it returned, or what it threw. */
 export type Returned = { text: string } | { error: unknown };
 
@@ -48,7 +52,7 @@ export function outcomeOf(core: Core, turn: Turn, returned: Returned): Outcome {
   const limit = ("error" in returned ? limitOf(returned.error) : null) ?? turn.limit;
   if (limit !== null) return ended("incomplete", `limit:${limit}`);
   if ("error" in returned) return failed(core, turn, returned.error, ended);
-  if (turn.denied !== null) return ended("denied", "denied", { code: "denied", message: turn.denied });
+  if (turn.denied !== null) return ended("denied", "denied", { code: "denied", message: brief(turn.denied) });
   if (turn.completed === "cancelled" || (core.cancellation.is_immediate && turn.completed !== "success")) {
     return ended("cancelled", "cancelled");
   }
@@ -62,6 +66,7 @@ export function outcomeOf(core: Core, turn: Turn, returned: Returned): Outcome {
     const wanted_more = (turn.response?.tool_calls?.length ?? 0) > 0;
     return ended("incomplete", wanted_more ? "limit:max_iterations" : "empty_response");
   }
+  if (turn.completed === null && text === "") return ended("incomplete", "empty_response");
   return ended("completed", "end_turn");
 }
 
@@ -73,18 +78,26 @@ function failed(
 ): Outcome {
   const code = errorCode(error);
   const name = errorName(error);
-  if (code === "denied") return ended("denied", "denied", { code: "denied", message: errorMessage(error) });
+  if (code === "denied") {
+    return ended("denied", "denied", { code: "denied", message: brief(errorMessage(error)) });
+  }
   if (core.cancellation.is_cancelled && (code === "cancelled" || name === "AbortError")) {
     return ended("cancelled", "cancelled");
   }
   if (name === "AbortError" && error === turn.provider_error) return ended("cancelled", "cancelled");
   if (name === "ContentFilterError") return ended("incomplete", "content_filter");
-  const message = errorMessage(error);
+  const message = brief(errorMessage(error));
   if (code !== undefined && RUN_CODES.has(code)) return ended("failed", "error", { code, message });
   if (error === turn.provider_error) {
     return ended("failed", "error", { code: providerErrorCode(name), message });
   }
   return ended("failed", "error", { code: "internal", message });
+}
+
+/** A message as it may stand on a run: printable, at most 2 KiB (http.md, Problems). */
+function brief(message: string): string {
+  const text = sanitizeText(message);
+  return text.length <= MAX_MESSAGE ? text : `${text.slice(0, MAX_MESSAGE)}…`;
 }
 
 function cutBy(turn: Turn): string | null {

@@ -21,11 +21,13 @@ export class SessionState {
       set: (_, key, value) => typeof key === "string" && this.#assign(key, value),
       defineProperty: (_, key, descriptor) =>
         typeof key === "string" && "value" in descriptor && this.#assign(key, descriptor.value),
+      preventExtensions: () => false,
       deleteProperty: (_, key) => typeof key === "string" && this.#assign(key, undefined),
     });
   }
 
   #assign(key: string, value: unknown): boolean {
+    if (key === "__proto__") throw new TypeError("Cannot set session_state.__proto__: choose another key");
     const plain = value === undefined ? undefined : toPlain(value);
     const size = plain === undefined ? 0 : JSON.stringify(key).length + JSON.stringify(plain).length + 2;
     const total = this.#bytes - (this.#sizes.get(key) ?? 0) + size;

@@ -12,7 +12,7 @@ export function systemClock(): Clock {
 function after(ms: number, signal?: AbortSignal): Promise<void> {
   if (signal?.aborted) return Promise.reject(signal.reason);
   return new Promise((resolve, reject) => {
-    let left = Math.max(0, ms);
+    let left = ms > 0 ? ms : 0; // also when it is no number
     let timer: ReturnType<typeof setTimeout>;
     const stop = () => {
       clearTimeout(timer);

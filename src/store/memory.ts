@@ -1,4 +1,5 @@
 /** The store in memory: for one process, gone with it. Bounded: the logs of runs that ended go first, oldest first. */
+import { comparePlaces, decodeCursor, encodeCursor } from "./cursor.ts";
 import {
   type Change,
   ConflictError,
@@ -26,6 +27,9 @@ interface Lease {
   until_ms: number;
 }
 
+/** A record with its place in lists. */
+type Kept = VersionedRecord & { readonly created_ms: number; readonly order: number };
+
 /** Kinds and logs in maps; every call answers at once. */
 export class MemoryStore implements Store {
   readonly kind = "memory";
@@ -34,10 +38,11 @@ export class MemoryStore implements Store {
   readonly #max_entries: number;
   readonly #max_records: number;
   readonly #logs = new Map<string, LogEntry[]>();
-  readonly #records = new Map<string, Map<string, VersionedRecord>>();
+  readonly #records = new Map<string, Map<string, Kept>>();
   readonly #leases = new Map<string, Lease>();
   #entries = 0;
   #last_token = 0;
+  #last_order = 0;
 
   constructor(options: MemoryStoreOptions = {}) {
     this.#now = options.now ?? (() => Date.now());
@@ -105,15 +110,17 @@ export class MemoryStore implements Store {
     let kind = this.#records.get(record.kind);
     if (!kind) this.#records.set(record.kind, kind = new Map());
     const before = kind.get(record.key);
+    kind.delete(record.key); // behind the others: what is used is dropped last
     kind.set(record.key, {
       ...record,
       created_ms: record.created_ms ?? before?.created_ms ?? this.#now(),
+      order: before?.order ?? ++this.#last_order,
       version: (before?.version ?? 0) + 1,
     });
     if (kind.size > this.#max_records) this.#shrink(kind);
   }
 
-  #shrink(kind: Map<string, VersionedRecord>): void {
+  #shrink(kind: Map<string, Kept>): void {
     for (const [key, record] of kind) {
       if (kind.size <= this.#max_records * 0.9) return;
       if (record.index?.open === "true") continue;
@@ -135,19 +142,16 @@ export class MemoryStore implements Store {
   }
 
   list(kind: string, options: ListOptions): { records: VersionedRecord[]; next_cursor: string | null } {
-    const all = [...this.#records.get(kind)?.values() ?? []].reverse(); // insertion order is order of creation
-    const from = options.cursor === undefined
-      ? 0
-      : all.findIndex((record) => record.key === options.cursor) + 1;
-    const records: VersionedRecord[] = [];
-    for (let index = from; index < all.length; index++) {
-      const record = all[index]!;
-      if (record.namespace !== options.namespace || !this.get(kind, record.key)) continue;
-      if (options.where && !matches(record, options.where)) continue;
-      if (records.length === options.limit) return { records, next_cursor: records.at(-1)!.key };
-      records.push(record);
+    const { namespace, where, limit, cursor } = options;
+    const after = cursor === undefined ? null : decodeCursor(cursor);
+    const found: Kept[] = [];
+    for (const record of this.#records.get(kind)?.values() ?? []) {
+      if (record.namespace !== namespace || (where && !matches(record, where))) continue;
+      if (after && comparePlaces(record, after) <= 0) continue;
+      if (this.get(kind, record.key)) found.push(record);
     }
-    return { records, next_cursor: null };
+    const records = found.sort(comparePlaces).slice(0, limit);
+    return { records, next_cursor: found.length > limit ? encodeCursor(records.at(-1)!) : null };
   }
 
   acquire(name: string, owner: string, ttl_ms: number): number | null {

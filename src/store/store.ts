@@ -49,6 +49,7 @@ export interface ListOptions {
   namespace: string;
   where?: Record<string, string>;
   limit: number;
+  /** The `next_cursor` of the page before; anything else is `request_invalid`. */
   cursor?: string;
 }
 

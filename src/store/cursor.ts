@@ -1,0 +1,30 @@
+/** Cursors of lists: the place of the last item of a page, so that what is deleted or added meanwhile moves nobody. */
+import { PreampError } from "../sdk/errors.ts";
+
+/** A place in a list that is ordered by age, newest first. */
+export interface Place {
+  /** Milliseconds since the epoch. */
+  readonly created_ms: number;
+  /** Number of the record in the order of creation; tells apart what was created in the same millisecond. */
+  readonly order: number;
+}
+
+/** Returns a place as a cursor: opaque to callers. */
+export function encodeCursor({ created_ms, order }: Place): string {
+  return `${created_ms.toString(36)}-${order.toString(36)}`;
+}
+
+/** Returns the place of a cursor. @throws {PreampError} `request_invalid` when it is none of ours. */
+export function decodeCursor(cursor: string): Place {
+  const [first = "", second = "", ...more] = cursor.split("-");
+  const place = { created_ms: parseInt(first, 36), order: parseInt(second, 36) };
+  if (more.length > 0 || encodeCursor(place) !== cursor) {
+    throw new PreampError("request_invalid", "Cannot read the cursor: must be the next_cursor of a page");
+  }
+  return place;
+}
+
+/** Orders places newest first: negative when `a` comes before `b`. */
+export function comparePlaces(a: Place, b: Place): number {
+  return b.created_ms - a.created_ms || b.order - a.order;
+}
