@@ -12,7 +12,7 @@ const GATES: readonly (readonly string[])[] = [
   ["check", "--quiet", ...SOURCES],
   ["doc", "--quiet", "--lint", "src/sdk/mod.ts"],
 ];
-const SUITES = ["unit:kernel", "unit:rest"];
+const SUITES = ["unit:kernel", "unit:rest", "unit:docs"];
 const SLOW_SUITES = ["e2e"];
 
 interface Count {
