@@ -1,5 +1,4 @@
 /** Words of a command line → flags and the rest, strictly: what is not known is an error that names what was meant. */
-import { parseArgs } from "node:util";
 import { didYouMean } from "../plan/did_you_mean.ts";
 import { UsageError } from "./usage_error.ts";
 
@@ -51,38 +50,57 @@ export class Arguments {
  */
 export function readArguments(args: readonly string[], flags: readonly Flag[]): Arguments {
   const byName = new Map(flags.map((flag) => [flag.name, flag]));
-  const options = Object.fromEntries(flags.map(({ name, short, value }) => {
-    const type = value === undefined ? "boolean" as const : "string" as const;
-    return [name, short === undefined ? { type, multiple: true } : { type, short, multiple: true }];
-  }));
-  const { tokens } = parseArgs({
-    args: [...args],
-    options,
-    strict: false,
-    allowPositionals: true,
-    tokens: true,
-  });
+  const byLetter = new Map(flags.map((flag) => [flag.short, flag]));
   const values = new Map<string, string[]>();
   const rest: string[] = [];
-  for (const token of tokens) {
-    if (token.kind === "positional") rest.push(token.value);
-    if (token.kind !== "option") continue;
-    const flag = byName.get(token.name);
-    if (!flag) throw new UsageError(unknownFlag(token.rawName, byName));
-    const given = values.get(flag.name) ?? [];
-    if (given.length > 0 && !flag.many) {
-      throw new UsageError(`Cannot use ${token.rawName}: it was given twice`);
+  const words = [...args];
+  for (let word = words.shift(); word !== undefined; word = words.shift()) {
+    if (word === "--") {
+      rest.push(...words);
+      break;
     }
-    values.set(flag.name, [...given, valueOf(flag, token.rawName, token.value, token.inlineValue)]);
+    if (word === "-" || !word.startsWith("-")) {
+      rest.push(word);
+      continue;
+    }
+    const { written, flag, inline } = split(word, byName, byLetter);
+    if (!flag) throw new UsageError(unknownFlag(written, byName));
+    const given = values.get(flag.name) ?? [];
+    if (given.length > 0 && !flag.many) throw new UsageError(`Cannot use ${written}: it was given twice`);
+    const value = inline ?? (flag.value === undefined ? undefined : words.shift());
+    values.set(flag.name, [...given, valueOf(flag, written, value, inline !== undefined)]);
   }
   return new Arguments(values, rest);
+}
+
+/** `--name`, `--name=value`, `-n`, `-nvalue`; letters are not bundled. `node:util` has a parser, but loading it takes as long as serving. */
+function split(
+  word: string,
+  byName: ReadonlyMap<string, Flag>,
+  byLetter: ReadonlyMap<string | undefined, Flag>,
+): { written: string; flag: Flag | undefined; inline: string | undefined } {
+  if (!word.startsWith("--")) {
+    const written = word.slice(0, 2);
+    const flag = byLetter.get(written.slice(1));
+    if (flag?.value === undefined && word.length > 2) {
+      return { written: word, flag: undefined, inline: undefined };
+    }
+    return { written, flag, inline: word.length > 2 ? word.slice(2).replace(/^=/, "") : undefined };
+  }
+  const equals = word.indexOf("=");
+  const written = equals < 0 ? word : word.slice(0, equals);
+  return {
+    written,
+    flag: byName.get(written.slice(2)),
+    inline: equals < 0 ? undefined : word.slice(equals + 1),
+  };
 }
 
 function valueOf(
   flag: Flag,
   written: string,
   value: string | undefined,
-  inline: boolean | undefined,
+  inline: boolean,
 ): string {
   if (flag.value === undefined) {
     if (value === undefined) return "";

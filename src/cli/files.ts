@@ -1,13 +1,12 @@
 /** Files that are named on the command line. */
-import { pathToFileURL } from "node:url";
-import { isAbsolute } from "node:path";
+import { fileUrl, isAbsolute } from "./file_url.ts";
 import { UsageError } from "./usage_error.ts";
 
 /** Returns the URL of a path, relative to a base; `~/` is the home folder where a shell did not see it. */
 export function locate(path: string, base: URL): URL {
   const home = path.startsWith("~/") ? Deno.env.get("HOME") : undefined;
-  if (home !== undefined) return pathToFileURL(`${home}${path.slice(1)}`);
-  if (isAbsolute(path)) return pathToFileURL(path);
+  if (home !== undefined) return fileUrl(`${home}${path.slice(1)}`);
+  if (isAbsolute(path)) return fileUrl(path);
   return new URL(encodeURIComponent(path).replaceAll("%2F", "/").replaceAll("%5C", "\\"), base);
 }
 

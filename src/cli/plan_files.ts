@@ -1,5 +1,5 @@
 /** Plans that are named on the command line: the operator's own, merged from left to right (plan.md, Overlays). */
-import { isAbsolute } from "node:path";
+import { isAbsolute } from "./file_url.ts";
 import { mergeAll } from "../plan/merge.ts";
 import { parsePlanText } from "../plan/parse.ts";
 import { parseSource } from "../plan/source.ts";

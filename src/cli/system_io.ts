@@ -1,5 +1,5 @@
 /** The process's own streams, variables and signals. */
-import { pathToFileURL } from "node:url";
+import { fileUrl } from "./file_url.ts";
 import type { Input, Io, Output } from "./io.ts";
 
 /** Returns the outside of this process. */
@@ -8,7 +8,7 @@ export function systemIo(): Io {
     out: systemOutput(Deno.stdout),
     err: systemOutput(Deno.stderr),
     in: systemInput(),
-    cwd: pathToFileURL(`${Deno.cwd()}/`),
+    cwd: fileUrl(`${Deno.cwd()}/`),
     env: (name) => Deno.env.get(name),
     variables: () => Object.keys(Deno.env.toObject()),
     monotonic: () => performance.now(),
