@@ -5,15 +5,16 @@ import type { Clock } from "../sdk/types.ts";
 export const STOPPED = new Error("Stopped: no longer needed");
 
 /**
- * Resolves or rejects as `pending` does, or rejects with `onTimeout()` after `ms`. A promise that settles within a few
+ * Resolves or rejects as `given` does, or rejects with `onTimeout()` after `ms`. A promise that settles within a few
  * turns of the microtask queue costs no timer.
  */
 export async function withDeadline<T>(
-  pending: Promise<T>,
+  given: PromiseLike<T>,
   ms: number,
   clock: Clock,
   onTimeout: () => Error,
 ): Promise<T> {
+  const pending = Promise.resolve(given); // a thenable of a module's need not be a promise
   let settled = false;
   const mark = () => {
     settled = true;

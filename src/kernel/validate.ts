@@ -1,6 +1,6 @@
 /**
- * Protocol checks on what a live mount registered (behaviour.md §3.5). Structural: never runs a module's method but the
- * getters of its name, description and schema.
+ * Protocol checks on what a live mount registered (behaviour.md §3.5). Structural: of a module's methods it runs only those
+ * that say what it is, `getInfo` and `getSchema`.
  */
 import { errorMessage } from "../sdk/errors.ts";
 import { isObject } from "../sdk/json.ts";
@@ -47,7 +47,7 @@ export function checkInstance(type: ModuleType, instance: unknown): Check[] {
     case "provider":
       return [
         text("provider_name", instance, "name", "error"),
-        method("provider_get_info", instance, "getInfo", 0),
+        providerInfo(instance),
         method("provider_list_models", instance, "listModels", 0),
         method("provider_complete", instance, "complete", 0),
         method("provider_parse_tool_calls", instance, "parseToolCalls", 0),
@@ -128,6 +128,30 @@ function schema(instance: unknown): Check {
   };
 }
 
+/** What a provider says of itself must be readable; one that cannot say it yet is let through with a warning. */
+function providerInfo(instance: unknown): Check {
+  const name = "provider_get_info";
+  const getInfo = methodOf(instance, "getInfo");
+  if (!getInfo) {
+    return { name, passed: false, severity: "error", message: "getInfo must be a function: received none" };
+  }
+  let info: unknown;
+  try {
+    info = getInfo();
+  } catch (error) {
+    return { name, passed: false, severity: "warning", message: `getInfo failed: ${errorMessage(error)}` };
+  }
+  if (isObject(info) && typeof info.id === "string" && typeof info.display_name === "string") {
+    return { name, passed: true, severity: "info", message: "getInfo returns provider info" };
+  }
+  return {
+    name,
+    passed: false,
+    severity: "error",
+    message: "getInfo must return an object with id and display_name: received another value",
+  };
+}
+
 function method(name: string, instance: unknown, key: string, parameters: number): Check {
   const found = methodOf(instance, key);
   if (!found) {
@@ -180,6 +204,10 @@ function parameterList(source: string): string[] | null {
       else if (char === quote) quote = "";
       continue;
     }
+    if (char === "/" && (source[index + 1] === "/" || source[index + 1] === "*")) {
+      index = endOfComment(source, index);
+      continue;
+    }
     if (char === '"' || char === "'" || char === "`") quote = char;
     else if ("([{".includes(char)) depth++;
     else if (char === ")" && depth === 0) break;
@@ -193,4 +221,11 @@ function parameterList(source: string): string[] | null {
   }
   if (part.trim()) parts.push(part.trim());
   return parts.filter((text) => text !== "");
+}
+
+/** Returns the index of the last character of the comment that begins at `start`. */
+function endOfComment(source: string, start: number): number {
+  const closing = source[start + 1] === "/" ? "\n" : "*/";
+  const end = source.indexOf(closing, start + 2);
+  return end < 0 ? source.length : end + closing.length - 1;
 }

@@ -1,0 +1,621 @@
+import { assert, assertEquals, assertMatch, assertRejects } from "../assert.ts";
+import { IRON_LAW } from "../../src/kernel/validate.ts";
+import { MockContextManager } from "../../src/sdk/testing/mock_context.ts";
+import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
+import { ToolResult } from "../../src/sdk/tools.ts";
+import type { Coordinator, JsonObject, Module, Orchestrator, Tool } from "../../src/sdk/types.ts";
+import { calls, hook, kit, type TestModule, tool, until } from "./kit.ts";
+
+const orchestrator: Orchestrator = {
+  execute: (_prompt, _context, _providers, _tools, _hooks) => Promise.resolve("done"),
+};
+
+const failing: TestModule = () => {
+  throw new Error("out of order");
+};
+
+Deno.test("initialize() fails without its orchestrator, and says why (LOAD-01)", async () => {
+  const { session, names } = kit({ orchestrator: failing });
+  const error = await assertRejects(() => session.initialize());
+  assertEquals(error.message, "Cannot initialize without orchestrator: out of order");
+  assertEquals((error as unknown as { code: string }).code, "module_load_failed");
+  assertEquals(names(), []);
+});
+
+Deno.test("initialize() fails without its context, and undoes what it did (LOAD-01)", async () => {
+  const undone: string[] = [];
+  const { session } = kit({
+    orchestrator: async (coordinator) => {
+      await coordinator.mount("orchestrator", orchestrator);
+      return () => undone.push("orchestrator");
+    },
+    context: failing,
+  });
+  await assertRejects(
+    () => session.initialize(),
+    Error,
+    "Cannot initialize without context manager: out of order",
+  );
+  assertEquals(undone, ["orchestrator"]);
+  assertEquals(session.mounts.orchestrator, null);
+});
+
+Deno.test("initialize() can be tried again after a failure, and nothing is there twice", async () => {
+  let tries = 0;
+  const heard: string[] = [];
+  const { session, warnings, run } = kit({
+    session: { hooks_first: true },
+    hooks: [hook("session:start", () => void heard.push("start"))],
+    tools: [tool("t"), { id: "tool-gone", mount: () => ({ skipped: "not today" }) }],
+    context: async (coordinator) => {
+      if (++tries === 1) throw new Error("not yet");
+      await coordinator.mount("context", new MockContextManager());
+    },
+  });
+  await assertRejects(() => session.initialize(), Error, "not yet");
+  await run();
+  assertEquals(heard, ["start"]);
+  assertEquals(warnings, []);
+});
+
+Deno.test("initialize() skips a tool that fails, mounts the others, and says so (LOAD-02)", async () => {
+  const { session, data } = kit({ tools: [failing, tool("good")] });
+  await session.initialize();
+  assertEquals(session.mounts.tools.names, ["good"]);
+  assertEquals(data("module:skipped"), [
+    { module_id: "tool-0", type: "tool", reason: "mount_failed", message: "out of order" },
+  ]);
+});
+
+Deno.test("initialize() fails when none of the plan's providers is left", async () => {
+  const { session } = kit({ providers: [failing] });
+  await assertRejects(() => session.initialize(), Error, "Cannot initialize without provider");
+});
+
+Deno.test("cleanup() calls what mount returned once, and waits for it (LOAD-03)", async () => {
+  const { session, clock, data } = kit({
+    tools: [
+      async (coordinator) => {
+        await coordinator.mount("tools", tool("a"));
+        return async () => {
+          await clock.after(5);
+          ran.push("async");
+        };
+      },
+      async (coordinator) => {
+        await coordinator.mount("tools", tool("b"));
+        return () => void ran.push("sync");
+      },
+      async (coordinator) => {
+        await coordinator.mount("tools", tool("c"));
+        return () => Promise.resolve().then(() => ran.push("promise"));
+      },
+    ],
+  });
+  const ran: string[] = [];
+  await session.initialize();
+  const cleaned = session.cleanup("completed");
+  await until(() => clock.pending > 0);
+  assertEquals(data("session:cleanup"), []);
+  await clock.advance(5);
+  await cleaned;
+  await session.cleanup("completed");
+  assertEquals(ran, ["promise", "sync", "async"]);
+  assertEquals(data("session:cleanup"), [{ ran: 3, failed: [] }]);
+});
+
+Deno.test("cleanup() runs in reverse order, and one that fails or hangs stops nobody (LOAD-04)", async () => {
+  const ran: string[] = [];
+  const at = (name: string, cleanup: () => unknown): TestModule => async (coordinator) => {
+    await coordinator.mount("tools", tool(name));
+    coordinator.registerCleanup(() => {
+      ran.push(name);
+      return cleanup();
+    });
+  };
+  const { session, clock, data } = kit({
+    tools: [
+      at("a", () => {}),
+      at("b", () => {
+        throw new Error("stuck door");
+      }),
+      at("c", () => new Promise(() => {})),
+    ],
+  });
+  await session.initialize();
+  const cleaned = session.cleanup("completed");
+  await until(() => clock.pending > 0);
+  await clock.advance(10_000);
+  await cleaned;
+  assertEquals(ran, ["c", "b", "a"]);
+  assertEquals(data("session:cleanup"), [{
+    ran: 1,
+    failed: [
+      { module_id: "tool-2", error: "not done within 10 s" },
+      { module_id: "tool-1", error: "stuck door" },
+    ],
+  }]);
+  assertEquals(clock.pending, 0);
+});
+
+Deno.test("mount may return metadata; what it provides and did not mount is a warning (LOAD-05)", async () => {
+  const { session, warnings, data } = kit({
+    tools: [async (coordinator) => {
+      await coordinator.mount("tools", tool("my_tool"));
+      return { name: "tool-my-tool", version: "0.1.0", provides: ["my_tool", "other"] };
+    }],
+  });
+  await session.initialize();
+  assertEquals(warnings, [{
+    code: "module_provides_missing",
+    message: 'Module "tool-0" says it provides other: not mounted',
+  }]);
+  await session.cleanup("completed");
+  assertEquals(data("session:cleanup"), [{ ran: 0, failed: [] }]);
+});
+
+Deno.test("mount may return an instance: it is mounted under its name, and closed (LOAD-06)", async () => {
+  let closed = 0;
+  const { session } = kit({
+    tools: [
+      () => ({ ...tool("returned"), close: () => void closed++ }),
+      async (coordinator) => {
+        const own = tool("mounted");
+        await coordinator.mount("tools", own, "as_this");
+        return own;
+      },
+    ],
+  });
+  await session.initialize();
+  assertEquals(session.mounts.tools.names, ["returned", "as_this"]);
+  await session.cleanup("completed");
+  assertEquals(closed, 1);
+});
+
+Deno.test("a provider that returns null is not configured: skipped and told, no failure (LOAD-07, VAL-12)", async () => {
+  const { session, data } = kit({ providers: [() => null, ["done"]] });
+  await session.initialize();
+  assertEquals(session.mounts.providers.names, ["mock2"]);
+  assertEquals(data("module:skipped").map((skipped) => skipped.reason), ["not_configured"]);
+});
+
+Deno.test('mount("session", …, {name}) fills the single slots (LOAD-08)', async () => {
+  const { session } = kit({
+    orchestrator: async (coordinator) =>
+      await coordinator.mount("session", orchestrator, { name: "orchestrator" }),
+    context: async (coordinator) =>
+      await coordinator.mount("session", new MockContextManager(), { name: "context" }),
+  });
+  await session.initialize();
+  assert(session.mounts.orchestrator === orchestrator);
+  assert(session.mounts.context !== null);
+});
+
+Deno.test("mount() refuses what it does not know (LOAD-09, LOAD-10)", async () => {
+  const refused: string[] = [];
+  const attempt = async (run: () => Promise<void>) => refused.push((await assertRejects(run)).message);
+  const { session } = kit({
+    tools: [async (coordinator) => {
+      await attempt(() => coordinator.mount("nonsense", {}));
+      await attempt(() => coordinator.mount("tools", { execute() {} }));
+      await attempt(() => coordinator.mount("hooks", {}));
+      await attempt(() => coordinator.mount("session", {}, "tools"));
+      await attempt(() => coordinator.mount("tools", null as unknown as object));
+      await attempt(() => coordinator.unmount("tools"));
+      await attempt(() => coordinator.unmount("nonsense"));
+      await coordinator.mount("tools", tool("fine"));
+      await coordinator.unmount("tools", "absent");
+    }],
+  });
+  await session.initialize();
+  assertMatch(refused[0]!, /^Unknown mount point "nonsense"/);
+  assertEquals(refused[1], "Name required for tools");
+  assertMatch(refused[2]!, /handlers are registered with coordinator\.hooks\.register/);
+  assertMatch(refused[3]!, /name must be "orchestrator" or "context"/);
+  assertMatch(refused[4]!, /received null/);
+  assertEquals(refused[5], "Name required to unmount from tools");
+  assertMatch(refused[6]!, /^Unknown mount point/);
+  assertEquals(session.mounts.tools.names, ["fine"]);
+});
+
+Deno.test("a tool mounted under another name than its own is found by either, told once (LOAD-11)", async () => {
+  const inputs: JsonObject[] = [];
+  const provider = new MockProvider({ responses: [calls(["my_tool", { a: 1 }]), "done"] });
+  const { run, warnings, data } = kit({
+    providers: [provider],
+    tools: [
+      async (coordinator) =>
+        await coordinator.mount("tools", tool("my_tool", (input) => inputs.push(input)), "my-tool"),
+    ],
+  });
+  assertEquals((await run()).status, "completed");
+  assertEquals(inputs, [{ a: 1 }]);
+  assertEquals(provider.requests[0]!.tools?.map((spec) => spec.name), ["my_tool"]);
+  assertEquals(data("module:mounted").at(-1)?.names, ["my-tool"]);
+  assertEquals(warnings.map((warning) => warning.code), ["tool_name_mismatch"]);
+});
+
+Deno.test("onSessionReady runs after all mounts, in order, in either spelling; failing is an event (LOAD-12)", async () => {
+  const order: string[] = [];
+  const ready = (name: string, more: Partial<Module> & JsonObject): Module =>
+    ({
+      mount: async (coordinator: Coordinator) => {
+        order.push(`mount ${name}`);
+        await coordinator.mount("tools", tool(name));
+      },
+      ...more,
+    }) as Module;
+  const { session, data } = kit({
+    tools: [
+      ready("a", {
+        onSessionReady: (coordinator) => void order.push(`ready a ${Object.keys(coordinator.tools)}`),
+      }),
+      ready("b", {
+        onSessionReady: () => {
+          throw new Error("not ready");
+        },
+      }),
+      ready("c", { on_session_ready: () => void order.push("ready c") }),
+    ],
+  });
+  await session.initialize();
+  assertEquals(order, ["mount a", "mount b", "mount c", "ready a a,b,c", "ready c"]);
+  assertEquals(data("module:on_session_ready_failed"), [{ module_id: "tool-1", error: "not ready" }]);
+});
+
+Deno.test("mount runs exactly once, however often the session is initialised and run (LOAD-13)", async () => {
+  let mounts = 0;
+  const { session, run } = kit({
+    tools: [async (coordinator) => {
+      mounts++;
+      await coordinator.mount("tools", tool("t"));
+    }],
+  });
+  await Promise.all([session.initialize(), session.initialize()]);
+  await run();
+  await run();
+  assertEquals(mounts, 1);
+});
+
+Deno.test("the section of the plan says what a module is, whatever its id looks like (LOAD-14)", async () => {
+  const { session, data } = kit({
+    hooks: [{
+      ...{ id: "hooks-tool-dedupe" },
+      mount: (coordinator) => void coordinator.hooks.register("x", () => null),
+    }],
+  });
+  await session.initialize();
+  const { module_id, type, names } = data("module:mounted").at(-1)!;
+  assertEquals([module_id, type, names], ["hooks-tool-dedupe", "hook", ["x"]]);
+});
+
+Deno.test("mounting keeps the order of the plan, hooks last or, when asked, first", async () => {
+  const order = async (hooks_first: boolean) => {
+    const { session, data } = kit({
+      session: { hooks_first },
+      tools: [tool("t")],
+      hooks: [hook("x", () => null)],
+    });
+    await session.initialize();
+    return data("module:mounted").map((mounted) => mounted.type);
+  };
+  assertEquals(await order(false), ["orchestrator", "context", "provider", "tool", "hook"]);
+  assertEquals(await order(true), ["orchestrator", "context", "hook", "provider", "tool"]);
+});
+
+Deno.test("a tool module that mounts nothing is skipped with the words of R2 (VAL-01)", async () => {
+  assertEquals(
+    IRON_LAW,
+    "protocol_compliance: No tool was mounted and mount() did not return a Tool instance",
+  );
+  for (const returned of [null, undefined, 7, { what: "ever" }, { name: "x", provides: [] }]) {
+    const { session, data } = kit({ tools: [() => returned as unknown as null] });
+    await session.initialize();
+    const [skipped] = data("module:skipped");
+    assertEquals([skipped?.reason, skipped?.message], ["protocol_compliance", IRON_LAW]);
+  }
+});
+
+Deno.test("a placeholder that always fails is a tool (VAL-02)", async () => {
+  const { session } = kit({
+    tools: [
+      tool("my_tool", () => Promise.resolve(ToolResult({ success: false, output: "Not yet implemented" }))),
+    ],
+  });
+  await session.initialize();
+  assertEquals(session.mounts.tools.names, ["my_tool"]);
+});
+
+Deno.test("a tool's shape is checked: error and skipped, or a warning and mounted (VAL-04)", async () => {
+  const shapes: [object, boolean, RegExp?][] = [
+    [{ name: "t", description: "d" }, false, /tool_execute: execute must be a function/],
+    [{ ...tool("t"), name: "" }, false, /tool_name: name must be a non-empty string: received ""/],
+    [{ ...tool("t"), description: "" }, true],
+    [{ ...tool("t"), input_schema: "text" }, true],
+    [
+      {
+        ...tool("t"),
+        get description(): string {
+          throw new Error("no words");
+        },
+      },
+      false,
+      /description could not be read: no words/,
+    ],
+    [
+      {
+        ...tool("t"),
+        get risk(): "low" {
+          throw new Error("no risk");
+        },
+      },
+      false,
+      /no risk/,
+    ],
+    [
+      {
+        ...tool("t"),
+        get_schema: () => {
+          throw new Error("no schema");
+        },
+      },
+      false,
+      /no schema/,
+    ],
+  ];
+  for (const [shape, fits, words] of shapes) {
+    const { session, data } = kit({
+      tools: [async (coordinator) => await coordinator.mount("tools", shape, "t"), tool("other")],
+    });
+    await session.initialize();
+    assertEquals(session.mounts.tools.names, fits ? ["t", "other"] : ["other"]);
+    if (words) assertMatch(String(data("module:skipped")[0]?.message), words);
+  }
+});
+
+Deno.test("a tool without a schema is offered with an empty object schema (VAL-05), one with get_schema() with that (VAL-06)", async () => {
+  const schema = { type: "object", properties: { a: { type: "string" } } };
+  const provider = new MockProvider({ responses: ["done"] });
+  const { run } = kit({
+    providers: [provider],
+    tools: [tool("plain"), { ...tool("spoken"), get_schema: () => schema } as Tool],
+  });
+  await run();
+  assertEquals(provider.requests[0]!.tools?.map((spec) => spec.parameters), [
+    { type: "object", properties: {} },
+    schema,
+  ]);
+});
+
+Deno.test("a mount that returns a cleanup and mounts nothing may be conditional: skipped, told, cleaned up (VAL-07)", async () => {
+  let cleaned = 0;
+  const { session, data } = kit({ tools: [() => () => void cleaned++] });
+  await session.initialize();
+  const [skipped] = data("module:skipped");
+  assertEquals(skipped?.reason, "not_configured");
+  assertMatch(String(skipped?.message), /may be conditional/);
+  assertEquals(cleaned, 1);
+});
+
+Deno.test("a provider's plain get_info is accepted when it has the shape, an error when not (VAL-08)", async () => {
+  const provider = (get_info: () => unknown) => ({
+    name: "p",
+    get_info,
+    list_models: () => Promise.resolve([]),
+    complete: () => Promise.resolve({ content: "hi" }),
+    parse_tool_calls: () => [],
+  });
+  const shapes: [() => unknown, boolean][] = [
+    [() => ({ id: "p", display_name: "P" }), true],
+    [() => ({ display_name: "P" }), false],
+    [() => "p", false],
+    [() => null, false],
+    [() => {
+      throw new Error("later");
+    }, true],
+  ];
+  for (const [get_info, fits] of shapes) {
+    const { session } = kit({
+      providers: [["done"], async (coordinator) => await coordinator.mount("providers", provider(get_info))],
+    });
+    await session.initialize();
+    assertEquals(session.mounts.providers.names, fits ? ["mock", "p"] : ["mock"]);
+  }
+});
+
+Deno.test("an orchestrator must take five arguments, however they are written (VAL-09)", async () => {
+  const accepted = async (execute: (...args: never[]) => unknown) => {
+    const { session } = kit({
+      orchestrator: async (coordinator) => await coordinator.mount("orchestrator", { execute }),
+    });
+    return await session.initialize().then(() => true, () => false);
+  };
+  assertEquals(await accepted((_a, _b, _c, _d) => "x"), false);
+  assertEquals(await accepted((_a, _b, _c, _d, _e) => "x"), true);
+  assertEquals(await accepted((_a, _b, _c, _d = {}, _e = {}) => "x"), true);
+  assertEquals(await accepted((_a, _b, _c = {}, _d = {}) => "x"), false);
+  assertEquals(await accepted((..._all) => "x"), true);
+  assertEquals(await accepted((_a, { b: _b = 1, c: _c } = { b: 2, c: 3 } as never, _d, _e, _f) => "x"), true);
+  assertEquals(
+    await accepted((
+      _a, /* the user's (prompt), first */
+      _b, // context :)
+      _c = "a, b",
+      _d,
+      _e = [1, 2],
+    ) => "x"),
+    true,
+  );
+  // deno-lint-ignore prefer-const -- a function of the old kind, on purpose
+  let old = function () {
+    return arguments.length;
+  };
+  assertEquals(await accepted(old), true);
+});
+
+Deno.test("a context must have all five methods (VAL-10)", async () => {
+  const { session } = kit({
+    context: async (coordinator) => {
+      const { addMessage, getMessagesForRequest, getMessages, clear } = MockContextManager.prototype;
+      await coordinator.mount("context", { addMessage, getMessagesForRequest, getMessages, clear });
+    },
+  });
+  await assertRejects(
+    () => session.initialize(),
+    Error,
+    "context_set_messages: setMessages must be a function",
+  );
+});
+
+Deno.test("a hook module that registers nothing is skipped (VAL-11)", async () => {
+  const { session, data } = kit({ hooks: [() => null, () => ({ name: "hook", provides: [] })] });
+  await session.initialize();
+  assertEquals(data("module:skipped").map((skipped) => skipped.reason), [
+    "protocol_compliance",
+    "protocol_compliance",
+  ]);
+  assertMatch(String(data("module:skipped")[0]?.message), /No hook was registered/);
+});
+
+Deno.test("a hook may be returned as an instance that names its events", async () => {
+  const heard: string[] = [];
+  const { run } = kit({
+    hooks: [
+      () => ({
+        events: ["prompt:submit", "tool:*"],
+        priority: 5,
+        handler: (event: string) => void heard.push(event),
+      }),
+    ],
+  });
+  await run();
+  assertEquals(heard, ["prompt:submit"]);
+});
+
+Deno.test("a module that says why it is skipped is skipped for that", async () => {
+  const { session, data } = kit({ tools: [() => ({ skipped: "no licence" })] });
+  await session.initialize();
+  assertEquals([data("module:skipped")[0]?.reason, data("module:skipped")[0]?.message], [
+    "not_configured",
+    "no licence",
+  ]);
+});
+
+Deno.test("what a failing module mounted, registered and published is undone", async () => {
+  let heard = 0;
+  let cleaned = 0;
+  const { session, coordinator, run } = kit({
+    tools: [async (given) => {
+      await given.mount("tools", tool("half"));
+      given.hooks.register("prompt:submit", () => void heard++);
+      given.registerCapability("half", true);
+      given.registerContributor("c", "half", () => 1);
+      given.registerCleanup(() => cleaned++);
+      assertEquals(Object.keys(given.tools), ["half"]);
+      throw new Error("then it broke");
+    }],
+  });
+  await run();
+  assertEquals(session.mounts.tools.names, []);
+  assertEquals([heard, cleaned, coordinator().getCapability("half")], [0, 1, null]);
+  assertEquals(await coordinator().collectContributions("c"), []);
+});
+
+Deno.test("what a module mounts beside its own kind is checked too: it breaks itself, not the session", async () => {
+  const { session, data } = kit({
+    tools: [
+      async (coordinator) => {
+        await coordinator.mount("tools", tool("t"));
+        await coordinator.mount("context", { addMessage() {} });
+      },
+      tool("good"),
+    ],
+  });
+  await session.initialize();
+  assertEquals(session.mounts.tools.names, ["good"]);
+  assertMatch(String(data("module:skipped")[0]?.message), /context_get_messages/);
+});
+
+Deno.test("mount() after the start is checked, guarded and live at once", async () => {
+  let late: Coordinator | null = null;
+  const provider = new MockProvider({ responses: [calls(["add"]), calls(["new"], ["new2"]), "done"] });
+  const { run, data } = kit({
+    providers: [provider],
+    tools: [async (coordinator) => {
+      late = coordinator;
+      await coordinator.mount(
+        "tools",
+        tool("add", async () => {
+          await assertRejects(() => late!.mount("tools", { name: "bad" }), Error, "tool_execute");
+          late!.mount("tools", tool("new"));
+          await late!.unmount("tools", "add");
+          return Object.keys(late!.tools).join();
+        }),
+      );
+    }],
+  });
+  const outcome = await run();
+  assertEquals(outcome.status, "completed");
+  assertEquals(provider.requests[1]!.tools?.map((spec) => spec.name), ["new"]);
+  assertEquals(data("tool:post").map((post) => (post.result as JsonObject).output), ["new", "ok"]);
+});
+
+Deno.test("an instance id is the name a module is mounted under", async () => {
+  const provider: TestModule = {
+    instance_id: "second",
+    mount: async (coordinator) => await coordinator.mount("providers", new MockProvider({ response: "two" })),
+  };
+  const { session, data } = kit({ providers: [["one"], provider] });
+  await session.initialize();
+  assertEquals(session.mounts.providers.names, ["mock", "second"]);
+  assertEquals(
+    data("module:mounted").filter((one) => one.type === "provider").map((one) => [one.module_id, one.names]),
+    [
+      ["provider-0", ["mock"]],
+      ["second", ["second"]],
+    ],
+  );
+});
+
+Deno.test("the maps of tools and providers are live and nobody else's to change", async () => {
+  const attempts: string[] = [];
+  const { session } = kit({
+    tools: [tool("t", undefined, { risk: "high", requires_approval: true })],
+    hooks: [(coordinator) => {
+      const tools: Record<string, unknown> = coordinator.tools;
+      const attempt = (name: string, change: () => unknown) => {
+        try {
+          change();
+        } catch {
+          attempts.push(name);
+        }
+      };
+      attempt("set", () => tools.evil = tool("evil"));
+      attempt("delete", () => delete tools.t);
+      attempt("define", () => Object.defineProperty(tools, "t", { value: tool("evil") }));
+      attempt("freeze", () => Object.freeze(tools));
+      attempt("risk", () => (tools.t as { risk: string }).risk = "low");
+      attempt("execute", () => (tools.t as { execute: unknown }).execute = () => "evil");
+      attempt(
+        "complete",
+        () => (coordinator.providers.mock as { complete: unknown }).complete = () => "evil",
+      );
+      attempt("limits", () => (coordinator.limits as { max_tool_calls: number }).max_tool_calls = 1e9);
+      attempt("config", () => (coordinator.config as JsonObject).hooks = []);
+      coordinator.hooks.register("x", () => null);
+    }],
+  });
+  await session.initialize();
+  assertEquals(attempts, [
+    "set",
+    "delete",
+    "define",
+    "freeze",
+    "risk",
+    "execute",
+    "complete",
+    "limits",
+    "config",
+  ]);
+  assertEquals(session.mounts.tools.names, ["t"]);
+});
