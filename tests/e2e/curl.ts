@@ -1,5 +1,5 @@
 /**
- * As much of curl as the server's greeting uses, for machines without it: `-s`, `-N`, `-H`, `-d` and a URL.
+ * As much of curl as the server's greeting uses, for machines without it: `-s`, `-N`, `-H`, `-d`, `--data-binary @file` and a URL.
  * `shell.ts` puts it behind the PATH, so that a real curl goes first.
  */
 
@@ -9,11 +9,13 @@ let body: string | undefined;
 const words = [...Deno.args];
 for (let word = words.shift(); word !== undefined; word = words.shift()) {
   if (word === "-s" || word === "-N") continue;
-  const value = word === "-H" || word === "-d" ? words.shift() ?? "" : "";
+  const value = ["-H", "-d", "--data-binary"].includes(word) ? words.shift() ?? "" : "";
   if (word === "-H") {
     headers.append(value.slice(0, value.indexOf(":")), value.slice(value.indexOf(":") + 1).trim());
   } else if (word === "-d") body = value;
-  else if (word.startsWith("-")) throw new Error(`Cannot stand in for curl: received ${word}`);
+  else if (word === "--data-binary") {
+    body = value.startsWith("@") ? Deno.readTextFileSync(value.slice(1)) : value;
+  } else if (word.startsWith("-")) throw new Error(`Cannot stand in for curl: received ${word}`);
   else url = word;
 }
 const response = await fetch(url, body === undefined ? { headers } : { method: "POST", headers, body });

@@ -1,0 +1,85 @@
+/** The README's commands, as a reader would paste them. `deno task test` and `deno task compile` are run by whoever runs this. */
+import { assert, assertEquals, assertMatch } from "../assert.ts";
+import { ROOT, runProgram, startServer } from "./program.ts";
+import { shell } from "./shell.ts";
+
+const README = await Deno.readTextFile(`${ROOT}README.md`);
+
+/** Returns the fenced blocks of a language, in order. */
+function blocks(language: string): string[] {
+  return README.split("```" + language + "\n").slice(1).map((rest) =>
+    rest.slice(0, rest.indexOf("```")).trim()
+  );
+}
+
+function commandWith(word: string): string {
+  const found = blocks("sh").flatMap((block) => block.includes("\\\n") ? [block] : block.split("\n")).find((
+    line,
+  ) => line.includes(word));
+  assert(found, `README.md has a command with ${word}`);
+  return found;
+}
+
+/** Returns the words behind `deno run -A main.ts` of a README command, without its quotes. */
+function argumentsOf(command: string): string[] {
+  const rest = command.slice(command.indexOf("main.ts ") + "main.ts ".length);
+  return [...rest.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, bare]) => quoted ?? bare ?? "");
+}
+
+async function withPlan(use: (folder: string) => Promise<void>): Promise<void> {
+  const folder = await Deno.makeTempDir();
+  try {
+    await Deno.writeTextFile(`${folder}/plan.yaml`, `${blocks("yaml")[0]}\n`);
+    await use(folder);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+Deno.test("README.md posts a plan of the reader's own when the server has started", () =>
+  withPlan(async (folder) => {
+    await using server = await startServer();
+    const curl = commandWith("--data-binary").replace("http://127.0.0.1:8484", server.url);
+    const run = JSON.parse(await shell(curl, { cwd: folder, env: { KEY: server.key } }));
+    assertEquals([run.status, run.tool_call_count], ["completed", 1]);
+    assertMatch(run.output_text, /84/);
+  }));
+
+Deno.test("README.md checks the plan and runs it without a server", () =>
+  withPlan(async (folder) => {
+    const checked = await runProgram(argumentsOf(commandWith("plan check")), { cwd: folder });
+    assertEquals(checked.code, 0, checked.stderr);
+    const ran = await runProgram(argumentsOf(commandWith(" run -p ")), { cwd: folder });
+    assertEquals(ran.code, 0, ran.stderr);
+    assertMatch(ran.stdout, /84/);
+  }));
+
+Deno.test("README.md shows a plan that the check accepts, whole", async () => {
+  const folder = await Deno.makeTempDir();
+  try {
+    await Deno.writeTextFile(`${folder}/plan.yaml`, blocks("yaml")[1]!);
+    const checked = await runProgram(["plan", "check", "plan.yaml"], { cwd: folder });
+    assertEquals(checked.code, 0, checked.stdout + checked.stderr);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
+Deno.test("README.md lists the flags of serve", async () => {
+  const { code, stdout } = await runProgram(argumentsOf(commandWith("help serve")));
+  assertEquals(code, 0);
+  for (const flag of ["--port", "--no-auth", "--store", "--config", "--limits.max_cost_usd"]) {
+    assert(stdout.includes(flag), flag);
+  }
+});
+
+Deno.test("README.md names tasks, routes and folders that are there", async () => {
+  const { tasks } = JSON.parse(await Deno.readTextFile(`${ROOT}deno.json`));
+  for (const [, task] of README.matchAll(/`deno task ([a-z:]+)`/g)) assert(tasks[task!], `task ${task}`);
+  const links = [...README.matchAll(/\]\(([^)]+)\)/g)].map(([, link]) => link!);
+  const folders = [...README.matchAll(/^\| `((?:src|modules|plans|tests|main)[^`]*)`/gm)].map(([, folder]) =>
+    folder!
+  );
+  assert(folders.length > 10);
+  for (const path of [...links, ...folders]) await Deno.stat(ROOT + path);
+});
