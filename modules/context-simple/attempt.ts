@@ -1,5 +1,6 @@
 /** A compaction that is being thought through: what would be left out or shortened, and what that comes to. Changes nothing. */
-import { type Message, messageTokens } from "preamp";
+import type { Message } from "preamp";
+import type { Forms } from "./forms.ts";
 import { isPinned } from "./request_message.ts";
 import {
   type Decisions,
@@ -12,6 +13,7 @@ import {
 
 /** See the top of the file. */
 export class Attempt implements Decisions {
+  readonly #forms: Forms;
   readonly removed = new Set<Unit>();
   readonly changed = new Map<Entry, Form>();
   /** Tokens of the view as it would be. */
@@ -27,6 +29,7 @@ export class Attempt implements Decisions {
 
   /** Begins with the view as it is. */
   constructor(transcript: Transcript) {
+    this.#forms = transcript.forms;
     this.tokens = transcript.tokens;
     this.units = [...transcript.units];
     this.first_human = this.units.find((unit) => unit.kind === "human");
@@ -82,11 +85,20 @@ export class Attempt implements Decisions {
     if (units.size > 0) this.units = this.units.filter((unit) => !units.has(unit));
   }
 
-  /** Shows an entry in a shorter form; a form that is none or saves nothing changes nothing. */
-  shorten(entry: Entry, shown: Message | null, kept_chars: number): void {
+  /** Shows a tool result cut to so many characters, when that saves something. */
+  truncate(entry: Entry, chars: number): void {
+    this.#shorten(entry, this.#forms.truncated(entry, chars), chars);
+  }
+
+  /** Shows a user message as a stub, when that saves something. */
+  stub(entry: Entry): void {
+    this.#shorten(entry, this.#forms.stubbed(entry), 0);
+  }
+
+  #shorten(entry: Entry, shown: Message | null, kept_chars: number): void {
     if (!shown) return;
     const before = this.formOf(entry);
-    const tokens = messageTokens(shown);
+    const tokens = this.#forms.count(shown);
     if (tokens >= before.tokens) return;
     this.tokens += tokens - before.tokens;
     this.changed.set(entry, { shown, tokens, kept_chars });

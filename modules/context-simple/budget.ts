@@ -1,6 +1,7 @@
 /** How many tokens the messages of one request may take (context.md, Budget; behaviour.md §8.2). */
-import { isObject, messageTokens, methodOf, type RequestOptions, toolTokens } from "preamp";
+import { isObject, methodOf, type RequestOptions } from "preamp";
 import type { Config } from "./config.ts";
+import type { Meter } from "./meter.ts";
 
 /** Tokens kept free for what estimates miss; at most a tenth of the window. */
 const SAFETY_MARGIN_TOKENS = 4096;
@@ -17,7 +18,11 @@ const SMALLEST_SHARE = 0.25;
  * but the first. Tool schemas and injections are taken off, except from a given `token_budget`, which speaks of messages
  * alone. May be 0 or below: then nothing fits.
  */
-export async function requestBudget(options: RequestOptions, config: Config): Promise<number> {
+export async function requestBudget(
+  options: RequestOptions,
+  config: Config,
+  meter: Meter,
+): Promise<number> {
   const explicit = options.token_budget;
   if (typeof explicit === "number" && explicit > 0 && Number.isFinite(explicit)) return Math.floor(explicit);
   const offered = await inputTokensOf(options.provider, config.output_reserve_fraction);
@@ -25,8 +30,8 @@ export async function requestBudget(options: RequestOptions, config: Config): Pr
     ? Math.min(offered ?? config.max_tokens, config.max_tokens)
     : offered;
   let injections = 0;
-  for (const message of options.injections ?? []) injections += messageTokens(message);
-  return input - toolTokens(options.tools) - injections;
+  for (const message of options.injections ?? []) injections += meter.message(message);
+  return input - meter.tools(options.tools) - injections;
 }
 
 async function inputTokensOf(provider: unknown, reserve_fraction: number): Promise<number | null> {

@@ -1,5 +1,6 @@
 /** The knobs of `context-simple`: upstream's names and defaults (behaviour.md §8.3), checked once, at mount. */
 import { type JsonObject, PreampError } from "preamp";
+import type { TokenMeter } from "./meter.ts";
 
 /** How much the notice says. */
 export type NoticeVerbosity = "minimal" | "normal" | "verbose";
@@ -30,6 +31,12 @@ export interface Config {
   readonly output_reserve_fraction: number;
   /** UTF-8 bytes of one tool result that a view shows at the most; null = no cap. */
   readonly max_tool_result_bytes: number | null;
+  /** `estimate`; `calibrated`: the estimate, corrected by what the provider reports; `exact`: o200k's tokenizer. */
+  readonly token_meter: TokenMeter;
+  /** Whether the tool `context_recall` is mounted, and markers name its handles. */
+  readonly recall: boolean;
+  /** Whether views for providers that offer prompt caching carry `metadata.cache_control`. */
+  readonly cache_breakpoints: boolean;
 }
 
 const WHOLE = { type: "integer" } as const;
@@ -50,6 +57,9 @@ export const CONFIG_SCHEMA = {
     compaction_notice_min_level: { ...WHOLE, minimum: 1, maximum: 8, default: 1 },
     output_reserve_fraction: { type: "number", minimum: 0, maximum: 1, default: 0.5 },
     max_tool_result_bytes: { type: ["integer", "null"], minimum: 1024, default: 131_072 },
+    token_meter: { enum: ["estimate", "calibrated", "exact"], default: "calibrated" },
+    recall: { type: "boolean", default: false },
+    cache_breakpoints: { type: "boolean", default: true },
   },
 };
 
@@ -68,19 +78,22 @@ type Rule = {
  * @throws {PreampError} `module_invalid` for a value of the wrong type or out of range, and for a `target_usage` that is not
  * below `compact_threshold`; `details` has every finding.
  */
-export function parseConfig(given: JsonObject): Config {
+export function parseConfig(given: JsonObject, id = "context-simple"): Config {
   const details: { path: string; message: string }[] = [];
   const values: JsonObject = {};
   for (const [name, rule] of Object.entries<Rule>(CONFIG_SCHEMA.properties)) {
     const value = given[name] === undefined ? rule.default : given[name];
     const problem = problemOf(value, rule);
-    if (problem) details.push({ path: name, message: sentence(name, problem, value) });
+    if (problem) details.push({ path: name, message: sentence(id, name, problem, value) });
     values[name] = value;
   }
   const config = { ...values, max_tokens_is_ceiling: given.max_tokens !== undefined } as unknown as Config; // just checked
   if (details.length === 0 && config.target_usage >= config.compact_threshold) {
     const problem = `must be below compact_threshold (${config.compact_threshold})`;
-    details.push({ path: "target_usage", message: sentence("target_usage", problem, config.target_usage) });
+    details.push({
+      path: "target_usage",
+      message: sentence(id, "target_usage", problem, config.target_usage),
+    });
   }
   const first = details[0];
   if (first) throw new PreampError("module_invalid", first.message, { details });
@@ -92,10 +105,8 @@ export function unknownKeys(given: JsonObject): string[] {
   return Object.keys(given).filter((name) => !Object.hasOwn(CONFIG_SCHEMA.properties, name));
 }
 
-function sentence(name: string, problem: string, value: unknown): string {
-  return `Cannot configure context-simple: ${name} ${problem}: received ${
-    JSON.stringify(value) ?? typeof value
-  }`;
+function sentence(id: string, name: string, problem: string, value: unknown): string {
+  return `Cannot configure ${id}: ${name} ${problem}: received ${JSON.stringify(value) ?? typeof value}`;
 }
 
 function problemOf(value: unknown, rule: Rule): string | null {

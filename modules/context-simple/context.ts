@@ -6,33 +6,20 @@ import {
   errorMessage,
   type JsonObject,
   type Message,
-  messageTokens,
   type RequestOptions,
   toPlainObject,
 } from "preamp";
+import { takesBreakpoints } from "./breakpoints.ts";
 import { requestBudget } from "./budget.ts";
+import { CompactedView } from "./compacted_view.ts";
 import type { Config } from "./config.ts";
-import {
-  irreducibleTokens,
-  isDue,
-  type Limits,
-  limitsOf,
-  overflow,
-  type Proposal,
-  proposeCompaction,
-} from "./escalation.ts";
-import { compactionNotice } from "./notice.ts";
-import { type Capped, capToolResult, toRequestMessage } from "./request_message.ts";
-import {
-  decisionsOf,
-  fingerprint,
-  readSaved,
-  type Saved,
-  shortenedOf,
-  STATE_KEY,
-  withPlaces,
-} from "./sticky.ts";
-import { type Decisions, entriesOf, Transcript } from "./transcript.ts";
+import { irreducibleTokens, isDue, type Limits, limitsOf, overflow, type Proposal } from "./escalation.ts";
+import { Forms } from "./forms.ts";
+import { exactMeter } from "./meter.ts";
+import type { Capped } from "./request_message.ts";
+import { readSaved } from "./sticky.ts";
+import { promptOf, type SystemPromptFactory } from "./system_prompt.ts";
+import { ReportedUsage } from "./usage.ts";
 
 /** How full the context was at the last request; what the capability `context.status` returns. */
 export interface ContextStatus {
@@ -46,23 +33,29 @@ export interface ContextStatus {
   readonly compactions: number;
 }
 
+/** What a context needs of its coordinator. */
+export type Surroundings = Pick<Coordinator, "hooks" | "session_state" | "getCapability">;
+
+/** Whose words and state these are; a context built on this one has its own. */
+export interface Identity {
+  /** Module id: source of notifications, key in `session_state`. */
+  readonly id: string;
+}
+
 /** Times a request starts over because a hook added messages while it was told of a compaction; our choice. */
 const MOST_ROUNDS = 8;
 
 /** See the top of the file. Messages are copied and frozen when they are added, and never touched again. */
 export class SimpleContext implements ContextManager {
-  readonly #coordinator: Pick<Coordinator, "hooks" | "session_state">;
+  readonly #coordinator: Surroundings;
   readonly #config: Config;
+  readonly #id: string;
+  readonly #forms: Forms;
   #history: Message[] = [];
-  #fingerprint = 0;
-  #transcript = new Transcript();
-  /** Places of the messages left out. */
-  #removed: [number, number][] = [];
-  #level = 0;
-  #compactions = 0;
-  #notice: Message | null = null;
-  #tokens = 0;
-  #budget = 0;
+  #view: CompactedView;
+  readonly #usage: ReportedUsage;
+  #factory: SystemPromptFactory | null = null;
+  #status: ContextStatus = { tokens: 0, budget: 0, level: 0, compactions: 0 };
   readonly #warned = new Set<string>();
   /** Compactions that are done and not told yet. */
   #untold: JsonObject[] = [];
@@ -72,14 +65,23 @@ export class SimpleContext implements ContextManager {
   #telling = false;
 
   /** Creates an empty context; decisions of an earlier run are taken up by {@link setMessages}. */
-  constructor(coordinator: Pick<Coordinator, "hooks" | "session_state">, config: Config) {
+  constructor(coordinator: Surroundings, config: Config, { id }: Identity = { id: "context-simple" }) {
     this.#coordinator = coordinator;
     this.#config = config;
+    this.#id = id;
+    this.#forms = new Forms(config.recall);
+    this.#view = new CompactedView(config, this.#forms);
+    this.#usage = new ReportedUsage(coordinator, config.token_meter === "calibrated");
   }
 
   /** How full the context was at the last request. */
   get status(): ContextStatus {
-    return { tokens: this.#tokens, budget: this.#budget, level: this.#level, compactions: this.#compactions };
+    return { ...this.#status, level: this.#view.level, compactions: this.#view.compactions };
+  }
+
+  /** The full history: the stored messages themselves, frozen. */
+  get history(): readonly Message[] {
+    return this.#history;
   }
 
   /**
@@ -87,20 +89,15 @@ export class SimpleContext implements ContextManager {
    * `context:tool_result_ingress_truncated {tool_call_id, original_bytes, kept_bytes}` tells.
    */
   async addMessage(message: Message): Promise<void> {
+    if (this.#config.token_meter === "exact") this.#forms.meter = await exactMeter();
     const lost = this.#add(message);
-    if (lost) await this.#coordinator.hooks.emit("context:tool_result_ingress_truncated", { ...lost });
+    if (lost) await this.#emit("context:tool_result_ingress_truncated", { ...lost });
   }
 
   #add(given: Message): Capped | null {
     const stored = deepFreeze(toPlainObject(given)) as unknown as Message; // whatever it is: toRequestMessage looks at it
-    const index = this.#history.push(stored) - 1;
-    this.#fingerprint = fingerprint(this.#fingerprint, stored);
-    const message = toRequestMessage(stored);
-    if (!message) return null;
-    const cap = this.#config.max_tool_result_bytes;
-    const short = cap === null ? null : capToolResult(message, cap);
-    this.#transcript.add(short?.message ?? message, index);
-    return short?.capped ?? null;
+    this.#history.push(stored);
+    return this.#view.add(stored);
   }
 
   /** Resolves to a copy of the full history, as it was added. */
@@ -110,18 +107,22 @@ export class SimpleContext implements ContextManager {
 
   /**
    * Replaces the history. Decisions of the session's compactions are taken up again when `session_state` has some that were
-   * made for the beginning of this history.
+   * made for the beginning of this history; so is what earlier runs reported of their usage.
    */
-  setMessages(messages: Message[]): Promise<void> {
+  async setMessages(messages: Message[]): Promise<void> {
+    if (this.#config.token_meter === "exact") this.#forms.meter = await exactMeter();
     this.#reset();
-    const saved = readSaved(this.#coordinator.session_state);
-    let matches = false;
+    const saved = readSaved(this.#coordinator.session_state, this.#id);
+    this.#usage.begin();
     for (const message of messages) {
       this.#add(message);
-      if (this.#history.length === saved?.messages) matches = this.#fingerprint === saved.fingerprint;
+      if (this.#history.length === saved?.messages && this.#view.restore(saved)) this.#usage.forget();
+      const notice = this.#view.noticeFor(Infinity);
+      this.#usage.recall(
+        this.#history.length,
+        () => this.#view.transcript.tokens + (notice ? this.#forms.count(notice) : 0),
+      );
     }
-    if (saved && matches) this.#restore(saved);
-    return Promise.resolve();
   }
 
   /** Empties the history. */
@@ -132,50 +133,70 @@ export class SimpleContext implements ContextManager {
 
   #reset(): void {
     this.#history = [];
-    this.#fingerprint = 0;
-    this.#transcript = new Transcript();
-    this.#removed = [];
-    this.#level = 0;
-    this.#compactions = 0;
-    this.#notice = null;
+    this.#view = new CompactedView(this.#config, this.#forms);
+    this.#usage.forget();
     this.#warned.clear();
   }
 
-  #restore(saved: Saved): void {
-    const decisions = decisionsOf(saved, this.#transcript);
-    this.#level = saved.level;
-    this.#compactions = saved.compactions;
-    this.#carryOut(decisions);
+  /**
+   * Sets who tells the system prompt: asked on every request, its text stands for the stored system messages but those of
+   * hooks (behaviour.md §8.1). Null = the stored ones again.
+   */
+  setSystemPromptFactory(factory: SystemPromptFactory | null): void {
+    this.#factory = factory;
+  }
+
+  /** {@link setSystemPromptFactory} as the requirements spell it. */
+  set_system_prompt_factory(factory: SystemPromptFactory | null): void {
+    this.setSystemPromptFactory(factory);
+  }
+
+  /** Takes the usage that a provider reported for the last request: data of `provider:response`. */
+  noteUsage(data: JsonObject): void {
+    this.#usage.note(data, this.#view.calibration);
   }
 
   /**
    * Resolves to a view that fits: the stored messages themselves (frozen), compacted when they take `compact_threshold` of the
    * budget or more. While the history grows, each view begins with the one before, less its notice, until the next
-   * compaction.
+   * compaction. The array is the caller's.
    *
    * @throws {PreampError} `context_overflow` when what must stay (system messages, first and last human message, the calls
    * after it) is larger than the budget. Nothing is changed then.
    */
   async getMessagesForRequest(options: RequestOptions = {}): Promise<Message[]> {
+    if (this.#config.token_meter === "exact") this.#forms.meter = await exactMeter();
+    this.#view.transcript.setPrompt(await promptOf(this.#factory));
+    this.#usage.learn(this.#forms.meter.tools(options.tools), this.#view.calibration);
     const limits = await this.#limits(options);
-    for (let round = 1; isDue(this.#transcript, limits) && round <= MOST_ROUNDS; round++) {
+    for (let round = 1; isDue(this.#view.transcript, limits) && round <= MOST_ROUNDS; round++) {
       if (!await this.#compact(limits)) break;
     }
-    const { view, tokens } = this.#transcript;
-    if (tokens > limits.budget) throw overflow(tokens, limits.budget); // a hook adds more each time it is told
+    const { transcript, calibration } = this.#view;
+    const { tokens } = transcript;
+    if (tokens > limits.budget) throw overflow(calibration.tokensOf(tokens), limits.told_budget); // a hook adds more each time it is told
     this.#warned.delete("overflow");
-    const notice = this.#noticeFor(limits.budget - tokens);
-    this.#tokens = tokens + (notice ? messageTokens(notice) : 0);
-    return notice ? [...view, notice] : view.slice();
+    const notice = this.#view.noticeFor(limits.budget - tokens);
+    const total = tokens + (notice ? this.#forms.count(notice) : 0);
+    this.#status = {
+      ...this.#status,
+      tokens: calibration.tokensOf(total),
+      budget: Math.max(0, limits.told_budget),
+    };
+    this.#usage.asked(total, extrasOf(options, this.#forms));
+    const marked = this.#config.cache_breakpoints && takesBreakpoints(options.provider);
+    const view = (marked ? transcript.marked : transcript.view).slice();
+    if (notice) view.push(notice);
+    return view;
   }
 
   async #limits(options: RequestOptions): Promise<Limits> {
-    const limits = limitsOf(await requestBudget(options, this.#config), this.#config);
-    this.#budget = Math.max(0, limits.budget);
+    const budget = await requestBudget(options, this.#config, this.#forms.meter);
+    const limits = limitsOf(budget, this.#config, this.#view.calibration);
     if (limits.reserve_ignored) {
       const reserve = this.#config.compaction_notice_token_reserve;
       const message =
-        `The budget of ${limits.budget} tokens is not above compaction_notice_token_reserve (${reserve}), which is ignored`;
+        `The budget of ${budget} tokens is not above compaction_notice_token_reserve (${reserve}), which is ignored`;
       await this.#warn("reserve", message);
     }
     return limits;
@@ -187,28 +208,24 @@ export class SimpleContext implements ContextManager {
     if (!proposal) return false;
     if (this.#telling) return this.#commit(proposal, limits);
     this.#telling = true;
-    const [transcript, messages, compactions] = [this.#transcript, this.#history.length, this.#compactions];
+    const view = this.#view;
+    const { messages, compactions } = view;
     try {
       await this.#emit("context:pre_compact", {
-        before_tokens: this.#transcript.tokens,
-        before_messages: this.#transcript.view.length,
-        budget: limits.budget,
-        target_tokens: proposal.goal.target,
+        before_tokens: view.calibration.tokensOf(view.transcript.tokens),
+        before_messages: view.transcript.view.length,
+        budget: limits.told_budget,
+        target_tokens: view.calibration.tokensOf(proposal.goal.target),
       });
       // Hooks may have added messages meanwhile, or have asked for a view.
-      const same = this.#transcript === transcript && this.#history.length === messages &&
-        this.#compactions === compactions;
-      const now = same ? proposal : this.#propose(limits);
+      const same = this.#view === view && view.messages === messages && view.compactions === compactions;
+      const now = same ? proposal : this.#view.propose(limits);
       if (now) this.#commit(now, limits);
       for (let report = this.#untold.shift(); report; report = this.#untold.shift()) {
         await this.#emit("context:compaction", report);
         const { before_tokens, after_tokens, before_messages, after_messages } = report;
-        await this.#emit("context:post_compact", {
-          before_tokens,
-          after_tokens,
-          before_messages,
-          after_messages,
-        });
+        const sizes = { before_tokens, after_tokens, before_messages, after_messages };
+        await this.#emit("context:post_compact", sizes);
       }
       if (this.#unsaved !== null) {
         const message = `Compactions of this run will be decided anew in the next: ${
@@ -222,18 +239,16 @@ export class SimpleContext implements ContextManager {
     return true;
   }
 
-  #propose(limits: Limits): Proposal | null {
-    return proposeCompaction(this.#transcript, limits, this.#config);
-  }
-
   /** Returns the proposal; warns, once, when the target or the budget is out of reach. */
   async #announced(limits: Limits): Promise<Proposal | null> {
+    const { transcript, calibration } = this.#view;
     try {
-      const proposal = this.#propose(limits);
-      const least = irreducibleTokens(this.#transcript);
+      const proposal = this.#view.propose(limits);
+      const least = irreducibleTokens(transcript);
       if (!proposal && least > limits.target) {
+        const [stay, target] = [calibration.tokensOf(least), calibration.tokensOf(limits.target)];
         const message =
-          `Messages that must stay take ${least} tokens, more than compaction aims at (${limits.target}): it waits until the budget of ${limits.budget} is used up`;
+          `Messages that must stay take ${stay} tokens, more than compaction aims at (${target}): it waits until the budget of ${limits.told_budget} is used up`;
         await this.#warn("target", message);
       }
       return proposal;
@@ -243,72 +258,28 @@ export class SimpleContext implements ContextManager {
     }
   }
 
-  #commit({ plan, goal }: Proposal, limits: Limits): true {
-    const before_tokens = this.#transcript.tokens;
-    const before_messages = this.#transcript.view.length;
-    const { messages_removed, messages_truncated, user_messages_stubbed } = plan; // of what is new: read before it is not
-    this.#level = plan.level;
-    this.#compactions++;
-    this.#carryOut(plan);
-    this.#save();
-    this.#untold.push({
-      before_tokens,
-      after_tokens: this.#transcript.tokens,
-      before_messages,
-      after_messages: this.#transcript.view.length,
-      messages_removed,
-      messages_truncated,
-      user_messages_stubbed,
-      system_messages_preserved: this.#transcript.system_count,
-      strategy_level: plan.level,
-      budget: limits.budget,
-      target_tokens: goal.target,
-      protected_recent: this.#config.protected_recent,
-      protected_tool_results: this.#config.protected_tool_results,
-    });
-    return true;
-  }
-
-  #carryOut(decisions: Decisions): void {
-    const places = [...decisions.removed].flatMap(entriesOf).map((entry) => entry.index);
-    this.#removed = withPlaces(this.#removed, places.filter((place) => place >= 0));
-    this.#transcript.apply(decisions);
-    const verbosity = this.#config.compaction_notice_verbosity;
-    this.#notice = compactionNotice(this.#transcript.tally, this.#level, verbosity);
-  }
-
-  #save(): void {
-    const saved: Saved = {
-      version: 1,
-      messages: this.#history.length,
-      fingerprint: this.#fingerprint,
-      removed: this.#removed,
-      shortened: shortenedOf(this.#transcript),
-      level: this.#level,
-      compactions: this.#compactions,
-    };
+  #commit(proposal: Proposal, limits: Limits): true {
+    this.#untold.push(this.#view.commit(proposal, limits));
     try {
-      this.#coordinator.session_state[STATE_KEY] = saved;
+      this.#coordinator.session_state[this.#id] = this.#view.save();
     } catch (error) {
       this.#unsaved = error; // full: the view stands, only a later run decides anew
     }
-  }
-
-  /** Returns the notice when there is something to tell, room for it, and no call at the end that still runs. */
-  #noticeFor(room: number): Message | null {
-    const { compaction_notice_enabled, compaction_notice_min_level } = this.#config;
-    const notice = this.#notice;
-    if (!notice || !compaction_notice_enabled || this.#level < compaction_notice_min_level) return null;
-    return !this.#transcript.running && messageTokens(notice) <= room ? notice : null;
+    return true;
   }
 
   async #warn(what: string, message: string, level: "warning" | "error" = "warning"): Promise<void> {
     if (this.#warned.has(what)) return;
     this.#warned.add(what);
-    await this.#emit("user:notification", { message, level, source: "context-simple" });
+    await this.#emit("user:notification", { message, level, source: this.#id });
   }
 
   async #emit(event: string, data: JsonObject): Promise<void> {
     await this.#coordinator.hooks.emit(event, data);
   }
+}
+
+/** Tokens that go with the view: tool schemas, injections. */
+function extrasOf({ tools, injections }: RequestOptions, forms: Forms): number {
+  return (injections ?? []).reduce((sum, message) => sum + forms.count(message), forms.meter.tools(tools));
 }

@@ -1,16 +1,18 @@
 /** When a view is compacted, and when better not (behaviour.md §8.5; CTX-02, CTX-09 to CTX-11, CTX-16). Pure. */
-import { messageTokens, PreampError } from "preamp";
+import { PreampError } from "preamp";
+import type { Calibration } from "./calibration.ts";
 import type { Config } from "./config.ts";
 import { type Goal, planCompaction } from "./ladder.ts";
-import { stubbed } from "./shorten.ts";
 import type { Transcript } from "./transcript.ts";
 
 /** A compaction that does not have to be must free this share of the budget: each one costs the provider's cache. */
 const LEAST_GAIN = 0.05;
 
-/** Limits of one request, in tokens. */
+/** Limits of one request, in estimated tokens, which views are made with. */
 export interface Limits {
   readonly budget: number;
+  /** The budget in the provider's tokens, as it is told. */
+  readonly told_budget: number;
   /** The budget without what is kept free for the notice. */
   readonly effective: number;
   /** Whether the notice's reserve is ignored because nothing would be left. */
@@ -27,15 +29,16 @@ export interface Proposal {
 }
 
 /** Returns the limits that a budget and the knobs come to. */
-export function limitsOf(budget: number, config: Config): Limits {
+export function limitsOf(budget: number, config: Config, calibration: Calibration): Limits {
   const rest = budget - (config.compaction_notice_enabled ? config.compaction_notice_token_reserve : 0);
   const effective = rest > 0 ? rest : budget;
   return {
-    budget,
-    effective,
+    budget: Math.floor(calibration.estimateOf(budget)),
+    told_budget: budget,
+    effective: Math.floor(calibration.estimateOf(effective)),
     reserve_ignored: rest <= 0,
-    threshold: effective * config.compact_threshold,
-    target: Math.floor(effective * config.target_usage),
+    threshold: calibration.estimateOf(effective * config.compact_threshold),
+    target: Math.floor(calibration.estimateOf(effective * config.target_usage)),
   };
 }
 
@@ -51,8 +54,8 @@ export function irreducibleTokens(transcript: Transcript): number {
   const last = humans.at(-1);
   let tokens = transcript.system_tokens + (last?.head.tokens ?? 0);
   if (first && first !== last) {
-    const stub = stubbed(first.head.message);
-    tokens += Math.min(first.head.tokens, stub ? messageTokens(stub) : Infinity);
+    const stub = transcript.forms.stubbed(first.head);
+    tokens += Math.min(first.head.tokens, stub ? transcript.forms.count(stub) : Infinity);
   }
   return tokens;
 }

@@ -4,7 +4,6 @@
  */
 import { Attempt } from "./attempt.ts";
 import type { Config } from "./config.ts";
-import { stubbed, truncated } from "./shorten.ts";
 import { entriesOf, type Transcript, type Unit } from "./transcript.ts";
 
 /** The knobs that the ladder reads. */
@@ -76,7 +75,7 @@ function truncateStretch(
   for (const entry of results.slice(Math.floor(count * from), Math.max(0, end))) {
     if (attempt.tokens <= target) return;
     if ((attempt.formOf(entry).kept_chars ?? Infinity) <= config.truncate_chars) continue;
-    attempt.shorten(entry, truncated(entry.message, config.truncate_chars), config.truncate_chars);
+    attempt.truncate(entry, config.truncate_chars);
   }
 }
 
@@ -128,7 +127,7 @@ function middleHumans(attempt: Attempt): Unit[] {
 function stubHumans(attempt: Attempt, target: number, recent: ReadonlySet<Unit>): void {
   for (const unit of middleHumans(attempt)) {
     if (attempt.tokens <= target) return;
-    if (!recent.has(unit)) attempt.shorten(unit.head, stubbed(unit.head.message), 0);
+    if (!recent.has(unit)) attempt.stub(unit.head);
   }
 }
 
@@ -136,7 +135,7 @@ function stubHumans(attempt: Attempt, target: number, recent: ReadonlySet<Unit>)
 function reduceHumans(attempt: Attempt, target: number, share: number): void {
   const { first_human, last_human } = attempt;
   if (first_human && first_human !== last_human) {
-    attempt.shorten(first_human.head, stubbed(first_human.head.message), 0);
+    attempt.stub(first_human.head);
   }
   const recent = recentUnits(attempt, share);
   const stubs = middleHumans(attempt).filter((unit) =>
@@ -165,7 +164,7 @@ function forceFit(attempt: Attempt, goal: Goal, config: LadderConfig): void {
   const enough = Math.floor((goal.target + goal.limit) / 2);
   for (const entry of attempt.results) {
     if (attempt.tokens <= enough) return;
-    attempt.shorten(entry, truncated(entry.message, config.truncate_chars), config.truncate_chars);
+    attempt.truncate(entry, config.truncate_chars);
   }
   removeUntil(attempt, enough, attempt.units.filter((unit) => attempt.isRemovable(unit)));
   stubHumans(attempt, enough, new Set());
@@ -183,7 +182,7 @@ function squeezeTail(attempt: Attempt, limit: number, truncate_chars: number): v
     const now = results.reduce((sum, entry) => sum + attempt.formOf(entry).tokens, 0);
     const share = Math.max(0, 1 - (attempt.tokens - limit) / Math.max(1, now));
     chars = Math.max(fewest, Math.min(Math.floor(chars * share * 0.95), Math.floor(chars * 0.9)));
-    for (const entry of results) attempt.shorten(entry, truncated(entry.message, chars), chars);
+    for (const entry of results) attempt.truncate(entry, chars);
   }
 }
 

@@ -3,8 +3,12 @@
  * history itself is never altered. Needs no model and no disk.
  */
 import type { Coordinator, JsonObject, ModuleInfo } from "preamp";
-import { CONFIG_SCHEMA, parseConfig, unknownKeys } from "./config.ts";
+import { type Config, CONFIG_SCHEMA, parseConfig, unknownKeys } from "./config.ts";
 import { SimpleContext } from "./context.ts";
+import { recallTool } from "./recall.ts";
+
+export { type Config, CONFIG_SCHEMA, parseConfig, SimpleContext };
+export type { ContextStatus } from "./context.ts";
 
 /** What the module says of itself. */
 export const module: ModuleInfo = {
@@ -26,18 +30,43 @@ const EVENTS = [
 ];
 
 /**
- * Mounts the context manager and publishes the capability `context.status`.
+ * Mounts the context manager, publishes the capability `context.status`, and mounts the tool `context_recall` when the config
+ * says `recall: true`.
  *
  * @throws {PreampError} `module_invalid` when the config is wrong; every finding is in `details`.
  */
 export async function mount(coordinator: Coordinator, config: JsonObject = {}): Promise<void> {
-  const context = new SimpleContext(coordinator, parseConfig(config));
-  const unknown = unknownKeys(config);
-  if (unknown.length > 0) {
-    const message = `context-simple ignores config it does not know: ${unknown.join(", ")}`;
-    await coordinator.hooks.emit("user:notification", { message, level: "warning", source: module.id });
-  }
+  const parsed = parseConfig(config, module.id);
+  await warnOfUnknown(coordinator, module.id, unknownKeys(config));
+  await publish(coordinator, new SimpleContext(coordinator, parsed), {
+    id: module.id,
+    recall: parsed.recall,
+  });
+}
+
+/** Tells which keys of a configuration mean nothing. */
+export async function warnOfUnknown(
+  coordinator: Coordinator,
+  id: string,
+  unknown: readonly string[],
+): Promise<void> {
+  if (unknown.length === 0) return;
+  const message = `${id} ignores config it does not know: ${unknown.join(", ")}`;
+  await coordinator.hooks.emit("user:notification", { message, level: "warning", source: id });
+}
+
+/** Mounts a context of this family with all that belongs to it. */
+export async function publish(
+  coordinator: Coordinator,
+  context: SimpleContext,
+  { id, recall }: { id: string; recall: boolean },
+): Promise<void> {
   await coordinator.mount("context", context);
+  if (recall) await coordinator.mount("tools", recallTool(() => context.history));
+  coordinator.hooks.register("provider:response", (_event, data) => {
+    context.noteUsage(data);
+    return null;
+  }, { name: id });
   coordinator.registerCapability("context.status", () => context.status);
-  coordinator.registerContributor("observability.events", module.id, () => EVENTS);
+  coordinator.registerContributor("observability.events", id, () => EVENTS);
 }

@@ -74,11 +74,12 @@ function callsField(calls: unknown): unknown[] | undefined {
 export function capToolResult(
   message: Message,
   max_bytes: number,
+  handle: string | null = null,
 ): { message: Message; capped: Capped } | null {
   if (message.role !== "tool") return null;
   let original_bytes = 0;
   const shorten = (text: string) => {
-    const short = capped(text, max_bytes);
+    const short = capped(text, max_bytes, handle);
     original_bytes += short?.original_bytes ?? 0;
     return short?.text ?? text;
   };

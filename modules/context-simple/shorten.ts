@@ -14,30 +14,34 @@ const TAIL_SHARE = 0.4;
 const CAPPED_TAIL_SHARE = 0.25;
 
 /**
- * Returns a tool message whose content is a marker, its first `chars` characters, "..." and some of its last; null when that
- * would save nothing. Media in it are left out. Only messages of role `tool` have a short form.
+ * Returns a tool message whose content is a marker (which names `handle`, when there is one), its first `chars` characters,
+ * "..." and some of its last; null when that would save nothing. Media in it are left out. Only messages of role `tool` have a short form.
  */
-export function truncated(message: Message, chars: number): Message | null {
+export function truncated(message: Message, chars: number, handle: string | null = null): Message | null {
   if (message.role !== "tool") return null;
   const text = textOf(message.content);
   const media = mediaCount(message.content);
   const tail = Math.floor(chars * TAIL_SHARE);
   if (media === 0 && text.length <= chars + tail) return null;
   const original = messageTokens(message);
-  const marker = `[truncated: ~${grouped(original)} tokens - call tool again if needed] `;
+  const advice = handle === null
+    ? "call tool again if needed"
+    : `context_recall("${handle}") reads all of it`;
+  const marker = `[truncated: ~${grouped(original)} tokens - ${advice}] `;
   const body = text.length <= chars + tail ? text : `${headOf(text, chars)}...${tailOf(text, tail)}`;
   const short = Object.freeze({ ...message, content: `${marker}${body}` });
   return messageTokens(short) < original ? short : null;
 }
 
 /** Returns a user message whose content is a stub that quotes its beginning; null when that would save nothing. */
-export function stubbed(message: Message): Message | null {
+export function stubbed(message: Message, handle: string | null = null): Message | null {
   const text = textOf(message.content);
   const media = mediaCount(message.content);
   if (media === 0 && text.length <= SHORT_USER_CHARS) return null;
   const quote = headOf(text, QUOTED_CHARS).replaceAll("\r", " ").replaceAll("\n", " ");
   const attached = media === 0 ? "" : ` and ${media} attachment${media === 1 ? "" : "s"}`;
-  const content = `[User message compacted - original: "${quote}..."${attached}]`;
+  const where = handle === null ? "" : ` - context_recall("${handle}") reads all of it`;
+  const content = `[User message compacted - original: "${quote}..."${attached}${where}]`;
   const stub = Object.freeze({ ...message, content });
   return messageTokens(stub) < messageTokens(message) ? stub : null;
 }
@@ -46,7 +50,11 @@ export function stubbed(message: Message): Message | null {
  * Returns text whose UTF-8 form has at most `max_bytes` bytes (and a marker where the middle was), and how many it had; null
  * when the text is not longer than that.
  */
-export function capped(text: string, max_bytes: number): { text: string; original_bytes: number } | null {
+export function capped(
+  text: string,
+  max_bytes: number,
+  handle: string | null = null,
+): { text: string; original_bytes: number } | null {
   if (text.length * 3 <= max_bytes) return null; // a UTF-16 code unit is at most three bytes
   const bytes = new TextEncoder().encode(text);
   if (bytes.length <= max_bytes) return null;
@@ -56,7 +64,8 @@ export function capped(text: string, max_bytes: number): { text: string; origina
   // With `stream`, the decoder keeps a character that was cut at the end to itself.
   const first = new TextDecoder().decode(bytes.subarray(0, head), { stream: true });
   const last = new TextDecoder().decode(bytes.subarray(start));
-  const marker = `[... tool result shortened: ${grouped(bytes.length)} bytes in all ...]`;
+  const where = handle === null ? "" : `, context_recall("${handle}") reads them`;
+  const marker = `[... tool result shortened: ${grouped(bytes.length)} bytes in all${where} ...]`;
   return { text: `${first}\n${marker}\n${last}`, original_bytes: bytes.length };
 }
 

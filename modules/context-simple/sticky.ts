@@ -3,7 +3,8 @@
  * same history they give back the same view, byte for byte; with another history they are void.
  */
 import { isObject, type JsonObject, type Message, messageTokens } from "preamp";
-import { stubbed, truncated } from "./shorten.ts";
+import type { SavedCalibration } from "./calibration.ts";
+import type { Forms } from "./forms.ts";
 import {
   type Decisions,
   entriesOf,
@@ -12,9 +13,6 @@ import {
   type Transcript,
   type Unit,
 } from "./transcript.ts";
-
-/** Key in `session_state`. */
-export const STATE_KEY = "context-simple";
 
 /** What is kept. Numbers name messages by their place in the history. */
 export interface Saved {
@@ -29,6 +27,8 @@ export interface Saved {
   /** Level of the last compaction. */
   readonly level: number;
   readonly compactions: number;
+  /** What was learned from reported usage up to then; null before the first report, and when it is not used. */
+  readonly calibration: SavedCalibration | null;
 }
 
 /** Returns the fingerprint of a history with one more message; begins with 0. Not a digest: it finds mistakes, not malice. */
@@ -63,13 +63,19 @@ export function shortenedOf(transcript: Transcript): [number, number][] {
     .map((entry) => [entry.index, entry.kept_chars ?? 0]);
 }
 
-/** Returns what was kept, or null when there is nothing or it cannot be read. */
-export function readSaved(state: JsonObject): Saved | null {
-  const value = state[STATE_KEY];
+/** Returns what was kept under a key of `session_state`, or null when there is nothing or it cannot be read. */
+export function readSaved(state: JsonObject, key: string): Saved | null {
+  const value = state[key];
   if (!isObject(value) || value.version !== 1) return null;
   const numbers = [value.messages, value.fingerprint, value.level, value.compactions];
   if (!numbers.every((number) => Number.isSafeInteger(number))) return null;
+  const { calibration } = value;
+  if (calibration !== null && !(isNumbers(calibration) && calibration.length === 4)) return null;
   return isPairs(value.removed) && isPairs(value.shortened) ? value as unknown as Saved : null; // every field was checked
+}
+
+function isNumbers(value: unknown): value is number[] {
+  return Array.isArray(value) && value.every((number) => Number.isFinite(number));
 }
 
 function isPairs(value: unknown): boolean {
@@ -88,13 +94,18 @@ export function decisionsOf(saved: Saved, transcript: Transcript): Decisions {
   for (const unit of transcript.units) {
     while ((saved.removed[stretch]?.[1] ?? Infinity) < unit.head.index) stretch++;
     if ((saved.removed[stretch]?.[0] ?? Infinity) <= unit.head.index) removed.add(unit);
-    else for (const entry of entriesOf(unit)) remember(entry, kept.get(entry.index), changed);
+    else {
+      for (const entry of entriesOf(unit)) {
+        const form = formOf(entry, kept.get(entry.index), transcript.forms);
+        if (form) changed.set(entry, form);
+      }
+    }
   }
   return { removed, changed };
 }
 
-function remember(entry: Entry, kept_chars: number | undefined, changed: Map<Entry, Form>): void {
-  if (kept_chars === undefined) return;
-  const shown = entry.message.role === "user" ? stubbed(entry.message) : truncated(entry.message, kept_chars);
-  if (shown) changed.set(entry, { shown, tokens: messageTokens(shown), kept_chars });
+function formOf(entry: Entry, kept_chars: number | undefined, forms: Forms): Form | null {
+  if (kept_chars === undefined) return null;
+  const shown = entry.message.role === "user" ? forms.stubbed(entry) : forms.truncated(entry, kept_chars);
+  return shown && { shown, tokens: forms.count(shown), kept_chars };
 }

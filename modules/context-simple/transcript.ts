@@ -3,7 +3,9 @@
  * an assistant message with the results of its calls. Adding to the end costs the same whatever the length; what a
  * compaction left out is no longer here. Knows nothing of budgets.
  */
-import { type Message, messageTokens } from "preamp";
+import type { Message } from "preamp";
+import { withBreakpoint } from "./breakpoints.ts";
+import type { Forms } from "./forms.ts";
 import { answersOf, type CallName, callsOf, isHuman, missingResult } from "./request_message.ts";
 
 /** One message of the history and how the view shows it. */
@@ -18,6 +20,8 @@ export interface Entry {
   tokens: number;
   /** Characters that were kept when it was truncated or (0) stubbed; null when it is whole. */
   kept_chars: number | null;
+  /** Whether a request may end here, so that a cache breakpoint after it is of use. Never taken back. */
+  ends: boolean;
 }
 
 /** A call and what answers it. */
@@ -68,14 +72,34 @@ export function isUnanswered(unit: Unit): boolean {
 
 /** See the top of the file. */
 export class Transcript {
-  readonly #systems: Entry[] = [];
+  /** The forms and the meter that messages are shown and counted with. */
+  readonly forms: Forms;
+  /** System messages as stored. */
+  readonly #stored_systems: Entry[] = [];
+  /** What the system prompt factory told last; takes the place of the stored ones but those of hooks. */
+  #prompt: Entry | null = null;
   #units: Unit[] = [];
   /** Groups with a call of this id that has no stored result, oldest first. */
   readonly #open = new Map<string, Unit[]>();
   #view: Message[] = [];
+  /** The view with breakpoints; null until somebody wants it. */
+  #marked: Message[] | null = null;
   #tokens = 0;
   #stale = false;
   #tally: Tally = { removed: 0, truncated: 0, stubbed: 0 };
+
+  /** Creates an empty one. */
+  constructor(forms: Forms) {
+    this.forms = forms;
+  }
+
+  get #systems(): readonly Entry[] {
+    if (!this.#prompt) return this.#stored_systems;
+    return [
+      this.#prompt,
+      ...this.#stored_systems.filter(({ message }) => message.metadata?.source === "hook"),
+    ];
+  }
 
   /** Units in order, without those that were left out. */
   get units(): readonly Unit[] {
@@ -109,6 +133,12 @@ export class Transcript {
     return this.#view;
   }
 
+  /** The view with cache breakpoints; the same otherwise. */
+  get marked(): readonly Message[] {
+    this.#refresh();
+    return this.#marked ??= this.#entries().map(markedOf);
+  }
+
   /** Whether the view ends with calls that are still running. */
   get running(): boolean {
     const last = this.#units.at(-1);
@@ -117,7 +147,7 @@ export class Transcript {
 
   /** Adds the message at `index` of the history. A result that answers no call is not shown: no provider would take it. */
   add(message: Message, index: number): void {
-    const entry: Entry = { index, message, shown: message, tokens: messageTokens(message), kept_chars: null };
+    const entry = this.#entryOf(message, index);
     if (message.role === "system" || message.role === "developer") return this.#addSystem(entry);
     const answers = answersOf(message);
     if (answers.length > 0) return this.#addResult(entry, answers);
@@ -128,14 +158,33 @@ export class Transcript {
       head: entry,
       calls,
     };
+    entry.ends = unit.kind === "human";
     for (const { id } of calls) this.#open.set(id, [...this.#open.get(id) ?? [], unit]);
     this.#units.push(unit);
     this.#append(entry);
   }
 
+  #entryOf(message: Message, index: number): Entry {
+    return {
+      index,
+      message,
+      shown: message,
+      tokens: this.forms.count(message),
+      kept_chars: null,
+      ends: false,
+    };
+  }
+
+  /** Sets what stands for the stored system messages, those of hooks excepted; null = nothing does. */
+  setPrompt(message: Message | null): void {
+    if (message === null ? !this.#prompt : this.#prompt?.message.content === message.content) return;
+    this.#prompt = message && { ...this.#entryOf(message, -1), ends: true };
+    this.#stale = true;
+  }
+
   #addSystem(entry: Entry): void {
-    this.#systems.push(entry);
-    if (this.#units.length === 0) this.#append(entry);
+    entry.ends = this.#stored_systems.push(entry) === 1;
+    if (this.#units.length === 0 && !this.#prompt) this.#append(entry);
     else this.#stale = true;
   }
 
@@ -151,6 +200,7 @@ export class Transcript {
         unit.calls.every((other, position) => (other.result !== null) === (position < place));
       call.result = entry;
       this.#close(unit, id);
+      if (!isUnanswered(unit)) endOf(unit).ends = true;
       if (inOrder && !shown) this.#append(entry);
       else if (!inOrder) this.#stale = true;
       shown = true;
@@ -173,7 +223,8 @@ export class Transcript {
     for (const call of last.calls) {
       if (call.result !== null) continue;
       const message = missingResult(call);
-      call.result = { index: -1, message, shown: message, tokens: messageTokens(message), kept_chars: null };
+      call.result = this.#entryOf(message, -1);
+      call.result.ends = call === last.calls.at(-1);
       this.#append(call.result);
     }
   }
@@ -181,6 +232,7 @@ export class Transcript {
   #append(entry: Entry): void {
     if (this.#stale) return;
     this.#view.push(entry.shown);
+    this.#marked?.push(markedOf(entry));
     this.#tokens += entry.tokens;
   }
 
@@ -205,11 +257,24 @@ export class Transcript {
 
   #refresh(): void {
     if (!this.#stale) return;
-    const entries = [...this.#systems, ...this.#units.flatMap(entriesOf)];
+    const entries = this.#entries();
     this.#view = entries.map((entry) => entry.shown);
+    this.#marked = this.#marked && entries.map(markedOf);
     this.#tokens = entries.reduce((sum, entry) => sum + entry.tokens, 0);
     this.#stale = false;
   }
+
+  #entries(): Entry[] {
+    return [...this.#systems, ...this.#units.flatMap(entriesOf)];
+  }
+}
+
+function markedOf({ shown, ends }: Entry): Message {
+  return ends ? withBreakpoint(shown) : shown;
+}
+
+function endOf(unit: Unit): Entry {
+  return entriesOf(unit).at(-1) ?? unit.head;
 }
 
 function isStored(result: Entry | null): boolean {

@@ -55,17 +55,22 @@ export function estimateTokens(text: string): number {
   return Math.ceil(Math.max(sum / 100, text.length / 8));
 }
 
+/** Counts the tokens of a text. */
+export type CountText = (text: string) => number;
+
 const known = new WeakMap<object, number>();
 
 /**
  * Returns the estimated tokens of one message: content, tool calls (once, also when both the content and `tool_calls` carry
  * them), name, and {@link MESSAGE_OVERHEAD_TOKENS}. Media cost {@link MEDIA_BLOCK_TOKENS} each. Anything may be missing or
- * of the wrong type. The answer is kept for frozen messages, so a history is scanned once.
+ * of the wrong type. The answer is kept for frozen messages, so a history is scanned once; not with a `count` of your own,
+ * such as a tokenizer's.
  */
-export function messageTokens(message: Message): number {
+export function messageTokens(message: Message, count: CountText = estimateTokens): number {
+  if (count !== estimateTokens) return countMessage(message, count);
   const kept = known.get(message);
   if (kept !== undefined) return kept;
-  const tokens = countMessage(message);
+  const tokens = countMessage(message, count);
   if (isFrozenDeep(message)) known.set(message, tokens);
   return tokens;
 }
@@ -77,38 +82,40 @@ function isFrozenDeep(message: Message): boolean {
     (tool_calls === undefined || Object.isFrozen(tool_calls));
 }
 
-function countMessage(message: Message): number {
+function countMessage(message: Message, count: CountText): number {
   const fields: JsonObject = message;
-  let tokens = MESSAGE_OVERHEAD_TOKENS + contentTokens(fields.content);
-  if (typeof fields.name === "string") tokens += estimateTokens(fields.name);
+  let tokens = MESSAGE_OVERHEAD_TOKENS + contentTokens(fields.content, count);
+  if (typeof fields.name === "string") tokens += count(fields.name);
   if (typeof fields.tool_call_id === "string") tokens += ENVELOPE_TOKENS;
   if (Array.isArray(fields.tool_calls) && !hasCallBlocks(fields.content)) {
-    for (const call of fields.tool_calls) tokens += callTokens(call);
+    for (const call of fields.tool_calls) tokens += callTokens(call, count);
   }
   return tokens;
 }
 
-function contentTokens(content: unknown): number {
-  if (typeof content === "string") return estimateTokens(content);
-  if (Array.isArray(content)) return content.reduce((sum: number, block) => sum + blockTokens(block), 0);
-  return content === null || content === undefined ? 0 : blockTokens(content);
+function contentTokens(content: unknown, count: CountText): number {
+  if (typeof content === "string") return count(content);
+  if (Array.isArray(content)) {
+    return content.reduce((sum: number, block) => sum + blockTokens(block, count), 0);
+  }
+  return content === null || content === undefined ? 0 : blockTokens(content, count);
 }
 
-function blockTokens(block: unknown): number {
-  if (typeof block === "string") return estimateTokens(block);
-  if (!isObject(block)) return estimateTokens(String(block));
+function blockTokens(block: unknown, count: CountText): number {
+  if (typeof block === "string") return count(block);
+  if (!isObject(block)) return count(String(block));
   switch (block.type) {
     case "text":
-      return contentTokens(block.text);
+      return contentTokens(block.text, count);
     case "thinking":
-      return contentTokens(block.thinking);
+      return contentTokens(block.thinking, count);
     case "tool_call":
     case "tool_use":
-      return callTokens(block);
+      return callTokens(block, count);
     case "tool_result":
-      return ENVELOPE_TOKENS + contentTokens(block.output ?? block.content);
+      return ENVELOPE_TOKENS + contentTokens(block.output ?? block.content, count);
     default:
-      return MEDIA.has(block.type) ? MEDIA_BLOCK_TOKENS : estimateTokens(jsonText(block));
+      return MEDIA.has(block.type) ? MEDIA_BLOCK_TOKENS : count(jsonText(block));
   }
 }
 
@@ -117,12 +124,12 @@ function hasCallBlocks(content: unknown): boolean {
     content.some((block) => isObject(block) && (block.type === "tool_call" || block.type === "tool_use"));
 }
 
-function callTokens(call: unknown): number {
+function callTokens(call: unknown, count: CountText): number {
   if (!isObject(call)) return ENVELOPE_TOKENS;
   const named = isObject(call.function) ? call.function : call;
   const input = named.arguments ?? named.input ?? {};
-  return ENVELOPE_TOKENS + estimateTokens(String(named.name ?? named.tool ?? "")) +
-    estimateTokens(typeof input === "string" ? input : jsonText(input));
+  return ENVELOPE_TOKENS + count(String(named.name ?? named.tool ?? "")) +
+    count(typeof input === "string" ? input : jsonText(input));
 }
 
 function jsonText(value: unknown): string {
@@ -133,18 +140,23 @@ function jsonText(value: unknown): string {
   }
 }
 
-const knownTools = new WeakMap<ToolSpec, number>();
+const knownTools = new WeakMap<CountText, WeakMap<ToolSpec, number>>();
 
-/** Returns the estimated tokens of tool specifications; each is counted once, as long as it is the same object. */
-export function toolTokens(tools: readonly ToolSpec[] | undefined): number {
+/** Returns the estimated tokens of tool specifications; each is counted once by each `count`, as long as it is the same object. */
+export function toolTokens(
+  tools: readonly ToolSpec[] | undefined,
+  count: CountText = estimateTokens,
+): number {
+  let counted = knownTools.get(count);
+  if (!counted) knownTools.set(count, counted = new WeakMap());
   let tokens = 0;
   for (const tool of tools ?? []) {
-    let count = knownTools.get(tool);
-    if (count === undefined) {
-      count = ENVELOPE_TOKENS + estimateTokens(jsonText(tool));
-      knownTools.set(tool, count);
+    let size = counted.get(tool);
+    if (size === undefined) {
+      size = ENVELOPE_TOKENS + count(jsonText(tool));
+      counted.set(tool, size);
     }
-    tokens += count;
+    tokens += size;
   }
   return tokens;
 }

@@ -1,5 +1,5 @@
 /** What the tests of `context-simple` share: a mounted context with its events, message builders, and the rules every view obeys. */
-import type { ContextManager, Coordinator, JsonObject, Message, Provider } from "preamp";
+import type { ContextManager, Coordinator, HookHandler, JsonObject, Message, Provider, Tool } from "preamp";
 import { estimateTokens, messageTokens } from "preamp";
 import { mount } from "../../modules/context-simple/mod.ts";
 import type { ContextStatus } from "../../modules/context-simple/context.ts";
@@ -10,38 +10,62 @@ export interface Opened {
   readonly context: ContextManager;
   readonly events: { event: string; data: JsonObject }[];
   readonly state: JsonObject;
+  /** The tool it mounted. */
+  readonly tool: Tool | undefined;
   status(): ContextStatus;
+  /** Says that the provider counted so many tokens for the last request. */
+  answered(input_tokens: number): Promise<void>;
   /** Data of the events of one name, in order. */
   told(event: string): JsonObject[];
+}
+
+/** What a context finds in its session. */
+export interface OpenOptions {
+  /** `session_state` as an earlier run left it. */
+  readonly state?: JsonObject;
+  /** Called as a hook would be. */
+  readonly onEvent?: (event: string) => unknown;
+  /** What the capability `session.usages` tells. */
+  readonly usages?: readonly JsonObject[];
+  /** The module; default `context-simple`. */
+  readonly mount?: typeof mount;
 }
 
 /** Mounts the module; `onEvent` is called as a hook would be. */
 export async function open(
   config: JsonObject = {},
-  { state = {}, onEvent }: { state?: JsonObject; onEvent?: (event: string) => unknown } = {},
+  { state = {}, onEvent, usages = [], mount: mountModule = mount }: OpenOptions = {},
 ): Promise<Opened> {
   const events: Opened["events"] = [];
   const capabilities = new Map<string, unknown>();
   const mounted = new Map<string, unknown>();
+  const handlers = new Map<string, HookHandler[]>();
+  capabilities.set("session.usages", () => usages);
   const coordinator = {
     session_state: state,
     hooks: {
       async emit(event: string, data: JsonObject) {
         events.push({ event, data });
+        for (const handler of handlers.get(event) ?? []) await handler(event, data);
         await onEvent?.(event);
       },
+      register: (event: string, handler: HookHandler) =>
+        handlers.set(event, [...handlers.get(event) ?? [], handler]),
     },
     mount: (point: string, module: unknown) => Promise.resolve(mounted.set(point, module)),
     registerCapability: (name: string, value: unknown) => capabilities.set(name, value),
+    getCapability: (name: string) => capabilities.get(name) ?? null,
     registerContributor: () => undefined,
   };
   // The module uses no more of a coordinator than this; anything else would be undefined and fail the test.
-  await mount(coordinator as unknown as Coordinator, config);
+  await mountModule(coordinator as unknown as Coordinator, config);
   return {
     context: mounted.get("context") as ContextManager, // what the module mounted
     events,
     state,
     status: capabilities.get("context.status") as () => ContextStatus, // what the module registered
+    tool: mounted.get("tools") as Tool | undefined, // what the module mounted, or nothing
+    answered: (input_tokens) => coordinator.hooks.emit("provider:response", { usage: { input_tokens } }),
     told: (event) => events.filter((each) => each.event === event).map((each) => each.data),
   };
 }

@@ -36,10 +36,12 @@ export function injectionMessage(injection: Injection): Message {
 
 /**
  * Returns the view with injections at its tail, so that the prefix stays the same: joined to the last message when the
- * injection says so and that is a tool result, else as a message of its own (ORCH-10). Neither input is changed.
+ * injection says so and that is a tool result, else as a message of its own (ORCH-10). Neither input is changed; without
+ * injections the view itself is returned.
  */
-export function placeInjections(view: readonly Message[], injections: readonly Injection[]): Message[] {
-  const messages = [...view];
+export function placeInjections(view: Message[], injections: readonly Injection[]): Message[] {
+  if (injections.length === 0) return view;
+  const messages = view.slice();
   for (const injection of injections) {
     const last = messages.at(-1);
     if (injection.append_to_last_tool_result && last?.role === "tool" && typeof last.content === "string") {

@@ -179,8 +179,8 @@ class TurnRun {
     const extra = injections.map(injectionMessage);
     if (max_reached) extra.push(WRAP_UP);
     const view = await context.getMessagesForRequest({ provider, tools: specs, injections: extra });
-    const messages = placeInjections(view, injections);
-    if (max_reached) messages.push(WRAP_UP);
+    const placed = placeInjections(view, injections);
+    const messages = max_reached ? [...placed, WRAP_UP] : placed;
     const request: ChatRequest = { ...config.request, messages };
     if (specs.length > 0) request.tools = specs;
     const told = await this.#call(provider, name, request, iteration);
