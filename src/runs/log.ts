@@ -57,7 +57,7 @@ export class RunLog {
     this.#options.fold.add(entry);
     this.#measure(entry);
     if (!this.#open) return;
-    if (this.#options.store.buffer_ms === 0 || isBarrier(entry)) return this.flush();
+    if (isBarrier(entry)) return this.flush();
     this.#defer();
   }
 
