@@ -146,11 +146,6 @@ export class SimpleContext implements ContextManager {
     this.#factory = factory;
   }
 
-  /** {@link setSystemPromptFactory} as the requirements spell it. */
-  set_system_prompt_factory(factory: SystemPromptFactory | null): void {
-    this.setSystemPromptFactory(factory);
-  }
-
   /** Takes the usage that a provider reported for the last request: data of `provider:response`. */
   noteUsage(data: JsonObject): void {
     this.#usage.note(data, this.#view.calibration);

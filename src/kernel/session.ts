@@ -37,6 +37,12 @@ import { SessionState } from "./state.ts";
 import { type CallRecord, type Gate, Turn } from "./turn.ts";
 import { type Subject, Watch } from "./watch.ts";
 
+/** Usage of one answered request: how long the history was when it was made, and what it took. */
+export interface LoggedUsage {
+  readonly messages: number;
+  readonly input_tokens: number;
+}
+
 /** What a session is made of. */
 export interface SessionOptions {
   plan: MountPlan;
@@ -50,6 +56,8 @@ export interface SessionOptions {
   /** State and history of a continued session. */
   session_state?: JsonObject;
   history?: readonly Message[];
+  /** What providers reported in earlier runs, for the context to count by: see {@link LoggedUsage}. */
+  usages?: readonly LoggedUsage[];
   /** Whether the session has run before: `session:resume` instead of `session:start`, no first system message. */
   continued?: boolean;
   /** The parent's token, which this session follows. */
@@ -114,7 +122,7 @@ export class Session {
       core,
       mounts: this.#mounts,
       config: deepFreeze(toPlainObject(options.written ?? {})),
-      capabilities: new Map(),
+      capabilities: new Map([["session.usages", () => options.usages ?? []]]),
       contributors: new Map(),
       cleanups: [],
       prepare: (mounted, module_id) => this.#prepare(mounted, module_id),

@@ -1,10 +1,14 @@
 /** The run object as a fold of its log (trace.md, section 3), and the history of each of its sessions. */
 import type { Entry } from "../kernel/host.ts";
+import type { LoggedUsage } from "../kernel/session.ts";
 import type { Outcome } from "../kernel/outcome.ts";
 import { count, emptyCounters } from "../kernel/status.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import type { Message, RunLimits } from "../sdk/types.ts";
 import type { Approval, ContextUsage, Run, RunStatus, Warning } from "./types.ts";
+
+/** Usages kept for the next run; more requests than this between two compactions are none that matter. */
+const MOST_USAGES = 2048;
 
 /** What a run object has that no entry says. */
 export interface RunSeed {
@@ -12,8 +16,9 @@ export interface RunSeed {
   session_id: string;
   created_at: string;
   warnings: readonly Warning[];
-  /** History of the session before this run. */
+  /** History of the session before this run, and what its requests took since the last compaction. */
   history: readonly Message[];
+  usages?: readonly LoggedUsage[];
 }
 
 /** Folds entries one by one; `run` is the run object as of the last. */
@@ -25,6 +30,7 @@ export class RunFold {
   readonly #isolation: Record<string, string> = {};
   readonly #histories = new Map<string, Message[]>();
   readonly #state: JsonObject = {};
+  #usages: LoggedUsage[];
   #status: RunStatus = "queued";
   #limits!: RunLimits;
   #plan_hash = "";
@@ -37,6 +43,7 @@ export class RunFold {
     this.#seed = seed;
     this.#warnings = [...seed.warnings];
     this.#histories.set(seed.session_id, [...seed.history]);
+    this.#usages = [...seed.usages ?? []];
   }
 
   /** Takes the next entry. */
@@ -75,6 +82,13 @@ export class RunFold {
         break;
       case "context:reset":
         this.#histories.set(entry.session_id, [...data.messages as Message[]]);
+        if (entry.session_id === this.#seed.session_id) this.#usages = [];
+        break;
+      case "context:compaction": // what was reported before is in the state that the context keeps with it
+        if (entry.session_id === this.#seed.session_id) this.#usages = [];
+        break;
+      case "provider:response":
+        if (entry.session_id === this.#seed.session_id) this.#noteUsage(data);
         break;
       case "session:state":
         if (isObject(data.set) && entry.session_id === this.#seed.session_id) {
@@ -105,6 +119,24 @@ export class RunFold {
     approval.reason = reason as string | null;
     approval.decided_by = decided_by as string | null;
     approval.decided_at = entry.ts;
+  }
+
+  #noteUsage({ usage }: JsonObject): void {
+    const input_tokens = isObject(usage) ? usage.input_tokens : undefined;
+    if (typeof input_tokens !== "number" || input_tokens <= 0) return;
+    this.#usages.push({ messages: this.historyOf(this.#seed.session_id).length, input_tokens });
+    if (this.#usages.length > MOST_USAGES) this.#usages.shift();
+  }
+
+  /** Begins with what another run of the session left. */
+  continueFrom(messages: readonly Message[], usages: readonly LoggedUsage[]): void {
+    this.#histories.set(this.#seed.session_id, [...messages]);
+    this.#usages = [...usages];
+  }
+
+  /** What the session's requests took since the last compaction, oldest first. */
+  get usages(): readonly LoggedUsage[] {
+    return this.#usages;
   }
 
   /** The messages of a session of this run, as they stand. */

@@ -12,7 +12,7 @@ import {
   type Host,
 } from "../kernel/host.ts";
 import type { Outcome } from "../kernel/outcome.ts";
-import { Session } from "../kernel/session.ts";
+import { type LoggedUsage, Session } from "../kernel/session.ts";
 import { errorMessage, PreampError } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import type { Message, Prompt } from "../sdk/types.ts";
@@ -78,6 +78,7 @@ export class Runner implements RunHandle {
       created_at: this.created_at,
       warnings: ready.warnings,
       history: saved?.messages ?? [],
+      usages: saved?.usages ?? [],
     });
     this.log = new RunLog({
       run_id,
@@ -113,6 +114,7 @@ export class Runner implements RunHandle {
       session_id,
       session_state: saved?.session_state ?? {},
       history: saved?.messages ?? [],
+      usages: saved?.usages ?? [],
       continued: saved !== null,
     });
   }
@@ -120,7 +122,7 @@ export class Runner implements RunHandle {
   /** Takes the session as the run before left it: for a queued run, whose turn comes now. */
   continueFrom(saved: SavedSession): void {
     this.options.saved = saved;
-    this.#fold.historyOf(this.session_id).splice(0, Infinity, ...saved.messages);
+    this.#fold.continueFrom(saved.messages, saved.usages ?? []);
     this.#session = this.#newSession(saved);
   }
 
@@ -358,6 +360,11 @@ export class Runner implements RunHandle {
   /** The messages of the session, this run's included. */
   get messages(): readonly Message[] {
     return this.#fold.historyOf(this.session_id);
+  }
+
+  /** What the requests of the session took since the last compaction. */
+  get usages(): readonly LoggedUsage[] {
+    return this.#fold.usages;
   }
 
   get session_state(): JsonObject {

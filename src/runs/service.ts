@@ -473,6 +473,7 @@ function savedSession(runner: Runner, now_ms: number): SavedSession {
     },
     messages: [...runner.messages],
     session_state: runner.session_state,
+    usages: [...runner.usages],
     plan: own_plan ? ready.compiled.written : saved.plan,
     plan_base_url: own_plan ? ready.base_url ?? null : saved.plan_base_url,
     plan_origin: own_plan

@@ -1,6 +1,7 @@
 /** Sessions as they are kept between runs: history, module state, plan (trace.md, section 4, D). */
 import { PreampError } from "../sdk/errors.ts";
 import type { JsonObject, Message } from "../sdk/types.ts";
+import type { LoggedUsage } from "../kernel/session.ts";
 import type { Change, Store } from "../store/store.ts";
 import type { Caller, Page, PageOptions, SessionObject } from "./types.ts";
 
@@ -11,6 +12,8 @@ export interface SavedSession {
   object: SessionObject;
   messages: readonly Message[];
   session_state: JsonObject;
+  /** What the requests since the last compaction took; absent in sessions kept before this was. */
+  usages?: readonly LoggedUsage[];
   /** The plan as written, and whether it was an operator's: a continued session runs it with the same rights. */
   plan: JsonObject;
   plan_origin: "operator" | "caller";

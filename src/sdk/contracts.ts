@@ -124,6 +124,8 @@ export interface ContextManager {
   setMessages(messages: Message[]): Promise<void>;
   /** Empties the history. */
   clear(): Promise<void>;
+  /** Optional: sets who tells the system prompt, asked on every request; its text stands for the stored system messages but those of hooks (behaviour.md §8.1). */
+  setSystemPromptFactory?(factory: (() => string | Promise<string>) | null): void;
 }
 
 /** Options of `Orchestrator.execute`. */

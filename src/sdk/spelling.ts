@@ -36,6 +36,7 @@ export const SNAKE_CASE: Readonly<Record<string, string>> = {
   resetTurn: "reset_turn",
   setDefaultFields: "set_default_fields",
   setMessages: "set_messages",
+  setSystemPromptFactory: "set_system_prompt_factory",
   toDict: "to_dict",
   triggerCallbacks: "trigger_callbacks",
   unregisterChild: "unregister_child",

@@ -17,6 +17,7 @@ export class ContextHandle implements ContextManager {
     "addMessage" | "getMessagesForRequest" | "getMessages" | "setMessages" | "clear",
     Method
   >;
+  readonly #setSystemPromptFactory: Method | undefined;
   #count = 0;
   /** Calls of the last assistant message without a result yet: id → tool name. */
   #open = new Map<string, string>();
@@ -33,6 +34,7 @@ export class ContextHandle implements ContextManager {
     this.#core = core;
     this.#injections = injections;
     this.#closingText = closingText;
+    this.#setSystemPromptFactory = methodOf(context, "setSystemPromptFactory");
     this.#inner = {
       addMessage: need(context, "addMessage"),
       getMessagesForRequest: need(context, "getMessagesForRequest"),
@@ -151,6 +153,14 @@ export class ContextHandle implements ContextManager {
     this.#count = 0;
     this.#open = new Map();
     await this.#core.write("context:reset", { messages: [] });
+  }
+
+  /**
+   * Sets who tells the system prompt of each request (behaviour.md §8.1). Does nothing when the context manager has no such
+   * thing: it is optional.
+   */
+  setSystemPromptFactory(factory: unknown): void {
+    this.#setSystemPromptFactory?.(factory);
   }
 
   /** Older modules ask; a view is compacted when it is made (C31). */
