@@ -1,0 +1,124 @@
+/** `context-simple`: tokens counted by estimate, by reported usage, exactly (context.md, Token meter). */
+import { type Message, messageTokens } from "preamp";
+import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
+import { Calibration } from "../../modules/context-simple/calibration.ts";
+import { assert, assertEquals } from "../assert.ts";
+import heldOut from "../fixtures/o200k_held_out.json" with { type: "json" };
+import { addAll, answer, groups, open, system, tokensOf, user, words } from "./context_simple_kit.ts";
+
+/** What o200k counts for messages: text, calls, and the same overhead as the estimate's. */
+function o200k(messages: readonly Message[]): number {
+  return messages.reduce((sum, message) => sum + messageTokens(message, (text) => countTokens(text)), 0);
+}
+
+for (const [kind, samples] of Map.groupBy(heldOut, (sample) => sample.kind)) {
+  Deno.test(`status() is within 2 % of o200k after ten requests of ${kind}`, async () => {
+    const { context, answered, status } = await open();
+    const tools = [{ name: "read", description: "Reads a file", parameters: { type: "object" } }];
+    const sent: Message[] = [];
+    let error = 1;
+    for (let request = 0; request <= 10; request++) {
+      const { text } = samples[request % samples.length]!;
+      const added = [user(text), answer(`${request}: ${text}`)];
+      await addAll(context, added);
+      sent.push(...added);
+      await context.getMessagesForRequest({ tools, token_budget: 1_000_000 });
+      error = status().tokens / o200k(sent) - 1;
+      await answered(o200k(sent) + 30); // the tools: what the provider makes of them
+    }
+    assert(Math.abs(error) <= 0.02, `off by ${(error * 100).toFixed(1)} %`);
+  });
+}
+
+Deno.test("getMessagesForRequest() compacts by reported tokens, so that a model which counts more is not overrun", async () => {
+  const [plain, heavy] = [await open({ token_meter: "estimate" }), await open()];
+  for (const opened of [plain, heavy]) await opened.context.addMessage(system("Be brief."));
+  for (let request = 0; request < 60; request++) {
+    for (const opened of [plain, heavy]) {
+      await addAll(opened.context, [user(`go ${request}`), ...groups(1, 300, `r${request}`)]);
+      const view = await opened.context.getMessagesForRequest({ token_budget: 10_000 });
+      const real = Math.round(tokensOf(view) * 1.5); // this model's tokenizer makes half as many again
+      if (opened === heavy) assert(real <= 10_000, `request ${request} takes ${real} tokens`);
+      await opened.answered(real);
+    }
+  }
+  assert(heavy.status().compactions > plain.status().compactions);
+});
+
+Deno.test("getMessagesForRequest() does not take seriously what a provider cannot have counted", async () => {
+  const { context, answered, status } = await open();
+  const history = [user("hi"), ...groups(10, 300)];
+  await addAll(context, history);
+  await context.getMessagesForRequest();
+  await answered(10);
+  await context.getMessagesForRequest();
+  await answered(10_000_000);
+  await context.getMessagesForRequest();
+  assertEquals(status().tokens, tokensOf(history));
+});
+
+Deno.test("I7 a restarted session counts by the logged usages: the same views, byte for byte, and the same compactions", async () => {
+  const first = await open();
+  const usages: { messages: number; input_tokens: number }[] = [];
+  const token_budget = 9000;
+  let history = 0;
+  const step = async (opened: typeof first, turn: number, log: boolean) => {
+    const added = [user(`turn ${turn}`), ...groups(1, 200 + turn % 7 * 40, `t${turn}`)];
+    await addAll(opened.context, added);
+    const view = await opened.context.getMessagesForRequest({ token_budget });
+    const input_tokens = Math.round(tokensOf(view) * 1.31);
+    if (log) {
+      history += added.length;
+      usages.push({ messages: history, input_tokens });
+    }
+    await opened.answered(input_tokens);
+    return JSON.stringify(view);
+  };
+  let kept = usages.length;
+  for (let turn = 0; turn < 47; turn++) {
+    const { compactions } = first.status();
+    await step(first, turn, true);
+    if (first.status().compactions > compactions) kept = usages.length - 1;
+  }
+  assert(first.status().compactions > 0 && kept < usages.length - 2);
+  const state = JSON.parse(JSON.stringify(first.state));
+  const second = await open({}, { state, usages: usages.slice(kept) });
+  await second.context.setMessages(await first.context.getMessages());
+  for (let turn = 47; turn < 120; turn++) {
+    assertEquals(await step(second, turn, false), await step(first, turn, false), `turn ${turn}`);
+    assertEquals(second.status(), first.status());
+  }
+  assert(first.status().compactions > 2);
+});
+
+Deno.test("token_meter exact counts as o200k does, special tokens as text, and long texts without a break in time", async () => {
+  const { context, status } = await open({ token_meter: "exact", max_tool_result_bytes: null });
+  const history = [user("Grüße <|endoftext|> 你好"), answer(words(50))];
+  await addAll(context, history);
+  await context.getMessagesForRequest();
+  assertEquals(
+    status().tokens,
+    history.reduce(
+      (sum, message) =>
+        sum + messageTokens(message, (text) => countTokens(text, { disallowedSpecial: new Set() })),
+      0,
+    ),
+  );
+  await addAll(context, [user("a".repeat(200_000))]);
+  await context.getMessagesForRequest({ token_budget: 1_000_000 });
+  assert(status().tokens > 20_000);
+});
+
+Deno.test("Calibration turns tokens into estimates and back", () => {
+  const calibration = new Calibration();
+  assertEquals([calibration.tokensOf(500), calibration.estimateOf(500)], [500, 500]);
+  calibration.observe({ view: 1000, extras: 200, reported: 1400 });
+  calibration.observe({ view: 3000, extras: 200, reported: 4000 });
+  assertEquals(calibration.tokensOf(3000), 3800);
+  for (const view of [100, 3000, 9000]) {
+    assert(Math.abs(calibration.estimateOf(calibration.tokensOf(view)) - view) <= 1);
+  }
+  const copy = new Calibration();
+  copy.restore(calibration.save()!);
+  assertEquals(copy.tokensOf(7777), calibration.tokensOf(7777));
+});

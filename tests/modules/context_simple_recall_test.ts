@@ -1,0 +1,148 @@
+/** `context-simple`: what a view left out is read back; cache breakpoints; the system prompt factory. */
+import type { JsonObject, Message, Provider, Tool } from "preamp";
+import { assert, assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
+import {
+  addAll,
+  assertView,
+  group,
+  groups,
+  isNotice,
+  open,
+  providerOf,
+  system,
+  user,
+  withoutNotice,
+  words,
+} from "./context_simple_kit.ts";
+
+const RECALL = { recall: true };
+
+async function recall(tool: Tool | undefined, input: JsonObject): Promise<JsonObject> {
+  assert(tool, "the tool must be mounted");
+  const result = await tool.execute(input) as JsonObject;
+  return result.success ? result.output as JsonObject : result;
+}
+
+/** The first handle that a text names. */
+function handleIn(text: unknown): string {
+  const [, handle = ""] = String(text).match(/context_recall\("(m\d+)"\)/) ?? [];
+  return handle;
+}
+
+Deno.test("mount() mounts context_recall only when the config says recall: true", async () => {
+  assertEquals((await open()).tool, undefined);
+  assertEquals((await open(RECALL)).tool?.name, "context_recall");
+});
+
+Deno.test("context_recall() reads back a truncated result by the handle of its marker", async () => {
+  const { context, tool } = await open({ ...RECALL, target_usage: 0.8 });
+  const results = Array.from({ length: 20 }, (_, index) => group({ [`c${index}`]: `${index} ${words(400)}` }))
+    .flat();
+  await addAll(context, [user("hi"), ...results]);
+  const view = await context.getMessagesForRequest({ token_budget: 8500 });
+  const short = view.find((message) => String(message.content).startsWith("[truncated: "));
+  assert(short, "something must be truncated");
+  const original = results.find((message) => message.tool_call_id === short.tool_call_id);
+  assertEquals((await recall(tool, { handle: handleIn(short.content) })).text, original?.content);
+});
+
+Deno.test("context_recall() reads back left-out messages by the handles of the notice, and stubs by theirs", async () => {
+  const { context, tool } = await open(RECALL);
+  const history = [user("hi"), ...groups(40, 200), user(words(300)), ...groups(40, 200, "b"), user("end")];
+  await addAll(context, history);
+  const view = await context.getMessagesForRequest({ token_budget: 4000 });
+  const notice = String(view.find(isNotice)?.content);
+  const [, range = ""] = notice.match(/(m\d+-m\d+)/) ?? [];
+  assertStringIncludes(String((await recall(tool, { handle: range })).text), "some words of a result");
+  const stub = view.find((message) => String(message.content).startsWith("[User message compacted"));
+  assertEquals((await recall(tool, { handle: handleIn(stub?.content) })).text, words(300));
+});
+
+Deno.test("CTX-18 context_recall() reads back a capped result whole, in pieces", async () => {
+  const { context, tool } = await open(RECALL);
+  const text = Array.from({ length: 60_000 }, (_, line) => `line ${line}`).join("\n");
+  await addAll(context, [user("hi"), ...group({ big: text })]);
+  const shown = String((await context.getMessagesForRequest())[2]?.content);
+  let read = "";
+  let offset: unknown = 0;
+  for (let piece = 0; offset !== undefined && piece < 100; piece++) {
+    const part: JsonObject = await recall(tool, { handle: handleIn(shown), offset });
+    assertEquals(part.total_chars, text.length);
+    read += String(part.text);
+    offset = part.next_offset;
+  }
+  assertEquals(read, text);
+});
+
+Deno.test("context_recall() says what a handle looks like when it gets none", async () => {
+  const { context, tool } = await open(RECALL);
+  await addAll(context, [user("hi")]);
+  for (const handle of ["m7", "x", "", 3, "m0-m1-m2", "m-1", null, "m1-m0"]) {
+    const failed = await recall(tool, { handle });
+    assertEquals(failed.success, false, JSON.stringify(handle));
+    assertStringIncludes(String((failed.error as JsonObject).message), "a handle is m0");
+  }
+});
+
+function cachingProvider(capabilities: string[]): Provider {
+  const provider = providerOf(12_000, 1000);
+  return { ...provider, getInfo: () => ({ ...provider.getInfo(), capabilities }) };
+}
+
+Deno.test("views carry metadata.cache_control for providers that offer it, at places that never move", async () => {
+  const { context, status } = await open();
+  const provider = cachingProvider(["tools", "cache_control"]);
+  await addAll(context, [system("Be brief."), user("hi")]);
+  let before: Message[] = [];
+  for (let request = 0; request < 60; request++) {
+    const { compactions } = status();
+    const view = withoutNotice(await context.getMessagesForRequest({ provider }));
+    assert(view.at(-1)?.metadata?.cache_control, "where this request ends, the next may begin");
+    assert(view[0]?.metadata?.cache_control, "and after the system prompt");
+    if (status().compactions === compactions) {
+      assertEquals(JSON.stringify(view.slice(0, before.length)), JSON.stringify(before));
+    }
+    before = view;
+    await addAll(context, groups(1, 200, `r${request}`));
+  }
+  assert(status().compactions > 0);
+  assert((await context.getMessages()).every((message) => message.metadata?.cache_control === undefined));
+});
+
+Deno.test("views carry no cache_control for other providers, nor when cache_breakpoints is false", async () => {
+  const other = await open();
+  const off = await open({ cache_breakpoints: false });
+  for (const [opened, capabilities] of [[other, ["tools"]], [off, ["cache_control"]]] as const) {
+    await addAll(opened.context, [user("hi")]);
+    const view = await opened.context.getMessagesForRequest({ provider: cachingProvider([...capabilities]) });
+    assertEquals(view, [user("hi")]);
+  }
+});
+
+Deno.test("setSystemPromptFactory() is asked on every request; its text stands for the stored system messages but those of hooks", async () => {
+  const { context } = await open();
+  const hook: Message = { role: "system", content: "from a hook", metadata: { source: "hook" } };
+  await addAll(context, [system("stored"), user("hi"), hook, ...groups(30, 300)]);
+  let asked = 0;
+  context.setSystemPromptFactory?.(() => `prompt ${Math.floor(asked++ / 2)}`);
+  for (const [request, token_budget] of [100_000, 4000, 4000].entries()) {
+    const view = await context.getMessagesForRequest({ token_budget });
+    assertEquals(view.slice(0, 2).map((message) => message.content), [
+      `prompt ${request >> 1}`,
+      "from a hook",
+    ]);
+    assertEquals(view.filter((message) => message.role === "system").length, 2);
+  }
+  assertEquals(asked, 3);
+  context.setSystemPromptFactory?.(null);
+  const history = await context.getMessages();
+  assertView(await context.getMessagesForRequest({ token_budget: 4000 }), history, 4000);
+});
+
+Deno.test("setSystemPromptFactory() with a factory that gives no text fails the request, not the session", async () => {
+  const { context } = await open();
+  await addAll(context, [user("hi")]);
+  context.setSystemPromptFactory?.(() => 7 as unknown as string);
+  const error = await assertRejects(() => context.getMessagesForRequest());
+  assertStringIncludes(error.message, "the factory must give text: received number");
+});
