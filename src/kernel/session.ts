@@ -332,13 +332,18 @@ export class Session {
 
   /** Tells the last answer and its calls where the loop did not, and answers the calls that it left open. */
   async #settleAnswer(turn: Turn): Promise<void> {
-    if (turn.untold_response !== null) {
-      await this.#core.hooks.emit("provider:response", { response: toPlain(turn.response) });
-    }
+    await this.#tellResponse();
     for (const call of turn.calls) {
       if (call.settled && !call.told && call.gate === "allowed") await this.#tellCall(call);
     }
     await this.#context.closeCalls();
+  }
+
+  /** Tells the last answer when the loop went on without a word. */
+  #tellResponse(): Promise<unknown> | void {
+    const { turn, hooks } = this.#core;
+    if (turn === null || turn.untold_response === null) return;
+    return hooks.emit("provider:response", { response: toPlain(turn.response) });
   }
 
   async #tellCall({ id, name, input, settled }: CallRecord): Promise<void> {
@@ -392,15 +397,13 @@ export class Session {
           mounts.orchestrator = mounted.module as Orchestrator;
         };
       case "context": {
-        const handle = new ContextHandle(
-          core,
-          mounted.module as ContextManager,
-          this.#injections,
-          (id, name) => {
+        const handle = new ContextHandle(core, mounted.module as ContextManager, this.#injections, {
+          tellResponse: () => this.#tellResponse(),
+          closingText: (id, name) => {
             const call = core.turn?.calls.find((one) => one.id === id);
             return closingText(name, call, this.cancellation.is_immediate);
           },
-        );
+        });
         return () => {
           this.#warnOf(mounts.context, mounted, module_id);
           mounts.context = handle;
@@ -537,6 +540,7 @@ export class Session {
   /** The gate of a tool call: emitted and processed here when the loop did not (architecture.md, Guards). */
   async #gateCall(call: CallRecord): Promise<void> {
     if (call.pre === null) {
+      await this.#tellResponse();
       const { id, name, asked } = call;
       await this.#core.hooks.emit("tool:pre", { tool_name: name, tool_call_id: id, tool_input: asked });
     }

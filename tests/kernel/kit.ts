@@ -4,7 +4,7 @@
  */
 import { Ceilings } from "../../src/kernel/ceilings.ts";
 import type { KernelLimits } from "../../src/kernel/core.ts";
-import type { ApprovalDecision, ApprovalRequest, DraftEntry, Host } from "../../src/kernel/host.ts";
+import type { ApprovalDecision, ApprovalRequest, DraftEntry, Entry, Host } from "../../src/kernel/host.ts";
 import type { Outcome } from "../../src/kernel/outcome.ts";
 import { Session, type SessionOptions } from "../../src/kernel/session.ts";
 import { toPlain } from "../../src/sdk/json.ts";
@@ -159,7 +159,8 @@ export function kit(options: KitOptions = {}): Kit {
     },
     record(entry) {
       const stored = options.record?.(entry);
-      entries.push(toPlain(entry) as unknown as DraftEntry);
+      const { seq: _seq, ts: _ts, run_id: _run_id, ...told } = entry as Entry; // room that the log fills
+      entries.push(toPlain(told) as unknown as DraftEntry);
       return stored;
     },
     ask: (request, signal) => {

@@ -8,11 +8,19 @@ import type { Injections } from "../injections.ts";
 
 type Method = (...args: unknown[]) => unknown;
 
+/** What the guard needs of the session beside the core. */
+export interface ContextDuties {
+  /** Tells an answer that no `provider:response` has told. */
+  tellResponse(): Promise<unknown> | void;
+  /** Returns what a call is answered with that nobody answered. */
+  closingText(id: string, name: string): string;
+}
+
 /** The guarded handle of a context manager. */
 export class ContextHandle implements ContextManager {
   readonly #core: Core;
   readonly #injections: Injections;
-  readonly #closingText: (id: string, name: string) => string;
+  readonly #duties: ContextDuties;
   readonly #inner: Record<
     "addMessage" | "getMessagesForRequest" | "getMessages" | "setMessages" | "clear",
     Method
@@ -24,17 +32,10 @@ export class ContextHandle implements ContextManager {
   /** Calls of the last assistant message that have their result. */
   #answered = new Set<string>();
 
-  /** @param closingText Says what a call is answered with that nobody answered. */
-  constructor(
-    core: Core,
-    context: ContextManager,
-    injections: Injections,
-    closingText: (id: string, name: string) => string,
-  ) {
+  constructor(core: Core, context: ContextManager, injections: Injections, duties: ContextDuties) {
     this.#core = core;
     this.#injections = injections;
-    this.#closingText = closingText;
-    this.#setSystemPromptFactory = methodOf(context, "setSystemPromptFactory");
+    this.#duties = duties;
     this.#inner = {
       addMessage: need(context, "addMessage"),
       getMessagesForRequest: need(context, "getMessagesForRequest"),
@@ -57,6 +58,7 @@ export class ContextHandle implements ContextManager {
     const begun = this.#core.beginTurn();
     if (begun) await begun;
     const plain = toMessage(message);
+    if (plain.role === "assistant") await this.#duties.tellResponse();
     if (plain.role === "tool" && this.#answered.has(String(plain.tool_call_id))) {
       this.#core.host.warn("tool_result_dropped", `Call "${plain.tool_call_id}" was answered already`);
       return;
@@ -89,7 +91,12 @@ export class ContextHandle implements ContextManager {
   async closeCalls(): Promise<void> {
     if (this.#open.size === 0) return;
     for (const [id, name] of [...this.#open]) {
-      const message: Message = { role: "tool", tool_call_id: id, name, content: this.#closingText(id, name) };
+      const message: Message = {
+        role: "tool",
+        tool_call_id: id,
+        name,
+        content: this.#duties.closingText(id, name),
+      };
       try {
         await this.#inner.addMessage(toPlainObject(message));
       } catch (error) {

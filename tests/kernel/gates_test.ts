@@ -1,0 +1,591 @@
+import { canonicalHash } from "../../src/sdk/digest.ts";
+import { assertToolPairs } from "../../src/sdk/testing/assertions.ts";
+import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
+import type { ApprovalRequest } from "../../src/kernel/host.ts";
+import type { HookResult, JsonObject } from "../../src/sdk/types.ts";
+import { assert, assertEquals, assertMatch, assertRejects } from "../assert.ts";
+import { type Answer, calls, hook, kit, type KitOptions, tool, until } from "./kit.ts";
+
+const ASK: HookResult = { action: "ask_user", approval_prompt: "Allow t?" };
+
+/** A session whose one tool call is asked about. */
+function asking(answers: readonly Answer[], result: HookResult = ASK, more: KitOptions = {}) {
+  const inputs: JsonObject[] = [];
+  const made = kit({
+    providers: [[calls(["t", { a: 1 }]), "done"]],
+    tools: [tool("t", (input) => {
+      inputs.push(input);
+      return "ran";
+    }, { risk: "high" })],
+    hooks: [hook("tool:pre", () => result)],
+    answers,
+    ...more,
+  });
+  const lastResult = () => made.messages().findLast((message) => message.role === "tool")?.content;
+  return { ...made, inputs, lastResult };
+}
+
+const AROUND = [
+  ...["execution:start", "prompt:submit", "context:message", "provider:request", "content_block:start"],
+  ...["content_block:end", "provider:response", "context:message", "tool:pre"],
+];
+const REST = [
+  ...[
+    "context:message",
+    "provider:request",
+    "content_block:start",
+    "content_block:delta",
+    "content_block:end",
+  ],
+  ...["provider:response", "context:message", "prompt:complete", "execution:end", "orchestrator:complete"],
+];
+
+Deno.test("a granted call runs after its approval, bound to its arguments", async () => {
+  const { run, turn, data, of, inputs } = asking(["allow"]);
+  assertEquals((await run()).status, "completed");
+  assertEquals(inputs, [{ a: 1 }]);
+  assertEquals(turn(), [...AROUND, "approval:required", "approval:granted", "tool:post", ...REST]);
+  assertEquals(of("tool:pre")[0]?.verdict, { action: "ask_user", hook_name: "test-hook" });
+  const args_hash = canonicalHash({ a: 1 });
+  assertEquals(data("approval:required"), [{
+    approval_id: "apr_1",
+    tool_name: "t",
+    tool_call_id: "c1",
+    tool_input: { a: 1 },
+    args_hash,
+    action: "execute",
+    risk_level: "high",
+    prompt: "Allow t?",
+    options: ["Allow", "Deny"],
+    default: "deny",
+    expires_at: "2026-01-01T00:05:00.000Z",
+    hook_name: "test-hook",
+  }]);
+  assertEquals(data("approval:granted"), [{
+    approval_id: "apr_1",
+    tool_name: "t",
+    tool_call_id: "c1",
+    args_hash,
+    decision: "allow",
+    reason: null,
+    decided_by: "tester",
+  }]);
+});
+
+Deno.test("without anybody to ask a call is denied (APPR-01)", async () => {
+  const { run, turn, data, inputs, lastResult } = asking(["nobody"]);
+  assertEquals((await run()).status, "completed");
+  assertEquals(inputs, []);
+  assertEquals(turn(), [...AROUND, "approval:required", "approval:denied", ...REST]);
+  assertEquals(lastResult(), "Denied by hook: No approval system available");
+  assertEquals([data("approval:denied")[0]?.decision, data("approval:denied")[0]?.reason], [
+    "deny",
+    "No approval system available",
+  ]);
+});
+
+Deno.test("allow, allow once and allow always allow in any case; every other word denies (APPR-02; trace: approval denied)", async () => {
+  for (const word of ["Allow", "ALLOW ALWAYS", "Allow once", "allow"]) {
+    const { run, inputs } = asking([word]);
+    await run();
+    assertEquals(inputs.length, 1, word);
+  }
+  for (const word of ["Deny", "Yes", "deny", "", "allowed"]) {
+    const { run, inputs, turn, lastResult } = asking([word]);
+    assertEquals((await run()).status, "completed");
+    assertEquals(inputs, []);
+    assertEquals(turn(), [...AROUND, "approval:required", "approval:denied", ...REST]);
+    assertEquals(lastResult(), "Denied by hook: User denied: Allow t?");
+  }
+});
+
+Deno.test("an option may say what it means", async () => {
+  const options = [{ label: "Go ahead", effect: "allow" as const }, {
+    label: "Allow",
+    effect: "deny" as const,
+  }];
+  const result: HookResult = { ...ASK, approval_options: options };
+  const go = asking(["go ahead"], result);
+  await go.run();
+  assertEquals(go.inputs.length, 1);
+  assertEquals(go.data("approval:required")[0]?.options, options);
+  const no = asking(["Allow"], result);
+  await no.run();
+  assertEquals(no.inputs, []);
+});
+
+Deno.test("silence means the default (APPR-03, APPR-04; trace: nobody answers)", async () => {
+  for (const approval_default of ["allow", "deny"] as const) {
+    const { run, clock, turn, data, inputs, lastResult } = asking(["never"], {
+      ...ASK,
+      approval_timeout: 0.05,
+      approval_default,
+    });
+    const done = run();
+    await until(() => data("approval:required").length === 1);
+    await clock.advance(49);
+    assertEquals(turn(), [...AROUND, "approval:required"]);
+    await clock.advance(1);
+    assertEquals((await done).status, "completed");
+    const event = approval_default === "allow" ? "approval:granted" : "approval:denied";
+    assertEquals(data(event)[0]?.decision, "timeout");
+    assertEquals(data(event)[0]?.decided_by, null);
+    assertEquals(inputs.length, approval_default === "allow" ? 1 : 0);
+    if (approval_default === "deny") {
+      assertEquals(turn(), [...AROUND, "approval:required", "approval:denied", ...REST]);
+      assertEquals(lastResult(), "Denied by hook: Approval timeout - denied by default: Allow t?");
+    }
+    assertEquals(clock.pending, 0);
+  }
+});
+
+Deno.test("a reason holds 200 characters of the prompt (APPR-05)", async () => {
+  const { run, lastResult } = asking(["no"], { ...ASK, approval_prompt: "🙂".repeat(500) });
+  await run();
+  assertEquals(lastResult(), `Denied by hook: User denied: ${"🙂".repeat(200)}...`);
+});
+
+Deno.test("an approval system that fails denies, whatever the default, and is told", async () => {
+  const { run, inputs, turn, warnings } = asking([() => {
+    throw new Error("no line");
+  }], { ...ASK, approval_default: "allow" });
+  assertEquals((await run()).status, "completed");
+  assertEquals(inputs, []);
+  assertEquals(turn(), [...AROUND, "approval:required", "approval:denied", ...REST]);
+  assertEquals(warnings, [{ code: "approval_failed", message: "no line" }]);
+});
+
+Deno.test("an absurd timeout is a long one", async () => {
+  const { run, data } = asking(["allow"], { ...ASK, approval_timeout: 1e300 });
+  assertEquals((await run()).status, "completed");
+  assertEquals(data("approval:required")[0]?.expires_at, "2027-01-01T00:00:00.000Z");
+});
+
+Deno.test("what is approved is what the hooks left, and what runs is what was approved", async () => {
+  const inputs: JsonObject[] = [];
+  const requests: ApprovalRequest[] = [];
+  const { run } = kit({
+    providers: [[calls(["t", { path: "a" }]), "done"]],
+    tools: [tool("t", (input) => inputs.push(input))],
+    hooks: [
+      hook(
+        "tool:pre",
+        (_event, data) => ({ action: "modify", data: { ...data, tool_input: { path: "b" } } }),
+      ),
+      hook("tool:pre", () => ASK, { priority: 5 }),
+    ],
+    answers: [(request) => {
+      requests.push(request);
+      return { decision: "allow" };
+    }],
+  });
+  await run();
+  assertEquals(requests.map((request) => [request.tool_input, request.args_hash]), [
+    [{ path: "b" }, canonicalHash({ path: "b" })],
+  ]);
+  assertEquals(inputs, [{ path: "b" }]);
+});
+
+Deno.test("a loop that changes what it was given changes neither the verdict nor the input", async () => {
+  const inputs: JsonObject[] = [];
+  let asked = 0;
+  const { run, messages } = kit({
+    orchestrator: async (coordinator) =>
+      await coordinator.mount("orchestrator", {
+        async execute(_p: unknown, context: never, providers: never, tools: never, hooks: never) {
+          const provider = Object.values(providers as Record<string, MockProvider>)[0]!;
+          const response = await provider.complete({ messages: [{ role: "user", content: "x" }] });
+          const call = response.tool_calls![0]!;
+          const { emit } = hooks as {
+            emit: (
+              event: string,
+              data: JsonObject,
+            ) => Promise<{ action: string; data: JsonObject; approval: unknown }>;
+          };
+          const pre = await emit.call(hooks, "tool:pre", {
+            tool_name: "t",
+            tool_call_id: call.id,
+            tool_input: call.arguments,
+          });
+          pre.action = "continue";
+          pre.approval = null;
+          (pre.data.tool_input as JsonObject).path = "/etc";
+          (call.arguments as JsonObject).path = "/etc";
+          const run =
+            (tools as Record<string, { execute: (input: JsonObject, call: JsonObject) => Promise<unknown> }>)
+              .t!.execute;
+          await run.call((tools as never)["t"], { path: "/tmp" }, { id: call.id });
+          await (context as { addMessage: (message: JsonObject) => Promise<void> }).addMessage({
+            role: "user",
+            content: "x",
+          });
+          return "done";
+        },
+      }),
+    providers: [[calls(["t", { path: "/tmp" }])]],
+    tools: [tool("t", (input) => inputs.push(input))],
+    hooks: [hook("tool:pre", () => ASK)],
+    answers: [(request) => {
+      asked++;
+      assertEquals(request.tool_input, { path: "/tmp" });
+      return { decision: "allow" };
+    }],
+  });
+  await run();
+  assertEquals([inputs, asked], [[{ path: "/tmp" }], 1]);
+  assertEquals(messages().length, 1);
+});
+
+Deno.test("a person's time does not count for the run", async () => {
+  const { run, clock, data } = asking(["never"], {
+    ...ASK,
+    approval_timeout: 3600,
+    approval_default: "allow",
+  }, {
+    limits: { max_duration_s: 60 },
+  });
+  const done = run();
+  await until(() => data("approval:required").length === 1);
+  await clock.advance(3_600_000);
+  assertEquals((await done).status, "completed");
+  assertEquals(clock.pending, 0);
+});
+
+Deno.test("a question at prompt:submit is about the event's data, and decides the turn", async () => {
+  for (const word of ["allow", "no"]) {
+    const provider = new MockProvider();
+    const { run, data, turn } = kit({
+      providers: [provider],
+      hooks: [hook("prompt:submit", () => ({ action: "ask_user", approval_prompt: "Say this?" }))],
+      answers: [word],
+    });
+    const outcome = await run();
+    const [required] = data("approval:required");
+    assertEquals([required?.tool_name, required?.tool_input, required?.action], [
+      null,
+      null,
+      "prompt:submit",
+    ]);
+    assertEquals(provider.call_count, word === "allow" ? 1 : 0);
+    assertEquals(outcome.status, word === "allow" ? "completed" : "denied");
+    if (word === "no") {
+      assertEquals(outcome.error, { code: "denied", message: "User denied: Say this?" });
+      assertEquals(turn(), [
+        ...["execution:start", "prompt:submit", "approval:required", "approval:denied"],
+        ...["execution:end", "orchestrator:complete"],
+      ]);
+    }
+  }
+});
+
+Deno.test("a denied prompt stays denied, whatever the loop asks next", async () => {
+  const provider = new MockProvider();
+  const { run, data } = kit({
+    providers: [provider],
+    orchestrator: async (coordinator) =>
+      await coordinator.mount("orchestrator", {
+        async execute(...args: never[]) {
+          const [prompt, , providers, , hooks] = args as unknown as [
+            string,
+            unknown,
+            Record<string, MockProvider>,
+            unknown,
+            {
+              emit: (event: string, data: JsonObject) => Promise<unknown>;
+              emitAndCollect: (event: string, data: JsonObject) => Promise<unknown>;
+            },
+          ];
+          await hooks.emit("prompt:submit", { prompt });
+          await hooks.emitAndCollect("prompt:submit", { prompt });
+          await hooks.emit("provider:request", { provider: "mock" });
+          await assertRejects(() => providers.mock!.complete({ messages: [] }), Error, "off topic");
+          return "I answer all the same";
+        },
+      }),
+    hooks: [hook("prompt:submit", () => ({ action: "deny", reason: "off topic" }))],
+  });
+  const outcome = await run();
+  assertEquals([outcome.status, outcome.error?.message, provider.call_count], ["denied", "off topic", 0]);
+  assertEquals(data("orchestrator:complete").length, 1);
+});
+
+Deno.test("gates hold for a loop that never emits them: prompt, request and call are emitted for it", async () => {
+  const loop = (
+    act: (
+      providers: Record<string, MockProvider>,
+      tools: Record<string, { execute(input: JsonObject): Promise<unknown> }>,
+    ) => Promise<unknown>,
+  ) =>
+  async (coordinator: { mount(point: string, module: object): Promise<void> }) =>
+    await coordinator.mount("orchestrator", {
+      execute: async (
+        _prompt: unknown,
+        _context: unknown,
+        providers: never,
+        tools: never,
+        _hooks: unknown,
+      ) => String(await act(providers, tools)),
+    });
+  for (const event of ["prompt:submit", "provider:request"]) {
+    const provider = new MockProvider();
+    const { run } = kit({
+      orchestrator: loop((providers) => providers.mock!.complete({ messages: [] })),
+      providers: [provider],
+      hooks: [hook(event, () => ({ action: "deny", reason: "no" }))],
+    });
+    assertEquals([(await run()).status, provider.call_count], ["denied", 0], event);
+  }
+  let ran = 0;
+  const { run, data, turn } = kit({
+    orchestrator: loop(async (providers, tools) => {
+      await providers.mock!.complete({ messages: [] });
+      return await tools.t!.execute({ a: 1 });
+    }),
+    providers: [[calls(["t", { a: 1 }])]],
+    tools: [tool("t", () => ran++)],
+    hooks: [
+      hook(
+        "tool:pre",
+        (_event, { tool_input }) => (tool_input as JsonObject).a === 1 ? { action: "deny" } : null,
+      ),
+    ],
+  });
+  await run();
+  assertEquals(ran, 0);
+  assertEquals(data("tool:pre"), [{ tool_name: "t", tool_call_id: "c1", tool_input: { a: 1 } }]);
+  assertEquals(turn(), [
+    ...["execution:start", "prompt:submit", "provider:request", "provider:response", "tool:pre"],
+    ...["execution:end", "orchestrator:complete"],
+  ]);
+});
+
+Deno.test("a tool cannot be run under the name, the id or the permission of another call", async () => {
+  const ran: string[] = [];
+  const seen: unknown[] = [];
+  const { run } = kit({
+    orchestrator: async (coordinator) =>
+      await coordinator.mount("orchestrator", {
+        async execute(
+          _p: unknown,
+          _c: unknown,
+          providers: Record<string, MockProvider>,
+          tools: Record<
+            string,
+            { execute(input: JsonObject, call?: JsonObject): Promise<{ output: unknown }> }
+          >,
+          hooks: { emit(event: string, data: JsonObject): Promise<unknown> },
+        ) {
+          await providers.mock!.complete({ messages: [] });
+          await hooks.emit("tool:pre", { tool_name: "read", tool_call_id: "c1", tool_input: { path: "a" } });
+          const other = await tools.write!.execute({ path: "a" }, { id: "c1" });
+          const changed = await tools.read!.execute({ path: "secret" }, { id: "c1" });
+          const right = await tools.read!.execute({ path: "a" }, { id: "c1" });
+          const twice = await tools.read!.execute({ path: "a" }, { id: "c1" });
+          seen.push(other.output, changed.output, right.output, twice.output);
+          return "done";
+        },
+      }),
+    providers: [[calls(["read", { path: "a" }, "c1"])]],
+    tools: ["read", "write"].map((name) =>
+      tool(name, (input) => {
+        ran.push(`${name} ${input.path}`);
+        return "ran";
+      })
+    ),
+    hooks: [hook("tool:pre", (_event, data) => {
+      const { path } = data.tool_input as JsonObject;
+      return data.tool_name === "write" || path === "secret" ? { action: "deny", reason: "no" } : null;
+    })],
+  });
+  await run();
+  assertEquals(ran, ["read a", "read a"]);
+  assertEquals(seen, ["Denied by hook: no", "Denied by hook: no", "ran", "ran"]);
+});
+
+Deno.test("a hook that fails at a gate denies the call, and the turn goes on", async () => {
+  const { run, clock, messages, of } = kit({
+    providers: [[calls(["t"]), "done"]],
+    tools: [tool("t")],
+    hooks: [hook("tool:pre", () => new Promise<null>(() => {}), { timeout_ms: 100 })],
+  });
+  const done = run();
+  await until(() => clock.pending > 1);
+  await clock.advance(100);
+  assertEquals((await done).status, "completed");
+  assertMatch(
+    String(messages()[2]?.content),
+    /^Denied by hook: Hook "test-hook" failed: .*no answer within 100 ms$/,
+  );
+  assertEquals(of("tool:pre")[0]?.verdict?.action, "deny");
+});
+
+Deno.test("an injection longer than the limit is refused, counted in code points (INJ-01)", async () => {
+  for (const text of ["x".repeat(11), "🙂".repeat(11)]) {
+    const { run, data, messages } = kit({
+      session: { injection_size_limit: 10 },
+      hooks: [hook("prompt:submit", () => ({ action: "inject_context", context_injection: text }))],
+    });
+    const outcome = await run();
+    assertEquals([outcome.status, outcome.error?.message], [
+      "denied",
+      "Context injection exceeds 10 characters",
+    ]);
+    assertEquals(data("policy:violation"), [
+      { kind: "injection_size", hook_name: "test-hook", limit: 10, actual: 11 },
+    ]);
+    assertEquals(messages(), []);
+  }
+  const fits = kit({
+    session: { injection_size_limit: 10 },
+    hooks: [hook("prompt:submit", () => ({ action: "inject_context", context_injection: "🙂".repeat(10) }))],
+  });
+  assertEquals((await fits.run()).status, "completed");
+  assertEquals(fits.data("policy:violation"), []);
+});
+
+Deno.test("an injection over the budget is warned of, dropped or refused, as the plan says (INJ-02)", async () => {
+  const inject = hook(
+    "prompt:submit",
+    () => ({ action: "inject_context", context_injection: "x".repeat(40) }),
+  );
+  const modes = [["warn", 1, "completed"], ["drop", 0, "completed"], ["error", 0, "denied"]] as const;
+  for (const [injection_budget_mode, stored, status] of modes) {
+    const { run, data, messages } = kit({
+      session: { injection_budget_per_turn: 2, injection_budget_mode },
+      hooks: [inject],
+    });
+    assertEquals((await run()).status, status);
+    assertEquals(data("policy:violation"), [
+      { kind: "injection_budget", hook_name: "test-hook", limit: 2, actual: 10 },
+    ]);
+    assertEquals(messages().filter((message) => message.metadata?.source === "hook").length, stored);
+  }
+});
+
+Deno.test("the budget is of one turn (INJ-03)", async () => {
+  const { run, data } = kit({
+    session: { injection_budget_per_turn: 10 },
+    hooks: [hook("prompt:submit", () => ({ action: "inject_context", context_injection: "x".repeat(40) }))],
+  });
+  await run();
+  await run();
+  assertEquals(data("policy:violation"), []);
+});
+
+Deno.test("without limits in the plan the documented ones only warn; null is silent (C16)", async () => {
+  const inject = hook(
+    "prompt:submit",
+    () => ({ action: "inject_context", context_injection: "x".repeat(50_000) }),
+  );
+  const told = async (session: NonNullable<KitOptions["session"]>) => {
+    const { run, data } = kit({ session, hooks: [inject] });
+    assertEquals((await run()).status, "completed");
+    return data("policy:violation").map((violation) => [violation.kind, violation.limit]);
+  };
+  assertEquals(await told({}), [["injection_size", 10_240], ["injection_budget", 10_000]]);
+  assertEquals(await told({ injection_size_limit: null, injection_budget_per_turn: null }), []);
+});
+
+Deno.test("an injection is cleaned before it is measured, stored or shown (INJ-04)", async () => {
+  for (const ephemeral of [false, true]) {
+    const provider = new MockProvider();
+    const { run } = kit({
+      session: { injection_size_limit: 3 },
+      providers: [provider],
+      hooks: [
+        hook(
+          "prompt:submit",
+          () => ({ action: "inject_context", context_injection: "a\u0000b\u009fc", ephemeral }),
+        ),
+      ],
+    });
+    assertEquals((await run()).status, "completed");
+    const contents = provider.requests[0]!.messages.map((message) => message.content);
+    assert(contents.includes("abc"), JSON.stringify(contents));
+  }
+});
+
+Deno.test("a stored injection says where it is from (INJ-05)", async () => {
+  const { run, messages } = kit({
+    hooks: [hook("prompt:submit", () => ({
+      action: "inject_context",
+      context_injection: "be kind",
+      context_injection_role: "user",
+    }))],
+  });
+  await run();
+  assertEquals(messages()[0], {
+    role: "user",
+    content: "be kind",
+    metadata: {
+      source: "hook",
+      hook_name: "test-hook",
+      event: "prompt:submit",
+      timestamp: "2026-01-01T00:00:00.000Z",
+    },
+  });
+});
+
+Deno.test("an ephemeral injection counts for the budget (INJ-06)", async () => {
+  const { run, data, messages } = kit({
+    session: { injection_budget_per_turn: 2 },
+    hooks: [
+      hook(
+        "prompt:submit",
+        () => ({ action: "inject_context", context_injection: "x".repeat(40), ephemeral: true }),
+      ),
+    ],
+  });
+  await run();
+  assertEquals(data("policy:violation").length, 1);
+  assertEquals(messages().length, 2);
+});
+
+Deno.test("a hook's message is shown with its level and source, with any action (INJ-07)", async () => {
+  const results: HookResult[] = [
+    { action: "continue" },
+    { action: "modify", data: { prompt: "x" } },
+    { action: "inject_context", context_injection: "y" },
+    { action: "ask_user" },
+    { action: "deny" },
+  ];
+  for (const result of results) {
+    const { run, data } = kit({
+      answers: ["allow"],
+      hooks: [hook("prompt:submit", () => ({
+        ...result,
+        user_message: "look out",
+        user_message_level: "warning",
+        user_message_source: "x",
+      }))],
+    });
+    await run();
+    assertEquals(
+      data("user:notification"),
+      [{ message: "look out", level: "warning", source: "hook:x" }],
+      result.action,
+    );
+  }
+});
+
+Deno.test("the history pairs whatever was denied, refused or asked", async () => {
+  const { run, messages } = kit({
+    providers: [[calls(["a"], ["b"], ["c"], ["gone"]), "done"]],
+    tools: [tool("a"), tool("b"), tool("c", () => Promise.reject(new Error("no")))],
+    hooks: [
+      hook(
+        "tool:pre",
+        (_event, { tool_name }) => tool_name === "a" ? { action: "deny" } : tool_name === "b" ? ASK : null,
+      ),
+    ],
+    answers: ["no"],
+  });
+  await run();
+  assertToolPairs(messages());
+  assertEquals(messages().filter((message) => message.role === "tool").map((message) => message.content), [
+    "Denied by hook: Denied by hook",
+    "Denied by hook: User denied: Allow t?",
+    "Error executing tool: no",
+    "Error: Tool 'gone' not found",
+  ]);
+});
