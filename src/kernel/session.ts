@@ -3,7 +3,7 @@
  * what each part does is in its own file. Refuses to know where modules, time and storage come from: that is the host.
  */
 import { CancellationToken } from "../sdk/cancellation.ts";
-import { errorMessage, PreampError } from "../sdk/errors.ts";
+import { errorCode, errorMessage, PreampError } from "../sdk/errors.ts";
 import { deepFreeze, type JsonObject, toPlain, toPlainObject } from "../sdk/json.ts";
 import { toolErrorType } from "../sdk/loop/tool_calls.ts";
 import { textOf } from "../sdk/messages.ts";
@@ -122,7 +122,7 @@ export class Session {
       core,
       mounts: this.#mounts,
       config: deepFreeze(toPlainObject(options.written ?? {})),
-      capabilities: new Map([["session.usages", () => options.usages ?? []]]),
+      capabilities: ownCapabilities(options),
       contributors: new Map(),
       cleanups: [],
       prepare: (mounted, module_id) => this.#prepare(mounted, module_id),
@@ -182,6 +182,7 @@ export class Session {
     mounts.clear();
     this.#core.hooks.clear();
     capabilities.clear();
+    for (const [name, value] of ownCapabilities(this.#options)) capabilities.set(name, value);
     contributors.clear();
     this.#modules = [];
   }
@@ -348,7 +349,7 @@ export class Session {
 
   async #tellCall({ id, name, input, settled }: CallRecord): Promise<void> {
     const told = { tool_name: name, tool_call_id: id, tool_input: input };
-    if (settled === null) return;
+    if (settled === null || ("error" in settled && errorCode(settled.error) === "cancelled")) return;
     if ("result" in settled) {
       await this.#core.hooks.emit("tool:post", { ...told, result: toPlain(settled.result) });
     } else {
@@ -577,6 +578,11 @@ export class Session {
       if (gate && !gate.processed) await this.#process(gate.emission, gate.event);
     }
   }
+}
+
+/** Capabilities that the session itself publishes. */
+function ownCapabilities({ usages }: SessionOptions): Map<string, unknown> {
+  return new Map([["session.usages", () => usages ?? []]]);
 }
 
 /** Returns what a call is answered with that the loop left without a result. */

@@ -121,7 +121,8 @@ export class RunFold {
     approval.decided_at = entry.ts;
   }
 
-  #noteUsage({ usage }: JsonObject): void {
+  #noteUsage({ usage, inner }: JsonObject): void {
+    if (inner === true) return; // a call of a hook or a tool: it says nothing about the history
     const input_tokens = isObject(usage) ? usage.input_tokens : undefined;
     if (typeof input_tokens !== "number" || input_tokens <= 0) return;
     this.#usages.push({ messages: this.historyOf(this.#seed.session_id).length, input_tokens });

@@ -139,7 +139,7 @@ class ProviderGuard {
     );
     const { response, usage } = await this.#call(turn, request, options, reservation, asked);
     const calls = (response.tool_calls?.length ?? 0) > 0;
-    const data = { provider: this.#name, usage, tool_calls: calls, response: toPlain(response) };
+    const data = { provider: this.#name, usage, tool_calls: calls, response: toPlain(response), inner: true };
     turn.inner_responses.add(data);
     await this.#core.hooks.emit("provider:response", data);
     settle(turn, reservation, usage);
