@@ -2,7 +2,7 @@
  * The history as requests see it: the transcript, what compactions decided so far, and what reported usage taught. Knows
  * nothing of hooks and of where the history is kept.
  */
-import type { JsonObject, Message } from "preamp";
+import { deepFreeze, type JsonObject, type Message } from "preamp";
 import { Calibration } from "./calibration.ts";
 import type { Config } from "./config.ts";
 import { type Limits, type Proposal, proposeCompaction } from "./escalation.ts";
@@ -27,12 +27,15 @@ export class CompactedView {
   #level = 0;
   #compactions = 0;
   #notice: Message | null = null;
+  #lead: Message | null = null;
+  /** Places left out since they were last asked for. */
+  #fresh: number[] = [];
 
   /** Creates the view of an empty history. */
-  constructor(config: Config, forms: Forms) {
+  constructor(config: Config, forms: Forms, fixed: readonly Message[] = []) {
     this.#config = config;
     this.#forms = forms;
-    this.transcript = new Transcript(forms);
+    this.transcript = new Transcript(forms, fixed);
   }
 
   /** Level of the last compaction, 1 to 8; 0 before the first. */
@@ -95,7 +98,9 @@ export class CompactedView {
 
   #carryOut(decisions: Decisions): void {
     const places = [...decisions.removed].flatMap(entriesOf).map((entry) => entry.index);
-    this.#removed = withPlaces(this.#removed, places.filter((place) => place >= 0));
+    const stored = places.filter((place) => place >= 0);
+    this.#removed = withPlaces(this.#removed, stored);
+    this.#fresh.push(...stored);
     this.transcript.apply(decisions);
     const { compaction_notice_verbosity, recall } = this.#config;
     const handles = recall && this.#removed.length > 0 ? handlesOf(this.#removed) : null;
@@ -105,6 +110,22 @@ export class CompactedView {
       compaction_notice_verbosity,
       handles,
     );
+  }
+
+  /** Returns the places left out since the last call, in order. */
+  takeFresh(): number[] {
+    return this.#fresh.splice(0).sort((one, other) => one - other);
+  }
+
+  /** The message that stands for what was left out. */
+  get lead(): Message | null {
+    return this.#lead;
+  }
+
+  /** Shows a message for what was left out, from now on. */
+  set lead(message: Message | null) {
+    this.#lead = message;
+    this.transcript.setLead(message);
   }
 
   /** Returns what is to outlive the run. */
@@ -118,6 +139,7 @@ export class CompactedView {
       level: this.#level,
       compactions: this.#compactions,
       calibration: this.calibration.save(),
+      ...(this.#lead ? { lead: this.#lead } : {}),
     };
   }
 
@@ -128,6 +150,8 @@ export class CompactedView {
     this.#compactions = saved.compactions;
     if (saved.calibration) this.calibration.restore(saved.calibration);
     this.#carryOut(decisionsOf(saved, this.transcript));
+    this.#fresh = [];
+    if (saved.lead) this.lead = deepFreeze(structuredClone(saved.lead));
     return true;
   }
 

@@ -6,6 +6,7 @@ import {
   errorMessage,
   type JsonObject,
   type Message,
+  type Provider,
   type RequestOptions,
   toPlainObject,
 } from "preamp";
@@ -36,10 +37,28 @@ export interface ContextStatus {
 /** What a context needs of its coordinator. */
 export type Surroundings = Pick<Coordinator, "hooks" | "session_state" | "getCapability">;
 
-/** Whose words and state these are; a context built on this one has its own. */
-export interface Identity {
-  /** Module id: source of notifications, key in `session_state`. */
-  readonly id: string;
+/** What a context that is built on this one sets. */
+export interface SimpleOptions {
+  /** Module id: source of notifications, key in `session_state`. Default `context-simple`. */
+  readonly id?: string;
+  /** System messages, frozen, that stand first in every view and are in no history. */
+  readonly fixed?: readonly Message[];
+  /** Makes a message that stands for what compactions left out; see {@link Summarise}. */
+  readonly summarise?: Summarise;
+}
+
+/**
+ * Resolves to a frozen message for what was left out, or null when there is none: the view then stays mechanical. Called once
+ * after compactions that left something out. It must not throw and must bound its own time.
+ */
+export type Summarise = (dropped: readonly Message[], facts: SummaryFacts) => Promise<Message | null>;
+
+/** What a summary is made with. */
+export interface SummaryFacts {
+  /** The message that stood for what was left out before. */
+  readonly previous: Message | null;
+  /** The provider of the request. */
+  readonly provider: Provider | undefined;
 }
 
 /** Times a request starts over because a hook added messages while it was told of a compaction; our choice. */
@@ -50,6 +69,7 @@ export class SimpleContext implements ContextManager {
   readonly #coordinator: Surroundings;
   readonly #config: Config;
   readonly #id: string;
+  readonly #options: SimpleOptions;
   readonly #forms: Forms;
   #history: Message[] = [];
   #view: CompactedView;
@@ -65,12 +85,13 @@ export class SimpleContext implements ContextManager {
   #telling = false;
 
   /** Creates an empty context; decisions of an earlier run are taken up by {@link setMessages}. */
-  constructor(coordinator: Surroundings, config: Config, { id }: Identity = { id: "context-simple" }) {
+  constructor(coordinator: Surroundings, config: Config, options: SimpleOptions = {}) {
     this.#coordinator = coordinator;
     this.#config = config;
-    this.#id = id;
+    this.#options = options;
+    this.#id = options.id ?? "context-simple";
     this.#forms = new Forms(config.recall);
-    this.#view = new CompactedView(config, this.#forms);
+    this.#view = new CompactedView(config, this.#forms, this.#options.fixed);
     this.#usage = new ReportedUsage(coordinator, config.token_meter === "calibrated");
   }
 
@@ -133,7 +154,7 @@ export class SimpleContext implements ContextManager {
 
   #reset(): void {
     this.#history = [];
-    this.#view = new CompactedView(this.#config, this.#forms);
+    this.#view = new CompactedView(this.#config, this.#forms, this.#options.fixed);
     this.#usage.forget();
     this.#warned.clear();
   }
@@ -161,12 +182,16 @@ export class SimpleContext implements ContextManager {
    */
   async getMessagesForRequest(options: RequestOptions = {}): Promise<Message[]> {
     if (this.#config.token_meter === "exact") this.#forms.meter = await exactMeter();
+    this.#usage.dismiss();
     this.#view.transcript.setPrompt(await promptOf(this.#factory));
     this.#usage.learn(this.#forms.meter.tools(options.tools), this.#view.calibration);
     const limits = await this.#limits(options);
-    for (let round = 1; isDue(this.#view.transcript, limits) && round <= MOST_ROUNDS; round++) {
+    let due = isDue(this.#view.transcript, limits);
+    for (let round = 1; due && round <= MOST_ROUNDS; round++) {
       if (!await this.#compact(limits)) break;
+      due = this.#view.transcript.tokens > limits.budget; // once is enough, but for what hooks added meanwhile
     }
+    await this.#summarise(options.provider, limits);
     const { transcript, calibration } = this.#view;
     const { tokens } = transcript;
     if (tokens > limits.budget) throw overflow(calibration.tokensOf(tokens), limits.told_budget); // a hook adds more each time it is told
@@ -255,12 +280,30 @@ export class SimpleContext implements ContextManager {
 
   #commit(proposal: Proposal, limits: Limits): true {
     this.#untold.push(this.#view.commit(proposal, limits));
+    this.#save();
+    return true;
+  }
+
+  /** Has what was left out summarised; a summary that does not fit is not shown. */
+  async #summarise(provider: Provider | undefined, limits: Limits): Promise<void> {
+    const view = this.#view;
+    if (!this.#options.summarise || this.#telling) return;
+    const dropped = view.takeFresh().flatMap((place) => this.#history[place] ?? []);
+    if (dropped.length === 0) return;
+    const previous = view.lead;
+    const summary = await this.#options.summarise(dropped, { previous, provider });
+    if (!summary || view !== this.#view) return;
+    view.lead = summary;
+    if (view.transcript.tokens > limits.budget) view.lead = previous;
+    else this.#save();
+  }
+
+  #save(): void {
     try {
       this.#coordinator.session_state[this.#id] = this.#view.save();
     } catch (error) {
       this.#unsaved = error; // full: the view stands, only a later run decides anew
     }
-    return true;
   }
 
   async #warn(what: string, message: string, level: "warning" | "error" = "warning"): Promise<void> {

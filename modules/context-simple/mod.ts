@@ -8,7 +8,7 @@ import { SimpleContext } from "./context.ts";
 import { recallTool } from "./recall.ts";
 
 export { type Config, CONFIG_SCHEMA, parseConfig, SimpleContext };
-export type { ContextStatus } from "./context.ts";
+export type { ContextStatus, SummaryFacts } from "./context.ts";
 
 /** What the module says of itself. */
 export const module: ModuleInfo = {

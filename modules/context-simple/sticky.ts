@@ -29,6 +29,8 @@ export interface Saved {
   readonly compactions: number;
   /** What was learned from reported usage up to then; null before the first report, and when it is not used. */
   readonly calibration: SavedCalibration | null;
+  /** The message that stands for what was left out; absent without one. */
+  readonly lead?: Message;
 }
 
 /** Returns the fingerprint of a history with one more message; begins with 0. Not a digest: it finds mistakes, not malice. */
@@ -71,6 +73,7 @@ export function readSaved(state: JsonObject, key: string): Saved | null {
   if (!numbers.every((number) => Number.isSafeInteger(number))) return null;
   const { calibration } = value;
   if (calibration !== null && !(isNumbers(calibration) && calibration.length === 4)) return null;
+  if (value.lead !== undefined && !isObject(value.lead)) return null;
   return isPairs(value.removed) && isPairs(value.shortened) ? value as unknown as Saved : null; // every field was checked
 }
 

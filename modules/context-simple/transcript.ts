@@ -78,6 +78,10 @@ export class Transcript {
   readonly #stored_systems: Entry[] = [];
   /** What the system prompt factory told last; takes the place of the stored ones but those of hooks. */
   #prompt: Entry | null = null;
+  /** What stands between the system messages and the rest, such as a summary of what was left out. */
+  #lead: Entry | null = null;
+  /** System messages that stand first in every view and in no history. */
+  readonly #fixed: readonly Entry[];
   #units: Unit[] = [];
   /** Groups with a call of this id that has no stored result, oldest first. */
   readonly #open = new Map<string, Unit[]>();
@@ -88,17 +92,19 @@ export class Transcript {
   #stale = false;
   #tally: Tally = { removed: 0, truncated: 0, stubbed: 0 };
 
-  /** Creates an empty one. */
-  constructor(forms: Forms) {
+  /** Creates an empty one; `fixed` are system messages that stand first in every view and are in no history. */
+  constructor(forms: Forms, fixed: readonly Message[] = []) {
     this.forms = forms;
+    this.#fixed = fixed.map((message) => this.#entryOf(message, -1));
+    for (const entry of this.#fixed) this.#append(entry);
   }
 
   get #systems(): readonly Entry[] {
-    if (!this.#prompt) return this.#stored_systems;
-    return [
-      this.#prompt,
-      ...this.#stored_systems.filter(({ message }) => message.metadata?.source === "hook"),
-    ];
+    const stored = this.#stored_systems;
+    const shown = this.#prompt
+      ? [this.#prompt, ...stored.filter(({ message }) => message.metadata?.source === "hook")]
+      : stored;
+    return [...this.#fixed, ...shown];
   }
 
   /** Units in order, without those that were left out. */
@@ -182,9 +188,15 @@ export class Transcript {
     this.#stale = true;
   }
 
+  /** Sets a message that stands between the system messages and the rest; it is in no history. */
+  setLead(message: Message | null): void {
+    this.#lead = message && this.#entryOf(message, -1);
+    this.#stale = true;
+  }
+
   #addSystem(entry: Entry): void {
     entry.ends = this.#stored_systems.push(entry) === 1;
-    if (this.#units.length === 0 && !this.#prompt) this.#append(entry);
+    if (this.#units.length === 0 && !this.#prompt && !this.#lead) this.#append(entry);
     else this.#stale = true;
   }
 
@@ -265,7 +277,8 @@ export class Transcript {
   }
 
   #entries(): Entry[] {
-    return [...this.#systems, ...this.#units.flatMap(entriesOf)];
+    const lead = this.#lead ? [this.#lead] : [];
+    return [...this.#systems, ...lead, ...this.#units.flatMap(entriesOf)];
   }
 }
 

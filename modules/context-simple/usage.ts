@@ -56,6 +56,11 @@ export class ReportedUsage {
     }
   }
 
+  /** Forgets a request whose answer told no usage. */
+  dismiss(): void {
+    this.#asked = null;
+  }
+
   /** Says what the request that is being made is estimated at. */
   asked(view: number, extras: number): void {
     if (this.#on) this.#asked = { view, extras };
@@ -63,8 +68,11 @@ export class ReportedUsage {
 
   /** Learns from the answer to it; once. */
   note(data: JsonObject, calibration: Calibration): void {
-    const { usage } = data;
-    if (!this.#asked || !isObject(usage) || typeof usage.input_tokens !== "number") return;
+    const { usage, inner } = data;
+    // A module's own call, such as one for a summary, says nothing about the view.
+    if (inner === true || !this.#asked || !isObject(usage) || typeof usage.input_tokens !== "number") {
+      return;
+    }
     calibration.observe({ ...this.#asked, reported: usage.input_tokens });
     this.#asked = null;
   }

@@ -4,7 +4,9 @@ import type { Module, ModuleInfo } from "../sdk/types.ts";
 import type { ModuleListing } from "./types.ts";
 
 const BUILTINS: Readonly<Record<string, () => Promise<Module>>> = {
+  "context-persistent": () => import("../../modules/context-persistent/mod.ts"),
   "context-simple": () => import("../../modules/context-simple/mod.ts"),
+  "context-summarizing": () => import("../../modules/context-summarizing/mod.ts"),
   "hooks-approval": () => import("../../modules/hooks-approval/mod.ts"),
   "hooks-logging": () => import("../../modules/hooks-logging/mod.ts"),
   "hooks-timing": () => import("../../modules/hooks-timing/mod.ts"),

@@ -1,0 +1,43 @@
+/**
+ * `context-summarizing`: `context-simple`, with a summary by a model of what compactions left out. The summary is on top: without
+ * a model, or when it fails, views are the mechanical ones.
+ */
+import type { Coordinator, JsonObject, ModuleInfo } from "preamp";
+import { CONFIG_SCHEMA, parseConfig, publish, SimpleContext, warnOfUnknown } from "../context-simple/mod.ts";
+import { parseSummaryConfig, SUMMARY_PROPERTIES } from "./config.ts";
+import { summariser } from "./summariser.ts";
+
+const ID = "context-summarizing";
+
+const PROPERTIES: JsonObject = { ...CONFIG_SCHEMA.properties, ...SUMMARY_PROPERTIES };
+
+/** What the module says of itself. */
+export const module: ModuleInfo = {
+  id: ID,
+  name: "Summarizing context",
+  version: "1.0.0",
+  type: "context",
+  mount_point: "context",
+  description: "context-simple with a summary, written by a model, of what compactions left out",
+  config_schema: { type: "object", properties: PROPERTIES },
+};
+
+/**
+ * Mounts the context manager.
+ *
+ * @throws {PreampError} `module_invalid` when the config is wrong; every finding is in `details`.
+ */
+export async function mount(coordinator: Coordinator, config: JsonObject = {}): Promise<void> {
+  const parsed = parseConfig(config, ID);
+  const summarise = summariser(coordinator, parseSummaryConfig(config), ID);
+  await warnOfUnknown(
+    coordinator,
+    ID,
+    Object.keys(config).filter((name) => !Object.hasOwn(PROPERTIES, name)),
+  );
+  await publish(coordinator, new SimpleContext(coordinator, parsed, { id: ID, summarise }), {
+    id: ID,
+    recall: parsed.recall,
+  });
+  coordinator.registerContributor("observability.events", `${ID}:summary`, () => ["context:summary"]);
+}
