@@ -294,7 +294,7 @@ export class Session {
     try {
       const pending = orchestrator!.execute(
         typeof prompt === "string" ? prompt : toPlain(prompt) as unknown as Prompt,
-        this.#context,
+        this.#context.forLoop(),
         this.#mounts.loop_providers.view,
         this.#mounts.tools.view,
         coordinator.hooks,
@@ -498,7 +498,7 @@ export class Session {
   async #store(message: Message): Promise<void> {
     const context = this.#mounts.context as ContextHandle | null;
     if (context === null) return;
-    if (context.open_calls.size > 0) this.#injections.hold(message);
+    if (context.has_open_calls) this.#injections.hold(message);
     else await context.addMessage(message);
   }
 
@@ -588,6 +588,9 @@ function ownCapabilities({ usages }: SessionOptions): Map<string, unknown> {
 /** Returns what a call is answered with that the loop left without a result. */
 function closingText(name: string, call: CallRecord | undefined, cancelled: boolean): string {
   const settled = call?.settled;
+  if (settled && "error" in settled && errorCode(settled.error) === "cancelled") {
+    return cancelledCallText(name);
+  }
   if (settled) {
     return "result" in settled
       ? serializeOutput(settled.result)

@@ -1,10 +1,11 @@
 /** The guard around a context manager: every write goes into the log; what tool calls still wait for an answer is known here. */
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
-import { deepFreeze, isObject, toPlain, toPlainObject } from "../../sdk/json.ts";
-import { methodOf, withSnakeCase } from "../../sdk/spelling.ts";
+import { deepFreeze, toPlain, toPlainObject } from "../../sdk/json.ts";
+import { addSnakeCase, methodOf, withSnakeCase } from "../../sdk/spelling.ts";
 import type { ContextManager, JsonObject, Message, RequestOptions } from "../../sdk/types.ts";
 import type { Core } from "../core.ts";
 import type { Injections } from "../injections.ts";
+import { OpenCalls } from "./open_calls.ts";
 
 type Method = (...args: unknown[]) => unknown;
 
@@ -27,15 +28,13 @@ export class ContextHandle implements ContextManager {
   >;
   readonly #setSystemPromptFactory: Method | undefined;
   #count = 0;
-  /** Calls of the last assistant message without a result yet: id → tool name. */
-  #open = new Map<string, string>();
-  /** Calls of the last assistant message that have their result. */
-  #answered = new Set<string>();
+  readonly #calls = new OpenCalls();
 
   constructor(core: Core, context: ContextManager, injections: Injections, duties: ContextDuties) {
     this.#core = core;
     this.#injections = injections;
     this.#duties = duties;
+    this.#setSystemPromptFactory = methodOf(context, "setSystemPromptFactory");
     this.#inner = {
       addMessage: need(context, "addMessage"),
       getMessagesForRequest: need(context, "getMessagesForRequest"),
@@ -45,79 +44,101 @@ export class ContextHandle implements ContextManager {
     };
   }
 
-  /** Calls that wait for a result: id → tool name. */
-  get open_calls(): ReadonlyMap<string, string> {
-    return this.#open;
+  /** Whether tool calls wait for their results. */
+  get has_open_calls(): boolean {
+    return this.#calls.any;
   }
 
   /**
    * Appends a message. While calls wait for their results, what would come between them is kept until the last result is
-   * there; a second result of one call is dropped: every call is answered once.
+   * there; results are stored in call order, and a second one of the same call is dropped.
    */
   async addMessage(message: Message): Promise<void> {
     const begun = this.#core.beginTurn();
     if (begun) await begun;
     const plain = toMessage(message);
+    if (plain.role === "tool") return await this.#addResult(plain);
     if (plain.role === "assistant") await this.#duties.tellResponse();
-    if (plain.role === "tool" && this.#answered.has(String(plain.tool_call_id))) {
-      this.#core.host.warn("tool_result_dropped", `Call "${plain.tool_call_id}" was answered already`);
-      return;
-    }
-    if (plain.role !== "tool" && this.#open.size > 0) {
+    if (this.#calls.any) {
       if (plain.role !== "assistant" || this.#isRunning()) return this.#injections.hold(plain);
       await this.closeCalls(); // the model was asked again: nobody will answer them any more
     }
     await this.#add(plain);
-    if (this.#open.size === 0) await this.#release();
+    if (plain.role === "assistant") this.#calls.expect(plain);
+  }
+
+  async #addResult(plain: Message): Promise<void> {
+    const id = String(plain.tool_call_id);
+    if (this.#calls.isAnswered(id)) {
+      return this.#core.host.warn("tool_result_dropped", `Call "${id}" was answered already`);
+    }
+    if (!this.#calls.has(id)) await this.#add(plain); // an answer to nothing that we know: the context's own affair
+    else {
+      const [refusal] = await this.#addResults(this.#calls.take(id, plain));
+      if (refusal) throw refusal.error;
+    }
+    if (!this.#calls.any) await this.#release();
+  }
+
+  /** Stores results; returns what the context manager refused. The log has them all the same: it is the history. */
+  async #addResults(results: readonly Message[]): Promise<{ error: unknown }[]> {
+    const refusals: { error: unknown }[] = [];
+    for (const result of results) {
+      try {
+        await this.#inner.addMessage(toPlainObject(result));
+      } catch (error) {
+        refusals.push({ error });
+      }
+      await this.#tell(result);
+    }
+    return refusals;
   }
 
   #isRunning(): boolean {
     const calls = this.#core.turn?.calls ?? [];
     return calls.some((call) =>
-      this.#open.has(call.id) && call.started && call.settled === null && call.gate !== "denied"
+      this.#calls.has(call.id) && call.started && call.settled === null && call.gate !== "denied"
     );
   }
 
   async #add(plain: Message): Promise<void> {
     await this.#inner.addMessage(toPlainObject(plain));
-    await this.#note(plain);
+    await this.#tell(plain);
+  }
+
+  #tell(message: Message): Promise<void> | void {
+    return this.#core.write("context:message", { index: this.#count++, message: deepFreeze(message) });
   }
 
   async #release(): Promise<void> {
     for (const held of this.#injections.release()) await this.addMessage(held);
   }
 
-  /** Answers every call that waits for a result. A context manager that refuses does not stop it: the log is the history. */
+  /** Answers every call that waits for a result, whatever the context manager says to it. */
   async closeCalls(): Promise<void> {
-    if (this.#open.size === 0) return;
-    for (const [id, name] of [...this.#open]) {
-      const message: Message = {
-        role: "tool",
-        tool_call_id: id,
-        name,
-        content: this.#duties.closingText(id, name),
-      };
-      try {
-        await this.#inner.addMessage(toPlainObject(message));
-      } catch (error) {
-        this.#core.host.warn("context_failed", errorMessage(error));
-      }
-      await this.#note(message);
+    if (!this.#calls.any) return;
+    const results = this.#calls.close((id, name) => this.#duties.closingText(id, name));
+    for (const { error } of await this.#addResults(results)) {
+      this.#core.host.warn("context_failed", errorMessage(error));
     }
     await this.#release();
   }
 
-  #note(message: Message): Promise<void> | void {
-    if (message.role === "tool" && message.tool_call_id !== undefined) {
-      this.#open.delete(message.tool_call_id);
-      this.#answered.add(message.tool_call_id);
-    } else if (message.role === "assistant") this.#expect(message);
-    return this.#core.write("context:message", { index: this.#count++, message: deepFreeze(message) });
-  }
-
-  #expect(message: Message): void {
-    this.#open = openCalls(message);
-    this.#answered = new Set();
+  /** The handle as the orchestrator has it: asking for a view says that it is done with the calls of the last answer. */
+  forLoop(): ContextManager {
+    return addSnakeCase({
+      addMessage: (message: Message) => this.addMessage(message),
+      getMessagesForRequest: async (options?: RequestOptions) => {
+        if (this.#calls.any && !this.#isRunning()) await this.closeCalls();
+        return await this.getMessagesForRequest(options);
+      },
+      getMessages: () => this.getMessages(),
+      setMessages: (messages: Message[]) => this.setMessages(messages),
+      clear: () => this.clear(),
+      setSystemPromptFactory: (factory: unknown) => this.setSystemPromptFactory(factory),
+      should_compact: () => this.should_compact(),
+      compact: () => this.compact(),
+    });
   }
 
   async getMessagesForRequest(options: RequestOptions | number = {}): Promise<Message[]> {
@@ -148,17 +169,19 @@ export class ContextHandle implements ContextManager {
   async load(messages: readonly Message[]): Promise<void> {
     await this.#inner.setMessages(messages.map((message) => toPlainObject(message)));
     this.#count = messages.length;
-    this.#open = new Map();
+    this.#calls.expect({ role: "assistant", content: "" });
     for (const message of messages) {
-      if (message.role === "assistant") this.#expect(message);
-      else if (message.tool_call_id !== undefined) this.#open.delete(message.tool_call_id);
+      if (message.role === "assistant") this.#calls.expect(message);
+      else if (message.tool_call_id !== undefined && this.#calls.has(message.tool_call_id)) {
+        this.#calls.take(message.tool_call_id, message);
+      }
     }
   }
 
   async clear(): Promise<void> {
     await this.#inner.clear();
     this.#count = 0;
-    this.#open = new Map();
+    this.#calls.expect({ role: "assistant", content: "" });
     await this.#core.write("context:reset", { messages: [] });
   }
 
@@ -203,20 +226,4 @@ function toMessage(message: unknown): Message {
     plain.content = content === undefined || content === null ? "" : JSON.stringify(content);
   }
   return plain;
-}
-
-function openCalls(message: Message): Map<string, string> {
-  const open = new Map<string, string>();
-  if (Array.isArray(message.tool_calls)) {
-    for (const call of message.tool_calls) {
-      if (isObject(call)) open.set(String(call.id), String(call.name ?? call.tool));
-    }
-  } else if (Array.isArray(message.content)) {
-    for (const block of message.content) {
-      if (isObject(block) && (block.type === "tool_call" || block.type === "tool_use")) {
-        open.set(String(block.id), String(block.name));
-      }
-    }
-  }
-  return open;
 }
