@@ -1,0 +1,328 @@
+/**
+ * What every store promises, as tests: atomic commits, compare-and-set, fencing, lists with cursors, leases, expiry. Run by
+ * each store's own tests; a store that answers at once and one that takes its time pass the same suite.
+ */
+import { ConflictError, type Fence, type Store, type StoredRecord } from "../../src/store/store.ts";
+import { assert, assertEquals, assertRejects } from "../assert.ts";
+
+/** A store under test, and its time. */
+export interface StoreSubject {
+  readonly store: Store;
+  /** Moves the store's clock by `ms`. */
+  advance(ms: number): Promise<void> | void;
+  /** Opens the same data once more, as another process would; null when the store cannot be shared. */
+  another?(): Promise<Store> | Store;
+}
+
+const NOW = Date.UTC(2026, 0, 1);
+
+function record(key: string, fields: Partial<StoredRecord> = {}): StoredRecord {
+  return { kind: "run", key, namespace: "a", value: { key }, ...fields };
+}
+
+const entries = (from: number, to: number) =>
+  Array.from(
+    { length: to - from + 1 },
+    (_, index) => ({ seq: from + index, event: `e${from + index}`, data: { n: index } }),
+  );
+
+/**
+ * Registers the suite for one kind of store.
+ * @param create Makes an empty store whose clock begins at 2026-01-01T00:00:00Z.
+ */
+export function testStore(name: string, create: () => Promise<StoreSubject> | StoreSubject): void {
+  const test = (title: string, run: (store: Store, subject: StoreSubject) => Promise<void>) =>
+    Deno.test(`${name}: ${title}`, async () => {
+      const subject = await create();
+      try {
+        await run(subject.store, subject);
+      } finally {
+        await subject.store.close();
+      }
+    });
+  const conflict = async (run: () => unknown) => {
+    const error = await assertRejects(async () => void await run(), Error);
+    assertEquals([error.name, (error as ConflictError).code], ["ConflictError", "session_conflict"]);
+    assert(error instanceof ConflictError);
+  };
+  const seqs = async (store: Store, log: string, after = 0, limit = 1000) =>
+    (await store.entries(log, after, limit))?.map((entry) => entry.seq) ?? null;
+
+  test("commit() appends to a log; entries() pages through it", async (store) => {
+    assertEquals(await store.entries("log", 0, 10), null);
+    await store.commit([{ append: "log", after: 0, entries: entries(1, 3) }]);
+    await store.commit([{ append: "log", after: 3, entries: entries(4, 5) }]);
+    assertEquals(await seqs(store, "log"), [1, 2, 3, 4, 5]);
+    assertEquals(await seqs(store, "log", 2, 2), [3, 4]);
+    assertEquals(await seqs(store, "log", 5), []);
+    assertEquals(await seqs(store, "log", 99), []);
+    assertEquals((await store.entries("log", 3, 1))?.[0], { seq: 4, event: "e4", data: { n: 0 } } as never);
+    assertEquals(await seqs(store, "other"), null);
+  });
+
+  test("commit() refuses an append that does not continue the log", async (store) => {
+    await store.commit([{ append: "log", after: 0, entries: entries(1, 3) }]);
+    await conflict(() => store.commit([{ append: "log", after: 2, entries: entries(3, 4) }]));
+    await conflict(() => store.commit([{ append: "log", after: 4, entries: entries(5, 5) }]));
+    await conflict(() => store.commit([{ append: "new", after: 1, entries: entries(2, 2) }]));
+    assertEquals(await seqs(store, "log"), [1, 2, 3]);
+    assertEquals(await seqs(store, "new"), null);
+  });
+
+  test("commit() applies all of its changes or none", async (store) => {
+    await store.commit([{ put: record("kept") }, { append: "log", after: 0, entries: entries(1, 1) }]);
+    await conflict(() =>
+      store.commit([
+        { append: "log", after: 1, entries: entries(2, 2) },
+        { put: record("new") },
+        { delete: { kind: "run", key: "kept" } },
+        { deleteLog: "log" },
+        { put: record("kept"), expect: 7 },
+      ])
+    );
+    assertEquals(await seqs(store, "log"), [1]);
+    assertEquals(await store.get("run", "new"), null);
+    assertEquals((await store.get("run", "kept"))?.version, 1);
+  });
+
+  test("commit() compares before it sets: versions count up, 0 means absent", async (store) => {
+    await conflict(() => store.commit([{ put: record("x"), expect: 1 }]));
+    await store.commit([{ put: record("x"), expect: 0 }]);
+    await conflict(() => store.commit([{ put: record("x"), expect: 0 }]));
+    await store.commit([{ put: record("x", { value: { n: 2 } }), expect: 1 }]);
+    await store.commit([{ put: record("x", { value: { n: 3 } }) }]);
+    await conflict(() => store.commit([{ put: record("x"), expect: 2 }]));
+    const found = await store.get("run", "x");
+    assertEquals([found?.version, found?.value], [3, { n: 3 }]);
+    await store.commit([{ delete: { kind: "run", key: "x" } }]);
+    await store.commit([{ put: record("x"), expect: 0 }]);
+    assertEquals((await store.get("run", "x"))?.version, 1);
+  });
+
+  test("commit() decides between two who compare at once", async (store, subject) => {
+    const other = await subject.another?.() ?? store;
+    await store.commit([{ put: record("x"), expect: 0 }]);
+    const tries = [store, other, store, other].map(async (one, n) =>
+      await one.commit([{ put: record("x", { value: { n } }), expect: 1 }])
+    );
+    const settled = await Promise.allSettled(tries);
+    assertEquals(settled.filter((one) => one.status === "fulfilled").length, 1);
+    const winner = settled.findIndex((one) => one.status === "fulfilled");
+    assertEquals((await store.get("run", "x"))?.value, { n: winner });
+    if (other !== store) await other.close();
+  });
+
+  test("get() gives what was put, and nothing of another kind or key", async (store) => {
+    const value = { text: "é 🙂 \u0000", list: [1, [2, { deep: null }]], "": true, __keys: { a: 1.5 } };
+    await store.commit([{ put: record("x/y z", { value, index: { status: "open" }, created_ms: NOW - 5 }) }]);
+    const found = await store.get("run", "x/y z");
+    assertEquals(found?.value, value);
+    const { kind, key, namespace, index, created_ms } = found!;
+    assertEquals({ kind, key, namespace, index, created_ms }, {
+      kind: "run",
+      key: "x/y z",
+      namespace: "a",
+      index: { status: "open" },
+      created_ms: NOW - 5,
+    });
+    assertEquals(await store.get("session", "x/y z"), null);
+    assertEquals(await store.get("run", "x/y"), null);
+    assertEquals(await store.get("run", "__proto__"), null);
+  });
+
+  test("get() gives large values whole", async (store) => {
+    const value = { text: "x".repeat(1_000_000) };
+    await store.commit([{ put: record("big", { value }) }, {
+      append: "big",
+      after: 0,
+      entries: [{ seq: 1, data: value } as never],
+    }]);
+    assertEquals((await store.get("run", "big"))?.value, value);
+    assertEquals((await store.entries("big", 0, 1) as unknown as { data: typeof value }[])[0]?.data, value);
+  });
+
+  test("created_ms stays what it was first", async (store, subject) => {
+    await store.commit([{ put: record("x") }]);
+    await subject.advance(1_000);
+    await store.commit([{ put: record("x", { value: { n: 2 } }) }]);
+    assertEquals((await store.get("run", "x"))?.created_ms, NOW);
+  });
+
+  test("list() is newest first, of one namespace and kind, filtered by index", async (store) => {
+    const put = (key: string, created_ms: number, fields: Partial<StoredRecord> = {}) =>
+      store.commit([{
+        put: record(key, { created_ms: NOW + created_ms, index: { status: "open" }, ...fields }),
+      }]);
+    await put("b", 2);
+    await put("c", 3);
+    await put("a", 1);
+    await put("closed", 4, { index: { status: "closed", session_id: "s" } });
+    await put("foreign", 5, { namespace: "b" });
+    await put("session", 6, { kind: "session" });
+    await put("plain", 7, { index: {} });
+    const list = async (where?: Record<string, string>, namespace = "a") =>
+      (await store.list("run", { namespace, limit: 10, ...(where ? { where } : {}) })).records.map((one) =>
+        one.key
+      );
+    assertEquals(await list(), ["plain", "closed", "c", "b", "a"]);
+    assertEquals(await list({ status: "open" }), ["c", "b", "a"]);
+    assertEquals(await list({ status: "closed", session_id: "s" }), ["closed"]);
+    assertEquals(await list({ status: "closed", session_id: "t" }), []);
+    assertEquals(await list({ "status' OR 1=1 --": "x" }), []);
+    assertEquals(await list(undefined, "b"), ["foreign"]);
+    assertEquals(await list(undefined, "c"), []);
+    await put("b", 2, { index: { status: "closed" } });
+    assertEquals(await list({ status: "open" }), ["c", "a"]);
+  });
+
+  test("list() pages without a gap or a repetition, also among records of one moment", async (store) => {
+    for (let n = 1; n <= 7; n++) {
+      await store.commit([{ put: record(`r${n}`, { created_ms: NOW + Math.floor(n / 4) }) }]);
+    }
+    const keys: string[] = [];
+    let cursor: string | null = null;
+    let pages = 0;
+    do {
+      const page = await store.list("run", {
+        namespace: "a",
+        limit: 3,
+        ...(cursor === null ? {} : { cursor }),
+      });
+      keys.push(...page.records.map((one) => one.key));
+      cursor = page.next_cursor;
+      assert(++pages <= 3, "too many pages");
+    } while (cursor !== null);
+    assertEquals(pages, 3);
+    assertEquals([...keys].sort(), ["r1", "r2", "r3", "r4", "r5", "r6", "r7"]);
+    assertEquals([...keys.slice(0, 4)].sort(), ["r4", "r5", "r6", "r7"]);
+  });
+
+  test("list() ends where it ends: a full last page has no cursor", async (store) => {
+    await store.commit([{ put: record("a") }, { put: record("b") }]);
+    assertEquals((await store.list("run", { namespace: "a", limit: 2 })).next_cursor, null);
+    assertEquals(await store.list("nothing", { namespace: "a", limit: 2 }), {
+      records: [],
+      next_cursor: null,
+    });
+  });
+
+  test("a cursor holds when the record it stands for is deleted, and when others come", async (store) => {
+    for (let n = 1; n <= 5; n++) await store.commit([{ put: record(`r${n}`, { created_ms: NOW + n }) }]);
+    const first = await store.list("run", { namespace: "a", limit: 2 });
+    assertEquals(first.records.map((one) => one.key), ["r5", "r4"]);
+    await store.commit([{ delete: { kind: "run", key: "r4" } }, {
+      put: record("r9", { created_ms: NOW + 9 }),
+    }]);
+    const second = await store.list("run", { namespace: "a", limit: 2, cursor: first.next_cursor! });
+    assertEquals(second.records.map((one) => one.key), ["r3", "r2"]);
+  });
+
+  test("list() refuses a cursor that is none", async (store) => {
+    await store.commit([{ put: record("a") }]);
+    for (const cursor of ["", "a", "1-2-3", "../..", "0'; drop"]) {
+      const error = await assertRejects(async () =>
+        await store.list("run", { namespace: "a", limit: 2, cursor })
+      );
+      assertEquals((error as unknown as { code: string }).code, "request_invalid", cursor);
+    }
+  });
+
+  test("a record is gone when its time is over: for get, list and compare", async (store, subject) => {
+    await store.commit([{ put: record("short", { expires_ms: NOW + 1_000 }) }, { put: record("long") }]);
+    await subject.advance(999);
+    assert(await store.get("run", "short"));
+    await subject.advance(1);
+    assertEquals((await store.list("run", { namespace: "a", limit: 10 })).records.map((one) => one.key), [
+      "long",
+    ]);
+    assertEquals(await store.get("run", "short"), null);
+    await store.commit([{ put: record("short"), expect: 0 }]);
+    assertEquals((await store.get("run", "short"))?.version, 1);
+  });
+
+  test("deleting a log or a record that is not there is nothing", async (store) => {
+    await store.commit([{ deleteLog: "none" }, { delete: { kind: "run", key: "none" } }]);
+    await store.commit([{ append: "log", after: 0, entries: entries(1, 2) }]);
+    await store.commit([{ deleteLog: "log" }]);
+    assertEquals(await seqs(store, "log"), null);
+    await conflict(() => store.commit([{ append: "log", after: 2, entries: entries(3, 3) }]));
+    await store.commit([{ append: "log", after: 0, entries: entries(1, 1) }]);
+    assertEquals(await seqs(store, "log"), [1]);
+  });
+
+  test("a lease is one owner's until it is released or its time is over", async (store, subject) => {
+    const token = await store.acquire("lease", "me", 1_000);
+    assert(typeof token === "number");
+    assertEquals(await store.acquire("lease", "you", 1_000), null);
+    assert(await store.acquire("another", "you", 1_000) !== null);
+    await subject.advance(600);
+    assertEquals(await store.renew("lease", "me", 1_000), true);
+    assertEquals(await store.renew("lease", "you", 1_000), false);
+    assertEquals(await store.renew("none", "me", 1_000), false);
+    await subject.advance(600);
+    assertEquals(await store.acquire("lease", "you", 1_000), null);
+    await store.release("lease", "you");
+    assertEquals(await store.acquire("lease", "you", 1_000), null);
+    await store.release("lease", "me");
+    assert(await store.acquire("lease", "you", 1_000) !== null);
+    await subject.advance(1_001);
+    assert(await store.acquire("lease", "me", 1_000) !== null);
+    assertEquals(await store.renew("lease", "you", 1_000), false);
+  });
+
+  test("an owner who asks again keeps its lease and its token", async (store) => {
+    const token = await store.acquire("lease", "me", 1_000);
+    assertEquals(await store.acquire("lease", "me", 1_000), token);
+  });
+
+  test(
+    "a commit carries its fence: an older one writes nothing, not even for the same owner",
+    async (store, subject) => {
+      const fenceOf = async (owner: string): Promise<Fence> => ({
+        lease: "lease",
+        token: (await store.acquire("lease", owner, 1_000))!,
+      });
+      const mine = await fenceOf("me");
+      await store.commit([{ append: "log", after: 0, entries: entries(1, 1) }], mine);
+      await subject.advance(1_001);
+      const yours = await fenceOf("you");
+      assert(yours.token !== mine.token);
+      await conflict(() => store.commit([{ append: "log", after: 1, entries: entries(2, 2) }], mine));
+      await store.commit([{ append: "log", after: 1, entries: entries(2, 2) }], yours);
+      await store.release("lease", "you");
+      await conflict(() => store.commit([{ put: record("x") }], yours));
+      const again = await fenceOf("me");
+      assert(again.token !== mine.token && again.token !== yours.token);
+      await conflict(() => store.commit([{ put: record("x") }], mine));
+      await store.commit([{ put: record("x") }], again);
+      assertEquals(await seqs(store, "log"), [1, 2]);
+      await conflict(() => store.commit([{ put: record("y") }], { lease: "never", token: 1 }));
+    },
+  );
+
+  test("one lease of many who ask at once", async (store, subject) => {
+    const other = await subject.another?.() ?? store;
+    const tokens = await Promise.all(
+      ["a", "b", "c", "d"].map(async (owner, n) =>
+        await (n % 2 ? other : store).acquire("lease", owner, 1_000)
+      ),
+    );
+    assertEquals(tokens.filter((token) => token !== null).length, 1);
+    if (other !== store) await other.close();
+  });
+
+  test("what one wrote another reads", async (store, subject) => {
+    const other = await subject.another?.();
+    if (!other) return;
+    await store.commit([{ append: "log", after: 0, entries: entries(1, 2) }, { put: record("x") }]);
+    assertEquals(await seqs(other, "log"), [1, 2]);
+    assertEquals((await other.get("run", "x"))?.version, 1);
+    await other.close();
+  });
+
+  test("ready() says that it can be used, and what it is", async (store) => {
+    assertEquals((await store.ready()).ok, true);
+    assert(store.kind.length > 0);
+    assert(store.buffer_ms >= 0);
+  });
+}

@@ -1,0 +1,43 @@
+import { FakeClock } from "../../src/sdk/testing/fake_clock.ts";
+import { MemoryStore } from "../../src/store/memory.ts";
+import { assertEquals } from "../assert.ts";
+import { testStore } from "../contracts/store.ts";
+
+testStore("MemoryStore", () => {
+  const clock = new FakeClock();
+  return { store: new MemoryStore({ now: () => clock.now() }), advance: (ms) => clock.advance(ms) };
+});
+
+const entries = (count: number) => Array.from({ length: count }, (_, index) => ({ seq: index + 1 }));
+const run = (key: string, open: boolean) => ({
+  put: { kind: "run", key, namespace: "a", value: {}, index: { open: String(open) } },
+});
+
+Deno.test("MemoryStore: the logs of runs that ended go first, oldest first, when it is full", () => {
+  const store = new MemoryStore({ max_entries: 100 });
+  store.commit([run("open", true), { append: "open", after: 0, entries: entries(40) }]);
+  store.commit([run("old", false), { append: "old", after: 0, entries: entries(30) }]);
+  store.commit([run("young", false), { append: "young", after: 0, entries: entries(20) }]);
+  store.commit([run("new", true), { append: "new", after: 0, entries: entries(20) }]);
+  const lengths = ["open", "old", "young", "new"].map((log) => store.entries(log, 0, 1000)?.length ?? null);
+  assertEquals(lengths, [40, null, 20, 20]);
+});
+
+Deno.test("MemoryStore: the log that grows is never dropped", () => {
+  const store = new MemoryStore({ max_entries: 10 });
+  store.commit([{ append: "log", after: 0, entries: entries(50) }]);
+  store.commit([{ append: "log", after: 50, entries: [{ seq: 51 }] }]);
+  assertEquals(store.entries("log", 50, 10), [{ seq: 51 }]);
+});
+
+Deno.test("MemoryStore: records that are least used go first, with their logs, open ones never", () => {
+  const store = new MemoryStore({ max_records: 10 });
+  store.commit([run("open", true), { append: "open", after: 0, entries: entries(1) }]);
+  store.commit([run("first", false), { append: "first", after: 0, entries: entries(1) }]);
+  for (let n = 0; n < 8; n++) store.commit([run(`r${n}`, false)]);
+  store.commit([run("r0", false)]);
+  store.commit([run("last", false)]);
+  const there = (key: string) => store.get("run", key) !== null;
+  assertEquals(["open", "first", "r0", "r1", "last"].map(there), [true, false, true, false, true]);
+  assertEquals([store.entries("open", 0, 9)?.length, store.entries("first", 0, 9)], [1, null]);
+});
