@@ -4,7 +4,14 @@
  */
 import { Ceilings } from "../../src/kernel/ceilings.ts";
 import type { KernelLimits } from "../../src/kernel/core.ts";
-import type { ApprovalDecision, ApprovalRequest, DraftEntry, Entry, Host } from "../../src/kernel/host.ts";
+import type {
+  ApprovalDecision,
+  ApprovalRequest,
+  DraftEntry,
+  Entry,
+  Host,
+  OpenedModule,
+} from "../../src/kernel/host.ts";
 import type { Outcome } from "../../src/kernel/outcome.ts";
 import { Session, type SessionOptions } from "../../src/kernel/session.ts";
 import { toPlain } from "../../src/sdk/json.ts";
@@ -40,8 +47,8 @@ export type Answer =
     request: ApprovalRequest,
   ) => Partial<ApprovalDecision> | null | Promise<Partial<ApprovalDecision> | null>);
 
-/** What a session is made with. */
-export interface KitOptions {
+/** What a plan is made of. */
+export interface PlanOptions {
   /** Default: the loop of `loop-streaming`. */
   orchestrator?: TestModule;
   /** Default: a list. */
@@ -55,6 +62,10 @@ export interface KitOptions {
   session?: Partial<MountPlan["session"]>;
   /** Config of the default loop. */
   loop?: JsonObject;
+}
+
+/** What a session is made with. */
+export interface KitOptions extends PlanOptions {
   limits?: Partial<RunLimits>;
   kernel?: Partial<KernelLimits>;
   cost_is_asked_for?: boolean;
@@ -100,44 +111,8 @@ const LIMITS: RunLimits = {
 /** Makes a session. Nothing is mounted before `run` or `session.initialize()`. */
 export function kit(options: KitOptions = {}): Kit {
   const clock = new FakeClock();
-  const modules = new Map<ModuleSpec, Module>();
+  const { plan, open } = planOf(options, clock);
   let coordinator: Coordinator | null = null;
-  const spec = (type: ModuleType, path: string, id: string, module: TestModule): ModuleSpec => {
-    const whole = typeof module === "function" ? { mount: module } : module;
-    const made: ModuleSpec = {
-      module: "id" in whole && whole.id ? whole.id : id,
-      type,
-      source: { kind: "builtin" },
-      config: ("config" in whole ? whole.config : undefined) ?? {},
-      path,
-      ...("instance_id" in whole && whole.instance_id ? { instance_id: whole.instance_id } : {}),
-    };
-    modules.set(made, whole);
-    return made;
-  };
-  const loop: TestModule = {
-    id: "loop-streaming",
-    ...(options.loop === undefined ? {} : { config: options.loop }),
-    mount: (given, config) =>
-      mountLoop(given, config, { orchestrator: "loop-streaming", steering: true, max_parallel_tools: 8 }),
-  };
-  const plan: MountPlan = {
-    session: {
-      orchestrator: spec("orchestrator", "session.orchestrator", "loop-test", options.orchestrator ?? loop),
-      context: spec("context", "session.context", "context-test", options.context ?? listContext),
-      ...options.session,
-    },
-    providers: (options.providers ?? [["done"]]).map((one, index) =>
-      spec("provider", `providers[${index}]`, `provider-${index}`, asProvider(one, index, clock))
-    ),
-    tools: (options.tools ?? []).map((one, index) =>
-      spec("tool", `tools[${index}]`, `tool-${index}`, asTool(one))
-    ),
-    hooks: (options.hooks ?? []).map((one, index) => spec("hook", `hooks[${index}]`, `hook-${index}`, one)),
-    agents: {},
-    limits: {},
-    ...(options.system === undefined ? {} : { system: options.system }),
-  };
   const entries: DraftEntry[] = [];
   const warnings: Kit["warnings"] = [];
   const asked: ApprovalRequest[] = [];
@@ -150,12 +125,12 @@ export function kit(options: KitOptions = {}): Kit {
       return `${prefix}_${count}`;
     },
     open(found) {
-      const module = modules.get(found)!;
+      const opened = open(found);
       const mount: Module["mount"] = (given, config) => {
         coordinator ??= given;
-        return module.mount(given, config);
+        return opened.module.mount(given, config);
       };
-      return { module: { ...module, mount }, config: found.config, isolation: "inline", integrity: null };
+      return { ...opened, module: { ...opened.module, mount } };
     },
     record(entry) {
       const stored = options.record?.(entry);
@@ -200,6 +175,60 @@ export function kit(options: KitOptions = {}): Kit {
     coordinator: () => coordinator!,
     run: (prompt = "hello") => session.execute(prompt),
   };
+}
+
+/** A plan whose modules are in memory, and what opens them. */
+export interface PlanInMemory {
+  readonly plan: MountPlan;
+  open(spec: ModuleSpec): OpenedModule;
+}
+
+/** Returns the plan that the options describe; its scripted providers take their time from `clock`. */
+export function planOf(options: PlanOptions, clock: FakeClock): PlanInMemory {
+  const modules = new Map<ModuleSpec, Module>();
+  const spec = (type: ModuleType, path: string, id: string, module: TestModule): ModuleSpec => {
+    const whole = typeof module === "function" ? { mount: module } : module;
+    const made: ModuleSpec = {
+      module: "id" in whole && whole.id ? whole.id : id,
+      type,
+      source: { kind: "builtin" },
+      config: ("config" in whole ? whole.config : undefined) ?? {},
+      path,
+      ...("instance_id" in whole && whole.instance_id ? { instance_id: whole.instance_id } : {}),
+    };
+    modules.set(made, whole);
+    return made;
+  };
+  const loop: TestModule = {
+    id: "loop-streaming",
+    ...(options.loop === undefined ? {} : { config: options.loop }),
+    mount: (given, config) =>
+      mountLoop(given, config, { orchestrator: "loop-streaming", steering: true, max_parallel_tools: 8 }),
+  };
+  const plan: MountPlan = {
+    session: {
+      orchestrator: spec("orchestrator", "session.orchestrator", "loop-test", options.orchestrator ?? loop),
+      context: spec("context", "session.context", "context-test", options.context ?? listContext),
+      ...options.session,
+    },
+    providers: (options.providers ?? [["done"]]).map((one, index) =>
+      spec("provider", `providers[${index}]`, `provider-${index}`, asProvider(one, index, clock))
+    ),
+    tools: (options.tools ?? []).map((one, index) =>
+      spec("tool", `tools[${index}]`, `tool-${index}`, asTool(one))
+    ),
+    hooks: (options.hooks ?? []).map((one, index) => spec("hook", `hooks[${index}]`, `hook-${index}`, one)),
+    agents: {},
+    limits: {},
+    ...(options.system === undefined ? {} : { system: options.system }),
+  };
+  const open = (found: ModuleSpec): OpenedModule => ({
+    module: modules.get(found)!,
+    config: found.config,
+    isolation: "inline",
+    integrity: null,
+  });
+  return { plan, open };
 }
 
 /** The history as a fold of the log. */
