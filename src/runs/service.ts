@@ -93,7 +93,6 @@ export class RunService implements Runs {
     const run_id = this.#deps.newId("run");
     const runner = this.#make({ request, caller, options, ready, run_id, session_id, saved });
     if (request.if_busy === "queue" && this.#mustQueue(session_id)) return await this.#enqueue(runner);
-    await this.#free(session_id, request, run_id);
     return await this.#start(runner);
   }
 
@@ -103,8 +102,9 @@ export class RunService implements Runs {
     return this.#queues.has(session_id);
   }
 
-  /** Makes room in a session: a run that waits for a person is superseded, another one refused or cancelled. */
-  async #free(session_id: string, request: RunRequest, run_id: string): Promise<void> {
+  /** Takes the session for a run: one that waits for a person is superseded, another one refused or cancelled. */
+  async #take(runner: Runner): Promise<void> {
+    const { id, session_id, options: { request } } = runner;
     for (let busy = this.#holds.at(session_id); busy; busy = this.#holds.at(session_id)) {
       if (!busy.ended) {
         const waits = busy.current().status === "awaiting_approval";
@@ -114,15 +114,16 @@ export class RunService implements Runs {
             `Cannot start a run in session "${session_id}": run "${busy.id}" has not ended`,
           );
         }
-        await busy.cancel("graceful", waits ? `superseded by ${run_id}` : "cancelled");
+        await busy.cancel("graceful", waits ? `superseded by ${id}` : "cancelled");
       }
       await this.#holds.released(session_id);
     }
+    await this.#holds.take(session_id, runner); // nothing came between: whoever else waited finds this run there
   }
 
   async #start(runner: Runner): Promise<Runner> {
     const { session_id } = runner;
-    await this.#holds.take(session_id, runner);
+    await this.#take(runner);
     try {
       await this.#catchUp(runner);
       await runner.begin();

@@ -1,0 +1,223 @@
+/** Runs over a store, for tests: plans are made of modules in memory and asked for by name; time stands still; ids count up. */
+import { RunService } from "../../src/runs/service.ts";
+import type { Caller, CreateOptions, Run, RunHandle, RunRequest } from "../../src/runs/types.ts";
+import type { ReadyPlan, SecretSink, ServiceLimits } from "../../src/runs/deps.ts";
+import type { Entry } from "../../src/kernel/host.ts";
+import { Redactor } from "../../src/policy/redact.ts";
+import { canonicalHash } from "../../src/sdk/digest.ts";
+import { PreampError } from "../../src/sdk/errors.ts";
+import { toPlain } from "../../src/sdk/json.ts";
+import { FakeClock } from "../../src/sdk/testing/fake_clock.ts";
+import type { JsonObject, RunLimits } from "../../src/sdk/types.ts";
+import { MemoryStore } from "../../src/store/memory.ts";
+import type {
+  Awaitable,
+  Change,
+  Fence,
+  ListOptions,
+  LogEntry,
+  Store,
+  VersionedRecord,
+} from "../../src/store/store.ts";
+import { planOf, type PlanOptions } from "../kernel/kit.ts";
+
+/** A plan of these tests. */
+export interface TestPlan extends PlanOptions {
+  limits?: Partial<RunLimits>;
+  cost_is_asked_for?: boolean;
+  /** Values that the plan's config would have expanded. */
+  secrets?: string[];
+  /** Thrown when the plan is made ready. */
+  refused?: PreampError;
+}
+
+/** What runs are made with. */
+export interface ServiceOptions {
+  plans?: Record<string, TestPlan>;
+  limits?: Partial<ServiceLimits>;
+  store?: (memory: MemoryStore) => Store;
+  /** Share time and store with another service. */
+  beside?: Service;
+}
+
+/** Runs, and everything around them. */
+export interface Service {
+  readonly runs: RunService;
+  readonly clock: FakeClock;
+  readonly store: Store;
+  readonly memory: MemoryStore;
+  readonly logs: { level: string; event: string; facts: JsonObject }[];
+  /** Starts a run of the plan of this name. */
+  post(
+    plan: string | null,
+    fields?: Partial<RunRequest>,
+    options?: CreateOptions,
+    caller?: Caller,
+  ): Promise<RunHandle>;
+  /** Starts a run and waits for its end. */
+  finish(plan: string | null, fields?: Partial<RunRequest>): Promise<Run>;
+  entries(run_id: string): Promise<Entry[]>;
+  names(run_id: string): Promise<string[]>;
+}
+
+/** The caller of these tests. */
+export const CALLER: Caller = { name: "key:ci", namespace: "a", origin: "caller" };
+
+/** Somebody else. */
+export const STRANGER: Caller = { name: "key:other", namespace: "b", origin: "caller" };
+
+const LIMITS: ServiceLimits = {
+  tool_timeout_s: 60,
+  max_tool_result_bytes: 131_072,
+  cleanup_timeout_s: 10,
+  max_log_entries: 100_000,
+  max_log_bytes: 67_108_864,
+  max_concurrent_runs: 64,
+  max_runs_per_key: 16,
+  idempotency_hours: 24,
+};
+
+const RUN_LIMITS: RunLimits = {
+  max_iterations: 50,
+  max_tool_calls: 200,
+  max_total_tokens: 1_000_000,
+  max_cost_usd: "5",
+  max_duration_s: 600,
+};
+
+/** Makes a service. */
+export function service(options: ServiceOptions = {}): Service {
+  const clock = options.beside?.clock ?? new FakeClock();
+  const memory = options.beside?.memory ?? new MemoryStore({ now: () => clock.now() });
+  const store = options.store?.(memory) ?? memory;
+  const logs: Service["logs"] = [];
+  const counts = new Map<string, number>();
+  const suffix = options.beside ? "b" : "";
+  const plans: Record<string, TestPlan> = { plain: {}, ...options.plans };
+  const runs = new RunService({
+    store,
+    clock,
+    limits: { ...LIMITS, ...options.limits },
+    newId(prefix) {
+      const count = (counts.get(prefix) ?? 0) + 1;
+      counts.set(prefix, count);
+      return `${prefix}_${count}${suffix}`;
+    },
+    async ready(request) {
+      await Promise.resolve();
+      const written = (request.plan ?? { name: "plain" }) as JsonObject;
+      return readyPlan(written, plans[String(written.name)]!, request, clock);
+    },
+    secrets,
+    log: (level, event, facts) => void logs.push({ level, event, facts }),
+  });
+  const entries = async (run_id: string) =>
+    toPlain(await runs.events(CALLER, run_id, { limit: Number.MAX_SAFE_INTEGER })) as unknown as Entry[];
+  const post: Service["post"] = (plan, fields = {}, create = {}, caller = CALLER) =>
+    runs.create(
+      { prompt: "hello", ...(plan === null ? {} : { plan: { name: plan } }), ...fields },
+      caller,
+      create,
+    );
+  return {
+    runs,
+    clock,
+    store,
+    memory,
+    logs,
+    post,
+    finish: async (plan, fields) => await (await post(plan, fields)).settled("end"),
+    entries,
+    names: async (run_id) => (await entries(run_id)).map((entry) => entry.event),
+  };
+}
+
+function secrets(): SecretSink {
+  const redactor = new Redactor();
+  return {
+    get size() {
+      return redactor.size;
+    },
+    register: (secret) => redactor.add(secret),
+    redact: (data) => redactor.redact(data),
+  };
+}
+
+function readyPlan(written: JsonObject, found: TestPlan, request: RunRequest, clock: FakeClock): ReadyPlan {
+  if (found.refused) throw found.refused;
+  const { plan, open } = planOf(found, clock);
+  return {
+    compiled: { plan, written, plan_hash: canonicalHash(written), warnings: [], env: [] },
+    limits: { ...RUN_LIMITS, ...found.limits, ...request.limits },
+    cost_is_asked_for: found.cost_is_asked_for ?? request.limits?.max_cost_usd !== undefined,
+    lock_hash: null,
+    warnings: [],
+    open(spec, sink) {
+      for (const secret of found.secrets ?? []) sink.register(secret);
+      return open(spec);
+    },
+  };
+}
+
+/** A store that takes a turn of the event loop for everything, as one on a disk does; `hold` makes the next commits wait. */
+export class SlowStore implements Store {
+  readonly kind = "slow";
+  readonly #inner: Store;
+  #queue: Promise<unknown> = Promise.resolve();
+  #gate: Promise<void> = Promise.resolve();
+  /** Thrown by every commit while it is set. */
+  failure: Error | null = null;
+
+  constructor(inner: Store, readonly buffer_ms = 0) {
+    this.#inner = inner;
+  }
+
+  /** Makes commits wait until the returned function is called. */
+  hold(): () => void {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#gate = promise;
+    return resolve;
+  }
+
+  #later<T>(act: () => Awaitable<T>): Promise<T> {
+    const done = this.#queue.then(() => new FakeClock().advance(0)).then(act);
+    this.#queue = done.catch(() => {});
+    return done;
+  }
+
+  commit(changes: readonly Change[], fence?: Fence): Promise<void> {
+    const gate = this.#gate;
+    return this.#later(async () => {
+      await gate;
+      if (this.failure) throw this.failure;
+      this.#inner.commit(changes, fence);
+    });
+  }
+  entries(log: string, after: number, limit: number): Promise<readonly LogEntry[] | null> {
+    return this.#later(() => this.#inner.entries(log, after, limit));
+  }
+  get(kind: string, key: string): Promise<VersionedRecord | null> {
+    return this.#later(async () => structuredClone(await this.#inner.get(kind, key)));
+  }
+  list(
+    kind: string,
+    options: ListOptions,
+  ): Promise<{ records: VersionedRecord[]; next_cursor: string | null }> {
+    return this.#later(() => this.#inner.list(kind, options));
+  }
+  acquire(lease: string, owner: string, ttl_ms: number): Promise<number | null> {
+    return this.#later(() => this.#inner.acquire(lease, owner, ttl_ms));
+  }
+  renew(lease: string, owner: string, ttl_ms: number): Promise<boolean> {
+    return this.#later(() => this.#inner.renew(lease, owner, ttl_ms));
+  }
+  release(lease: string, owner: string): Promise<void> {
+    return this.#later(() => this.#inner.release(lease, owner));
+  }
+  ready(): Promise<{ ok: boolean; reason?: string }> {
+    return this.#later(() => this.#inner.ready());
+  }
+  close(): Promise<void> {
+    return this.#later(() => this.#inner.close());
+  }
+}
