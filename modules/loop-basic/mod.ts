@@ -1,6 +1,6 @@
 /** `loop-basic`: the loop with one tool at a time and no steering. */
 import type { Coordinator, JsonObject, ModuleInfo } from "preamp";
-import { mountLoop } from "preamp/loop";
+import { LOOP_CONFIG_PROPERTIES, mountLoop } from "preamp/loop";
 
 /** What this module says of itself. */
 export const module: ModuleInfo = {
@@ -13,15 +13,18 @@ export const module: ModuleInfo = {
   config_schema: {
     type: "object",
     properties: {
-      max_iterations: { type: "integer", minimum: -1, description: "Model calls of a turn; -1 = one less than the run's ceiling." },
+      ...LOOP_CONFIG_PROPERTIES,
       max_parallel_tools: { type: "integer", minimum: 1, default: 1 },
       steering: { type: "boolean", default: false },
-      default_provider: { type: "string", description: "Name of the provider to prefer." },
     },
   },
 };
 
 /** Mounts the loop. */
 export async function mount(coordinator: Coordinator, config: JsonObject): Promise<void> {
-  await mountLoop(coordinator, config, { orchestrator: "loop-basic", steering: false, max_parallel_tools: 1 });
+  await mountLoop(coordinator, config, {
+    orchestrator: "loop-basic",
+    steering: false,
+    max_parallel_tools: 1,
+  });
 }

@@ -11,6 +11,7 @@ const BUILTINS: Readonly<Record<string, () => Promise<Module>>> = {
   "hooks-logging": () => import("../../modules/hooks-logging/mod.ts"),
   "hooks-timing": () => import("../../modules/hooks-timing/mod.ts"),
   "loop-basic": () => import("../../modules/loop-basic/mod.ts"),
+  "loop-events": () => import("../../modules/loop-events/mod.ts"),
   "loop-streaming": () => import("../../modules/loop-streaming/mod.ts"),
   "provider-mock": () => import("../../modules/provider-mock/mod.ts"),
   "tool-calculator": () => import("../../modules/tool-calculator/mod.ts"),

@@ -8,7 +8,8 @@ import type { ChatResponse, Emission, JsonObject, Prompt, ToolResult, Usage } fr
 /** One tool call from the model's request to its answer. */
 export interface CallRecord {
   readonly id: string;
-  readonly name: string;
+  /** The tool the model asked for; or, once a loop's hooks chose another one, that one. */
+  name: string;
   /** The input as the model asked for it. */
   readonly asked: JsonObject;
   /** The call's `tool:pre`, once it was emitted. */

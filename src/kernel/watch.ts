@@ -101,6 +101,7 @@ export class Watch {
     const call = found ??
       turn.add(typeof id === "string" ? id : this.#core.host.newId("call"), String(name), input ?? {});
     call.gate = "pending";
+    if (typeof name === "string" && name !== "") call.name = name; // what the gate sees is what may run
     const payload = typeof id === "string" && input !== undefined
       ? data
       : { ...data, tool_name: name ?? call.name, tool_call_id: call.id, tool_input: input ?? call.asked };

@@ -134,6 +134,8 @@ export interface ExecuteOptions {
   coordinator: Coordinator;
   /** True after a crash: no second `execution:start`, `prompt:submit` or user message; unanswered calls go first. */
   resume?: boolean;
+  /** With `resume`: iterations of the turn that were answered before. */
+  iteration?: number;
 }
 
 /** The loop. */

@@ -5,9 +5,13 @@
  * @module
  */
 export { BlockTeller } from "./loop/blocks.ts";
-export { chooseProvider, type ChosenProvider, providerFailure, rankProviders } from "./loop/providers.ts";
+export { assistantMessage, responseData } from "./loop/answer.ts";
+export { isPassing, providerFailure, retriesItself } from "./loop/failures.ts";
+export { chooseProvider, type ChosenProvider, nextProvider, rankProviders } from "./loop/providers.ts";
 export { injectionMessage, placeInjections, ToolOffer } from "./loop/requests.ts";
 export { createLoop, type LoopConfig } from "./loop/run.ts";
+export { type Selection, selectTool } from "./loop/selecting.ts";
+export { type Standing, standingOf } from "./loop/standing.ts";
 export { SteeringQueue } from "./loop/steering.ts";
 export {
   type BatchResult,
@@ -17,4 +21,5 @@ export {
   toolErrorType,
 } from "./loop/tool_calls.ts";
 export { inputProblems } from "./loop/input_check.ts";
+export { LOOP_CONFIG_PROPERTIES } from "./loop/config_schema.ts";
 export { type LoopDefaults, mountLoop } from "./loop/mount.ts";

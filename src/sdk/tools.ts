@@ -31,6 +31,11 @@ export interface Tool {
   readonly requires_approval?: boolean;
   /** Whether a call may be repeated after a crash without a second effect. */
   readonly idempotent?: boolean;
+  /**
+   * Provider id → fields laid over the tool's specification for that provider, such as a native tool's `type`. The name stays
+   * the tool's own.
+   */
+  readonly native_specs?: Readonly<Record<string, JsonObject>>;
   /** Runs one call. A returned failure is for the model to mend; a thrown error is reported as `tool:error`. */
   execute(input: JsonObject, call?: ToolCallContext): Promise<ToolResult | unknown> | ToolResult | unknown;
 }

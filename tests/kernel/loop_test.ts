@@ -489,7 +489,7 @@ Deno.test("a provider that fails for good ends the run with its type (ORCH-19; t
     }],
   ];
   for (const [error, code, told] of failures) {
-    const { run, turn, data, messages } = kit({ providers: [[{ error }]] });
+    const { run, turn, data, messages } = kit({ providers: [[{ error }]], loop: { max_retries: 0 } });
     const outcome = await run();
     assertEquals([outcome.status, outcome.stop_reason, outcome.error], ["failed", "error", {
       code,
@@ -660,7 +660,7 @@ Deno.test("a stream that breaks is told to be void, one that never began is not 
       if (partial) options?.onDelta?.({ block_index: 0, block_type: "text", delta: "six ti" });
       return Promise.reject(new LLMError("StreamError", "cut off"));
     };
-    const { run, data, turn } = kit({ providers: [provider] });
+    const { run, data, turn } = kit({ providers: [provider], loop: { max_retries: 0 } });
     assertEquals((await run()).status, "failed");
     assertEquals(
       data("llm:stream_aborted"),

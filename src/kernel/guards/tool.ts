@@ -19,6 +19,7 @@ export class ToolHandle implements Tool {
   readonly risk: RiskLevel;
   readonly requires_approval: boolean;
   readonly idempotent: boolean;
+  declare readonly native_specs?: Readonly<Record<string, JsonObject>>;
   readonly #core: Core;
   readonly #tool: Tool;
   readonly #key: string;
@@ -36,6 +37,11 @@ export class ToolHandle implements Tool {
     this.risk = tool.risk ?? "low";
     this.requires_approval = tool.requires_approval === true;
     this.idempotent = tool.idempotent === true;
+    const { native_specs } = tool;
+    // a copy, as the schema is; its values are objects or are left alone
+    if (isObject(native_specs)) {
+      this.native_specs = deepFreeze(toPlainObject(native_specs)) as Record<string, JsonObject>;
+    }
     Object.freeze(this); // others hold it: what it says of its risk must stay true
   }
 

@@ -1,6 +1,6 @@
 /** Tool input against the tool's JSON Schema, interpreted: a stranger's schema is never compiled to code (ORCH-20). */
 import type { Schema, Validator } from "@cfworker/json-schema";
-import { type JsonObject, toPlain } from "../json.ts";
+import { type JsonObject, type JsonSchema, toPlain } from "../json.ts";
 import { inputSchemaOf } from "../spelling.ts";
 import type { Tool } from "../tools.ts";
 
@@ -12,7 +12,16 @@ const validators = new WeakMap<object, Validator>();
 /** Returns what is wrong with an input, for the model to mend; empty when nothing is. */
 export async function inputProblems(tool: Tool, input: JsonObject): Promise<string[]> {
   const schema = inputSchemaOf(tool);
-  if (isTrivial(schema)) return [];
+  return isTrivial(schema) ? [] : await schemaProblems(schema, input, "input", "the tool's input_schema");
+}
+
+/** Returns what is wrong with a value by its JSON Schema (2020-12); `what` is what the whole value is called. */
+export async function schemaProblems(
+  schema: JsonSchema,
+  value: unknown,
+  what: string,
+  schema_name = "the schema",
+): Promise<string[]> {
   let validator = validators.get(schema);
   if (!validator) {
     const { Validator } = await (load ??= import("@cfworker/json-schema"));
@@ -22,16 +31,14 @@ export async function inputProblems(tool: Tool, input: JsonObject): Promise<stri
   }
   let result;
   try {
-    result = validator.validate(input);
+    result = validator.validate(value);
   } catch (error) {
-    return [
-      `the tool's input_schema cannot be used: ${error instanceof Error ? error.message : String(error)}`,
-    ];
+    return [`${schema_name} cannot be used: ${error instanceof Error ? error.message : String(error)}`];
   }
   if (result.valid) return [];
   const leaves = result.errors.filter((error) => !WRAPPERS.has(error.keyword));
   const problems = (leaves.length > 0 ? leaves : result.errors).map((error) =>
-    `${place(error.instanceLocation)}: ${error.error}`
+    `${place(error.instanceLocation, what)}: ${error.error}`
   );
   return [...new Set(problems)].slice(0, MAX_PROBLEMS);
 }
@@ -53,7 +60,7 @@ function isTrivial(schema: JsonObject): boolean {
     Object.keys(properties).length === 0 && Object.keys(schema).length === 2;
 }
 
-function place(location: string): string {
+function place(location: string, what: string): string {
   const path = location.replace(/^#\/?/, "").replaceAll("/", ".");
-  return path === "" ? "input" : path;
+  return path === "" ? what : path;
 }

@@ -1,7 +1,9 @@
 /** Mounting the loop: its configuration checked, its orchestrator and the `session.steer` capability published. */
 import type { Coordinator } from "../contracts.ts";
-import { PreampError } from "../errors.ts";
+import { errorMessage, PreampError } from "../errors.ts";
 import type { JsonObject } from "../json.ts";
+import type { ResponseFormat } from "../messages.ts";
+import { parseResponseFormat } from "./response_format.ts";
 import { createLoop, type LoopConfig } from "./run.ts";
 import { SteeringQueue } from "./steering.ts";
 
@@ -13,6 +15,8 @@ export interface LoopDefaults {
   steering: boolean;
   /** Tool calls that run at once. */
   max_parallel_tools: number;
+  /** Whether hooks choose at `tool:selecting` what becomes of a call; default false. */
+  selects_tools?: boolean;
 }
 
 /** Config keys that go into every request as they are. */
@@ -32,6 +36,10 @@ const KEYS: ReadonlySet<string> = new Set([
   "max_parallel_tools",
   "steering",
   "default_provider",
+  "fallback",
+  "max_retries",
+  "min_delay_between_calls_ms",
+  "response_format",
 ]);
 
 /**
@@ -51,6 +59,10 @@ export async function mountLoop(
     max_iterations: integer(defaults, config, "max_iterations", -1, -1),
     max_parallel_tools: integer(defaults, config, "max_parallel_tools", defaults.max_parallel_tools, 1),
     steering: boolean(defaults, config, "steering", defaults.steering),
+    max_retries: integer(defaults, config, "max_retries", 2, 0),
+    min_delay_between_calls_ms: integer(defaults, config, "min_delay_between_calls_ms", 0, 0),
+    fallback: fallbackOf(defaults, config.fallback),
+    selects_tools: defaults.selects_tools === true,
     request: Object.fromEntries(
       REQUEST_KEYS.filter((key) => config[key] !== undefined).map((key) => [key, config[key]]),
     ),
@@ -60,9 +72,26 @@ export async function mountLoop(
   else if (default_provider !== undefined && default_provider !== null) {
     throw invalid(defaults, "default_provider", "must be the name of a provider", default_provider);
   }
+  const format = formatOf(defaults, config.response_format);
+  if (format) loop.response_format = format;
   const queue = new SteeringQueue();
   if (loop.steering) coordinator.registerCapability("session.steer", (text: string) => queue.push(text));
   await coordinator.mount("orchestrator", createLoop(loop, queue));
+}
+
+function fallbackOf(defaults: LoopDefaults, value: unknown): boolean | string[] {
+  if (value === undefined || value === null) return false;
+  if (typeof value === "boolean") return value;
+  if (Array.isArray(value) && value.every((name) => typeof name === "string")) return value;
+  throw invalid(defaults, "fallback", "must be true, false, or a list of names of providers", value);
+}
+
+function formatOf(defaults: LoopDefaults, value: unknown): ResponseFormat | undefined {
+  try {
+    return parseResponseFormat(value);
+  } catch (error) {
+    throw invalid(defaults, "response_format", errorMessage(error), value);
+  }
 }
 
 function integer(

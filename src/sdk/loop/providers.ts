@@ -1,6 +1,5 @@
 /** Which provider answers (behaviour.md §7.2). */
-import { errorCode, errorMessage, errorName, PreampError } from "../errors.ts";
-import { isObject, type JsonObject } from "../json.ts";
+import { PreampError } from "../errors.ts";
 import type { Provider } from "../providers.ts";
 
 /** A provider and the name it is mounted under. */
@@ -39,21 +38,23 @@ export function chooseProvider(
   return first;
 }
 
-function priority(provider: Provider): number {
-  return typeof provider.priority === "number" ? provider.priority : 100;
+/**
+ * Returns the provider that follows when `failed` has failed for good, or null: the next of the order that was not tried
+ * yet. `fallback` names who may follow; true: everyone, in order of preference; false: nobody.
+ */
+export function nextProvider(
+  providers: Record<string, Provider>,
+  fallback: boolean | readonly string[],
+  tried: ReadonlySet<string>,
+): ChosenProvider | null {
+  if (fallback === false) return null;
+  const order = fallback === true ? rankProviders(providers) : fallback.flatMap((name) => {
+    const provider = Object.hasOwn(providers, name) ? providers[name] : undefined;
+    return provider ? [{ name, provider }] : [];
+  });
+  return order.find(({ name }) => !tried.has(name)) ?? null;
 }
 
-/** Codes with which a guard stops a call: no failure of the provider's. */
-const STOPS: ReadonlySet<string | undefined> = new Set(["limit_reached", "denied", "cancelled"]);
-
-/** Returns the data of `provider:error`, or null when a guard stopped the call and the provider did not fail. */
-export function providerFailure(name: string, error: unknown): JsonObject | null {
-  if (STOPS.has(errorCode(error))) return null;
-  const fields = isObject(error) ? error : {};
-  return {
-    provider: name,
-    error: { type: errorName(error), msg: errorMessage(error) },
-    retryable: typeof fields.retryable === "boolean" ? fields.retryable : false,
-    status_code: typeof fields.status_code === "number" ? fields.status_code : null,
-  };
+function priority(provider: Provider): number {
+  return typeof provider.priority === "number" ? provider.priority : 100;
 }

@@ -2,23 +2,28 @@
  * The loop: one turn from prompt to answer (behaviour.md §7.9; trace.md, section 4, C). `loop-basic` and `loop-streaming`
  * are this with two sets of defaults. Ceilings, counting and approvals are not here: the guards hold them.
  */
-import { errorCode, errorName } from "../errors.ts";
+import { errorCode, PreampError } from "../errors.ts";
 import type { ContextManager, Coordinator, ExecuteOptions, Orchestrator } from "../contracts.ts";
 import type { Emission, HookRegistry, Injection } from "../hooks.ts";
 import type { JsonObject } from "../json.ts";
 import {
   type ChatRequest,
   type ChatResponse,
-  type ContentBlock,
   type Message,
   type Prompt,
+  type ResponseFormat,
   textOf,
 } from "../messages.ts";
 import type { Provider } from "../providers.ts";
 import type { Tool, ToolCall } from "../tools.ts";
-import { BlockTeller } from "./blocks.ts";
-import { chooseProvider, type ChosenProvider, providerFailure } from "./providers.ts";
+import { assistantMessage, isCut, withoutCalls } from "./answer.ts";
+import { isCancellation, ModelCalls } from "./model_call.ts";
+import { Pace } from "./pace.ts";
+import { chooseProvider, type ChosenProvider, nextProvider } from "./providers.ts";
 import { injectionMessage, placeInjections, ToolOffer } from "./requests.ts";
+import { formatInstruction, formatProblems, MAX_REPAIRS, repairRequest } from "./response_format.ts";
+import { selectTool } from "./selecting.ts";
+import { standingOf } from "./standing.ts";
 import { SteeringQueue } from "./steering.ts";
 import { runToolCalls } from "./tool_calls.ts";
 
@@ -34,9 +39,22 @@ export interface LoopConfig {
   steering: boolean;
   /** Name of the provider to prefer. */
   default_provider?: string;
+  /** Who answers when a provider fails for good with a failure that may pass: names in order, or everyone; default nobody. */
+  fallback?: boolean | readonly string[];
+  /** Attempts after the first, for providers that do not try again by themselves; default 2 (threats.md). */
+  max_retries?: number;
+  /** Milliseconds from the end of a model call to the next; default 0. */
+  min_delay_between_calls_ms?: number;
+  /** Form that the final answer must have; checked, and mended at most twice. */
+  response_format?: ResponseFormat;
+  /** Whether hooks choose at `tool:selecting` what becomes of a call. */
+  selects_tools?: boolean;
   /** Fields that every request carries: `temperature`, `reasoning_effort`, `max_output_tokens`, … */
   request: JsonObject;
 }
+
+/** Attempts after the first (threats.md, the retry rule). */
+const DEFAULT_MAX_RETRIES = 2;
 
 /** Answers without text and calls in a row before the turn ends (ORCH-18). */
 const MAX_EMPTY_RESPONSES = 3;
@@ -55,11 +73,13 @@ const CANCELLED_NOTE = "The previous operation was cancelled. The results of com
 /** Returns an orchestrator that runs turns by `config`; `queue` takes steering texts. */
 export function createLoop(config: LoopConfig, queue: SteeringQueue = new SteeringQueue()): Orchestrator {
   const offer = new ToolOffer();
+  const pace = new Pace(config.min_delay_between_calls_ms ?? 0);
   return {
+    resumable: true,
     async execute(prompt, context, providers, tools, hooks, options) {
       try {
-        return await new TurnRun({ config, queue, offer, prompt, context, providers, tools, hooks, options })
-          .run();
+        const parts = { config, queue, offer, pace, prompt, context, providers, tools, hooks, options };
+        return await new TurnRun(parts).run();
       } finally {
         queue.clear(); // at the end, not at the start: what was said before the turn began is for it
       }
@@ -71,6 +91,7 @@ interface Parts {
   config: LoopConfig;
   queue: SteeringQueue;
   offer: ToolOffer;
+  pace: Pace;
   prompt: Prompt;
   context: ContextManager;
   providers: Record<string, Provider>;
@@ -84,25 +105,38 @@ type Status = "success" | "incomplete" | "cancelled" | "error";
 class TurnRun {
   readonly #parts: Parts;
   readonly #coordinator: Coordinator | undefined;
-  readonly #chosen: { current: ChosenProvider | null } = { current: null };
+  readonly #models: ModelCalls;
+  #chosen: ChosenProvider | null = null;
   /** Ephemeral injections that wait for the next request of this turn. */
   #pending: Injection[] = [];
-  #iteration = 0;
-  #answered = 0;
+  #iteration: number;
+  #answered: number;
+  #empty = 0;
+  #repairs = 0;
   #text = "";
   #status: Status = "incomplete";
 
   constructor(parts: Parts) {
+    const { config, hooks, pace, options } = parts;
     this.#parts = parts;
-    this.#coordinator = parts.options?.coordinator;
+    const coordinator = this.#coordinator = options?.coordinator;
+    this.#iteration = this.#answered = options?.resume ? options.iteration ?? 0 : 0;
+    this.#models = new ModelCalls({
+      hooks,
+      coordinator,
+      pace,
+      max_retries: config.max_retries ?? DEFAULT_MAX_RETRIES,
+      newId: (prefix) => this.#newId(prefix),
+    });
   }
 
   async run(): Promise<string> {
-    const { hooks, prompt } = this.#parts;
-    await hooks.emit("execution:start", { prompt });
+    const { hooks, prompt, options } = this.#parts;
+    const resume = options?.resume === true;
+    if (!resume) await hooks.emit("execution:start", { prompt });
     let failure: unknown;
     try {
-      await this.#turn();
+      await (resume ? this.#goOn() : this.#begin());
     } catch (error) {
       failure = error;
       this.#status = statusOf(error, this.#cancelled);
@@ -121,16 +155,38 @@ class TurnRun {
     return this.#text;
   }
 
-  async #turn(): Promise<void> {
-    const { hooks, context, prompt, providers, config } = this.#parts;
+  async #begin(): Promise<void> {
+    const { hooks, context, prompt } = this.#parts;
     const submitted = await this.#process(await hooks.emit("prompt:submit", { prompt }), "prompt:submit");
     if (submitted.action === "deny") return this.#deny(submitted);
     this.#keep(submitted.injections);
     const final_prompt = (submitted.modified ? submitted.data.prompt : prompt) as Prompt; // a hook may rewrite the prompt
     await context.addMessage({ role: "user", content: final_prompt });
-    this.#chosen.current = chooseProvider(providers, config.default_provider);
-    let empty = 0;
+    this.#choose();
+    await this.#iterate();
+  }
+
+  /** Goes on with an interrupted turn: calls without an answer first, then as if nothing had been. */
+  async #goOn(): Promise<void> {
+    this.#choose();
+    const { open_calls, answer } = standingOf(await this.#parts.context.getMessages());
+    if (this.#cancelled) return this.#cancel();
+    if (open_calls.length > 0) {
+      if (await this.#runTools(open_calls)) return;
+    } else if (answer !== null && await this.#settleAnswer(answer, answer === "")) return;
+    await this.#iterate();
+  }
+
+  #choose(): void {
+    const { providers, config } = this.#parts;
+    this.#chosen = chooseProvider(providers, config.default_provider);
+  }
+
+  async #iterate(): Promise<void> {
+    const { pace, hooks } = this.#parts;
     while (this.#iteration < this.#max_iterations) {
+      if (this.#cancelled) return this.#cancel();
+      await pace.wait({ hooks, coordinator: this.#coordinator }, this.#iteration + 1);
       if (this.#cancelled) return this.#cancel();
       await this.#steer();
       const response = await this.#request(false);
@@ -139,16 +195,33 @@ class TurnRun {
       const text = textOf(response.content);
       if (calls.length > 0) {
         this.#text = text;
+        this.#empty = 0;
         if (await this.#runTools(calls)) return;
-        empty = 0;
-      } else if (text !== "" || isCut(response)) {
-        this.#text = text;
-        if (this.#parts.queue.size > 0 && this.#iteration < this.#max_iterations) continue; // a steer that came during the answer
-        return await this.#finish(text);
-      } else if (++empty >= MAX_EMPTY_RESPONSES) return;
+      } else if (await this.#settleAnswer(text, isCut(response))) return;
     }
     if (this.#cancelled) return this.#cancel();
     await this.#wrapUp();
+  }
+
+  /** Takes an answer without calls; true when the turn ends with it. */
+  async #settleAnswer(text: string, is_cut: boolean): Promise<boolean> {
+    const { queue, config, context } = this.#parts;
+    if (text === "" && !is_cut) return ++this.#empty >= MAX_EMPTY_RESPONSES;
+    this.#text = text;
+    if (queue.size > 0 && this.#iteration < this.#max_iterations) return false; // a steer that came during the answer
+    const format = config.response_format;
+    const problems = format && !is_cut ? await formatProblems(format, text) : [];
+    if (format && problems.length > 0) {
+      if (this.#repairs++ >= MAX_REPAIRS) {
+        const message =
+          `Cannot use the answer: it does not have the form of response_format after ${MAX_REPAIRS} repairs`;
+        throw new PreampError("provider_bad_response", `${message}: ${problems.join("; ")}`);
+      }
+      await context.addMessage(repairRequest(format, problems));
+      return false;
+    }
+    await this.#finish(text);
+    return true;
   }
 
   get #max_iterations(): number {
@@ -162,10 +235,31 @@ class TurnRun {
     return this.#coordinator?.cancellation.is_cancelled === true;
   }
 
-  /** One model call with all that belongs to it; null when the turn ended in it. */
+  /** One answer with all that belongs to it, from whichever provider gives one; null when the turn ended in it. */
   async #request(max_reached: boolean): Promise<ChatResponse | null> {
-    const { hooks, context, config, offer, tools } = this.#parts;
-    const { name, provider } = this.#chosen.current!;
+    const tried = new Set<string>();
+    for (;;) {
+      const chosen = this.#chosen!; // chosen before the first request
+      tried.add(chosen.name);
+      const outcome = await this.#ask(chosen, max_reached);
+      if (outcome === null) return null;
+      if ("response" in outcome) return outcome.response;
+      const next = outcome.may_fall_back
+        ? nextProvider(this.#parts.providers, this.#parts.config.fallback ?? false, tried)
+        : null;
+      if (next === null) throw outcome.error;
+      await this.#parts.hooks.emit("provider:resolve", {
+        provider: next.name,
+        model: next.provider.getInfo?.().defaults?.model ?? null,
+        reason: `provider ${chosen.name} failed`,
+      });
+      this.#chosen = next;
+    }
+  }
+
+  async #ask(chosen: ChosenProvider, max_reached: boolean): Promise<Asked> {
+    const { hooks, context, offer, tools, config } = this.#parts;
+    const { name, provider } = chosen;
     const iteration = ++this.#iteration;
     const data: JsonObject = { provider: name, iteration };
     const asked = await this.#process(
@@ -175,64 +269,42 @@ class TurnRun {
     if (asked.action === "deny") return this.#denyRequest(asked);
     this.#keep(asked.injections);
     const injections = this.#pending.splice(0);
-    const specs = max_reached ? [] : offer.specs(tools);
-    const extra = injections.map(injectionMessage);
-    if (max_reached) extra.push(WRAP_UP);
+    const specs = max_reached ? [] : offer.specs(tools, providerId(provider, name));
+    const instruction = formatInstruction(config.response_format, provider);
+    const tail = [...(instruction ? [instruction] : []), ...(max_reached ? [WRAP_UP] : [])];
+    const extra = [...injections.map(injectionMessage), ...tail];
     const view = await context.getMessagesForRequest({ provider, tools: specs, injections: extra });
     const placed = placeInjections(view, injections);
-    const messages = max_reached ? [...placed, WRAP_UP] : placed;
-    const request: ChatRequest = { ...config.request, messages };
+    const request: ChatRequest = {
+      ...config.request,
+      messages: tail.length > 0 ? [...placed, ...tail] : placed,
+    };
+    if (config.response_format) request.response_format = config.response_format;
     if (specs.length > 0) request.tools = specs;
-    const told = await this.#call(provider, name, request, iteration);
-    // no tools were offered for the wrap-up: a call made all the same is dropped, or the history would hold it unanswered
-    const response = max_reached ? withoutCalls(told) : told;
-    if (response.content.length > 0) await context.addMessage(assistantMessage(response));
-    return response;
-  }
-
-  async #call(
-    provider: Provider,
-    name: string,
-    request: ChatRequest,
-    iteration: number,
-  ): Promise<ChatResponse> {
-    const { hooks } = this.#parts;
-    const teller = new BlockTeller(hooks, this.#newId("req"));
-    let response: ChatResponse;
-    try {
-      const options = { onDelta: teller.onDelta };
-      const signal = this.#coordinator?.cancellation.signal;
-      response = await provider.complete(request, signal ? { ...options, signal } : options);
-    } catch (error) {
-      await teller.abort(error);
-      const failure = providerFailure(name, error);
-      if (failure && !this.#cancelled) await hooks.emit("provider:error", failure);
-      throw error;
+    const outcome = await this.#models.call(chosen, request, iteration);
+    if (!("response" in outcome)) {
+      this.#pending.unshift(...injections); // what nobody has read is for who is asked next
+      return outcome;
     }
     this.#answered++;
-    const calls = response.tool_calls ?? provider.parseToolCalls?.(response) ?? [];
-    const told = { ...response, content: withCallBlocks(response.content, calls) };
-    if (calls.length > 0) told.tool_calls = calls;
-    await teller.finish(told);
-    await hooks.emit("provider:response", {
-      provider: name,
-      iteration,
-      usage: response.usage ?? null,
-      tool_calls: calls.length > 0,
-      response: responseData(told),
-    });
-    return told;
+    // no tools were offered for the wrap-up: a call made all the same is dropped, or the history would hold it unanswered
+    const response = max_reached ? withoutCalls(outcome.response) : outcome.response;
+    if (response.content.length > 0) await context.addMessage(assistantMessage(response));
+    return { response };
   }
 
   /** Runs the calls of an answer and stores their results; true when the turn must end. */
   async #runTools(calls: readonly ToolCall[]): Promise<boolean> {
     const { hooks, context, tools, config } = this.#parts;
     const cancellation = this.#coordinator?.cancellation;
+    const parallel_group_id = this.#newId("grp");
+    const selecting = { hooks, tools: Object.keys(tools), parallel_group_id };
     const { messages, limited } = await runToolCalls(calls, {
       tools,
       hooks,
       max_parallel: config.max_parallel_tools,
-      parallel_group_id: this.#newId("grp"),
+      parallel_group_id,
+      ...(config.selects_tools ? { select: (call: ToolCall) => selectTool(call, selecting) } : {}),
       session_id: this.#coordinator?.session_id ?? "",
       signal: cancellation?.signal ?? new AbortController().signal,
       process: (emission, event) => this.#process(emission, event),
@@ -319,53 +391,15 @@ class TurnRun {
   }
 }
 
+/** What asking one provider came to; null: the request was denied. */
+type Asked = Awaited<ReturnType<ModelCalls["call"]>> | null;
+
+function providerId(provider: Provider, name: string): string {
+  return provider.getInfo?.().id ?? name;
+}
+
 function statusOf(error: unknown, cancelled: boolean): Status {
   const code = errorCode(error);
   if (code === "limit_reached" || code === "denied") return "incomplete";
-  if (code === "cancelled" || (cancelled && errorName(error) === "AbortError")) return "cancelled";
-  return "error";
-}
-
-/** Whether an answer without text ended on purpose: at the model's limit, or filtered. */
-function isCut(response: ChatResponse): boolean {
-  return ["length", "max_tokens", "max_output_tokens", "content_filter"].includes(
-    response.finish_reason ?? "",
-  );
-}
-
-/** Every call has a block in the content, also when the provider told it beside the content only. */
-function withCallBlocks(content: ContentBlock[], calls: readonly ToolCall[]): ContentBlock[] {
-  const missing = calls.filter((call) =>
-    !content.some((block) => block.type === "tool_call" && block.id === call.id)
-  );
-  if (missing.length === 0) return content;
-  const others = content.filter((block) => block.type !== "tool_use");
-  return [
-    ...others,
-    ...missing.map((call) => ({ type: "tool_call", id: call.id, name: call.name, input: call.arguments })),
-  ];
-}
-
-function withoutCalls({ tool_calls: _, ...response }: ChatResponse): ChatResponse {
-  const content = response.content.filter((block) => block.type !== "tool_call" && block.type !== "tool_use");
-  return { ...response, content };
-}
-
-function responseData(response: ChatResponse): JsonObject {
-  const { content, tool_calls, finish_reason, usage, metadata } = response;
-  return { content, tool_calls, finish_reason, usage, metadata };
-}
-
-function assistantMessage(response: ChatResponse): Message {
-  const message: Message = { role: "assistant", content: response.content };
-  if (response.tool_calls && response.tool_calls.length > 0) {
-    message.tool_calls = response.tool_calls.map(({ id, name, arguments: args }) => ({
-      id,
-      name,
-      tool: name,
-      arguments: args,
-    }));
-  }
-  if (response.metadata) message.metadata = response.metadata;
-  return message;
+  return isCancellation(error, cancelled) ? "cancelled" : "error";
 }

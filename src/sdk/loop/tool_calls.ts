@@ -15,6 +15,7 @@ import {
   toToolResult,
 } from "../tools.ts";
 import { inputProblems } from "./input_check.ts";
+import type { Selection } from "./selecting.ts";
 
 /** What a batch of calls is run with. */
 export interface ToolBatch {
@@ -30,6 +31,8 @@ export interface ToolBatch {
   session_id: string;
   /** Aborts on immediate cancellation. */
   signal: AbortSignal;
+  /** Decides what becomes of a call before its gate, when the loop lets hooks do so. */
+  select?(call: ToolCall): Promise<Selection>;
   /** Does what an emission asks for; resolves to it with an ask settled. */
   process(emission: Emission, event: string): Promise<Emission>;
   /** Takes ephemeral injections for the next request. */
@@ -79,7 +82,14 @@ interface Answer {
   limited?: boolean;
 }
 
-async function answerOf(call: ToolCall, batch: ToolBatch): Promise<Answer> {
+async function answerOf(asked: ToolCall, batch: ToolBatch): Promise<Answer> {
+  if (!batch.select) return await gatedAnswerOf(asked, batch);
+  const selection = await batch.select(asked);
+  if ("denied" in selection) return { content: `Denied by hook: ${selection.denied}` };
+  return await gatedAnswerOf(selection.call, batch);
+}
+
+async function gatedAnswerOf(call: ToolCall, batch: ToolBatch): Promise<Answer> {
   const { hooks, parallel_group_id } = batch;
   const named = { tool_name: call.name, tool_call_id: call.id };
   const pre = await hooks.emit("tool:pre", { ...named, tool_input: call.arguments, parallel_group_id });

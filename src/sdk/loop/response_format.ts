@@ -1,0 +1,85 @@
+/**
+ * Structured output: the form an answer must have, checked here whatever the provider promises, and what a model is told to
+ * mend (behaviour.md §4.6, ResponseFormat).
+ */
+import { isObject, type JsonObject, type JsonSchema } from "../json.ts";
+import type { Message, ResponseFormat } from "../messages.ts";
+import type { Provider } from "../providers.ts";
+import { capabilitiesOf } from "./failures.ts";
+import { schemaProblems } from "./input_check.ts";
+
+/** Requests to mend an answer, for each turn (our choice: what two do not mend a third seldom does). */
+export const MAX_REPAIRS = 2;
+
+/**
+ * Returns the format of a config, or undefined for text; `json_schema` is read as `schema`.
+ *
+ * @throws {TypeError} when it is none.
+ */
+export function parseResponseFormat(value: unknown): ResponseFormat | undefined {
+  if (value === undefined || value === null) return undefined;
+  if (isObject(value)) {
+    const { type, strict } = value;
+    if (type === "text") return undefined;
+    if (type === "json") return { type };
+    const schema = schemaOf(value);
+    if (type === "json_schema" && isObject(schema)) {
+      return { type, schema, ...(typeof strict === "boolean" ? { strict } : {}) };
+    }
+  }
+  throw new TypeError('must be {type: "text"}, {type: "json"} or {type: "json_schema", schema: {…}}');
+}
+
+/** The schema beside the type, or as OpenAI nests it: `json_schema: {name, schema}`. */
+function schemaOf({ schema, json_schema }: JsonObject): unknown {
+  if (schema !== undefined) return schema;
+  return isObject(json_schema) && isObject(json_schema.schema) ? json_schema.schema : json_schema;
+}
+
+/** Resolves to what is wrong with an answer; empty when it has the form. */
+export async function formatProblems(format: ResponseFormat, text: string): Promise<string[]> {
+  if (format.type === "text") return [];
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    return [`the answer is not JSON: ${error instanceof Error ? error.message : String(error)}`];
+  }
+  return format.type === "json" ? [] : await schemaProblems(format.schema, value, "answer");
+}
+
+/** Returns the instruction for a model whose provider cannot hold it to the form itself, or null. */
+export function formatInstruction(format: ResponseFormat | undefined, provider: Provider): Message | null {
+  if (!format || format.type === "text" || capabilitiesOf(provider).includes("structured_output")) {
+    return null;
+  }
+  return reminder(
+    `When you give your final answer, answer with JSON alone: no other text, no code fence.${
+      format.type === "json_schema" ? ` It must match this JSON Schema:\n${schemaText(format.schema)}` : ""
+    }`,
+    { ephemeral: true },
+  );
+}
+
+/** Returns the message that asks to mend an answer. */
+export function repairRequest(format: ResponseFormat, problems: readonly string[]): Message {
+  const what = format.type === "json_schema"
+    ? `JSON that matches this JSON Schema:\n${schemaText(format.schema)}`
+    : "JSON";
+  return reminder(
+    `Your answer cannot be used: ${problems.join("; ")}.\nAnswer again, with nothing but ${what}`,
+    {},
+  );
+}
+
+function schemaText(schema: JsonSchema): string {
+  return JSON.stringify(schema);
+}
+
+function reminder(text: string, metadata: JsonObject): Message {
+  return {
+    role: "user",
+    content: `<system-reminder source="orchestrator-response-format">\n${text}\n</system-reminder>`,
+    metadata: { source: "orchestrator", ...metadata },
+  };
+}
