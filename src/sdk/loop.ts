@@ -10,7 +10,7 @@ export { isPassing, providerFailure, retriesItself } from "./loop/failures.ts";
 export { chooseProvider, type ChosenProvider, nextProvider, rankProviders } from "./loop/providers.ts";
 export { injectionMessage, placeInjections, ToolOffer } from "./loop/requests.ts";
 export { createLoop, type LoopConfig } from "./loop/run.ts";
-export { type Selection, selectTool } from "./loop/selecting.ts";
+export { type SelectingParts, type Selection, selectTool } from "./loop/selecting.ts";
 export { type Standing, standingOf } from "./loop/standing.ts";
 export { SteeringQueue } from "./loop/steering.ts";
 export {
