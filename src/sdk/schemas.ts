@@ -7,3 +7,4 @@ export * from "./schemas/messages.ts";
 export * from "./schemas/modules.ts";
 export * from "./schemas/hooks.ts";
 export * from "./schemas/session.ts";
+export * from "./schemas/events.ts";

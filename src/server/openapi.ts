@@ -2,6 +2,7 @@
 import * as z from "zod";
 import manifest from "../../deno.json" with { type: "json" };
 import { isObject, type JsonObject, type JsonSchema } from "../sdk/json.ts";
+import { entryJsonSchemas, otherSchema } from "../sdk/schemas/events.ts";
 import { STATUS } from "./problems.ts";
 import { codesOf, type Route, type RouteAnswer, ROUTES } from "./route_table.ts";
 import { ANSWERS, BODIES, QUERIES, SHARED } from "./schemas.ts";
@@ -141,5 +142,17 @@ function namedSchemas(): { queries: Map<string, JsonSchema>; components: Record<
     if (Object.hasOwn(QUERIES, id)) queries.set(id, rest);
     else components[id] = rest;
   }
+  addEvents(components);
   return { queries, components };
+}
+
+/** Adds a component for each canonical event, such as `Event.tool.pre`, and says that an `Event` is one of them or another. */
+function addEvents(components: Record<string, JsonSchema>): void {
+  const events = Object.entries(entryJsonSchemas()).map(([event, schema]) => {
+    const id = `Event.${event.replace(":", ".")}`;
+    components[id] = schema;
+    return id;
+  });
+  components["Event.other"] = otherSchema();
+  components.Event = { ...components.Event, anyOf: [...events, "Event.other"].map(reference) };
 }

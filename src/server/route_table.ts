@@ -7,7 +7,7 @@ import type { Handler } from "./exchange.ts";
 import { checkPlan, getModule, listModules, listPlans } from "./plans.ts";
 import { cancelRun, getRun, listRuns, removeRun, steerRun } from "./runs.ts";
 import { getSession, listMessages, listSessionRuns, listSessions, removeSession } from "./sessions.ts";
-import { health, landing, openApi, readiness } from "./system.ts";
+import { eventsSchema, health, landing, openApi, readiness } from "./system.ts";
 import type { AnswerName, BodyName, QueryName } from "./validation.ts";
 
 /** One answer of a route. */
@@ -250,6 +250,19 @@ export const ROUTES: readonly Route[] = [
     query: "MessagesQuery",
     answers: ok("the messages", "MessageList"),
     handle: listMessages,
+  },
+  {
+    method: "GET",
+    path: "/v1/events/schema",
+    id: "eventsSchema",
+    summary: "The JSON Schema of every event of a log",
+    answers: {
+      200: {
+        description: "JSON Schema 2020-12 of an entry; $defs has each canonical event by its name",
+        content: { "application/schema+json": "JsonSchema" },
+      },
+    },
+    handle: eventsSchema,
   },
   {
     method: "POST",

@@ -271,6 +271,7 @@ export const ANSWERS = {
     warnings: z.array(Detail.extend({ code: text })),
     plan_hash: text.optional(),
   }).meta({ id: "PlanCheck", description: "a bad plan is a good answer" }),
+  JsonSchema: data("JSON Schema 2020-12").meta({ id: "JsonSchema" }),
   Health: z.object({ status: z.literal("ok") }).meta({ id: "Health" }),
   Readiness: z.object({ ok: z.boolean(), reasons: z.array(z.string()) }).meta({ id: "Readiness" }),
   Problem: z.object({

@@ -19,6 +19,18 @@ export const openApi: Handler = async () => {
   });
 };
 
+let events_schema: Promise<string> | undefined;
+
+/** `GET /v1/events/schema`: the JSON Schema of every event. */
+export const eventsSchema: Handler = async () => {
+  events_schema ??= import("../sdk/schemas/events.ts").then(({ eventsJsonSchema }) =>
+    JSON.stringify(eventsJsonSchema())
+  );
+  return new Response(await events_schema, {
+    headers: { "content-type": "application/schema+json", "x-content-type-options": "nosniff" },
+  });
+};
+
 /** `GET /`: what this is, as text or as a page. */
 export const landing: Handler = (call) => {
   const { origin } = new URL(call.req.url);
