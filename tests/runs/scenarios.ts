@@ -1,0 +1,435 @@
+/**
+ * Runs of every kind, for suites that must hold for all of them: event schemas, replay, resume. Each scenario is a plan in
+ * memory, a prompt, and what happens from outside while the run is under way.
+ */
+import * as contextSimple from "../../modules/context-simple/mod.ts";
+import * as hooksApproval from "../../modules/hooks-approval/mod.ts";
+import * as loopEvents from "../../modules/loop-events/mod.ts";
+import * as providerMock from "../../modules/provider-mock/mod.ts";
+import * as toolCalculator from "../../modules/tool-calculator/mod.ts";
+import * as toolTodo from "../../modules/tool-todo/mod.ts";
+import type { Entry } from "../../src/kernel/host.ts";
+import type { Run, RunRequest } from "../../src/runs/types.ts";
+import type { JsonObject, Module } from "../../src/sdk/types.ts";
+import { hook, type TestModule, tool } from "../kernel/kit.ts";
+import { CALLER, type Service, service, type TestPlan } from "./kit.ts";
+
+/** One kind of run. */
+export interface Scenario {
+  plan: TestPlan;
+  request?: Partial<RunRequest>;
+  /** A run of the same session before this one. */
+  before?: Partial<RunRequest>;
+  /** Told each entry once it can be read; what a person or another program does. */
+  react?: (entry: Entry, outside: Outside) => Promise<unknown> | void;
+  /** Milliseconds that the clock is moved at a time. */
+  step_ms?: number;
+}
+
+/** What may be done from outside. */
+export interface Outside {
+  runs: Service["runs"];
+  run_id: string;
+  decide(entry: Entry, decision: string): Promise<unknown>;
+}
+
+/** A scenario that has run. */
+export interface Played {
+  service: Service;
+  run: Run;
+  entries: Entry[];
+}
+
+/** Returns a module of ours with this config. */
+export function builtin(module: Module, config: JsonObject = {}): TestModule {
+  return { ...module, id: module.module!.id, config };
+}
+
+/** Returns the scripted provider of plans. */
+export function mock(...responses: (JsonObject | string)[]): TestModule {
+  return builtin(providerMock, { chunk_chars: 8, responses });
+}
+
+function call(name: string, args: JsonObject = {}): JsonObject {
+  return { name, arguments: args };
+}
+
+const calculator = builtin(toolCalculator);
+const SIMPLE = builtin(contextSimple);
+const ask = builtin(hooksApproval, { rules: [{ tool: "calculator", action: "ask" }] });
+const sixTimesSeven = mock(
+  { tool_calls: [call("calculator", { expression: "6*7" })], usage: { input_tokens: 40, output_tokens: 12 } },
+  { text: "6 × 7 is 42.", usage: { input_tokens: 60, output_tokens: 10 } },
+);
+
+/** A tool that takes its time, unless its call is aborted. */
+function slow(name: string, ms: number): TestModule {
+  return async (coordinator) =>
+    await coordinator.mount(
+      "tools",
+      tool(name, async (_, context) => {
+        await coordinator.clock.after(ms, context?.signal);
+        return `${name} done`;
+      }),
+    );
+}
+
+const answer = (decision: string): NonNullable<Scenario["react"]> => (entry, { decide }) =>
+  entry.event === "approval:required" ? decide(entry, decision) : undefined;
+
+/** Every kind of run. */
+export const SCENARIOS: Readonly<Record<string, Scenario>> = {
+  "a text": { plan: { context: SIMPLE, providers: [mock("Hello there, friend.")] } },
+  "an answer with thoughts": {
+    plan: { context: SIMPLE, providers: [mock({ thinking: "a good question", text: "Yes." })] },
+  },
+  "the run of trace.md": {
+    plan: {
+      context: SIMPLE,
+      system: "Be brief.",
+      providers: [sixTimesSeven],
+      tools: [calculator],
+      hooks: [ask],
+      limits: { max_tool_calls: 5 },
+    },
+    react: answer("allow"),
+  },
+  "an approval denied": {
+    plan: { context: SIMPLE, providers: [sixTimesSeven], tools: [calculator], hooks: [ask] },
+    react: answer("deny"),
+  },
+  "an approval that nobody answers": {
+    plan: { context: SIMPLE, providers: [sixTimesSeven], tools: [calculator], hooks: [ask] },
+    step_ms: 60_000,
+  },
+  "two tools at once, the later one first": {
+    plan: {
+      context: SIMPLE,
+      providers: [mock({ tool_calls: [call("slow"), call("quick"), call("slow")] }, "done")],
+      tools: [slow("slow", 500), slow("quick", 100)],
+    },
+  },
+  "two approvals at once": {
+    plan: {
+      context: SIMPLE,
+      providers: [
+        mock({ tool_calls: [1, 2].map((n) => call("calculator", { expression: `${n}+1` })) }, "done"),
+      ],
+      tools: [calculator],
+      hooks: [ask],
+    },
+    react: (entry, { decide }) =>
+      entry.event === "approval:required"
+        ? decide(
+          entry,
+          (entry.data.tool_input as { expression: string }).expression === "1+1" ? "deny" : "allow",
+        )
+        : undefined,
+  },
+  "tools that fail in every way": {
+    plan: {
+      context: SIMPLE,
+      providers: [
+        mock({
+          tool_calls: [
+            call("nowhere"),
+            call("calculator", { expression: 3 }),
+            { name: "calculator", arguments: "not json" },
+            call("calculator", { expression: "1/0" }),
+            call("throws"),
+            call("refuses"),
+          ],
+        }, "done"),
+      ],
+      tools: [
+        calculator,
+        tool("throws", () => Promise.reject(new RangeError("too far"))),
+        tool("refuses", () => Promise.resolve({ success: false, error: { message: "not today" } })),
+      ],
+      loop: { max_parallel_tools: 1 },
+    },
+  },
+  "hooks that deny, change and add": {
+    plan: {
+      context: SIMPLE,
+      providers: [
+        mock(
+          { tool_calls: [call("a", { n: 1 }), call("b"), call("c")] },
+          { tool_calls: [call("c")] },
+          "done",
+        ),
+      ],
+      tools: [tool("a"), tool("b"), tool("c", () => Promise.resolve({ found: [1, 2] }))],
+      hooks: [
+        hook(
+          "tool:pre",
+          (_, data) =>
+            data.tool_name === "a"
+              ? { action: "modify", data: { ...data, tool_input: { n: 2 } } }
+              : data.tool_name === "b"
+              ? {
+                action: "deny",
+                reason: "not b",
+                user_message: "b was denied",
+                user_message_level: "warning",
+              }
+              : null,
+        ),
+        hook(
+          "tool:post",
+          (_, data) =>
+            data.tool_name === "c"
+              ? { action: "inject_context", context_injection: "look closer", ephemeral: true }
+              : { action: "modify", data: { ...data, result: "changed" } },
+        ),
+        hook(
+          "provider:request",
+          (_, { iteration }) =>
+            iteration === 2
+              ? { action: "inject_context", context_injection: "remember", context_injection_role: "user" }
+              : null,
+        ),
+        hook("prompt:submit", (_, data) => ({ action: "modify", data: { ...data, prompt: "hello again" } })),
+      ],
+    },
+  },
+  "a prompt denied": {
+    plan: { context: SIMPLE, hooks: [hook("prompt:submit", () => ({ action: "deny", reason: "no" }))] },
+  },
+  "a request denied": {
+    plan: {
+      context: SIMPLE,
+      providers: [mock({ tool_calls: [call("a")] }, "never")],
+      tools: [tool("a")],
+      hooks: [
+        hook(
+          "provider:request",
+          (_, { iteration }) => iteration === 2 ? { action: "deny", reason: "enough" } : null,
+        ),
+      ],
+    },
+  },
+  "the ceiling of tool calls": {
+    plan: {
+      context: SIMPLE,
+      providers: [mock({ tool_calls: [call("a"), call("a")] }, "never")],
+      tools: [tool("a")],
+      limits: { max_tool_calls: 1 },
+    },
+  },
+  "the loop's own limit": {
+    plan: {
+      context: SIMPLE,
+      providers: [mock({ tool_calls: [call("a")] }, { tool_calls: [call("a")] }, "that is all")],
+      tools: [tool("a")],
+      loop: { max_iterations: 2 },
+    },
+  },
+  "empty answers": { plan: { context: SIMPLE, providers: [mock({ text: "" }, { text: "" }, { text: "" })] } },
+  "a provider that fails": {
+    plan: {
+      context: SIMPLE,
+      providers: [mock({ error: { type: "AuthenticationError", message: "bad key", status_code: 401 } })],
+    },
+  },
+  "a stream that breaks": {
+    plan: {
+      context: SIMPLE,
+      providers: [mock({ text: "It is quite", error: { type: "StreamError", message: "cut off" } })],
+    },
+  },
+  "tries again": {
+    plan: {
+      context: SIMPLE,
+      providers: [
+        mock(
+          { error: { type: "RateLimitError", message: "slow down", status_code: 429, retry_after: 3 } },
+          { error: { type: "ProviderUnavailableError", message: "busy", status_code: 503 } },
+          "at last",
+        ),
+      ],
+    },
+  },
+  "another provider answers": {
+    plan: {
+      context: SIMPLE,
+      providers: [
+        mock({ error: { type: "NetworkError", message: "gone" } }),
+        { ...builtin(providerMock, { responses: ["from the other"] }), instance_id: "other" } as TestModule,
+      ],
+      loop: { fallback: true, max_retries: 0 },
+    },
+  },
+  "a distance between calls": {
+    plan: {
+      context: SIMPLE,
+      providers: [mock({ tool_calls: [call("slow")] }, "done")],
+      tools: [slow("slow", 200)],
+      loop: { min_delay_between_calls_ms: 30_000 },
+    },
+  },
+  "structured output, mended": {
+    plan: {
+      context: SIMPLE,
+      providers: [
+        mock({ tool_calls: [call("calculator", { expression: "2+2" })] }, "It is 4.", '{"sum": 4}'),
+      ],
+      tools: [calculator],
+      loop: {
+        response_format: {
+          type: "json_schema",
+          schema: { type: "object", properties: { sum: { type: "integer" } }, required: ["sum"] },
+        },
+      },
+    },
+  },
+  "a steer during a tool": {
+    plan: {
+      context: SIMPLE,
+      providers: [mock({ tool_calls: [call("slow")] }, "as you say")],
+      tools: [slow("slow", 500)],
+    },
+    react: async ({ event }, { runs, run_id }) => {
+      if (event !== "tool:pre") return;
+      await runs.steer(CALLER, run_id, "be quick");
+      await runs.steer(CALLER, run_id, "and polite");
+    },
+  },
+  "a graceful cancel during a tool": {
+    plan: {
+      context: SIMPLE,
+      providers: [mock({ tool_calls: [call("slow")] }, "never")],
+      tools: [slow("slow", 500)],
+    },
+    react: ({ event }, { runs, run_id }) =>
+      event === "tool:pre" ? runs.cancel(CALLER, run_id, "graceful") : undefined,
+  },
+  "an immediate cancel during tools": {
+    plan: {
+      context: SIMPLE,
+      providers: [mock({ tool_calls: [call("slow"), call("quick")] }, "never")],
+      tools: [slow("slow", 50_000), slow("quick", 50)],
+    },
+    react: ({ event }, { runs, run_id }) =>
+      event === "tool:post" ? runs.cancel(CALLER, run_id, "immediate") : undefined,
+  },
+  "an immediate cancel during a model call": {
+    plan: { context: SIMPLE, providers: [mock({ delay_ms: 90_000, text: "never" })] },
+    react: ({ event }, { runs, run_id }) =>
+      event === "provider:request" ? runs.cancel(CALLER, run_id, "immediate") : undefined,
+  },
+  "the time of the run is over": {
+    plan: {
+      context: SIMPLE,
+      providers: [mock({ delay_ms: 90_000, text: "never" })],
+      limits: { max_duration_s: 20 },
+    },
+    step_ms: 5_000,
+  },
+  "a tool that is too slow": {
+    plan: {
+      context: SIMPLE,
+      providers: [mock({ tool_calls: [call("slow")] }, "done")],
+      tools: [slow("slow", 500_000)],
+    },
+    step_ms: 10_000,
+  },
+  "a conversation goes on": {
+    plan: {
+      context: SIMPLE,
+      system: "Be brief.",
+      providers: [mock("first", { tool_calls: [call("todo", { action: "list" })] }, "second")],
+      tools: [builtin(toolTodo)],
+    },
+    before: { prompt: "the first prompt" },
+    request: { prompt: "the second prompt" },
+  },
+  "hooks choose the tool": {
+    plan: {
+      orchestrator: builtin(loopEvents),
+      context: SIMPLE,
+      providers: [mock({ tool_calls: [call("a", { n: 1 }), call("b")] }, "done")],
+      tools: [tool("a"), tool("b"), tool("c")],
+      hooks: [hook("tool:selecting", (_, { tool_name }) => ({
+        action: "continue",
+        data: tool_name === "a" ? { tool_name: "c", tool_input: { n: 2 } } : { deny: true, reason: "not b" },
+      }))],
+    },
+  },
+  "events of modules' own, progress, and a hook that asks a model": {
+    plan: {
+      context: SIMPLE,
+      providers: [mock({ tool_calls: [call("tells")] }, "done"), {
+        ...builtin(providerMock, { responses: ["a second opinion"] }),
+        instance_id: "judge",
+      } as TestModule],
+      tools: [async (coordinator) =>
+        await coordinator.mount(
+          "tools",
+          tool("tells", async (_, context) => {
+            context?.progress("half way");
+            await coordinator.hooks.emit("tells:something", { n: 1 });
+            return "told";
+          }),
+        )],
+      hooks: [(coordinator) => {
+        coordinator.hooks.register("tool:post", async () => {
+          const judge = coordinator.providers.judge!;
+          const { content } = await judge.complete({ messages: [{ role: "user", content: "well?" }] });
+          await coordinator.hooks.emit("judge:verdict", { content });
+          coordinator.session_state.judged = true;
+          return null;
+        });
+      }],
+    },
+  },
+  "a history that is made smaller": {
+    plan: {
+      context: SIMPLE,
+      providers: [
+        builtin(providerMock, {
+          context_window: 4_000,
+          max_output_tokens: 500,
+          responses: [...Array.from({ length: 8 }, () => ({ tool_calls: [call("long")] })), "done"],
+        }),
+      ],
+      tools: [tool("long", () => Promise.resolve("word ".repeat(900)))],
+    },
+  },
+};
+
+/** Runs a scenario to its end. */
+export async function play(scenario: Scenario, existing?: Service): Promise<Played> {
+  const made = existing ?? service({ plans: { plan: scenario.plan } });
+  let session_id: string | undefined;
+  if (scenario.before) session_id = (await made.finish("plan", scenario.before)).session_id;
+  const handle = await made.post("plan", { ...scenario.request, ...(session_id ? { session_id } : {}) });
+  const run = await runToEnd(made, handle.id, scenario);
+  return { service: made, run, entries: await made.entries(run.id) };
+}
+
+/** Reacts to what a run tells, and lets time pass, until it has ended. */
+export async function runToEnd(
+  { runs, clock }: Service,
+  run_id: string,
+  { react, step_ms = 100 }: Scenario,
+  after = 0,
+): Promise<Run> {
+  let done = false;
+  const outside: Outside = {
+    runs,
+    run_id,
+    decide: ({ data }, decision) => runs.decide(CALLER, run_id, String(data.approval_id), { decision }),
+  };
+  const following = (async () => {
+    for await (const page of runs.follow(CALLER, run_id, { after })) {
+      for (const entry of page) await react?.(entry, outside);
+    }
+  })();
+  const handle = await runs.handle(CALLER, run_id);
+  const ended = handle.settled("end").finally(() => done = true);
+  for (let steps = 0; !done && steps < 3_000; steps++) await clock.advance(step_ms);
+  if (!done) throw new Error(`run ${run_id} does not end`);
+  await following;
+  return await ended;
+}
