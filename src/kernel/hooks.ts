@@ -38,6 +38,9 @@ export interface HookSink {
   settle(event: string, emission: Emission, prepared: JsonObject): Promise<void> | void;
   /** Writes the entry of an event that decides nothing; a promise means: wait. */
   write(event: string, emission: Emission, given: JsonObject): Promise<void> | void;
+  /** Answers for the handlers, when a recorded run is replayed. */
+  recall?: ((event: string, data: JsonObject) => Promise<Emission> | Emission) | undefined;
+  recallAnswers?: ((event: string, data: JsonObject) => JsonObject[]) | undefined;
   /** Told of a handler that failed. */
   warn(code: string, message: string): void;
 }
@@ -128,6 +131,7 @@ export class Hooks implements HookRegistry {
     const data = this.#sink.prepare(event, given ?? {});
     if (data === null) return Promise.resolve(quietEmission(given ?? {}));
     const handlers = this.#handlersOf(event);
+    if (this.#sink.recall) return this.#emitRecalled(this.#sink.recall, handlers, event, data);
     if (handlers.length > 0) return this.#emitTo(handlers, event, data);
     const emission = quietEmission(data);
     const stored = this.#sink.settle(event, emission, data);
@@ -135,19 +139,35 @@ export class Hooks implements HookRegistry {
   }
 
   async #emitTo(handlers: readonly Registration[], event: string, data: JsonObject): Promise<Emission> {
+    const emission = await this.#ask(handlers, event, data);
+    await this.#sink.settle(event, emission, data);
+    return emission;
+  }
+
+  async #emitRecalled(
+    recall: NonNullable<HookSink["recall"]>,
+    handlers: readonly Registration[],
+    event: string,
+    data: JsonObject,
+  ): Promise<Emission> {
+    if (handlers.length > 0) await this.#ask(handlers, event, data);
+    const emission = await recall(event, data);
+    await this.#sink.settle(event, emission, data);
+    return emission;
+  }
+
+  #ask(handlers: readonly Registration[], event: string, data: JsonObject): Promise<Emission> {
     const payload = toPlainObject({
       ...this.#defaults,
       ...this.#sink.momentFields(),
       ...data,
       timestamp: new Date(this.#sink.clock.now()).toISOString(),
     });
-    const emission = await runChain(handlers, event, payload, {
+    return runChain(handlers, event, payload, {
       deadline: (pending, handler) => this.#underDeadline(pending, handler, event),
       onError: (handler, error) =>
         this.#sink.warn("hook_failed", `Hook "${handler.name}" failed on ${event}: ${errorMessage(error)}`),
     });
-    await this.#sink.settle(event, emission, data);
-    return emission;
   }
 
   #underDeadline(pending: Promise<unknown>, handler: ChainHandler, event: string): Promise<unknown> {
@@ -167,6 +187,10 @@ export class Hooks implements HookRegistry {
     const collected: JsonObject[] = [];
     const data = given ?? {};
     const text = JSON.stringify(toPlainObject(data));
+    if (this.#sink.recallAnswers) {
+      await this.#sink.write(event, quietEmission(data), data);
+      return this.#sink.recallAnswers(event, data);
+    }
     for (const handler of this.#handlersOf(event)) {
       try {
         const result = await withDeadline(

@@ -2,7 +2,7 @@
  * All that a session is given from outside: time, ids, modules, the log, a person to ask. The kernel knows nobody else; it
  * has no `Deno.*`, no `fetch`, no timer and no clock of its own.
  */
-import type { ApprovalOption, Clock, JsonObject, Module, ModuleSpec } from "../sdk/types.ts";
+import type { ApprovalOption, Clock, Emission, JsonObject, Module, ModuleSpec } from "../sdk/types.ts";
 
 /** What `open` finds for a spec. */
 export interface OpenedModule {
@@ -83,6 +83,13 @@ export interface Host {
   ask(request: ApprovalRequest, signal: AbortSignal, session_id: string): Promise<ApprovalDecision | null>;
   /** The session is initialised: the run exists. */
   accept(): Promise<void> | void;
+  /**
+   * Replay: what the hooks of the recorded run made of this event. Handlers are told all the same, so that modules that run for
+   * real see what they saw then; what they answer counts for nothing.
+   */
+  recall?(event: string, data: JsonObject): Promise<Emission> | Emission;
+  /** Replay: what the hooks of the recorded run answered to an event that collects answers. */
+  recallAnswers?(event: string, data: JsonObject): JsonObject[];
   /** Told what has no event of its own: a skipped handler, a lost display. Never throws. */
   warn(code: string, message: string, facts?: JsonObject): void;
 }

@@ -34,6 +34,7 @@ import { announceReady, type MountedModule, mountingOrder, mountModule, runClean
 import { type Mounted, Mounts } from "./mounts.ts";
 import { type Outcome, outcomeOf, type Returned } from "./outcome.ts";
 import { SessionState } from "./state.ts";
+import { type Surface, surfaceOf } from "./surface.ts";
 import { type CallRecord, type Gate, Turn } from "./turn.ts";
 import { type Subject, Watch } from "./watch.ts";
 
@@ -68,7 +69,7 @@ export interface SessionOptions {
 export interface TurnOptions {
   /** Goes on with a turn that a crash interrupted. */
   resume?: boolean;
-  /** Iterations the interrupted turn had begun. */
+  /** Iterations of the interrupted turn that were answered. */
   iteration?: number;
 }
 
@@ -116,6 +117,8 @@ export class Session {
         return core.writeEmission(event, emission, prepared);
       },
       write: (event, emission, given) => core.writeEmission(event, emission, given),
+      recall: host.recall && ((event, data) => host.recall!(event, data)),
+      recallAnswers: host.recallAnswers && ((event, data) => host.recallAnswers!(event, data)),
       warn: (code, message) => host.warn(code, message),
     }, { session_id: options.session_id, parent_id });
     this.#shared = {
@@ -156,6 +159,11 @@ export class Session {
   /** How full the last request was, as the guards measured it; for contexts that tell nothing themselves. */
   get context_usage(): { tokens: number; budget: number; level: number; compactions: number } {
     return { ...this.#core.request_size, level: 0, compactions: 0 };
+  }
+
+  /** What tools and providers say of themselves: all that a replay needs in their place. */
+  get surface(): Surface {
+    return surfaceOf(this.#mounts);
   }
 
   /** Returns a capability that a module published, or null. */
@@ -241,7 +249,7 @@ export class Session {
       const turn = core.turn = new Turn(core.host.newId("turn"), prompt);
       if (options.resume) {
         turn.started = turn.prompt_told = true;
-        turn.iteration = options.iteration ?? 0;
+        turn.iteration = turn.answered = options.iteration ?? 0;
       }
       const returned = await this.#run(turn, prompt, options.resume === true);
       return await this.#close(turn, returned);
@@ -298,7 +306,7 @@ export class Session {
         this.#mounts.loop_providers.view,
         this.#mounts.tools.view,
         coordinator.hooks,
-        resume ? { coordinator, resume } : { coordinator },
+        resume ? { coordinator, resume, iteration: turn.answered } : { coordinator },
       );
       // a loop that neither ends nor listens is left behind: ceilings and cancellation hold for it too
       const grace_ms = core.limits.cleanup_timeout_s * 1000;

@@ -237,3 +237,14 @@ function approvalOf(entry: Entry): Approval {
     created_at: entry.ts,
   };
 }
+
+/** Returns what a context manager says of itself, as far as it is numbers. */
+export function contextUsageOf(told: JsonObject): ContextUsage {
+  const number = (value: unknown) => typeof value === "number" && Number.isFinite(value) ? value : 0;
+  return {
+    tokens: number(told.tokens),
+    budget: number(told.budget),
+    level: number(told.level),
+    compactions: number(told.compactions),
+  };
+}

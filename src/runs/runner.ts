@@ -19,13 +19,22 @@ import type { Message, Prompt } from "../sdk/types.ts";
 import type { Change, Fence } from "../store/store.ts";
 import { ApprovalDesk } from "./approvals.ts";
 import type { ReadyPlan, RunsDeps, SecretSink } from "./deps.ts";
-import { RunFold } from "./fold.ts";
+import { contextUsageOf, RunFold } from "./fold.ts";
 import { RunLog } from "./log.ts";
+import { inputChange, type StoredInput } from "./recording.ts";
 import type { SavedSession } from "./sessions.ts";
-import type { Approval, Caller, ContextUsage, CreateOptions, Run, RunHandle, RunRequest } from "./types.ts";
+import type { Approval, Caller, CreateOptions, Run, RunHandle, RunRequest } from "./types.ts";
+
+/** How a run goes on with a turn that was begun elsewhere: behind an entry of another run, or before a crash. */
+export interface ResumeOptions {
+  /** Iterations of the turn that were answered. */
+  iteration: number;
+}
 
 /** What a run is made with. */
 export interface RunnerOptions {
+  /** Goes on with a turn; absent: the prompt is new. */
+  resume?: ResumeOptions;
   deps: RunsDeps;
   caller: Caller;
   request: RunRequest;
@@ -64,6 +73,8 @@ export class Runner implements RunHandle {
   /** Whether no entry follows any more. */
   #terminal = false;
   #accepted = false;
+  /** What the run started from, once its session was initialised. */
+  #input: StoredInput | null = null;
 
   constructor(options: RunnerOptions) {
     const { deps, ready, run_id, session_id, saved, caller } = options;
@@ -138,6 +149,37 @@ export class Runner implements RunHandle {
     else await this.#start("running");
     await this.#session.initialize();
     this.#began = true;
+    if (this.#input === null) await this.#keepInput(); // a queued run: it was accepted before its session was made
+  }
+
+  /** Keeps what the run started from, now that its modules have told what they are. */
+  async #keepInput(): Promise<void> {
+    this.#input = this.#inputNow(this.#session.surface);
+    await this.options.deps.store.commit([inputChange(this.#input, true)], this.options.fence());
+  }
+
+  #inputNow(surface: StoredInput["surface"]): StoredInput {
+    const { ready, request: { plan, plan_ref, ...request }, caller, saved } = this.options;
+    const own_plan = saved === null || plan !== undefined || plan_ref !== undefined;
+    const by_operator = plan_ref !== undefined || plan === undefined;
+    return {
+      version: 1,
+      run_id: this.id,
+      session_id: this.session_id,
+      caller,
+      request,
+      created_at: this.created_at,
+      own_plan,
+      plan: ready.compiled.written,
+      plan_origin: !own_plan ? saved.plan_origin : by_operator ? "operator" : caller.origin,
+      plan_base_url: (own_plan ? ready.base_url : saved.plan_base_url) ?? null,
+      cost_is_asked_for: ready.cost_is_asked_for,
+      continued: saved !== null,
+      history: saved?.messages ?? [],
+      session_state: saved?.session_state ?? {},
+      usages: saved?.usages ?? [],
+      surface,
+    };
   }
 
   #start(status: "queued" | "running"): Promise<void> | void {
@@ -264,10 +306,19 @@ export class Runner implements RunHandle {
 
   async #accept(): Promise<void> {
     if (this.#accepted) return;
+    if (this.options.resume && !this.#session.resumable) {
+      throw new PreampError(
+        "not_replayable",
+        "Cannot go on from this entry: the plan's orchestrator does not say resumable: true",
+      );
+    }
     this.#accepted = true;
     const { deps, with_run, saveSession, fence } = this.options;
     // a queued run leaves the session alone: another run is at work in it
-    const kept = this.#fold.status === "queued" ? [] : [saveSession(this)];
+    const queued = this.#fold.status === "queued";
+    const input = this.#inputNow(queued ? null : this.#session.surface);
+    if (!queued) this.#input = input;
+    const kept = [inputChange(input, true), ...(queued ? [] : [saveSession(this)])];
     try {
       await this.log.accept((entries) =>
         deps.store.commit(
@@ -301,7 +352,8 @@ export class Runner implements RunHandle {
     let outcome: Outcome;
     this.#yielded_ms = this.options.deps.clock.monotonic();
     try {
-      outcome = await this.#session.execute(prompt);
+      const { resume } = this.options;
+      outcome = await this.#session.execute(prompt, resume ? { resume: true, ...resume } : {});
     } catch (error) {
       outcome = failure(error);
     }
@@ -328,7 +380,11 @@ export class Runner implements RunHandle {
     try {
       await this.log.end(
         draftEntry("run:end", this.session_id, { run: run as unknown as JsonObject }),
-        () => [this.#recordChange(), ...(this.#began ? [saveSession(this)] : [])],
+        () => [
+          this.#recordChange(),
+          ...(this.#accepted ? [inputChange(this.#input ?? this.#inputNow(null), false)] : []),
+          ...(this.#began ? [saveSession(this)] : []),
+        ],
       );
     } catch (error) {
       deps.log("error", "run_end_not_stored", { run_id: this.id, message: errorMessage(error) });
@@ -419,17 +475,6 @@ export class Runner implements RunHandle {
 
 /** Milliseconds a run may keep the thread: half of what a health check may be late. */
 const YIELD_AFTER_MS = 10;
-
-/** What a context manager says of itself, as far as it is numbers. */
-function contextUsageOf(told: JsonObject): ContextUsage {
-  const number = (value: unknown) => typeof value === "number" && Number.isFinite(value) ? value : 0;
-  return {
-    tokens: number(told.tokens),
-    budget: number(told.budget),
-    level: number(told.level),
-    compactions: number(told.compactions),
-  };
-}
 
 /** Warnings of the kernel that belong on the run object; the others are for the operator's log. */
 const RUN_WARNINGS: ReadonlySet<string> = new Set([

@@ -12,7 +12,11 @@ import type { ReadyPlan, RunsDeps } from "./deps.ts";
 import { RunFold } from "./fold.ts";
 import { SessionHolds } from "./holds.ts";
 import { Idempotency } from "./idempotency.ts";
-import { Runner } from "./runner.ts";
+import { forkedSession, messagesOfTurns, withAnswers } from "./fork.ts";
+import { inputDeletion, loadInput, recordedInput, type Recording, type RunInput } from "./recording.ts";
+import type { ReplayReport } from "./replay/replay.ts";
+import { pointOf } from "./rerun.ts";
+import { type ResumeOptions, Runner } from "./runner.ts";
 import { listOptions, printable, type SavedSession, Sessions } from "./sessions.ts";
 import type {
   Approval,
@@ -122,18 +126,22 @@ export class RunService implements Runs {
   }
 
   async #start(runner: Runner): Promise<Runner> {
-    const { session_id } = runner;
     await this.#take(runner);
+    await this.#begin(runner, () => this.#catchUp(runner));
+    return runner;
+  }
+
+  /** Begins a run whose session is taken. */
+  async #begin(runner: Runner, before: () => Promise<void> = () => Promise.resolve()): Promise<void> {
     try {
-      await this.#catchUp(runner);
+      await before();
       await runner.begin();
     } catch (error) {
-      await this.#holds.letGo(session_id);
+      await this.#holds.letGo(runner.session_id);
       throw error;
     }
     this.#keep(runner);
     this.#go(runner);
-    return runner;
   }
 
   /**
@@ -214,8 +222,9 @@ export class RunService implements Runs {
     run_id: string;
     session_id: string;
     saved: SavedSession | null;
+    resume?: ResumeOptions | undefined;
   }): Runner {
-    const { request, caller, options, ready, run_id, session_id, saved } = parts;
+    const { request, caller, options, ready, run_id, session_id, saved, resume } = parts;
     const { idempotency } = options;
     const expires_ms = this.#deps.clock.now() + this.#deps.limits.idempotency_hours * 3_600_000;
     return new Runner({
@@ -229,6 +238,7 @@ export class RunService implements Runs {
       saved,
       fence: () => this.#holds.fence(session_id),
       saveSession: (runner) => this.#sessions.put(caller, savedSession(runner, this.#deps.clock.now())),
+      ...(resume ? { resume } : {}),
       with_run: idempotency ? [this.#idempotency.put(caller, idempotency, run_id, expires_ms)] : [],
     });
   }
@@ -294,6 +304,7 @@ export class RunService implements Runs {
     const approvals = await this.approvals(caller, run_id).catch(() => []); // the log may be gone, and they with it
     await this.#deps.store.commit([
       { delete: { kind: "run", key: run_id } },
+      inputDeletion(run_id),
       ...approvals.map((approval) => approvalDeletion(run_id, approval.id)),
       { deleteLog: run_id },
     ]);
@@ -392,7 +403,95 @@ export class RunService implements Runs {
     }
   }
 
+  async recording(caller: Caller, run_id: string): Promise<Recording> {
+    const run = await this.get(caller, run_id);
+    const events = await this.events(caller, run_id, { limit: Number.MAX_SAFE_INTEGER });
+    const input = await loadInput(this.#deps.store, run.id);
+    if (input === null) {
+      throw new PreampError(
+        "not_replayable",
+        `Cannot replay run "${run_id}": what it started from is no longer kept`,
+      );
+    }
+    return { run, events, replay: recordedInput(input) };
+  }
+
+  async replay(caller: Caller, recorded: string | Recording): Promise<ReplayReport> {
+    const recording = typeof recorded === "string" ? await this.recording(caller, recorded) : recorded;
+    const { clock, limits, secrets } = this.#deps;
+    const { replay } = await import("./replay/replay.ts");
+    const ready = await this.#readyAsRecorded(caller, recording.replay, recording.run);
+    return await replay(recording, { ready, secrets: secrets(), clock, limits });
+  }
+
+  /** Makes the plan of a recorded run ready, with the rights it ran with. */
+  #readyAsRecorded(
+    caller: Caller,
+    { plan, plan_origin, plan_base_url }: RunInput,
+    { limits }: Pick<Run, "limits">,
+  ): Promise<ReadyPlan> {
+    const origin = caller.origin === "operator" ? "operator" : plan_origin;
+    return this.#deps.ready({ prompt: "", plan, limits }, { ...caller, origin }, plan_base_url ?? undefined);
+  }
+
+  async rerun(
+    caller: Caller,
+    run_id: string,
+    { from_event, plan }: { from_event: number; plan?: JsonObject | string },
+    options: CreateOptions = {},
+  ): Promise<RunHandle> {
+    if (this.#draining) throw new PreampError("draining", "Cannot start a run: the server is stopping");
+    const { run, events, replay } = await this.recording(caller, run_id);
+    const point = pointOf({ run, events, replay }, from_event);
+    const session_id = this.#deps.newId("ses");
+    const parent: SavedSession = {
+      object: await this.sessions.get(caller, run.session_id).catch(() => orphan(run)), // its session may be gone
+      messages: [],
+      session_state: {},
+      plan: replay.plan,
+      plan_origin: replay.plan_origin,
+      plan_base_url: replay.plan_base_url,
+    };
+    parent.object = { ...parent.object, plan_hash: run.plan_hash };
+    const saved = forkedSession(parent, session_id, point, this.#deps.clock.now());
+    const request: RunRequest = {
+      prompt: point.prompt,
+      session_id,
+      metadata: run.metadata,
+      ...(plan === undefined ? {} : { plan }),
+    };
+    const place = this.#admission.enter(caller, session_id, undefined);
+    try {
+      const ready = plan === undefined
+        ? await this.#deps.ready(
+          asked(request, saved),
+          effective(caller, request, saved),
+          saved.plan_base_url ?? undefined,
+        )
+        : await this.#deps.ready(request, caller, options.base_url);
+      const runner = this.#make({
+        request,
+        caller,
+        options,
+        ready,
+        run_id: this.#deps.newId("run"),
+        session_id,
+        saved,
+        resume: point.resume,
+      });
+      await this.#holds.take(session_id, runner);
+      await this.#begin(runner);
+      runner.settled("end").finally(() => this.#admission.leave(place));
+      return runner;
+    } catch (error) {
+      this.#admission.leave(place);
+      throw error;
+    }
+  }
+
   readonly sessions: Runs["sessions"] = {
+    fork: (caller: Caller, session_id: string, { turn }: { turn?: number } = {}): Promise<SessionObject> =>
+      this.#fork(caller, session_id, turn),
     list: (caller: Caller, options: PageOptions): Promise<Page<SessionObject>> =>
       this.#sessions.list(caller, options),
     get: async (caller: Caller, session_id: string): Promise<SessionObject> =>
@@ -413,6 +512,34 @@ export class RunService implements Runs {
       return messages.map((message) => message as JsonObject);
     },
   };
+
+  async #fork(caller: Caller, session_id: string, turn: number | undefined): Promise<SessionObject> {
+    const parent = await this.#sessions.load(caller, session_id);
+    const kept = messagesOfTurns(parent.messages, turn);
+    const is_whole = kept.length === parent.messages.length;
+    const session_state = is_whole
+      ? parent.session_state
+      : await this.#stateAt(caller, session_id, kept.length);
+    const lineage: JsonObject = turn === undefined ? {} : { forked_from_turn: turn };
+    const fork = forkedSession(
+      parent,
+      this.#deps.newId("ses"),
+      { messages: withAnswers(kept), session_state, lineage },
+      this.#deps.clock.now(),
+    );
+    await this.#deps.store.commit([this.#sessions.put(caller, fork)]);
+    return fork.object;
+  }
+
+  /** Returns what modules had left in a session when it was this long: the run that went on from there knows. */
+  async #stateAt(caller: Caller, session_id: string, length: number): Promise<JsonObject> {
+    const { data } = await this.list(caller, { session_id, limit: 1000 });
+    for (const run of data) {
+      const input = await loadInput(this.#deps.store, run.id);
+      if (input?.history.length === length) return input.session_state;
+    }
+    return {};
+  }
 
   /** Stops accepting; lets runs end for `grace_ms`, then stops them. */
   async drain(grace_ms: number): Promise<void> {
@@ -480,6 +607,20 @@ function savedSession(runner: Runner, now_ms: number): SavedSession {
     plan_origin: own_plan
       ? (request.plan_ref !== undefined || request.plan === undefined ? "operator" : caller.origin)
       : saved.plan_origin,
+  };
+}
+
+/** A session that is gone, as far as a run of it tells. */
+function orphan(run: Run): SessionObject {
+  return {
+    id: run.session_id,
+    object: "session",
+    parent_id: null,
+    plan_hash: run.plan_hash,
+    run_count: 0,
+    created_at: run.created_at,
+    last_activity: run.created_at,
+    metadata: run.metadata,
   };
 }
 

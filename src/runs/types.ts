@@ -1,5 +1,7 @@
 /** What a run looks like from outside: the run object, approvals, sessions, requests (http.md). Data only. */
 import type { ApprovalRequest, Entry } from "../kernel/host.ts";
+import type { Recording } from "./recording.ts";
+import type { ReplayReport } from "./replay/replay.ts";
 import type {
   ApprovalOption,
   ContentBlock,
@@ -198,6 +200,20 @@ export interface Runs {
     run_id: string,
     options: { after?: number; signal?: AbortSignal },
   ): AsyncIterable<Entry[]>;
+  /** A run with all that is needed to replay it elsewhere. @throws {PreampError} `log_expired`, `not_replayable`. */
+  recording(caller: Caller, run_id: string): Promise<Recording>;
+  /** Replays a run, or a recording of one. @throws {PreampError} `not_replayable`, `log_expired`; what its plan fails with. */
+  replay(caller: Caller, recorded: string | Recording): Promise<ReplayReport>;
+  /**
+   * Executes a run anew from behind its entry `from_event`, in a new session that is a fork of its own: everything is live.
+   * @throws {PreampError} `request_invalid` when there is no such entry; what {@link create} throws.
+   */
+  rerun(
+    caller: Caller,
+    run_id: string,
+    from: { from_event: number; plan?: JsonObject | string },
+    options?: CreateOptions,
+  ): Promise<RunHandle>;
   sessions: {
     list(caller: Caller, options: PageOptions): Promise<Page<SessionObject>>;
     get(caller: Caller, session_id: string): Promise<SessionObject>;
@@ -205,6 +221,11 @@ export interface Runs {
     remove(caller: Caller, session_id: string): Promise<void>;
     /** The full history, never compacted. */
     messages(caller: Caller, session_id: string): Promise<JsonObject[]>;
+    /**
+     * Makes a new session with the history of this one up to the end of a turn (from 1; default the last).
+     * @throws {PreampError} `request_invalid` for a turn that is not there.
+     */
+    fork(caller: Caller, session_id: string, options?: { turn?: number }): Promise<SessionObject>;
   };
 }
 

@@ -99,7 +99,13 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
     react: answer("deny"),
   },
   "an approval that nobody answers": {
-    plan: { context: SIMPLE, providers: [sixTimesSeven], tools: [calculator], hooks: [ask] },
+    plan: {
+      context: SIMPLE,
+      providers: [sixTimesSeven],
+      tools: [calculator],
+      hooks: [ask],
+      limits: { max_duration_s: 100_000 },
+    },
     step_ms: 60_000,
   },
   "two tools at once, the later one first": {
@@ -331,6 +337,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
       context: SIMPLE,
       providers: [mock({ tool_calls: [call("slow")] }, "done")],
       tools: [slow("slow", 500_000)],
+      limits: { max_duration_s: 100_000 },
     },
     step_ms: 10_000,
   },

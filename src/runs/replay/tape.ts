@@ -1,0 +1,145 @@
+/**
+ * A recorded log as a replay reads it: which entries the replayed session makes itself, which come from what is only played
+ * back, and what was answered to whom.
+ */
+import type { Entry } from "../../kernel/host.ts";
+import { isObject, type JsonObject } from "../../sdk/json.ts";
+
+/**
+ * Who makes an entry in a replay: `session`: orchestrator, context and kernel, for real. `tape`: it is played back. `inner`:
+ * the answer to a model call that was not the loop's: the context's, which runs for real, or somebody else's. `state`: what
+ * modules left in `session_state`, the context's keys among others. `cancel`: what somebody asked for from outside.
+ */
+export type Source = "session" | "tape" | "inner" | "state" | "cancel";
+
+/** Events that sessions make, whatever is plugged into them. */
+const OF_SESSIONS: ReadonlySet<string> = new Set([
+  "module:mounted",
+  "session:start",
+  "session:resume",
+  "session:fork",
+  "session:end",
+  "session:cleanup",
+  "execution:start",
+  "execution:end",
+  "prompt:submit",
+  "prompt:complete",
+  "provider:request",
+  "provider:error",
+  "content_block:start",
+  "content_block:delta",
+  "content_block:end",
+  "tool:selecting",
+  "tool:selected",
+  "orchestrator:complete",
+  "orchestrator:steering_injected",
+  "orchestrator:rate_limit_delay",
+  "cancel:completed",
+  "run:end",
+]);
+
+/** A recorded log. */
+export class Tape {
+  readonly session_id: string;
+  readonly #own_modules: readonly string[];
+  readonly #loop_calls = new Set<string>();
+  readonly #streams = new Set<unknown>();
+
+  /** @param own_modules Ids of the orchestrator and the context. */
+  constructor(readonly entries: readonly Entry[], own_modules: readonly string[]) {
+    this.session_id = entries[0]?.session_id ?? "";
+    this.#own_modules = own_modules;
+    for (const entry of this.#mine()) {
+      if (entry.event === "content_block:start") this.#streams.add(entry.data.request_id);
+      if (entry.event !== "provider:response" || entry.data.inner === true) continue;
+      const { tool_calls } = isObject(entry.data.response) ? entry.data.response : {};
+      if (Array.isArray(tool_calls)) { for (const call of tool_calls) this.#loop_calls.add(String(call.id)); }
+    }
+  }
+
+  *#mine(from = 0): Generator<Entry> {
+    for (let index = from; index < this.entries.length; index++) {
+      const entry = this.entries[index]!;
+      if (entry.session_id === this.session_id) yield entry;
+    }
+  }
+
+  /** Returns who makes an entry. */
+  sourceOf(entry: Entry): Source {
+    const { event, data } = entry;
+    if (entry.session_id !== this.session_id) return "tape";
+    if (event === "cancel:requested") return "cancel";
+    if (event === "session:state") return "state";
+    if (event === "provider:response" && data.inner === true) return "inner";
+    return this.#isOfSession(entry) ? "session" : "tape";
+  }
+
+  #isOfSession(entry: Entry): boolean {
+    const { event, data } = entry;
+    switch (event) {
+      case "tool:pre":
+      case "tool:post":
+      case "tool:error":
+        return this.#loop_calls.has(String(data.tool_call_id));
+      case "approval:required":
+      case "approval:granted":
+      case "approval:denied":
+        return data.tool_call_id === null || this.#loop_calls.has(String(data.tool_call_id));
+      case "provider:response":
+        return true;
+      case "provider:retry": // the loop's name the attempt
+        return data.request_id !== undefined;
+      case "provider:resolve": // the loop's follow a failure
+        return this.#before(entry)?.event === "provider:error";
+      case "llm:stream_aborted":
+        return this.#streams.has(data.request_id);
+      case "policy:violation":
+        return data.kind === "injection_size" || data.kind === "injection_budget";
+      case "user:notification":
+        return this.#own_modules.includes(String(data.source));
+      case "module:on_session_ready_failed":
+        return this.#own_modules.includes(String(data.module_id));
+      default:
+        return OF_SESSIONS.has(event) || event.startsWith("context:");
+    }
+  }
+
+  #before(entry: Entry): Entry | undefined {
+    return this.entries.slice(0, entry.seq - 1).findLast((one) => one.session_id === this.session_id);
+  }
+
+  /** Returns whether a key of `session_state` is the orchestrator's or the context's. */
+  isOwnKey(key: string): boolean {
+    return this.#own_modules.some((id) => key === id || key.startsWith(`${id}:`));
+  }
+
+  /** Returns the first entry of the session at or behind `from` that `wanted` holds for. */
+  find(from: number, wanted: (entry: Entry) => boolean): Entry | undefined {
+    for (const entry of this.#mine(from)) if (wanted(entry)) return entry;
+    return undefined;
+  }
+
+  /** Returns every entry of the session that `wanted` holds for. */
+  all(wanted: (entry: Entry) => boolean): Entry[] {
+    return [...this.#mine()].filter(wanted);
+  }
+
+  /** Returns the first id with this prefix that an entry at or behind `from` names and `taken` does not have, or null. */
+  idAfter(from: number, prefix: string, taken: ReadonlySet<string>): string | null {
+    for (const entry of this.#mine(from)) {
+      for (const id of idsOf(entry)) if (id.startsWith(`${prefix}_`) && !taken.has(id)) return id;
+    }
+    return null;
+  }
+}
+
+/** Ids that a session made up, where entries name them. */
+function idsOf({ turn_id, data }: Entry): string[] {
+  const named = [turn_id, data.request_id, data.parallel_group_id, data.approval_id, data.tool_call_id];
+  return named.filter((id): id is string => typeof id === "string");
+}
+
+/** Returns what tells entries of one event apart that are made at the same time: the call that they are about. */
+export function callOf(data: JsonObject): unknown {
+  return data.tool_call_id ?? data.approval_id ?? null;
+}

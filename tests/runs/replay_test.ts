@@ -1,0 +1,253 @@
+/** Replay: runs of every kind replay as they were recorded, and a log that was changed does not. */
+import { assertEquals, assertMatch, assertRejects } from "../assert.ts";
+import { withAnswers } from "../../src/runs/fork.ts";
+import type { Recording } from "../../src/runs/recording.ts";
+import type { ReplayReport } from "../../src/runs/replay/replay.ts";
+import type { ContextManager, Prompt } from "../../src/sdk/types.ts";
+import { tool } from "../kernel/kit.ts";
+import { CALLER, type Service, service, type TestPlan } from "./kit.ts";
+import { mock, play, runToEnd, type Scenario, SCENARIOS } from "./scenarios.ts";
+
+/** Replays, letting time pass: a replay that waits for something notices by the clock of the process. */
+async function replayed({ runs, clock }: Service, recorded: string | Recording): Promise<ReplayReport> {
+  let done = false;
+  const report = runs.replay(CALLER, recorded).finally(() => done = true);
+  report.catch(() => {}); // the caller is told
+  for (let steps = 0; !done && steps < 5_000; steps++) await clock.advance(5);
+  return await report;
+}
+
+for (const [name, scenario] of Object.entries(SCENARIOS)) {
+  Deno.test(`replay() is equal: ${name}`, async () => {
+    const { service, run } = await play(scenario);
+    assertEquals(await replayed(service, run.id), { equal: true });
+  });
+}
+
+/** The run of trace.md as it can be saved: JSON. */
+async function recorded(name = "the run of trace.md"): Promise<{ service: Service; recording: Recording }> {
+  const { service, run } = await play(SCENARIOS[name]!);
+  return { service, recording: JSON.parse(JSON.stringify(await service.runs.recording(CALLER, run.id))) };
+}
+
+Deno.test("replay() of a recording from a file is equal, in another process", async () => {
+  const { recording } = await recorded();
+  const elsewhere = service({ plans: { plan: SCENARIOS["the run of trace.md"]!.plan } });
+  assertEquals(await replayed(elsewhere, recording), { equal: true });
+});
+
+Deno.test("replay() names the entry and the place where it parts from the log", async () => {
+  const { service, recording } = await recorded();
+  const changed = structuredClone(recording);
+  const entry = changed.events.find(({ event, data }) => event === "context:message" && data.index === 4)!;
+  (entry.data.message as { content: { text: string }[] }).content[0]!.text = "6 × 7 is 41.";
+  assertEquals(await replayed(service, changed), {
+    equal: false,
+    first_difference: {
+      seq: entry.seq,
+      path: "data.message.content[0].text",
+      recorded: "6 × 7 is 41.",
+      replayed: "6 × 7 is 42.",
+    },
+  });
+});
+
+/** Entries of the run of trace.md that orchestrator, context and kernel make. */
+const MADE = [2, 7, 8, 9, 10, 11, 12, 13, 14, 17, 18, 19, 23, 24, 25, 26, 27, 28, 29, 32, 33, 34, 35, 36, 37];
+
+Deno.test("replay() misses no entry that was taken out or told twice", async () => {
+  const { service, recording } = await recorded();
+  for (const seq of MADE) {
+    for (const copies of [0, 2]) {
+      if (seq === 28 && copies === 0) continue; // the last piece of a stream is the provider's to send or not
+      const events = recording.events.flatMap((entry) =>
+        entry.seq === seq ? Array.from({ length: copies }, () => entry) : [entry]
+      ).map((entry, index) => ({ ...entry, seq: index + 1 }));
+      const { equal } = await replayed(service, { ...recording, events }).catch((error) => {
+        assertEquals([error.code, seq, copies], ["not_replayable", 9, 0]); // without execution:start there is no turn
+        return { equal: false };
+      });
+      assertEquals([seq, copies, equal], [seq, copies, false]);
+    }
+  }
+});
+
+Deno.test("replay() misses no entry whose data were changed", async () => {
+  const { service, recording } = await recorded();
+  for (const seq of MADE) {
+    const events = recording.events.map((entry) =>
+      entry.seq === seq ? { ...entry, data: { ...entry.data, forged: true } } : entry
+    );
+    assertEquals([seq, (await replayed(service, { ...recording, events })).equal], [seq, false]);
+  }
+});
+
+Deno.test("replay() compares the run object", async () => {
+  const { service, recording } = await recorded();
+  const events = structuredClone(recording.events);
+  (events.at(-1)!.data.run as { turn_count: number }).turn_count = 7;
+  const report = await replayed(service, { ...recording, events });
+  assertEquals(report.first_difference, { seq: 38, path: "data.run.turn_count", recorded: 7, replayed: 2 });
+});
+
+Deno.test("replay() tells a changed plan by what it changes, and calls neither provider nor tool", async () => {
+  const { service, recording } = await recorded();
+  let called = 0;
+  const plans = {
+    plan: {
+      ...SCENARIOS["the run of trace.md"]!.plan,
+      system: "Be long.",
+      providers: [() => void called++],
+      tools: [() => void called++],
+      hooks: [() => void called++],
+    },
+  };
+  const report = await replayed({ ...service, runs: serviceWith(plans).runs }, recording);
+  assertEquals(report.first_difference?.path, "data.message.content");
+  assertEquals(called, 0);
+});
+
+Deno.test("replay() of a log without responses, or without an end, is not_replayable", async () => {
+  const { service, recording } = await recorded();
+  const silent = recording.events.map((entry) => {
+    if (entry.event !== "provider:response") return entry;
+    const { response: _, ...data } = entry.data;
+    return { ...entry, data };
+  });
+  for (
+    const [changed, fact] of [
+      [{ ...recording, events: silent }, /does not put the response into provider:response/],
+      [{ ...recording, events: recording.events.slice(0, -1) }, /it has not ended/],
+      [{ ...recording, replay: { ...recording.replay, surface: null } }, /never initialised/],
+    ] as [Recording, RegExp][]
+  ) {
+    const error = await replayed(service, changed).then(() => null, (error) => error);
+    assertEquals(error.code, "not_replayable");
+    assertMatch(error.message, fact);
+  }
+  await assertRejects(() => service.runs.replay(CALLER, "run_none"), Error, "Cannot find run");
+});
+
+Deno.test("replay() holds after redaction: what was a secret is none in either log", async () => {
+  const plan: TestPlan = {
+    providers: [mock({ tool_calls: [{ name: "open", arguments: { password: "opensesame" } }] }, "opened")],
+    tools: [tool("open", ({ password }) => Promise.resolve({ token: password, door: "open" }))],
+    secrets: ["opensesame"],
+  };
+  const { service, run, entries } = await play({ plan });
+  assertEquals(JSON.stringify(entries).includes("opensesame"), false);
+  assertEquals(await replayed(service, run.id), { equal: true });
+});
+
+Deno.test("rerun() goes on from any entry, live, in a new session that names its origin", async () => {
+  const scenario = SCENARIOS["the run of trace.md"]!;
+  const { service, run } = await play(scenario);
+  for (let from_event = 1; from_event <= 38; from_event++) {
+    const handle = await service.runs.rerun(CALLER, run.id, { from_event });
+    const again = await runToEnd(service, handle.id, scenario);
+    assertEquals([from_event, again.status, again.output_text], [from_event, "completed", "6 × 7 is 42."]);
+    assertEquals(again.session_id === run.session_id, false);
+    const session = await service.runs.sessions.get(CALLER, again.session_id);
+    assertEquals(session.parent_id, run.session_id);
+    const { forked_from_run, forked_from_event } = session.metadata;
+    assertEquals([forked_from_run, forked_from_event], [run.id, from_event]);
+    const messages = await service.runs.sessions.messages(CALLER, again.session_id);
+    assertEquals(messages.map(({ role }) => role), ["system", "user", "assistant", "tool", "assistant"]);
+  }
+});
+
+Deno.test("rerun() with another plan runs it from there on", async () => {
+  const scenario = SCENARIOS["the run of trace.md"]!;
+  const other: TestPlan = {
+    ...scenario.plan,
+    providers: [mock("never", "I would rather not say.")],
+    hooks: [],
+  };
+  const made = serviceWith({ plan: scenario.plan, other });
+  const { run } = await play(scenario, made);
+  const handle = await made.runs.rerun(CALLER, run.id, { from_event: 24, plan: { name: "other" } });
+  const again = await runToEnd(made, handle.id, {} as Scenario);
+  assertEquals(again.output_text, "I would rather not say.");
+  const names = await made.names(again.id);
+  assertEquals(names.includes("prompt:submit"), false);
+  assertEquals(names.includes("tool:pre"), false);
+  assertEquals(names.filter((event) => event === "provider:request").length, 1);
+});
+
+Deno.test("rerun() refuses an entry that is not there, and a loop that cannot go on in mid-turn", async () => {
+  const { service, run } = await play(SCENARIOS["a text"]!);
+  for (const from_event of [0, 999]) {
+    const error = await service.runs.rerun(CALLER, run.id, { from_event }).then(() => null, (error) => error);
+    assertEquals(error.code, "request_invalid");
+  }
+  const plan: TestPlan = {
+    orchestrator: async (coordinator) =>
+      await coordinator.mount("orchestrator", {
+        async execute(prompt: Prompt, context: ContextManager, _p: unknown, _t: unknown, _h: unknown) {
+          await context.addMessage({ role: "user", content: prompt });
+          return "plain";
+        },
+      }),
+  };
+  const plain = await play({ plan });
+  const last = plain.entries.length;
+  const error = await plain.service.runs.rerun(CALLER, plain.run.id, { from_event: last })
+    .then(() => null, (error) => error);
+  assertEquals(error.code, "not_replayable");
+  const handle = await plain.service.runs.rerun(CALLER, plain.run.id, { from_event: 1 });
+  assertEquals((await runToEnd(plain.service, handle.id, {} as Scenario)).output_text, "plain");
+});
+
+Deno.test("fork() cuts the history at a turn, answers what was cut off, and records its origin (SESS-05)", async () => {
+  const plan: TestPlan = {
+    providers: [mock("one", { tool_calls: [{ name: "a", arguments: {} }] }, "two", "three", "four")],
+    tools: [tool("a")],
+  };
+  const made = serviceWith({ plan });
+  const { session_id } = await made.finish("plan", { prompt: "first" });
+  for (const prompt of ["second", "third"]) await made.finish(null, { prompt, session_id });
+  const { sessions } = made.runs;
+  const fork = await sessions.fork(CALLER, session_id, { turn: 2 });
+  assertEquals([fork.parent_id, fork.run_count, fork.metadata.forked_from_turn], [session_id, 0, 2]);
+  const messages = await sessions.messages(CALLER, fork.id);
+  assertEquals(messages.map(({ role }) => role), [
+    "user",
+    "assistant",
+    "user",
+    "assistant",
+    "tool",
+    "assistant",
+  ]);
+  // module state is what it was then: the script goes on with its fourth answer
+  assertEquals((await made.finish(null, { prompt: "other", session_id: fork.id })).output_text, "three");
+  assertEquals((await sessions.messages(CALLER, session_id)).length, 8);
+  assertEquals((await sessions.messages(CALLER, (await sessions.fork(CALLER, session_id)).id)).length, 8);
+  for (const turn of [0, 4]) {
+    const error = await sessions.fork(CALLER, session_id, { turn }).then(() => null, (error) => error);
+    assertEquals(error.code, "request_invalid");
+  }
+});
+
+Deno.test("withAnswers() answers each call that was cut off, right behind its message", () => {
+  const call = (id: string) => ({ id, name: "a", tool: "a", arguments: {} });
+  const whole = withAnswers([
+    { role: "user", content: "x" },
+    { role: "assistant", content: "", tool_calls: [call("c1"), call("c2")] },
+    { role: "tool", tool_call_id: "c2", content: "ok" },
+    { role: "user", content: "y" },
+    { role: "assistant", content: "", tool_calls: [call("c3")] },
+  ]);
+  assertEquals(whole.map(({ role, tool_call_id }) => tool_call_id ?? role), [
+    "user",
+    "assistant",
+    "c2",
+    "c1",
+    "user",
+    "assistant",
+    "c3",
+  ]);
+});
+
+function serviceWith(plans: Record<string, TestPlan>): Service {
+  return service({ plans });
+}
