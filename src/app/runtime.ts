@@ -84,7 +84,11 @@ function lazyRuns(open: () => Promise<Runs>): Runs {
     follow: async function* (...given) {
       yield* (await open()).follow(...given);
     },
+    recording: async (...given) => (await open()).recording(...given),
+    replay: async (...given) => (await open()).replay(...given),
+    rerun: async (...given) => (await open()).rerun(...given),
     sessions: {
+      fork: async (...given) => (await open()).sessions.fork(...given),
       list: async (...given) => (await open()).sessions.list(...given),
       get: async (...given) => (await open()).sessions.get(...given),
       remove: async (...given) => (await open()).sessions.remove(...given),

@@ -22,6 +22,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import("./run.ts")).command,
   },
   {
+    name: "replay",
+    summary: "replay a saved run and say where it parts",
+    load: async () => (await import("./replay.ts")).command,
+  },
+  {
     name: "plan check",
     summary: "check plans; nothing is run or fetched",
     load: async () => (await import("./plan_check.ts")).command,

@@ -1,6 +1,7 @@
 /** `preamp run`: one run in this process. Progress and questions on stderr, the answer or the JSON alone on stdout. */
 import { createRuntime } from "../app/runtime.ts";
 import type { Runtime } from "../app/types.ts";
+import { Redactor } from "../policy/redact.ts";
 import type { Run, RunHandle } from "../runs/types.ts";
 import { errorCode, errorMessage, type PreampError } from "../sdk/errors.ts";
 import type { Arguments, Flag } from "./arguments.ts";
@@ -31,7 +32,7 @@ const OWN_FLAGS: readonly Flag[] = [
   {
     name: "output-format",
     value: "text|json|json-trace",
-    help: "the answer (default), the run object, or {run, events}",
+    help: "the answer (default), the run object, or {run, events, replay}: what preamp replay reads",
   },
   ...settingFlags(["plans", "store"]),
 ];
@@ -125,8 +126,10 @@ async function write(runtime: Runtime, run: Run, format: Format, io: Io): Promis
     if (answered && run.output_text !== "") io.out.write(`${run.output_text}\n`);
   } else if (format === "json") io.out.write(`${JSON.stringify(run, null, indent)}\n`);
   else {
-    const events = await runtime.runs.events(TERMINAL, run.id, { after: 0, limit: Number.MAX_SAFE_INTEGER });
-    io.out.write(`${JSON.stringify({ run, events }, null, indent)}\n`);
+    const { events, replay } = await runtime.runs.recording(TERMINAL, run.id);
+    // the plan and the session as they were: `preamp replay` needs them
+    const shown_replay = new Redactor().redact(replay);
+    io.out.write(`${JSON.stringify({ run, events, replay: shown_replay }, null, indent)}\n`);
   }
 }
 

@@ -420,18 +420,18 @@ export class RunService implements Runs {
     const recording = typeof recorded === "string" ? await this.recording(caller, recorded) : recorded;
     const { clock, limits, secrets } = this.#deps;
     const { replay } = await import("./replay/replay.ts");
-    const ready = await this.#readyAsRecorded(caller, recording.replay, recording.run);
+    // a recording from elsewhere has the rights of whoever brings it, whatever it says of its plan
+    const origin = typeof recorded === "string" ? recording.replay.plan_origin : caller.origin;
+    const ready = await this.#readyAsRecorded({ ...caller, origin }, recording.replay, recording.run);
     return await replay(recording, { ready, secrets: secrets(), clock, limits });
   }
 
-  /** Makes the plan of a recorded run ready, with the rights it ran with. */
   #readyAsRecorded(
     caller: Caller,
-    { plan, plan_origin, plan_base_url }: RunInput,
+    { plan, plan_base_url }: RunInput,
     { limits }: Pick<Run, "limits">,
   ): Promise<ReadyPlan> {
-    const origin = caller.origin === "operator" ? "operator" : plan_origin;
-    return this.#deps.ready({ prompt: "", plan, limits }, { ...caller, origin }, plan_base_url ?? undefined);
+    return this.#deps.ready({ prompt: "", plan, limits }, caller, plan_base_url ?? undefined);
   }
 
   async rerun(

@@ -1,5 +1,5 @@
 /** `POST /v1/runs`: every form of the request, every form of the answer (http.md, Runs). */
-import type { CreateOptions, Run, RunHandle, RunRequest } from "../runs/types.ts";
+import type { Caller, CreateOptions, Run, RunHandle, RunRequest } from "../runs/types.ts";
 import { documentError } from "../plan/findings.ts";
 import { canonicalHash } from "../sdk/digest.ts";
 import { PreampError } from "../sdk/errors.ts";
@@ -29,25 +29,63 @@ export const createRun: Handler = async (call, caller) => {
   const stopListening = form === "text/event-stream" ? undefined : departure?.listenTo(call.req.raw.signal);
   try {
     const handle = await server.runtime.runs.create(request, caller, options);
-    if (form === "text/event-stream") {
-      // A retried POST goes on where it was; without a key the id would be one of another run's log.
-      const after = key === null ? 0 : lastEventId(headers) ?? 0;
-      const onLeave = () => departure?.leave();
-      return eventStream(call.env, caller, {
-        run_id: handle.id,
-        type: form,
-        after,
-        onLeave,
-        headers: runHeaders(handle),
-      });
-    }
-    const wait = { server, departure };
-    if (form === "text/plain" && !background && !prefer.respond_async) return await answerText(handle, wait);
-    return await answerRun(handle, { ...prefer, respond_async: background || prefer.respond_async }, wait);
+    // A retried POST goes on where it was; without a key the id would be one of another run's log.
+    const after = key === null ? 0 : lastEventId(headers) ?? 0;
+    return await answerStarted(call, caller, handle, { form, prefer, background, departure, after });
   } finally {
     stopListening?.();
   }
 };
+
+/** How a run that was started is answered. */
+interface AnswerOptions {
+  form: typeof FORMS[number];
+  prefer: Preferences;
+  background: boolean;
+  departure: Departure | null;
+  /** Last entry that the client has. */
+  after: number;
+}
+
+async function answerStarted(
+  call: Call,
+  caller: Caller,
+  handle: RunHandle,
+  { form, prefer, background, departure, after }: AnswerOptions,
+): Promise<Response> {
+  const { server } = call.env;
+  if (form === "text/event-stream") {
+    const onLeave = () => departure?.leave();
+    return eventStream(call.env, caller, {
+      run_id: handle.id,
+      type: form,
+      after,
+      onLeave,
+      headers: runHeaders(handle),
+    });
+  }
+  const wait = { server, departure };
+  if (form === "text/plain" && !background && !prefer.respond_async) return await answerText(handle, wait);
+  return await answerRun(handle, { ...prefer, respond_async: background || prefer.respond_async }, wait);
+}
+
+/** Answers a run that a request has started, in the form that its Accept and Prefer ask for. */
+export async function answerNewRun(
+  call: Call,
+  caller: Caller,
+  start: () => Promise<RunHandle>,
+): Promise<Response> {
+  const { headers } = call.req.raw;
+  const form = preferredType(headers.get("accept"), FORMS);
+  const prefer = parsePrefer(headers.get("prefer"));
+  return await answerStarted(call, caller, await start(), {
+    form,
+    prefer,
+    background: false,
+    departure: null,
+    after: 0,
+  });
+}
 
 /** What an answer waits with. */
 interface Wait {

@@ -111,7 +111,7 @@ function contentOf({ content }: RouteAnswer): { content?: JsonObject } {
       : type === "application/x-ndjson"
       ? "lines with the JSON of:"
       : undefined;
-    const schema = reference(name);
+    const schema = typeof name === "string" ? reference(name) : { anyOf: name.map(reference) };
     return [type, {
       schema: description
         ? { type: "string", description, contentMediaType: "application/json", contentSchema: schema }

@@ -5,16 +5,23 @@ import { createRun } from "./create_run.ts";
 import { runEvents } from "./events.ts";
 import type { Handler } from "./exchange.ts";
 import { checkPlan, getModule, listModules, listPlans } from "./plans.ts";
-import { cancelRun, getRun, listRuns, removeRun, steerRun } from "./runs.ts";
-import { getSession, listMessages, listSessionRuns, listSessions, removeSession } from "./sessions.ts";
+import { cancelRun, getRun, listRuns, removeRun, replayRun, steerRun } from "./runs.ts";
+import {
+  forkSession,
+  getSession,
+  listMessages,
+  listSessionRuns,
+  listSessions,
+  removeSession,
+} from "./sessions.ts";
 import { eventsSchema, health, landing, openApi, readiness } from "./system.ts";
 import type { AnswerName, BodyName, QueryName } from "./validation.ts";
 
 /** One answer of a route. */
 export interface RouteAnswer {
   description: string;
-  /** Media type → name of its schema, or null for text. Absent: no body. */
-  content?: Readonly<Record<string, AnswerName | null>>;
+  /** Media type → name of its schema (names: one of them), or null for text. Absent: no body. */
+  content?: Readonly<Record<string, AnswerName | readonly AnswerName[] | null>>;
 }
 
 /** One route. */
@@ -190,6 +197,37 @@ export const ROUTES: readonly Route[] = [
     handle: steerRun,
   },
   {
+    method: "POST",
+    path: "/v1/runs/{id}/replay",
+    id: "replayRun",
+    summary: "Replay a run and say where it parts from its log; with from_event, execute it anew from there",
+    starts_run: true,
+    body: "ReplayRequest",
+    body_optional: true,
+    headers: { "Prefer": "with from_event: as for POST /v1/runs" },
+    answers: {
+      200: {
+        description:
+          "whether it is equal, and the first difference; with from_event the new run, as POST /v1/runs",
+        content: {
+          "application/json": ["ReplayReport", "Run"],
+          "text/plain": null,
+          "text/event-stream": "Event",
+        },
+      },
+      202: {
+        description: "with from_event: the run, which goes on",
+        content: { "application/json": "Run" },
+      },
+      502: {
+        description: "with from_event, text/plain only: the run did not complete",
+        content: { "text/plain": null },
+      },
+    },
+    codes: ["not_replayable", "log_expired", ...RUN_CODES],
+    handle: replayRun,
+  },
+  {
     method: "GET",
     path: "/v1/runs/{id}/approvals",
     id: "listApprovals",
@@ -232,6 +270,22 @@ export const ROUTES: readonly Route[] = [
     answers: { 204: { description: "removed" } },
     codes: ["session_busy", "storage_full"],
     handle: removeSession,
+  },
+  {
+    method: "POST",
+    path: "/v1/sessions/{id}/fork",
+    id: "forkSession",
+    summary: "Make a new session with the history of this one up to the end of a turn",
+    body: "ForkRequest",
+    body_optional: true,
+    answers: {
+      201: {
+        description: "the new session; Location says where",
+        content: { "application/json": "Session" },
+      },
+    },
+    codes: ["storage_full"],
+    handle: forkSession,
   },
   {
     method: "GET",

@@ -1,5 +1,6 @@
 /** Runs as resources: list, read, delete, cancel, steer. */
 import { answer, type Call, type Handler, noContent } from "./exchange.ts";
+import { answerNewRun } from "./create_run.ts";
 import { readJsonBody } from "./documents.ts";
 import { checkBody, checkQuery } from "./validation.ts";
 
@@ -37,6 +38,22 @@ export const steerRun: Handler = async (call, caller) => {
   const run_id = pathId(call);
   const { text } = await checkBody("SteerRequest", await readJsonBody(call.req.raw, body, clock));
   return answer(await runtime.runs.steer(caller, run_id, text), 200, { "preamp-run-id": run_id });
+};
+
+/**
+ * `POST /v1/runs/{id}/replay`: where the replayed run parts from its log; with `from_event` a new run that goes on behind that
+ * entry, answered like `POST /v1/runs`.
+ */
+export const replayRun: Handler = async (call, caller) => {
+  const { body, server: { runtime: { runs }, clock } } = call.env;
+  const run_id = pathId(call);
+  const given = await readJsonBody(call.req.raw, body, clock);
+  const { from_event, plan } = await checkBody("ReplayRequest", given === undefined ? {} : given);
+  if (from_event === undefined) {
+    return answer(await runs.replay(caller, run_id), 200, { "preamp-run-id": run_id });
+  }
+  const from = plan === undefined ? { from_event } : { from_event, plan };
+  return await answerNewRun(call, caller, () => runs.rerun(caller, run_id, from));
 };
 
 /** Returns the `{id}` of the path; there is one in every route that asks. */

@@ -73,6 +73,20 @@ export const BODIES = {
     mode: z.enum(["graceful", "immediate"]).exactOptional().meta({ description: "default graceful" }),
   }).meta({ id: "CancelRequest" }),
 
+  ReplayRequest: z.strictObject({
+    from_event: z.int().min(1).exactOptional().meta({
+      description: "executes the run anew, live, behind this entry: in a new session, a fork of its own",
+    }),
+    plan: plan.exactOptional().meta({ description: "with from_event: a plan in place of the run's" }),
+  }).refine((value) => value.plan === undefined || value.from_event !== undefined, {
+    path: ["plan"],
+    error: "must stand beside from_event",
+  }).meta({ id: "ReplayRequest" }),
+
+  ForkRequest: z.strictObject({
+    turn: z.int().min(1).exactOptional().meta({ description: "the last turn to keep, from 1; default all" }),
+  }).meta({ id: "ForkRequest" }),
+
   SteerRequest: z.strictObject({ text: nonBlank }).meta({ id: "SteerRequest" }),
 
   ApprovalAnswer: z.strictObject({
@@ -271,6 +285,15 @@ export const ANSWERS = {
     warnings: z.array(Detail.extend({ code: text })),
     plan_hash: text.optional(),
   }).meta({ id: "PlanCheck", description: "a bad plan is a good answer" }),
+  ReplayReport: z.object({
+    equal: z.boolean(),
+    first_difference: z.object({
+      seq: z.int().min(1),
+      path: text.meta({ description: "place in the entry; empty: the entry itself" }),
+      recorded: z.unknown(),
+      replayed: z.unknown(),
+    }).optional(),
+  }).meta({ id: "ReplayReport" }),
   JsonSchema: data("JSON Schema 2020-12").meta({ id: "JsonSchema" }),
   Health: z.object({ status: z.literal("ok") }).meta({ id: "Health" }),
   Readiness: z.object({ ok: z.boolean(), reasons: z.array(z.string()) }).meta({ id: "Readiness" }),

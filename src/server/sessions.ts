@@ -1,7 +1,8 @@
 /** Sessions as resources. */
+import { readJsonBody } from "./documents.ts";
 import { answer, type Handler, noContent } from "./exchange.ts";
 import { pathId } from "./runs.ts";
-import { checkQuery } from "./validation.ts";
+import { checkBody, checkQuery } from "./validation.ts";
 
 /** `GET /v1/sessions`. */
 export const listSessions: Handler = async (call, caller) => {
@@ -17,6 +18,15 @@ export const getSession: Handler = async (call, caller) =>
 export const removeSession: Handler = async (call, caller) => {
   await call.env.server.runtime.runs.sessions.remove(caller, pathId(call));
   return noContent();
+};
+
+/** `POST /v1/sessions/{id}/fork`; an empty body forks at the end. */
+export const forkSession: Handler = async (call, caller) => {
+  const { body, server: { runtime, clock } } = call.env;
+  const given = await readJsonBody(call.req.raw, body, clock);
+  const options = await checkBody("ForkRequest", given === undefined ? {} : given);
+  const fork = await runtime.runs.sessions.fork(caller, pathId(call), options);
+  return answer(fork, 201, { location: `/v1/sessions/${encodeURIComponent(fork.id)}` });
 };
 
 /** `GET /v1/sessions/{id}/runs`, newest first. */

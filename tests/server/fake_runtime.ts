@@ -4,6 +4,8 @@
  */
 import type { Runtime } from "../../src/app/types.ts";
 import type { Entry } from "../../src/kernel/host.ts";
+import type { Recording } from "../../src/runs/recording.ts";
+import type { ReplayReport } from "../../src/runs/replay/replay.ts";
 import type {
   Approval,
   Caller,
@@ -282,6 +284,28 @@ export class FakeRuns implements Runs {
     return run;
   }
 
+  async recording(caller: Caller, id: string): Promise<Recording> {
+    throw new PreampError("not_replayable", `Cannot replay run "${(await this.get(caller, id)).id}"`);
+  }
+
+  async replay(caller: Caller, recorded: string | Recording): Promise<ReplayReport> {
+    const { events } = this.stored.get((await this.get(caller, String(recorded))).id)!.run.ended_at === null
+      ? await this.recording(caller, String(recorded))
+      : { events: [] };
+    return { equal: events.length === 0 };
+  }
+
+  async rerun(
+    caller: Caller,
+    id: string,
+    from: { from_event: number; plan?: JsonObject | string },
+  ): Promise<RunHandle> {
+    const { metadata } = await this.get(caller, id);
+    const { plan, from_event } = from;
+    const request = { prompt: `answer again from ${from_event}`, metadata };
+    return await this.create(plan === undefined ? request : { ...request, plan }, caller);
+  }
+
   // deno-lint-ignore require-await -- as above
   async approvals(caller: Caller, id: string): Promise<Approval[]> {
     return this.#own(caller, id).approvals;
@@ -345,6 +369,16 @@ export class FakeRuns implements Runs {
   }
 
   readonly sessions: Runs["sessions"] = {
+    fork: async (caller, id, options = {}) => {
+      const { turn } = options;
+      const parent = await this.sessions.get(caller, id);
+      return {
+        ...parent,
+        id: `${id}_fork`,
+        parent_id: id,
+        metadata: turn === undefined ? {} : { forked_from_turn: turn },
+      };
+    },
     list: (caller, { limit = 100 }) =>
       Promise.resolve({ data: this.#sessions(caller).slice(0, limit), next_cursor: null }),
     // deno-lint-ignore require-await -- as above
