@@ -14,6 +14,7 @@ const BUILTINS: Readonly<Record<string, () => Promise<Module>>> = {
   "loop-events": () => import("../../modules/loop-events/mod.ts"),
   "loop-streaming": () => import("../../modules/loop-streaming/mod.ts"),
   "provider-mock": () => import("../../modules/provider-mock/mod.ts"),
+  "provider-replay": () => import("../../modules/provider-replay/mod.ts"),
   "tool-calculator": () => import("../../modules/tool-calculator/mod.ts"),
   "tool-todo": () => import("../../modules/tool-todo/mod.ts"),
 };

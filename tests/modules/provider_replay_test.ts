@@ -1,0 +1,62 @@
+import * as providerReplay from "../../modules/provider-replay/mod.ts";
+import type { JsonObject } from "../../src/sdk/types.ts";
+import { assertEquals, assertMatch } from "../assert.ts";
+import { kit, type KitOptions } from "../kernel/kit.ts";
+import { type Service } from "../runs/kit.ts";
+import { builtin, play, SCENARIOS } from "../runs/scenarios.ts";
+
+async function eventsOf(name: string): Promise<{ events: JsonObject[]; service: Service }> {
+  const { entries, service } = await play(SCENARIOS[name]!);
+  return { events: JSON.parse(JSON.stringify(entries)), service };
+}
+
+/** Runs the loop over the recorded answers, letting time pass. */
+async function runWith(config: JsonObject, options: KitOptions = {}) {
+  const session = kit({ providers: [builtin(providerReplay, config)], ...options });
+  let done = false;
+  const ended = session.run().finally(() => done = true);
+  for (let steps = 0; !done && steps < 300; steps++) await session.clock.advance(1_000);
+  return { ...session, outcome: await ended };
+}
+
+Deno.test("provider-replay answers as the recorded models did, piece by piece", async () => {
+  const { events } = await eventsOf("the run of trace.md");
+  const { outcome, data } = await runWith({ events }, {
+    tools: (SCENARIOS["the run of trace.md"]!.plan.tools)!,
+  });
+  assertEquals([outcome.status, outcome.output_text], ["completed", "6 × 7 is 42."]);
+  assertEquals(data("content_block:delta").map(({ delta }) => delta), ["6 × 7 is", " 42."]);
+  assertEquals(data("provider:response").map(({ usage }) => (usage as JsonObject).input_tokens), [40, 60]);
+  assertEquals(data("tool:post").map(({ result }) => (result as JsonObject).output), ["42"]);
+});
+
+Deno.test("provider-replay fails as the recorded models did, attempt by attempt", async () => {
+  const { events } = await eventsOf("tries again");
+  const { outcome, data } = await runWith({ recording: { events } });
+  assertEquals([outcome.status, outcome.output_text], ["completed", "at last"]);
+  assertEquals(
+    data("provider:retry").map(({ error_type, status_code, retry_after }) => [
+      error_type,
+      status_code,
+      retry_after,
+    ]),
+    [["RateLimitError", 429, 3], ["ProviderUnavailableError", 503, undefined]],
+  );
+});
+
+Deno.test("provider-replay has no answer beyond the recording, and takes one provider's alone when told", async () => {
+  const { events } = await eventsOf("another provider answers");
+  assertEquals((await runWith({ events, provider: "other" })).outcome.output_text, "from the other");
+  const { outcome } = await runWith({ events: (await eventsOf("the run of trace.md")).events.slice(0, 20) }, {
+    tools: (SCENARIOS["the run of trace.md"]!.plan.tools)!,
+  });
+  assertMatch(outcome.error!.message, /Cannot answer call 2: the recording has 1 answers/);
+});
+
+Deno.test("provider-replay does not mount without a log", async () => {
+  for (const config of [{}, { events: [] }, { events: [1] }, { recording: {} }] as JsonObject[]) {
+    const { session, data } = kit({ providers: [builtin(providerReplay, config), ["done"]] });
+    await session.initialize();
+    assertEquals(data("module:skipped").map(({ reason }) => reason), ["mount_failed"]);
+  }
+});
