@@ -46,5 +46,6 @@ export function compose({ policy, clock, store, env, secrets, log, ...parts }: P
     },
     log,
   });
+  if (store.kind !== "memory") runs.keepRecovering(); // what is kept in memory ends with its process
   return { plans, runs };
 }

@@ -41,14 +41,21 @@ export async function askForApproval(
   subject: ApprovalSubject,
 ): Promise<ApprovalOutcome> {
   const { host, hooks } = core;
-  const timeout_ms = Math.min(question.timeout, LONGEST_TIMEOUT_S) * 1000;
-  const request: ApprovalRequest = {
+  const args_hash = canonicalHash(toPlainObject(subject.tool_input ?? subject.data));
+  const action = subject.tool_name === null ? subject.event : "execute";
+  const asked = { tool_call_id: subject.tool_call_id, args_hash, action };
+  const known = host.knownApproval?.(asked, core.session_id) ?? null;
+  if (known?.answer) return judge(known.answer, question);
+  const timeout_ms = known
+    ? Math.max(0, Date.parse(known.request.expires_at) - host.clock.now())
+    : Math.min(question.timeout, LONGEST_TIMEOUT_S) * 1000;
+  const request: ApprovalRequest = known?.request ?? {
     approval_id: host.newId("apr"),
     tool_name: subject.tool_name,
     tool_call_id: subject.tool_call_id,
     tool_input: subject.tool_input,
-    args_hash: canonicalHash(toPlainObject(subject.tool_input ?? subject.data)),
-    action: subject.tool_name === null ? subject.event : "execute",
+    args_hash,
+    action,
     risk_level: question.risk_level ?? subject.risk_level,
     prompt: question.prompt,
     options: question.options,
@@ -56,7 +63,7 @@ export async function askForApproval(
     expires_at: new Date(host.clock.now() + timeout_ms).toISOString(),
     hook_name: question.hook_name,
   };
-  await hooks.emit("approval:required", { ...request });
+  if (!known) await hooks.emit("approval:required", { ...request });
   const answer = await core.ceilings.paused(() => waitForAnswer(core, request, timeout_ms)).catch((error) => {
     host.warn("approval_failed", errorMessage(error));
     return { decision: "deny", reason: "The approval system failed", decided_by: null }; // fail closed (behaviour.md §9.1)

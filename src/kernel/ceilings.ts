@@ -29,6 +29,15 @@ export interface Reservation {
   settle(usage: Usage | null): void;
 }
 
+/** What a run had used of its ceilings. */
+export interface UsedCeilings {
+  model_calls: number;
+  tool_calls: number;
+  tokens: number;
+  cost_usd: string | null;
+  duration_ms: number;
+}
+
 /** What has been used of a run's ceilings. */
 export class Ceilings {
   readonly limits: RunLimits;
@@ -104,6 +113,15 @@ export class Ceilings {
         "the provider told no price for this call; set config.prices of the provider",
       );
     }
+  }
+
+  /** Takes up what a run had used before it was interrupted. */
+  restore(used: UsedCeilings): void {
+    this.#answered += used.model_calls;
+    this.#tool_calls += used.tool_calls;
+    this.#tokens += used.tokens;
+    if (used.cost_usd !== null) this.#cost += parseDecimal(used.cost_usd);
+    this.#used_ms += used.duration_ms;
   }
 
   /** Counts one tool call. @throws {PreampError} `limit_reached` when `max_tool_calls` were made. */

@@ -69,6 +69,13 @@ export interface ApprovalDecision {
   decided_by: string | null;
 }
 
+/** A question that the log knows already. */
+export interface KnownApproval {
+  readonly request: ApprovalRequest;
+  /** The answer, when the log knows that too; then nothing is told again. */
+  readonly answer: ApprovalDecision | null;
+}
+
 /** Everything a session may ask of the world. */
 export interface Host {
   readonly clock: Clock;
@@ -81,6 +88,11 @@ export interface Host {
    * `"cancelled"`), resolves to the decision that won: the person's if it came first, else `timeout`, or `deny`. Null: there is nobody to ask.
    */
   ask(request: ApprovalRequest, signal: AbortSignal, session_id: string): Promise<ApprovalDecision | null>;
+  /** Returns what was asked about this before an interruption, or null: it stays the same question (architecture.md, Resume). */
+  knownApproval?(
+    asked: Pick<ApprovalRequest, "tool_call_id" | "args_hash" | "action">,
+    session_id: string,
+  ): KnownApproval | null;
   /** The session is initialised: the run exists. */
   accept(): Promise<void> | void;
   /**

@@ -5,6 +5,7 @@
 import { CancellationToken } from "../sdk/cancellation.ts";
 import { errorCode, errorMessage, PreampError } from "../sdk/errors.ts";
 import { deepFreeze, type JsonObject, toPlain, toPlainObject } from "../sdk/json.ts";
+import { assistantMessage } from "../sdk/loop/answer.ts";
 import { toolErrorType } from "../sdk/loop/tool_calls.ts";
 import { textOf } from "../sdk/messages.ts";
 import { cancelledCallText, serializeOutput } from "../sdk/tools.ts";
@@ -34,6 +35,7 @@ import { announceReady, type MountedModule, mountingOrder, mountModule, runClean
 import { type Mounted, Mounts } from "./mounts.ts";
 import { type Outcome, outcomeOf, type Returned } from "./outcome.ts";
 import { SessionState } from "./state.ts";
+import { type RecoveredTurn, turnFrom } from "./recovery.ts";
 import { type Surface, surfaceOf } from "./surface.ts";
 import { type CallRecord, type Gate, Turn } from "./turn.ts";
 import { type Subject, Watch } from "./watch.ts";
@@ -71,6 +73,8 @@ export interface TurnOptions {
   resume?: boolean;
   /** Iterations of the interrupted turn that were answered. */
   iteration?: number;
+  /** Where that turn stands by its log, when this is the same run; wins over `iteration`. */
+  recovered?: RecoveredTurn;
 }
 
 /** One session of a run. */
@@ -246,18 +250,43 @@ export class Session {
     core.ceilings.start();
     try {
       await this.#announce();
-      const turn = core.turn = new Turn(core.host.newId("turn"), prompt);
-      if (options.resume) {
+      const { recovered } = options;
+      const turn = core.turn = recovered
+        ? turnFrom(recovered, prompt)
+        : new Turn(core.host.newId("turn"), prompt);
+      if (options.resume && !recovered) {
         turn.started = turn.prompt_told = true;
         turn.iteration = turn.answered = options.iteration ?? 0;
       }
-      const returned = await this.#run(turn, prompt, options.resume === true);
+      const returned = recovered
+        ? await this.#goOn(turn, prompt, recovered)
+        : await this.#run(turn, prompt, options.resume === true);
       return await this.#close(turn, returned);
     } finally {
       core.turn = null;
       disarm();
       core.ceilings.stop();
     }
+  }
+
+  /** Goes on with a turn that was interrupted; one whose loop was done, or cannot go on, is only brought to its end. */
+  async #goOn(turn: Turn, prompt: Prompt, recovered: RecoveredTurn): Promise<Returned> {
+    const { prompted, response, is_untold, cancelled, ended_with, provider_error } = recovered;
+    if (cancelled !== null) {
+      this.#watch.noteCancelled();
+      if (cancelled === "immediate") this.cancellation.requestImmediate();
+      else this.cancellation.requestGraceful();
+    }
+    if (response && is_untold) await this.#context.addMessage(assistantMessage(response));
+    if (ended_with !== null) {
+      const failed = recovered.completed === "error" || recovered.told.has("execution:end");
+      return failed && provider_error ? { error: provider_error } : { text: ended_with };
+    }
+    if (prompted && !this.resumable) {
+      const fact = "its process ended, and its orchestrator does not say resumable: true";
+      return { error: new PreampError("interrupted", `Cannot go on with the run: ${fact}`) };
+    }
+    return await this.#run(turn, prompt, prompted);
   }
 
   async #announce(): Promise<void> {

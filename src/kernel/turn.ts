@@ -2,6 +2,7 @@
  * What the kernel knows of the turn that runs: which calls the model asked for, which of them passed their gate, what was
  * denied, which ceiling was reached. Filled by guards and by the events that pass; read by guards and by the outcome.
  */
+import type { RecoveredCall } from "./recovery.ts";
 import { toPlainObject } from "../sdk/json.ts";
 import type { ChatResponse, Emission, JsonObject, Prompt, ToolResult, Usage } from "../sdk/types.ts";
 
@@ -45,6 +46,10 @@ export class Turn {
   ended = false;
   /** Status of `orchestrator:complete`, once it was emitted. */
   completed: string | null = null;
+  /** Whether `prompt:complete` was emitted before the turn was interrupted. */
+  answer_told = false;
+  /** What the log of an interrupted turn knows of its calls. */
+  recovered: ReadonlyMap<string, RecoveredCall> = new Map();
   /** Whether `cancel:completed` was emitted. */
   cancel_told = false;
   /** Reason of the denial of `prompt:submit`; holds for the whole turn. */

@@ -37,6 +37,11 @@ export class Watch {
     return this.#noted.get(emission)?.verdict ?? emission;
   }
 
+  /** Says that `cancel:requested` was told before the turn was interrupted. */
+  noteCancelled(): void {
+    this.#cancel_requested = true;
+  }
+
   /** Forgets the cancellation of the turn before. */
   reset(): void {
     this.#cancel_requested = false;
@@ -74,6 +79,8 @@ export class Watch {
       case "prompt:submit":
         turn.prompt_told = true;
         return data;
+      case "prompt:complete":
+        return turn.answer_told ? null : data;
       case "provider:request":
         turn.iteration = nextIteration(turn, data);
         if (data.max_reached === true) turn.max_reached = true;

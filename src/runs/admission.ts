@@ -24,18 +24,21 @@ export class Admission {
   }
 
   /**
-   * Takes a place. A run that takes over from the one in its session needs none beside it.
+   * Takes a place. A run that takes over from the one in its session needs none beside it; one that was `admitted` before, by
+   * a process that is gone, needs no leave.
    * @throws {PreampError} `too_many_runs`.
    */
-  enter(caller: Caller, session_id: string, if_busy: RunRequest["if_busy"]): Place {
+  enter(caller: Caller, session_id: string, if_busy: RunRequest["if_busy"], admitted = false): Place {
     const others = [...this.#places].filter((place) =>
       if_busy === "queue" || place.session_id !== session_id
     );
     const own = others.filter((place) =>
       place.caller.name === caller.name && place.caller.namespace === caller.namespace
     );
-    this.#check(others.length, "max_concurrent_runs");
-    this.#check(own.length, "max_runs_per_key");
+    if (!admitted) {
+      this.#check(others.length, "max_concurrent_runs");
+      this.#check(own.length, "max_runs_per_key");
+    }
     const place = { caller, session_id };
     this.#places.add(place);
     return place;

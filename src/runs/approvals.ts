@@ -51,7 +51,14 @@ export class ApprovalDesk {
 
   /** Stores a question and waits for its answer; when `signal` aborts, closes it unless an answer came first. */
   async ask(request: ApprovalRequest, signal: AbortSignal, opened: () => void): Promise<ApprovalDecision> {
-    await this.#store.commit([{ put: this.#record(request, { status: "pending" }), expect: 0 }]);
+    const known = await this.#store.get(KIND, `${this.#run_id}/${request.approval_id}`);
+    if (known && known.value.status !== "pending") {
+      this.#asked(request.approval_id);
+      return answerOf(known.value); // it was answered, and the process ended before it could say so
+    }
+    if (!known) {
+      await this.#store.commit([{ put: this.#record(request, { status: "pending" }), expect: 0 }]);
+    }
     const answered = new Promise<ApprovalDecision>((resolve) =>
       this.#waiting.set(request.approval_id, { request, resolve })
     );
@@ -92,9 +99,17 @@ export class ApprovalDesk {
     try {
       await this.#settle(request, answer, expired ? "expired" : "denied");
     } catch (error) {
-      if (error instanceof ConflictError) return; // an answer came first and is what counts
+      if (error instanceof ConflictError) return await this.#takeAnswer(request); // it came first and is what counts
       const lost = { decision: "deny", reason: "The answer could not be stored", decided_by: null }; // fail closed
       this.#waiting.get(request.approval_id)?.resolve(lost);
+    }
+  }
+
+  /** Hands on an answer that is in the store: whoever gave it may be another process. */
+  async #takeAnswer({ approval_id }: ApprovalRequest): Promise<void> {
+    const record = await this.#store.get(KIND, `${this.#run_id}/${approval_id}`);
+    if (record && record.value.status !== "pending") {
+      this.#waiting.get(approval_id)?.resolve(answerOf(record.value));
     }
   }
 
@@ -148,6 +163,11 @@ export class ApprovalDesk {
   async expire(request: ApprovalRequest): Promise<void> {
     await this.#close(request, "timeout");
   }
+}
+
+function answerOf({ decision, reason, decided_by }: JsonObject): ApprovalDecision {
+  const text = (value: unknown) => typeof value === "string" ? value : null;
+  return { decision: text(decision) ?? "deny", reason: text(reason), decided_by: text(decided_by) };
 }
 
 /** Returns the change that forgets a question, for the deletion of its run. */

@@ -1,5 +1,6 @@
 /** The run object as a fold of its log (trace.md, section 3), and the history of each of its sessions. */
 import type { Entry } from "../kernel/host.ts";
+import type { UsedCeilings } from "../kernel/ceilings.ts";
 import type { LoggedUsage } from "../kernel/session.ts";
 import type { Outcome } from "../kernel/outcome.ts";
 import { count, emptyCounters } from "../kernel/status.ts";
@@ -65,10 +66,7 @@ export class RunFold {
         this.#isolation[String(data.module_id)] = String(data.isolation);
         break;
       case "module:skipped":
-        this.#warnings.push({
-          code: `module_${data.reason}`,
-          message: `Module "${data.module_id}" was skipped: ${data.message}`,
-        });
+        this.#skipped(data);
         break;
       case "approval:required":
         this.#approvals.set(String(data.approval_id), approvalOf(entry));
@@ -96,6 +94,12 @@ export class RunFold {
         }
         break;
     }
+  }
+
+  #skipped({ reason, module_id, message: why }: JsonObject): void {
+    const message = `Module "${module_id}" was skipped: ${why}`;
+    if (this.#warnings.some((warning) => warning.message === message)) return; // mounted again after a crash
+    this.#warnings.push({ code: `module_${reason}`, message });
   }
 
   #start(data: JsonObject): void {
@@ -150,6 +154,12 @@ export class RunFold {
   /** Approvals of this run, oldest first. */
   get approvals(): Approval[] {
     return [...this.#approvals.values()];
+  }
+
+  /** What the run has used of its ceilings, but for time. */
+  get used(): Omit<UsedCeilings, "duration_ms"> {
+    const { turn_count, tool_invocations, total_tokens, cost_usd } = this.#counters;
+    return { model_calls: turn_count, tool_calls: tool_invocations, tokens: total_tokens, cost_usd };
   }
 
   get status(): RunStatus {

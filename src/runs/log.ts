@@ -49,6 +49,13 @@ export class RunLog {
     this.#options = options;
   }
 
+  /** Goes on behind entries that are stored already: readers may see what follows as it comes. */
+  continueBehind(entries: readonly Entry[]): void {
+    this.#seq = this.#stored = entries.length;
+    this.#open = true;
+    for (const entry of entries) if (entry.event !== DELTA) this.#measure(entry);
+  }
+
   /** Numbers an entry and stores it; a promise means: wait until it is durable. */
   record(draft: DraftEntry): Promise<void> | void {
     const entry = this.#number(draft);

@@ -9,10 +9,14 @@ import {
   type ApprovalRequest,
   type DraftEntry,
   draftEntry,
+  type Entry,
   type Host,
+  type KnownApproval,
 } from "../kernel/host.ts";
 import type { Outcome } from "../kernel/outcome.ts";
+import { type RecoveredTurn, recoverTurn } from "../kernel/recovery.ts";
 import { type LoggedUsage, Session } from "../kernel/session.ts";
+import { REDACTED } from "../policy/redact.ts";
 import { errorMessage, PreampError } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import type { Message, Prompt } from "../sdk/types.ts";
@@ -23,7 +27,7 @@ import { contextUsageOf, RunFold } from "./fold.ts";
 import { RunLog } from "./log.ts";
 import { inputChange, type StoredInput } from "./recording.ts";
 import type { SavedSession } from "./sessions.ts";
-import type { Approval, Caller, CreateOptions, Run, RunHandle, RunRequest } from "./types.ts";
+import type { Approval, Caller, CreateOptions, Run, RunHandle, RunRequest, RunStatus } from "./types.ts";
 
 /** How a run goes on with a turn that was begun elsewhere: behind an entry of another run, or before a crash. */
 export interface ResumeOptions {
@@ -31,8 +35,17 @@ export interface ResumeOptions {
   iteration: number;
 }
 
+/** A run that another process began and did not end. */
+export interface Inherited {
+  readonly input: StoredInput;
+  /** What the log has of it. */
+  readonly entries: readonly Entry[];
+}
+
 /** What a run is made with. */
 export interface RunnerOptions {
+  /** Goes on with a run whose process is gone. */
+  inherited?: Inherited;
   /** Goes on with a turn; absent: the prompt is new. */
   resume?: ResumeOptions;
   deps: RunsDeps;
@@ -73,6 +86,8 @@ export class Runner implements RunHandle {
   /** Whether no entry follows any more. */
   #terminal = false;
   #accepted = false;
+  /** Where the turn stood that a process left behind. */
+  #recovered: RecoveredTurn | null = null;
   /** What the run started from, once its session was initialised. */
   #input: StoredInput | null = null;
 
@@ -81,15 +96,16 @@ export class Runner implements RunHandle {
     this.options = options;
     this.id = run_id;
     this.session_id = session_id;
-    this.created_at = new Date(deps.clock.now()).toISOString();
+    const { inherited } = options;
+    this.created_at = inherited?.input.created_at ?? new Date(deps.clock.now()).toISOString();
     this.#secrets = deps.secrets();
     this.#fold = new RunFold({
       id: run_id,
       session_id,
       created_at: this.created_at,
       warnings: ready.warnings,
-      history: saved?.messages ?? [],
-      usages: saved?.usages ?? [],
+      history: (inherited?.input ?? { history: saved?.messages }).history ?? [],
+      usages: (inherited?.input ?? saved)?.usages ?? [],
     });
     this.log = new RunLog({
       run_id,
@@ -111,7 +127,46 @@ export class Runner implements RunHandle {
       cost_is_asked_for: ready.cost_is_asked_for,
       clock: deps.clock,
     });
-    this.#session = this.#newSession(saved);
+    if (inherited) this.#inherit(inherited);
+    this.#session = inherited && this.#fold.status !== "queued"
+      ? this.#inheritedSession(inherited)
+      : this.#newSession(saved);
+  }
+
+  /** Takes up the run where its log ends. */
+  #inherit({ input, entries }: Inherited): void {
+    for (const entry of entries) this.#fold.add(entry);
+    this.log.continueBehind(entries);
+    this.#accepted = true;
+    this.#input = this.#fold.status === "queued" ? null : input;
+    this.#recovered = recoverTurn(entries, this.session_id, REDACTED);
+    const lost = [...this.#recovered?.calls.values() ?? []].filter((call) => call === "lost").length;
+    const used = this.#fold.used;
+    this.#ceilings.restore({
+      ...used,
+      tool_calls: used.tool_calls + lost, // whether they ran is not known: they count as if they had
+      duration_ms: workedFor(entries),
+    });
+    for (const { status, id } of this.#fold.approvals) if (status === "pending") this.desk.expect(id);
+  }
+
+  #inheritedSession({ input, entries }: Inherited): Session {
+    const { deps, ready, session_id } = this.options;
+    const begun = entries.some(({ event, session_id: of }) =>
+      of === session_id && (event === "session:start" || event === "session:resume")
+    );
+    return new Session({
+      plan: ready.compiled.plan,
+      written: ready.compiled.written,
+      host: this.#host(),
+      ceilings: this.#ceilings,
+      limits: deps.limits,
+      session_id,
+      session_state: stateAfter(input.session_state, entries, session_id),
+      history: [...this.#fold.historyOf(session_id)],
+      usages: this.#fold.usages,
+      continued: begun || input.continued,
+    });
   }
 
   #newSession(saved: SavedSession | null): Session {
@@ -145,11 +200,17 @@ export class Runner implements RunHandle {
 
   /** Initialises the session; resolves once the run exists. Rejects, and nothing is stored, when it cannot. */
   async begin(): Promise<void> {
-    if (this.#accepted) await this.#status({ status: "running" });
+    if (this.options.inherited) await this.#status({ ...this.#openStatus, resumed: true });
+    else if (this.#accepted) await this.#status({ status: "running" });
     else await this.#start("running");
     await this.#session.initialize();
     this.#began = true;
     if (this.#input === null) await this.#keepInput(); // a queued run: it was accepted before its session was made
+  }
+
+  /** Where a run stands that goes on: it waits for a person still, or it runs. */
+  get #openStatus(): { status: RunStatus } {
+    return { status: this.#fold.status === "awaiting_approval" ? "awaiting_approval" : "running" };
   }
 
   /** Keeps what the run started from, now that its modules have told what they are. */
@@ -201,6 +262,9 @@ export class Runner implements RunHandle {
       open: (spec) => ready.open(spec, this.#secrets),
       record: (entry) => this.#record(entry),
       ask: (request, signal) => this.#ask(request, signal),
+      ...(this.options.inherited
+        ? { knownApproval: (asked, session_id) => this.#knownApproval(asked, session_id) }
+        : {}),
       accept: () => this.#accept(),
       warn: (code, message, facts) => this.#warn(code, message, facts),
     };
@@ -262,6 +326,41 @@ export class Runner implements RunHandle {
 
   #notify(): void {
     for (const notice of [...this.#watchers]) notice();
+  }
+
+  /** A question is the same when it is about the same call with the same arguments. */
+  #knownApproval(
+    { tool_call_id, args_hash, action }: Pick<ApprovalRequest, "tool_call_id" | "args_hash" | "action">,
+    session_id: string,
+  ): KnownApproval | null {
+    const found = this.#fold.approvals.findLast((one) =>
+      one.session_id === session_id && one.tool_call_id === tool_call_id && one.args_hash === args_hash &&
+      one.action === action
+    );
+    if (!found) return null;
+    const { id: approval_id, tool_name, tool_input, risk_level, prompt, options, expires_at, hook_name } =
+      found;
+    return {
+      request: {
+        approval_id,
+        tool_name,
+        tool_call_id,
+        tool_input,
+        args_hash,
+        action,
+        risk_level,
+        prompt,
+        options,
+        default: found.default,
+        expires_at,
+        hook_name,
+      },
+      answer: found.status === "pending" ? null : {
+        decision: found.decision ?? "deny",
+        reason: found.reason ?? null,
+        decided_by: found.decided_by ?? null,
+      },
+    };
   }
 
   async #ask(request: ApprovalRequest, signal: AbortSignal): Promise<ApprovalDecision> {
@@ -353,11 +452,20 @@ export class Runner implements RunHandle {
     this.#yielded_ms = this.options.deps.clock.monotonic();
     try {
       const { resume } = this.options;
-      outcome = await this.#session.execute(prompt, resume ? { resume: true, ...resume } : {});
+      outcome = await this.#session.execute(prompt, {
+        ...(resume ? { resume: true, ...resume } : {}),
+        ...(this.#recovered ? { recovered: this.#recovered } : {}),
+      });
     } catch (error) {
       outcome = failure(error);
     }
     await this.finish(outcome);
+  }
+
+  /** Ends a run whose process is gone and that nobody can go on with. */
+  async interrupt(error: unknown): Promise<void> {
+    const message = `Cannot go on with the run: its process ended: ${errorMessage(error)}`;
+    await this.finish({ ...failure(error), error: { code: "interrupted", message } });
   }
 
   /** Ends a run that could not go on, such as a queued one whose modules cannot be had. */
@@ -483,6 +591,36 @@ const RUN_WARNINGS: ReadonlySet<string> = new Set([
   "module_provides_missing",
   "mount_return_unknown",
 ]);
+
+/**
+ * Returns what modules had left of a session's state. It is told right before the step that it belongs to: where the log ends
+ * with it, that step is still to come.
+ */
+function stateAfter(before: JsonObject, entries: readonly Entry[], session_id: string): JsonObject {
+  const state = { ...before };
+  for (const { event, data, session_id: of } of entries.slice(0, -1)) {
+    if (event !== "session:state" || of !== session_id || !isObject(data.set)) continue;
+    for (const [key, value] of Object.entries(data.set)) {
+      if (value === null) delete state[key]; // deleted
+      else state[key] = value;
+    }
+  }
+  return state;
+}
+
+/** Milliseconds that a log worked for, as far as it tells: what waited for a person does not count. */
+function workedFor(entries: readonly Entry[]): number {
+  let worked_ms = 0;
+  let works = true;
+  let before: number | null = null;
+  for (const { event, ts, data } of entries) {
+    const now = Date.parse(ts);
+    if (works && before !== null) worked_ms += now - before;
+    before = now;
+    if (event === "run:status" || event === "run:start") works = data.status === "running";
+  }
+  return worked_ms;
+}
 
 function failure(error: unknown): Outcome {
   return {

@@ -4,7 +4,7 @@
  */
 import type { Entry } from "../kernel/host.ts";
 import type { Outcome } from "../kernel/outcome.ts";
-import { PreampError } from "../sdk/errors.ts";
+import { errorCode, errorMessage, PreampError } from "../sdk/errors.ts";
 import { type JsonObject, toPlain } from "../sdk/json.ts";
 import { Admission } from "./admission.ts";
 import { approvalDeletion, tooLate } from "./approvals.ts";
@@ -13,10 +13,19 @@ import { RunFold } from "./fold.ts";
 import { SessionHolds } from "./holds.ts";
 import { Idempotency } from "./idempotency.ts";
 import { forkedSession, messagesOfTurns, withAnswers } from "./fork.ts";
-import { inputDeletion, loadInput, recordedInput, type Recording, type RunInput } from "./recording.ts";
+import {
+  inputChange,
+  inputDeletion,
+  loadInput,
+  openInputs,
+  recordedInput,
+  type Recording,
+  type RunInput,
+  type StoredInput,
+} from "./recording.ts";
 import type { ReplayReport } from "./replay/replay.ts";
 import { pointOf } from "./rerun.ts";
-import { type ResumeOptions, Runner } from "./runner.ts";
+import { type Inherited, type ResumeOptions, Runner } from "./runner.ts";
 import { listOptions, printable, type SavedSession, Sessions } from "./sessions.ts";
 import type {
   Approval,
@@ -32,6 +41,9 @@ import type {
   SessionObject,
 } from "./types.ts";
 
+/** Milliseconds between two looks for runs of processes that are gone: half of what a lease lasts (our choice). */
+const RECOVER_EVERY_MS = 2_500;
+
 /** Entries of one page that a reader is given. */
 const PAGE = 256;
 
@@ -46,6 +58,7 @@ export class RunService implements Runs {
   /** Session id → settled when the last run of its queue has ended. */
   readonly #queues = new Map<string, Promise<unknown>>();
   readonly #open = new Set<Promise<void>>();
+  readonly #recovering = new AbortController();
   #draining = false;
 
   constructor(deps: RunsDeps) {
@@ -223,8 +236,9 @@ export class RunService implements Runs {
     session_id: string;
     saved: SavedSession | null;
     resume?: ResumeOptions | undefined;
+    inherited?: Inherited;
   }): Runner {
-    const { request, caller, options, ready, run_id, session_id, saved, resume } = parts;
+    const { request, caller, options, ready, run_id, session_id, saved, resume, inherited } = parts;
     const { idempotency } = options;
     const expires_ms = this.#deps.clock.now() + this.#deps.limits.idempotency_hours * 3_600_000;
     return new Runner({
@@ -239,6 +253,7 @@ export class RunService implements Runs {
       fence: () => this.#holds.fence(session_id),
       saveSession: (runner) => this.#sessions.put(caller, savedSession(runner, this.#deps.clock.now())),
       ...(resume ? { resume } : {}),
+      ...(inherited ? { inherited } : {}),
       with_run: idempotency ? [this.#idempotency.put(caller, idempotency, run_id, expires_ms)] : [],
     });
   }
@@ -541,9 +556,89 @@ export class RunService implements Runs {
     return {};
   }
 
+  /**
+   * Takes over the runs of processes that are gone: those that have not ended and whose session nobody holds any more.
+   * Resolves to their ids once each goes on, or has ended because it cannot.
+   */
+  async recover(): Promise<string[]> {
+    const taken: string[] = [];
+    for (const input of await openInputs(this.#deps.store)) {
+      if (this.#draining || this.#runners.has(input.run_id) || this.#holds.at(input.session_id)) continue;
+      try {
+        if (await this.#takeOver(input)) taken.push(input.run_id);
+      } catch (error) {
+        if (errorCode(error) === "session_busy") continue; // its process lives, or another one was faster
+        this.#deps.log("error", "run_not_recovered", { run_id: input.run_id, message: errorMessage(error) });
+      }
+    }
+    return taken;
+  }
+
+  /** Looks for runs of processes that are gone, now and again and again until the service is drained. */
+  keepRecovering(): void {
+    const { clock, log } = this.#deps;
+    const { signal } = this.#recovering;
+    const look = async () => {
+      while (!signal.aborted) {
+        await this.recover().catch((error) =>
+          log("error", "recovery_failed", { message: errorMessage(error) })
+        );
+        await clock.after(RECOVER_EVERY_MS, signal);
+      }
+    };
+    look().catch(() => {}); // told to stop
+  }
+
+  async #takeOver(input: StoredInput): Promise<boolean> {
+    const { run_id, session_id, caller } = input;
+    const log = await this.#deps.store.entries(run_id, 0, Number.MAX_SAFE_INTEGER) as Entry[] | null;
+    if (log === null || log.at(-1)?.event === "run:end") {
+      await this.#deps.store.commit([log === null ? inputDeletion(run_id) : inputChange(input, false)]);
+      return false;
+    }
+    const saved = await this.#sessions.load(caller, session_id).catch(() => null); // a queued run's may not be there yet
+    // the session was kept when the run began: what is counted and kept again at its end is what was there before
+    const before = saved && input.surface !== null ? asBefore(saved, input) : saved;
+    const origin = input.plan_origin;
+    const ready = await this.#deps.ready(
+      { ...input.request, plan: input.plan },
+      { ...caller, origin },
+      input.plan_base_url ?? undefined,
+    );
+    const runner = this.#make({
+      request: input.own_plan ? { ...input.request, plan: input.plan } : input.request,
+      caller: input.own_plan ? { ...caller, origin } : caller,
+      options: {},
+      ready,
+      run_id,
+      session_id,
+      saved: before,
+      inherited: { input, entries: log },
+    });
+    await this.#holds.take(session_id, runner);
+    const now = await this.#deps.store.entries(run_id, log.length, 1);
+    if (now === null || now.length > 0) { // it went on while its lease was being taken
+      await this.#holds.letGo(session_id);
+      return false;
+    }
+    const place = this.#admission.enter(caller, session_id, "queue", true);
+    runner.settled("end").finally(() => this.#admission.leave(place));
+    try {
+      await runner.begin();
+    } catch (error) {
+      await runner.interrupt(error);
+      await this.#holds.letGo(session_id);
+      return true;
+    }
+    this.#keep(runner);
+    this.#go(runner);
+    return true;
+  }
+
   /** Stops accepting; lets runs end for `grace_ms`, then stops them. */
   async drain(grace_ms: number): Promise<void> {
     this.#draining = true;
+    this.#recovering.abort();
     for (const runner of this.#holds.runners) await runner.cancel("graceful", "the server is stopping");
     if (await this.#idle(grace_ms * 0.6)) return;
     for (const runner of this.#holds.runners) await runner.cancel("immediate", "the server is stopping");
@@ -608,6 +703,14 @@ function savedSession(runner: Runner, now_ms: number): SavedSession {
       ? (request.plan_ref !== undefined || request.plan === undefined ? "operator" : caller.origin)
       : saved.plan_origin,
   };
+}
+
+/** A session as it was before a run began, from what was kept of it then. */
+function asBefore(saved: SavedSession, { continued }: StoredInput): SavedSession | null {
+  const { run_count } = saved.object;
+  return continued || run_count > 1
+    ? { ...saved, object: { ...saved.object, run_count: run_count - 1 } }
+    : null;
 }
 
 /** A session that is gone, as far as a run of it tells. */

@@ -235,7 +235,9 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   "a provider that fails": {
     plan: {
       context: SIMPLE,
-      providers: [mock({ error: { type: "AuthenticationError", message: "bad key", status_code: 401 } })],
+      providers: [mock(...[1, 2].map(() => ({
+        error: { type: "AuthenticationError", message: "bad key", status_code: 401 },
+      })))],
     },
   },
   "a stream that breaks": {

@@ -6,6 +6,7 @@ import { serializeOutput, toolFailure, ToolResult, toToolResult } from "../../sd
 import type { JsonObject, JsonSchema, RiskLevel, Tool, ToolCallContext } from "../../sdk/types.ts";
 import type { Core } from "../core.ts";
 import { STOPPED, withAbort } from "../deadline.ts";
+import { recoveredResult } from "../recovery.ts";
 import type { CallRecord } from "../turn.ts";
 
 /** Emits and processes the `tool:pre` of a call whose loop did not; resolves once the gate is settled. */
@@ -55,8 +56,9 @@ export class ToolHandle implements Tool {
     await this.#gate(call);
     if (call.gate !== "allowed") return toolFailure(`Denied by hook: ${call.reason}`, { type: "denied" });
     try {
-      this.#core.ceilings.countToolCall();
-      const result = await this.#run(call, context);
+      const known = recoveredResult(turn.recovered.get(call.id), this.name, this.idempotent);
+      if (known === undefined) this.#core.ceilings.countToolCall();
+      const result = known ?? await this.#run(call, context);
       call.settled = { result };
       return result;
     } catch (error) {

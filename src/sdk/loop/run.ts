@@ -173,6 +173,8 @@ class TurnRun {
     if (this.#cancelled) return this.#cancel();
     if (open_calls.length > 0) {
       if (await this.#runTools(open_calls)) return;
+    } else if (answer !== null && this.#iteration > this.#max_iterations) {
+      return await this.#finishWrapUp(answer);
     } else if (answer !== null && await this.#settleAnswer(answer, answer === "")) return;
     await this.#iterate();
   }
@@ -321,9 +323,12 @@ class TurnRun {
   /** The loop's own limit: one more call without tools, whose text ends the turn (trace.md, section 5). */
   async #wrapUp(): Promise<void> {
     const response = await this.#request(true);
-    if (response === null) return;
-    this.#text = textOf(response.content);
-    if (this.#text !== "") await this.#tellPrompt(this.#text);
+    if (response !== null) await this.#finishWrapUp(textOf(response.content));
+  }
+
+  async #finishWrapUp(text: string): Promise<void> {
+    this.#text = text;
+    if (text !== "") await this.#tellPrompt(text);
     this.#status = "incomplete";
   }
 

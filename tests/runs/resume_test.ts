@@ -1,0 +1,447 @@
+/**
+ * Resume: the process is killed behind every entry of runs of many kinds, another one takes the run over, and it ends as if
+ * nothing had been: nothing told twice, nothing run twice, every call answered once (architecture.md, Resume; trace.md §5).
+ */
+import type { Entry } from "../../src/kernel/host.ts";
+import { entrySchemaOf } from "../../src/sdk/schemas/events.ts";
+import { assertToolPairs } from "../../src/sdk/testing/assertions.ts";
+import type { ContextManager, JsonObject, Message, Prompt, Provider, Tool } from "../../src/sdk/types.ts";
+import type { MemoryStore } from "../../src/store/memory.ts";
+import type { Change, Fence, ListOptions, LogEntry, Store, VersionedRecord } from "../../src/store/store.ts";
+import type { Run } from "../../src/runs/types.ts";
+import { assert, assertEquals, assertMatch } from "../assert.ts";
+import { tool } from "../kernel/kit.ts";
+import { CALLER, type Service, service, type TestPlan } from "./kit.ts";
+import { mock, type Outside, play, runToEnd, type Scenario, SCENARIOS } from "./scenarios.ts";
+
+/** A process's way to a store that outlives it: behind the entry `last` of a run the process is gone. */
+class MortalStore implements Store {
+  readonly kind = "mortal";
+  readonly buffer_ms = 0;
+  readonly #inner: MemoryStore;
+  readonly #last: number;
+  readonly #run_id: string;
+  #gone = false;
+
+  constructor(inner: MemoryStore, last: number, run_id = "run_1") {
+    this.#inner = inner;
+    this.#last = last;
+    this.#run_id = run_id;
+  }
+
+  get gone(): boolean {
+    return this.#gone;
+  }
+
+  #alive(): MemoryStore {
+    if (this.#gone) throw new Error("the process is gone");
+    return this.#inner;
+  }
+
+  commit(changes: readonly Change[], fence?: Fence): void {
+    const store = this.#alive();
+    const append = changes.find((change) => "append" in change);
+    const end = append ? append.after + append.entries.length : 0;
+    if (!append || append.append !== this.#run_id || end < this.#last) return store.commit(changes, fence);
+    this.#gone = true;
+    // killed within what goes together: a longer log may be cut anywhere, records beside it are all or nothing
+    if (end === this.#last) return store.commit(changes, fence);
+    const entries = append.entries.slice(0, this.#last - append.after);
+    if (entries.length > 0) store.commit([{ ...append, entries }], fence);
+    throw new Error("the process is gone");
+  }
+  entries(log: string, after: number, limit: number): readonly LogEntry[] | null {
+    return this.#alive().entries(log, after, limit);
+  }
+  get(kind: string, key: string): VersionedRecord | null {
+    return this.#alive().get(kind, key);
+  }
+  list(kind: string, options: ListOptions): { records: VersionedRecord[]; next_cursor: string | null } {
+    return this.#alive().list(kind, options);
+  }
+  acquire(lease: string, owner: string, ttl_ms: number): number | null {
+    return this.#alive().acquire(lease, owner, ttl_ms);
+  }
+  renew(lease: string, owner: string, ttl_ms: number): boolean {
+    return this.#alive().renew(lease, owner, ttl_ms);
+  }
+  release(lease: string, owner: string): void {
+    this.#alive().release(lease, owner);
+  }
+  ready(): { ok: boolean } {
+    return { ok: !this.#gone };
+  }
+  close(): void {}
+}
+
+/** A run whose process was killed, and the one that took it over. */
+interface Resumed {
+  next: Service;
+  run: Run;
+  entries: Entry[];
+}
+
+/** Kills the process of a run behind entry `last`; another takes over once the lease is over. */
+async function killAndResume(scenario: Scenario, last: number, step_ms = 100): Promise<Resumed> {
+  const plans = { plan: scenario.plan };
+  let mortal: MortalStore | undefined;
+  const first = service({ plans, store: (memory) => mortal = new MortalStore(memory, last) });
+  const handle = await first.post("plan", scenario.request ?? {});
+  await runUntilGone(first, handle.id, scenario, mortal!);
+  await first.clock.advance(5_001);
+  const next = service({ plans, beside: first });
+  assertEquals(await next.runs.recover(), [handle.id]);
+  const run = await runToEnd(next, handle.id, {
+    ...scenario,
+    step_ms,
+    react: (entry, outside) => again(scenario, entry, outside),
+  });
+  return { next, run, entries: await next.entries(handle.id) };
+}
+
+/** What is done from outside a second time: an answer that was given already is no failure. */
+async function again({ react }: Scenario, entry: Entry, outside: Outside): Promise<void> {
+  try {
+    await react?.(entry, outside);
+  } catch (error) {
+    if ((error as { code?: unknown }).code !== "approval_already_resolved") throw error;
+  }
+}
+
+async function runUntilGone(
+  { runs, clock, memory }: Service,
+  run_id: string,
+  { react, step_ms = 100 }: Scenario,
+  mortal: MortalStore,
+): Promise<void> {
+  const seen = new Set<number>();
+  const decide = ({ data }: Entry, decision: string) =>
+    runs.decide(CALLER, run_id, String(data.approval_id), { decision });
+  for (let steps = 0; !mortal.gone && steps < 3_000; steps++) {
+    await clock.advance(step_ms);
+    for (const entry of memory.entries(run_id, 0, 1_000) as Entry[]) {
+      if (seen.has(entry.seq)) continue;
+      seen.add(entry.seq);
+      Promise.resolve(react?.(entry, { runs, run_id, decide })).catch(() => {}); // its process may be gone
+    }
+  }
+  assert(mortal.gone, "the process was never killed");
+  const handle = await runs.handle(CALLER, run_id).catch(() => null); // of a run that ended it asks the store
+  runs.cancel(CALLER, run_id, "immediate").catch(() => {}); // what it still does nobody sees: it must not take time
+  let over = handle === null;
+  handle?.settled("end").finally(() => over = true);
+  for (let steps = 0; !over && steps < 3_000; steps++) await clock.advance(step_ms);
+  assert(over, "the killed process does not come to rest");
+}
+
+/** What a turn and a run tell once; a session that was resumed ends once more. */
+const ONCE = ["execution:start", "execution:end", "orchestrator:complete", "prompt:complete", "run:end"];
+
+function holds(
+  name: string,
+  last: number,
+  { entries, run }: Resumed,
+  messages: readonly JsonObject[],
+  whole: Run,
+): void {
+  const at = `${name}, killed behind ${last}`;
+  const count = (event: string) => entries.filter((entry) => entry.event === event).length;
+  assertEquals(entries.map(({ seq }) => seq), entries.map((_, index) => index + 1), at);
+  for (const entry of entries) {
+    const { success, error } = entrySchemaOf(entry.event).safeParse(entry);
+    assert(success, `${at}: ${entry.event}: ${error?.message}`);
+  }
+  for (const event of ONCE) assert(count(event) <= 1, `${at}: ${event} ${count(event)} times`);
+  const asked = entries.filter(({ event }) => event === "approval:required").map(({ data }) =>
+    data.tool_call_id
+  );
+  assertEquals(new Set(asked).size, asked.length, at);
+  const told = entries.filter(({ event }) => event === "tool:post" || event === "tool:error")
+    .map(({ data }) => data.tool_call_id);
+  assertEquals(new Set(told).size, told.length, at);
+  assertToolPairs(messages as unknown as Message[]);
+  const of_user = messages.filter(({ role, metadata }) => role === "user" && metadata === undefined);
+  assert(of_user.length <= 1, at);
+  const interrupted = entries.some(({ event, data }) =>
+    event === "tool:error" && (data.error as JsonObject).type === "interrupted"
+  );
+  // a call that may have run counts as run, and is not the one that a ceiling refuses
+  if (interrupted) assertMatch(run.status, /^(completed|incomplete|denied)$/);
+  else {
+    const ended = [whole.status, whole.stop_reason, whole.output_text];
+    assertEquals([run.status, run.stop_reason, run.output_text], ended, at);
+  }
+  const status = entries.find(({ event, data }) => event === "run:status" && data.resumed === true);
+  assert(status, at);
+}
+
+/** Runs that end alike wherever they are killed. */
+const ALIKE = [
+  "a text",
+  "an answer with thoughts",
+  "the run of trace.md",
+  "an approval denied",
+  "two tools at once, the later one first",
+  "two approvals at once",
+  "tools that fail in every way",
+  "hooks that deny, change and add",
+  "a prompt denied",
+  "a request denied",
+  "the ceiling of tool calls",
+  "the loop's own limit",
+  "a provider that fails",
+  "tries again",
+  "structured output, mended",
+  "hooks choose the tool",
+];
+
+for (const name of ALIKE) {
+  Deno.test(`a run that is killed behind any of its entries ends as it would have: ${name}`, async () => {
+    const scenario = SCENARIOS[name]!;
+    const { run: whole, entries } = await play(scenario);
+    const accepted = entries.findIndex(({ event }) => event === "session:start");
+    for (let last = accepted; last < entries.length; last++) {
+      const resumed = await killAndResume(scenario, last);
+      const messages = await resumed.next.runs.sessions.messages(CALLER, resumed.run.session_id);
+      holds(name, last, resumed, messages, whole);
+    }
+  });
+}
+
+/** The plan of trace.md with a tool that counts its runs. */
+function countingPlan(more: Partial<Tool> = {}): { plan: TestPlan; ran: string[] } {
+  const ran: string[] = [];
+  const calculator = tool("calculator", (_, call) => {
+    ran.push(call!.id);
+    return Promise.resolve("42");
+  }, more);
+  return { ran, plan: { ...SCENARIOS["the run of trace.md"]!.plan, tools: [calculator] } };
+}
+
+const allow: NonNullable<Scenario["react"]> = (entry, { decide }) =>
+  entry.event === "approval:required" ? decide(entry, "allow") : undefined;
+
+/** Numbers of trace.md's entries behind which a process is killed. */
+const BEHIND = {
+  provider_request: 12,
+  approval_required: 19,
+  awaiting: 20,
+  granted: 21,
+  running: 22,
+  first_delta: 27,
+} as const;
+
+Deno.test("killed while a person is asked: the same approval stays the one to answer (trace: kill -9 after 20)", async () => {
+  for (const last of [BEHIND.approval_required, BEHIND.awaiting]) {
+    const { plan, ran } = countingPlan();
+    const { entries, run } = await killAndResume({ plan, react: allow }, last);
+    const names = entries.map(({ event }) => event);
+    const status = last === BEHIND.awaiting ? "awaiting_approval" : "running";
+    assertEquals(entries[last]!.data, { status, resumed: true });
+    const since = names.slice(last + 1).filter((event) => event !== "run:status");
+    assertEquals(since.slice(0, 8), [
+      ...Array.from({ length: 5 }, () => "module:mounted"),
+      "session:resume",
+      "tool:pre",
+      "approval:granted",
+    ]);
+    assertEquals(names.filter((event) => event === "approval:required").length, 1);
+    const asked = entries.find(({ event }) => event === "approval:required")!;
+    const granted = entries.find(({ event }) => event === "approval:granted")!;
+    assertEquals(granted.data.approval_id, asked.data.approval_id);
+    assertEquals([ran, run.status, run.tool_call_count], [["call_1"], "completed", 1]);
+  }
+});
+
+Deno.test("an approval that waits keeps the time it has left", async () => {
+  const { plan: counted, ran } = countingPlan();
+  const plan = { ...counted, limits: { max_duration_s: 100_000 } };
+  const { entries, run } = await killAndResume({ plan }, BEHIND.awaiting, 20_000);
+  const asked = entries.find(({ event }) => event === "approval:required")!;
+  const denied = entries.find(({ event }) => event === "approval:denied")!;
+  assertEquals([denied.data.decision, ran, run.status], ["timeout", [], "completed"]);
+  const late_ms = Date.parse(denied.ts) - Date.parse(String(asked.data.expires_at));
+  assert(late_ms >= 0 && late_ms <= 40_000, `${late_ms} ms behind its time`);
+});
+
+Deno.test("killed behind the answer: the call is not run again, unless the tool says idempotent (trace: kill -9 after 22)", async () => {
+  for (const last of [BEHIND.granted, BEHIND.running]) {
+    for (const idempotent of [false, true]) {
+      const { plan, ran } = countingPlan({ idempotent });
+      const { entries, run } = await killAndResume({ plan, react: allow }, last);
+      const told = entries.slice(last).filter(({ event }) => event === "tool:post" || event === "tool:error")
+        .map(({ event, data }) => [event, (data.error as JsonObject | undefined)?.type]);
+      assertEquals(told, idempotent ? [["tool:post", undefined]] : [["tool:error", "interrupted"]]);
+      assert(idempotent ? ran.length >= 1 && ran.length <= 2 : ran.length <= 1, `ran ${ran.length} times`);
+      assertEquals(entries.filter(({ event }) => event === "approval:granted").length, 1);
+      assertEquals(run.status, "completed");
+    }
+  }
+});
+
+Deno.test("killed during a model call: it is made again, what was told of it is void (trace: kill -9 during a model call)", async () => {
+  const { plan } = countingPlan();
+  const { entries } = await killAndResume({ plan, react: allow }, BEHIND.first_delta);
+  assertEquals(entries[BEHIND.first_delta]!.data, { status: "running", resumed: true });
+  const requests = entries.filter(({ event }) => event === "provider:request");
+  assertEquals(requests.map(({ iteration }) => iteration), [1, 2, 2]);
+  const ids = entries.filter(({ event, iteration }) => event === "content_block:start" && iteration === 2)
+    .map(({ data }) => data.request_id);
+  assertEquals([ids.length, new Set(ids).size], [2, 2]);
+  assertEquals(entries.filter(({ event }) => event === "execution:start").length, 1);
+});
+
+Deno.test("a tool without leave to run twice never does, wherever the process is killed", async () => {
+  for (let last = 7; last <= 37; last++) {
+    const { plan, ran } = countingPlan();
+    await killAndResume({ plan, react: allow }, last);
+    assert(ran.length <= 1, `killed behind ${last}: ran ${ran.length} times`);
+  }
+});
+
+Deno.test("a loop that cannot go on ends failed, interrupted, with a closed history; its session stays usable", async () => {
+  const orchestrator: TestPlan["orchestrator"] = async (coordinator) =>
+    await coordinator.mount("orchestrator", {
+      async execute(
+        prompt: Prompt,
+        context: ContextManager,
+        providers: Record<string, Provider>,
+        tools: Record<string, Tool>,
+        _hooks: unknown,
+      ) {
+        await context.addMessage({ role: "user", content: prompt });
+        const messages = await context.getMessages();
+        const response = await providers.mock!.complete({ messages });
+        await context.addMessage({ role: "assistant", content: response.content });
+        for (const { id, input } of response.tool_calls ?? []) {
+          const result = await tools.calculator!.execute(input) as { output: string };
+          await context.addMessage({ role: "tool", tool_call_id: id, content: result.output });
+        }
+        return "plain";
+      },
+    });
+  const { plan } = countingPlan();
+  const plain: Scenario = { plan: { ...plan, orchestrator }, react: allow };
+  const { entries: whole } = await play(plain);
+  const pre = whole.find(({ event }) => event === "tool:pre")!;
+  const { next, run, entries } = await killAndResume(plain, pre.seq);
+  assertEquals([run.status, run.stop_reason, run.error?.code], ["failed", "error", "interrupted"]);
+  const complete = entries.filter(({ event }) => event === "orchestrator:complete");
+  assertEquals(complete.map(({ data }) => data.status), ["error"]);
+  const messages = await next.runs.sessions.messages(CALLER, run.session_id);
+  assertToolPairs(messages as unknown as Message[]);
+  const again = await next.post(null, { session_id: run.session_id, prompt: "again" });
+  assertEquals((await runToEnd(next, again.id, plain)).status, "completed");
+});
+
+Deno.test("a run whose plan cannot be mounted any more ends failed, interrupted", async () => {
+  const { plan } = countingPlan();
+  const first = service({
+    plans: { plan },
+    store: (memory) => new MortalStore(memory, BEHIND.provider_request),
+  });
+  const handle = await first.post("plan");
+  await handle.settled("end");
+  await first.clock.advance(5_001);
+  const broken: TestPlan = { ...plan, context: () => Promise.reject(new Error("gone")) };
+  const next = service({ plans: { plan: broken }, beside: first });
+  assertEquals(await next.runs.recover(), [handle.id]);
+  const run = await next.runs.get(CALLER, handle.id);
+  assertEquals([run.status, run.error?.code], ["failed", "interrupted"]);
+  assertEquals(await next.runs.recover(), []);
+});
+
+Deno.test("ceilings go on from what was used before", async () => {
+  const plan: TestPlan = {
+    providers: [mock(...Array.from({ length: 9 }, () => ({ tool_calls: [{ name: "a", arguments: {} }] })))],
+    tools: [tool("a")],
+    limits: { max_tool_calls: 3 },
+  };
+  const { entries: whole } = await play({ plan });
+  const second = whole.findLast(({ event, iteration }) => event === "tool:post" && iteration === 2)!;
+  const { run } = await killAndResume({ plan }, second.seq);
+  assertEquals([run.stop_reason, run.tool_call_count], ["limit:max_tool_calls", 3]);
+});
+
+Deno.test("a call whose arguments were redacted is never run after an interruption, idempotent or not", async () => {
+  const ran: JsonObject[] = [];
+  const open = tool("open", (input) => {
+    ran.push(input);
+    return Promise.resolve("open");
+  }, { idempotent: true });
+  const plan: TestPlan = {
+    providers: [mock({ tool_calls: [{ name: "open", arguments: { password: "opensesame" } }] }, "done")],
+    tools: [open],
+  };
+  const { entries: whole } = await play({ plan });
+  const answered = whole.find(({ event }) => event === "provider:response")!;
+  ran.length = 0;
+  const { entries, run } = await killAndResume({ plan }, answered.seq);
+  assertEquals([ran, run.status], [[], "completed"]);
+  const told = entries.filter(({ event }) => event === "tool:error");
+  assertEquals(told.map(({ data }) => (data.error as JsonObject).type), ["interrupted"]);
+});
+
+Deno.test("a run whose process lives is left alone; one that was taken over is the new process's alone", async () => {
+  const { plan } = countingPlan();
+  const first = service({ plans: { plan } });
+  const handle = await first.post("plan");
+  await handle.settled("attention");
+  const next = service({ plans: { plan }, beside: first });
+  assertEquals(await next.runs.recover(), []); // its lease has not run out
+  await first.clock.advance(5_001);
+  assertEquals(await next.runs.recover(), [handle.id]);
+  const [approval] = await next.runs.approvals(CALLER, handle.id);
+  await next.runs.decide(CALLER, handle.id, approval!.id, { decision: "allow" });
+  assertEquals((await runToEnd(next, handle.id, { plan })).status, "completed");
+  // the first one comes back from a long pause: what it writes is refused
+  const late = first.runs.cancel(CALLER, handle.id, "immediate").catch(() => {});
+  await first.clock.advance(100);
+  await late;
+  await handle.settled("end");
+  const entries = await next.entries(handle.id);
+  assertEquals(entries.filter(({ event }) => event === "run:end").length, 1);
+  assertEquals(entries.map(({ seq }) => seq), entries.map((_, index) => index + 1));
+});
+
+Deno.test("a conversation goes on where it was: history, state, count of runs", async () => {
+  const plan: TestPlan = { providers: [mock("one", "two", "three")] };
+  const before = service({ plans: { plan } });
+  const { session_id } = await before.finish("plan", { prompt: "first" });
+  const first = service({
+    plans: { plan },
+    beside: before,
+    store: (memory) => new MortalStore(memory, 10, "run_1b"),
+  });
+  const handle = await first.post(null, { prompt: "second", session_id });
+  await handle.settled("end");
+  await first.clock.advance(5_001);
+  const next = service({ plans: { plan }, beside: before });
+  assertEquals(await next.runs.recover(), [handle.id]);
+  assertEquals((await runToEnd(next, handle.id, { plan })).output_text, "two");
+  assertEquals((await next.runs.sessions.get(CALLER, session_id)).run_count, 2);
+  const messages = await next.runs.sessions.messages(CALLER, session_id);
+  assertEquals(messages.map(({ role, content }) => role === "user" ? content : role), [
+    "first",
+    "assistant",
+    "second",
+    "assistant",
+  ]);
+});
+
+Deno.test("a process that keeps looking takes over what another leaves behind, until it is told to stop", async () => {
+  const plan: TestPlan = { providers: [mock("done")] };
+  const first = service({ plans: { plan }, store: (memory) => new MortalStore(memory, 10) });
+  const handle = await first.post("plan");
+  await handle.settled("end");
+  const next = service({ plans: { plan }, beside: first });
+  next.runs.keepRecovering();
+  let status = "running";
+  for (let steps = 0; steps < 200 && status === "running"; steps++) {
+    await next.clock.advance(100);
+    ({ status } = await next.runs.get(CALLER, handle.id));
+  }
+  assertEquals(status, "completed");
+  await next.runs.close();
+  assertEquals(next.clock.pending, 0);
+});
