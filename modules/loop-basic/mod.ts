@@ -13,7 +13,11 @@ export const module: ModuleInfo = {
   config_schema: {
     type: "object",
     properties: {
-      max_iterations: { type: "integer", minimum: -1, description: "Model calls of a turn; -1 = one less than the run's ceiling." },
+      max_iterations: {
+        type: "integer",
+        minimum: -1,
+        description: "Model calls of a turn; -1 = one less than the run's ceiling.",
+      },
       max_parallel_tools: { type: "integer", minimum: 1, default: 1 },
       steering: { type: "boolean", default: false },
       default_provider: { type: "string", description: "Name of the provider to prefer." },
@@ -23,5 +27,9 @@ export const module: ModuleInfo = {
 
 /** Mounts the loop. */
 export async function mount(coordinator: Coordinator, config: JsonObject): Promise<void> {
-  await mountLoop(coordinator, config, { orchestrator: "loop-basic", steering: false, max_parallel_tools: 1 });
+  await mountLoop(coordinator, config, {
+    orchestrator: "loop-basic",
+    steering: false,
+    max_parallel_tools: 1,
+  });
 }

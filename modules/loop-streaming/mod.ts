@@ -9,11 +9,16 @@ export const module: ModuleInfo = {
   version: "1.0.0",
   type: "orchestrator",
   mount_point: "orchestrator",
-  description: "Calls the model and its tools in turn until there is an answer; tools in parallel, steerable.",
+  description:
+    "Calls the model and its tools in turn until there is an answer; tools in parallel, steerable.",
   config_schema: {
     type: "object",
     properties: {
-      max_iterations: { type: "integer", minimum: -1, description: "Model calls of a turn; -1 = one less than the run's ceiling." },
+      max_iterations: {
+        type: "integer",
+        minimum: -1,
+        description: "Model calls of a turn; -1 = one less than the run's ceiling.",
+      },
       max_parallel_tools: { type: "integer", minimum: 1, default: 8 },
       steering: { type: "boolean", default: true },
       default_provider: { type: "string", description: "Name of the provider to prefer." },
@@ -23,5 +28,9 @@ export const module: ModuleInfo = {
 
 /** Mounts the loop. */
 export async function mount(coordinator: Coordinator, config: JsonObject): Promise<void> {
-  await mountLoop(coordinator, config, { orchestrator: "loop-streaming", steering: true, max_parallel_tools: 8 });
+  await mountLoop(coordinator, config, {
+    orchestrator: "loop-streaming",
+    steering: true,
+    max_parallel_tools: 8,
+  });
 }
