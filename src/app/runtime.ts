@@ -37,7 +37,9 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
   let draining = false;
 
   const open = () =>
-    composed ??= import("./compose.ts").then(({ compose }) => compose({ policy, clock, store, plans, env, secrets, log }));
+    composed ??= import("./compose.ts").then(({ compose }) =>
+      compose({ policy, clock, store, plans, env, secrets, log })
+    );
 
   return {
     runs: lazyRuns(() => open().then(({ runs }) => runs)),

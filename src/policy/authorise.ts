@@ -54,7 +54,7 @@ type Reason = ErrorDetail & { code: ErrorCode };
  * when all reasons are of one kind, `policy_refused` when they are mixed.
  */
 export function authorise(compiled: CompiledPlan, options: AuthoriseOptions): Grants {
-  const { origin, policy, builtins } = options;
+  const { origin, policy } = options;
   const { plan } = compiled;
   const trust = trustOf(origin, policy);
   const reasons: Reason[] = [];
