@@ -49,7 +49,7 @@ export class ByteReader {
     let text = "";
     for (;;) {
       if (this.#rest.length === 0 && !await this.#fill()) {
-        throw new HttpError("the answer ends in the middle");
+        throw new AnswerCut("its server closed the connection");
       }
       const end = this.#rest.indexOf(10);
       const part = end === -1 ? this.#rest : this.#rest.subarray(0, end);
