@@ -23,33 +23,45 @@ export async function bundleGraph(esbuild: Builder, request: BundleRequest): Pro
   const graph = new Graph(request);
   let result: Esbuild.BuildResult<{ write: false }>;
   try {
-    result = await esbuild.build({
-      entryPoints: [request.entry],
-      bundle: true,
-      write: false,
-      outfile: "bundle.js",
-      format: "esm",
-      platform: "neutral",
-      target: "esnext",
-      charset: "utf8",
-      sourcemap: "external",
-      sourcesContent: false,
-      legalComments: "none",
-      logLevel: "silent",
-      jsx: "automatic",
-      tsconfigRaw: "{}",
-      define: { "import.meta": META_NAME },
-      plugins: [{ name: "graph", setup: (build: Esbuild.PluginBuild) => graph.setup(build) }],
+    result = await build(esbuild, graph).catch((error) => {
+      if (!graph.patchPatterns(messagesOf(error))) throw error;
+      return build(esbuild, graph);
     });
   } catch (error) {
-    const messages = (error as { errors?: readonly Esbuild.Message[] }).errors;
-    if (!Array.isArray(messages)) throw error;
-    return { kind: "problems", problems: messages.map((message) => graph.problemOf(message)) };
+    return { kind: "problems", problems: messagesOf(error).map((message) => graph.problemOf(message)) };
   }
   if (graph.missing.size > 0) {
     return { kind: "missing", urls: [...graph.missing].map(([url, from]) => ({ url, from })) };
   }
   return await seal(result.outputFiles, graph);
+}
+
+function build(esbuild: Builder, graph: Graph): Promise<Esbuild.BuildResult<{ write: false }>> {
+  return esbuild.build({
+    entryPoints: [graph.entry],
+    bundle: true,
+    write: false,
+    outfile: "bundle.js",
+    format: "esm",
+    platform: "neutral",
+    target: "esnext",
+    charset: "utf8",
+    sourcemap: "external",
+    sourcesContent: false,
+    legalComments: "none",
+    logLevel: "silent",
+    jsx: "automatic",
+    tsconfigRaw: "{}",
+    define: { "import.meta": META_NAME },
+    plugins: [{ name: "graph", setup: (build: Esbuild.PluginBuild) => graph.setup(build) }],
+  });
+}
+
+/** What a failed build says; an error of another kind goes on. */
+function messagesOf(error: unknown): readonly Esbuild.Message[] {
+  const messages = (error as { errors?: readonly Esbuild.Message[] }).errors;
+  if (!Array.isArray(messages)) throw error;
+  return messages;
 }
 
 async function seal(outputs: readonly Esbuild.OutputFile[], graph: Graph): Promise<BundleAnswer> {
@@ -102,13 +114,18 @@ class Graph {
   readonly loaded = new Set<string>();
   /** Parts of the SDK that went in. */
   readonly uses = new Set<string>();
+  /** URL of the entry file. */
+  readonly entry: string;
   readonly #request: BundleRequest;
+  /** Texts that are read in place of a file's, see {@link Graph.patchPatterns}. */
+  readonly #patched = new Map<string, string>();
   readonly #files: ReadonlyMap<string, Uint8Array>;
   /** esbuild's name of a file → its URL: a data: URL may be megabytes long, and names are repeated in the bundle. */
   readonly #urls = new Map<string, string>();
   readonly #names = new Map<string, string>();
 
   constructor(request: BundleRequest) {
+    this.entry = request.entry;
     this.#request = request;
     this.#files = new Map(request.files.map(({ url, bytes }) => [url, bytes]));
   }
@@ -155,11 +172,27 @@ class Graph {
     this.loaded.add(url);
     const loader = kindOfAttribute(attributes.type) ?? kindOfUrl(url);
     if (loader === "binary") return { contents: bytes, loader };
-    const text = new TextDecoder().decode(bytes); // without the byte order mark
-    if (!mayImport(loader)) return { contents: text, loader };
-    // imports are hoisted: at the end it moves nothing
-    const meta = text.includes("import") && text.includes("meta");
-    return { contents: meta ? `${text}\nimport ${META_NAME} from "${META_SPECIFIER}";` : text, loader };
+    const text = this.#patched.get(url) ?? new TextDecoder().decode(bytes); // without the byte order mark
+    return { contents: mayImport(loader) ? text + endingOf(text) : text, loader };
+  }
+
+  /**
+   * Imports of computed paths (`import(`./${name}.ts`)`) make esbuild look for files that match. There is no folder to look
+   * in: one letter of each path is changed, so that it is taken for any other computed import, which sealing then refuses.
+   * Returns false when these are not the only errors.
+   */
+  patchPatterns(messages: readonly Esbuild.Message[]): boolean {
+    const patterns = messages.filter(isPattern);
+    if (patterns.length === 0 || messages.some((one) => !isPattern(one) && !isNoFolder(one))) return false;
+    for (const { location } of patterns) {
+      const url = this.#urlOfName(location!.file); // isPattern() says it has one
+      const bytes = this.#files.get(url);
+      const text = this.#patched.get(url) ?? new TextDecoder().decode(bytes);
+      const at = offsetOf(text, location!.line, columnOf(location!.lineText, location!.column)) + 1;
+      if (text[at] !== ".") return false;
+      this.#patched.set(url, `${text.slice(0, at)}:${text.slice(at + 1)}`);
+    }
+    return true;
   }
 
   #nameOf(url: string): string {
@@ -173,7 +206,12 @@ class Graph {
     return name;
   }
 
-  /** Returns the URL of a source as esbuild writes it: with the name space before it. */
+  #urlOfName(source: string): string {
+    const name = this.urlOfSource(source);
+    return this.#urls.get(name) ?? name;
+  }
+
+  /** Returns the URL of a source as esbuild writes it: with the name space before it. A data: URL stays short. */
   urlOfSource(source: string): string {
     return source.startsWith(`${FILES}:`) ? source.slice(FILES.length + 1) : source;
   }
@@ -197,6 +235,39 @@ class Graph {
       ...(failed_url === undefined ? {} : { failed_url }),
     };
   }
+}
+
+function isPattern({ text, location, pluginName }: Esbuild.Message): boolean {
+  return location !== null && pluginName === "" && /^Could not resolve (import|require)\("/.test(text);
+}
+
+/** What esbuild says besides, when it looks for files that match a pattern. */
+function isNoFolder({ text, location }: Esbuild.Message): boolean {
+  return location === null && text.startsWith("Cannot read directory");
+}
+
+/** Returns the offset of a place, line and column from 1; lines end as ECMAScript says. */
+function offsetOf(text: string, line: number, column: number): number {
+  let start = 0;
+  const ends = text.matchAll(/\r\n|[\n\r\u2028\u2029]/g);
+  for (let at = 1; at < line; at++) {
+    const end = ends.next().value;
+    if (!end) break;
+    start = end.index + end[0].length;
+  }
+  return start + column - 1;
+}
+
+/** What is added at the end of a file, where it moves nothing: imports are hoisted, and pragmas count wherever they are. */
+function endingOf(text: string): string {
+  let ending = "";
+  if (text.includes("import") && text.includes("meta")) {
+    ending += `\nimport ${META_NAME} from "${META_SPECIFIER}";`;
+  }
+  // as in TypeScript: whoever names a factory means the classic transform
+  const classic = text.includes("@jsx ") && !text.includes("@jsxRuntime") &&
+    !text.includes("@jsxImportSource");
+  return classic ? `${ending}\n/** @jsxRuntime classic */` : ending;
 }
 
 /** esbuild counts columns in UTF-8 bytes from 0; people in letters from 1. */

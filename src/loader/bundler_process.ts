@@ -178,6 +178,7 @@ class Child {
       failed,
       files: files.map(({ url, bytes }) => ({ url, length: bytes.length })),
     };
+    this.#process.ref(); // while somebody waits for it, the server stays
     let timer: ReturnType<typeof setTimeout> | undefined;
     const late = new Promise<never>((_, reject) => {
       timer = setTimeout(() => reject(new TooSlow("not done in time")), deadline_ms);
@@ -188,6 +189,7 @@ class Child {
       return await Promise.race([answered, late]);
     } finally {
       clearTimeout(timer);
+      this.#process.unref();
     }
   }
 
@@ -202,6 +204,7 @@ class Child {
   }
 
   async kill(): Promise<void> {
+    this.#process.ref();
     try {
       this.#process.kill("SIGKILL");
     } catch {
