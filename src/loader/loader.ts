@@ -2,11 +2,12 @@
  * Source → URL → bytes → one ES module (modules.md, Loading): puts the parts together and remembers what was made. Knows
  * policies and plans only as what it is handed; never mounts a module, and never runs one unless it is asked to `load`.
  */
-import { isInline, type Lock } from "../plan/lock.ts";
+import type { Lock } from "../plan/lock.ts";
 import { sourceProblem, sourceRules } from "../policy/sources.ts";
 import { canonicalHash } from "../sdk/digest.ts";
 import { PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
+import { bundleOf } from "./assemble.ts";
 import { BundleCache } from "./bundle_cache.ts";
 import { bundleKey, pinKey, scopeOf } from "./cache_keys.ts";
 import { createBundlerProcess } from "./bundler_process.ts";
@@ -16,19 +17,10 @@ import { type FetchOptions, FileFetcher } from "./fetch.ts";
 import { Freshness } from "./freshness.ts";
 import { GraphFetch } from "./graph_fetch.ts";
 import { linkModule } from "./link.ts";
-import { integrityOf, pathFrom } from "./manifest.ts";
 import { checkFile, checkGraph, type Pins, pinsOf } from "./pins.ts";
+import { nameOf, withoutMount } from "./names.ts";
 import { problemError } from "./problems.ts";
-import { shown } from "./shown.ts";
-import type {
-  BundleAnswer,
-  Bundler,
-  LoadContext,
-  LoadedModule,
-  LoadSpec,
-  ModuleBundle,
-  ModuleGraph,
-} from "./types.ts";
+import type { Bundler, LoadContext, LoadedModule, LoadSpec, ModuleBundle, ModuleGraph } from "./types.ts";
 
 /** What a loader is made of; every part has a default. */
 export interface LoaderOptions extends ConnectionOptions {
@@ -292,54 +284,6 @@ class UrlLoader implements Loader {
     if (hash === undefined) this.#lockHashes.set(lock, hash = canonicalHash(lock));
     return hash;
   }
-}
-
-function bundleOf(
-  requested: string,
-  entry: string,
-  graph: GraphFetch,
-  answer: BundleAnswer & { kind: "bundle" },
-): ModuleBundle {
-  const files = answer.inputs.flatMap((url) => {
-    const file = graph.files.get(url);
-    return file ? [{ url, sha256: file.sha256, bytes: file.bytes.length }] : [];
-  });
-  files.sort((a, b) => pathFrom(entry, a.url, a.sha256) < pathFrom(entry, b.url, b.sha256) ? -1 : 1);
-  const { code, exports, uses, imports_refused } = answer;
-  return {
-    requested,
-    url: entry,
-    integrity: integrityOf(entry, files),
-    files,
-    exports,
-    uses,
-    imports_refused,
-    code,
-  };
-}
-
-function nameOf({ module, source }: LoadSpec, { base_url }: LoadContext): string {
-  const from = source.kind === "url"
-    ? shown(source.url, base_url)
-    : source.kind === "path"
-    ? source.original
-    : "";
-  if (module === undefined) return from;
-  return from === "" ? `module "${module}"` : `module "${module}" (${from})`;
-}
-
-function withoutMount(
-  { url, exports }: ModuleGraph,
-  name: string,
-  base_url: string | undefined,
-): PreampError {
-  const has = exports.length === 0 ? "it exports nothing" : `it exports ${exports.slice(0, 10).join(", ")}`;
-  const message = `Cannot load ${name}: it must export mount(coordinator, config): ${has}`;
-  const hint = "write: export async function mount(coordinator, config) { … }";
-  const path = isInline(url) ? "" : shown(url, base_url);
-  return new PreampError("module_invalid", message, {
-    details: [{ path, line: 1, column: 1, message, hint }],
-  });
 }
 
 function tooSlow(name: string): PreampError {
