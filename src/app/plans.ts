@@ -62,6 +62,9 @@ export class Plans {
       lock_hash: request.lock === undefined ? null : lockHash(request.lock),
       warnings: [...compiled.warnings.map(toWarning), ...this.#unset(compiled)],
       ...(found.base_url === undefined ? {} : { base_url: found.base_url }),
+      registerSecrets: (secrets) => {
+        for (const spec of specsOf(compiled.plan)) this.#expand(spec, grants, secrets);
+      },
       open: (spec, secrets) => this.#open(spec, grants, secrets),
     };
   }
@@ -110,12 +113,18 @@ export class Plans {
       .map(({ name, path }) => ({ code: "env_unset", path, message: `The variable ${name} is not set` }));
   }
 
-  #open(spec: ModuleSpec, grants: Grants, secrets: SecretSink): ReturnType<ReadyPlan["open"]> {
+  /** Returns a module's config with its `${VAR}`s; what must not be seen of it is registered. */
+  #expand(spec: ModuleSpec, grants: Grants, secrets: SecretSink): JsonObject {
     const lookup = (name: string) => grants.mayReadEnv(name) ? this.#options.env(name) : undefined;
     const expansion = expandEnv(spec.config, lookup, `${spec.path}.config`);
     for (const secret of expansion.secrets) secrets.register(secret);
     registerSecrets(expansion.value, secrets);
-    const opened = { config: expansion.value, isolation: "inline", integrity: null } as const;
+    return expansion.value;
+  }
+
+  #open(spec: ModuleSpec, grants: Grants, secrets: SecretSink): ReturnType<ReadyPlan["open"]> {
+    const config = this.#expand(spec, grants, secrets);
+    const opened = { config, isolation: "inline", integrity: null } as const;
     const module = builtinModule(spec.module);
     return module instanceof Promise
       ? module.then((loaded) => ({ ...opened, module: loaded }))

@@ -17,6 +17,8 @@ export interface ReadyPlan {
   readonly warnings: readonly Warning[];
   /** Where relative sources of the plan start; operator plans from disk only. */
   readonly base_url?: string;
+  /** Registers every secret of the plan, before anything of the run is written. */
+  registerSecrets(secrets: SecretSink): void;
   /** Finds a module and expands its config. */
   open(spec: ModuleSpec, secrets: SecretSink): Promise<OpenedModule> | OpenedModule;
 }

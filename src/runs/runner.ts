@@ -63,6 +63,7 @@ export class Runner implements RunHandle {
   #ending = false;
   /** Whether no entry follows any more. */
   #terminal = false;
+  #end_is_stored = false;
   #accepted = false;
 
   constructor(options: RunnerOptions) {
@@ -72,6 +73,7 @@ export class Runner implements RunHandle {
     this.session_id = session_id;
     this.created_at = new Date(deps.clock.now()).toISOString();
     this.#secrets = deps.secrets();
+    ready.registerSecrets(this.#secrets);
     this.#fold = new RunFold({
       id: run_id,
       session_id,
@@ -330,6 +332,7 @@ export class Runner implements RunHandle {
         draftEntry("run:end", this.session_id, { run: run as unknown as JsonObject }),
         () => [this.#recordChange(), ...(this.#began ? [saveSession(this)] : [])],
       );
+      this.#end_is_stored = true;
     } catch (error) {
       deps.log("error", "run_end_not_stored", { run_id: this.id, message: errorMessage(error) });
     }
@@ -350,6 +353,11 @@ export class Runner implements RunHandle {
   /** Approvals of the run, pending and decided. */
   get approvals(): Approval[] {
     return this.#fold.approvals;
+  }
+
+  /** Whether the store knows that the run has ended. */
+  get end_is_stored(): boolean {
+    return this.#end_is_stored;
   }
 
   /** Whether the end of the run is decided. */

@@ -235,7 +235,9 @@ export class RunService implements Runs {
 
   #keep(runner: Runner): void {
     this.#runners.set(runner.id, runner);
-    runner.settled("end").then(() => this.#runners.delete(runner.id));
+    runner.settled("end").then(() => {
+      if (runner.end_is_stored) this.#runners.delete(runner.id); // else only the runner knows how it ended
+    });
   }
 
   #runnerOf(caller: Caller, run_id: string): Runner | undefined {
