@@ -10,7 +10,15 @@ const GATES: readonly (readonly string[])[] = [
   ["fmt", "--check", "--quiet"],
   ["lint", "--quiet"],
   ["check", "--quiet", ...SOURCES],
-  ["doc", "--quiet", "--lint", "src/sdk/mod.ts"],
+  [
+    "doc",
+    "--quiet",
+    "--lint",
+    "src/sdk/mod.ts",
+    "src/sdk/loop.ts",
+    "src/sdk/context.ts",
+    "src/sdk/testing.ts",
+  ],
 ];
 const SUITES = ["unit:kernel", "unit:rest", "unit:docs"];
 const SLOW_SUITES = ["e2e"];

@@ -6,6 +6,7 @@
 const PARTS: Readonly<Record<string, () => Promise<object>>> = {
   "preamp": () => import("../sdk/mod.ts"),
   "preamp/loop": () => import("../sdk/loop.ts"),
+  "preamp/context": () => import("../sdk/context.ts"),
   "preamp/testing": () => import("../sdk/testing.ts"),
   "zod": () => import("zod"),
 };

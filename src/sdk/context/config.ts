@@ -1,5 +1,5 @@
 /** The knobs of `context-simple`: upstream's names and defaults (behaviour.md §8.3), checked once, at mount. */
-import { type JsonObject, PreampError } from "preamp";
+import { type JsonObject, PreampError } from "../mod.ts";
 import type { TokenMeter } from "./meter.ts";
 
 /** How much the notice says. */
@@ -21,9 +21,11 @@ export interface Config {
   readonly protected_tool_results: number;
   /** Characters kept from the beginning of a truncated tool result. */
   readonly truncate_chars: number;
+  /** Whether the model is told what was left out. */
   readonly compaction_notice_enabled: boolean;
   /** Tokens kept free for the notice. */
   readonly compaction_notice_token_reserve: number;
+  /** How much it is told. */
   readonly compaction_notice_verbosity: NoticeVerbosity;
   /** Lowest level that is told to the model. */
   readonly compaction_notice_min_level: number;

@@ -1,5 +1,5 @@
 /** The system prompt factory (behaviour.md §8.1): asked on every request, its text stands for the stored system messages. */
-import { deepFreeze, type Message } from "preamp";
+import { deepFreeze, type Message } from "../mod.ts";
 
 /** Tells the system prompt of the next request. What is no text, or throws, fails the request. */
 export type SystemPromptFactory = () => string | Promise<string>;

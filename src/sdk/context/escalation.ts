@@ -1,5 +1,5 @@
 /** When a view is compacted, and when better not (behaviour.md §8.5; CTX-02, CTX-09 to CTX-11, CTX-16). Pure. */
-import { PreampError } from "preamp";
+import { PreampError } from "../mod.ts";
 import type { Calibration } from "./calibration.ts";
 import type { Config } from "./config.ts";
 import { type Goal, planCompaction } from "./ladder.ts";

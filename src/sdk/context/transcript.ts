@@ -3,7 +3,7 @@
  * an assistant message with the results of its calls. Adding to the end costs the same whatever the length; what a
  * compaction left out is no longer here. Knows nothing of budgets.
  */
-import type { Message } from "preamp";
+import type { Message } from "../mod.ts";
 import { withBreakpoint } from "./breakpoints.ts";
 import type { Forms } from "./forms.ts";
 import { answersOf, type CallName, callsOf, isHuman, missingResult } from "./request_message.ts";

@@ -1,5 +1,5 @@
 /** The tool `context_recall`: reads back, from the full history, what a view shortened or left out. */
-import { isObject, type JsonObject, type Message, textOf, type Tool, toolFailure } from "preamp";
+import { isObject, type JsonObject, type Message, textOf, type Tool, toolFailure } from "../mod.ts";
 
 /** Characters of one answer; a longer text is read in pieces, by `offset`. */
 const MOST_CHARS = 20_000;

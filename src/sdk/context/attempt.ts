@@ -1,5 +1,5 @@
 /** A compaction that is being thought through: what would be left out or shortened, and what that comes to. Changes nothing. */
-import type { Message } from "preamp";
+import type { Message } from "../mod.ts";
 import type { Forms } from "./forms.ts";
 import { isPinned } from "./request_message.ts";
 import {

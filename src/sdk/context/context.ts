@@ -9,7 +9,7 @@ import {
   type Provider,
   type RequestOptions,
   toPlainObject,
-} from "preamp";
+} from "../mod.ts";
 import { takesBreakpoints } from "./breakpoints.ts";
 import { requestBudget } from "./budget.ts";
 import { CompactedView } from "./compacted_view.ts";

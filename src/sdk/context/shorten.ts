@@ -1,5 +1,5 @@
 /** The short forms of a tool result and of a user message (behaviour.md §8.4). Pure: the same message gives the same text. */
-import { isObject, type Message, messageTokens, textOf } from "preamp";
+import { isObject, type Message, messageTokens, textOf } from "../mod.ts";
 
 /** Characters of a user message that its stub quotes. */
 const QUOTED_CHARS = 50;

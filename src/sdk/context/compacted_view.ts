@@ -2,7 +2,7 @@
  * The history as requests see it: the transcript, what compactions decided so far, and what reported usage taught. Knows
  * nothing of hooks and of where the history is kept.
  */
-import { deepFreeze, type JsonObject, type Message } from "preamp";
+import { deepFreeze, type JsonObject, type Message } from "../mod.ts";
 import { Calibration } from "./calibration.ts";
 import type { Config } from "./config.ts";
 import { type Limits, type Proposal, proposeCompaction } from "./escalation.ts";

@@ -2,7 +2,7 @@
  * Cache breakpoints: `metadata.cache_control` on messages after which a provider's prompt cache may end. A message has one or
  * has none from its first view on, whatever follows: marks that moved would change the prefix they are to protect.
  */
-import { deepFreeze, isObject, type Message, methodOf } from "preamp";
+import { deepFreeze, isObject, type Message, methodOf } from "../mod.ts";
 
 /** Names under which providers offer it in `getInfo().capabilities`. */
 const CAPABILITIES: readonly string[] = ["cache_control", "prompt_caching"];

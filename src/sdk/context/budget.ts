@@ -1,5 +1,5 @@
 /** How many tokens the messages of one request may take (context.md, Budget; behaviour.md §8.2). */
-import { isObject, methodOf, type RequestOptions } from "preamp";
+import { isObject, methodOf, type RequestOptions } from "../mod.ts";
 import type { Config } from "./config.ts";
 import type { Meter } from "./meter.ts";
 

@@ -2,7 +2,7 @@
  * What survives a restart: the decisions of all compactions so far, in the form they are kept in `session_state`. With the
  * same history they give back the same view, byte for byte; with another history they are void.
  */
-import { isObject, type JsonObject, type Message, messageTokens } from "preamp";
+import { isObject, type JsonObject, type Message, messageTokens } from "../mod.ts";
 import type { SavedCalibration } from "./calibration.ts";
 import type { Forms } from "./forms.ts";
 import {

@@ -1,5 +1,5 @@
 /** How tokens are counted: by estimate, or exactly with a tokenizer that is loaded when it is first needed. */
-import { type Message, messageTokens, type ToolSpec, toolTokens } from "preamp";
+import { type Message, messageTokens, type ToolSpec, toolTokens } from "../mod.ts";
 
 /** Values of the knob `token_meter`. */
 export type TokenMeter = "estimate" | "calibrated" | "exact";

@@ -1,5 +1,5 @@
 /** The forms in which a view may show a message, and what each costs: the knobs applied to shorten.ts. */
-import type { Message } from "preamp";
+import type { Message } from "../mod.ts";
 import { ESTIMATE, type Meter } from "./meter.ts";
 import { handleOf } from "./recall.ts";
 import { stubbed, truncated } from "./shorten.ts";

@@ -2,7 +2,7 @@
  * Brings reported usage to the calibration: of the request just made (a hook on `provider:response`), and of the requests of
  * earlier runs, which the log has and the capability `session.usages` tells. So a restarted session counts as the old one.
  */
-import { type Coordinator, isObject, type JsonObject } from "preamp";
+import { type Coordinator, isObject, type JsonObject } from "../mod.ts";
 import type { Calibration } from "./calibration.ts";
 
 /** One logged usage: messages of the history when the request was made, and `usage.input_tokens`. */

@@ -1,5 +1,5 @@
 /** The notice that tells the model what its view lacks. It goes to the end, as a user message: a system message there, or a notice at the front, would change what providers have cached. */
-import { deepFreeze, type Message } from "preamp";
+import { deepFreeze, type Message } from "../mod.ts";
 import type { NoticeVerbosity } from "./config.ts";
 import type { Tally } from "./transcript.ts";
 

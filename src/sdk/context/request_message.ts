@@ -10,7 +10,7 @@ import {
   type Message,
   type Role,
   toBlocks,
-} from "preamp";
+} from "../mod.ts";
 import { capped } from "./shorten.ts";
 
 const ROLES: ReadonlySet<unknown> = new Set<Role>([
