@@ -4,7 +4,7 @@
  */
 import { CancellationToken } from "../sdk/cancellation.ts";
 import { errorCode, errorMessage, PreampError } from "../sdk/errors.ts";
-import { deepFreeze, type JsonObject, toPlain, toPlainObject } from "../sdk/json.ts";
+import { deepFreeze, isObject, type JsonObject, toPlain, toPlainObject } from "../sdk/json.ts";
 import { toolErrorType } from "../sdk/loop/tool_calls.ts";
 import { textOf } from "../sdk/messages.ts";
 import { cancelledCallText, serializeOutput } from "../sdk/tools.ts";
@@ -60,8 +60,18 @@ export interface SessionOptions {
   usages?: readonly LoggedUsage[];
   /** Whether the session has run before: `session:resume` instead of `session:start`, no first system message. */
   continued?: boolean;
-  /** The parent's token, which this session follows. */
+  /** The session's token; a child's follows its parent's. */
   cancellation?: CancellationToken;
+  /** Capabilities that are there before the first module is mounted, such as `session.spawn`. */
+  capabilities?: Readonly<Record<string, unknown>>;
+}
+
+/** A tool call that a sub-agent is spawned from. */
+export interface HeldCall {
+  /** What events tell of it: `tool_call_id`, `parallel_group_id`. */
+  readonly told: JsonObject;
+  /** Lets its deadline go on. */
+  release(): void;
 }
 
 /** Options of {@link Session.execute}. */
@@ -108,7 +118,7 @@ export class Session {
     this.#injections = new Injections(core);
     core.hooks = new Hooks({
       clock: host.clock,
-      begin: (event) => event === "provider:request" ? this.#beforeRequest() : core.beginTurn(event),
+      begin: (event) => this.#before(event),
       prepare: (event, data) => this.#watch.prepare(event, data),
       momentFields: () => momentFields(core.turn),
       settle: (event, emission, prepared) => {
@@ -163,6 +173,48 @@ export class Session {
     return this.#shared.capabilities.get(name) ?? null;
   }
 
+  /** Emits an event of this session that no module of it emits. */
+  async emit(event: string, data: JsonObject): Promise<void> {
+    await this.#core.hooks.emit(event, data);
+  }
+
+  /** Adds to a contribution channel in the runtime's own name (behaviour.md §9.6). */
+  contribute(channel: string, name: string, callback: () => unknown): void {
+    const { contributors } = this.#shared;
+    const list = contributors.get(channel) ?? [];
+    contributors.set(channel, [...list.filter((one) => one.name !== name), { name, callback }]);
+  }
+
+  /** Stops the deadline of a call that runs, whose tool waits for a sub-agent; a call that is none is told as nothing. */
+  holdCall(tool_call_id: string | undefined): HeldCall {
+    const call = tool_call_id === undefined
+      ? undefined
+      : this.#core.turn?.calls.find((one) => one.id === tool_call_id && one.deadline !== null);
+    if (!call) return { told: {}, release: () => {} };
+    const release = call.deadline!.hold(); // it was looked for
+    const group = call.pre?.data.parallel_group_id;
+    return {
+      told: { tool_call_id: call.id, ...(typeof group === "string" ? { parallel_group_id: group } : {}) },
+      release,
+    };
+  }
+
+  /** Returns the models of the provider mounted under one of these names, by id; empty when it tells none. */
+  async modelsOf(names: readonly string[]): Promise<string[]> {
+    const { providers } = this.#mounts;
+    const name = names.find((one) => providers.get(one) !== undefined);
+    const models = name === undefined ? [] : await providers.get(name)!.listModels();
+    return models.flatMap((model) => isObject(model) && typeof model.id === "string" ? [model.id] : []);
+  }
+
+  /** Tokens that the largest window of a mounted provider takes; null when none tells. */
+  get context_window(): number | null {
+    const told = this.#mounts.providers.names
+      .map((name) => this.#mounts.providers.get(name)!.getInfo().defaults.context_window)
+      .filter((tokens) => typeof tokens === "number");
+    return told.length === 0 ? null : Math.max(...told);
+  }
+
   /**
    * Mounts everything, once. Undoes it all when it fails.
    * @throws {PreampError} `module_load_failed`, or why a module's code could not be had.
@@ -201,7 +253,7 @@ export class Session {
     }
     await announceReady(this.#shared, this.#modules);
     if (history && history.length > 0) await this.#context.load(history);
-    if (parent_id) {
+    if (parent_id && !this.#options.continued) {
       await this.#core.hooks.emit("session:fork", {
         parent: parent_id,
         session_id: this.session_id,
@@ -363,7 +415,11 @@ export class Session {
     const first = !this.cancellation.is_cancelled;
     if (mode === "immediate") this.cancellation.requestImmediate();
     else this.cancellation.requestGraceful();
-    if (!first) return;
+    if (first) await this.tellCancel();
+  }
+
+  /** Tells that the session was asked to stop, by its parent's token too; the event comes once, whoever tells. */
+  async tellCancel(): Promise<void> {
     await this.#core.hooks.emit("cancel:requested", { state: this.cancellation.state });
     for (const error of await this.cancellation.triggerCallbacks()) {
       this.#core.host.warn("cancel_callback_failed", errorMessage(error));
@@ -548,6 +604,14 @@ export class Session {
     if (call.gate === "pending" && call.pre !== null) await this.#process(call.pre, "tool:pre");
   }
 
+  /** What must have been told before an event. */
+  #before(event: string): Promise<unknown> | void {
+    if (event === "provider:request") return this.#beforeRequest();
+    const untold = event === "cancel:completed" && this.cancellation.is_cancelled &&
+      !this.#watch.cancel_requested;
+    return untold ? this.tellCancel() : this.#core.beginTurn(event);
+  }
+
   /** Before a `provider:request`: the prompt must have passed its gate, also when the loop does not ask. */
   #beforeRequest(): Promise<unknown> | void {
     const { turn } = this.#core;
@@ -580,9 +644,9 @@ export class Session {
   }
 }
 
-/** Capabilities that the session itself publishes. */
-function ownCapabilities({ usages }: SessionOptions): Map<string, unknown> {
-  return new Map([["session.usages", () => usages ?? []]]);
+/** Capabilities that are there before any module: the session's own, and those it was made with. */
+function ownCapabilities({ usages, capabilities }: SessionOptions): Map<string, unknown> {
+  return new Map([["session.usages", () => usages ?? []], ...Object.entries(capabilities ?? {})]);
 }
 
 /** Returns what a call is answered with that the loop left without a result. */

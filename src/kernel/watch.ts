@@ -37,6 +37,11 @@ export class Watch {
     return this.#noted.get(emission)?.verdict ?? emission;
   }
 
+  /** Whether `cancel:requested` was told. */
+  get cancel_requested(): boolean {
+    return this.#cancel_requested;
+  }
+
   /** Forgets the cancellation of the turn before. */
   reset(): void {
     this.#cancel_requested = false;

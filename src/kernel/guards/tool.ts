@@ -5,8 +5,8 @@ import { inputSchemaOf } from "../../sdk/spelling.ts";
 import { serializeOutput, toolFailure, ToolResult, toToolResult } from "../../sdk/tools.ts";
 import type { JsonObject, JsonSchema, RiskLevel, Tool, ToolCallContext } from "../../sdk/types.ts";
 import type { Core } from "../core.ts";
-import { STOPPED, withAbort } from "../deadline.ts";
 import type { CallRecord } from "../turn.ts";
+import { CallDeadline } from "./call_deadline.ts";
 
 /** Emits and processes the `tool:pre` of a call whose loop did not; resolves once the gate is settled. */
 export type GateCall = (call: CallRecord) => Promise<void>;
@@ -76,13 +76,18 @@ export class ToolHandle implements Tool {
 
   async #run(call: CallRecord, context: ToolCallContext | undefined): Promise<ToolResult> {
     const core = this.#core;
-    const deadline = new AbortController();
-    const step = core.step_signal;
-    const stop = () => deadline.abort(step.reason);
-    if (step.aborted) stop();
-    else step.addEventListener("abort", stop, { once: true });
-    const timer = new AbortController();
-    const { tool_timeout_s } = core.limits;
+    const { tool_timeout_s, cleanup_timeout_s } = core.limits;
+    const deadline = call.deadline = new CallDeadline({
+      clock: core.host.clock,
+      timeout_ms: tool_timeout_s * 1000,
+      grace_ms: cleanup_timeout_s * 1000,
+      step: core.step_signal,
+      onTimeout: () =>
+        new PreampError(
+          "tool_timeout",
+          `Cannot wait for tool "${call.name}": no result within ${tool_timeout_s} s`,
+        ),
+    });
     core.cancellation.registerToolStart(call.id, call.name);
     try {
       const returned = this.#tool.execute(toPlainObject(call.input), {
@@ -92,22 +97,10 @@ export class ToolHandle implements Tool {
         progress: (text) => this.#progress(call, text, context),
       });
       if (!isThenable(returned)) return this.#bounded(toToolResult(returned));
-      if (tool_timeout_s > 0) {
-        core.host.clock.after(tool_timeout_s * 1000, timer.signal).then(
-          () =>
-            deadline.abort(
-              new PreampError(
-                "tool_timeout",
-                `Cannot wait for tool "${call.name}": no result within ${tool_timeout_s} s`,
-              ),
-            ),
-          () => {}, // finished in time
-        );
-      }
-      return this.#bounded(toToolResult(await withAbort(returned, deadline.signal)));
+      return this.#bounded(toToolResult(await deadline.wait(returned)));
     } finally {
-      timer.abort(STOPPED);
-      step.removeEventListener("abort", stop);
+      deadline.stop();
+      call.deadline = null;
       core.cancellation.registerToolComplete(call.id);
     }
   }
