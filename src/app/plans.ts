@@ -2,15 +2,18 @@
 import { type CompiledPlan, compilePlan } from "../plan/compile.ts";
 import { PlanCache } from "../plan/cache.ts";
 import { expandEnv } from "../plan/env.ts";
+import { withPlaces } from "../plan/places.ts";
 import { authorise, type Grants, specsOf } from "../policy/authorise.ts";
 import { type Policy, policyFor } from "../policy/policy.ts";
 import { isSecretKey } from "../policy/redact.ts";
+import { authoriseWithin } from "../policy/within.ts";
 import type { ReadyPlan, SecretSink } from "../runs/deps.ts";
 import type { Caller, RunRequest, Warning } from "../runs/types.ts";
 import { canonicalHash } from "../sdk/digest.ts";
 import { errorCode, type ErrorDetail, PreampError } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
-import type { ModuleSpec } from "../sdk/types.ts";
+import type { ModuleSpec, RunLimits } from "../sdk/types.ts";
+import { judgeAgents } from "./agent_plans.ts";
 import { BUILTIN_IDS, builtinModule } from "./builtins.ts";
 import { DEMO_PLAN } from "./demo_plan.ts";
 import type { NamedPlans } from "./named_plans.ts";
@@ -32,6 +35,15 @@ interface Found {
   name?: string;
 }
 
+/** How a plan is made ready. */
+interface ReadyOptions {
+  lock_hash: string | null;
+  /** Ceilings of the request. */
+  limits?: Partial<RunLimits>;
+  /** What the plan was granted that spawns this one. */
+  within?: Grants;
+}
+
 /** Finds plans and makes them ready. */
 export class Plans {
   readonly #options: PlansOptions;
@@ -48,25 +60,61 @@ export class Plans {
    */
   async ready(request: RunRequest, caller: Caller, base_url?: string): Promise<ReadyPlan> {
     const found = await this.#find(request, caller, base_url);
+    const lock_hash = request.lock === undefined ? null : lockHash(request.lock);
+    try {
+      return await this.#ready(found, caller, {
+        lock_hash,
+        ...(request.limits ? { limits: request.limits } : {}),
+      });
+    } catch (error) {
+      throw await located(error, found);
+    }
+  }
+
+  async #ready(found: Found, caller: Caller, options: ReadyOptions): Promise<ReadyPlan> {
     const compiled = await this.#compile(found);
-    const grants = authorise(compiled, {
-      origin: found.origin,
-      policy: policyFor(this.#options.policy, caller.policy),
-      builtins: BUILTIN_IDS,
-      ...(request.limits ? { limits: request.limits } : {}),
-    });
+    const { limits } = policyFor(this.#options.policy, caller.policy);
+    const grants = this.#authorise(compiled, found, caller, options);
+    if (options.within === undefined) await this.#judgeAgents(compiled, found, caller, grants);
     return {
       compiled,
       limits: grants.limits,
       cost_is_asked_for: grants.cost_limit === "asked",
-      lock_hash: request.lock === undefined ? null : lockHash(request.lock),
+      lock_hash: options.lock_hash,
       warnings: [...compiled.warnings.map(toWarning), ...this.#unset(compiled)],
       ...(found.base_url === undefined ? {} : { base_url: found.base_url }),
       registerSecrets: (secrets) => {
         for (const spec of specsOf(compiled.plan)) this.#expand(spec, grants, secrets);
       },
+      origin: found.origin,
+      sub_agents: { max_depth: limits.max_depth, max_sessions: limits.max_sessions },
+      child: (written) =>
+        this.#ready({ ...found, input: written }, caller, { lock_hash: options.lock_hash, within: grants }),
       open: (spec, secrets) => this.#open(spec, grants, secrets),
     };
+  }
+
+  #authorise(
+    compiled: CompiledPlan,
+    { origin }: Found,
+    caller: Caller,
+    options: Partial<ReadyOptions>,
+  ): Grants {
+    const { limits, within } = options;
+    const judged = {
+      origin,
+      policy: policyFor(this.#options.policy, caller.policy),
+      builtins: BUILTIN_IDS,
+      ...(limits ? { limits } : {}),
+    };
+    return within ? authoriseWithin(compiled, judged, within) : authorise(compiled, judged);
+  }
+
+  #judgeAgents(compiled: CompiledPlan, found: Found, caller: Caller, within: Grants): Promise<void> {
+    return judgeAgents(compiled, async (written) => {
+      const child = { ...found, input: written };
+      this.#authorise(await this.#compile(child), child, caller, { within });
+    });
   }
 
   async #find(request: RunRequest, caller: Caller, base_url: string | undefined): Promise<Found> {
@@ -148,14 +196,11 @@ export class Plans {
       ...this.#unset(compiled).map((warning) => ({ path: "", ...warning })),
     ];
     try {
-      authorise(compiled, {
-        origin: found.origin,
-        policy: policyFor(this.#options.policy, caller.policy),
-        builtins: BUILTIN_IDS,
-      });
+      const grants = this.#authorise(compiled, found, caller, {});
+      await this.#judgeAgents(compiled, found, caller, grants);
       return { ok: true, errors: [], warnings, plan_hash };
     } catch (error) {
-      return { ok: false, errors: detailsOf(error), warnings, plan_hash };
+      return { ok: false, errors: detailsOf(await located(error, found)), warnings, plan_hash };
     }
   }
 
@@ -173,6 +218,14 @@ export class Plans {
     }
     return plans;
   }
+}
+
+/** Returns an error about a plan with the places its findings have in the plan's text. */
+async function located(error: unknown, { input }: Found): Promise<unknown> {
+  if (typeof input !== "string" || errorCode(error) === undefined) return error;
+  const { code, message, details, facts, cause } = error as PreampError; // ours, by its code
+  if (!Array.isArray(details) || details.length === 0) return error;
+  return new PreampError(code, message, { details: await withPlaces(details, input), facts, cause });
 }
 
 function toWarning({ code, path, message }: { code: string; path: string; message: string }): Warning {

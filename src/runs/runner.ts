@@ -22,6 +22,7 @@ import type { ReadyPlan, RunsDeps, SecretSink } from "./deps.ts";
 import { RunFold } from "./fold.ts";
 import { RunLog } from "./log.ts";
 import type { SavedSession } from "./sessions.ts";
+import { type EndedChild, Spawner } from "./spawn.ts";
 import type { Approval, Caller, ContextUsage, CreateOptions, Run, RunHandle, RunRequest } from "./types.ts";
 
 /** What a run is made with. */
@@ -36,6 +37,11 @@ export interface RunnerOptions {
   /** The session as it was before this run; null for a new one. */
   saved: SavedSession | null;
   fence: () => Fence | undefined;
+  /** Takes the session of a sub-agent that an earlier spawn left. @throws {PreampError} `not_found`, `session_busy`. */
+  takeChild(runner: Runner, session_id: string, parent_id: string): Promise<SavedSession>;
+  letGoChild(session_id: string): Promise<void>;
+  /** Keeps a sub-agent's session. */
+  saveChild(child: EndedChild): Change;
   /** Keeps the session with what the run left of it. */
   saveSession(runner: Runner): Change;
   /** Changes that come into being with the run, such as its idempotency key. */
@@ -53,6 +59,7 @@ export class Runner implements RunHandle {
   readonly #fold: RunFold;
   readonly #secrets: SecretSink;
   readonly #ceilings: Ceilings;
+  readonly #spawner: Spawner;
   readonly #ended = Promise.withResolvers<Run>();
   readonly #watchers = new Set<() => void>();
   #session: Session;
@@ -102,6 +109,15 @@ export class Runner implements RunHandle {
       cost_is_asked_for: ready.cost_is_asked_for,
       clock: deps.clock,
     });
+    this.#spawner = new Spawner({
+      deps,
+      host: (given, id) => this.#host(given, id),
+      historyOf: (id) => this.#fold.historyOf(id),
+      continueHistory: (id, messages) => this.#fold.continueHistory(id, messages),
+      take: (id, parent_id) => options.takeChild(this, id, parent_id),
+      letGo: (id) => options.letGoChild(id),
+      save: async (child) => await deps.store.commit([options.saveChild(child)], options.fence()),
+    });
     this.#session = this.#newSession(saved);
   }
 
@@ -110,8 +126,9 @@ export class Runner implements RunHandle {
     return new Session({
       plan: ready.compiled.plan,
       written: ready.compiled.written,
-      host: this.#host(),
+      host: this.#host(ready, session_id),
       ceilings: this.#ceilings,
+      capabilities: this.#spawner.capabilities(() => this.#session, ready, this.#ceilings),
       limits: deps.limits,
       session_id,
       session_state: saved?.session_state ?? {},
@@ -153,8 +170,9 @@ export class Runner implements RunHandle {
     }));
   }
 
-  #host(): Host {
-    const { deps, ready } = this.options;
+  /** All that a session of this run is given: its own, or a sub-agent's. */
+  #host(ready: ReadyPlan, session_id: string): Host {
+    const { deps } = this.options;
     return {
       clock: deps.clock,
       newId: deps.newId,
@@ -162,7 +180,7 @@ export class Runner implements RunHandle {
       record: (entry) => this.#record(entry),
       ask: (request, signal) => this.#ask(request, signal),
       accept: () => this.#accept(),
-      warn: (code, message, facts) => this.#warn(code, message, facts),
+      warn: (code, message, facts) => this.#warn(code, message, { session_id, ...facts }),
     };
   }
 
@@ -172,7 +190,7 @@ export class Runner implements RunHandle {
     const stored = this.log.record(entry) ?? this.#yieldNowAndThen(entry);
     switch (entry.event) {
       case "provider:response":
-        this.#noteContext();
+        if (entry.session_id === this.session_id) this.#noteContext();
         return stored;
       case "approval:granted":
       case "approval:denied":
@@ -320,6 +338,7 @@ export class Runner implements RunHandle {
     if (this.#ending) return;
     this.#ending = true;
     const { deps, saveSession } = this.options;
+    await this.#spawner.stop();
     try {
       await this.#session.cleanup(outcome.status);
     } catch (error) {
@@ -368,6 +387,11 @@ export class Runner implements RunHandle {
   /** The messages of the session, this run's included. */
   get messages(): readonly Message[] {
     return this.#fold.historyOf(this.session_id);
+  }
+
+  /** The messages of a session of this run: its own, or a sub-agent's. */
+  messagesOf(session_id: string): readonly Message[] {
+    return this.#fold.historyOf(session_id);
   }
 
   /** What the requests of the session took since the last compaction. */

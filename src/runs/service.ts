@@ -14,6 +14,7 @@ import { SessionHolds } from "./holds.ts";
 import { Idempotency } from "./idempotency.ts";
 import { Runner } from "./runner.ts";
 import { listOptions, printable, type SavedSession, Sessions } from "./sessions.ts";
+import type { EndedChild } from "./spawn.ts";
 import type {
   Approval,
   Caller,
@@ -106,6 +107,12 @@ export class RunService implements Runs {
   async #take(runner: Runner): Promise<void> {
     const { id, session_id, options: { request } } = runner;
     for (let busy = this.#holds.at(session_id); busy; busy = this.#holds.at(session_id)) {
+      if (busy.session_id !== session_id) {
+        throw new PreampError(
+          "session_busy",
+          `Cannot start a run in session "${session_id}": its agent is at work in run "${busy.id}"`,
+        );
+      }
       if (!busy.ended) {
         const waits = busy.current().status === "awaiting_approval";
         if (!waits && request.if_busy !== "cancel") {
@@ -228,9 +235,35 @@ export class RunService implements Runs {
       session_id,
       saved,
       fence: () => this.#holds.fence(session_id),
+      takeChild: (runner, id, parent_id) => this.#takeChild(caller, runner, id, parent_id),
+      letGoChild: (id) => this.#holds.letGo(id),
+      saveChild: (child) => this.#sessions.put(caller, savedChild(child, this.#deps.clock.now())),
       saveSession: (runner) => this.#sessions.put(caller, savedSession(runner, this.#deps.clock.now())),
       with_run: idempotency ? [this.#idempotency.put(caller, idempotency, run_id, expires_ms)] : [],
     });
+  }
+
+  /** A sub-agent's session goes on only for who spawned it, and for one run at a time. */
+  async #takeChild(
+    caller: Caller,
+    runner: Runner,
+    session_id: string,
+    parent_id: string,
+  ): Promise<SavedSession> {
+    const found = await this.#sessions.load(caller, session_id);
+    if (found.object.parent_id !== parent_id || found.spawned === undefined) {
+      throw new PreampError(
+        "not_found",
+        `Cannot find session "${printable(session_id)}" among this session's agents`,
+      );
+    }
+    await this.#holds.take(session_id, runner);
+    try {
+      return await this.#sessions.load(caller, session_id); // a run of it may have ended since it was read
+    } catch (error) {
+      await this.#holds.letGo(session_id);
+      throw error;
+    }
   }
 
   #keep(runner: Runner): void {
@@ -401,17 +434,18 @@ export class RunService implements Runs {
       (await this.#sessions.load(caller, session_id)).object,
     remove: async (caller: Caller, session_id: string): Promise<void> => {
       await this.#sessions.load(caller, session_id);
-      if (this.#holds.at(session_id)) {
+      const family = await this.#sessions.familyOf(caller, session_id); // nobody else can ask its agents
+      if (family.some((id) => this.#holds.at(id))) {
         throw new PreampError(
           "session_busy",
           `Cannot delete session "${printable(session_id)}": a run of it has not ended`,
         );
       }
-      await this.#sessions.remove(session_id);
+      await this.#sessions.remove(family);
     },
     messages: async (caller: Caller, session_id: string): Promise<JsonObject[]> => {
       const saved = await this.#sessions.load(caller, session_id);
-      const messages = this.#holds.at(session_id)?.messages ?? saved.messages;
+      const messages = this.#holds.at(session_id)?.messagesOf(session_id) ?? saved.messages;
       return messages.map((message) => message as JsonObject);
     },
   };
@@ -482,6 +516,30 @@ function savedSession(runner: Runner, now_ms: number): SavedSession {
     plan_origin: own_plan
       ? (request.plan_ref !== undefined || request.plan === undefined ? "operator" : caller.origin)
       : saved.plan_origin,
+    ...(saved?.spawned ? { spawned: saved.spawned } : {}),
+  };
+}
+
+function savedChild(child: EndedChild, now_ms: number): SavedSession {
+  const { session_id, parent_id, agent, ready, limited, saved } = child;
+  const at = new Date(now_ms).toISOString();
+  return {
+    object: {
+      id: session_id,
+      object: "session",
+      parent_id,
+      plan_hash: ready.compiled.plan_hash,
+      run_count: (saved?.object.run_count ?? 0) + 1,
+      created_at: saved?.object.created_at ?? at,
+      last_activity: at,
+      metadata: saved?.object.metadata ?? { agent },
+    },
+    messages: [...child.messages],
+    session_state: child.session_state,
+    plan: ready.compiled.written,
+    plan_origin: ready.origin,
+    plan_base_url: ready.base_url ?? null,
+    spawned: { agent, limited },
   };
 }
 

@@ -1,0 +1,373 @@
+/**
+ * Sub-agents: kernel sessions of the same run (architecture.md, "A sub-agent is"). One log, one desk of approvals, one set of
+ * ceilings for all of them; plan, history, state and turn are each one's own. Every session of the run gets `session.spawn`.
+ */
+import { Ceilings } from "../kernel/ceilings.ts";
+import type { Host } from "../kernel/host.ts";
+import type { Outcome } from "../kernel/outcome.ts";
+import { Session } from "../kernel/session.ts";
+import { count, type Counters, emptyCounters } from "../kernel/status.ts";
+import { childPlan, SELF } from "../plan/child_plan.ts";
+import { preferProvider } from "../plan/preferences.ts";
+import { combineLimits } from "../policy/limits.ts";
+import { CancellationToken } from "../sdk/cancellation.ts";
+import { errorCode, errorMessage, PreampError } from "../sdk/errors.ts";
+import type { JsonObject } from "../sdk/json.ts";
+import { sumCostUsd } from "../sdk/money.ts";
+import { messageTokens } from "../sdk/tokens.ts";
+import type { Message, SpawnRequest, SpawnResult, SpawnSession } from "../sdk/types.ts";
+import type { ReadyPlan, RunsDeps } from "./deps.ts";
+import type { SavedSession } from "./sessions.ts";
+import { readSpawnRequest } from "./spawn_request.ts";
+
+/** What sub-agents are made with; given by the run. */
+export interface SpawnerParts {
+  readonly deps: Pick<RunsDeps, "limits" | "newId" | "clock">;
+  /** Returns the host of a session that runs by this plan. */
+  host(ready: ReadyPlan, session_id: string): Host;
+  /** History of a session of the run, as its log tells it. */
+  historyOf(session_id: string): readonly Message[];
+  /** Puts the history of a continued session where the log goes on. */
+  continueHistory(session_id: string, messages: readonly Message[]): void;
+  /** Takes a session that an earlier spawn left, for this run alone. @throws {PreampError} `not_found`, `session_busy`. */
+  take(session_id: string, parent_id: string): Promise<SavedSession>;
+  /** Lets another run have it. */
+  letGo(session_id: string): Promise<void>;
+  /** Keeps what a child's turn left. */
+  save(child: EndedChild): Promise<void>;
+}
+
+/** What a child's turn left. */
+export interface EndedChild {
+  readonly session_id: string;
+  readonly parent_id: string;
+  readonly agent: string;
+  readonly ready: ReadyPlan;
+  /** Whether its overlay sets ceilings of its own. */
+  readonly limited: boolean;
+  /** What it was before, when it went on. */
+  readonly saved: SavedSession | null;
+  readonly messages: readonly Message[];
+  readonly session_state: JsonObject;
+}
+
+/** A session of the run as a parent. */
+interface Parent {
+  readonly session: Session;
+  readonly ready: ReadyPlan;
+  readonly ceilings: Ceilings;
+  /** 0 for the run's own session. */
+  readonly depth: number;
+  /** What each of its children has used, over all their turns in this run. */
+  readonly children: Map<string, Usage>;
+}
+
+interface Usage {
+  readonly counters: Counters;
+  readonly children: Map<string, Usage>;
+}
+
+/** A child that is about to run. */
+interface Planned {
+  readonly session_id: string;
+  readonly agent: string;
+  readonly ready: ReadyPlan;
+  /** Whether its overlay sets ceilings of its own. */
+  readonly limited: boolean;
+  readonly saved: SavedSession | null;
+}
+
+/** The share of a context window that the first prompt of an agent may take (W-33): a prompt is never compacted. */
+const PROMPT_SHARE = 0.5;
+
+/** The sub-agents of one run. */
+export class Spawner {
+  readonly #parts: SpawnerParts;
+  /** Sessions that this run has made or taken, the root's own included. */
+  readonly #sessions = new Set<string>();
+  /** Children at work, and when each has ended. */
+  readonly #live = new Map<Session, Promise<unknown>>();
+  #stopped = false;
+
+  constructor(parts: SpawnerParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Returns the capabilities of the run's own session.
+   * @param session Asked when a spawn is wanted: the session is made with what this returns.
+   */
+  capabilities(session: () => Session, ready: ReadyPlan, ceilings: Ceilings): Record<string, unknown> {
+    const children = new Map<string, Usage>();
+    return this.#capabilities(() => ({ session: session(), ready, ceilings, depth: 0, children }));
+  }
+
+  #capabilities(parent: () => Parent): Record<string, unknown> {
+    const spawn: SpawnSession = (request) => this.#spawn(parent(), request);
+    return { "session.spawn": spawn };
+  }
+
+  /** Stops every child that is still at work and waits for it: the run ends with none behind it. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    while (this.#live.size > 0) {
+      const live = [...this.#live];
+      await Promise.allSettled(live.map(([session]) => session.cancel("immediate")));
+      await Promise.allSettled(live.map(([, ended]) => ended));
+    }
+  }
+
+  async #spawn(parent: Parent, given: unknown): Promise<SpawnResult> {
+    const request = readSpawnRequest(given);
+    this.#mayBegin(parent);
+    checkTokens(request.instruction, parent.ceilings);
+    const session_id = request.session_id ?? this.#parts.deps.newId("ses");
+    const place = this.#takePlace(parent, session_id);
+    const call = parent.session.holdCall(request.tool_call_id);
+    try {
+      const planned = await this.#plan(parent, request, session_id).catch((error) => {
+        place.giveBack();
+        throw error;
+      });
+      try {
+        return await this.#run(parent, planned, request, call.told);
+      } finally {
+        if (planned.saved) await this.#parts.letGo(session_id);
+      }
+    } finally {
+      call.release();
+    }
+  }
+
+  #mayBegin({ session }: Parent): void {
+    if (this.#stopped || session.cancellation.is_cancelled) {
+      throw new PreampError("cancelled", "Cannot spawn an agent: the run was cancelled");
+    }
+    if (session.moment.turn_id === undefined) {
+      throw new PreampError("request_invalid", "Cannot spawn an agent: no turn of this session is running");
+    }
+  }
+
+  /** Counts a session before the first wait, so that spawns that overlap cannot pass a limit together. */
+  #takePlace({ session, depth, ready }: Parent, session_id: string): { giveBack(): void } {
+    const { max_depth, max_sessions } = ready.sub_agents;
+    if (depth >= max_depth) {
+      throw limit(
+        "max_depth",
+        `sub-agents may be ${max_depth} levels deep, and this session is at level ${depth}`,
+      );
+    }
+    this.#sessions.add(session.session_id);
+    if (this.#sessions.has(session_id)) return { giveBack: () => {} };
+    if (this.#sessions.size >= max_sessions) {
+      throw limit("max_sessions", `a run may have ${max_sessions} sessions, its own included`);
+    }
+    this.#sessions.add(session_id);
+    return { giveBack: () => this.#sessions.delete(session_id) };
+  }
+
+  /** Merge, compile, authorise; or what an earlier spawn was made of, judged again. */
+  async #plan(parent: Parent, request: SpawnRequest, session_id: string): Promise<Planned> {
+    if (request.session_id !== undefined) return await this.#planAgain(parent, request, session_id);
+    const { agent = SELF, exclude_tools, inherit_tools, provider_preferences = [] } = request;
+    const made = childPlan(parent.ready.compiled.written, agent, {
+      ...(exclude_tools ? { exclude_tools } : {}),
+      ...(inherit_tools ? { inherit_tools } : {}),
+      metadata: { ...request.metadata, agent, depth: parent.depth + 1 },
+    });
+    const preferences = [...provider_preferences, ...made.preferences];
+    const preferred = await preferProvider(
+      made.written,
+      preferences,
+      (names) => parent.session.modelsOf(names),
+    );
+    const ready = await parent.ready.child(preferred ?? made.written);
+    return { session_id, agent, ready, limited: Object.keys(made.limits).length > 0, saved: null };
+  }
+
+  async #planAgain(parent: Parent, request: SpawnRequest, session_id: string): Promise<Planned> {
+    const saved = await this.#parts.take(session_id, parent.session.session_id);
+    try {
+      const { provider_preferences = [] } = request;
+      const preferred = await preferProvider(
+        saved.plan,
+        provider_preferences,
+        (names) => parent.session.modelsOf(names),
+      );
+      const ready = await parent.ready.child(preferred ?? saved.plan);
+      const { agent = SELF, limited = false } = saved.spawned ?? {};
+      return { session_id, agent, ready, limited, saved };
+    } catch (error) {
+      await this.#parts.letGo(session_id);
+      throw error;
+    }
+  }
+
+  async #run(
+    parent: Parent,
+    planned: Planned,
+    request: SpawnRequest,
+    call: JsonObject,
+  ): Promise<SpawnResult> {
+    const { session_id, agent, ready, limited, saved } = planned;
+    const { session } = parent;
+    const told = { agent, sub_session_id: session_id, parent_session_id: session.session_id, ...call };
+    const usage = usageOf(parent, session_id);
+    const before = usage.counters.turn_count;
+    const child = this.#makeChild(parent, planned, usage);
+    if (saved) this.#parts.continueHistory(session_id, saved.messages);
+    await session.emit(saved ? "task:agent_resumed" : "task:agent_spawned", told);
+    const { outcome, began } = await this.#follow(parent.session, child, request.instruction);
+    if (began) {
+      const { session_state } = child;
+      const messages = this.#parts.historyOf(session_id);
+      const ended = {
+        session_id,
+        parent_id: session.session_id,
+        agent,
+        ready,
+        limited,
+        saved,
+        messages,
+        session_state,
+      };
+      await this.#parts.save(ended);
+    }
+    const turn_count = usage.counters.turn_count - before;
+    const { status, stop_reason, error, output_text } = outcome;
+    await session.emit("task:agent_completed", { ...told, status, stop_reason, turn_count, error });
+    return { output: output_text, session_id, status, turn_count, metadata: { agent, stop_reason, error } };
+  }
+
+  #makeChild(parent: Parent, { session_id, ready, limited, saved }: Planned, usage: Usage): Session {
+    const { deps } = this.#parts;
+    const ceilings = limited ? ownCeilings(parent.ceilings, ready, deps) : parent.ceilings;
+    const host = this.#parts.host(ready, session_id);
+    const depth = parent.depth + 1;
+    const child: Session = new Session({
+      plan: ready.compiled.plan,
+      written: ready.compiled.written,
+      host: {
+        ...host,
+        record(entry) {
+          count(usage.counters, entry);
+          return host.record(entry);
+        },
+        accept: () => {}, // the run exists already
+      },
+      ceilings,
+      limits: deps.limits,
+      session_id,
+      parent_id: parent.session.session_id,
+      session_state: saved?.session_state ?? {},
+      history: saved?.messages ?? [],
+      continued: saved !== null,
+      cancellation: new CancellationToken(),
+      capabilities: this.#capabilities(() => ({
+        session: child,
+        ready,
+        ceilings,
+        depth,
+        children: usage.children,
+      })),
+    });
+    return child;
+  }
+
+  /** Runs a child's turn; it stops with its parent, and is known until it has ended. */
+  async #follow(parent: Session, child: Session, prompt: string): Promise<ChildTurn> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#live.set(child, promise);
+    parent.cancellation.registerChild(child.cancellation);
+    const forget = parent.cancellation.onCancel(() => child.tellCancel());
+    try {
+      return await runTurn(child, prompt);
+    } finally {
+      forget();
+      parent.cancellation.unregisterChild(child.cancellation);
+      this.#live.delete(child);
+      resolve();
+    }
+  }
+}
+
+interface ChildTurn {
+  readonly outcome: Outcome;
+  /** Whether its modules could be mounted: else there is nothing to keep. */
+  readonly began: boolean;
+}
+
+async function runTurn(child: Session, prompt: string): Promise<ChildTurn> {
+  let began = false;
+  let outcome: Outcome;
+  try {
+    await child.initialize();
+    began = true;
+    checkWindow(prompt, child);
+    outcome = await child.execute(prompt);
+  } catch (error) {
+    outcome = failure(error);
+  }
+  await child.cleanup(outcome.status);
+  return { outcome, began };
+}
+
+function failure(error: unknown): Outcome {
+  return {
+    status: "failed",
+    stop_reason: "error",
+    output_text: "",
+    output: [],
+    error: { code: errorCode(error) ?? "internal", message: errorMessage(error) },
+  };
+}
+
+/** What a child uses is counted once, however often it is asked, and told among its parent's costs (behaviour.md §9.9). */
+function usageOf(parent: Parent, session_id: string): Usage {
+  const known = parent.children.get(session_id);
+  if (known) return known;
+  const usage: Usage = { counters: emptyCounters(), children: new Map() };
+  parent.children.set(session_id, usage);
+  parent.session.contribute("session.cost", `delegate:${session_id}`, () => ({ cost_usd: costOf(usage) }));
+  return usage;
+}
+
+function costOf({ counters, children }: Usage): string | null {
+  return sumCostUsd([counters.cost_usd, ...[...children.values()].map(costOf)]);
+}
+
+/** An overlay's own ceilings, at most its parent's, counted within what is left of those. */
+function ownCeilings(within: Ceilings, ready: ReadyPlan, { clock }: SpawnerParts["deps"]): Ceilings {
+  const { limits } = combineLimits(within.limits, { plan: ready.limits });
+  return new Ceilings({ limits, cost_is_asked_for: ready.cost_is_asked_for, clock, within });
+}
+
+/** A prompt that the run's tokens cannot pay for is refused before anything is made. */
+function checkTokens(instruction: string, ceilings: Ceilings): void {
+  const tokens = messageTokens({ role: "user", content: instruction });
+  if (tokens < ceilings.tokens_left) return;
+  throw limit(
+    "max_total_tokens",
+    `its prompt takes about ${tokens} tokens, and ${ceilings.tokens_left} are left of the run's`,
+  );
+}
+
+/** A prompt that fills the window cannot be compacted away: every request of the agent would carry it (W-33). */
+function checkWindow(prompt: string, child: Session): void {
+  const window = child.context_window;
+  if (window === null) return;
+  const tokens = messageTokens({ role: "user", content: prompt });
+  const most = Math.floor(window * PROMPT_SHARE);
+  if (tokens <= most) return;
+  throw new PreampError(
+    "context_overflow",
+    `Cannot run the agent: its prompt takes about ${tokens} tokens, more than the ${most} that half of its model's window has: ` +
+      "ask for less, or inherit less context",
+  );
+}
+
+function limit(name: string, fact: string): PreampError {
+  return new PreampError("limit_reached", `Cannot spawn an agent: ${name}: ${fact}`, {
+    facts: { limit: name },
+  });
+}
