@@ -86,10 +86,13 @@ export class Plans {
       registerSecrets: (secrets) => {
         for (const spec of specsOf(compiled.plan)) this.#expand(spec, grants, secrets);
       },
-      origin: found.origin,
-      sub_agents: { max_depth: limits.max_depth, max_sessions: limits.max_sessions },
-      child: (written) =>
-        this.#ready({ ...found, input: written }, caller, { lock_hash: options.lock_hash, within: grants }),
+      agents: {
+        origin: found.origin,
+        max_depth: limits.max_depth,
+        max_sessions: limits.max_sessions,
+        child: (written) =>
+          this.#ready({ ...found, input: written }, caller, { lock_hash: options.lock_hash, within: grants }),
+      },
       open: (spec, secrets) => this.#open(spec, grants, secrets),
     };
   }

@@ -537,7 +537,7 @@ function savedChild(child: EndedChild, now_ms: number): SavedSession {
     messages: [...child.messages],
     session_state: child.session_state,
     plan: ready.compiled.written,
-    plan_origin: ready.origin,
+    plan_origin: ready.agents?.origin ?? "caller", // the least trust, should it ever be unknown
     plan_base_url: ready.base_url ?? null,
     spawned: { agent, limited },
   };

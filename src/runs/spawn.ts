@@ -16,7 +16,7 @@ import type { JsonObject } from "../sdk/json.ts";
 import { sumCostUsd } from "../sdk/money.ts";
 import { messageTokens } from "../sdk/tokens.ts";
 import type { Message, SpawnRequest, SpawnResult, SpawnSession } from "../sdk/types.ts";
-import type { ReadyPlan, RunsDeps } from "./deps.ts";
+import type { AgentPlans, ReadyPlan, RunsDeps } from "./deps.ts";
 import type { SavedSession } from "./sessions.ts";
 import { readSpawnRequest } from "./spawn_request.ts";
 
@@ -55,6 +55,7 @@ export interface EndedChild {
 interface Parent {
   readonly session: Session;
   readonly ready: ReadyPlan;
+  readonly agents: AgentPlans;
   readonly ceilings: Ceilings;
   /** 0 for the run's own session. */
   readonly depth: number;
@@ -99,11 +100,15 @@ export class Spawner {
    */
   capabilities(session: () => Session, ready: ReadyPlan, ceilings: Ceilings): Record<string, unknown> {
     const children = new Map<string, Usage>();
-    return this.#capabilities(() => ({ session: session(), ready, ceilings, depth: 0, children }));
+    return this.#capabilities(
+      ready,
+      (agents) => ({ session: session(), ready, agents, ceilings, depth: 0, children }),
+    );
   }
 
-  #capabilities(parent: () => Parent): Record<string, unknown> {
-    const spawn: SpawnSession = (request) => this.#spawn(parent(), request);
+  #capabilities({ agents }: ReadyPlan, parent: (agents: AgentPlans) => Parent): Record<string, unknown> {
+    if (agents === undefined) return {};
+    const spawn: SpawnSession = (request) => this.#spawn(parent(agents), request);
     return { "session.spawn": spawn };
   }
 
@@ -149,8 +154,8 @@ export class Spawner {
   }
 
   /** Counts a session before the first wait, so that spawns that overlap cannot pass a limit together. */
-  #takePlace({ session, depth, ready }: Parent, session_id: string): { giveBack(): void } {
-    const { max_depth, max_sessions } = ready.sub_agents;
+  #takePlace({ session, depth, agents }: Parent, session_id: string): { giveBack(): void } {
+    const { max_depth, max_sessions } = agents;
     if (depth >= max_depth) {
       throw limit(
         "max_depth",
@@ -181,7 +186,7 @@ export class Spawner {
       preferences,
       (names) => parent.session.modelsOf(names),
     );
-    const ready = await parent.ready.child(preferred ?? made.written);
+    const ready = await parent.agents.child(preferred ?? made.written);
     return { session_id, agent, ready, limited: Object.keys(made.limits).length > 0, saved: null };
   }
 
@@ -194,7 +199,7 @@ export class Spawner {
         provider_preferences,
         (names) => parent.session.modelsOf(names),
       );
-      const ready = await parent.ready.child(preferred ?? saved.plan);
+      const ready = await parent.agents.child(preferred ?? saved.plan);
       const { agent = SELF, limited = false } = saved.spawned ?? {};
       return { session_id, agent, ready, limited, saved };
     } catch (error) {
@@ -263,9 +268,10 @@ export class Spawner {
       history: saved?.messages ?? [],
       continued: saved !== null,
       cancellation: new CancellationToken(),
-      capabilities: this.#capabilities(() => ({
+      capabilities: this.#capabilities(ready, (agents) => ({
         session: child,
         ready,
+        agents,
         ceilings,
         depth,
         children: usage.children,
