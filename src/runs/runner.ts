@@ -116,9 +116,19 @@ export class Runner implements RunHandle {
       continueHistory: (id, messages) => this.#fold.continueHistory(id, messages),
       take: (id, parent_id) => options.takeChild(this, id, parent_id),
       letGo: (id) => options.letGoChild(id),
-      save: async (child) => await deps.store.commit([options.saveChild(child)], options.fence()),
+      save: (child) => this.#saveChild(child),
     });
     this.#session = this.#newSession(saved);
+  }
+
+  /** A child that cannot be kept has answered all the same: it cannot be asked again, and that is said. */
+  async #saveChild(child: EndedChild): Promise<void> {
+    const { deps, saveChild, fence } = this.options;
+    try {
+      await deps.store.commit([saveChild(child)], fence());
+    } catch (error) {
+      this.#warn("agent_not_kept", errorMessage(error), { session_id: child.session_id });
+    }
   }
 
   #newSession(saved: SavedSession | null): Session {

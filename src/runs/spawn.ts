@@ -4,18 +4,17 @@
  */
 import { Ceilings } from "../kernel/ceilings.ts";
 import type { Host } from "../kernel/host.ts";
-import type { Outcome } from "../kernel/outcome.ts";
 import { Session } from "../kernel/session.ts";
-import { count, type Counters, emptyCounters } from "../kernel/status.ts";
+import { count } from "../kernel/status.ts";
 import { childPlan, SELF } from "../plan/child_plan.ts";
 import { preferProvider } from "../plan/preferences.ts";
 import { combineLimits } from "../policy/limits.ts";
 import { CancellationToken } from "../sdk/cancellation.ts";
-import { errorCode, errorMessage, PreampError } from "../sdk/errors.ts";
+import { PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
-import { sumCostUsd } from "../sdk/money.ts";
-import { messageTokens } from "../sdk/tokens.ts";
 import type { Message, SpawnRequest, SpawnResult, SpawnSession } from "../sdk/types.ts";
+import { checkTokens, follow, refused } from "./child_turn.ts";
+import { type Usage, usageOf } from "./child_usage.ts";
 import type { AgentPlans, ReadyPlan, RunsDeps } from "./deps.ts";
 import type { SavedSession } from "./sessions.ts";
 import { readSpawnRequest } from "./spawn_request.ts";
@@ -63,11 +62,6 @@ interface Parent {
   readonly children: Map<string, Usage>;
 }
 
-interface Usage {
-  readonly counters: Counters;
-  readonly children: Map<string, Usage>;
-}
-
 /** A child that is about to run. */
 interface Planned {
   readonly session_id: string;
@@ -78,8 +72,13 @@ interface Planned {
   readonly saved: SavedSession | null;
 }
 
-/** The share of a context window that the first prompt of an agent may take (W-33): a prompt is never compacted. */
-const PROMPT_SHARE = 0.5;
+interface PlannedTurn {
+  readonly child: Session;
+  readonly usage: Usage;
+  /** What the events tell of it. */
+  readonly told: JsonObject;
+  readonly instruction: string;
+}
 
 /** The sub-agents of one run. */
 export class Spawner {
@@ -157,7 +156,7 @@ export class Spawner {
   #takePlace({ session, depth, agents }: Parent, session_id: string): { giveBack(): void } {
     const { max_depth, max_sessions } = agents;
     if (depth >= max_depth) {
-      throw limit(
+      throw refused(
         "max_depth",
         `sub-agents may be ${max_depth} levels deep, and this session is at level ${depth}`,
       );
@@ -165,7 +164,7 @@ export class Spawner {
     this.#sessions.add(session.session_id);
     if (this.#sessions.has(session_id)) return { giveBack: () => {} };
     if (this.#sessions.size >= max_sessions) {
-      throw limit("max_sessions", `a run may have ${max_sessions} sessions, its own included`);
+      throw refused("max_sessions", `a run may have ${max_sessions} sessions, its own included`);
     }
     this.#sessions.add(session_id);
     return { giveBack: () => this.#sessions.delete(session_id) };
@@ -214,29 +213,50 @@ export class Spawner {
     request: SpawnRequest,
     call: JsonObject,
   ): Promise<SpawnResult> {
-    const { session_id, agent, ready, limited, saved } = planned;
+    const { session_id, agent, saved } = planned;
     const { session } = parent;
+    this.#mayBegin(parent); // again: planning took its time
     const told = { agent, sub_session_id: session_id, parent_session_id: session.session_id, ...call };
-    const usage = usageOf(parent, session_id);
-    const before = usage.counters.turn_count;
+    const usage = usageOf(parent.session, parent.children, session_id);
     const child = this.#makeChild(parent, planned, usage);
     if (saved) this.#parts.continueHistory(session_id, saved.messages);
+    const ended = this.#begin(child);
+    try {
+      return await this.#tell(parent, planned, { child, usage, told, instruction: request.instruction });
+    } finally {
+      ended();
+    }
+  }
+
+  /** Notes a child that is at work; the returned function says that nothing of it follows. */
+  #begin(child: Session): () => void {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#live.set(child, promise);
+    return () => {
+      this.#live.delete(child);
+      resolve();
+    };
+  }
+
+  /** The child's turn, between the two events that its parent tells of it; what it left is kept. */
+  async #tell(parent: Parent, planned: Planned, turn: PlannedTurn): Promise<SpawnResult> {
+    const { session_id, agent, ready, limited, saved } = planned;
+    const { child, usage, told, instruction } = turn;
+    const { session } = parent;
+    const before = usage.counters.turn_count;
     await session.emit(saved ? "task:agent_resumed" : "task:agent_spawned", told);
-    const { outcome, began } = await this.#follow(parent.session, child, request.instruction);
+    const { outcome, began } = await follow(session, child, instruction);
     if (began) {
-      const { session_state } = child;
-      const messages = this.#parts.historyOf(session_id);
-      const ended = {
+      await this.#parts.save({
         session_id,
         parent_id: session.session_id,
         agent,
         ready,
         limited,
         saved,
-        messages,
-        session_state,
-      };
-      await this.#parts.save(ended);
+        messages: this.#parts.historyOf(session_id),
+        session_state: child.session_state,
+      });
     }
     const turn_count = usage.counters.turn_count - before;
     const { status, stop_reason, error, output_text } = outcome;
@@ -279,101 +299,10 @@ export class Spawner {
     });
     return child;
   }
-
-  /** Runs a child's turn; it stops with its parent, and is known until it has ended. */
-  async #follow(parent: Session, child: Session, prompt: string): Promise<ChildTurn> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#live.set(child, promise);
-    parent.cancellation.registerChild(child.cancellation);
-    const forget = parent.cancellation.onCancel(() => child.tellCancel());
-    try {
-      return await runTurn(child, prompt);
-    } finally {
-      forget();
-      parent.cancellation.unregisterChild(child.cancellation);
-      this.#live.delete(child);
-      resolve();
-    }
-  }
-}
-
-interface ChildTurn {
-  readonly outcome: Outcome;
-  /** Whether its modules could be mounted: else there is nothing to keep. */
-  readonly began: boolean;
-}
-
-async function runTurn(child: Session, prompt: string): Promise<ChildTurn> {
-  let began = false;
-  let outcome: Outcome;
-  try {
-    await child.initialize();
-    began = true;
-    checkWindow(prompt, child);
-    outcome = await child.execute(prompt);
-  } catch (error) {
-    outcome = failure(error);
-  }
-  await child.cleanup(outcome.status);
-  return { outcome, began };
-}
-
-function failure(error: unknown): Outcome {
-  return {
-    status: "failed",
-    stop_reason: "error",
-    output_text: "",
-    output: [],
-    error: { code: errorCode(error) ?? "internal", message: errorMessage(error) },
-  };
-}
-
-/** What a child uses is counted once, however often it is asked, and told among its parent's costs (behaviour.md §9.9). */
-function usageOf(parent: Parent, session_id: string): Usage {
-  const known = parent.children.get(session_id);
-  if (known) return known;
-  const usage: Usage = { counters: emptyCounters(), children: new Map() };
-  parent.children.set(session_id, usage);
-  parent.session.contribute("session.cost", `delegate:${session_id}`, () => ({ cost_usd: costOf(usage) }));
-  return usage;
-}
-
-function costOf({ counters, children }: Usage): string | null {
-  return sumCostUsd([counters.cost_usd, ...[...children.values()].map(costOf)]);
 }
 
 /** An overlay's own ceilings, at most its parent's, counted within what is left of those. */
 function ownCeilings(within: Ceilings, ready: ReadyPlan, { clock }: SpawnerParts["deps"]): Ceilings {
   const { limits } = combineLimits(within.limits, { plan: ready.limits });
   return new Ceilings({ limits, cost_is_asked_for: ready.cost_is_asked_for, clock, within });
-}
-
-/** A prompt that the run's tokens cannot pay for is refused before anything is made. */
-function checkTokens(instruction: string, ceilings: Ceilings): void {
-  const tokens = messageTokens({ role: "user", content: instruction });
-  if (tokens < ceilings.tokens_left) return;
-  throw limit(
-    "max_total_tokens",
-    `its prompt takes about ${tokens} tokens, and ${ceilings.tokens_left} are left of the run's`,
-  );
-}
-
-/** A prompt that fills the window cannot be compacted away: every request of the agent would carry it (W-33). */
-function checkWindow(prompt: string, child: Session): void {
-  const window = child.context_window;
-  if (window === null) return;
-  const tokens = messageTokens({ role: "user", content: prompt });
-  const most = Math.floor(window * PROMPT_SHARE);
-  if (tokens <= most) return;
-  throw new PreampError(
-    "context_overflow",
-    `Cannot run the agent: its prompt takes about ${tokens} tokens, more than the ${most} that half of its model's window has: ` +
-      "ask for less, or inherit less context",
-  );
-}
-
-function limit(name: string, fact: string): PreampError {
-  return new PreampError("limit_reached", `Cannot spawn an agent: ${name}: ${fact}`, {
-    facts: { limit: name },
-  });
 }
