@@ -10,6 +10,7 @@ const CALLER: Caller = { name: "library", namespace: "test", origin: "operator" 
 
 /** What each plan answers to the prompt of its first command. */
 const ANSWERS: Record<string, string> = {
+  agents: "Twelve guests at 7.50 are 90, and three things are left to do.",
   approval: "That is all I can say about 6 × 7.",
   calculator: "6 × 7 is 42.",
   minimal: "Hello from the smallest plan.",
@@ -95,4 +96,16 @@ Deno.test("plans/approval.yaml waits for a person, and goes on without the tool 
     await runtime.runs.decide(CALLER, waiting.id, waiting.approvals[0]?.id ?? "", { decision: "deny" });
     const ended = await handle.settled("end");
     assertEquals([ended.status, ended.tool_call_count], ["completed", 0]);
+  }));
+
+Deno.test("plans/agents.yaml hands out two tasks, each to a session of its own with its own tools", () =>
+  withRuntime(async (runtime) => {
+    const ended = await run(runtime, "agents", "How much is the party?");
+    assertEquals([ended.turn_count, ended.tool_call_count], [6, 4]);
+    const { data } = await runtime.runs.sessions.list(CALLER, {});
+    const children = data.filter((session) => session.parent_id === ended.session_id);
+    assertEquals(children.map(({ metadata }) => metadata.agent).toSorted(), ["accountant", "planner"]);
+    const entries = await runtime.runs.events(CALLER, ended.id, { limit: Number.MAX_SAFE_INTEGER });
+    const called = entries.filter((entry) => entry.event === "tool:post" && entry.parent_id !== undefined);
+    assertEquals(called.map((entry) => entry.data.tool_name).toSorted(), ["calculator", "todo"]);
   }));
