@@ -111,7 +111,10 @@ export class Runner implements RunHandle {
     });
     this.#spawner = new Spawner({
       deps,
-      host: (given, id) => this.#host(given, id),
+      host: (given, id) => {
+        given.registerSecrets(this.#secrets);
+        return this.#host(given, id);
+      },
       historyOf: (id) => this.#fold.historyOf(id),
       continueHistory: (id, messages) => this.#fold.continueHistory(id, messages),
       take: (id, parent_id) => options.takeChild(this, id, parent_id),
