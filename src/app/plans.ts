@@ -1,7 +1,7 @@
 /** From what a request names to a plan that may run: found, checked, allowed; its modules opened. */
 import { type CompiledPlan, compilePlan } from "../plan/compile.ts";
 import { PlanCache } from "../plan/cache.ts";
-import { expandEnv } from "../plan/env.ts";
+import { type EnvReference, expandEnv } from "../plan/env.ts";
 import { withPlaces } from "../plan/places.ts";
 import { authorise, type Grants, specsOf } from "../policy/authorise.ts";
 import { type Policy, policyFor } from "../policy/policy.ts";
@@ -48,6 +48,8 @@ interface ReadyOptions {
 export class Plans {
   readonly #options: PlansOptions;
   readonly #cache = new PlanCache();
+  /** Plans whose agents may all run, with the names of the policies that say so. */
+  readonly #judged = new WeakMap<CompiledPlan, Set<string>>();
 
   constructor(options: PlansOptions) {
     this.#options = options;
@@ -113,11 +115,16 @@ export class Plans {
     return within ? authoriseWithin(compiled, judged, within) : authorise(compiled, judged);
   }
 
-  #judgeAgents(compiled: CompiledPlan, found: Found, caller: Caller, within: Grants): Promise<void> {
-    return judgeAgents(compiled, async (written) => {
+  /** Once for each plan and key's policy: nothing else decides, and a plan with many agents would pay at every run. */
+  async #judgeAgents(compiled: CompiledPlan, found: Found, caller: Caller, within: Grants): Promise<void> {
+    const judged = this.#judged.get(compiled) ?? new Set();
+    const policy = caller.policy ?? "";
+    if (judged.has(policy)) return;
+    await judgeAgents(compiled, async (written) => {
       const child = { ...found, input: written };
       this.#authorise(await this.#compile(child), child, caller, { within });
     });
+    this.#judged.set(compiled, judged.add(policy));
   }
 
   async #find(request: RunRequest, caller: Caller, base_url: string | undefined): Promise<Found> {
@@ -159,9 +166,16 @@ export class Plans {
   /** References without default whose variable is not set: said, never silent (W-40). */
   #unset(compiled: CompiledPlan): Warning[] {
     if (compiled.env.length === 0) return [];
-    return specsOf(compiled.plan)
-      .flatMap((spec) => expandEnv(spec.config, this.#options.env, `${spec.path}.config`).missing)
+    const own = specsOf(compiled.plan)
+      .flatMap((spec) => expandEnv(spec.config, this.#options.env, `${spec.path}.config`).missing);
+    return [...own, ...this.#unsetInAgents(compiled)]
       .map(({ name, path }) => ({ code: "env_unset", path, message: `The variable ${name} is not set` }));
+  }
+
+  /** The same in the configs of overlays; what models read is text, whatever it looks like. */
+  #unsetInAgents({ plan, env }: CompiledPlan): EnvReference[] {
+    const places = new Set(env.flatMap(({ path, expanded }) => expanded ? [path] : []));
+    return expandEnv(plan.agents, this.#options.env, "agents").missing.filter(({ path }) => places.has(path));
   }
 
   /** Returns a module's config with its `${VAR}`s; what must not be seen of it is registered. */

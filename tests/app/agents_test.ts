@@ -70,3 +70,21 @@ Deno.test("an agent gets no permission that no module of its plan has, also in a
   assertEquals((await runtime.plans.check({ plan: plan(`tool-task, ${reader}`) }, operator)).errors, []);
   await runtime.close();
 });
+
+Deno.test("plans.check() warns of a variable that is not set in an agent's config, not in text for its model", async () => {
+  const runtime = createRuntime({ env: (name) => name === "SET" ? "1" : undefined });
+  const operator: Caller = { name: "terminal", namespace: "ns", origin: "operator" };
+  const plan = `session: {orchestrator: loop-streaming, context: context-simple}
+providers: [provider-mock]
+agents:
+  a:
+    system: Say \${NOTHING}.
+    providers: [{module: provider-mock, config: {response: "\${SET} \${UNSET} \${OTHER:-fine}"}}]
+`;
+  const { ok, warnings } = await runtime.plans.check({ plan }, operator);
+  assertEquals([ok, warnings.map(({ code, path }) => [code, path])], [
+    true,
+    [["env_unset", "agents.a.providers[0].config.response"]],
+  ]);
+  await runtime.close();
+});
