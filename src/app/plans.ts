@@ -49,7 +49,7 @@ export class Plans {
   readonly #options: PlansOptions;
   readonly #cache = new PlanCache();
   /** Plans whose agents may all run, with the names of the policies that say so. */
-  readonly #judged = new WeakMap<CompiledPlan, Set<string>>();
+  readonly #judged = new WeakMap<CompiledPlan, Set<string | undefined>>();
 
   constructor(options: PlansOptions) {
     this.#options = options;
@@ -117,8 +117,8 @@ export class Plans {
 
   /** Once for each plan and key's policy: nothing else decides, and a plan with many agents would pay at every run. */
   async #judgeAgents(compiled: CompiledPlan, found: Found, caller: Caller, within: Grants): Promise<void> {
-    const judged = this.#judged.get(compiled) ?? new Set();
-    const policy = caller.policy ?? "";
+    const judged = this.#judged.get(compiled) ?? new Set<string | undefined>();
+    const { policy } = caller;
     if (judged.has(policy)) return;
     await judgeAgents(compiled, async (written) => {
       const child = { ...found, input: written };
