@@ -2,19 +2,24 @@
 import { type CompiledPlan, compilePlan } from "../plan/compile.ts";
 import { PlanCache } from "../plan/cache.ts";
 import { expandEnv } from "../plan/env.ts";
+import { type Lock, lockedSource } from "../plan/lock.ts";
 import { authorise, type Grants, specsOf } from "../policy/authorise.ts";
+import type { LoadContext } from "../loader/types.ts";
+import type { Origin } from "../policy/origin.ts";
 import { type Policy, policyFor } from "../policy/policy.ts";
 import { isSecretKey } from "../policy/redact.ts";
 import type { ReadyPlan, SecretSink } from "../runs/deps.ts";
 import type { Caller, RunRequest, Warning } from "../runs/types.ts";
-import { canonicalHash } from "../sdk/digest.ts";
 import { errorCode, type ErrorDetail, PreampError } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import type { ModuleSpec } from "../sdk/types.ts";
 import { BUILTIN_IDS, builtinModule } from "./builtins.ts";
 import { DEMO_PLAN } from "./demo_plan.ts";
+import type { Loading } from "./loading.ts";
+import { hashLock, Locks } from "./locks.ts";
 import type { NamedPlans } from "./named_plans.ts";
 import type { NamedPlan, PlanCheck, PlanInput } from "./types.ts";
+import { UrlModules, urlSpecs } from "./url_modules.ts";
 
 /** What plans are made ready with. */
 export interface PlansOptions {
@@ -22,6 +27,21 @@ export interface PlansOptions {
   named: NamedPlans;
   /** Environment variables of the process. */
   env: (name: string) => string | undefined;
+  /** What modules are loaded with that are not compiled in. */
+  loading: Loading;
+}
+
+/** Tiers that this host gives to modules of URLs. */
+const URL_TIERS = ["inline"] as const;
+
+/** A plan as the policy judged it. */
+export interface JudgedPlan {
+  compiled: CompiledPlan;
+  origin: Origin;
+  grants: Grants;
+  /** With it the plan's modules are loaded. */
+  context: LoadContext;
+  base_url?: string;
 }
 
 /** A plan as it was found, before it is checked. */
@@ -36,6 +56,8 @@ interface Found {
 export class Plans {
   readonly #options: PlansOptions;
   readonly #cache = new PlanCache();
+  readonly #locks = new Locks();
+  readonly #policies = new Map<string | undefined, Policy>();
 
   constructor(options: PlansOptions) {
     this.#options = options;
@@ -47,29 +69,68 @@ export class Plans {
    * `module_source_denied`, `isolation_unavailable`; `lock_invalid`.
    */
   async ready(request: RunRequest, caller: Caller, base_url?: string): Promise<ReadyPlan> {
-    const found = await this.#find(request, caller, base_url);
-    const compiled = await this.#compile(found);
-    const grants = authorise(compiled, {
-      origin: found.origin,
-      policy: policyFor(this.#options.policy, caller.policy),
-      builtins: BUILTIN_IDS,
-      ...(request.limits ? { limits: request.limits } : {}),
-    });
+    const { compiled, grants, context, base_url: from } = await this.judge(request, caller, base_url);
+    const { lock } = context;
+    const specs = specsOf(compiled.plan);
+    const modules = new UrlModules(specs, context, this.#options.loading);
     return {
       compiled,
       limits: grants.limits,
       cost_is_asked_for: grants.cost_limit === "asked",
-      lock_hash: request.lock === undefined ? null : lockHash(request.lock),
-      warnings: [...compiled.warnings.map(toWarning), ...this.#unset(compiled)],
-      ...(found.base_url === undefined ? {} : { base_url: found.base_url }),
+      lock_hash: lock === undefined ? null : hashLock(lock),
+      warnings: [
+        ...compiled.warnings.map(toWarning),
+        ...this.#unset(compiled),
+        ...(lock === undefined ? [] : unlocked(specs, lock)),
+      ],
+      ...(from === undefined ? {} : { base_url: from }),
       registerSecrets: (secrets) => {
-        for (const spec of specsOf(compiled.plan)) this.#expand(spec, grants, secrets);
+        for (const spec of specs) this.#expand(spec, grants, secrets);
       },
-      open: (spec, secrets) => this.#open(spec, grants, secrets),
+      load: () => modules.load(),
+      open: (spec, secrets) => this.#open(spec, modules, grants, secrets),
     };
   }
 
-  async #find(request: RunRequest, caller: Caller, base_url: string | undefined): Promise<Found> {
+  /**
+   * Returns the plan of a request as the policy judges it: what it gets, and how its modules are loaded. Fetches nothing.
+   * @throws {PreampError} As {@link Plans.ready}.
+   */
+  async judge(
+    request: Pick<RunRequest, "plan" | "plan_ref" | "lock" | "limits">,
+    caller: Caller,
+    base_url?: string,
+  ): Promise<JudgedPlan> {
+    const found = await this.#find(request, caller, base_url);
+    const { origin } = found;
+    const compiled = await this.#compile(found);
+    const policy = this.#policyOf(caller);
+    const grants = authorise(compiled, {
+      origin,
+      policy,
+      builtins: BUILTIN_IDS,
+      url_tiers: URL_TIERS,
+      ...(request.limits ? { limits: request.limits } : {}),
+    });
+    const beside = urlSpecs(specsOf(compiled.plan)).length > 0 ? found.base_url : undefined;
+    const lock = await this.#locks.find(request.lock, beside);
+    const base = found.base_url === undefined ? {} : { base_url: found.base_url };
+    const context = { origin, namespace: caller.namespace, policy, ...base, ...(lock ? { lock } : {}) };
+    return { compiled, grants, context, origin, ...base };
+  }
+
+  /** The loader remembers what a policy means by the policy itself: the same name gives the same object. */
+  #policyOf({ policy: name }: Caller): Policy {
+    let policy = this.#policies.get(name);
+    if (!policy) this.#policies.set(name, policy = policyFor(this.#options.policy, name));
+    return policy;
+  }
+
+  async #find(
+    request: Pick<RunRequest, "plan" | "plan_ref">,
+    caller: Caller,
+    base_url: string | undefined,
+  ): Promise<Found> {
     if (request.plan !== undefined && request.plan_ref !== undefined) {
       throw new PreampError(
         "request_invalid",
@@ -122,8 +183,16 @@ export class Plans {
     return expansion.value;
   }
 
-  #open(spec: ModuleSpec, grants: Grants, secrets: SecretSink): ReturnType<ReadyPlan["open"]> {
+  #open(
+    spec: ModuleSpec,
+    modules: UrlModules,
+    grants: Grants,
+    secrets: SecretSink,
+  ): ReturnType<ReadyPlan["open"]> {
     const config = this.#expand(spec, grants, secrets);
+    if (spec.source.kind !== "builtin") {
+      return modules.open(spec).then((found) => ({ ...found, config }));
+    }
     const opened = { config, isolation: "inline", integrity: null } as const;
     const module = builtinModule(spec.module);
     return module instanceof Promise
@@ -135,7 +204,7 @@ export class Plans {
   async check(input: PlanInput, caller: Caller, options: { base_url?: string } = {}): Promise<PlanCheck> {
     const found = "plan_ref" in input
       ? await this.#named(input.plan_ref)
-      : await this.#find({ prompt: "", ...input }, caller, options.base_url);
+      : await this.#find(input, caller, options.base_url);
     let compiled: CompiledPlan;
     try {
       compiled = await this.#compile(found);
@@ -150,8 +219,9 @@ export class Plans {
     try {
       authorise(compiled, {
         origin: found.origin,
-        policy: policyFor(this.#options.policy, caller.policy),
+        policy: this.#policyOf(caller),
         builtins: BUILTIN_IDS,
+        url_tiers: URL_TIERS,
       });
       return { ok: true, errors: [], warnings, plan_hash };
     } catch (error) {
@@ -199,13 +269,13 @@ function registerSecrets(value: unknown, secrets: SecretSink): void {
   }
 }
 
-/** @throws {PreampError} `lock_invalid` when it is not a lock of version 1. */
-function lockHash(lock: JsonObject): string {
-  if (lock.version !== 1 || !isObject(lock.modules)) {
-    throw new PreampError(
-      "lock_invalid",
-      'Cannot read the lock: must be {"version": 1, "modules": {…}, "files": {…}}',
-    );
-  }
-  return canonicalHash(lock);
+/** Modules that a lock says nothing about: said, so that a lock that fell behind does not go unnoticed. */
+function unlocked(specs: readonly ModuleSpec[], lock: Lock): Warning[] {
+  return urlSpecs(specs).filter(({ source, integrity }) =>
+    integrity === undefined && !Object.hasOwn(lock.modules, lockedSource(source))
+  ).map(({ path, module }) => ({
+    code: "module_not_locked",
+    path,
+    message: `The lock does not have module "${module}": run preamp plan lock`,
+  }));
 }

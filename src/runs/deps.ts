@@ -19,6 +19,8 @@ export interface ReadyPlan {
   readonly base_url?: string;
   /** Registers every secret of the plan, before anything of the run is written. */
   registerSecrets(secrets: SecretSink): void;
+  /** Fetches and verifies what is not compiled in; executes nothing. What fails here leaves no run. */
+  load?(): Promise<void>;
   /** Finds a module and expands its config. */
   open(spec: ModuleSpec, secrets: SecretSink): Promise<OpenedModule> | OpenedModule;
 }

@@ -138,6 +138,7 @@ export class Runner implements RunHandle {
   async begin(): Promise<void> {
     if (this.#accepted) await this.#status({ status: "running" });
     else await this.#start("running");
+    await this.options.ready.load?.();
     await this.#session.initialize();
     this.#began = true;
   }

@@ -449,7 +449,7 @@ export class RunService implements Runs {
 /** A continued session without a plan of its own goes on with the session's. */
 function asked(request: RunRequest, saved: SavedSession | null): RunRequest {
   return saved && request.plan === undefined && request.plan_ref === undefined
-    ? { ...request, plan: saved.plan }
+    ? { ...(saved.plan_lock ? { lock: saved.plan_lock } : {}), ...request, plan: saved.plan }
     : request;
 }
 
@@ -463,6 +463,7 @@ function savedSession(runner: Runner, now_ms: number): SavedSession {
   const { saved, ready, request, caller } = runner.options;
   const at = new Date(now_ms).toISOString();
   const own_plan = saved === null || request.plan !== undefined || request.plan_ref !== undefined;
+  const plan_lock = own_plan ? request.lock : saved.plan_lock;
   return {
     object: {
       id: runner.session_id,
@@ -478,6 +479,7 @@ function savedSession(runner: Runner, now_ms: number): SavedSession {
     session_state: runner.session_state,
     usages: [...runner.usages],
     plan: own_plan ? ready.compiled.written : saved.plan,
+    ...(plan_lock ? { plan_lock } : {}),
     plan_base_url: own_plan ? ready.base_url ?? null : saved.plan_base_url,
     plan_origin: own_plan
       ? (request.plan_ref !== undefined || request.plan === undefined ? "operator" : caller.origin)

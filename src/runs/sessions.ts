@@ -18,6 +18,8 @@ export interface SavedSession {
   plan: JsonObject;
   plan_origin: "operator" | "caller";
   plan_base_url: string | null;
+  /** The lock that came with the plan: it holds for every run of it. */
+  plan_lock?: JsonObject;
 }
 
 /** The sessions of a store. */
