@@ -5,6 +5,7 @@ import { newId } from "../runs/ids.ts";
 import { RunService } from "../runs/service.ts";
 import type { Clock, JsonObject } from "../sdk/types.ts";
 import type { Store } from "../store/store.ts";
+import { Loading } from "./loading.ts";
 import { NamedPlans } from "./named_plans.ts";
 import { Plans } from "./plans.ts";
 
@@ -14,6 +15,7 @@ export interface Parts {
   clock: Clock;
   store: Store;
   plans: URL | null;
+  home: URL | null;
   env: (name: string) => string | undefined;
   secrets: readonly string[];
   log: (level: "info" | "warning" | "error", event: string, facts: JsonObject) => void;
@@ -23,11 +25,14 @@ export interface Parts {
 export interface Composition {
   plans: Plans;
   runs: RunService;
+  /** Ends runs, then what modules are loaded with. */
+  close(): Promise<void>;
 }
 
 /** Puts plans and runs together. */
 export function compose({ policy, clock, store, env, secrets, log, ...parts }: Parts): Composition {
-  const plans = new Plans({ policy, named: new NamedPlans(parts.plans), env });
+  const loading = new Loading({ cache_dir: parts.home && new URL("cache/", parts.home) });
+  const plans = new Plans({ policy, named: new NamedPlans(parts.plans), env, loading });
   const runs = new RunService({
     store,
     clock,
@@ -46,5 +51,12 @@ export function compose({ policy, clock, store, env, secrets, log, ...parts }: P
     },
     log,
   });
-  return { plans, runs };
+  return {
+    plans,
+    runs,
+    async close() {
+      await runs.close();
+      await loading.close();
+    },
+  };
 }

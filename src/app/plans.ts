@@ -2,22 +2,27 @@
 import { type CompiledPlan, compilePlan } from "../plan/compile.ts";
 import { PlanCache } from "../plan/cache.ts";
 import { type EnvReference, expandEnv } from "../plan/env.ts";
+import { type Lock, lockedSource } from "../plan/lock.ts";
 import { withPlaces } from "../plan/places.ts";
 import { authorise, type Grants, specsOf } from "../policy/authorise.ts";
+import type { LoadContext } from "../loader/types.ts";
+import type { Origin } from "../policy/origin.ts";
 import { type Policy, policyFor } from "../policy/policy.ts";
 import { isSecretKey } from "../policy/redact.ts";
 import { authoriseWithin } from "../policy/within.ts";
 import type { ReadyPlan, SecretSink } from "../runs/deps.ts";
 import type { Caller, RunRequest, Warning } from "../runs/types.ts";
-import { canonicalHash } from "../sdk/digest.ts";
 import { errorCode, type ErrorDetail, PreampError } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import type { ModuleSpec, RunLimits } from "../sdk/types.ts";
 import { judgeAgents } from "./agent_plans.ts";
 import { BUILTIN_IDS, builtinModule } from "./builtins.ts";
 import { DEMO_PLAN } from "./demo_plan.ts";
+import type { Loading } from "./loading.ts";
+import { hashLock, Locks } from "./locks.ts";
 import type { NamedPlans } from "./named_plans.ts";
 import type { NamedPlan, PlanCheck, PlanInput } from "./types.ts";
+import { UrlModules, urlSpecs } from "./url_modules.ts";
 
 /** What plans are made ready with. */
 export interface PlansOptions {
@@ -25,6 +30,21 @@ export interface PlansOptions {
   named: NamedPlans;
   /** Environment variables of the process. */
   env: (name: string) => string | undefined;
+  /** What modules are loaded with that are not compiled in. */
+  loading: Loading;
+}
+
+/** Tiers that this host gives to modules of URLs. */
+const URL_TIERS = ["inline"] as const;
+
+/** A plan as the policy judged it. */
+export interface JudgedPlan {
+  compiled: CompiledPlan;
+  origin: Origin;
+  grants: Grants;
+  /** With it the plan's modules are loaded. */
+  context: LoadContext;
+  base_url?: string;
 }
 
 /** A plan as it was found, before it is checked. */
@@ -35,21 +55,23 @@ interface Found {
   name?: string;
 }
 
-/** How a plan is made ready. */
-interface ReadyOptions {
-  lock_hash: string | null;
+/** How a plan is judged. */
+interface JudgeOptions {
+  lock?: JsonObject;
   /** Ceilings of the request. */
   limits?: Partial<RunLimits>;
-  /** What the plan was granted that spawns this one. */
-  within?: Grants;
+  /** The plan that spawns this one, as it was judged. */
+  within?: JudgedPlan;
 }
 
 /** Finds plans and makes them ready. */
 export class Plans {
   readonly #options: PlansOptions;
   readonly #cache = new PlanCache();
-  /** Plans whose agents may all run, with the names of the policies that say so. */
-  readonly #judged = new WeakMap<CompiledPlan, Set<string | undefined>>();
+  /** Plans whose agents may all run, with the policies that say so. */
+  readonly #judged = new WeakMap<CompiledPlan, Set<Policy>>();
+  readonly #locks = new Locks();
+  readonly #policies = new Map<string | undefined, Policy>();
 
   constructor(options: PlansOptions) {
     this.#options = options;
@@ -62,72 +84,115 @@ export class Plans {
    */
   async ready(request: RunRequest, caller: Caller, base_url?: string): Promise<ReadyPlan> {
     const found = await this.#find(request, caller, base_url);
-    const lock_hash = request.lock === undefined ? null : lockHash(request.lock);
     try {
-      return await this.#ready(found, caller, {
-        lock_hash,
-        ...(request.limits ? { limits: request.limits } : {}),
-      });
+      return await this.#ready(found, caller, request);
     } catch (error) {
       throw await located(error, found);
     }
   }
 
-  async #ready(found: Found, caller: Caller, options: ReadyOptions): Promise<ReadyPlan> {
-    const compiled = await this.#compile(found);
-    const { limits } = policyFor(this.#options.policy, caller.policy);
-    const grants = this.#authorise(compiled, found, caller, options);
-    if (options.within === undefined) await this.#judgeAgents(compiled, found, caller, grants);
+  async #ready(found: Found, caller: Caller, options: JudgeOptions): Promise<ReadyPlan> {
+    const judged = await this.#judge(found, caller, options);
+    const { compiled, grants, context, base_url, origin } = judged;
+    const { lock } = context;
+    const { limits } = this.#policyOf(caller);
+    const specs = specsOf(compiled.plan);
+    const modules = new UrlModules(specs, context, this.#options.loading);
     return {
       compiled,
       limits: grants.limits,
       cost_is_asked_for: grants.cost_limit === "asked",
-      lock_hash: options.lock_hash,
-      warnings: [...compiled.warnings.map(toWarning), ...this.#unset(compiled)],
-      ...(found.base_url === undefined ? {} : { base_url: found.base_url }),
-      registerSecrets: (secrets) => {
-        for (const spec of specsOf(compiled.plan)) this.#expand(spec, grants, secrets);
-      },
+      lock_hash: lock === undefined ? null : hashLock(lock),
+      warnings: [
+        ...compiled.warnings.map(toWarning),
+        ...this.#unset(compiled),
+        ...(lock === undefined ? [] : unlocked(specs, lock)),
+      ],
+      ...(base_url === undefined ? {} : { base_url }),
       agents: {
-        origin: found.origin,
+        origin,
         max_depth: limits.max_depth,
         max_sessions: limits.max_sessions,
-        child: (written) =>
-          this.#ready({ ...found, input: written }, caller, { lock_hash: options.lock_hash, within: grants }),
+        child: (written) => this.#ready({ ...found, input: written }, caller, { within: judged }),
       },
-      open: (spec, secrets) => this.#open(spec, grants, secrets),
+      registerSecrets: (secrets) => {
+        for (const spec of specs) this.#expand(spec, grants, secrets);
+      },
+      load: () => modules.load(),
+      open: (spec, secrets) => this.#open(spec, modules, grants, secrets),
     };
+  }
+
+  /**
+   * Returns the plan of a request as the policy judges it: what it gets, and how its modules are loaded. Fetches nothing.
+   * @throws {PreampError} As {@link Plans.ready}.
+   */
+  async judge(
+    request: Pick<RunRequest, "plan" | "plan_ref" | "lock" | "limits">,
+    caller: Caller,
+    base_url?: string,
+  ): Promise<JudgedPlan> {
+    const found = await this.#find(request, caller, base_url);
+    try {
+      return await this.#judge(found, caller, request);
+    } catch (error) {
+      throw await located(error, found);
+    }
+  }
+
+  async #judge(found: Found, caller: Caller, options: JudgeOptions): Promise<JudgedPlan> {
+    const { origin } = found;
+    const { within } = options;
+    const compiled = await this.#compile(found);
+    const policy = this.#policyOf(caller);
+    const grants = this.#authorise(compiled, origin, policy, options);
+    if (within === undefined) await this.#judgeAgents(compiled, found, policy, grants);
+    const beside = urlSpecs(specsOf(compiled.plan)).length > 0 ? found.base_url : undefined;
+    const lock = within?.context.lock ?? await this.#locks.find(options.lock, beside);
+    const base = found.base_url === undefined ? {} : { base_url: found.base_url };
+    const context = { origin, namespace: caller.namespace, policy, ...base, ...(lock ? { lock } : {}) };
+    return { compiled, grants, context, origin, ...base };
   }
 
   #authorise(
     compiled: CompiledPlan,
-    { origin }: Found,
-    caller: Caller,
-    options: Partial<ReadyOptions>,
+    origin: Origin,
+    policy: Policy,
+    { limits, within }: { limits?: Partial<RunLimits>; within?: Pick<JudgedPlan, "grants"> },
   ): Grants {
-    const { limits, within } = options;
-    const judged = {
+    const options = {
       origin,
-      policy: policyFor(this.#options.policy, caller.policy),
+      policy,
       builtins: BUILTIN_IDS,
+      url_tiers: URL_TIERS,
       ...(limits ? { limits } : {}),
     };
-    return within ? authoriseWithin(compiled, judged, within) : authorise(compiled, judged);
+    return within ? authoriseWithin(compiled, options, within.grants) : authorise(compiled, options);
   }
 
-  /** Once for each plan and key's policy: nothing else decides, and a plan with many agents would pay at every run. */
-  async #judgeAgents(compiled: CompiledPlan, found: Found, caller: Caller, within: Grants): Promise<void> {
-    const judged = this.#judged.get(compiled) ?? new Set<string | undefined>();
-    const { policy } = caller;
+  /** Once for each plan and policy: nothing else decides, and a plan with many agents would pay at every run. */
+  async #judgeAgents(compiled: CompiledPlan, found: Found, policy: Policy, grants: Grants): Promise<void> {
+    const judged = this.#judged.get(compiled) ?? new Set<Policy>();
     if (judged.has(policy)) return;
     await judgeAgents(compiled, async (written) => {
-      const child = { ...found, input: written };
-      this.#authorise(await this.#compile(child), child, caller, { within });
+      const child = await this.#compile({ ...found, input: written });
+      this.#authorise(child, found.origin, policy, { within: { grants } });
     });
     this.#judged.set(compiled, judged.add(policy));
   }
 
-  async #find(request: RunRequest, caller: Caller, base_url: string | undefined): Promise<Found> {
+  /** The loader remembers what a policy means by the policy itself: the same name gives the same object. */
+  #policyOf({ policy: name }: Caller): Policy {
+    let policy = this.#policies.get(name);
+    if (!policy) this.#policies.set(name, policy = policyFor(this.#options.policy, name));
+    return policy;
+  }
+
+  async #find(
+    request: Pick<RunRequest, "plan" | "plan_ref">,
+    caller: Caller,
+    base_url: string | undefined,
+  ): Promise<Found> {
     if (request.plan !== undefined && request.plan_ref !== undefined) {
       throw new PreampError(
         "request_invalid",
@@ -187,8 +252,16 @@ export class Plans {
     return expansion.value;
   }
 
-  #open(spec: ModuleSpec, grants: Grants, secrets: SecretSink): ReturnType<ReadyPlan["open"]> {
+  #open(
+    spec: ModuleSpec,
+    modules: UrlModules,
+    grants: Grants,
+    secrets: SecretSink,
+  ): ReturnType<ReadyPlan["open"]> {
     const config = this.#expand(spec, grants, secrets);
+    if (spec.source.kind !== "builtin") {
+      return modules.open(spec).then((found) => ({ ...found, config }));
+    }
     const opened = { config, isolation: "inline", integrity: null } as const;
     const module = builtinModule(spec.module);
     return module instanceof Promise
@@ -200,7 +273,7 @@ export class Plans {
   async check(input: PlanInput, caller: Caller, options: { base_url?: string } = {}): Promise<PlanCheck> {
     const found = "plan_ref" in input
       ? await this.#named(input.plan_ref)
-      : await this.#find({ prompt: "", ...input }, caller, options.base_url);
+      : await this.#find(input, caller, options.base_url);
     let compiled: CompiledPlan;
     try {
       compiled = await this.#compile(found);
@@ -213,8 +286,9 @@ export class Plans {
       ...this.#unset(compiled).map((warning) => ({ path: "", ...warning })),
     ];
     try {
-      const grants = this.#authorise(compiled, found, caller, {});
-      await this.#judgeAgents(compiled, found, caller, grants);
+      const policy = this.#policyOf(caller);
+      const grants = this.#authorise(compiled, found.origin, policy, {});
+      await this.#judgeAgents(compiled, found, policy, grants);
       return { ok: true, errors: [], warnings, plan_hash };
     } catch (error) {
       return { ok: false, errors: detailsOf(await located(error, found)), warnings, plan_hash };
@@ -269,13 +343,13 @@ function registerSecrets(value: unknown, secrets: SecretSink): void {
   }
 }
 
-/** @throws {PreampError} `lock_invalid` when it is not a lock of version 1. */
-function lockHash(lock: JsonObject): string {
-  if (lock.version !== 1 || !isObject(lock.modules)) {
-    throw new PreampError(
-      "lock_invalid",
-      'Cannot read the lock: must be {"version": 1, "modules": {…}, "files": {…}}',
-    );
-  }
-  return canonicalHash(lock);
+/** Modules that a lock says nothing about: said, so that a lock that fell behind does not go unnoticed. */
+function unlocked(specs: readonly ModuleSpec[], lock: Lock): Warning[] {
+  return urlSpecs(specs).filter(({ source, integrity }) =>
+    integrity === undefined && !Object.hasOwn(lock.modules, lockedSource(source))
+  ).map(({ path, module }) => ({
+    code: "module_not_locked",
+    path,
+    message: `The lock does not have module "${module}": run preamp plan lock`,
+  }));
 }

@@ -17,6 +17,11 @@ export interface RuntimeConfig {
   store?: Store;
   /** Folder of named plans, as a URL that ends in a slash; null: none. Default null. */
   plans?: URL | null;
+  /**
+   * Folder of what outlives the process (`$PREAMP_HOME`), as a URL that ends in a slash: bundles of modules, overrides of
+   * sources. Null: nothing is kept on disk. Default null.
+   */
+  home?: URL | null;
   /** Environment variables that plans may refer to. Default: the process's. */
   env?: (name: string) => string | undefined;
   /** Values that must never be seen, such as API keys of this process. */
@@ -32,13 +37,13 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
   const policy = config.policy ?? defaultPolicy();
   const clock = config.clock ?? systemClock();
   const store = config.store ?? new MemoryStore({ now: () => clock.now() });
-  const { plans = null, env = readEnv, secrets = [], log = () => {} } = config;
+  const { plans = null, home = null, env = readEnv, secrets = [], log = () => {} } = config;
   let composed: Promise<Composition> | undefined;
   let draining = false;
 
   const open = () =>
     composed ??= import("./compose.ts").then(({ compose }) =>
-      compose({ policy, clock, store, plans, env, secrets, log })
+      compose({ policy, clock, store, plans, home, env, secrets, log })
     );
 
   return {
@@ -64,7 +69,7 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
       await (await open()).runs.drain(grace_ms);
     },
     async close() {
-      if (composed) await (await composed).runs.close();
+      if (composed) await (await composed).close();
       await store.close();
     },
   };

@@ -13,6 +13,7 @@ import { hasCode, type PreampError } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import type { Arguments, Flag } from "./arguments.ts";
 import { DocumentFailure } from "./failure.ts";
+import { fileUrl } from "./file_url.ts";
 import { locate, readOptional } from "./files.ts";
 import type { Io } from "./io.ts";
 import { tableText } from "./table.ts";
@@ -23,6 +24,8 @@ export interface Settings {
   policy: Policy;
   /** Folder of named plans, ending in a slash. */
   plans: URL;
+  /** `$PREAMP_HOME`, else `~/.preamp`, ending in a slash; null where there is no home folder. */
+  home: URL | null;
   /** The keys of `PREAMP_API_KEYS`: never to be shown. */
   api_keys: readonly string[];
   /** Variables that look like ours and are not; told, so that a typo does not drop a protection. */
@@ -50,6 +53,7 @@ export function settingFlags(short: readonly string[] = []): Flag[] {
     { name: "port", value: "PORT", help: "port to listen on, default 8484; 0 takes a free one" },
     { name: "plans", value: "FOLDER", help: "folder of named plans, default plans/" },
     { name: "store", value: "STORE", help: "where runs are kept, default memory" },
+    { name: "frozen", help: "load no module by URL that neither plan nor lock pins" },
   ];
   return [
     {
@@ -104,13 +108,22 @@ export async function readSettings(args: Arguments, io: Io): Promise<Settings> {
   const known = new Set(policy.auth.keys.map(({ sha256 }) => sha256));
   policy.auth.keys.push(...entriesOfKeys(api_keys.join(",")).filter(({ sha256 }) => !known.has(sha256)));
   if (!Object.hasOwn(data, "store")) policy.store = "memory";
+  if (args.has("frozen")) policy.modules.frozen = true;
   const from = Object.hasOwn(flags, "plans") || Object.hasOwn(variables, "plans") ? io.cwd : document.base;
   return {
     policy,
     plans: locate(`${policy.plans.replace(/\/+$/, "")}/`, from),
+    home: homeOf(io),
     api_keys,
     warnings: suspects(io),
   };
+}
+
+function homeOf(io: Io): URL | null {
+  const named = io.env("PREAMP_HOME");
+  if (named) return locate(`${named.replace(/\/+$/, "")}/`, io.cwd);
+  const user = io.env("HOME") || io.env("USERPROFILE");
+  return user ? new URL(".preamp/", fileUrl(`${user}/`)) : null;
 }
 
 function aliasOf(path: string): string {

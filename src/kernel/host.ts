@@ -12,6 +12,8 @@ export interface OpenedModule {
   readonly isolation: "inline" | "worker" | "process";
   /** Digest of the module's graph; null for what is compiled in. */
   readonly integrity: string | null;
+  /** Returns where in the author's files an error was thrown, as `<url>:<line>:<column>`. Absent: nobody knows. Never throws. */
+  placeOf?(error: unknown): string | undefined;
 }
 
 /** What a hook did to an event, when it did more than continue. */

@@ -6,12 +6,14 @@ import { errorMessage, PreampError } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import { methodOf } from "../sdk/spelling.ts";
 import type { Cleanup, Module, ModuleSpec, ModuleType, MountPlan } from "../sdk/types.ts";
+import { absenceOf } from "./absence.ts";
 import { ModuleCoordinator, type Shared } from "./coordinator.ts";
 import { withDeadline } from "./deadline.ts";
 import type { OpenedModule } from "./host.ts";
+import { missingProvides } from "./module_checks.ts";
 import { classifyMountReturn, type MountOutcome } from "./mount_return.ts";
 import { type Mounted, resolveMount } from "./mounts.ts";
-import { nothingMounted, problemsOf } from "./validate.ts";
+import { problemsOf } from "./validate.ts";
 
 /** A module that is mounted. */
 export interface MountedModule {
@@ -20,7 +22,8 @@ export interface MountedModule {
   readonly coordinator: ModuleCoordinator;
 }
 
-const POINT: Readonly<Record<ModuleType, string>> = {
+/** Where modules of a type are mounted. */
+export const POINT: Readonly<Record<ModuleType, string>> = {
   orchestrator: "orchestrator",
   context: "context",
   provider: "providers",
@@ -69,7 +72,7 @@ export async function mountModule(shared: Shared, spec: ModuleSpec): Promise<Mou
     }
     outcome = classifyMountReturn(await mount(coordinator, opened.config), spec.type);
     adopt(coordinator, spec, outcome);
-    check(coordinator, spec, outcome);
+    check(coordinator, spec, opened, outcome);
     names = commit(coordinator, spec);
   } catch (error) {
     await undo(shared, coordinator, outcome);
@@ -153,7 +156,12 @@ function pick(instance: JsonObject): JsonObject {
 }
 
 /** @throws {Skip} when the module mounted nothing of its type, or something that breaks the protocol. */
-function check(coordinator: ModuleCoordinator, spec: ModuleSpec, outcome: MountOutcome): void {
+function check(
+  coordinator: ModuleCoordinator,
+  spec: ModuleSpec,
+  opened: OpenedModule,
+  outcome: MountOutcome,
+): void {
   const point = POINT[spec.type];
   const own = coordinator.drafted.filter((mounted) => mounted.point === point);
   if (
@@ -161,20 +169,14 @@ function check(coordinator: ModuleCoordinator, spec: ModuleSpec, outcome: MountO
       ? coordinator.drafted_events.length === 0 && coordinator.drafted.length === 0
       : own.length === 0
   ) {
-    if (outcome.kind === "skipped") throw new Skip("not_configured", outcome.reason);
-    if (spec.type === "provider" && outcome.kind === "nothing") {
-      throw new Skip(
-        "not_configured",
-        `Provider "${spec.module}" is not configured: its mount() returned nothing`,
-      );
-    }
-    if (outcome.kind === "cleanup" && spec.type !== "orchestrator" && spec.type !== "context") {
-      throw new Skip(
-        "not_configured",
-        `Module "${spec.module}" mounted nothing and returned a cleanup: it may be conditional`,
-      );
-    }
-    throw new Skip("protocol_compliance", nothingMounted(spec.type));
+    const { reason, message } = absenceOf({
+      id: spec.module,
+      type: spec.type,
+      module: opened.module,
+      config: opened.config,
+      outcome,
+    });
+    throw new Skip(reason, message);
   }
   const facts = coordinator.drafted.map(problemsOf).filter((one) => one !== null);
   if (facts.length > 0) {
@@ -194,8 +196,7 @@ function renaming(spec: ModuleSpec, drafted: readonly Mounted[]): (mounted: Moun
 }
 
 function warnMissing(shared: Shared, spec: ModuleSpec, metadata: JsonObject, names: readonly string[]): void {
-  const provides = Array.isArray(metadata.provides) ? metadata.provides.map(String) : [];
-  const missing = provides.filter((name) => !names.includes(name));
+  const missing = missingProvides(metadata, names);
   if (missing.length > 0) {
     shared.core.host.warn(
       "module_provides_missing",

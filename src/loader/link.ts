@@ -35,12 +35,12 @@ export async function linkModule(bundle: ModuleBundle, options: LinkOptions): Pr
     const linked = import(dataUrl(bundle.code, instance));
     return await Promise.race([linked, late]) as JsonObject;
   } catch (error) {
-    const at = errorPlace(error, bundle.files);
-    const place = at === undefined ? "" : `${shownPlace(at, base_url)}: `;
+    const at = shownErrorPlace(error, bundle.files, base_url);
+    const place = at === undefined ? "" : `${at}: `;
     const fact = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
     throw new PreampError("module_load_failed", `Cannot load ${name}: ${place}${fact.slice(0, 1000)}`, {
       cause: error,
-      ...(at === undefined ? {} : { facts: { at: shownPlace(at, base_url) } }),
+      ...(at === undefined ? {} : { facts: { at } }),
     });
   } finally {
     clearTimeout(timer);
@@ -52,7 +52,14 @@ function dataUrl(code: string, instance: string): string {
   return `data:text/javascript;charset=utf-8;base64,${new TextEncoder().encode(code).toBase64()}#${instance}`;
 }
 
-function shownPlace(at: string, base_url: string | undefined): string {
+/** Returns `<url>:<line>:<column>` of what an error of a module was thrown at, as messages show URLs; undefined: elsewhere. */
+export function shownErrorPlace(
+  error: unknown,
+  files: readonly { url: string }[],
+  base_url: string | undefined,
+): string | undefined {
+  const at = errorPlace(error, files);
+  if (at === undefined) return undefined;
   const column = at.lastIndexOf(":");
   const line = at.lastIndexOf(":", column - 1);
   return shown(at.slice(0, line), base_url) + at.slice(line);

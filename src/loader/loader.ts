@@ -16,7 +16,7 @@ import { DiskCache } from "./disk_cache.ts";
 import { type FetchOptions, FileFetcher } from "./fetch.ts";
 import { Freshness } from "./freshness.ts";
 import { GraphFetch } from "./graph_fetch.ts";
-import { linkModule } from "./link.ts";
+import { linkModule, shownErrorPlace } from "./link.ts";
 import { checkFile, checkGraph, type Pins, pinsOf } from "./pins.ts";
 import { nameOf, withoutMount } from "./names.ts";
 import { problemError } from "./problems.ts";
@@ -50,6 +50,10 @@ export interface Loader {
    * `module_integrity_mismatch`, `module_pin_required`, `module_invalid`, `module_load_failed`.
    */
   load(spec: LoadSpec, context: LoadContext): Promise<LoadedModule>;
+  /** Resolves to a module that {@link Loader.link} takes: all of `load` but the last step. Executes nothing. Throws as `load`. */
+  prepare(spec: LoadSpec, context: LoadContext): Promise<ModuleBundle>;
+  /** The last step of `load`: runs the module's top level. @throws {PreampError} `module_load_failed`. */
+  link(bundle: ModuleBundle, spec: LoadSpec, context: LoadContext): Promise<LoadedModule>;
   /** Resolves to a module as one text, for whoever runs it elsewhere. Executes nothing. Throws as {@link Loader.load}. */
   bundle(spec: LoadSpec, context: LoadContext): Promise<ModuleBundle>;
   /** Resolves to what a module is made of, for `explain` and `lock`. Executes nothing. Throws as {@link Loader.load}. */
@@ -91,9 +95,17 @@ class UrlLoader implements Loader {
   }
 
   async load(spec: LoadSpec, context: LoadContext): Promise<LoadedModule> {
+    return await this.link(await this.prepare(spec, context), spec, context);
+  }
+
+  async prepare(spec: LoadSpec, context: LoadContext): Promise<ModuleBundle> {
     const bundle = await this.bundle(spec, context);
-    const name = nameOf(spec, context);
-    if (!bundle.exports.includes("mount")) throw withoutMount(bundle, name, context.base_url);
+    if (bundle.exports.includes("mount")) return bundle;
+    throw withoutMount(bundle, nameOf(spec, context), context.base_url);
+  }
+
+  async link(bundle: ModuleBundle, spec: LoadSpec, context: LoadContext): Promise<LoadedModule> {
+    const { base_url } = context;
     const instance = scopeOf(context);
     const key = `${instance} ${bundle.integrity} ${bundle.requested}`;
     let linked = this.#linked.get(key);
@@ -101,8 +113,8 @@ class UrlLoader implements Loader {
       linked = linkModule(bundle, {
         instance: instance.slice(0, 16),
         timeout_s: context.policy.isolation.load_timeout_s,
-        name,
-        ...(context.base_url === undefined ? {} : { base_url: context.base_url }),
+        name: nameOf(spec, context),
+        ...(base_url === undefined ? {} : { base_url }),
       });
       this.#linked.set(key, linked);
       linked.catch(() => this.#linked.delete(key)); // told to whoever waits; the next one tries again
@@ -110,7 +122,8 @@ class UrlLoader implements Loader {
       if (this.#linked.size > MAX_LINKED && oldest !== undefined) this.#linked.delete(oldest);
     }
     const { code: _, ...graph } = bundle;
-    return { ...graph, module: await linked, isolation: "inline" };
+    const placeOf = (error: unknown) => shownErrorPlace(error, bundle.files, base_url);
+    return { ...graph, module: await linked, isolation: "inline", placeOf };
   }
 
   async graph(spec: LoadSpec, context: LoadContext): Promise<ModuleGraph> {

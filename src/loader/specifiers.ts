@@ -2,7 +2,13 @@
 import { describe } from "../plan/path.ts";
 
 /** Bare specifiers that stand for what the host gives (modules.md, Author's import). */
-export const SDK_SPECIFIERS: readonly string[] = ["preamp", "preamp/loop", "preamp/context", "preamp/testing", "zod"];
+export const SDK_SPECIFIERS: readonly string[] = [
+  "preamp",
+  "preamp/loop",
+  "preamp/context",
+  "preamp/testing",
+  "zod",
+];
 
 /** The meaning of a specifier. */
 export type Resolved =

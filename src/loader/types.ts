@@ -87,6 +87,8 @@ export interface LoadedModule extends ModuleGraph {
   /** Its namespace object. */
   readonly module: JsonObject;
   readonly isolation: "inline";
+  /** Returns `<url>:<line>:<column>` of the author's file that an error was thrown at (`error.at`), or undefined. */
+  placeOf(error: unknown): string | undefined;
 }
 
 /** Bytes as they were fetched. */

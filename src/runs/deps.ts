@@ -21,6 +21,8 @@ export interface ReadyPlan {
   registerSecrets(secrets: SecretSink): void;
   /** How its sub-agents are made; absent: none can be. */
   readonly agents?: AgentPlans;
+  /** Fetches and verifies what is not compiled in; executes nothing. What fails here leaves no run. */
+  load?(): Promise<void>;
   /** Finds a module and expands its config. */
   open(spec: ModuleSpec, secrets: SecretSink): Promise<OpenedModule> | OpenedModule;
 }

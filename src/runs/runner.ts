@@ -41,7 +41,7 @@ export interface RunnerOptions {
   takeChild(runner: Runner, session_id: string, parent_id: string): Promise<SavedSession>;
   letGoChild(session_id: string): Promise<void>;
   /** Keeps a sub-agent's session. */
-  saveChild(child: EndedChild): Change;
+  saveChild(runner: Runner, child: EndedChild): Change;
   /** Keeps the session with what the run left of it. */
   saveSession(runner: Runner): Change;
   /** Changes that come into being with the run, such as its idempotency key. */
@@ -128,7 +128,7 @@ export class Runner implements RunHandle {
   async #saveChild(child: EndedChild): Promise<void> {
     const { deps, saveChild, fence } = this.options;
     try {
-      await deps.store.commit([saveChild(child)], fence());
+      await deps.store.commit([saveChild(this, child)], fence());
     } catch (error) {
       this.#warn("agent_not_kept", errorMessage(error), { session_id: child.session_id });
     }
@@ -168,6 +168,7 @@ export class Runner implements RunHandle {
   async begin(): Promise<void> {
     if (this.#accepted) await this.#status({ status: "running" });
     else await this.#start("running");
+    await this.options.ready.load?.();
     await this.#session.initialize();
     this.#began = true;
   }

@@ -20,6 +20,8 @@ export interface SavedSession {
   plan_base_url: string | null;
   /** Set on a sub-agent's session: its name, and whether its overlay set ceilings of its own. */
   spawned?: { agent: string; limited: boolean };
+  /** The lock that came with the plan: it holds for every run of it. */
+  plan_lock?: JsonObject;
 }
 
 /** The sessions of a store. */

@@ -185,7 +185,7 @@ export class Spawner {
       preferences,
       (names) => parent.session.modelsOf(names),
     );
-    const ready = await parent.agents.child(preferred ?? made.written);
+    const ready = await loaded(parent.agents, preferred ?? made.written);
     return { session_id, agent, ready, limited: Object.keys(made.limits).length > 0, saved: null };
   }
 
@@ -198,7 +198,7 @@ export class Spawner {
         provider_preferences,
         (names) => parent.session.modelsOf(names),
       );
-      const ready = await parent.agents.child(preferred ?? saved.plan);
+      const ready = await loaded(parent.agents, preferred ?? saved.plan);
       const { agent = SELF, limited = false } = saved.spawned ?? {};
       return { session_id, agent, ready, limited, saved };
     } catch (error) {
@@ -299,6 +299,13 @@ export class Spawner {
     });
     return child;
   }
+}
+
+/** Compiled and judged again, its modules fetched and verified: nothing of it has run yet. */
+async function loaded(agents: AgentPlans, written: JsonObject): Promise<ReadyPlan> {
+  const ready = await agents.child(written);
+  await ready.load?.();
+  return ready;
 }
 
 /** An overlay's own ceilings, at most its parent's, counted within what is left of those. */
