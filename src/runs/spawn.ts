@@ -3,6 +3,7 @@
  * ceilings for all of them; plan, history, state and turn are each one's own. Every session of the run gets `session.spawn`.
  */
 import { Ceilings } from "../kernel/ceilings.ts";
+import { withAbort } from "../kernel/deadline.ts";
 import type { Host } from "../kernel/host.ts";
 import { Session } from "../kernel/session.ts";
 import { count } from "../kernel/status.ts";
@@ -129,7 +130,7 @@ export class Spawner {
     const place = this.#takePlace(parent, session_id);
     const call = parent.session.holdCall(request.tool_call_id);
     try {
-      const planned = await this.#plan(parent, request, session_id).catch((error) => {
+      const planned = await this.#planInTime(parent, request, session_id).catch((error) => {
         place.giveBack();
         throw error;
       });
@@ -168,6 +169,22 @@ export class Spawner {
     }
     this.#sessions.add(session_id);
     return { giveBack: () => this.#sessions.delete(session_id) };
+  }
+
+  /** Modules may have to be fetched: a run that must stop does not wait for them. */
+  async #planInTime(parent: Parent, request: SpawnRequest, session_id: string): Promise<Planned> {
+    const planning = this.#plan(parent, request, session_id);
+    const stop = AbortSignal.any([parent.session.cancellation.any_signal, parent.ceilings.signal]);
+    try {
+      return await withAbort(planning, stop);
+    } catch (error) {
+      if (!stop.aborted) throw error;
+      planning.then(
+        async ({ saved }) => saved && await this.#parts.letGo(session_id), // nobody is left to go on with it
+      ).catch(() => {}); // what failed has let go by itself
+      this.#mayBegin(parent);
+      throw error;
+    }
   }
 
   /** Merge, compile, authorise; or what an earlier spawn was made of, judged again. */

@@ -20,6 +20,8 @@ export interface AgentsKitOptions {
   limits?: Partial<PolicyLimits>;
   /** Modules that stand in for built-in ones of these ids. */
   modules?: Record<string, Module["mount"]>;
+  /** Awaited before the plan of an agent is ready: what fetching takes. */
+  fetching?: Promise<void>;
 }
 
 /** Runs, and what is looked at. */
@@ -52,7 +54,7 @@ export function agentsKit(options: AgentsKitOptions = {}): AgentsKit {
       return `${prefix}_${count}`;
     },
     ready: async (request, caller, base_url) =>
-      withModules(await plans.ready(request, caller, base_url), options.modules ?? {}),
+      withModules(await plans.ready(request, caller, base_url), options),
     secrets() {
       const redactor = new Redactor();
       return {
@@ -88,7 +90,8 @@ export function agentsKit(options: AgentsKitOptions = {}): AgentsKit {
   };
 }
 
-function withModules(ready: ReadyPlan, modules: Record<string, Module["mount"]>): ReadyPlan {
+function withModules(ready: ReadyPlan, options: AgentsKitOptions): ReadyPlan {
+  const { modules = {}, fetching } = options;
   const { agents } = ready;
   return {
     ...ready,
@@ -98,7 +101,15 @@ function withModules(ready: ReadyPlan, modules: Record<string, Module["mount"]>)
       return mount ? { ...opened, module: { mount } } : opened;
     },
     ...(agents
-      ? { agents: { ...agents, child: async (written) => withModules(await agents.child(written), modules) } }
+      ? {
+        agents: {
+          ...agents,
+          async child(written) {
+            await fetching;
+            return withModules(await agents.child(written), options);
+          },
+        },
+      }
       : {}),
   };
 }

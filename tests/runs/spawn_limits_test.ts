@@ -296,6 +296,22 @@ Deno.test("a spawn after cancellation makes nothing", async () => {
   assertEquals([run.status, names(entries).includes("task:agent_spawned")], ["cancelled", false]);
 });
 
+Deno.test("a run that must stop does not wait for an agent's modules, and makes no agent when they come", async () => {
+  const plan = planOf([ASK_HELPER, "never"], { helper: HELPER });
+  for (const mode of ["graceful", "immediate"] as const) {
+    const fetching = Promise.withResolvers<void>();
+    const kit = agentsKit({ fetching: fetching.promise });
+    const handle = await kit.start(plan);
+    await kit.until(handle.id, ({ event }) => event === "tool:pre");
+    await kit.runs.cancel(CALLER, handle.id, mode);
+    const run = await handle.settled("end");
+    assertEquals([run.status, kit.clock.pending], ["cancelled", 0]);
+    fetching.resolve();
+    await kit.clock.advance(0);
+    assert(!names(await kit.entries(run.id)).includes("task:agent_spawned"));
+  }
+});
+
 Deno.test("a run waits for a child that a module left behind, and stops it", async () => {
   const careless: Module["mount"] = (coordinator) =>
     coordinator.mount("tools", {
