@@ -12,6 +12,11 @@ if (Deno.build.standalone && Deno.args.join(" ") === "child bundle") {
   const { runBundlerChild } = await import("./src/loader/bundler_child.ts");
   await runBundlerChild();
 }
+// …and as the place where `preamp module validate` tries a module (src/app/validation/process.ts).
+if (Deno.build.standalone && Deno.args.join(" ") === "child validate") {
+  const { runValidatorChild } = await import("./src/app/validation/child.ts");
+  await runValidatorChild();
+}
 
 let preamp: Promise<Preamp> | undefined;
 

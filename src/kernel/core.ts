@@ -23,6 +23,8 @@ export class Core {
   turn: Turn | null = null;
   /** Tokens of the last request's messages, and of the room they had, as the provider's guard measured them. */
   request_size = { tokens: 0, budget: 0 };
+  /** Module id → where in its files an error was thrown; modules that are compiled in are not there. */
+  readonly places = new Map<string, (error: unknown) => string | undefined>();
 
   constructor(
     readonly host: Host,

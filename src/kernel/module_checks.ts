@@ -4,6 +4,8 @@
  */
 import { isObject } from "../sdk/json.ts";
 import { SNAKE_CASE } from "../sdk/spelling.ts";
+import type { ModuleType } from "../sdk/types.ts";
+import { PREFIX } from "./module_type.ts";
 import { declaredParameters } from "./parameters.ts";
 import type { Check } from "./validate.ts";
 
@@ -85,10 +87,10 @@ const PERMISSION_KINDS: ReadonlySet<string> = new Set([
 ]);
 
 /** Returns whether the module says what it is, as R2's entry point does: `module` with id, type and version. */
-export function checkInfo(module: object, type: string): Check {
+export function checkInfo(module: object, type: ModuleType): Check {
   const name = "module_info";
   const info = (module as { module?: unknown }).module;
-  const example = `export const module = { id: "${type}-…", type: "${type}", version: "1.0.0", … }`;
+  const example = `export const module = { id: "${PREFIX[type]}-…", type: "${type}", version: "1.0.0", … }`;
   const warn = (fact: string) => failed(name, `${fact}: write ${example}`, "warning");
   if (info === undefined) return warn("the module does not say what it is");
   if (!isObject(info)) return warn(`module must be an object: received ${typeof info}`);

@@ -12,6 +12,16 @@ export const MODULE_TYPES: readonly ModuleType[] = [
   "resolver",
 ];
 
+/** How ids of a type begin. */
+export const PREFIX: Readonly<Record<ModuleType, string>> = {
+  tool: "tool",
+  provider: "provider",
+  hook: "hooks",
+  orchestrator: "loop",
+  context: "context",
+  resolver: "resolver",
+};
+
 const BY_PREFIX: Readonly<Record<string, ModuleType>> = {
   tool: "tool",
   provider: "provider",
@@ -33,4 +43,11 @@ export function typeOfExports(module: object): ModuleType | undefined {
 export function typeOfId(id: string): ModuleType | undefined {
   const [prefix = ""] = id.replace(/^amplifier-module-/, "").split("-");
   return Object.hasOwn(BY_PREFIX, prefix) ? BY_PREFIX[prefix] : undefined;
+}
+
+/** Returns the type that any word of an id names, or undefined; a guess for a module that mounted nothing (upstream's rule). */
+export function typeOfWords(id: string): ModuleType | undefined {
+  return id.split("-").map((word) => Object.hasOwn(BY_PREFIX, word) ? BY_PREFIX[word] : undefined).find((
+    type,
+  ) => type);
 }

@@ -59,6 +59,8 @@ export async function mountModule(shared: Shared, spec: ModuleSpec): Promise<Mou
     if (isFetchFailure(error)) throw error;
     return await skip(shared, spec, new Skip("load_failed", errorMessage(error)), error);
   }
+  const { placeOf } = opened;
+  if (placeOf) core.places.set(idOf(spec), placeOf);
   const coordinator = new ModuleCoordinator(shared, idOf(spec), spec.type === "orchestrator");
   let outcome: MountOutcome = { kind: "nothing" };
   let names: string[];
@@ -76,12 +78,18 @@ export async function mountModule(shared: Shared, spec: ModuleSpec): Promise<Mou
     names = commit(coordinator, spec);
   } catch (error) {
     await undo(shared, coordinator, outcome);
-    const failure = error instanceof Skip ? error : new Skip("mount_failed", errorMessage(error));
+    const failure = error instanceof Skip ? error : new Skip("mount_failed", placedMessage(error, placeOf));
     return await skip(shared, spec, failure, error instanceof Skip ? undefined : error);
   }
   if ("cleanup" in outcome && outcome.cleanup) coordinator.registerCleanup(outcome.cleanup);
   await announceMounted(shared, spec, opened, outcome, names);
   return { spec, module: opened.module, coordinator };
+}
+
+/** Returns what a module threw, and where in its files. */
+function placedMessage(error: unknown, placeOf: OpenedModule["placeOf"]): string {
+  const at = placeOf?.(error);
+  return at === undefined ? errorMessage(error) : `${at}: ${errorMessage(error)}`;
 }
 
 function idOf(spec: ModuleSpec): string {

@@ -53,7 +53,12 @@ export class Publication {
       case "tools": {
         const tool = mounted.module as Tool;
         const advertised = this.#advertisedName(mounted, tool, module_id);
-        const handle = new ToolHandle(core, tool, name, advertised, (call) => backstop.gateCall(call));
+        const handle = new ToolHandle(core, tool, {
+          key: name,
+          name: advertised,
+          module_id,
+          gate: (call) => backstop.gateCall(call),
+        });
         return () => this.#warnOf(mounts.tools.put(name, handle), mounted, module_id);
       }
       default:

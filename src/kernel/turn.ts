@@ -28,6 +28,8 @@ export interface CallRecord {
   started: boolean;
   /** What the execution came to; null while it runs. */
   settled: { result: ToolResult } | { error: unknown } | null;
+  /** Where in its module's files the tool threw; absent when it did not, or nobody knows. */
+  at?: string;
   /** Whether `tool:post` or `tool:error` was emitted for it. */
   told: boolean;
   /** Its deadline while it runs. */

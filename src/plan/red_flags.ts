@@ -3,7 +3,8 @@
  * codes. Pure; every finding names its place in the plan.
  */
 import type { Permissions } from "../sdk/contracts.ts";
-import type { ModuleSpec, MountPlan, RunLimits } from "../sdk/plan.ts";
+import type { ModuleSpec, MountPlan } from "../sdk/plan.ts";
+import { LIMIT_NAMES } from "./check_limits.ts";
 import type { PermissionName } from "./check_permissions.ts";
 import { entriesOf, type GrantEntry } from "./grants.ts";
 
@@ -162,18 +163,10 @@ function isBroadPath(entry: string): boolean {
   return absolute && (steps.length === 1 || home);
 }
 
-const CEILINGS: readonly (keyof RunLimits)[] = [
-  "max_iterations",
-  "max_tool_calls",
-  "max_total_tokens",
-  "max_cost_usd",
-  "max_duration_s",
-];
-
 /** Returns the flags of a plan as a whole. */
 export function planFlags(plan: MountPlan, modules: readonly FlaggedModule[]): RedFlag[] {
   const flags: RedFlag[] = [];
-  const missing = CEILINGS.filter((name) => plan.limits[name] === undefined);
+  const missing = LIMIT_NAMES.filter((name) => plan.limits[name] === undefined);
   if (missing.length > 0) {
     const message = `the plan sets no ${missing.join(", ")}: the policy's ceilings hold`;
     flags.push({ code: "limits_missing", path: "limits", message });

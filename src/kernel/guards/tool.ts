@@ -11,6 +11,16 @@ import { CallDeadline } from "./call_deadline.ts";
 /** Emits and processes the `tool:pre` of a call whose loop did not; resolves once the gate is settled. */
 export type GateCall = (call: CallRecord) => Promise<void>;
 
+/** How a tool is mounted. */
+export interface ToolMount {
+  key: string;
+  /** What models are told (C42). */
+  name: string;
+  /** Whose it is. */
+  module_id: string;
+  gate: GateCall;
+}
+
 /** The guarded handle of a tool. Loops, modules and guests get this and nothing else. */
 export class ToolHandle implements Tool {
   readonly name: string;
@@ -23,13 +33,15 @@ export class ToolHandle implements Tool {
   readonly #tool: Tool;
   readonly #key: string;
   readonly #gate: GateCall;
+  readonly #module_id: string;
 
-  /** Wraps `tool`, mounted under `key`; `name` is the one that models are told (C42). */
-  constructor(core: Core, tool: Tool, key: string, name: string, gate: GateCall) {
+  /** Wraps `tool`. */
+  constructor(core: Core, tool: Tool, { key, name, module_id, gate }: ToolMount) {
     this.#core = core;
     this.#tool = tool;
     this.#key = key;
     this.#gate = gate;
+    this.#module_id = module_id;
     this.name = name;
     this.description = typeof tool.description === "string" ? tool.description : "";
     this.input_schema = deepFreeze(toPlainObject(inputSchemaOf(tool)));
@@ -55,6 +67,8 @@ export class ToolHandle implements Tool {
       return result;
     } catch (error) {
       turn.limit ??= limitOf(error);
+      const at = this.#core.places.get(this.#module_id)?.(error);
+      if (at !== undefined) call.at = at;
       const thrown = this.#brief(error);
       call.settled = { error: thrown };
       throw thrown;
