@@ -19,6 +19,7 @@ import type { Loading } from "./loading.ts";
 import { hashLock, Locks } from "./locks.ts";
 import type { NamedPlans } from "./named_plans.ts";
 import type { NamedPlan, PlanCheck, PlanInput } from "./types.ts";
+import { type SourceOverrides, withOverrides } from "./sources.ts";
 import { UrlModules, urlSpecs } from "./url_modules.ts";
 
 /** What plans are made ready with. */
@@ -29,6 +30,8 @@ export interface PlansOptions {
   env: (name: string) => string | undefined;
   /** What modules are loaded with that are not compiled in. */
   loading: Loading;
+  /** Where the modules of an operator's plans come from, whatever these say. */
+  sources: SourceOverrides;
 }
 
 /** Tiers that this host gives to modules of URLs. */
@@ -94,16 +97,18 @@ export class Plans {
 
   /**
    * Returns the plan of a request as the policy judges it: what it gets, and how its modules are loaded. Fetches nothing.
+   * @param options `ignore_lock`: for whoever writes the lock anew.
    * @throws {PreampError} As {@link Plans.ready}.
    */
   async judge(
     request: Pick<RunRequest, "plan" | "plan_ref" | "lock" | "limits">,
     caller: Caller,
     base_url?: string,
+    { ignore_lock = false }: { ignore_lock?: boolean } = {},
   ): Promise<JudgedPlan> {
     const found = await this.#find(request, caller, base_url);
     const { origin } = found;
-    const compiled = await this.#compile(found);
+    const compiled = await this.#located(found);
     const policy = this.#policyOf(caller);
     const grants = authorise(compiled, {
       origin,
@@ -113,7 +118,7 @@ export class Plans {
       ...(request.limits ? { limits: request.limits } : {}),
     });
     const beside = urlSpecs(specsOf(compiled.plan)).length > 0 ? found.base_url : undefined;
-    const lock = await this.#locks.find(request.lock, beside);
+    const lock = ignore_lock ? undefined : await this.#locks.find(request.lock, beside);
     const base = found.base_url === undefined ? {} : { base_url: found.base_url };
     const context = { origin, namespace: caller.namespace, policy, ...base, ...(lock ? { lock } : {}) };
     return { compiled, grants, context, origin, ...base };
@@ -154,6 +159,13 @@ export class Plans {
   async #named(name: string): Promise<Found> {
     const file = await this.#options.named.get(name);
     return { input: file.text, origin: "operator", base_url: file.base_url, name };
+  }
+
+  async #located(found: Found): Promise<CompiledPlan> {
+    const compiled = await this.#compile(found);
+    return found.origin === "operator"
+      ? withOverrides(compiled, await this.#options.sources.find())
+      : compiled;
   }
 
   #compile({ input, origin, base_url, name }: Found): Promise<CompiledPlan> {
@@ -200,6 +212,11 @@ export class Plans {
       : { ...opened, module };
   }
 
+  /** Returns a plan that is only looked at. @throws {PreampError} `not_found`, `plan_invalid`, `plan_limit_exceeded`. */
+  async compiled(input: PlanInput, caller: Caller, base_url?: string): Promise<CompiledPlan> {
+    return await this.#compile(await this.#find(input, caller, base_url));
+  }
+
   /** Checks a plan's structure and the policy; runs and fetches nothing. A bad plan is a good answer. */
   async check(input: PlanInput, caller: Caller, options: { base_url?: string } = {}): Promise<PlanCheck> {
     const found = "plan_ref" in input
@@ -207,7 +224,7 @@ export class Plans {
       : await this.#find(input, caller, options.base_url);
     let compiled: CompiledPlan;
     try {
-      compiled = await this.#compile(found);
+      compiled = await this.#located(found);
     } catch (error) {
       return { ok: false, errors: detailsOf(error), warnings: [] };
     }

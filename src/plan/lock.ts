@@ -163,6 +163,35 @@ export function lockOf(graphs: readonly LockedGraph[], base_url?: string): Lock 
   return { version: 1, modules: sorted(modules), files: sorted(files) };
 }
 
+/** Returns `fresh` with what `kept` has beyond it: plans of one folder share a lock, and each writes its own part. */
+export function lockOver(fresh: Lock, kept: Lock): Lock {
+  return {
+    version: 1,
+    modules: sorted(Object.entries({ ...kept.modules, ...fresh.modules })),
+    files: sorted(Object.entries({ ...kept.files, ...fresh.files })),
+  };
+}
+
+/** Returns why `lock` is not what `fresh` says, one sentence for each difference; none when all of `fresh` is in it. */
+export function lockDifferences(lock: Lock, fresh: Lock): string[] {
+  const differences: string[] = [];
+  for (const [source, { url, integrity }] of Object.entries(fresh.modules)) {
+    const known = Object.hasOwn(lock.modules, source) ? lock.modules[source] : undefined;
+    if (!known) differences.push(`${source} is not in the lock`);
+    else if (known.integrity !== integrity) {
+      differences.push(`${source} is ${integrity}: the lock says ${known.integrity}`);
+    } else if (known.url !== url) differences.push(`${source} is at ${url}: the lock says ${known.url}`);
+  }
+  for (const [url, { sha256, bytes }] of Object.entries(fresh.files)) {
+    const known = Object.hasOwn(lock.files, url) ? lock.files[url] : undefined;
+    if (!known) differences.push(`${url} is not in the lock`);
+    else if (known.sha256 !== sha256) {
+      differences.push(`${url} has other bytes: ${bytes}, the lock says ${known.bytes}`);
+    }
+  }
+  return differences;
+}
+
 /** Returns the key of a module in a lock: what the plan says, or the URL where that says too little. */
 export function lockedSource(source: Source): string {
   if (source.kind === "builtin") return "";
