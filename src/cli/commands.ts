@@ -37,6 +37,21 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import("./module_list.ts")).command,
   },
   {
+    name: "source add",
+    summary: "take a module from another place",
+    load: async () => (await import("./source_add.ts")).command,
+  },
+  {
+    name: "source remove",
+    summary: "take it from where the plan says again",
+    load: async () => (await import("./source_remove.ts")).command,
+  },
+  {
+    name: "source list",
+    summary: "list where modules are taken from",
+    load: async () => (await import("./source_list.ts")).command,
+  },
+  {
     name: "help",
     summary: "show how a command is used",
     load: async () => (await import("./help.ts")).command,

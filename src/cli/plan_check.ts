@@ -32,10 +32,10 @@ interface CheckedFile extends PlanCheck {
 
 async function run(args: Arguments, io: Io): Promise<number> {
   if (args.rest.length === 0) throw new UsageError("Cannot check a plan: no file was named");
-  const { policy } = await readSettings(args, io);
+  const { policy, sources } = await readSettings(args, io);
   const texts: PlanText[] = [];
   for (const name of args.rest) texts.push(await readPlanText(name, io)); // in order: stdin can be read once
-  const { plans } = createRuntime({ policy });
+  const { plans } = createRuntime({ policy, sources });
   const checked: CheckedFile[] = [];
   for (const { name, url, text } of texts) {
     checked.push({ file: name, ...await plans.check({ plan: text }, TERMINAL, { base_url: url.href }) });
