@@ -18,8 +18,8 @@ import { DEMO_PLAN } from "./demo_plan.ts";
 import type { Loading } from "./loading.ts";
 import { hashLock, Locks } from "./locks.ts";
 import type { NamedPlans } from "./named_plans.ts";
-import type { NamedPlan, PlanCheck, PlanInput } from "./types.ts";
-import { type SourceOverrides, withOverrides } from "./sources.ts";
+import type { LockedInput, NamedPlan, PlanCheck, PlanInput } from "./types.ts";
+import { rewrittenSources, type SourceOverrides, withOverrides } from "./sources.ts";
 import { UrlModules, urlSpecs } from "./url_modules.ts";
 
 /** What plans are made ready with. */
@@ -213,12 +213,13 @@ export class Plans {
   }
 
   /** Returns a plan that is only looked at. @throws {PreampError} `not_found`, `plan_invalid`, `plan_limit_exceeded`. */
-  async compiled(input: PlanInput, caller: Caller, base_url?: string): Promise<CompiledPlan> {
-    return await this.#compile(await this.#find(input, caller, base_url));
+  async compiled(input: PlanInput, caller: Caller, base_url?: string, name?: string): Promise<CompiledPlan> {
+    const found = await this.#find(input, caller, base_url);
+    return await this.#compile(name === undefined ? found : { name, ...found });
   }
 
   /** Checks a plan's structure and the policy; runs and fetches nothing. A bad plan is a good answer. */
-  async check(input: PlanInput, caller: Caller, options: { base_url?: string } = {}): Promise<PlanCheck> {
+  async check(input: LockedInput, caller: Caller, options: { base_url?: string } = {}): Promise<PlanCheck> {
     const found = "plan_ref" in input
       ? await this.#named(input.plan_ref)
       : await this.#find(input, caller, options.base_url);
@@ -233,6 +234,8 @@ export class Plans {
       ...compiled.warnings,
       ...this.#unset(compiled).map((warning) => ({ path: "", ...warning })),
     ];
+    const sources = rewrittenSources(specsOf(compiled.plan));
+    const told = { warnings, plan_hash, ...(sources.length > 0 ? { sources } : {}) };
     try {
       authorise(compiled, {
         origin: found.origin,
@@ -240,9 +243,9 @@ export class Plans {
         builtins: BUILTIN_IDS,
         url_tiers: URL_TIERS,
       });
-      return { ok: true, errors: [], warnings, plan_hash };
+      return { ok: true, errors: [], ...told };
     } catch (error) {
-      return { ok: false, errors: detailsOf(error), warnings, plan_hash };
+      return { ok: false, errors: detailsOf(error), ...told };
     }
   }
 

@@ -9,6 +9,7 @@ import { parseSource } from "../plan/source.ts";
 import type { ModuleSpec, MountPlan, Source } from "../sdk/plan.ts";
 import { PreampError } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
+import type { RewrittenSource } from "./types.ts";
 
 /** A file of overrides: `.preamp/sources.yaml` of a project, `$PREAMP_HOME/sources.yaml` of a user. */
 export interface SourcesFile {
@@ -125,6 +126,22 @@ function nameOf(url: URL): string {
   return decodeURIComponent(url.pathname.split("/").slice(-2).join("/"));
 }
 
+/** Run objects show it to callers: no folders of this machine. */
+function placeOf({ source, text }: Override): string {
+  if (source.kind !== "url") return text;
+  if (!source.url.startsWith("file:")) return source.url;
+  return text.startsWith(".") ? text : `…/${text.slice(text.lastIndexOf("/") + 1)}`;
+}
+
+/** Returns the sources that stand for another URL than they say. */
+export function rewrittenSources(specs: readonly ModuleSpec[]): RewrittenSource[] {
+  return specs.flatMap(({ path, module, source }) =>
+    source.kind === "url" && source.via !== undefined && source.via !== "path"
+      ? [{ path: `${path}.source`, module, source: source.original, url: source.url }]
+      : []
+  );
+}
+
 /** Returns a plan with overrides in place and told as warnings; what was written, and its hash, stay. */
 export function withOverrides(compiled: CompiledPlan, overrides: Overrides): CompiledPlan {
   if (overrides.size === 0) return compiled;
@@ -132,8 +149,8 @@ export function withOverrides(compiled: CompiledPlan, overrides: Overrides): Com
   const located = (spec: ModuleSpec): ModuleSpec => {
     const override = overrides.get(spec.module);
     if (!override || JSON.stringify(override.source) === JSON.stringify(spec.source)) return spec;
-    const from = override.source.kind === "url" ? override.source.url : override.text;
-    const message = `Module "${spec.module}" comes from ${describe(from)}, not from where the plan says: ` +
+    const message =
+      `Module "${spec.module}" comes from ${describe(placeOf(override))}, not from where the plan says: ` +
       "preamp source list shows why";
     warnings.push({ code: "source_overridden", path: spec.path, message });
     return { ...spec, source: override.source };

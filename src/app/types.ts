@@ -11,6 +11,17 @@ export interface PlanCheck {
   errors: ErrorDetail[];
   warnings: (ErrorDetail & { code: string })[];
   plan_hash?: string;
+  /** Sources that were rewritten to the URL of one file: git, npm and jsr. */
+  sources?: RewrittenSource[];
+}
+
+/** What a source became (plan.md, Sources). */
+export interface RewrittenSource {
+  path: string;
+  module: string;
+  /** As the plan says it. */
+  source: string;
+  url: string;
 }
 
 /** A plan of the server's `plans/` folder; `name` is the file name without extension. */
@@ -43,7 +54,7 @@ export type ComparedInput = PlanInput & { base_url?: string };
 export interface Runtime {
   readonly runs: Runs;
   readonly plans: {
-    check(input: PlanInput, caller: Caller, options?: { base_url?: string }): Promise<PlanCheck>;
+    check(input: LockedInput, caller: Caller, options?: { base_url?: string }): Promise<PlanCheck>;
     /** What the plan may touch: fetches its modules, executes nothing. Throws as a run would before it starts. */
     explain(input: LockedInput, caller: Caller, options?: { base_url?: string }): Promise<Explanation>;
     /** The lock of the plan's modules as they are now, over what `input.lock` has of others. Executes nothing. */

@@ -72,8 +72,20 @@ Deno.test("plan check tells a module that comes from elsewhere", async () => {
   assertEquals(code, 0);
   assertMatch(
     stdout,
-    /tools\[0\] .*warning: Module "tool-x" comes from "file:.*mine\.ts", not from where the plan says/,
+    /tools\[0\] .*warning: Module "tool-x" comes from "\.\/mine\.ts", not from where the plan says/,
   );
+});
+
+Deno.test("plan check tells the URL that a source was rewritten to", async () => {
+  await using at = await place();
+  const source = "git+https://github.com/org/repo@v1.2.0#subdirectory=tools/x";
+  const url = "https://raw.githubusercontent.com/org/repo/v1.2.0/tools/x/mod.ts";
+  await at.write("plan.yaml", PLAN.replace("./theirs.ts", JSON.stringify(source)));
+  const { code, stdout } = await at.run("plan", "check", "plan.yaml");
+  assertEquals(code, 0);
+  assertStringIncludes(stdout, `plan.yaml  tools[0].source  ${source} is ${url}\n`);
+  const [checked] = JSON.parse((await at.run("plan", "check", "--json", "plan.yaml")).stdout).data;
+  assertEquals(checked.sources, [{ path: "tools[0].source", module: "tool-x", source, url }]);
 });
 
 Deno.test("source add and remove refuse what cannot be, and say what to write", async () => {
