@@ -93,8 +93,8 @@ export async function diff(
   { plans }: Pick<ExplainParts, "plans">,
 ): Promise<PlanDiff> {
   const [before, after] = [
-    await plans.compiled(from, caller, from.base_url),
-    await plans.compiled(to, caller, to.base_url),
+    await plans.compiled(from, caller, from.base_url, "from"),
+    await plans.compiled(to, caller, to.base_url, "to"),
   ];
   const redactor = new Redactor();
   return diffPlans(before, after, (key, value) => redactor.redact({ [key]: value })[key]);

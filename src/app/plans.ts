@@ -2,7 +2,7 @@
 import { type CompiledPlan, compilePlan } from "../plan/compile.ts";
 import { PlanCache } from "../plan/cache.ts";
 import { expandEnv } from "../plan/env.ts";
-import { type Lock, lockedSource } from "../plan/lock.ts";
+import { type Lock, lockedSource, lockFromData } from "../plan/lock.ts";
 import { authorise, type Grants, specsOf } from "../policy/authorise.ts";
 import type { LoadContext } from "../loader/types.ts";
 import type { Origin } from "../policy/origin.ts";
@@ -237,6 +237,7 @@ export class Plans {
     const sources = rewrittenSources(specsOf(compiled.plan));
     const told = { warnings, plan_hash, ...(sources.length > 0 ? { sources } : {}) };
     try {
+      if (input.lock !== undefined) lockFromData(input.lock);
       authorise(compiled, {
         origin: found.origin,
         policy: this.#policyOf(caller),

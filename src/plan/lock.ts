@@ -83,7 +83,7 @@ function readLock(data: JsonObject, what: string, locate: Locate | undefined): L
   checkKeys(data, KEYS, [], findings, "warning"); // a later version may say more
   if (data.version !== 1) {
     const message = `Cannot read version: must be 1: received ${describe(data.version)}`;
-    findings.error(["version"], "value", message, "write it anew: preamp plan lock");
+    findings.error(["version"], "value", message, "write it anew: preamp plan lock --prune");
   }
   const modules: Record<string, LockedModule> = Object.create(null);
   const files: Record<string, LockedFile> = Object.create(null);
@@ -103,7 +103,7 @@ function readLock(data: JsonObject, what: string, locate: Locate | undefined): L
 }
 
 function entriesOf(data: JsonObject, key: string, findings: Findings): [string, unknown][] {
-  const fields = object(data[key], [key], findings, "write it anew: preamp plan lock");
+  const fields = object(data[key], [key], findings, "write it anew: preamp plan lock --prune");
   return fields ? Object.entries(fields) : [];
 }
 
