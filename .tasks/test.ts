@@ -3,7 +3,7 @@
  * (`deno task ok`): without the e2e tests, up to the first failure.
  */
 
-const SOURCES = ["main.ts", "src", "modules", "tests", ".tasks"];
+const SOURCES = ["main.ts", "src", "modules", "plans", "tests", ".tasks"];
 
 /** Gates count as one test each; suites by their own summary. */
 const GATES: readonly (readonly string[])[] = [

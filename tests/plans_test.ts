@@ -15,6 +15,7 @@ const ANSWERS: Record<string, string> = {
   calculator: "6 × 7 is 42.",
   minimal: "Hello from the smallest plan.",
   todo: "Noted. Your todo list has 1 entry:\n- water the plants",
+  url_tool: "2026 is MMXXVI.",
 };
 
 /** Returns the commands in the header of a plan: the plan they name and their prompt. */
@@ -86,6 +87,22 @@ Deno.test("plans/todo.yaml finds its list again in a later run of the session", 
       shown.output_text,
       "Your todo list has 4 entries:\n- water the plants\n- invite Ann\n- bake a cake\n- find music",
     );
+  }));
+
+Deno.test("plans/url_tool.yaml runs its own tool, which says what it is made of", () =>
+  withRuntime(async (runtime) => {
+    const { id } = await run(runtime, "url_tool", "Write 2026 as the Romans did");
+    const entries = await runtime.runs.events(CALLER, id, { after: 0, limit: 1000 });
+    const dataOf = (event: string) =>
+      entries.filter((entry) => entry.event === event).map(({ data }) => data);
+    const [mounted] = dataOf("module:mounted").filter(({ module_id }) => module_id === "tool-roman");
+    assertEquals([mounted?.type, mounted?.isolation], ["tool", "inline"]);
+    assertEquals(typeof mounted?.integrity, "string");
+    assertEquals(dataOf("tool:post").map(({ result }) => result), [{
+      success: true,
+      output: "MMXXVI",
+      error: null,
+    }]);
   }));
 
 Deno.test("plans/approval.yaml waits for a person, and goes on without the tool when it is denied", () =>

@@ -8,6 +8,7 @@ import type { Store } from "../store/store.ts";
 import { Loading } from "./loading.ts";
 import { NamedPlans } from "./named_plans.ts";
 import { Plans } from "./plans.ts";
+import { SourceOverrides, type SourcesFile } from "./sources.ts";
 
 /** What is put together. */
 export interface Parts {
@@ -16,6 +17,7 @@ export interface Parts {
   store: Store;
   plans: URL | null;
   home: URL | null;
+  sources: readonly SourcesFile[];
   env: (name: string) => string | undefined;
   secrets: readonly string[];
   log: (level: "info" | "warning" | "error", event: string, facts: JsonObject) => void;
@@ -24,6 +26,7 @@ export interface Parts {
 /** What comes of it. */
 export interface Composition {
   plans: Plans;
+  loading: Loading;
   runs: RunService;
   /** Ends runs, then what modules are loaded with. */
   close(): Promise<void>;
@@ -32,7 +35,13 @@ export interface Composition {
 /** Puts plans and runs together. */
 export function compose({ policy, clock, store, env, secrets, log, ...parts }: Parts): Composition {
   const loading = new Loading({ cache_dir: parts.home && new URL("cache/", parts.home) });
-  const plans = new Plans({ policy, named: new NamedPlans(parts.plans), env, loading });
+  const plans = new Plans({
+    policy,
+    named: new NamedPlans(parts.plans),
+    env,
+    loading,
+    sources: new SourceOverrides(parts.sources),
+  });
   const runs = new RunService({
     store,
     clock,
@@ -53,6 +62,7 @@ export function compose({ policy, clock, store, env, secrets, log, ...parts }: P
   });
   return {
     plans,
+    loading,
     runs,
     async close() {
       await runs.close();

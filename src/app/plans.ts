@@ -2,7 +2,7 @@
 import { type CompiledPlan, compilePlan } from "../plan/compile.ts";
 import { PlanCache } from "../plan/cache.ts";
 import { type EnvReference, expandEnv } from "../plan/env.ts";
-import { type Lock, lockedSource } from "../plan/lock.ts";
+import { type Lock, lockedSource, lockFromData } from "../plan/lock.ts";
 import { withPlaces } from "../plan/places.ts";
 import { authorise, type Grants, specsOf } from "../policy/authorise.ts";
 import type { LoadContext } from "../loader/types.ts";
@@ -21,7 +21,8 @@ import { DEMO_PLAN } from "./demo_plan.ts";
 import type { Loading } from "./loading.ts";
 import { hashLock, Locks } from "./locks.ts";
 import type { NamedPlans } from "./named_plans.ts";
-import type { NamedPlan, PlanCheck, PlanInput } from "./types.ts";
+import type { LockedInput, NamedPlan, PlanCheck, PlanInput } from "./types.ts";
+import { rewrittenSources, type SourceOverrides, withOverrides } from "./sources.ts";
 import { UrlModules, urlSpecs } from "./url_modules.ts";
 
 /** What plans are made ready with. */
@@ -32,6 +33,8 @@ export interface PlansOptions {
   env: (name: string) => string | undefined;
   /** What modules are loaded with that are not compiled in. */
   loading: Loading;
+  /** Where the modules of an operator's plans come from, whatever these say. */
+  sources: SourceOverrides;
 }
 
 /** Tiers that this host gives to modules of URLs. */
@@ -62,6 +65,8 @@ interface JudgeOptions {
   limits?: Partial<RunLimits>;
   /** The plan that spawns this one, as it was judged. */
   within?: JudgedPlan;
+  /** For whoever writes the lock anew. */
+  ignore_lock?: boolean;
 }
 
 /** Finds plans and makes them ready. */
@@ -125,16 +130,18 @@ export class Plans {
 
   /**
    * Returns the plan of a request as the policy judges it: what it gets, and how its modules are loaded. Fetches nothing.
+   * @param options `ignore_lock`: for whoever writes the lock anew.
    * @throws {PreampError} As {@link Plans.ready}.
    */
   async judge(
     request: Pick<RunRequest, "plan" | "plan_ref" | "lock" | "limits">,
     caller: Caller,
     base_url?: string,
+    { ignore_lock = false }: { ignore_lock?: boolean } = {},
   ): Promise<JudgedPlan> {
     const found = await this.#find(request, caller, base_url);
     try {
-      return await this.#judge(found, caller, request);
+      return await this.#judge(found, caller, { ...request, ignore_lock });
     } catch (error) {
       throw await located(error, found);
     }
@@ -142,13 +149,15 @@ export class Plans {
 
   async #judge(found: Found, caller: Caller, options: JudgeOptions): Promise<JudgedPlan> {
     const { origin } = found;
-    const { within } = options;
-    const compiled = await this.#compile(found);
+    const { within, ignore_lock } = options;
+    const compiled = await this.#located(found);
     const policy = this.#policyOf(caller);
     const grants = this.#authorise(compiled, origin, policy, options);
     if (within === undefined) await this.#judgeAgents(compiled, found, policy, grants);
     const beside = urlSpecs(specsOf(compiled.plan)).length > 0 ? found.base_url : undefined;
-    const lock = within?.context.lock ?? await this.#locks.find(options.lock, beside);
+    const lock = ignore_lock
+      ? undefined
+      : within?.context.lock ?? await this.#locks.find(options.lock, beside);
     const base = found.base_url === undefined ? {} : { base_url: found.base_url };
     const context = { origin, namespace: caller.namespace, policy, ...base, ...(lock ? { lock } : {}) };
     return { compiled, grants, context, origin, ...base };
@@ -175,7 +184,7 @@ export class Plans {
     const judged = this.#judged.get(compiled) ?? new Set<Policy>();
     if (judged.has(policy)) return;
     await judgeAgents(compiled, async (written) => {
-      const child = await this.#compile({ ...found, input: written });
+      const child = await this.#located({ ...found, input: written });
       this.#authorise(child, found.origin, policy, { within: { grants } });
     });
     this.#judged.set(compiled, judged.add(policy));
@@ -216,6 +225,13 @@ export class Plans {
   async #named(name: string): Promise<Found> {
     const file = await this.#options.named.get(name);
     return { input: file.text, origin: "operator", base_url: file.base_url, name };
+  }
+
+  async #located(found: Found): Promise<CompiledPlan> {
+    const compiled = await this.#compile(found);
+    return found.origin === "operator"
+      ? withOverrides(compiled, await this.#options.sources.find())
+      : compiled;
   }
 
   #compile({ input, origin, base_url, name }: Found): Promise<CompiledPlan> {
@@ -269,14 +285,20 @@ export class Plans {
       : { ...opened, module };
   }
 
+  /** Returns a plan that is only looked at. @throws {PreampError} `not_found`, `plan_invalid`, `plan_limit_exceeded`. */
+  async compiled(input: PlanInput, caller: Caller, base_url?: string, name?: string): Promise<CompiledPlan> {
+    const found = await this.#find(input, caller, base_url);
+    return await this.#compile(name === undefined ? found : { name, ...found });
+  }
+
   /** Checks a plan's structure and the policy; runs and fetches nothing. A bad plan is a good answer. */
-  async check(input: PlanInput, caller: Caller, options: { base_url?: string } = {}): Promise<PlanCheck> {
+  async check(input: LockedInput, caller: Caller, options: { base_url?: string } = {}): Promise<PlanCheck> {
     const found = "plan_ref" in input
       ? await this.#named(input.plan_ref)
       : await this.#find(input, caller, options.base_url);
     let compiled: CompiledPlan;
     try {
-      compiled = await this.#compile(found);
+      compiled = await this.#located(found);
     } catch (error) {
       return { ok: false, errors: detailsOf(error), warnings: [] };
     }
@@ -285,13 +307,16 @@ export class Plans {
       ...compiled.warnings,
       ...this.#unset(compiled).map((warning) => ({ path: "", ...warning })),
     ];
+    const sources = rewrittenSources(specsOf(compiled.plan));
+    const told = { warnings, plan_hash, ...(sources.length > 0 ? { sources } : {}) };
     try {
+      if (input.lock !== undefined) lockFromData(input.lock);
       const policy = this.#policyOf(caller);
       const grants = this.#authorise(compiled, found.origin, policy, {});
       await this.#judgeAgents(compiled, found, policy, grants);
-      return { ok: true, errors: [], warnings, plan_hash };
+      return { ok: true, errors: [], ...told };
     } catch (error) {
-      return { ok: false, errors: detailsOf(await located(error, found)), warnings, plan_hash };
+      return { ok: false, errors: detailsOf(await located(error, found)), ...told };
     }
   }
 

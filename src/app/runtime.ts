@@ -7,6 +7,7 @@ import { MemoryStore } from "../store/memory.ts";
 import type { Store } from "../store/store.ts";
 import { BUILTIN_IDS, listingOf } from "./builtins.ts";
 import type { Composition } from "./compose.ts";
+import type { SourcesFile } from "./sources.ts";
 import type { Runtime } from "./types.ts";
 
 /** What a runtime is made of; every part has a default. */
@@ -22,6 +23,8 @@ export interface RuntimeConfig {
    * sources. Null: nothing is kept on disk. Default null.
    */
   home?: URL | null;
+  /** Files of overrides of sources (`preamp source add`); the first one that has a module wins. Default: none. */
+  sources?: readonly SourcesFile[];
   /** Environment variables that plans may refer to. Default: the process's. */
   env?: (name: string) => string | undefined;
   /** Values that must never be seen, such as API keys of this process. */
@@ -37,19 +40,26 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
   const policy = config.policy ?? defaultPolicy();
   const clock = config.clock ?? systemClock();
   const store = config.store ?? new MemoryStore({ now: () => clock.now() });
-  const { plans = null, home = null, env = readEnv, secrets = [], log = () => {} } = config;
+  const { plans = null, home = null, sources = [], env = readEnv, secrets = [], log = () => {} } = config;
   let composed: Promise<Composition> | undefined;
   let draining = false;
 
   const open = () =>
     composed ??= import("./compose.ts").then(({ compose }) =>
-      compose({ policy, clock, store, plans, home, env, secrets, log })
+      compose({ policy, clock, store, plans, home, sources, env, secrets, log })
     );
+
+  const explaining = () => import("./explain.ts");
 
   return {
     runs: lazyRuns(() => open().then(({ runs }) => runs)),
     plans: {
       check: async (input, caller, options) => (await open()).plans.check(input, caller, options),
+      explain: async (input, caller, { base_url } = {}) =>
+        (await explaining()).explain(input, caller, await open(), base_url),
+      lock: async (input, caller, { base_url } = {}) =>
+        (await explaining()).lockPlan(input, caller, await open(), base_url),
+      diff: async (from, to, caller) => (await explaining()).diff(from, to, caller, await open()),
       list: async () => (await open()).plans.list(),
     },
     modules: {

@@ -206,7 +206,7 @@ function reportText(report: Report, output: Output): string {
   const cases = report.suite.filter(({ passed }) => passed).length;
   const suite = report.suite.length === 0 ? [] : [
     line(
-      cases === report.suite.length ? "ok" : "error",
+      worst(report.suite),
       `${cases} of ${report.suite.length} cases of the contract`,
     ),
     ...notable.map((check) => line(stateOf(check), `${check.name}: ${check.message}`)),

@@ -72,6 +72,7 @@ async function run(args: Arguments, io: Io): Promise<number> {
     store,
     plans: settings.plans,
     home: settings.home,
+    sources: settings.sources,
     secrets: settings.api_keys,
     // what failed the run is told at its end, as its error
     log: (level, event, facts) =>

@@ -57,13 +57,14 @@ async function run(args: Arguments, io: Io): Promise<number> {
 }
 
 function open(settings: Settings, auth: Welcome["auth"], secrets: readonly string[], log: Log): Preamp {
-  const { policy, plans, home } = settings;
+  const { policy, plans, home, sources } = settings;
   const ring = new KeyRing(policy.auth.keys, auth.kind === "generated" ? auth.key : undefined);
   return createPreamp({
     policy,
     store: openStore(policy),
     plans,
     home,
+    sources,
     secrets,
     authenticate: auth.kind === "none" ? null : authenticateWith(ring),
     // With keys of its own a server may stand behind any name; without, only loopback's are its own (DNS rebinding).

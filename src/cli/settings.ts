@@ -11,10 +11,11 @@ import { defaultPolicy, type Policy } from "../policy/policy.ts";
 import { policySettings, type Setting, settingsToData } from "../policy/settings.ts";
 import { hasCode, type PreampError } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
+import type { SourcesFile } from "../app/sources.ts";
 import type { Arguments, Flag } from "./arguments.ts";
 import { DocumentFailure } from "./failure.ts";
-import { fileUrl } from "./file_url.ts";
 import { locate, readOptional } from "./files.ts";
+import { homeOf, sourceFilesOf } from "./home.ts";
 import type { Io } from "./io.ts";
 import { tableText } from "./table.ts";
 import { UsageError } from "./usage_error.ts";
@@ -26,6 +27,8 @@ export interface Settings {
   plans: URL;
   /** `$PREAMP_HOME`, else `~/.preamp`, ending in a slash; null where there is no home folder. */
   home: URL | null;
+  /** Files of overrides of sources; the first one that has a module wins. */
+  sources: readonly SourcesFile[];
   /** The keys of `PREAMP_API_KEYS`: never to be shown. */
   api_keys: readonly string[];
   /** Variables that look like ours and are not; told, so that a typo does not drop a protection. */
@@ -114,16 +117,10 @@ export async function readSettings(args: Arguments, io: Io): Promise<Settings> {
     policy,
     plans: locate(`${policy.plans.replace(/\/+$/, "")}/`, from),
     home: homeOf(io),
+    sources: Object.values(sourceFilesOf(io)).filter((file) => file !== undefined),
     api_keys,
     warnings: suspects(io),
   };
-}
-
-function homeOf(io: Io): URL | null {
-  const named = io.env("PREAMP_HOME");
-  if (named) return locate(`${named.replace(/\/+$/, "")}/`, io.cwd);
-  const user = io.env("HOME") || io.env("USERPROFILE");
-  return user ? new URL(".preamp/", fileUrl(`${user}/`)) : null;
 }
 
 function aliasOf(path: string): string {

@@ -47,6 +47,7 @@ export class Publication {
       case "providers": {
         const { loop, inner } = guardProvider(core, mounted.module as Provider, name, {
           beforeCall: (provider) => backstop.beforeCall(provider),
+          tellResponse: () => backstop.tellResponse(),
         });
         return () => this.#warnOf(mounts.putProvider(name, loop, inner), mounted, module_id);
       }

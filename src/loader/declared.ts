@@ -12,15 +12,33 @@ const MAX_CHARS = 2 * 1024 * 1024;
 /** Constants that a literal may name, one through another. */
 const MAX_HOPS = 32;
 
-/** Resolves to what the module declares, its unknown fields left out; null when it cannot be told. */
-export async function readDeclared(code: string): Promise<JsonObject | null> {
+/** What could be read of a declaration. */
+export interface Declared {
+  readonly fields: JsonObject;
+  /** Names of the fields that would have to be computed. */
+  readonly unread: readonly string[];
+}
+
+/** Resolves to what the module declares; null when there is no such literal. */
+export async function readDeclared(code: string): Promise<Declared | null> {
   const end = code.lastIndexOf("\n//# sourceMappingURL=");
   const text = end === -1 ? code : code.slice(0, end);
   if (text.length > MAX_CHARS) return null;
   await init();
   const local = localName(text);
   const value = local === undefined ? UNKNOWN : new Constants(text).value(local);
-  return isObject(value) ? value : null;
+  if (!isObject(value)) return null;
+  const entries = Object.entries(value);
+  return {
+    fields: Object.fromEntries(entries.filter(([, field]) => isKnown(field))),
+    unread: entries.filter(([, field]) => !isKnown(field)).map(([name]) => name),
+  };
+}
+
+/** What is unknown in part says something else than it seems to. */
+function isKnown(value: unknown): boolean {
+  if (Array.isArray(value)) return value.every(isKnown);
+  return isObject(value) ? Object.values(value).every(isKnown) : value !== UNKNOWN;
 }
 
 /** Returns what the bundle calls its export `module`. */

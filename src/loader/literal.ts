@@ -14,7 +14,7 @@ export type Reference = (name: string) => unknown;
 /** Lists and objects inside one another. */
 const MAX_DEPTH = 32;
 
-/** Returns the literal that begins at an offset, fields that are unknown left out; {@link UNKNOWN} when it is none. */
+/** Returns the literal that begins at an offset, {@link UNKNOWN} in the place of all that is none. */
 export function readLiteral(text: string, at: number, reference: Reference): unknown {
   try {
     return new Reader(text, at, reference).value(0);
@@ -98,14 +98,11 @@ class Reader {
   #list(depth: number): unknown {
     const items: unknown[] = [];
     this.#at++;
-    let unknown = false;
     while (!this.#takes("]")) {
-      const item = this.value(depth + 1);
-      unknown ||= item === UNKNOWN;
-      items.push(item);
+      items.push(this.value(depth + 1));
       if (!this.#takes(",") && !this.#sees("]")) throw new Unreadable();
     }
-    return unknown ? UNKNOWN : items; // a list with a gap says something else
+    return items;
   }
 
   #object(depth: number): unknown {
@@ -118,13 +115,9 @@ class Reader {
         unknown = true; // spread or computed: it may be any key
         this.#passExpression();
       } else if (this.#takes(":")) {
-        const value = this.value(depth + 1);
-        delete fields[key];
-        if (value !== UNKNOWN) put(fields, key, value);
+        put(fields, key, this.value(depth + 1));
       } else if (this.#sees(",") || this.#sees("}")) {
-        const value = this.#reference(key);
-        delete fields[key];
-        if (value !== UNKNOWN) put(fields, key, value);
+        put(fields, key, this.#reference(key));
       } else throw new Unreadable(); // a method or an accessor
       if (!this.#takes(",") && !this.#sees("}")) throw new Unreadable();
     }

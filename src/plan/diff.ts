@@ -6,7 +6,7 @@ import { isObject, jsonEqual, type JsonObject } from "../sdk/json.ts";
 import { compareDecimal } from "../sdk/money.ts";
 import type { ModuleSpec, MountPlan } from "../sdk/plan.ts";
 import { LIMIT_NAMES } from "./check_limits.ts";
-import { DiffReport, type PlanDiff } from "./diff_report.ts";
+import { DiffReport, type PlanDiff, type Redact } from "./diff_report.ts";
 import { diffConfig } from "./diff_config.ts";
 import { diffSpec, sourceText } from "./diff_spec.ts";
 import type { PlanEnvReference } from "./env_places.ts";
@@ -18,9 +18,13 @@ export interface ComparedPlan {
   readonly written: JsonObject;
 }
 
-/** Returns how `to` differs from `from`. Equal plans give three empty lists. */
-export function diffPlans(from: ComparedPlan, to: ComparedPlan): PlanDiff {
-  const report = new DiffReport();
+/**
+ * Returns how `to` differs from `from`. Equal plans give three empty lists.
+ *
+ * @param redact Takes secrets out of what is shown; a change of one is still told.
+ */
+export function diffPlans(from: ComparedPlan, to: ComparedPlan, redact: Redact): PlanDiff {
+  const report = new DiffReport(redact);
   diffModules(from, to, report);
   diffLimits(from.plan, to.plan, report);
   diffSession(from.plan, to.plan, report);

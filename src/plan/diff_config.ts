@@ -27,7 +27,14 @@ function diffFields(
     if (isPathList(key)) diffList(key, before, after, at, spec, report);
     else if ((isObject(before) || before === undefined) && (isObject(after) || after === undefined)) {
       diffFields(isObject(before) ? before : {}, isObject(after) ? after : {}, at, spec, report);
-    } else report.add("other", placeOf(spec, at), before, after, `The config of "${spec.module}" changed`);
+    } else {report.add(
+        "other",
+        placeOf(spec, at),
+        before,
+        after,
+        `The config of "${spec.module}" changed`,
+        key,
+      );}
   }
 }
 

@@ -22,13 +22,29 @@ export interface PlanDiff {
   other: PlanChange[];
 }
 
+/** Returns a value as it may be shown; `key` is the field it stands in, empty when it has none. */
+export type Redact = (key: string, value: unknown) => unknown;
+
 /** Collects changes. */
 export class DiffReport {
   readonly diff: PlanDiff = { widens: [], narrows: [], other: [] };
+  readonly #redact: Redact;
+
+  constructor(redact: Redact) {
+    this.#redact = redact;
+  }
 
   /** Notes a change. */
-  add(kind: keyof PlanDiff, path: string, from: unknown, to: unknown, message: string): void {
-    this.diff[kind].push({ path, from: toPlain(from ?? null), to: toPlain(to ?? null), message });
+  add(
+    kind: keyof PlanDiff,
+    path: string,
+    from: unknown,
+    to: unknown,
+    message: string,
+    key: string = "",
+  ): void {
+    const shown = (value: unknown) => toPlain(this.#redact(key, value ?? null));
+    this.diff[kind].push({ path, from: shown(from), to: shown(to), message });
   }
 
   /** Notes a change when the two differ. */

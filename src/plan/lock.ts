@@ -83,7 +83,7 @@ function readLock(data: JsonObject, what: string, locate: Locate | undefined): L
   checkKeys(data, KEYS, [], findings, "warning"); // a later version may say more
   if (data.version !== 1) {
     const message = `Cannot read version: must be 1: received ${describe(data.version)}`;
-    findings.error(["version"], "value", message, "write it anew: preamp plan lock");
+    findings.error(["version"], "value", message, "write it anew: preamp plan lock --prune");
   }
   const modules: Record<string, LockedModule> = Object.create(null);
   const files: Record<string, LockedFile> = Object.create(null);
@@ -103,7 +103,7 @@ function readLock(data: JsonObject, what: string, locate: Locate | undefined): L
 }
 
 function entriesOf(data: JsonObject, key: string, findings: Findings): [string, unknown][] {
-  const fields = object(data[key], [key], findings, "write it anew: preamp plan lock");
+  const fields = object(data[key], [key], findings, "write it anew: preamp plan lock --prune");
   return fields ? Object.entries(fields) : [];
 }
 
@@ -161,6 +161,35 @@ export function lockOf(graphs: readonly LockedGraph[], base_url?: string): Lock 
     )
   );
   return { version: 1, modules: sorted(modules), files: sorted(files) };
+}
+
+/** Returns `fresh` with what `kept` has beyond it: plans of one folder share a lock, and each writes its own part. */
+export function lockOver(fresh: Lock, kept: Lock): Lock {
+  return {
+    version: 1,
+    modules: sorted(Object.entries({ ...kept.modules, ...fresh.modules })),
+    files: sorted(Object.entries({ ...kept.files, ...fresh.files })),
+  };
+}
+
+/** Returns why `lock` is not what `fresh` says, one sentence for each difference; none when all of `fresh` is in it. */
+export function lockDifferences(lock: Lock, fresh: Lock): string[] {
+  const differences: string[] = [];
+  for (const [source, { url, integrity }] of Object.entries(fresh.modules)) {
+    const known = Object.hasOwn(lock.modules, source) ? lock.modules[source] : undefined;
+    if (!known) differences.push(`${source} is not in the lock`);
+    else if (known.integrity !== integrity) {
+      differences.push(`${source} is ${integrity}: the lock says ${known.integrity}`);
+    } else if (known.url !== url) differences.push(`${source} is at ${url}: the lock says ${known.url}`);
+  }
+  for (const [url, { sha256, bytes }] of Object.entries(fresh.files)) {
+    const known = Object.hasOwn(lock.files, url) ? lock.files[url] : undefined;
+    if (!known) differences.push(`${url} is not in the lock`);
+    else if (known.sha256 !== sha256) {
+      differences.push(`${url} has other bytes: ${bytes}, the lock says ${known.bytes}`);
+    }
+  }
+  return differences;
 }
 
 /** Returns the key of a module in a lock: what the plan says, or the URL where that says too little. */

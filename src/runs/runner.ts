@@ -66,6 +66,8 @@ export class Runner implements RunHandle {
   #yielded_ms = 0;
   /** Whether the session was begun: what it leaves is kept. */
   #began = false;
+  /** How the run was asked to stop before its session was begun. */
+  #stop: "graceful" | "immediate" | null = null;
   /** Whether the end was decided; entries of the clean-up still follow. */
   #ending = false;
   /** Whether no entry follows any more. */
@@ -171,6 +173,7 @@ export class Runner implements RunHandle {
     await this.options.ready.load?.();
     await this.#session.initialize();
     this.#began = true;
+    if (this.#stop !== null) await this.#session.cancel(this.#stop);
   }
 
   #start(status: "queued" | "running"): Promise<void> | void {
@@ -446,12 +449,20 @@ export class Runner implements RunHandle {
   async cancel(mode: "graceful" | "immediate", reason = "cancelled"): Promise<void> {
     if (this.#ending) return;
     await this.desk.denyAll(reason);
-    await this.#session.cancel(mode);
+    // until it is begun the session may be made anew, and would forget
+    if (!this.#began) this.#stop = this.#stop === "immediate" ? this.#stop : mode;
+    else await this.#session.cancel(mode);
   }
 
   /** @throws {PreampError} `run_ended`, `not_steerable`, `request_invalid` for blank text, `overloaded`. */
   steer(text: string): void {
     if (this.#ending) throw new PreampError("run_ended", "Cannot steer the run: it has ended");
+    if (this.#fold.status === "queued") {
+      throw new PreampError(
+        "not_steerable",
+        "Cannot steer the run: it waits for its session and has not started",
+      );
+    }
     const steer = this.#session.getCapability("session.steer");
     if (typeof steer !== "function") {
       throw new PreampError(
@@ -483,6 +494,7 @@ const RUN_WARNINGS: ReadonlySet<string> = new Set([
   "tool_name_mismatch",
   "module_provides_missing",
   "mount_return_unknown",
+  "price_unknown",
 ]);
 
 function failure(error: unknown): Outcome {

@@ -3,6 +3,7 @@ import { Loading } from "../../src/app/loading.ts";
 import { NamedPlans } from "../../src/app/named_plans.ts";
 import { Plans } from "../../src/app/plans.ts";
 import type { Loader } from "../../src/loader/loader.ts";
+import { SourceOverrides } from "../../src/app/sources.ts";
 import { specsOf } from "../../src/policy/authorise.ts";
 import { defaultPolicy } from "../../src/policy/policy.ts";
 import type { Caller } from "../../src/runs/types.ts";
@@ -57,6 +58,7 @@ Deno.test("a plan of built-in modules is made ready and opened without a loader"
     named: new NamedPlans(null),
     env: () => undefined,
     loading,
+    sources: new SourceOverrides([]),
   });
   const ready = await plans.ready({ prompt: "hello" }, OPERATOR);
   await ready.load?.();

@@ -46,9 +46,14 @@ const CASES: readonly (readonly [string, string, unknown])[] = [
 
 for (const [what, code, expected] of CASES) {
   Deno.test(`readDeclared() reads ${what}`, async () => {
-    assertEquals(await readDeclared(code), expected);
+    assertEquals((await readDeclared(code))?.fields, expected);
   });
 }
+
+Deno.test("readDeclared() names the fields that it cannot read, in whole or in part", async () => {
+  const code = "var m={id:'d',a:f(),b:{c:[1,g]},permissions:{net:[]},permissions:x,};export{m as module};";
+  assertEquals(await readDeclared(code), { fields: { id: "d" }, unread: ["a", "b", "permissions"] });
+});
 
 const UNKNOWNS: readonly (readonly [string, string])[] = [
   ["is made by a call", "var m=Object.freeze({id:'a'});export{m as module};"],

@@ -11,7 +11,7 @@ function plan(more: JsonObject = {}): Promise<ComparedPlan> {
 }
 
 async function diff(from: JsonObject, to: JsonObject): Promise<PlanDiff> {
-  return diffPlans(await plan(from), await plan(to));
+  return diffPlans(await plan(from), await plan(to), (_, value) => value);
 }
 
 /** Returns `[list, path]` of every change. */

@@ -1,4 +1,5 @@
 /** Runs with sub-agents, for tests: real plans under a real policy, a clock that stands still, modules that can be put in. */
+import { SourceOverrides } from "../../src/app/sources.ts";
 import { Loading } from "../../src/app/loading.ts";
 import { NamedPlans } from "../../src/app/named_plans.ts";
 import { Plans } from "../../src/app/plans.ts";
@@ -42,7 +43,13 @@ export function agentsKit(options: AgentsKitOptions = {}): AgentsKit {
   const policy = defaultPolicy();
   Object.assign(policy.limits, options.limits);
   const loading = new Loading({ cache_dir: null });
-  const plans = new Plans({ policy, named: new NamedPlans(null), env: () => undefined, loading });
+  const plans = new Plans({
+    policy,
+    named: new NamedPlans(null),
+    env: () => undefined,
+    loading,
+    sources: new SourceOverrides([]),
+  });
   const counts = new Map<string, number>();
   const runs = new RunService({
     store: new MemoryStore({ now: () => clock.now() }),
