@@ -12,6 +12,8 @@ import type { BundleAnswer, BundleProblem, BundleRequest, RefusedImport } from "
 /** esbuild, initialised. */
 export type Builder = Pick<typeof Esbuild, "build">;
 
+/** What esbuild calls the entry: it takes a star in a name for a pattern, and a URL may hold one. */
+const ENTRY = "entry";
 const FILES = "graph";
 const SDK = "sdk";
 const META = "meta";
@@ -41,7 +43,7 @@ export async function bundleGraph(esbuild: Builder, request: BundleRequest): Pro
 
 function build(esbuild: Builder, graph: Graph): Promise<Esbuild.BuildResult<{ write: false }>> {
   return esbuild.build({
-    entryPoints: [graph.entry],
+    entryPoints: [ENTRY],
     bundle: true,
     write: false,
     outfile: "bundle.js",
@@ -145,7 +147,7 @@ class Graph {
   }
 
   #resolve({ path, kind, importer, with: attributes }: Esbuild.OnResolveArgs): Esbuild.OnResolveResult {
-    if (kind === "entry-point") return this.#file(path, path);
+    if (kind === "entry-point") return this.#file(this.entry, this.entry);
     const from = this.#urls.get(importer) ?? importer;
     if (path === META_SPECIFIER) return { path: from, namespace: META, sideEffects: false };
     if (kindOfAttribute(attributes.type) === null) {

@@ -17,6 +17,7 @@ import { type FetchOptions, FileFetcher } from "./fetch.ts";
 import { Freshness } from "./freshness.ts";
 import { GraphFetch } from "./graph_fetch.ts";
 import { linkModule, shownErrorPlace } from "./link.ts";
+import { areAsOnDisk } from "./local_files.ts";
 import { checkFile, checkGraph, type Pins, pinsOf } from "./pins.ts";
 import { nameOf, withoutMount } from "./names.ts";
 import { problemError } from "./problems.ts";
@@ -181,10 +182,11 @@ class UrlLoader implements Loader {
     }
     const pin = pinKey(scope, url, integrity);
     const remembered = this.#memory.get(pin);
-    if (remembered) return remembered;
+    if (remembered) return await areAsOnDisk(remembered.files) ? remembered : undefined;
     const key = await this.#disk?.follow(pin);
     const stored = key === undefined ? undefined : await this.#disk?.get(key);
     if (stored?.integrity !== integrity || stored.requested !== url) return undefined;
+    if (!await areAsOnDisk(stored.files)) return undefined;
     this.#memory.set(pin, stored);
     return stored;
   }

@@ -57,6 +57,8 @@ export interface PlanOptions {
   providers?: (readonly ScriptStep[] | Provider | TestModule)[];
   tools?: (Tool | TestModule)[];
   hooks?: TestModule[];
+  /** Where an error was thrown, as a host that loaded the modules by URL says it. */
+  placeOf?: (error: unknown) => string | undefined;
   system?: string;
   /** Fields of `session` in the plan. */
   session?: Partial<MountPlan["session"]>;
@@ -227,6 +229,7 @@ export function planOf(options: PlanOptions, clock: FakeClock): PlanInMemory {
     config: found.config,
     isolation: "inline",
     integrity: null,
+    ...(options.placeOf ? { placeOf: options.placeOf } : {}),
   });
   return { plan, open };
 }

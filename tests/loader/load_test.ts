@@ -310,6 +310,13 @@ Deno.test("graph() fetches and hashes, and runs nothing", async () => {
   assertEquals("code" in graph || "module" in graph, false);
 });
 
+Deno.test("load() takes a star in a URL for a letter, not for a pattern", async () => {
+  await using server = serveFiles({ "*.ts": "export const mount = () => 1;", "a.ts": "export {}" });
+  assertEquals((await loader.graph(specOf(`${server.url}*.ts`), contextOf())).files.length, 1);
+  const inline = "data:text/javascript,export const mount = () => 2 /* two */;";
+  assertEquals((await loader.load(specOf(inline), contextOf())).exports, ["mount"]);
+});
+
 Deno.test("bundle() gives a text without imports and without the SDK", async () => {
   await using server = serveFiles({
     "mod.ts": `import { defineTool } from "preamp";\nexport const mount = () => defineTool;`,
