@@ -3,14 +3,14 @@ import type { Permissions } from "../sdk/contracts.ts";
 import { PERMISSION_NAMES } from "./check_permissions.ts";
 import { covers, entriesOf, type GrantEntry } from "./grants.ts";
 
-/** Returns the fewest flags that hold all of these blocks, in Deno's order, entries sorted. */
+/** Returns the fewest flags that hold all of these blocks, entries sorted. */
 export function denoFlags(blocks: readonly Permissions[]): string[] {
-  const entries = blocks.flatMap((block) => entriesOf(block));
+  const entries = blocks.flatMap((block) => entriesOf(block)).map(sayable);
   return PERMISSION_NAMES.flatMap((permission) => {
     const wanted = entries.filter((entry) => entry.permission === permission);
     if (wanted.length === 0) return [];
     if (wanted.some(({ entry }) => entry === true)) return [`--allow-${permission}`];
-    return [`--allow-${permission}=${fewest(wanted).map(escaped).join(",")}`];
+    return [`--allow-${permission}=${fewest(wanted).join(",")}`];
   });
 }
 
@@ -24,7 +24,10 @@ function fewest(entries: readonly GrantEntry[]): string[] {
   );
 }
 
-/** A comma separates; one that is meant is written twice. */
-function escaped(text: string): string {
-  return text.replaceAll(",", ",,");
+/** A comma separates, and nothing escapes it: a path that holds one is given with its folder, anything else with all. */
+function sayable({ permission, entry }: GrantEntry): GrantEntry {
+  if (entry === true || !entry.includes(",")) return { permission, entry };
+  if (permission !== "read" && permission !== "write") return { permission, entry: true };
+  const folder = entry.slice(0, entry.lastIndexOf("/", entry.indexOf(",")));
+  return { permission, entry: folder === "" ? entry.startsWith("/") ? "/" : "." : folder };
 }
