@@ -37,6 +37,15 @@ export class Core {
     readonly limits: KernelLimits,
   ) {}
 
+  /** Returns where in the files of any module an error was thrown, for the log: `{at}`, or nothing. */
+  placeFacts(error: unknown): { at?: string } {
+    for (const placeOf of this.places.values()) {
+      const at = placeOf(error);
+      if (at !== undefined) return { at };
+    }
+    return {};
+  }
+
   /** Aborts a step of the turn: on immediate cancellation and when the time of the run is over. */
   get step_signal(): AbortSignal {
     return this.#step.signal;

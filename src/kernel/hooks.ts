@@ -38,8 +38,8 @@ export interface HookSink {
   settle(event: string, emission: Emission, prepared: JsonObject): Promise<void> | void;
   /** Writes the entry of an event that decides nothing; a promise means: wait. */
   write(event: string, emission: Emission, given: JsonObject): Promise<void> | void;
-  /** Told of a handler that failed. */
-  warn(code: string, message: string): void;
+  /** Told of a handler that failed, and what it threw. */
+  warn(code: string, message: string, error: unknown): void;
 }
 
 interface Registration extends ChainHandler {
@@ -144,7 +144,11 @@ export class Hooks implements HookRegistry {
     const emission = await runChain(handlers, event, payload, {
       deadline: (pending, handler) => this.#underDeadline(pending, handler, event),
       onError: (handler, error) =>
-        this.#sink.warn("hook_failed", `Hook "${handler.name}" failed on ${event}: ${errorMessage(error)}`),
+        this.#sink.warn(
+          "hook_failed",
+          `Hook "${handler.name}" failed on ${event}: ${errorMessage(error)}`,
+          error,
+        ),
     });
     await this.#sink.settle(event, emission, data);
     return emission;
@@ -178,7 +182,8 @@ export class Hooks implements HookRegistry {
         const found = (result as { data?: unknown } | null | undefined)?.data;
         if (found !== null && found !== undefined) collected.push(toPlainObject(found));
       } catch (error) {
-        this.#sink.warn("hook_failed", `Hook "${handler.name}" failed on ${event}: ${errorMessage(error)}`);
+        const message = `Hook "${handler.name}" failed on ${event}: ${errorMessage(error)}`;
+        this.#sink.warn("hook_failed", message, error);
       }
     }
     await this.#sink.write(event, quietEmission(data), data);

@@ -5,7 +5,7 @@
 import { errorMessage, PreampError } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import { methodOf } from "../sdk/spelling.ts";
-import type { Cleanup, Module, ModuleSpec, ModuleType, MountPlan } from "../sdk/types.ts";
+import type { Cleanup, ErrorDetail, Module, ModuleSpec, ModuleType, MountPlan } from "../sdk/types.ts";
 import { absenceOf } from "./absence.ts";
 import { ModuleCoordinator, type Shared } from "./coordinator.ts";
 import { withDeadline } from "./deadline.ts";
@@ -32,6 +32,11 @@ export const POINT: Readonly<Record<ModuleType, string>> = {
   resolver: "module-source-resolver",
 };
 
+/** A module that was skipped: where the plan names it, and why. */
+export interface SkippedModule {
+  readonly skipped: ErrorDetail;
+}
+
 /** Why a module was skipped. */
 class Skip {
   constructor(readonly reason: string, readonly message: string) {}
@@ -50,7 +55,7 @@ export function mountingOrder(plan: MountPlan): ModuleSpec[] {
  * Mounts one module and emits `module:mounted`, or `module:skipped` for a provider, tool or hook that fails.
  * @throws {PreampError} `module_load_failed` for an orchestrator or context that fails; whatever `host.open` throws.
  */
-export async function mountModule(shared: Shared, spec: ModuleSpec): Promise<MountedModule | null> {
+export async function mountModule(shared: Shared, spec: ModuleSpec): Promise<MountedModule | SkippedModule> {
   const { core } = shared;
   let opened: OpenedModule;
   try {
@@ -225,7 +230,12 @@ async function undo(shared: Shared, coordinator: ModuleCoordinator, outcome: Mou
   }
 }
 
-async function skip(shared: Shared, spec: ModuleSpec, skipped: Skip, cause?: unknown): Promise<null> {
+async function skip(
+  shared: Shared,
+  spec: ModuleSpec,
+  skipped: Skip,
+  cause?: unknown,
+): Promise<SkippedModule> {
   if (spec.type === "orchestrator" || spec.type === "context") {
     const label = spec.type === "context" ? "context manager" : spec.type;
     throw new PreampError("module_load_failed", `Cannot initialize without ${label}: ${skipped.message}`, {
@@ -238,7 +248,7 @@ async function skip(shared: Shared, spec: ModuleSpec, skipped: Skip, cause?: unk
     reason: skipped.reason,
     message: skipped.message,
   });
-  return null;
+  return { skipped: { path: spec.path, message: skipped.message } };
 }
 
 /** Calls `onSessionReady` of every module, in mount order; a failure is an event and stops nobody. */

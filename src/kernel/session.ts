@@ -6,7 +6,7 @@ import { CancellationToken } from "../sdk/cancellation.ts";
 import { errorMessage, PreampError } from "../sdk/errors.ts";
 import { deepFreeze, isObject, type JsonObject, toPlain, toPlainObject } from "../sdk/json.ts";
 import { textOf } from "../sdk/messages.ts";
-import type { Message, MountPlan, Prompt } from "../sdk/types.ts";
+import type { ErrorDetail, Message, MountPlan, Prompt } from "../sdk/types.ts";
 import { Backstop } from "./backstop.ts";
 import type { Ceilings } from "./ceilings.ts";
 import type { Shared } from "./coordinator.ts";
@@ -118,7 +118,7 @@ export class Session {
         return core.writeEmission(event, emission, prepared);
       },
       write: (event, emission, given) => core.writeEmission(event, emission, given),
-      warn: (code, message) => host.warn(code, message),
+      warn: (code, message, error) => host.warn(code, message, core.placeFacts(error)),
     }, { session_id: options.session_id, parent_id });
     this.#shared = {
       core,
@@ -233,14 +233,20 @@ export class Session {
 
   async #initialize(): Promise<void> {
     const { plan, host, history, parent_id } = this.#options;
+    const skipped: ErrorDetail[] = [];
     for (const spec of mountingOrder(plan)) {
-      const mounted = await mountModule(this.#shared, spec);
-      if (mounted) this.#modules.push(mounted);
+      const outcome = await mountModule(this.#shared, spec);
+      if ("skipped" in outcome) skipped.push(outcome.skipped);
+      else this.#modules.push(outcome);
     }
     if (plan.providers.length > 0 && this.#mounts.providers.names.length === 0) {
+      const details = skipped.filter(({ path }) => path.startsWith("providers["));
       throw new PreampError(
         "module_load_failed",
-        "Cannot initialize without provider: none of the plan's providers could be mounted",
+        `Cannot initialize without provider: none of the plan's providers could be mounted: ${
+          details[0]?.message
+        }`,
+        { details },
       );
     }
     await announceReady(this.#shared, this.#modules);
@@ -350,7 +356,7 @@ export class Session {
       return { text: typeof text === "string" ? text : textOf(text) };
     } catch (error) {
       if (turn.limit === null && turn.denied === null && !this.cancellation.is_cancelled) {
-        core.host.warn("execution_failed", errorMessage(error), { error });
+        core.host.warn("execution_failed", errorMessage(error), { error, ...core.placeFacts(error) });
       }
       return { error };
     }

@@ -67,9 +67,11 @@ Deno.test("initialize() skips a tool that fails, mounts the others, and says so 
   ]);
 });
 
-Deno.test("initialize() fails when none of the plan's providers is left", async () => {
+Deno.test("initialize() fails, and says why of each, when none of the plan's providers is left", async () => {
   const { session } = kit({ providers: [failing] });
-  await assertRejects(() => session.initialize(), Error, "Cannot initialize without provider");
+  const error = await assertRejects(() => session.initialize(), Error, "Cannot initialize without provider");
+  const details = [{ path: "providers[0]", message: "out of order" }];
+  assertEquals((error as Error & { details: unknown }).details, details, "it says why");
 });
 
 Deno.test("cleanup() calls what mount returned once, and waits for it (LOAD-03)", async () => {
