@@ -42,21 +42,6 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import("./plan_diff.ts")).command,
   },
   {
-    name: "plan explain",
-    summary: "show what a plan may touch; nothing is run",
-    load: async () => (await import("./plan_explain.ts")).command,
-  },
-  {
-    name: "plan lock",
-    summary: "pin the bytes of a plan's modules",
-    load: async () => (await import("./plan_lock.ts")).command,
-  },
-  {
-    name: "plan diff",
-    summary: "show what a plan widens and narrows against another",
-    load: async () => (await import("./plan_diff.ts")).command,
-  },
-  {
     name: "plan hash",
     summary: "print the hash of a plan",
     load: async () => (await import("./plan_hash.ts")).command,
