@@ -50,7 +50,7 @@ function overview(
   }).join("");
 }
 
-function modulesTable(modules: readonly ExplainedModule[], { bold }: Style): string {
+function modulesTable(modules: readonly ExplainedModule[], { bold, red }: Style): string {
   const rows = modules.map(({ module, type, isolation, files, url, red_flags }) => [
     clean(module),
     type,
@@ -63,7 +63,11 @@ function modulesTable(modules: readonly ExplainedModule[], { bold }: Style): str
     ["module", "type", "tier", "source", "size", "red flags"],
     ...rows,
   ]).split("\n");
-  return [bold(head), ...lines].join("\n");
+  const painted = lines.map((line, index) => {
+    const count = modules[index]?.red_flags.length ?? 0;
+    return count === 0 ? line : line.slice(0, -String(count).length) + red(String(count));
+  });
+  return [bold(head), ...painted].join("\n");
 }
 
 /** Built-in modules without any permission are told by the table alone. */
@@ -87,6 +91,7 @@ function moduleText(module: ExplainedModule, style: Style): string {
 const COLUMNS = ["wanted", "asked", "granted", "refused"] as const;
 
 function permissionsText({ permissions }: ExplainedModule, { dim, green, red }: Style): string {
+  const given = (cell: string, paint: (text: string) => string) => (cell.trim() === "-" ? dim : paint)(cell);
   const names = PERMISSION_NAMES.filter((name) =>
     COLUMNS.some((column) => isGiven(permissions[column]?.[name]))
   );
@@ -106,7 +111,7 @@ function permissionsText({ permissions }: ExplainedModule, { dim, green, red }: 
   const widths = [0, 1, 2, 3].map((column) => widthOf([["permission", ...COLUMNS], ...rows], column));
   const from = (column: number) => 2 + widths.slice(0, column).reduce((sum, width) => sum + width + 2, 0);
   const painted = lines.map((line) =>
-    line.slice(0, from(3)) + green(line.slice(from(3), from(4))) + red(line.slice(from(4)))
+    line.slice(0, from(3)) + given(line.slice(from(3), from(4)), green) + given(line.slice(from(4)), red)
   );
   return `${unknown}${[dim(head), ...painted].join("\n")}\n`;
 }
