@@ -90,6 +90,29 @@ Deno.test("README.md runs a tool from its source, locks it, and refuses it when 
   }
 });
 
+Deno.test("README.md explains a plan before it runs, and tells what another one widens", async () => {
+  const folder = await Deno.realPath(await Deno.makeTempDir());
+  const here = { cwd: folder, env: { PREAMP_HOME: `${folder}/home` } };
+  try {
+    await Deno.writeTextFile(
+      `${folder}/shout.ts`,
+      `globalThis.ran = 1; throw 1;\n${blocks("ts ignore")[0]}\n`,
+    );
+    await Deno.writeTextFile(`${folder}/shout.yaml`, `${blocks("yaml")[2]}\n`);
+    await Deno.writeTextFile(`${folder}/wider.yaml`, `${blocks("yaml")[4]}\n`);
+    const explained = await runProgram(argumentsOf(commandWith("plan explain")), here);
+    assertEquals([explained.code, explained.stderr], [0, ""]);
+    for (const text of ["./shout.ts", "sha256-", "--allow-read=./shout.ts", "isolation_inline"]) {
+      assert(explained.stdout.includes(text), text);
+    }
+    const widened = await runProgram(argumentsOf(commandWith("plan diff")), here);
+    assertEquals([widened.code, widened.stderr], [1, ""]);
+    assertMatch(widened.stdout, /^1 widen\n\+ tools\[0\]\.permissions\.net$/m);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
 Deno.test("README.md shows a policy that the server takes", async () => {
   const folder = await Deno.makeTempDir();
   try {
