@@ -197,6 +197,25 @@ Deno.test("over HTTP: callers' modules run from modules.inline, and their errors
     });
   }));
 
+Deno.test("the server's log tells where in its files a hook threw", () =>
+  withSite(async ({ server, program, post }) => {
+    server.files["wrong/hook.ts"] = `
+type Handler = () => never;
+const handler: Handler = () => {
+  throw new Error("no such counter");
+};
+export async function mount(coordinator: { hooks: { register(event: string, handler: Handler): void } }): Promise<void> {
+  coordinator.hooks.register("execution:start", handler);
+}`;
+    const hooks = [{ module: "hooks-x", source: `${server.url}wrong/hook.ts` }];
+    const { status, body } = await post({ ...BUILT_IN, hooks });
+    assertEquals([status, body.status], [200, "completed"]);
+    const lines = (await program.stderr.until((text) => text.includes("no such counter"))).split("\n");
+    const { message, at } = JSON.parse(lines.find((line) => line.includes("no such counter"))!);
+    assertStringIncludes(message, "no such counter");
+    assertEquals(at, `${server.url}wrong/hook.ts:4:9`);
+  }));
+
 Deno.test("over HTTP: what a caller may not load is refused before a packet is sent", () =>
   withSite(async ({ server, post }) => {
     const tool = (source: string) => ({ ...BUILT_IN, tools: [{ module: "tool-x", source }] });
