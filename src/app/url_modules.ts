@@ -40,7 +40,9 @@ export class UrlModules {
     const loader = await this.#loading.loader();
     const bundle = bundles.get(spec.path) ?? await loader.prepare(spec, this.#context); // a spec that the plan did not list
     const { module, isolation, integrity, placeOf } = await loader.link(bundle, spec, this.#context);
-    return { module: module as unknown as Module, isolation, integrity, placeOf }; // the mount checks what it is
+    const { load_timeout_s } = this.#context.policy.isolation;
+    // the mount checks what the module is
+    return { module: module as unknown as Module, isolation, integrity, placeOf, load_timeout_s };
   }
 
   #load(): Promise<ReadonlyMap<string, ModuleBundle>> {

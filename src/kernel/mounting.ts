@@ -77,7 +77,8 @@ export async function mountModule(shared: Shared, spec: ModuleSpec): Promise<Mou
         `Cannot mount module "${spec.module}": it must export mount(coordinator, config): received none`,
       );
     }
-    outcome = classifyMountReturn(await mount(coordinator, opened.config), spec.type);
+    const mounted = mount(coordinator, opened.config);
+    outcome = classifyMountReturn(await inTime(mounted, shared, spec, opened), spec.type);
     adopt(coordinator, spec, outcome);
     check(coordinator, spec, opened, outcome);
     names = commit(coordinator, spec);
@@ -89,6 +90,22 @@ export async function mountModule(shared: Shared, spec: ModuleSpec): Promise<Mou
   if ("cleanup" in outcome && outcome.cleanup) coordinator.registerCleanup(outcome.cleanup);
   await announceMounted(shared, spec, opened, outcome, names);
   return { spec, module: opened.module, coordinator };
+}
+
+/** Waits for a stranger's `mount` as long as it may take: what it does later stays in a draft that nobody publishes. */
+async function inTime(
+  mounted: unknown,
+  { core }: Shared,
+  { module }: ModuleSpec,
+  { load_timeout_s }: OpenedModule,
+): Promise<unknown> {
+  if (load_timeout_s === undefined) return await mounted;
+  return await withDeadline(
+    Promise.resolve(mounted),
+    load_timeout_s * 1000,
+    core.host.clock,
+    () => new Error(`Cannot mount module "${module}": its mount was not done within ${load_timeout_s} s`),
+  );
 }
 
 /** Returns what a module threw, and where in its files. */

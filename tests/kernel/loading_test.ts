@@ -621,3 +621,24 @@ Deno.test("the maps of tools and providers are live and nobody else's to change"
   ]);
   assertEquals(session.mounts.tools.names, ["t"]);
 });
+
+Deno.test("a mount that does not end is given up, and what it does later reaches nobody", async () => {
+  const late = Promise.withResolvers<void>();
+  const { session, clock, data } = kit({
+    load_timeout_s: 10,
+    tools: [async (coordinator) => {
+      await late.promise;
+      await coordinator.mount("tools", tool("late"));
+    }],
+  });
+  const initialized = session.initialize();
+  await until(() => clock.pending > 0);
+  await clock.advance(10_000);
+  await initialized;
+  const message = 'Cannot mount module "tool-0": its mount was not done within 10 s';
+  assertEquals(data("module:skipped").map((one) => [one.reason, one.message]), [["mount_failed", message]]);
+  late.resolve();
+  await Promise.resolve();
+  assertEquals(Object.keys(session.mounts.tools.view), []);
+  assertEquals(clock.pending, 0);
+});
