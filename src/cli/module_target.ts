@@ -52,9 +52,7 @@ export async function readTarget(
   const { origin, namespace } = TERMINAL;
   const context = { origin, namespace, policy, frozen: false, base_url: io.cwd.href };
   const folder = source.url.startsWith("file:") ? new URL(".", source.url) : null;
-  const known = args.value("integrity");
-  const spec = { source, ...(known === undefined ? {} : { integrity: known }) };
-  return { name, url: source.url, id: idOf(source.url), folder, spec, context };
+  return { name, url: source.url, id: idOf(source.url), folder, spec: { source }, context };
 }
 
 /** Gives a loader to `use` and ends it, with its bundler, whatever comes of it. */

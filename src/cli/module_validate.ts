@@ -1,8 +1,6 @@
 /** `preamp module validate`: R2's checklist and the contract suite of a module's type, tried in a process of its own. */
-import { beyondChecklist, type ChecklistItem, checklistOf } from "../app/validation/checklist.ts";
 import type { PermissionKind } from "../app/validation/child.ts";
 import { validateInProcess } from "../app/validation/process.ts";
-import { countFindings } from "../app/validation/report.ts";
 import { failed, passed } from "../kernel/module_checks.ts";
 import { MODULE_TYPES, typeOfId } from "../kernel/module_type.ts";
 import type { Check } from "../kernel/validate.ts";
@@ -10,15 +8,14 @@ import type { ModuleBundle } from "../loader/types.ts";
 import { errorCode, errorMessage } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import type { ModuleType } from "../sdk/types.ts";
-import { escapeUnprintable } from "../server/printable.ts";
 import type { Arguments, Flag } from "./arguments.ts";
 import type { Command } from "./command.ts";
 import { EXIT } from "./exit.ts";
-import type { Io, Output } from "./io.ts";
+import type { Io } from "./io.ts";
+import { consoleText, counted, type Report, reportOf, reportText } from "./module_report.ts";
 import { type ModuleTarget, readTarget, told, withLoader } from "./module_target.ts";
 import { checkTests } from "./module_tests.ts";
 import { policyFlags, readSettings, settingFlags } from "./settings.ts";
-import { styleOf } from "./style.ts";
 import { UsageError } from "./usage_error.ts";
 
 const OWN_FLAGS: readonly Flag[] = [
@@ -45,21 +42,6 @@ preamp/testing.
 `,
   run,
 };
-
-/** All that is found about a module: the document of `--output-format json`. */
-interface Report {
-  module: string;
-  id: string;
-  type: ModuleType;
-  integrity: string | null;
-  strict: boolean;
-  ok: boolean;
-  errors: number;
-  warnings: number;
-  checklist: ChecklistItem[];
-  checks: Check[];
-  suite: Check[];
-}
 
 interface Wishes {
   type: ModuleType | undefined;
@@ -143,7 +125,7 @@ async function validate(target: ModuleTarget, wishes: Wishes, strict: boolean, i
     bundle = await withLoader((loader) => loader.bundle(target.spec, target.context));
   } catch (error) {
     if (errorCode(error) === undefined) throw error;
-    return close({ ...report, checks: [failed("module_importable", errorMessage(error))], suite: [] });
+    return reportOf({ ...report, checks: [failed("module_importable", errorMessage(error))], suite: [] });
   }
   const importable = [
     passed("module_importable", counted(bundle.files.length, "file")),
@@ -153,7 +135,7 @@ async function validate(target: ModuleTarget, wishes: Wishes, strict: boolean, i
   if (!bundle.exports.includes("mount")) {
     const has = bundle.exports.length === 0 ? "nothing" : bundle.exports.slice(0, 10).join(", ");
     const fact = `the module must export mount(coordinator, config): it exports ${has}`;
-    return close({ ...known, checks: [...importable, failed("mount_exists", fact)], suite: [] });
+    return reportOf({ ...known, checks: [...importable, failed("mount_exists", fact)], suite: [] });
   }
   const { policy } = target.context;
   const outcome = await validateInProcess(bundle, {
@@ -166,11 +148,17 @@ async function validate(target: ModuleTarget, wishes: Wishes, strict: boolean, i
   if (outcome.console !== "") io.err.write(consoleText(outcome.console));
   if (outcome.kind === "failed") {
     const before = outcome.check.name === "module_importable" ? importable.slice(1) : importable;
-    return close({ ...known, checks: [...before, outcome.check], suite: [] });
+    return reportOf({ ...known, checks: [...before, outcome.check], suite: [] });
   }
   const { id, type, checks, suite } = outcome.validation;
   const tests = target.folder ? [await checkTests(target.folder, type)] : [];
-  return close({ ...known, id: id ?? target.id, type, checks: [...importable, ...checks, ...tests], suite });
+  return reportOf({
+    ...known,
+    id: id ?? target.id,
+    type,
+    checks: [...importable, ...checks, ...tests],
+    suite,
+  });
 }
 
 /** Imports that could not be bundled throw when they are reached: told here, before anybody reaches them. */
@@ -180,70 +168,4 @@ function refusals({ imports_refused }: ModuleBundle, io: Io): Check[] {
     const fact = `${what} at ${told(url, io)}:${line}:${column} throws when it is reached`;
     return failed("module_imports", fact, "warning");
   });
-}
-
-function close(found: Omit<Report, "ok" | "errors" | "warnings" | "checklist">): Report {
-  const { errors, warnings } = countFindings([...found.checks, ...found.suite], found.strict);
-  const { checks, suite, ...rest } = found;
-  const checklist = checklistOf(found.type, checks);
-  return { ...rest, ok: errors === 0, errors, warnings, checklist, checks, suite };
-}
-
-function reportText(report: Report, output: Output): string {
-  const { bold, dim, green, red, yellow } = styleOf(output);
-  const paint = { ok: green, warning: yellow, error: red, unknown: dim };
-  const line = (state: keyof typeof paint, text: string) =>
-    `  ${paint[state === "warning" && report.strict ? "error" : state](wordOf(state, report).padEnd(7))}  ${
-      clean(text)
-    }\n`;
-  const findings = (item: ChecklistItem) => item.findings.map((one) => `           ${clean(one)}\n`).join("");
-  const checklist = report.checklist.map((item) => line(item.state, item.item) + findings(item));
-  const stopped = report.checks.every(({ name }) => name !== "protocol_compliance");
-  const rest = beyondChecklist(report.type, report.checks).map((check) =>
-    line(stateOf(check), `${check.name}: ${check.message}`)
-  );
-  const notable = report.suite.filter((check) => !check.passed || check.message !== "ok");
-  const cases = report.suite.filter(({ passed }) => passed).length;
-  const suite = report.suite.length === 0 ? [] : [
-    line(
-      worst(report.suite),
-      `${cases} of ${report.suite.length} cases of the contract`,
-    ),
-    ...notable.map((check) => line(stateOf(check), `${check.name}: ${check.message}`)),
-  ];
-  const title = `${bold(clean(report.id))}  ${report.type}  ${clean(report.module)}`;
-  const sections = [stopped ? [] : checklist, rest, suite].filter((lines) => lines.length > 0);
-  const verdict = report.ok ? green("ok") : red(counted(report.errors, "error"));
-  const warned = report.warnings > 0 ? `, ${counted(report.warnings, "warning")}` : "";
-  const hash = report.integrity === null ? "" : `  ${dim(report.integrity)}`;
-  return `${title}\n\n${sections.map((lines) => `${lines.join("")}\n`).join("")}${
-    clean(report.id)
-  }: ${verdict}${warned}${hash}\n`;
-}
-
-function stateOf({ passed, severity }: Check): "ok" | "warning" | "error" {
-  return passed ? "ok" : severity === "error" ? "error" : "warning";
-}
-
-function worst(checks: readonly Check[]): "ok" | "warning" | "error" {
-  const states = checks.map(stateOf);
-  return states.includes("error") ? "error" : states.includes("warning") ? "warning" : "ok";
-}
-
-function wordOf(state: ChecklistItem["state"], { strict }: Report): string {
-  if (state === "unknown") return "-";
-  return state === "warning" && strict ? "error" : state;
-}
-
-function consoleText(text: string): string {
-  const lines = text.trimEnd().split("\n").map((line) => `  | ${clean(line)}\n`);
-  return `What the module wrote to its console:\n${lines.join("")}`;
-}
-
-function clean(text: string): string {
-  return escapeUnprintable(text.replaceAll(/\s+/g, " "));
-}
-
-function counted(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }

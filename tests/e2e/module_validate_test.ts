@@ -180,6 +180,27 @@ Deno.test("module hash tells the digest that `integrity` takes, and every file",
   assert(changed.stdout.split("\n")[0] !== integrity);
 });
 
+Deno.test("module hash takes a folder for its mod.ts, or for what its deno.json exports", () =>
+  withFiles({
+    "a/mod.ts": tool(),
+    "b/deno.json": `{ "exports": { ".": "./tool.ts" } }`,
+    "b/tool.ts": tool(),
+    "c/deno.json": "{",
+  }, async (cwd) => {
+    const entries: [string, string][] = [["a", "/a/mod.ts"], ["./b/", "/b/tool.ts"], [
+      "b/tool.ts",
+      "/b/tool.ts",
+    ]];
+    for (const [name, entry] of entries) {
+      const { stdout, stderr } = await runProgram(["module", "hash", "--json", name], { cwd });
+      assert(JSON.parse(stdout || stderr).url.endsWith(entry));
+    }
+    assertMatch(
+      (await runProgram(["module", "hash", "c"], { cwd })).stderr,
+      /Cannot read "deno.json": it is not JSON/,
+    );
+  }));
+
 Deno.test("module bundle writes one file that is the same module, and names no folder of this machine", () =>
   withFiles({
     "mod.ts":
