@@ -5,6 +5,7 @@
 import { PreampError } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import type { Message } from "../sdk/types.ts";
+import type { Recording } from "./recording.ts";
 import type { SavedSession } from "./sessions.ts";
 
 /** Where a new session comes from. */
@@ -64,6 +65,30 @@ function callsOf({ tool_calls }: Message): { id: string; name: string }[] {
   }));
 }
 
+/** Returns what a fork of a run's session is made from: the session if it is still there, with the run's own plan. */
+export function parentOf({ run, replay }: Recording, origin: SavedSession | null): SavedSession {
+  const object = origin?.object ?? {
+    id: run.session_id,
+    object: "session",
+    parent_id: null,
+    plan_hash: run.plan_hash,
+    run_count: 0,
+    created_at: run.created_at,
+    last_activity: run.created_at,
+    metadata: run.metadata,
+  };
+  const { plan, plan_origin, plan_base_url, plan_lock } = replay;
+  return {
+    ...(plan_lock ? { plan_lock } : {}),
+    object: { ...object, plan_hash: run.plan_hash },
+    messages: [],
+    session_state: {},
+    plan,
+    plan_origin,
+    plan_base_url,
+  };
+}
+
 /** Returns the session that begins at a point of another. */
 export function forkedSession(
   parent: SavedSession,
@@ -72,8 +97,9 @@ export function forkedSession(
   now_ms: number,
 ): SavedSession {
   const at = new Date(now_ms).toISOString();
+  const { spawned: _, ...own } = parent; // nobody's sub-agent: it is a conversation of its own
   return {
-    ...parent,
+    ...own,
     object: {
       ...parent.object,
       id,

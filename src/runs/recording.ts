@@ -16,6 +16,8 @@ export interface RunInput {
   plan: JsonObject;
   plan_origin: "operator" | "caller";
   plan_base_url: string | null;
+  /** The lock that came with the plan. */
+  plan_lock?: JsonObject;
   /** Whether plan or request set `max_cost_usd`. */
   cost_is_asked_for: boolean;
   /** Whether the session had run before. */
@@ -98,13 +100,14 @@ function keyOf(run_id: string): string {
 
 /** Returns what a recording holds of a stored input. */
 export function recordedInput(input: StoredInput): RunInput {
-  const { plan, plan_origin, plan_base_url, cost_is_asked_for, continued } = input;
+  const { plan, plan_origin, plan_base_url, plan_lock, cost_is_asked_for, continued } = input;
   const { history, session_state, usages, surface } = input;
   return {
     version: 1,
     plan,
     plan_origin,
     plan_base_url,
+    ...(plan_lock ? { plan_lock } : {}),
     cost_is_asked_for,
     continued,
     history,

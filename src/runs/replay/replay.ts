@@ -41,7 +41,9 @@ export async function replay(recording: Recording, deps: ReplayDeps): Promise<Re
   const { surface } = recording.replay;
   refuseUnlessReplayable(recording);
   const { plan } = deps.ready.compiled;
-  const tape = new Tape(recording.events, [idOf(plan.session.orchestrator), idOf(plan.session.context)]);
+  const { orchestrator, context } = plan.session;
+  if ([orchestrator, context].some(({ source }) => source.kind !== "builtin")) await deps.ready.load?.();
+  const tape = new Tape(recording.events, [idOf(orchestrator), idOf(context)]);
   const clock = new ReplayClock(Date.parse(tape.entries[0]!.ts));
   const limits = tape.entries[0]!.data.limits as RunLimits; // written by the runner
   const ceilings = new Ceilings({ limits, cost_is_asked_for: recording.replay.cost_is_asked_for, clock });
