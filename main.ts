@@ -7,6 +7,17 @@
 import { cli } from "./src/cli/mod.ts";
 import type { Preamp } from "./src/server/mod.ts";
 
+// The compiled program as the bundler of modules (src/loader/bundler_process.ts starts it so): holds nothing, does nothing else.
+if (Deno.build.standalone && Deno.args.join(" ") === "child bundle") {
+  const { runBundlerChild } = await import("./src/loader/bundler_child.ts");
+  await runBundlerChild();
+}
+// …and as the place where `preamp module validate` tries a module (src/app/validation/process.ts).
+if (Deno.build.standalone && Deno.args.join(" ") === "child validate") {
+  const { runValidatorChild } = await import("./src/app/validation/child.ts");
+  await runValidatorChild();
+}
+
 let preamp: Promise<Preamp> | undefined;
 
 /** Answers a request; the server is made on the first one. */

@@ -3,14 +3,22 @@
  * (`deno task ok`): without the e2e tests, up to the first failure.
  */
 
-const SOURCES = ["main.ts", "src", "modules", "tests", ".tasks"];
+const SOURCES = ["main.ts", "src", "modules", "plans", "tests", ".tasks"];
 
 /** Gates count as one test each; suites by their own summary. */
 const GATES: readonly (readonly string[])[] = [
   ["fmt", "--check", "--quiet"],
   ["lint", "--quiet"],
   ["check", "--quiet", ...SOURCES],
-  ["doc", "--quiet", "--lint", "src/sdk/mod.ts"],
+  [
+    "doc",
+    "--quiet",
+    "--lint",
+    "src/sdk/mod.ts",
+    "src/sdk/loop.ts",
+    "src/sdk/context.ts",
+    "src/sdk/testing.ts",
+  ],
 ];
 const SUITES = ["unit:kernel", "unit:rest", "unit:docs"];
 const SLOW_SUITES = ["e2e"];
@@ -52,7 +60,8 @@ async function run(args: readonly string[]): Promise<{ success: boolean; text: s
   const child = new Deno.Command(Deno.execPath(), {
     args: [...args],
     cwd: new URL("../", import.meta.url),
-    env: { NO_COLOR: "1" },
+    // The inner loop tries fewer random histories; the seed is the same.
+    env: { NO_COLOR: "1", ...(quick ? { PROPERTY_RUNS: "2000" } : {}) },
     stdout: "piped",
     stderr: "inherit",
   }).spawn();

@@ -28,13 +28,7 @@ const TYPES_ONLY: Readonly<Record<string, readonly string[]>> = { server: ["app"
 const COMPOSES: ReadonlySet<string> = new Set(["src/server/mod.ts"]);
 
 /** Entry points that modules may import, beside their own files and what the map names for them. */
-const MODULE_IMPORTS: ReadonlySet<string> = new Set(["preamp", "preamp/loop"]);
-
-/** A module may be built on another's public face, as a stranger's may by URL: the contexts are one family. */
-const FAMILY: ReadonlyMap<string, readonly string[]> = new Map([
-  ["modules/context-persistent", ["modules/context-simple/mod.ts"]],
-  ["modules/context-summarizing", ["modules/context-simple/mod.ts"]],
-]);
+const MODULE_IMPORTS: ReadonlySet<string> = new Set(["preamp", "preamp/loop", "preamp/context"]);
 
 interface Import {
   readonly specifier: string;
@@ -147,7 +141,7 @@ Deno.test("modules import the SDK, the loop and themselves, nothing else of ours
       const target = reach(file.path, specifier);
       const relative = specifier.startsWith(".");
       const foreign = relative
-        ? !target.startsWith(`${own}/`) && !FAMILY.get(own)?.includes(target)
+        ? !target.startsWith(`${own}/`)
         : target.startsWith("preamp") && !MODULE_IMPORTS.has(target);
       if (foreign) wrong.push(`${file.path} → ${target}`);
     }
@@ -155,7 +149,7 @@ Deno.test("modules import the SDK, the loop and themselves, nothing else of ours
   assertEquals(wrong, []);
 });
 
-Deno.test("the SDK needs no Deno and no package but zod and the digests of Node", () => {
+Deno.test("the SDK needs no Deno and no package but schemas, a tokenizer and the digests of Node", () => {
   const packages = new Set<string>();
   const wrong: string[] = [];
   for (const file of OURS.filter(({ path }) => path.startsWith("src/sdk/"))) {
@@ -165,7 +159,9 @@ Deno.test("the SDK needs no Deno and no package but zod and the digests of Node"
   assertEquals(wrong, []);
   assertEquals(
     [...packages].sort(),
-    ["@cfworker/json-schema", "node:crypto", "zod"].filter((one) => packages.has(one)),
+    ["@cfworker/json-schema", "gpt-tokenizer/encoding/o200k_base", "node:crypto", "zod"].filter((one) =>
+      packages.has(one)
+    ),
   );
 });
 

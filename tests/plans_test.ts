@@ -10,10 +10,12 @@ const CALLER: Caller = { name: "library", namespace: "test", origin: "operator" 
 
 /** What each plan answers to the prompt of its first command. */
 const ANSWERS: Record<string, string> = {
+  agents: "Twelve guests at 7.50 are 90, and three things are left to do.",
   approval: "That is all I can say about 6 × 7.",
   calculator: "6 × 7 is 42.",
   minimal: "Hello from the smallest plan.",
   todo: "Noted. Your todo list has 1 entry:\n- water the plants",
+  url_tool: "2026 is MMXXVI.",
 };
 
 /** Returns the commands in the header of a plan: the plan they name and their prompt. */
@@ -87,6 +89,22 @@ Deno.test("plans/todo.yaml finds its list again in a later run of the session", 
     );
   }));
 
+Deno.test("plans/url_tool.yaml runs its own tool, which says what it is made of", () =>
+  withRuntime(async (runtime) => {
+    const { id } = await run(runtime, "url_tool", "Write 2026 as the Romans did");
+    const entries = await runtime.runs.events(CALLER, id, { after: 0, limit: 1000 });
+    const dataOf = (event: string) =>
+      entries.filter((entry) => entry.event === event).map(({ data }) => data);
+    const [mounted] = dataOf("module:mounted").filter(({ module_id }) => module_id === "tool-roman");
+    assertEquals([mounted?.type, mounted?.isolation], ["tool", "inline"]);
+    assertEquals(typeof mounted?.integrity, "string");
+    assertEquals(dataOf("tool:post").map(({ result }) => result), [{
+      success: true,
+      output: "MMXXVI",
+      error: null,
+    }]);
+  }));
+
 Deno.test("plans/approval.yaml waits for a person, and goes on without the tool when it is denied", () =>
   withRuntime(async (runtime) => {
     const handle = await runtime.runs.create({ plan_ref: "approval", prompt: "What is 6 × 7?" }, CALLER);
@@ -95,4 +113,16 @@ Deno.test("plans/approval.yaml waits for a person, and goes on without the tool 
     await runtime.runs.decide(CALLER, waiting.id, waiting.approvals[0]?.id ?? "", { decision: "deny" });
     const ended = await handle.settled("end");
     assertEquals([ended.status, ended.tool_call_count], ["completed", 0]);
+  }));
+
+Deno.test("plans/agents.yaml hands out two tasks, each to a session of its own with its own tools", () =>
+  withRuntime(async (runtime) => {
+    const ended = await run(runtime, "agents", "How much is the party?");
+    assertEquals([ended.turn_count, ended.tool_call_count], [6, 4]);
+    const { data } = await runtime.runs.sessions.list(CALLER, {});
+    const children = data.filter((session) => session.parent_id === ended.session_id);
+    assertEquals(children.map(({ metadata }) => metadata.agent).toSorted(), ["accountant", "planner"]);
+    const entries = await runtime.runs.events(CALLER, ended.id, { limit: Number.MAX_SAFE_INTEGER });
+    const called = entries.filter((entry) => entry.event === "tool:post" && entry.parent_id !== undefined);
+    assertEquals(called.map((entry) => entry.data.tool_name).toSorted(), ["calculator", "todo"]);
   }));

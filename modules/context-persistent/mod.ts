@@ -3,7 +3,7 @@
  * back through the session, as every context's do (architecture.md, "The log is the state"): there is no second store.
  */
 import { type Coordinator, type JsonObject, messageTokens, type ModuleInfo, PreampError } from "preamp";
-import { CONFIG_SCHEMA, parseConfig, publish, SimpleContext, warnOfUnknown } from "../context-simple/mod.ts";
+import { CONFIG_SCHEMA, parseConfig, publish, SimpleContext, warnOfUnknown } from "preamp/context";
 import { memoryFilesOf, readMemoryFiles } from "./memory_files.ts";
 
 const ID = "context-persistent";

@@ -3,7 +3,7 @@
  * a model, or when it fails, views are the mechanical ones.
  */
 import type { Coordinator, JsonObject, ModuleInfo } from "preamp";
-import { CONFIG_SCHEMA, parseConfig, publish, SimpleContext, warnOfUnknown } from "../context-simple/mod.ts";
+import { CONFIG_SCHEMA, parseConfig, publish, SimpleContext, warnOfUnknown } from "preamp/context";
 import { parseSummaryConfig, SUMMARY_PROPERTIES } from "./config.ts";
 import { summariser } from "./summariser.ts";
 

@@ -13,7 +13,7 @@ import {
   type Provider,
   textOf,
 } from "preamp";
-import type { SummaryFacts } from "../context-simple/mod.ts";
+import type { SummaryFacts } from "preamp/context";
 import type { SummaryConfig } from "./config.ts";
 import { partsOf, within } from "./parts.ts";
 

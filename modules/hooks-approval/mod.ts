@@ -1,5 +1,5 @@
 /** `hooks-approval`: which tool calls run, which wait for a person, which never run (behaviour.md §9.2, modules.md). */
-import type { Coordinator, HookResult, JsonObject, ModuleInfo, MountReturn, Tool } from "preamp";
+import type { Coordinator, HookHandler, HookResult, JsonObject, ModuleInfo, MountReturn, Tool } from "preamp";
 import { couldRun, type Invocation, invocationsOf, surelyRuns } from "./argv.ts";
 import { readRules, type Rule } from "./rules.ts";
 
@@ -43,17 +43,26 @@ export const module: ModuleInfo = {
 const CHANGING: ReadonlySet<string> = new Set(["write_file", "edit_file", "apply_patch", "bash"]);
 
 /**
- * Registers the gate on `tool:pre`, before handlers of usual priority.
- *
- * @throws {PreampError} `module_invalid`, for a rule that cannot be read.
+ * Registers the gate on `tool:pre`, before handlers of usual priority. A hook that fails to mount is skipped, and the tools it
+ * was to guard would run unasked: with rules that cannot be read the gate denies every call and says why.
  */
 export async function mount(coordinator: Coordinator, config: JsonObject): Promise<MountReturn> {
-  const rules = await readRules(config);
-  coordinator.hooks.register("tool:pre", (_event, data) => decide(coordinator, rules, data), {
+  coordinator.hooks.register("tool:pre", await gateOf(coordinator, config), {
     priority: -10,
     name: module.id,
     fail_closed: true,
   });
+}
+
+async function gateOf(coordinator: Coordinator, config: JsonObject): Promise<HookHandler> {
+  let rules: readonly Rule[];
+  try {
+    rules = await readRules(config);
+  } catch (error) {
+    const reason = `no tool may run: ${error instanceof Error ? error.message : String(error)}`;
+    return () => ({ action: "deny", reason });
+  }
+  return (_event, data) => decide(coordinator, rules, data);
 }
 
 /** Returns what is to happen to one call; null lets it run. */

@@ -36,6 +36,7 @@ const KEYS = [
   "max_output_tokens",
   "models",
   "priority",
+  "model",
   "default_model",
   "debug",
 ] as const;
@@ -92,6 +93,7 @@ export const CONFIG_SCHEMA: JsonSchema = {
     max_output_tokens: { type: "integer", minimum: 1, default: 4096 },
     models: { type: "array", items: { type: ["string", "object"] } },
     priority: { type: "number" },
+    model: { type: "string", description: "The same as default_model: what real providers call it." },
     default_model: {
       type: "string",
       default: "mock-model",
@@ -146,7 +148,8 @@ function readModels(
   window: { context_window: number; max_output_tokens: number },
   findings: Findings,
 ): ModelInfo[] {
-  const fallback = findings.text("config.default_model", config.default_model) || "mock-model";
+  const named = findings.text("config.model", config.model);
+  const fallback = named || findings.text("config.default_model", config.default_model) || "mock-model";
   const given = config.models === undefined ? [fallback] : config.models;
   if (!Array.isArray(given)) {
     findings.add("config.models", "must be a list of model ids or objects with an id", given);

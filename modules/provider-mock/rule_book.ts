@@ -27,8 +27,8 @@ const IDENTITY_QUESTIONS = [
 
 const IDENTITY =
   "I am provider-mock, a scripted demo provider; there is no model behind me. I send arithmetic to the tool calculator and " +
-  "todos to the tool todo, and say the rest back. For a real model change the provider line of the plan, for example to " +
-  "{module: provider-anthropic, config: {model: claude-sonnet-4-5}}, and set ANTHROPIC_API_KEY.";
+  "todos to the tool todo, and say the rest back. For a real model change the provider line of the plan: name a provider module, " +
+  "and where it comes from with source.";
 
 /** Code units of a prompt that are looked at; a demo's limit that keeps any prompt cheap. */
 const MAX_READ_CHARS = 2_000;

@@ -1,5 +1,5 @@
 /** `tool-calculator`: arithmetic for the model, with a real parser (R0, modules.md). */
-import type { Coordinator, ModuleInfo, MountReturn, Tool } from "preamp";
+import type { Coordinator, JsonObject, ModuleInfo, MountReturn, Tool } from "preamp";
 import { evaluate, MAX_EXPRESSION_CHARS } from "./evaluate.ts";
 import { CalculationError } from "./failure.ts";
 import { formatNumber } from "./format.ts";
@@ -47,7 +47,7 @@ const calculator: Tool = {
 };
 
 /** Mounts the tool `calculator`. There is nothing to configure. */
-export async function mount(coordinator: Coordinator): Promise<MountReturn> {
+export async function mount(coordinator: Coordinator, _config: JsonObject = {}): Promise<MountReturn> {
   await coordinator.mount("tools", calculator, calculator.name);
   return { name: module.id, version: module.version, provides: [calculator.name] };
 }

@@ -14,7 +14,7 @@ export const module: ModuleInfo = {
 const ACTIONS = ["create", "update", "list"] as const;
 
 /** Mounts the tool `todo`. Its list is `session_state["tool-todo"]`, `{todos: […]}`. There is nothing to configure. */
-export async function mount(coordinator: Coordinator): Promise<MountReturn> {
+export async function mount(coordinator: Coordinator, _config: JsonObject = {}): Promise<MountReturn> {
   const tool = todoTool(coordinator.session_state);
   await coordinator.mount("tools", tool, tool.name);
   return { name: module.id, version: module.version, provides: [tool.name] };

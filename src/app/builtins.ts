@@ -16,6 +16,7 @@ const BUILTINS: Readonly<Record<string, () => Promise<Module>>> = {
   "provider-mock": () => import("../../modules/provider-mock/mod.ts"),
   "provider-replay": () => import("../../modules/provider-replay/mod.ts"),
   "tool-calculator": () => import("../../modules/tool-calculator/mod.ts"),
+  "tool-task": () => import("../../modules/tool-task/mod.ts"),
   "tool-todo": () => import("../../modules/tool-todo/mod.ts"),
 };
 

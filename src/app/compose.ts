@@ -5,8 +5,10 @@ import { newId } from "../runs/ids.ts";
 import { RunService } from "../runs/service.ts";
 import type { Clock, JsonObject } from "../sdk/types.ts";
 import type { Store } from "../store/store.ts";
+import { Loading } from "./loading.ts";
 import { NamedPlans } from "./named_plans.ts";
 import { Plans } from "./plans.ts";
+import { SourceOverrides, type SourcesFile } from "./sources.ts";
 
 /** What is put together. */
 export interface Parts {
@@ -14,6 +16,8 @@ export interface Parts {
   clock: Clock;
   store: Store;
   plans: URL | null;
+  home: URL | null;
+  sources: readonly SourcesFile[];
   env: (name: string) => string | undefined;
   secrets: readonly string[];
   log: (level: "info" | "warning" | "error", event: string, facts: JsonObject) => void;
@@ -22,12 +26,22 @@ export interface Parts {
 /** What comes of it. */
 export interface Composition {
   plans: Plans;
+  loading: Loading;
   runs: RunService;
+  /** Ends runs, then what modules are loaded with. */
+  close(): Promise<void>;
 }
 
 /** Puts plans and runs together. */
 export function compose({ policy, clock, store, env, secrets, log, ...parts }: Parts): Composition {
-  const plans = new Plans({ policy, named: new NamedPlans(parts.plans), env });
+  const loading = new Loading({ cache_dir: parts.home && new URL("cache/", parts.home) });
+  const plans = new Plans({
+    policy,
+    named: new NamedPlans(parts.plans),
+    env,
+    loading,
+    sources: new SourceOverrides(parts.sources),
+  });
   const runs = new RunService({
     store,
     clock,
@@ -46,5 +60,13 @@ export function compose({ policy, clock, store, env, secrets, log, ...parts }: P
     },
     log,
   });
-  return { plans, runs };
+  return {
+    plans,
+    loading,
+    runs,
+    async close() {
+      await runs.close();
+      await loading.close();
+    },
+  };
 }

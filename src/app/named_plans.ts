@@ -1,5 +1,6 @@
 /** The operator's plans: the files of one folder, by name. Read anew when a file changed. */
 import { PreampError } from "../sdk/errors.ts";
+import { LOCK_FILE } from "./locks.ts";
 import { printable } from "../runs/sessions.ts";
 
 /** A plan file as it was read. */
@@ -33,7 +34,7 @@ export class NamedPlans {
         for await (const entry of Deno.readDir(this.#folder)) {
           const ending = ENDINGS.find((one) => entry.name.endsWith(one));
           const name = ending ? entry.name.slice(0, -ending.length) : "";
-          if (!entry.isDirectory && NAME.test(name)) names.add(name);
+          if (!entry.isDirectory && entry.name !== LOCK_FILE && NAME.test(name)) names.add(name);
         }
       } catch (error) {
         if (!(error instanceof Deno.errors.NotFound)) throw error;
@@ -46,6 +47,7 @@ export class NamedPlans {
   async find(name: string): Promise<PlanFile | null> {
     if (this.#folder === null || !NAME.test(name)) return null;
     for (const ending of ENDINGS) {
+      if (`${name}${ending}` === LOCK_FILE) continue;
       const url = new URL(`${name}${ending}`, this.#folder);
       const file = await this.#readFile(name, url);
       if (file) return file;

@@ -1,20 +1,29 @@
 /** From what a request names to a plan that may run: found, checked, allowed; its modules opened. */
 import { type CompiledPlan, compilePlan } from "../plan/compile.ts";
 import { PlanCache } from "../plan/cache.ts";
-import { expandEnv } from "../plan/env.ts";
+import { type EnvReference, expandEnv } from "../plan/env.ts";
+import { type Lock, lockedSource, lockFromData } from "../plan/lock.ts";
+import { withPlaces } from "../plan/places.ts";
 import { authorise, type Grants, specsOf } from "../policy/authorise.ts";
+import type { LoadContext } from "../loader/types.ts";
+import type { Origin } from "../policy/origin.ts";
 import { type Policy, policyFor } from "../policy/policy.ts";
 import { isSecretKey } from "../policy/redact.ts";
+import { authoriseWithin } from "../policy/within.ts";
 import type { ReadyPlan, SecretSink } from "../runs/deps.ts";
 import type { Caller, RunRequest, Warning } from "../runs/types.ts";
-import { canonicalHash } from "../sdk/digest.ts";
 import { errorCode, type ErrorDetail, PreampError } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
-import type { ModuleSpec } from "../sdk/types.ts";
+import type { ModuleSpec, RunLimits } from "../sdk/types.ts";
+import { judgeAgents } from "./agent_plans.ts";
 import { BUILTIN_IDS, builtinModule } from "./builtins.ts";
 import { DEMO_PLAN } from "./demo_plan.ts";
+import type { Loading } from "./loading.ts";
+import { hashLock, Locks } from "./locks.ts";
 import type { NamedPlans } from "./named_plans.ts";
-import type { NamedPlan, PlanCheck, PlanInput } from "./types.ts";
+import type { LockedInput, NamedPlan, PlanCheck, PlanInput } from "./types.ts";
+import { rewrittenSources, type SourceOverrides, withOverrides } from "./sources.ts";
+import { UrlModules, urlSpecs } from "./url_modules.ts";
 
 /** What plans are made ready with. */
 export interface PlansOptions {
@@ -22,6 +31,23 @@ export interface PlansOptions {
   named: NamedPlans;
   /** Environment variables of the process. */
   env: (name: string) => string | undefined;
+  /** What modules are loaded with that are not compiled in. */
+  loading: Loading;
+  /** Where the modules of an operator's plans come from, whatever these say. */
+  sources: SourceOverrides;
+}
+
+/** Tiers that this host gives to modules of URLs. */
+const URL_TIERS = ["inline"] as const;
+
+/** A plan as the policy judged it. */
+export interface JudgedPlan {
+  compiled: CompiledPlan;
+  origin: Origin;
+  grants: Grants;
+  /** With it the plan's modules are loaded. */
+  context: LoadContext;
+  base_url?: string;
 }
 
 /** A plan as it was found, before it is checked. */
@@ -32,10 +58,25 @@ interface Found {
   name?: string;
 }
 
+/** How a plan is judged. */
+interface JudgeOptions {
+  lock?: JsonObject;
+  /** Ceilings of the request. */
+  limits?: Partial<RunLimits>;
+  /** The plan that spawns this one, as it was judged. */
+  within?: JudgedPlan;
+  /** For whoever writes the lock anew. */
+  ignore_lock?: boolean;
+}
+
 /** Finds plans and makes them ready. */
 export class Plans {
   readonly #options: PlansOptions;
   readonly #cache = new PlanCache();
+  /** Plans whose agents may all run, with the policies that say so. */
+  readonly #judged = new WeakMap<CompiledPlan, Set<Policy>>();
+  readonly #locks = new Locks();
+  readonly #policies = new Map<string | undefined, Policy>();
 
   constructor(options: PlansOptions) {
     this.#options = options;
@@ -48,25 +89,119 @@ export class Plans {
    */
   async ready(request: RunRequest, caller: Caller, base_url?: string): Promise<ReadyPlan> {
     const found = await this.#find(request, caller, base_url);
-    const compiled = await this.#compile(found);
-    const grants = authorise(compiled, {
-      origin: found.origin,
-      policy: policyFor(this.#options.policy, caller.policy),
-      builtins: BUILTIN_IDS,
-      ...(request.limits ? { limits: request.limits } : {}),
-    });
+    try {
+      return await this.#ready(found, caller, request);
+    } catch (error) {
+      throw await located(error, found);
+    }
+  }
+
+  async #ready(found: Found, caller: Caller, options: JudgeOptions): Promise<ReadyPlan> {
+    const judged = await this.#judge(found, caller, options);
+    const { compiled, grants, context, base_url, origin } = judged;
+    const { lock } = context;
+    const { limits } = this.#policyOf(caller);
+    const specs = specsOf(compiled.plan);
+    const modules = new UrlModules(specs, context, this.#options.loading);
     return {
       compiled,
       limits: grants.limits,
       cost_is_asked_for: grants.cost_limit === "asked",
-      lock_hash: request.lock === undefined ? null : lockHash(request.lock),
-      warnings: [...compiled.warnings.map(toWarning), ...this.#unset(compiled)],
-      ...(found.base_url === undefined ? {} : { base_url: found.base_url }),
-      open: (spec, secrets) => this.#open(spec, grants, secrets),
+      lock_hash: lock === undefined ? null : hashLock(lock),
+      warnings: [
+        ...compiled.warnings.map(toWarning),
+        ...this.#unset(compiled),
+        ...(lock === undefined ? [] : unlocked(specs, lock)),
+      ],
+      ...(base_url === undefined ? {} : { base_url }),
+      agents: {
+        origin,
+        max_depth: limits.max_depth,
+        max_sessions: limits.max_sessions,
+        child: (written) => this.#ready({ ...found, input: written }, caller, { within: judged }),
+      },
+      registerSecrets: (secrets) => {
+        for (const spec of specs) this.#expand(spec, grants, secrets);
+      },
+      load: () => modules.load(),
+      open: (spec, secrets) => this.#open(spec, modules, grants, secrets),
     };
   }
 
-  async #find(request: RunRequest, caller: Caller, base_url: string | undefined): Promise<Found> {
+  /**
+   * Returns the plan of a request as the policy judges it: what it gets, and how its modules are loaded. Fetches nothing.
+   * @param options `ignore_lock`: for whoever writes the lock anew.
+   * @throws {PreampError} As {@link Plans.ready}.
+   */
+  async judge(
+    request: Pick<RunRequest, "plan" | "plan_ref" | "lock" | "limits">,
+    caller: Caller,
+    base_url?: string,
+    { ignore_lock = false }: { ignore_lock?: boolean } = {},
+  ): Promise<JudgedPlan> {
+    const found = await this.#find(request, caller, base_url);
+    try {
+      return await this.#judge(found, caller, { ...request, ignore_lock });
+    } catch (error) {
+      throw await located(error, found);
+    }
+  }
+
+  async #judge(found: Found, caller: Caller, options: JudgeOptions): Promise<JudgedPlan> {
+    const { origin } = found;
+    const { within, ignore_lock } = options;
+    const compiled = await this.#located(found);
+    const policy = this.#policyOf(caller);
+    const grants = this.#authorise(compiled, origin, policy, options);
+    if (within === undefined) await this.#judgeAgents(compiled, found, policy, grants);
+    const beside = urlSpecs(specsOf(compiled.plan)).length > 0 ? found.base_url : undefined;
+    const lock = ignore_lock
+      ? undefined
+      : within?.context.lock ?? await this.#locks.find(options.lock, beside);
+    const base = found.base_url === undefined ? {} : { base_url: found.base_url };
+    const context = { origin, namespace: caller.namespace, policy, ...base, ...(lock ? { lock } : {}) };
+    return { compiled, grants, context, origin, ...base };
+  }
+
+  #authorise(
+    compiled: CompiledPlan,
+    origin: Origin,
+    policy: Policy,
+    { limits, within }: { limits?: Partial<RunLimits>; within?: Pick<JudgedPlan, "grants"> },
+  ): Grants {
+    const options = {
+      origin,
+      policy,
+      builtins: BUILTIN_IDS,
+      url_tiers: URL_TIERS,
+      ...(limits ? { limits } : {}),
+    };
+    return within ? authoriseWithin(compiled, options, within.grants) : authorise(compiled, options);
+  }
+
+  /** Once for each plan and policy: nothing else decides, and a plan with many agents would pay at every run. */
+  async #judgeAgents(compiled: CompiledPlan, found: Found, policy: Policy, grants: Grants): Promise<void> {
+    const judged = this.#judged.get(compiled) ?? new Set<Policy>();
+    if (judged.has(policy)) return;
+    await judgeAgents(compiled, async (written) => {
+      const child = await this.#located({ ...found, input: written });
+      this.#authorise(child, found.origin, policy, { within: { grants } });
+    });
+    this.#judged.set(compiled, judged.add(policy));
+  }
+
+  /** The loader remembers what a policy means by the policy itself: the same name gives the same object. */
+  #policyOf({ policy: name }: Caller): Policy {
+    let policy = this.#policies.get(name);
+    if (!policy) this.#policies.set(name, policy = policyFor(this.#options.policy, name));
+    return policy;
+  }
+
+  async #find(
+    request: Pick<RunRequest, "plan" | "plan_ref">,
+    caller: Caller,
+    base_url: string | undefined,
+  ): Promise<Found> {
     if (request.plan !== undefined && request.plan_ref !== undefined) {
       throw new PreampError(
         "request_invalid",
@@ -92,6 +227,13 @@ export class Plans {
     return { input: file.text, origin: "operator", base_url: file.base_url, name };
   }
 
+  async #located(found: Found): Promise<CompiledPlan> {
+    const compiled = await this.#compile(found);
+    return found.origin === "operator"
+      ? withOverrides(compiled, await this.#options.sources.find())
+      : compiled;
+  }
+
   #compile({ input, origin, base_url, name }: Found): Promise<CompiledPlan> {
     return compilePlan(input, {
       origin,
@@ -105,31 +247,58 @@ export class Plans {
   /** References without default whose variable is not set: said, never silent (W-40). */
   #unset(compiled: CompiledPlan): Warning[] {
     if (compiled.env.length === 0) return [];
-    return specsOf(compiled.plan)
-      .flatMap((spec) => expandEnv(spec.config, this.#options.env, `${spec.path}.config`).missing)
+    const own = specsOf(compiled.plan)
+      .flatMap((spec) => expandEnv(spec.config, this.#options.env, `${spec.path}.config`).missing);
+    return [...own, ...this.#unsetInAgents(compiled)]
       .map(({ name, path }) => ({ code: "env_unset", path, message: `The variable ${name} is not set` }));
   }
 
-  #open(spec: ModuleSpec, grants: Grants, secrets: SecretSink): ReturnType<ReadyPlan["open"]> {
+  /** The same in the configs of overlays; what models read is text, whatever it looks like. */
+  #unsetInAgents({ plan, env }: CompiledPlan): EnvReference[] {
+    const places = new Set(env.flatMap(({ path, expanded }) => expanded ? [path] : []));
+    return expandEnv(plan.agents, this.#options.env, "agents").missing.filter(({ path }) => places.has(path));
+  }
+
+  /** Returns a module's config with its `${VAR}`s; what must not be seen of it is registered. */
+  #expand(spec: ModuleSpec, grants: Grants, secrets: SecretSink): JsonObject {
     const lookup = (name: string) => grants.mayReadEnv(name) ? this.#options.env(name) : undefined;
     const expansion = expandEnv(spec.config, lookup, `${spec.path}.config`);
     for (const secret of expansion.secrets) secrets.register(secret);
     registerSecrets(expansion.value, secrets);
-    const opened = { config: expansion.value, isolation: "inline", integrity: null } as const;
+    return expansion.value;
+  }
+
+  #open(
+    spec: ModuleSpec,
+    modules: UrlModules,
+    grants: Grants,
+    secrets: SecretSink,
+  ): ReturnType<ReadyPlan["open"]> {
+    const config = this.#expand(spec, grants, secrets);
+    if (spec.source.kind !== "builtin") {
+      return modules.open(spec).then((found) => ({ ...found, config }));
+    }
+    const opened = { config, isolation: "inline", integrity: null } as const;
     const module = builtinModule(spec.module);
     return module instanceof Promise
       ? module.then((loaded) => ({ ...opened, module: loaded }))
       : { ...opened, module };
   }
 
+  /** Returns a plan that is only looked at. @throws {PreampError} `not_found`, `plan_invalid`, `plan_limit_exceeded`. */
+  async compiled(input: PlanInput, caller: Caller, base_url?: string, name?: string): Promise<CompiledPlan> {
+    const found = await this.#find(input, caller, base_url);
+    return await this.#compile(name === undefined ? found : { name, ...found });
+  }
+
   /** Checks a plan's structure and the policy; runs and fetches nothing. A bad plan is a good answer. */
-  async check(input: PlanInput, caller: Caller, options: { base_url?: string } = {}): Promise<PlanCheck> {
+  async check(input: LockedInput, caller: Caller, options: { base_url?: string } = {}): Promise<PlanCheck> {
     const found = "plan_ref" in input
       ? await this.#named(input.plan_ref)
-      : await this.#find({ prompt: "", ...input }, caller, options.base_url);
+      : await this.#find(input, caller, options.base_url);
     let compiled: CompiledPlan;
     try {
-      compiled = await this.#compile(found);
+      compiled = await this.#located(found);
     } catch (error) {
       return { ok: false, errors: detailsOf(error), warnings: [] };
     }
@@ -138,15 +307,16 @@ export class Plans {
       ...compiled.warnings,
       ...this.#unset(compiled).map((warning) => ({ path: "", ...warning })),
     ];
+    const sources = rewrittenSources(specsOf(compiled.plan));
+    const told = { warnings, plan_hash, ...(sources.length > 0 ? { sources } : {}) };
     try {
-      authorise(compiled, {
-        origin: found.origin,
-        policy: policyFor(this.#options.policy, caller.policy),
-        builtins: BUILTIN_IDS,
-      });
-      return { ok: true, errors: [], warnings, plan_hash };
+      if (input.lock !== undefined) lockFromData(input.lock);
+      const policy = this.#policyOf(caller);
+      const grants = this.#authorise(compiled, found.origin, policy, {});
+      await this.#judgeAgents(compiled, found, policy, grants);
+      return { ok: true, errors: [], ...told };
     } catch (error) {
-      return { ok: false, errors: detailsOf(error), warnings, plan_hash };
+      return { ok: false, errors: detailsOf(await located(error, found)), ...told };
     }
   }
 
@@ -164,6 +334,14 @@ export class Plans {
     }
     return plans;
   }
+}
+
+/** Returns an error about a plan with the places its findings have in the plan's text. */
+async function located(error: unknown, { input }: Found): Promise<unknown> {
+  if (typeof input !== "string" || errorCode(error) === undefined) return error;
+  const { code, message, details, facts, cause } = error as PreampError; // ours, by its code
+  if (!Array.isArray(details) || details.length === 0) return error;
+  return new PreampError(code, message, { details: await withPlaces(details, input), facts, cause });
 }
 
 function toWarning({ code, path, message }: { code: string; path: string; message: string }): Warning {
@@ -190,13 +368,13 @@ function registerSecrets(value: unknown, secrets: SecretSink): void {
   }
 }
 
-/** @throws {PreampError} `lock_invalid` when it is not a lock of version 1. */
-function lockHash(lock: JsonObject): string {
-  if (lock.version !== 1 || !isObject(lock.modules)) {
-    throw new PreampError(
-      "lock_invalid",
-      'Cannot read the lock: must be {"version": 1, "modules": {…}, "files": {…}}',
-    );
-  }
-  return canonicalHash(lock);
+/** Modules that a lock says nothing about: said, so that a lock that fell behind does not go unnoticed. */
+function unlocked(specs: readonly ModuleSpec[], lock: Lock): Warning[] {
+  return urlSpecs(specs).filter(({ source, integrity }) =>
+    integrity === undefined && !Object.hasOwn(lock.modules, lockedSource(source))
+  ).map(({ path, module }) => ({
+    code: "module_not_locked",
+    path,
+    message: `The lock does not have module "${module}": run preamp plan lock`,
+  }));
 }

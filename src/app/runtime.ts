@@ -7,6 +7,7 @@ import { MemoryStore } from "../store/memory.ts";
 import type { Store } from "../store/store.ts";
 import { BUILTIN_IDS, listingOf } from "./builtins.ts";
 import type { Composition } from "./compose.ts";
+import type { SourcesFile } from "./sources.ts";
 import type { Runtime } from "./types.ts";
 
 /** What a runtime is made of; every part has a default. */
@@ -17,6 +18,13 @@ export interface RuntimeConfig {
   store?: Store;
   /** Folder of named plans, as a URL that ends in a slash; null: none. Default null. */
   plans?: URL | null;
+  /**
+   * Folder of what outlives the process (`$PREAMP_HOME`), as a URL that ends in a slash: bundles of modules, overrides of
+   * sources. Null: nothing is kept on disk. Default null.
+   */
+  home?: URL | null;
+  /** Files of overrides of sources (`preamp source add`); the first one that has a module wins. Default: none. */
+  sources?: readonly SourcesFile[];
   /** Environment variables that plans may refer to. Default: the process's. */
   env?: (name: string) => string | undefined;
   /** Values that must never be seen, such as API keys of this process. */
@@ -32,17 +40,26 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
   const policy = config.policy ?? defaultPolicy();
   const clock = config.clock ?? systemClock();
   const store = config.store ?? new MemoryStore({ now: () => clock.now() });
-  const { plans = null, env = readEnv, secrets = [], log = () => {} } = config;
+  const { plans = null, home = null, sources = [], env = readEnv, secrets = [], log = () => {} } = config;
   let composed: Promise<Composition> | undefined;
   let draining = false;
 
   const open = () =>
-    composed ??= import("./compose.ts").then(({ compose }) => compose({ policy, clock, store, plans, env, secrets, log }));
+    composed ??= import("./compose.ts").then(({ compose }) =>
+      compose({ policy, clock, store, plans, home, sources, env, secrets, log })
+    );
+
+  const explaining = () => import("./explain.ts");
 
   return {
     runs: lazyRuns(() => open().then(({ runs }) => runs)),
     plans: {
       check: async (input, caller, options) => (await open()).plans.check(input, caller, options),
+      explain: async (input, caller, { base_url } = {}) =>
+        (await explaining()).explain(input, caller, await open(), base_url),
+      lock: async (input, caller, { base_url } = {}) =>
+        (await explaining()).lockPlan(input, caller, await open(), base_url),
+      diff: async (from, to, caller) => (await explaining()).diff(from, to, caller, await open()),
       list: async () => (await open()).plans.list(),
     },
     modules: {
@@ -62,7 +79,7 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
       await (await open()).runs.drain(grace_ms);
     },
     async close() {
-      if (composed) await (await composed).runs.close();
+      if (composed) await (await composed).close();
       await store.close();
     },
   };

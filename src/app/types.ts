@@ -1,4 +1,7 @@
 /** The runtime as server, CLI and library see it. */
+import type { PlanDiff } from "../plan/diff_report.ts";
+import type { Explanation } from "../plan/explain.ts";
+import type { Lock } from "../plan/lock.ts";
 import type { Caller, Runs } from "../runs/types.ts";
 import type { ErrorDetail, JsonObject, ModuleInfo } from "../sdk/types.ts";
 
@@ -8,6 +11,17 @@ export interface PlanCheck {
   errors: ErrorDetail[];
   warnings: (ErrorDetail & { code: string })[];
   plan_hash?: string;
+  /** Sources that were rewritten to the URL of one file: git, npm and jsr. */
+  sources?: RewrittenSource[];
+}
+
+/** What a source became (plan.md, Sources). */
+export interface RewrittenSource {
+  path: string;
+  module: string;
+  /** As the plan says it. */
+  source: string;
+  url: string;
 }
 
 /** A plan of the server's `plans/` folder; `name` is the file name without extension. */
@@ -30,11 +44,23 @@ export interface ModuleListing {
 /** A plan to check: as data, as text, or by name. */
 export type PlanInput = { plan: JsonObject | string } | { plan_ref: string };
 
+/** A plan, and the lock that comes with it. */
+export type LockedInput = PlanInput & { lock?: JsonObject };
+
+/** A plan to compare, and the file it was read from. */
+export type ComparedInput = PlanInput & { base_url?: string };
+
 /** What `createRuntime` gives. */
 export interface Runtime {
   readonly runs: Runs;
   readonly plans: {
-    check(input: PlanInput, caller: Caller, options?: { base_url?: string }): Promise<PlanCheck>;
+    check(input: LockedInput, caller: Caller, options?: { base_url?: string }): Promise<PlanCheck>;
+    /** What the plan may touch: fetches its modules, executes nothing. Throws as a run would before it starts. */
+    explain(input: LockedInput, caller: Caller, options?: { base_url?: string }): Promise<Explanation>;
+    /** The lock of the plan's modules as they are now, over what `input.lock` has of others. Executes nothing. */
+    lock(input: LockedInput, caller: Caller, options?: { base_url?: string }): Promise<Lock>;
+    /** What `to` widens and narrows. Fetches nothing. */
+    diff(from: ComparedInput, to: ComparedInput, caller: Caller): Promise<PlanDiff>;
     list(): Promise<NamedPlan[]>;
   };
   readonly modules: {

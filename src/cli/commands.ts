@@ -32,6 +32,21 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import("./plan_check.ts")).command,
   },
   {
+    name: "plan explain",
+    summary: "show what a plan may touch; nothing is run",
+    load: async () => (await import("./plan_explain.ts")).command,
+  },
+  {
+    name: "plan lock",
+    summary: "pin the bytes of a plan's modules",
+    load: async () => (await import("./plan_lock.ts")).command,
+  },
+  {
+    name: "plan diff",
+    summary: "show what a plan widens and narrows against another",
+    load: async () => (await import("./plan_diff.ts")).command,
+  },
+  {
     name: "plan hash",
     summary: "print the hash of a plan",
     load: async () => (await import("./plan_hash.ts")).command,
@@ -40,6 +55,41 @@ export const COMMANDS: readonly CommandEntry[] = [
     name: "module list",
     summary: "list the built-in modules",
     load: async () => (await import("./module_list.ts")).command,
+  },
+  {
+    name: "module new",
+    summary: "begin a module: code, test, README",
+    load: async () => (await import("./module_new.ts")).command,
+  },
+  {
+    name: "module validate",
+    summary: "check a module against its contract, and try it",
+    load: async () => (await import("./module_validate.ts")).command,
+  },
+  {
+    name: "module bundle",
+    summary: "make one file of a module",
+    load: async () => (await import("./module_bundle.ts")).command,
+  },
+  {
+    name: "module hash",
+    summary: "print the digest that pins a module",
+    load: async () => (await import("./module_hash.ts")).command,
+  },
+  {
+    name: "source add",
+    summary: "take a module from another place",
+    load: async () => (await import("./source_add.ts")).command,
+  },
+  {
+    name: "source remove",
+    summary: "take it from where the plan says again",
+    load: async () => (await import("./source_remove.ts")).command,
+  },
+  {
+    name: "source list",
+    summary: "list where modules are taken from",
+    load: async () => (await import("./source_list.ts")).command,
   },
   {
     name: "help",

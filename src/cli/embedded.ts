@@ -24,6 +24,8 @@ export async function openEmbedded(): Promise<Preamp> {
     policy: settings.policy,
     store: openStore(settings.policy),
     plans: settings.plans,
+    home: settings.home,
+    sources: settings.sources,
     secrets: settings.api_keys,
     log: (record) => log.request(record),
     runtime_log: (level, event, facts) => log.note(level, event, facts),

@@ -3,7 +3,7 @@ import type { Entry } from "../kernel/host.ts";
 import { isObject } from "../sdk/json.ts";
 import { sumCostUsd } from "../sdk/money.ts";
 import type { Output } from "./io.ts";
-import { dollars, duration, type Progress, ProgressLines, shown } from "./progress.ts";
+import { callKey, dollars, duration, type Progress, ProgressLines, shown } from "./progress.ts";
 import { styleOf } from "./style.ts";
 import { cutToWidth } from "./width.ts";
 
@@ -87,8 +87,9 @@ class LiveState {
     this.#since = monotonic();
   }
 
-  take({ event, data, verdict }: Entry): void {
-    const call = String(data.tool_call_id);
+  take(entry: Entry): void {
+    const { event, data, verdict } = entry;
+    const call = callKey(entry);
     switch (event) {
       case "provider:request":
         return this.#now(`waiting for ${shown(data.provider)}`);

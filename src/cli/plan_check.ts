@@ -14,7 +14,7 @@ import { styleOf } from "./style.ts";
 import { UsageError } from "./usage_error.ts";
 
 const OWN_FLAGS: readonly Flag[] = [
-  { name: "json", help: "print {data: [{file, ok, errors, warnings, plan_hash}]}" },
+  { name: "json", help: "print {data: [{file, ok, errors, warnings, plan_hash, sources}]}" },
   ...settingFlags(),
 ];
 
@@ -32,10 +32,10 @@ interface CheckedFile extends PlanCheck {
 
 async function run(args: Arguments, io: Io): Promise<number> {
   if (args.rest.length === 0) throw new UsageError("Cannot check a plan: no file was named");
-  const { policy } = await readSettings(args, io);
+  const { policy, sources } = await readSettings(args, io);
   const texts: PlanText[] = [];
   for (const name of args.rest) texts.push(await readPlanText(name, io)); // in order: stdin can be read once
-  const { plans } = createRuntime({ policy });
+  const { plans } = createRuntime({ policy, sources });
   const checked: CheckedFile[] = [];
   for (const { name, url, text } of texts) {
     checked.push({ file: name, ...await plans.check({ plan: text }, TERMINAL, { base_url: url.href }) });
@@ -46,7 +46,10 @@ async function run(args: Arguments, io: Io): Promise<number> {
 }
 
 /** Returns the findings of a file, one a line, its hint below; then how it stands. */
-export function checkText({ file, ok, errors, warnings, plan_hash }: CheckedFile, output: Output): string {
+export function checkText(
+  { file, ok, errors, warnings, plan_hash, sources = [] }: CheckedFile,
+  output: Output,
+): string {
   const { bold, cyan, dim, green, red, yellow } = styleOf(output);
   const line = (detail: ErrorDetail, level: string) => {
     const place = detail.line === undefined ? file : `${file}:${detail.line}:${detail.column ?? 1}`;
@@ -60,6 +63,9 @@ export function checkText({ file, ok, errors, warnings, plan_hash }: CheckedFile
     }`;
   };
   const found = [
+    ...sources.map(({ path, source, url }) =>
+      dim(`${clean(file)}  ${clean(path)}  ${clean(source)} is ${clean(url)}\n`)
+    ),
     ...errors.map((detail) => line(detail, "")),
     ...warnings.map((detail) => line(detail, yellow("warning: "))),
   ];

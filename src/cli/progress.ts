@@ -27,7 +27,9 @@ export function plainProgress(output: Output): Progress {
   return {
     entry(entry) {
       // what a terminal's live line shows by itself: whom the run waits for
-      if (entry.event === "provider:request") output.write(`asking ${shown(entry.data.provider)}\n`);
+      if (entry.event === "provider:request") {
+        output.write(`${indentOf(entry)}asking ${shown(entry.data.provider)}\n`);
+      }
       for (const line of lines.of(entry)) output.write(`${line}\n`);
     },
     note: (text) => output.write(`${text}\n`),
@@ -47,13 +49,13 @@ export class ProgressLines {
 
   /** Returns the lines that an entry is worth; most are worth none. */
   of(entry: Entry): string[] {
-    const indent = entry.parent_id === undefined ? "" : "  ";
-    return this.#lines(entry).map((line) => indent + line);
+    return this.#lines(entry).map((line) => indentOf(entry) + line);
   }
 
-  #lines({ event, data, ts, verdict }: Entry): string[] {
+  #lines(entry: Entry): string[] {
+    const { event, data, ts, verdict } = entry;
     const { dim, green, red, yellow } = this.#style;
-    const call = `${String(data.tool_call_id)}`;
+    const call = callKey(entry);
     switch (event) {
       case "module:skipped":
         return [
@@ -70,7 +72,7 @@ export class ProgressLines {
       case "approval:denied":
         return [`${red("denied")} ${subject(data)}${by(data)}`];
       case "tool:post":
-        return [this.#toolLine(data, ts)];
+        return [this.#toolLine(entry)];
       case "tool:error":
         return [`${red("failed")} ${callText(data)}: ${errorText(data.error)}`];
       case "provider:response":
@@ -79,20 +81,39 @@ export class ProgressLines {
         return [`${red("failed")} provider ${shown(data.provider)}: ${errorText(data.error)}`];
       case "task:agent_spawned":
         return [`agent ${shown(data.agent ?? data.sub_session_id)}`];
+      case "task:agent_resumed":
+        return [`agent ${shown(data.agent ?? data.sub_session_id)} goes on`];
+      case "task:agent_completed":
+        return data.status === "completed" ? [] : [
+          `${red(shown(data.status))} agent ${shown(data.agent)}: ${
+            errorText(data.error ?? data.stop_reason)
+          }`,
+        ];
       default:
         return [];
     }
   }
 
-  #toolLine(data: JsonObject, ts: string): string {
+  #toolLine(entry: Entry): string {
+    const { data, ts } = entry;
     const { dim, green, red } = this.#style;
     const result = isObject(data.result) ? data.result : {};
-    const ms = Date.parse(ts) - (this.#started.get(String(data.tool_call_id)) ?? Date.parse(ts));
+    const ms = Date.parse(ts) - (this.#started.get(callKey(entry)) ?? Date.parse(ts));
     const time = dim(`(${duration(ms)})`);
     return result.success === false
       ? `${red("failed")} ${callText(data)}: ${errorText(result.error)} ${time}`
       : `${green("called")} ${callText(data)} = ${shown(result.output)} ${time}`;
   }
+}
+
+/** Lines of a sub-agent stand in from its parent's. */
+function indentOf(entry: Entry): string {
+  return entry.parent_id === undefined ? "" : "  ";
+}
+
+/** Ids of calls are a session's own: two agents may both have a `call_1`. */
+export function callKey({ session_id, data }: Entry): string {
+  return `${session_id} ${String(data.tool_call_id)}`;
 }
 
 function callText(data: JsonObject): string {

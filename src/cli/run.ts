@@ -34,7 +34,7 @@ const OWN_FLAGS: readonly Flag[] = [
     value: "text|json|json-trace",
     help: "the answer (default), the run object, or {run, events, replay}: what preamp replay reads",
   },
-  ...settingFlags(["plans", "store"]),
+  ...settingFlags(["plans", "store", "frozen"]),
 ];
 
 /** The command. */
@@ -72,6 +72,8 @@ async function run(args: Arguments, io: Io): Promise<number> {
     policy: settings.policy,
     store,
     plans: settings.plans,
+    home: settings.home,
+    sources: settings.sources,
     secrets: settings.api_keys,
     // what failed the run is told at its end, as its error
     log: (level, event, facts) =>

@@ -18,7 +18,7 @@ import { UsageError } from "./usage_error.ts";
 import { type Welcome, welcomeText } from "./welcome.ts";
 
 const OWN_FLAGS: readonly Flag[] = [
-  ...settingFlags(["host", "port", "plans", "store"]),
+  ...settingFlags(["host", "port", "plans", "store", "frozen"]),
   { name: "no-auth", help: "take every request without a key; on loopback only" },
   {
     name: "log-format",
@@ -57,12 +57,14 @@ async function run(args: Arguments, io: Io): Promise<number> {
 }
 
 function open(settings: Settings, auth: Welcome["auth"], secrets: readonly string[], log: Log): Preamp {
-  const { policy, plans } = settings;
+  const { policy, plans, home, sources } = settings;
   const ring = new KeyRing(policy.auth.keys, auth.kind === "generated" ? auth.key : undefined);
   return createPreamp({
     policy,
     store: openStore(policy),
     plans,
+    home,
+    sources,
     secrets,
     authenticate: auth.kind === "none" ? null : authenticateWith(ring),
     // With keys of its own a server may stand behind any name; without, only loopback's are its own (DNS rebinding).

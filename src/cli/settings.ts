@@ -11,9 +11,11 @@ import { defaultPolicy, type Policy } from "../policy/policy.ts";
 import { policySettings, type Setting, settingsToData } from "../policy/settings.ts";
 import { hasCode, type PreampError } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
+import type { SourcesFile } from "../app/sources.ts";
 import type { Arguments, Flag } from "./arguments.ts";
 import { DocumentFailure } from "./failure.ts";
 import { locate, readOptional } from "./files.ts";
+import { homeOf, sourceFilesOf } from "./home.ts";
 import type { Io } from "./io.ts";
 import { tableText } from "./table.ts";
 import { UsageError } from "./usage_error.ts";
@@ -23,6 +25,10 @@ export interface Settings {
   policy: Policy;
   /** Folder of named plans, ending in a slash. */
   plans: URL;
+  /** `$PREAMP_HOME`, else `~/.preamp`, ending in a slash; null where there is no home folder. */
+  home: URL | null;
+  /** Files of overrides of sources; the first one that has a module wins. */
+  sources: readonly SourcesFile[];
   /** The keys of `PREAMP_API_KEYS`: never to be shown. */
   api_keys: readonly string[];
   /** Variables that look like ours and are not; told, so that a typo does not drop a protection. */
@@ -50,6 +56,7 @@ export function settingFlags(short: readonly string[] = []): Flag[] {
     { name: "port", value: "PORT", help: "port to listen on, default 8484; 0 takes a free one" },
     { name: "plans", value: "FOLDER", help: "folder of named plans, default plans/" },
     { name: "store", value: "STORE", help: "where runs are kept, default memory" },
+    { name: "frozen", help: "load no module by URL that neither plan nor lock pins" },
   ];
   return [
     {
@@ -104,10 +111,13 @@ export async function readSettings(args: Arguments, io: Io): Promise<Settings> {
   const known = new Set(policy.auth.keys.map(({ sha256 }) => sha256));
   policy.auth.keys.push(...entriesOfKeys(api_keys.join(",")).filter(({ sha256 }) => !known.has(sha256)));
   if (!Object.hasOwn(data, "store")) policy.store = "memory";
+  if (args.has("frozen")) policy.modules.frozen = true;
   const from = Object.hasOwn(flags, "plans") || Object.hasOwn(variables, "plans") ? io.cwd : document.base;
   return {
     policy,
     plans: locate(`${policy.plans.replace(/\/+$/, "")}/`, from),
+    home: homeOf(io),
+    sources: Object.values(sourceFilesOf(io)).filter((file) => file !== undefined),
     api_keys,
     warnings: suspects(io),
   };

@@ -19,6 +19,8 @@ export interface CeilingOptions {
   /** Whether `max_cost_usd` was set by plan or request: then an unpriced call ends the run (trust.md). */
   cost_is_asked_for?: boolean;
   clock: Clock;
+  /** Ceilings that hold beside these: a sub-agent's own are counted within its parent's. */
+  within?: Ceilings;
 }
 
 /** A place taken for one model call; settle it exactly once. */
@@ -53,7 +55,8 @@ export class Ceilings {
   constructor(options: CeilingOptions) {
     this.#options = options;
     this.limits = Object.freeze({ ...options.limits }); // modules see it: nobody raises a ceiling
-    this.signal = this.#expiry.signal;
+    const { within } = options;
+    this.signal = within ? AbortSignal.any([this.#expiry.signal, within.signal]) : this.#expiry.signal;
     this.#max_cost = parseDecimal(options.limits.max_cost_usd);
   }
 
@@ -62,6 +65,28 @@ export class Ceilings {
    * @throws {PreampError} `limit_reached` for max_iterations, max_total_tokens, max_cost_usd or max_duration_s.
    */
   reserveCall(input_tokens: number, max_output_tokens: number): Reservation {
+    const outer = this.#options.within?.reserveCall(input_tokens, max_output_tokens);
+    if (outer === undefined) return this.#reserveHere(input_tokens, max_output_tokens);
+    let own: Reservation;
+    try {
+      own = this.#reserveHere(input_tokens, outer.max_output_tokens);
+    } catch (error) {
+      outer.settle(null);
+      throw error;
+    }
+    return {
+      max_output_tokens: own.max_output_tokens,
+      settle(usage) {
+        try {
+          own.settle(usage);
+        } finally {
+          outer.settle(usage);
+        }
+      },
+    };
+  }
+
+  #reserveHere(input_tokens: number, max_output_tokens: number): Reservation {
     this.#checkTime();
     const { limits } = this;
     if (this.#answered + this.#under_way >= limits.max_iterations) {
@@ -112,7 +137,14 @@ export class Ceilings {
     if (this.#tool_calls >= this.limits.max_tool_calls) {
       throw reached("max_tool_calls", `${this.limits.max_tool_calls} tool calls were made`);
     }
+    this.#options.within?.countToolCall();
     this.#tool_calls++;
+  }
+
+  /** Tokens that are neither used nor reserved. */
+  get tokens_left(): number {
+    const own = this.limits.max_total_tokens - this.#tokens - this.#reserved_tokens;
+    return Math.max(0, Math.min(own, this.#options.within?.tokens_left ?? own));
   }
 
   #checkTime(): void {
@@ -121,22 +153,25 @@ export class Ceilings {
 
   /** Says that a session is at work: the run's clock runs until the last of them calls {@link stop}. */
   start(): void {
+    this.#options.within?.start();
     this.#working++;
     this.#adjust();
   }
 
   /** Says that a session has stopped work. */
   stop(): void {
+    this.#options.within?.stop();
     this.#working--;
     this.#adjust();
   }
 
   /** Runs `wait` with the clock stopped: a person's time does not count. Several may wait at once. */
   async paused<T>(wait: () => Promise<T>): Promise<T> {
+    const { within } = this.#options;
     this.#waiting++;
     this.#adjust();
     try {
-      return await wait();
+      return await (within ? within.paused(wait) : wait());
     } finally {
       this.#waiting--;
       this.#adjust();

@@ -23,6 +23,8 @@ export class Core {
   turn: Turn | null = null;
   /** Tokens of the last request's messages, and of the room they had, as the provider's guard measured them. */
   request_size = { tokens: 0, budget: 0 };
+  /** Module id → where in its files an error was thrown; modules that are compiled in are not there. */
+  readonly places = new Map<string, (error: unknown) => string | undefined>();
 
   constructor(
     readonly host: Host,
@@ -34,6 +36,15 @@ export class Core {
     readonly cancellation: CancellationToken,
     readonly limits: KernelLimits,
   ) {}
+
+  /** Returns where in the files of any module an error was thrown, for the log: `{at}`, or nothing. */
+  placeFacts(error: unknown): { at?: string } {
+    for (const placeOf of this.places.values()) {
+      const at = placeOf(error);
+      if (at !== undefined) return { at };
+    }
+    return {};
+  }
 
   /** Aborts a step of the turn: on immediate cancellation and when the time of the run is over. */
   get step_signal(): AbortSignal {

@@ -41,8 +41,8 @@ export interface HookSink {
   /** Answers for the handlers, when a recorded run is replayed. */
   recall?: ((event: string, data: JsonObject) => Promise<Emission> | Emission) | undefined;
   recallAnswers?: ((event: string, data: JsonObject) => JsonObject[]) | undefined;
-  /** Told of a handler that failed. */
-  warn(code: string, message: string): void;
+  /** Told of a handler that failed, and what it threw. */
+  warn(code: string, message: string, error: unknown): void;
 }
 
 interface Registration extends ChainHandler {
@@ -166,7 +166,11 @@ export class Hooks implements HookRegistry {
     return runChain(handlers, event, payload, {
       deadline: (pending, handler) => this.#underDeadline(pending, handler, event),
       onError: (handler, error) =>
-        this.#sink.warn("hook_failed", `Hook "${handler.name}" failed on ${event}: ${errorMessage(error)}`),
+        this.#sink.warn(
+          "hook_failed",
+          `Hook "${handler.name}" failed on ${event}: ${errorMessage(error)}`,
+          error,
+        ),
     });
   }
 
@@ -202,7 +206,8 @@ export class Hooks implements HookRegistry {
         const found = (result as { data?: unknown } | null | undefined)?.data;
         if (found !== null && found !== undefined) collected.push(toPlainObject(found));
       } catch (error) {
-        this.#sink.warn("hook_failed", `Hook "${handler.name}" failed on ${event}: ${errorMessage(error)}`);
+        const message = `Hook "${handler.name}" failed on ${event}: ${errorMessage(error)}`;
+        this.#sink.warn("hook_failed", message, error);
       }
     }
     await this.#sink.write(event, quietEmission(data), data);

@@ -12,6 +12,10 @@ export interface OpenedModule {
   readonly isolation: "inline" | "worker" | "process";
   /** Digest of the module's graph; null for what is compiled in. */
   readonly integrity: string | null;
+  /** Seconds that `mount` may take (trust.md, Limits). Absent: as long as it likes. */
+  readonly load_timeout_s?: number;
+  /** Returns where in the author's files an error was thrown, as `<url>:<line>:<column>`. Absent: nobody knows. Never throws. */
+  placeOf?(error: unknown): string | undefined;
 }
 
 /** What a hook did to an event, when it did more than continue. */

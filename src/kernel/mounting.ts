@@ -5,13 +5,15 @@
 import { errorMessage, PreampError } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import { methodOf } from "../sdk/spelling.ts";
-import type { Cleanup, Module, ModuleSpec, ModuleType, MountPlan } from "../sdk/types.ts";
+import type { Cleanup, ErrorDetail, Module, ModuleSpec, ModuleType, MountPlan } from "../sdk/types.ts";
+import { absenceOf } from "./absence.ts";
 import { ModuleCoordinator, type Shared } from "./coordinator.ts";
 import { withDeadline } from "./deadline.ts";
 import type { OpenedModule } from "./host.ts";
+import { missingProvides } from "./module_checks.ts";
 import { classifyMountReturn, type MountOutcome } from "./mount_return.ts";
 import { type Mounted, resolveMount } from "./mounts.ts";
-import { nothingMounted, problemsOf } from "./validate.ts";
+import { problemsOf } from "./validate.ts";
 
 /** A module that is mounted. */
 export interface MountedModule {
@@ -20,7 +22,8 @@ export interface MountedModule {
   readonly coordinator: ModuleCoordinator;
 }
 
-const POINT: Readonly<Record<ModuleType, string>> = {
+/** Where modules of a type are mounted. */
+export const POINT: Readonly<Record<ModuleType, string>> = {
   orchestrator: "orchestrator",
   context: "context",
   provider: "providers",
@@ -28,6 +31,11 @@ const POINT: Readonly<Record<ModuleType, string>> = {
   hook: "hooks",
   resolver: "module-source-resolver",
 };
+
+/** A module that was skipped: where the plan names it, and why. */
+export interface SkippedModule {
+  readonly skipped: ErrorDetail;
+}
 
 /** Why a module was skipped. */
 class Skip {
@@ -47,7 +55,7 @@ export function mountingOrder(plan: MountPlan): ModuleSpec[] {
  * Mounts one module and emits `module:mounted`, or `module:skipped` for a provider, tool or hook that fails.
  * @throws {PreampError} `module_load_failed` for an orchestrator or context that fails; whatever `host.open` throws.
  */
-export async function mountModule(shared: Shared, spec: ModuleSpec): Promise<MountedModule | null> {
+export async function mountModule(shared: Shared, spec: ModuleSpec): Promise<MountedModule | SkippedModule> {
   const { core } = shared;
   let opened: OpenedModule;
   try {
@@ -56,6 +64,8 @@ export async function mountModule(shared: Shared, spec: ModuleSpec): Promise<Mou
     if (isFetchFailure(error)) throw error;
     return await skip(shared, spec, new Skip("load_failed", errorMessage(error)), error);
   }
+  const { placeOf } = opened;
+  if (placeOf) core.places.set(idOf(spec), placeOf);
   const coordinator = new ModuleCoordinator(shared, idOf(spec), spec.type === "orchestrator");
   let outcome: MountOutcome = { kind: "nothing" };
   let names: string[];
@@ -67,18 +77,41 @@ export async function mountModule(shared: Shared, spec: ModuleSpec): Promise<Mou
         `Cannot mount module "${spec.module}": it must export mount(coordinator, config): received none`,
       );
     }
-    outcome = classifyMountReturn(await mount(coordinator, opened.config), spec.type);
+    const mounted = mount(coordinator, opened.config);
+    outcome = classifyMountReturn(await inTime(mounted, shared, spec, opened), spec.type);
     adopt(coordinator, spec, outcome);
-    check(coordinator, spec, outcome);
+    check(coordinator, spec, opened, outcome);
     names = commit(coordinator, spec);
   } catch (error) {
     await undo(shared, coordinator, outcome);
-    const failure = error instanceof Skip ? error : new Skip("mount_failed", errorMessage(error));
+    const failure = error instanceof Skip ? error : new Skip("mount_failed", placedMessage(error, placeOf));
     return await skip(shared, spec, failure, error instanceof Skip ? undefined : error);
   }
   if ("cleanup" in outcome && outcome.cleanup) coordinator.registerCleanup(outcome.cleanup);
   await announceMounted(shared, spec, opened, outcome, names);
   return { spec, module: opened.module, coordinator };
+}
+
+/** Waits for a stranger's `mount` as long as it may take: what it does later stays in a draft that nobody publishes. */
+async function inTime(
+  mounted: unknown,
+  { core }: Shared,
+  { module }: ModuleSpec,
+  { load_timeout_s }: OpenedModule,
+): Promise<unknown> {
+  if (load_timeout_s === undefined) return await mounted;
+  return await withDeadline(
+    Promise.resolve(mounted),
+    load_timeout_s * 1000,
+    core.host.clock,
+    () => new Error(`Cannot mount module "${module}": its mount was not done within ${load_timeout_s} s`),
+  );
+}
+
+/** Returns what a module threw, and where in its files. */
+function placedMessage(error: unknown, placeOf: OpenedModule["placeOf"]): string {
+  const at = placeOf?.(error);
+  return at === undefined ? errorMessage(error) : `${at}: ${errorMessage(error)}`;
 }
 
 function idOf(spec: ModuleSpec): string {
@@ -153,7 +186,12 @@ function pick(instance: JsonObject): JsonObject {
 }
 
 /** @throws {Skip} when the module mounted nothing of its type, or something that breaks the protocol. */
-function check(coordinator: ModuleCoordinator, spec: ModuleSpec, outcome: MountOutcome): void {
+function check(
+  coordinator: ModuleCoordinator,
+  spec: ModuleSpec,
+  opened: OpenedModule,
+  outcome: MountOutcome,
+): void {
   const point = POINT[spec.type];
   const own = coordinator.drafted.filter((mounted) => mounted.point === point);
   if (
@@ -161,20 +199,14 @@ function check(coordinator: ModuleCoordinator, spec: ModuleSpec, outcome: MountO
       ? coordinator.drafted_events.length === 0 && coordinator.drafted.length === 0
       : own.length === 0
   ) {
-    if (outcome.kind === "skipped") throw new Skip("not_configured", outcome.reason);
-    if (spec.type === "provider" && outcome.kind === "nothing") {
-      throw new Skip(
-        "not_configured",
-        `Provider "${spec.module}" is not configured: its mount() returned nothing`,
-      );
-    }
-    if (outcome.kind === "cleanup" && spec.type !== "orchestrator" && spec.type !== "context") {
-      throw new Skip(
-        "not_configured",
-        `Module "${spec.module}" mounted nothing and returned a cleanup: it may be conditional`,
-      );
-    }
-    throw new Skip("protocol_compliance", nothingMounted(spec.type));
+    const { reason, message } = absenceOf({
+      id: spec.module,
+      type: spec.type,
+      module: opened.module,
+      config: opened.config,
+      outcome,
+    });
+    throw new Skip(reason, message);
   }
   const facts = coordinator.drafted.map(problemsOf).filter((one) => one !== null);
   if (facts.length > 0) {
@@ -194,8 +226,7 @@ function renaming(spec: ModuleSpec, drafted: readonly Mounted[]): (mounted: Moun
 }
 
 function warnMissing(shared: Shared, spec: ModuleSpec, metadata: JsonObject, names: readonly string[]): void {
-  const provides = Array.isArray(metadata.provides) ? metadata.provides.map(String) : [];
-  const missing = provides.filter((name) => !names.includes(name));
+  const missing = missingProvides(metadata, names);
   if (missing.length > 0) {
     shared.core.host.warn(
       "module_provides_missing",
@@ -216,7 +247,12 @@ async function undo(shared: Shared, coordinator: ModuleCoordinator, outcome: Mou
   }
 }
 
-async function skip(shared: Shared, spec: ModuleSpec, skipped: Skip, cause?: unknown): Promise<null> {
+async function skip(
+  shared: Shared,
+  spec: ModuleSpec,
+  skipped: Skip,
+  cause?: unknown,
+): Promise<SkippedModule> {
   if (spec.type === "orchestrator" || spec.type === "context") {
     const label = spec.type === "context" ? "context manager" : spec.type;
     throw new PreampError("module_load_failed", `Cannot initialize without ${label}: ${skipped.message}`, {
@@ -229,7 +265,7 @@ async function skip(shared: Shared, spec: ModuleSpec, skipped: Skip, cause?: unk
     reason: skipped.reason,
     message: skipped.message,
   });
-  return null;
+  return { skipped: { path: spec.path, message: skipped.message } };
 }
 
 /** Calls `onSessionReady` of every module, in mount order; a failure is an event and stops nobody. */

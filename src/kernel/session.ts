@@ -3,40 +3,28 @@
  * what each part does is in its own file. Refuses to know where modules, time and storage come from: that is the host.
  */
 import { CancellationToken } from "../sdk/cancellation.ts";
-import { errorCode, errorMessage, PreampError } from "../sdk/errors.ts";
-import { deepFreeze, type JsonObject, toPlain, toPlainObject } from "../sdk/json.ts";
-import { toolErrorType } from "../sdk/loop/tool_calls.ts";
+import { errorMessage, PreampError } from "../sdk/errors.ts";
+import { deepFreeze, isObject, type JsonObject, toPlain, toPlainObject } from "../sdk/json.ts";
 import { textOf } from "../sdk/messages.ts";
-import { cancelledCallText, serializeOutput } from "../sdk/tools.ts";
-import type {
-  ContextManager,
-  Emission,
-  Injection,
-  Message,
-  MountPlan,
-  Orchestrator,
-  Prompt,
-  Provider,
-  Tool,
-} from "../sdk/types.ts";
-import { type ApprovalSubject, askForApproval } from "./approvals.ts";
+import type { ErrorDetail, Message, MountPlan, Prompt } from "../sdk/types.ts";
+import { Backstop } from "./backstop.ts";
 import type { Ceilings } from "./ceilings.ts";
 import type { Shared } from "./coordinator.ts";
 import { Core, type KernelLimits } from "./core.ts";
 import { withGrace } from "./deadline.ts";
-import { ContextHandle } from "./guards/context.ts";
-import { guardProvider } from "./guards/provider.ts";
-import { ToolHandle } from "./guards/tool.ts";
+import type { ContextHandle } from "./guards/context.ts";
 import { Hooks } from "./hooks.ts";
 import type { Host } from "./host.ts";
 import { Injections } from "./injections.ts";
 import { announceReady, type MountedModule, mountingOrder, mountModule, runCleanups } from "./mounting.ts";
-import { type Mounted, Mounts } from "./mounts.ts";
+import { Mounts } from "./mounts.ts";
 import { type Outcome, outcomeOf, type Returned } from "./outcome.ts";
+import { Processing } from "./processing.ts";
+import { Publication } from "./publication.ts";
 import { SessionState } from "./state.ts";
 import { type Surface, surfaceOf } from "./surface.ts";
-import { type CallRecord, type Gate, Turn } from "./turn.ts";
-import { type Subject, Watch } from "./watch.ts";
+import { Turn } from "./turn.ts";
+import { Watch } from "./watch.ts";
 
 /** Usage of one answered request: how long the history was when it was made, and what it took. */
 export interface LoggedUsage {
@@ -61,8 +49,18 @@ export interface SessionOptions {
   usages?: readonly LoggedUsage[];
   /** Whether the session has run before: `session:resume` instead of `session:start`, no first system message. */
   continued?: boolean;
-  /** The parent's token, which this session follows. */
+  /** The session's token; a child's follows its parent's. */
   cancellation?: CancellationToken;
+  /** Capabilities that are there before the first module is mounted, such as `session.spawn`. */
+  capabilities?: Readonly<Record<string, unknown>>;
+}
+
+/** A tool call that a sub-agent is spawned from. */
+export interface HeldCall {
+  /** What events tell of it: `tool_call_id`, `parallel_group_id`. */
+  readonly told: JsonObject;
+  /** Lets its deadline go on. */
+  release(): void;
 }
 
 /** Options of {@link Session.execute}. */
@@ -80,6 +78,7 @@ export class Session {
   readonly #core: Core;
   readonly #watch: Watch;
   readonly #injections: Injections;
+  readonly #backstop: Backstop;
   readonly #mounts = new Mounts();
   readonly #shared: Shared;
   #modules: MountedModule[] = [];
@@ -105,21 +104,24 @@ export class Session {
       this.cancellation,
       options.limits,
     );
-    this.#watch = new Watch(core);
-    this.#injections = new Injections(core);
+    const watch = this.#watch = new Watch(core);
+    const injections = this.#injections = new Injections(core);
+    const processing = new Processing(core, watch, injections, this.#mounts);
+    const backstop = this.#backstop = new Backstop(core, this.#mounts, processing);
+    const publication = new Publication(core, this.#mounts, injections, backstop);
     core.hooks = new Hooks({
       clock: host.clock,
-      begin: (event) => event === "provider:request" ? this.#beforeRequest() : core.beginTurn(event),
-      prepare: (event, data) => this.#watch.prepare(event, data),
+      begin: (event) => this.#before(event),
+      prepare: (event, data) => watch.prepare(event, data),
       momentFields: () => momentFields(core.turn),
       settle: (event, emission, prepared) => {
-        this.#watch.settle(event, emission, prepared);
+        watch.settle(event, emission, prepared);
         return core.writeEmission(event, emission, prepared);
       },
       write: (event, emission, given) => core.writeEmission(event, emission, given),
       recall: host.recall && ((event, data) => host.recall!(event, data)),
       recallAnswers: host.recallAnswers && ((event, data) => host.recallAnswers!(event, data)),
-      warn: (code, message) => host.warn(code, message),
+      warn: (code, message, error) => host.warn(code, message, core.placeFacts(error)),
     }, { session_id: options.session_id, parent_id });
     this.#shared = {
       core,
@@ -128,11 +130,11 @@ export class Session {
       capabilities: ownCapabilities(options),
       contributors: new Map(),
       cleanups: [],
-      prepare: (mounted, module_id) => this.#prepare(mounted, module_id),
-      processHookResult: (result, event, hook_name) => this.#process(result, event, hook_name),
+      prepare: (mounted, module_id) => publication.prepare(mounted, module_id),
+      processHookResult: (result, event, hook_name) => processing.process(result, event, hook_name),
       cancel: (mode) =>
         void this.cancel(mode).catch((error) => host.warn("cancel_failed", errorMessage(error))),
-      resetTurn: () => this.#injections.resetTurn(),
+      resetTurn: () => injections.resetTurn(),
     };
   }
 
@@ -171,6 +173,48 @@ export class Session {
     return this.#shared.capabilities.get(name) ?? null;
   }
 
+  /** Emits an event of this session that no module of it emits. */
+  async emit(event: string, data: JsonObject): Promise<void> {
+    await this.#core.hooks.emit(event, data);
+  }
+
+  /** Adds to a contribution channel in the runtime's own name (behaviour.md §9.6). */
+  contribute(channel: string, name: string, callback: () => unknown): void {
+    const { contributors } = this.#shared;
+    const list = contributors.get(channel) ?? [];
+    contributors.set(channel, [...list.filter((one) => one.name !== name), { name, callback }]);
+  }
+
+  /** Stops the deadline of a call that runs, whose tool waits for a sub-agent; a call that is none is told as nothing. */
+  holdCall(tool_call_id: string | undefined): HeldCall {
+    const call = tool_call_id === undefined
+      ? undefined
+      : this.#core.turn?.calls.find((one) => one.id === tool_call_id && one.deadline !== null);
+    if (!call) return { told: {}, release: () => {} };
+    const release = call.deadline!.hold(); // it was looked for
+    const group = call.pre?.data.parallel_group_id;
+    return {
+      told: { tool_call_id: call.id, ...(typeof group === "string" ? { parallel_group_id: group } : {}) },
+      release,
+    };
+  }
+
+  /** Returns the models of the provider mounted under one of these names, by id; empty when it tells none. */
+  async modelsOf(names: readonly string[]): Promise<string[]> {
+    const { providers } = this.#mounts;
+    const name = names.find((one) => providers.get(one) !== undefined);
+    const models = name === undefined ? [] : await providers.get(name)!.listModels();
+    return models.flatMap((model) => isObject(model) && typeof model.id === "string" ? [model.id] : []);
+  }
+
+  /** Tokens that the largest window of a mounted provider takes; null when none tells. */
+  get context_window(): number | null {
+    const told = this.#mounts.providers.names
+      .map((name) => this.#mounts.providers.get(name)!.getInfo().defaults.context_window)
+      .filter((tokens) => typeof tokens === "number");
+    return told.length === 0 ? null : Math.max(...told);
+  }
+
   /**
    * Mounts everything, once. Undoes it all when it fails.
    * @throws {PreampError} `module_load_failed`, or why a module's code could not be had.
@@ -197,19 +241,25 @@ export class Session {
 
   async #initialize(): Promise<void> {
     const { plan, host, history, parent_id } = this.#options;
+    const skipped: ErrorDetail[] = [];
     for (const spec of mountingOrder(plan)) {
-      const mounted = await mountModule(this.#shared, spec);
-      if (mounted) this.#modules.push(mounted);
+      const outcome = await mountModule(this.#shared, spec);
+      if ("skipped" in outcome) skipped.push(outcome.skipped);
+      else this.#modules.push(outcome);
     }
     if (plan.providers.length > 0 && this.#mounts.providers.names.length === 0) {
+      const details = skipped.filter(({ path }) => path.startsWith("providers["));
       throw new PreampError(
         "module_load_failed",
-        "Cannot initialize without provider: none of the plan's providers could be mounted",
+        `Cannot initialize without provider: none of the plan's providers could be mounted: ${
+          details[0]?.message
+        }`,
+        { details },
       );
     }
     await announceReady(this.#shared, this.#modules);
     if (history && history.length > 0) await this.#context.load(history);
-    if (parent_id) {
+    if (parent_id && !this.#options.continued) {
       await this.#core.hooks.emit("session:fork", {
         parent: parent_id,
         session_id: this.session_id,
@@ -314,7 +364,7 @@ export class Session {
       return { text: typeof text === "string" ? text : textOf(text) };
     } catch (error) {
       if (turn.limit === null && turn.denied === null && !this.cancellation.is_cancelled) {
-        core.host.warn("execution_failed", errorMessage(error), { error });
+        core.host.warn("execution_failed", errorMessage(error), { error, ...core.placeFacts(error) });
       }
       return { error };
     }
@@ -324,7 +374,7 @@ export class Session {
   async #close(turn: Turn, returned: Returned): Promise<Outcome> {
     const { hooks, beginTurn } = this.#core;
     await beginTurn.call(this.#core);
-    await this.#settleAnswer(turn);
+    await this.#backstop.settleAnswer(turn);
     const outcome = outcomeOf(this.#core, turn, returned);
     const response = "text" in returned ? returned.text : outcome.error?.message ?? "";
     if (outcome.status === "cancelled") {
@@ -339,39 +389,16 @@ export class Session {
     return outcome;
   }
 
-  /** Tells the last answer and its calls where the loop did not, and answers the calls that it left open. */
-  async #settleAnswer(turn: Turn): Promise<void> {
-    await this.#tellResponse();
-    for (const call of turn.calls) {
-      if (call.settled && !call.told && call.gate === "allowed") await this.#tellCall(call);
-    }
-    await this.#context.closeCalls();
-  }
-
-  /** Tells the last answer when the loop went on without a word. */
-  #tellResponse(): Promise<unknown> | void {
-    const { turn, hooks } = this.#core;
-    if (turn === null || turn.untold_response === null) return;
-    return hooks.emit("provider:response", { response: toPlain(turn.response) });
-  }
-
-  async #tellCall({ id, name, input, settled }: CallRecord): Promise<void> {
-    const told = { tool_name: name, tool_call_id: id, tool_input: input };
-    if (settled === null || ("error" in settled && errorCode(settled.error) === "cancelled")) return;
-    if ("result" in settled) {
-      await this.#core.hooks.emit("tool:post", { ...told, result: toPlain(settled.result) });
-    } else {
-      const error = { type: toolErrorType(settled.error), msg: errorMessage(settled.error) };
-      await this.#core.hooks.emit("tool:error", { ...told, error });
-    }
-  }
-
   /** Asks the turn to stop; `cancel:requested` is told once, at the first request. */
   async cancel(mode: "graceful" | "immediate"): Promise<void> {
     const first = !this.cancellation.is_cancelled;
     if (mode === "immediate") this.cancellation.requestImmediate();
     else this.cancellation.requestGraceful();
-    if (!first) return;
+    if (first) await this.tellCancel();
+  }
+
+  /** Tells that the session was asked to stop, by its parent's token too; the event comes once, whoever tells. */
+  async tellCancel(): Promise<void> {
     await this.#core.hooks.emit("cancel:requested", { state: this.cancellation.state });
     for (const error of await this.cancellation.triggerCallbacks()) {
       this.#core.host.warn("cancel_callback_failed", errorMessage(error));
@@ -394,225 +421,23 @@ export class Session {
     return this.#mounts.context as ContextHandle;
   }
 
-  /** Guards what a module mounts; the returned function publishes it and cannot fail. */
-  #prepare(mounted: Mounted, module_id: string): () => void {
-    const { mounts } = this;
-    const core = this.#core;
-    const { point, name } = mounted;
-    switch (point) {
-      case "orchestrator":
-        return () => {
-          this.#warnOf(mounts.orchestrator, mounted, module_id);
-          mounts.orchestrator = mounted.module as Orchestrator;
-        };
-      case "context": {
-        const handle = new ContextHandle(core, mounted.module as ContextManager, this.#injections, {
-          tellResponse: () => this.#tellResponse(),
-          closingText: (id, name) => {
-            const call = core.turn?.calls.find((one) => one.id === id);
-            return closingText(name, call, this.cancellation.is_immediate);
-          },
-        });
-        return () => {
-          this.#warnOf(mounts.context, mounted, module_id);
-          mounts.context = handle;
-        };
-      }
-      case "providers": {
-        const { loop, inner } = guardProvider(core, mounted.module as Provider, name, {
-          beforeCall: (provider) => this.#beforeCall(provider),
-        });
-        return () => this.#warnOf(mounts.putProvider(name, loop, inner), mounted, module_id);
-      }
-      case "tools": {
-        const tool = mounted.module as Tool;
-        const advertised = this.#advertisedName(mounted, tool, module_id);
-        const handle = new ToolHandle(core, tool, name, advertised, (call) => this.#gateCall(call));
-        return () => this.#warnOf(mounts.tools.put(name, handle), mounted, module_id);
-      }
-      default:
-        return () => {
-          this.#warnOf(mounts.resolver, mounted, module_id);
-          mounts.resolver = mounted.module;
-        };
-    }
-  }
-
-  #warnOf(lost: unknown, { point, name }: Mounted, module_id: string): void {
-    if (!lost) return;
-    const message = `Module "${module_id}" took the place of another at ${point} "${name}"`;
-    this.#core.host.warn("module_overwritten", message);
-  }
-
+  /** What is mounted. */
   get mounts(): Mounts {
     return this.#mounts;
   }
 
-  /** One name is told to models: the instance id when there is one, else the tool's own (C42). */
-  #advertisedName(mounted: Mounted, tool: Tool, module_id: string): string {
-    if (mounted.name === module_id) return mounted.name;
-    if (typeof tool.name !== "string" || tool.name === "" || tool.name === mounted.name) return mounted.name;
-    this.#core.host.warn(
-      "tool_name_mismatch",
-      `Tool "${tool.name}" is mounted as "${mounted.name}": models are told "${tool.name}"`,
-    );
-    return tool.name;
-  }
-
-  /** Does what an emission asks for (behaviour.md §5.7); tells the turn how its gate came out. */
-  async #process(given: Emission, event: string, hook_name?: string): Promise<Emission> {
-    const subject = this.#watch.subjectOf(given);
-    const result = this.#watch.verdictOf(given);
-    const injections = await this.#inject(result.injections ?? [], event, hook_name);
-    let settled: Emission = { ...result, injections };
-    for (const message of result.user_messages ?? []) {
-      await this.#core.hooks.emit("user:notification", {
-        message: message.message,
-        level: message.level,
-        source: message.source,
-      });
-    }
-    if (result.action === "ask_user" && result.approval) {
-      const outcome = await askForApproval(
-        this.#core,
-        result.approval,
-        this.#approvalSubject(event, result, subject),
-      );
-      settled = outcome.allowed
-        ? { ...settled, action: "continue", reason: null }
-        : { ...settled, action: "deny", reason: outcome.reason };
-    }
-    if (subject && "call" in subject) settleCall(subject.call, settled);
-    else if (subject) this.#settleGate(subject.gate, settled);
-    return settled;
-  }
-
-  /** Stores what is to be stored; resolves to the injections that may be used, cleaned. */
-  async #inject(
-    injections: readonly Injection[],
-    event: string,
-    hook_name: string | undefined,
-  ): Promise<Injection[]> {
-    const admitted: Injection[] = [];
-    for (const injection of injections) {
-      const clean = await this.#injections.admit(hook_name ? { ...injection, hook_name } : injection);
-      if (clean === null) continue;
-      admitted.push(clean);
-      if (!clean.ephemeral) await this.#store(this.#injections.toMessage(clean, event));
-    }
-    return admitted;
-  }
-
-  async #store(message: Message): Promise<void> {
-    const context = this.#mounts.context as ContextHandle | null;
-    if (context === null) return;
-    if (context.has_open_calls) this.#injections.hold(message);
-    else await context.addMessage(message);
-  }
-
-  #settleGate(gate: Gate, settled: Emission): void {
-    gate.processed = true;
-    const { turn } = this.#core;
-    if (turn === null || settled.action !== "deny") return;
-    if (gate.event === "prompt:submit") turn.prompt_denied = settled.reason;
-    else turn.request_denied = settled.reason;
-  }
-
-  #approvalSubject(event: string, result: Emission, subject: Subject | undefined): ApprovalSubject {
-    if (!subject || !("call" in subject)) {
-      return {
-        event,
-        tool_name: null,
-        tool_call_id: null,
-        tool_input: null,
-        risk_level: "low",
-        data: result.data,
-      };
-    }
-    const { call } = subject;
-    const tool = this.#toolNamed(call.name);
-    return {
-      event,
-      tool_name: call.name,
-      tool_call_id: call.id,
-      tool_input: call.input,
-      risk_level: tool?.risk ?? "low",
-      data: result.data,
-    };
-  }
-
-  #toolNamed(name: string): Tool | undefined {
-    const { tools } = this.#mounts;
-    return tools.get(name) ?? tools.names.map((key) => tools.get(key)!).find((tool) => tool.name === name);
-  }
-
-  /** The gate of a tool call: emitted and processed here when the loop did not (architecture.md, Guards). */
-  async #gateCall(call: CallRecord): Promise<void> {
-    if (call.pre === null) {
-      await this.#tellResponse();
-      const { id, name, asked } = call;
-      await this.#core.hooks.emit("tool:pre", { tool_name: name, tool_call_id: id, tool_input: asked });
-    }
-    if (call.gate === "pending" && call.pre !== null) await this.#process(call.pre, "tool:pre");
-  }
-
-  /** Before a `provider:request`: the prompt must have passed its gate, also when the loop does not ask. */
-  #beforeRequest(): Promise<unknown> | void {
-    const { turn } = this.#core;
-    if (turn === null || (turn.started && turn.prompt_told)) return;
-    return this.#submitPrompt(turn);
-  }
-
-  async #submitPrompt(turn: Turn): Promise<void> {
-    await this.#core.beginTurn();
-    if (turn.prompt_told) return;
-    const submitted = await this.#core.hooks.emit("prompt:submit", { prompt: turn.prompt });
-    await this.#process(submitted, "prompt:submit");
-  }
-
-  /** Before a model call of the loop: what it left undone is done, and both gates are decided. */
-  async #beforeCall(provider: string): Promise<void> {
-    const core = this.#core;
-    const { turn } = core;
-    if (turn === null) return;
-    await this.#settleAnswer(turn);
-    await this.#beforeRequest();
-    if (turn.request_gate === null || turn.requests_by_kernel) {
-      turn.requests_by_kernel = true;
-      const asked = await core.hooks.emit("provider:request", { provider, iteration: turn.iteration + 1 });
-      await this.#process(asked, "provider:request");
-    }
-    for (const gate of [turn.prompt_gate, turn.request_gate]) {
-      if (gate && !gate.processed) await this.#process(gate.emission, gate.event);
-    }
+  /** What must have been told before an event. */
+  #before(event: string): Promise<unknown> | void {
+    if (event === "provider:request") return this.#backstop.beforeRequest();
+    const untold = event === "cancel:completed" && this.cancellation.is_cancelled &&
+      !this.#watch.cancel_requested;
+    return untold ? this.tellCancel() : this.#core.beginTurn(event);
   }
 }
 
-/** Capabilities that the session itself publishes. */
-function ownCapabilities({ usages }: SessionOptions): Map<string, unknown> {
-  return new Map([["session.usages", () => usages ?? []]]);
-}
-
-/** Returns what a call is answered with that the loop left without a result. */
-function closingText(name: string, call: CallRecord | undefined, cancelled: boolean): string {
-  const settled = call?.settled;
-  if (settled && "error" in settled && errorCode(settled.error) === "cancelled") {
-    return cancelledCallText(name);
-  }
-  if (settled) {
-    return "result" in settled
-      ? serializeOutput(settled.result)
-      : `Error executing tool: ${errorMessage(settled.error)}`;
-  }
-  if (call?.gate === "denied") return `Denied by hook: ${call.reason}`;
-  if (cancelled) return cancelledCallText(name);
-  return `Error: Tool '${name}' was not executed`;
-}
-
-function settleCall(call: CallRecord, settled: Emission): void {
-  if (call.gate !== "pending") return;
-  call.gate = settled.action === "deny" ? "denied" : "allowed";
-  call.reason = settled.reason ?? "";
+/** Capabilities that are there before any module: the session's own, and those it was made with. */
+function ownCapabilities({ usages, capabilities }: SessionOptions): Map<string, unknown> {
+  return new Map([["session.usages", () => usages ?? []], ...Object.entries(capabilities ?? {})]);
 }
 
 function momentFields(turn: Turn | null): JsonObject {

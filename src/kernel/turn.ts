@@ -5,6 +5,12 @@
 import { toPlainObject } from "../sdk/json.ts";
 import type { ChatResponse, Emission, JsonObject, Prompt, ToolResult, Usage } from "../sdk/types.ts";
 
+/** What can be stopped and goes on: the clock of a call that waits for a sub-agent. */
+export interface Holdable {
+  /** Stops it until the returned function is called. */
+  hold(): () => void;
+}
+
 /** One tool call from the model's request to its answer. */
 export interface CallRecord {
   readonly id: string;
@@ -23,8 +29,12 @@ export interface CallRecord {
   started: boolean;
   /** What the execution came to; null while it runs. */
   settled: { result: ToolResult } | { error: unknown } | null;
+  /** Where in its module's files the tool threw; absent when it did not, or nobody knows. */
+  at?: string;
   /** Whether `tool:post` or `tool:error` was emitted for it. */
   told: boolean;
+  /** Its deadline while it runs. */
+  deadline: Holdable | null;
 }
 
 /** An event at which hooks may stop the turn, and whether their verdict was acted on. */
@@ -99,6 +109,7 @@ export class Turn {
       started: false,
       settled: null,
       told: false,
+      deadline: null,
     };
     this.calls.push(record);
     return record;

@@ -7,6 +7,7 @@ import { isObject } from "../sdk/json.ts";
 import { inputSchemaOf, methodOf } from "../sdk/spelling.ts";
 import type { ModuleType } from "../sdk/types.ts";
 import type { Mounted, MountPoint } from "./mounts.ts";
+import { declaredParameters } from "./parameters.ts";
 
 /** One check of one module. */
 export interface Check {
@@ -14,21 +15,6 @@ export interface Check {
   passed: boolean;
   message: string;
   severity: "error" | "warning" | "info";
-}
-
-/** Text of the Iron Law (R2), byte for byte. */
-export const IRON_LAW = "protocol_compliance: No tool was mounted and mount() did not return a Tool instance";
-
-/** Returns the message for a module of this type that mounted nothing; for tools the text that R2 quotes. */
-export function nothingMounted(type: ModuleType): string {
-  if (type === "tool") return IRON_LAW;
-  if (type === "hook") {
-    return "protocol_compliance: No hook was registered and mount() did not return a Hook instance";
-  }
-  const label = type === "context" ? "context manager" : type;
-  return `protocol_compliance: No ${label} was mounted and mount() did not return a ${
-    label[0]!.toUpperCase()
-  }${label.slice(1)} instance`;
 }
 
 /**
@@ -67,7 +53,8 @@ export function checkInstance(type: ModuleType, instance: unknown): Check[] {
   }
 }
 
-const TYPE_AT: Readonly<Record<MountPoint, ModuleType>> = {
+/** What is mounted at a point. */
+export const TYPE_AT: Readonly<Record<MountPoint, ModuleType>> = {
   orchestrator: "orchestrator",
   context: "context",
   providers: "provider",
@@ -170,62 +157,4 @@ function method(name: string, instance: unknown, key: string, parameters: number
     };
   }
   return { name, passed: true, severity: "info", message: `${key} is callable` };
-}
-
-/**
- * Returns how many parameters a function declares, those with defaults included (`length` stops at the first of them); a
- * rest parameter or the use of `arguments` counts as any number.
- */
-// deno-lint-ignore ban-types -- any function at all is asked
-export function declaredParameters(fn: Function): number {
-  const source = Function.prototype.toString.call(fn);
-  if (source.includes("[native code]")) return Number.MAX_SAFE_INTEGER;
-  const list = parameterList(source);
-  if (list === null) return Math.max(fn.length, 1);
-  if (list.some((parameter) => parameter.startsWith("...")) || /\barguments\b/.test(source)) {
-    return Number.MAX_SAFE_INTEGER;
-  }
-  return Math.max(fn.length, list.length);
-}
-
-/** Splits the first parenthesised list of a function's source at its top-level commas; null for a bare arrow parameter. */
-function parameterList(source: string): string[] | null {
-  const arrow = source.indexOf("=>");
-  const open = source.indexOf("(");
-  if (open < 0 || (arrow >= 0 && arrow < open)) return null;
-  const parts: string[] = [];
-  let depth = 0;
-  let quote = "";
-  let part = "";
-  for (let index = open + 1; index < source.length; index++) {
-    const char = source[index]!;
-    if (quote) {
-      if (char === "\\") index++;
-      else if (char === quote) quote = "";
-      continue;
-    }
-    if (char === "/" && (source[index + 1] === "/" || source[index + 1] === "*")) {
-      index = endOfComment(source, index);
-      continue;
-    }
-    if (char === '"' || char === "'" || char === "`") quote = char;
-    else if ("([{".includes(char)) depth++;
-    else if (char === ")" && depth === 0) break;
-    else if (")]}".includes(char)) depth--;
-    else if (char === "," && depth === 0) {
-      parts.push(part.trim());
-      part = "";
-      continue;
-    }
-    part += char;
-  }
-  if (part.trim()) parts.push(part.trim());
-  return parts.filter((text) => text !== "");
-}
-
-/** Returns the index of the last character of the comment that begins at `start`. */
-function endOfComment(source: string, start: number): number {
-  const closing = source[start + 1] === "/" ? "\n" : "*/";
-  const end = source.indexOf(closing, start + 2);
-  return end < 0 ? source.length : end + closing.length - 1;
 }

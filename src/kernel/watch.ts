@@ -37,6 +37,11 @@ export class Watch {
     return this.#noted.get(emission)?.verdict ?? emission;
   }
 
+  /** Whether `cancel:requested` was told. */
+  get cancel_requested(): boolean {
+    return this.#cancel_requested;
+  }
+
   /** Forgets the cancellation of the turn before. */
   reset(): void {
     this.#cancel_requested = false;
@@ -199,6 +204,14 @@ function completeResult(turn: Turn, data: JsonObject): JsonObject | null {
   if (call === undefined) return turn.find(id, name, (record) => record.told) ? null : data;
   call.told = true;
   if (call.gate === "denied") return null;
-  if (id !== undefined && name !== undefined) return data;
-  return { ...data, tool_name: call.name, tool_call_id: call.id, tool_input: data.tool_input ?? call.input };
+  const placed = call.at !== undefined && isInput(data.error)
+    ? { ...data, error: { ...data.error, at: call.at } }
+    : data;
+  if (id !== undefined && name !== undefined) return placed;
+  return {
+    ...placed,
+    tool_name: call.name,
+    tool_call_id: call.id,
+    tool_input: data.tool_input ?? call.input,
+  };
 }

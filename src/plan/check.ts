@@ -9,10 +9,11 @@ import { checkLimits } from "./check_limits.ts";
 import { checkList } from "./check_lists.ts";
 import { checkPermissions } from "./check_permissions.ts";
 import { checkSession } from "./check_session.ts";
+import { checkSpawn } from "./check_spawn.ts";
 import { checkSystem, type SystemText } from "./check_system.ts";
 import { didYouMean } from "./did_you_mean.ts";
 import { findPlanEnv, type PlanEnvReference } from "./env_places.ts";
-import { object, text, texts } from "./fields.ts";
+import { text } from "./fields.ts";
 import { type Check, Findings } from "./findings.ts";
 import { describe } from "./path.ts";
 import type { SourceOptions } from "./source.ts";
@@ -81,7 +82,7 @@ export function checkPlan(value: unknown, options: CheckOptions = {}): Checked {
   }
   const system = readSystem(value, findings, options, checked.files);
   const agents = checkAgents(value.agents, Object.hasOwn(value, "agents"), findings, options, checked.files);
-  const spawn = checkSpawn(value, findings);
+  const spawn = checkSpawn(value, [], findings);
   const limits = Object.hasOwn(value, "limits") ? checkLimits(value.limits, ["limits"], findings) : {};
   const permissions = Object.hasOwn(value, "permissions")
     ? checkPermissions(value.permissions, ["permissions"], findings)
@@ -141,18 +142,6 @@ function readSystem(
   });
   if (system && "file" in system) files.push({ owner: [], file: system.file });
   return system && "text" in system ? system.text : undefined;
-}
-
-/** Filters what children inherit; an app-layer section whose other keys are left alone (behaviour.md §2.1). */
-function checkSpawn(plan: JsonObject, findings: Findings): JsonObject | undefined {
-  if (!Object.hasOwn(plan, "spawn")) return undefined;
-  const spawn = object(plan.spawn, ["spawn"], findings, "write spawn: {exclude_tools: [tool-task]}");
-  for (const key of ["exclude_tools", "tools"]) {
-    if (spawn && Object.hasOwn(spawn, key)) {
-      texts(spawn[key], ["spawn", key], findings, "write a list of module ids");
-    }
-  }
-  return spawn;
 }
 
 function checkEnvPlaces(env: readonly PlanEnvReference[], findings: Findings): void {

@@ -1,14 +1,17 @@
 /** The `agents` section: each entry a partial plan that is laid over its parent's when it is spawned (behaviour.md §2.4). */
-import { isObject, type JsonObject } from "../sdk/json.ts";
+import type { JsonObject } from "../sdk/json.ts";
 import type { CheckOptions, FileReference } from "./check.ts";
 import { checkLimits } from "./check_limits.ts";
 import { checkList } from "./check_lists.ts";
 import { checkPermissions } from "./check_permissions.ts";
 import { checkSession } from "./check_session.ts";
+import { checkSpawn } from "./check_spawn.ts";
 import { checkSystem } from "./check_system.ts";
 import { checkKeys, object, text } from "./fields.ts";
 import type { Findings } from "./findings.ts";
+import { SELF } from "./child_plan.ts";
 import { describe, formatPath, type Path } from "./path.ts";
+import { preferenceProblem } from "./preferences.ts";
 
 const KEYS: ReadonlySet<string> = new Set([
   "description",
@@ -40,8 +43,13 @@ export function checkAgents(
   const agents = object(value, ["agents"], findings, "write agents: {name: {description, tools, …}}");
   for (const name of Object.keys(agents ?? {})) {
     const path = ["agents", name];
+    if (name === SELF) {
+      const message = `Cannot use agent name "${SELF}": it stands for the plan itself`;
+      findings.error(path, "reserved", message, "choose another name");
+    }
     const overlay = object(agents?.[name], path, findings, "write {description, system, tools, …}");
     if (overlay) checkOverlay(overlay, path, findings, options, files);
+    if (overlay) checkKnown(overlay.agents, agents ?? {}, [...path, "agents"], findings);
   }
   return agents ?? {};
 }
@@ -68,7 +76,7 @@ function checkOverlay(
   }
   if (Object.hasOwn(overlay, "instruction")) text(overlay.instruction, [...path, "instruction"], findings);
   if (Object.hasOwn(overlay, "agents")) checkFilter(overlay.agents, [...path, "agents"], findings);
-  if (Object.hasOwn(overlay, "spawn")) object(overlay.spawn, [...path, "spawn"], findings);
+  checkSpawn(overlay, path, findings);
   if (Object.hasOwn(overlay, "limits")) checkLimits(overlay.limits, [...path, "limits"], findings);
   if (Object.hasOwn(overlay, "permissions")) {
     checkPermissions(overlay.permissions, [...path, "permissions"], findings);
@@ -90,6 +98,18 @@ function withoutAppends(written: JsonObject): JsonObject {
   return overlay;
 }
 
+/** A name that is filtered for and that no agent has keeps nothing: said, because it is a typo or a leftover. */
+function checkKnown(filter: unknown, agents: JsonObject, path: Path, findings: Findings): void {
+  if (!Array.isArray(filter)) return;
+  for (const [index, name] of filter.entries()) {
+    if (typeof name !== "string" || Object.hasOwn(agents, name)) continue;
+    const message = `The plan has no agent ${describe(name)}: it has ${
+      Object.keys(agents).map(describe).join(", ")
+    }`;
+    findings.warn([...path, index], "unknown_agent", message, undefined, "unknown_agent");
+  }
+}
+
 function checkFilter(value: unknown, path: Path, findings: Findings): void {
   const listed = Array.isArray(value) && value.every((name) => typeof name === "string");
   if (value === "all" || value === "none" || listed) return;
@@ -99,15 +119,8 @@ function checkFilter(value: unknown, path: Path, findings: Findings): void {
   findings.error(path, "type", message);
 }
 
-function checkPreferences(value: unknown, path: Path, findings: Findings): void {
-  const valid = Array.isArray(value) &&
-    value.every((item) =>
-      isObject(item) && typeof item.provider === "string" &&
-      (item.model === undefined || typeof item.model === "string")
-    );
-  if (valid) return;
-  const message = `Cannot read provider_preferences: must be a list of {provider, model}: received ${
-    describe(value)
-  }`;
-  findings.error([...path, "provider_preferences"], "type", message);
+function checkPreferences(value: unknown, path: readonly string[], findings: Findings): void {
+  const problem = preferenceProblem(value, "provider_preferences");
+  if (problem === null) return;
+  findings.error([...path, "provider_preferences"], "type", `Cannot read ${problem}`);
 }

@@ -4,13 +4,16 @@ import { checkKeys, integer, money, object } from "./fields.ts";
 import type { Findings } from "./findings.ts";
 import type { Path } from "./path.ts";
 
-const KEYS: ReadonlySet<string> = new Set([
+/** Names of the ceilings, in the order that people read them. */
+export const LIMIT_NAMES: readonly (keyof RunLimits)[] = [
   "max_iterations",
   "max_tool_calls",
   "max_total_tokens",
   "max_cost_usd",
   "max_duration_s",
-]);
+];
+
+const KEYS: ReadonlySet<string> = new Set(LIMIT_NAMES);
 
 /** Returns the ceilings that are set. `max_tool_calls: 0` means no tool runs; the other numbers start at 1. */
 export function checkLimits(value: unknown, path: Path, findings: Findings): Partial<RunLimits> {

@@ -15,6 +15,7 @@
  * Nothing a parent denies is ever lost, whatever stands over it.
  */
 import { isObject, type JsonObject } from "../sdk/json.ts";
+import { keyOf } from "./spec_key.ts";
 import { FORBIDDEN_KEYS } from "./tree.ts";
 
 /** Lists of permissions and search paths: what is laid over them is added (upstream's merge_tool_configs). */
@@ -144,13 +145,6 @@ function mergeModules(parent: unknown, child: unknown): unknown {
     }
   }
   return merged;
-}
-
-function keyOf(item: unknown): string | undefined {
-  if (typeof item === "string") return item;
-  if (!isObject(item)) return undefined;
-  const key = item.instance_id ?? item.id ?? item.module;
-  return typeof key === "string" ? key : undefined;
 }
 
 function moduleOf(spec: unknown): unknown {

@@ -14,6 +14,49 @@ export function formatPath(path: Path): string {
   return text;
 }
 
+/** Returns the place that {@link formatPath} wrote; undefined for text it never writes. Keys it cut short come back short. */
+export function parsePath(text: string): Path | undefined {
+  const path: (string | number)[] = [];
+  let at = 0;
+  while (at < text.length) {
+    if (text[at] === "[") {
+      const end = endOfBracket(text, at + 1);
+      const step = end < 0 ? undefined : parseStep(text.slice(at + 1, end));
+      if (step === undefined) return undefined;
+      path.push(step);
+      at = end + 1;
+    } else {
+      if (at > 0 && text[at] !== ".") return undefined;
+      const start = at > 0 ? at + 1 : 0;
+      at = start;
+      while (at < text.length && text[at] !== "." && text[at] !== "[") at++;
+      if (at === start) return undefined;
+      path.push(text.slice(start, at));
+    }
+  }
+  return path;
+}
+
+/** Returns where the `]` is that ends a step, past any text in quotes; −1 when there is none. */
+function endOfBracket(text: string, start: number): number {
+  let quoted = false;
+  for (let at = start; at < text.length; at++) {
+    if (quoted && text[at] === "\\") at++;
+    else if (text[at] === '"') quoted = !quoted;
+    else if (text[at] === "]" && !quoted) return at;
+  }
+  return -1;
+}
+
+function parseStep(text: string): string | number | undefined {
+  try {
+    const step: unknown = JSON.parse(text);
+    return typeof step === "string" || Number.isSafeInteger(step) ? step as string | number : undefined;
+  } catch {
+    return undefined; // not of formatPath's making
+  }
+}
+
 /**
  * Returns a value as an error message shows it, at most about 80 characters: text and numbers in JSON form, `a list`,
  * `an object`. Control characters are escaped.

@@ -12,6 +12,7 @@ import { type AskedLimits, combineLimits } from "./limits.ts";
 import { type Origin, trustOf } from "./origin.ts";
 import { excessOf, fullPermissions } from "./permissions.ts";
 import type { FullPermissions, Policy } from "./policy.ts";
+import { isTrustedInline, sourceProblem, sourceRules } from "./sources.ts";
 
 /** What a plan is judged by. */
 export interface AuthoriseOptions {
@@ -22,10 +23,14 @@ export interface AuthoriseOptions {
   builtins: ReadonlySet<string>;
   /** Ceilings of the request; they may only tighten. */
   limits?: Partial<RunLimits>;
+  /** Tiers that this host can give to modules of URLs. Absent: none, only what is compiled in is loaded. */
+  url_tiers?: readonly Tier[];
 }
 
 /** Where a module runs. */
 export type Tier = "inline" | "worker" | "process";
+
+const STRENGTH: Readonly<Record<Tier, number>> = { inline: 0, worker: 1, process: 2 };
 
 /** What a plan may have. */
 export interface Grants {
@@ -49,20 +54,24 @@ type Reason = ErrorDetail & { code: ErrorCode };
  * when all reasons are of one kind, `policy_refused` when they are mixed.
  */
 export function authorise(compiled: CompiledPlan, options: AuthoriseOptions): Grants {
-  const { origin, policy, builtins } = options;
+  const { origin, policy } = options;
   const { plan } = compiled;
   const trust = trustOf(origin, policy);
   const reasons: Reason[] = [];
   const tiers: Record<string, Tier> = {};
   const permissions: Record<string, FullPermissions> = {};
   for (const spec of specsOf(plan)) {
-    reasons.push(...sourceReasons(spec, builtins), ...isolationReasons(spec));
+    const from = sourceReasons(spec, options);
+    const tier = from.length === 0 && spec.source.kind === "url"
+      ? urlTier(spec, spec.source.url, options)
+      : builtinTier(spec);
+    reasons.push(...from, ...("reason" in tier ? [tier.reason] : []));
     const asked = spec.permissions ?? (spec.type === "tool" ? plan.permissions : undefined);
     if (trust.permissions) {
       reasons.push(...permissionReasons(spec, asked, trust.permissions));
       reasons.push(...endpointReasons(spec, trust.permissions).map(refused));
     }
-    tiers[spec.path] = "inline";
+    tiers[spec.path] = "tier" in tier ? tier.tier : "inline";
     permissions[spec.path] = fullPermissions(asked);
   }
   if (origin === "caller") reasons.push(...envReasons(compiled, trust.mayReadEnv));
@@ -79,35 +88,83 @@ export function specsOf(plan: MountPlan): ModuleSpec[] {
   return [orchestrator, context, ...plan.providers, ...plan.tools, ...plan.hooks];
 }
 
-/** This build loads what is compiled in; every other source is refused, whoever asks. */
-function sourceReasons(spec: ModuleSpec, builtins: ReadonlySet<string>): Reason[] {
+/** A module is compiled in, or comes from a URL that the policy lets this plan load. */
+function sourceReasons(
+  spec: ModuleSpec,
+  { origin, policy, builtins, url_tiers }: AuthoriseOptions,
+): Reason[] {
   const known = builtins.has(spec.module);
-  if (spec.source.kind === "builtin" && known) return [];
-  const path = spec.source.kind === "builtin" ? spec.path : `${spec.path}.source`;
+  const { source } = spec;
   const list = `built in are ${[...builtins].sort().join(", ")}`;
-  if (spec.source.kind === "builtin") {
+  if (source.kind === "builtin") {
+    if (known) return [];
     const meant = didYouMean(spec.module, builtins);
     const message = `Cannot load module "${spec.module}": it has no source and is not built in`;
-    return [{
-      code: "module_source_denied",
-      path,
-      message,
-      hint: meant ? `did you mean "${meant}"? ${list}` : list,
-    }];
+    return [denied(spec.path, message, meant ? `did you mean "${meant}"? ${list}` : list)];
   }
-  const from = spec.source.kind === "url" ? spec.source.url : spec.source.original;
-  const message = `Cannot load module "${spec.module}": this build loads built-in modules only: received ${
-    describe(from)
-  }`;
-  const hint = known ? `leave source out to use the built-in "${spec.module}"` : list;
-  return [{ code: "module_source_denied", path, message, hint }];
+  const from = source.kind === "url" ? source.url : source.original;
+  const leaveOut = known ? `leave source out to use the built-in "${spec.module}"` : undefined;
+  let fact = "this build loads built-in modules only";
+  let hint = leaveOut ?? list;
+  if (url_tiers) {
+    const refused = source.kind === "path"
+      ? { fact: "there is no plan file that a path could start from", hint: "take the URL of an ES module" }
+      : sourceProblem(new URL(source.url), { as: "entry" }, sourceRules(origin, policy, new URL(source.url)));
+    if (!refused) return [];
+    ({ fact } = refused);
+    hint = leaveOut ? `${refused.hint}; ${leaveOut}` : refused.hint;
+  }
+  const message = `Cannot load module "${spec.module}": ${fact}: received ${describe(from)}`;
+  return [denied(`${spec.path}.source`, message, hint)];
 }
 
 /** Built-in modules run inline; a plan that asks for a stronger tier must not be run in a weaker one. */
-function isolationReasons({ module, path, source, isolation }: ModuleSpec): Reason[] {
-  if (source.kind !== "builtin" || isolation === undefined || isolation === "inline") return [];
+function builtinTier({ module, path, source, isolation }: ModuleSpec): { tier: Tier } | { reason: Reason } {
+  if (source.kind !== "builtin" || isolation === undefined || isolation === "inline") {
+    return { tier: "inline" };
+  }
   const message = `Cannot run module "${module}" in tier "${isolation}": built-in modules run inline`;
-  return [{ code: "isolation_unavailable", path: `${path}.isolation`, message, hint: "leave isolation out" }];
+  return { reason: unavailable(`${path}.isolation`, message, "leave isolation out") };
+}
+
+/**
+ * The tier of a module of a URL: `inline` for origins in `modules.inline`, else what the policy says for this origin of a
+ * plan, or the stronger one that the plan asks for (plan.md). A host that has `inline` alone gives it to the operator's own
+ * modules; a caller's need a tier that holds them.
+ */
+function urlTier(
+  spec: ModuleSpec,
+  url: string,
+  { origin, policy, url_tiers = [] }: AuthoriseOptions,
+): { tier: Tier } | { reason: Reason } {
+  const path = `${spec.path}.isolation`;
+  const standard: Tier = isTrustedInline(url, policy)
+    ? "inline"
+    : origin === "caller"
+    ? policy.isolation.urls_from_callers
+    : url_tiers.length === 1 && url_tiers[0] === "inline"
+    ? "inline"
+    : policy.isolation.urls_from_operator;
+  const asked = spec.isolation ?? standard;
+  if (STRENGTH[asked] < STRENGTH[standard]) {
+    const message =
+      `Cannot run module "${spec.module}" in tier "${asked}": the policy's tier is "${standard}"`;
+    return { reason: refused({ path, message, hint: "leave isolation out, or ask for a stronger tier" }) };
+  }
+  if (url_tiers.includes(asked)) return { tier: asked };
+  const message = `Cannot run module "${spec.module}" in tier "${asked}": this host cannot give it`;
+  const hint = spec.isolation === undefined
+    ? "an operator may list its URL prefix in modules.inline"
+    : "leave isolation out";
+  return { reason: unavailable(path, message, hint) };
+}
+
+function denied(path: string, message: string, hint: string): Reason {
+  return { code: "module_source_denied", path, message, hint };
+}
+
+function unavailable(path: string, message: string, hint: string): Reason {
+  return { code: "isolation_unavailable", path, message, hint };
 }
 
 function permissionReasons(

@@ -25,7 +25,9 @@ export function hashKey(key: string): string {
 
 /** Returns a new key: `pk_` and 256 random bits in base64url. */
 export function generateKey(): string {
-  return `pk_${crypto.getRandomValues(new Uint8Array(32)).toBase64({ alphabet: "base64url", omitPadding: true })}`;
+  return `pk_${
+    crypto.getRandomValues(new Uint8Array(32)).toBase64({ alphabet: "base64url", omitPadding: true })
+  }`;
 }
 
 /** Returns the entries for `PREAMP_API_KEYS=a,b`. Each is named by its hash, so that order and number may change. */

@@ -17,8 +17,29 @@ export interface ReadyPlan {
   readonly warnings: readonly Warning[];
   /** Where relative sources of the plan start; operator plans from disk only. */
   readonly base_url?: string;
+  /** Registers every secret of the plan, before anything of the run is written. */
+  registerSecrets(secrets: SecretSink): void;
+  /** How its sub-agents are made; absent: none can be. */
+  readonly agents?: AgentPlans;
+  /** Fetches and verifies what is not compiled in; executes nothing. What fails here leaves no run. */
+  load?(): Promise<void>;
   /** Finds a module and expands its config. */
   open(spec: ModuleSpec, secrets: SecretSink): Promise<OpenedModule> | OpenedModule;
+}
+
+/** What a plan's sub-agents are made by. */
+export interface AgentPlans {
+  /** Whose plan it is (trust.md). */
+  readonly origin: "operator" | "caller";
+  /** Levels of sub-agents below the run's own session (trust.md). */
+  readonly max_depth: number;
+  /** Sessions of a run, its own included (trust.md). */
+  readonly max_sessions: number;
+  /**
+   * Makes the plan of a sub-agent ready: compiled, judged again, and within what this plan was granted.
+   * @throws {PreampError} `plan_invalid`, `policy_refused`, and what else a plan may not run for.
+   */
+  child(written: JsonObject): Promise<ReadyPlan>;
 }
 
 /** Takes the values that must never be seen, and takes them out of what is seen. */

@@ -140,6 +140,11 @@ export class RunFold {
     return this.#usages;
   }
 
+  /** Puts what a sub-agent's session had before this run where its log goes on. */
+  continueHistory(session_id: string, messages: readonly Message[]): void {
+    this.#histories.set(session_id, [...messages]);
+  }
+
   /** The messages of a session of this run, as they stand. */
   historyOf(session_id: string): Message[] {
     let history = this.#histories.get(session_id);

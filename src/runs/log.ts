@@ -4,7 +4,8 @@
  */
 import { clearImmediate, setImmediate } from "node:timers";
 import { type DraftEntry, type Entry, isBarrier, type Verdict } from "../kernel/host.ts";
-import type { Clock, JsonObject } from "../sdk/types.ts";
+import type { Clock } from "../sdk/types.ts";
+import { weigh } from "../store/size.ts";
 import type { Awaitable, Change, Fence, Store } from "../store/store.ts";
 import type { SecretSink } from "./deps.ts";
 import type { RunFold } from "./fold.ts";
@@ -212,12 +213,3 @@ export class RunLog {
 }
 
 const DELTA = "content_block:delta";
-
-/** Returns about how many bytes of JSON a value is; exact enough for a ceiling, and cheaper than writing it. */
-function weigh(value: unknown): number {
-  if (typeof value === "string") return value.length + 2;
-  if (typeof value !== "object" || value === null) return 8;
-  let bytes = 2;
-  for (const key in value) bytes += key.length + 4 + weigh((value as JsonObject)[key]);
-  return bytes;
-}

@@ -23,7 +23,8 @@ import { contextUsageOf, RunFold } from "./fold.ts";
 import { RunLog } from "./log.ts";
 import { inputChange, type StoredInput } from "./recording.ts";
 import type { SavedSession } from "./sessions.ts";
-import type { Approval, Caller, CreateOptions, Run, RunHandle, RunRequest } from "./types.ts";
+import { type EndedChild, Spawner } from "./spawn.ts";
+import type { Approval, Caller, ContextUsage, CreateOptions, Run, RunHandle, RunRequest } from "./types.ts";
 
 /** How a run goes on with a turn that was begun elsewhere: behind an entry of another run, or before a crash. */
 export interface ResumeOptions {
@@ -45,6 +46,11 @@ export interface RunnerOptions {
   /** The session as it was before this run; null for a new one. */
   saved: SavedSession | null;
   fence: () => Fence | undefined;
+  /** Takes the session of a sub-agent that an earlier spawn left. @throws {PreampError} `not_found`, `session_busy`. */
+  takeChild(runner: Runner, session_id: string, parent_id: string): Promise<SavedSession>;
+  letGoChild(session_id: string): Promise<void>;
+  /** Keeps a sub-agent's session. */
+  saveChild(runner: Runner, child: EndedChild): Change;
   /** Keeps the session with what the run left of it. */
   saveSession(runner: Runner): Change;
   /** Changes that come into being with the run, such as its idempotency key. */
@@ -62,16 +68,20 @@ export class Runner implements RunHandle {
   readonly #fold: RunFold;
   readonly #secrets: SecretSink;
   readonly #ceilings: Ceilings;
+  readonly #spawner: Spawner;
   readonly #ended = Promise.withResolvers<Run>();
   readonly #watchers = new Set<() => void>();
   #session: Session;
   #yielded_ms = 0;
   /** Whether the session was begun: what it leaves is kept. */
   #began = false;
+  /** How the run was asked to stop before its session was begun. */
+  #stop: "graceful" | "immediate" | null = null;
   /** Whether the end was decided; entries of the clean-up still follow. */
   #ending = false;
   /** Whether no entry follows any more. */
   #terminal = false;
+  #end_is_stored = false;
   #accepted = false;
   /** What the run started from, once its session was initialised. */
   #input: StoredInput | null = null;
@@ -83,6 +93,7 @@ export class Runner implements RunHandle {
     this.session_id = session_id;
     this.created_at = new Date(deps.clock.now()).toISOString();
     this.#secrets = deps.secrets();
+    ready.registerSecrets(this.#secrets);
     this.#fold = new RunFold({
       id: run_id,
       session_id,
@@ -111,7 +122,29 @@ export class Runner implements RunHandle {
       cost_is_asked_for: ready.cost_is_asked_for,
       clock: deps.clock,
     });
+    this.#spawner = new Spawner({
+      deps,
+      host: (given, id) => {
+        given.registerSecrets(this.#secrets);
+        return this.#host(given, id);
+      },
+      historyOf: (id) => this.#fold.historyOf(id),
+      continueHistory: (id, messages) => this.#fold.continueHistory(id, messages),
+      take: (id, parent_id) => options.takeChild(this, id, parent_id),
+      letGo: (id) => options.letGoChild(id),
+      save: (child) => this.#saveChild(child),
+    });
     this.#session = this.#newSession(saved);
+  }
+
+  /** A child that cannot be kept has answered all the same: it cannot be asked again, and that is said. */
+  async #saveChild(child: EndedChild): Promise<void> {
+    const { deps, saveChild, fence } = this.options;
+    try {
+      await deps.store.commit([saveChild(this, child)], fence());
+    } catch (error) {
+      this.#warn("agent_not_kept", errorMessage(error), { session_id: child.session_id });
+    }
   }
 
   #newSession(saved: SavedSession | null): Session {
@@ -119,8 +152,9 @@ export class Runner implements RunHandle {
     return new Session({
       plan: ready.compiled.plan,
       written: ready.compiled.written,
-      host: this.#host(),
+      host: this.#host(ready, session_id),
       ceilings: this.#ceilings,
+      capabilities: this.#spawner.capabilities(() => this.#session, ready, this.#ceilings),
       limits: deps.limits,
       session_id,
       session_state: saved?.session_state ?? {},
@@ -147,8 +181,10 @@ export class Runner implements RunHandle {
   async begin(): Promise<void> {
     if (this.#accepted) await this.#status({ status: "running" });
     else await this.#start("running");
+    await this.options.ready.load?.();
     await this.#session.initialize();
     this.#began = true;
+    if (this.#stop !== null) await this.#session.cancel(this.#stop);
     if (this.#input === null) await this.#keepInput(); // a queued run: it was accepted before its session was made
   }
 
@@ -193,8 +229,9 @@ export class Runner implements RunHandle {
     }));
   }
 
-  #host(): Host {
-    const { deps, ready } = this.options;
+  /** All that a session of this run is given: its own, or a sub-agent's. */
+  #host(ready: ReadyPlan, session_id: string): Host {
+    const { deps } = this.options;
     return {
       clock: deps.clock,
       newId: deps.newId,
@@ -202,7 +239,7 @@ export class Runner implements RunHandle {
       record: (entry) => this.#record(entry),
       ask: (request, signal) => this.#ask(request, signal),
       accept: () => this.#accept(),
-      warn: (code, message, facts) => this.#warn(code, message, facts),
+      warn: (code, message, facts) => this.#warn(code, message, { session_id, ...facts }),
     };
   }
 
@@ -212,7 +249,7 @@ export class Runner implements RunHandle {
     const stored = this.log.record(entry) ?? this.#yieldNowAndThen(entry);
     switch (entry.event) {
       case "provider:response":
-        this.#noteContext();
+        if (entry.session_id === this.session_id) this.#noteContext();
         return stored;
       case "approval:granted":
       case "approval:denied":
@@ -370,6 +407,7 @@ export class Runner implements RunHandle {
     if (this.#ending) return;
     this.#ending = true;
     const { deps, saveSession } = this.options;
+    await this.#spawner.stop();
     try {
       await this.#session.cleanup(outcome.status);
     } catch (error) {
@@ -386,6 +424,7 @@ export class Runner implements RunHandle {
           ...(this.#began ? [saveSession(this)] : []),
         ],
       );
+      this.#end_is_stored = true;
     } catch (error) {
       deps.log("error", "run_end_not_stored", { run_id: this.id, message: errorMessage(error) });
     }
@@ -408,6 +447,11 @@ export class Runner implements RunHandle {
     return this.#fold.approvals;
   }
 
+  /** Whether the store knows that the run has ended. */
+  get end_is_stored(): boolean {
+    return this.#end_is_stored;
+  }
+
   /** Whether the end of the run is decided. */
   get ended(): boolean {
     return this.#ending;
@@ -416,6 +460,11 @@ export class Runner implements RunHandle {
   /** The messages of the session, this run's included. */
   get messages(): readonly Message[] {
     return this.#fold.historyOf(this.session_id);
+  }
+
+  /** The messages of a session of this run: its own, or a sub-agent's. */
+  messagesOf(session_id: string): readonly Message[] {
+    return this.#fold.historyOf(session_id);
   }
 
   /** What the requests of the session took since the last compaction. */
@@ -456,12 +505,20 @@ export class Runner implements RunHandle {
   async cancel(mode: "graceful" | "immediate", reason = "cancelled"): Promise<void> {
     if (this.#ending) return;
     await this.desk.denyAll(reason);
-    await this.#session.cancel(mode);
+    // until it is begun the session may be made anew, and would forget
+    if (!this.#began) this.#stop = this.#stop === "immediate" ? this.#stop : mode;
+    else await this.#session.cancel(mode);
   }
 
   /** @throws {PreampError} `run_ended`, `not_steerable`, `request_invalid` for blank text, `overloaded`. */
   steer(text: string): void {
     if (this.#ending) throw new PreampError("run_ended", "Cannot steer the run: it has ended");
+    if (this.#fold.status === "queued") {
+      throw new PreampError(
+        "not_steerable",
+        "Cannot steer the run: it waits for its session and has not started",
+      );
+    }
     const steer = this.#session.getCapability("session.steer");
     if (typeof steer !== "function") {
       throw new PreampError(
@@ -482,6 +539,7 @@ const RUN_WARNINGS: ReadonlySet<string> = new Set([
   "tool_name_mismatch",
   "module_provides_missing",
   "mount_return_unknown",
+  "price_unknown",
 ]);
 
 function failure(error: unknown): Outcome {

@@ -1,23 +1,18 @@
-/**
- * All runs of this process: who may start one, in which session, when; and the doors to those that exist. What happens
- * inside a run is `runner.ts`.
- */
+/** The doors to runs and sessions: whose they are, reading, answering, stopping, deleting. Starting is `starter.ts`. */
 import type { Entry } from "../kernel/host.ts";
-import type { Outcome } from "../kernel/outcome.ts";
 import { PreampError } from "../sdk/errors.ts";
 import { type JsonObject, toPlain } from "../sdk/json.ts";
-import { Admission } from "./admission.ts";
 import { approvalDeletion, tooLate } from "./approvals.ts";
 import type { ReadyPlan, RunsDeps } from "./deps.ts";
 import { RunFold } from "./fold.ts";
-import { SessionHolds } from "./holds.ts";
-import { Idempotency } from "./idempotency.ts";
 import { forkedSession, messagesOfTurns, withAnswers } from "./fork.ts";
 import { inputDeletion, loadInput, recordedInput, type Recording, type RunInput } from "./recording.ts";
 import type { ReplayReport } from "./replay/replay.ts";
 import { pointOf } from "./rerun.ts";
-import { type ResumeOptions, Runner } from "./runner.ts";
+import type { Runner } from "./runner.ts";
+import { askedPlan, callerOfPlan } from "./saved_session.ts";
 import { listOptions, printable, type SavedSession, Sessions } from "./sessions.ts";
+import { cancelledOutcome, RunStarter } from "./starter.ts";
 import type {
   Approval,
   Caller,
@@ -39,217 +34,20 @@ const PAGE = 256;
 export class RunService implements Runs {
   readonly #deps: RunsDeps;
   readonly #sessions: Sessions;
-  readonly #idempotency: Idempotency;
-  readonly #runners = new Map<string, Runner>();
-  readonly #holds: SessionHolds;
-  readonly #admission: Admission;
-  /** Session id → settled when the last run of its queue has ended. */
-  readonly #queues = new Map<string, Promise<unknown>>();
-  readonly #open = new Set<Promise<void>>();
-  #draining = false;
+  readonly #starter: RunStarter;
 
   constructor(deps: RunsDeps) {
     this.#deps = deps;
     this.#sessions = new Sessions(deps.store);
-    this.#idempotency = new Idempotency(deps.store);
-    this.#holds = new SessionHolds(deps.store, deps.newId("proc"), deps.log);
-    this.#admission = new Admission(deps.limits);
+    this.#starter = new RunStarter(deps, this.#sessions);
   }
 
-  async create(request: RunRequest, caller: Caller, options: CreateOptions = {}): Promise<RunHandle> {
-    const { idempotency } = options;
-    if (!idempotency) return await this.#create(request, caller, options);
-    return await this.#idempotency.once<RunHandle>(
-      caller,
-      idempotency,
-      () => this.#create(request, caller, options),
-      (run_id) => this.handle(caller, run_id),
-    );
-  }
-
-  async #create(request: RunRequest, caller: Caller, options: CreateOptions): Promise<Runner> {
-    if (this.#draining) throw new PreampError("draining", "Cannot start a run: the server is stopping");
-    const session_id = request.session_id ?? this.#deps.newId("ses");
-    const place = this.#admission.enter(caller, session_id, request.if_busy);
-    try {
-      const runner = await this.#place(request, caller, options, session_id);
-      runner.settled("end").finally(() => this.#admission.leave(place));
-      return runner;
-    } catch (error) {
-      this.#admission.leave(place);
-      throw error;
-    }
-  }
-
-  /** Starts the run, or puts it into the queue of its session. */
-  async #place(
-    request: RunRequest,
-    caller: Caller,
-    options: CreateOptions,
-    session_id: string,
-  ): Promise<Runner> {
-    const saved = request.session_id === undefined ? null : await this.#sessions.load(caller, session_id);
-    const ready = await this.#deps.ready(
-      asked(request, saved),
-      effective(caller, request, saved),
-      options.base_url ?? saved?.plan_base_url ?? undefined,
-    );
-    const run_id = this.#deps.newId("run");
-    const runner = this.#make({ request, caller, options, ready, run_id, session_id, saved });
-    if (request.if_busy === "queue" && this.#mustQueue(session_id)) return await this.#enqueue(runner);
-    return await this.#start(runner);
-  }
-
-  #mustQueue(session_id: string): boolean {
-    const busy = this.#holds.at(session_id);
-    if (busy) return busy.current().status !== "awaiting_approval"; // that one is superseded, whatever `if_busy` says
-    return this.#queues.has(session_id);
-  }
-
-  /** Takes the session for a run: one that waits for a person is superseded, another one refused or cancelled. */
-  async #take(runner: Runner): Promise<void> {
-    const { id, session_id, options: { request } } = runner;
-    for (let busy = this.#holds.at(session_id); busy; busy = this.#holds.at(session_id)) {
-      if (!busy.ended) {
-        const waits = busy.current().status === "awaiting_approval";
-        if (!waits && request.if_busy !== "cancel") {
-          throw new PreampError(
-            "session_busy",
-            `Cannot start a run in session "${session_id}": run "${busy.id}" has not ended`,
-          );
-        }
-        await busy.cancel("graceful", waits ? `superseded by ${id}` : "cancelled");
-      }
-      await this.#holds.released(session_id);
-    }
-    await this.#holds.take(session_id, runner); // nothing came between: whoever else waited finds this run there
-  }
-
-  async #start(runner: Runner): Promise<Runner> {
-    await this.#take(runner);
-    await this.#begin(runner, () => this.#catchUp(runner));
-    return runner;
-  }
-
-  /** Begins a run whose session is taken. */
-  async #begin(runner: Runner, before: () => Promise<void> = () => Promise.resolve()): Promise<void> {
-    try {
-      await before();
-      await runner.begin();
-    } catch (error) {
-      await this.#holds.letGo(runner.session_id);
-      throw error;
-    }
-    this.#keep(runner);
-    this.#go(runner);
-  }
-
-  /**
-   * Takes the session as it is now that nobody else is at work in it: another run may have ended since it was read.
-   * @throws {PreampError} `session_conflict` when the plan that the run took from it was replaced meanwhile.
-   */
-  async #catchUp(runner: Runner): Promise<void> {
-    const { saved, request, caller } = runner.options;
-    if (saved === null) return;
-    const now = await this.#sessions.load(caller, runner.session_id);
-    if (now === saved) return;
-    const own_plan = request.plan !== undefined || request.plan_ref !== undefined;
-    if (!own_plan && now.object.plan_hash !== saved.object.plan_hash) {
-      throw new PreampError(
-        "session_conflict",
-        `Cannot start a run in session "${runner.session_id}": its plan was replaced meanwhile`,
-      );
-    }
-    runner.continueFrom(now);
-  }
-
-  async #enqueue(runner: Runner): Promise<Runner> {
-    const { session_id } = runner;
-    const before = (this.#queues.get(session_id) ?? this.#holds.released(session_id)).catch(() => {}); // its own affair
-    const stored = runner.queue();
-    const turn = Promise.all([before, stored]).then(() => this.#takeTurn(runner));
-    const tail = turn.finally(() => this.#queues.get(session_id) === tail && this.#queues.delete(session_id));
-    this.#queues.set(session_id, tail);
-    this.#track(tail.then(() => {}));
-    await stored;
-    this.#keep(runner);
-    return runner;
-  }
-
-  /** A queued run's turn: it starts as soon as nobody is at work in its session; resolves when it has ended. */
-  async #takeTurn(runner: Runner): Promise<void> {
-    const { session_id } = runner;
-    while (this.#holds.at(session_id)) await this.#holds.released(session_id);
-    if (this.#draining) await runner.finish(cancelledOutcome());
-    if (runner.ended) return;
-    try {
-      await this.#holds.take(session_id, runner);
-    } catch (error) {
-      return await runner.fail(error);
-    }
-    try {
-      runner.continueFrom(await this.#sessions.load(runner.options.caller, session_id));
-      if (!runner.ended) await runner.begin();
-    } catch (error) {
-      await runner.fail(error);
-    }
-    if (runner.ended) await this.#holds.letGo(session_id);
-    else await this.#go(runner);
-  }
-
-  #go(runner: Runner): Promise<void> {
-    const { request, create: { signal } } = runner.options;
-    if (signal && request.on_disconnect === "cancel") {
-      const leave = () => void runner.cancel("immediate", "client disconnected").catch(() => {}); // it ended meanwhile
-      if (signal.aborted) leave();
-      else signal.addEventListener("abort", leave, { once: true });
-    }
-    return this.#track(runner.run(request.prompt).finally(() => this.#holds.letGo(runner.session_id)));
-  }
-
-  #track(done: Promise<void>): Promise<void> {
-    const watched = done.catch((error) => this.#deps.log("error", "run_lost", { message: String(error) }))
-      .finally(() => this.#open.delete(watched));
-    this.#open.add(watched);
-    return watched;
-  }
-
-  #make(parts: {
-    request: RunRequest;
-    caller: Caller;
-    options: CreateOptions;
-    ready: ReadyPlan;
-    run_id: string;
-    session_id: string;
-    saved: SavedSession | null;
-    resume?: ResumeOptions | undefined;
-  }): Runner {
-    const { request, caller, options, ready, run_id, session_id, saved, resume } = parts;
-    const { idempotency } = options;
-    const expires_ms = this.#deps.clock.now() + this.#deps.limits.idempotency_hours * 3_600_000;
-    return new Runner({
-      deps: this.#deps,
-      caller,
-      request,
-      create: options,
-      ready,
-      run_id,
-      session_id,
-      saved,
-      fence: () => this.#holds.fence(session_id),
-      saveSession: (runner) => this.#sessions.put(caller, savedSession(runner, this.#deps.clock.now())),
-      ...(resume ? { resume } : {}),
-      with_run: idempotency ? [this.#idempotency.put(caller, idempotency, run_id, expires_ms)] : [],
-    });
-  }
-
-  #keep(runner: Runner): void {
-    this.#runners.set(runner.id, runner);
-    runner.settled("end").then(() => this.#runners.delete(runner.id));
+  create(request: RunRequest, caller: Caller, options: CreateOptions = {}): Promise<RunHandle> {
+    return this.#starter.create(request, caller, options, (run_id) => this.handle(caller, run_id));
   }
 
   #runnerOf(caller: Caller, run_id: string): Runner | undefined {
-    const runner = this.#runners.get(run_id);
+    const runner = this.#starter.runner(run_id);
     return runner?.options.caller.namespace === caller.namespace ? runner : undefined;
   }
 
@@ -291,7 +89,7 @@ export class RunService implements Runs {
       where,
     });
     const runs = records.map((record) =>
-      this.#runners.get(record.key)?.current() ?? record.value as unknown as Run
+      this.#starter.runner(record.key)?.current() ?? record.value as unknown as Run
     );
     return { data: wanted === undefined ? runs : runs.filter((run) => run.status === wanted), next_cursor };
   }
@@ -308,7 +106,7 @@ export class RunService implements Runs {
       ...approvals.map((approval) => approvalDeletion(run_id, approval.id)),
       { deleteLog: run_id },
     ]);
-    this.#runners.delete(run_id);
+    this.#starter.forget(run_id);
   }
 
   async cancel(caller: Caller, run_id: string, mode: "graceful" | "immediate"): Promise<Run> {
@@ -440,7 +238,6 @@ export class RunService implements Runs {
     { from_event, plan }: { from_event: number; plan?: JsonObject | string },
     options: CreateOptions = {},
   ): Promise<RunHandle> {
-    if (this.#draining) throw new PreampError("draining", "Cannot start a run: the server is stopping");
     const { run, events, replay } = await this.recording(caller, run_id);
     const point = pointOf({ run, events, replay }, from_event);
     const session_id = this.#deps.newId("ses");
@@ -460,33 +257,23 @@ export class RunService implements Runs {
       metadata: run.metadata,
       ...(plan === undefined ? {} : { plan }),
     };
-    const place = this.#admission.enter(caller, session_id, undefined);
-    try {
-      const ready = plan === undefined
-        ? await this.#deps.ready(
-          asked(request, saved),
-          effective(caller, request, saved),
+    const ready = () =>
+      plan === undefined
+        ? this.#deps.ready(
+          askedPlan(request, saved),
+          callerOfPlan(caller, request, saved),
           saved.plan_base_url ?? undefined,
         )
-        : await this.#deps.ready(request, caller, options.base_url);
-      const runner = this.#make({
-        request,
-        caller,
-        options,
-        ready,
-        run_id: this.#deps.newId("run"),
-        session_id,
-        saved,
-        resume: point.resume,
-      });
-      await this.#holds.take(session_id, runner);
-      await this.#begin(runner);
-      runner.settled("end").finally(() => this.#admission.leave(place));
-      return runner;
-    } catch (error) {
-      this.#admission.leave(place);
-      throw error;
-    }
+        : this.#deps.ready(request, caller, options.base_url);
+    return await this.#starter.goOn({
+      request,
+      caller,
+      options,
+      ready,
+      session_id,
+      saved,
+      resume: point.resume,
+    });
   }
 
   readonly sessions: Runs["sessions"] = {
@@ -498,17 +285,18 @@ export class RunService implements Runs {
       (await this.#sessions.load(caller, session_id)).object,
     remove: async (caller: Caller, session_id: string): Promise<void> => {
       await this.#sessions.load(caller, session_id);
-      if (this.#holds.at(session_id)) {
+      const family = await this.#sessions.familyOf(caller, session_id); // nobody else can ask its agents
+      if (family.some((id) => this.#starter.at(id))) {
         throw new PreampError(
           "session_busy",
           `Cannot delete session "${printable(session_id)}": a run of it has not ended`,
         );
       }
-      await this.#sessions.remove(session_id);
+      await this.#sessions.remove(family);
     },
     messages: async (caller: Caller, session_id: string): Promise<JsonObject[]> => {
       const saved = await this.#sessions.load(caller, session_id);
-      const messages = this.#holds.at(session_id)?.messages ?? saved.messages;
+      const messages = this.#starter.at(session_id)?.messagesOf(session_id) ?? saved.messages;
       return messages.map((message) => message as JsonObject);
     },
   };
@@ -542,72 +330,19 @@ export class RunService implements Runs {
   }
 
   /** Stops accepting; lets runs end for `grace_ms`, then stops them. */
-  async drain(grace_ms: number): Promise<void> {
-    this.#draining = true;
-    for (const runner of this.#holds.runners) await runner.cancel("graceful", "the server is stopping");
-    if (await this.#idle(grace_ms * 0.6)) return;
-    for (const runner of this.#holds.runners) await runner.cancel("immediate", "the server is stopping");
-    await this.#idle(grace_ms * 0.4);
+  drain(grace_ms: number): Promise<void> {
+    return this.#starter.drain(grace_ms);
   }
 
-  async #idle(ms: number): Promise<boolean> {
-    const timer = new AbortController();
-    const done = Promise.allSettled([...this.#open]).then(() => true);
-    const late = this.#deps.clock.after(ms, timer.signal).then(() => false, () => true);
-    try {
-      return await Promise.race([done, late]);
-    } finally {
-      timer.abort();
-    }
-  }
-
+  /** Whether no run is accepted any more. */
   get draining(): boolean {
-    return this.#draining;
+    return this.#starter.draining;
   }
 
-  async close(): Promise<void> {
-    await this.drain(0);
-    this.#holds.close();
+  /** Stops everything at once. */
+  close(): Promise<void> {
+    return this.#starter.close();
   }
-}
-
-/** A continued session without a plan of its own goes on with the session's. */
-function asked(request: RunRequest, saved: SavedSession | null): RunRequest {
-  return saved && request.plan === undefined && request.plan_ref === undefined
-    ? { ...request, plan: saved.plan }
-    : request;
-}
-
-function effective(caller: Caller, request: RunRequest, saved: SavedSession | null): Caller {
-  return saved && request.plan === undefined && request.plan_ref === undefined
-    ? { ...caller, origin: saved.plan_origin }
-    : caller;
-}
-
-function savedSession(runner: Runner, now_ms: number): SavedSession {
-  const { saved, ready, request, caller } = runner.options;
-  const at = new Date(now_ms).toISOString();
-  const own_plan = saved === null || request.plan !== undefined || request.plan_ref !== undefined;
-  return {
-    object: {
-      id: runner.session_id,
-      object: "session",
-      parent_id: saved?.object.parent_id ?? null,
-      plan_hash: own_plan ? ready.compiled.plan_hash : saved.object.plan_hash,
-      run_count: (saved?.object.run_count ?? 0) + 1,
-      created_at: saved?.object.created_at ?? runner.created_at,
-      last_activity: at,
-      metadata: saved?.object.metadata ?? request.metadata ?? {},
-    },
-    messages: [...runner.messages],
-    session_state: runner.session_state,
-    usages: [...runner.usages],
-    plan: own_plan ? ready.compiled.written : saved.plan,
-    plan_base_url: own_plan ? ready.base_url ?? null : saved.plan_base_url,
-    plan_origin: own_plan
-      ? (request.plan_ref !== undefined || request.plan === undefined ? "operator" : caller.origin)
-      : saved.plan_origin,
-  };
 }
 
 /** A session that is gone, as far as a run of it tells. */
@@ -634,8 +369,4 @@ function foldApprovals(run: Run, entries: readonly Entry[]): Approval[] {
   });
   for (const entry of entries) if (entry.event.startsWith("approval:")) fold.add(entry);
   return fold.approvals;
-}
-
-function cancelledOutcome(): Outcome {
-  return { status: "cancelled", stop_reason: "cancelled", output_text: "", output: [], error: null };
 }

@@ -18,6 +18,10 @@ export interface SavedSession {
   plan: JsonObject;
   plan_origin: "operator" | "caller";
   plan_base_url: string | null;
+  /** Set on a sub-agent's session: its name, and whether its overlay set ceilings of its own. */
+  spawned?: { agent: string; limited: boolean };
+  /** The lock that came with the plan: it holds for every run of it. */
+  plan_lock?: JsonObject;
 }
 
 /** The sessions of a store. */
@@ -43,6 +47,7 @@ export class Sessions {
         key: saved.object.id,
         namespace: caller.namespace,
         value: saved as unknown as JsonObject,
+        ...(saved.spawned && saved.object.parent_id ? { index: { spawned_by: saved.object.parent_id } } : {}),
       },
     };
   }
@@ -52,8 +57,25 @@ export class Sessions {
     return { data: records.map((record) => (record.value as unknown as SavedSession).object), next_cursor };
   }
 
-  async remove(id: string): Promise<void> {
-    await this.#store.commit([{ delete: { kind: KIND, key: id } }]);
+  /** Ids of the sessions that a session's sub-agents have, and theirs; itself first. */
+  async familyOf(caller: Caller, id: string): Promise<string[]> {
+    const family = [id];
+    for (const member of family) {
+      let cursor: string | undefined;
+      do {
+        const page = await this.#store.list(KIND, {
+          ...listOptions(caller, { limit: 1000, ...(cursor === undefined ? {} : { cursor }) }),
+          where: { spawned_by: member },
+        });
+        for (const { key } of page.records) if (!family.includes(key)) family.push(key);
+        cursor = page.next_cursor ?? undefined;
+      } while (cursor !== undefined);
+    }
+    return family;
+  }
+
+  async remove(ids: readonly string[]): Promise<void> {
+    await this.#store.commit(ids.map((key) => ({ delete: { kind: KIND, key } })));
   }
 }
 

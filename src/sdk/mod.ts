@@ -12,6 +12,7 @@ export * from "./hooks.ts";
 export * from "./approvals.ts";
 export * from "./contracts.ts";
 export * from "./session_status.ts";
+export type * from "./spawn.ts";
 export * from "./plan.ts";
 export * from "./cancellation.ts";
 export * from "./tokens.ts";

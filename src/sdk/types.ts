@@ -8,6 +8,7 @@ export type * from "./contracts.ts";
 export type * from "./plan.ts";
 export type * from "./approvals.ts";
 export type * from "./session_status.ts";
+export type * from "./spawn.ts";
 export type * from "./retry.ts";
 export type { CancellationState, CancellationToken } from "./cancellation.ts";
 export type { ErrorCode, ErrorDetail, LLMErrorOptions, LLMErrorType } from "./errors.ts";

@@ -1,20 +1,45 @@
 /** Plans and modules as resources. */
-import type { PlanInput } from "../app/types.ts";
-import { readDocument } from "./documents.ts";
-import { answer, answerList, type Handler } from "./exchange.ts";
+import type { LockedInput, PlanInput } from "../app/types.ts";
+import type { JsonObject } from "../sdk/json.ts";
+import { readDocument, readJsonBody } from "./documents.ts";
+import { answer, answerList, type Call, type Handler } from "./exchange.ts";
 import { pathId } from "./runs.ts";
 import { checkBody } from "./validation.ts";
 
 /** `POST /v1/plans/check`: 200 for a bad plan too. */
-export const checkPlan: Handler = async (call, caller) => {
+export const checkPlan: Handler = async (call, caller) =>
+  answer(await call.env.server.runtime.plans.check(await readInput(call), caller));
+
+/** `POST /v1/plans/explain`: fetches the plan's modules, runs nothing. */
+export const explainPlan: Handler = async (call, caller) =>
+  answer(await call.env.server.runtime.plans.explain(await readInput(call), caller));
+
+/** `POST /v1/plans/lock`: the same, for `plan.lock.json`. */
+export const lockPlan: Handler = async (call, caller) =>
+  answer(await call.env.server.runtime.plans.lock(await readInput(call), caller));
+
+/** `POST /v1/plans/diff`. */
+export const diffPlans: Handler = async (call, caller) => {
   const { body, server: { runtime, clock } } = call.env;
-  const document = await readDocument(call.req.raw, body, clock);
-  // The schema has made sure that exactly one of the two is there.
-  const input = document.kind === "plan"
-    ? { plan: document.text }
-    : await checkBody("PlanCheckRequest", document.data) as PlanInput;
-  return answer(await runtime.plans.check(input, caller));
+  const { from, to } = await checkBody("PlanDiffRequest", await readJsonBody(call.req.raw, body, clock));
+  return answer(await runtime.plans.diff(comparedInput(from), comparedInput(to), caller));
 };
+
+/** A plan has no key `plan_ref`: whatever has one names a plan. */
+function comparedInput(given: JsonObject | string): PlanInput {
+  return typeof given === "object" && typeof given.plan_ref === "string"
+    ? { plan_ref: given.plan_ref }
+    : { plan: given };
+}
+
+async function readInput(call: Call): Promise<LockedInput> {
+  const { body, server: { clock } } = call.env;
+  const document = await readDocument(call.req.raw, body, clock);
+  // The schema has made sure that exactly one of plan and plan_ref is there.
+  return document.kind === "plan"
+    ? { plan: document.text }
+    : await checkBody("PlanRequest", document.data) as LockedInput;
+}
 
 /** `GET /v1/plans`. */
 export const listPlans: Handler = async (call) => answerList(await call.env.server.runtime.plans.list());

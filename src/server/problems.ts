@@ -197,8 +197,7 @@ export function problemResponse(problem: Problem, request_id: string, members: J
     title: TITLE[code],
     status,
     detail: message,
-    error: details.length > 0 ? { code, message, details } : { code, message },
-    request_id,
+    error: details.length > 0 ? { code, message, details, request_id } : { code, message, request_id },
     ...members,
   };
   return new Response(JSON.stringify(body), { status, headers });

@@ -4,7 +4,7 @@ import { decideApproval, listApprovals } from "./approvals.ts";
 import { createRun } from "./create_run.ts";
 import { runEvents } from "./events.ts";
 import type { Handler } from "./exchange.ts";
-import { checkPlan, getModule, listModules, listPlans } from "./plans.ts";
+import { checkPlan, diffPlans, explainPlan, getModule, listModules, listPlans, lockPlan } from "./plans.ts";
 import { cancelRun, getRun, listRuns, removeRun, replayRun, steerRun } from "./runs.ts";
 import {
   forkSession,
@@ -66,16 +66,13 @@ export const BODY_CODES: readonly ErrorCode[] = [
   "request_timeout",
 ];
 
-/** What may go wrong before a run exists. */
-const RUN_CODES: readonly ErrorCode[] = [
+/** What may go wrong until a plan's modules are there. */
+const LOAD_CODES: readonly ErrorCode[] = [
   "plan_invalid",
   "plan_limit_exceeded",
   "policy_refused",
   "module_source_denied",
   "isolation_unavailable",
-  "session_busy",
-  "session_conflict",
-  "idempotency_conflict",
   "module_integrity_mismatch",
   "module_pin_required",
   "lock_invalid",
@@ -84,6 +81,14 @@ const RUN_CODES: readonly ErrorCode[] = [
   "module_load_failed",
   "module_fetch_failed",
   "module_fetch_timeout",
+];
+
+/** What may go wrong before a run exists. */
+const RUN_CODES: readonly ErrorCode[] = [
+  ...LOAD_CODES,
+  "session_busy",
+  "session_conflict",
+  "idempotency_conflict",
   "too_many_runs",
   "draining",
   "storage_full",
@@ -323,11 +328,43 @@ export const ROUTES: readonly Route[] = [
     path: "/v1/plans/check",
     id: "checkPlan",
     summary: "Check a plan without running anything",
-    body: "PlanCheckRequest",
+    body: "PlanRequest",
     takes_plans: true,
     answers: ok("what was found, also for a bad plan", "PlanCheck"),
     codes: ["plan_invalid", "plan_limit_exceeded"],
     handle: checkPlan,
+  },
+  {
+    method: "POST",
+    path: "/v1/plans/explain",
+    id: "explainPlan",
+    summary: "Show what a plan may touch: its modules are fetched, none is run",
+    body: "PlanRequest",
+    takes_plans: true,
+    answers: ok("what the plan may touch", "Explanation"),
+    codes: LOAD_CODES,
+    handle: explainPlan,
+  },
+  {
+    method: "POST",
+    path: "/v1/plans/lock",
+    id: "lockPlan",
+    summary: "Make the lock of a plan: its modules are fetched, none is run",
+    body: "PlanRequest",
+    takes_plans: true,
+    answers: ok("plan.lock.json", "Lock"),
+    codes: LOAD_CODES,
+    handle: lockPlan,
+  },
+  {
+    method: "POST",
+    path: "/v1/plans/diff",
+    id: "diffPlans",
+    summary: "Compare two plans: what the second widens, what it narrows",
+    body: "PlanDiffRequest",
+    answers: ok("the changes", "PlanDiff"),
+    codes: ["plan_invalid", "plan_limit_exceeded"],
+    handle: diffPlans,
   },
   {
     method: "GET",

@@ -38,7 +38,12 @@ const Limits = z.strictObject({
   description: "Ceilings of a run; may only tighten those of the plan and of the policy.",
 });
 
-const prompt = z.union([nonBlank, z.array(ContentBlock).min(1)], {
+/** A text block without text would be a question that nobody asked; what other types hold is the provider's to know. */
+const PromptBlock = ContentBlock.refine((block) => block.type !== "text" || typeof block.text === "string", {
+  error: "must have text when its type is text",
+});
+
+const prompt = z.union([nonBlank, z.array(PromptBlock).min(1)], {
   error: "must be text that is not blank, or a list of content blocks",
 });
 
@@ -50,6 +55,10 @@ const plan = z.custom<JsonObject | string>((value) => isObject(value) || typeof 
 });
 
 const planRef = z.string().min(1).meta({ description: "name of a plan of GET /v1/plans" });
+
+const comparedPlan = z.union([z.strictObject({ plan_ref: planRef }), plan], {
+  error: "must be a plan (an object, or YAML or JSON text), or {plan_ref}",
+});
 
 /** Bodies of requests. Unknown fields are errors: a typo must not drop a ceiling. */
 export const BODIES = {
@@ -97,11 +106,16 @@ export const BODIES = {
     }),
   }).meta({ id: "ApprovalAnswer" }),
 
-  PlanCheckRequest: z.strictObject({ plan: plan.exactOptional(), plan_ref: planRef.exactOptional() })
-    .refine((value) => (value.plan === undefined) !== (value.plan_ref === undefined), {
-      path: ["plan"],
-      error: "must be there, or plan_ref instead",
-    }).meta({ id: "PlanCheckRequest" }),
+  PlanRequest: z.strictObject({
+    plan: plan.exactOptional(),
+    plan_ref: planRef.exactOptional(),
+    lock: data("contents of plan.lock.json").exactOptional(),
+  }).refine((value) => (value.plan === undefined) !== (value.plan_ref === undefined), {
+    path: ["plan"],
+    error: "must be there, or plan_ref instead",
+  }).meta({ id: "PlanRequest" }),
+
+  PlanDiffRequest: z.strictObject({ from: comparedPlan, to: comparedPlan }).meta({ id: "PlanDiffRequest" }),
 };
 
 const RunStatus = z.enum([
@@ -265,6 +279,63 @@ const NamedPlan = z.object({ name: text, plan_hash: text, description: text.opti
   id: "NamedPlan",
 });
 
+const permissionBlock = z.record(z.string(), z.union([z.boolean(), z.array(text)])).meta({
+  id: "Permissions",
+  description: "Deno's names: net, read, write, env, run, sys, ffi, import",
+});
+
+const RedFlag = z.object({ code: text, message: text, path: text }).meta({
+  id: "RedFlag",
+  description: "what to look at before the plan runs; codes are stable, readers take unknown ones",
+});
+
+const Explanation = z.object({
+  plan_hash: text,
+  lock_hash: text.nullable(),
+  modules: z.array(z.object({
+    module: text,
+    type: text,
+    path: text.meta({ description: "place in the plan, such as tools[0]" }),
+    url: text.nullable().meta({ description: "null: compiled in" }),
+    integrity: text.nullable(),
+    isolation: z.enum(["inline", "worker", "process"]),
+    files: z.array(z.object({ url: text, sha256: text, bytes: count })),
+    permissions: z.object({
+      wanted: permissionBlock.nullable().meta({
+        description: "what the module says it wants; null when that cannot be read without running it",
+      }),
+      asked: permissionBlock,
+      granted: permissionBlock,
+      refused: permissionBlock,
+    }),
+    red_flags: z.array(RedFlag),
+  })),
+  env: z.array(text).meta({ description: "names of the variables that configs are given" }),
+  limits: Run.shape.limits,
+  deno_flags: z.array(text),
+  red_flags: z.array(RedFlag),
+  warnings: z.array(Warning),
+}).meta({ id: "Explanation", description: "what a plan may touch; nothing of it was run" });
+
+const LockedModule = z.object({ url: text, integrity: text });
+const LockedFile = z.object({ sha256: text, bytes: count });
+
+const Lock = z.object({
+  version: z.literal(1),
+  modules: z.record(z.string(), LockedModule).meta({ description: "by source, as the plan writes it" }),
+  files: z.record(z.string(), LockedFile).meta({ description: "by URL" }),
+}).meta({ id: "Lock", description: "plan.lock.json" });
+
+const PlanChange = z.object({ path: text, from: z.unknown(), to: z.unknown(), message: text }).meta({
+  id: "PlanChange",
+});
+
+const PlanDiff = z.object({
+  widens: z.array(PlanChange),
+  narrows: z.array(PlanChange),
+  other: z.array(PlanChange),
+}).meta({ id: "PlanDiff", description: "what cannot be shown to narrow is told as widening" });
+
 /** Bodies of answers. Readers ignore what they do not know: /v1 only grows. */
 export const ANSWERS = {
   Run,
@@ -284,6 +355,7 @@ export const ANSWERS = {
     errors: z.array(Detail),
     warnings: z.array(Detail.extend({ code: text })),
     plan_hash: text.optional(),
+    sources: z.array(z.object({ path: text, module: text, source: text, url: text })).optional(),
   }).meta({ id: "PlanCheck", description: "a bad plan is a good answer" }),
   ReplayReport: z.object({
     equal: z.boolean(),
@@ -295,6 +367,9 @@ export const ANSWERS = {
     }).optional(),
   }).meta({ id: "ReplayReport" }),
   JsonSchema: data("JSON Schema 2020-12").meta({ id: "JsonSchema" }),
+  Explanation,
+  Lock,
+  PlanDiff,
   Health: z.object({ status: z.literal("ok") }).meta({ id: "Health" }),
   Readiness: z.object({ ok: z.boolean(), reasons: z.array(z.string()) }).meta({ id: "Readiness" }),
   Problem: z.object({
@@ -302,8 +377,7 @@ export const ANSWERS = {
     title: text,
     status: z.int(),
     detail: text,
-    error: z.object({ code: Code, message: text, details: z.array(Detail).optional() }),
-    request_id: text,
+    error: z.object({ code: Code, message: text, details: z.array(Detail).optional(), request_id: text }),
     run: Run.optional().meta({ description: "with log_expired: the run whose log is gone" }),
   }).meta({ id: "Problem", description: "RFC 9457" }),
 };
@@ -313,4 +387,15 @@ function listOf(item: z.ZodType, id: string) {
 }
 
 /** Schemas that are referred to by name. */
-export const SHARED = { ErrorCode: Code, ContentBlock, Limits, RunStatus, Warning, Detail, NamedPlan };
+export const SHARED = {
+  ErrorCode: Code,
+  ContentBlock,
+  Limits,
+  RunStatus,
+  Warning,
+  Detail,
+  NamedPlan,
+  RedFlag,
+  PlanChange,
+  Permissions: permissionBlock,
+};

@@ -1,5 +1,6 @@
 /** The store in memory: for one process, gone with it. Bounded: the logs of runs that ended go first, oldest first. */
 import { comparePlaces, decodeCursor, encodeCursor } from "./cursor.ts";
+import { weigh } from "./size.ts";
 import {
   type Change,
   ConflictError,
@@ -19,7 +20,15 @@ export interface MemoryStoreOptions {
   max_entries?: number;
   /** Records of one kind above which the oldest closed ones are dropped. Default 5,000. */
   max_records?: number;
+  /**
+   * Bytes of JSON, about, of all logs and records together above which the oldest closed logs are dropped, then the records
+   * that were least used. Default 256 MiB.
+   */
+  max_bytes?: number;
 }
+
+/** Kinds that hold what people and models wrote; the others are small, and an answer to a question may wait for one. */
+const LARGE_KINDS = ["run", "session"] as const;
 
 interface Lease {
   owner: string | null;
@@ -28,7 +37,16 @@ interface Lease {
 }
 
 /** A record with its place in lists. */
-type Kept = VersionedRecord & { readonly created_ms: number; readonly order: number };
+type Kept = VersionedRecord & {
+  readonly created_ms: number;
+  readonly order: number;
+  readonly bytes: number;
+};
+
+interface Log {
+  readonly entries: LogEntry[];
+  bytes: number;
+}
 
 /** Kinds and logs in maps; every call answers at once. */
 export class MemoryStore implements Store {
@@ -37,10 +55,12 @@ export class MemoryStore implements Store {
   readonly #now: () => number;
   readonly #max_entries: number;
   readonly #max_records: number;
-  readonly #logs = new Map<string, LogEntry[]>();
+  readonly #max_bytes: number;
+  readonly #logs = new Map<string, Log>();
   readonly #records = new Map<string, Map<string, Kept>>();
   readonly #leases = new Map<string, Lease>();
   #entries = 0;
+  #bytes = 0;
   #last_token = 0;
   #last_order = 0;
 
@@ -48,6 +68,7 @@ export class MemoryStore implements Store {
     this.#now = options.now ?? (() => Date.now());
     this.#max_entries = options.max_entries ?? 50_000;
     this.#max_records = options.max_records ?? 5_000;
+    this.#max_bytes = options.max_bytes ?? 256 * 1024 * 1024;
   }
 
   commit(changes: readonly Change[], fence?: Fence): void {
@@ -60,7 +81,7 @@ export class MemoryStore implements Store {
 
   #check(change: Change): void {
     if ("append" in change) {
-      const length = this.#logs.get(change.append)?.length ?? 0;
+      const length = this.#logs.get(change.append)?.entries.length ?? 0;
       if (length !== change.after) {
         throw new ConflictError(
           `Cannot append to "${change.append}": ends at ${length}: received ${change.after}`,
@@ -79,31 +100,62 @@ export class MemoryStore implements Store {
   #apply(change: Change): void {
     if ("append" in change) this.#append(change.append, change.entries);
     else if ("put" in change) this.#put(change.put);
-    else if ("delete" in change) this.#records.get(change.delete.kind)?.delete(change.delete.key);
+    else if ("delete" in change) this.#drop(change.delete.kind, change.delete.key);
     else this.#dropLog(change.deleteLog);
   }
 
-  #append(log: string, entries: readonly LogEntry[]): void {
-    const stored = this.#logs.get(log);
-    if (stored) { for (const entry of entries) stored.push(entry); }
-    else this.#logs.set(log, [...entries]);
+  #append(name: string, entries: readonly LogEntry[]): void {
+    let log = this.#logs.get(name);
+    if (!log) this.#logs.set(name, log = { entries: [], bytes: 0 });
+    let bytes = 0;
+    for (const entry of entries) {
+      log.entries.push(entry);
+      bytes += weigh(entry);
+    }
+    log.bytes += bytes;
+    this.#bytes += bytes;
     this.#entries += entries.length;
-    if (this.#entries > this.#max_entries) this.#makeRoom(log);
+    if (this.#entries > this.#max_entries || this.#bytes > this.#max_bytes) this.#makeRoom(name);
   }
 
-  /** Drops the oldest logs but the one that grows; a log's run says in its record's index whether it still runs. */
-  #makeRoom(growing: string): void {
-    const runs = this.#records.get("run");
+  get #roomy(): boolean {
+    return this.#entries <= this.#max_entries * 0.9 && this.#bytes <= this.#max_bytes * 0.9;
+  }
+
+  /**
+   * Drops the oldest logs, then, when bytes are what there is too much of, the records that were least used: all but what is
+   * used just now, and what a run needs that has not ended.
+   */
+  #makeRoom(used: string): void {
     for (const log of this.#logs.keys()) {
-      if (this.#entries <= this.#max_entries * 0.9) return;
-      const open = runs?.get(log)?.index?.open === "true";
-      if (log !== growing && !open) this.#dropLog(log);
+      if (this.#roomy) return;
+      if (log !== used && !this.#isOpen("run", log)) this.#dropLog(log);
+    }
+    for (const kind of LARGE_KINDS) {
+      for (const key of this.#records.get(kind)?.keys() ?? []) {
+        if (this.#bytes <= this.#max_bytes * 0.9) return;
+        if (key !== used && !this.#isOpen(kind, key)) this.#drop(kind, key);
+      }
     }
   }
 
-  #dropLog(log: string): void {
-    this.#entries -= this.#logs.get(log)?.length ?? 0;
-    this.#logs.delete(log);
+  /** A run says in its record's index whether it has ended. */
+  #isOpen(kind: string, key: string): boolean {
+    return this.#records.get(kind)?.get(key)?.index?.open === "true";
+  }
+
+  #dropLog(name: string): void {
+    const log = this.#logs.get(name);
+    if (!log) return;
+    this.#entries -= log.entries.length;
+    this.#bytes -= log.bytes;
+    this.#logs.delete(name);
+  }
+
+  #drop(kind: string, key: string): void {
+    const records = this.#records.get(kind);
+    this.#bytes -= records?.get(key)?.bytes ?? 0;
+    records?.delete(key);
   }
 
   #put(record: StoredRecord): void {
@@ -111,33 +163,37 @@ export class MemoryStore implements Store {
     if (!kind) this.#records.set(record.kind, kind = new Map());
     const before = kind.get(record.key);
     kind.delete(record.key); // behind the others: what is used is dropped last
+    const bytes = weigh(record.value);
+    this.#bytes += bytes - (before?.bytes ?? 0);
     kind.set(record.key, {
       ...record,
       created_ms: record.created_ms ?? before?.created_ms ?? this.#now(),
       order: before?.order ?? ++this.#last_order,
       version: (before?.version ?? 0) + 1,
+      bytes,
     });
-    if (kind.size > this.#max_records) this.#shrink(kind);
+    if (kind.size > this.#max_records) this.#shrink(record.kind, kind);
+    if (this.#bytes > this.#max_bytes) this.#makeRoom(record.key);
   }
 
-  #shrink(kind: Map<string, Kept>): void {
+  #shrink(name: string, kind: Map<string, Kept>): void {
     for (const [key, record] of kind) {
       if (kind.size <= this.#max_records * 0.9) return;
       if (record.index?.open === "true") continue;
-      kind.delete(key);
+      this.#drop(name, key);
       this.#dropLog(key);
     }
   }
 
   entries(log: string, after: number, limit: number): readonly LogEntry[] | null {
-    return this.#logs.get(log)?.slice(after, after + limit) ?? null;
+    return this.#logs.get(log)?.entries.slice(after, after + limit) ?? null;
   }
 
   get(kind: string, key: string): VersionedRecord | null {
     const record = this.#records.get(kind)?.get(key);
     if (!record) return null;
     if (record.expires_ms === undefined || record.expires_ms > this.#now()) return record;
-    this.#records.get(kind)!.delete(key);
+    this.#drop(kind, key);
     return null;
   }
 
@@ -183,6 +239,7 @@ export class MemoryStore implements Store {
     this.#logs.clear();
     this.#records.clear();
     this.#leases.clear();
+    this.#entries = this.#bytes = 0;
   }
 }
 

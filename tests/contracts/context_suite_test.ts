@@ -60,6 +60,16 @@ Deno.test("testContext() fails everything when nothing is mounted", async () => 
 /** A good context that is wrong in one way. */
 const broken: [string, string, () => ContextManager][] = [
   [
+    "an old should_compact() that answers text (C31)",
+    "should_compact() and compact() work where they are there",
+    () => Object.assign(new GoodContext(), { should_compact: () => "yes" }),
+  ],
+  [
+    "an old compact() that crashes (C31)",
+    "should_compact() and compact() work where they are there",
+    () => Object.assign(new GoodContext(), { compact: () => (undefined as unknown as Message[]).length }),
+  ],
+  [
     "a method that is missing (VAL-10)",
     "all five methods are there",
     () => Object.assign(new GoodContext(), { setMessages: undefined, set_messages: undefined }),

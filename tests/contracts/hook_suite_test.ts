@@ -12,15 +12,14 @@ const on = (event: string, handler: unknown, cleanup?: unknown): Module => ({
   },
 });
 
-Deno.test("testHook() passes a good hook, as a module and as a definition", async () => {
+Deno.test("testHook() passes a good hook, as a module, as a definition, and one that is returned", async () => {
   const expectations = [
     { event: "tool:pre", data: { tool_name: "bash" }, action: "deny" as const },
     { event: "tool:pre", data: { tool_name: "echo" }, action: "continue" as const },
   ];
   const guard: HookHandler = (_, data) => data.tool_name === "bash" ? { action: "deny", reason: "no" } : null;
-  for (
-    const create of [() => on("tool:pre", guard, () => {}), () => ({ events: ["tool:pre"], handler: guard })]
-  ) {
+  const hook = { events: ["tool:pre"], handler: guard };
+  for (const create of [() => on("tool:pre", guard, () => {}), () => hook, () => ({ mount: () => hook })]) {
     const { failed, ran } = await check(create, { expectations });
     assertEquals([failed, ran], [[], 10]);
   }

@@ -65,6 +65,65 @@ Deno.test("README.md shows a plan that the check accepts, whole", async () => {
   }
 });
 
+Deno.test("README.md runs a tool from its source, locks it, and refuses it when it changed", async () => {
+  const folder = await Deno.realPath(await Deno.makeTempDir());
+  const here = { cwd: folder, env: { PREAMP_HOME: `${folder}/home` } };
+  const [plain, frozen] = blocks("sh").flatMap((block) => block.split("\n")).filter((line) =>
+    line.includes("run -p shout.yaml")
+  ).map(argumentsOf);
+  try {
+    await Deno.writeTextFile(`${folder}/shout.ts`, `${blocks("ts ignore")[0]}\n`);
+    await Deno.writeTextFile(`${folder}/shout.yaml`, `${blocks("yaml")[2]}\n`);
+    const ran = await runProgram(plain!, here);
+    assertEquals([ran.code, ran.stdout], [0, "Done.\n"], ran.stderr);
+    assert(ran.stderr.includes("= HELLO!"), ran.stderr);
+    const locked = await runProgram(argumentsOf(commandWith("plan lock")), here);
+    assertEquals(locked.code, 0, locked.stderr);
+    const again = await runProgram(frozen!, here);
+    assertEquals([again.code, again.stdout], [0, "Done.\n"], again.stderr);
+    await Deno.writeTextFile(`${folder}/shout.ts`, `${blocks("ts ignore")[0]} // changed\n`);
+    const refused = await runProgram(frozen!, here);
+    assertEquals([refused.code, refused.stdout], [1, ""]);
+    assert(refused.stderr.includes("./shout.ts"), refused.stderr);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
+Deno.test("README.md explains a plan before it runs, and tells what another one widens", async () => {
+  const folder = await Deno.realPath(await Deno.makeTempDir());
+  const here = { cwd: folder, env: { PREAMP_HOME: `${folder}/home` } };
+  try {
+    await Deno.writeTextFile(
+      `${folder}/shout.ts`,
+      `globalThis.ran = 1; throw 1;\n${blocks("ts ignore")[0]}\n`,
+    );
+    await Deno.writeTextFile(`${folder}/shout.yaml`, `${blocks("yaml")[2]}\n`);
+    await Deno.writeTextFile(`${folder}/wider.yaml`, `${blocks("yaml")[4]}\n`);
+    const explained = await runProgram(argumentsOf(commandWith("plan explain")), here);
+    assertEquals([explained.code, explained.stderr], [0, ""]);
+    for (const text of ["./shout.ts", "sha256-", "--allow-read=./shout.ts", "isolation_inline"]) {
+      assert(explained.stdout.includes(text), text);
+    }
+    const widened = await runProgram(argumentsOf(commandWith("plan diff")), here);
+    assertEquals([widened.code, widened.stderr], [1, ""]);
+    assertMatch(widened.stdout, /^1 widen\n\+ tools\[0\]\.permissions\.net$/m);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
+Deno.test("README.md shows a policy that the server takes", async () => {
+  const folder = await Deno.makeTempDir();
+  try {
+    await Deno.writeTextFile(`${folder}/preamp.yaml`, blocks("yaml")[3]!);
+    await using server = await startServer([], { cwd: folder });
+    assertEquals((await server.get("/readyz")).body.ok, true);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
 Deno.test("README.md lists the flags of serve", async () => {
   const { code, stdout } = await runProgram(argumentsOf(commandWith("help serve")));
   assertEquals(code, 0);

@@ -589,3 +589,40 @@ Deno.test("the history pairs whatever was denied, refused or asked", async () =>
     "Error: Tool 'gone' not found",
   ]);
 });
+
+Deno.test("an emission is processed once, however often a loop asks for it", async () => {
+  let asked = 0;
+  const { run, data, messages } = kit({
+    orchestrator: async (coordinator) =>
+      await coordinator.mount("orchestrator", {
+        async execute(
+          _p: unknown,
+          context: { addMessage(message: JsonObject): Promise<void> },
+          providers: Record<string, MockProvider>,
+          tools: Record<string, { execute(input: JsonObject, call: JsonObject): Promise<unknown> }>,
+          hooks: typeof coordinator.hooks,
+        ) {
+          const response = await providers.mock!.complete({ messages: [] });
+          await context.addMessage({ role: "assistant", content: response.content });
+          const pre = await hooks.emit("tool:pre", { tool_name: "t", tool_call_id: "c1", tool_input: {} });
+          const process = () => coordinator.processHookResult(pre, "tool:pre");
+          await Promise.all([process(), process(), tools.t!.execute({}, { id: "c1" })]);
+          await process();
+          return "done";
+        },
+      }),
+    providers: [[calls(["t"])]],
+    tools: [tool("t")],
+    hooks: [
+      hook("tool:pre", () => ({ action: "inject_context", context_injection: "note" })),
+      hook("tool:pre", () => ASK, { priority: 1 }),
+    ],
+    answers: [() => {
+      asked++;
+      return { decision: "allow" };
+    }],
+  });
+  assertEquals((await run()).status, "completed");
+  assertEquals([asked, data("approval:required").length, data("tool:post").length], [1, 1, 1]);
+  assertEquals(messages().filter((message) => message.content === "note").length, 1);
+});

@@ -57,6 +57,10 @@ export interface PlanOptions {
   providers?: (readonly ScriptStep[] | Provider | TestModule)[];
   tools?: (Tool | TestModule)[];
   hooks?: TestModule[];
+  /** Where an error was thrown, as a host that loaded the modules by URL says it. */
+  placeOf?: (error: unknown) => string | undefined;
+  /** Seconds that a mount may take. */
+  load_timeout_s?: number;
   system?: string;
   /** Fields of `session` in the plan. */
   session?: Partial<MountPlan["session"]>;
@@ -227,6 +231,8 @@ export function planOf(options: PlanOptions, clock: FakeClock): PlanInMemory {
     config: found.config,
     isolation: "inline",
     integrity: null,
+    ...(options.load_timeout_s === undefined ? {} : { load_timeout_s: options.load_timeout_s }),
+    ...(options.placeOf ? { placeOf: options.placeOf } : {}),
   });
   return { plan, open };
 }

@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertMatch, assertRejects } from "../assert.ts";
-import { IRON_LAW } from "../../src/kernel/validate.ts";
+import { IRON_LAW } from "../../src/kernel/absence.ts";
 import { MockContextManager } from "../../src/sdk/testing/mock_context.ts";
 import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
 import { ToolResult } from "../../src/sdk/tools.ts";
@@ -67,9 +67,11 @@ Deno.test("initialize() skips a tool that fails, mounts the others, and says so 
   ]);
 });
 
-Deno.test("initialize() fails when none of the plan's providers is left", async () => {
+Deno.test("initialize() fails, and says why of each, when none of the plan's providers is left", async () => {
   const { session } = kit({ providers: [failing] });
-  await assertRejects(() => session.initialize(), Error, "Cannot initialize without provider");
+  const error = await assertRejects(() => session.initialize(), Error, "Cannot initialize without provider");
+  const details = [{ path: "providers[0]", message: "out of order" }];
+  assertEquals((error as Error & { details: unknown }).details, details, "it says why");
 });
 
 Deno.test("cleanup() calls what mount returned once, and waits for it (LOAD-03)", async () => {
@@ -618,4 +620,25 @@ Deno.test("the maps of tools and providers are live and nobody else's to change"
     "config",
   ]);
   assertEquals(session.mounts.tools.names, ["t"]);
+});
+
+Deno.test("a mount that does not end is given up, and what it does later reaches nobody", async () => {
+  const late = Promise.withResolvers<void>();
+  const { session, clock, data } = kit({
+    load_timeout_s: 10,
+    tools: [async (coordinator) => {
+      await late.promise;
+      await coordinator.mount("tools", tool("late"));
+    }],
+  });
+  const initialized = session.initialize();
+  await until(() => clock.pending > 0);
+  await clock.advance(10_000);
+  await initialized;
+  const message = 'Cannot mount module "tool-0": its mount was not done within 10 s';
+  assertEquals(data("module:skipped").map((one) => [one.reason, one.message]), [["mount_failed", message]]);
+  late.resolve();
+  await Promise.resolve();
+  assertEquals(Object.keys(session.mounts.tools.view), []);
+  assertEquals(clock.pending, 0);
 });

@@ -192,6 +192,29 @@ Deno.test("a tool that throws is an error the model sees, of its own type (ORCH-
   }
 });
 
+Deno.test("tool:error says where in its module's files a tool threw, whoever emits it", async () => {
+  const thrown = new RangeError("too far");
+  const placeOf = (error: unknown) => error === thrown ? "https://m.example/lib.ts:5:9" : undefined;
+  const throwing = tool("t", () => Promise.reject(thrown));
+  const at = { type: "RangeError", msg: "too far", at: "https://m.example/lib.ts:5:9" };
+  const script = { providers: [[calls(["t"]), "done"]], placeOf };
+  const told = kit({ ...script, tools: [throwing] });
+  await told.run();
+  assertEquals(told.data("tool:error").map(({ error }) => error), [at]);
+  const elsewhere = kit({ ...script, tools: [tool("t", () => Promise.reject(new RangeError("ours")))] });
+  await elsewhere.run();
+  assertEquals(elsewhere.data("tool:error").map(({ error }) => error), [{ type: "RangeError", msg: "ours" }]);
+});
+
+Deno.test("module:skipped says where in its files a module threw", async () => {
+  const placeOf = () => "https://m.example/mod.ts:3:7";
+  const { run, data } = kit({ placeOf, tools: [() => Promise.reject(new Error("no key"))] });
+  await run();
+  assertEquals(data("module:skipped").map(({ message }) => message), [
+    "https://m.example/mod.ts:3:7: no key",
+  ]);
+});
+
 Deno.test("a tool that returns a failure is a result (ORCH-05; trace: success false)", async () => {
   const { run, data, messages } = kit({
     providers: [[calls(["t"]), "done"]],

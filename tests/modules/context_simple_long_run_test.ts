@@ -6,7 +6,8 @@
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 import type { ChatRequest, ContextManager, Message, Provider } from "preamp";
 import { assertToolPairs } from "preamp/testing";
-import { mount, SimpleContext } from "../../modules/context-simple/mod.ts";
+import { mount } from "../../modules/context-simple/mod.ts";
+import type { SimpleContext } from "preamp/context";
 import { kit, tool } from "../kernel/kit.ts";
 import { assert, assertEquals } from "../assert.ts";
 

@@ -1,5 +1,7 @@
 /** `context-simple`: what a view left out is read back; cache breakpoints; the system prompt factory. */
 import type { JsonObject, Message, Provider, Tool } from "preamp";
+import * as contextSimple from "../../modules/context-simple/mod.ts";
+import { calls, kit } from "../kernel/kit.ts";
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
 import {
   addAll,
@@ -145,4 +147,36 @@ Deno.test("setSystemPromptFactory() with a factory that gives no text fails the 
   context.setSystemPromptFactory?.(() => 7 as unknown as string);
   const error = await assertRejects(() => context.getMessagesForRequest());
   assertStringIncludes(error.message, "the factory must give text: received number");
+});
+
+Deno.test("context_recall is offered and runs like any tool of a session", async () => {
+  const { session, of } = kit({
+    context: { ...contextSimple, config: RECALL, id: "context-simple" },
+    providers: [[calls(["context_recall", { handle: "m0" }]), { text: "done" }]],
+  });
+  const outcome = await session.execute("Remember me.");
+  assertEquals(outcome.status, "completed");
+  const mounted = of("module:mounted").find(({ data }) => data.module_id === "context-simple");
+  assertEquals(mounted?.data.names, ["context", "context_recall"]);
+  assertStringIncludes(JSON.stringify(of("tool:post").map(({ data }) => data.result)), "Remember me.");
+});
+
+Deno.test("setSystemPromptFactory() reaches the context through its guard, in both spellings", async () => {
+  const seen: string[] = [];
+  const { session } = kit({
+    context: { ...contextSimple, id: "context-simple" },
+    providers: [[(request) => {
+      seen.push(String(request.messages[0]?.content));
+      return { text: "done" };
+    }]],
+    hooks: [(coordinator) => {
+      coordinator.hooks.register("prompt:submit", () => {
+        const handle = coordinator.context as unknown as Record<string, (factory: () => string) => void>; // both spellings
+        handle.set_system_prompt_factory?.(() => "from the factory");
+        return null;
+      });
+    }],
+  });
+  await session.execute("hi");
+  assertEquals(seen, ["from the factory"]);
 });

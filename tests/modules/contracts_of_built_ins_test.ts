@@ -1,11 +1,34 @@
 /** The contract suites of `preamp/testing`, run against the tools and hooks that need nothing from outside. */
+import type { Module } from "preamp";
 import { testHook, testTool } from "preamp/testing";
 import * as approval from "../../modules/hooks-approval/mod.ts";
 import * as timing from "../../modules/hooks-timing/mod.ts";
 import * as calculator from "../../modules/tool-calculator/mod.ts";
+import * as task from "../../modules/tool-task/mod.ts";
 import * as todo from "../../modules/tool-todo/mod.ts";
 
+/** `tool-task` in a session that can spawn. */
+const taskWithAgents: Module = {
+  module: task.module,
+  mount(coordinator, config) {
+    const metadata = { agent: "self", stop_reason: "end_turn", error: null };
+    coordinator.registerCapability(
+      "session.spawn",
+      () =>
+        Promise.resolve({
+          output: "hello",
+          session_id: "ses_2",
+          status: "completed",
+          turn_count: 1,
+          metadata,
+        }),
+    );
+    return task.mount(coordinator, config);
+  },
+};
+
 testTool("tool-calculator", () => calculator, { input: { expression: "2 + 2" } });
+testTool("tool-task", () => taskWithAgents, { input: { instruction: "Say hello" } });
 testTool("tool-todo", () => todo, { input: { action: "list" } });
 testHook("hooks-timing", () => timing);
 testHook("hooks-approval", () => approval, {

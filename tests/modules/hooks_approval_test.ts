@@ -1,5 +1,5 @@
 import type { JsonObject, Tool } from "preamp";
-import { assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
+import { assertEquals, assertStringIncludes } from "../assert.ts";
 import { fakeCoordinator } from "./fake_coordinator.ts";
 import { mount } from "../../modules/hooks-approval/mod.ts";
 
@@ -396,11 +396,12 @@ const BAD: [unknown, string][] = [
 ];
 
 for (const [config, text] of BAD) {
-  Deno.test(`mount() refuses hooks-approval's config when ${text}`, async () => {
-    const { coordinator, handlers } = fakeCoordinator();
-    const error = await assertRejects(() => mount(coordinator, config as JsonObject));
-    assertEquals((error as Error & { code: string }).code, "module_invalid");
-    assertStringIncludes(error.message, text);
-    assertEquals(handlers, []);
+  Deno.test(`hooks-approval lets nothing run when its config is wrong: ${text}`, async () => {
+    const { coordinator, handlers, emit } = fakeCoordinator();
+    await mount(coordinator, config as JsonObject);
+    assertEquals(handlers.map(({ event, fail_closed }) => [event, fail_closed]), [["tool:pre", true]]);
+    const { action, reason } = await emit("tool:pre", { tool_name: "calculator", tool_call_id: "call_1" });
+    assertEquals(action, "deny");
+    assertStringIncludes(String(reason), text);
   });
 }

@@ -195,7 +195,7 @@ Deno.test("answerByRules() says what it is and how to get a real model", async (
   for (const question of ["Who are you?", "which model is this?", "Are you real?"]) {
     const answer = await new Conversation(calculator).say(question);
     assertStringIncludes(answer, "scripted demo provider");
-    assertStringIncludes(answer, "provider-anthropic");
+    assertStringIncludes(answer, "change the provider line of the plan");
   }
 });
 

@@ -420,7 +420,7 @@ Deno.test("mount() refuses a wrong config, names every finding and mounts nothin
     }),
     [
       "Cannot read config.respones: unknown key, known are response, responses, after, chunk_chars, context_window, " +
-      "max_output_tokens, models, priority, default_model, debug: received a list of 1",
+      "max_output_tokens, models, priority, model, default_model, debug: received a list of 1",
       "Cannot read config.context_window: must be a whole number from 1: received 1.5",
       `Cannot read config.priority: must be a number from ${Number.MIN_SAFE_INTEGER}: received "high"`,
       'Cannot read config.after: must be one of repeat, error, echo: received "loop"',

@@ -1,11 +1,12 @@
 /** Runs over a store, for tests: plans are made of modules in memory and asked for by name; time stands still; ids count up. */
+import { setImmediate } from "node:timers";
 import { RunService } from "../../src/runs/service.ts";
 import type { Caller, CreateOptions, Run, RunHandle, RunRequest } from "../../src/runs/types.ts";
 import type { ReadyPlan, SecretSink, ServiceLimits } from "../../src/runs/deps.ts";
 import type { Entry } from "../../src/kernel/host.ts";
 import { Redactor } from "../../src/policy/redact.ts";
 import { canonicalHash } from "../../src/sdk/digest.ts";
-import { PreampError } from "../../src/sdk/errors.ts";
+import type { PreampError } from "../../src/sdk/errors.ts";
 import { toPlain } from "../../src/sdk/json.ts";
 import { FakeClock } from "../../src/sdk/testing/fake_clock.ts";
 import type { JsonObject, RunLimits } from "../../src/sdk/types.ts";
@@ -132,6 +133,11 @@ export function service(options: ServiceOptions = {}): Service {
   };
 }
 
+/** Resolves after the next round of `setImmediate`, when a log stores what nobody waits for. */
+export function immediate(): Promise<void> {
+  return new Promise((resolve) => void setImmediate(() => setImmediate(resolve)));
+}
+
 function secrets(): SecretSink {
   const redactor = new Redactor();
   return {
@@ -152,10 +158,10 @@ function readyPlan(written: JsonObject, found: TestPlan, request: RunRequest, cl
     cost_is_asked_for: found.cost_is_asked_for ?? request.limits?.max_cost_usd !== undefined,
     lock_hash: null,
     warnings: [],
-    open(spec, sink) {
+    registerSecrets(sink) {
       for (const secret of found.secrets ?? []) sink.register(secret);
-      return open(spec);
     },
+    open: (spec) => open(spec),
   };
 }
 

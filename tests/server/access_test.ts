@@ -4,8 +4,8 @@ import { ROUTES } from "../../src/server/route_table.ts";
 import { problemOf, testApp } from "./client.ts";
 
 async function bodyWithoutId(response: Response) {
-  const { request_id: _, ...rest } = await response.json();
-  return rest;
+  const { error: { request_id: _, ...error }, ...rest } = await response.json();
+  return { ...rest, error };
 }
 
 Deno.test("a missing, malformed and unknown key get the same answer", async () => {

@@ -321,7 +321,9 @@ Deno.test("POST /v1/runs answers what the runtime refuses as a problem", async (
   });
   const problem = await bodyOf(response, "Problem");
   assertEquals(response.status, 403);
-  assertEquals(problem.error, {
+  const { request_id, ...error } = problem.error;
+  assertEquals(request_id, response.headers.get("preamp-request-id"));
+  assertEquals(error, {
     code: "policy_refused",
     message: "Cannot grant net",
     details: [{ path: "tools[0]", message: "Cannot grant net", line: 3, column: 5, hint: "remove it" }],
@@ -340,6 +342,8 @@ for (
     ["a negative limit", { prompt: "x", limits: { max_tool_calls: -1 } }, "limits.max_tool_calls"],
     ["both plan and plan_ref", { prompt: "x", plan: PLAN, plan_ref: "y" }, "plan_ref"],
     ["a plan that is a list", { prompt: "x", plan: [] }, "plan"],
+    ["a text block without text", { prompt: [{ type: "text" }] }, "prompt[0]"],
+    ["a text block of another kind", { prompt: [{ type: "text", text: 5 }] }, "prompt[0]"],
     ["a wrong if_busy", { prompt: "x", if_busy: "wait" }, "if_busy"],
     ["a wrong on_disconnect", { prompt: "x", on_disconnect: true }, "on_disconnect"],
     ["a list", [], ""],

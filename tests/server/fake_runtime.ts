@@ -49,6 +49,9 @@ export class FakeRuntime implements Runtime {
       this.checked.push(input);
       return Promise.resolve({ ok: true, errors: [], warnings: [], plan_hash: "sha256-x" });
     },
+    explain: (input) => Promise.reject(new PreampError("plan_invalid", JSON.stringify(input))),
+    lock: () => Promise.resolve({ version: 1, modules: {}, files: {} }),
+    diff: () => Promise.resolve({ widens: [], narrows: [], other: [] }),
     list: () =>
       this.failure === undefined
         ? Promise.resolve([{ name: "default", plan_hash: "sha256-x" }])

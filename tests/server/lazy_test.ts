@@ -1,33 +1,5 @@
-import { assert, assertEquals } from "../assert.ts";
-
-interface Graph {
-  roots: string[];
-  redirects: Record<string, string>;
-  modules: {
-    specifier: string;
-    dependencies?: { code?: { specifier: string }; isDynamic?: boolean; specifier: string }[];
-  }[];
-}
-
-/** Resolves to what a file loads when it is imported, dynamic imports left out. */
-async function staticImports(path: string): Promise<string[]> {
-  const { stdout, success } = await new Deno.Command(Deno.execPath(), { args: ["info", "--json", path] })
-    .output();
-  assert(success);
-  const { roots, redirects, modules }: Graph = JSON.parse(new TextDecoder().decode(stdout));
-  const bySpecifier = new Map(modules.map((module) => [module.specifier, module]));
-  const seen = new Set<string>();
-  const queue = [...roots];
-  for (let next = queue.pop(); next !== undefined; next = queue.pop()) {
-    const specifier = redirects[next] ?? next;
-    if (seen.has(specifier)) continue;
-    seen.add(specifier);
-    for (const { code, isDynamic } of bySpecifier.get(specifier)?.dependencies ?? []) {
-      if (code && !isDynamic) queue.push(code.specifier);
-    }
-  }
-  return [...seen];
-}
+import { assertEquals } from "../assert.ts";
+import { staticImports } from "../static_imports.ts";
 
 Deno.test("the server starts without a schema library or a parser of YAML", async () => {
   for (const path of ["src/server/app.ts", "src/server/serve.ts"]) {

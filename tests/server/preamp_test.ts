@@ -142,3 +142,56 @@ Deno.test("createPreamp() takes the keys of its policy, and none without", async
   assertEquals((await keyed.fetch(request())).status, 200);
   await keyed.close();
 });
+
+Deno.test("createPreamp() lets each of several at once take over a session when if_busy is cancel", async () => {
+  await using preamp = open();
+  const first = await bodyOf(await preamp.send("POST /v1/runs", { prompt: "?", plan: ASKING }), "Run");
+  const { session_id } = first;
+  const calls = [{ name: "calculator", arguments: { expression: "6*7" } }];
+  const provider = { module: "provider-mock", config: { responses: Array(20).fill({ tool_calls: calls }) } };
+  const plan = { ...ASKING, providers: [provider] };
+  const body = { prompt: "?", plan, session_id, if_busy: "cancel" };
+  const answers = await Promise.all(Array.from({ length: 6 }, () => preamp.send("POST /v1/runs", body)));
+  assertEquals(answers.map(({ status }) => status), Array(6).fill(200));
+  const { data } = await bodyOf(await preamp.send(`GET /v1/sessions/${session_id}/runs`), "RunList");
+  const statuses = data.map(({ status }: { status: string }) => status);
+  const open_runs = statuses.filter((status: string) => status !== "cancelled");
+  assertEquals([statuses.length, open_runs.length], [7, 1]);
+});
+
+Deno.test("createPreamp() tells why a queued run cannot be steered", async () => {
+  await using preamp = open();
+  const plan = {
+    ...PLAN,
+    providers: [{ module: "provider-mock", config: { responses: [{ text: "x", delay_ms: 60_000 }] } }],
+  };
+  const busy = await bodyOf(
+    await preamp.send("POST /v1/runs", { prompt: "?", plan, background: true }),
+    "Run",
+  );
+  const { session_id } = busy;
+  const body = { prompt: "?", plan, session_id, if_busy: "queue", background: true };
+  const queued = await bodyOf(await preamp.send("POST /v1/runs", body), "Run");
+  assertEquals(queued.status, "queued");
+  const problem = await bodyOf(
+    await preamp.send(`POST /v1/runs/${queued.id}/steer`, { text: "x" }),
+    "Problem",
+  );
+  assertEquals([problem.status, problem.error.code], [409, "not_steerable"]);
+  assertEquals(problem.error.message.includes("has not started"), true);
+  for (const { id } of [queued, busy]) await preamp.send(`POST /v1/runs/${id}/cancel`, { mode: "immediate" });
+});
+
+Deno.test("createPreamp() ends a run at its first unpriced call under a dollar ceiling of its own, and says why", async () => {
+  await using preamp = open();
+  const body = { prompt: "?", plan: { ...PLAN, limits: { max_cost_usd: "0.01" } } };
+  const run = await bodyOf(await preamp.send("POST /v1/runs", body), "Run");
+  assertEquals([run.status, run.stop_reason, run.turn_count], ["incomplete", "limit:max_cost_usd", 1]);
+  assertEquals(run.warnings.map(({ code }: { code: string }) => code), ["price_unknown"]);
+  assertEquals(run.warnings[0].message.includes("config.prices"), true);
+  const { data } = await bodyOf(await preamp.send(`GET /v1/runs/${run.id}/events`), "EventList");
+  const names = data.map(({ event }: { event: string }) => event);
+  const place = (name: string) => names.indexOf(name);
+  assertEquals(place("provider:response") > 0, true);
+  assertEquals(place("provider:response") < place("execution:end"), true);
+});

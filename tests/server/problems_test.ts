@@ -13,7 +13,7 @@ for (const code of CODES) {
     const body = await bodyOf(response, "Problem");
     assertMatch(code, /^[a-z][a-z0-9_]*$/);
     assertEquals([response.status, body.status, body.title], [STATUS[code], STATUS[code], TITLE[code]]);
-    assertEquals([body.type, body.error.code, body.request_id], [
+    assertEquals([body.type, body.error.code, body.error.request_id], [
       `urn:preamp:problem:${code}`,
       code,
       "req_1",

@@ -33,7 +33,12 @@ Deno.test("GET /v1/runs/{id} answers the run, and nothing of another caller's", 
   assertEquals((await bodyOf(response, "Run")).output_text, "42");
   const foreign = await send("GET /v1/runs/run_1", { headers: { authorization: "Bearer k2" } });
   const unknown = await send("GET /v1/runs/run_9", { headers: { authorization: "Bearer k2" } });
-  const told = [await foreign.json(), await unknown.json()].map(({ request_id: _, ...rest }) => rest);
+  const told = [await foreign.json(), await unknown.json()].map((
+    { error: { request_id: _, ...error }, ...rest },
+  ) => ({
+    ...rest,
+    error,
+  }));
   assertEquals([foreign.status, told[0]], [404, told[1]]);
 });
 
@@ -171,7 +176,7 @@ Deno.test("an unknown path is 404 and a wrong method 405 with Allow", async () =
     "/v1",
     "/v1/runs/",
     "/v1/runs/x/y",
-    "/v1/plans/explain",
+    "/v1/plans/nothing",
     "/docs",
     "/metrics",
     "/openai/v1/models",
@@ -207,7 +212,7 @@ Deno.test("an unexpected failure is 500 internal without its words, and logged u
     assertEquals([response.status, text.includes("sk-123") || text.includes("/srv")], [500, false]);
     const record = logged.at(-1);
     assertEquals([record?.level, record?.code], ["error", "internal"]);
-    assertEquals(JSON.parse(text).request_id, record?.request_id);
+    assertEquals(JSON.parse(text).error.request_id, record?.request_id);
     assertEquals(response.headers.get("preamp-request-id"), record?.request_id);
   }
   assertStringIncludes(logged[0]?.error?.message ?? "", "sk-123");

@@ -41,3 +41,41 @@ Deno.test("MemoryStore: records that are least used go first, with their logs, o
   assertEquals(["open", "first", "r0", "r1", "last"].map(there), [true, false, true, false, true]);
   assertEquals([store.entries("open", 0, 9)?.length, store.entries("first", 0, 9)], [1, null]);
 });
+
+Deno.test("MemoryStore: closed logs, then the least used records go when there are too many bytes, open ones never", () => {
+  const store = new MemoryStore({ max_bytes: 10_000 });
+  const text = (length: number) => "x".repeat(length);
+  const session = (key: string) => ({
+    put: { kind: "session", key, namespace: "a", value: { text: text(2_500) } },
+  });
+  const log = (append: string) => ({ append, after: 0, entries: [{ seq: 1, text: text(1_500) }] });
+  const question = { kind: "approval", key: "open/apr", namespace: "a", value: { status: "pending" } };
+  store.commit([run("open", true), log("open"), { put: question }, session("s1")]);
+  store.commit([run("old", false), log("old"), session("s2")]);
+  assertEquals(["open", "old"].map((name) => store.entries(name, 0, 9)?.length ?? null), [1, 1]);
+  store.commit([session("s3")]); // only the closed log has to go
+  assertEquals(["open", "old"].map((name) => store.entries(name, 0, 9)?.length ?? null), [1, null]);
+  store.commit([session("s1"), session("s4"), session("s5")]);
+  const there = ["s1", "s2", "s3", "s4", "s5"].filter((key) => store.get("session", key) !== null);
+  assertEquals(there.at(-1), "s5");
+  assertEquals(there.includes("s2"), false);
+  assertEquals(store.entries("open", 0, 9)?.length, 1);
+  assertEquals(store.get("run", "open") !== null, true);
+  assertEquals(store.get("approval", "open/apr") !== null, true);
+});
+
+Deno.test("MemoryStore: what is deleted makes room again", () => {
+  const store = new MemoryStore({ max_bytes: 10_000 });
+  for (let n = 0; n < 50; n++) {
+    const key = `s${n}`;
+    store.commit([
+      { put: { kind: "session", key, namespace: "a", value: { text: "x".repeat(3_000) } } },
+      { append: key, after: 0, entries: [{ seq: 1 }] },
+    ]);
+    store.commit([{ delete: { kind: "session", key } }, { deleteLog: key }]);
+  }
+  const kept = { put: { kind: "session", key: "kept", namespace: "a", value: { text: "x".repeat(6_000) } } };
+  store.commit([kept]);
+  store.commit([{ put: { ...kept.put, key: "small", value: {} } }]);
+  assertEquals(store.get("session", "kept") !== null, true);
+});

@@ -29,6 +29,8 @@ export interface ProviderDuties {
    * unanswered, and has the gates decided, whether the loop asked or not.
    */
   beforeCall(provider: string): Promise<void>;
+  /** Tells an answer that was not told yet. */
+  tellResponse(): Promise<unknown> | void;
 }
 
 /** The two handles of one provider. */
@@ -124,7 +126,14 @@ class ProviderGuard {
     turn.response_usage = usage;
     turn.untold_response = this.#name;
     turn.expect(response.tool_calls ?? []);
-    settle(turn, reservation, usage);
+    try {
+      settle(turn, reservation, usage);
+    } catch (error) {
+      // the loop gets no answer, and ends: whoever reads the log is told of the one there was before the loop says so
+      if (usage.cost_usd === null) core.host.warn("price_unknown", errorMessage(error));
+      await this.#duties.tellResponse();
+      throw error;
+    }
     return response;
   }
 

@@ -5,11 +5,21 @@ import { inputSchemaOf } from "../../sdk/spelling.ts";
 import { serializeOutput, toolFailure, ToolResult, toToolResult } from "../../sdk/tools.ts";
 import type { JsonObject, JsonSchema, RiskLevel, Tool, ToolCallContext } from "../../sdk/types.ts";
 import type { Core } from "../core.ts";
-import { STOPPED, withAbort } from "../deadline.ts";
 import type { CallRecord } from "../turn.ts";
+import { CallDeadline } from "./call_deadline.ts";
 
 /** Emits and processes the `tool:pre` of a call whose loop did not; resolves once the gate is settled. */
 export type GateCall = (call: CallRecord) => Promise<void>;
+
+/** How a tool is mounted. */
+export interface ToolMount {
+  key: string;
+  /** What models are told (C42). */
+  name: string;
+  /** Whose it is. */
+  module_id: string;
+  gate: GateCall;
+}
 
 /** The guarded handle of a tool. Loops, modules and guests get this and nothing else. */
 export class ToolHandle implements Tool {
@@ -24,13 +34,15 @@ export class ToolHandle implements Tool {
   readonly #tool: Tool;
   readonly #key: string;
   readonly #gate: GateCall;
+  readonly #module_id: string;
 
-  /** Wraps `tool`, mounted under `key`; `name` is the one that models are told (C42). */
-  constructor(core: Core, tool: Tool, key: string, name: string, gate: GateCall) {
+  /** Wraps `tool`. */
+  constructor(core: Core, tool: Tool, { key, name, module_id, gate }: ToolMount) {
     this.#core = core;
     this.#tool = tool;
     this.#key = key;
     this.#gate = gate;
+    this.#module_id = module_id;
     this.name = name;
     this.description = typeof tool.description === "string" ? tool.description : "";
     this.input_schema = deepFreeze(toPlainObject(inputSchemaOf(tool)));
@@ -61,6 +73,8 @@ export class ToolHandle implements Tool {
       return result;
     } catch (error) {
       turn.limit ??= limitOf(error);
+      const at = this.#core.places.get(this.#module_id)?.(error);
+      if (at !== undefined) call.at = at;
       const thrown = this.#brief(error);
       call.settled = { error: thrown };
       throw thrown;
@@ -82,13 +96,18 @@ export class ToolHandle implements Tool {
 
   async #run(call: CallRecord, context: ToolCallContext | undefined): Promise<ToolResult> {
     const core = this.#core;
-    const deadline = new AbortController();
-    const step = core.step_signal;
-    const stop = () => deadline.abort(step.reason);
-    if (step.aborted) stop();
-    else step.addEventListener("abort", stop, { once: true });
-    const timer = new AbortController();
-    const { tool_timeout_s } = core.limits;
+    const { tool_timeout_s, cleanup_timeout_s } = core.limits;
+    const deadline = call.deadline = new CallDeadline({
+      clock: core.host.clock,
+      timeout_ms: tool_timeout_s * 1000,
+      grace_ms: cleanup_timeout_s * 1000,
+      step: core.step_signal,
+      onTimeout: () =>
+        new PreampError(
+          "tool_timeout",
+          `Cannot wait for tool "${call.name}": no result within ${tool_timeout_s} s`,
+        ),
+    });
     core.cancellation.registerToolStart(call.id, call.name);
     try {
       const returned = this.#tool.execute(toPlainObject(call.input), {
@@ -98,22 +117,10 @@ export class ToolHandle implements Tool {
         progress: (text) => this.#progress(call, text, context),
       });
       if (!isThenable(returned)) return this.#bounded(toToolResult(returned));
-      if (tool_timeout_s > 0) {
-        core.host.clock.after(tool_timeout_s * 1000, timer.signal).then(
-          () =>
-            deadline.abort(
-              new PreampError(
-                "tool_timeout",
-                `Cannot wait for tool "${call.name}": no result within ${tool_timeout_s} s`,
-              ),
-            ),
-          () => {}, // finished in time
-        );
-      }
-      return this.#bounded(toToolResult(await withAbort(returned, deadline.signal)));
+      return this.#bounded(toToolResult(await deadline.wait(returned)));
     } finally {
-      timer.abort(STOPPED);
-      step.removeEventListener("abort", stop);
+      deadline.stop();
+      call.deadline = null;
       core.cancellation.registerToolComplete(call.id);
     }
   }

@@ -139,6 +139,21 @@ export function testContext(
       expect((await stored(context))[0]?.content === "Hello", "changing the view changed the history");
     }),
   );
+  test(
+    "should_compact() and compact() work where they are there",
+    onContext(async (_context, coordinator) => {
+      const old = coordinator.context as unknown as Record<string, unknown>; // older modules have them (C31)
+      const has = (name: string) => typeof old[name] === "function";
+      for (const name of ["shouldCompact", "should_compact", "_should_compact"].filter(has)) {
+        const answer: unknown = await (old[name] as () => unknown)();
+        expect(typeof answer === "boolean", `${name} must answer true or false: received ${typeof answer}`);
+      }
+      for (const name of ["compact", "_compact_internal"].filter(has)) {
+        const error = await thrownBy(() => (old[name] as () => unknown)());
+        expect(!isCodeError(error), `${name} crashed: ${errorMessage(error)}`);
+      }
+    }),
+  );
   if (options.compacts === false) return;
 
   const squeezed = (check: (seen: Message[], history: Message[], told: boolean) => void) =>

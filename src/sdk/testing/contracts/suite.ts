@@ -73,9 +73,9 @@ export async function mountSubject(
   const returned: unknown = await subject.mount(coordinator, options.config ?? {});
   if (typeof returned === "function") cleanups.unshift(returned as Cleanup); // §3.3: a function is the cleanup
   else if (isObject(returned)) {
-    if (coordinator.mount_history.length === 0 && isPart(returned, point)) {
-      await coordinator.mount(point, returned);
-    }
+    const empty = coordinator.mount_history.length === 0 &&
+      (point !== "hooks" || Object.keys(coordinator.hooks.listHandlers()).length === 0);
+    if (empty && isPart(returned, point)) await coordinator.mount(point, returned);
     cleanups.unshift(...disposeOf(returned));
   }
   return { coordinator, returned, cleanups };
@@ -126,6 +126,7 @@ const TELLING: Readonly<Record<string, string[]>> = {
   providers: ["complete"],
   orchestrator: ["execute"],
   context: ["addMessage", "add_message"],
+  hooks: ["handler"],
 };
 
 function isPart(value: object, point: string): boolean {

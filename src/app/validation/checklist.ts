@@ -1,0 +1,81 @@
+/** R2's validation checklist, eight items for a tool, read off the checks; the other types have their own members in the middle. */
+import type { Check } from "../../kernel/validate.ts";
+import type { ModuleType } from "../../sdk/types.ts";
+
+/** One box. */
+export interface ChecklistItem {
+  /** What must hold. */
+  item: string;
+  state: "ok" | "warning" | "error" | "unknown";
+  /** What is wrong; empty when nothing is, and when nobody could look. */
+  findings: string[];
+}
+
+/** Sentence → the checks that it stands for. */
+type Item = readonly [item: string, checks: readonly string[]];
+
+const MEMBERS: Readonly<Record<ModuleType, readonly Item[]>> = {
+  tool: [
+    ['mount() calls coordinator.mount("tools", tool, tool.name)', ["protocol_compliance"]],
+    ["the tool has a name", ["tool_name"]],
+    ["the tool has a description", ["tool_description"]],
+    ["the tool has an input_schema", ["tool_input_schema"]],
+    ["the tool has a callable execute()", ["tool_execute"]],
+  ],
+  provider: [
+    ['mount() calls coordinator.mount("providers", provider, provider.name)', ["protocol_compliance"]],
+    ["the provider has a name", ["provider_name"]],
+    ["the provider says what it is in getInfo()", ["provider_get_info"]],
+    ["the provider lists its models in listModels()", ["provider_list_models"]],
+    ["the provider has complete() and parseToolCalls()", [
+      "provider_complete",
+      "provider_parse_tool_calls",
+    ]],
+  ],
+  hook: [["mount() calls coordinator.hooks.register(event, handler)", ["protocol_compliance"]]],
+  orchestrator: [
+    ['mount() calls coordinator.mount("orchestrator", loop)', ["protocol_compliance"]],
+    ["the loop has execute() with its five parameters", ["orchestrator_execute"]],
+  ],
+  context: [
+    ['mount() calls coordinator.mount("context", memory)', ["protocol_compliance"]],
+    ["the context has addMessage(), getMessages(), setMessages() and clear()", [
+      "context_add_message",
+      "context_get_messages",
+      "context_set_messages",
+      "context_clear",
+    ]],
+    ["the context has getMessagesForRequest()", ["context_get_messages_for_request"]],
+  ],
+  resolver: [['mount() calls coordinator.mount("module-source-resolver", resolver)', [
+    "protocol_compliance",
+  ]]],
+};
+
+const COMMON: readonly Item[] = [
+  ["mount() returns metadata, a cleanup or what it mounted", ["mount_return"]],
+  ["the module says what it is: export const module = {id, type, version}", ["module_info"]],
+  ["tests verify that mount() mounts it", ["module_tests"]],
+];
+
+/** Returns the checklist of a type. An item none of whose checks could be made is unknown. */
+export function checklistOf(type: ModuleType, checks: readonly Check[]): ChecklistItem[] {
+  return [...MEMBERS[type], ...COMMON].map(([item, names]) => {
+    const made = checks.filter(({ name }) => names.includes(name));
+    const wrong = made.filter(({ passed }) => !passed);
+    const state = made.length === 0
+      ? "unknown"
+      : wrong.length === 0
+      ? "ok"
+      : wrong.some(({ severity }) => severity === "error")
+      ? "error"
+      : "warning";
+    return { item, state, findings: wrong.map(({ name, message }) => `${name}: ${message}`) };
+  });
+}
+
+/** Returns the checks that no item of the type stands for. */
+export function beyondChecklist(type: ModuleType, checks: readonly Check[]): Check[] {
+  const listed = new Set([...MEMBERS[type], ...COMMON].flatMap(([, names]) => names));
+  return checks.filter(({ name }) => !listed.has(name));
+}

@@ -1,0 +1,84 @@
+/**
+ * The process that a module is tried in: a stranger's code with none of the program's permissions but those that the author
+ * asked for, and none of its variables. Answers one request, step by step, and ends.
+ */
+import { encodeFrame, FrameReader } from "../../loader/frames.ts";
+import { linkModule, shownErrorPlace } from "../../loader/link.ts";
+import { installSdk } from "../../loader/sdk_global.ts";
+import type { ModuleBundle } from "../../loader/types.ts";
+import { errorMessage } from "../../sdk/errors.ts";
+import type { JsonObject } from "../../sdk/json.ts";
+import { validateModule } from "./validate_module.ts";
+import type { ValidateOptions } from "./validate_module.ts";
+
+/** The kinds of permission, as Deno names them. */
+export const PERMISSION_KINDS = ["net", "read", "write", "env", "run", "sys", "ffi", "import"] as const;
+
+/** One of them. */
+export type PermissionKind = typeof PERMISSION_KINDS[number];
+
+/** What the child is asked; the code travels as the frame's body. */
+export interface ValidationRequest {
+  bundle: Omit<ModuleBundle, "code">;
+  name: string;
+  base_url: string;
+  allow: readonly PermissionKind[];
+  options: Omit<ValidateOptions, "onStep" | "placeOf">;
+  load_timeout_s: number;
+}
+
+/** Most that a request may have: a bundle and its map. */
+const MAX_REQUEST_BYTES = 192 * 1024 * 1024;
+
+/** Validates the module on stdin, writes what happens to stdout, and ends the process. */
+export async function runValidatorChild(): Promise<never> {
+  const frame = await new FrameReader(readStdin, MAX_REQUEST_BYTES).next();
+  if (!frame) Deno.exit(1);
+  const request = frame.header as unknown as ValidationRequest; // written by the process that started this one
+  const code = new TextDecoder().decode(frame.body);
+  forwardConsole();
+  await installSdk(request.bundle.uses);
+  for (const name of PERMISSION_KINDS) {
+    if (!request.allow.includes(name)) Deno.permissions.revokeSync({ name });
+  }
+  write({ kind: "step", name: "import" });
+  try {
+    const module = await linkModule({ ...request.bundle, code }, {
+      instance: "validate",
+      timeout_s: request.load_timeout_s,
+      name: request.name,
+      base_url: request.base_url,
+    });
+    const onStep = (name: string) => write({ kind: "step", name });
+    const placeOf = (error: unknown) => shownErrorPlace(error, request.bundle.files, request.base_url);
+    const validation = await validateModule(module, { ...request.options, onStep, placeOf });
+    write({ kind: "done", validation });
+  } catch (error) {
+    write({ kind: "not_importable", message: errorMessage(error) });
+  }
+  Deno.exit(0); // whatever the module left running
+}
+
+/** Synchronous: what was written is out, even when the next step never ends. */
+function write(header: JsonObject): void {
+  const bytes = encodeFrame(header);
+  for (let at = 0; at < bytes.length;) at += Deno.stdout.writeSync(bytes.subarray(at));
+}
+
+/** stdout is the wire: what a module tells its console is for a person to read, and goes the other way. */
+function forwardConsole(): void {
+  const say = (...values: unknown[]) => {
+    const text = values.map((value) => typeof value === "string" ? value : Deno.inspect(value)).join(" ");
+    const bytes = new TextEncoder().encode(`${text}\n`);
+    for (let at = 0; at < bytes.length;) at += Deno.stderr.writeSync(bytes.subarray(at));
+  };
+  for (const key of Object.keys(console)) {
+    if (typeof Reflect.get(console, key) === "function") Reflect.set(console, key, say);
+  }
+}
+
+async function readStdin(): Promise<Uint8Array | null> {
+  const buffer = new Uint8Array(64 * 1024);
+  const count = await Deno.stdin.read(buffer);
+  return count === null ? null : buffer.subarray(0, count);
+}

@@ -1,0 +1,129 @@
+/**
+ * What a module does: the contract suites of `preamp/testing` (behaviour.md §10.2), run outside of a test runner, each case on
+ * a module mounted for it alone.
+ */
+import { failed, passed } from "../../kernel/module_checks.ts";
+import type { Check } from "../../kernel/validate.ts";
+import { errorMessage, errorName } from "../../sdk/errors.ts";
+import { isObject, type JsonObject } from "../../sdk/json.ts";
+import { testContext } from "../../sdk/testing/contracts/context.ts";
+import { testHook } from "../../sdk/testing/contracts/hook.ts";
+import { testOrchestrator } from "../../sdk/testing/contracts/orchestrator.ts";
+import { testProvider } from "../../sdk/testing/contracts/provider.ts";
+import type { SuiteOptions, TestFunction } from "../../sdk/testing/contracts/suite.ts";
+import { testTool } from "../../sdk/testing/contracts/tool.ts";
+import type { Module, ModuleType } from "../../sdk/types.ts";
+import { thrownText } from "./structure.ts";
+
+/** Registers the cases of a suite. */
+type Suite = (name: string, create: () => Module, options: SuiteOptions) => void;
+
+const SUITES: Readonly<Partial<Record<ModuleType, Suite>>> = {
+  tool: testTool,
+  provider: testProvider,
+  hook: testHook,
+  orchestrator: testOrchestrator,
+  context: testContext,
+};
+
+/**
+ * The cases that behaviour.md §10.2 lists: failing one is an error. The suites hold more, which a module written for another
+ * host may fail and still work: a warning.
+ */
+export const REQUIRED_CASES: Readonly<Partial<Record<ModuleType, readonly string[]>>> = {
+  tool: [
+    "mount() mounts a tool",
+    "name is a text a model can call",
+    "execute() is a function of an input",
+    "execute() answers an input that holds only a call id",
+    "execute() answers an empty input",
+  ],
+  provider: [
+    "mount() mounts a provider",
+    "name is not empty",
+    "getInfo() tells id, display_name and whole defaults",
+    "listModels() resolves to models with ids",
+    "parseToolCalls() finds none in a response of text",
+  ],
+  hook: [
+    "mount() registers a handler",
+    "mount() returns nothing or a cleanup",
+    "handlers answer test:event with nothing or a hook result",
+    "handlers answer events without data",
+    "handlers answer events with empty data",
+    "cleanup works, awaited",
+  ],
+  orchestrator: [
+    "mount() mounts an orchestrator whose execute is a function",
+    "execute() resolves to the provider's text",
+    "execute() stores the prompt, then the answer",
+    "execute() handles an empty prompt",
+  ],
+  context: [
+    "mount() mounts a context",
+    "all five methods are there",
+    "addMessage() keeps messages whole and in order",
+    "addMessage() takes a message without fields",
+    "clear() empties the history",
+    "getMessagesForRequest() shows everything when there is room",
+  ],
+};
+
+/** How a suite is run. */
+export interface SuiteRun {
+  config: JsonObject;
+  /** Milliseconds for each case. */
+  case_ms: number;
+  /** Told before each case. */
+  onStep: (name: string) => void;
+  /** Returns where in the author's files an error was thrown. */
+  placeOf: (error: unknown) => string | undefined;
+}
+
+/** Resolves to one check a case, in order; an empty list for a type without a suite. */
+export async function runSuite(type: ModuleType, module: Module, options: SuiteRun): Promise<Check[]> {
+  const checks: Check[] = [];
+  for (const [title, run] of casesOf(type, module, options)) {
+    options.onStep(title);
+    try {
+      await run();
+      checks.push(passed(title, "ok"));
+    } catch (error) {
+      checks.push(failedCase(type, title, error, options.placeOf));
+    }
+  }
+  return checks;
+}
+
+/** Returns the titles of a suite's cases and what they run. */
+export function casesOf(
+  type: ModuleType,
+  module: Module,
+  { config, case_ms }: Pick<SuiteRun, "config" | "case_ms">,
+): [title: string, run: () => Promise<void>][] {
+  const cases: [string, () => Promise<void>][] = [];
+  const test: TestFunction = (name, run) => cases.push([name.slice("module: ".length), run]);
+  const create = () => ({ mount: module.mount });
+  SUITES[type]?.("module", create, { config: structuredClone(config), deadline_ms: case_ms, test });
+  return cases;
+}
+
+function failedCase(type: ModuleType, title: string, error: unknown, placeOf: SuiteRun["placeOf"]): Check {
+  const why = errorName(error) === "AssertionError" ? errorMessage(error) : thrownText(error, placeOf);
+  if (isOutOfReach(error)) {
+    return { name: title, passed: true, severity: "info", message: `not tried: ${why}` };
+  }
+  return failed(title, why, REQUIRED_CASES[type]?.includes(title) ? "error" : "warning");
+}
+
+/** Whether a case failed for what the sandbox does not give: a permission, the network, a credential. No fault of the module. */
+function isOutOfReach(error: unknown): boolean {
+  for (let cause = error, depth = 0; isObject(cause) && depth < 8; cause = cause.cause, depth++) {
+    if (
+      ["NotCapable", "NetworkError", "AuthenticationError", "ConfigurationError"].includes(errorName(cause))
+    ) {
+      return true;
+    }
+  }
+  return false;
+}

@@ -1,0 +1,164 @@
+/** An explanation as a reviewer reads it: an overview, a table of modules, what each may touch, and what to look at. */
+import type { ExplainedModule, Explanation } from "../plan/explain.ts";
+import { PERMISSION_NAMES } from "../plan/check_permissions.ts";
+import { LIMIT_NAMES } from "../plan/check_limits.ts";
+import type { Permissions } from "../sdk/contracts.ts";
+import { escapeUnprintable } from "../server/printable.ts";
+import type { Output } from "./io.ts";
+import { type Style, styleOf } from "./style.ts";
+import { tableText } from "./table.ts";
+import { wrapText } from "./wrap.ts";
+
+/** Returns the whole text. */
+export function explanationText(
+  explanation: Explanation,
+  name: string,
+  output: Pick<Output, "color" | "columns">,
+): string {
+  const style = styleOf(output);
+  const columns = Math.max(40, output.columns());
+  const parts = [
+    overview(explanation, name, style, columns),
+    modulesTable(explanation.modules, style),
+    ...explanation.modules.filter(isWorthTelling).map((module) => moduleText(module, style)),
+    listText("warnings", "no warnings", explanation.warnings, style.yellow, style, columns),
+    listText("red flags", "no red flags", explanation.red_flags, style.red, style, columns),
+  ];
+  return parts.join("\n");
+}
+
+function overview(
+  { plan_hash, lock_hash, limits, env, deno_flags }: Explanation,
+  name: string,
+  { bold, dim }: Style,
+  columns: number,
+): string {
+  const rows: [string, string][] = [
+    ["plan", clean(name)],
+    ["hash", plan_hash],
+    ["lock", lock_hash ?? "none"],
+    ["limits", LIMIT_NAMES.map((limit) => `${limit} ${limits[limit]}`).join(", ")],
+    ["variables", env.length === 0 ? "none" : env.map(clean).join(", ")],
+    ["deno flags", deno_flags.length === 0 ? "none" : deno_flags.map(shellWord).join(" ")],
+  ];
+  return rows.map(([label, text]) => {
+    const lines = wrapText(text, columns - 12);
+    return lines.map((line, index) => {
+      const head = (index === 0 ? label : "").padEnd(12);
+      return `${dim(head)}${label === "plan" ? bold(line) : line}\n`;
+    }).join("");
+  }).join("");
+}
+
+function modulesTable(modules: readonly ExplainedModule[], { bold, red }: Style): string {
+  const rows = modules.map(({ module, type, isolation, files, url, red_flags }) => [
+    clean(module),
+    type,
+    isolation,
+    url === null ? "built in" : `${files.length} ${files.length === 1 ? "file" : "files"}`,
+    url === null ? "" : bytesText(files.reduce((sum, { bytes }) => sum + bytes, 0)),
+    red_flags.length === 0 ? "" : `${red_flags.length}`,
+  ]);
+  const [head = "", ...lines] = tableText([
+    ["module", "type", "tier", "source", "size", "red flags"],
+    ...rows,
+  ]).split("\n");
+  const painted = lines.map((line, index) => {
+    const count = modules[index]?.red_flags.length ?? 0;
+    return count === 0 ? line : line.slice(0, -String(count).length) + red(String(count));
+  });
+  return [bold(head), ...painted].join("\n");
+}
+
+/** Built-in modules without any permission are told by the table alone. */
+function isWorthTelling({ url, permissions: { wanted, asked } }: ExplainedModule): boolean {
+  return url !== null || [wanted ?? {}, asked].some((block) => Object.keys(block).length > 0);
+}
+
+function moduleText(module: ExplainedModule, style: Style): string {
+  const { bold, cyan, dim } = style;
+  const lines = [`${bold(clean(module.module))} ${dim(`${module.path}, ${module.isolation}`)}\n`];
+  if (module.url !== null) {
+    lines.push(`  ${dim("url")}        ${cyan(clean(module.url))}\n`);
+    lines.push(`  ${dim("integrity")}  ${module.integrity}\n`);
+    for (const { url, sha256, bytes } of module.files) {
+      lines.push(`  ${bytesText(bytes).padStart(9)}  ${clean(url)}\n             ${dim(sha256)}\n`);
+    }
+  }
+  return lines.join("") + permissionsText(module, style);
+}
+
+const COLUMNS = ["wanted", "asked", "granted", "refused"] as const;
+
+function permissionsText({ permissions }: ExplainedModule, { dim, green, red }: Style): string {
+  const given = (cell: string, paint: (text: string) => string) => (cell.trim() === "-" ? dim : paint)(cell);
+  const names = PERMISSION_NAMES.filter((name) =>
+    COLUMNS.some((column) => isGiven(permissions[column]?.[name]))
+  );
+  const rows = names.flatMap((name) => {
+    const cells = COLUMNS.map((column) => entries(permissions[column], name));
+    const height = Math.max(...cells.map((cell) => cell.length));
+    return Array.from(
+      { length: height },
+      (_, row) => [row === 0 ? name : "", ...cells.map((cell) => cell[row] ?? "")],
+    );
+  });
+  const unknown = permissions.wanted === null
+    ? dim("  what it wants cannot be told without running it\n")
+    : "";
+  if (rows.length === 0) return `${unknown}${dim("  no permissions\n")}`;
+  const [head = "", ...lines] = tableText([["permission", ...COLUMNS], ...rows], "  ").trimEnd().split("\n");
+  const widths = [0, 1, 2, 3].map((column) => widthOf([["permission", ...COLUMNS], ...rows], column));
+  const from = (column: number) => 2 + widths.slice(0, column).reduce((sum, width) => sum + width + 2, 0);
+  const painted = lines.map((line) =>
+    line.slice(0, from(3)) + given(line.slice(from(3), from(4)), green) + given(line.slice(from(4)), red)
+  );
+  return `${unknown}${[dim(head), ...painted].join("\n")}\n`;
+}
+
+function widthOf(rows: readonly (readonly string[])[], column: number): number {
+  return Math.max(...rows.map((row) => (row[column] ?? "").length));
+}
+
+function isGiven(value: Permissions[keyof Permissions]): boolean {
+  return value === true || Array.isArray(value) && value.length > 0;
+}
+
+/** One cell a line: entries under one another. */
+function entries(block: Permissions | null, name: keyof Permissions): string[] {
+  if (block === null) return ["?"];
+  const value = block[name];
+  return value === true ? ["all"] : Array.isArray(value) && value.length > 0 ? value.map(clean) : ["-"];
+}
+
+function listText(
+  title: string,
+  none: string,
+  items: readonly { code: string; path?: string; message: string }[],
+  paint: (text: string) => string,
+  { bold, dim, green }: Style,
+  columns: number,
+): string {
+  if (items.length === 0) return title === "red flags" ? `${green(none)}\n` : `${dim(none)}\n`;
+  const lines = items.flatMap(({ code, path, message }) => [
+    `  ${paint(clean(code))}${path === undefined || path === "" ? "" : `  ${bold(clean(path))}`}\n`,
+    ...wrapText(clean(message), columns - 6).map((line) => `      ${line}\n`),
+  ]);
+  const one = items.length === 1 ? title.replace(/s$/, "") : title;
+  return `${paint(`${items.length} ${one}`)}\n${lines.join("")}`;
+}
+
+function bytesText(bytes: number): string {
+  if (bytes < 1000) return `${bytes} B`;
+  return bytes < 1e6 ? `${(bytes / 1000).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
+}
+
+/** A flag as a shell takes it. */
+function shellWord(flag: string): string {
+  const text = clean(flag);
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+}
+
+function clean(text: string): string {
+  return escapeUnprintable(text);
+}

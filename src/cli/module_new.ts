@@ -1,0 +1,181 @@
+/** `preamp module new`: a module that works, its test and its README, in a folder of its own. Never writes over a file. */
+import manifest from "../../deno.json" with { type: "json" };
+import { PREFIX } from "../kernel/module_type.ts";
+import { didYouMean } from "../plan/did_you_mean.ts";
+import type { ModuleType } from "../sdk/types.ts";
+import type { Arguments } from "./arguments.ts";
+import type { Command } from "./command.ts";
+import { EXIT } from "./exit.ts";
+import { locate, readOptional } from "./files.ts";
+import type { Io } from "./io.ts";
+import { fill, type Template, type Words } from "./templates/template.ts";
+import { UsageError } from "./usage_error.ts";
+
+const TEMPLATES: Readonly<Record<string, () => Promise<Template>>> = {
+  tool: async () => (await import("./templates/tool.ts")).template,
+  provider: async () => (await import("./templates/provider.ts")).template,
+  hook: async () => (await import("./templates/hook.ts")).template,
+  orchestrator: async () => (await import("./templates/orchestrator.ts")).template,
+  context: async () => (await import("./templates/context.ts")).template,
+};
+
+/** The command. */
+export const command: Command = {
+  usage: "module new <tool|provider|hook|orchestrator|context> <name>",
+  summary: "Begins a module: mod.ts, mod_test.ts, README.md, and a deno.json where there is none.",
+  flags: [
+    { name: "dir", value: "FOLDER", help: "where, default ./ID such as ./tool-clock" },
+    { name: "sdk", value: "URL", help: "where the SDK's mod.ts is, for editors and tests" },
+  ],
+  details: () =>
+    `What it writes passes \`preamp module validate --strict\` and its own tests, \`deno test\`. Nothing is
+overwritten. deno.json says where editors and tests find "preamp"; a module that runs gets it from its host.
+`,
+  run,
+};
+
+async function run(args: Arguments, io: Io): Promise<number> {
+  const [written, name, more] = args.rest;
+  const type = typeOf(written);
+  if (name === undefined) {
+    throw new UsageError(`Cannot begin a module: it needs a name: module new ${type} clock`);
+  }
+  if (more !== undefined) throw new UsageError(`Cannot use ${JSON.stringify(more)}: a module has one name`);
+  const words = wordsOf(type, name);
+  const dir = (args.value("dir") ?? words.id).replace(/(?<=.)\/+$/, "");
+  const folder = locate(`${dir}/`, io.cwd);
+  const template = await TEMPLATES[type]!(); // typeOf() says so
+  const files: Record<string, string> = {
+    "mod.ts": fill(template.module, words),
+    "mod_test.ts": fill(template.test, words),
+    "README.md": fill(readme(template), words),
+  };
+  if (!await isMapped(folder)) files["deno.json"] = denoJson(args.value("sdk"), io);
+  await writeNew(folder, dir, files);
+  const list = Object.keys(files).map((file) => `  ${dir}/${file}\n`).join("");
+  const next = `  cd ${dir}\n  deno test\n  ${program()} module validate --strict .\n`;
+  io.out.write(`${words.id} is ready:\n${list}\nNext:\n${next}`);
+  return EXIT.done;
+}
+
+function typeOf(written: string | undefined): Exclude<ModuleType, "resolver"> {
+  const types = Object.keys(TEMPLATES);
+  if (written === undefined) {
+    throw new UsageError(`Cannot begin a module: it needs a type: ${types.join(", ")}`);
+  }
+  if (Object.hasOwn(TEMPLATES, written)) return written as Exclude<ModuleType, "resolver">; // the table's keys
+  const meant = didYouMean(written, types);
+  const hint = meant === undefined ? `one of ${types.join(", ")}` : `did you mean ${meant}?`;
+  throw new UsageError(`Cannot begin a module of type ${JSON.stringify(written.slice(0, 40))}: ${hint}`);
+}
+
+/** `clock` and `tool-clock` are the same tool. */
+function wordsOf(type: ModuleType, written: string): Words {
+  const prefix = `${PREFIX[type]}-`;
+  const name = written.startsWith(prefix) ? written.slice(prefix.length) : written;
+  if (!/^[a-z][a-z0-9]*(-[a-z0-9]+)*$/.test(name) || name.length > 48) {
+    throw new UsageError(
+      `Cannot name a module ${JSON.stringify(written.slice(0, 60))}: ` +
+        "take small letters, digits and single hyphens, a letter first, at most 48: such as clock or city-weather",
+    );
+  }
+  return { id: prefix + name, name: name.replaceAll("-", "_") };
+}
+
+/** Whether the nearest deno.json already says what "preamp" is. */
+async function isMapped(folder: URL): Promise<boolean> {
+  for (let at = folder;; at = new URL("../", at)) {
+    for (const file of ["deno.json", "deno.jsonc"]) {
+      const text = await readOptional(new URL(file, at), file).catch(() => undefined); // above our reach: as if there were none
+      if (text !== undefined) return text.includes('"preamp"');
+    }
+    if (at.pathname === new URL("../", at).pathname) return false;
+  }
+}
+
+function denoJson(sdk: string | undefined, io: Io): string {
+  const { imports } = manifest;
+  const document = {
+    exports: "./mod.ts",
+    imports: {
+      ...sdkImports(sdk, io),
+      zod: imports.zod,
+      "@cfworker/json-schema": imports["@cfworker/json-schema"], // the loop's own: an import map has no other place for it
+    },
+    fmt: { lineWidth: 110 },
+  };
+  return `${JSON.stringify(document, null, 2)}\n`;
+}
+
+/** The compiled program has no source files to point at: there the package is named. */
+function sdkImports(sdk: string | undefined, io: Io): Record<string, string> {
+  const names = ["loop", "context", "testing"];
+  if (sdk === undefined && Deno.build.standalone) {
+    const base = `jsr:${manifest.name}@^${manifest.version}`;
+    return Object.fromEntries([
+      ["preamp", base],
+      ...names.map((part) => [`preamp/${part}`, `${base}/${part}`]),
+    ]);
+  }
+  const mod = sdk === undefined
+    ? new URL("../sdk/mod.ts", import.meta.url)
+    : /^[a-z][a-z0-9+.-]+:/i.test(sdk) && URL.canParse(sdk)
+    ? new URL(sdk)
+    : locate(sdk, io.cwd);
+  return Object.fromEntries([
+    ["preamp", mod.href],
+    ...names.map((part) => [`preamp/${part}`, new URL(`${part}.ts`, mod).href]),
+  ]);
+}
+
+async function writeNew(folder: URL, dir: string, files: Readonly<Record<string, string>>): Promise<void> {
+  const there: string[] = [];
+  for (const file of Object.keys(files)) {
+    const exists = await Deno.lstat(new URL(file, folder)).then(() => true, () => false);
+    if (exists) there.push(file);
+  }
+  if (there.length > 0) {
+    throw new UsageError(
+      `Cannot write ${dir}/${
+        there.join(`, ${dir}/`)
+      }: there already; nothing was written: take another --dir`,
+    );
+  }
+  try {
+    await Deno.mkdir(folder, { recursive: true });
+    for (const [file, text] of Object.entries(files)) {
+      await Deno.writeTextFile(new URL(file, folder), text, { createNew: true });
+    }
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new UsageError(`Cannot write into ${JSON.stringify(dir)}: ${why}`, { cause: error });
+  }
+}
+
+function readme({ about, plan, config }: Template): string {
+  const keys = config.map(([key, form, meaning]) => `- \`${key}\` (${form}): ${meaning}`).join("\n");
+  return `# __ID__
+
+${about}
+
+\`\`\`yaml
+${plan}
+\`\`\`
+
+Config:
+
+${keys}
+
+\`\`\`sh
+deno test
+preamp module validate --strict .
+\`\`\`
+`;
+}
+
+/** How this program is started, from any folder. */
+function program(): string {
+  if (Deno.build.standalone) return "preamp";
+  const main = new URL("../../main.ts", import.meta.url);
+  return `deno run -A ${main.protocol === "file:" ? decodeURIComponent(main.pathname) : main.href}`;
+}

@@ -1,0 +1,125 @@
+/** `preamp plan lock`: writes `plan.lock.json` beside a plan: the bytes that its modules are made of now. Executes none. */
+import { LOCK_FILE } from "../app/locks.ts";
+import { formatLock, type Lock, lockDifferences, lockOver, parseLock } from "../plan/lock.ts";
+import type { Arguments, Flag } from "./arguments.ts";
+import { TERMINAL } from "./caller.ts";
+import type { Command } from "./command.ts";
+import { EXIT } from "./exit.ts";
+import { DocumentFailure } from "./failure.ts";
+import { readOptional } from "./files.ts";
+import type { Io } from "./io.ts";
+import { readPlans } from "./plan_files.ts";
+import { PLAN_FLAG, planNames, withRuntime } from "./plan_tools.ts";
+import { policyFlags, settingFlags } from "./settings.ts";
+import { styleOf } from "./style.ts";
+import { escapeUnprintable } from "../server/printable.ts";
+import { UsageError } from "./usage_error.ts";
+
+const OWN_FLAGS: readonly Flag[] = [
+  PLAN_FLAG,
+  { name: "check", help: "write nothing; exit 1 when the lock is not what the modules are now" },
+  { name: "prune", help: "drop what other plans of the folder have in the lock" },
+  ...settingFlags(),
+];
+
+/** The command. */
+export const command: Command = {
+  usage: "plan lock [--check | --prune] <file>…",
+  summary:
+    `Writes ${LOCK_FILE} beside the plan: URL, hash and size of every file of its modules. Fetches modules, runs none.`,
+  flags: [...OWN_FLAGS, ...policyFlags(OWN_FLAGS)],
+  details: () =>
+    `Plans of one folder share its lock: what it has of other plans is kept. From then on a run, an explain and a lock
+--check refuse a module whose bytes differ. Several files are merged first, as \`preamp run\` does; the lock lies beside
+the first.
+Exit codes: 0 written, or with --check as it should be; 1 not as it should be, or a module cannot be had; 3 plan or lock
+invalid; 4 refused by policy.
+`,
+  run,
+};
+
+async function run(args: Arguments, io: Io): Promise<number> {
+  const names = planNames(args, "lock");
+  if (args.has("check") && args.has("prune")) {
+    throw new UsageError("Cannot use --prune with --check: one writes and the other does not");
+  }
+  const { name, plan, base_url } = await readPlans(names, io);
+  const url = new URL(LOCK_FILE, base_url);
+  const fresh = await withRuntime(args, io, async ({ plans }) => {
+    try {
+      return await plans.lock({ plan }, TERMINAL, { base_url });
+    } catch (error) {
+      throw new DocumentFailure(name, error);
+    }
+  });
+  const text = await readOptional(url, LOCK_FILE);
+  return args.has("check")
+    ? await check(text, fresh, io)
+    : await write(url, text, fresh, args.has("prune"), io);
+}
+
+async function check(text: string | undefined, fresh: Lock, io: Io): Promise<number> {
+  const { green, red } = styleOf(io.out);
+  const modules = Object.keys(fresh.modules).length;
+  if (text === undefined && modules === 0) {
+    io.out.write(`${green("ok")}, nothing to lock: every module is built in\n`);
+    return EXIT.done;
+  }
+  const differences = text === undefined
+    ? [`there is no ${LOCK_FILE}`]
+    : lockDifferences(await readLock(text), fresh);
+  if (differences.length === 0) {
+    io.out.write(`${green("ok")}, ${counted(fresh)}\n`);
+    return EXIT.done;
+  }
+  for (const difference of differences) io.out.write(`${red("differs")}  ${escapeUnprintable(difference)}\n`);
+  return EXIT.failed;
+}
+
+async function write(
+  url: URL,
+  text: string | undefined,
+  fresh: Lock,
+  prune: boolean,
+  io: Io,
+): Promise<number> {
+  const { bold, green } = styleOf(io.out);
+  const lock = text === undefined || prune ? fresh : lockOver(fresh, await readLock(text));
+  if (text === undefined && Object.keys(lock.modules).length === 0) {
+    io.out.write("Nothing to lock: every module is built in\n");
+    return EXIT.done;
+  }
+  const written = formatLock(lock);
+  const unchanged = written === text;
+  if (!unchanged) await replaceFile(url, written);
+  io.out.write(`${green(unchanged ? "unchanged" : "written")}  ${bold(LOCK_FILE)}, ${counted(fresh)}\n`);
+  return EXIT.done;
+}
+
+async function readLock(text: string): Promise<Lock> {
+  try {
+    return await parseLock(text);
+  } catch (error) {
+    throw new DocumentFailure(LOCK_FILE, error);
+  }
+}
+
+/** Whole or not at all: a lock that is cut off would stop every run. */
+async function replaceFile(url: URL, text: string): Promise<void> {
+  const temporary = new URL(`${url.href}.${crypto.randomUUID()}`);
+  try {
+    await Deno.writeTextFile(temporary, text, { createNew: true });
+    await Deno.rename(temporary, url);
+  } catch (error) {
+    await Deno.remove(temporary).catch(() => {}); // it may never have been made
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new UsageError(`Cannot write ${LOCK_FILE}: ${reason}`, { cause: error });
+  }
+}
+
+function counted({ modules, files }: Lock): string {
+  const [ofModules, ofFiles] = [Object.keys(modules).length, Object.keys(files).length];
+  return `${ofModules} ${ofModules === 1 ? "module" : "modules"}, ${ofFiles} ${
+    ofFiles === 1 ? "file" : "files"
+  }`;
+}

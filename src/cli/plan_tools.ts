@@ -1,0 +1,62 @@
+/** What the commands on plans that fetch modules share: which files, which runtime, which form of the answer. */
+import { createRuntime } from "../app/runtime.ts";
+import type { Runtime } from "../app/types.ts";
+import type { Arguments, Flag } from "./arguments.ts";
+import type { Io } from "./io.ts";
+import { readSettings } from "./settings.ts";
+import { styleOf } from "./style.ts";
+import { UsageError } from "./usage_error.ts";
+
+/** `-p FILE`, as `preamp run` takes it. */
+export const PLAN_FLAG: Flag = {
+  name: "plan",
+  short: "p",
+  value: "FILE",
+  many: true,
+  help: "a plan; several are laid over one another, left to right",
+};
+
+/** `--output-format text|json`. */
+export const FORMAT_FLAG: Flag = {
+  name: "output-format",
+  value: "text|json",
+  help: "a table (default), or the object that the HTTP API answers",
+};
+
+/** Returns the files of `-p` and those behind the command. @throws {UsageError} when there is none. */
+export function planNames(args: Arguments, verb: string): string[] {
+  const names = [...args.all("plan"), ...args.rest];
+  if (names.length === 0) throw new UsageError(`Cannot ${verb} a plan: no file was named`);
+  return names;
+}
+
+/** Returns whether JSON is asked for. @throws {UsageError} for another format. */
+export function wantsJson(args: Arguments): boolean {
+  const given = args.value("output-format") ?? "text";
+  if (given === "text" || given === "json") return given === "json";
+  throw new UsageError(
+    `Cannot use --output-format: must be text or json: received ${JSON.stringify(given)}`,
+  );
+}
+
+/** Writes an answer as JSON: for people indented, for programs on one line. */
+export function writeJson(io: Io, answer: unknown): void {
+  io.out.write(`${JSON.stringify(answer, null, io.out.terminal ? 2 : 0)}\n`);
+}
+
+/** Runs something over a runtime under the settings of the command line, which is closed behind it. */
+export async function withRuntime<T>(
+  args: Arguments,
+  io: Io,
+  use: (runtime: Runtime) => Promise<T>,
+): Promise<T> {
+  const { policy, plans, home, warnings } = await readSettings(args, io);
+  const { yellow } = styleOf(io.err);
+  for (const warning of warnings) io.err.write(`${yellow("warning:")} ${warning}\n`);
+  const runtime = createRuntime({ policy, plans, home });
+  try {
+    return await use(runtime);
+  } finally {
+    await runtime.close();
+  }
+}

@@ -1,0 +1,35 @@
+/** `preamp source remove`: the plan's own word holds again. */
+import { didYouMean } from "../plan/did_you_mean.ts";
+import type { Arguments } from "./arguments.ts";
+import type { Command } from "./command.ts";
+import { EXIT } from "./exit.ts";
+import type { Io } from "./io.ts";
+import { chosenSources, readSources, textsOf, USER_FLAG, writeSources } from "./source_store.ts";
+import { UsageError } from "./usage_error.ts";
+
+/** The command. */
+export const command: Command = {
+  usage: "source remove [--user] <id>",
+  summary: "Forgets where a module was to come from: what the plan says holds again.",
+  flags: [USER_FLAG],
+  run,
+};
+
+async function run(args: Arguments, io: Io): Promise<number> {
+  const [id, ...more] = args.rest;
+  if (id === undefined || more.length > 0) {
+    throw new UsageError("Cannot remove a source: write preamp source remove <id>");
+  }
+  const file = chosenSources(args, io);
+  const { [id]: known, ...others } = textsOf(await readSources(file));
+  if (known === undefined) {
+    const meant = didYouMean(id, Object.keys(others));
+    throw new UsageError(
+      `Cannot remove a source: ${file.name} has none for ${JSON.stringify(id)}${
+        meant === undefined ? ": preamp source list shows what there is" : `: did you mean "${meant}"?`
+      }`,
+    );
+  }
+  await writeSources(file, others);
+  return EXIT.done;
+}

@@ -1,0 +1,148 @@
+/** A memory with a window: each request sees the newest messages that fit; the history is never altered. */
+import type { Template } from "./template.ts";
+
+/** The template. */
+export const template: Template = {
+  about: "Keeps the whole conversation and shows each request the newest messages that fit.",
+  plan: `session:
+  orchestrator: loop-basic
+  context:
+    module: __ID__
+    source: ./__ID__/mod.ts
+    config: { max_tokens: 60000 }`,
+  config: [["max_tokens", "number", "tokens a request may hold when nothing says less, default 100000"]],
+  module: `/** \`__ID__\`: conversation memory that shows each request the newest messages that fit. */
+import {
+  type ContextManager,
+  type Coordinator,
+  type JsonObject,
+  type Message,
+  messageTokens,
+  type ModuleInfo,
+  type MountReturn,
+  type RequestOptions,
+} from "preamp";
+
+/** What this module says of itself. */
+export const module: ModuleInfo = {
+  id: "__ID__",
+  type: "context",
+  version: "0.1.0",
+  description: "Keeps the whole conversation and shows each request the newest messages that fit.",
+  config_schema: {
+    type: "object",
+    properties: {
+      max_tokens: { type: "integer", minimum: 1, default: 100_000, description: "Tokens of a request" },
+    },
+  },
+  permissions: {}, // a memory on disk asks for { read: [...], write: [...] }
+};
+
+/** Mounts the memory. */
+export async function mount(coordinator: Coordinator, config: JsonObject): Promise<MountReturn> {
+  const { max_tokens = 100_000 } = config;
+  if (typeof max_tokens !== "number" || max_tokens < 1) {
+    throw new TypeError(
+      \`Cannot mount "\${module.id}": config.max_tokens must be above 0: received \${max_tokens}\`,
+    );
+  }
+  await coordinator.mount("context", new WindowContext(max_tokens));
+  return { name: module.id, version: module.version, provides: ["context"] };
+}
+
+/** A memory. What it gives out are copies: nobody changes the history but its own methods. */
+class WindowContext implements ContextManager {
+  #messages: Message[] = [];
+  readonly #max_tokens: number;
+
+  constructor(max_tokens: number) {
+    this.#max_tokens = max_tokens;
+  }
+
+  addMessage(message: Message): Promise<void> {
+    this.#messages.push(structuredClone(message));
+    return Promise.resolve();
+  }
+
+  getMessages(): Promise<Message[]> {
+    return Promise.resolve(structuredClone(this.#messages));
+  }
+
+  setMessages(messages: Message[]): Promise<void> {
+    this.#messages = structuredClone(messages);
+    return Promise.resolve();
+  }
+
+  clear(): Promise<void> {
+    this.#messages = [];
+    return Promise.resolve();
+  }
+
+  getMessagesForRequest(options: RequestOptions = {}): Promise<Message[]> {
+    return Promise.resolve(structuredClone(view(this.#messages, this.#budget(options))));
+  }
+
+  /** What the request says, else what the provider's window leaves, and never more than the config. */
+  #budget({ token_budget, provider }: RequestOptions): number {
+    if (token_budget !== undefined && token_budget > 0) return token_budget;
+    const { context_window, max_output_tokens = 4096 } = provider?.getInfo().defaults ?? {};
+    const room = typeof context_window === "number" ? context_window - Number(max_output_tokens) : Infinity;
+    return Math.min(this.#max_tokens, room);
+  }
+}
+
+/** Returns the system messages, the last prompt, and the newest of the rest that fit. */
+function view(messages: readonly Message[], budget: number): Message[] {
+  const last_prompt = messages.findLastIndex(({ role }) => role === "user");
+  const keep = new Set(
+    messages.flatMap(({ role }, at) => role === "system" || at === last_prompt ? [at] : []),
+  );
+  const cost = (indices: Iterable<number>) =>
+    [...indices].reduce((sum, at) => sum + messageTokens(messages[at]!), 0);
+  let left = budget - cost(keep);
+  for (const group of groups(messages).reverse()) {
+    const added = group.filter((at) => !keep.has(at));
+    left -= cost(added);
+    if (left < 0) break;
+    for (const at of added) keep.add(at);
+  }
+  return messages.filter((_, at) => keep.has(at));
+}
+
+/** Messages that must stay together: an answer with tool calls and the results of those calls. */
+function groups(messages: readonly Message[]): number[][] {
+  const all: number[][] = [];
+  messages.forEach(({ role }, at) => {
+    if (role === "tool" && all.length > 0) all.at(-1)!.push(at);
+    else all.push([at]);
+  });
+  return all;
+}
+`,
+  test: `import assert from "node:assert/strict";
+import { testContext, TestCoordinator } from "preamp/testing";
+import * as module from "./mod.ts";
+
+testContext("__ID__", () => module);
+
+Deno.test("mount() mounts the memory", async () => {
+  const coordinator = new TestCoordinator();
+  await module.mount(coordinator, {});
+  assert.deepEqual(coordinator.mount_history.map(({ mount_point }) => mount_point), ["context"]);
+});
+
+Deno.test("a request sees the newest messages that fit, the history holds them all", async () => {
+  const coordinator = new TestCoordinator();
+  await module.mount(coordinator, { max_tokens: 40 });
+  const context = coordinator.context!;
+  for (let turn = 1; turn <= 9; turn++) {
+    await context.addMessage({ role: "user", content: \`question \${turn}\` });
+    await context.addMessage({ role: "assistant", content: \`answer \${turn}\` });
+  }
+  const seen = await context.getMessagesForRequest();
+  assert.equal(seen.at(-1)?.content, "answer 9");
+  assert.ok(seen.length < 18);
+  assert.equal((await context.getMessages()).length, 18);
+});
+`,
+};

@@ -1,0 +1,79 @@
+/** A hook on a gate: it denies tools that the config names, and fails closed. */
+import type { Template } from "./template.ts";
+
+/** The template. */
+export const template: Template = {
+  about: "Denies tool calls by name.",
+  plan: `hooks:
+  - module: __ID__
+    source: ./__ID__/mod.ts
+    config: { deny: [bash] }`,
+  config: [["deny", "list of texts", "names of tools that may not run, default none"]],
+  module: `/** \`__ID__\`: denies tool calls by name. */
+import type { Coordinator, HookResult, JsonObject, ModuleInfo, MountReturn } from "preamp";
+
+/** What this module says of itself. */
+export const module: ModuleInfo = {
+  id: "__ID__",
+  type: "hook",
+  version: "0.1.0",
+  description: "Denies tool calls by name.",
+  config_schema: {
+    type: "object",
+    properties: {
+      deny: { type: "array", items: { type: "string" }, default: [], description: "Tools that may not run" },
+    },
+  },
+  permissions: {}, // a wish list, such as { env: ["TZ"] }: the plan grants it
+};
+
+const DENIED = "__ID__:denied";
+
+/** Registers the handler. \`tool:pre\` is a gate: when a handler there throws, the call is denied. */
+export async function mount(coordinator: Coordinator, config: JsonObject): Promise<MountReturn> {
+  const denied = new Set(await namesOf(config));
+  coordinator.registerContributor("observability.events", module.id, () => [DENIED]);
+  const dispose = coordinator.hooks.register("tool:pre", async (_event, data): Promise<HookResult | null> => {
+    const tool = String(data.tool_name);
+    if (!denied.has(tool)) return null;
+    await coordinator.hooks.emit(DENIED, { tool_name: tool });
+    return { action: "deny", reason: \`\${tool} is not allowed here\` };
+  }, { name: module.id });
+  return dispose; // what mount returns is called when the session ends
+}
+
+function namesOf({ deny = [] }: JsonObject): Promise<string[]> {
+  if (Array.isArray(deny) && deny.every((name) => typeof name === "string")) return Promise.resolve(deny);
+  throw new TypeError(
+    \`Cannot mount "\${module.id}": config.deny must be a list of names: received \${typeof deny}\`,
+  );
+}
+`,
+  test: `import assert from "node:assert/strict";
+import { TestCoordinator, testHook } from "preamp/testing";
+import * as module from "./mod.ts";
+
+testHook("__ID__", () => module, {
+  config: { deny: ["bash"] },
+  expectations: [
+    { event: "tool:pre", data: { tool_name: "bash" }, action: "deny" },
+    { event: "tool:pre", data: { tool_name: "calculator" }, action: "continue" },
+  ],
+});
+
+Deno.test("mount() registers a handler of tool:pre, and its cleanup takes it away", async () => {
+  const coordinator = new TestCoordinator();
+  const cleanup = await module.mount(coordinator, {}) as () => void;
+  assert.deepEqual(coordinator.hooks.listHandlers(), { "tool:pre": ["__ID__"] });
+  cleanup();
+  assert.deepEqual(coordinator.hooks.listHandlers(), {});
+});
+
+Deno.test("mount() refuses a config it cannot read", async () => {
+  await assert.rejects(
+    async () => await module.mount(new TestCoordinator(), { deny: "bash" }),
+    /config.deny/,
+  );
+});
+`,
+};

@@ -1,0 +1,96 @@
+/** A loop on the SDK's loop: the whole contract from `preamp/loop`, and one idea of its own. */
+import type { Template } from "./template.ts";
+
+/** The template. */
+export const template: Template = {
+  about: "Runs turns like the built-in loops, and reminds the model of a rule in each request.",
+  plan: `session:
+  orchestrator:
+    module: __ID__
+    source: ./__ID__/mod.ts
+    config: { rule: Answer in one sentence. }
+  context: context-simple`,
+  config: [["rule", "text", "what each request reminds the model of, default none"]],
+  module: `/** \`__ID__\`: a loop that reminds the model of a rule in each request. */
+import type { Coordinator, JsonObject, ModuleInfo, MountReturn, Orchestrator } from "preamp";
+import { createLoop } from "preamp/loop";
+
+/** What this module says of itself. */
+export const module: ModuleInfo = {
+  id: "__ID__",
+  type: "orchestrator",
+  version: "0.1.0",
+  description: "Runs turns like the built-in loops, and reminds the model of a rule in each request.",
+  config_schema: {
+    type: "object",
+    properties: { rule: { type: "string", default: "", description: "What the model is reminded of" } },
+  },
+  permissions: {}, // a loop needs none: providers and tools come with their own
+};
+
+/** Mounts the loop. */
+export async function mount(coordinator: Coordinator, config: JsonObject): Promise<MountReturn> {
+  const { rule = "" } = config;
+  if (typeof rule !== "string") {
+    throw new TypeError(
+      \`Cannot mount "\${module.id}": config.rule must be text: received \${typeof rule}\`,
+    );
+  }
+  await coordinator.mount("orchestrator", remindingLoop(rule));
+  return { name: module.id, version: module.version, provides: ["orchestrator"] };
+}
+
+/** Returns a loop. \`createLoop\` calls the model and its tools, asks the hooks, keeps to the ceilings, tells the turn. */
+function remindingLoop(rule: string): Orchestrator {
+  const loop = createLoop({
+    orchestrator: module.id,
+    max_iterations: -1, // one less than the run's ceiling
+    max_parallel_tools: 4,
+    steering: false,
+    request: {}, // such as { temperature: 0 }
+  });
+  return {
+    async execute(prompt, context, providers, tools, hooks, options) {
+      const reminder = hooks.register("provider:request", () =>
+        rule === "" ? null : {
+          action: "inject_context",
+          context_injection: rule,
+          context_injection_role: "user",
+          ephemeral: true, // for this request alone
+        }, { name: module.id });
+      try {
+        return await loop.execute(prompt, context, providers, tools, hooks, options);
+      } finally {
+        reminder(); // takes the handler away
+      }
+    },
+  };
+}
+`,
+  test: `import assert from "node:assert/strict";
+import { MockContextManager, MockProvider, TestCoordinator, testOrchestrator } from "preamp/testing";
+import * as module from "./mod.ts";
+
+testOrchestrator("__ID__", () => module);
+
+Deno.test("mount() mounts the loop", async () => {
+  const coordinator = new TestCoordinator();
+  await module.mount(coordinator, {});
+  assert.deepEqual(coordinator.mount_history.map(({ mount_point }) => mount_point), ["orchestrator"]);
+});
+
+Deno.test("each request holds the rule, the history does not", async () => {
+  const coordinator = new TestCoordinator();
+  await module.mount(coordinator, { rule: "Be brief." });
+  const provider = new MockProvider(["Yes."]);
+  const context = new MockContextManager();
+  await coordinator.mount("providers", provider);
+  await coordinator.mount("context", context);
+  const { orchestrator, providers, tools, hooks } = coordinator;
+  const answer = await orchestrator!.execute("Is it?", context, providers, tools, hooks, { coordinator });
+  assert.equal(answer, "Yes.");
+  assert.ok(JSON.stringify(provider.requests[0]?.messages).includes("Be brief."));
+  assert.ok(!JSON.stringify(context.messages).includes("Be brief."));
+});
+`,
+};

@@ -1,0 +1,87 @@
+/** A tool that greets: typed input, config, an event, a failure that the model can mend. */
+import type { Template } from "./template.ts";
+
+/** The template. */
+export const template: Template = {
+  about: "Greets a person by name.",
+  plan: `tools:
+  - module: __ID__
+    source: ./__ID__/mod.ts
+    config: { greeting: Good morning }`,
+  config: [["greeting", "text", "what comes before the name, default `Hello`"]],
+  module: `/** \`__ID__\`: greets a person by name. */
+import { type Coordinator, defineTool, type JsonObject, type ModuleInfo, type MountReturn, z } from "preamp";
+
+/** What this module says of itself. */
+export const module: ModuleInfo = {
+  id: "__ID__",
+  type: "tool",
+  version: "0.1.0",
+  description: "Greets a person by name.",
+  config_schema: {
+    type: "object",
+    properties: { greeting: { type: "string", default: "Hello", description: "Comes before the name" } },
+  },
+  permissions: {}, // a wish list, such as { net: ["api.example.com"] }: the plan grants it
+};
+
+const GREETED = "__ID__:greeted";
+
+/** Mounts the tool \`__NAME__\`. */
+export async function mount(coordinator: Coordinator, config: JsonObject): Promise<MountReturn> {
+  const { greeting = "Hello" } = config;
+  if (typeof greeting !== "string") {
+    throw new TypeError(
+      \`Cannot mount "\${module.id}": config.greeting must be text: received \${typeof greeting}\`,
+    );
+  }
+
+  const tool = defineTool({
+    name: "__NAME__",
+    description: "Greets a person. Use it when somebody is to be welcomed by name.",
+    input: z.object({ person: z.string().describe("Whom to greet") }),
+    async execute({ person }) {
+      if (person.trim() === "") {
+        return { success: false, error: { message: "person is empty: say whom to greet" } };
+      }
+      await coordinator.hooks.emit(GREETED, { person });
+      return { success: true, output: \`\${greeting}, \${person}!\` };
+    },
+  });
+
+  coordinator.registerContributor("observability.events", module.id, () => [GREETED]);
+  await coordinator.mount("tools", tool, tool.name);
+  return { name: module.id, version: module.version, provides: [tool.name] };
+}
+`,
+  test: `import assert from "node:assert/strict";
+import { TestCoordinator, testTool } from "preamp/testing";
+import * as module from "./mod.ts";
+
+testTool("__ID__", () => module, { input: { person: "Ada" } });
+
+Deno.test("mount() mounts the tool __NAME__", async () => {
+  const coordinator = new TestCoordinator();
+  await module.mount(coordinator, {});
+  const [mounted] = coordinator.mount_history;
+  assert.equal(mounted?.mount_point, "tools");
+  assert.equal(mounted?.name, "__NAME__");
+});
+
+Deno.test("__NAME__ greets as the config says and tells it", async () => {
+  const coordinator = new TestCoordinator();
+  await module.mount(coordinator, { greeting: "Good morning" });
+  const result = await coordinator.tools.__NAME__!.execute({ person: "Ada" });
+  assert.deepEqual(result, { success: true, output: "Good morning, Ada!" });
+  const [[, told] = []] = coordinator.hooks.getEvents("__ID__:greeted");
+  assert.deepEqual(told, { person: "Ada" });
+});
+
+Deno.test("__NAME__ tells the model what to mend", async () => {
+  const coordinator = new TestCoordinator();
+  await module.mount(coordinator, {});
+  const result = await coordinator.tools.__NAME__!.execute({ person: " " }) as { success: boolean };
+  assert.equal(result.success, false);
+});
+`,
+};

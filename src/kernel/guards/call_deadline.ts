@@ -1,0 +1,95 @@
+/**
+ * How long one tool call may take. The clock stands still while a sub-agent of the call runs: that one has ceilings of its own,
+ * and a person may be asked in it. Owns no clock.
+ */
+import type { Clock } from "../../sdk/types.ts";
+import { STOPPED, withAbort, withGrace } from "../deadline.ts";
+
+/** What a deadline is made with. */
+export interface CallDeadlineOptions {
+  clock: Clock;
+  /** 0 = none. */
+  timeout_ms: number;
+  /** Milliseconds that a call with a sub-agent is given to end once it was aborted; any other is left behind at once. */
+  grace_ms: number;
+  /** Aborts the call from outside: immediate cancellation, the end of the run's time. */
+  step: AbortSignal;
+  /** Makes the reason of the abort when the time is over. */
+  onTimeout(): Error;
+}
+
+/** The deadline of one call. */
+export class CallDeadline {
+  readonly #options: CallDeadlineOptions;
+  readonly #controller = new AbortController();
+  readonly #onStep: () => void;
+  #timer: AbortController | null = null;
+  #left_ms: number;
+  #since = 0;
+  #started = false;
+  #holds = 0;
+
+  constructor(options: CallDeadlineOptions) {
+    this.#options = options;
+    this.#left_ms = options.timeout_ms;
+    const { step } = options;
+    this.#onStep = () => this.#controller.abort(step.reason);
+    if (step.aborted) this.#onStep();
+    else step.addEventListener("abort", this.#onStep, { once: true });
+  }
+
+  /** Aborts when the call must end. */
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /** Resolves or rejects as the call does, or rejects when it must end first. */
+  async wait<T>(given: PromiseLike<T>): Promise<T> {
+    this.#started = true;
+    this.#run();
+    try {
+      return await withAbort(given, this.signal);
+    } catch (error) {
+      if (!this.signal.aborted || this.#holds === 0) throw error;
+      return await withGrace(given, this.signal, this.#options.grace_ms, this.#options.clock);
+    }
+  }
+
+  /** Stops the clock until the returned function is called; several may hold it at once. */
+  hold(): () => void {
+    this.#holds++;
+    this.#pause();
+    let held = true;
+    return () => {
+      if (!held) return;
+      held = false;
+      this.#holds--;
+      this.#run();
+    };
+  }
+
+  /** Lets go of timer and listener: the call has ended. */
+  stop(): void {
+    this.#pause();
+    this.#started = false;
+    this.#options.step.removeEventListener("abort", this.#onStep);
+  }
+
+  #run(): void {
+    const { clock, timeout_ms, onTimeout } = this.#options;
+    if (!this.#started || timeout_ms <= 0 || this.#holds > 0 || this.#timer !== null) return;
+    const timer = this.#timer = new AbortController();
+    this.#since = clock.monotonic();
+    clock.after(this.#left_ms, timer.signal).then(
+      () => this.#controller.abort(onTimeout()),
+      () => {}, // finished or held in time
+    );
+  }
+
+  #pause(): void {
+    if (this.#timer === null) return;
+    this.#timer.abort(STOPPED);
+    this.#timer = null;
+    this.#left_ms = Math.max(0, this.#left_ms - (this.#options.clock.monotonic() - this.#since));
+  }
+}

@@ -1,0 +1,59 @@
+/** What a function says it takes: read from its source, because `length` stops at the first default. Pure. */
+
+/**
+ * Returns how many parameters a function declares, those with defaults included (`length` stops at the first of them); a
+ * rest parameter or the use of `arguments` counts as any number.
+ */
+// deno-lint-ignore ban-types -- any function at all is asked
+export function declaredParameters(fn: Function): number {
+  const source = Function.prototype.toString.call(fn);
+  if (source.includes("[native code]")) return Number.MAX_SAFE_INTEGER;
+  const list = parameterList(source);
+  if (list === null) return Math.max(fn.length, 1);
+  if (list.some((parameter) => parameter.startsWith("...")) || /\barguments\b/.test(source)) {
+    return Number.MAX_SAFE_INTEGER;
+  }
+  return Math.max(fn.length, list.length);
+}
+
+/** Splits the first parenthesised list of a function's source at its top-level commas; null for a bare arrow parameter. */
+function parameterList(source: string): string[] | null {
+  const arrow = source.indexOf("=>");
+  const open = source.indexOf("(");
+  if (open < 0 || (arrow >= 0 && arrow < open)) return null;
+  const parts: string[] = [];
+  let depth = 0;
+  let quote = "";
+  let part = "";
+  for (let index = open + 1; index < source.length; index++) {
+    const char = source[index]!;
+    if (quote) {
+      if (char === "\\") index++;
+      else if (char === quote) quote = "";
+      continue;
+    }
+    if (char === "/" && (source[index + 1] === "/" || source[index + 1] === "*")) {
+      index = endOfComment(source, index);
+      continue;
+    }
+    if (char === '"' || char === "'" || char === "`") quote = char;
+    else if ("([{".includes(char)) depth++;
+    else if (char === ")" && depth === 0) break;
+    else if (")]}".includes(char)) depth--;
+    else if (char === "," && depth === 0) {
+      parts.push(part.trim());
+      part = "";
+      continue;
+    }
+    part += char;
+  }
+  if (part.trim()) parts.push(part.trim());
+  return parts.filter((text) => text !== "");
+}
+
+/** Returns the index of the last character of the comment that begins at `start`. */
+function endOfComment(source: string, start: number): number {
+  const closing = source[start + 1] === "/" ? "\n" : "*/";
+  const end = source.indexOf(closing, start + 2);
+  return end < 0 ? source.length : end + closing.length - 1;
+}

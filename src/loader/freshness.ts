@@ -1,0 +1,68 @@
+/**
+ * How long an unpinned graph is current: over the network as long as its servers say (RFC 9111), files of this machine as
+ * long as they are what they were.
+ */
+import type { FetchedFile } from "./types.ts";
+
+/** Entries that are kept. */
+const MAX_ENTRIES = 4096;
+/** A file that was changed this shortly before it was read may have been changed again in the same tick of its clock. */
+const RACY_MS = 2_000;
+/** Servers may say a year; a server of ours should notice within a day. Our choice. */
+const MAX_MS = 24 * 3600 * 1000;
+
+interface Entry {
+  key: string;
+  until: number;
+  files: readonly { url: string; mtime_ms: number; bytes: number }[];
+}
+
+/** Remembers which bundle is current for which URL. */
+export class Freshness {
+  readonly #fresh_ms: number;
+  readonly #monotonic: () => number;
+  readonly #entries = new Map<string, Entry>();
+
+  /** `fresh_ms`: for servers that say nothing. */
+  constructor(fresh_ms: number, monotonic: () => number) {
+    this.#fresh_ms = fresh_ms;
+    this.#monotonic = monotonic;
+  }
+
+  /** Resolves to the key that was set, while it is current. */
+  async get(name: string): Promise<string | undefined> {
+    const entry = this.#entries.get(name);
+    if (!entry) return undefined;
+    if (this.#monotonic() < entry.until && await areUnchanged(entry.files)) return entry.key;
+    this.#entries.delete(name);
+    return undefined;
+  }
+
+  /** Remembers a key and what it was made of. */
+  set(name: string, key: string, files: readonly FetchedFile[]): void {
+    const now_ms = Date.now();
+    const local = files.flatMap(({ url, mtime_ms, bytes }) =>
+      mtime_ms === undefined ? [] : [{ url, mtime_ms, bytes: bytes.length }]
+    );
+    const isRacy = local.some(({ mtime_ms }) => mtime_ms > now_ms - RACY_MS);
+    const unsure = files.some(({ url, mtime_ms }) => url.startsWith("file:") && mtime_ms === undefined);
+    if (isRacy || unsure) return void this.#entries.delete(name);
+    const spans = files.filter(({ url }) => url.startsWith("http")).map(({ max_age_s }) =>
+      max_age_s === undefined ? this.#fresh_ms : Math.min(max_age_s * 1000, MAX_MS)
+    );
+    this.#entries.set(name, { key, until: this.#monotonic() + Math.min(MAX_MS, ...spans), files: local });
+    const [oldest] = this.#entries.keys();
+    if (this.#entries.size > MAX_ENTRIES && oldest !== undefined) this.#entries.delete(oldest);
+  }
+}
+
+async function areUnchanged(files: Entry["files"]): Promise<boolean> {
+  try {
+    const found = await Promise.all(files.map(({ url }) => Deno.stat(new URL(url))));
+    return found.every(({ mtime, size }, index) =>
+      mtime?.getTime() === files[index]?.mtime_ms && size === files[index]?.bytes
+    );
+  } catch {
+    return false; // one is gone
+  }
+}

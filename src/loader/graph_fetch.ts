@@ -1,0 +1,109 @@
+/**
+ * The files of one graph, fetched side by side: the entry, what it seems to import, and what the bundler asks for. Keeps the
+ * limits of the whole; a file that cannot be had is remembered, not thrown, until it is known that it is needed.
+ */
+import type { SourceUse } from "../policy/sources.ts";
+import { PreampError } from "../sdk/errors.ts";
+import type { FileFetcher } from "./fetch.ts";
+import { guessImports } from "./imports.ts";
+import { kindOfUrl, mayImport } from "./media.ts";
+import { resolveSpecifier } from "./specifiers.ts";
+import type { FetchedFile, LoaderPolicy } from "./types.ts";
+
+/** Requests of one graph at once. */
+const PARALLEL = 16;
+
+/** What a graph is fetched with. */
+export interface GraphFetchOptions {
+  fetcher: Pick<FileFetcher, "fetch">;
+  limits: Pick<LoaderPolicy["limits"], "max_graph_files">;
+  /** Called with each file before it is used; throws to stop it all. */
+  check(file: FetchedFile): void;
+  /** What messages call the module. */
+  name: string;
+}
+
+/** One graph while it is fetched. */
+export class GraphFetch {
+  /** By URL after redirects. */
+  readonly files = new Map<string, FetchedFile>();
+  /** Requested URL → URL after redirects. */
+  readonly redirects = new Map<string, string>();
+  /** By requested URL. */
+  readonly failed = new Map<string, PreampError>();
+  readonly #options: GraphFetchOptions;
+  readonly #asked = new Set<string>();
+  readonly #queue: (() => Promise<void>)[] = [];
+  #running = 0;
+  #stop: { error: unknown } | undefined;
+  #settled = Promise.withResolvers<void>();
+
+  constructor(options: GraphFetchOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Fetches URLs and all that they seem to import.
+   * @throws {PreampError} when a limit of the graph is passed, or `check` refuses a file.
+   */
+  async fetch(wanted: readonly { url: string; use: SourceUse }[]): Promise<void> {
+    this.#settled = Promise.withResolvers<void>();
+    for (const { url, use } of wanted) this.#want(url, use);
+    this.#next();
+    await this.#settled.promise;
+  }
+
+  #want(url: string, use: SourceUse): void {
+    if (this.#asked.has(url) || this.files.has(url)) return;
+    if (this.#asked.size >= this.#options.limits.max_graph_files) {
+      return this.#end(
+        new PreampError(
+          "module_too_large",
+          `Cannot load ${this.#options.name}: a module may have ${this.#options.limits.max_graph_files} files: received more`,
+        ),
+      );
+    }
+    this.#asked.add(url);
+    this.#queue.push(() => this.#fetch(url, use));
+  }
+
+  #next(): void {
+    while (!this.#stop && this.#running < PARALLEL) {
+      const run = this.#queue.shift();
+      if (!run) break;
+      this.#running++;
+      run().catch((error) => this.#end(error)).finally(() => {
+        this.#running--;
+        this.#next();
+      });
+    }
+    if (this.#stop) this.#settled.reject(this.#stop.error);
+    else if (this.#running === 0) this.#settled.resolve();
+  }
+
+  async #fetch(url: string, use: SourceUse): Promise<void> {
+    let file: FetchedFile;
+    try {
+      file = await this.#options.fetcher.fetch(url, use, use.as === "entry" || mayImport(kindOfUrl(url)));
+    } catch (error) {
+      if (!(error instanceof PreampError) || error.code === "module_too_large") throw error;
+      this.failed.set(url, error);
+      return;
+    }
+    if (file.url !== url) this.redirects.set(url, file.url);
+    if (this.files.has(file.url)) return;
+    this.#options.check(file);
+    this.files.set(file.url, file);
+    if (!mayImport(kindOfUrl(file.url))) return;
+    for (const specifier of await guessImports(new TextDecoder().decode(file.bytes))) {
+      const resolved = resolveSpecifier(specifier, file.url);
+      if (resolved.kind === "url") this.#want(resolved.url, { as: "import", from: new URL(file.url) });
+    }
+  }
+
+  #end(error: unknown): void {
+    this.#stop ??= { error };
+    this.#queue.length = 0;
+    this.#settled.reject(error);
+  }
+}

@@ -1,0 +1,66 @@
+/** A bundle → a module in this process, as a `data:` import: it works under `deno run` and in the compiled program. */
+import { PreampError } from "../sdk/errors.ts";
+import type { JsonObject } from "../sdk/json.ts";
+import { errorPlace } from "./error_place.ts";
+import { installSdk } from "./sdk_global.ts";
+import { shown } from "./shown.ts";
+import type { ModuleBundle } from "./types.ts";
+
+/** How a bundle is linked. */
+export interface LinkOptions {
+  /** Modules of one instance share their state; another instance runs the same code anew. */
+  instance: string;
+  /** Seconds that the module's top level may take. */
+  timeout_s: number;
+  /** What messages call the module. */
+  name: string;
+  base_url?: string;
+}
+
+/**
+ * Resolves to the module's namespace object. Runs the module's top level.
+ * @throws {PreampError} `module_load_failed` when it throws or does not end.
+ */
+export async function linkModule(bundle: ModuleBundle, options: LinkOptions): Promise<JsonObject> {
+  const { instance, timeout_s, name, base_url } = options;
+  await installSdk(bundle.uses);
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(
+      () => reject(new Error(`its top level was not done within ${timeout_s} s`)),
+      timeout_s * 1000,
+    );
+  });
+  try {
+    const linked = import(dataUrl(bundle.code, instance));
+    return await Promise.race([linked, late]) as JsonObject;
+  } catch (error) {
+    const at = shownErrorPlace(error, bundle.files, base_url);
+    const place = at === undefined ? "" : `${at}: `;
+    const fact = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+    throw new PreampError("module_load_failed", `Cannot load ${name}: ${place}${fact.slice(0, 1000)}`, {
+      cause: error,
+      ...(at === undefined ? {} : { facts: { at } }),
+    });
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** The fragment is no part of the code: with another one the same code is another module. */
+function dataUrl(code: string, instance: string): string {
+  return `data:text/javascript;charset=utf-8;base64,${new TextEncoder().encode(code).toBase64()}#${instance}`;
+}
+
+/** Returns `<url>:<line>:<column>` of what an error of a module was thrown at, as messages show URLs; undefined: elsewhere. */
+export function shownErrorPlace(
+  error: unknown,
+  files: readonly { url: string }[],
+  base_url: string | undefined,
+): string | undefined {
+  const at = errorPlace(error, files);
+  if (at === undefined) return undefined;
+  const column = at.lastIndexOf(":");
+  const line = at.lastIndexOf(":", column - 1);
+  return shown(at.slice(0, line), base_url) + at.slice(line);
+}

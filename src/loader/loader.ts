@@ -1,0 +1,321 @@
+/**
+ * Source → URL → bytes → one ES module (modules.md, Loading): puts the parts together and remembers what was made. Knows
+ * policies and plans only as what it is handed; never mounts a module, and never runs one unless it is asked to `load`.
+ */
+import type { Lock } from "../plan/lock.ts";
+import { sourceProblem, sourceRules } from "../policy/sources.ts";
+import { canonicalHash } from "../sdk/digest.ts";
+import { PreampError } from "../sdk/errors.ts";
+import type { JsonObject } from "../sdk/json.ts";
+import { bundleOf } from "./assemble.ts";
+import { BundleCache } from "./bundle_cache.ts";
+import { bundleKey, pinKey, scopeOf } from "./cache_keys.ts";
+import { createBundlerProcess } from "./bundler_process.ts";
+import type { ConnectionOptions } from "./connections.ts";
+import { DiskCache } from "./disk_cache.ts";
+import { type FetchOptions, FileFetcher } from "./fetch.ts";
+import { Freshness } from "./freshness.ts";
+import { GraphFetch } from "./graph_fetch.ts";
+import { linkModule, shownErrorPlace } from "./link.ts";
+import { areAsOnDisk } from "./local_files.ts";
+import { checkFile, checkGraph, type Pins, pinsOf } from "./pins.ts";
+import { nameOf, withoutMount } from "./names.ts";
+import { problemError } from "./problems.ts";
+import type { Bundler, LoadContext, LoadedModule, LoadSpec, ModuleBundle, ModuleGraph } from "./types.ts";
+
+/** What a loader is made of; every part has a default. */
+export interface LoaderOptions extends ConnectionOptions {
+  /** Folder for bundles, as a URL that ends in a slash; null: memory alone. Default null. */
+  cache_dir?: URL | null;
+  /** Milliseconds that a graph without a pin is taken for current when its servers say nothing. Default 60 s. */
+  fresh_ms?: number;
+  /** Milliseconds for all requests of one graph. Default 60 s. */
+  graph_timeout_ms?: number;
+  /** Code that is kept in memory and on disk. Defaults 64 MB and 512 MB. */
+  max_memory_bytes?: number;
+  max_disk_bytes?: number;
+  /** Default: esbuild in a child of our own executable. */
+  bundler?: Bundler;
+  /** Default: {@link FileFetcher}. */
+  fetcher?: (options: FetchOptions) => Pick<FileFetcher, "fetch"> & Disposable;
+  /** Milliseconds of a clock that never goes back. Default `performance.now`. */
+  monotonic?: () => number;
+}
+
+/** Loads modules by URL. */
+export interface Loader {
+  /**
+   * Resolves to a module that runs in this process; its top level has run, its `mount` has not. Modules of one namespace
+   * share it, as they share a built-in one.
+   * @throws {PreampError} `module_source_denied`, `module_fetch_failed`, `module_fetch_timeout`, `module_too_large`,
+   * `module_integrity_mismatch`, `module_pin_required`, `module_invalid`, `module_load_failed`.
+   */
+  load(spec: LoadSpec, context: LoadContext): Promise<LoadedModule>;
+  /** Resolves to a module that {@link Loader.link} takes: all of `load` but the last step. Executes nothing. Throws as `load`. */
+  prepare(spec: LoadSpec, context: LoadContext): Promise<ModuleBundle>;
+  /** The last step of `load`: runs the module's top level. @throws {PreampError} `module_load_failed`. */
+  link(bundle: ModuleBundle, spec: LoadSpec, context: LoadContext): Promise<LoadedModule>;
+  /** Resolves to a module as one text, for whoever runs it elsewhere. Executes nothing. Throws as {@link Loader.load}. */
+  bundle(spec: LoadSpec, context: LoadContext): Promise<ModuleBundle>;
+  /** Resolves to what a module is made of, for `explain` and `lock`. Executes nothing. Throws as {@link Loader.load}. */
+  graph(spec: LoadSpec, context: LoadContext): Promise<ModuleGraph>;
+  /** Ends what is under way, and the bundler. */
+  close(): Promise<void>;
+}
+
+/** Rounds of "what else is needed" with the bundler; a graph whose every import hides from the lexer takes one a level. */
+const MAX_ROUNDS = 64;
+/** Modules that are kept linked. Deno never lets go of one, so that this bounds a table, not memory. */
+const MAX_LINKED = 1024;
+
+/** Returns a loader. Nothing is started, opened or fetched before it is asked. */
+export function createLoader(options: LoaderOptions = {}): Loader {
+  return new UrlLoader(options);
+}
+
+class UrlLoader implements Loader {
+  readonly #options: LoaderOptions;
+  readonly #bundler: Bundler;
+  readonly #memory: BundleCache;
+  readonly #disk: DiskCache | undefined;
+  readonly #fresh: Freshness;
+  readonly #flights = new Map<string, Promise<ModuleBundle>>();
+  readonly #linked = new Map<string, Promise<JsonObject>>();
+  readonly #lockHashes = new WeakMap<Lock, string>();
+  readonly #closing = new AbortController();
+
+  constructor(options: LoaderOptions) {
+    this.#options = options;
+    this.#bundler = options.bundler ?? createBundlerProcess();
+    this.#memory = new BundleCache(options.max_memory_bytes ?? 64e6);
+    this.#disk = options.cache_dir
+      ? new DiskCache(options.cache_dir, options.max_disk_bytes ?? 512e6)
+      : undefined;
+    const monotonic = options.monotonic ?? (() => performance.now());
+    this.#fresh = new Freshness(options.fresh_ms ?? 60_000, monotonic);
+  }
+
+  async load(spec: LoadSpec, context: LoadContext): Promise<LoadedModule> {
+    return await this.link(await this.prepare(spec, context), spec, context);
+  }
+
+  async prepare(spec: LoadSpec, context: LoadContext): Promise<ModuleBundle> {
+    const bundle = await this.bundle(spec, context);
+    if (bundle.exports.includes("mount")) return bundle;
+    throw withoutMount(bundle, nameOf(spec, context), context.base_url);
+  }
+
+  async link(bundle: ModuleBundle, spec: LoadSpec, context: LoadContext): Promise<LoadedModule> {
+    const { base_url } = context;
+    const instance = scopeOf(context);
+    const key = `${instance} ${bundle.integrity} ${bundle.requested}`;
+    let linked = this.#linked.get(key);
+    if (!linked) {
+      linked = linkModule(bundle, {
+        instance: instance.slice(0, 16),
+        timeout_s: context.policy.isolation.load_timeout_s,
+        name: nameOf(spec, context),
+        ...(base_url === undefined ? {} : { base_url }),
+      });
+      this.#linked.set(key, linked);
+      linked.catch(() => this.#linked.delete(key)); // told to whoever waits; the next one tries again
+      const [oldest] = this.#linked.keys();
+      if (this.#linked.size > MAX_LINKED && oldest !== undefined) this.#linked.delete(oldest);
+    }
+    const { code: _, ...graph } = bundle;
+    const placeOf = (error: unknown) => shownErrorPlace(error, bundle.files, base_url);
+    return { ...graph, module: await linked, isolation: "inline", placeOf };
+  }
+
+  async graph(spec: LoadSpec, context: LoadContext): Promise<ModuleGraph> {
+    const { code: _, ...graph } = await this.bundle(spec, context);
+    return graph;
+  }
+
+  async bundle(spec: LoadSpec, context: LoadContext): Promise<ModuleBundle> {
+    const name = nameOf(spec, context);
+    const url = this.#resolve(spec, context, name);
+    const pins = pinsOf(spec, context, name);
+    const known = await this.#known(url, context, pins);
+    if (known) {
+      checkGraph(known, pins, name);
+      return known;
+    }
+    const flight = [scopeOf(context), url, ...pins.integrity, this.#lockHash(pins.lock)].join(" ");
+    let made = this.#flights.get(flight);
+    if (!made) {
+      made = this.#make(url, context, pins, name).finally(() => this.#flights.delete(flight));
+      this.#flights.set(flight, made);
+    }
+    return await unless(context.signal, made);
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort(new PreampError("module_load_failed", "Cannot load a module: the server is closing"));
+    await this.#bundler.close();
+    await Promise.allSettled(this.#flights.values());
+  }
+
+  /** The first step: what the plan names, if this plan may name it. */
+  #resolve({ source }: LoadSpec, context: LoadContext, name: string): string {
+    if (source.kind !== "url") {
+      throw new PreampError(
+        "module_source_denied",
+        `Cannot load ${name}: it names no URL, and there is no plan file that a path could start from`,
+      );
+    }
+    const url = new URL(source.url);
+    const problem = sourceProblem(url, { as: "entry" }, sourceRules(context.origin, context.policy, url));
+    if (problem) {
+      throw new PreampError("module_source_denied", `Cannot load ${name}: ${problem.fact}: ${problem.hint}`);
+    }
+    return source.url;
+  }
+
+  /** What was made before, of these pinned bytes, or of what is still current. */
+  async #known(url: string, context: LoadContext, pins: Pins): Promise<ModuleBundle | undefined> {
+    const scope = scopeOf(context);
+    const [integrity] = pins.integrity;
+    if (integrity === undefined) {
+      const key = await this.#fresh.get(`${scope} ${url}`);
+      return key === undefined ? undefined : this.#memory.get(key);
+    }
+    const pin = pinKey(scope, url, integrity);
+    const remembered = this.#memory.get(pin);
+    if (remembered) return await areAsOnDisk(remembered.files) ? remembered : undefined;
+    const key = await this.#disk?.follow(pin);
+    const stored = key === undefined ? undefined : await this.#disk?.get(key);
+    if (stored?.integrity !== integrity || stored.requested !== url) return undefined;
+    if (!await areAsOnDisk(stored.files)) return undefined;
+    this.#memory.set(pin, stored);
+    return stored;
+  }
+
+  /** Fetches, verifies and bundles. */
+  async #make(url: string, context: LoadContext, pins: Pins, name: string): Promise<ModuleBundle> {
+    const scope = scopeOf(context);
+    const current = pinKey(scope, url, "");
+    if (await this.#disk?.follow(current) === undefined) this.#bundler.prepare?.();
+    const stop = new AbortController();
+    const abort = () => stop.abort(this.#closing.signal.reason);
+    this.#closing.signal.addEventListener("abort", abort);
+    if (this.#closing.signal.aborted) abort();
+    const timer = setTimeout(() => stop.abort(tooSlow(name)), this.#options.graph_timeout_ms ?? 60_000);
+    try {
+      using fetcher = this.#fetcher(url, context, stop.signal, name);
+      const graph = new GraphFetch({
+        fetcher,
+        limits: context.policy.limits,
+        check: ({ url, sha256, bytes }) => checkFile({ url, sha256, bytes: bytes.length }, pins),
+        name,
+      });
+      await graph.fetch([{ url, use: { as: "entry" } }]);
+      const { bundle, key } = await this.#bundled(url, scope, graph, stop.signal, name, context.base_url);
+      checkGraph(bundle, pins, name);
+      this.#memory.set(key, bundle);
+      this.#memory.set(pinKey(scope, url, bundle.integrity), bundle);
+      this.#fresh.set(
+        `${scope} ${url}`,
+        key,
+        bundle.files.flatMap((file) => graph.files.get(file.url) ?? []),
+      );
+      await this.#disk?.point(pinKey(scope, url, bundle.integrity), key);
+      await this.#disk?.point(current, key);
+      return bundle;
+    } finally {
+      clearTimeout(timer);
+      this.#closing.signal.removeEventListener("abort", abort);
+    }
+  }
+
+  #fetcher(
+    url: string,
+    context: LoadContext,
+    signal: AbortSignal,
+    name: string,
+  ): Pick<FileFetcher, "fetch"> & Disposable {
+    const { limits } = context.policy;
+    const { lookup, ca_certs, fetcher = (options) => new FileFetcher(options) } = this.#options;
+    let total = 0;
+    return fetcher({
+      rules: sourceRules(context.origin, context.policy, new URL(url)),
+      limits,
+      signal,
+      count(bytes) {
+        total += bytes;
+        if (total <= limits.max_graph_bytes) return;
+        const message =
+          `Cannot load ${name}: a module may have ${limits.max_graph_bytes} bytes in all: received more`;
+        throw new PreampError("module_too_large", message);
+      },
+      ...(lookup ? { lookup } : {}),
+      ...(ca_certs ? { ca_certs } : {}),
+      ...(context.base_url === undefined ? {} : { base_url: context.base_url }),
+    });
+  }
+
+  /** Bundles what is there, and fetches what the bundler finds missing, until nothing is. */
+  async #bundled(
+    url: string,
+    scope: string,
+    graph: GraphFetch,
+    signal: AbortSignal,
+    name: string,
+    base_url: string | undefined,
+  ): Promise<{ bundle: ModuleBundle; key: string }> {
+    for (let round = 0; round < MAX_ROUNDS; round++) {
+      signal.throwIfAborted();
+      const refused = graph.failed.get(url);
+      if (refused) throw refused;
+      const entry = graph.redirects.get(url) ?? url;
+      const key = bundleKey(scope, url, entry, graph);
+      const known = this.#memory.get(key) ?? await this.#disk?.get(key);
+      if (known) return { bundle: known, key };
+      const answer = await this.#bundler.bundle({
+        entry,
+        files: [...graph.files.values()].map(({ url, bytes }) => ({ url, bytes })),
+        redirects: Object.fromEntries(graph.redirects),
+        failed: Object.fromEntries([...graph.failed].map(([url, { message }]) => [url, message])),
+      }, name);
+      if (answer.kind === "problems") throw problemError(answer.problems, graph.failed, name, base_url);
+      if (answer.kind === "bundle") {
+        const bundle = bundleOf(url, entry, graph, answer);
+        await this.#disk?.set(key, bundle);
+        return { bundle, key };
+      }
+      await graph.fetch(
+        answer.urls.map(({ url, from }) => ({ url, use: { as: "import", from: new URL(from) } })),
+      );
+    }
+    throw new PreampError(
+      "module_invalid",
+      `Cannot load ${name}: its imports lie more than ${MAX_ROUNDS} levels deep`,
+    );
+  }
+
+  #lockHash(lock: Lock | undefined): string {
+    if (!lock) return "";
+    let hash = this.#lockHashes.get(lock);
+    if (hash === undefined) this.#lockHashes.set(lock, hash = canonicalHash(lock));
+    return hash;
+  }
+}
+
+function tooSlow(name: string): PreampError {
+  return new PreampError("module_fetch_timeout", `Cannot load ${name}: its files took too long in all`);
+}
+
+/** Whoever gives up stops waiting; the work goes on for the others. */
+async function unless<T>(signal: AbortSignal | undefined, promise: Promise<T>): Promise<T> {
+  if (!signal) return await promise;
+  promise.catch(() => {}); // nobody may be left to hear of it
+  signal.throwIfAborted();
+  const ended = Promise.withResolvers<never>();
+  const abort = () => ended.reject(signal.reason);
+  signal.addEventListener("abort", abort);
+  try {
+    return await Promise.race([promise, ended.promise]);
+  } finally {
+    signal.removeEventListener("abort", abort);
+  }
+}

@@ -1,0 +1,259 @@
+/**
+ * Two plans → what the second one widens, what it narrows, and the rest (plan.md, diff). Conservative: a change that cannot be
+ * shown to narrow or to be harmless is told as widening. Pure.
+ */
+import { isObject, jsonEqual, type JsonObject } from "../sdk/json.ts";
+import { compareDecimal } from "../sdk/money.ts";
+import type { ModuleSpec, MountPlan } from "../sdk/plan.ts";
+import { LIMIT_NAMES } from "./check_limits.ts";
+import { DiffReport, type PlanDiff, type Redact } from "./diff_report.ts";
+import { diffConfig } from "./diff_config.ts";
+import { diffSpec, sourceText } from "./diff_spec.ts";
+import type { PlanEnvReference } from "./env_places.ts";
+
+/** A plan as it is compared. */
+export interface ComparedPlan {
+  readonly plan: MountPlan;
+  readonly env: readonly PlanEnvReference[];
+  readonly written: JsonObject;
+}
+
+/**
+ * Returns how `to` differs from `from`. Equal plans give three empty lists.
+ *
+ * @param redact Takes secrets out of what is shown; a change of one is still told.
+ */
+export function diffPlans(from: ComparedPlan, to: ComparedPlan, redact: Redact): PlanDiff {
+  const report = new DiffReport(redact);
+  diffModules(from, to, report);
+  diffLimits(from.plan, to.plan, report);
+  diffSession(from.plan, to.plan, report);
+  report.change("other", "system", from.plan.system, to.plan.system, "The system instruction changed");
+  diffAgents(from.plan.agents, to.plan.agents, report);
+  if (!jsonEqual(from.plan.spawn ?? null, to.plan.spawn ?? null)) {
+    report.add("widens", "spawn", from.plan.spawn, to.plan.spawn, "How child sessions are made changed");
+  }
+  diffRest(from.written, to.written, report);
+  return report.diff;
+}
+
+interface Placed {
+  key: string;
+  spec: ModuleSpec;
+}
+
+/** Modules are the same when they stand in the same list under the same name; a name may be there several times. */
+function placed({ session, providers, tools, hooks }: MountPlan): Map<string, Placed> {
+  const found = new Map<string, Placed>();
+  for (const spec of [...providers, ...tools, ...hooks]) {
+    const name = `${spec.type} ${spec.instance_id ?? spec.module}`;
+    let key = name;
+    for (let count = 2; found.has(key); count++) key = `${name} ${count}`;
+    found.set(key, { key, spec });
+  }
+  // there is one of each, whatever it is called
+  found.set("orchestrator", { key: "orchestrator", spec: session.orchestrator });
+  found.set("context", { key: "context", spec: session.context });
+  return found;
+}
+
+function diffModules(from: ComparedPlan, to: ComparedPlan, report: DiffReport): void {
+  const before = placed(from.plan);
+  const after = placed(to.plan);
+  for (const { key, spec } of before.values()) if (!after.has(key)) removed(spec, report);
+  for (const { key, spec } of after.values()) {
+    const old = before.get(key)?.spec;
+    if (old && old.module === spec.module) {
+      diffSpec(old, spec, from.plan, to.plan, report);
+      diffConfig(old, spec, report);
+    } else {
+      if (old) {
+        report.add(
+          "widens",
+          spec.path,
+          old.module,
+          spec.module,
+          `"${spec.module}" stands in place of "${old.module}"`,
+        );
+      } else added(spec, report);
+      diffSpec(
+        { ...bare(spec), path: spec.path },
+        spec,
+        { ...from.plan, permissions: {} },
+        to.plan,
+        report,
+        "new",
+      );
+    }
+    diffEnv(old, spec, from, to, report);
+  }
+  diffOrder(from.plan, to.plan, report);
+}
+
+function bare({ module, type, path }: ModuleSpec): ModuleSpec {
+  return { module, type, path, source: { kind: "builtin" }, config: {} };
+}
+
+function added(spec: ModuleSpec, report: DiffReport): void {
+  const what = `${spec.type} "${spec.module}" was added`;
+  const from = sourceText(spec.source);
+  // a built-in hook can only watch, inject and refuse
+  const kind = spec.type === "hook" && spec.source.kind === "builtin"
+    ? spec.module === "hooks-approval" ? "narrows" : "other"
+    : "widens";
+  report.add(kind, spec.path, undefined, spec.module, from === null ? what : `${what}, from ${from}`);
+}
+
+function removed(spec: ModuleSpec, report: DiffReport): void {
+  const what = `${spec.type} "${spec.module}" was removed`;
+  if (spec.type === "hook") {
+    report.add("widens", spec.path, spec.module, undefined, `${what}: what it watched or refused passes now`);
+  } else report.add("narrows", spec.path, spec.module, undefined, what);
+}
+
+/** A variable that a module is given and was not before; names only. */
+function diffEnv(
+  old: ModuleSpec | undefined,
+  spec: ModuleSpec,
+  from: ComparedPlan,
+  to: ComparedPlan,
+  report: DiffReport,
+): void {
+  const before = namesOf(from.env, old);
+  const after = namesOf(to.env, spec);
+  for (const [name, path] of after) {
+    if (!before.has(name)) {
+      report.add("widens", path, undefined, name, `"${spec.module}" is given the variable ${name}`);
+    }
+  }
+  for (const [name, path] of before) {
+    if (!after.has(name)) {
+      report.add(
+        "narrows",
+        path,
+        name,
+        undefined,
+        `"${spec.module}" is no longer given the variable ${name}`,
+      );
+    }
+  }
+}
+
+function namesOf(env: readonly PlanEnvReference[], spec: ModuleSpec | undefined): Map<string, string> {
+  if (!spec) return new Map();
+  // the config of orchestrator and context may also stand at top level
+  const places = [`${spec.path}.`, ...spec.path.startsWith("session.") ? [`${spec.type}.`] : []];
+  const own = env.filter(({ path, expanded }) => expanded && places.some((place) => path.startsWith(place)));
+  return new Map(own.map(({ name, path }) => [name, path]));
+}
+
+function diffOrder(from: MountPlan, to: MountPlan, report: DiffReport): void {
+  for (const section of ["providers", "tools", "hooks"] as const) {
+    const names = (plan: MountPlan) => plan[section].map(({ instance_id, module }) => instance_id ?? module);
+    const [before, after] = [names(from), names(to)];
+    const common = (list: string[], other: string[]) => list.filter((name) => other.includes(name));
+    if (!jsonEqual(common(before, after), common(after, before))) {
+      report.add("other", section, before, after, `The order of ${section} changed`);
+    }
+  }
+}
+
+function diffLimits(from: MountPlan, to: MountPlan, report: DiffReport): void {
+  for (const name of LIMIT_NAMES) {
+    const before = from.limits[name];
+    const after = to.limits[name];
+    if (before === after) continue;
+    const path = `limits.${name}`;
+    if (after === undefined) {
+      report.add("widens", path, before, after, `The ceiling ${name} was removed: the policy's holds`);
+    } else if (before === undefined) {
+      report.add("narrows", path, before, after, `The ceiling ${name} was added`);
+    } else {
+      const order = compareDecimal(String(after), String(before));
+      if (order === 0) continue;
+      report.add(
+        order > 0 ? "widens" : "narrows",
+        path,
+        before,
+        after,
+        `The ceiling ${name} was ${order > 0 ? "raised" : "lowered"}`,
+      );
+    }
+  }
+}
+
+const INJECTIONS = ["injection_budget_per_turn", "injection_size_limit"] as const;
+const SESSION_REST = ["injection_budget_mode", "raw", "metadata", "hooks_first"] as const;
+
+function diffSession({ session: from }: MountPlan, { session: to }: MountPlan, report: DiffReport): void {
+  for (const name of INJECTIONS) {
+    const before = from[name];
+    const after = to[name];
+    if (before === after) continue;
+    const wider = (after ?? Infinity) > (before ?? Infinity) || before === undefined && after === null;
+    report.add(
+      wider ? "widens" : "narrows",
+      `session.${name}`,
+      before,
+      after,
+      `What hooks may inject was ${wider ? "raised" : "lowered"}`,
+    );
+  }
+  for (const name of SESSION_REST) {
+    // how strictly a budget is held, and whether hooks are there before what they guard
+    const guards = name === "injection_budget_mode" || name === "hooks_first";
+    report.change(
+      guards ? "widens" : "other",
+      `session.${name}`,
+      from[name],
+      to[name],
+      `session.${name} changed`,
+    );
+  }
+}
+
+/** Fields of an overlay that only models and people read. */
+const TEXTS: ReadonlySet<string> = new Set(["description", "system", "instruction"]);
+
+/** An overlay is a plan of its own once it is merged: whatever it says beyond text may widen. */
+function diffAgents(from: JsonObject, to: JsonObject, report: DiffReport): void {
+  for (const name of Object.keys(from)) {
+    if (!Object.hasOwn(to, name)) {
+      report.add("narrows", `agents.${name}`, name, undefined, `The agent "${name}" was removed`);
+    }
+  }
+  for (const [name, overlay] of Object.entries(to)) {
+    const path = `agents.${name}`;
+    if (!Object.hasOwn(from, name)) {
+      report.add("widens", path, undefined, name, `The agent "${name}" was added`);
+      continue;
+    }
+    const before = isObject(from[name]) ? from[name] : {};
+    const after = isObject(overlay) ? overlay : {};
+    for (const key of new Set([...Object.keys(before), ...Object.keys(after)])) {
+      const what = `What the agent "${name}" says of ${key} changed`;
+      report.change(TEXTS.has(key) ? "other" : "widens", `${path}.${key}`, before[key], after[key], what);
+    }
+  }
+}
+
+const COMPARED: ReadonlySet<string> = new Set([
+  "session",
+  "orchestrator",
+  "context",
+  "providers",
+  "tools",
+  "hooks",
+  "agents",
+  "spawn",
+  "limits",
+  "permissions",
+  "system",
+]);
+
+/** Keys that the format does not know or that only people read. */
+function diffRest(from: JsonObject, to: JsonObject, report: DiffReport): void {
+  for (const key of new Set([...Object.keys(from), ...Object.keys(to)])) {
+    if (!COMPARED.has(key)) report.change("other", key, from[key], to[key], `${key} changed`);
+  }
+}

@@ -1,0 +1,232 @@
+/**
+ * `plan.lock.json`: which bytes a plan's modules are made of (plan.md, Tools on plans). Reading, writing and merging; what
+ * was fetched is compared with it by the loader.
+ *
+ * ```json
+ * {"version": 1, "modules": {"<source>": {"url", "integrity"}}, "files": {"<url>": {"sha256": "<hex>", "bytes": n}}}
+ * ```
+ */
+import { type ErrorDetail, PreampError } from "../sdk/errors.ts";
+import type { JsonObject } from "../sdk/json.ts";
+import type { Source } from "../sdk/plan.ts";
+import { checkKeys, integer, object } from "./fields.ts";
+import { documentError, Findings, type Locate, toDetail } from "./findings.ts";
+import type { DocumentLimits } from "./limits.ts";
+import { parseDocument } from "./parse.ts";
+import { describe, type Path } from "./path.ts";
+
+/** A lock that was read. */
+export interface Lock {
+  readonly version: 1;
+  /** By the source as the plan writes it. */
+  readonly modules: Readonly<Record<string, LockedModule>>;
+  /** By {@link lockedName}, after redirects. */
+  readonly files: Readonly<Record<string, LockedFile>>;
+}
+
+/** One module of a lock. */
+export interface LockedModule {
+  /** Where its entry file was, after redirects. */
+  readonly url: string;
+  /** Digest of its graph. */
+  readonly integrity: string;
+}
+
+/** One file of a lock. */
+export interface LockedFile {
+  /** Lower-case hex SHA-256 of its bytes, decoded as fetched. */
+  readonly sha256: string;
+  readonly bytes: number;
+}
+
+/** Bounds of a lock's text: 64 modules of 500 files each fit. Our choice. */
+export const LOCK_LIMITS: Readonly<DocumentLimits> = {
+  max_bytes: 8 * 1024 * 1024,
+  max_nodes: 120_000,
+  max_depth: 4,
+  max_aliases: 0,
+};
+
+const KEYS: ReadonlySet<string> = new Set(["version", "modules", "files"]);
+const MODULE_KEYS: ReadonlySet<string> = new Set(["url", "integrity"]);
+const FILE_KEYS: ReadonlySet<string> = new Set(["sha256", "bytes"]);
+
+/** Returns true for text of the form of `integrity`: `sha256-` and the standard base64 of 32 bytes. */
+export function isIntegrity(text: string): boolean {
+  return /^sha256-[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/.test(text);
+}
+
+/**
+ * Reads a lock from its text.
+ *
+ * @param options `name`: what errors call it; default `plan.lock.json`.
+ * @throws {PreampError} `lock_invalid` with every finding, its line and column.
+ */
+export async function parseLock(text: string, options: { name?: string } = {}): Promise<Lock> {
+  const what = `the lock "${options.name ?? "plan.lock.json"}"`;
+  try {
+    const { data, locate } = await parseDocument(text, { what, limits: LOCK_LIMITS });
+    return readLock(data, what, locate);
+  } catch (error) {
+    if (!(error instanceof PreampError) || error.code === "lock_invalid") throw error;
+    throw new PreampError("lock_invalid", error.message, { details: error.details, cause: error });
+  }
+}
+
+/** Returns the lock that data says, such as the `lock` of a request. @throws {PreampError} `lock_invalid`. */
+export function lockFromData(data: JsonObject): Lock {
+  return readLock(data, "the lock", undefined);
+}
+
+function readLock(data: JsonObject, what: string, locate: Locate | undefined): Lock {
+  const findings = new Findings();
+  checkKeys(data, KEYS, [], findings, "warning"); // a later version may say more
+  if (data.version !== 1) {
+    const message = `Cannot read version: must be 1: received ${describe(data.version)}`;
+    findings.error(["version"], "value", message, "write it anew: preamp plan lock --prune");
+  }
+  const modules: Record<string, LockedModule> = Object.create(null);
+  const files: Record<string, LockedFile> = Object.create(null);
+  for (const [source, value] of entriesOf(data, "modules", findings)) {
+    const module = readModule(value, ["modules", source], findings);
+    if (module) modules[source] = module;
+  }
+  for (const [url, value] of entriesOf(data, "files", findings)) {
+    const file = readFile(value, ["files", url], findings);
+    if (file) files[url] = file;
+  }
+  if (findings.errors.length > 0) {
+    const details: ErrorDetail[] = findings.errors.map((finding) => toDetail(finding, locate));
+    throw documentError("lock_invalid", what, details);
+  }
+  return { version: 1, modules, files };
+}
+
+function entriesOf(data: JsonObject, key: string, findings: Findings): [string, unknown][] {
+  const fields = object(data[key], [key], findings, "write it anew: preamp plan lock --prune");
+  return fields ? Object.entries(fields) : [];
+}
+
+function readModule(value: unknown, path: Path, findings: Findings): LockedModule | undefined {
+  const fields = object(value, path, findings);
+  if (!fields) return undefined;
+  checkKeys(fields, MODULE_KEYS, path, findings, "warning");
+  const { url, integrity } = fields;
+  if (typeof url !== "string" || !URL.canParse(url, "file:///")) {
+    findings.error([...path, "url"], "value", `Cannot read url: must be a URL: received ${describe(url)}`);
+    return undefined;
+  }
+  if (typeof integrity !== "string" || !isIntegrity(integrity)) {
+    const message = `Cannot read integrity: must be "sha256-" and base64: received ${describe(integrity)}`;
+    findings.error([...path, "integrity"], "value", message);
+    return undefined;
+  }
+  return { url, integrity };
+}
+
+function readFile(value: unknown, path: Path, findings: Findings): LockedFile | undefined {
+  const fields = object(value, path, findings);
+  if (!fields) return undefined;
+  checkKeys(fields, FILE_KEYS, path, findings, "warning");
+  const bytes = integer(fields.bytes, [...path, "bytes"], findings, 0);
+  const { sha256 } = fields;
+  if (typeof sha256 !== "string" || !/^[0-9a-f]{64}$/.test(sha256)) {
+    const message = `Cannot read sha256: must be 64 lower-case hex letters: received ${describe(sha256)}`;
+    findings.error([...path, "sha256"], "value", message);
+    return undefined;
+  }
+  return bytes === undefined ? undefined : { sha256, bytes };
+}
+
+/** A module's graph as a lock keeps it. */
+export interface LockedGraph {
+  source: Source;
+  url: string;
+  integrity: string;
+  files: readonly { url: string; sha256: string; bytes: number }[];
+}
+
+/**
+ * Returns the lock of graphs. The same graphs give the same lock, whatever their order.
+ *
+ * @param base_url The plan file: files of this machine are named relative to it, so that the lock holds wherever the folder is.
+ */
+export function lockOf(graphs: readonly LockedGraph[], base_url?: string): Lock {
+  const modules = graphs.map(({ source, url, integrity }) =>
+    [lockedSource(source), { url: lockedName(url, base_url), integrity }] as const
+  );
+  const files = graphs.flatMap((graph) =>
+    graph.files.filter(({ url }) => !isInline(url)).map(({ url, sha256, bytes }) =>
+      [lockedName(url, base_url), { sha256, bytes }] as const
+    )
+  );
+  return { version: 1, modules: sorted(modules), files: sorted(files) };
+}
+
+/** Returns `fresh` with what `kept` has beyond it: plans of one folder share a lock, and each writes its own part. */
+export function lockOver(fresh: Lock, kept: Lock): Lock {
+  return {
+    version: 1,
+    modules: sorted(Object.entries({ ...kept.modules, ...fresh.modules })),
+    files: sorted(Object.entries({ ...kept.files, ...fresh.files })),
+  };
+}
+
+/** Returns why `lock` is not what `fresh` says, one sentence for each difference; none when all of `fresh` is in it. */
+export function lockDifferences(lock: Lock, fresh: Lock): string[] {
+  const differences: string[] = [];
+  for (const [source, { url, integrity }] of Object.entries(fresh.modules)) {
+    const known = Object.hasOwn(lock.modules, source) ? lock.modules[source] : undefined;
+    if (!known) differences.push(`${source} is not in the lock`);
+    else if (known.integrity !== integrity) {
+      differences.push(`${source} is ${integrity}: the lock says ${known.integrity}`);
+    } else if (known.url !== url) differences.push(`${source} is at ${url}: the lock says ${known.url}`);
+  }
+  for (const [url, { sha256, bytes }] of Object.entries(fresh.files)) {
+    const known = Object.hasOwn(lock.files, url) ? lock.files[url] : undefined;
+    if (!known) differences.push(`${url} is not in the lock`);
+    else if (known.sha256 !== sha256) {
+      differences.push(`${url} has other bytes: ${bytes}, the lock says ${known.bytes}`);
+    }
+  }
+  return differences;
+}
+
+/** Returns the key of a module in a lock: what the plan says, or the URL where that says too little. */
+export function lockedSource(source: Source): string {
+  if (source.kind === "builtin") return "";
+  // a git source in dictionary form has its ref beside the URL
+  if (source.kind === "url" && source.via === "git" && !source.original.startsWith("git+")) return source.url;
+  return source.original;
+}
+
+/** Returns a file's key in a lock: its URL, or for files of this machine their path from the plan. */
+export function lockedName(url: string, base_url: string | undefined): string {
+  if (!url.startsWith("file:") || !base_url?.startsWith("file:")) return url;
+  const from = new URL(".", base_url).pathname.split("/").slice(1, -1);
+  const to = new URL(url).pathname.split("/").slice(1);
+  let same = 0;
+  while (same < from.length && same < to.length - 1 && from[same] === to[same]) same++;
+  const up = from.slice(same).map(() => "..");
+  return [...(up.length > 0 ? up : ["."]), ...to.slice(same)].join("/");
+}
+
+/** Returns true for code that is a part of the plan or of another file: that one's hash covers it. */
+export function isInline(url: string): boolean {
+  return url.startsWith("data:");
+}
+
+/** Returns the text of `plan.lock.json`: keys sorted, so that a change shows as the lines that changed. */
+export function formatLock(lock: Lock): string {
+  const { version, modules, files } = lock;
+  const document = {
+    version,
+    modules: sorted(Object.entries(modules)),
+    files: sorted(Object.entries(files)),
+  };
+  return `${JSON.stringify(document, null, 2)}\n`;
+}
+
+function sorted<Value>(entries: readonly (readonly [string, Value])[]): Record<string, Value> {
+  return Object.fromEntries(entries.toSorted(([a], [b]) => a < b ? -1 : a > b ? 1 : 0));
+}

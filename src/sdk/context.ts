@@ -1,0 +1,17 @@
+/**
+ * What context managers are made of: the memory whose views always fit, its configuration, and mounting it. The built-in
+ * contexts are this with what each adds.
+ *
+ * @module
+ */
+export {
+  type Config,
+  CONFIG_SCHEMA,
+  type NoticeVerbosity,
+  parseConfig,
+  unknownKeys,
+} from "./context/config.ts";
+export { type ContextStatus, SimpleContext, type SummaryFacts } from "./context/context.ts";
+export { publish, warnOfUnknown } from "./context/mount.ts";
+export type { SystemPromptFactory } from "./context/system_prompt.ts";
+export type { TokenMeter } from "./context/meter.ts";

@@ -1,0 +1,165 @@
+/**
+ * The history as requests see it: the transcript, what compactions decided so far, and what reported usage taught. Knows
+ * nothing of hooks and of where the history is kept.
+ */
+import { deepFreeze, type JsonObject, type Message } from "../mod.ts";
+import { Calibration } from "./calibration.ts";
+import type { Config } from "./config.ts";
+import { type Limits, type Proposal, proposeCompaction } from "./escalation.ts";
+import type { Forms } from "./forms.ts";
+import { compactionNotice } from "./notice.ts";
+import { handlesOf } from "./recall.ts";
+import { type Capped, capToolResult, toRequestMessage } from "./request_message.ts";
+import { decisionsOf, fingerprint, type Saved, shortenedOf, withPlaces } from "./sticky.ts";
+import { type Decisions, entriesOf, Transcript } from "./transcript.ts";
+
+/** See the top of the file. */
+export class CompactedView {
+  readonly transcript: Transcript;
+  readonly calibration = new Calibration();
+  readonly #config: Config;
+  readonly #forms: Forms;
+  /** Messages of the history. */
+  #messages = 0;
+  #fingerprint = 0;
+  /** Places of the messages left out. */
+  #removed: [number, number][] = [];
+  #level = 0;
+  #compactions = 0;
+  #notice: Message | null = null;
+  #lead: Message | null = null;
+  /** Places left out since they were last asked for. */
+  #fresh: number[] = [];
+
+  /** Creates the view of an empty history. */
+  constructor(config: Config, forms: Forms, fixed: readonly Message[] = []) {
+    this.#config = config;
+    this.#forms = forms;
+    this.transcript = new Transcript(forms, fixed);
+  }
+
+  /** Level of the last compaction, 1 to 8; 0 before the first. */
+  get level(): number {
+    return this.#level;
+  }
+
+  /** Compactions so far. */
+  get compactions(): number {
+    return this.#compactions;
+  }
+
+  /** Messages of the history that were added. */
+  get messages(): number {
+    return this.#messages;
+  }
+
+  /** Adds the next message of the history, frozen; returns what a tool result lost to the ingress cap. */
+  add(stored: Message): Capped | null {
+    const index = this.#messages++;
+    this.#fingerprint = fingerprint(this.#fingerprint, stored);
+    const message = toRequestMessage(stored);
+    if (!message) return null;
+    const cap = this.#config.max_tool_result_bytes;
+    const short = cap === null ? null : capToolResult(message, cap, this.#forms.handle(index));
+    this.transcript.add(short?.message ?? message, index);
+    return short?.capped ?? null;
+  }
+
+  /** Returns the compaction that is to be made now, or null. @throws {PreampError} `context_overflow`. */
+  propose(limits: Limits): Proposal | null {
+    return proposeCompaction(this.transcript, limits, this.#config);
+  }
+
+  /** Makes a compaction; returns the data of `context:compaction`. */
+  commit({ plan, goal }: Proposal, limits: Limits): JsonObject {
+    const { transcript, calibration } = this;
+    const before_tokens = calibration.tokensOf(transcript.tokens);
+    const before_messages = transcript.view.length;
+    const { messages_removed, messages_truncated, user_messages_stubbed } = plan; // of what is new: read before it is not
+    this.#level = plan.level;
+    this.#compactions++;
+    this.#carryOut(plan);
+    return {
+      before_tokens,
+      after_tokens: calibration.tokensOf(transcript.tokens),
+      before_messages,
+      after_messages: transcript.view.length,
+      messages_removed,
+      messages_truncated,
+      user_messages_stubbed,
+      system_messages_preserved: transcript.system_count,
+      strategy_level: plan.level,
+      budget: limits.told_budget,
+      target_tokens: calibration.tokensOf(goal.target),
+      protected_recent: this.#config.protected_recent,
+      protected_tool_results: this.#config.protected_tool_results,
+    };
+  }
+
+  #carryOut(decisions: Decisions): void {
+    const places = [...decisions.removed].flatMap(entriesOf).map((entry) => entry.index);
+    const stored = places.filter((place) => place >= 0);
+    this.#removed = withPlaces(this.#removed, stored);
+    this.#fresh.push(...stored);
+    this.transcript.apply(decisions);
+    const { compaction_notice_verbosity, recall } = this.#config;
+    const handles = recall && this.#removed.length > 0 ? handlesOf(this.#removed) : null;
+    this.#notice = compactionNotice(
+      this.transcript.tally,
+      this.#level,
+      compaction_notice_verbosity,
+      handles,
+    );
+  }
+
+  /** Returns the places left out since the last call, in order. */
+  takeFresh(): number[] {
+    return this.#fresh.splice(0).sort((one, other) => one - other);
+  }
+
+  /** The message that stands for what was left out. */
+  get lead(): Message | null {
+    return this.#lead;
+  }
+
+  /** Shows a message for what was left out, from now on. */
+  set lead(message: Message | null) {
+    this.#lead = message;
+    this.transcript.setLead(message);
+  }
+
+  /** Returns what is to outlive the run. */
+  save(): Saved {
+    return {
+      version: 1,
+      messages: this.#messages,
+      fingerprint: this.#fingerprint,
+      removed: this.#removed,
+      shortened: shortenedOf(this.transcript),
+      level: this.#level,
+      compactions: this.#compactions,
+      calibration: this.calibration.save(),
+      ...(this.#lead ? { lead: this.#lead } : {}),
+    };
+  }
+
+  /** Takes up what was saved, when this is the history it was saved for, as far as that history went then. */
+  restore(saved: Saved): boolean {
+    if (this.#messages !== saved.messages || this.#fingerprint !== saved.fingerprint) return false;
+    this.#level = saved.level;
+    this.#compactions = saved.compactions;
+    if (saved.calibration) this.calibration.restore(saved.calibration);
+    this.#carryOut(decisionsOf(saved, this.transcript));
+    this.#fresh = [];
+    if (saved.lead) this.lead = deepFreeze(structuredClone(saved.lead));
+    return true;
+  }
+
+  /** Returns the notice when there is something to tell, no call at the end that still runs, and room for it (estimated tokens). */
+  noticeFor(room: number): Message | null {
+    const { compaction_notice_enabled, compaction_notice_min_level } = this.#config;
+    const notice = this.#notice;
+    if (!notice || !compaction_notice_enabled || this.#level < compaction_notice_min_level) return null;
+    return !this.transcript.running && this.#forms.count(notice) <= room ? notice : null;
+  }
+}

@@ -1,0 +1,129 @@
+/** The knobs of `context-simple`: upstream's names and defaults (behaviour.md §8.3), checked once, at mount. */
+import { type JsonObject, PreampError } from "../mod.ts";
+import type { TokenMeter } from "./meter.ts";
+
+/** How much the notice says. */
+export type NoticeVerbosity = "minimal" | "normal" | "verbose";
+
+/** The module's configuration with every default filled in. */
+export interface Config {
+  /** Tokens of a request when no provider tells its window; when `max_tokens_is_ceiling`, the most a request may take. */
+  readonly max_tokens: number;
+  /** Whether the plan itself set `max_tokens`. */
+  readonly max_tokens_is_ceiling: boolean;
+  /** Share of the effective budget from which a view is compacted. */
+  readonly compact_threshold: number;
+  /** Share of the effective budget that a compaction aims at. */
+  readonly target_usage: number;
+  /** Share of the messages, counted from the end, that is not left out. */
+  readonly protected_recent: number;
+  /** How many of the last tool results are neither truncated nor left out. */
+  readonly protected_tool_results: number;
+  /** Characters kept from the beginning of a truncated tool result. */
+  readonly truncate_chars: number;
+  /** Whether the model is told what was left out. */
+  readonly compaction_notice_enabled: boolean;
+  /** Tokens kept free for the notice. */
+  readonly compaction_notice_token_reserve: number;
+  /** How much it is told. */
+  readonly compaction_notice_verbosity: NoticeVerbosity;
+  /** Lowest level that is told to the model. */
+  readonly compaction_notice_min_level: number;
+  /** Share of the model's `max_output_tokens` that is kept free; 1 is what R0's example does. */
+  readonly output_reserve_fraction: number;
+  /** UTF-8 bytes of one tool result that a view shows at the most; null = no cap. */
+  readonly max_tool_result_bytes: number | null;
+  /** `estimate`; `calibrated`: the estimate, corrected by what the provider reports; `exact`: o200k's tokenizer. */
+  readonly token_meter: TokenMeter;
+  /** Whether the tool `context_recall` is mounted, and markers name its handles. */
+  readonly recall: boolean;
+  /** Whether views for providers that offer prompt caching carry `metadata.cache_control`. */
+  readonly cache_breakpoints: boolean;
+}
+
+const WHOLE = { type: "integer" } as const;
+
+/** JSON Schema of the configuration; the checks below are made from it. */
+export const CONFIG_SCHEMA = {
+  type: "object",
+  properties: {
+    max_tokens: { ...WHOLE, minimum: 1, default: 200_000 },
+    compact_threshold: { type: "number", exclusiveMinimum: 0, maximum: 1, default: 0.92 },
+    target_usage: { type: "number", exclusiveMinimum: 0, maximum: 1, default: 0.5 },
+    protected_recent: { type: "number", minimum: 0, maximum: 1, default: 0.3 },
+    protected_tool_results: { ...WHOLE, minimum: 0, default: 5 },
+    truncate_chars: { ...WHOLE, minimum: 0, default: 250 },
+    compaction_notice_enabled: { type: "boolean", default: true },
+    compaction_notice_token_reserve: { ...WHOLE, minimum: 0, default: 800 },
+    compaction_notice_verbosity: { enum: ["minimal", "normal", "verbose"], default: "normal" },
+    compaction_notice_min_level: { ...WHOLE, minimum: 1, maximum: 8, default: 1 },
+    output_reserve_fraction: { type: "number", minimum: 0, maximum: 1, default: 0.5 },
+    max_tool_result_bytes: { type: ["integer", "null"], minimum: 1024, default: 131_072 },
+    token_meter: { enum: ["estimate", "calibrated", "exact"], default: "calibrated" },
+    recall: { type: "boolean", default: false },
+    cache_breakpoints: { type: "boolean", default: true },
+  },
+};
+
+type Rule = {
+  readonly type?: string | readonly string[];
+  readonly enum?: readonly string[];
+  readonly minimum?: number;
+  readonly exclusiveMinimum?: number;
+  readonly maximum?: number;
+  readonly default: unknown;
+};
+
+/**
+ * Returns the configuration with defaults filled in.
+ *
+ * @throws {PreampError} `module_invalid` for a value of the wrong type or out of range, and for a `target_usage` that is not
+ * below `compact_threshold`; `details` has every finding.
+ */
+export function parseConfig(given: JsonObject, id = "context-simple"): Config {
+  const details: { path: string; message: string }[] = [];
+  const values: JsonObject = {};
+  for (const [name, rule] of Object.entries<Rule>(CONFIG_SCHEMA.properties)) {
+    const value = given[name] === undefined ? rule.default : given[name];
+    const problem = problemOf(value, rule);
+    if (problem) details.push({ path: name, message: sentence(id, name, problem, value) });
+    values[name] = value;
+  }
+  const config = { ...values, max_tokens_is_ceiling: given.max_tokens !== undefined } as unknown as Config; // just checked
+  if (details.length === 0 && config.target_usage >= config.compact_threshold) {
+    const problem = `must be below compact_threshold (${config.compact_threshold})`;
+    details.push({
+      path: "target_usage",
+      message: sentence(id, "target_usage", problem, config.target_usage),
+    });
+  }
+  const first = details[0];
+  if (first) throw new PreampError("module_invalid", first.message, { details });
+  return config;
+}
+
+/** Returns the names in a configuration that mean nothing here. */
+export function unknownKeys(given: JsonObject): string[] {
+  return Object.keys(given).filter((name) => !Object.hasOwn(CONFIG_SCHEMA.properties, name));
+}
+
+function sentence(id: string, name: string, problem: string, value: unknown): string {
+  return `Cannot configure ${id}: ${name} ${problem}: received ${JSON.stringify(value) ?? typeof value}`;
+}
+
+function problemOf(value: unknown, rule: Rule): string | null {
+  if (rule.enum) {
+    return rule.enum.includes(value as string) ? null : `must be one of ${rule.enum.join(", ")}`; // includes compares only
+  }
+  const types = typeof rule.type === "string" ? [rule.type] : rule.type ?? [];
+  if (value === null && types.includes("null")) return null;
+  if (types.includes("boolean")) return typeof value === "boolean" ? null : "must be true or false";
+  if (typeof value !== "number" || !Number.isFinite(value)) return "must be a number";
+  if (types.includes("integer") && !Number.isSafeInteger(value)) return "must be a whole number";
+  if (rule.minimum !== undefined && value < rule.minimum) return `must be at least ${rule.minimum}`;
+  if (rule.exclusiveMinimum !== undefined && value <= rule.exclusiveMinimum) {
+    return `must be above ${rule.exclusiveMinimum}`;
+  }
+  if (rule.maximum !== undefined && value > rule.maximum) return `must be at most ${rule.maximum}`;
+  return null;
+}

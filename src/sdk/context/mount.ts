@@ -1,0 +1,38 @@
+/** Mounting a context of this family with all that belongs to it. */
+import type { Coordinator } from "../contracts.ts";
+import type { SimpleContext } from "./context.ts";
+import { recallTool } from "./recall.ts";
+
+const EVENTS = [
+  "context:pre_compact",
+  "context:compaction",
+  "context:post_compact",
+  "context:tool_result_ingress_truncated",
+];
+
+/** Tells which keys of a configuration mean nothing. */
+export async function warnOfUnknown(
+  coordinator: Coordinator,
+  id: string,
+  unknown: readonly string[],
+): Promise<void> {
+  if (unknown.length === 0) return;
+  const message = `${id} ignores config it does not know: ${unknown.join(", ")}`;
+  await coordinator.hooks.emit("user:notification", { message, level: "warning", source: id });
+}
+
+/** Mounts a context of this family with all that belongs to it. */
+export async function publish(
+  coordinator: Coordinator,
+  context: SimpleContext,
+  { id, recall }: { id: string; recall: boolean },
+): Promise<void> {
+  await coordinator.mount("context", context);
+  if (recall) await coordinator.mount("tools", recallTool(() => context.history));
+  coordinator.hooks.register("provider:response", (_event, data) => {
+    context.noteUsage(data);
+    return null;
+  }, { name: id });
+  coordinator.registerCapability("context.status", () => context.status);
+  coordinator.registerContributor("observability.events", id, () => EVENTS);
+}

@@ -1,0 +1,85 @@
+/** The tool `context_recall`: reads back, from the full history, what a view shortened or left out. */
+import { isObject, type JsonObject, type Message, textOf, type Tool, toolFailure } from "../mod.ts";
+
+/** Characters of one answer; a longer text is read in pieces, by `offset`. */
+const MOST_CHARS = 20_000;
+
+/** Returns the handle of a message by its place in the history. */
+export function handleOf(index: number): string {
+  return `m${index}`;
+}
+
+/** Returns the handles of stretches of places, such as `m3-m40, m52`; at most six of them, the last ones. */
+export function handlesOf(stretches: readonly (readonly [number, number])[]): string {
+  return stretches.slice(-6).map(([first, last]) =>
+    first === last ? handleOf(first) : `${handleOf(first)}-${handleOf(last)}`
+  ).join(", ");
+}
+
+/** Returns the tool; `historyOf` gives the full history as it stands. */
+export function recallTool(historyOf: () => readonly Message[]): Tool {
+  return {
+    name: "context_recall",
+    description:
+      "Reads back earlier messages of this conversation that were shortened or left out. Takes the handle given in a marker or note: one message (m12) or a range (m3-m9). Long texts come in pieces: repeat with the next_offset of the answer.",
+    input_schema: {
+      type: "object",
+      properties: {
+        handle: { type: "string", description: "A handle such as m12 or m3-m9" },
+        offset: { type: "integer", minimum: 0, description: "First character to read; default 0" },
+      },
+      required: ["handle"],
+    },
+    idempotent: true,
+    execute: (input) => Promise.resolve(recall(historyOf(), input)),
+  };
+}
+
+function recall(history: readonly Message[], input: JsonObject): unknown {
+  const { handle, offset = 0 } = input;
+  const range = typeof handle === "string" ? rangeOf(handle.trim(), history.length) : null;
+  if (!range) {
+    const message = `Cannot recall ${JSON.stringify(handle)}: a handle is m0 to m${
+      Math.max(0, history.length - 1)
+    }, or a range of two joined by "-"`;
+    return toolFailure(message, { type: "tool_input_invalid" });
+  }
+  const start = typeof offset === "number" && Number.isSafeInteger(offset) && offset > 0 ? offset : 0;
+  const messages = history.slice(range[0], range[1] + 1);
+  const text = messages.length === 1
+    ? contentOf(messages[0])
+    : messages.map((message, at) => `[${handleOf(range[0] + at)} ${roleOf(message)}]\n${contentOf(message)}`)
+      .join("\n\n");
+  const end = Math.min(text.length, start + MOST_CHARS);
+  const answer: JsonObject = { handle, total_chars: text.length, text: text.slice(start, end) };
+  if (end < text.length) answer.next_offset = end;
+  return { success: true, output: answer };
+}
+
+function rangeOf(handle: string, count: number): [number, number] | null {
+  const [first, last, ...more] = handle.split("-").map(placeOf);
+  if (first === undefined || first === null || last === null || more.length > 0) return null;
+  const end = Math.min(last ?? first, count - 1);
+  return first <= end ? [first, end] : null;
+}
+
+function placeOf(text: string): number | null {
+  const digits = text.startsWith("m") ? text.slice(1) : "";
+  const place = digits === "" ? NaN : Number(digits);
+  return Number.isSafeInteger(place) && place >= 0 ? place : null;
+}
+
+function roleOf(message: Message | undefined): string {
+  return isObject(message) ? String(message.role) : "unknown";
+}
+
+/** Text where there is text, else the message as JSON: calls, media. */
+function contentOf(message: Message | undefined): string {
+  if (!isObject(message)) return JSON.stringify(message) ?? "";
+  const text = textOf(message.content);
+  const calls = Array.isArray(message.tool_calls) && message.tool_calls.length > 0
+    ? JSON.stringify(message.tool_calls)
+    : "";
+  if (text !== "" || calls !== "") return [text, calls].filter((part) => part !== "").join("\n");
+  return JSON.stringify(message.content) ?? "";
+}

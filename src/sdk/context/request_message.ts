@@ -1,0 +1,155 @@
+/**
+ * A stored message in the form a request may carry. History comes from loops, guests and old transcripts, so anything may be
+ * missing or of the wrong type; this is where that ends. Every function is pure.
+ */
+import {
+  type ContentBlock,
+  deepFreeze,
+  isObject,
+  type JsonObject,
+  type Message,
+  type Role,
+  toBlocks,
+} from "../mod.ts";
+import { capped } from "./shorten.ts";
+
+const ROLES: ReadonlySet<unknown> = new Set<Role>([
+  "system",
+  "developer",
+  "user",
+  "assistant",
+  "function",
+  "tool",
+]);
+
+/** A call that an assistant message makes. */
+export interface CallName {
+  readonly id: string;
+  readonly name: string;
+}
+
+/** What a tool result lost to the ingress cap. */
+export interface Capped {
+  readonly tool_call_id: string;
+  readonly original_bytes: number;
+  readonly kept_bytes: number;
+}
+
+/**
+ * Returns the message as a request may carry it, frozen: the stored object itself when nothing is wrong with it. Content
+ * that is missing becomes empty, content of another type becomes blocks or text, keys that start with `_` (marks of other
+ * context managers, behaviour.md I8) are left out. Null when the role is none: no provider takes it.
+ */
+export function toRequestMessage(stored: Message): Message | null {
+  const fields: JsonObject = stored;
+  if (!ROLES.has(fields.role)) return null;
+  const content = contentOf(fields.content);
+  const calls = callsField(fields.tool_calls);
+  const marked = Object.keys(fields).filter((key) => key.startsWith("_"));
+  if (content === fields.content && calls === fields.tool_calls && marked.length === 0) return stored;
+  const message: JsonObject = { ...fields, content };
+  for (const key of marked) delete message[key];
+  if (calls) message.tool_calls = calls;
+  else delete message.tool_calls;
+  return deepFreeze(message as Message); // its role and content were just checked
+}
+
+function contentOf(content: unknown): string | ContentBlock[] {
+  if (typeof content === "string") return content;
+  if (content === null || content === undefined) return "";
+  if (Array.isArray(content)) {
+    const sound = content.every((block) => isObject(block) && typeof block.type === "string");
+    return sound ? content : toBlocks(content);
+  }
+  const blocks = toBlocks(content);
+  return blocks.length > 0 ? blocks : typeof content === "object" ? JSON.stringify(content) : String(content);
+}
+
+function callsField(calls: unknown): unknown[] | undefined {
+  if (!Array.isArray(calls)) return undefined;
+  return calls.every(isObject) ? calls : calls.filter(isObject);
+}
+
+/** Returns the message with a tool result of at most `max_bytes` a text, and what was lost; null when it is not longer. */
+export function capToolResult(
+  message: Message,
+  max_bytes: number,
+  handle: string | null = null,
+): { message: Message; capped: Capped } | null {
+  if (message.role !== "tool") return null;
+  let original_bytes = 0;
+  const shorten = (text: string) => {
+    const short = capped(text, max_bytes, handle);
+    original_bytes += short?.original_bytes ?? 0;
+    return short?.text ?? text;
+  };
+  const content = typeof message.content === "string"
+    ? shorten(message.content)
+    : message.content.map((block) =>
+      typeof block.text === "string" ? { ...block, text: shorten(block.text) } : block
+    );
+  if (original_bytes === 0) return null;
+  return {
+    message: deepFreeze({ ...message, content }),
+    capped: { tool_call_id: String(message.tool_call_id ?? ""), original_bytes, kept_bytes: max_bytes },
+  };
+}
+
+/** Returns the calls an assistant message makes, in order: `tool_calls`, then blocks of its content that are not among them. */
+export function callsOf(message: Message): CallName[] {
+  if (message.role !== "assistant") return [];
+  const calls: CallName[] = [];
+  for (const call of message.tool_calls ?? []) calls.push(callName(call as unknown as JsonObject)); // from anywhere
+  const listed = new Set(calls.map((call) => call.id));
+  if (typeof message.content !== "string") {
+    for (const block of message.content) {
+      if (block.type !== "tool_call" && block.type !== "tool_use") continue;
+      const call = callName(block);
+      if (!listed.has(call.id)) calls.push(call);
+    }
+  }
+  return calls;
+}
+
+function callName(call: JsonObject): CallName {
+  const named = isObject(call.function) ? call.function : call;
+  return { id: idOf(call.id), name: String(named.name ?? named.tool ?? "") };
+}
+
+function idOf(id: unknown): string {
+  return typeof id === "string" || typeof id === "number" ? String(id) : "";
+}
+
+/** Returns the ids of the calls a message answers: a tool message's one, or those of a user message of tool_result blocks. */
+export function answersOf(message: Message): string[] {
+  if (message.role === "tool") return [idOf(message.tool_call_id)];
+  if (message.role !== "user" || typeof message.content === "string" || message.content.length === 0) {
+    return [];
+  }
+  if (!message.content.every((block) => block.type === "tool_result")) return [];
+  return message.content.map((block: JsonObject) => idOf(block.tool_call_id ?? block.tool_use_id));
+}
+
+/** Returns true for a user message that a person wrote: not a hook's reminder, not a notice of ours (behaviour.md §8.5). */
+export function isHuman(message: Message): boolean {
+  if (message.role !== "user") return false;
+  const metadata = isObject(message.metadata) ? message.metadata : {};
+  return metadata.source !== "hook" && metadata.source !== "context-compaction" &&
+    metadata.hook_name === undefined && metadata.ephemeral !== true;
+}
+
+/** Returns true for a message that holds provider state which must not be left out (behaviour.md §8.5). */
+export function isPinned(message: Message): boolean {
+  return isObject(message.metadata) && message.metadata["openai:tool_search_items"] !== undefined;
+}
+
+/** Returns the result that a view shows for a call which never got one (behaviour.md CTX-22). */
+export function missingResult(call: CallName): Message {
+  return deepFreeze({
+    role: "tool",
+    tool_call_id: call.id,
+    name: call.name,
+    content: `Error: the call of ${call.name || "this tool"} has no result, it was interrupted`,
+    metadata: { source: "context-repair" },
+  });
+}

@@ -1,0 +1,90 @@
+/** The agents of a plan, judged before it runs: by `check` and by `create` alike. */
+import { createRuntime } from "../../src/app/runtime.ts";
+import { defaultPolicy } from "../../src/policy/policy.ts";
+import type { Caller } from "../../src/runs/types.ts";
+import { assertEquals, assertStringIncludes } from "../assert.ts";
+import { refusal } from "../plan/support.ts";
+
+const CALLER: Caller = { name: "key:ci", namespace: "ns", origin: "caller" };
+
+const PLAN = `session: {orchestrator: loop-streaming, context: context-simple}
+providers: [provider-mock]
+tools: [tool-task, tool-calculator]
+agents:
+  reader:
+    tools:
+      - {module: tool-todo, permissions: {read: ["/etc"]}}
+  stranger:
+    tools: [tool-unheard-of]
+  elsewhere:
+    providers:
+      - module: provider-mock
+        config: {base_url: "https://evil.example"}
+  greedy:
+    limits: {max_tool_calls: 100000}
+  fine:
+    tools: [tool-todo]
+`;
+
+const EXPECTED = [
+  ["agents.reader.tools[0].permissions.read", 7, 43],
+  ["agents.stranger.tools[0]", 9, 13],
+  ["agents.elsewhere.providers[0].config.base_url", 13, 18],
+  ["agents.elsewhere.providers[0].config.base_url", 13, 18],
+  ["agents.greedy.limits.max_tool_calls", 15, 14],
+];
+
+Deno.test("plans.check() judges every agent as it would be spawned, each reason at its line and column", async () => {
+  const runtime = createRuntime();
+  const { ok, errors, plan_hash } = await runtime.plans.check({ plan: PLAN }, CALLER);
+  assertEquals([ok, typeof plan_hash], [false, "string"]);
+  assertEquals(errors.map(({ path, line, column }) => [path, line, column]), EXPECTED);
+  assertStringIncludes(errors[1]?.message ?? "", 'Cannot load module "tool-unheard-of"');
+  await runtime.close();
+});
+
+Deno.test("runs.create() refuses a plan whole when one of its agents may not run, before anything is made", async () => {
+  const runtime = createRuntime();
+  const error = await refusal(() => runtime.runs.create({ prompt: "x", plan: PLAN }, CALLER));
+  assertEquals([error.code, error.details.map(({ path }) => path)], [
+    "policy_refused",
+    EXPECTED.map(([path]) => path),
+  ]);
+  assertEquals(error.details[0]?.line, 7);
+  assertEquals((await runtime.runs.list(CALLER, {})).data, []);
+  await runtime.close();
+});
+
+Deno.test("an agent gets no permission that no module of its plan has, also in an operator's plan", async () => {
+  const runtime = createRuntime({ policy: defaultPolicy() });
+  const operator: Caller = { name: "terminal", namespace: "ns", origin: "operator" };
+  const reader = "{module: tool-todo, permissions: {read: [./data]}}";
+  const plan = (tools: string) =>
+    `session: {orchestrator: loop-streaming, context: context-simple}\nproviders: [provider-mock]\n` +
+    `tools: [${tools}]\nagents:\n  reader:\n    tools: [${reader}]\n`;
+  const { errors } = await runtime.plans.check({ plan: plan("tool-task") }, operator);
+  assertEquals(errors.map(({ path, line }) => [path, line]), [[
+    "agents.reader.tools[0].permissions.read",
+    6,
+  ]]);
+  assertEquals((await runtime.plans.check({ plan: plan(`tool-task, ${reader}`) }, operator)).errors, []);
+  await runtime.close();
+});
+
+Deno.test("plans.check() warns of a variable that is not set in an agent's config, not in text for its model", async () => {
+  const runtime = createRuntime({ env: (name) => name === "SET" ? "1" : undefined });
+  const operator: Caller = { name: "terminal", namespace: "ns", origin: "operator" };
+  const plan = `session: {orchestrator: loop-streaming, context: context-simple}
+providers: [provider-mock]
+agents:
+  a:
+    system: Say \${NOTHING}.
+    providers: [{module: provider-mock, config: {response: "\${SET} \${UNSET} \${OTHER:-fine}"}}]
+`;
+  const { ok, warnings } = await runtime.plans.check({ plan }, operator);
+  assertEquals([ok, warnings.map(({ code, path }) => [code, path])], [
+    true,
+    [["env_unset", "agents.a.providers[0].config.response"]],
+  ]);
+  await runtime.close();
+});

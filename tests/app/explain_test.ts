@@ -1,0 +1,316 @@
+/** `explain`, `lock` and `diff` over a real loader and a server on loopback. */
+import { createRuntime } from "../../src/app/runtime.ts";
+import type { Runtime } from "../../src/app/types.ts";
+import { heldByProcess } from "../../src/app/held.ts";
+import { defaultPolicy, type Policy } from "../../src/policy/policy.ts";
+import type { Caller } from "../../src/runs/types.ts";
+import type { JsonObject } from "../../src/sdk/json.ts";
+import { createApp } from "../../src/server/app.ts";
+import { assert, assertEquals, assertMatch } from "../assert.ts";
+import { type FileServer, serveFiles } from "../loader/support.ts";
+import { refusal } from "../plan/support.ts";
+import { bodyOf, problemOf } from "../server/client.ts";
+
+const OPERATOR: Caller = { name: "terminal", namespace: "local", origin: "operator" };
+const CALLER: Caller = { name: "key:k", namespace: "k", origin: "caller" };
+
+/** Whatever of this ran would throw, and be seen. */
+const POISON = `globalThis.preampTestRan = true; throw new Error("it ran");`;
+
+const FILES = {
+  "tool.ts": `import { help } from "./lib/help.ts";
+    import data from "./data.json" with { type: "json" };
+    ${POISON}
+    export const module = { id: "tool-x", permissions: { net: ["a.example.com"], env: ["T"] } } as const;
+    export function mount(): void { help(data); }`,
+  "lib/help.ts": `${POISON} export function help(_: unknown): void {}`,
+  "data.json": `{"a": 1}`,
+  "loop.ts": `${POISON} export function mount(): void {}`,
+  "made.ts":
+    `const permissions = { net: ["a.example.com"] }; export const module = { permissions: (() => permissions)() }; export function mount() {}`,
+};
+
+function planOf(server: FileServer, more: JsonObject = {}, tool: JsonObject = {}): JsonObject {
+  return {
+    session: { orchestrator: "loop-streaming", context: "context-simple" },
+    providers: ["provider-mock"],
+    tools: [{ module: "tool-x", source: `${server.url}tool.ts`, ...tool }],
+    limits: {
+      max_iterations: 5,
+      max_tool_calls: 5,
+      max_total_tokens: 5000,
+      max_cost_usd: "0.1",
+      max_duration_s: 5,
+    },
+    ...more,
+  };
+}
+
+async function withServer(
+  use: (server: FileServer, runtime: Runtime, policy: Policy) => Promise<void>,
+): Promise<void> {
+  await using server = serveFiles({ ...FILES });
+  const policy = defaultPolicy();
+  const runtime = createRuntime({ policy, env: () => undefined });
+  try {
+    await use(server, runtime, policy);
+    assert(!Object.hasOwn(globalThis, "preampTestRan"));
+  } finally {
+    await runtime.close();
+  }
+}
+
+const codes = (flags: readonly { code: string }[]) => flags.map(({ code }) => code);
+
+Deno.test("explain() tells every file, what is wanted, asked and granted, and runs nothing", () =>
+  withServer(async (server, runtime) => {
+    const plan = planOf(server, {}, {
+      permissions: { net: ["a.example.com"], sys: true },
+      config: { t: "${TOKEN}" },
+    });
+    const told = await runtime.plans.explain({ plan }, OPERATOR);
+    const tool = told.modules.find(({ path }) => path === "tools[0]")!;
+    assertEquals(tool.files.map(({ url }) => url.slice(server.url.length)), [
+      "data.json",
+      "lib/help.ts",
+      "tool.ts",
+    ]);
+    assertEquals(tool.files.map(({ bytes }) => bytes > 0), [true, true, true]);
+    assertMatch(tool.integrity ?? "", /^sha256-/);
+    assertEquals(tool.permissions, {
+      wanted: { net: ["a.example.com"], env: ["T"] },
+      asked: { net: ["a.example.com"], sys: true },
+      granted: {},
+      refused: { net: ["a.example.com"], sys: true },
+    });
+    assertEquals(told.env, ["TOKEN"]);
+    assertEquals(told.deno_flags, [
+      `--allow-net=127.0.0.1:${server.port},a.example.com`,
+      "--allow-env=TOKEN",
+      "--allow-sys",
+    ]);
+    assertEquals(codes(told.red_flags), [
+      "source_http",
+      "source_unpinned",
+      "isolation_inline",
+      "permission_all_sys",
+      "permission_refused",
+      "permission_refused",
+    ]);
+    assertEquals(told.warnings.map(({ code, path }) => [code, path]), [[
+      "permission_not_granted",
+      "tools[0]",
+    ]]);
+    assertEquals(told.limits.max_cost_usd, "0.1");
+    assertEquals(told.modules.filter(({ url }) => url === null).map(({ files }) => files), [[], [], []]);
+  }));
+
+Deno.test("explain() of a cached graph makes no request", () =>
+  withServer(async (server, runtime) => {
+    const plan = planOf(server);
+    const first = await runtime.plans.explain({ plan }, OPERATOR);
+    const asked = server.requests.length;
+    assertEquals(asked, 3);
+    assertEquals(await runtime.plans.explain({ plan }, OPERATOR), first);
+    assertEquals(server.requests.length, asked);
+  }));
+
+Deno.test("explain() says null for wishes that would have to be computed, and nothing for a module that says none", () =>
+  withServer(async (server, runtime) => {
+    const plan = planOf(server, {}, { module: "tool-made", source: `${server.url}made.ts` });
+    const told = await runtime.plans.explain({ plan }, OPERATOR);
+    assertEquals(told.modules.at(-1)?.permissions.wanted, null);
+    assertEquals(codes(told.warnings), ["permission_unknown"]);
+    const silent = planOf(server, {}, { source: `${server.url}loop.ts` });
+    assertEquals(
+      (await runtime.plans.explain({ plan: silent }, OPERATOR)).modules.at(-1)?.permissions.wanted,
+      {},
+    );
+  }));
+
+Deno.test("lock() pins what explain() then finds pinned, and a changed byte is refused naming the file", () =>
+  withServer(async (server, runtime) => {
+    const plan = planOf(server);
+    const lock = await runtime.plans.lock({ plan }, OPERATOR) as unknown as JsonObject;
+    assertEquals(Object.keys(lock.modules as JsonObject), [`${server.url}tool.ts`]);
+    assertEquals(Object.keys(lock.files as JsonObject).length, 3);
+    const told = await runtime.plans.explain({ plan, lock }, OPERATOR);
+    assertMatch(told.lock_hash ?? "", /^sha256-/);
+    assertEquals(codes(told.red_flags).includes("source_unpinned"), false);
+    server.files["lib/help.ts"] = `${FILES["lib/help.ts"]} `;
+    const fresh = createRuntime({ env: () => undefined });
+    const error = await refusal(() => fresh.plans.explain({ plan, lock }, OPERATOR));
+    await fresh.close();
+    assertEquals(error.code, "module_integrity_mismatch");
+    assertMatch(error.message, /lib\/help\.ts/);
+  }));
+
+Deno.test("lock() keeps what a lock has of other plans, and looks at nothing else of it", () =>
+  withServer(async (server, runtime) => {
+    const integrity = `sha256-${"A".repeat(42)}A=`;
+    const lock = {
+      version: 1,
+      modules: {
+        "./other.ts": { url: "./other.ts", integrity },
+        [`${server.url}tool.ts`]: { url: `${server.url}tool.ts`, integrity },
+      },
+      files: { "./other.ts": { sha256: "0".repeat(64), bytes: 1 } },
+    };
+    const made = await runtime.plans.lock({ plan: planOf(server), lock }, OPERATOR);
+    assertEquals(made.modules["./other.ts"]?.integrity, integrity);
+    assert(made.modules[`${server.url}tool.ts`]?.integrity !== integrity);
+    assertEquals(Object.keys(made.files).length, 4);
+    const broken = await refusal(() =>
+      runtime.plans.lock({ plan: planOf(server), lock: { version: 2 } }, OPERATOR)
+    );
+    assertEquals(broken.code, "lock_invalid");
+  }));
+
+Deno.test("lock() refuses code that the plan itself does not pin", () =>
+  withServer(async (server, runtime) => {
+    const plan = planOf(server, {}, { integrity: `sha256-${"A".repeat(42)}A=` });
+    assertEquals(
+      (await refusal(() => runtime.plans.lock({ plan }, OPERATOR))).code,
+      "module_integrity_mismatch",
+    );
+  }));
+
+Deno.test("explain() tells every module that cannot be had, not the first", () =>
+  withServer(async (server, runtime) => {
+    const lost = (name: string) => ({ module: `tool-${name}`, source: `${server.url}${name}.ts` });
+    const plan = { ...planOf(server), tools: [lost("a"), lost("b")] };
+    const error = await refusal(() => runtime.plans.explain({ plan }, OPERATOR));
+    assertEquals(error.code, "module_fetch_failed");
+    assertEquals(error.details.map(({ path }) => path), ["tools[0].source", "tools[1].source"]);
+  }));
+
+Deno.test("explain() and lock() refuse a caller's plan before the first packet", () =>
+  withServer(async (server, runtime) => {
+    const plan = planOf(server);
+    for (const tool of [runtime.plans.explain, runtime.plans.lock]) {
+      assertEquals((await refusal(() => tool({ plan }, CALLER))).code, "module_source_denied");
+    }
+    assertEquals(server.requests, []);
+  }));
+
+Deno.test("explain() says what a caller's plan gets where the policy lets it", () =>
+  withServer(async (server, runtime, policy) => {
+    policy.modules.allow = [server.url];
+    policy.modules.inline = [server.url];
+    policy.modules.private_hosts = [`127.0.0.1:${server.port}`];
+    policy.permissions.max.net = ["127.0.0.1"];
+    const told = await runtime.plans.explain(
+      { plan: planOf(server, {}, { permissions: { net: ["127.0.0.1"] } }) },
+      CALLER,
+    );
+    assertEquals(told.modules.at(-1)?.permissions.granted, { net: ["127.0.0.1"] });
+    assertEquals(told.modules.at(-1)?.isolation, "inline");
+    const more = await refusal(() =>
+      runtime.plans.explain({ plan: planOf(server, {}, { permissions: { net: true } }) }, CALLER)
+    );
+    assertEquals(more.code, "policy_refused");
+  }));
+
+Deno.test("explain() tells a redirect to another origin", () =>
+  withServer(async (server, runtime, policy) => {
+    await using other = serveFiles({ "x.ts": () => Response.redirect(`${server.url}loop.ts`, 302) });
+    policy.modules.private_hosts = [`127.0.0.1:${server.port}`];
+    const plan = planOf(server, {}, { source: `${other.url}x.ts` });
+    const told = await runtime.plans.explain({ plan }, OPERATOR);
+    assert(codes(told.red_flags).includes("source_redirected"));
+    assertEquals(told.modules.at(-1)?.url, `${server.url}loop.ts`);
+    assertEquals(
+      told.deno_flags,
+      [`--allow-net=127.0.0.1:${other.port},127.0.0.1:${server.port}`].map(sortedHosts),
+    );
+  }));
+
+function sortedHosts(flag: string): string {
+  const [name, hosts = ""] = flag.split("=");
+  return `${name}=${hosts.split(",").sort().join(",")}`;
+}
+
+Deno.test("explain() never tells a query of a URL, nor the code of a data: URL", () =>
+  withServer(async (server, runtime) => {
+    server.files["tool.ts"] = FILES["loop.ts"];
+    const tools = [
+      { module: "tool-a", source: `${server.url}tool.ts?signature=s3cret` },
+      {
+        module: "tool-b",
+        source: `data:text/javascript,${encodeURIComponent("export function mount(){/*s3cret*/}")}`,
+      },
+    ];
+    const told = await runtime.plans.explain({ plan: { ...planOf(server), tools } }, OPERATOR);
+    assertEquals(JSON.stringify(told).includes("s3cret"), false);
+    assert(codes(told.red_flags).includes("source_inline"));
+  }));
+
+Deno.test("diff() compares without judging or fetching, and takes secrets out", () =>
+  withServer(async (server, runtime) => {
+    const from = planOf(server, {}, { config: { api_key: "sk-old-secret", a: 1 } });
+    const to = planOf(server, {}, { config: { api_key: "sk-new-secret", a: 2 } });
+    const diff = await runtime.plans.diff({ plan: from }, { plan: to }, CALLER);
+    assertEquals(diff.other.map(({ path }) => path), ["tools[0].config.api_key", "tools[0].config.a"]);
+    assertEquals(JSON.stringify(diff).includes("secret"), false);
+    assertEquals(server.requests, []);
+    const error = await refusal(() => runtime.plans.diff({ plan: from }, { plan: {} }, CALLER));
+    assertMatch(error.message, /the plan "to"/);
+  }));
+
+Deno.test("heldByProcess() says what Deno says, from where the plan lies", () => {
+  const holds = heldByProcess(import.meta.url);
+  assertEquals(holds({ permission: "read", entry: "../assert.ts" }), true);
+  assertEquals(holds({ permission: "net", entry: "127.0.0.1" }), true);
+  assertEquals(holds({ permission: "net", entry: "example.com" }), false);
+  assertEquals(holds({ permission: "net", entry: true }), false);
+  assertEquals(holds({ permission: "net", entry: "*.example.com" }), false);
+  assertEquals(holds({ permission: "sys", entry: "nothing-like-that" }), false);
+});
+
+Deno.test("POST /v1/plans/explain, lock and diff answer as their schemas say", () =>
+  withServer(async (server, runtime, policy) => {
+    policy.modules.allow = [server.url];
+    policy.modules.inline = [server.url];
+    policy.modules.private_hosts = [`127.0.0.1:${server.port}`];
+    const app = createApp({ runtime, authenticate: () => CALLER });
+    const post = (path: string, body: unknown, type = "application/json") =>
+      app.fetch(
+        new Request(`http://localhost/v1/plans/${path}`, {
+          method: "POST",
+          headers: { authorization: "Bearer k", "content-type": type },
+          body: typeof body === "string" ? body : JSON.stringify(body),
+        }),
+      );
+    const plan = planOf(server);
+    const lock = await bodyOf(await post("lock", { plan }), "Lock");
+    const told = await bodyOf(await post("explain", { plan, lock }), "Explanation");
+    assertEquals(told.modules.at(-1).files.length, 3);
+    const bare = await bodyOf(await post("explain", JSON.stringify(plan), "application/yaml"), "Explanation");
+    assertEquals([bare.plan_hash, bare.lock_hash], [told.plan_hash, null]);
+    assertEquals((await bodyOf(await post("check", { plan, lock }), "PlanCheck")).ok, true);
+    assertEquals((await bodyOf(await post("check", { plan, lock: {} }), "PlanCheck")).ok, false);
+    assertEquals(await problemOf(await post("explain", { plan, lock: { version: 3 } })), "422 lock_invalid");
+    assertEquals(await problemOf(await post("explain", {})), "400 request_invalid");
+    const diff = await bodyOf(
+      await post("diff", { from: JSON.stringify(plan), to: { ...plan, tools: [] } }),
+      "PlanDiff",
+    );
+    assertEquals(diff.narrows.length, 1);
+    assertEquals(await problemOf(await post("diff", { from: plan })), "400 request_invalid");
+    assertEquals(
+      await problemOf(await post("diff", { from: plan, to: { plan_ref: "none" } })),
+      "404 not_found",
+    );
+    server.files["data.json"] = `{"a": 2}`;
+    const other = createRuntime({ policy, env: () => undefined });
+    const elsewhere = createApp({ runtime: other, authenticate: () => CALLER });
+    const refused = await elsewhere.fetch(
+      new Request("http://localhost/v1/plans/explain", {
+        method: "POST",
+        headers: { authorization: "Bearer k", "content-type": "application/json" },
+        body: JSON.stringify({ plan, lock }),
+      }),
+    );
+    assertEquals(await problemOf(refused), "409 module_integrity_mismatch");
+    await other.close();
+  }));

@@ -1,0 +1,292 @@
+/** Validating a module: what it is and what it does, on modules made here (behaviour.md §3.4, §3.5, §10.2, §13.2). */
+import { countFindings } from "../../src/app/validation/report.ts";
+import { casesOf, REQUIRED_CASES } from "../../src/app/validation/suites.ts";
+import { validateModule, type ValidateOptions } from "../../src/app/validation/validate_module.ts";
+import { checklistOf } from "../../src/app/validation/checklist.ts";
+import type { Coordinator, JsonObject, Module, ModuleType, Tool } from "../../src/sdk/types.ts";
+import { MockContextManager, MockProvider, MockTool } from "preamp/testing";
+import * as r0_calculator from "../fixtures/r0/calculator_tool.ts";
+import * as r0_context from "../fixtures/r0/simple_context.ts";
+import * as r0_loop from "../fixtures/r0/simple_orchestrator.ts";
+import * as r0_provider from "../fixtures/r0/mock_provider.ts";
+import * as r0_timing from "../fixtures/r0/timing_hook.ts";
+import * as r1_tool from "../fixtures/r1/myname_tool.ts";
+import * as r2_placeholder from "../fixtures/r2/placeholder.ts";
+import * as r2_tool from "../fixtures/r2/my_tool.ts";
+import * as r3_tool from "../fixtures/r3/my_tool.ts";
+import { assert, assertEquals, assertMatch } from "../assert.ts";
+
+type Mount = (coordinator: Coordinator, config: JsonObject) => unknown;
+
+const of = (mount: Mount, rest: object = {}) => ({
+  mount: async (c: Coordinator, o: JsonObject) => await mount(c, o),
+  ...rest,
+});
+const validate = (module: object, options: Partial<ValidateOptions> = {}) =>
+  validateModule(module, { id: "tool-test", config: {}, structure_only: true, ...options });
+
+/** Resolves to the findings of a module as `severity name: message`. */
+async function findings(module: object, options: Partial<ValidateOptions> = {}): Promise<string[]> {
+  const { checks, suite } = await validate(module, options);
+  return [...checks, ...suite].filter((check) => !check.passed && check.name !== "module_info")
+    .map(({ name, severity, message }) => `${severity} ${name}: ${message}`);
+}
+
+const mounting = (tool: object, name = "t") => of((coordinator) => coordinator.mount("tools", tool, name));
+const provides = { provides: ["t"], name: "tool-test" };
+const tool = (fields: object = {}) => Object.assign(new MockTool("t"), fields);
+const complete = (fields: object = {}) =>
+  of(async (coordinator) => {
+    await coordinator.mount("tools", tool(fields));
+    return provides;
+  });
+
+Deno.test("validateModule() finds the Iron Law broken, in the words of R2 (VAL-01)", async () => {
+  assertEquals(await findings(of(() => null)), [
+    "error protocol_compliance: No tool was mounted and mount() did not return a Tool instance",
+  ]);
+});
+
+Deno.test("validateModule() only warns of a provider that is not configured (VAL-12, LOAD-07)", async () => {
+  const [finding, ...more] = await findings(r0_provider, { id: "provider-mock" });
+  assertMatch(finding ?? "", /^warning protocol_compliance: Provider "provider-mock" is not configured/);
+  assertEquals(more, []);
+  const { checks } = await validate(r0_provider, { id: "provider-mock" });
+  assertEquals(countFindings(checks, false).errors, 0);
+  assert(countFindings(checks, true).errors > 0);
+});
+
+Deno.test("validateModule() warns of who declined, whatever the type (behaviour.md §3.4)", async () => {
+  const skipped = of(() => ({ skipped: "no display here" }));
+  assertEquals(await findings(skipped), ["warning protocol_compliance: no display here"]);
+  assertEquals(
+    (await findings(skipped, { type: "context" }))[0],
+    "error protocol_compliance: no display here",
+  );
+  const needy = of(() => null, { module: { config_schema: { required: ["url"] } } });
+  assertMatch((await findings(needy))[0] ?? "", /^warning protocol_compliance: .*its config lacks url/);
+});
+
+Deno.test("validateModule() passes a placeholder (VAL-02)", async () => {
+  assertEquals(await findings(r2_placeholder, { structure_only: false }), []);
+});
+
+Deno.test("validateModule() wants an async mount with two parameters (VAL-03)", async () => {
+  const sync = {
+    mount: (coordinator: Coordinator, _config: JsonObject) => (coordinator.mount("tools", tool()), provides),
+  };
+  const short = {
+    mount: async (coordinator: Coordinator) => {
+      await coordinator.mount("tools", tool());
+      return provides;
+    },
+  };
+  assertMatch((await findings(sync)).join(), /^error mount_signature: mount must be async/);
+  assertMatch((await findings(short)).join(), /^error mount_signature: mount must take 2 parameters/);
+});
+
+Deno.test("validateModule() checks a tool's shape: two errors, two warnings (VAL-04)", async () => {
+  const shapes: [object, string][] = [
+    [{ execute: undefined }, "error tool_execute"],
+    [{ name: "" }, "error tool_name"],
+    [{ description: "" }, "warning tool_description"],
+    [{ input_schema: "text" }, "warning tool_input_schema"],
+  ];
+  for (const [fields, expected] of shapes) {
+    const found = await findings(of(async (coordinator) => {
+      await coordinator.mount("tools", tool(fields), "t");
+      return provides;
+    }));
+    assertEquals(found.map((one) => one.split(":")[0]), [expected]);
+  }
+});
+
+Deno.test("validateModule() takes a tool without a schema (VAL-05), and one with get_schema() (VAL-06)", async () => {
+  const plain: Tool = { name: "t", description: "d", execute: () => Promise.resolve("out") };
+  const spoken = { ...plain, get_schema: () => ({ type: "object", properties: {} }) };
+  for (const one of [plain, spoken]) {
+    const module = of(async (coordinator) => {
+      await coordinator.mount("tools", one);
+      return provides;
+    });
+    assertEquals(await findings(module, { structure_only: false }), []);
+  }
+});
+
+Deno.test("validateModule() warns when a callable came back and nothing is mounted (VAL-07)", async () => {
+  const found = await findings(of(() => () => {}));
+  assertEquals(found.length, 1);
+  assertMatch(found[0]!, /^warning protocol_compliance: .*may be conditional/);
+});
+
+Deno.test("validateModule() reads a provider's plain get_info (VAL-08)", async () => {
+  const provider = (info: unknown) =>
+    of(async (coordinator) => {
+      const methods = {
+        get_info: () => info,
+        list_models: () => [],
+        complete: () => ({}),
+        parse_tool_calls: () => [],
+      };
+      await coordinator.mount("providers", { name: "p", ...methods });
+    });
+  const options = { id: "provider-p" };
+  assertEquals(await findings(provider({ id: "p", display_name: "P" }), options), []);
+  assertMatch((await findings(provider("p"), options)).join(), /^error provider_get_info/);
+});
+
+Deno.test("validateModule() counts the parameters of an orchestrator's execute (VAL-09)", async () => {
+  const loop = (execute: unknown) => of((coordinator) => coordinator.mount("orchestrator", { execute }));
+  const options = { id: "loop-x" };
+  const four = (_p: unknown, _c: unknown, _r: unknown, _t: unknown) => Promise.resolve("");
+  const five = (_p: unknown, _c: unknown, _r: unknown, _t: unknown, _h: unknown) => Promise.resolve("");
+  assertMatch(
+    (await findings(loop(four), options)).join(),
+    /^error orchestrator_execute: .*5 parameters: received 4/,
+  );
+  assertEquals(await findings(loop(five), options), []);
+});
+
+Deno.test("validateModule() misses set_messages of a context (VAL-10)", async () => {
+  const { addMessage, getMessages, getMessagesForRequest, clear } = MockContextManager.prototype;
+  const memory = { addMessage, getMessages, getMessagesForRequest, clear };
+  const found = await findings(of((coordinator) => coordinator.mount("context", memory)), {
+    id: "context-x",
+  });
+  assertMatch(found.join(), /^error context_set_messages/);
+});
+
+Deno.test("validateModule() finds a hook that registers nothing (VAL-11)", async () => {
+  assertEquals(await findings(of(() => null), { id: "hooks-x" }), [
+    "error protocol_compliance: No hook was registered and mount() did not return a Hook instance",
+  ]);
+});
+
+Deno.test("validateModule() tells the type: the caller, the exports, the id, what was mounted (LOAD-14)", async () => {
+  const hook = (coordinator: Coordinator) => void coordinator.hooks.register("tool:pre", () => null);
+  const types: [object, Partial<ValidateOptions>, ModuleType][] = [
+    [of(hook), { id: "hooks-tool-dedupe" }, "hook"],
+    [of(hook, { moduleType: "hook" }), { id: "tool-x" }, "hook"],
+    [of(hook, { module: { id: "hooks-x" } }), { id: "tool-x" }, "hook"],
+    [of(hook), { id: "thing" }, "hook"],
+    [of(() => new MockProvider()), { id: "thing" }, "provider"],
+    [complete(), { id: "thing" }, "tool"],
+    [of(() => null), { id: "my-provider" }, "provider"],
+    [of(() => null), { id: "thing" }, "tool"],
+    [of(hook), { id: "hooks-x", type: "tool" }, "tool"],
+  ];
+  for (const [module, options, type] of types) assertEquals((await validate(module, options)).type, type);
+});
+
+Deno.test("validateModule() says that mount is missing, and stops", async () => {
+  const { checks, suite } = await validate({ start() {} });
+  assertEquals(checks.map(({ name, passed }) => [name, passed]), [["mount_exists", false]]);
+  assertEquals(suite, []);
+});
+
+Deno.test("validateModule() calls mount and its cleanups once when only the structure is asked for (LOAD-13)", async () => {
+  const calls: string[] = [];
+  const module = of(async (coordinator) => {
+    calls.push("mount");
+    await coordinator.mount("tools", tool());
+    coordinator.registerCleanup(() => calls.push("registered"));
+    return () => calls.push("returned");
+  }, { onSessionReady: async (_coordinator: Coordinator) => await void calls.push("ready") });
+  assertEquals(await findings(module), []);
+  assertEquals(calls, ["mount", "ready", "returned", "registered"]);
+});
+
+Deno.test("validateModule() tells what mount throws, what never ends, and what a session would refuse", async () => {
+  const cases: [Mount, RegExp][] = [
+    [() => {
+      throw new Error("no disk");
+    }, /^error protocol_compliance: mount\(\) failed: Error: no disk$/],
+    [() => new Promise(() => {}), /^error protocol_compliance: mount\(\) failed: .*not done within 0.05 s$/],
+    [(coordinator) => coordinator.mount("nonsense", tool()), /Unknown mount point "nonsense"/],
+    [(coordinator) => coordinator.mount("hooks", { events: [], handler() {} }), /Cannot mount at "hooks"/],
+  ];
+  for (const [mount, text] of cases) assertMatch((await findings(of(mount), { call_ms: 50 })).join(), text);
+});
+
+Deno.test("validateModule() warns of what mount returns: nothing, nonsense, names it did not mount", async () => {
+  const returning = (value: unknown) =>
+    of(async (coordinator) => {
+      await coordinator.mount("tools", tool());
+      return value;
+    });
+  const names = async (value: unknown) => (await findings(returning(value))).map((one) => one.split(":")[0]);
+  assertEquals(await names(null), ["warning mount_return"]);
+  assertEquals(await names(7), ["warning mount_return"]);
+  assertEquals(await names({ name: "x", provides: ["other"] }), ["warning mount_return"]);
+  for (const good of [provides, () => {}, tool()]) assertEquals(await names(good), []);
+});
+
+Deno.test("validateModule() warns of a mount name that is not the tool's (C42)", async () => {
+  assertMatch(
+    (await findings(mounting(tool(), "other"))).join(),
+    /warning tool_name: mounted as "other", but its name is "t"/,
+  );
+});
+
+Deno.test("validateModule() runs the suite: §10.2's cases are errors, further ones warnings", async () => {
+  const crash = await findings(complete({ execute: (input: { path: string }) => input.path.length }), {
+    structure_only: false,
+  });
+  assert(crash.some((one) => one.startsWith("error execute() answers an empty input: execute crashed")));
+  const careless = complete({ execute: (input: JsonObject) => (input.seen = true, "out") });
+  assertEquals(await findings(careless, { structure_only: false }), [
+    "warning execute() does not change its input: execute changed the input it was given",
+  ]);
+});
+
+Deno.test("validateModule() does not blame a module for what the sandbox withholds", async () => {
+  class NotCapable extends Error {
+    override name = "NotCapable";
+  }
+  const refused = new MockProvider();
+  refused.complete = () =>
+    Promise.reject(new Error("failed", { cause: new NotCapable("Requires net access") }));
+  const { suite } = await validate(of((coordinator) => coordinator.mount("providers", refused)), {
+    id: "provider-x",
+    structure_only: false,
+  });
+  assert(suite.length > 8);
+  assertEquals(suite.filter(({ passed }) => !passed), []);
+  assert(suite.some(({ message }) => message.startsWith("not tried: ")));
+});
+
+Deno.test("every case that counts as an error is a case of its suite", () => {
+  const options = { config: {}, case_ms: 1000 };
+  for (const [type, required] of Object.entries(REQUIRED_CASES)) {
+    const titles = casesOf(type as ModuleType, { mount: () => null } as Module, options).map(([title]) =>
+      title
+    );
+    assertEquals(required.filter((title) => !titles.includes(title)), [], type);
+  }
+});
+
+Deno.test("the requirements' own modules have no error (R0, R1, R2, R3)", async () => {
+  const modules: [object, string, JsonObject?][] = [
+    [r0_calculator, "tool-calculator"],
+    [r0_provider, "provider-mock", { api_key: "k" }],
+    [r0_timing, "hooks-timing"],
+    [r0_loop, "loop-simple"],
+    [r0_context, "context-simple"],
+    [r1_tool, "tool-myname"],
+    [r2_tool, "tool-my-tool"],
+    [r2_placeholder, "tool-placeholder"],
+    [r3_tool, "tool-my-tool"],
+  ];
+  for (const [module, id, config = {}] of modules) {
+    const found = await findings(module, { id, config, structure_only: false });
+    assertEquals(found.filter((one) => one.startsWith("error")), [], id);
+  }
+});
+
+Deno.test("checklistOf() has R2's eight boxes for a tool", async () => {
+  const { checks } = await validate(complete());
+  const items = checklistOf("tool", checks);
+  assertEquals(items.length, 8);
+  assertEquals(items.map(({ state }) => state), ["ok", "ok", "ok", "ok", "ok", "ok", "warning", "unknown"]);
+  assertEquals(checklistOf("tool", []).every(({ state }) => state === "unknown"), true);
+});

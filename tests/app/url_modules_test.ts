@@ -1,0 +1,87 @@
+/** The modules of a plan are all there before any of them runs. */
+import { Loading } from "../../src/app/loading.ts";
+import { UrlModules } from "../../src/app/url_modules.ts";
+import type { Loader } from "../../src/loader/loader.ts";
+import type { LoadContext, ModuleBundle } from "../../src/loader/types.ts";
+import { PreampError } from "../../src/sdk/errors.ts";
+import type { ModuleSpec } from "../../src/sdk/plan.ts";
+import { assertEquals } from "../assert.ts";
+import { contextOf } from "../loader/support.ts";
+import { refusal } from "../plan/support.ts";
+
+function specOf(name: string): ModuleSpec {
+  const url = `https://m.example/${name}.ts`;
+  return { module: name, type: "tool", source: { kind: "url", url, original: url }, config: {}, path: name };
+}
+
+const BUILT_IN: ModuleSpec = { ...specOf("built-in"), source: { kind: "builtin" } };
+
+/** A loader that says what it was asked; `prepare` of a name is held until it is let go. */
+function scripted(): {
+  loading: Loading;
+  steps: string[];
+  held: Map<string, PromiseWithResolvers<void>>;
+  signals: AbortSignal[];
+} {
+  const steps: string[] = [];
+  const signals: AbortSignal[] = [];
+  const held = new Map<string, PromiseWithResolvers<void>>();
+  const loader = {
+    async prepare({ module }: ModuleSpec, { signal }: LoadContext) {
+      steps.push(`prepare ${module}`);
+      if (signal) signals.push(signal);
+      await held.get(module!)?.promise;
+      return { requested: module } as Partial<ModuleBundle> as ModuleBundle; // only handed on
+    },
+    link({ requested }: ModuleBundle) {
+      steps.push(`link ${requested}`);
+      return Promise.resolve({
+        module: { requested },
+        isolation: "inline",
+        integrity: "sha256-x",
+        placeOf: () => undefined,
+      });
+    },
+  } as unknown as Loader; // what is used of it
+  return {
+    loading: new Loading({ cache_dir: null, load: () => Promise.resolve({ createLoader: () => loader }) }),
+    steps,
+    held,
+    signals,
+  };
+}
+
+Deno.test("UrlModules prepares all side by side, once, and links what is opened", async () => {
+  const { loading, steps, held } = scripted();
+  const gate = Promise.withResolvers<void>();
+  held.set("a", gate);
+  const modules = new UrlModules([specOf("a"), BUILT_IN, specOf("b")], contextOf(), loading);
+  const loaded = modules.load();
+  await loading.loader();
+  await Promise.resolve();
+  assertEquals(steps, ["prepare a", "prepare b"]);
+  gate.resolve();
+  await loaded;
+  await modules.load();
+  const opened = await modules.open(specOf("b"));
+  assertEquals(steps, ["prepare a", "prepare b", "link b"]);
+  assertEquals([opened.isolation, opened.integrity, (opened.module as { requested?: string }).requested], [
+    "inline",
+    "sha256-x",
+    "b",
+  ]);
+});
+
+Deno.test("UrlModules fails at the first failure, stops waiting for the others, and links none", async () => {
+  const { loading, steps, held, signals } = scripted();
+  held.set("slow", Promise.withResolvers());
+  const failing = Promise.withResolvers<void>();
+  held.set("wrong", failing);
+  const modules = new UrlModules([specOf("slow"), specOf("wrong")], contextOf(), loading);
+  const refused = refusal(() => modules.load());
+  failing.reject(new PreampError("module_fetch_failed", "gone"));
+  assertEquals((await refused).code, "module_fetch_failed");
+  assertEquals(signals.map(({ aborted }) => aborted), [true, true]);
+  assertEquals((await refusal(() => modules.open(specOf("slow")))).code, "module_fetch_failed");
+  assertEquals(steps, ["prepare slow", "prepare wrong"]);
+});

@@ -1,0 +1,32 @@
+/** The process that a module is tried in, watched: what never ends is ended. */
+import { validateInProcess } from "../../src/app/validation/process.ts";
+import { assert, assertEquals, assertMatch } from "../assert.ts";
+import { contextOf, loaderOf, specOf } from "../loader/support.ts";
+
+async function outcomeOf(code: string) {
+  await using loader = loaderOf();
+  const bundle = await loader.bundle(specOf(`data:text/javascript,${encodeURIComponent(code)}`), contextOf());
+  const request = { name: "it", base_url: "file:///", allow: [], load_timeout_s: 5 };
+  const options = { id: "tool-x", config: {}, structure_only: true };
+  return await validateInProcess(bundle, { ...request, options }, { step_ms: 500, env: () => ({}) });
+}
+
+Deno.test("validateInProcess() ends a module that loops for ever, and says where", async () => {
+  const [mounting, loading] = await Promise.all([
+    outcomeOf("export async function mount(a, b) { for (;;); }"),
+    outcomeOf("for (;;); export async function mount(a, b) {}"),
+  ]);
+  assert(mounting.kind === "failed" && loading.kind === "failed");
+  assertMatch(mounting.check.message, /^mount\(\) was not done within 0.5 s, and its process was ended$/);
+  assertEquals([mounting.check.name, mounting.check.severity], ["protocol_compliance", "error"]);
+  assertMatch(loading.check.message, /^import was not done within 0.5 s/);
+  assertEquals(loading.check.name, "module_importable");
+});
+
+Deno.test("validateInProcess() takes bytes that are no message for the end of the process", async () => {
+  const outcome = await outcomeOf(
+    "export async function mount(a, b) { Deno.stdout.writeSync(new Uint8Array(64).fill(255)); for (;;); }",
+  );
+  assert(outcome.kind === "failed");
+  assertMatch(outcome.check.message, /ended its process .* during mount\(\)/);
+});

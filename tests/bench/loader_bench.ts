@@ -1,0 +1,164 @@
+/**
+ * Modules by URL: loads of graphs of 1, 10 and 100 files over HTTP on loopback, against a bare esbuild-wasm bundle of the
+ * same fetches with esbuild already initialised; requests of a cached graph; memory before, during and after.
+ *
+ *   deno run -A tests/bench/loader_bench.ts [rounds]
+ */
+import * as esbuild from "esbuild-wasm/esm/browser.js";
+import { createBundlerProcess } from "../../src/loader/bundler_process.ts";
+import { linkModule } from "../../src/loader/link.ts";
+import { createLoader, type Loader } from "../../src/loader/loader.ts";
+import type { Bundler, LoadContext, LoadSpec } from "../../src/loader/types.ts";
+import { defaultPolicy } from "../../src/policy/policy.ts";
+import { type Cell, compare, print, report, tableOf, timed } from "./figures.ts";
+import { residentMb } from "./processes.ts";
+
+const SIZES = [1, 10, 100];
+/** Milliseconds until the unused bundler is ended: a minute outside of this bench. */
+const IDLE_MS = 3_000;
+
+const rounds = Number(Deno.args[0] ?? 15);
+const files = new Map<string, string>();
+let requests = 0;
+let loads = 0;
+for (const size of SIZES) addGraph(size);
+const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, (request) => {
+  requests++;
+  return new Response(files.get(new URL(request.url).pathname));
+});
+const context: LoadContext = { origin: "operator", namespace: "bench", policy: defaultPolicy() };
+
+const before_mb = await residentMb(Deno.pid);
+const process = createBundlerProcess({ idle_ms: IDLE_MS });
+/** The one bundler of all loaders here. */
+const bundler: Bundler = {
+  bundle: (request, name) => process.bundle(request, name),
+  close: () => Promise.resolve(),
+};
+const first_ms = await timed(() => once((loader) => loader.load(specOf(1), context)));
+const bundler_mb = await childrenMb();
+const loaded_mb = await residentMb(Deno.pid);
+
+const { default: wasmModule } = await import("./esbuild_wasm.js") as { default: WebAssembly.Module };
+await esbuild.initialize({ wasmModule, worker: false });
+
+const rows: Cell[][] = [];
+const figures: Record<string, unknown> = {};
+for (const size of SIZES) {
+  const loader = createLoader({ bundler });
+  const spec = specOf(size);
+  let instance = 0;
+  const { bare, cold, warm, again } = await compare(rounds, {
+    bare: () => bareBundle(size),
+    cold: () => once((fresh) => fresh.load(specOf(size), context)),
+    warm: async () => {
+      const bundle = await loader.bundle(spec, context);
+      await linkModule(bundle, { instance: `${size}-${instance++}`, timeout_s: 10, name: "bench" });
+    },
+    again: () => loader.load(spec, context),
+  });
+  const asked = requests;
+  for (let round = 0; round < rounds; round++) await loader.load(spec, context);
+  const cached_requests = requests - asked;
+  await loader.close();
+  rows.push([`${size} files`, bare, cold, cold / bare, warm, again, cached_requests]);
+  figures[`files_${size}`] = { bare, cold, ratio: cold / bare, warm, again, cached_requests };
+}
+await new Promise((resolve) => setTimeout(resolve, IDLE_MS * 2));
+const after_mb = await childrenMb();
+
+print(`Modules by URL, ms, median of ${rounds} rounds`);
+print(
+  tableOf(["", "bare bundle", "cold", "ratio", "cached, linked anew", "again", "requests when cached"], rows),
+);
+print();
+print(`first load, the bundler not started: ${first_ms.toFixed(0)} ms`);
+print(
+  `memory in MB: before ${mb(before_mb)}, after a load ${mb(loaded_mb)}, the bundler ${
+    mb(bundler_mb)
+  }, unused ${mb(after_mb)}`,
+);
+report("loader", { rounds, ...figures, first_ms, before_mb, loaded_mb, bundler_mb, after_mb });
+await process.close();
+await esbuild.stop();
+await server.shutdown();
+
+/** A graph in folders of ten, each file with some code; `.ts`, so that types are stripped. */
+function addGraph(size: number): void {
+  for (let index = 0; index < size; index++) {
+    const imports = children(index, size).map((child) => `import { f${child} } from "./${child}.ts";`).join(
+      "\n",
+    );
+    const sum = children(index, size).map((child) => ` + f${child}(n)`).join("");
+    const filler = Array.from(
+      { length: 40 },
+      (_, line) => `  // line ${line} of what a file of ordinary length says`,
+    ).join("\n");
+    const code =
+      `${imports}\nexport function f${index}(n: number): number {\n${filler}\n  return n${sum};\n}\n`;
+    files.set(
+      `/${size}/${index}.ts`,
+      index === 0 ? `${code}export const mount = (): number => f0(1);\n` : code,
+    );
+  }
+}
+
+/** A tree of ten branches. */
+function children(index: number, size: number): number[] {
+  return Array.from({ length: 10 }, (_, branch) => index * 10 + branch + 1).filter((child) => child < size);
+}
+
+/** A new URL each time: the query keeps everything from being known. */
+function specOf(size: number): LoadSpec {
+  const url = `http://127.0.0.1:${server.addr.port}/${size}/0.ts?load=${loads++}`;
+  return { module: "tool-bench", source: { kind: "url", url, original: url } };
+}
+
+async function once(use: (loader: Loader) => Promise<unknown>): Promise<void> {
+  const loader = createLoader({ bundler });
+  await use(loader);
+  await loader.close();
+}
+
+/** What the least loader would do: fetch when esbuild asks. */
+async function bareBundle(size: number): Promise<void> {
+  await esbuild.build({
+    entryPoints: [`http://127.0.0.1:${server.addr.port}/${size}/0.ts`],
+    bundle: true,
+    write: false,
+    format: "esm",
+    sourcemap: "inline",
+    logLevel: "silent",
+    plugins: [{
+      name: "http",
+      setup(build: esbuild.PluginBuild) {
+        build.onResolve({ filter: /.*/ }, ({ path, importer }) => ({
+          path: importer ? new URL(path, importer).href : path,
+          namespace: "http",
+        }));
+        build.onLoad({ filter: /.*/, namespace: "http" }, async ({ path }) => ({
+          contents: await (await fetch(path)).text(),
+          loader: "ts",
+        }));
+      },
+    }],
+  });
+}
+
+/** Memory of the processes that this one started, by Linux's `/proc`; null elsewhere. */
+async function childrenMb(): Promise<number | null> {
+  try {
+    const pids = (await Deno.readTextFile(`/proc/${Deno.pid}/task/${Deno.pid}/children`)).split(" ").filter((
+      pid,
+    ) => pid.trim() !== "");
+    const sizes = await Promise.all(pids.map((pid) => residentMb(Number(pid))));
+    return sizes.reduce((sum: number, size) => sum + (size ?? 0), 0);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return null;
+    throw error;
+  }
+}
+
+function mb(value: number | null): string {
+  return value === null ? "-" : value.toFixed(0);
+}

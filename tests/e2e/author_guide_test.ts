@@ -1,0 +1,130 @@
+/** modules/README.md as an author would follow it: every file saved, every command run, in order; every example validated. */
+import { assert, assertEquals, assertMatch } from "../assert.ts";
+import { ROOT, runProgram } from "./program.ts";
+import { shell } from "./shell.ts";
+
+const GUIDE = await Deno.readTextFile(`${ROOT}modules/README.md`);
+const PUBLISHED = "https://modules.example.com/";
+
+interface Block {
+  language: string;
+  text: string;
+}
+
+/** Returns the fenced blocks of the guide, in order. */
+function blocks(): Block[] {
+  const fenced = GUIDE.split(/^```/m).filter((_, index) => index % 2 === 1);
+  return fenced.map((block) => {
+    const end = block.indexOf("\n");
+    return { language: block.slice(0, end).split(" ")[0]!, text: block.slice(end + 1).trim() };
+  });
+}
+
+function idOf({ text }: Block): string | undefined {
+  return /^\/\*\* `([a-z-]+)`:/.exec(text)?.[1];
+}
+
+async function inFolder(use: (folder: string) => Promise<void>): Promise<void> {
+  const folder = await Deno.realPath(await Deno.makeTempDir());
+  try {
+    await use(folder);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+/** Puts a `preamp` and this Deno where the shell finds them; the compiled one is told where the SDK's sources are. */
+async function programsIn(folder: string): Promise<string> {
+  const bin = Deno.env.get("PREAMP_BIN");
+  const path = bin === undefined || bin.startsWith("/") ? bin : ROOT + bin;
+  const start = path === undefined ? `'${Deno.execPath()}' run -A '${ROOT}main.ts'` : `'${path}'`;
+  const sdk = `case "$1 $2" in "module new") set -- "$@" --sdk 'file://${ROOT}src/sdk/mod.ts';; esac`;
+  await Deno.mkdir(`${folder}/bin`);
+  await Deno.writeTextFile(`${folder}/bin/preamp`, `#!/bin/sh\n${sdk}\nexec ${start} "$@"\n`, {
+    mode: 0o755,
+  });
+  const deno = `#!/bin/sh\nexec '${Deno.execPath()}' "$@"\n`;
+  await Deno.writeTextFile(`${folder}/bin/deno`, deno, { mode: 0o755 });
+  return `${folder}/bin`;
+}
+
+/** A server of the files that were published. */
+function serveFolder(folder: string): { url: string; stop(): Promise<void> } {
+  const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, async (request) => {
+    const name = decodeURIComponent(new URL(request.url).pathname.slice(1));
+    const bytes = await Deno.readFile(`${folder}/${name}`).catch(() => null);
+    return bytes ? new Response(bytes) : new Response("no such file", { status: 404 });
+  });
+  return { url: `http://127.0.0.1:${server.addr.port}/`, stop: () => server.shutdown() };
+}
+
+Deno.test("modules/README.md leads from an empty folder to a locked module at a URL", () =>
+  inFolder(async (folder) => {
+    const [module, test] = blocks().filter(({ language }) => language === "ts");
+    const [plan, url_plan] = blocks().filter(({ language }) => language === "yaml");
+    const commands = blocks().filter(({ language }) => language === "sh").map(({ text }) => text);
+    assert(module && test && plan && url_plan);
+    assertEquals(commands.length, 6);
+    const work = `${folder}/work`;
+    await Deno.mkdir(`${work}/public`, { recursive: true });
+    const server = serveFolder(`${work}/public`);
+    try {
+      const bin = await programsIn(folder);
+      const run = (index: number) => {
+        const text = commands[index]!.replaceAll(PUBLISHED, server.url).split("\n")
+          .map((line) => `(${line}) 2>&1`).join(" && ");
+        return shell(`PATH='${bin}':$PATH\nexport NO_COLOR=1 PREAMP_HOME='${folder}/home'\n${text}`, {
+          cwd: work,
+        });
+      };
+
+      assertMatch(await run(0), /tool-dice is ready/);
+      await Deno.writeTextFile(`${work}/tool-dice/mod.ts`, `${module.text}\n`);
+      await Deno.writeTextFile(`${work}/tool-dice/mod_test.ts`, `${test.text}\n`);
+      const tested = await run(1);
+      assertMatch(tested, /12 passed \| 0 failed/);
+      assertMatch(tested, /^tool-dice: ok {2}sha256-/m);
+      await Deno.writeTextFile(`${work}/plan.yaml`, plan.text);
+      assertMatch(await run(2), /The dice are cast\./);
+      assertMatch(await run(3), /tool-dice@1\.0\.0\.js: \d+ bytes from 1 file/);
+      const hashed = await run(4);
+      assertMatch(hashed, /^sha256-[\w+/]{43}=\n/);
+      assertMatch(hashed, /^tool-dice: ok/m);
+      await Deno.writeTextFile(`${work}/url.yaml`, url_plan.text.replaceAll(PUBLISHED, server.url));
+      const locked = await run(5);
+      assertMatch(locked, /The dice are cast\./);
+      assert(locked.includes(hashed.split("\n")[0]!.slice(0, 20)), "explain shows the digest");
+
+      const published = `${work}/public/tool-dice@1.0.0.js`;
+      await Deno.writeTextFile(published, (await Deno.readTextFile(published)).replace("most", "MOST"));
+      const elsewhere = { cwd: work, env: { PREAMP_HOME: `${folder}/elsewhere` } }; // here the locked bytes are cached
+      const flipped = await runProgram(["run", "-p", "url.yaml", "--frozen", "Roll"], elsewhere);
+      assert(flipped.code !== 0, "a changed byte stops the run");
+      assertMatch(flipped.stderr, /tool-dice@1\.0\.0\.js/);
+    } finally {
+      await server.stop();
+    }
+  }));
+
+for (const block of blocks().filter(({ language, text }) => language === "ts" && text.startsWith("/**"))) {
+  const id = idOf(block);
+  Deno.test(`modules/README.md shows a ${id} that validates and type-checks`, () =>
+    inFolder(async (folder) => {
+      assert(id);
+      await Deno.mkdir(`${folder}/${id}`);
+      await Deno.writeTextFile(`${folder}/${id}/mod.ts`, `${block.text}\n`);
+      const config = JSON.stringify(id === "provider-plain" ? { url: "https://llm.example.com/" } : {});
+      const args = ["module", "validate", "-o", "json", "--module-config", config, id];
+      const { code, stdout, stderr } = await runProgram(args, { cwd: folder });
+      const report = JSON.parse(stdout);
+      assertEquals([code, report.id], [0, id], stdout + stderr);
+      const found = [...report.checks, ...report.suite].filter(({ passed }: { passed: boolean }) => !passed);
+      assertEquals(found.map(({ name }: { name: string }) => name), ["module_tests"]); // it stands alone here
+      assert(report.suite.length >= 8);
+      const checked = await new Deno.Command(Deno.execPath(), {
+        args: ["check", "--config", `${ROOT}deno.json`, `${folder}/${id}/mod.ts`],
+        env: { NO_COLOR: "1" },
+      }).output();
+      assert(checked.success, new TextDecoder().decode(checked.stderr));
+    }));
+}

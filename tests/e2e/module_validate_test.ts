@@ -1,0 +1,225 @@
+/** `preamp module validate | bundle | hash` as a process, on files and URLs: hostile modules cost their author an error alone. */
+import { assert, assertEquals, assertMatch } from "../assert.ts";
+import { serveFiles } from "../loader/support.ts";
+import { type Json, ROOT, runProgram } from "./program.ts";
+
+const TOOL = `export const module = { id: "tool-x", type: "tool", version: "1.0.0" };
+export async function mount(coordinator, config) {
+  const tool = { name: "x", description: "d", input_schema: { type: "object", properties: {} }, execute: EXECUTE };
+  await coordinator.mount("tools", tool);
+  return { name: "tool-x", version: "1.0.0", provides: ["x"] };
+}
+`;
+const tool = (execute = `async () => "out"`) => TOOL.replace("EXECUTE", execute);
+
+async function withFiles(files: Record<string, string>, use: (cwd: string) => Promise<void>): Promise<void> {
+  const cwd = await Deno.makeTempDir();
+  try {
+    for (const [name, text] of Object.entries(files)) {
+      await Deno.mkdir(`${cwd}/${name}`.replace(/\/[^/]*$/, ""), { recursive: true });
+      await Deno.writeTextFile(`${cwd}/${name}`, text);
+    }
+    await use(cwd);
+  } finally {
+    await Deno.remove(cwd, { recursive: true });
+  }
+}
+
+async function validate(
+  args: readonly string[],
+  cwd: string,
+): Promise<{ code: number; report: Json; stderr: string }> {
+  const { code, stdout, stderr } = await runProgram([
+    "module",
+    "validate",
+    "--output-format",
+    "json",
+    ...args,
+  ], { cwd });
+  return { code, report: JSON.parse(stdout || "null"), stderr };
+}
+
+const errorsOf = (report: Json): string[] =>
+  [...report.checks, ...report.suite].filter(({ passed, severity }: Json) => !passed && severity === "error")
+    .map(({ name, message }: Json) => `${name}: ${message}`);
+
+Deno.test("module validate prints R2's text and exits 1 (VAL-01)", () =>
+  withFiles(
+    { "tool-none/mod.ts": "export async function mount(coordinator, config) { return null; }" },
+    async (cwd) => {
+      const { code, stdout } = await runProgram(["module", "validate", "tool-none"], { cwd });
+      assertEquals(code, 1);
+      assert(
+        stdout.includes(
+          "protocol_compliance: No tool was mounted and mount() did not return a Tool instance",
+        ),
+      );
+      assertMatch(stdout, /tool-none: 1 error/);
+    },
+  ));
+
+Deno.test("module validate exits 0 with warnings, 1 with --strict (VAL-12)", () =>
+  withFiles(
+    { "provider-x/mod.ts": "export async function mount(coordinator, config) { return null; }" },
+    async (cwd) => {
+      const { code, report } = await validate(["provider-x"], cwd);
+      assertEquals([code, report.ok, report.errors], [0, true, 0]);
+      assert(report.warnings > 0);
+      const strict = await validate(["--strict", "provider-x"], cwd);
+      assertEquals([strict.code, strict.report.ok, strict.report.warnings], [1, false, 0]);
+    },
+  ));
+
+Deno.test("module validate takes a URL, and its type from -t, its exports or its id", async () => {
+  await using server = serveFiles({
+    "tool-x/mod.ts": tool(),
+    "hooks-tool-y.ts": "export async function mount(a, b) {}",
+  });
+  const good = await validate([`${server.url}tool-x/mod.ts`], ROOT);
+  assertEquals([good.code, good.report.type, good.report.id], [0, "tool", "tool-x"], good.stderr);
+  assertMatch(good.report.integrity, /^sha256-/);
+  const hook = await validate([`${server.url}hooks-tool-y.ts`], ROOT);
+  assertEquals(errorsOf(hook.report), [
+    "protocol_compliance: No hook was registered and mount() did not return a Hook instance",
+  ]);
+  const given = await validate(["-t", "context", `${server.url}tool-x/mod.ts`], ROOT);
+  assertMatch(errorsOf(given.report).join(), /No context manager was mounted/);
+});
+
+Deno.test("module validate names file and line of what cannot be loaded", () =>
+  withFiles({
+    "bad/mod.ts": "export const a = 1;\nexport async function mount( {",
+    "none/mod.ts": "export const start = 1;",
+    "throws/mod.ts": "\nthrow new Error('at once');\nexport async function mount(a, b) {}",
+  }, async (cwd) => {
+    const bad = await validate(["bad"], cwd);
+    assertEquals(bad.code, 1);
+    assertMatch(errorsOf(bad.report).join(), /^module_importable: .*\.\/bad\/mod\.ts:2:\d+: /);
+    const none = await validate(["none"], cwd);
+    assertMatch(
+      errorsOf(none.report).join(),
+      /^mount_exists: the module must export mount.*: it exports start/,
+    );
+    const throws = await validate(["throws"], cwd);
+    assertMatch(
+      errorsOf(throws.report).join(),
+      /^module_importable: .*\.\/throws\/mod\.ts:2:\d+: Error: at once/,
+    );
+  }));
+
+Deno.test("module validate survives a module that ends the process or floods its console", () =>
+  withFiles({
+    "exits.ts": tool("async () => { Deno.exit(0); }"),
+    "rejects.ts": tool(
+      `async () => { Promise.reject(new Error("nobody waits")); await new Promise((r) => setTimeout(r, 50)); return "out"; }`,
+    ),
+    "talks.ts": tool(
+      `async () => { for (let i = 0; i < 20000; i++) console.log("x".repeat(100)); return "out"; }`,
+    ),
+  }, async (cwd) => {
+    const options = ["-t", "tool"];
+    for (const name of ["exits.ts", "rejects.ts"]) {
+      const { report, code } = await validate([...options, name], cwd);
+      assertEquals(code, 1, name);
+      assertMatch(errorsOf(report).join(), /ended its process with code \d+ during execute\(\)/);
+    }
+    const talks = await validate([...options, "talks.ts"], cwd);
+    assertEquals(talks.code, 0);
+    assertMatch(talks.stderr, /What the module wrote to its console:\n {2}\| x{100}\n/);
+  }));
+
+Deno.test("module validate gives a module no permission and no variable, but what --allow names", () =>
+  withFiles({
+    "mod.ts": `export const module = { id: "tool-x", type: "tool", version: "1.0.0" };
+export async function mount(coordinator, config) {
+  const kinds = ["net", "read", "write", "env", "run", "sys", "ffi", "import"];
+  const granted = kinds.filter((name) => Deno.permissions.querySync({ name }).state === "granted");
+  const secret = granted.includes("env") ? Deno.env.get("A_SECRET") : "unseen";
+  throw new Error(granted.join() + " " + secret);
+}`,
+  }, async (cwd) => {
+    const run = async (...allow: string[]) => {
+      const args = ["module", "validate", "-o", "json", ...allow, "mod.ts"];
+      const { stdout } = await runProgram(args, { cwd, env: { A_SECRET: "seen" } });
+      return errorsOf(JSON.parse(stdout)).join();
+    };
+    assertMatch(await run(), /mount\(\) failed: Error: {2}unseen \(\.\/mod\.ts:6:\d+\)/);
+    assertMatch(await run("--allow", "env,net"), /mount\(\) failed: Error: net,env seen/);
+  }));
+
+Deno.test("module validate says what is wrong with its words", async () => {
+  const wrong: [string[], RegExp][] = [
+    [[], /none was named/],
+    [["nowhere"], /there is no such file or folder/],
+    [["src"], /it has no mod.ts/],
+    [["-t", "toll", "x"], /Cannot use --type: it is tool, provider/],
+    [["-o", "xml", "x"], /--output-format: it is text or json/],
+    [["--allow", "all", "x"], /--allow: it takes net, read/],
+    [["--module-config", "[1]", "x"], /--module-config: it must be an object/],
+    [["git+ssh://host/x"], /git\+ssh: is not fetched here/],
+  ];
+  for (const [args, text] of wrong) {
+    const { code, stderr } = await runProgram(["module", "validate", ...args]);
+    assertEquals(code, 2, args.join(" "));
+    assertMatch(stderr, text);
+  }
+});
+
+Deno.test("module hash tells the digest that `integrity` takes, and every file", async () => {
+  await using server = serveFiles({ "mod.ts": `export { mount } from "./a.ts";`, "a.ts": tool() });
+  const { code, stdout } = await runProgram(["module", "hash", "--json", `${server.url}mod.ts`]);
+  assertEquals(code, 0);
+  const { integrity, files, exports } = JSON.parse(stdout);
+  assertMatch(integrity, /^sha256-[\w+/]{43}=$/);
+  assertEquals(files.map(({ url }: Json) => url.slice(server.url.length)).sort(), ["a.ts", "mod.ts"]);
+  assertEquals(exports, ["mount"]);
+  const text = await runProgram(["module", "hash", `${server.url}mod.ts`]);
+  assertEquals(text.stdout.split("\n")[0], integrity);
+  server.files["a.ts"] = `${tool()} `;
+  const changed = await runProgram(["module", "hash", `${server.url}mod.ts`]);
+  assert(changed.stdout.split("\n")[0] !== integrity);
+});
+
+Deno.test("module hash takes a folder for its mod.ts, or for what its deno.json exports", () =>
+  withFiles({
+    "a/mod.ts": tool(),
+    "b/deno.json": `{ "exports": { ".": "./tool.ts" } }`,
+    "b/tool.ts": tool(),
+    "c/deno.json": "{",
+  }, async (cwd) => {
+    const entries: [string, string][] = [["a", "/a/mod.ts"], ["./b/", "/b/tool.ts"], [
+      "b/tool.ts",
+      "/b/tool.ts",
+    ]];
+    for (const [name, entry] of entries) {
+      const { stdout, stderr } = await runProgram(["module", "hash", "--json", name], { cwd });
+      assert(JSON.parse(stdout || stderr).url.endsWith(entry));
+    }
+    assertMatch(
+      (await runProgram(["module", "hash", "c"], { cwd })).stderr,
+      /Cannot read "deno.json": it is not JSON/,
+    );
+  }));
+
+Deno.test("module bundle writes one file that is the same module, and names no folder of this machine", () =>
+  withFiles({
+    "mod.ts":
+      `import { z } from "preamp";\nimport { run } from "./run.ts";\nexport const schema = z.string();\n${
+        tool("run")
+      }`,
+    "run.ts":
+      `import { ToolResult } from "preamp";\nexport async function run(): Promise<unknown> {\n  throw new RangeError("here");\n  return ToolResult({});\n}`,
+  }, async (cwd) => {
+    const made = await runProgram(["module", "bundle", "-o", "out.js", "mod.ts"], { cwd });
+    assertEquals(made.code, 0, made.stderr);
+    const code = await Deno.readTextFile(`${cwd}/out.js`);
+    assertMatch(code, /^import \* as preamp_0 from "preamp";/);
+    const map = JSON.parse(atob(code.trimEnd().split("base64,").at(-1)!));
+    assertEquals(map.sources.sort(), ["mod.ts", "run.ts", "sdk:preamp"]);
+    assert(!JSON.stringify(map).includes(cwd));
+    const { report, stderr } = await validate(["-t", "tool", "out.js"], cwd);
+    assertEquals([report.checks[0].name, report.suite.length], ["module_importable", 10], stderr);
+    assertEquals(errorsOf(report), []);
+    const again = await runProgram(["module", "bundle", "-o", "mod.ts", "mod.ts"], { cwd });
+    assertMatch(again.stderr, /it is one of the module's own files/);
+  }));

@@ -1,0 +1,207 @@
+/** What the kernel has for sub-agents: ceilings within ceilings, deadlines that stand still, sessions with a parent. */
+import { assert, assertEquals, assertRejects, assertThrows } from "../assert.ts";
+import { Ceilings } from "../../src/kernel/ceilings.ts";
+import { CallDeadline } from "../../src/kernel/guards/call_deadline.ts";
+import { CancellationToken } from "../../src/sdk/cancellation.ts";
+import { errorCode } from "../../src/sdk/errors.ts";
+import { FakeClock } from "../../src/sdk/testing/fake_clock.ts";
+import type { RunLimits, Usage } from "../../src/sdk/types.ts";
+import { kit, listContext, nextTurn, tool, until } from "./kit.ts";
+
+const LIMITS: RunLimits = {
+  max_iterations: 4,
+  max_tool_calls: 3,
+  max_total_tokens: 10_000,
+  max_cost_usd: "1",
+  max_duration_s: 100,
+};
+const USED: Usage = { input_tokens: 1_000, output_tokens: 1_000, total_tokens: 2_000, cost_usd: null };
+
+function nested(own: Partial<RunLimits>, clock = new FakeClock()) {
+  const outer = new Ceilings({ limits: LIMITS, clock });
+  const inner = new Ceilings({ limits: { ...LIMITS, ...own }, clock, within: outer });
+  return { outer, inner, clock };
+}
+
+function limitOf(act: () => unknown): unknown {
+  return (assertThrows(act) as Error & { facts?: { limit?: string } }).facts?.limit;
+}
+
+Deno.test("Ceilings within others count in both: the inner limit holds the inner alone", () => {
+  const { outer, inner } = nested({ max_iterations: 1, max_tool_calls: 1 });
+  inner.reserveCall(100, 500).settle(USED);
+  inner.countToolCall();
+  assertEquals(limitOf(() => inner.reserveCall(100, 500)), "max_iterations");
+  assertEquals(limitOf(() => inner.countToolCall()), "max_tool_calls");
+  assertEquals(outer.tokens_left, 8_000);
+  outer.countToolCall();
+  outer.countToolCall();
+  assertEquals(limitOf(() => outer.countToolCall()), "max_tool_calls");
+});
+
+Deno.test("Ceilings within others give nothing that the outer has not: tokens lowered, refusals leave no trace", () => {
+  const { outer, inner } = nested({});
+  outer.reserveCall(1_000, 500).settle({ ...USED, total_tokens: 8_500 });
+  assertEquals([inner.tokens_left, outer.tokens_left], [1_500, 1_500]);
+  const lowered = inner.reserveCall(500, 4_000);
+  assertEquals(lowered.max_output_tokens, 1_000);
+  assertEquals(inner.tokens_left, 0);
+  assertEquals(limitOf(() => inner.reserveCall(500, 4_000)), "max_total_tokens");
+  lowered.settle(null);
+  assertEquals([inner.tokens_left, outer.tokens_left], [1_500, 1_500]);
+  const narrow = nested({ max_total_tokens: 400 });
+  assertEquals(limitOf(() => narrow.inner.reserveCall(300, 4_000)), "max_total_tokens");
+  assertEquals(narrow.outer.tokens_left, 10_000);
+});
+
+Deno.test("Ceilings within others: an unpriced call that ends the inner is settled in the outer all the same", () => {
+  const clock = new FakeClock();
+  const outer = new Ceilings({ limits: LIMITS, clock });
+  const inner = new Ceilings({ limits: LIMITS, clock, within: outer, cost_is_asked_for: true });
+  const reservation = inner.reserveCall(1_000, 1_000);
+  assertEquals(limitOf(() => reservation.settle(USED)), "max_cost_usd");
+  assertEquals(outer.tokens_left, 8_000);
+});
+
+Deno.test("Ceilings within others: either time ends the inner, a person's does not count in either", async () => {
+  const { outer, inner, clock } = nested({ max_duration_s: 10 });
+  inner.start();
+  const answer = Promise.withResolvers<void>();
+  const waiting = inner.paused(() => answer.promise);
+  await clock.advance(1_000_000);
+  assertEquals([inner.signal.aborted, outer.signal.aborted], [false, false]);
+  answer.resolve();
+  await waiting;
+  await clock.advance(10_000);
+  assertEquals([inner.signal.aborted, outer.signal.aborted], [true, false]);
+  const second = nested({ max_duration_s: 1_000 });
+  second.inner.start();
+  await second.clock.advance(100_000);
+  assertEquals(errorCode(second.inner.signal.reason), "limit_reached");
+  inner.stop();
+  second.inner.stop();
+});
+
+function deadline(clock: FakeClock, step = new AbortController()) {
+  const options = {
+    clock,
+    timeout_ms: 1_000,
+    grace_ms: 500,
+    step: step.signal,
+    onTimeout: () => new Error("late"),
+  };
+  return { made: new CallDeadline(options), step };
+}
+
+Deno.test("CallDeadline stands still while it is held, by several at once, and goes on where it was", async () => {
+  const clock = new FakeClock();
+  const { made } = deadline(clock);
+  const waiting = assertRejects(() => made.wait(new Promise(() => {})), Error, "late");
+  await clock.advance(600);
+  const [first, second] = [made.hold(), made.hold()];
+  await clock.advance(100_000);
+  first();
+  first();
+  await clock.advance(100_000);
+  assert(!made.signal.aborted);
+  second();
+  await clock.advance(399);
+  assert(!made.signal.aborted);
+  await clock.advance(1);
+  await waiting;
+  made.stop();
+  assertEquals(clock.pending, 0);
+});
+
+Deno.test("CallDeadline leaves a call behind at once when it is aborted, and one that is held after its grace", async () => {
+  const clock = new FakeClock();
+  const plain = deadline(clock);
+  const left = assertRejects(() => plain.made.wait(new Promise(() => {})), Error, "stop");
+  plain.step.abort(new Error("stop"));
+  await left;
+  plain.made.stop();
+
+  const held = deadline(clock);
+  held.made.hold();
+  const call = Promise.withResolvers<string>();
+  const ended = held.made.wait(call.promise);
+  held.step.abort(new Error("stop"));
+  await nextTurn();
+  call.resolve("in order");
+  assertEquals(await ended, "in order");
+  held.made.stop();
+
+  const stuck = deadline(clock);
+  stuck.made.hold();
+  const late = assertRejects(() => stuck.made.wait(new Promise(() => {})), Error, "stop");
+  stuck.step.abort(new Error("stop"));
+  await nextTurn();
+  await clock.advance(500);
+  await late;
+  stuck.made.stop();
+  assertEquals(clock.pending, 0);
+});
+
+Deno.test("a session with a parent tells session:fork last in initialisation, and its parent with every event (SESS-01)", async () => {
+  const made = kit({ options: { parent_id: "ses_0" } });
+  await made.session.initialize();
+  assertEquals(made.names().at(-1), "session:fork");
+  assertEquals(made.data("session:fork"), [{ parent: "ses_0", session_id: "ses_1" }]);
+  await made.run();
+  await made.session.cleanup("completed");
+  assert(made.entries.every((entry) => entry.parent_id === "ses_0"));
+});
+
+Deno.test("a session with a parent that goes on is not forked again", async () => {
+  const made = kit({ options: { parent_id: "ses_0", continued: true } });
+  await made.run();
+  assertEquals([made.of("session:fork").length, made.of("session:resume").length], [0, 1]);
+});
+
+Deno.test("a token registered after graceful is graceful at once, and a later immediate reaches it (CANC-04)", () => {
+  const [parent, child] = [new CancellationToken(), new CancellationToken()];
+  parent.requestGraceful();
+  parent.registerChild(child);
+  assertEquals(child.state, "graceful");
+  parent.requestImmediate();
+  assertEquals([child.state, child.signal.aborted], ["immediate", true]);
+  parent.unregisterChild(child);
+});
+
+Deno.test("a session that is stopped by its parent's token tells cancel:requested before cancel:completed, once (CANC-06)", async () => {
+  const token = new CancellationToken();
+  const working = Promise.withResolvers<void>();
+  const made = kit({
+    providers: [[{ tool_calls: [{ name: "work", arguments: {} }] }, "never"]],
+    tools: [tool("work", () => working.promise.then(() => "done"))],
+    options: { cancellation: token, parent_id: "ses_0" },
+  });
+  const ended = made.run();
+  await until(() => made.of("tool:pre").length === 1);
+  token.requestGraceful(); // nobody calls session.cancel()
+  working.resolve();
+  assertEquals((await ended).status, "cancelled");
+  await made.session.tellCancel();
+  assertEquals(made.names().filter((name) => name.startsWith("cancel:")), [
+    "cancel:requested",
+    "cancel:completed",
+  ]);
+});
+
+Deno.test("a capability that the session was made with is there before the first module, and after a failed start", async () => {
+  const spawn = () => {};
+  const seen: unknown[] = [];
+  let fail = true;
+  const made = kit({
+    options: { capabilities: { "session.spawn": spawn } },
+    context: async (coordinator) => {
+      seen.push(coordinator.getCapability("session.spawn"));
+      if (fail) throw new Error("not yet");
+      await listContext(coordinator);
+    },
+  });
+  await assertRejects(() => made.session.initialize());
+  fail = false;
+  await made.session.initialize();
+  assertEquals(seen, [spawn, spawn]);
+});

@@ -1,0 +1,212 @@
+import fc from "fast-check";
+import { assert, assertEquals, assertMatch, assertThrows } from "../assert.ts";
+import { childPlan } from "../../src/plan/child_plan.ts";
+import { compilePlan } from "../../src/plan/compile.ts";
+import { formatPath, parsePath } from "../../src/plan/path.ts";
+import { withPlaces } from "../../src/plan/places.ts";
+import { preferenceProblem, preferProvider, PROTECTED_CONFIG_KEYS } from "../../src/plan/preferences.ts";
+import { hasWildcard, matchesWildcard } from "../../src/plan/wildcard.ts";
+import { deepFreeze, type JsonObject } from "../../src/sdk/json.ts";
+import { detailAt, GOOD, refusal } from "./support.ts";
+
+const PARENT: JsonObject = deepFreeze({
+  session: { orchestrator: "loop-streaming", context: "context-simple", metadata: { team: "a" } },
+  description: "the parent",
+  system: "You are the parent.",
+  providers: ["provider-mock"],
+  tools: [{ module: "a", config: { x: 1 } }, "b", { module: "c", instance_id: "c2" }],
+  hooks: ["h"],
+  agents: {
+    x: { description: "X", tools: [{ module: "a", config: { y: 2 } }, "d"], limits: { max_tool_calls: 3 } },
+    y: { instruction: "You are Y.", agents: "none", provider_preferences: [{ provider: "mock" }] },
+    z: { system: { instruction: "You are Z." }, agents: ["x"] },
+  },
+  spawn: { exclude_tools: ["b"] },
+});
+
+Deno.test("childPlan() lays the overlay over what is inherited, and leaves the parent alone (PLAN-12)", () => {
+  const { written, limits, preferences } = childPlan(PARENT, "x");
+  assertEquals(written.tools, [
+    { module: "a", config: { x: 1, y: 2 } },
+    { module: "c", instance_id: "c2" },
+    "d",
+  ]);
+  assertEquals([written.system, written.description, written.hooks], ["You are the parent.", "X", ["h"]]);
+  assertEquals([limits, preferences], [{ max_tool_calls: 3 }, []]);
+});
+
+Deno.test("childPlan() filters the agents of the child, reads instruction as system, keeps its own keys out (PLAN-14)", () => {
+  const y = childPlan(PARENT, "y");
+  assertEquals([y.written.agents, y.written.system], [{}, "You are Y."]);
+  assertEquals([y.preferences, Object.hasOwn(y.written, "provider_preferences")], [
+    [{ provider: "mock" }],
+    false,
+  ]);
+  assertEquals(Object.keys(childPlan(PARENT, "z").written.agents as JsonObject), ["x"]);
+  assertEquals(childPlan(PARENT, "x").written.agents, PARENT.agents);
+});
+
+Deno.test("childPlan() of self is the plan itself, without what children do not inherit", () => {
+  const { description: _, ...rest } = PARENT;
+  const { written } = childPlan(PARENT, "self");
+  assertEquals(written, {
+    ...rest,
+    tools: [{ module: "a", config: { x: 1 } }, { module: "c", instance_id: "c2" }],
+  });
+});
+
+Deno.test("childPlan() takes out what the spawn says, by module or instance, never an overlay's own", () => {
+  const tools = (options: Parameters<typeof childPlan>[2], agent = "self") =>
+    childPlan(PARENT, agent, options).written.tools;
+  assertEquals(tools({ exclude_tools: ["c"] }), [{ module: "a", config: { x: 1 } }]);
+  assertEquals(tools({ exclude_tools: ["c2", "a"] }), []);
+  assertEquals(tools({ inherit_tools: ["c2"] }), [{ module: "c", instance_id: "c2" }]);
+  assertEquals(tools({ inherit_tools: [] }, "x"), [{ module: "a", config: { y: 2 } }, "d"]);
+});
+
+Deno.test("childPlan() tells metadata beside the plan's own", () => {
+  const { written } = childPlan(PARENT, "x", { metadata: { agent: "x", depth: 1 } });
+  assertEquals((written.session as JsonObject).metadata, { team: "a", agent: "x", depth: 1 });
+});
+
+Deno.test("childPlan() names the agents there are when it is asked for another one", () => {
+  for (const name of ["nobody", "__proto__", "constructor"]) {
+    const error = assertThrows(() => childPlan(PARENT, name)) as Error & { code?: string };
+    assertEquals(error.code, "request_invalid");
+    assertMatch(error.message, /it has "x", "y", "z", "self"$/);
+  }
+});
+
+const PROVIDERS: JsonObject = {
+  session: {
+    orchestrator: { module: "loop-streaming", config: { default_provider: "one" } },
+    context: "context-simple",
+  },
+  providers: [
+    "provider-one",
+    { module: "provider-two", instance_id: "deux", config: { priority: 50, api_key: "k" } },
+  ],
+};
+const models = (names: readonly string[]) =>
+  Promise.resolve(names.includes("deux") ? ["big-2", "big-1", "small-1"] : []);
+
+Deno.test("preferProvider() puts the first that can be met before all others, and sets its model", async () => {
+  const plan = await preferProvider(
+    PROVIDERS,
+    [{ provider: "zero" }, { provider: "two", model: "big-*" }],
+    models,
+  );
+  assertEquals(plan?.providers, [
+    "provider-one",
+    { module: "provider-two", instance_id: "deux", config: { priority: 49, api_key: "k", model: "big-2" } },
+  ]);
+  assertEquals((plan?.session as JsonObject).orchestrator, { module: "loop-streaming", config: {} });
+  const exact = await preferProvider(PROVIDERS, [{ provider: "one", model: "any" }], models);
+  assertEquals((exact?.providers as JsonObject[])[0], {
+    module: "provider-one",
+    config: { priority: 49, model: "any" },
+  });
+  assertEquals(await preferProvider(PROVIDERS, [{ provider: "deux", model: "huge-?" }], models), null);
+  assertEquals(await preferProvider(PROVIDERS, [], models), null);
+});
+
+Deno.test("preferenceProblem() refuses credentials, endpoints and network settings in any spelling and depth", () => {
+  const problem = (config: JsonObject) => preferenceProblem([{ provider: "p", config }], "list");
+  assertEquals(problem({ temperature: 0, nested: { top_k: 1 } }), null);
+  for (
+    const key of [
+      ...PROTECTED_CONFIG_KEYS,
+      "API-Key",
+      "client_secret",
+      "baseURL",
+      "Azure_Endpoint",
+      "access_token",
+    ]
+  ) {
+    assertMatch(problem({ [key]: "x" }) ?? "", /^list\[0\]\.config: must not set/, key);
+    assertMatch(problem({ list: [{ [key]: "x" }] }) ?? "", /must not set/, key);
+  }
+  assertMatch(problem({ note: "${AWS_SECRET}" }) ?? "", /must not name the variable "AWS_SECRET"/);
+  assertMatch(preferenceProblem([{ provider: "p", model: "${X}" }], "list") ?? "", /variable "X"/);
+  for (
+    const bad of [null, {}, ["p"], [{}], [{ provider: "" }], [{ provider: "p", model: 1 }], [{
+      provider: "p",
+      config: [],
+    }]]
+  ) {
+    assert(preferenceProblem(bad, "list") !== null, JSON.stringify(bad));
+  }
+});
+
+Deno.test("matchesWildcard() agrees with a match by hand, whatever the pattern", () => {
+  const text = fc.string({ unit: fc.constantFrom("a", "b", "*", "?"), maxLength: 8 });
+  fc.assert(
+    fc.property(text, text, (pattern, name) => {
+      const plain = name.replaceAll(/[*?]/g, "a");
+      assertEquals(matchesWildcard(pattern, plain), byHand(pattern, plain));
+    }),
+    { numRuns: 500 },
+  );
+  assert(!matchesWildcard(`${"*a".repeat(30)}c`, "a".repeat(5_000)));
+  assertEquals([hasWildcard("a-1"), hasWildcard("a-*"), hasWildcard("a-?")], [false, true, true]);
+});
+
+function byHand(pattern: string, text: string): boolean {
+  if (pattern === "") return text === "";
+  if (pattern[0] === "*") {
+    return byHand(pattern.slice(1), text) || (text !== "" && byHand(pattern, text.slice(1)));
+  }
+  return text !== "" && (pattern[0] === "?" || pattern[0] === text[0]) &&
+    byHand(pattern.slice(1), text.slice(1));
+}
+
+Deno.test("parsePath() reads what formatPath() writes", () => {
+  const step = fc.oneof(
+    fc.nat({ max: 999 }),
+    fc.string({ minLength: 1, maxLength: 20 }),
+    fc.constantFrom('a"]b', "a.b", "\\"),
+  );
+  fc.assert(fc.property(fc.array(step, { maxLength: 6 }), (path) => {
+    assertEquals(parsePath(formatPath(path)), path);
+  }));
+  for (const bad of ["a..b", "a[", "a[x]", "[1.5]", "a]b["]) assertEquals(parsePath(bad), undefined, bad);
+});
+
+Deno.test("withPlaces() finds line and column of findings that have none", async () => {
+  const text = "session: {}\nagents:\n  a:\n    tools:\n      - module: x\n        config: {b: 1}\n";
+  assertEquals(
+    await withPlaces([{ path: "agents.a.tools[0].config.b", message: "m" }, {
+      path: "",
+      message: "n",
+      line: 9,
+    }], text),
+    [
+      { path: "agents.a.tools[0].config.b", line: 6, column: 18, message: "m" },
+      { path: "", message: "n", line: 9 },
+    ],
+  );
+});
+
+Deno.test("compilePlan() tells what is wrong with agents at its place", async () => {
+  const text = `session: {orchestrator: loop-streaming, context: context-simple}
+providers: [provider-mock]
+agents:
+  self: {}
+  a:
+    spawn: {exclude_tools: tool-task}
+    provider_preferences:
+      - {provider: mock, config: {api_key: mine}}
+`;
+  const error = await refusal(() => compilePlan(text, { origin: "caller" }));
+  const place = (path: string) => {
+    const { line, column } = detailAt(error, path);
+    return [line, column];
+  };
+  assertEquals(place("agents.self"), [4, 3]);
+  assertEquals(place("agents.a.spawn.exclude_tools"), [6, 13]);
+  assertMatch(detailAt(error, "agents.a.provider_preferences").message, /must not set "api_key"/);
+  const { warnings } = await compilePlan({ ...GOOD, agents: { a: { agents: ["b", "a"] } } }, {
+    origin: "caller",
+  });
+  assertEquals(warnings.map(({ code, path }) => [code, path]), [["unknown_agent", "agents.a.agents[0]"]]);
+});

@@ -1,0 +1,188 @@
+import { compilePlan } from "../../src/plan/compile.ts";
+import { denoFlags } from "../../src/plan/deno_flags.ts";
+import { explainPlan, type Explanation, type ModuleFacts } from "../../src/plan/explain.ts";
+import { specsOf } from "../../src/policy/authorise.ts";
+import type { Permissions } from "../../src/sdk/contracts.ts";
+import type { JsonObject } from "../../src/sdk/json.ts";
+import type { ModuleSpec } from "../../src/sdk/plan.ts";
+import { assertEquals } from "../assert.ts";
+import { GOOD } from "./support.ts";
+
+const LIMITS = {
+  max_iterations: 1,
+  max_tool_calls: 1,
+  max_total_tokens: 1,
+  max_cost_usd: "1",
+  max_duration_s: 1,
+};
+const HTTPS = "https://m.example.com/x.ts";
+
+type Facts = Partial<Omit<ModuleFacts, "spec">>;
+
+/** Explains a plan whose modules are what `facts` says of each. */
+async function explain(
+  more: JsonObject,
+  facts: (spec: ModuleSpec) => Facts = () => ({}),
+): Promise<Explanation> {
+  const { plan, plan_hash, env } = await compilePlan({ ...GOOD, limits: LIMITS, ...more }, {
+    origin: "operator",
+    base_url: "file:///plans/a.yaml",
+  });
+  const modules = specsOf(plan).map((spec): ModuleFacts => ({
+    spec,
+    tier: spec.source.kind === "url" ? "process" : "inline",
+    pinned: true,
+    declared: {},
+    ...(spec.source.kind === "url"
+      ? { graph: { url: spec.source.url, integrity: "sha256-x", files: [], imports_refused: [] } }
+      : {}),
+    ...facts(spec),
+  }));
+  return explainPlan({
+    plan,
+    plan_hash,
+    lock_hash: null,
+    limits: LIMITS,
+    env,
+    warnings: [],
+    modules,
+    holds: () => true,
+    base_url: "file:///plans/a.yaml",
+  });
+}
+
+const grant = (permissions: Permissions) => ({
+  tools: [{ module: "tool-todo", permissions }],
+  hooks: ["hooks-approval"],
+});
+const from = (source: string) => ({ tools: [{ module: "tool-x", source }] });
+
+const FLAGS: readonly (readonly [string, JsonObject, readonly string[], Facts?])[] = [
+  ["a plan without anything to look at", {}, []],
+  ["a pinned module that is held", from(HTTPS), []],
+  [
+    "a narrow grant",
+    grant({ net: ["a.com:443"], read: ["./data"], write: ["/srv/data"], env: ["A"], sys: ["hostname"] }),
+    [],
+  ],
+  ["run", grant({ run: ["git"] }), ["permission_run tools[0].permissions.run"]],
+  ["all of run", grant({ run: true }), ["permission_run tools[0].permissions.run"]],
+  ["ffi", grant({ ffi: true }), ["permission_ffi tools[0].permissions.ffi"]],
+  ["every host", grant({ net: true }), ["permission_all_net tools[0].permissions.net"]],
+  ["every variable", grant({ env: true }), ["permission_all_env tools[0].permissions.env"]],
+  ["a wildcard host", grant({ net: ["*.a.com"] }), ["permission_wildcard_net tools[0].permissions.net"]],
+  ["a network", grant({ net: ["10.0.0.0/8"] }), ["permission_wildcard_net tools[0].permissions.net"]],
+  ["wildcard variables", grant({ env: ["AWS_*"] }), ["permission_wildcard_env tools[0].permissions.env"]],
+  ...["/", "/etc", "/home/me", "C:\\", "..", "./../x", ".", "~"].map((path) =>
+    [`writing ${path}`, grant({ write: [path] }), [
+      "permission_broad_write tools[0].permissions.write",
+    ]] as const
+  ),
+  ["an unpinned module", from(HTTPS), ["source_unpinned tools[0].source"], { pinned: false }],
+  ["a module over http", from("http://127.0.0.1:1/x.ts"), ["source_http tools[0].source"]],
+  ["code in the plan", from("data:text/javascript,export{}"), ["source_inline tools[0].source"]],
+  ["a module in this process", from(HTTPS), ["isolation_inline tools[0]"], { tier: "inline" }],
+  ["a module in a worker", from(HTTPS), ["isolation_worker tools[0]"], { tier: "worker" }],
+  ["the plan's default grant", { ...grant({}), tools: ["tool-todo"], permissions: { net: true } }, [
+    "permission_all_net permissions.net",
+  ]],
+  ["writing without an approval", { tools: [{ module: "tool-todo", permissions: { write: ["./x"] } }] }, [
+    "approval_missing hooks",
+  ]],
+  ["no ceilings", { limits: { max_tool_calls: 1 } }, ["limits_missing limits"]],
+];
+
+for (const [what, plan, expected, facts] of FLAGS) {
+  Deno.test(`explainPlan() flags ${what}`, async () => {
+    const { red_flags, modules } = await explain(plan, ({ path }) => path === "tools[0]" ? facts ?? {} : {});
+    assertEquals(red_flags.map(({ code, path }) => `${code} ${path}`), [...expected]);
+    const own = modules.flatMap(({ red_flags }) => red_flags);
+    assertEquals(own, red_flags.slice(0, own.length));
+  });
+}
+
+Deno.test("explainPlan() tells what a module wants and does not get, and imports that will throw", async () => {
+  const graph = {
+    url: HTTPS,
+    integrity: "sha256-x",
+    files: [],
+    imports_refused: [{ specifier: null, url: `${HTTPS}?key=1`, line: 3 }],
+  };
+  const { warnings } = await explain(
+    { tools: [{ module: "tool-x", source: HTTPS, permissions: { net: ["a.com"] } }] },
+    ({ path }) => path === "tools[0]" ? { declared: { net: ["a.com:80", "b.com"], run: true }, graph } : {},
+  );
+  assertEquals(warnings, [
+    {
+      code: "permission_not_granted",
+      path: "tools[0]",
+      message: `"tool-x" wants net b.com, all of run: the plan does not grant it`,
+    },
+    {
+      code: "import_refused",
+      path: "tools[0]",
+      message: `${HTTPS}?…:3 imports what it computes: it will throw`,
+    },
+  ]);
+});
+
+Deno.test("explainPlan() names files from where the plan lies, and says that agents are not in it", async () => {
+  const { modules, deno_flags, warnings } = await explain(
+    { ...from("./a b/x.ts"), agents: { helper: { description: "x" } } },
+    ({ path, source }) =>
+      path === "tools[0]" && source.kind === "url"
+        ? {
+          graph: {
+            url: source.url,
+            integrity: "sha256-x",
+            files: [{ url: source.url, sha256: "0", bytes: 1 }],
+            imports_refused: [],
+          },
+        }
+        : {},
+  );
+  assertEquals(modules.at(-1)?.files[0]?.url, "./a%20b/x.ts");
+  assertEquals(deno_flags, ["--allow-read=./a b/x.ts"]);
+  assertEquals(warnings.map(({ code, path }) => [code, path]), [["agent_not_explained", "agents.helper"]]);
+});
+
+Deno.test("denoFlags() is the union, without what another entry holds", () => {
+  assertEquals(
+    denoFlags([
+      { net: ["b.com", "a.com:80"], read: ["./data/x", "/a,b", "./c/d,e/f"], ffi: false, env: [] },
+      { net: ["a.com"], read: ["data"], sys: true },
+      { sys: ["hostname"], run: ["git", "git"], env: ["A"] },
+    ]),
+    ["--allow-net=a.com,b.com", "--allow-read=./c,/,data", "--allow-env=A", "--allow-run=git", "--allow-sys"],
+  );
+  assertEquals(denoFlags([]), []);
+});
+
+Deno.test("denoFlags() gives a process what the grants say, and nothing else", async () => {
+  const flags = denoFlags([{ net: ["127.0.0.1:1"], read: ["./a b/c"], env: ["A_*"] }, {
+    sys: ["hostname"],
+    run: ["git"],
+  }]);
+  const asked = [
+    { name: "net", host: "127.0.0.1:1" },
+    { name: "net", host: "127.0.0.1:2" },
+    { name: "read", path: "./a b/c/d" },
+    { name: "read", path: "./a b" },
+    { name: "env", variable: "A_B" },
+    { name: "env", variable: "B" },
+    { name: "sys", kind: "hostname" },
+    { name: "sys", kind: "osRelease" },
+    { name: "run", command: "git" },
+    { name: "run", command: "sh" },
+    { name: "write", path: "./a b/c" },
+    { name: "ffi" },
+  ];
+  const code = `console.log(JSON.stringify(${
+    JSON.stringify(asked)
+  }.map((one) => Deno.permissions.querySync(one).state)))`;
+  const { stdout } = await new Deno.Command(Deno.execPath(), {
+    args: ["run", "--no-prompt", "--no-config", ...flags, `data:text/javascript,${encodeURIComponent(code)}`],
+  }).output();
+  const states = JSON.parse(new TextDecoder().decode(stdout)).map((state: string) => state === "granted");
+  assertEquals(states, [true, false, true, false, true, false, true, false, true, false, false, false]);
+});

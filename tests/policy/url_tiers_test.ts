@@ -1,0 +1,74 @@
+import { compilePlan } from "../../src/plan/compile.ts";
+import { authorise, type Tier } from "../../src/policy/authorise.ts";
+import type { Origin } from "../../src/policy/origin.ts";
+import { defaultPolicy } from "../../src/policy/policy.ts";
+import { assertEquals, assertMatch } from "../assert.ts";
+import { refusal } from "../plan/support.ts";
+
+const BUILTINS = new Set(["loop-streaming", "context-simple", "provider-mock"]);
+const URL_SOURCE = "https://own.example/modules/mod.ts";
+
+async function tierOf(
+  origin: Origin,
+  options: { inline?: boolean; isolation?: Tier; url_tiers?: readonly Tier[]; source?: string } = {},
+): Promise<Tier | undefined> {
+  const { inline = false, isolation, url_tiers = ["inline"], source = URL_SOURCE } = options;
+  const policy = defaultPolicy();
+  policy.modules.allow = ["https://own.example/"];
+  if (inline) policy.modules.inline = ["https://own.example/modules/"];
+  const tool = { module: "tool-x", source, ...(isolation ? { isolation } : {}) };
+  const compiled = await compilePlan({
+    session: { orchestrator: "loop-streaming", context: "context-simple" },
+    providers: ["provider-mock"],
+    tools: [tool],
+  }, { origin });
+  return authorise(compiled, { origin, policy, builtins: BUILTINS, url_tiers }).tiers["tools[0]"];
+}
+
+Deno.test("authorise() gives a caller's URL module inline from an origin in modules.inline alone", async () => {
+  assertEquals(await tierOf("caller", { inline: true }), "inline");
+  const error = await refusal(() => tierOf("caller"));
+  assertEquals(error.code, "isolation_unavailable");
+  assertMatch(error.details[0]?.hint ?? "", /modules\.inline/);
+});
+
+Deno.test("authorise() gives an operator's URL module inline where there is nothing else", async () => {
+  assertEquals(await tierOf("operator"), "inline");
+  assertEquals(await tierOf("operator", { url_tiers: ["inline", "worker", "process"] }), "process");
+});
+
+Deno.test("authorise() refuses a tier that is weaker than the policy's, or not to be had", async () => {
+  const all = ["inline", "worker", "process"] as const;
+  assertEquals(
+    (await refusal(() => tierOf("caller", { isolation: "inline", url_tiers: all }))).code,
+    "policy_refused",
+  );
+  assertEquals(await tierOf("caller", { inline: true, isolation: "process", url_tiers: all }), "process");
+  assertEquals(
+    (await refusal(() => tierOf("operator", { isolation: "process" }))).code,
+    "isolation_unavailable",
+  );
+});
+
+Deno.test("authorise() refuses a URL that the policy does not allow, before anything is fetched", async () => {
+  for (const source of ["https://evil.example/mod.ts", "./mod.ts", "data:text/javascript,1"]) {
+    const error = await refusal(() => tierOf("caller", { inline: true, source }));
+    assertEquals([source, error.code, error.details[0]?.path], [
+      source,
+      "module_source_denied",
+      "tools[0].source",
+    ]);
+  }
+});
+
+Deno.test("authorise() without url_tiers loads built-in modules only", async () => {
+  const compiled = await compilePlan({
+    session: { orchestrator: "loop-streaming", context: "context-simple" },
+    providers: ["provider-mock"],
+    tools: [{ module: "tool-x", source: URL_SOURCE }],
+  }, { origin: "operator" });
+  const error = await refusal(() =>
+    authorise(compiled, { origin: "operator", policy: defaultPolicy(), builtins: BUILTINS })
+  );
+  assertMatch(error.message, /built-in modules only/);
+});

@@ -1,0 +1,175 @@
+/** Runs with sub-agents, for tests: real plans under a real policy, a clock that stands still, modules that can be put in. */
+import { SourceOverrides } from "../../src/app/sources.ts";
+import { Loading } from "../../src/app/loading.ts";
+import { NamedPlans } from "../../src/app/named_plans.ts";
+import { Plans } from "../../src/app/plans.ts";
+import type { Entry } from "../../src/kernel/host.ts";
+import { defaultPolicy, type PolicyLimits } from "../../src/policy/policy.ts";
+import { Redactor } from "../../src/policy/redact.ts";
+import type { ReadyPlan } from "../../src/runs/deps.ts";
+import { RunService } from "../../src/runs/service.ts";
+import type { Caller, Run, RunHandle } from "../../src/runs/types.ts";
+import { FakeClock } from "../../src/sdk/testing/fake_clock.ts";
+import type { JsonObject, Module } from "../../src/sdk/types.ts";
+import { MemoryStore } from "../../src/store/memory.ts";
+
+/** The caller of these tests. */
+export const CALLER: Caller = { name: "key:ci", namespace: "ns", origin: "caller" };
+
+/** What the runs are made with. */
+export interface AgentsKitOptions {
+  limits?: Partial<PolicyLimits>;
+  /** Modules that stand in for built-in ones of these ids. */
+  modules?: Record<string, Module["mount"]>;
+  /** Awaited before the plan of an agent is ready: what fetching takes. */
+  fetching?: Promise<void>;
+}
+
+/** Runs, and what is looked at. */
+export interface AgentsKit {
+  readonly runs: RunService;
+  readonly clock: FakeClock;
+  start(plan: JsonObject, more?: JsonObject): Promise<RunHandle>;
+  /** Runs a plan to its end. */
+  run(plan: JsonObject, more?: JsonObject): Promise<{ run: Run; entries: Entry[] }>;
+  entries(run_id: string): Promise<Entry[]>;
+  /** Resolves to an entry once it is in the log. */
+  until(run_id: string, holds: (entry: Entry) => boolean): Promise<Entry>;
+}
+
+/** Makes runs over a store in memory. */
+export function agentsKit(options: AgentsKitOptions = {}): AgentsKit {
+  const clock = new FakeClock();
+  const policy = defaultPolicy();
+  Object.assign(policy.limits, options.limits);
+  const loading = new Loading({ cache_dir: null });
+  const plans = new Plans({
+    policy,
+    named: new NamedPlans(null),
+    env: () => undefined,
+    loading,
+    sources: new SourceOverrides([]),
+  });
+  const counts = new Map<string, number>();
+  const runs = new RunService({
+    store: new MemoryStore({ now: () => clock.now() }),
+    clock,
+    limits: { ...policy.limits, idempotency_hours: 24 },
+    newId(prefix) {
+      const count = (counts.get(prefix) ?? 0) + 1;
+      counts.set(prefix, count);
+      return `${prefix}_${count}`;
+    },
+    ready: async (request, caller, base_url) =>
+      withModules(await plans.ready(request, caller, base_url), options),
+    secrets() {
+      const redactor = new Redactor();
+      return {
+        get size() {
+          return redactor.size;
+        },
+        register: (secret) => redactor.add(secret),
+        redact: (data) => redactor.redact(data),
+      };
+    },
+    log() {},
+  });
+  const entries = (run_id: string) =>
+    runs.events(CALLER, run_id, { after: 0, limit: Number.MAX_SAFE_INTEGER });
+  const start = (plan: JsonObject, more: JsonObject = {}) =>
+    runs.create({ prompt: "go", plan, ...more }, CALLER);
+  return {
+    runs,
+    clock,
+    start,
+    entries,
+    async run(plan, more) {
+      const run = await (await start(plan, more)).settled("end");
+      return { run, entries: await entries(run.id) };
+    },
+    async until(run_id, holds) {
+      for await (const page of runs.follow(CALLER, run_id, {})) {
+        const found = page.find(holds);
+        if (found) return found;
+      }
+      throw new Error("the entry never came");
+    },
+  };
+}
+
+function withModules(ready: ReadyPlan, options: AgentsKitOptions): ReadyPlan {
+  const { modules = {}, fetching } = options;
+  const { agents } = ready;
+  return {
+    ...ready,
+    async open(spec, secrets) {
+      const opened = await ready.open(spec, secrets);
+      const mount = modules[spec.module];
+      return mount ? { ...opened, module: { mount } } : opened;
+    },
+    ...(agents
+      ? {
+        agents: {
+          ...agents,
+          async child(written) {
+            await fetching;
+            return withModules(await agents.child(written), options);
+          },
+        },
+      }
+      : {}),
+  };
+}
+
+/** A scripted provider's spec. */
+export function script(...responses: (JsonObject | string)[]): JsonObject {
+  return { module: "provider-mock", config: { responses } };
+}
+
+/** A script entry that hands out tasks. */
+export function tasks(...inputs: JsonObject[]): JsonObject {
+  return { tool_calls: inputs.map((input) => ({ name: "task", arguments: input })) };
+}
+
+/** A script entry that calculates. */
+export function sum(expression = "1+1"): JsonObject {
+  return { tool_calls: [{ name: "calculator", arguments: { expression } }] };
+}
+
+/** A plan whose main session follows a script and may spawn these agents. */
+export function planOf(
+  responses: (JsonObject | string)[],
+  agents: Record<string, JsonObject> = {},
+  more: JsonObject = {},
+): JsonObject {
+  return {
+    session: { orchestrator: "loop-streaming", context: "context-simple" },
+    providers: [script(...responses)],
+    tools: ["tool-task", "tool-calculator"],
+    agents,
+    ...more,
+  };
+}
+
+/** The results that `tool:post` told of the calls of `task`, in order. */
+export function resultsOf(entries: readonly Entry[]): TaskResult[] {
+  return entries.filter(({ event, data }) => event === "tool:post" && data.tool_name === "task")
+    .map(({ data }) => data.result as unknown as TaskResult);
+}
+
+/** A result of `task`. */
+export interface TaskResult {
+  success: boolean;
+  output: JsonObject & { response?: string; stop_reason?: string };
+  error: { type: string; message: string; session_id?: string } | null;
+}
+
+/** Names of the entries that are not deltas. */
+export function names(entries: readonly Entry[]): string[] {
+  return entries.map(({ event }) => event).filter((event) => event !== "content_block:delta");
+}
+
+/** The entries of one session. */
+export function sessionOf(entries: readonly Entry[], session_id: string): Entry[] {
+  return entries.filter((entry) => entry.session_id === session_id);
+}

@@ -1,0 +1,39 @@
+/** What a session's requests took is kept with it, from one compaction to the next, and told to the next run's context. */
+import { createRuntime } from "../../src/app/runtime.ts";
+import { defaultPolicy } from "../../src/policy/policy.ts";
+import type { Caller } from "../../src/runs/types.ts";
+import { MemoryStore } from "../../src/store/memory.ts";
+import { assert, assertEquals } from "../assert.ts";
+
+const CALLER: Caller = { name: "library", namespace: "test", origin: "operator" };
+
+Deno.test("a session keeps its logged usages until a compaction, whose state has what they taught", async () => {
+  const store = new MemoryStore();
+  const responses = Array.from(
+    { length: 8 },
+    (_, index) => ({ text: `answer ${index}: ${"word ".repeat(900)}` }),
+  );
+  const plan = {
+    session: { orchestrator: "loop-basic", context: "context-simple" },
+    providers: [{
+      module: "provider-mock",
+      config: { responses, context_window: 8000, max_output_tokens: 500 },
+    }],
+  };
+  let session_id: string | undefined;
+  let expected: { messages: number; input_tokens: number }[] = [];
+  let compactions = 0;
+  for (let turn = 0; turn < 8; turn++) {
+    const runtime = createRuntime({ policy: defaultPolicy(), store });
+    const request = session_id === undefined ? { plan } : { session_id };
+    const handle = await runtime.runs.create({ prompt: `question ${turn}`, ...request }, CALLER);
+    const run = await handle.settled("end");
+    session_id = handle.session_id;
+    compactions += run.context.compactions;
+    if (run.context.compactions > 0) expected = [];
+    expected.push({ messages: turn * 2 + 1, input_tokens: run.usage.input_tokens });
+    const record = await store.get("session", session_id);
+    assertEquals((record?.value as { usages?: unknown }).usages, expected, `turn ${turn}`);
+  }
+  assert(compactions > 0);
+});
