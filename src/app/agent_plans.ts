@@ -45,12 +45,20 @@ export async function judgeAgents(
 
 /** Tells a finding about the merged plan at the place of the overlay that brought it. */
 function inOverlay(detail: ErrorDetail, name: string, parent: JsonObject, merged: JsonObject): ErrorDetail {
+  const { line: _, column: __, ...rest } = detail; // of a text that nobody wrote
+  return { ...rest, path: placeInAgent(rest.path, name, parent, merged) };
+}
+
+/**
+ * Returns where in `agents` of the plan as written (`parent`) a place of an agent's merged plan comes from: `tools[2]` is
+ * `agents.a.tools[0]` when the overlay brought it, `agents.a` when it was inherited.
+ */
+export function placeInAgent(path: string, name: string, parent: JsonObject, merged: JsonObject): string {
   const agents = isObject(parent.agents) ? parent.agents : {};
   const overlay = isObject(agents[name]) ? agents[name] : {};
-  const { line: _, column: __, ...rest } = detail; // of a text that nobody wrote
   const place = formatPath(["agents", name]);
-  const at = withOverlayIndex(rest.path, overlay, merged);
-  return { ...rest, path: at === "" ? place : at.startsWith("[") ? `${place}${at}` : `${place}.${at}` };
+  const at = withOverlayIndex(path, overlay, merged);
+  return at === "" ? place : at.startsWith("[") ? `${place}${at}` : `${place}.${at}`;
 }
 
 /** `tools[2].…` of the merged plan is `tools[0].…` of the overlay when its first tool became the merged plan's third. */

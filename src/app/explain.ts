@@ -2,11 +2,11 @@
  * `explain`, `lock` and `diff` over what the runtime has: plans are judged, their modules fetched and hashed, and nothing of
  * them is executed. The pure parts are in `src/plan`.
  */
-import type { ModuleBundle } from "../loader/types.ts";
+import type { LoadContext, ModuleBundle } from "../loader/types.ts";
 import { checkPermissions } from "../plan/check_permissions.ts";
 import { diffPlans } from "../plan/diff.ts";
 import type { PlanDiff } from "../plan/diff_report.ts";
-import { explainPlan, type Explanation, type ModuleFacts } from "../plan/explain.ts";
+import { explainPlan, type Explanation, grantOf, type ModuleFacts } from "../plan/explain.ts";
 import { Findings } from "../plan/findings.ts";
 import { type Lock, lockedSource, lockFromData, lockOf, lockOver } from "../plan/lock.ts";
 import { specsOf } from "../policy/authorise.ts";
@@ -14,14 +14,17 @@ import { Redactor } from "../policy/redact.ts";
 import type { Caller } from "../runs/types.ts";
 import type { Permissions } from "../sdk/contracts.ts";
 import { errorCode, type ErrorDetail, errorMessage, PreampError } from "../sdk/errors.ts";
+import { canonicalJson } from "../sdk/json.ts";
 import type { ModuleSpec } from "../sdk/plan.ts";
+import { placeInAgent } from "./agent_plans.ts";
 import { listingOf } from "./builtins.ts";
 import { heldByProcess } from "./held.ts";
 import type { Loading } from "./loading.ts";
 import { hashLock } from "./locks.ts";
 import type { JudgedPlan, Plans } from "./plans.ts";
 import type { ComparedInput, LockedInput } from "./types.ts";
-import { urlSpecs } from "./url_modules.ts";
+
+type JudgedPlans = Awaited<ReturnType<Plans["judgeAll"]>>;
 
 /** What plans are looked at with. */
 export interface ExplainParts {
@@ -41,29 +44,27 @@ export async function explain(
   { plans, loading }: ExplainParts,
   base_url?: string,
 ): Promise<Explanation> {
-  const judged = await plans.judge(input, caller, base_url);
-  const { compiled, grants, context } = judged;
-  const bundles = await fetchAll(judged, loading);
+  const judged = await plans.judgeAll(input, caller, base_url);
+  const { compiled, grants, context, base_url: from } = judged.plan;
+  const modules = modulesOf(judged);
+  const bundles = await fetchAll(modules, loading);
   const { lock } = context;
-  const modules = await Promise.all(specsOf(compiled.plan).map((spec) => factsOf(spec, judged, bundles)));
   return explainPlan({
     plan: compiled.plan,
     plan_hash: compiled.plan_hash,
     lock_hash: lock === undefined ? null : hashLock(lock),
     limits: grants.limits,
     env: compiled.env,
-    warnings: compiled.warnings.map(({ code, path, message }) =>
-      path === "" ? { code, message } : { code, path, message }
-    ),
-    modules,
-    holds: heldByProcess(judged.base_url),
-    ...(judged.base_url === undefined ? {} : { base_url: judged.base_url }),
+    warnings: compiled.warnings.map(toWarning),
+    modules: await Promise.all(modules.map((module, index) => factsOf(module, bundles[index]))),
+    holds: heldByProcess(from),
+    ...(from === undefined ? {} : { base_url: from }),
   });
 }
 
 /**
- * Resolves to the lock of a plan as its modules are now. What `input.lock` has of other modules is kept; what it says of this
- * plan's is not looked at.
+ * Resolves to the lock of a plan as its modules are now, those of its agents too. What `input.lock` has of other modules is
+ * kept; what it says of this plan's is not looked at.
  *
  * @throws {PreampError} As {@link explain}; `module_integrity_mismatch` when the plan itself pins other code.
  */
@@ -74,14 +75,17 @@ export async function lockPlan(
   base_url?: string,
 ): Promise<Lock> {
   const kept = input.lock === undefined ? undefined : lockFromData(input.lock);
-  const judged = await plans.judge(input, caller, base_url, { ignore_lock: true });
-  const context = { ...judged.context, frozen: false };
-  const bundles = await fetchAll({ ...judged, context }, loading);
-  const graphs = urlSpecs(specsOf(judged.compiled.plan)).flatMap(({ path, source }) => {
-    const bundle = bundles.get(path);
+  const judged = await plans.judgeAll(input, caller, base_url, { ignore_lock: true });
+  const modules = modulesOf(judged).map((module) => ({
+    ...module,
+    context: { ...module.context, frozen: false },
+  }));
+  const bundles = await fetchAll(modules, loading);
+  const graphs = modules.flatMap(({ spec: { source } }, index) => {
+    const bundle = bundles[index];
     return bundle ? [{ source, url: bundle.url, integrity: bundle.integrity, files: bundle.files }] : [];
   });
-  const fresh = lockOf(graphs, judged.base_url);
+  const fresh = lockOf(graphs, judged.plan.base_url);
   return kept ? lockOver(fresh, kept) : fresh;
 }
 
@@ -100,27 +104,55 @@ export async function diff(
   return diffPlans(before, after, (key, value) => redactor.redact({ [key]: value })[key]);
 }
 
+/** A module of a plan or of one of its agents. */
+interface JudgedModule {
+  /** With its place in the plan as written. */
+  spec: ModuleSpec;
+  grant: Pick<ModuleFacts, "asked" | "grant_path">;
+  tier: ModuleFacts["tier"];
+  context: LoadContext;
+}
+
+/** The modules of a plan, and those that its agents do not have from it. */
+function modulesOf({ plan, agents }: JudgedPlans): JudgedModule[] {
+  const own = specsOf(plan.compiled.plan).map((spec) => judgedModule(spec, plan));
+  const known = new Set(own.map(identityOf));
+  const brought = agents.flatMap(({ name, plan: child }) => {
+    const place = (path: string) => placeInAgent(path, name, plan.compiled.written, child.compiled.written);
+    return specsOf(child.compiled.plan).map((spec) => judgedModule(spec, child))
+      .filter((module) => !known.has(identityOf(module)))
+      .map(({ spec, grant, ...rest }) => ({
+        ...rest,
+        spec: { ...spec, path: place(spec.path) },
+        grant: { ...grant, grant_path: place(grant.grant_path) },
+      }));
+  });
+  return [...own, ...brought];
+}
+
+function judgedModule(spec: ModuleSpec, { compiled, grants, context }: JudgedPlan): JudgedModule {
+  return { spec, grant: grantOf(spec, compiled.plan), tier: grants.tiers[spec.path] ?? "inline", context };
+}
+
+/** What makes it the same thing to touch the world with, wherever it stands. */
+function identityOf({ spec, grant, tier }: JudgedModule): string {
+  const { module, type, source, integrity = null, instance_id = null } = spec;
+  return canonicalJson({ module, type, source, integrity, instance_id, asked: grant.asked, tier });
+}
+
 async function factsOf(
-  spec: ModuleSpec,
-  { grants, context: { lock } }: JudgedPlan,
-  bundles: ReadonlyMap<string, ModuleBundle>,
+  { spec, grant, tier, context: { lock } }: JudgedModule,
+  bundle: ModuleBundle | undefined,
 ): Promise<ModuleFacts> {
-  const tier = grants.tiers[spec.path] ?? "inline";
-  const bundle = bundles.get(spec.path);
   if (!bundle) {
     const { permissions } = await listingOf(spec.module);
-    return { spec, tier, pinned: true, declared: permissions ?? {} };
+    return { spec, ...grant, tier, pinned: true, declared: permissions ?? {} };
   }
   const { code, exports, url, integrity, files, imports_refused } = bundle;
   const pinned = spec.integrity !== undefined ||
     lock !== undefined && Object.hasOwn(lock.modules, lockedSource(spec.source));
-  return {
-    spec,
-    tier,
-    pinned,
-    declared: exports.includes("module") ? await wantedOf(code) : {},
-    graph: { url, integrity, files, imports_refused },
-  };
+  const declared = exports.includes("module") ? await wantedOf(code) : {};
+  return { spec, ...grant, tier, pinned, declared, graph: { url, integrity, files, imports_refused } };
 }
 
 /** Resolves to what a module says it wants, or null when that cannot be read. */
@@ -133,24 +165,23 @@ async function wantedOf(code: string): Promise<Permissions | null> {
   return findings.errors.length === 0 ? permissions ?? null : null;
 }
 
-/** Every module of a plan that is not compiled in, side by side; all that fail are told. */
+/** Bundles of all that is not compiled in, by index, fetched side by side; all that fail are told. */
 async function fetchAll(
-  { compiled, context }: JudgedPlan,
+  modules: readonly Pick<JudgedModule, "spec" | "context">[],
   loading: Loading,
-): Promise<Map<string, ModuleBundle>> {
-  const specs = urlSpecs(specsOf(compiled.plan));
-  if (specs.length === 0) return new Map();
+): Promise<(ModuleBundle | undefined)[]> {
+  if (modules.every(({ spec }) => spec.source.kind === "builtin")) return modules.map(() => undefined);
   const loader = await loading.loader();
-  const results = await Promise.allSettled(specs.map((spec) => loader.prepare(spec, context)));
-  const bundles = new Map<string, ModuleBundle>();
-  const failures: { path: string; error: unknown }[] = [];
-  for (const [index, result] of results.entries()) {
-    const { path } = specs[index]!; // one result for each
-    if (result.status === "fulfilled") bundles.set(path, result.value);
-    else failures.push({ path, error: result.reason });
-  }
+  const results = await Promise.allSettled(
+    modules.map(({ spec, context }) =>
+      spec.source.kind === "builtin" ? undefined : loader.prepare(spec, context)
+    ),
+  );
+  const failures = results.flatMap((result, index) =>
+    result.status === "rejected" ? [{ path: modules[index]!.spec.path, error: result.reason }] : [] // one result for each
+  );
   if (failures.length > 0) throw together(failures);
-  return bundles;
+  return results.map((result) => result.status === "fulfilled" ? result.value : undefined);
 }
 
 function together(failures: readonly { path: string; error: unknown }[]): unknown {
@@ -164,4 +195,10 @@ function together(failures: readonly { path: string; error: unknown }[]): unknow
   });
   const message = `Cannot load ${failures.length} modules, the first: ${errorMessage(first?.error)}`;
   return new PreampError((first?.error as PreampError).code, message, { details, cause: first?.error });
+}
+
+function toWarning(
+  { code, path, message }: { code: string; path: string; message: string },
+): Explanation["warnings"][number] {
+  return path === "" ? { code, message } : { code, path, message };
 }

@@ -1,4 +1,5 @@
 /** From what a request names to a plan that may run: found, checked, allowed; its modules opened. */
+import { agentNames, childPlan } from "../plan/child_plan.ts";
 import { type CompiledPlan, compilePlan } from "../plan/compile.ts";
 import { PlanCache } from "../plan/cache.ts";
 import { type EnvReference, expandEnv } from "../plan/env.ts";
@@ -130,18 +131,43 @@ export class Plans {
 
   /**
    * Returns the plan of a request as the policy judges it: what it gets, and how its modules are loaded. Fetches nothing.
-   * @param options `ignore_lock`: for whoever writes the lock anew.
    * @throws {PreampError} As {@link Plans.ready}.
    */
   async judge(
     request: Pick<RunRequest, "plan" | "plan_ref" | "lock" | "limits">,
     caller: Caller,
     base_url?: string,
-    { ignore_lock = false }: { ignore_lock?: boolean } = {},
   ): Promise<JudgedPlan> {
     const found = await this.#find(request, caller, base_url);
     try {
-      return await this.#judge(found, caller, { ...request, ignore_lock });
+      return await this.#judge(found, caller, request);
+    } catch (error) {
+      throw await located(error, found);
+    }
+  }
+
+  /**
+   * Returns a plan as {@link Plans.judge}, and each of its agents as it would be spawned from it.
+   * @param options `ignore_lock`: for whoever writes the lock anew.
+   * @throws {PreampError} As {@link Plans.judge}.
+   */
+  async judgeAll(
+    request: Pick<RunRequest, "plan" | "plan_ref" | "lock">,
+    caller: Caller,
+    base_url?: string,
+    { ignore_lock = false }: { ignore_lock?: boolean } = {},
+  ): Promise<{ plan: JudgedPlan; agents: { name: string; plan: JudgedPlan }[] }> {
+    const found = await this.#find(request, caller, base_url);
+    try {
+      const plan = await this.#judge(found, caller, { ...request, ignore_lock });
+      const agents = [];
+      for (const name of agentNames(plan.compiled.written)) {
+        const { written } = childPlan(plan.compiled.written, name);
+        const child = { ...found, input: written };
+        const options = { ...request, ignore_lock, within: plan };
+        agents.push({ name, plan: await this.#judge(child, caller, options) });
+      }
+      return { plan, agents };
     } catch (error) {
       throw await located(error, found);
     }
@@ -154,7 +180,8 @@ export class Plans {
     const policy = this.#policyOf(caller);
     const grants = this.#authorise(compiled, origin, policy, options);
     if (within === undefined) await this.#judgeAgents(compiled, found, policy, grants);
-    const beside = urlSpecs(specsOf(compiled.plan)).length > 0 ? found.base_url : undefined;
+    const mayLoad = urlSpecs(specsOf(compiled.plan)).length > 0 || agentNames(compiled.written).length > 0;
+    const beside = mayLoad ? found.base_url : undefined;
     const lock = ignore_lock
       ? undefined
       : within?.context.lock ?? await this.#locks.find(options.lock, beside);

@@ -2,6 +2,7 @@
 import manifest from "../../deno.json" with { type: "json" };
 import { PREFIX } from "../kernel/module_type.ts";
 import { didYouMean } from "../plan/did_you_mean.ts";
+import { isObject } from "../sdk/json.ts";
 import type { ModuleType } from "../sdk/types.ts";
 import type { Arguments } from "./arguments.ts";
 import type { Command } from "./command.ts";
@@ -29,7 +30,8 @@ export const command: Command = {
   ],
   details: () =>
     `What it writes passes \`preamp module validate --strict\` and its own tests, \`deno test\`. Nothing is
-overwritten. deno.json says where editors and tests find "preamp"; a module that runs gets it from its host.
+overwritten. deno.json says where editors and tests find "preamp": in the sources of this program, or for the
+executable in its package; --sdk names another place. A module that runs gets it from its host.
 `,
   run,
 };
@@ -87,9 +89,18 @@ async function isMapped(folder: URL): Promise<boolean> {
   for (let at = folder;; at = new URL("../", at)) {
     for (const file of ["deno.json", "deno.jsonc"]) {
       const text = await readOptional(new URL(file, at), file).catch(() => undefined); // above our reach: as if there were none
-      if (text !== undefined) return text.includes('"preamp"');
+      if (text !== undefined) return maps(text);
     }
     if (at.pathname === new URL("../", at).pathname) return false;
+  }
+}
+
+function maps(config: string): boolean {
+  try {
+    const { imports } = JSON.parse(config) as { imports?: unknown };
+    return isObject(imports) && Object.hasOwn(imports, "preamp");
+  } catch {
+    return config.includes('"preamp"'); // it has comments, or is no JSON: Deno says so better than we do
   }
 }
 

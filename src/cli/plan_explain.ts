@@ -14,7 +14,7 @@ const OWN_FLAGS: readonly Flag[] = [
   PLAN_FLAG,
   FORMAT_FLAG,
   { name: "strict", help: "exit 1 when there is a red flag" },
-  ...settingFlags(),
+  ...settingFlags(["frozen"]),
 ];
 
 /** The command. */

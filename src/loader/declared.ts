@@ -7,8 +7,10 @@ import { init, parse } from "es-module-lexer/minimal";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import { readLiteral, type Reference, UNKNOWN } from "./literal.ts";
 
-/** Characters of the largest bundle that is read: it is read where requests are served. Our choice. */
-const MAX_CHARS = 2 * 1024 * 1024;
+/** Characters of the largest bundle that is read: it is read where requests are served. Our choice, as the others here. */
+const MAX_CHARS = 1024 * 1024;
+/** Characters that the lexer may see in all, about 50 ms: each constant that a literal names takes another pass. */
+const MAX_READ_CHARS = 2 * 1024 * 1024;
 /** Constants that a literal may name, one through another. */
 const MAX_HOPS = 32;
 
@@ -54,15 +56,18 @@ function localName(text: string): string | undefined {
 class Constants {
   readonly #text: string;
   readonly #open = new Set<string>();
+  readonly #max_hops: number;
   #hops = 0;
 
   constructor(text: string) {
     this.#text = text;
+    this.#max_hops = Math.min(MAX_HOPS, Math.floor(MAX_READ_CHARS / Math.max(1, text.length)));
   }
 
   /** Returns the literal that a name stands for, or {@link UNKNOWN}. */
   readonly value: Reference = (name) => {
-    if (this.#open.has(name) || ++this.#hops > MAX_HOPS) return UNKNOWN;
+    this.#hops++;
+    if (this.#open.has(name) || this.#hops > this.#max_hops) return UNKNOWN;
     const at = this.#initialiser(name);
     if (at === undefined) return UNKNOWN;
     this.#open.add(name);

@@ -65,8 +65,12 @@ export interface Explanation {
 
 /** What is known of one module. */
 export interface ModuleFacts {
+  /** With its place in the plan as written: `agents.helper.tools[0]` for what an agent brings. */
   spec: ModuleSpec;
   tier: Tier;
+  /** What the plan gives it, and the place of the block that says so ({@link grantOf}). */
+  asked: Permissions;
+  grant_path: string;
   /** Whether lock or plan say its digest. */
   pinned: boolean;
   /** What its file declares; null when that cannot be read. */
@@ -100,7 +104,7 @@ export interface ExplainInput {
 export function explainPlan(input: ExplainInput): Explanation {
   const { plan, base_url } = input;
   const known = input.modules.map((facts) => ({ facts, module: explainModule(facts, input) }));
-  const flagged = known.map(({ facts, module }) => flaggedOf(facts, module, plan));
+  const flagged = known.map(({ facts, module }) => flaggedOf(facts, module));
   known.forEach(({ module }, index) => module.red_flags.push(...moduleFlags(flagged[index]!))); // one for each
   const env = [...new Set(input.env.map(({ name }) => name))].sort();
   return {
@@ -118,7 +122,6 @@ export function explainPlan(input: ExplainInput): Explanation {
     warnings: [
       ...input.warnings,
       ...known.flatMap(({ facts, module }) => warningsOf(facts, module, base_url)),
-      ...agentWarnings(plan),
     ],
   };
 }
@@ -128,11 +131,20 @@ export function askedOf(spec: ModuleSpec, plan: MountPlan): Permissions | undefi
   return spec.permissions ?? (spec.type === "tool" ? plan.permissions : undefined);
 }
 
+/** Returns what a plan gives a module, and where it says so. */
+export function grantOf(spec: ModuleSpec, plan: MountPlan): Pick<ModuleFacts, "asked" | "grant_path"> {
+  const standard = spec.permissions === undefined && spec.type === "tool" && plan.permissions !== undefined;
+  return {
+    asked: askedOf(spec, plan) ?? {},
+    grant_path: standard ? "permissions" : `${spec.path}.permissions`,
+  };
+}
+
 function explainModule(
-  { spec, tier, declared, graph }: ModuleFacts,
-  { plan, holds, base_url }: ExplainInput,
+  { spec, tier, asked, declared, graph }: ModuleFacts,
+  { holds, base_url }: ExplainInput,
 ): ExplainedModule {
-  const entries = entriesOf(askedOf(spec, plan));
+  const entries = entriesOf(asked);
   return {
     module: spec.module,
     type: spec.type,
@@ -156,15 +168,14 @@ function explainModule(
 }
 
 function flaggedOf(
-  { spec, tier, pinned, graph }: ModuleFacts,
+  { spec, tier, pinned, grant_path, graph }: ModuleFacts,
   module: ExplainedModule,
-  plan: MountPlan,
 ): FlaggedModule {
   return {
     spec,
     tier,
     pinned,
-    grant_path: spec.permissions || !plan.permissions ? `${spec.path}.permissions` : "permissions",
+    grant_path,
     asked: module.permissions.asked,
     refused: module.permissions.refused,
     ...(graph ? { url: graph.url } : {}),
@@ -239,14 +250,4 @@ function warningsOf(
       }: it will throw`,
     })),
   ];
-}
-
-/** An agent's overlay makes another plan, which is judged when the agent is called. */
-function agentWarnings({ agents }: MountPlan): Explanation["warnings"] {
-  return Object.keys(agents).map((name) => ({
-    code: "agent_not_explained",
-    path: `agents.${name}`,
-    message:
-      `What the agent "${name}" changes is not in this answer: merge its overlay into the plan to see it`,
-  }));
 }

@@ -175,6 +175,25 @@ Deno.test("lock() refuses code that the plan itself does not pin", () =>
     );
   }));
 
+Deno.test("explain() and lock() tell what agents bring, at their places, once", () =>
+  withServer(async (server, runtime) => {
+    const bring = { module: "tool-y", source: `${server.url}loop.ts`, permissions: { run: ["git"] } };
+    const plan = planOf(server, {
+      agents: {
+        plain: { description: "has what the plan has" },
+        helper: { tools: [bring] },
+      },
+    }, { permissions: { run: ["git"] } });
+    const told = await runtime.plans.explain({ plan }, OPERATOR);
+    const brought = told.modules.filter(({ path }) => path.startsWith("agents."));
+    assertEquals(brought.map(({ path, module, permissions }) => [path, module, permissions.asked]), [
+      ["agents.helper.tools[0]", "tool-y", { run: ["git"] }],
+    ]);
+    assert(told.red_flags.some(({ path }) => path === "agents.helper.tools[0].permissions.run"));
+    const { modules } = await runtime.plans.lock({ plan }, OPERATOR);
+    assertEquals(Object.keys(modules), [`${server.url}loop.ts`, `${server.url}tool.ts`]);
+  }));
+
 Deno.test("explain() tells every module that cannot be had, not the first", () =>
   withServer(async (server, runtime) => {
     const lost = (name: string) => ({ module: `tool-${name}`, source: `${server.url}${name}.ts` });

@@ -1,4 +1,5 @@
 /** Validating a module: what it is and what it does, on modules made here (behaviour.md §3.4, §3.5, §10.2, §13.2). */
+import { BUILTIN_IDS, builtinModule } from "../../src/app/builtins.ts";
 import { countFindings } from "../../src/app/validation/report.ts";
 import { casesOf, REQUIRED_CASES } from "../../src/app/validation/suites.ts";
 import { validateModule, type ValidateOptions } from "../../src/app/validation/validate_module.ts";
@@ -289,4 +290,11 @@ Deno.test("checklistOf() has R2's eight boxes for a tool", async () => {
   assertEquals(items.length, 8);
   assertEquals(items.map(({ state }) => state), ["ok", "ok", "ok", "ok", "ok", "ok", "warning", "unknown"]);
   assertEquals(checklistOf("tool", []).every(({ state }) => state === "unknown"), true);
+});
+
+Deno.test("the built-in modules have no error", async () => {
+  for (const id of BUILTIN_IDS) {
+    const found = await findings(await builtinModule(id), { id, structure_only: false });
+    assertEquals(found, [], id);
+  }
 });

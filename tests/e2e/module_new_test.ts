@@ -74,6 +74,10 @@ Deno.test("module new leaves deno.json away where one says what preamp is", () =
   inFolder(async (cwd) => {
     await Deno.writeTextFile(`${cwd}/deno.json`, JSON.stringify({ imports: { preamp: SDK } }));
     assertEquals((await runProgram(["module", "new", "hook", "a"], { cwd })).code, 0);
+    await Deno.mkdir(`${cwd}/other`);
+    await Deno.writeTextFile(`${cwd}/other/deno.json`, `{ "name": "preamp" }`);
+    assertEquals((await runProgram(["module", "new", "hook", "b", "--dir", "other/b"], { cwd })).code, 0);
+    assert((await namesIn(`${cwd}/other/b`)).includes("deno.json"));
     const files = await namesIn(`${cwd}/hooks-a`);
     assertEquals(files, ["README.md", "mod.ts", "mod_test.ts"]);
   }));

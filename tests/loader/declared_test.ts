@@ -79,6 +79,12 @@ for (const [what, code] of UNKNOWNS) {
   });
 }
 
+Deno.test("readDeclared() leaves a bundle of more than a million characters alone", async () => {
+  const code = "var m={id:1,net};var net=['a'];export{m as module};";
+  assertEquals((await readDeclared(code.padEnd(1024 * 1024)))?.fields, { id: 1, net: ["a"] });
+  assertEquals(await readDeclared(code.padEnd(1024 * 1024 + 1)), null);
+});
+
 Deno.test("readDeclared() is not slow on a hostile bundle", async () => {
   const code = `var m={id:1};${"m=".repeat(200_000)}1;${"{m={".repeat(50_000)}`;
   const before = performance.now();

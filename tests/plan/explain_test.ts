@@ -1,6 +1,6 @@
 import { compilePlan } from "../../src/plan/compile.ts";
 import { denoFlags } from "../../src/plan/deno_flags.ts";
-import { explainPlan, type Explanation, type ModuleFacts } from "../../src/plan/explain.ts";
+import { explainPlan, type Explanation, grantOf, type ModuleFacts } from "../../src/plan/explain.ts";
 import { specsOf } from "../../src/policy/authorise.ts";
 import type { Permissions } from "../../src/sdk/contracts.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
@@ -30,6 +30,7 @@ async function explain(
   });
   const modules = specsOf(plan).map((spec): ModuleFacts => ({
     spec,
+    ...grantOf(spec, plan),
     tier: spec.source.kind === "url" ? "process" : "inline",
     pinned: true,
     declared: {},
@@ -126,9 +127,9 @@ Deno.test("explainPlan() tells what a module wants and does not get, and imports
   ]);
 });
 
-Deno.test("explainPlan() names files from where the plan lies, and says that agents are not in it", async () => {
-  const { modules, deno_flags, warnings } = await explain(
-    { ...from("./a b/x.ts"), agents: { helper: { description: "x" } } },
+Deno.test("explainPlan() names files from where the plan lies", async () => {
+  const { modules, deno_flags } = await explain(
+    from("./a b/x.ts"),
     ({ path, source }) =>
       path === "tools[0]" && source.kind === "url"
         ? {
@@ -143,7 +144,6 @@ Deno.test("explainPlan() names files from where the plan lies, and says that age
   );
   assertEquals(modules.at(-1)?.files[0]?.url, "./a%20b/x.ts");
   assertEquals(deno_flags, ["--allow-read=./a b/x.ts"]);
-  assertEquals(warnings.map(({ code, path }) => [code, path]), [["agent_not_explained", "agents.helper"]]);
 });
 
 Deno.test("denoFlags() is the union, without what another entry holds", () => {
