@@ -24,7 +24,7 @@ import { RunLog } from "./log.ts";
 import { inputChange, type StoredInput } from "./recording.ts";
 import type { SavedSession } from "./sessions.ts";
 import { type EndedChild, Spawner } from "./spawn.ts";
-import type { Approval, Caller, ContextUsage, CreateOptions, Run, RunHandle, RunRequest } from "./types.ts";
+import type { Approval, Caller, CreateOptions, Run, RunHandle, RunRequest } from "./types.ts";
 
 /** How a run goes on with a turn that was begun elsewhere: behind an entry of another run, or before a crash. */
 export interface ResumeOptions {
