@@ -292,9 +292,25 @@ Deno.test("checklistOf() has R2's eight boxes for a tool", async () => {
   assertEquals(checklistOf("tool", []).every(({ state }) => state === "unknown"), true);
 });
 
+/** Configs of the modules that need one. */
+const CONFIGS: Record<string, JsonObject> = {
+  "provider-replay": {
+    events: [
+      { seq: 1, event: "provider:request", session_id: "s", data: { provider: "mock", iteration: 1 } },
+      {
+        seq: 2,
+        event: "provider:response",
+        session_id: "s",
+        data: { provider: "mock", response: { content: [{ type: "text", text: "Hello." }] } },
+      },
+    ],
+  },
+};
+
 Deno.test("the built-in modules have no error", async () => {
   for (const id of BUILTIN_IDS) {
-    const found = await findings(await builtinModule(id), { id, structure_only: false });
+    const config = CONFIGS[id] ?? {};
+    const found = await findings(await builtinModule(id), { id, config, structure_only: false });
     assertEquals(found, [], id);
   }
 });
