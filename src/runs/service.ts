@@ -3,15 +3,14 @@ import type { Entry } from "../kernel/host.ts";
 import { PreampError } from "../sdk/errors.ts";
 import { type JsonObject, toPlain } from "../sdk/json.ts";
 import { approvalDeletion, tooLate } from "./approvals.ts";
-import type { ReadyPlan, RunsDeps } from "./deps.ts";
+import type { RunsDeps } from "./deps.ts";
 import { RunFold } from "./fold.ts";
 import { forkedSession, messagesOfTurns, parentOf, withAnswers } from "./fork.ts";
 import { inputDeletion, loadInput, recordedInput, type Recording } from "./recording.ts";
 import type { ReplayReport } from "./replay/replay.ts";
 import { pointOf } from "./rerun.ts";
 import type { Runner } from "./runner.ts";
-import { askedPlan, callerOfPlan } from "./saved_session.ts";
-import { listOptions, printable, type SavedSession, Sessions } from "./sessions.ts";
+import { listOptions, printable, Sessions } from "./sessions.ts";
 import { cancelledOutcome, RunStarter } from "./starter.ts";
 import type {
   Approval,
