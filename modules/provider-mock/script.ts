@@ -1,5 +1,5 @@
 /** The script of config: what each entry may hold, read strictly. */
-import { isObject, type JsonObject, type LLMErrorType, Usage } from "preamp";
+import { isObject, type JsonObject, LLM_ERROR_TYPES, type LLMErrorType, Usage } from "preamp";
 import type { Findings } from "./findings.ts";
 
 /** A tool call that an entry makes. */
@@ -44,26 +44,6 @@ const TOKEN_KEYS = [
   "cache_read_tokens",
   "cache_write_tokens",
 ] as const;
-
-/** behaviour.md §4.8. */
-const ERROR_TYPES = [
-  "LLMError",
-  "RateLimitError",
-  "QuotaExceededError",
-  "AuthenticationError",
-  "AccessDeniedError",
-  "ContextLengthError",
-  "ContentFilterError",
-  "InvalidRequestError",
-  "ProviderUnavailableError",
-  "NetworkError",
-  "LLMTimeoutError",
-  "NotFoundError",
-  "StreamError",
-  "AbortError",
-  "InvalidToolCallError",
-  "ConfigurationError",
-] as const satisfies readonly LLMErrorType[];
 
 /** Returns the entries of a script; wrong ones are noted and left out. A string is an entry of text. */
 export function readScript(path: string, value: unknown, findings: Findings): ScriptEntry[] {
@@ -149,7 +129,7 @@ function readError(path: string, value: unknown, findings: Findings): ScriptedEr
     findings.add(`${path}.retryable`, "must be true or false", value.retryable);
   }
   return withoutAbsent<ScriptedError>({
-    type: findings.oneOf(`${path}.type`, value.type, ERROR_TYPES) ?? "LLMError",
+    type: findings.oneOf(`${path}.type`, value.type, LLM_ERROR_TYPES) ?? "LLMError",
     message: findings.text(`${path}.message`, value.message) ?? "The script says so",
     status_code: findings.whole(`${path}.status_code`, value.status_code, 100),
     retryable: typeof value.retryable === "boolean" ? value.retryable : undefined,

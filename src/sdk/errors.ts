@@ -144,23 +144,27 @@ export function errorName(error: unknown): string {
 }
 
 /** Names of the provider failures of behaviour.md §4.8. */
-export type LLMErrorType =
-  | "LLMError"
-  | "RateLimitError"
-  | "QuotaExceededError"
-  | "AuthenticationError"
-  | "AccessDeniedError"
-  | "ContextLengthError"
-  | "ContentFilterError"
-  | "InvalidRequestError"
-  | "ProviderUnavailableError"
-  | "NetworkError"
-  | "LLMTimeoutError"
-  | "NotFoundError"
-  | "StreamError"
-  | "AbortError"
-  | "InvalidToolCallError"
-  | "ConfigurationError";
+export const LLM_ERROR_TYPES = [
+  "LLMError",
+  "RateLimitError",
+  "QuotaExceededError",
+  "AuthenticationError",
+  "AccessDeniedError",
+  "ContextLengthError",
+  "ContentFilterError",
+  "InvalidRequestError",
+  "ProviderUnavailableError",
+  "NetworkError",
+  "LLMTimeoutError",
+  "NotFoundError",
+  "StreamError",
+  "AbortError",
+  "InvalidToolCallError",
+  "ConfigurationError",
+] as const;
+
+/** One of {@link LLM_ERROR_TYPES}. */
+export type LLMErrorType = (typeof LLM_ERROR_TYPES)[number];
 
 /** Facts about a provider failure. */
 export interface LLMErrorOptions {
@@ -265,24 +269,7 @@ export function classifyLLMError(status_code: number | null, message: string): L
   return "LLMError";
 }
 
-const LLM_ERROR_TYPES: ReadonlySet<string> = new Set<LLMErrorType>([
-  "LLMError",
-  "RateLimitError",
-  "QuotaExceededError",
-  "AuthenticationError",
-  "AccessDeniedError",
-  "ContextLengthError",
-  "ContentFilterError",
-  "InvalidRequestError",
-  "ProviderUnavailableError",
-  "NetworkError",
-  "LLMTimeoutError",
-  "NotFoundError",
-  "StreamError",
-  "AbortError",
-  "InvalidToolCallError",
-  "ConfigurationError",
-]);
+const KNOWN_TYPES: ReadonlySet<string> = new Set(LLM_ERROR_TYPES);
 
 /**
  * Returns anything a provider threw as an {@link LLMError}. One of ours, whichever copy of the class made it, keeps its
@@ -297,7 +284,7 @@ export function toLLMError(error: unknown, options: LLMErrorOptions = {}): LLMEr
   const status = numberOr(options.status_code ?? fields.status_code ?? fields.status, null);
   const type = name === "TimeoutError"
     ? "LLMTimeoutError"
-    : LLM_ERROR_TYPES.has(name) && name !== "LLMError"
+    : KNOWN_TYPES.has(name) && name !== "LLMError"
     ? name as LLMErrorType // in the set of them
     : classifyLLMError(status, message);
   const retry_after = numberOr(options.retry_after ?? fields.retry_after, null);
