@@ -6,7 +6,7 @@ import { isObject } from "../sdk/json.ts";
 import { SNAKE_CASE } from "../sdk/spelling.ts";
 import type { ModuleType } from "../sdk/types.ts";
 import { PREFIX } from "./module_type.ts";
-import { declaredParameters } from "./parameters.ts";
+import { declaredParameters } from "../sdk/parameters.ts";
 import type { Check } from "./validate.ts";
 
 /** Whether a call of an export gave a promise; undefined: it was not called. */

@@ -7,7 +7,7 @@ import { isObject } from "../sdk/json.ts";
 import { inputSchemaOf, methodOf } from "../sdk/spelling.ts";
 import type { ModuleType } from "../sdk/types.ts";
 import type { Mounted, MountPoint } from "./mounts.ts";
-import { declaredParameters } from "./parameters.ts";
+import { declaredParameters } from "../sdk/parameters.ts";
 
 /** One check of one module. */
 export interface Check {

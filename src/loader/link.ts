@@ -2,7 +2,7 @@
 import { PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
 import { errorPlace } from "./error_place.ts";
-import { installSdk } from "./sdk_global.ts";
+import { installSdk } from "../sdk/global.ts";
 import { shown } from "./shown.ts";
 import type { ModuleBundle } from "./types.ts";
 

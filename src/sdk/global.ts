@@ -4,10 +4,10 @@
  */
 
 const PARTS: Readonly<Record<string, () => Promise<object>>> = {
-  "preamp": () => import("../sdk/mod.ts"),
-  "preamp/loop": () => import("../sdk/loop.ts"),
-  "preamp/context": () => import("../sdk/context.ts"),
-  "preamp/testing": () => import("../sdk/testing.ts"),
+  "preamp": () => import("./mod.ts"),
+  "preamp/loop": () => import("./loop.ts"),
+  "preamp/context": () => import("./context.ts"),
+  "preamp/testing": () => import("./testing.ts"),
   "zod": () => import("zod"),
 };
 
