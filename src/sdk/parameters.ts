@@ -1,11 +1,16 @@
 /** What a function says it takes: read from its source, because `length` stops at the first default. Pure. */
 
+/** A function that stands for another one elsewhere says with it how many parameters that one declares. */
+export const PARAMETERS: unique symbol = Symbol.for("preamp.parameters");
+
 /**
  * Returns how many parameters a function declares, those with defaults included (`length` stops at the first of them); a
  * rest parameter or the use of `arguments` counts as any number.
  */
 // deno-lint-ignore ban-types -- any function at all is asked
 export function declaredParameters(fn: Function): number {
+  const stated = (fn as unknown as { [PARAMETERS]?: unknown })[PARAMETERS];
+  if (typeof stated === "number") return stated;
   const source = Function.prototype.toString.call(fn);
   if (source.includes("[native code]")) return Number.MAX_SAFE_INTEGER;
   const list = parameterList(source);

@@ -36,6 +36,11 @@ export interface Tool {
    * the tool's own.
    */
   readonly native_specs?: Readonly<Record<string, JsonObject>>;
+  /**
+   * Optional: returns what is wrong with an input by the tool's own schema, in the model's words; asked in place of evaluating
+   * `input_schema`. Tools that run elsewhere have it: a stranger's schema is evaluated where the stranger is (architecture.md).
+   */
+  checkInput?(input: JsonObject): Promise<readonly string[]>;
   /** Runs one call. A returned failure is for the model to mend; a thrown error is reported as `tool:error`. */
   execute(input: JsonObject, call?: ToolCallContext): Promise<ToolResult | unknown> | ToolResult | unknown;
 }

@@ -31,6 +31,7 @@ export class ToolHandle implements Tool {
   readonly requires_approval: boolean;
   readonly idempotent: boolean;
   declare readonly native_specs?: Readonly<Record<string, JsonObject>>;
+  declare readonly checkInput?: (input: JsonObject) => Promise<readonly string[]>;
   readonly #core: Core;
   readonly #tool: Tool;
   readonly #key: string;
@@ -54,6 +55,10 @@ export class ToolHandle implements Tool {
     // a copy, as the schema is; its values are objects or are left alone
     if (isObject(native_specs)) {
       this.native_specs = deepFreeze(toPlainObject(native_specs)) as Record<string, JsonObject>;
+    }
+    const { checkInput } = tool;
+    if (typeof checkInput === "function") {
+      this.checkInput = (input) => checkInput.call(tool, toPlainObject(input));
     }
     Object.freeze(this); // others hold it: what it says of its risk must stay true
   }

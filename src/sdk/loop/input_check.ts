@@ -10,8 +10,12 @@ let load: Promise<typeof import("@cfworker/json-schema")> | null = null;
 const validators = new WeakMap<object, Validator>();
 
 /** Returns what is wrong with an input, for the model to mend; empty when nothing is. */
-export async function inputProblems(tool: Tool, input: JsonObject): Promise<string[]> {
+export async function inputProblems(
+  tool: Pick<Tool, "input_schema" | "checkInput">,
+  input: JsonObject,
+): Promise<string[]> {
   const schema = inputSchemaOf(tool);
+  if (tool.checkInput && !isTrivial(schema)) return [...await tool.checkInput(input)];
   return isTrivial(schema) ? [] : await schemaProblems(schema, input, "input", "the tool's input_schema");
 }
 

@@ -11,7 +11,7 @@ import { EventRecorder } from "./event_recorder.ts";
 import { FakeApproval } from "./fake_approval.ts";
 import { FakeClock } from "./fake_clock.ts";
 import { HookEffects } from "./hook_effects.ts";
-import { resolvePoint, type SingleSlot } from "./mount_points.ts";
+import { resolvePoint, type SingleSlot } from "../mount_points.ts";
 
 /** How a {@link TestCoordinator} is set up; everything has a default. */
 export interface TestCoordinatorOptions {

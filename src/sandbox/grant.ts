@@ -1,0 +1,25 @@
+/** A grant in the form that Deno takes as the permissions of a worker. Pure. */
+/** Deno's kinds of permission. */
+export const KINDS = ["net", "read", "write", "env", "run", "sys", "ffi", "import"] as const;
+
+/** What a guest may do: every kind said, `false` or a list or `true`. */
+export type GuestGrant = Readonly<Record<typeof KINDS[number], boolean | readonly string[]>>;
+
+/**
+ * Returns the grant with every kind said. `undefined`, `null`, `"inherit"` and what is inherited from a prototype mean everything
+ * in Deno's options: the object is made afresh, of own properties only (modules.md, Isolation tiers). An empty list is `false`.
+ */
+export function guestGrant(permissions: Readonly<Partial<GuestGrant>> | undefined): GuestGrant {
+  const grant = Object.create(null) as Record<typeof KINDS[number], boolean | readonly string[]>;
+  for (const kind of KINDS) {
+    const given = permissions && Object.hasOwn(permissions, kind) ? permissions[kind] : undefined;
+    const list = Array.isArray(given) ? given.filter((one) => typeof one === "string" && one !== "") : [];
+    grant[kind] = given === true ? true : list.length > 0 ? list : false;
+  }
+  return { ...grant };
+}
+
+/** Returns whether a grant gives nothing. */
+export function grantsNothing(grant: GuestGrant): boolean {
+  return KINDS.every((kind) => grant[kind] === false);
+}

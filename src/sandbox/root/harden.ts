@@ -1,0 +1,164 @@
+/**
+ * What a module finds in the globals of a guest: the language, the web's APIs that Deno's permissions guard, and of `Deno` what
+ * they guard. Everything else is taken away before the module's code is there, or says that it is not to be had (threats T16).
+ *
+ * Not the boundary itself: that is the permissions of the worker and, in the process tier, the process around it. It closes
+ * what they leave open: files by way of `caches`, other guests by way of channels, doors to Deno's inner parts.
+ */
+
+/** Members of `Deno` that its permissions guard, and those that reach nothing. */
+const DENO_KEPT: ReadonlySet<string> = new Set([
+  ...[
+    "readFile",
+    "readTextFile",
+    "writeFile",
+    "writeTextFile",
+    "stat",
+    "lstat",
+    "mkdir",
+    "readDir",
+    "readLink",
+  ],
+  ...[
+    "realPath",
+    "remove",
+    "rename",
+    "copyFile",
+    "truncate",
+    "open",
+    "create",
+    "makeTempDir",
+    "makeTempFile",
+  ],
+  ...["chmod", "chown", "utime", "link", "symlink"].flatMap((name) => [name, `${name}Sync`]),
+  ...["FsFile", "SeekMode", "watchFs", "cwd"],
+  ...[
+    "connect",
+    "connectTls",
+    "startTls",
+    "listen",
+    "listenTls",
+    "resolveDns",
+    "createHttpClient",
+    "HttpClient",
+  ],
+  ...["serve", "upgradeWebSocket"],
+  ...["Command", "ChildProcess"],
+  ...["hostname", "osRelease", "osUptime", "loadavg", "networkInterfaces", "systemMemoryInfo", "gid", "uid"],
+  ...["dlopen", "UnsafePointer", "UnsafePointerView", "UnsafeFnPointer", "UnsafeCallback"],
+  ...["env", "errors", "inspect", "noColor", "refTimer", "unrefTimer"],
+]);
+
+const SYNC_TOO = [
+  ...[
+    "readFile",
+    "readTextFile",
+    "writeFile",
+    "writeTextFile",
+    "stat",
+    "lstat",
+    "mkdir",
+    "readDir",
+    "readLink",
+  ],
+  ...[
+    "realPath",
+    "remove",
+    "rename",
+    "copyFile",
+    "truncate",
+    "open",
+    "create",
+    "makeTempDir",
+    "makeTempFile",
+  ],
+];
+
+/** Globals that reach other isolates, the disk behind Deno's back, or the worker's own end. */
+const REFUSED = [
+  ...["Worker", "BroadcastChannel", "caches", "Cache", "CacheStorage", "localStorage", "sessionStorage"],
+  ...["close", "postMessage", "OffscreenCanvas", "createImageBitmap"],
+];
+
+/** Globals that are simply not there: a library that asks for them takes another way. */
+const REMOVED = [
+  ...["process", "SharedArrayBuffer", "Lock", "LockManager", "location", "WorkerLocation", "name", "global"],
+  ...["onmessage", "onerror", "onunhandledrejection", "WorkerGlobalScope", "DedicatedWorkerGlobalScope"],
+  ...["importScripts", "ImageBitmapRenderingContext", "setImmediate", "clearImmediate"],
+];
+
+/** Hardens the globals of this worker. The caller keeps what it needs before. */
+export function harden(): void {
+  const scope = globalThis as unknown as Record<string, unknown>;
+  const { NotCapable } = Deno.errors;
+  const refuse = (name: string) => () => {
+    throw new NotCapable(`${name} is not available to modules`);
+  };
+  hardenDeno(scope, refuse);
+  for (const name of REFUSED) if (name in scope) fix(scope, name, refusing(refuse(name), scope[name]));
+  for (const name of [...REMOVED, ...Object.getOwnPropertyNames(scope).filter(isGraphics)]) {
+    remove(scope, name);
+  }
+  fix(scope, "navigator", Object.freeze({ userAgent: navigator.userAgent, language: navigator.language }));
+  coarsenClock();
+}
+
+function isGraphics(name: string): boolean {
+  return name.startsWith("GPU");
+}
+
+function hardenDeno(scope: Record<string, unknown>, refuse: (name: string) => () => never): void {
+  const kept = new Set([...DENO_KEPT, ...SYNC_TOO.map((name) => `${name}Sync`)]);
+  const given = Deno as unknown as Record<string, unknown>;
+  const deno: Record<string, unknown> = Object.create(null);
+  for (const name of Object.getOwnPropertyNames(given)) {
+    const value = given[name];
+    if (kept.has(name)) deno[name] = value;
+    else if (typeof value === "function") deno[name] = refusing(refuse(`Deno.${name}`), value);
+  }
+  deno.args = Object.freeze([]);
+  deno.version = Object.freeze({ ...Deno.version });
+  deno.build = Object.freeze({ ...Deno.build });
+  const { query, querySync } = Deno.permissions;
+  deno.permissions = Object.freeze({
+    query: query.bind(Deno.permissions),
+    querySync: querySync.bind(Deno.permissions),
+    request: refuse("Deno.permissions.request"),
+    revoke: refuse("Deno.permissions.revoke"),
+  });
+  fix(scope, "Deno", Object.freeze(deno));
+}
+
+/** An object is refused as soon as something of it is asked for, a function or class when it is called. */
+function refusing(refused: () => never, original: unknown): unknown {
+  if (typeof original === "function") {
+    return Object.freeze(function unavailable() {
+      refused();
+    });
+  }
+  return new Proxy(Object.freeze({}), { get: refused, has: refused, ownKeys: refused });
+}
+
+function fix(scope: Record<string, unknown>, name: string, value: unknown): void {
+  Object.defineProperty(scope, name, { value, configurable: false, enumerable: true, writable: false });
+}
+
+/** Some of these are on the prototypes of the scope, not on itself. */
+function remove(scope: Record<string, unknown>, name: string): void {
+  for (let level: object | null = scope; level !== null; level = Object.getPrototypeOf(level)) {
+    if (!Object.hasOwn(level, name)) continue;
+    if (!Reflect.deleteProperty(level, name)) {
+      Reflect.defineProperty(level, name, { value: undefined, writable: false });
+    }
+  }
+}
+
+/** Tenths of a millisecond: enough to measure with, too coarse to listen to neighbours (threats T43). */
+function coarsenClock(): void {
+  const now = performance.now.bind(performance);
+  Object.defineProperty(Performance.prototype, "now", {
+    value: () => Math.floor(now() * 10) / 10,
+    configurable: false,
+    writable: false,
+  });
+}

@@ -1,0 +1,146 @@
+/**
+ * The root of a guest: the first and only code of ours in its worker. Takes the port, hardens the globals, links the module
+ * and serves the host's calls. Runs in both tiers: in a worker of the server, and in the worker inside a child.
+ */
+import { installSdk } from "../../sdk/global.ts";
+import { methodOf } from "../../sdk/spelling.ts";
+import { isObject, type JsonObject, toPlain } from "../../sdk/json.ts";
+import type { Module } from "../../sdk/types.ts";
+import {
+  INSTANCE_METHODS,
+  type MountAnswer,
+  type Shape,
+  type Statics,
+  type ToGuest,
+  type View,
+} from "../protocol.ts";
+import { encodeThrown } from "../thrown.ts";
+import { redirectConsole } from "./console.ts";
+import { GuestCoordinator } from "./coordinator.ts";
+import { harden } from "./harden.ts";
+import { type LoadAhead, LOADED } from "../root_worker.ts";
+import { GuestObjects } from "./objects.ts";
+import { GuestRpc, type OpenCall } from "./rpc.ts";
+import { shapeAt, shapeOf } from "./shapes.ts";
+
+/** First message of the worker's creator. */
+interface Setup {
+  port: MessagePort;
+}
+
+/** Serves one module over a port. */
+class GuestRoot {
+  readonly #rpc: GuestRpc;
+  readonly #objects = new GuestObjects();
+  #module: Module | undefined;
+  #coordinator: GuestCoordinator | undefined;
+  #view: View | undefined;
+
+  constructor(post: (text: string) => void) {
+    this.#rpc = new GuestRpc(post, {
+      serve: (call) => this.#serve(call),
+      view: (view) => {
+        this.#view = view;
+        this.#coordinator?.update(view);
+      },
+      cancellation: (state) => this.#coordinator?.cancel(state),
+    });
+  }
+
+  take(text: string): void {
+    const message = JSON.parse(text) as ToGuest; // the host's
+    if (message.t === "start") void this.#start(message.code, message.uses);
+    else this.#rpc.take(message);
+  }
+
+  /** Links the module: its top level runs, behind hardened globals. */
+  async #start(code: string, uses: readonly string[]): Promise<void> {
+    try {
+      await installSdk(uses);
+      redirectConsole(this.#rpc);
+      reportUncaught(this.#rpc);
+      const url = `data:text/javascript;charset=utf-8;base64,${new TextEncoder().encode(code).toBase64()}`;
+      harden();
+      const linked = await import(url) as Record<string, unknown>;
+      this.#module = linked as unknown as Module; // what it is, the mount finds out
+      const shape = shapeOf({ ...linked });
+      this.#rpc.tell({ t: "ready", exports: shape });
+    } catch (error) {
+      this.#rpc.tell({ t: "failed", error: encodeThrown(error) });
+    }
+  }
+
+  async #serve(call: OpenCall): Promise<unknown> {
+    if (call.ref !== 0) return await this.#objects.serve(call, this.#coordinator!); // the host mounts first
+    if (call.method === "mount") return await this.#mount(call.args);
+    await methodOf(this.#module, "onSessionReady")?.(this.#coordinator);
+    return this.#objects.shapes();
+  }
+
+  async #mount([config, statics, point]: readonly unknown[]): Promise<MountAnswer> {
+    const coordinator = new GuestCoordinator(
+      this.#rpc,
+      this.#objects,
+      statics as Statics, // the host's
+      this.#view!, // comes with the call
+    );
+    this.#coordinator = coordinator;
+    const returned = await methodOf(this.#module, "mount")!(coordinator, config as JsonObject);
+    return this.#answerOf(returned, String(point));
+  }
+
+  #answerOf(returned: unknown, point: string): MountAnswer {
+    if (returned === undefined || returned === null) return { kind: "nothing" };
+    if (typeof returned === "function") return { kind: "function", ref: this.#objects.add(returned) };
+    if (!isObject(returned)) return { kind: "other", value: toPlain(returned) };
+    const methods = Object.hasOwn(INSTANCE_METHODS, point) ? INSTANCE_METHODS[point]! : [];
+    const rest_shape = withDisposers(returned);
+    if (methods.length === 0 || !methods.every((name) => methodOf(returned, name))) {
+      return { kind: "object", ref: this.#objects.add(returned), shape: rest_shape };
+    }
+    const rest = this.#objects.add(returned); // the same object, called as it is
+    const shape = shapeAt(point, returned);
+    return { kind: "instance", ref: this.#objects.add(returned, point), shape, rest, rest_shape };
+  }
+}
+
+function withDisposers(object: object): Shape {
+  const { data, methods } = shapeOf(object);
+  const disposers = [["@@asyncDispose", Symbol.asyncDispose], ["@@dispose", Symbol.dispose]] as const;
+  const found = disposers.filter(([, symbol]) => typeof Reflect.get(object, symbol) === "function");
+  return { data, methods: { ...methods, ...Object.fromEntries(found.map(([name]) => [name, 0])) } };
+}
+
+/** An error that nobody caught is told and stops nothing: the calls that are open go on. */
+function reportUncaught(rpc: GuestRpc): void {
+  addEventListener("error", (event) => {
+    event.preventDefault();
+    rpc.log("error", `Uncaught ${encodeThrown(event.error).name}: ${encodeThrown(event.error).message}`);
+  });
+  addEventListener("unhandledrejection", (event) => {
+    event.preventDefault();
+    const { name, message } = encodeThrown(event.reason);
+    rpc.log("error", `Unhandled rejection: ${name}: ${message}`);
+  });
+}
+
+/** The port stays in this file's hands: what a module finds in its globals does not reach the host. */
+addEventListener("message", (event) => {
+  const { port } = (event as MessageEvent<Setup>).data;
+  const post = port.postMessage.bind(port);
+  const root = new GuestRoot((text) => post(text));
+  port.onmessage = ({ data }: MessageEvent<string | LoadAhead>) => {
+    if (typeof data === "string") root.take(data);
+    else void loadAhead(data.parts).then(() => post(LOADED));
+  };
+  post(LOADED);
+}, { once: true });
+
+/** The SDK, and the check of tool inputs that serving a call may need: later there may be no permission to read them. */
+async function loadAhead(parts: readonly string[]): Promise<void> {
+  await Promise.all([
+    installSdk(parts),
+    import("../../sdk/loop/input_check.ts"),
+    import("@cfworker/json-schema"),
+  ]);
+}

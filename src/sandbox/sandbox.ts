@@ -1,0 +1,158 @@
+/** Running modules elsewhere: which tiers this host has, how many guests there may be, and a guest for a module. */
+import { errorMessage, PreampError } from "../sdk/errors.ts";
+import type { ModuleType } from "../sdk/types.ts";
+import type { Channel } from "./channel.ts";
+import { Guest } from "./guest.ts";
+import { grantsNothing, type GuestGrant, guestGrant } from "./grant.ts";
+import { type OpenedGuest, openGuestModule } from "./guest_module.ts";
+import { Pool } from "./pool.ts";
+import { type GuestSlots, Slots } from "./slots.ts";
+import { type GuestTier, hostTiers, type TierReport } from "./tiers.ts";
+import { openWorkerChannel } from "./worker_tier.ts";
+
+/** What a sandbox is made with; names and defaults: trust.md, Limits. */
+export interface SandboxOptions {
+  readonly memory_mb: number;
+  readonly cpu_s: number;
+  readonly load_timeout_s: number;
+  readonly max_guests: number;
+  readonly max_guests_per_session: number;
+  readonly max_tool_output_bytes: number;
+  /** Children of each flavour that wait for a module. Default 1. */
+  readonly spares?: number;
+  /** Structured log of the process. */
+  log(level: "info" | "warning" | "error", event: string, facts: Record<string, unknown>): void;
+}
+
+/** A module to run. */
+export interface GuestRequest {
+  readonly tier: GuestTier;
+  readonly module: string;
+  readonly type: ModuleType;
+  readonly code: string;
+  readonly uses: readonly string[];
+  readonly grant: Readonly<Partial<GuestGrant>>;
+  /** Guests of one session are counted together, and end together. */
+  readonly session: GuestSlots;
+  /** Told what has no event of its own, for the run. */
+  warn(code: string, message: string): void;
+}
+
+/** Runs modules. */
+export class Sandbox {
+  readonly #options: SandboxOptions;
+  readonly #slots: Slots;
+  readonly #pool: Pool;
+  #abandoned = 0;
+
+  constructor(options: SandboxOptions) {
+    this.#options = options;
+    this.#slots = new Slots(options.max_guests, options.max_guests_per_session);
+    const { memory_mb, cpu_s, spares } = options;
+    this.#pool = new Pool({ memory_mb, cpu_s, ...(spares === undefined ? {} : { spares }) });
+  }
+
+  /** Which tiers this host has, and why not the others. */
+  get tiers(): TierReport {
+    return hostTiers();
+  }
+
+  /** Guests that were given up while they worked, and that nobody can end: this process wants a restart. */
+  get abandoned(): number {
+    return this.#abandoned;
+  }
+
+  /** Guests that run now. */
+  get guests(): number {
+    return this.#slots.taken;
+  }
+
+  /** Returns the slots of a session. */
+  session(): GuestSlots {
+    return this.#slots.session();
+  }
+
+  /** Makes children ready that modules will soon be put in. */
+  prepare(): void {
+    if (this.tiers.process.available) this.#pool.prepare();
+  }
+
+  /**
+   * Starts a guest and links a module in it.
+   * @throws {PreampError} `isolation_unavailable`; `overloaded`; `module_load_failed`; what the module's top level threw.
+   */
+  async open(request: GuestRequest): Promise<OpenedGuest> {
+    const { tier, module, type, code, uses, session, warn } = request;
+    const report = this.tiers[tier];
+    if (!report.available) throw unavailable(module, tier, report.reason);
+    const { load_timeout_s, max_tool_output_bytes } = this.#options;
+    return await openGuestModule({
+      name: module,
+      type,
+      code,
+      uses,
+      bounds: { max_tool_output_bytes, deadline_ms: 30_000 },
+      load_timeout_ms: load_timeout_s * 1000,
+      spawn: () => this.#spawn(request, session),
+      warn,
+    });
+  }
+
+  /** Ends what waits; guests that run end with their sessions. */
+  async close(): Promise<void> {
+    await this.#pool.close();
+  }
+
+  async #spawn({ tier, module, grant, uses }: GuestRequest, session: GuestSlots): Promise<Guest> {
+    const release = await session.take(module);
+    let channel: Channel;
+    try {
+      channel = tier === "process"
+        ? this.#child(guestGrant(grant), uses)
+        : openWorkerChannel(guestGrant(grant));
+    } catch (error) {
+      release();
+      throw unavailable(module, tier, errorMessage(error), error);
+    }
+    void channel.dead.then(({ cause }) => {
+      release();
+      if (!channel.stoppable && cause === "timeout") this.#abandoned++;
+    });
+    const { log } = this.#options;
+    return new Guest(channel, {
+      name: module,
+      onLog: (level, text) => log(level, "module_console", { module, text }),
+      onViolation: (message) => log("warning", "protocol_violation", { module, message }),
+    });
+  }
+
+  #child(grant: GuestGrant, uses: readonly string[]): Channel {
+    const { memory_mb, cpu_s } = this.#options;
+    const child = this.#pool.take(grantsNothing(grant));
+    child.assign({ grant, uses, env: grantedEnv(grant), memory_mb, cpu_s });
+    return child;
+  }
+}
+
+/** Returns the variables a module may read, as this process has them. */
+function grantedEnv({ env }: GuestGrant): Record<string, string> {
+  if (env === false) return {};
+  if (env === true) return Deno.env.toObject();
+  const found: Record<string, string> = {};
+  for (const name of env as readonly string[]) {
+    if (name.endsWith("*")) {
+      for (const [key, value] of Object.entries(Deno.env.toObject())) {
+        if (key.startsWith(name.slice(0, -1))) found[key] = value;
+      }
+    } else {
+      const value = Deno.env.get(name);
+      if (value !== undefined) found[name] = value;
+    }
+  }
+  return found;
+}
+
+function unavailable(module: string, tier: GuestTier, reason: string, cause?: unknown): PreampError {
+  const message = `Cannot run module "${module}" in tier "${tier}": ${reason}`;
+  return new PreampError("isolation_unavailable", message, cause === undefined ? {} : { cause });
+}

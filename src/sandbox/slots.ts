@@ -1,0 +1,86 @@
+/** How many guests there may be: in all, and in one session (trust.md, Limits). */
+import { PreampError } from "../sdk/errors.ts";
+
+/** Milliseconds that a module waits for others to end before the run is refused. */
+const MAX_WAIT_MS = 10_000;
+
+/** The guests of one session. */
+export interface GuestSlots {
+  /**
+   * Resolves when there is room for one more, to a function that gives it back.
+   * @throws {PreampError} `overloaded` when there is none in time, or the session has all it may have.
+   */
+  take(module: string): Promise<() => void>;
+}
+
+/** Room for guests. */
+export class Slots {
+  readonly #max: number;
+  readonly #max_per_session: number;
+  #taken = 0;
+  readonly #waiting: (() => void)[] = [];
+
+  constructor(max: number, max_per_session: number) {
+    this.#max = max;
+    this.#max_per_session = max_per_session;
+  }
+
+  /** Guests that are there. */
+  get taken(): number {
+    return this.#taken;
+  }
+
+  /** Returns the slots of a session. */
+  session(): GuestSlots {
+    let own = 0;
+    return {
+      take: async (module) => {
+        if (own >= this.#max_per_session) {
+          throw overloaded(
+            module,
+            `its session has ${own}, the most it may have (isolation.max_guests_per_session)`,
+          );
+        }
+        own++;
+        try {
+          await this.#take(module);
+        } catch (error) {
+          own--;
+          throw error;
+        }
+        let given = false;
+        return () => {
+          if (given) return;
+          given = true;
+          own--;
+          this.#giveBack();
+        };
+      },
+    };
+  }
+
+  async #take(module: string): Promise<void> {
+    if (this.#taken < this.#max) {
+      this.#taken++;
+      return;
+    }
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const timer = setTimeout(() => {
+      this.#waiting.splice(this.#waiting.indexOf(resolve), 1);
+      reject(overloaded(module, `all ${this.#max} guests of this server are taken (isolation.max_guests)`));
+    }, MAX_WAIT_MS);
+    this.#waiting.push(resolve);
+    await promise.finally(() => clearTimeout(timer));
+  }
+
+  /** The room goes to whoever waits longest. */
+  #giveBack(): void {
+    const next = this.#waiting.shift();
+    if (next) next();
+    else this.#taken--;
+  }
+}
+
+function overloaded(module: string, fact: string): PreampError {
+  return new PreampError("overloaded", `Cannot start module "${module}": ${fact}`);
+}

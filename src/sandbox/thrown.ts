@@ -1,0 +1,118 @@
+/** Errors across the wire: what was thrown, as data, and an error that tells the same on the other side. Pure. */
+import { errorMessage, PreampError } from "../sdk/errors.ts";
+import { isObject, type JsonObject, toPlain } from "../sdk/json.ts";
+import type { Thrown } from "./protocol.ts";
+
+/** Characters of a message, and of a stack, that are passed on. */
+const MAX_TEXT = 16_384;
+const MAX_CAUSES = 3;
+const STANDARD: ReadonlySet<string> = new Set(["name", "message", "stack", "cause"]);
+
+/** Names of Deno's permission errors: of today, and of the time before 2.0. */
+const PERMISSION_ERRORS: ReadonlySet<string> = new Set(["NotCapable", "PermissionDenied"]);
+
+/**
+ * Codes that say what the host decided. A guest that makes one up is not believed: with `limit_reached` it would end the run,
+ * with `denied` or `cancelled` change how it ended. An error of the host that it passes on comes back as itself (`host`).
+ */
+const HOST_CODES: ReadonlySet<string> = new Set(["limit_reached", "denied", "cancelled", "interrupted"]);
+
+/** Returns anything that was thrown as data. `numberOf` knows the errors of the host. Never throws. */
+export function encodeThrown(
+  error: unknown,
+  numberOf?: (error: object) => number | undefined,
+  depth = 0,
+): Thrown {
+  if (typeof error !== "object" || error === null) {
+    return { name: "Error", message: errorMessage(error).slice(0, MAX_TEXT) };
+  }
+  const host = numberOf?.(error);
+  const fields = plainFields(error);
+  const stack = read(error, "stack");
+  const cause = depth < MAX_CAUSES ? Reflect.get(error, "cause") : undefined;
+  return {
+    name: typeof read(error, "name") === "string" ? String(read(error, "name")).slice(0, 200) : "Error",
+    message: errorMessage(error).slice(0, MAX_TEXT),
+    ...(typeof stack === "string" ? { stack: stack.slice(0, MAX_TEXT) } : {}),
+    ...(Object.keys(fields).length > 0 ? { fields } : {}),
+    ...(isObject(cause) ? { cause: encodeThrown(cause, numberOf, depth + 1) } : {}),
+    ...(host === undefined ? {} : { host }),
+  };
+}
+
+function read(error: object, key: string): unknown {
+  try {
+    return Reflect.get(error, key);
+  } catch {
+    return undefined; // a getter of a stranger's error
+  }
+}
+
+function plainFields(error: object): JsonObject {
+  const fields: JsonObject = {};
+  try {
+    for (const [key, value] of Object.entries(error)) {
+      if (STANDARD.has(key) || typeof value === "function") continue;
+      const plain = toPlain(value);
+      if (JSON.stringify(plain).length <= MAX_TEXT) fields[key] = plain;
+    }
+  } catch {
+    // what cannot be read is not passed on
+  }
+  return fields;
+}
+
+/** Returns an error that tells what a guest threw. `errorOf` finds an error of the host by its number. */
+export function decodeGuestError(value: unknown, errorOf: (number: number) => unknown): unknown {
+  const thrown = readThrown(value);
+  if (thrown.host !== undefined) {
+    const own = errorOf(thrown.host);
+    if (own !== undefined) return own;
+  }
+  const error = toError(thrown);
+  const { code } = error as { code?: unknown };
+  if (typeof code === "string" && HOST_CODES.has(code)) Reflect.deleteProperty(error, "code");
+  if (PERMISSION_ERRORS.has(thrown.name) && code === undefined) {
+    Object.assign(error, { code: "tool_permission_denied" });
+  }
+  return error;
+}
+
+/** Returns an error that tells what the host threw, for the guest. */
+export function decodeHostError(thrown: Thrown): Error {
+  const { fields = {}, name, message } = thrown;
+  if (name !== "PreampError") return toError(thrown);
+  const { code, details, facts } = fields;
+  return new PreampError(code as PreampError["code"], message, {
+    details: details as PreampError["details"],
+    facts: facts as JsonObject,
+  });
+}
+
+function toError({ name, message, stack, fields, cause }: Thrown): Error {
+  const error = new Error(message, cause ? { cause: toError(cause) } : undefined);
+  for (const [key, value] of Object.entries(fields ?? {})) {
+    if (!STANDARD.has(key)) Object.defineProperty(error, key, { value, ...OWN });
+  }
+  Object.defineProperty(error, "name", { value: name, configurable: true, writable: true });
+  if (stack !== undefined) {
+    Object.defineProperty(error, "stack", { value: stack, configurable: true, writable: true });
+  }
+  return error;
+}
+
+const OWN = { configurable: true, enumerable: true, writable: true } as const;
+
+/** A guest's word for what it threw, whatever that is. */
+function readThrown(value: unknown, depth = 0): Thrown {
+  const given = isObject(value) ? value : {};
+  const { name, message, stack, fields, cause, host } = given;
+  return {
+    name: typeof name === "string" ? name.slice(0, 200) : "Error",
+    message: typeof message === "string" ? message.slice(0, MAX_TEXT) : "an error that cannot be read",
+    ...(typeof stack === "string" ? { stack: stack.slice(0, MAX_TEXT) } : {}),
+    ...(isObject(fields) ? { fields: toPlain(fields) as JsonObject } : {}),
+    ...(isObject(cause) && depth < MAX_CAUSES ? { cause: readThrown(cause, depth + 1) } : {}),
+    ...(typeof host === "number" ? { host } : {}),
+  };
+}

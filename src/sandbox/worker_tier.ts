@@ -1,0 +1,68 @@
+/**
+ * The `worker` tier: a module in a worker of this process, with permissions of its own. Not a boundary: it shares this process's
+ * memory, and on today's Deno a worker that is busy cannot be ended (modules.md, Isolation tiers).
+ */
+import type { Channel, ChannelListener, Death } from "./channel.ts";
+import type { GuestGrant } from "./grant.ts";
+import { LOADED, type RootWorker, startRootWorker } from "./root_worker.ts";
+
+/** Starts a guest in a worker. @throws {Error} when this process does not hold what the grant gives. */
+export function openWorkerChannel(grant: GuestGrant): Channel {
+  return new WorkerChannel(startRootWorker(grant));
+}
+
+class WorkerChannel implements Channel {
+  readonly dead: Promise<Death>;
+  readonly stoppable = false;
+  readonly #root: RootWorker;
+  readonly #died: (death: Death) => void;
+  #gone = false;
+
+  constructor(root: RootWorker) {
+    this.#root = root;
+    const { promise, resolve } = Promise.withResolvers<Death>();
+    this.dead = promise;
+    this.#died = resolve;
+  }
+
+  listen(listener: ChannelListener): void {
+    const { worker, port } = this.#root;
+    port.onmessage = ({ data }: MessageEvent<unknown>) => {
+      if (data === LOADED) return;
+      if (typeof data !== "string") {
+        return this.#end({ cause: "violation", detail: "it sent what is no text" });
+      }
+      if (data.length > listener.limit()) {
+        return this.#end({ cause: "output", detail: "it sent more than it may at once" });
+      }
+      listener.take(data);
+    };
+    worker.onerror = (event) => {
+      event.preventDefault();
+      this.#end({ cause: "crashed", detail: "its worker ended with an error" });
+    };
+    worker.onmessage = () =>
+      this.#end({ cause: "violation", detail: "it wrote to a wire that is not its own" });
+  }
+
+  send(text: string): void {
+    if (!this.#gone) this.#root.port.postMessage(text);
+  }
+
+  watch(): void {
+    // nobody could end it: the host's own timers abandon it
+  }
+
+  kill(death: Death): Promise<void> {
+    this.#end(death);
+    return Promise.resolve();
+  }
+
+  #end(death: Death): void {
+    if (this.#gone) return;
+    this.#gone = true;
+    this.#root.port.close();
+    this.#root.worker.terminate();
+    this.#died(death);
+  }
+}
