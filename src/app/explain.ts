@@ -18,7 +18,7 @@ import { canonicalJson } from "../sdk/json.ts";
 import type { ModuleSpec } from "../sdk/plan.ts";
 import { placeInAgent } from "./agent_plans.ts";
 import { listingOf } from "./builtins.ts";
-import { heldByProcess } from "./held.ts";
+import { effectiveGrantOf, shownGrant } from "./grants.ts";
 import type { Loading } from "./loading.ts";
 import { hashLock } from "./locks.ts";
 import type { JudgedPlan, Plans } from "./plans.ts";
@@ -57,7 +57,6 @@ export async function explain(
     env: compiled.env,
     warnings: compiled.warnings.map(toWarning),
     modules: await Promise.all(modules.map((module, index) => factsOf(module, bundles[index]))),
-    holds: heldByProcess(from),
     ...(from === undefined ? {} : { base_url: from }),
   });
 }
@@ -108,7 +107,7 @@ export async function diff(
 interface JudgedModule {
   /** With its place in the plan as written. */
   spec: ModuleSpec;
-  grant: Pick<ModuleFacts, "asked" | "grant_path">;
+  grant: Pick<ModuleFacts, "asked" | "grant_path" | "granted" | "dropped">;
   tier: ModuleFacts["tier"];
   context: LoadContext;
 }
@@ -130,8 +129,11 @@ function modulesOf({ plan, agents }: JudgedPlans): JudgedModule[] {
   return [...own, ...brought];
 }
 
-function judgedModule(spec: ModuleSpec, { compiled, grants, context }: JudgedPlan): JudgedModule {
-  return { spec, grant: grantOf(spec, compiled.plan), tier: grants.tiers[spec.path] ?? "inline", context };
+function judgedModule(spec: ModuleSpec, judged: JudgedPlan): JudgedModule {
+  const { compiled, grants, context } = judged;
+  const { granted, dropped } = effectiveGrantOf(spec, judged);
+  const grant = { ...grantOf(spec, compiled.plan), granted: shownGrant(granted, judged), dropped };
+  return { spec, grant, tier: grants.tiers[spec.path] ?? "inline", context };
 }
 
 /** What makes it the same thing to touch the world with, wherever it stands. */

@@ -1,5 +1,11 @@
-/** What this process has of a plan's grant, as Deno tells it: the last part of plan ∩ policy ∩ process (trust.md). */
-import type { GrantEntry } from "../plan/grants.ts";
+/**
+ * What this process has of a permission, as Deno tells it: the last part of plan ∩ policy ∩ process (trust.md). Deno is asked
+ * for one thing at a time, and what it cannot be asked for is not held: a wildcard host or a network without all of `net`, or,
+ * where `--deny-…` takes something away, whatever may hold a piece of that. What it does not tell is that `--deny-net=host:port`
+ * or `--deny-env` takes a piece out of a host or a pattern that a list of `--allow-…` gives.
+ */
+import type { PermissionName } from "../plan/check_permissions.ts";
+import { type Entry, entryText } from "../plan/entries.ts";
 
 /** Field of a descriptor that an entry stands in. */
 const FIELD = {
@@ -13,32 +19,46 @@ const FIELD = {
   sys: "kind",
 } as const;
 
-/**
- * Returns a function that tells whether this process has an entry. What Deno cannot be asked about, such as a wildcard host,
- * counts as held only when all of its permission is.
- *
- * @param base_url The plan file: relative paths start there.
- */
-export function heldByProcess(base_url: string | undefined): (entry: GrantEntry) => boolean {
-  return ({ permission, entry }) => {
-    if (isGranted({ name: permission })) return true;
-    if (entry === true) return false;
-    const value = permission === "read" || permission === "write" ? pathFrom(entry, base_url) : entry;
-    return isGranted({ name: permission, [FIELD[permission]]: value });
-  };
+/** Returns true when this process has an entry, or all of a permission, whole. */
+export function heldByProcess(permission: PermissionName, entry: Entry | "all"): boolean {
+  const all = stateOf({ name: permission });
+  if (all === "whole") return true;
+  if (entry === "all") return false;
+  return wordsFor(entry, all === "part").every((word) =>
+    stateOf({ name: permission, [FIELD[permission]]: word }) === "whole"
+  );
 }
 
-function isGranted(descriptor: { name: string }): boolean {
-  try {
-    // each name with its own field, as the table has them
-    return Deno.permissions.querySync(descriptor as Deno.PermissionDescriptor).state === "granted";
-  } catch {
-    return false; // Deno has no word for it
+/** What Deno must say yes to, each of it, for an entry to be held. */
+function wordsFor(entry: Entry, denied: boolean): string[] {
+  const text = entryText(entry);
+  switch (entry.kind) {
+    case "net": {
+      const { host, port } = entry;
+      const one = host.kind === "name" || host.kind === "network" && host.bits === 8 * host.bytes.length;
+      return one && (port !== undefined || !denied) ? [text] : CANNOT_ASK;
+    }
+    case "variable":
+      if (!entry.prefix) return [text];
+      // asked as names: a pattern that holds both holds all that begins so, unless one name and one pattern are just these
+      return entry.name !== "" && !denied ? [entry.name, text] : CANNOT_ASK;
+    default:
+      return [text];
   }
 }
 
-function pathFrom(path: string, base_url: string | undefined): string {
-  if (!base_url?.startsWith("file:") || path.startsWith("/")) return path;
-  const escaped = path.replaceAll("%", "%25").replaceAll("?", "%3F").replaceAll("#", "%23");
-  return decodeURIComponent(new URL(escaped, base_url).pathname);
+/** No descriptor has an empty word. */
+const CANNOT_ASK: string[] = [""];
+
+/** `part`: all of it but what is denied. */
+function stateOf(descriptor: { name: string; [field: string]: string }): "whole" | "part" | "none" {
+  if (Object.values(descriptor).includes("")) return "none";
+  try {
+    // each name with its own field, as the table has them
+    const status = Deno.permissions.querySync(descriptor as unknown as Deno.PermissionDescriptor);
+    if (status.state !== "granted") return "none";
+    return status.partial ? "part" : "whole";
+  } catch {
+    return "none"; // Deno has no word for it
+  }
 }

@@ -19,6 +19,7 @@ import type { ModuleSpec, RunLimits } from "../sdk/types.ts";
 import { judgeAgents } from "./agent_plans.ts";
 import { BUILTIN_IDS, builtinModule } from "./builtins.ts";
 import { DEMO_PLAN } from "./demo_plan.ts";
+import { grantPaths } from "./grants.ts";
 import type { Loading } from "./loading.ts";
 import { hashLock, Locks } from "./locks.ts";
 import type { NamedPlans } from "./named_plans.ts";
@@ -178,7 +179,7 @@ export class Plans {
     const { within, ignore_lock } = options;
     const compiled = await this.#located(found);
     const policy = this.#policyOf(caller);
-    const grants = this.#authorise(compiled, origin, policy, options);
+    const grants = this.#authorise(compiled, found, policy, options);
     if (within === undefined) await this.#judgeAgents(compiled, found, policy, grants);
     const mayLoad = urlSpecs(specsOf(compiled.plan)).length > 0 || agentNames(compiled.written).length > 0;
     const beside = mayLoad ? found.base_url : undefined;
@@ -192,7 +193,7 @@ export class Plans {
 
   #authorise(
     compiled: CompiledPlan,
-    origin: Origin,
+    { origin, base_url }: Pick<Found, "origin" | "base_url">,
     policy: Policy,
     { limits, within }: { limits?: Partial<RunLimits>; within?: Pick<JudgedPlan, "grants"> },
   ): Grants {
@@ -201,18 +202,19 @@ export class Plans {
       policy,
       builtins: BUILTIN_IDS,
       url_tiers: URL_TIERS,
+      paths: grantPaths(origin, base_url),
       ...(limits ? { limits } : {}),
     };
     return within ? authoriseWithin(compiled, options, within.grants) : authorise(compiled, options);
   }
 
-  /** Once for each plan and policy: nothing else decides, and a plan with many agents would pay at every run. */
+  /** Once for each plan and policy: a plan with many agents would pay at every run, and each is judged anew when it is spawned. */
   async #judgeAgents(compiled: CompiledPlan, found: Found, policy: Policy, grants: Grants): Promise<void> {
     const judged = this.#judged.get(compiled) ?? new Set<Policy>();
     if (judged.has(policy)) return;
     await judgeAgents(compiled, async (written) => {
       const child = await this.#located({ ...found, input: written });
-      this.#authorise(child, found.origin, policy, { within: { grants } });
+      this.#authorise(child, found, policy, { within: { grants } });
     });
     this.#judged.set(compiled, judged.add(policy));
   }
@@ -339,7 +341,7 @@ export class Plans {
     try {
       if (input.lock !== undefined) lockFromData(input.lock);
       const policy = this.#policyOf(caller);
-      const grants = this.#authorise(compiled, found.origin, policy, {});
+      const grants = this.#authorise(compiled, found, policy, {});
       await this.#judgeAgents(compiled, found, policy, grants);
       return { ok: true, errors: [], ...told };
     } catch (error) {

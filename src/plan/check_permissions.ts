@@ -1,8 +1,10 @@
 /** The shape of `permissions:` blocks, in plans and in the policy: Deno's names and value forms (trust.md). */
 import type { Permissions } from "../sdk/contracts.ts";
 import { hasControl } from "./characters.ts";
+import { didYouMean } from "./did_you_mean.ts";
 import { checkKeys, object, texts } from "./fields.ts";
 import type { Findings } from "./findings.ts";
+import { parseNetEntry } from "./net_entry.ts";
 import { describe, type Path } from "./path.ts";
 
 /** Deno's permission names. */
@@ -10,6 +12,29 @@ export const PERMISSION_NAMES = ["net", "read", "write", "env", "run", "sys", "f
 
 /** One of Deno's permission names. */
 export type PermissionName = (typeof PERMISSION_NAMES)[number];
+
+/** What Deno's `sys` knows (2.6.8 and 2.9.6; `umask` came between): with any other word a worker is not started. */
+const SYS_KINDS: ReadonlySet<string> = new Set([
+  "hostname",
+  "osRelease",
+  "osUptime",
+  "loadavg",
+  "networkInterfaces",
+  "systemMemoryInfo",
+  "uid",
+  "gid",
+  "username",
+  "cpus",
+  "homedir",
+  "getegid",
+  "statfs",
+  "getPriority",
+  "setPriority",
+  "userInfo",
+  "inspector",
+  "setuid",
+  "umask",
+]);
 
 const KNOWN: ReadonlySet<string> = new Set(PERMISSION_NAMES);
 const HINT = 'write true, false or a list, such as net: ["api.example.com"]';
@@ -41,27 +66,48 @@ export function checkPermissions(value: unknown, path: Path, findings: Findings)
   return permissions;
 }
 
-/** Refuses what Deno would take for something else, or not take at all. */
+/** Refuses what Deno would take for something else, or not take at all: then the module could not even be started. */
 function checkEntry(name: PermissionName, entry: string, path: Path, findings: Findings): void {
-  if (hasControl(entry)) {
-    findings.error(
-      path,
-      "value",
-      `Cannot read an entry of ${name}: it holds a control character: received ${describe(entry)}`,
-    );
-  } else if ((name === "net" || name === "import") && (entry.includes("://") || /[\s,]/.test(entry))) {
-    const host = URL.canParse(entry) ? new URL(entry).host : undefined;
-    findings.error(
-      path,
-      "value",
-      `Cannot read an entry of ${name}: must be host or host:port: received ${describe(entry)}`,
-      host ? `write "${host}"` : "one host for each entry",
-    );
-  } else if (name === "env" && /[=\s]/.test(entry)) {
-    findings.error(
-      path,
-      "value",
-      `Cannot read an entry of env: must be a variable's name: received ${describe(entry)}`,
-    );
+  const problem = hasControl(entry) ? { fact: "it holds a control character" } : problemOf(name, entry);
+  if (!problem) return;
+  const message = `Cannot read an entry of ${name}: ${problem.fact}: received ${describe(entry)}`;
+  findings.error(path, "value", message, problem.hint);
+}
+
+function problemOf(name: PermissionName, entry: string): { fact: string; hint?: string } | undefined {
+  switch (name) {
+    case "net":
+    case "import": {
+      const parsed = parseNetEntry(entry);
+      return "must" in parsed ? { fact: `must be ${parsed.must}`, hint: parsed.hint } : undefined;
+    }
+    case "read":
+    case "write":
+    case "ffi":
+      return pathProblem(entry);
+    case "env":
+      return /[=\s]/.test(entry) ? { fact: "must be a variable's name" } : undefined;
+    case "sys":
+      return SYS_KINDS.has(entry) ? undefined : sysProblem(entry);
+    case "run":
+      return undefined;
   }
+}
+
+function pathProblem(entry: string): { fact: string; hint: string } | undefined {
+  if (entry === "~" || entry.startsWith("~/")) {
+    return {
+      fact: 'nothing puts a home folder for "~"',
+      hint: "write the folder whole, such as /home/me/notes",
+    };
+  }
+  if (!entry.startsWith("file:")) return undefined;
+  const hint = URL.canParse(entry) ? `write "${new URL(entry).pathname}"` : "write it without file:";
+  return { fact: "must be a path", hint };
+}
+
+function sysProblem(entry: string): { fact: string; hint: string } {
+  const meant = didYouMean(entry, SYS_KINDS);
+  const known = `known are ${[...SYS_KINDS].join(", ")}`;
+  return { fact: "Deno has no such fact", hint: meant ? `did you mean "${meant}"? ${known}` : known };
 }

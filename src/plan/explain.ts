@@ -6,7 +6,7 @@ import type { ModuleType, Permissions } from "../sdk/contracts.ts";
 import type { ModuleSpec, MountPlan, RunLimits } from "../sdk/plan.ts";
 import { denoFlags } from "./deno_flags.ts";
 import { isInline, lockedName } from "./lock.ts";
-import { blockOf, entriesOf, grantedBeyond, type GrantEntry } from "./grants.ts";
+import { blockOf, type DroppedEntry, entriesOf, grantedBeyond } from "./grants.ts";
 import { type FlaggedModule, moduleFlags, planFlags, type RedFlag } from "./red_flags.ts";
 
 /** Where a module runs. */
@@ -39,7 +39,7 @@ export interface ExplainedModule {
     asked: Permissions;
     /** What it gets: plan ∩ policy ∩ process. */
     granted: Permissions;
-    /** What the plan gives and this process does not have. */
+    /** What the plan gives and it does not get, or not whole; a red flag says who has not got it. */
     refused: Permissions;
   };
   red_flags: RedFlag[];
@@ -71,6 +71,9 @@ export interface ModuleFacts {
   /** What the plan gives it, and the place of the block that says so ({@link grantOf}). */
   asked: Permissions;
   grant_path: string;
+  /** What it gets of it, and what it does not (`effectiveGrant` of the policy). */
+  granted: Permissions;
+  dropped: readonly DroppedEntry[];
   /** Whether lock or plan say its digest. */
   pinned: boolean;
   /** What its file declares; null when that cannot be read. */
@@ -94,8 +97,6 @@ export interface ExplainInput {
   env: readonly { name: string }[];
   warnings: readonly { code: string; path?: string; message: string }[];
   modules: readonly ModuleFacts[];
-  /** Whether this process has what a plan grants. */
-  holds: (entry: GrantEntry) => boolean;
   /** The plan file: files of this machine are named from there. */
   base_url?: string;
 }
@@ -141,10 +142,9 @@ export function grantOf(spec: ModuleSpec, plan: MountPlan): Pick<ModuleFacts, "a
 }
 
 function explainModule(
-  { spec, tier, asked, declared, graph }: ModuleFacts,
-  { holds, base_url }: ExplainInput,
+  { spec, tier, asked, granted, dropped, declared, graph }: ModuleFacts,
+  { base_url }: ExplainInput,
 ): ExplainedModule {
-  const entries = entriesOf(asked);
   return {
     module: spec.module,
     type: spec.type,
@@ -159,16 +159,16 @@ function explainModule(
     })),
     permissions: {
       wanted: declared && blockOf(entriesOf(declared)),
-      asked: blockOf(entries),
-      granted: blockOf(entries.filter(holds)),
-      refused: blockOf(entries.filter((entry) => !holds(entry))),
+      asked: blockOf(entriesOf(asked)),
+      granted: blockOf(entriesOf(granted)),
+      refused: blockOf(dropped),
     },
     red_flags: [],
   };
 }
 
 function flaggedOf(
-  { spec, tier, pinned, grant_path, graph }: ModuleFacts,
+  { spec, tier, pinned, grant_path, dropped, graph }: ModuleFacts,
   module: ExplainedModule,
 ): FlaggedModule {
   return {
@@ -177,7 +177,7 @@ function flaggedOf(
     pinned,
     grant_path,
     asked: module.permissions.asked,
-    refused: module.permissions.refused,
+    dropped,
     ...(graph ? { url: graph.url } : {}),
   };
 }

@@ -4,11 +4,18 @@
  */
 import type { Permissions } from "../sdk/contracts.ts";
 import { PERMISSION_NAMES, type PermissionName } from "./check_permissions.ts";
+import { holdsEntry, parseEntry } from "./entries.ts";
 
 /** One thing that is granted: an entry of a list, or true for everything. */
 export interface GrantEntry {
   permission: PermissionName;
   entry: string | true;
+}
+
+/** One thing that a plan gives and a module does not get, or not whole; and who has not got it to give. */
+export interface DroppedEntry extends GrantEntry {
+  /** The policy's ceiling, or this process. */
+  by: "policy" | "process";
 }
 
 /** Returns what a block grants, name by name, each entry once. */
@@ -40,51 +47,9 @@ export function blockOf(entries: readonly GrantEntry[]): Permissions {
   return block;
 }
 
-/** Returns true when whoever holds `broad` holds `narrow`, by the value forms of Deno's flags (trust.md, Permissions). */
+/** Returns true when whoever holds `broad` holds `narrow`; paths as they are written. What cannot be read holds itself alone. */
 export function covers(permission: PermissionName, broad: string, narrow: string): boolean {
   if (broad === narrow) return true;
-  switch (permission) {
-    case "net":
-    case "import":
-      return coversHost(broad.toLowerCase(), narrow.toLowerCase());
-    case "read":
-    case "write":
-      return coversPath(broad, narrow);
-    case "env":
-      return broad.endsWith("*") && narrow.startsWith(broad.slice(0, -1));
-    default:
-      return false;
-  }
-}
-
-/** A host without a port is every port of it; `*.example.com` is every name one label below. */
-function coversHost(broad: string, narrow: string): boolean {
-  const [broadHost, broadPort] = splitPort(broad);
-  const [narrowHost, narrowPort] = splitPort(narrow);
-  if (broadPort !== undefined && broadPort !== narrowPort) return false;
-  if (broadHost === narrowHost) return true;
-  const parent = narrowHost.slice(narrowHost.indexOf(".") + 1);
-  return broadHost.startsWith("*.") && narrowHost.includes(".") && !narrowHost.startsWith("*") &&
-    /[a-z]/.test(parent) && broadHost.slice(2) === parent;
-}
-
-function splitPort(entry: string): [host: string, port: string | undefined] {
-  const bracket = entry.lastIndexOf("]");
-  const colon = entry.lastIndexOf(":");
-  const isPort = colon > bracket && (bracket !== -1 || entry.indexOf(":") === colon);
-  return isPort ? [entry.slice(0, colon), entry.slice(colon + 1)] : [entry, undefined];
-}
-
-/** A folder is all that is below it. Paths with `..`, of Windows, or from another root are not compared. */
-function coversPath(broad: string, narrow: string): boolean {
-  const [above, below] = [stepsOf(broad), stepsOf(narrow)];
-  if (!above || !below || broad.startsWith("/") !== narrow.startsWith("/")) return false;
-  return above.every((step, index) => step === below[index]);
-}
-
-function stepsOf(path: string): string[] | undefined {
-  const steps = path.split("/").filter((step) => step !== "" && step !== ".");
-  return steps.includes("..") || path.includes("\\") || path.includes(":") || path.startsWith("~")
-    ? undefined
-    : steps;
+  const [above, below] = [parseEntry(permission, broad), parseEntry(permission, narrow)];
+  return above !== undefined && below !== undefined && holdsEntry(above, below);
 }

@@ -6,7 +6,7 @@ import type { Permissions } from "../sdk/contracts.ts";
 import type { ModuleSpec, MountPlan } from "../sdk/plan.ts";
 import { LIMIT_NAMES } from "./check_limits.ts";
 import type { PermissionName } from "./check_permissions.ts";
-import { entriesOf, type GrantEntry } from "./grants.ts";
+import { type DroppedEntry, entriesOf, type GrantEntry } from "./grants.ts";
 
 /** One thing to look at. `code` is stable; readers take unknown ones. */
 export interface RedFlag {
@@ -23,7 +23,8 @@ export interface FlaggedModule {
   /** Place of the block that grants: the module's own, or the plan's default. */
   grant_path: string;
   asked: Permissions;
-  refused: Permissions;
+  /** What of it the module does not get. */
+  dropped: readonly DroppedEntry[];
   /** Where its entry was found; absent for built-in modules. */
   url?: string;
   pinned: boolean;
@@ -93,7 +94,13 @@ const WHOLE: Readonly<Record<PermissionName, string>> = {
   import: "may import code from anywhere",
 };
 
-function grantFlags({ spec: { module }, grant_path, asked, refused }: FlaggedModule): RedFlag[] {
+/** Who has not got what a plan gives. */
+const WITHOUT: Readonly<Record<DroppedEntry["by"], string>> = {
+  policy: "the policy's ceiling does not hold",
+  process: "this process does not have",
+};
+
+function grantFlags({ spec: { module }, grant_path, asked, dropped }: FlaggedModule): RedFlag[] {
   const flags = entriesOf(asked).flatMap((entry) => {
     const found = entryFlag(entry);
     return found
@@ -104,12 +111,12 @@ function grantFlags({ spec: { module }, grant_path, asked, refused }: FlaggedMod
       }]
       : [];
   });
-  for (const { permission, entry } of entriesOf(refused)) {
+  for (const { permission, entry, by } of dropped) {
     const what = entry === true ? `all of ${permission}` : `${permission} ${JSON.stringify(entry)}`;
     flags.push({
       code: "permission_refused",
       path: `${grant_path}.${permission}`,
-      message: `"${module}" is granted ${what}, which this process does not have`,
+      message: `"${module}" is granted ${what}, which ${WITHOUT[by]}`,
     });
   }
   return flags;
@@ -157,7 +164,7 @@ function isWideHost(entry: string): boolean {
 function isBroadPath(entry: string): boolean {
   const path = entry.replaceAll("\\", "/");
   const steps = path.split("/").filter((step) => step !== "" && step !== ".");
-  if (steps.length === 0 || steps.includes("..") || steps[0] === "~" && steps.length === 1) return true;
+  if (steps.length === 0 || steps.includes("..")) return true;
   const absolute = path.startsWith("/") || /^[a-z]:$/i.test(steps[0]!);
   const home = /^(home|users)$/i.test(steps[0]!) && steps.length === 2;
   return absolute && (steps.length === 1 || home);

@@ -2,6 +2,7 @@
  * What kind of network an IP address belongs to: the IANA special-purpose registries (RFC 6890 and its updates) as a table.
  * Takes the canonical text that the URL parser and resolvers give; what it cannot read is `invalid`, never `public`.
  */
+import { parseAddress } from "../plan/ip_address.ts";
 
 /** Where packets to an address go. Everything but `public` is refused unless the operator named the host. */
 export type AddressKind =
@@ -86,56 +87,4 @@ function inBlock(bytes: readonly number[], prefix: string, bits: number): boolea
     if (((bytes[bit / 8] ?? 0) & mask) !== ((start[bit / 8] ?? 0) & mask)) return false;
   }
   return true;
-}
-
-/** Returns the 4 or 16 bytes of an address in its standard text (dotted quad; RFC 4291 §2.2), or undefined. */
-export function parseAddress(text: string): number[] | undefined {
-  const bare = text.startsWith("[") && text.endsWith("]") ? text.slice(1, -1) : text;
-  const zone = bare.indexOf("%");
-  const address = zone === -1 ? bare : bare.slice(0, zone);
-  return address.includes(":") ? parseV6(address) : parseV4(address);
-}
-
-function parseV4(text: string): number[] | undefined {
-  const parts = text.split(".");
-  if (parts.length !== 4) return undefined;
-  const bytes: number[] = [];
-  for (const part of parts) {
-    // a leading zero means octal to some readers and nothing to others: no canonical text has one
-    if (!/^(0|[1-9][0-9]{0,2})$/.test(part)) return undefined;
-    const byte = Number(part);
-    if (byte > 255) return undefined;
-    bytes.push(byte);
-  }
-  return bytes;
-}
-
-function parseV6(text: string): number[] | undefined {
-  const halves = text.split("::");
-  if (halves.length > 2) return undefined;
-  const head = groups(halves[0] ?? "", halves.length === 1);
-  const tail = halves.length === 2 ? groups(halves[1] ?? "", true) : [];
-  if (!head || !tail) return undefined;
-  const missing = 16 - head.length - tail.length;
-  if (halves.length === 1 ? missing !== 0 : missing < 2) return undefined;
-  return [...head, ...new Array<number>(missing).fill(0), ...tail];
-}
-
-/** Bytes of groups between colons; the last may be a dotted quad. */
-function groups(text: string, last: boolean): number[] | undefined {
-  if (text === "") return [];
-  const bytes: number[] = [];
-  const parts = text.split(":");
-  for (const [index, part] of parts.entries()) {
-    if (last && index === parts.length - 1 && part.includes(".")) {
-      const quad = parseV4(part);
-      if (!quad) return undefined;
-      bytes.push(...quad);
-    } else {
-      if (!/^[0-9a-f]{1,4}$/i.test(part)) return undefined;
-      const value = parseInt(part, 16);
-      bytes.push(value >> 8, value & 0xff);
-    }
-  }
-  return bytes;
 }

@@ -10,7 +10,7 @@ import { describe } from "../plan/path.ts";
 import { endpointReasons } from "./endpoints.ts";
 import { type AskedLimits, combineLimits } from "./limits.ts";
 import { type Origin, trustOf } from "./origin.ts";
-import { excessOf, fullPermissions } from "./permissions.ts";
+import { excessOf, type ExcessPaths, fullPermissions } from "./permissions.ts";
 import type { FullPermissions, Policy } from "./policy.ts";
 import { isTrustedInline, sourceProblem, sourceRules } from "./sources.ts";
 
@@ -25,6 +25,8 @@ export interface AuthoriseOptions {
   limits?: Partial<RunLimits>;
   /** Tiers that this host can give to modules of URLs. Absent: none, only what is compiled in is loaded. */
   url_tiers?: readonly Tier[];
+  /** What the paths of the plan (`asked`) and of the policy (`max`) mean. Absent: they are compared as they are written. */
+  paths?: ExcessPaths;
 }
 
 /** Where a module runs. */
@@ -43,6 +45,8 @@ export interface Grants {
   tiers: Readonly<Record<string, Tier>>;
   /** Grant of each module, by its place in the plan; every name said. */
   permissions: Readonly<Record<string, FullPermissions>>;
+  /** The most that any module gets of its grant; absent for an operator's plan, which the process alone bounds. */
+  ceiling?: FullPermissions;
 }
 
 type Reason = ErrorDetail & { code: ErrorCode };
@@ -68,7 +72,7 @@ export function authorise(compiled: CompiledPlan, options: AuthoriseOptions): Gr
     reasons.push(...from, ...("reason" in tier ? [tier.reason] : []));
     const asked = spec.permissions ?? (spec.type === "tool" ? plan.permissions : undefined);
     if (trust.permissions) {
-      reasons.push(...permissionReasons(spec, asked, trust.permissions));
+      reasons.push(...permissionReasons(spec, asked, trust.permissions, options.paths));
       reasons.push(...endpointReasons(spec, trust.permissions).map(refused));
     }
     tiers[spec.path] = "tier" in tier ? tier.tier : "inline";
@@ -79,7 +83,8 @@ export function authorise(compiled: CompiledPlan, options: AuthoriseOptions): Gr
   const { limits, cost_limit, reasons: tooHigh } = combineLimits(policy.limits, asked);
   reasons.push(...tooHigh.map(refused));
   if (reasons.length > 0) throw refusal(reasons);
-  return { limits, cost_limit, mayReadEnv: trust.mayReadEnv, tiers, permissions };
+  const ceiling = trust.permissions ? { ceiling: trust.permissions } : {};
+  return { limits, cost_limit, mayReadEnv: trust.mayReadEnv, tiers, permissions, ...ceiling };
 }
 
 /** Returns every module of a plan in mount order. */
@@ -171,9 +176,10 @@ function permissionReasons(
   spec: ModuleSpec,
   asked: ModuleSpec["permissions"],
   max: FullPermissions,
+  paths: ExcessPaths | undefined,
 ): Reason[] {
   const owner = spec.permissions ? `${spec.path}.permissions` : "permissions";
-  return excessOf(asked, max).map(({ permission, asked: entry }) => {
+  return excessOf(asked, max, paths).map(({ permission, entry }) => {
     const what = entry === true ? `all of ${permission}` : `${permission} ${describe(entry)}`;
     const given = max[permission];
     const most = Array.isArray(given) && given.length > 0 ? given.map(describe).join(", ") : "nothing";

@@ -5,6 +5,7 @@
 import type { ErrorDetail } from "../sdk/errors.ts";
 import type { ModuleSpec } from "../sdk/plan.ts";
 import { findEnv } from "../plan/env.ts";
+import { covers } from "../plan/grants.ts";
 import { describe } from "../plan/path.ts";
 import type { FullPermissions } from "./policy.ts";
 
@@ -51,8 +52,6 @@ function hostOf(value: string): string | undefined {
   return `${url.hostname}:${url.port || (url.protocol === "http:" ? "80" : "443")}`;
 }
 
-/** An entry without a port covers every port, as in Deno; entries match exactly otherwise. */
 function mayReach(host: string, net: FullPermissions["net"]): boolean {
-  if (typeof net === "boolean") return net;
-  return net.includes(host) || net.includes(host.slice(0, host.lastIndexOf(":")));
+  return typeof net === "boolean" ? net : net.some((entry) => covers("net", entry, host));
 }

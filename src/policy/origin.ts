@@ -12,9 +12,15 @@ export interface Trust {
   permissions: Policy["permissions"]["max"] | undefined;
 }
 
-/** Returns what an origin is trusted with. A caller gets the policy's lists; an operator is bounded by the process alone. */
+/**
+ * Returns what an origin is trusted with. A caller gets the policy's lists, never `run` or `ffi`, whatever they say: with
+ * either a module is held by nothing. An operator is bounded by the process alone.
+ */
 export function trustOf(origin: Origin, policy: Policy): Trust {
   if (origin === "operator") return { mayReadEnv: () => true, permissions: undefined };
   const allowed = new Set(policy.env.allow);
-  return { mayReadEnv: (name) => allowed.has(name), permissions: policy.permissions.max };
+  return {
+    mayReadEnv: (name) => allowed.has(name),
+    permissions: { ...policy.permissions.max, run: false, ffi: false },
+  };
 }

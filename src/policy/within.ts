@@ -5,6 +5,7 @@ import type { CompiledPlan } from "../plan/compile.ts";
 import { describe } from "../plan/path.ts";
 import { authorise, type AuthoriseOptions, type Grants } from "./authorise.ts";
 import { excessOf } from "./permissions.ts";
+import type { Resolve } from "./paths.ts";
 import { type FullPermissions, noPermissions } from "./policy.ts";
 
 /** Returns everything that a plan grants to any of its modules, or to whichever tool states nothing. */
@@ -25,15 +26,19 @@ function joined(one: boolean | string[], other: boolean | string[]): boolean | s
 /**
  * Returns why a child may not have its grants: each entry of a module that no module of the parent has. Tiers and limits are
  * judged by `authorise` alike for both, so they cannot be wider.
+ *
+ * @param resolve What the paths of both mean; they are beside one plan. Default: what is written.
  */
 export function beyondParent(
   child: Pick<Grants, "permissions">,
   parent: Pick<Grants, "permissions">,
+  resolve?: Resolve,
 ): ErrorDetail[] {
   const most = grantedAnywhere(parent);
+  const paths = resolve ? { asked: resolve, max: resolve } : {};
   return Object.entries(child.permissions).flatMap(([path, permissions]) =>
-    excessOf(permissions, most).map(({ permission, asked }) => {
-      const what = asked === true ? `all of ${permission}` : `${permission} ${describe(asked)}`;
+    excessOf(permissions, most, paths).map(({ permission, entry }) => {
+      const what = entry === true ? `all of ${permission}` : `${permission} ${describe(entry)}`;
       return {
         path: `${path}.permissions.${permission}`,
         message: `Cannot grant ${what} to a sub-agent: no module of the plan that spawns it has it`,
@@ -54,7 +59,7 @@ export function authoriseWithin(
   parent: Pick<Grants, "permissions">,
 ): Grants {
   const grants = authorise(compiled, options);
-  const details = beyondParent(grants, parent);
+  const details = beyondParent(grants, parent, options.paths?.asked);
   const [first] = details;
   if (!first) return grants;
   const message = details.length === 1

@@ -1,7 +1,6 @@
 /** `explain`, `lock` and `diff` over a real loader and a server on loopback. */
 import { createRuntime } from "../../src/app/runtime.ts";
 import type { Runtime } from "../../src/app/types.ts";
-import { heldByProcess } from "../../src/app/held.ts";
 import { defaultPolicy, type Policy } from "../../src/policy/policy.ts";
 import type { Caller } from "../../src/runs/types.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
@@ -275,16 +274,6 @@ Deno.test("diff() compares without judging or fetching, and takes secrets out", 
     const error = await refusal(() => runtime.plans.diff({ plan: from }, { plan: {} }, CALLER));
     assertMatch(error.message, /the plan "to"/);
   }));
-
-Deno.test("heldByProcess() says what Deno says, from where the plan lies", () => {
-  const holds = heldByProcess(import.meta.url);
-  assertEquals(holds({ permission: "read", entry: "../assert.ts" }), true);
-  assertEquals(holds({ permission: "net", entry: "127.0.0.1" }), true);
-  assertEquals(holds({ permission: "net", entry: "example.com" }), false);
-  assertEquals(holds({ permission: "net", entry: true }), false);
-  assertEquals(holds({ permission: "net", entry: "*.example.com" }), false);
-  assertEquals(holds({ permission: "sys", entry: "nothing-like-that" }), false);
-});
 
 Deno.test("POST /v1/plans/explain, lock and diff answer as their schemas say", () =>
   withServer(async (server, runtime, policy) => {

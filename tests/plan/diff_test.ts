@@ -184,9 +184,9 @@ Deno.test("diffPlans() says what was and what is", async () => {
 
 /** What a grant means, said another way than the code does: would Deno let this through? */
 const PROBES = [
-  { name: "net", probe: "a.com:80", by: ["a.com", "a.com:80", "A.com"] },
-  { name: "net", probe: "a.com:443", by: ["a.com", "a.com:443", "A.com"] },
-  { name: "net", probe: "x.a.com:80", by: ["x.a.com", "*.a.com"] },
+  { name: "net", probe: "a.com:80", by: ["a.com", "a.com:80", "A.com", "*.a.com"] },
+  { name: "net", probe: "a.com:443", by: ["a.com", "a.com:443", "A.com", "*.a.com"] },
+  { name: "net", probe: "x.a.com:80", by: ["x.a.com", "*.a.com", "*.x.a.com"] },
   { name: "net", probe: "y.x.a.com:80", by: ["*.a.com", "*.x.a.com"] },
   { name: "read", probe: "./d/e/f", by: ["./d", "d/e", "./d/e/f", "."] },
   { name: "read", probe: "/d/e", by: ["/", "/d", "/d/e"] },

@@ -31,6 +31,8 @@ async function explain(
   const modules = specsOf(plan).map((spec): ModuleFacts => ({
     spec,
     ...grantOf(spec, plan),
+    granted: grantOf(spec, plan).asked,
+    dropped: [],
     tier: spec.source.kind === "url" ? "process" : "inline",
     pinned: true,
     declared: {},
@@ -47,7 +49,6 @@ async function explain(
     env,
     warnings: [],
     modules,
-    holds: () => true,
     base_url: "file:///plans/a.yaml",
   });
 }
@@ -74,7 +75,7 @@ const FLAGS: readonly (readonly [string, JsonObject, readonly string[], Facts?])
   ["a wildcard host", grant({ net: ["*.a.com"] }), ["permission_wildcard_net tools[0].permissions.net"]],
   ["a network", grant({ net: ["10.0.0.0/8"] }), ["permission_wildcard_net tools[0].permissions.net"]],
   ["wildcard variables", grant({ env: ["AWS_*"] }), ["permission_wildcard_env tools[0].permissions.env"]],
-  ...["/", "/etc", "/home/me", "C:\\", "..", "./../x", ".", "~"].map((path) =>
+  ...["/", "/etc", "/home/me", "C:\\", "..", "./../x", "."].map((path) =>
     [`writing ${path}`, grant({ write: [path] }), [
       "permission_broad_write tools[0].permissions.write",
     ]] as const

@@ -1,4 +1,5 @@
-import { type AddressKind, addressKind, parseAddress } from "../../src/policy/addresses.ts";
+import { parseAddress } from "../../src/plan/ip_address.ts";
+import { type AddressKind, addressKind } from "../../src/policy/addresses.ts";
 import { assertEquals } from "../assert.ts";
 
 const KINDS: Readonly<Record<AddressKind, readonly string[]>> = {

@@ -1,8 +1,6 @@
-import fc from "fast-check";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
-import type { Permissions } from "../../src/sdk/contracts.ts";
 import { PERMISSION_NAMES } from "../../src/plan/check_permissions.ts";
-import { excessOf, fullPermissions } from "../../src/policy/permissions.ts";
+import { fullPermissions } from "../../src/policy/permissions.ts";
 import { noPermissions } from "../../src/policy/policy.ts";
 import { BUILTINS, detailAt, judge, policyWith, refusal } from "./support.ts";
 
@@ -184,38 +182,6 @@ Deno.test("authorise() never shows a secret of the config it refuses", async () 
 
 Deno.test("authorise() takes every built-in id", async () => {
   for (const id of BUILTINS) await judge({ tools: [id] });
-});
-
-const entry = fc.constantFrom("a", "b", "a:443", "*.a", "./data", "./data/x");
-const block = fc.record(
-  Object.fromEntries(
-    PERMISSION_NAMES.map((name) => [name, fc.oneof(fc.boolean(), fc.array(entry, { maxLength: 3 }))]),
-  ),
-  { requiredKeys: [] },
-) as fc.Arbitrary<Permissions>;
-
-Deno.test("excessOf() lets nothing through that the ceiling does not hold", () => {
-  fc.assert(fc.property(block, block, (asked, max) => {
-    if (excessOf(asked, max).length > 0) return;
-    for (const name of PERMISSION_NAMES) {
-      const wanted = asked[name] ?? false;
-      const ceiling = max[name] ?? false;
-      if (ceiling === true || wanted === false) continue;
-      assert(
-        Array.isArray(wanted) && wanted.every((item) => Array.isArray(ceiling) && ceiling.includes(item)),
-      );
-    }
-  }));
-});
-
-Deno.test("excessOf() finds nothing in a block that is its own ceiling, and all of it under none", () => {
-  fc.assert(fc.property(block, (asked) => {
-    assertEquals(excessOf(asked, asked), []);
-    const entries = Object.values(asked).flatMap((value) =>
-      Array.isArray(value) ? value : value ? [value] : []
-    );
-    assertEquals(excessOf(asked, noPermissions()).length, entries.length);
-  }));
 });
 
 Deno.test("fullPermissions() says every name and shares nothing", () => {

@@ -1,0 +1,63 @@
+/** IP addresses in their standard text, as bytes and back. Pure; reads one spelling of each byte and guesses nothing. */
+
+/** Returns the 4 or 16 bytes of an address in its standard text (dotted quad; RFC 4291 §2.2), or undefined. */
+export function parseAddress(text: string): number[] | undefined {
+  const bare = text.startsWith("[") && text.endsWith("]") ? text.slice(1, -1) : text;
+  const zone = bare.indexOf("%");
+  const address = zone === -1 ? bare : bare.slice(0, zone);
+  return address.includes(":") ? parseV6(address) : parseV4(address);
+}
+
+function parseV4(text: string): number[] | undefined {
+  const parts = text.split(".");
+  if (parts.length !== 4) return undefined;
+  const bytes: number[] = [];
+  for (const part of parts) {
+    // a leading zero means octal to some readers and nothing to others: no canonical text has one
+    if (!/^(0|[1-9][0-9]{0,2})$/.test(part)) return undefined;
+    const byte = Number(part);
+    if (byte > 255) return undefined;
+    bytes.push(byte);
+  }
+  return bytes;
+}
+
+function parseV6(text: string): number[] | undefined {
+  const halves = text.split("::");
+  if (halves.length > 2) return undefined;
+  const head = groups(halves[0] ?? "", halves.length === 1);
+  const tail = halves.length === 2 ? groups(halves[1] ?? "", true) : [];
+  if (!head || !tail) return undefined;
+  const missing = 16 - head.length - tail.length;
+  if (halves.length === 1 ? missing !== 0 : missing < 2) return undefined;
+  return [...head, ...new Array<number>(missing).fill(0), ...tail];
+}
+
+/** Bytes of groups between colons; the last may be a dotted quad. */
+function groups(text: string, last: boolean): number[] | undefined {
+  if (text === "") return [];
+  const bytes: number[] = [];
+  const parts = text.split(":");
+  for (const [index, part] of parts.entries()) {
+    if (last && index === parts.length - 1 && part.includes(".")) {
+      const quad = parseV4(part);
+      if (!quad) return undefined;
+      bytes.push(...quad);
+    } else {
+      if (!/^[0-9a-f]{1,4}$/i.test(part)) return undefined;
+      const value = parseInt(part, 16);
+      bytes.push(value >> 8, value & 0xff);
+    }
+  }
+  return bytes;
+}
+
+/** Returns the standard text of 4 or 16 bytes; IPv6 compressed and in brackets, as in the host of a URL. */
+export function addressText(bytes: readonly number[]): string {
+  if (bytes.length === 4) return bytes.join(".");
+  const groups = Array.from(
+    { length: 8 },
+    (_, at) => ((bytes[2 * at]! << 8) | bytes[2 * at + 1]!).toString(16),
+  );
+  return new URL(`http://[${groups.join(":")}]/`).hostname; // compresses as RFC 5952 has it
+}

@@ -1,0 +1,154 @@
+/**
+ * Entries of `net` and `import`: what Deno reads in one, and what two have in common. Measured with Deno 2.6.8 and 2.9.6, which
+ * agree: a host without a port is every port; `*.example.com` is `example.com` and every name below it, however deep;
+ * `10.0.0.0/8` is a network of IPv4; IPv6 stands in brackets and has no networks. Flags and the lists of workers take the same.
+ */
+import { addressText, parseAddress } from "./ip_address.ts";
+
+/** Where to, and on which port; without a port on all of them. */
+export interface NetEntry {
+  kind: "net";
+  host: NetHost;
+  port: number | undefined;
+}
+
+/** One name, a name with all below it, or the addresses that share their first `bits`. */
+export type NetHost =
+  | { kind: "name" | "below"; name: string }
+  | { kind: "network"; bytes: readonly number[]; bits: number };
+
+/** Why Deno does not take an entry, or would take it for something else. */
+export interface EntryProblem {
+  /** What must be so, for "must be …" messages. */
+  must: string;
+  hint: string;
+}
+
+const FORM: EntryProblem = {
+  must: "host or host:port",
+  hint: 'write a name, "*." and a name, an address, or a network such as "10.0.0.0/8"',
+};
+
+/** Returns what an entry means, or why it means nothing. */
+export function parseNetEntry(text: string): NetEntry | EntryProblem {
+  if (text.includes("://")) {
+    return { must: FORM.must, hint: URL.canParse(text) ? `write "${new URL(text).host}"` : FORM.hint };
+  }
+  const { hostText, portText } = splitPort(text);
+  const port = portText === undefined ? undefined : parsePort(portText);
+  if (portText !== undefined && port === undefined) return FORM;
+  const host = parseHost(hostText);
+  return "must" in host ? host : { kind: "net", host, port };
+}
+
+/** A bracket ends the host; else a lone colon does. Several without brackets are IPv6 that Deno takes for nothing. */
+function splitPort(text: string): { hostText: string; portText: string | undefined } {
+  const colon = text.lastIndexOf(":");
+  const ends = text.startsWith("[") ? text[colon - 1] === "]" : colon !== -1 && text.indexOf(":") === colon;
+  return ends
+    ? { hostText: text.slice(0, colon), portText: text.slice(colon + 1) }
+    : { hostText: text, portText: undefined };
+}
+
+function parsePort(text: string): number | undefined {
+  if (!/^[0-9]{1,5}$/.test(text)) return undefined;
+  const port = Number(text);
+  return port <= 65_535 ? port : undefined;
+}
+
+function parseHost(text: string): NetHost | EntryProblem {
+  if (text.includes("[") || text.includes("]") || text.includes(":")) return parseBracketed(text);
+  const slash = text.indexOf("/");
+  if (slash !== -1) return parseNetwork(text.slice(0, slash), text.slice(slash + 1));
+  const address = parseAddress(text);
+  if (address) return { kind: "network", bytes: address, bits: 32 };
+  const below = text.startsWith("*.");
+  const name = parseName(below ? text.slice(2) : text);
+  return typeof name === "string" ? { kind: below ? "below" : "name", name } : name;
+}
+
+function parseBracketed(text: string): NetHost | EntryProblem {
+  const bytes = text.includes("%") || text.includes("/") ? undefined : parseAddress(text);
+  const bracketed = text.startsWith("[") && text.endsWith("]");
+  if (bytes?.length === 16 && bracketed) return unmapped(bytes);
+  const must = "an IPv6 address in brackets, without network or zone";
+  return {
+    must,
+    hint: bytes?.length === 16 ? `write "${addressText(bytes)}"` : 'write one such as "[::1]:80"',
+  };
+}
+
+/** The same packets go to `::ffff:a.b.c.d` as to `a.b.c.d`; Deno 2.9 counts them as one, 2.6 does not. */
+function unmapped(bytes: readonly number[]): NetHost {
+  const mapped = bytes.slice(0, 12).every((byte, at) => byte === (at < 10 ? 0 : 0xff));
+  return mapped
+    ? { kind: "network", bytes: bytes.slice(12), bits: 32 }
+    : { kind: "network", bytes, bits: 128 };
+}
+
+function parseNetwork(address: string, bitsText: string): NetHost | EntryProblem {
+  const bytes = parseAddress(address);
+  const bits = /^[0-9]{1,2}$/.test(bitsText) ? Number(bitsText) : 33;
+  if (bytes?.length !== 4 || bits > 32) {
+    return { must: 'a network of IPv4, such as "10.0.0.0/8"', hint: FORM.hint };
+  }
+  return { kind: "network", bytes: masked(bytes, bits), bits };
+}
+
+function masked(bytes: readonly number[], bits: number): number[] {
+  return bytes.map((byte, at) => byte & (0xff << Math.max(0, 8 - Math.max(0, bits - 8 * at))) & 0xff);
+}
+
+/**
+ * A name in lower case without the dot at its end. Letters, digits, `-` and `_`, as Deno has them: no other script. A name that
+ * ends in a number is one to Deno and an address to `fetch` (WHATWG URL §3.5): it would mean two hosts.
+ */
+function parseName(text: string): string | EntryProblem {
+  const name = (text.endsWith(".") ? text.slice(0, -1) : text).toLowerCase();
+  const labels = name.split(".");
+  if (name.length > 253 || !labels.every((label) => /^[a-z0-9_-]{1,63}$/.test(label))) {
+    const host = /[^ -~]/.test(name) && URL.canParse(`http://${name}/`)
+      ? new URL(`http://${name}/`).host
+      : "";
+    if (host !== "") return { must: "a name in ASCII", hint: `write "${host}"` };
+    return text === "*" ? { must: FORM.must, hint: "write true for every host" } : FORM;
+  }
+  const last = labels.at(-1) ?? "";
+  if (/^([0-9]+|0x[0-9a-f]*)$/.test(last)) {
+    return { must: "a name, or an address with its four numbers", hint: FORM.hint };
+  }
+  return name;
+}
+
+/** Returns what is in both, or undefined when nothing is. */
+export function meetNet(one: NetEntry, other: NetEntry): NetEntry | undefined {
+  if (one.port !== undefined && other.port !== undefined && one.port !== other.port) return undefined;
+  const host = meetHosts(one.host, other.host);
+  return host && { kind: "net", host, port: one.port ?? other.port };
+}
+
+function meetHosts(one: NetHost, other: NetHost): NetHost | undefined {
+  if (holdsHost(one, other)) return other;
+  return holdsHost(other, one) ? one : undefined;
+}
+
+function holdsHost(broad: NetHost, narrow: NetHost): boolean {
+  if (broad.kind === "network" || narrow.kind === "network") {
+    if (broad.kind !== "network" || narrow.kind !== "network") return false;
+    if (broad.bytes.length !== narrow.bytes.length || broad.bits > narrow.bits) return false;
+    return masked(narrow.bytes, broad.bits).every((byte, at) => byte === broad.bytes[at]);
+  }
+  if (broad.kind === "name") return narrow.kind === "name" && narrow.name === broad.name;
+  return narrow.name === broad.name || narrow.name.endsWith(`.${broad.name}`);
+}
+
+/** Returns an entry as Deno takes it. */
+export function netText({ host, port }: NetEntry): string {
+  return `${hostText(host)}${port === undefined ? "" : `:${port}`}`;
+}
+
+function hostText(host: NetHost): string {
+  if (host.kind !== "network") return host.kind === "below" ? `*.${host.name}` : host.name;
+  const whole = host.bits === 8 * host.bytes.length;
+  return `${addressText(host.bytes)}${whole ? "" : `/${host.bits}`}`;
+}
