@@ -68,8 +68,8 @@ function parseHost(text: string): NetHost | EntryProblem {
 }
 
 function parseBracketed(text: string): NetHost | EntryProblem {
-  const bytes = text.includes("%") || text.includes("/") ? undefined : parseAddress(text);
-  const bracketed = text.startsWith("[") && text.endsWith("]");
+  const bytes = text.includes("/") ? undefined : parseAddress(text);
+  const bracketed = text.startsWith("[") && text.endsWith("]") && !text.includes("%");
   if (bytes?.length === 16 && bracketed) return unmapped(bytes);
   const must = "an IPv6 address in brackets, without network or zone";
   return {

@@ -64,7 +64,7 @@ const codes = (flags: readonly { code: string }[]) => flags.map(({ code }) => co
 Deno.test("explain() tells every file, what is wanted, asked and granted, and runs nothing", () =>
   withServer(async (server, runtime) => {
     const plan = planOf(server, {}, {
-      permissions: { net: ["a.example.com"], sys: true },
+      permissions: { net: ["a.example.com"], sys: true, env: ["PREAMP_X"] },
       config: { t: "${TOKEN}" },
     });
     const told = await runtime.plans.explain({ plan }, OPERATOR);
@@ -78,14 +78,14 @@ Deno.test("explain() tells every file, what is wanted, asked and granted, and ru
     assertMatch(tool.integrity ?? "", /^sha256-/);
     assertEquals(tool.permissions, {
       wanted: { net: ["a.example.com"], env: ["T"] },
-      asked: { net: ["a.example.com"], sys: true },
-      granted: {},
+      asked: { net: ["a.example.com"], sys: true, env: ["PREAMP_X"] },
+      granted: { env: ["PREAMP_X"] },
       refused: { net: ["a.example.com"], sys: true },
     });
     assertEquals(told.env, ["TOKEN"]);
     assertEquals(told.deno_flags, [
       `--allow-net=127.0.0.1:${server.port},a.example.com`,
-      "--allow-env=TOKEN",
+      "--allow-env=PREAMP_X,TOKEN",
       "--allow-sys",
     ]);
     assertEquals(codes(told.red_flags), [

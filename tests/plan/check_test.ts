@@ -201,6 +201,63 @@ Deno.test("checkPlan() tells how to write a cost that came as a number", () => {
   assertEquals(findings.errors[0]?.hint, 'write it in quotes: "0.5"');
 });
 
+for (
+  const [name, entry, hint] of [
+    ["net", "https://a.example:8/x", 'write "a.example:8"'],
+    ["net", "::1", 'write "[::1]"'],
+    ["net", "[0::1%lo]", 'write "[::1]"'],
+    ["net", "*", "write true for every host"],
+    ["net", "bücher.example", 'write "xn--bcher-kva.example"'],
+    ["net", "[fe80::]/10", /"\[::1\]:80"/],
+    ["net", "fe80::/10", /"\[::1\]:80"/],
+    ["net", "10.0.0.0/33", /"10.0.0.0\/8"/],
+    ["net", "a.example:99999", /"10.0.0.0\/8"/],
+    ["net", "a.example:", /"10.0.0.0\/8"/],
+    ["net", ":80", /"10.0.0.0\/8"/],
+    ["net", "a.*.example", /"10.0.0.0\/8"/],
+    ["net", "a b", /"10.0.0.0\/8"/],
+    ["net", "a..example", /"10.0.0.0\/8"/],
+    ["net", "127.1", /"10.0.0.0\/8"/],
+    ["net", "*.10.0.0.1", /"10.0.0.0\/8"/],
+    ["net", "unix:/run/x.sock", /"10.0.0.0\/8"/],
+    ["import", "https://a.example/x.ts", 'write "a.example"'],
+    ["read", "~/notes", /write the folder whole/],
+    ["write", "file:///tmp/x", 'write "/tmp/x"'],
+    ["sys", "hostnam", /did you mean "hostname"\?/],
+    ["sys", "temperature", /known are hostname,/],
+  ] as const
+) {
+  Deno.test(`checkPlan() refuses ${name} ${entry}, which Deno would not take so`, () => {
+    const { findings } = checkPlan({ ...GOOD, permissions: { [name]: [entry] } }, { origin: "caller" });
+    const [error] = findings.errors;
+    assertEquals([findings.errors.length, error?.path], [1, ["permissions", name, 0]]);
+    if (typeof hint === "string") assertEquals(error?.hint, hint);
+    else assertMatch(error?.hint ?? "", hint);
+  });
+}
+
+Deno.test("checkPlan() takes every entry that Deno takes", () => {
+  const net = [
+    "a.example",
+    "A.example.:080",
+    "*.a_b.example:443",
+    "10.0.0.0/8:80",
+    "0.0.0.0/0",
+    "[::1]:80",
+    "-x",
+    "localhost",
+  ];
+  const permissions = {
+    net,
+    import: net,
+    read: ["~x", "a b", "/"],
+    env: ["AWS_*"],
+    sys: ["uid"],
+    run: ["./a"],
+  };
+  assertEquals(errorsOf({ permissions }), []);
+});
+
 Deno.test("checkPlan() checks the form of permissions", () => {
   assertEquals(errorsOf({ permissions: { net: "api.example.com" } }), ["permissions.net type"]);
   assertEquals(errorsOf({ permissions: { net: [1, ""] } }), [

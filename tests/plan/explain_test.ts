@@ -128,6 +128,32 @@ Deno.test("explainPlan() tells what a module wants and does not get, and imports
   ]);
 });
 
+Deno.test("explainPlan() says what is dropped, and who has not got it", async () => {
+  const dropped = [
+    { permission: "net", entry: true, by: "process" },
+    { permission: "read", entry: "./link", by: "policy" },
+    { permission: "read", entry: "./b", by: "process" },
+  ] as const;
+  const asked = { net: true, read: ["./link", "./b", "./c"] };
+  const { modules: [, , , tool] } = await explain(
+    { tools: [{ module: "tool-todo", permissions: asked }] },
+    ({ path }) => path === "tools[0]" ? { granted: { read: ["./c"] }, dropped } : {},
+  );
+  const { wanted, ...permissions } = tool!.permissions; // the fourth, after orchestrator, context and provider
+  assertEquals(wanted, {});
+  assertEquals(permissions, {
+    asked,
+    granted: { read: ["./c"] },
+    refused: { net: true, read: ["./link", "./b"] },
+  });
+  const told = tool!.red_flags.filter(({ code }) => code === "permission_refused");
+  assertEquals(told.map(({ path, message }) => `${path} ${message}`), [
+    `tools[0].permissions.net "tool-todo" is granted all of net, which this process does not have`,
+    `tools[0].permissions.read "tool-todo" is granted read "./link", which the policy's ceiling does not hold`,
+    `tools[0].permissions.read "tool-todo" is granted read "./b", which this process does not have`,
+  ]);
+});
+
 Deno.test("explainPlan() names files from where the plan lies", async () => {
   const { modules, deno_flags } = await explain(
     from("./a b/x.ts"),
