@@ -164,7 +164,8 @@ async function wantedOf(code: string): Promise<Permissions | null> {
   if (declared === null || declared.unread.includes("permissions")) return null;
   const findings = new Findings();
   const permissions = checkPermissions(declared.fields.permissions ?? {}, ["permissions"], findings);
-  return findings.errors.length === 0 ? permissions ?? null : null;
+  // an entry that Deno would not take is a wish all the same
+  return findings.errors.every(({ code }) => code === "value") ? permissions ?? null : null;
 }
 
 /** Bundles of all that is not compiled in, by index, fetched side by side; all that fail are told. */

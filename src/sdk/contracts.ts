@@ -13,7 +13,7 @@ export type ModuleType = "orchestrator" | "context" | "provider" | "tool" | "hoo
 
 /** Deno permissions, in Deno's own names and value forms. */
 export interface Permissions {
-  /** Hosts it may reach, as `host`, `host:port` or `*.host`. */
+  /** Hosts it may reach: `host`, `host:port`, `*.host` (it and all below it), `10.0.0.0/8`; IPv6 in brackets. */
   net?: boolean | string[];
   /** Paths it may read. */
   read?: boolean | string[];
