@@ -6,7 +6,7 @@ import type { LoadContext, ModuleBundle } from "../loader/types.ts";
 import { checkPermissions } from "../plan/check_permissions.ts";
 import { diffPlans } from "../plan/diff.ts";
 import type { PlanDiff } from "../plan/diff_report.ts";
-import { explainPlan, type Explanation, grantOf, type ModuleFacts } from "../plan/explain.ts";
+import { explainPlan, type Explanation, type ModuleFacts, planGrant } from "../plan/explain.ts";
 import { Findings } from "../plan/findings.ts";
 import { type Lock, lockedSource, lockFromData, lockOf, lockOver } from "../plan/lock.ts";
 import { specsOf } from "../policy/authorise.ts";
@@ -132,7 +132,7 @@ function modulesOf({ plan, agents }: JudgedPlans): JudgedModule[] {
 function judgedModule(spec: ModuleSpec, judged: JudgedPlan): JudgedModule {
   const { compiled, grants, context } = judged;
   const { granted, dropped } = effectiveGrantOf(spec, judged);
-  const grant = { ...grantOf(spec, compiled.plan), granted: shownGrant(granted, judged), dropped };
+  const grant = { ...planGrant(spec, compiled.plan), granted: shownGrant(granted, judged), dropped };
   return { spec, grant, tier: grants.tiers[spec.path] ?? "inline", context };
 }
 

@@ -68,7 +68,7 @@ export interface ModuleFacts {
   /** With its place in the plan as written: `agents.helper.tools[0]` for what an agent brings. */
   spec: ModuleSpec;
   tier: Tier;
-  /** What the plan gives it, and the place of the block that says so ({@link grantOf}). */
+  /** What the plan gives it, and the place of the block that says so ({@link planGrant}). */
   asked: Permissions;
   grant_path: string;
   /** What it gets of it, and what it does not (`effectiveGrant` of the policy). */
@@ -133,7 +133,7 @@ export function askedOf(spec: ModuleSpec, plan: MountPlan): Permissions | undefi
 }
 
 /** Returns what a plan gives a module, and where it says so. */
-export function grantOf(spec: ModuleSpec, plan: MountPlan): Pick<ModuleFacts, "asked" | "grant_path"> {
+export function planGrant(spec: ModuleSpec, plan: MountPlan): Pick<ModuleFacts, "asked" | "grant_path"> {
   const standard = spec.permissions === undefined && spec.type === "tool" && plan.permissions !== undefined;
   return {
     asked: askedOf(spec, plan) ?? {},

@@ -1,6 +1,6 @@
 import { compilePlan } from "../../src/plan/compile.ts";
 import { denoFlags } from "../../src/plan/deno_flags.ts";
-import { explainPlan, type Explanation, grantOf, type ModuleFacts } from "../../src/plan/explain.ts";
+import { explainPlan, type Explanation, type ModuleFacts, planGrant } from "../../src/plan/explain.ts";
 import { specsOf } from "../../src/policy/authorise.ts";
 import type { Permissions } from "../../src/sdk/contracts.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
@@ -30,8 +30,8 @@ async function explain(
   });
   const modules = specsOf(plan).map((spec): ModuleFacts => ({
     spec,
-    ...grantOf(spec, plan),
-    granted: grantOf(spec, plan).asked,
+    ...planGrant(spec, plan),
+    granted: planGrant(spec, plan).asked,
     dropped: [],
     tier: spec.source.kind === "url" ? "process" : "inline",
     pinned: true,
