@@ -31,7 +31,7 @@ export class RunFold {
   readonly #isolation: Record<string, string> = {};
   readonly #histories = new Map<string, Message[]>();
   readonly #state: JsonObject = {};
-  #usages: LoggedUsage[];
+  readonly #usages = new Map<string, LoggedUsage[]>();
   #status: RunStatus = "queued";
   #limits!: RunLimits;
   #plan_hash = "";
@@ -44,7 +44,7 @@ export class RunFold {
     this.#seed = seed;
     this.#warnings = [...seed.warnings];
     this.#histories.set(seed.session_id, [...seed.history]);
-    this.#usages = [...seed.usages ?? []];
+    this.#usages.set(seed.session_id, [...seed.usages ?? []]);
   }
 
   /** Takes the next entry. */
@@ -80,13 +80,13 @@ export class RunFold {
         break;
       case "context:reset":
         this.#histories.set(entry.session_id, [...data.messages as Message[]]);
-        if (entry.session_id === this.#seed.session_id) this.#usages = [];
+        this.#usages.delete(entry.session_id);
         break;
       case "context:compaction": // what was reported before is in the state that the context keeps with it
-        if (entry.session_id === this.#seed.session_id) this.#usages = [];
+        this.#usages.delete(entry.session_id);
         break;
       case "provider:response":
-        if (entry.session_id === this.#seed.session_id) this.#noteUsage(data);
+        this.#noteUsage(entry.session_id, data);
         break;
       case "session:state":
         if (isObject(data.set) && entry.session_id === this.#seed.session_id) {
@@ -125,28 +125,25 @@ export class RunFold {
     approval.decided_at = entry.ts;
   }
 
-  #noteUsage({ usage, inner }: JsonObject): void {
+  #noteUsage(session_id: string, { usage, inner }: JsonObject): void {
     if (inner === true) return; // a call of a hook or a tool: it says nothing about the history
     const input_tokens = isObject(usage) ? usage.input_tokens : undefined;
     if (typeof input_tokens !== "number" || input_tokens <= 0) return;
-    this.#usages.push({ messages: this.historyOf(this.#seed.session_id).length, input_tokens });
-    if (this.#usages.length > MOST_USAGES) this.#usages.shift();
+    let usages = this.#usages.get(session_id);
+    if (!usages) this.#usages.set(session_id, usages = []);
+    usages.push({ messages: this.historyOf(session_id).length, input_tokens });
+    if (usages.length > MOST_USAGES) usages.shift();
   }
 
-  /** Begins with what another run of the session left. */
-  continueFrom(messages: readonly Message[], usages: readonly LoggedUsage[]): void {
-    this.#histories.set(this.#seed.session_id, [...messages]);
-    this.#usages = [...usages];
-  }
-
-  /** What the session's requests took since the last compaction, oldest first. */
-  get usages(): readonly LoggedUsage[] {
-    return this.#usages;
-  }
-
-  /** Puts what a sub-agent's session had before this run where its log goes on. */
-  continueHistory(session_id: string, messages: readonly Message[]): void {
+  /** Puts what a session had before this run, or before this turn of it, where its log goes on. */
+  continueFrom(session_id: string, messages: readonly Message[], usages: readonly LoggedUsage[]): void {
     this.#histories.set(session_id, [...messages]);
+    this.#usages.set(session_id, [...usages]);
+  }
+
+  /** What a session's requests took since its last compaction, oldest first. */
+  usagesOf(session_id: string): readonly LoggedUsage[] {
+    return this.#usages.get(session_id) ?? [];
   }
 
   /** The messages of a session of this run, as they stand. */

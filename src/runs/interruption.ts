@@ -1,6 +1,9 @@
 /** A run whose process is gone: what its log tells of it, beside the turn (`kernel/recovery.ts`) (architecture.md, Resume). */
 import type { ApprovalRequest, Entry, KnownApproval } from "../kernel/host.ts";
+import type { UsedCeilings } from "../kernel/ceilings.ts";
+import type { RecoveredTurn } from "../kernel/recovery.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
+import type { RunFold } from "./fold.ts";
 import type { StoredInput } from "./recording.ts";
 import type { Approval } from "./types.ts";
 
@@ -27,8 +30,30 @@ export function stateAfter(before: JsonObject, entries: readonly Entry[], sessio
   return state;
 }
 
+/** Returns what a run had used of its ceilings when its process ended. `recovered`: where the turn of its own session stood. */
+export function usedBefore(
+  fold: RunFold,
+  entries: readonly Entry[],
+  recovered: RecoveredTurn | null,
+): UsedCeilings {
+  const lost = [...recovered?.calls.values() ?? []].filter((call) => call === "lost").length;
+  const { used } = fold;
+  return {
+    ...used,
+    tool_calls: used.tool_calls + lost, // whether they ran is not known: they count as if they had
+    duration_ms: workedFor(entries),
+  };
+}
+
+/** Returns whether a session of a log was begun: when it is made again it goes on. */
+export function wasBegun(entries: readonly Entry[], session_id: string): boolean {
+  return entries.some(({ event, session_id: of }) =>
+    of === session_id && (event === "session:start" || event === "session:resume")
+  );
+}
+
 /** Milliseconds that a log worked for, as far as it tells: what waited for a person does not count. */
-export function workedFor(entries: readonly Entry[]): number {
+function workedFor(entries: readonly Entry[]): number {
   let worked_ms = 0;
   let works = true;
   let before: number | null = null;
@@ -52,27 +77,32 @@ export function knownApproval(
     one.action === action
   );
   if (!found) return null;
-  const { id: approval_id, tool_name, tool_input, risk_level, prompt, options, expires_at, hook_name } =
-    found;
   return {
-    request: {
-      approval_id,
-      tool_name,
-      tool_call_id,
-      tool_input,
-      args_hash,
-      action,
-      risk_level,
-      prompt,
-      options,
-      default: found.default,
-      expires_at,
-      hook_name,
-    },
+    request: requestOf(found),
     answer: found.status === "pending" ? null : {
       decision: found.decision ?? "deny",
       reason: found.reason ?? null,
       decided_by: found.decided_by ?? null,
     },
+  };
+}
+
+/** Returns the question that an approval was made of. */
+export function requestOf(approval: Approval): ApprovalRequest {
+  const { id: approval_id, tool_name, tool_call_id, tool_input, args_hash, action } = approval;
+  const { risk_level, prompt, options, expires_at, hook_name } = approval;
+  return {
+    approval_id,
+    tool_name,
+    tool_call_id,
+    tool_input,
+    args_hash,
+    action,
+    risk_level,
+    prompt,
+    options,
+    default: approval.default,
+    expires_at,
+    hook_name,
   };
 }

@@ -63,7 +63,7 @@ export class RunHost {
       clock: deps.clock,
       newId: deps.newId,
       open: (spec) => ready.open(spec, secrets),
-      record: (entry) => this.#record(entry),
+      record: (entry) => this.record(entry),
       ask: (request, signal) => this.#ask(request, signal),
       ...(options.inherited
         ? {
@@ -75,7 +75,8 @@ export class RunHost {
     };
   }
 
-  #record(entry: DraftEntry): Promise<void> | void {
+  /** Writes an entry of a session, and sees to what it means for the run. */
+  record(entry: DraftEntry): Promise<void> | void {
     const { desk, log, options } = this.#parts;
     if (this.#closed) return; // a module's timer that fires after the end changes nothing
     if (entry.event === "approval:required") desk.expect(String(entry.data.approval_id));

@@ -3,6 +3,7 @@
  * exactly once. Who may start it and where its session comes from is `starter.ts`; what the session is given, `run_host.ts`.
  */
 import { Ceilings } from "../kernel/ceilings.ts";
+import { allows } from "../kernel/approvals.ts";
 import { draftEntry } from "../kernel/host.ts";
 import type { Outcome } from "../kernel/outcome.ts";
 import { type RecoveredTurn, recoverTurn } from "../kernel/recovery.ts";
@@ -15,7 +16,7 @@ import type { Change, Fence } from "../store/store.ts";
 import { ApprovalDesk } from "./approvals.ts";
 import type { ReadyPlan, RunsDeps, SecretSink } from "./deps.ts";
 import { RunFold } from "./fold.ts";
-import { type Inherited, stateAfter, workedFor } from "./interruption.ts";
+import { type Inherited, requestOf, stateAfter, usedBefore, wasBegun } from "./interruption.ts";
 import { inputOf, recordChange } from "./kept.ts";
 import { RunLog } from "./log.ts";
 import { inputChange, type StoredInput } from "./recording.ts";
@@ -139,8 +140,7 @@ export class Runner implements RunHandle {
         given.registerSecrets(this.#secrets);
         return this.#host.of(given, id);
       },
-      historyOf: (id) => this.#fold.historyOf(id),
-      continueHistory: (id, messages) => this.#fold.continueHistory(id, messages),
+      fold: this.#fold,
       take: (id, parent_id) => options.takeChild(this, id, parent_id),
       letGo: (id) => options.letGoChild(id),
       save: (child) => this.#saveChild(child),
@@ -158,21 +158,12 @@ export class Runner implements RunHandle {
     this.#accepted = true;
     this.#input = this.#fold.status === "queued" ? null : input;
     this.#recovered = recoverTurn(entries, this.session_id, REDACTED);
-    const lost = [...this.#recovered?.calls.values() ?? []].filter((call) => call === "lost").length;
-    const used = this.#fold.used;
-    this.#ceilings.restore({
-      ...used,
-      tool_calls: used.tool_calls + lost, // whether they ran is not known: they count as if they had
-      duration_ms: workedFor(entries),
-    });
+    this.#ceilings.restore(usedBefore(this.#fold, entries, this.#recovered));
     for (const { status, id } of this.#fold.approvals) if (status === "pending") this.desk.expect(id);
   }
 
   #inheritedSession({ input, entries }: Inherited): Session {
     const { deps, ready, session_id } = this.options;
-    const begun = entries.some(({ event, session_id: of }) =>
-      of === session_id && (event === "session:start" || event === "session:resume")
-    );
     return new Session({
       plan: ready.compiled.plan,
       written: ready.compiled.written,
@@ -183,16 +174,20 @@ export class Runner implements RunHandle {
       session_id,
       session_state: stateAfter(input.session_state, entries, session_id),
       history: [...this.#fold.historyOf(session_id)],
-      usages: this.#fold.usages,
-      continued: begun || input.continued,
+      usages: this.#fold.usagesOf(session_id),
+      continued: wasBegun(entries, session_id) || input.continued,
     });
   }
 
   /** A child that cannot be kept has answered all the same: it cannot be asked again, and that is said. */
   async #saveChild(child: EndedChild): Promise<void> {
     const { deps, saveChild, fence } = this.options;
+    if (this.#input && child.input) {
+      this.#input = { ...this.#input, agents: [...this.#input.agents ?? [], child.input] };
+    }
+    const input = this.#input ? [inputChange(this.#input, true)] : [];
     try {
-      await deps.store.commit([saveChild(this, child)], fence());
+      await deps.store.commit([saveChild(this, child), ...input], fence());
     } catch (error) {
       this.#host.warn("agent_not_kept", errorMessage(error), { session_id: child.session_id });
     }
@@ -218,7 +213,7 @@ export class Runner implements RunHandle {
   /** Takes the session as the run before left it: for a queued run, whose turn comes now. */
   continueFrom(saved: SavedSession): void {
     this.options.saved = saved;
-    this.#fold.continueFrom(saved.messages, saved.usages ?? []);
+    this.#fold.continueFrom(this.session_id, saved.messages, saved.usages ?? []);
     this.#session = this.#newSession(saved);
   }
 
@@ -230,7 +225,7 @@ export class Runner implements RunHandle {
 
   /** Initialises the session; resolves once the run exists. Rejects, and nothing is stored, when it cannot. */
   async begin(): Promise<void> {
-    if (this.options.inherited) await this.#host.status({ ...this.#openStatus, resumed: true });
+    if (this.options.inherited) await this.#takeOver(this.options.inherited);
     else if (this.#accepted) await this.#host.status({ status: "running" });
     else await this.#start("running");
     await this.options.ready.load?.();
@@ -238,6 +233,21 @@ export class Runner implements RunHandle {
     this.#began = true;
     if (this.#input === null) await this.#keepInput(); // a queued run: it was accepted before its session was made
     if (this.#stop !== null) await this.#session.cancel(this.#stop);
+  }
+
+  /** Says that the run goes on here. Its agents do not: what they asked a person nobody waits for any more. */
+  async #takeOver({ entries }: Inherited): Promise<void> {
+    await this.#host.status({ ...this.#openStatus, resumed: true });
+    for (const approval of this.#fold.approvals) {
+      const { id, session_id, tool_name, tool_call_id, args_hash, options } = approval;
+      if (approval.status !== "pending" || session_id === this.session_id) continue;
+      const answer = await this.desk.drop(requestOf(approval), "its agent was interrupted");
+      const asked = entries.find(({ data }) => data.approval_id === id);
+      const told = { approval_id: id, tool_name, tool_call_id, args_hash, ...answer };
+      const event = allows(answer.decision, options) ? "approval:granted" : "approval:denied";
+      const { parent_id = null, turn_id, iteration } = asked ?? {};
+      await this.#host.record(draftEntry(event, session_id, told, { parent_id, turn_id, iteration }));
+    }
   }
 
   /** Where a run stands that goes on: it waits for a person still, or it runs. */
@@ -388,7 +398,7 @@ export class Runner implements RunHandle {
 
   /** What the requests of the session took since the last compaction. */
   get usages(): readonly LoggedUsage[] {
-    return this.#fold.usages;
+    return this.#fold.usagesOf(this.session_id);
   }
 
   get session_state(): JsonObject {

@@ -67,6 +67,7 @@ export function savedChild(runner: Runner, child: EndedChild, now_ms: number): S
     },
     messages: [...child.messages],
     session_state: child.session_state,
+    usages: [...child.usages],
     plan: ready.compiled.written,
     ...(plan_lock ? { plan_lock } : {}),
     plan_origin: ready.agents?.origin ?? "caller", // the least trust, should it ever be unknown

@@ -34,9 +34,10 @@ function asked(approval: ApprovalQuestion): Partial<Emission> {
 /** The question as it was put; of one that never was (the call could not run), the kernel's own words. */
 function questionOf(entry: Entry, tape: Tape): ApprovalQuestion {
   const call = callOf(entry.data);
-  const put = tape.find(entry.seq, ({ event, data }) =>
+  const isIt = ({ event, data }: Entry) =>
     event === "approval:required" &&
-    (call === null ? data.action === entry.event : data.tool_call_id === call));
+    (call === null ? data.action === entry.event : data.tool_call_id === call);
+  const put = tape.find(entry.seq, isIt) ?? tape.findBefore(isIt); // before an interruption: it stays the same question
   const hook_name = entry.verdict?.hook_name ?? "";
   if (!put) {
     return {
