@@ -104,5 +104,6 @@ export function requestOf(approval: Approval): ApprovalRequest {
     default: approval.default,
     expires_at,
     hook_name,
+    ...(approval.pattern === undefined ? {} : { pattern: approval.pattern }),
   };
 }

@@ -27,6 +27,7 @@ export function inputOf(runner: Runner, surface: StoredInput["surface"]): Stored
     history: saved?.messages ?? [],
     session_state: saved?.session_state ?? {},
     usages: saved?.usages ?? [],
+    ...(saved?.remembered ? { remembered: saved.remembered } : {}),
     surface,
   };
 }

@@ -7,6 +7,7 @@ import type { LoggedUsage } from "../kernel/session.ts";
 import type { Surface } from "../kernel/surface.ts";
 import type { JsonObject, Message } from "../sdk/types.ts";
 import type { Change, Store } from "../store/store.ts";
+import type { RememberedApproval } from "./remembered.ts";
 import type { Caller, Run, RunRequest } from "./types.ts";
 
 /** What a sub-agent's turn started from. */
@@ -23,6 +24,7 @@ export interface AgentInput {
   history: readonly Message[];
   session_state: JsonObject;
   usages: readonly LoggedUsage[];
+  remembered?: readonly RememberedApproval[];
   surface: Surface;
 }
 
@@ -43,6 +45,8 @@ export interface RunInput {
   history: readonly Message[];
   session_state: JsonObject;
   usages: readonly LoggedUsage[];
+  /** Answers that held for later questions of the session. */
+  remembered?: readonly RememberedApproval[];
   /** Null while the session is not initialised. */
   surface: Surface | null;
   /** Turns of sub-agents that have ended, in the order of their ends. Absent: none, or nobody knows. */
@@ -120,7 +124,7 @@ function keyOf(run_id: string): string {
 /** Returns what a recording holds of a stored input. */
 export function recordedInput(input: StoredInput): RunInput {
   const { plan, plan_origin, plan_base_url, plan_lock, cost_is_asked_for, continued } = input;
-  const { history, session_state, usages, surface, agents } = input;
+  const { history, session_state, usages, remembered, surface, agents } = input;
   return {
     version: 1,
     plan,
@@ -132,6 +136,7 @@ export function recordedInput(input: StoredInput): RunInput {
     history,
     session_state,
     usages,
+    ...(remembered ? { remembered } : {}),
     surface,
     ...(agents ? { agents } : {}),
   };

@@ -70,6 +70,7 @@ export class RunHost {
           knownApproval: (asked, session_id) => knownApproval(this.#parts.fold.approvals, asked, session_id),
         }
         : {}),
+      rememberedApproval: (asked, session_id) => this.#parts.fold.answerTo(asked, session_id),
       accept,
       warn: (code, message, facts) => this.warn(code, message, { session_id, ...facts }),
     };

@@ -20,6 +20,7 @@ import { type Inherited, requestOf, stateAfter, usedBefore, wasBegun } from "./i
 import { inputOf, recordChange } from "./kept.ts";
 import { RunLog } from "./log.ts";
 import { inputChange, type StoredInput } from "./recording.ts";
+import type { RememberedApproval } from "./remembered.ts";
 import { RunHost } from "./run_host.ts";
 import type { SavedSession } from "./sessions.ts";
 import { type EndedChild, Spawner } from "./spawn.ts";
@@ -103,6 +104,7 @@ export class Runner implements RunHandle {
       warnings: ready.warnings,
       history: (inherited?.input ?? { history: saved?.messages }).history ?? [],
       usages: (inherited?.input ?? saved)?.usages ?? [],
+      remembered: (inherited?.input ?? saved)?.remembered,
     });
     this.log = new RunLog({
       run_id,
@@ -213,7 +215,7 @@ export class Runner implements RunHandle {
   /** Takes the session as the run before left it: for a queued run, whose turn comes now. */
   continueFrom(saved: SavedSession): void {
     this.options.saved = saved;
-    this.#fold.continueFrom(this.session_id, saved.messages, saved.usages ?? []);
+    this.#fold.continueFrom(this.session_id, saved);
     this.#session = this.#newSession(saved);
   }
 
@@ -399,6 +401,11 @@ export class Runner implements RunHandle {
   /** What the requests of the session took since the last compaction. */
   get usages(): readonly LoggedUsage[] {
     return this.#fold.usagesOf(this.session_id);
+  }
+
+  /** Answers that hold for later questions of the session. */
+  get remembered(): readonly RememberedApproval[] {
+    return this.#fold.rememberedOf(this.session_id);
   }
 
   get session_state(): JsonObject {

@@ -20,6 +20,7 @@ import { type Usage, usageOf } from "./child_usage.ts";
 import type { AgentPlans, ReadyPlan, RunsDeps } from "./deps.ts";
 import type { RunFold } from "./fold.ts";
 import type { AgentInput } from "./recording.ts";
+import type { RememberedApproval } from "./remembered.ts";
 import type { SavedSession } from "./sessions.ts";
 import { readSpawnRequest } from "./spawn_request.ts";
 
@@ -29,7 +30,7 @@ export interface SpawnerParts {
   /** Returns the host of a session that runs by this plan. */
   host(ready: ReadyPlan, session_id: string): Host;
   /** What the log tells of each session. */
-  readonly fold: Pick<RunFold, "historyOf" | "usagesOf" | "continueFrom">;
+  readonly fold: Pick<RunFold, "historyOf" | "usagesOf" | "rememberedOf" | "continueFrom">;
   /** Takes a session that an earlier spawn left, for this run alone. @throws {PreampError} `not_found`, `session_busy`. */
   take(session_id: string, parent_id: string): Promise<SavedSession>;
   /** Lets another run have it. */
@@ -51,6 +52,7 @@ export interface EndedChild {
   readonly messages: readonly Message[];
   readonly session_state: JsonObject;
   readonly usages: readonly LoggedUsage[];
+  readonly remembered: readonly RememberedApproval[];
   /** What its turn started from; null when none was begun. */
   readonly input: AgentInput | null;
 }
@@ -248,7 +250,7 @@ export class Spawner {
     const usage = usageOf(parent.session, parent.children, session_id);
     const begun: BegunTurn = { surface: null, turn_id: null };
     const child = this.#makeChild(parent, planned, usage, begun);
-    if (saved) this.#parts.fold.continueFrom(session_id, saved.messages, saved.usages ?? []);
+    if (saved) this.#parts.fold.continueFrom(session_id, saved);
     const ended = this.#begin(child);
     try {
       return await this.#tell(parent, planned, {
@@ -293,6 +295,7 @@ export class Spawner {
         messages: fold.historyOf(session_id),
         session_state: child.session_state,
         usages: fold.usagesOf(session_id),
+        remembered: fold.rememberedOf(session_id),
         input: inputOf(planned, turn.begun),
       });
     }
@@ -363,6 +366,7 @@ function inputOf(
     history: saved?.messages ?? [],
     session_state: saved?.session_state ?? {},
     usages: saved?.usages ?? [],
+    ...(saved?.remembered ? { remembered: saved.remembered } : {}),
     surface,
   };
 }

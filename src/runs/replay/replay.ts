@@ -154,6 +154,7 @@ class Replay {
       ready,
       secrets,
       surface: replay.surface!, // it is replayable
+      rememberedApproval: (asked, of) => this.#fold.answerTo(asked, of),
       ceilings,
       limits,
       limit: limitIn(run.stop_reason),
@@ -226,6 +227,7 @@ class Replay {
       ready,
       secrets: this.#deps.secrets,
       surface: input.surface,
+      rememberedApproval: (asked, of) => this.#fold.answerTo(asked, of),
       ceilings,
       limits: this.#deps.limits,
       limit: limitIn(part.closing?.data.stop_reason),
@@ -234,7 +236,7 @@ class Replay {
       standing: { parent_id: part.parent_id, session_state, history, usages, continued },
       made: (entry) => count(counters, entry),
     });
-    if (continued) this.#fold.continueFrom(part.session_id, history, usages);
+    if (continued) this.#fold.continueFrom(part.session_id, { ...input, messages: history });
     this.#enter(stage, ceilings);
     const done = this.#performAgent(parent.stage, stage, role, () => counters.turn_count)
       .finally(() => this.#agents.delete(stage));
@@ -289,6 +291,7 @@ function foldOf({ run, replay }: Recording): RunFold {
     warnings: [],
     history: replay.history,
     usages: replay.usages,
+    remembered: replay.remembered,
   });
 }
 

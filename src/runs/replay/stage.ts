@@ -31,6 +31,7 @@ export interface StageOptions {
   readonly standing: Pick<SessionOptions, "parent_id" | "session_state" | "history" | "usages" | "continued">;
   /** Told each entry that the session makes, before its turn comes. */
   made?(entry: DraftEntry): void;
+  rememberedApproval: NonNullable<Host["rememberedApproval"]>;
   /** What was asked before the process that this session's part begins in. */
   knownApproval?: NonNullable<Host["knownApproval"]>;
 }
@@ -79,7 +80,7 @@ export class Stage implements Actor {
   }
 
   #host(): Host {
-    const { conductor, clock, tape, made, knownApproval } = this.#options;
+    const { conductor, clock, tape, made, knownApproval, rememberedApproval } = this.#options;
     return {
       clock,
       newId: (prefix) => this.#closed ? `${prefix}_gone` : conductor.newId(prefix, tape),
@@ -96,6 +97,7 @@ export class Stage implements Actor {
       ...(knownApproval
         ? { knownApproval: (...asked): KnownApproval | null => knownApproval(...asked) }
         : {}),
+      rememberedApproval,
       accept() {}, // the run exists
       recall: (event, data) => this.#closed ? quietEmission(data) : conductor.recall(event, data, tape),
       recallAnswers: (_event, data) => this.#closed ? [] : conductor.recallAnswers(data, tape),
