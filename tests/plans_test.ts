@@ -13,10 +13,15 @@ const ANSWERS: Record<string, string> = {
   agents: "Twelve guests at 7.50 are 90, and three things are left to do.",
   approval: "That is all I can say about 6 × 7.",
   calculator: "6 × 7 is 42.",
+  everything:
+    "Twelve guests at 7.50 are 90, the room is for Friday, and the planner has a list. Let me look at it again.",
   minimal: "Hello from the smallest plan.",
   todo: "Noted. Your todo list has 1 entry:\n- water the plants",
   url_tool: "2026 is MMXXVI.",
 };
+
+/** How plans end that do not complete. */
+const STOPPED: Record<string, string> = { everything: "limit:max_tool_calls" };
 
 /** Returns the commands in the header of a plan: the plan they name and their prompt. */
 async function commandsOf(name: string): Promise<{ plan: string; prompt: string; session: boolean }[]> {
@@ -64,7 +69,12 @@ for (const [name, answer] of Object.entries(ANSWERS)) {
       const commands = await commandsOf(name);
       assertEquals(commands.map((command) => command.plan), commands.map(() => name));
       const ended = await run(runtime, name, commands[0]?.prompt ?? "");
-      assertEquals([ended.status, ended.error, ended.output_text], ["completed", null, answer]);
+      const stopped = STOPPED[name];
+      assertEquals([ended.status, ended.stop_reason], [
+        stopped ? "incomplete" : "completed",
+        stopped ?? "end_turn",
+      ]);
+      assertEquals([ended.error, ended.output_text], [null, answer]);
       assertEquals(ended.warnings, []);
     }));
 }

@@ -32,12 +32,20 @@ export const module: ModuleInfo = {
             prompt: { type: "string" },
             timeout_s: { type: "number", exclusiveMinimum: 0 },
             default: { enum: ["allow", "deny"], description: "What a timeout means" },
+            remember: {
+              enum: ["session", "pattern"],
+              description:
+                "Offers to allow the like for the rest of the session: the tool, or what this rule matches",
+            },
           },
         },
       },
     },
   },
 };
+
+/** The third choice of a rule that says `remember`. */
+const FOR_THE_SESSION = "Allow for this session";
 
 /** Tools that change the machine, by the names they go by; asked about whatever they declare of themselves. */
 const CHANGING: ReadonlySet<string> = new Set(["write_file", "edit_file", "apply_patch", "bash"]);
@@ -108,7 +116,10 @@ function ask(name: string, tool: Tool | undefined, rule?: Rule): HookResult {
   return {
     action: "ask_user",
     approval_prompt: rule?.prompt ?? `Allow ${name}?`,
-    approval_options: ["Allow", "Deny"],
+    approval_options: rule?.remember
+      ? ["Allow", { label: FOR_THE_SESSION, effect: "allow", remember: rule.remember }, "Deny"]
+      : ["Allow", "Deny"],
+    ...(rule?.remember === "pattern" ? { approval_pattern: rule.text } : {}),
     risk_level: tool?.risk ?? "low",
     ...(rule?.timeout_s === undefined ? {} : { approval_timeout: rule.timeout_s }),
     ...(rule?.default === undefined ? {} : { approval_default: rule.default }),

@@ -15,6 +15,10 @@ export interface Rule {
   /** Seconds. */
   timeout_s?: number;
   default?: "allow" | "deny";
+  /** What else the person may let an answer hold for. */
+  remember?: "session" | "pattern";
+  /** The rule's globs as they were written. */
+  text: string;
 }
 
 /** The words of an `argv` that mean "and any further words". */
@@ -24,7 +28,7 @@ const REST = "**";
 const MAX_RULES = 500;
 const MAX_GLOBS = 1_000;
 
-const KEYS = ["tool", "argv", "action", "prompt", "timeout_s", "default"];
+const KEYS = ["tool", "argv", "action", "prompt", "timeout_s", "default", "remember"];
 
 /**
  * Resolves to the rules of a config, in its order; none when there are none.
@@ -70,8 +74,9 @@ async function readRule(item: unknown, path: string): Promise<Rule> {
     tool: await readGlob(given.tool, `${path}.tool`),
     argv: given.argv === undefined ? null : await readArgv(given.argv, `${path}.argv`),
     action,
+    text: [given.tool, ...Array.isArray(given.argv) ? given.argv : []].join(" "),
   };
-  for (const key of ["prompt", "timeout_s", "default"] as const) {
+  for (const key of ["prompt", "timeout_s", "default", "remember"] as const) {
     if (given[key] !== undefined && action !== "ask") {
       throw await invalid(`${path}.${key}`, 'goes with action "ask" only', given[key]);
     }
@@ -93,6 +98,12 @@ async function readRule(item: unknown, path: string): Promise<Rule> {
       throw await invalid(`${path}.default`, 'must be "allow" or "deny"', given.default);
     }
     rule.default = given.default;
+  }
+  if (given.remember !== undefined) {
+    if (given.remember !== "session" && given.remember !== "pattern") {
+      throw await invalid(`${path}.remember`, 'must be "session" or "pattern"', given.remember);
+    }
+    rule.remember = given.remember;
   }
   return rule;
 }

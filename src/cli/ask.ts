@@ -62,7 +62,7 @@ export function questionText(
   now_ms: number,
 ): string {
   const { bold, yellow } = styleOf(io.err);
-  const { prompt, tool_name, tool_input, risk_level, action, expires_at } = approval;
+  const { prompt, tool_name, tool_input, risk_level, action, expires_at, pattern } = approval;
   const left = duration(Math.max(0, Date.parse(expires_at) - now_ms));
   const rows = [
     [
@@ -72,6 +72,7 @@ export function questionText(
         : `${escapeUnprintable(tool_name)}, risk ${shown(risk_level)}`,
     ],
     ["arguments", argumentsText(tool_input)],
+    ...(pattern === undefined ? [] : [["the like", shown(pattern)]]),
     ["asked by", shown(approval.hook_name ?? "the runtime")],
     ["expires", `in ${left}, then ${approval.default === "allow" ? "allowed" : "denied"}`],
   ].map(([name = "", text = ""]) => `  ${name.padEnd(10)} ${text}\n`);

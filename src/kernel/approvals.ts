@@ -8,7 +8,7 @@ import { toPlainObject } from "../sdk/json.ts";
 import type { ApprovalOption, ApprovalQuestion, JsonObject } from "../sdk/types.ts";
 import type { Core } from "./core.ts";
 import { STOPPED } from "./deadline.ts";
-import type { ApprovalDecision, ApprovalRequest } from "./host.ts";
+import type { ApprovalDecision, ApprovalRequest, AskedAbout, RememberedAnswer } from "./host.ts";
 
 /** What the question is about: a tool call, or another event's data. */
 export interface ApprovalSubject {
@@ -43,9 +43,14 @@ export async function askForApproval(
   const { host, hooks } = core;
   const args_hash = canonicalHash(toPlainObject(subject.tool_input ?? subject.data));
   const action = subject.tool_name === null ? subject.event : "execute";
-  const asked = { tool_call_id: subject.tool_call_id, args_hash, action };
-  const known = host.knownApproval?.(asked, core.session_id) ?? null;
+  const { tool_call_id, tool_name } = subject;
+  const known = host.knownApproval?.({ tool_call_id, args_hash, action }, core.session_id) ?? null;
   if (known?.answer) return judge(known.answer, question);
+  const pattern = question.pattern === undefined ? {} : { pattern: question.pattern };
+  const { prompt, hook_name } = question;
+  const asked = { action, tool_name, tool_call_id, args_hash, prompt, hook_name, ...pattern };
+  const before = known ? null : host.rememberedApproval?.(asked, core.session_id) ?? null;
+  if (before) return await holdTo(core, before, asked);
   const timeout_ms = known
     ? Math.max(0, Date.parse(known.request.expires_at) - host.clock.now())
     : Math.min(question.timeout, LONGEST_TIMEOUT_S) * 1000;
@@ -62,6 +67,7 @@ export async function askForApproval(
     default: question.default,
     expires_at: new Date(host.clock.now() + timeout_ms).toISOString(),
     hook_name: question.hook_name,
+    ...pattern,
   };
   if (!known) await hooks.emit("approval:required", { ...request });
   const answer = await core.ceilings.paused(() => waitForAnswer(core, request, timeout_ms)).catch((error) => {
@@ -69,6 +75,7 @@ export async function askForApproval(
     return { decision: "deny", reason: "The approval system failed", decided_by: null }; // fail closed (behaviour.md §9.1)
   });
   const outcome = judge(answer, question);
+  const remember = answer ? scopeOf(answer.decision, question.options) : null;
   await hooks.emit(outcome.allowed ? "approval:granted" : "approval:denied", {
     approval_id: request.approval_id,
     tool_name: request.tool_name,
@@ -77,8 +84,30 @@ export async function askForApproval(
     decision: answer?.decision ?? "deny",
     reason: answer === null ? outcome.reason : answer.reason,
     decided_by: answer?.decided_by ?? null,
+    ...(remember ? { remember, ...pattern } : {}),
   });
   return outcome;
+}
+
+/** An answer of this session that was given to hold for the like: told, and nobody is asked. */
+async function holdTo(core: Core, answer: RememberedAnswer, asked: AskedAbout): Promise<ApprovalOutcome> {
+  const { approval_id, allowed, decision, decided_by, told } = answer;
+  const { tool_name, tool_call_id, args_hash, prompt, pattern } = asked;
+  if (!told) {
+    await core.hooks.emit(allowed ? "approval:granted" : "approval:denied", {
+      approval_id,
+      tool_name,
+      tool_call_id,
+      args_hash,
+      decision,
+      reason: null,
+      decided_by,
+      remembered: true,
+      prompt,
+      ...(pattern === undefined ? {} : { pattern }),
+    });
+  }
+  return allowed ? { allowed, reason: "" } : { allowed, reason: `User denied: ${shorten(prompt)}` };
 }
 
 async function waitForAnswer(
@@ -122,6 +151,20 @@ export function allows(decision: string, options: readonly ApprovalOption[]): bo
     }
   }
   return ALLOWING.has(decision.toLowerCase());
+}
+
+/**
+ * Returns what else a decision holds for: its option's `remember`; `Allow always` among plain words the session, as upstream has
+ * it (behaviour.md §9.1); null: nothing.
+ */
+export function scopeOf(decision: string, options: readonly ApprovalOption[]): "session" | "pattern" | null {
+  for (const option of options) {
+    const label = typeof option === "string" ? option : option.label;
+    if (label.toLowerCase() !== decision.toLowerCase()) continue;
+    if (typeof option === "string") return label.toLowerCase() === "allow always" ? "session" : null;
+    return option.remember === "session" || option.remember === "pattern" ? option.remember : null;
+  }
+  return null;
 }
 
 function shorten(prompt: string): string {

@@ -4,6 +4,7 @@
  */
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import { errorMessage, PreampError } from "../sdk/errors.ts";
+import { quietEmission } from "../sdk/hook_chain.ts";
 import { withSnakeCase } from "../sdk/spelling.ts";
 import type {
   CancellationToken,
@@ -67,7 +68,15 @@ export class ModuleCoordinator implements Coordinator {
     this.#shared = shared;
     this.module_id = module_id;
     this.#is_loop = is_loop;
-    this.hooks = new DraftHooks(shared.core.hooks, () => this.#draft);
+    this.hooks = new DraftHooks(
+      shared.core.hooks,
+      () => this.#draft,
+      (event) =>
+        shared.core.host.warn(
+          "event_reserved",
+          `Module "${module_id}" cannot emit "${event}": it is the runtime's`,
+        ),
+    );
   }
 
   get session_id(): string {
@@ -301,14 +310,34 @@ export class ModuleCoordinator implements Coordinator {
 
 withSnakeCase(ModuleCoordinator);
 
+/**
+ * Events that the runtime alone tells: state, history, approvals and the end of a run are folds of them, and a module that told
+ * one could answer its own approval (architecture.md, "The log is the state").
+ */
+const OF_THE_RUNTIME: ReadonlySet<string> = new Set([
+  "run:start",
+  "run:status",
+  "run:end",
+  "session:state",
+  "context:message",
+  "context:reset",
+  "approval:required",
+  "approval:granted",
+  "approval:denied",
+]);
+
 /** The registry as one module sees it: registrations of a draft wait for its commit, everything else goes through. */
 class DraftHooks implements HookRegistry {
   readonly #hooks: Hooks;
   readonly #draft: () => Draft | null;
 
-  constructor(hooks: Hooks, draft: () => Draft | null) {
+  readonly #refused: (event: string) => void;
+
+  /** @param refused Told of an event that is not emitted, because it is the runtime's. */
+  constructor(hooks: Hooks, draft: () => Draft | null, refused: (event: string) => void) {
     this.#hooks = hooks;
     this.#draft = draft;
+    this.#refused = refused;
   }
 
   register(event: string, handler: HookHandler, options: number | HookOptions = {}, name?: string): Disposer {
@@ -352,11 +381,15 @@ class DraftHooks implements HookRegistry {
   }
 
   emit(event: string, data?: JsonObject | null): Promise<Emission> {
-    return this.#hooks.emit(event, data);
+    if (!OF_THE_RUNTIME.has(event)) return this.#hooks.emit(event, data);
+    this.#refused(event);
+    return Promise.resolve(quietEmission(data ?? {}));
   }
 
   emitAndCollect(event: string, data?: JsonObject | null, timeout_s?: number): Promise<JsonObject[]> {
-    return this.#hooks.emitAndCollect(event, data, timeout_s);
+    if (!OF_THE_RUNTIME.has(event)) return this.#hooks.emitAndCollect(event, data, timeout_s);
+    this.#refused(event);
+    return Promise.resolve([]);
   }
 
   setDefaultFields(fields: JsonObject): void {

@@ -62,6 +62,25 @@ export interface ApprovalRequest {
   default: "allow" | "deny";
   expires_at: string;
   hook_name: string | null;
+  /** What an option that remembers a pattern holds for; absent: the exact arguments. */
+  pattern?: string;
+}
+
+/** What tells whether an answer that was given before holds for a question too. */
+export type AskedAbout = Pick<
+  ApprovalRequest,
+  "action" | "tool_name" | "tool_call_id" | "args_hash" | "prompt" | "hook_name" | "pattern"
+>;
+
+/** An answer, given before, that holds for a question. */
+export interface RememberedAnswer {
+  /** The approval that was answered. */
+  readonly approval_id: string;
+  readonly allowed: boolean;
+  readonly decision: string;
+  readonly decided_by: string | null;
+  /** Whether the log tells already that it holds for this very question: then nothing is told again. */
+  readonly told: boolean;
 }
 
 /** What came back. */
@@ -97,6 +116,8 @@ export interface Host {
     asked: Pick<ApprovalRequest, "tool_call_id" | "args_hash" | "action">,
     session_id: string,
   ): KnownApproval | null;
+  /** Returns the answer of this session that holds for a question too, or null: then a person is asked. */
+  rememberedApproval?(asked: AskedAbout, session_id: string): RememberedAnswer | null;
   /** The session is initialised: the run exists. */
   accept(): Promise<void> | void;
   /**

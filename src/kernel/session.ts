@@ -4,28 +4,25 @@
  */
 import { CancellationToken } from "../sdk/cancellation.ts";
 import { errorMessage, PreampError } from "../sdk/errors.ts";
-import { deepFreeze, isObject, type JsonObject, toPlain, toPlainObject } from "../sdk/json.ts";
-import { assistantMessage } from "../sdk/loop/answer.ts";
-import { textOf } from "../sdk/messages.ts";
+import { deepFreeze, isObject, type JsonObject, toPlainObject } from "../sdk/json.ts";
 import type { ErrorDetail, Message, MountPlan, Prompt } from "../sdk/types.ts";
 import { Backstop } from "./backstop.ts";
 import type { Ceilings } from "./ceilings.ts";
 import type { Shared } from "./coordinator.ts";
 import { Core, type KernelLimits } from "./core.ts";
-import { withGrace } from "./deadline.ts";
 import type { ContextHandle } from "./guards/context.ts";
 import { Hooks } from "./hooks.ts";
 import type { Host } from "./host.ts";
 import { Injections } from "./injections.ts";
 import { announceReady, type MountedModule, mountingOrder, mountModule, runCleanups } from "./mounting.ts";
 import { Mounts } from "./mounts.ts";
-import { type Outcome, outcomeOf, type Returned } from "./outcome.ts";
+import type { Outcome } from "./outcome.ts";
 import { Processing } from "./processing.ts";
 import { Publication } from "./publication.ts";
 import { SessionState } from "./state.ts";
-import { type RecoveredTurn, turnFrom } from "./recovery.ts";
 import { type Surface, surfaceOf } from "./surface.ts";
-import { Turn } from "./turn.ts";
+import type { Turn } from "./turn.ts";
+import { runTurn, turnOf, type TurnOptions } from "./turn_run.ts";
 import { Watch } from "./watch.ts";
 
 /** Usage of one answered request: how long the history was when it was made, and what it took. */
@@ -63,16 +60,6 @@ export interface HeldCall {
   readonly told: JsonObject;
   /** Lets its deadline go on. */
   release(): void;
-}
-
-/** Options of {@link Session.execute}. */
-export interface TurnOptions {
-  /** Goes on with a turn that a crash interrupted. */
-  resume?: boolean;
-  /** Iterations of the interrupted turn that were answered. */
-  iteration?: number;
-  /** Where that turn stands by its log, when this is the same run; wins over `iteration`. */
-  recovered?: RecoveredTurn;
 }
 
 /** One session of a run. */
@@ -300,43 +287,16 @@ export class Session {
     core.ceilings.start();
     try {
       await this.#announce();
-      const { recovered } = options;
-      const turn = core.turn = recovered
-        ? turnFrom(recovered, prompt)
-        : new Turn(core.host.newId("turn"), prompt);
-      if (options.resume && !recovered) {
-        turn.started = turn.prompt_told = true;
-        turn.iteration = turn.answered = options.iteration ?? 0;
-      }
-      const returned = recovered
-        ? await this.#goOn(turn, prompt, recovered)
-        : await this.#run(turn, prompt, options.resume === true);
-      return await this.#close(turn, returned);
+      core.turn = turnOf(core, prompt, options);
+      // the plan's own: without it nothing was initialised
+      const { coordinator } = this.#modules.find((module) => module.spec.type === "orchestrator")!;
+      const parts = { core, watch: this.#watch, backstop: this.#backstop, mounts: this.#mounts, coordinator };
+      return await runTurn(core.turn, parts, options);
     } finally {
       core.turn = null;
       disarm();
       core.ceilings.stop();
     }
-  }
-
-  /** Goes on with a turn that was interrupted; one whose loop was done, or cannot go on, is only brought to its end. */
-  async #goOn(turn: Turn, prompt: Prompt, recovered: RecoveredTurn): Promise<Returned> {
-    const { prompted, response, is_untold, cancelled, ended_with, provider_error } = recovered;
-    if (cancelled !== null) {
-      this.#watch.noteCancelled();
-      if (cancelled === "immediate") this.cancellation.requestImmediate();
-      else this.cancellation.requestGraceful();
-    }
-    if (response && is_untold) await this.#context.addMessage(assistantMessage(response));
-    if (ended_with !== null) {
-      const failed = recovered.completed === "error" || recovered.told.has("execution:end");
-      return failed && provider_error ? { error: provider_error } : { text: ended_with };
-    }
-    if (prompted && !this.resumable) {
-      const fact = "its process ended, and its orchestrator does not say resumable: true";
-      return { error: new PreampError("interrupted", `Cannot go on with the run: ${fact}`) };
-    }
-    return await this.#run(turn, prompt, prompted);
   }
 
   async #announce(): Promise<void> {
@@ -371,51 +331,6 @@ export class Session {
     if (before === system) return;
     const rest = history.filter((_, at) => at !== index);
     await this.#context.setMessages(system === undefined ? rest : [systemMessage(system), ...rest]);
-  }
-
-  async #run(turn: Turn, prompt: Prompt, resume: boolean): Promise<Returned> {
-    const { orchestrator } = this.#mounts;
-    const core = this.#core;
-    // the plan's own: without it nothing was initialised
-    const { coordinator } = this.#modules.find((module) => module.spec.type === "orchestrator")!;
-    try {
-      const pending = orchestrator!.execute(
-        typeof prompt === "string" ? prompt : toPlain(prompt) as unknown as Prompt,
-        this.#context.forLoop(),
-        this.#mounts.loop_providers.view,
-        this.#mounts.tools.view,
-        coordinator.hooks,
-        resume ? { coordinator, resume, iteration: turn.answered } : { coordinator },
-      );
-      // a loop that neither ends nor listens is left behind: ceilings and cancellation hold for it too
-      const grace_ms = core.limits.cleanup_timeout_s * 1000;
-      const text: unknown = await withGrace(pending, core.step_signal, grace_ms, core.host.clock);
-      return { text: typeof text === "string" ? text : textOf(text) };
-    } catch (error) {
-      if (turn.limit === null && turn.denied === null && !this.cancellation.is_cancelled) {
-        core.host.warn("execution_failed", errorMessage(error), { error, ...core.placeFacts(error) });
-      }
-      return { error };
-    }
-  }
-
-  /** After the loop, whichever it was: the history closed, the events that it owes told, the outcome. */
-  async #close(turn: Turn, returned: Returned): Promise<Outcome> {
-    const { hooks, beginTurn } = this.#core;
-    await beginTurn.call(this.#core);
-    await this.#backstop.settleAnswer(turn);
-    const outcome = outcomeOf(this.#core, turn, returned);
-    const response = "text" in returned ? returned.text : outcome.error?.message ?? "";
-    if (outcome.status === "cancelled") {
-      await hooks.emit("cancel:completed", { was_immediate: this.cancellation.is_immediate });
-    }
-    await hooks.emit("execution:end", { response, status: executionStatus(outcome) });
-    await hooks.emit("orchestrator:complete", {
-      orchestrator: this.#options.plan.session.orchestrator.module,
-      turn_count: turn.answered,
-      status: orchestratorStatus(outcome),
-    });
-    return outcome;
   }
 
   /** Asks the turn to stop; `cancel:requested` is told once, at the first request. */
@@ -476,14 +391,4 @@ function momentFields(turn: Turn | null): JsonObject {
 
 function systemMessage(text: string): Message {
   return { role: "system", content: text, metadata: { source: "plan" } };
-}
-
-function executionStatus(outcome: Outcome): string {
-  return outcome.status === "cancelled" ? "cancelled" : outcome.status === "failed" ? "error" : "completed";
-}
-
-function orchestratorStatus(outcome: Outcome): string {
-  if (outcome.status === "completed") return "success";
-  if (outcome.status === "failed") return "error";
-  return outcome.status === "cancelled" ? "cancelled" : "incomplete";
 }

@@ -11,6 +11,14 @@ import type { CallRecord, Gate, Turn } from "./turn.ts";
 /** What an emission stands for, so that processing its result can be told to the turn. */
 export type Subject = { call: CallRecord } | { gate: Gate };
 
+/** Events that a turn tells once, of its beginning and its end: without a turn there is nothing that they could tell. */
+const OF_TURNS: ReadonlySet<string> = new Set([
+  "execution:start",
+  "execution:end",
+  "cancel:completed",
+  "orchestrator:complete",
+]);
+
 interface Noted {
   readonly subject: Subject;
   /** What the hooks wanted. The loop holds the original and could change it before it is acted on. */
@@ -63,7 +71,7 @@ export class Watch {
       return data;
     }
     const { turn } = this.#core;
-    if (turn === null) return data;
+    if (turn === null) return OF_TURNS.has(event) ? null : data; // a loop that was left behind comes late
     switch (event) {
       case "execution:start":
         if (turn.started) return null;

@@ -75,6 +75,18 @@ export class ApprovalDesk {
     }
   }
 
+  /** Closes a question that nobody waits for any more; resolves to what is to be told of it: an answer that was given before. */
+  async drop(request: ApprovalRequest, reason: string): Promise<ApprovalDecision> {
+    const known = await this.#store.get(KIND, `${this.#run_id}/${request.approval_id}`);
+    const answered = known !== null && known.value.status !== "pending";
+    const answer = answered ? answerOf(known.value) : { decision: "deny", reason, decided_by: null };
+    if (!answered) {
+      await this.#store.commit([{ put: this.#record(request, { status: "denied", ...answer }) }]);
+    }
+    this.#asked(request.approval_id);
+    return answer;
+  }
+
   #record(request: ApprovalRequest, fields: JsonObject) {
     return {
       kind: KIND,

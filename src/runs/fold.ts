@@ -1,11 +1,12 @@
 /** The run object as a fold of its log (trace.md, section 3), and the history of each of its sessions. */
-import type { Entry } from "../kernel/host.ts";
+import type { AskedAbout, Entry, RememberedAnswer } from "../kernel/host.ts";
 import type { UsedCeilings } from "../kernel/ceilings.ts";
 import type { LoggedUsage } from "../kernel/session.ts";
 import type { Outcome } from "../kernel/outcome.ts";
 import { count, emptyCounters } from "../kernel/status.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import type { Message, RunLimits } from "../sdk/types.ts";
+import { recall, remember, type RememberedApproval } from "./remembered.ts";
 import type { Approval, ContextUsage, Run, RunStatus, Warning } from "./types.ts";
 
 /** Usages kept for the next run; more requests than this between two compactions are none that matter. */
@@ -20,6 +21,15 @@ export interface RunSeed {
   /** History of the session before this run, and what its requests took since the last compaction. */
   history: readonly Message[];
   usages?: readonly LoggedUsage[];
+  /** Answers of earlier runs that hold for later questions of the session. */
+  remembered?: readonly RememberedApproval[] | undefined;
+}
+
+/** What a session had before. */
+export interface SessionBefore {
+  readonly messages: readonly Message[];
+  readonly usages?: readonly LoggedUsage[];
+  readonly remembered?: readonly RememberedApproval[];
 }
 
 /** Folds entries one by one; `run` is the run object as of the last. */
@@ -31,7 +41,10 @@ export class RunFold {
   readonly #isolation: Record<string, string> = {};
   readonly #histories = new Map<string, Message[]>();
   readonly #state: JsonObject = {};
-  #usages: LoggedUsage[];
+  readonly #remembered = new Map<string, readonly RememberedApproval[]>();
+  /** Questions that a remembered answer was told for. */
+  readonly #held = new Set<string>();
+  readonly #usages = new Map<string, LoggedUsage[]>();
   #status: RunStatus = "queued";
   #limits!: RunLimits;
   #plan_hash = "";
@@ -44,7 +57,8 @@ export class RunFold {
     this.#seed = seed;
     this.#warnings = [...seed.warnings];
     this.#histories.set(seed.session_id, [...seed.history]);
-    this.#usages = [...seed.usages ?? []];
+    this.#usages.set(seed.session_id, [...seed.usages ?? []]);
+    this.#remembered.set(seed.session_id, seed.remembered ?? []);
   }
 
   /** Takes the next entry. */
@@ -80,13 +94,13 @@ export class RunFold {
         break;
       case "context:reset":
         this.#histories.set(entry.session_id, [...data.messages as Message[]]);
-        if (entry.session_id === this.#seed.session_id) this.#usages = [];
+        this.#usages.delete(entry.session_id);
         break;
       case "context:compaction": // what was reported before is in the state that the context keeps with it
-        if (entry.session_id === this.#seed.session_id) this.#usages = [];
+        this.#usages.delete(entry.session_id);
         break;
       case "provider:response":
-        if (entry.session_id === this.#seed.session_id) this.#noteUsage(data);
+        this.#noteUsage(entry.session_id, data);
         break;
       case "session:state":
         if (isObject(data.set) && entry.session_id === this.#seed.session_id) {
@@ -111,6 +125,7 @@ export class RunFold {
   }
 
   #decide(entry: Entry): void {
+    if (entry.data.remembered === true) return void this.#held.add(questionKey(entry.session_id, entry.data));
     const approval = this.#approvals.get(String(entry.data.approval_id));
     if (!approval) return;
     const { decision, reason, decided_by } = entry.data;
@@ -123,30 +138,41 @@ export class RunFold {
     approval.reason = reason as string | null;
     approval.decided_by = decided_by as string | null;
     approval.decided_at = entry.ts;
+    const { session_id } = entry;
+    this.#remembered.set(session_id, remember(this.rememberedOf(session_id), approval, entry));
   }
 
-  #noteUsage({ usage, inner }: JsonObject): void {
+  /** Answers that hold for later questions of a session. */
+  rememberedOf(session_id: string): readonly RememberedApproval[] {
+    return this.#remembered.get(session_id) ?? [];
+  }
+
+  /** Returns the answer that holds for a question of a session, or null. */
+  answerTo(asked: AskedAbout, session_id: string): RememberedAnswer | null {
+    const answer = recall(this.rememberedOf(session_id), asked);
+    return answer && { ...answer, told: this.#held.has(questionKey(session_id, asked)) };
+  }
+
+  #noteUsage(session_id: string, { usage, inner }: JsonObject): void {
     if (inner === true) return; // a call of a hook or a tool: it says nothing about the history
     const input_tokens = isObject(usage) ? usage.input_tokens : undefined;
     if (typeof input_tokens !== "number" || input_tokens <= 0) return;
-    this.#usages.push({ messages: this.historyOf(this.#seed.session_id).length, input_tokens });
-    if (this.#usages.length > MOST_USAGES) this.#usages.shift();
+    let usages = this.#usages.get(session_id);
+    if (!usages) this.#usages.set(session_id, usages = []);
+    usages.push({ messages: this.historyOf(session_id).length, input_tokens });
+    if (usages.length > MOST_USAGES) usages.shift();
   }
 
-  /** Begins with what another run of the session left. */
-  continueFrom(messages: readonly Message[], usages: readonly LoggedUsage[]): void {
-    this.#histories.set(this.#seed.session_id, [...messages]);
-    this.#usages = [...usages];
+  /** Puts what a session had before this run, or before this turn of it, where its log goes on. */
+  continueFrom(session_id: string, before: SessionBefore): void {
+    this.#histories.set(session_id, [...before.messages]);
+    this.#usages.set(session_id, [...before.usages ?? []]);
+    this.#remembered.set(session_id, before.remembered ?? []);
   }
 
-  /** What the session's requests took since the last compaction, oldest first. */
-  get usages(): readonly LoggedUsage[] {
-    return this.#usages;
-  }
-
-  /** Puts what a sub-agent's session had before this run where its log goes on. */
-  continueHistory(session_id: string, messages: readonly Message[]): void {
-    this.#histories.set(session_id, [...messages]);
+  /** What a session's requests took since its last compaction, oldest first. */
+  usagesOf(session_id: string): readonly LoggedUsage[] {
+    return this.#usages.get(session_id) ?? [];
   }
 
   /** The messages of a session of this run, as they stand. */
@@ -234,6 +260,13 @@ export class RunFold {
       events_url: `/v1/runs/${id}/events`,
     };
   }
+}
+
+function questionKey(
+  session_id: string,
+  { tool_call_id, args_hash }: { tool_call_id?: unknown; args_hash?: unknown },
+): string {
+  return `${session_id} ${tool_call_id} ${args_hash}`;
 }
 
 /** Returns the resource of an `approval:required` entry (http.md, Approvals). */

@@ -97,7 +97,8 @@ export function forkedSession(
   now_ms: number,
 ): SavedSession {
   const at = new Date(now_ms).toISOString();
-  const { spawned: _, ...own } = parent; // nobody's sub-agent: it is a conversation of its own
+  // nobody's sub-agent, and nobody has answered anything here: it is a conversation of its own
+  const { spawned: _, remembered: __, ...own } = parent;
   return {
     ...own,
     object: {

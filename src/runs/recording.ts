@@ -7,7 +7,26 @@ import type { LoggedUsage } from "../kernel/session.ts";
 import type { Surface } from "../kernel/surface.ts";
 import type { JsonObject, Message } from "../sdk/types.ts";
 import type { Change, Store } from "../store/store.ts";
+import type { RememberedApproval } from "./remembered.ts";
 import type { Caller, Run, RunRequest } from "./types.ts";
+
+/** What a sub-agent's turn started from. */
+export interface AgentInput {
+  session_id: string;
+  /** The turn; it tells the turns of one session apart. */
+  turn_id: string;
+  /** The agent's plan as written: overlay, preferences and filters are in it. */
+  plan: JsonObject;
+  /** Whether its overlay sets ceilings of its own. */
+  limited: boolean;
+  /** Whether the session had run before. */
+  continued: boolean;
+  history: readonly Message[];
+  session_state: JsonObject;
+  usages: readonly LoggedUsage[];
+  remembered?: readonly RememberedApproval[];
+  surface: Surface;
+}
 
 /** What a run started from. */
 export interface RunInput {
@@ -26,8 +45,12 @@ export interface RunInput {
   history: readonly Message[];
   session_state: JsonObject;
   usages: readonly LoggedUsage[];
+  /** Answers that held for later questions of the session. */
+  remembered?: readonly RememberedApproval[];
   /** Null while the session is not initialised. */
   surface: Surface | null;
+  /** Turns of sub-agents that have ended, in the order of their ends. Absent: none, or nobody knows. */
+  agents?: readonly AgentInput[];
 }
 
 /** A run as it can be replayed anywhere: its object, its log, what it started from. */
@@ -101,7 +124,7 @@ function keyOf(run_id: string): string {
 /** Returns what a recording holds of a stored input. */
 export function recordedInput(input: StoredInput): RunInput {
   const { plan, plan_origin, plan_base_url, plan_lock, cost_is_asked_for, continued } = input;
-  const { history, session_state, usages, surface } = input;
+  const { history, session_state, usages, remembered, surface, agents } = input;
   return {
     version: 1,
     plan,
@@ -113,6 +136,8 @@ export function recordedInput(input: StoredInput): RunInput {
     history,
     session_state,
     usages,
+    ...(remembered ? { remembered } : {}),
     surface,
+    ...(agents ? { agents } : {}),
   };
 }

@@ -1,31 +1,27 @@
 /**
- * One run from its plan to its end (trace.md, section 4, B-D): makes the host of the session, keeps the log, ends the run
- * exactly once. Who may start it and where its session comes from is `service.ts`.
+ * One run from its plan to its end (trace.md, section 4, B-D): makes the session, keeps the log, ends the run
+ * exactly once. Who may start it and where its session comes from is `starter.ts`; what the session is given, `run_host.ts`.
  */
-import { setImmediate } from "node:timers";
 import { Ceilings } from "../kernel/ceilings.ts";
-import {
-  type ApprovalDecision,
-  type ApprovalRequest,
-  type DraftEntry,
-  draftEntry,
-  type Entry,
-  type Host,
-  type KnownApproval,
-} from "../kernel/host.ts";
+import { allows } from "../kernel/approvals.ts";
+import { draftEntry } from "../kernel/host.ts";
 import type { Outcome } from "../kernel/outcome.ts";
 import { type RecoveredTurn, recoverTurn } from "../kernel/recovery.ts";
 import { type LoggedUsage, Session } from "../kernel/session.ts";
 import { REDACTED } from "../policy/redact.ts";
 import { errorMessage, PreampError } from "../sdk/errors.ts";
-import { isObject, type JsonObject } from "../sdk/json.ts";
+import type { JsonObject } from "../sdk/json.ts";
 import type { Message, Prompt } from "../sdk/types.ts";
 import type { Change, Fence } from "../store/store.ts";
 import { ApprovalDesk } from "./approvals.ts";
 import type { ReadyPlan, RunsDeps, SecretSink } from "./deps.ts";
-import { contextUsageOf, RunFold } from "./fold.ts";
+import { RunFold } from "./fold.ts";
+import { type Inherited, requestOf, stateAfter, usedBefore, wasBegun } from "./interruption.ts";
+import { inputOf, recordChange } from "./kept.ts";
 import { RunLog } from "./log.ts";
 import { inputChange, type StoredInput } from "./recording.ts";
+import type { RememberedApproval } from "./remembered.ts";
+import { RunHost } from "./run_host.ts";
 import type { SavedSession } from "./sessions.ts";
 import { type EndedChild, Spawner } from "./spawn.ts";
 import type { Approval, Caller, CreateOptions, Run, RunHandle, RunRequest, RunStatus } from "./types.ts";
@@ -34,13 +30,6 @@ import type { Approval, Caller, CreateOptions, Run, RunHandle, RunRequest, RunSt
 export interface ResumeOptions {
   /** Iterations of the turn that were answered. */
   iteration: number;
-}
-
-/** A run that another process began and did not end. */
-export interface Inherited {
-  readonly input: StoredInput;
-  /** What the log has of it. */
-  readonly entries: readonly Entry[];
 }
 
 /** What a run is made with. */
@@ -82,18 +71,16 @@ export class Runner implements RunHandle {
   readonly #secrets: SecretSink;
   readonly #ceilings: Ceilings;
   readonly #spawner: Spawner;
+  readonly #host: RunHost;
   readonly #ended = Promise.withResolvers<Run>();
   readonly #watchers = new Set<() => void>();
   #session: Session;
-  #yielded_ms = 0;
   /** Whether the session was begun: what it leaves is kept. */
   #began = false;
   /** How the run was asked to stop before its session was begun. */
   #stop: "graceful" | "immediate" | null = null;
   /** Whether the end was decided; entries of the clean-up still follow. */
   #ending = false;
-  /** Whether no entry follows any more. */
-  #terminal = false;
   #end_is_stored = false;
   #accepted = false;
   /** Where the turn stood that a process left behind. */
@@ -117,6 +104,7 @@ export class Runner implements RunHandle {
       warnings: ready.warnings,
       history: (inherited?.input ?? { history: saved?.messages }).history ?? [],
       usages: (inherited?.input ?? saved)?.usages ?? [],
+      remembered: (inherited?.input ?? saved)?.remembered,
     });
     this.log = new RunLog({
       run_id,
@@ -138,14 +126,23 @@ export class Runner implements RunHandle {
       cost_is_asked_for: ready.cost_is_asked_for,
       clock: deps.clock,
     });
+    this.#host = new RunHost({
+      options,
+      log: this.log,
+      desk: this.desk,
+      fold: this.#fold,
+      secrets: this.#secrets,
+      session: () => this.#session,
+      accept: () => this.#accept(),
+      notify: () => this.#notify(),
+    });
     this.#spawner = new Spawner({
       deps,
       host: (given, id) => {
         given.registerSecrets(this.#secrets);
-        return this.#host(given, id);
+        return this.#host.of(given, id);
       },
-      historyOf: (id) => this.#fold.historyOf(id),
-      continueHistory: (id, messages) => this.#fold.continueHistory(id, messages),
+      fold: this.#fold,
       take: (id, parent_id) => options.takeChild(this, id, parent_id),
       letGo: (id) => options.letGoChild(id),
       save: (child) => this.#saveChild(child),
@@ -163,43 +160,38 @@ export class Runner implements RunHandle {
     this.#accepted = true;
     this.#input = this.#fold.status === "queued" ? null : input;
     this.#recovered = recoverTurn(entries, this.session_id, REDACTED);
-    const lost = [...this.#recovered?.calls.values() ?? []].filter((call) => call === "lost").length;
-    const used = this.#fold.used;
-    this.#ceilings.restore({
-      ...used,
-      tool_calls: used.tool_calls + lost, // whether they ran is not known: they count as if they had
-      duration_ms: workedFor(entries),
-    });
+    this.#ceilings.restore(usedBefore(this.#fold, entries, this.#recovered));
     for (const { status, id } of this.#fold.approvals) if (status === "pending") this.desk.expect(id);
   }
 
   #inheritedSession({ input, entries }: Inherited): Session {
     const { deps, ready, session_id } = this.options;
-    const begun = entries.some(({ event, session_id: of }) =>
-      of === session_id && (event === "session:start" || event === "session:resume")
-    );
     return new Session({
       plan: ready.compiled.plan,
       written: ready.compiled.written,
-      host: this.#host(ready, session_id),
+      host: this.#host.of(ready, session_id),
       ceilings: this.#ceilings,
       capabilities: this.#spawner.capabilities(() => this.#session, ready, this.#ceilings),
       limits: deps.limits,
       session_id,
       session_state: stateAfter(input.session_state, entries, session_id),
       history: [...this.#fold.historyOf(session_id)],
-      usages: this.#fold.usages,
-      continued: begun || input.continued,
+      usages: this.#fold.usagesOf(session_id),
+      continued: wasBegun(entries, session_id) || input.continued,
     });
   }
 
   /** A child that cannot be kept has answered all the same: it cannot be asked again, and that is said. */
   async #saveChild(child: EndedChild): Promise<void> {
     const { deps, saveChild, fence } = this.options;
+    if (this.#input && child.input) {
+      this.#input = { ...this.#input, agents: [...this.#input.agents ?? [], child.input] };
+    }
+    const input = this.#input ? [inputChange(this.#input, true)] : [];
     try {
-      await deps.store.commit([saveChild(this, child)], fence());
+      await deps.store.commit([saveChild(this, child), ...input], fence());
     } catch (error) {
-      this.#warn("agent_not_kept", errorMessage(error), { session_id: child.session_id });
+      this.#host.warn("agent_not_kept", errorMessage(error), { session_id: child.session_id });
     }
   }
 
@@ -208,7 +200,7 @@ export class Runner implements RunHandle {
     return new Session({
       plan: ready.compiled.plan,
       written: ready.compiled.written,
-      host: this.#host(ready, session_id),
+      host: this.#host.of(ready, session_id),
       ceilings: this.#ceilings,
       capabilities: this.#spawner.capabilities(() => this.#session, ready, this.#ceilings),
       limits: deps.limits,
@@ -223,7 +215,7 @@ export class Runner implements RunHandle {
   /** Takes the session as the run before left it: for a queued run, whose turn comes now. */
   continueFrom(saved: SavedSession): void {
     this.options.saved = saved;
-    this.#fold.continueFrom(saved.messages, saved.usages ?? []);
+    this.#fold.continueFrom(this.session_id, saved);
     this.#session = this.#newSession(saved);
   }
 
@@ -235,14 +227,29 @@ export class Runner implements RunHandle {
 
   /** Initialises the session; resolves once the run exists. Rejects, and nothing is stored, when it cannot. */
   async begin(): Promise<void> {
-    if (this.options.inherited) await this.#status({ ...this.#openStatus, resumed: true });
-    else if (this.#accepted) await this.#status({ status: "running" });
+    if (this.options.inherited) await this.#takeOver(this.options.inherited);
+    else if (this.#accepted) await this.#host.status({ status: "running" });
     else await this.#start("running");
     await this.options.ready.load?.();
     await this.#session.initialize();
     this.#began = true;
     if (this.#input === null) await this.#keepInput(); // a queued run: it was accepted before its session was made
     if (this.#stop !== null) await this.#session.cancel(this.#stop);
+  }
+
+  /** Says that the run goes on here. Its agents do not: what they asked a person nobody waits for any more. */
+  async #takeOver({ entries }: Inherited): Promise<void> {
+    await this.#host.status({ ...this.#openStatus, resumed: true });
+    for (const approval of this.#fold.approvals) {
+      const { id, session_id, tool_name, tool_call_id, args_hash, options } = approval;
+      if (approval.status !== "pending" || session_id === this.session_id) continue;
+      const answer = await this.desk.drop(requestOf(approval), "its agent was interrupted");
+      const asked = entries.find(({ data }) => data.approval_id === id);
+      const told = { approval_id: id, tool_name, tool_call_id, args_hash, ...answer };
+      const event = allows(answer.decision, options) ? "approval:granted" : "approval:denied";
+      const { parent_id = null, turn_id, iteration } = asked ?? {};
+      await this.#host.record(draftEntry(event, session_id, told, { parent_id, turn_id, iteration }));
+    }
   }
 
   /** Where a run stands that goes on: it waits for a person still, or it runs. */
@@ -252,34 +259,8 @@ export class Runner implements RunHandle {
 
   /** Keeps what the run started from, now that its modules have told what they are. */
   async #keepInput(): Promise<void> {
-    this.#input = this.#inputNow(this.#session.surface);
+    this.#input = inputOf(this, this.#session.surface);
     await this.options.deps.store.commit([inputChange(this.#input, true)], this.options.fence());
-  }
-
-  #inputNow(surface: StoredInput["surface"]): StoredInput {
-    const { ready, request: { plan, plan_ref, ...request }, caller, saved } = this.options;
-    const own_plan = saved === null || plan !== undefined || plan_ref !== undefined;
-    const by_operator = plan_ref !== undefined || plan === undefined;
-    const plan_lock = own_plan ? request.lock : saved.plan_lock;
-    return {
-      version: 1,
-      run_id: this.id,
-      session_id: this.session_id,
-      caller,
-      request,
-      created_at: this.created_at,
-      own_plan,
-      plan: ready.compiled.written,
-      plan_origin: !own_plan ? saved.plan_origin : by_operator ? "operator" : caller.origin,
-      plan_base_url: (own_plan ? ready.base_url : saved.plan_base_url) ?? null,
-      ...(plan_lock ? { plan_lock } : {}),
-      cost_is_asked_for: ready.cost_is_asked_for,
-      continued: saved !== null,
-      history: saved?.messages ?? [],
-      session_state: saved?.session_state ?? {},
-      usages: saved?.usages ?? [],
-      surface,
-    };
   }
 
   #start(status: "queued" | "running"): Promise<void> | void {
@@ -293,154 +274,8 @@ export class Runner implements RunHandle {
     }));
   }
 
-  /** All that a session of this run is given: its own, or a sub-agent's. */
-  #host(ready: ReadyPlan, session_id: string): Host {
-    const { deps } = this.options;
-    return {
-      clock: deps.clock,
-      newId: deps.newId,
-      open: (spec) => ready.open(spec, this.#secrets),
-      record: (entry) => this.#record(entry),
-      ask: (request, signal) => this.#ask(request, signal),
-      ...(this.options.inherited
-        ? { knownApproval: (asked, session_id) => this.#knownApproval(asked, session_id) }
-        : {}),
-      accept: () => this.#accept(),
-      warn: (code, message, facts) => this.#warn(code, message, { session_id, ...facts }),
-    };
-  }
-
-  #record(entry: DraftEntry): Promise<void> | void {
-    if (this.#terminal) return; // a module's timer that fires after the end changes nothing
-    if (entry.event === "approval:required") this.desk.expect(String(entry.data.approval_id));
-    const stored = this.log.record(entry) ?? this.#yieldNowAndThen(entry);
-    switch (entry.event) {
-      case "provider:response":
-        if (entry.session_id === this.session_id) this.#noteContext();
-        return stored;
-      case "approval:granted":
-      case "approval:denied":
-        return this.#resume(stored);
-      default:
-        return stored;
-    }
-  }
-
-  /** A run that never waits for anything outside lets others have the thread now and then. */
-  #yieldNowAndThen(entry: DraftEntry): Promise<void> | void {
-    if (entry.event !== "provider:response") return;
-    const now = this.options.deps.clock.monotonic();
-    if (now - this.#yielded_ms < YIELD_AFTER_MS) return;
-    return new Promise((resolve) =>
-      setImmediate(() => {
-        this.#yielded_ms = this.options.deps.clock.monotonic();
-        resolve();
-      })
-    );
-  }
-
-  #noteContext(): void {
-    const status = this.#session.getCapability("context.status");
-    let told: unknown = this.#session.context_usage;
-    if (typeof status === "function") {
-      try {
-        told = status();
-      } catch (error) {
-        this.#warn("context_status_failed", errorMessage(error));
-      }
-    }
-    if (isObject(told)) this.#fold.context = contextUsageOf(told);
-  }
-
-  async #resume(stored: Promise<void> | void): Promise<void> {
-    await stored;
-    this.#notify();
-    const waits = this.#fold.approvals.some((approval) => approval.status === "pending");
-    if (!waits && this.#fold.status === "awaiting_approval") await this.#status({ status: "running" });
-  }
-
-  async #status(data: JsonObject): Promise<void> {
-    await this.log.record(draftEntry("run:status", this.session_id, data, this.#session.moment));
-    this.#notify();
-  }
-
   #notify(): void {
     for (const notice of [...this.#watchers]) notice();
-  }
-
-  /** A question is the same when it is about the same call with the same arguments. */
-  #knownApproval(
-    { tool_call_id, args_hash, action }: Pick<ApprovalRequest, "tool_call_id" | "args_hash" | "action">,
-    session_id: string,
-  ): KnownApproval | null {
-    const found = this.#fold.approvals.findLast((one) =>
-      one.session_id === session_id && one.tool_call_id === tool_call_id && one.args_hash === args_hash &&
-      one.action === action
-    );
-    if (!found) return null;
-    const { id: approval_id, tool_name, tool_input, risk_level, prompt, options, expires_at, hook_name } =
-      found;
-    return {
-      request: {
-        approval_id,
-        tool_name,
-        tool_call_id,
-        tool_input,
-        args_hash,
-        action,
-        risk_level,
-        prompt,
-        options,
-        default: found.default,
-        expires_at,
-        hook_name,
-      },
-      answer: found.status === "pending" ? null : {
-        decision: found.decision ?? "deny",
-        reason: found.reason ?? null,
-        decided_by: found.decided_by ?? null,
-      },
-    };
-  }
-
-  async #ask(request: ApprovalRequest, signal: AbortSignal): Promise<ApprovalDecision> {
-    return await this.desk.ask(request, signal, () => {
-      const waiting = this.#fold.status === "awaiting_approval"
-        ? Promise.resolve()
-        : this.#status({ status: "awaiting_approval" });
-      waiting.then(() => this.#askHere(request, signal)).catch((error) =>
-        this.#warn("ask_failed", errorMessage(error))
-      );
-    });
-  }
-
-  /** Asks at the terminal, or whoever `create.ask` is; over HTTP the person answers by themselves. */
-  async #askHere(request: ApprovalRequest, signal: AbortSignal): Promise<void> {
-    const { ask } = this.options.create;
-    if (!ask) return;
-    const approval = this.#fold.approvals.find((one) => one.id === request.approval_id);
-    if (!approval) return;
-    const answer = await ask(approval, signal);
-    if (answer === null) return await this.desk.expire(request); // nobody there: the default applies at once
-    try {
-      await this.desk.decide(request.approval_id, {
-        decision: answer.decision,
-        reason: answer.reason ?? null,
-        decided_by: this.options.caller.name,
-      });
-    } catch (error) {
-      if (!signal.aborted) throw error;
-    }
-  }
-
-  #warn(code: string, message: string, facts: JsonObject = {}): void {
-    if (RUN_WARNINGS.has(code)) this.#fold.warn({ code, message });
-    this.options.deps.log("warning", code, {
-      run_id: this.id,
-      session_id: this.session_id,
-      message,
-      ...facts,
-    });
   }
 
   async #accept(): Promise<void> {
@@ -455,13 +290,13 @@ export class Runner implements RunHandle {
     const { deps, with_run, saveSession, fence } = this.options;
     // a queued run leaves the session alone: another run is at work in it
     const queued = this.#fold.status === "queued";
-    const input = this.#inputNow(queued ? null : this.#session.surface);
+    const input = inputOf(this, queued ? null : this.#session.surface);
     if (!queued) this.#input = input;
     const kept = [inputChange(input, true), ...(queued ? [] : [saveSession(this)])];
     try {
       await this.log.accept((entries) =>
         deps.store.commit(
-          [{ append: this.id, after: 0, entries }, this.#recordChange(), ...kept, ...with_run],
+          [{ append: this.id, after: 0, entries }, recordChange(this), ...kept, ...with_run],
           fence(),
         )
       );
@@ -471,25 +306,10 @@ export class Runner implements RunHandle {
     }
   }
 
-  /** Returns the change that keeps the run object for lists and for readers in other processes. */
-  #recordChange(): Change {
-    const run = this.current();
-    return {
-      put: {
-        kind: "run",
-        key: this.id,
-        namespace: this.options.caller.namespace,
-        value: run as unknown as JsonObject,
-        index: { session_id: this.session_id, status: run.status, open: String(run.ended_at === null) },
-        created_ms: Date.parse(this.created_at),
-      },
-    };
-  }
-
   /** Runs the turn and ends the run; resolves when everything is stored. Never rejects. */
   async run(prompt: Prompt): Promise<void> {
     let outcome: Outcome;
-    this.#yielded_ms = this.options.deps.clock.monotonic();
+    this.#host.start();
     try {
       const { resume } = this.options;
       outcome = await this.#session.execute(prompt, {
@@ -522,16 +342,16 @@ export class Runner implements RunHandle {
     try {
       await this.#session.cleanup(outcome.status);
     } catch (error) {
-      this.#warn("cleanup_failed", errorMessage(error));
+      this.#host.warn("cleanup_failed", errorMessage(error));
     }
-    this.#terminal = true;
+    this.#host.close();
     const run = this.#fold.end(this.#redacted(outcome), new Date(deps.clock.now()).toISOString());
     try {
       await this.log.end(
         draftEntry("run:end", this.session_id, { run: run as unknown as JsonObject }),
         () => [
-          this.#recordChange(),
-          ...(this.#accepted ? [inputChange(this.#input ?? this.#inputNow(null), false)] : []),
+          recordChange(this),
+          ...(this.#accepted ? [inputChange(this.#input ?? inputOf(this, null), false)] : []),
           ...(this.#began ? [saveSession(this)] : []),
         ],
       );
@@ -580,7 +400,12 @@ export class Runner implements RunHandle {
 
   /** What the requests of the session took since the last compaction. */
   get usages(): readonly LoggedUsage[] {
-    return this.#fold.usages;
+    return this.#fold.usagesOf(this.session_id);
+  }
+
+  /** Answers that hold for later questions of the session. */
+  get remembered(): readonly RememberedApproval[] {
+    return this.#fold.rememberedOf(this.session_id);
   }
 
   get session_state(): JsonObject {
@@ -639,48 +464,6 @@ export class Runner implements RunHandle {
     }
     steer(text);
   }
-}
-
-/** Milliseconds a run may keep the thread: half of what a health check may be late. */
-const YIELD_AFTER_MS = 10;
-
-/** Warnings of the kernel that belong on the run object; the others are for the operator's log. */
-const RUN_WARNINGS: ReadonlySet<string> = new Set([
-  "module_overwritten",
-  "tool_name_mismatch",
-  "module_provides_missing",
-  "mount_return_unknown",
-  "price_unknown",
-]);
-
-/**
- * Returns what modules had left of a session's state. It is told right before the step that it belongs to: where the log ends
- * with it, that step is still to come.
- */
-function stateAfter(before: JsonObject, entries: readonly Entry[], session_id: string): JsonObject {
-  const state = { ...before };
-  for (const { event, data, session_id: of } of entries.slice(0, -1)) {
-    if (event !== "session:state" || of !== session_id || !isObject(data.set)) continue;
-    for (const [key, value] of Object.entries(data.set)) {
-      if (value === null) delete state[key]; // deleted
-      else state[key] = value;
-    }
-  }
-  return state;
-}
-
-/** Milliseconds that a log worked for, as far as it tells: what waited for a person does not count. */
-function workedFor(entries: readonly Entry[]): number {
-  let worked_ms = 0;
-  let works = true;
-  let before: number | null = null;
-  for (const { event, ts, data } of entries) {
-    const now = Date.parse(ts);
-    if (works && before !== null) worked_ms += now - before;
-    before = now;
-    if (event === "run:status" || event === "run:start") works = data.status === "running";
-  }
-  return worked_ms;
 }
 
 function failure(error: unknown): Outcome {

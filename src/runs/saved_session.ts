@@ -39,6 +39,7 @@ export function savedSession(runner: Runner, now_ms: number): SavedSession {
     messages: [...runner.messages],
     session_state: runner.session_state,
     usages: [...runner.usages],
+    ...(runner.remembered.length > 0 ? { remembered: runner.remembered } : {}),
     plan: own_plan ? ready.compiled.written : saved.plan,
     ...(plan_lock ? { plan_lock } : {}),
     plan_base_url: own_plan ? ready.base_url ?? null : saved.plan_base_url,
@@ -67,6 +68,8 @@ export function savedChild(runner: Runner, child: EndedChild, now_ms: number): S
     },
     messages: [...child.messages],
     session_state: child.session_state,
+    usages: [...child.usages],
+    ...(child.remembered.length > 0 ? { remembered: child.remembered } : {}),
     plan: ready.compiled.written,
     ...(plan_lock ? { plan_lock } : {}),
     plan_origin: ready.agents?.origin ?? "caller", // the least trust, should it ever be unknown

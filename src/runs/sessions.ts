@@ -3,6 +3,7 @@ import { PreampError } from "../sdk/errors.ts";
 import type { JsonObject, Message } from "../sdk/types.ts";
 import type { LoggedUsage } from "../kernel/session.ts";
 import type { Change, Store } from "../store/store.ts";
+import type { RememberedApproval } from "./remembered.ts";
 import type { Caller, Page, PageOptions, SessionObject } from "./types.ts";
 
 const KIND = "session";
@@ -14,6 +15,8 @@ export interface SavedSession {
   session_state: JsonObject;
   /** What the requests since the last compaction took; absent in sessions kept before this was. */
   usages?: readonly LoggedUsage[];
+  /** Answers that hold for its later questions; absent: none. */
+  remembered?: readonly RememberedApproval[];
   /** The plan as written, and whether it was an operator's: a continued session runs it with the same rights. */
   plan: JsonObject;
   plan_origin: "operator" | "caller";

@@ -5,18 +5,22 @@
 import { Ceilings } from "../kernel/ceilings.ts";
 import { withAbort } from "../kernel/deadline.ts";
 import type { Host } from "../kernel/host.ts";
-import { Session } from "../kernel/session.ts";
+import { type LoggedUsage, Session } from "../kernel/session.ts";
 import { count } from "../kernel/status.ts";
+import type { Surface } from "../kernel/surface.ts";
 import { childPlan, SELF } from "../plan/child_plan.ts";
 import { preferProvider } from "../plan/preferences.ts";
 import { combineLimits } from "../policy/limits.ts";
 import { CancellationToken } from "../sdk/cancellation.ts";
 import { PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
-import type { Message, SpawnRequest, SpawnResult, SpawnSession } from "../sdk/types.ts";
+import type { Clock, Message, SpawnRequest, SpawnResult, SpawnSession } from "../sdk/types.ts";
 import { checkTokens, follow, refused } from "./child_turn.ts";
 import { type Usage, usageOf } from "./child_usage.ts";
 import type { AgentPlans, ReadyPlan, RunsDeps } from "./deps.ts";
+import type { RunFold } from "./fold.ts";
+import type { AgentInput } from "./recording.ts";
+import type { RememberedApproval } from "./remembered.ts";
 import type { SavedSession } from "./sessions.ts";
 import { readSpawnRequest } from "./spawn_request.ts";
 
@@ -25,10 +29,8 @@ export interface SpawnerParts {
   readonly deps: Pick<RunsDeps, "limits" | "newId" | "clock">;
   /** Returns the host of a session that runs by this plan. */
   host(ready: ReadyPlan, session_id: string): Host;
-  /** History of a session of the run, as its log tells it. */
-  historyOf(session_id: string): readonly Message[];
-  /** Puts the history of a continued session where the log goes on. */
-  continueHistory(session_id: string, messages: readonly Message[]): void;
+  /** What the log tells of each session. */
+  readonly fold: Pick<RunFold, "historyOf" | "usagesOf" | "rememberedOf" | "continueFrom">;
   /** Takes a session that an earlier spawn left, for this run alone. @throws {PreampError} `not_found`, `session_busy`. */
   take(session_id: string, parent_id: string): Promise<SavedSession>;
   /** Lets another run have it. */
@@ -49,6 +51,10 @@ export interface EndedChild {
   readonly saved: SavedSession | null;
   readonly messages: readonly Message[];
   readonly session_state: JsonObject;
+  readonly usages: readonly LoggedUsage[];
+  readonly remembered: readonly RememberedApproval[];
+  /** What its turn started from; null when none was begun. */
+  readonly input: AgentInput | null;
 }
 
 /** A session of the run as a parent. */
@@ -73,8 +79,15 @@ interface Planned {
   readonly saved: SavedSession | null;
 }
 
+/** What is known of a child's turn once it has begun. */
+interface BegunTurn {
+  surface: Surface | null;
+  turn_id: string | null;
+}
+
 interface PlannedTurn {
   readonly child: Session;
+  readonly begun: BegunTurn;
   readonly usage: Usage;
   /** What the events tell of it. */
   readonly told: JsonObject;
@@ -235,11 +248,18 @@ export class Spawner {
     this.#mayBegin(parent); // again: planning took its time
     const told = { agent, sub_session_id: session_id, parent_session_id: session.session_id, ...call };
     const usage = usageOf(parent.session, parent.children, session_id);
-    const child = this.#makeChild(parent, planned, usage);
-    if (saved) this.#parts.continueHistory(session_id, saved.messages);
+    const begun: BegunTurn = { surface: null, turn_id: null };
+    const child = this.#makeChild(parent, planned, usage, begun);
+    if (saved) this.#parts.fold.continueFrom(session_id, saved);
     const ended = this.#begin(child);
     try {
-      return await this.#tell(parent, planned, { child, usage, told, instruction: request.instruction });
+      return await this.#tell(parent, planned, {
+        child,
+        begun,
+        usage,
+        told,
+        instruction: request.instruction,
+      });
     } finally {
       ended();
     }
@@ -259,6 +279,7 @@ export class Spawner {
   async #tell(parent: Parent, planned: Planned, turn: PlannedTurn): Promise<SpawnResult> {
     const { session_id, agent, ready, limited, saved } = planned;
     const { child, usage, told, instruction } = turn;
+    const { fold } = this.#parts;
     const { session } = parent;
     const before = usage.counters.turn_count;
     await session.emit(saved ? "task:agent_resumed" : "task:agent_spawned", told);
@@ -271,8 +292,11 @@ export class Spawner {
         ready,
         limited,
         saved,
-        messages: this.#parts.historyOf(session_id),
+        messages: fold.historyOf(session_id),
         session_state: child.session_state,
+        usages: fold.usagesOf(session_id),
+        remembered: fold.rememberedOf(session_id),
+        input: inputOf(planned, turn.begun),
       });
     }
     const turn_count = usage.counters.turn_count - before;
@@ -281,9 +305,14 @@ export class Spawner {
     return { output: output_text, session_id, status, turn_count, metadata: { agent, stop_reason, error } };
   }
 
-  #makeChild(parent: Parent, { session_id, ready, limited, saved }: Planned, usage: Usage): Session {
+  #makeChild(
+    parent: Parent,
+    { session_id, ready, limited, saved }: Planned,
+    usage: Usage,
+    begun: BegunTurn,
+  ): Session {
     const { deps } = this.#parts;
-    const ceilings = limited ? ownCeilings(parent.ceilings, ready, deps) : parent.ceilings;
+    const ceilings = limited ? ownCeilings(parent.ceilings, ready, deps.clock) : parent.ceilings;
     const host = this.#parts.host(ready, session_id);
     const depth = parent.depth + 1;
     const child: Session = new Session({
@@ -293,9 +322,12 @@ export class Spawner {
         ...host,
         record(entry) {
           count(usage.counters, entry);
+          begun.turn_id ??= entry.turn_id ?? null;
           return host.record(entry);
         },
-        accept: () => {}, // the run exists already
+        accept() { // the run exists already
+          begun.surface = child.surface;
+        },
       },
       ceilings,
       limits: deps.limits,
@@ -303,6 +335,7 @@ export class Spawner {
       parent_id: parent.session.session_id,
       session_state: saved?.session_state ?? {},
       history: saved?.messages ?? [],
+      usages: saved?.usages ?? [],
       continued: saved !== null,
       cancellation: new CancellationToken(),
       capabilities: this.#capabilities(ready, (agents) => ({
@@ -318,6 +351,26 @@ export class Spawner {
   }
 }
 
+/** What a replay needs of a child's turn. */
+function inputOf(
+  { session_id, ready, limited, saved }: Planned,
+  { surface, turn_id }: BegunTurn,
+): AgentInput | null {
+  if (surface === null || turn_id === null) return null;
+  return {
+    session_id,
+    turn_id,
+    plan: ready.compiled.written,
+    limited,
+    continued: saved !== null,
+    history: saved?.messages ?? [],
+    session_state: saved?.session_state ?? {},
+    usages: saved?.usages ?? [],
+    ...(saved?.remembered ? { remembered: saved.remembered } : {}),
+    surface,
+  };
+}
+
 /** Compiled and judged again, its modules fetched and verified: nothing of it has run yet. */
 async function loaded(agents: AgentPlans, written: JsonObject): Promise<ReadyPlan> {
   const ready = await agents.child(written);
@@ -325,8 +378,8 @@ async function loaded(agents: AgentPlans, written: JsonObject): Promise<ReadyPla
   return ready;
 }
 
-/** An overlay's own ceilings, at most its parent's, counted within what is left of those. */
-function ownCeilings(within: Ceilings, ready: ReadyPlan, { clock }: SpawnerParts["deps"]): Ceilings {
+/** Returns an overlay's own ceilings: at most its parent's, counted within what is left of those. */
+export function ownCeilings(within: Ceilings, ready: ReadyPlan, clock: Clock): Ceilings {
   const { limits } = combineLimits(within.limits, { plan: ready.limits });
   return new Ceilings({ limits, cost_is_asked_for: ready.cost_is_asked_for, clock, within });
 }

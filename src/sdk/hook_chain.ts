@@ -172,6 +172,7 @@ function ask(emission: Emission, handler: ChainHandler, result: ParsedHookResult
     default: result.approval_default,
     hook_name: handler.name,
     ...(result.risk_level === null ? {} : { risk_level: result.risk_level }),
+    ...(result.approval_pattern === null ? {} : { pattern: result.approval_pattern }),
   };
   emission.approval_prompt = emission.approval.prompt;
   emission.suppress_output = result.suppress_output;

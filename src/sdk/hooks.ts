@@ -11,10 +11,19 @@ export type MessageLevel = "info" | "warning" | "error";
 /** Who an injected text speaks as. */
 export type InjectionRole = "system" | "user" | "assistant";
 
-/** A choice offered to the person who is asked; a plain string keeps upstream's meaning (APPR-02). */
+/**
+ * A choice offered to the person who is asked; a plain string keeps upstream's meaning (APPR-02): `Allow always` is remembered
+ * for the session.
+ */
 export type ApprovalOption = string | {
+  /** What the person reads, and answers with. */
   label: string;
+  /** What it does. */
   effect: "allow" | "deny";
+  /**
+   * What else it holds for. `once`, the default: this question alone. `session`: every later question of this session by the
+   * same hook, about the same tool, with the same prompt. `pattern`: those with the same `approval_pattern`.
+   */
   remember?: "once" | "session" | "pattern";
 };
 
@@ -55,6 +64,8 @@ export type HookResult =
       /** Seconds; default 300. */
       approval_timeout?: number;
       approval_default?: "allow" | "deny";
+      /** What an option with `remember: "pattern"` holds for, in words that the person sees; default: the exact arguments. */
+      approval_pattern?: string | null;
       risk_level?: string;
     }
   );
@@ -115,6 +126,8 @@ export interface ApprovalQuestion {
   hook_name: string;
   /** Risk the hook sees, such as `high`. */
   risk_level?: string;
+  /** What an option that remembers a pattern holds for. */
+  pattern?: string;
 }
 
 /** What an event came to after all its handlers: the strongest action, and everything the others asked for too. */
@@ -219,6 +232,8 @@ export interface ParsedHookResult {
   approval_prompt: string | null;
   /** What may be answered; null: Allow, Deny. */
   approval_options: ApprovalOption[] | null;
+  /** What an option that remembers a pattern holds for. */
+  approval_pattern: string | null;
   /** Seconds to wait; 300 when absent or no positive number. */
   approval_timeout: number;
   /** What silence means. */
@@ -266,6 +281,7 @@ export function parseHookResult(value: unknown): ParsedHookResult | null {
     approval_options: parseOptions(value.approval_options),
     approval_timeout: typeof timeout === "number" && timeout > 0 && Number.isFinite(timeout) ? timeout : 300,
     approval_default: oneOf(value.approval_default, DEFAULTS, "deny"),
+    approval_pattern: text(value.approval_pattern) || null,
     risk_level: text(value.risk_level),
     suppress_output: value.suppress_output === true,
     user_message: text(value.user_message),

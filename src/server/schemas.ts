@@ -173,6 +173,7 @@ const Approval = z.object({
   default: z.enum(["allow", "deny"]),
   risk_level: text,
   hook_name: text.nullable(),
+  pattern: text.optional().meta({ description: "what an option that remembers a pattern holds for" }),
   status: z.enum(["pending", "granted", "denied", "expired"]),
   decision: text.optional(),
   reason: text.nullable().optional(),

@@ -2,7 +2,7 @@ import { Ceilings } from "../../src/kernel/ceilings.ts";
 import { assertToolPairs } from "../../src/sdk/testing/assertions.ts";
 import { FakeClock } from "../../src/sdk/testing/fake_clock.ts";
 import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
-import type { JsonObject, RunLimits, Usage } from "../../src/sdk/types.ts";
+import type { HookRegistry, JsonObject, RunLimits, Usage } from "../../src/sdk/types.ts";
 import { assert, assertEquals, assertMatch, assertThrows } from "../assert.ts";
 import { calls, hook, kit, tool, until } from "./kit.ts";
 
@@ -225,6 +225,37 @@ Deno.test("a loop that neither ends nor listens is left behind, ten seconds afte
     ]);
     assertEquals(clock.pending, 0);
   }
+});
+
+Deno.test("a loop that was left behind tells the end of its turn to nobody (CANC-06)", async () => {
+  const late = Promise.withResolvers<void>();
+  const { run, session, clock, data, turn } = kit({
+    orchestrator: async (coordinator) =>
+      await coordinator.mount("orchestrator", {
+        async execute(_p: unknown, _c: unknown, _v: unknown, _t: unknown, hooks: HookRegistry) {
+          await late.promise;
+          for (const event of ["cancel:completed", "execution:end", "orchestrator:complete"]) {
+            await hooks.emit(event, { orchestrator: "late", status: "success" });
+          }
+          await hooks.emit("late:done", {});
+          return "";
+        },
+      }),
+  });
+  const done = run();
+  await until(() => clock.pending > 0);
+  await session.cancel("immediate");
+  await clock.advance(10_000);
+  assertEquals((await done).status, "cancelled");
+  late.resolve();
+  await until(() => data("late:done").length === 1);
+  assertEquals(turn().filter((event) => event !== "late:done"), [
+    "execution:start",
+    "cancel:requested",
+    "cancel:completed",
+    "execution:end",
+    "orchestrator:complete",
+  ]);
 });
 
 Deno.test("a tool has its time, and is told to stop; the turn goes on", async () => {

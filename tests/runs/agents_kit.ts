@@ -8,13 +8,14 @@ import { defaultPolicy, type PolicyLimits } from "../../src/policy/policy.ts";
 import { Redactor } from "../../src/policy/redact.ts";
 import type { ReadyPlan } from "../../src/runs/deps.ts";
 import { RunService } from "../../src/runs/service.ts";
-import type { Caller, Run, RunHandle } from "../../src/runs/types.ts";
+import type { Run, RunHandle } from "../../src/runs/types.ts";
 import { FakeClock } from "../../src/sdk/testing/fake_clock.ts";
+import type { Store } from "../../src/store/store.ts";
 import type { JsonObject, Module } from "../../src/sdk/types.ts";
 import { MemoryStore } from "../../src/store/memory.ts";
+import { CALLER } from "./kit.ts";
 
-/** The caller of these tests. */
-export const CALLER: Caller = { name: "key:ci", namespace: "ns", origin: "caller" };
+export { CALLER } from "./kit.ts";
 
 /** What the runs are made with. */
 export interface AgentsKitOptions {
@@ -23,12 +24,17 @@ export interface AgentsKitOptions {
   modules?: Record<string, Module["mount"]>;
   /** Awaited before the plan of an agent is ready: what fetching takes. */
   fetching?: Promise<void>;
+  /** The way to the store in memory. */
+  store?: (memory: MemoryStore) => Store;
+  /** Share time and store with another one. */
+  beside?: AgentsKit;
 }
 
 /** Runs, and what is looked at. */
 export interface AgentsKit {
   readonly runs: RunService;
   readonly clock: FakeClock;
+  readonly memory: MemoryStore;
   start(plan: JsonObject, more?: JsonObject): Promise<RunHandle>;
   /** Runs a plan to its end. */
   run(plan: JsonObject, more?: JsonObject): Promise<{ run: Run; entries: Entry[] }>;
@@ -39,7 +45,9 @@ export interface AgentsKit {
 
 /** Makes runs over a store in memory. */
 export function agentsKit(options: AgentsKitOptions = {}): AgentsKit {
-  const clock = new FakeClock();
+  const clock = options.beside?.clock ?? new FakeClock();
+  const memory = options.beside?.memory ?? new MemoryStore({ now: () => clock.now() });
+  const suffix = options.beside ? "b" : "";
   const policy = defaultPolicy();
   Object.assign(policy.limits, options.limits);
   const loading = new Loading({ cache_dir: null });
@@ -52,13 +60,13 @@ export function agentsKit(options: AgentsKitOptions = {}): AgentsKit {
   });
   const counts = new Map<string, number>();
   const runs = new RunService({
-    store: new MemoryStore({ now: () => clock.now() }),
+    store: options.store?.(memory) ?? memory,
     clock,
     limits: { ...policy.limits, idempotency_hours: 24 },
     newId(prefix) {
       const count = (counts.get(prefix) ?? 0) + 1;
       counts.set(prefix, count);
-      return `${prefix}_${count}`;
+      return `${prefix}_${count}${suffix}`;
     },
     ready: async (request, caller, base_url) =>
       withModules(await plans.ready(request, caller, base_url), options),
@@ -81,6 +89,7 @@ export function agentsKit(options: AgentsKitOptions = {}): AgentsKit {
   return {
     runs,
     clock,
+    memory,
     start,
     entries,
     async run(plan, more) {

@@ -1,5 +1,7 @@
 /** Runs over a store, for tests: plans are made of modules in memory and asked for by name; time stands still; ids count up. */
 import { setImmediate } from "node:timers";
+import type { Recording } from "../../src/runs/recording.ts";
+import type { ReplayReport } from "../../src/runs/replay/replay.ts";
 import { RunService } from "../../src/runs/service.ts";
 import type { Caller, CreateOptions, Run, RunHandle, RunRequest } from "../../src/runs/types.ts";
 import type { ReadyPlan, SecretSink, ServiceLimits } from "../../src/runs/deps.ts";
@@ -131,6 +133,18 @@ export function service(options: ServiceOptions = {}): Service {
     entries,
     names: async (run_id) => (await entries(run_id)).map((entry) => entry.event),
   };
+}
+
+/** Replays, letting time pass: a replay that waits for something notices by the clock of the process. */
+export async function replayed(
+  { runs, clock }: Pick<Service, "runs" | "clock">,
+  recorded: string | Recording,
+): Promise<ReplayReport> {
+  let done = false;
+  const report = runs.replay(CALLER, recorded).finally(() => done = true);
+  report.catch(() => {}); // the caller is told
+  for (let steps = 0; !done && steps < 5_000; steps++) await clock.advance(5);
+  return await report;
 }
 
 /** Resolves after the next round of `setImmediate`, when a log stores what nobody waits for. */

@@ -2,20 +2,10 @@
 import { assertEquals, assertMatch, assertRejects } from "../assert.ts";
 import { withAnswers } from "../../src/runs/fork.ts";
 import type { Recording } from "../../src/runs/recording.ts";
-import type { ReplayReport } from "../../src/runs/replay/replay.ts";
 import type { ContextManager, Prompt } from "../../src/sdk/types.ts";
 import { tool } from "../kernel/kit.ts";
-import { CALLER, type Service, service, type TestPlan } from "./kit.ts";
+import { CALLER, replayed, type Service, service, type TestPlan } from "./kit.ts";
 import { mock, play, runToEnd, type Scenario, SCENARIOS } from "./scenarios.ts";
-
-/** Replays, letting time pass: a replay that waits for something notices by the clock of the process. */
-async function replayed({ runs, clock }: Service, recorded: string | Recording): Promise<ReplayReport> {
-  let done = false;
-  const report = runs.replay(CALLER, recorded).finally(() => done = true);
-  report.catch(() => {}); // the caller is told
-  for (let steps = 0; !done && steps < 5_000; steps++) await clock.advance(5);
-  return await report;
-}
 
 for (const [name, scenario] of Object.entries(SCENARIOS)) {
   Deno.test(`replay() is equal: ${name}`, async () => {

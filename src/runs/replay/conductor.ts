@@ -10,15 +10,22 @@ import { answersOf, emissionOf } from "./recall.ts";
 import type { ReplayClock } from "./replay_clock.ts";
 import { callOf, type Tape } from "./tape.ts";
 
+/** A session that runs for real, and its part of the log. */
+export interface Actor {
+  readonly tape: Tape;
+  steer(text: string): void;
+  cancel(mode: "graceful" | "immediate"): void;
+}
+
 /** What a conductor is given. */
 export interface ConductorOptions {
-  tape: Tape;
+  entries: readonly Entry[];
   clock: ReplayClock;
   /** The clock of the process: for noticing that nothing happens any more. */
   real_clock: Clock;
   redact: (data: JsonObject) => JsonObject;
-  steer(text: string): void;
-  cancel(mode: "graceful" | "immediate"): void;
+  /** Begins the turn of a sub-agent; its parent tells this entry then. */
+  beginAgent(opening: Entry): void;
   /** Takes the entries of the replay, in order. */
   played(entry: Entry): void;
 }
@@ -43,6 +50,9 @@ const PARALLEL: ReadonlySet<string> = new Set([
   "approval:required",
   "approval:granted",
   "approval:denied",
+  "task:agent_spawned",
+  "task:agent_resumed",
+  "task:agent_completed",
 ]);
 
 /** What a turn that was cancelled makes next, and one that was not does not. */
@@ -57,8 +67,13 @@ const AFTER_CANCEL: ReadonlySet<string> = new Set([
 export class Conductor {
   readonly #options: ConductorOptions;
   readonly #waiting: Waiting[] = [];
+  readonly #actors = new Map<string, Actor>();
   readonly #recalled = new Set<Entry>();
-  readonly #ids = new Set<string>();
+  /** Session → ids that were made or named. */
+  readonly #ids = new Map<string, Set<string>>();
+  /** Sessions that are done. */
+  readonly #ended = new Set<string>();
+  readonly #begun = new Set<Entry>();
   readonly #finished = Promise.withResolvers<Difference | null>();
   readonly #over = new AbortController();
   #position = 0;
@@ -83,12 +98,33 @@ export class Conductor {
   }
 
   get #next(): Entry | undefined {
-    return this.#options.tape.entries[this.#position];
+    return this.#options.entries[this.#position];
   }
 
   /** Begins. */
   start(): void {
     this.#pump();
+  }
+
+  /** Puts a session on the stage, in place of an earlier one of its id. */
+  enter(actor: Actor): void {
+    this.#actors.set(actor.tape.session_id, actor);
+    this.#ended.delete(actor.tape.session_id);
+  }
+
+  /** Sends every session away: their process ended here. */
+  clear(): void {
+    this.#actors.clear();
+    for (const { resolve } of this.#waiting.splice(0)) resolve();
+  }
+
+  #actorOf(entry: Entry): Actor | undefined {
+    const actor = this.#actors.get(entry.session_id);
+    return actor?.tape.holds(entry) ? actor : undefined;
+  }
+
+  #waitingOf(session_id: string): Waiting[] {
+    return this.#waiting.filter(({ entry }) => entry.session_id === session_id);
   }
 
   /** Takes an entry that the session makes; a promise means: wait, it is not its turn. */
@@ -102,9 +138,8 @@ export class Conductor {
     return this.#waiting.includes(waiting) ? waited : undefined;
   }
 
-  /** Returns what the hooks of the recorded run made of an event. */
-  recall(event: string, data: JsonObject): Emission {
-    const { tape } = this.#options;
+  /** Returns what the hooks of the recorded run made of an event of a session. */
+  recall(event: string, data: JsonObject, tape: Tape): Emission {
     const call = callOf(data);
     const entry = tape.find(
       this.#position,
@@ -117,25 +152,35 @@ export class Conductor {
   }
 
   /** Returns what hooks answered to an event that collects answers. */
-  recallAnswers(data: JsonObject): JsonObject[] {
-    return answersOf(this.#options.tape, this.#position, data);
+  recallAnswers(data: JsonObject, tape: Tape): JsonObject[] {
+    return answersOf(tape, this.#position, data);
   }
 
-  /** Returns the id that was made at this place of the recorded run. */
-  newId(prefix: string): string {
-    const id = this.#options.tape.idAfter(this.#position, prefix, this.#ids);
+  /** Returns the id that a session made at this place of the recorded run. */
+  newId(prefix: string, tape: Tape): string {
+    const taken = this.#idsOf(tape.session_id);
+    const id = tape.idAfter(this.#position, prefix, taken);
     if (id === null) return `${prefix}_replay${++this.#made_ids}`; // nothing names it
     // an attempt that failed at once left no trace of its id: the next one asks again
-    if (prefix !== "req") this.#ids.add(id);
+    if (prefix !== "req") taken.add(id);
     return id;
   }
 
-  /** Says that the session is done; what is still on the tape then was not made. */
-  end(): void {
+  #idsOf(session_id: string): Set<string> {
+    let ids = this.#ids.get(session_id);
+    if (!ids) this.#ids.set(session_id, ids = new Set());
+    return ids;
+  }
+
+  /** Says that a session is done; what is still on its tape then was not made. */
+  end(tape: Tape): void {
     if (this.#over.signal.aborted) return;
-    this.#pump(true);
+    this.#ended.add(tape.session_id);
+    this.#pump();
     const next = this.#next;
-    if (next && next.event !== "run:end") {
+    if (!next || next.event === "run:end") return;
+    const is_all = next.session_id !== tape.session_id && tape.ends_log;
+    if (is_all || this.#actorOf(next)?.tape === tape) {
       this.#part(next, { path: "", recorded: shown(next), replayed: null });
     }
   }
@@ -154,29 +199,40 @@ export class Conductor {
     else this.#finish(null);
   }
 
-  #pump(ending = false): void {
+  #pump(): void {
     this.#patience?.abort();
     for (let next = this.#next; next && !this.#over.signal.aborted; next = this.#next) {
-      if (!this.#step(next, ending)) break;
+      if (!this.#step(next)) break;
     }
     this.#watchOver();
   }
 
   /** Does what is due; false when something must be waited for. */
-  #step(next: Entry, ending: boolean): boolean {
-    switch (this.#options.tape.sourceOf(next)) {
+  #step(next: Entry): boolean {
+    const actor = this.#actorOf(next);
+    if (!actor) return this.#play(next);
+    switch (actor.tape.sourceOf(next)) {
       case "tape":
         return this.#play(next);
+      case "agent":
+        return this.#take(next) || this.#beginAgent(next);
       case "state":
-        return this.#stepState(next, ending);
+        return this.#stepState(next, actor);
       case "inner":
-        return this.#take(next) || this.#playUnlessMade(next, ending);
+        return this.#take(next) || this.#playUnlessMade(next);
       case "cancel":
-        return this.#stepCancel(next);
+        return this.#stepCancel(next, actor);
       default:
         if (next.event === "run:end") return false;
         return this.#take(next) || this.#notYet(next);
     }
+  }
+
+  #beginAgent(opening: Entry): boolean {
+    if (this.#begun.has(opening)) return false; // it is on its way
+    this.#begun.add(opening);
+    this.#options.beginAgent(opening);
+    return this.#next !== opening;
   }
 
   /** Takes the entry that waits for this turn. */
@@ -202,38 +258,48 @@ export class Conductor {
 
   /** Puts an entry of the tape into the replay, as it is. */
   #play(entry: Entry): true {
-    const { tape, clock, played } = this.#options;
+    const { entries, clock, played } = this.#options;
     this.#position++;
     played(entry);
     for (const id of [entry.data.request_id, entry.data.approval_id, entry.turn_id]) {
-      if (typeof id === "string") this.#ids.add(id);
+      if (typeof id === "string") this.#idsOf(entry.session_id).add(id);
     }
-    const following = tape.entries[this.#position];
+    const following = entries[this.#position];
     clock.follow(Date.parse(entry.ts), Date.parse((following ?? entry).ts));
     if (following?.event === "orchestrator:steering_injected") this.#steer(following);
     return true;
   }
 
   /** Says again what was said: that text, and those that waited with it, unless they were said with an earlier one. */
-  #steer({ seq, data }: Entry): void {
-    const { tape, steer } = this.#options;
+  #steer(steered: Entry): void {
+    const actor = this.#actorOf(steered);
+    if (!actor) return;
+    const { tape } = actor;
+    const { seq, data } = steered;
     const before = tape.all((entry) => entry.event === "orchestrator:steering_injected" && entry.seq < seq)
       .at(-1);
     if (before && Number(before.data.queued_remaining) > 0) return;
     const later = tape.all((entry) => entry.event === "orchestrator:steering_injected" && entry.seq > seq);
-    for (const { data: { content } } of [{ data }, ...later.slice(0, Number(data.queued_remaining))]) {
-      steer(String(content));
-    }
+    const queued = Number(data.queued_remaining);
+    const texts = [data, ...later.slice(0, queued).map((entry) => entry.data)].map(({ content }) =>
+      String(content)
+    );
+    while (texts.length <= queued) texts.push("said, and never told"); // its process ended before
+    for (const text of texts) actor.steer(text);
   }
 
   /** Keys of the orchestrator's and the context's are compared, others are played back. */
-  #stepState(next: Entry, ending: boolean): boolean {
+  #stepState(next: Entry, { tape }: Actor): boolean {
     const recorded = next.data.set as JsonObject; // written by the kernel
-    const index = this.#waiting.findIndex(({ entry }) => entry.event === "session:state");
+    const mine = this.#waitingOf(next.session_id);
+    const index = this.#waiting.findIndex((one) => one.entry.event === "session:state" && mine.includes(one));
     if (index < 0) {
       // it is written right before a barrier: that the barrier waits already says that the session left nothing
-      if (this.#waiting.length === 0 && !ending) return false;
-      const own = Object.keys(recorded).find((key) => this.#options.tape.isOwnKey(key));
+      const done = mine.length > 0 || this.#ended.has(next.session_id) || this.#given_up === next;
+      // behind it its process ended: no barrier may ever come
+      const may_be_last = tape.is_cut && !tape.find(next.seq, (one) => tape.sourceOf(one) === "session");
+      if (!done) return may_be_last ? this.#bePatient(next) : false;
+      const own = Object.keys(recorded).find((key) => tape.isOwnKey(key));
       if (own === undefined) return this.#play(next);
       this.#part(next, { path: `data.set.${own}`, recorded: recorded[own], replayed: null });
       return false;
@@ -241,7 +307,7 @@ export class Conductor {
     const [{ entry, resolve }] = this.#waiting.splice(index, 1) as [Waiting];
     const replayed = this.#options.redact(toPlainObject(entry.data.set as JsonObject));
     const expected = Object.fromEntries(
-      Object.entries(recorded).filter(([key]) => key in replayed || this.#options.tape.isOwnKey(key)),
+      Object.entries(recorded).filter(([key]) => key in replayed || tape.isOwnKey(key)),
     );
     const difference = firstDifference(expected, replayed, "data.set");
     if (difference) this.#part(next, difference);
@@ -254,20 +320,22 @@ export class Conductor {
    * Cancels again. Where the recorded turn went on as if nothing had been, it had passed its check already: so it must here,
    * and what it makes next is waited for first.
    */
-  #stepCancel(next: Entry): boolean {
+  #stepCancel(next: Entry, actor: Actor): boolean {
+    const { tape } = actor;
     if (this.#waiting.some(({ entry }) => isSame(entry, next))) return this.#take(next);
     if (this.#recalled.has(next)) return false; // it is on its way
-    const { tape, cancel } = this.#options;
     const following = tape.find(next.seq, (entry) => tape.sourceOf(entry) === "session");
     const went_on = following !== undefined && !AFTER_CANCEL.has(following.event);
     const there = this.#waiting.some(({ entry }) => following !== undefined && isSame(entry, following));
     if (went_on && !there && this.#given_up !== next) return this.#bePatient(next);
-    cancel(next.data.state === "immediate" ? "immediate" : "graceful");
+    actor.cancel(next.data.state === "immediate" ? "immediate" : "graceful");
     return this.#waiting.some(({ entry }) => isSame(entry, next)) || this.#next !== next;
   }
 
-  #playUnlessMade(next: Entry, ending: boolean): boolean {
-    return ending || this.#given_up === next ? this.#play(next) : this.#bePatient(next);
+  #playUnlessMade(next: Entry): boolean {
+    return this.#ended.has(next.session_id) || this.#given_up === next
+      ? this.#play(next)
+      : this.#bePatient(next);
   }
 
   /** Leaves an entry for the session to make, a little while. */
@@ -283,7 +351,8 @@ export class Conductor {
 
   /** Nothing of what waits is due: a difference, unless it belongs to something that runs beside. */
   #notYet(next: Entry): false {
-    const early = this.#waiting.find(({ entry }) => !PARALLEL.has(entry.event) && !PARALLEL.has(next.event));
+    const early = this.#waitingOf(next.session_id)
+      .find(({ entry }) => !PARALLEL.has(entry.event) && !PARALLEL.has(next.event));
     if (early) {
       const replayed = this.#shown(early.entry);
       this.#part(
@@ -326,7 +395,7 @@ function isSame(made: DraftEntry, next: Entry): boolean {
     callOf(made.data) === callOf(next.data);
 }
 
-/** An entry as it is compared: without what the log adds. */
-function shown({ seq: _, ts: __, run_id: ___, ...rest }: Entry): JsonObject {
-  return { ...rest };
+/** An entry as it is compared: without what the log adds, and without the step that something from outside happened to meet. */
+function shown({ seq: _, ts: __, run_id: ___, iteration, ...rest }: Entry): JsonObject {
+  return rest.event === "cancel:requested" || iteration === undefined ? { ...rest } : { ...rest, iteration };
 }

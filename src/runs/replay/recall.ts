@@ -34,13 +34,18 @@ function asked(approval: ApprovalQuestion): Partial<Emission> {
 /** The question as it was put; of one that never was (the call could not run), the kernel's own words. */
 function questionOf(entry: Entry, tape: Tape): ApprovalQuestion {
   const call = callOf(entry.data);
-  const put = tape.find(entry.seq, ({ event, data }) =>
+  const isIt = ({ event, data }: Entry) =>
     event === "approval:required" &&
-    (call === null ? data.action === entry.event : data.tool_call_id === call));
+    (call === null ? data.action === entry.event : data.tool_call_id === call);
+  const put = tape.find(entry.seq, isIt) ?? tape.findBefore(isIt); // before an interruption: it stays the same question
   const hook_name = entry.verdict?.hook_name ?? "";
   if (!put) {
+    // an answer given before may hold for it: then that entry tells what would have been asked
+    const isHeld = ({ data }: Entry) => data.remembered === true && data.tool_call_id === call;
+    const held = (tape.find(entry.seq, isHeld) ?? tape.findBefore(isHeld))?.data;
     return {
-      prompt: "Allow this operation?",
+      prompt: typeof held?.prompt === "string" ? held.prompt : "Allow this operation?",
+      ...(typeof held?.pattern === "string" ? { pattern: held.pattern } : {}),
       options: ["Allow", "Deny"],
       timeout: 300,
       default: "deny",
@@ -55,6 +60,7 @@ function questionOf(entry: Entry, tape: Tape): ApprovalQuestion {
     default: data.default,
     risk_level: data.risk_level,
     hook_name,
+    ...(data.pattern === undefined ? {} : { pattern: data.pattern }),
   };
 }
 

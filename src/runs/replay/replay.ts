@@ -1,24 +1,29 @@
 /**
- * Replays a recorded run: orchestrator and context for real, everything else from the log; says where the two part
- * (architecture.md, Replay).
+ * Replays a recorded run: orchestrators and contexts for real, its sub-agents' too, everything else from the log; says where
+ * the two part (architecture.md, Replay).
  */
 import { Ceilings } from "../../kernel/ceilings.ts";
 import type { KernelLimits } from "../../kernel/core.ts";
-import type { DraftEntry, Entry, Host } from "../../kernel/host.ts";
+import type { Entry } from "../../kernel/host.ts";
 import type { Outcome } from "../../kernel/outcome.ts";
-import { Session } from "../../kernel/session.ts";
+import { recoverTurn } from "../../kernel/recovery.ts";
+import { count, emptyCounters } from "../../kernel/status.ts";
 import { REDACTED } from "../../policy/redact.ts";
-import { PreampError } from "../../sdk/errors.ts";
-import { isObject, type JsonObject, toPlainObject } from "../../sdk/json.ts";
-import type { Clock, ModuleSpec, MountPlan, Prompt, RunLimits } from "../../sdk/types.ts";
+import { errorMessage, PreampError } from "../../sdk/errors.ts";
+import { isObject, toPlainObject } from "../../sdk/json.ts";
+import type { Clock, Prompt, RunLimits } from "../../sdk/types.ts";
+import { follow } from "../child_turn.ts";
 import type { ReadyPlan, SecretSink } from "../deps.ts";
 import { contextUsageOf, RunFold } from "../fold.ts";
+import { knownApproval, stateAfter, usedBefore, wasBegun } from "../interruption.ts";
 import type { Recording } from "../recording.ts";
-import { Conductor } from "./conductor.ts";
+import { ownCeilings } from "../spawn.ts";
 import type { Difference } from "./compare.ts";
-import { decisionOf } from "./recall.ts";
+import { Conductor } from "./conductor.ts";
+import { isTakeover, ownParts, type Part } from "./parts.ts";
 import { ReplayClock } from "./replay_clock.ts";
-import { standInFor } from "./stand_ins.ts";
+import { type Role, rolesOf, tellsResponses } from "./roles.ts";
+import { loadOwn, ownModules, Stage } from "./stage.ts";
 import { Tape } from "./tape.ts";
 
 /** What a replay came to. */
@@ -38,128 +43,244 @@ export interface ReplayDeps {
 
 /** Replays a run. @throws {PreampError} `not_replayable` when its log does not hold what a replay needs. */
 export async function replay(recording: Recording, deps: ReplayDeps): Promise<ReplayReport> {
-  const { surface } = recording.replay;
-  refuseUnlessReplayable(recording);
-  const { plan } = deps.ready.compiled;
-  const { orchestrator, context } = plan.session;
-  if ([orchestrator, context].some(({ source }) => source.kind !== "builtin")) await deps.ready.load?.();
-  const tape = new Tape(recording.events, [idOf(orchestrator), idOf(context)]);
-  const clock = new ReplayClock(Date.parse(tape.entries[0]!.ts));
-  const limits = tape.entries[0]!.data.limits as RunLimits; // written by the runner
-  const ceilings = new Ceilings({ limits, cost_is_asked_for: recording.replay.cost_is_asked_for, clock });
-  const fold = foldOf(recording);
-  const stop_reason = String(recording.run.stop_reason);
-  const limit = stop_reason.startsWith("limit:") ? stop_reason.slice("limit:".length) : null;
-  const stage: { session?: Session } = {};
-  const conductor = new Conductor({
-    tape,
-    clock,
-    real_clock: deps.clock,
-    redact: (data) => deps.secrets.redact(data),
-    steer(text) {
-      const steer = stage.session?.getCapability("session.steer");
-      if (typeof steer === "function") steer(text);
-    },
-    cancel: (mode) => void stage.session?.cancel(mode),
-    played(entry) {
-      fold.add(entry);
-      if (entry.event === "provider:response" && stage.session) noteContext(fold, stage.session);
-    },
-  });
-  const reader = {
-    tape,
-    limit,
-    get position() {
-      return conductor.position;
-    },
-    endWithoutOutcome() {
-      // the log says when a turn was cancelled or its time was over; what else ends a call is a limit of the log's own
-      if (limit !== null && limit !== "max_duration_s") ceilings.stopFor(limit, "as recorded");
-      else if (
-        tape.find(0, ({ event, data }) => event === "cancel:completed" && data.was_immediate === true)
-      ) {
-        if (stage.session?.cancellation.is_cancelled) void stage.session.cancel("immediate");
-      }
-    },
-  };
-  const mounted = new Map<ModuleSpec, Entry>();
-  const host: Host = {
-    clock,
-    newId: (prefix) => conductor.newId(prefix),
-    async open(spec) {
-      const entry = mounted.get(spec)!; // every spec of the replayed plan has one
-      const told = {
-        isolation: entry.data.isolation as "inline", // as it was recorded
-        integrity: entry.data.integrity as string | null,
-      };
-      if (spec.type !== "orchestrator" && spec.type !== "context") {
-        return { module: standInFor(entry, surface!, reader), config: {}, ...told };
-      }
-      return { ...await deps.ready.open(spec, deps.secrets), ...told };
-    },
-    record: (entry: DraftEntry) => conductor.record(entry),
-    async ask({ approval_id }) {
-      const decision = decisionOf(tape, approval_id);
-      return decision === undefined ? await new Promise(() => {}) : decision;
-    },
-    accept() {},
-    recall: (event, data) => conductor.recall(event, data),
-    recallAnswers: (_event, data) => conductor.recallAnswers(data),
-    warn() {},
-  };
-  const { history, session_state, usages, continued } = recording.replay;
-  const session = stage.session = new Session({
-    plan: replayedPlan(plan, tape, mounted),
-    written: deps.ready.compiled.written,
-    host,
-    ceilings,
-    limits: { ...deps.limits, max_tool_result_bytes: Number.MAX_SAFE_INTEGER }, // results were cut when they were recorded
-    session_id: tape.session_id,
-    session_state,
-    history,
-    usages,
-    continued,
-  });
-  conductor.start();
-  void perform(session, conductor, fold, recording);
-  const difference = await conductor.finished;
-  if (difference === null) return { equal: true };
-  session.cancellation.requestImmediate(); // whatever it still does, nobody looks at
-  return { equal: false, first_difference: difference };
+  const { run, events, replay } = recording;
+  const fact = whyNot(events, replay.surface !== null);
+  if (fact !== null) throw new PreampError("not_replayable", `Cannot replay run "${run.id}": ${fact}`);
+  await loadOwn(deps.ready);
+  const difference = await new Replay(recording, deps, await rolesOf(recording, deps.ready)).perform();
+  return difference === null ? { equal: true } : { equal: false, first_difference: difference };
 }
 
-async function perform(
-  session: Session,
-  conductor: Conductor,
-  fold: RunFold,
-  { run, events }: Recording,
-): Promise<void> {
-  let outcome: Outcome;
-  try {
-    outcome = await session.execute(promptOf(events));
-    await session.cleanup(outcome.status);
-  } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
-    outcome = {
-      status: "failed",
-      stop_reason: "error",
-      output_text: "",
-      output: [],
-      error: { code: "internal", message },
-    };
+/** A session on the stage, and what its agents are made within. */
+interface Acting {
+  readonly stage: Stage;
+  readonly ceilings: Ceilings;
+}
+
+class Replay {
+  readonly #recording: Recording;
+  readonly #deps: ReplayDeps;
+  readonly #roles: readonly Role[];
+  readonly #parts: readonly Part[];
+  readonly #clock: ReplayClock;
+  readonly #fold: RunFold;
+  readonly #conductor: Conductor;
+  readonly #acting = new Map<string, Acting>();
+  /** Sub-agents at work, and when each has ended. */
+  readonly #agents = new Map<Stage, Promise<void>>();
+
+  constructor(recording: Recording, deps: ReplayDeps, roles: readonly Role[]) {
+    const { events } = recording;
+    this.#recording = recording;
+    this.#deps = deps;
+    this.#roles = roles;
+    this.#parts = ownParts(events);
+    this.#clock = new ReplayClock(Date.parse(events[0]!.ts));
+    this.#fold = foldOf(recording);
+    this.#conductor = new Conductor({
+      entries: events,
+      clock: this.#clock,
+      real_clock: deps.clock,
+      redact: (data) => deps.secrets.redact(data),
+      beginAgent: (opening) => this.#beginAgent(opening),
+      played: (entry) => this.#played(entry),
+    });
   }
-  conductor.end();
-  const ended = fold.end(outcome, run.ended_at ?? "");
-  ended.warnings = run.warnings; // they come from the plan, the environment and the modules, which are not here
-  // what was redacted has another length: the figures of the context are of a text that nobody can see any more
-  if (JSON.stringify(events).includes(REDACTED)) ended.context = run.context;
-  conductor.close(toPlainObject(ended));
+
+  /** Resolves to the first difference, or to null. */
+  async perform(): Promise<Difference | null> {
+    const [first] = this.#parts;
+    this.#begin(first!); // a log has one
+    this.#conductor.start();
+    const difference = await this.#conductor.finished;
+    if (difference !== null) this.#clear(); // whatever they still do, nobody looks at
+    return difference;
+  }
+
+  #clear(): void {
+    for (const { stage } of this.#acting.values()) stage.close();
+    this.#acting.clear();
+    this.#agents.clear();
+    this.#conductor.clear();
+  }
+
+  #played(entry: Entry): void {
+    const fold = this.#fold;
+    const was_queued = fold.status === "queued";
+    fold.add(entry);
+    if (entry.event === "provider:response") this.#noteContext(entry.session_id);
+    else if (isTakeover(entry)) {
+      this.#clear();
+      fold.context = { tokens: 0, budget: 0, level: 0, compactions: 0 }; // told at the next answer
+      this.#begin(this.#parts.find(({ from }) => from === entry.seq - 1)!, was_queued); // each begins with one
+    }
+  }
+
+  #noteContext(session_id: string): void {
+    const stage = this.#acting.get(session_id)?.stage;
+    if (!stage || session_id !== this.#recording.run.session_id) return;
+    const status = stage.session.getCapability("context.status");
+    const told: unknown = typeof status === "function" ? status() : stage.session.context_usage;
+    if (isObject(told)) this.#fold.context = contextUsageOf(told);
+  }
+
+  #tapeOf(part: Part, ready: ReadyPlan): Tape {
+    const agents = this.#roles.map((role) => role.part).filter(({ parent_id, from, to }) =>
+      parent_id === part.session_id && from > part.from && to <= part.to
+    );
+    return new Tape({ entries: this.#recording.events, part, own_modules: ownModules(ready), agents });
+  }
+
+  /** Begins the run's own session: anew, or where another process took it over. */
+  #begin(part: Part, was_queued = true): void {
+    const { events, replay, run } = this.#recording;
+    const { ready, secrets, limits } = this.#deps;
+    const tape = this.#tapeOf(part, ready);
+    if (tape.all(({ event }) => event === "module:mounted").length === 0) return; // its process ended while it waited
+    const { session_id } = part;
+    const ceilings = new Ceilings({
+      limits: events[0]!.data.limits as RunLimits, // written by the runner
+      cost_is_asked_for: replay.cost_is_asked_for,
+      clock: this.#clock,
+    });
+    const before = events.slice(0, part.from);
+    const recovered = part.from === 0 ? null : recoverTurn(before, session_id, REDACTED);
+    if (part.from > 0) ceilings.restore(usedBefore(this.#fold, before, recovered));
+    const { history, session_state, usages, continued } = replay;
+    const stage = new Stage({
+      conductor: this.#conductor,
+      clock: this.#clock,
+      tape,
+      ready,
+      secrets,
+      surface: replay.surface!, // it is replayable
+      rememberedApproval: (asked, of) => this.#fold.answerTo(asked, of),
+      ceilings,
+      limits,
+      limit: limitIn(run.stop_reason),
+      stopFor: (limit) => ceilings.stopFor(limit, "as recorded"),
+      standing: was_queued ? { history, session_state, usages, continued } : {
+        history: [...this.#fold.historyOf(session_id)],
+        session_state: stateAfter(session_state, before, session_id),
+        usages: this.#fold.usagesOf(session_id),
+        continued: wasBegun(before, session_id) || continued,
+      },
+      ...(part.from > 0
+        ? { knownApproval: (asked, of) => knownApproval(this.#fold.approvals, asked, of) }
+        : {}),
+    });
+    this.#enter(stage, ceilings);
+    void this.#performOwn(stage, recovered);
+  }
+
+  #enter(stage: Stage, ceilings: Ceilings): void {
+    this.#acting.set(stage.tape.session_id, { stage, ceilings });
+    this.#conductor.enter(stage);
+  }
+
+  async #performOwn(
+    stage: Stage,
+    recovered: ReturnType<typeof recoverTurn>,
+  ): Promise<void> {
+    const { run, events } = this.#recording;
+    let outcome: Outcome;
+    try {
+      outcome = await stage.session.execute(promptOf(events, run.session_id), recovered ? { recovered } : {});
+      await this.#stopAgents();
+      await stage.session.cleanup(outcome.status);
+    } catch (error) {
+      outcome = failure(error);
+    }
+    if (stage.closed) return;
+    this.#conductor.end(stage.tape);
+    if (!stage.tape.ends_log) return;
+    const ended = this.#fold.end(outcome, run.ended_at ?? "");
+    ended.warnings = run.warnings; // they come from the plan, the environment and the modules, which are not here
+    // what was redacted has another length: the figures of the context are of a text that nobody can see any more
+    if (JSON.stringify(events).includes(REDACTED)) ended.context = run.context;
+    this.#conductor.close(toPlainObject(ended));
+  }
+
+  /** A run ends with no agent behind it. */
+  async #stopAgents(): Promise<void> {
+    while (this.#agents.size > 0) {
+      for (const stage of this.#agents.keys()) stage.cancel("immediate");
+      await Promise.allSettled([...this.#agents.values()]);
+    }
+  }
+
+  #beginAgent(opening: Entry): void {
+    const role = this.#roles.find(({ part }) => part.opening === opening)!; // the tape says so of these alone
+    const parent = this.#acting.get(opening.session_id)!; // it tells the opening
+    const { part, input, ready } = role;
+    const clock = this.#clock;
+    const { limits } = parent.ceilings;
+    const ceilings = input.limited
+      ? ownCeilings(parent.ceilings, ready, clock)
+      : new Ceilings({ limits, clock, within: parent.ceilings }); // what ends this turn alone, ends this alone
+    const counters = emptyCounters();
+    const { session_state, history, usages, continued } = input;
+    const stage = new Stage({
+      conductor: this.#conductor,
+      clock,
+      tape: this.#tapeOf(part, ready),
+      ready,
+      secrets: this.#deps.secrets,
+      surface: input.surface,
+      rememberedApproval: (asked, of) => this.#fold.answerTo(asked, of),
+      ceilings,
+      limits: this.#deps.limits,
+      limit: limitIn(part.closing?.data.stop_reason),
+      stopFor: (limit) =>
+        (limit.startsWith("max_log_") ? parent.ceilings : ceilings).stopFor(limit, "as recorded"),
+      standing: { parent_id: part.parent_id, session_state, history, usages, continued },
+      made: (entry) => count(counters, entry),
+    });
+    if (continued) this.#fold.continueFrom(part.session_id, { ...input, messages: history });
+    this.#enter(stage, ceilings);
+    const done = this.#performAgent(parent.stage, stage, role, () => counters.turn_count)
+      .finally(() => this.#agents.delete(stage));
+    this.#agents.set(stage, done);
+  }
+
+  /** As `runs/spawn.ts` has it: the turn between the two events that the parent tells of it. */
+  async #performAgent(
+    parent: Stage,
+    stage: Stage,
+    { part: { opening, from, to, session_id } }: Role,
+    turn_count: () => number,
+  ): Promise<void> {
+    const told = { ...opening.data };
+    await parent.session.emit(opening.event, told);
+    const prompt = promptOf(this.#recording.events.slice(from, to), session_id);
+    const { outcome } = await follow(parent.session, stage.session, String(prompt));
+    if (stage.closed) return;
+    this.#conductor.end(stage.tape);
+    const { status, stop_reason, error } = outcome;
+    await parent.session.emit("task:agent_completed", {
+      ...told,
+      status,
+      stop_reason,
+      turn_count: turn_count(),
+      error,
+    });
+  }
 }
 
-function noteContext(fold: RunFold, session: Session): void {
-  const status = session.getCapability("context.status");
-  const told: unknown = typeof status === "function" ? status() : session.context_usage;
-  if (isObject(told)) fold.context = contextUsageOf(told);
+function failure(error: unknown): Outcome {
+  return {
+    status: "failed",
+    stop_reason: "error",
+    output_text: "",
+    output: [],
+    error: { code: "internal", message: errorMessage(error) },
+  };
+}
+
+/** Returns the name of the ceiling that a stop reason tells, or null. */
+function limitIn(stop_reason: unknown): string | null {
+  const reason = String(stop_reason);
+  return reason.startsWith("limit:") ? reason.slice("limit:".length) : null;
 }
 
 function foldOf({ run, replay }: Recording): RunFold {
@@ -170,46 +291,16 @@ function foldOf({ run, replay }: Recording): RunFold {
     warnings: [],
     history: replay.history,
     usages: replay.usages,
+    remembered: replay.remembered,
   });
 }
 
-/** The prompt as the log tells it. */
-function promptOf(events: readonly Entry[]): Prompt {
-  const started = events.find(({ event, parent_id }) =>
-    event === "execution:start" && parent_id === undefined
+/** The prompt of a session as the log tells it. */
+function promptOf(entries: readonly Entry[], session_id: string): Prompt {
+  const started = entries.find((entry) =>
+    entry.event === "execution:start" && entry.session_id === session_id
   );
-  return started!.data.prompt as Prompt; // it is replayable: it has one
-}
-
-/** The plan as it was mounted: orchestrator and context as they are, a stand-in for everything else. */
-function replayedPlan(plan: MountPlan, tape: Tape, mounted: Map<ModuleSpec, Entry>): MountPlan {
-  const specs = { provider: [] as ModuleSpec[], tool: [] as ModuleSpec[], hook: [] as ModuleSpec[] };
-  for (const entry of tape.all(({ event }) => event === "module:mounted")) {
-    const type = String(entry.data.type);
-    const own = type === "orchestrator" || type === "context" ? plan.session[type] : null;
-    if (own) mounted.set(own, entry);
-    else if (type === "provider" || type === "tool" || type === "hook") {
-      const spec: ModuleSpec = {
-        module: String(entry.data.module_id),
-        type,
-        source: { kind: "builtin" },
-        config: {},
-        path: `${type}s[${specs[type].length}]`,
-      };
-      mounted.set(spec, entry);
-      specs[type].push(spec);
-    }
-  }
-  return { ...plan, providers: specs.provider, tools: specs.tool, hooks: specs.hook };
-}
-
-function idOf(spec: ModuleSpec): string {
-  return spec.instance_id ?? spec.module;
-}
-
-function refuseUnlessReplayable({ run, events, replay }: Recording): void {
-  const fact = whyNot(events, replay.surface !== null);
-  if (fact !== null) throw new PreampError("not_replayable", `Cannot replay run "${run.id}": ${fact}`);
+  return (started?.data.prompt ?? "") as Prompt; // a session that told none has none
 }
 
 function whyNot(events: readonly Entry[], has_surface: boolean): string | null {
@@ -217,13 +308,11 @@ function whyNot(events: readonly Entry[], has_surface: boolean): string | null {
   if (!has_surface) return "its session was never initialised";
   const { session_id } = events[0]!;
   const own = events.filter((entry) => entry.session_id === session_id);
-  if (own.some(({ event, data }) => event === "run:status" && data.resumed === true)) {
-    return "it was interrupted and gone on with: its parts ran in different processes";
-  }
   if (!own.some(({ event }) => event === "execution:start")) return "no turn was begun";
-  const untold = own.some(({ event, data }) =>
-    event === "provider:response" &&
-    !(isObject(data.response) && Array.isArray((data.response as JsonObject).content))
-  );
-  return untold ? "its orchestrator does not put the response into provider:response" : null;
+  const takeover = own.findLastIndex(isTakeover);
+  const since = own.slice(takeover + 1);
+  if (takeover >= 0 && !since.some(({ event }) => event === "session:start" || event === "session:resume")) {
+    return "its process ended, and its modules could not be mounted again";
+  }
+  return tellsResponses(own) ? null : "its orchestrator does not put the response into provider:response";
 }

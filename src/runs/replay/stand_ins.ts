@@ -21,7 +21,7 @@ export interface TapeReader {
   readonly tape: Tape;
   /** Index of the entry that comes next. */
   readonly position: number;
-  /** Name of the ceiling that ended the run, or null. */
+  /** Name of the ceiling that ended the turn, or null. */
   readonly limit: string | null;
   /** Makes happen what ended a call that has no outcome on the tape, such as a ceiling. */
   endWithoutOutcome(): void;
@@ -144,6 +144,10 @@ async function answerFrom(
     for (const delta of piecesOf(tape, position, until)) options.onDelta?.(delta);
   }
   if (!outcome) {
+    const aborted = tape.find(position, ({ event }) => event === "llm:stream_aborted");
+    if (aborted) throw failureOf(aborted); // its process ended before it could say more
+    const half = tape.is_cut ? halfTold(tape, position) : null;
+    if (half !== null) return half;
     reader.endWithoutOutcome();
     return await new Promise(() => {}); // as for tools
   }
@@ -181,6 +185,35 @@ function piecesOf(tape: Tape, from: number, until: number): StreamDelta[] {
   return pieces;
 }
 
+/** An answer of which blocks were told whole when the process ended: those, and what is known of the others; null: none was. */
+function halfTold(tape: Tape, from: number): ChatResponse | null {
+  const ends: JsonObject[] = [];
+  const types = new Map<unknown, JsonObject>();
+  const texts = new Map<unknown, string>();
+  tape.find(from, ({ event, data }) => {
+    const { block_index: index } = data;
+    if (event === "content_block:start") types.set(index, data);
+    else if (event === "content_block:delta") texts.set(index, (texts.get(index) ?? "") + String(data.delta));
+    else if (event === "content_block:end") ends.push(data);
+    return false;
+  });
+  const [first] = ends;
+  if (!first) return null;
+  const content = Array.from({ length: Number(first.total_blocks) }, (_, index): ContentBlock => {
+    const whole = ends.find(({ block_index }) => block_index === index);
+    if (whole) return whole.block as ContentBlock; // written by the loop
+    const { block_type: type = "text", name } = types.get(index) ?? {};
+    const text = texts.get(index) ?? "";
+    if (type === "tool_call") {
+      return { type: "tool_call", id: `call_${index}`, name: String(name), input: {} };
+    }
+    return type === "thinking" ? { type: "thinking", thinking: text } : { type: "text", text };
+  });
+  const calls = content.filter(({ type }) => type === "tool_call")
+    .map(({ id, name, input }) => parseToolCall({ id, name, arguments: input }));
+  return calls.length > 0 ? { content, tool_calls: calls } : { content };
+}
+
 function responseOf({ response, usage }: JsonObject): ChatResponse {
   const told = isObject(response) ? response : {};
   const { tool_calls, ...rest } = told;
@@ -198,7 +231,7 @@ function failureOf({ event, data }: Entry): Error {
   const message = String((event === "provider:retry" ? data.error_message : error.msg) ?? "");
   const number = (value: unknown) => typeof value === "number" ? value : undefined;
   const facts = {
-    provider: String(data.provider),
+    provider: typeof data.provider === "string" ? data.provider : undefined,
     retryable: event === "provider:retry" || data.retryable === true,
     status_code: number(data.status_code),
     retry_after: number(data.retry_after),

@@ -3,14 +3,16 @@
  * back, and what was answered to whom.
  */
 import type { Entry } from "../../kernel/host.ts";
+import type { AgentPart, Part } from "./parts.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 
 /**
- * Who makes an entry in a replay: `session`: orchestrator, context and kernel, for real. `tape`: it is played back. `inner`:
+ * Who makes an entry in a replay: `session`: orchestrator, context and kernel, for real. `agent`: the beginning of a sub-agent's
+ * turn, which runs for real too. `tape`: it is played back. `inner`:
  * the answer to a model call that was not the loop's: the context's, which runs for real, or somebody else's. `state`: what
  * modules left in `session_state`, the context's keys among others. `cancel`: what somebody asked for from outside.
  */
-export type Source = "session" | "tape" | "inner" | "state" | "cancel";
+export type Source = "session" | "agent" | "tape" | "inner" | "state" | "cancel";
 
 /** Events that sessions make, whatever is plugged into them. */
 const OF_SESSIONS: ReadonlySet<string> = new Set([
@@ -38,18 +40,35 @@ const OF_SESSIONS: ReadonlySet<string> = new Set([
   "run:end",
 ]);
 
-/** A recorded log. */
+/** What a tape is made of. */
+export interface TapeOptions {
+  readonly entries: readonly Entry[];
+  readonly part: Part;
+  /** Ids of the orchestrator and the context. */
+  readonly own_modules: readonly string[];
+  /** Sub-agents of this session that run for real. */
+  readonly agents: readonly AgentPart[];
+}
+
+/** The part of a recorded log that one session made. */
 export class Tape {
   readonly session_id: string;
+  readonly entries: readonly Entry[];
+  readonly #part: Part;
   readonly #own_modules: readonly string[];
+  readonly #openings: ReadonlySet<Entry | null>;
+  readonly #closings: ReadonlySet<Entry | null>;
   readonly #loop_calls = new Set<string>();
   readonly #streams = new Set<unknown>();
 
-  /** @param own_modules Ids of the orchestrator and the context. */
-  constructor(readonly entries: readonly Entry[], own_modules: readonly string[]) {
-    this.session_id = entries[0]?.session_id ?? "";
+  constructor({ entries, part, own_modules, agents }: TapeOptions) {
+    this.session_id = part.session_id;
+    this.entries = entries;
+    this.#part = part;
     this.#own_modules = own_modules;
-    for (const entry of this.#mine()) {
+    this.#openings = new Set(agents.map(({ opening }) => opening));
+    this.#closings = new Set(agents.map(({ closing }) => closing));
+    for (const entry of this.#mine(0, true)) {
       if (entry.event === "content_block:start") this.#streams.add(entry.data.request_id);
       if (entry.event !== "provider:response" || entry.data.inner === true) continue;
       const { tool_calls } = isObject(entry.data.response) ? entry.data.response : {};
@@ -57,8 +76,24 @@ export class Tape {
     }
   }
 
-  *#mine(from = 0): Generator<Entry> {
-    for (let index = from; index < this.entries.length; index++) {
+  /** Whether its process ended in the middle of it. */
+  get is_cut(): boolean {
+    return this.#part.is_cut;
+  }
+
+  /** Whether the log ends with it. */
+  get ends_log(): boolean {
+    return this.#part.to === this.entries.length;
+  }
+
+  /** Returns whether an entry is on it. */
+  holds({ session_id, seq }: Entry): boolean {
+    return session_id === this.session_id && seq > this.#part.from && seq <= this.#part.to;
+  }
+
+  /** `before`: also what was told before this part. */
+  *#mine(from = 0, before = false): Generator<Entry> {
+    for (let index = before ? from : Math.max(from, this.#part.from); index < this.#part.to; index++) {
       const entry = this.entries[index]!;
       if (entry.session_id === this.session_id) yield entry;
     }
@@ -67,7 +102,8 @@ export class Tape {
   /** Returns who makes an entry. */
   sourceOf(entry: Entry): Source {
     const { event, data } = entry;
-    if (entry.session_id !== this.session_id) return "tape";
+    if (this.#openings.has(entry)) return "agent";
+    if (this.#closings.has(entry)) return "session";
     if (event === "cancel:requested") return "cancel";
     if (event === "session:state") return "state";
     if (event === "provider:response" && data.inner === true) return "inner";
@@ -119,6 +155,11 @@ export class Tape {
     return undefined;
   }
 
+  /** Returns the last entry of the session that `wanted` holds for, in this part or an earlier one. */
+  findBefore(wanted: (entry: Entry) => boolean): Entry | undefined {
+    return [...this.#mine(0, true)].findLast(wanted);
+  }
+
   /** Returns every entry of the session that `wanted` holds for. */
   all(wanted: (entry: Entry) => boolean): Entry[] {
     return [...this.#mine()].filter(wanted);
@@ -139,7 +180,7 @@ function idsOf({ turn_id, data }: Entry): string[] {
   return named.filter((id): id is string => typeof id === "string");
 }
 
-/** Returns what tells entries of one event apart that are made at the same time: the call that they are about. */
+/** Returns what tells entries of one event apart that are made at the same time: the call or the agent that they are about. */
 export function callOf(data: JsonObject): unknown {
-  return data.tool_call_id ?? data.approval_id ?? null;
+  return data.sub_session_id ?? data.tool_call_id ?? data.approval_id ?? null;
 }

@@ -26,6 +26,7 @@ export const hookResultSchema: z.ZodType<HookResult> = model({
   approval_options: z.array(option).nullable().default(null),
   approval_timeout: seconds.default(300),
   approval_default: z.enum(["allow", "deny"]).default("deny"),
+  approval_pattern: z.string().nullable().exactOptional(),
   risk_level: z.string().exactOptional(),
   suppress_output: z.boolean().default(false),
   user_message: z.string().nullable().default(null),

@@ -19,6 +19,14 @@ const decided = {
   decision: text.meta({ description: "allow, deny, an offered option, or timeout" }),
   reason: text.nullable(),
   decided_by: text.nullable(),
+  remember: z.enum(["session", "pattern"]).optional().meta({
+    description: "What later questions of the session the answer holds for",
+  }),
+  remembered: flag.optional().meta({
+    description: "Nobody was asked: the answer to approval_id, given before, holds for this question too",
+  }),
+  prompt: text.optional().meta({ description: "The question, when nobody was asked" }),
+  pattern: text.optional(),
 };
 const agent = { agent: text.nullable().optional(), sub_session_id: text, parent_session_id: text };
 
@@ -50,6 +58,7 @@ export const WORK = {
     default: z.enum(["allow", "deny"]),
     expires_at: text.meta({ format: "date-time" }),
     hook_name: text.nullable(),
+    pattern: text.optional().meta({ description: "What an option that remembers a pattern holds for" }),
   }),
   "approval:granted": payload("It may go on.", decided),
   "approval:denied": payload("It may not go on.", decided),

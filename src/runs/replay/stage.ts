@@ -1,0 +1,178 @@
+/** One session of a replay: real orchestrator, context and kernel, everything else from its tape. */
+import type { Ceilings } from "../../kernel/ceilings.ts";
+import type { KernelLimits } from "../../kernel/core.ts";
+import type { DraftEntry, Entry, Host, KnownApproval } from "../../kernel/host.ts";
+import { Session, type SessionOptions } from "../../kernel/session.ts";
+import type { Surface } from "../../kernel/surface.ts";
+import { quietEmission } from "../../sdk/hook_chain.ts";
+import type { ModuleSpec, MountPlan } from "../../sdk/types.ts";
+import type { ReadyPlan, SecretSink } from "../deps.ts";
+import type { Actor, Conductor } from "./conductor.ts";
+import { decisionOf } from "./recall.ts";
+import type { ReplayClock } from "./replay_clock.ts";
+import { standInFor, type TapeReader } from "./stand_ins.ts";
+import type { Tape } from "./tape.ts";
+
+/** What a session is put on the stage with. */
+export interface StageOptions {
+  readonly conductor: Conductor;
+  readonly clock: ReplayClock;
+  readonly tape: Tape;
+  readonly ready: ReadyPlan;
+  readonly secrets: SecretSink;
+  readonly surface: Surface;
+  readonly ceilings: Ceilings;
+  readonly limits: KernelLimits;
+  /** Name of the ceiling that ended the turn, or null. */
+  readonly limit: string | null;
+  /** Ends the turn for that ceiling where the tape has no outcome of a call. */
+  stopFor(limit: string): void;
+  /** Where the session stands when it begins. */
+  readonly standing: Pick<SessionOptions, "parent_id" | "session_state" | "history" | "usages" | "continued">;
+  /** Told each entry that the session makes, before its turn comes. */
+  made?(entry: DraftEntry): void;
+  rememberedApproval: NonNullable<Host["rememberedApproval"]>;
+  /** What was asked before the process that this session's part begins in. */
+  knownApproval?: NonNullable<Host["knownApproval"]>;
+}
+
+/** A session on the stage. */
+export class Stage implements Actor {
+  readonly session: Session;
+  readonly tape: Tape;
+  readonly #options: StageOptions;
+  readonly #mounted = new Map<ModuleSpec, Entry>();
+  #closed = false;
+
+  constructor(options: StageOptions) {
+    const { tape, ready, limits, ceilings, standing } = options;
+    this.#options = options;
+    this.tape = tape;
+    this.session = new Session({
+      plan: replayedPlan(ready.compiled.plan, tape, this.#mounted),
+      written: ready.compiled.written,
+      host: this.#host(),
+      ceilings,
+      limits: { ...limits, max_tool_result_bytes: Number.MAX_SAFE_INTEGER }, // results were cut when they were recorded
+      session_id: tape.session_id,
+      ...standing,
+    });
+  }
+
+  steer(text: string): void {
+    const steer = this.session.getCapability("session.steer");
+    if (typeof steer === "function") steer(text);
+  }
+
+  cancel(mode: "graceful" | "immediate"): void {
+    void this.session.cancel(mode);
+  }
+
+  /** Sends it away: whatever it still does, nobody looks at. */
+  close(): void {
+    this.#closed = true;
+    this.session.cancellation.requestImmediate();
+  }
+
+  /** Whether it was sent away. */
+  get closed(): boolean {
+    return this.#closed;
+  }
+
+  #host(): Host {
+    const { conductor, clock, tape, made, knownApproval, rememberedApproval } = this.#options;
+    return {
+      clock,
+      newId: (prefix) => this.#closed ? `${prefix}_gone` : conductor.newId(prefix, tape),
+      open: (spec) => this.#open(spec),
+      record: (entry) => {
+        if (this.#closed) return;
+        made?.(entry);
+        return conductor.record(entry);
+      },
+      async ask({ approval_id }) {
+        const decision = decisionOf(tape, approval_id);
+        return decision === undefined ? await new Promise(() => {}) : decision;
+      },
+      ...(knownApproval
+        ? { knownApproval: (...asked): KnownApproval | null => knownApproval(...asked) }
+        : {}),
+      rememberedApproval,
+      accept() {}, // the run exists
+      recall: (event, data) => this.#closed ? quietEmission(data) : conductor.recall(event, data, tape),
+      recallAnswers: (_event, data) => this.#closed ? [] : conductor.recallAnswers(data, tape),
+      warn() {},
+    };
+  }
+
+  async #open(spec: ModuleSpec) {
+    const { ready, secrets, surface } = this.#options;
+    const entry = this.#mounted.get(spec);
+    if (!entry) return await new Promise<never>(() => {}); // its process ended before it was mounted
+    const told = {
+      isolation: entry.data.isolation as "inline", // as it was recorded
+      integrity: entry.data.integrity as string | null,
+    };
+    if (spec.type !== "orchestrator" && spec.type !== "context") {
+      return { module: standInFor(entry, surface, this.#reader()), config: {}, ...told };
+    }
+    return { ...await ready.open(spec, secrets), ...told };
+  }
+
+  #reader(): TapeReader {
+    const { tape, limit, conductor } = this.#options;
+    return {
+      tape,
+      limit,
+      get position() {
+        return conductor.position;
+      },
+      endWithoutOutcome: () => this.#endWithoutOutcome(),
+    };
+  }
+
+  /** The log says when a turn was cancelled or its time was over; what else ends a call is a limit of the log's own. */
+  #endWithoutOutcome(): void {
+    const { tape, limit, stopFor } = this.#options;
+    if (tape.is_cut || this.#closed) return; // its process ended
+    if (limit !== null && limit !== "max_duration_s") stopFor(limit);
+    else if (
+      tape.find(0, ({ event, data }) => event === "cancel:completed" && data.was_immediate === true) &&
+      this.session.cancellation.is_cancelled
+    ) void this.session.cancel("immediate");
+  }
+}
+
+/** The plan as it was mounted: orchestrator and context as they are, a stand-in for everything else. */
+function replayedPlan(plan: MountPlan, tape: Tape, mounted: Map<ModuleSpec, Entry>): MountPlan {
+  const specs = { provider: [] as ModuleSpec[], tool: [] as ModuleSpec[], hook: [] as ModuleSpec[] };
+  for (const entry of tape.all(({ event }) => event === "module:mounted")) {
+    const type = String(entry.data.type);
+    const own = type === "orchestrator" || type === "context" ? plan.session[type] : null;
+    if (own) mounted.set(own, entry);
+    else if (type === "provider" || type === "tool" || type === "hook") {
+      const spec: ModuleSpec = {
+        module: String(entry.data.module_id),
+        type,
+        source: { kind: "builtin" },
+        config: {},
+        path: `${type}s[${specs[type].length}]`,
+      };
+      mounted.set(spec, entry);
+      specs[type].push(spec);
+    }
+  }
+  return { ...plan, providers: specs.provider, tools: specs.tool, hooks: specs.hook };
+}
+
+/** Returns the ids of the modules that run for real. */
+export function ownModules({ compiled }: ReadyPlan): string[] {
+  const { orchestrator, context } = compiled.plan.session;
+  return [orchestrator, context].map((spec) => spec.instance_id ?? spec.module);
+}
+
+/** Fetches the modules that run for real, when they are not compiled in. */
+export async function loadOwn(ready: ReadyPlan): Promise<void> {
+  const { orchestrator, context } = ready.compiled.plan.session;
+  if ([orchestrator, context].some(({ source }) => source.kind !== "builtin")) await ready.load?.();
+}

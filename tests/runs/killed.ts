@@ -1,0 +1,134 @@
+/** Runs whose process is killed, for tests: a store that outlives it, and another process that takes over. */
+import type { Entry } from "../../src/kernel/host.ts";
+import type { Run } from "../../src/runs/types.ts";
+import type { MemoryStore } from "../../src/store/memory.ts";
+import type { Change, Fence, ListOptions, LogEntry, Store, VersionedRecord } from "../../src/store/store.ts";
+import { assert, assertEquals } from "../assert.ts";
+import { CALLER, type Service, service } from "./kit.ts";
+import { type Outside, runToEnd, type Scenario } from "./scenarios.ts";
+
+/** A process's way to a store that outlives it: behind the entry `last` of a run the process is gone. */
+export class MortalStore implements Store {
+  readonly kind = "mortal";
+  readonly buffer_ms = 0;
+  readonly #inner: MemoryStore;
+  readonly #last: number;
+  readonly #run_id: string;
+  #gone = false;
+
+  constructor(inner: MemoryStore, last: number, run_id = "run_1") {
+    this.#inner = inner;
+    this.#last = last;
+    this.#run_id = run_id;
+  }
+
+  get gone(): boolean {
+    return this.#gone;
+  }
+
+  #alive(): MemoryStore {
+    if (this.#gone) throw new Error("the process is gone");
+    return this.#inner;
+  }
+
+  commit(changes: readonly Change[], fence?: Fence): void {
+    const store = this.#alive();
+    const append = changes.find((change) => "append" in change);
+    const end = append ? append.after + append.entries.length : 0;
+    if (!append || append.append !== this.#run_id || end < this.#last) return store.commit(changes, fence);
+    this.#gone = true;
+    // killed within what goes together: a longer log may be cut anywhere, records beside it are all or nothing
+    if (end === this.#last) return store.commit(changes, fence);
+    const entries = append.entries.slice(0, this.#last - append.after);
+    if (entries.length > 0) store.commit([{ ...append, entries }], fence);
+    throw new Error("the process is gone");
+  }
+  entries(log: string, after: number, limit: number): readonly LogEntry[] | null {
+    return this.#alive().entries(log, after, limit);
+  }
+  get(kind: string, key: string): VersionedRecord | null {
+    return this.#alive().get(kind, key);
+  }
+  list(kind: string, options: ListOptions): { records: VersionedRecord[]; next_cursor: string | null } {
+    return this.#alive().list(kind, options);
+  }
+  acquire(lease: string, owner: string, ttl_ms: number): number | null {
+    return this.#alive().acquire(lease, owner, ttl_ms);
+  }
+  renew(lease: string, owner: string, ttl_ms: number): boolean {
+    return this.#alive().renew(lease, owner, ttl_ms);
+  }
+  release(lease: string, owner: string): void {
+    this.#alive().release(lease, owner);
+  }
+  ready(): { ok: boolean } {
+    return { ok: !this.#gone };
+  }
+  close(): void {}
+}
+
+/** A run whose process was killed, and the one that took it over. */
+export interface Resumed {
+  next: Service;
+  run: Run;
+  entries: Entry[];
+}
+
+/** Kills the process of a run behind entry `last`; another takes over once the lease is over. */
+export async function killAndResume(scenario: Scenario, last: number, step_ms = 100): Promise<Resumed> {
+  const plans = { plan: scenario.plan };
+  let mortal: MortalStore | undefined;
+  const first = service({ plans, store: (memory) => mortal = new MortalStore(memory, last) });
+  const handle = await first.post("plan", scenario.request ?? {});
+  await runUntilGone(first, handle.id, scenario, mortal!);
+  await first.clock.advance(5_001);
+  const next = service({ plans, beside: first });
+  assertEquals(await next.runs.recover(), [handle.id]);
+  const run = await runToEnd(next, handle.id, {
+    ...scenario,
+    step_ms,
+    react: (entry, outside) => again(scenario, entry, outside),
+  });
+  return { next, run, entries: await next.entries(handle.id) };
+}
+
+/** What is done from outside a second time: what comes too late is no failure. */
+export async function again(
+  { react }: Pick<Scenario, "react">,
+  entry: Entry,
+  outside: Outside,
+): Promise<void> {
+  try {
+    await react?.(entry, outside);
+  } catch (error) {
+    const { code } = error as { code?: unknown };
+    if (code !== "approval_already_resolved" && code !== "run_ended") throw error;
+  }
+}
+
+/** Lets time pass until the process of a run is killed, and has come to rest. */
+export async function runUntilGone(
+  { runs, clock, memory }: Pick<Service, "runs" | "clock" | "memory">,
+  run_id: string,
+  { react, step_ms = 100 }: Pick<Scenario, "react" | "step_ms">,
+  mortal: MortalStore,
+): Promise<void> {
+  const seen = new Set<number>();
+  const decide = ({ data }: Entry, decision: string) =>
+    runs.decide(CALLER, run_id, String(data.approval_id), { decision });
+  for (let steps = 0; !mortal.gone && steps < 3_000; steps++) {
+    await clock.advance(step_ms);
+    for (const entry of memory.entries(run_id, 0, 1_000) as Entry[]) {
+      if (seen.has(entry.seq)) continue;
+      seen.add(entry.seq);
+      Promise.resolve(react?.(entry, { runs, run_id, decide })).catch(() => {}); // its process may be gone
+    }
+  }
+  assert(mortal.gone, "the process was never killed");
+  const handle = await runs.handle(CALLER, run_id).catch(() => null); // of a run that ended it asks the store
+  runs.cancel(CALLER, run_id, "immediate").catch(() => {}); // what it still does nobody sees: it must not take time
+  let over = handle === null;
+  handle?.settled("end").finally(() => over = true);
+  for (let steps = 0; !over && steps < 3_000; steps++) await clock.advance(step_ms);
+  assert(over, "the killed process does not come to rest");
+}

@@ -1,0 +1,286 @@
+/** Replay of runs with sub-agents: their loops run for real too, in recorded order (architecture.md, Replay). */
+import type { Entry } from "../../src/kernel/host.ts";
+import type { Recording } from "../../src/runs/recording.ts";
+import type { JsonObject, Module } from "../../src/sdk/types.ts";
+import { assert, assertEquals } from "../assert.ts";
+import {
+  type AgentsKit,
+  agentsKit,
+  type AgentsKitOptions,
+  CALLER,
+  planOf,
+  script,
+  sum,
+  tasks,
+} from "./agents_kit.ts";
+import { again, MortalStore, runUntilGone } from "./killed.ts";
+import { replayed } from "./kit.ts";
+
+interface Family {
+  plan: JsonObject;
+  options?: AgentsKitOptions;
+  /** Told each entry once it can be read. */
+  react?: (entry: Entry, outside: Pick<AgentsKit, "runs">) => Promise<unknown> | void;
+  /** A run of the same session before this one. */
+  before?: true;
+}
+
+const HELPER = { description: "Helps", system: "You help.", providers: [script(sum("6*7"), "It is 42.")] };
+const ASK_HELPER = tasks({ agent: "helper", instruction: "What is 6 × 7?" });
+const SLOW = { providers: [script({ delay_ms: 1_000, ...sum() }, { delay_ms: 1_000, text: "at last" })] };
+const ASKING = {
+  hooks: [{ module: "hooks-approval", config: { rules: [{ tool: "calculator", action: "ask" }] } }],
+};
+
+const decide = (decision: string): NonNullable<Family["react"]> => ({ event, run_id, data }, { runs }) =>
+  event === "approval:required"
+    ? runs.decide(CALLER, run_id, String(data.approval_id), { decision })
+    : undefined;
+
+const cancel = (mode: "graceful" | "immediate"): NonNullable<Family["react"]> => (entry, { runs }) =>
+  entry.event === "provider:request" && entry.parent_id !== undefined
+    ? runs.cancel(CALLER, entry.run_id, mode)
+    : undefined;
+
+const spawnsAndForgets: Module["mount"] = (coordinator) =>
+  coordinator.mount("tools", {
+    name: "calculator",
+    description: "Spawns and forgets",
+    execute() {
+      const spawn = coordinator.getCapability("session.spawn") as (request: JsonObject) => Promise<unknown>;
+      spawn({ agent: "slow", instruction: "x" }).catch(() => {}); // forgotten: that is the point
+      return "on its way";
+    },
+  });
+
+const deniesChildren: Module["mount"] = (coordinator) => {
+  coordinator.hooks.register(
+    "prompt:submit",
+    () => coordinator.parent_id === null ? null : { action: "deny", reason: "not by delegation" },
+  );
+};
+
+const FAMILIES: Record<string, Family> = {
+  "a child that uses a tool": { plan: planOf([ASK_HELPER, "done"], { helper: HELPER }) },
+  "two children side by side, the later one first": {
+    plan: planOf(
+      [tasks({ agent: "slow", instruction: "x" }, { agent: "helper", instruction: "y" }), "done"],
+      {
+        slow: SLOW,
+        helper: HELPER,
+      },
+    ),
+  },
+  "a child of a child": {
+    plan: planOf([tasks({ agent: "down", instruction: "x" }), "done"], {
+      down: { providers: [script(tasks({ agent: "helper", instruction: "deeper" }), "from below")] },
+      helper: HELPER,
+    }),
+  },
+  "the plan itself as a child": {
+    plan: planOf([tasks({ instruction: "you again" }), "done"], {}, { system: "Be brief." }),
+    options: { limits: { max_depth: 1 } },
+  },
+  "a child that goes on, in the same run": {
+    plan: planOf([
+      tasks({ agent: "helper", instruction: "first" }),
+      tasks({ session_id: "ses_2", instruction: "second" }),
+      "done",
+    ], { helper: { providers: [script("one", "two")] } }),
+  },
+  "a child that goes on, in a later run": {
+    before: true,
+    plan: planOf([
+      tasks({ agent: "helper", instruction: "first" }),
+      "end of the first run",
+      tasks({ session_id: "ses_2", instruction: "second" }),
+      "end of the second run",
+    ], { helper: { providers: [script("one", "two")] } }),
+  },
+  "a child with a ceiling of its own": {
+    plan: planOf([ASK_HELPER, sum(), "done"], {
+      helper: { providers: [script(sum(), sum(), "never")], limits: { max_tool_calls: 1 } },
+    }),
+  },
+  "a child that uses up the run's ceiling": {
+    plan: planOf([ASK_HELPER, "never"], { helper: { providers: [script(sum(), sum(), "never")] } }, {
+      limits: { max_tool_calls: 2 },
+    }),
+  },
+  "a child that uses up the run's tokens": {
+    plan: planOf([ASK_HELPER, "never"], {
+      helper: {
+        providers: [script({ ...sum(), usage: { input_tokens: 9_000, output_tokens: 900 } }, "never")],
+      },
+    }, { limits: { max_total_tokens: 10_000 } }),
+  },
+  "a person is asked about a child's call": {
+    plan: planOf([ASK_HELPER, "done"], { helper: HELPER }, ASKING),
+    react: decide("allow"),
+  },
+  "a person denies a child's call": {
+    plan: planOf([ASK_HELPER, "done"], { helper: HELPER }, ASKING),
+    react: decide("deny"),
+  },
+  "a child whose prompt is denied": {
+    plan: planOf([ASK_HELPER, "done"], { helper: HELPER }, { hooks: ["hooks-timing"] }),
+    options: { modules: { "hooks-timing": deniesChildren } },
+  },
+  "a child whose provider fails": {
+    plan: planOf([ASK_HELPER, "done"], {
+      helper: { providers: [script({ error: { type: "AuthenticationError", message: "no" } })] },
+    }),
+  },
+  "a child whose modules cannot be mounted": {
+    plan: planOf([ASK_HELPER, "done"], {
+      helper: { session: { context: { module: "context-simple", config: { max_tokens: "many" } } } },
+    }),
+  },
+  "graceful cancellation while a child works": {
+    plan: planOf([tasks({ agent: "slow", instruction: "x" }), "never"], { slow: SLOW }),
+    react: cancel("graceful"),
+  },
+  "immediate cancellation while a child works": {
+    plan: planOf([tasks({ agent: "slow", instruction: "x" }), "never"], { slow: SLOW }),
+    react: cancel("immediate"),
+  },
+  "the time of the run is over while a child works": {
+    plan: planOf([tasks({ agent: "slow", instruction: "x" }), "never"], {
+      slow: { providers: [script({ delay_ms: 60_000, text: "late" })] },
+    }, { limits: { max_duration_s: 5 } }),
+  },
+  "a child that is left behind": {
+    plan: planOf([sum(), "done"], { slow: { providers: [script({ delay_ms: 1_000_000, text: "never" })] } }),
+    options: { modules: { "tool-calculator": spawnsAndForgets } },
+  },
+};
+
+/** Runs a family to its end, letting time pass. */
+async function play({ plan, options, react, before }: Family): Promise<{ kit: AgentsKit; run_id: string }> {
+  const kit = agentsKit(options);
+  const more = before ? { session_id: (await kit.run(plan)).run.session_id } : {};
+  const handle = await kit.start(plan, more);
+  await toEnd(kit, handle.id, react);
+  return { kit, run_id: handle.id };
+}
+
+async function toEnd(kit: AgentsKit, run_id: string, react: Family["react"]): Promise<void> {
+  let done = false;
+  const handle = await kit.runs.handle(CALLER, run_id);
+  const ended = handle.settled("end").finally(() => done = true);
+  const following = (async () => {
+    for await (const page of kit.runs.follow(CALLER, run_id, {})) {
+      for (const entry of page) await react?.(entry, kit);
+    }
+  })();
+  for (let steps = 0; !done && steps < 1_000; steps++) await kit.clock.advance(100);
+  await Promise.all([ended, following]);
+}
+
+for (const [name, family] of Object.entries(FAMILIES)) {
+  Deno.test(`replay() is equal: ${name}`, async () => {
+    const { kit, run_id } = await play(family);
+    assertEquals(await replayed(kit, run_id), { equal: true });
+  });
+}
+
+/** Kills the process of a family's run behind an entry; another one takes it over. */
+async function killAndResume({ plan, options, react }: Family, last: number): Promise<[AgentsKit, string]> {
+  let mortal: MortalStore | undefined;
+  const first = agentsKit({ ...options, store: (memory) => mortal = new MortalStore(memory, last) });
+  const { id } = await first.start(plan);
+  const reacting = react ? { react } : {};
+  await runUntilGone(first, id, reacting, mortal!);
+  await first.clock.advance(5_001);
+  const next = agentsKit({ ...options, beside: first });
+  assertEquals(await next.runs.recover(), [id]);
+  await toEnd(
+    next,
+    id,
+    (entry) => again(reacting, entry, { runs: next.runs, run_id: id, decide: () => Promise.resolve() }),
+  );
+  return [next, id];
+}
+
+for (
+  const name of [
+    "a child that uses a tool",
+    "two children side by side, the later one first",
+    "a child of a child",
+    "a person is asked about a child's call",
+  ]
+) {
+  Deno.test(`replay() of a run that was killed behind any of its entries is equal: ${name}`, async () => {
+    const family = FAMILIES[name]!;
+    const { kit, run_id } = await play(family);
+    const entries = await kit.entries(run_id);
+    const accepted = entries.findIndex(({ event }) => event === "session:start");
+    for (let last = accepted; last < entries.length; last++) {
+      const [next, id] = await killAndResume(family, last);
+      assertEquals([last, await replayed(next, id)], [last, { equal: true }]);
+    }
+  });
+}
+
+Deno.test("a question of an agent whose process ended is denied when the run is taken over, once", async () => {
+  const family = FAMILIES["a person is asked about a child's call"]!;
+  const { kit, run_id } = await play(family);
+  const asked = (await kit.entries(run_id)).find(({ event }) => event === "approval:required")!;
+  const [next, id] = await killAndResume({ plan: family.plan }, asked.seq + 1);
+  const entries = await next.entries(id);
+  const takeover = entries.findIndex(({ data }) => data.resumed === true);
+  assertEquals(entries[takeover]?.data.status, "awaiting_approval");
+  const [denied, status] = entries.slice(takeover + 1);
+  assertEquals([denied?.event, denied?.session_id, denied?.parent_id, denied?.data.reason], [
+    "approval:denied",
+    asked.session_id,
+    asked.parent_id,
+    "its agent was interrupted",
+  ]);
+  assertEquals([status?.event, status?.data], ["run:status", { status: "running" }]);
+  const approvals = await next.runs.approvals(CALLER, id);
+  assertEquals(approvals.map((approval) => approval.status), ["denied"]);
+  assertEquals((await next.runs.get(CALLER, id)).status, "completed");
+});
+
+async function recorded(name: string): Promise<{ kit: AgentsKit; recording: Recording }> {
+  const { kit, run_id } = await play(FAMILIES[name]!);
+  return { kit, recording: JSON.parse(JSON.stringify(await kit.runs.recording(CALLER, run_id))) };
+}
+
+/** Events of a child that others make: a provider's state, the last piece of its stream. */
+const OTHERS: ReadonlySet<string> = new Set(["session:state", "content_block:delta"]);
+
+Deno.test("replay() misses no entry of a child that was taken out or changed", async () => {
+  const { kit, recording } = await recorded("a child that uses a tool");
+  const made = recording.events.filter(({ event, parent_id }) =>
+    parent_id !== undefined && !OTHERS.has(event)
+  );
+  assert(made.length > 15);
+  for (const { seq, event } of made) {
+    const changed = recording.events.map((entry) =>
+      entry.seq === seq ? { ...entry, data: { ...entry.data, forged: true } } : entry
+    );
+    const cut = recording.events.filter((entry) => entry.seq !== seq)
+      .map((entry, index) => ({ ...entry, seq: index + 1 }));
+    for (const events of event === "module:mounted" ? [changed] : [changed, cut]) {
+      const { equal } = await replayed(kit, { ...recording, events }).catch(() => ({ equal: false }));
+      assertEquals([seq, event, equal], [seq, event, false]);
+    }
+  }
+});
+
+Deno.test("replay() compares what a child ended with", async () => {
+  const { kit, recording } = await recorded("a child that uses a tool");
+  const entry = recording.events.find(({ event }) => event === "task:agent_completed")!;
+  entry.data.turn_count = 7;
+  const { first_difference } = await replayed(kit, recording);
+  assertEquals(first_difference, { seq: entry.seq, path: "data.turn_count", recorded: 7, replayed: 2 });
+});
+
+Deno.test("replay() plays a child back when what it started from is not in the recording", async () => {
+  const { kit, recording } = await recorded("a child that uses a tool");
+  const { agents, ...replay } = recording.replay;
+  assertEquals(agents?.map(({ session_id }) => session_id), ["ses_2"]);
+  assertEquals(await replayed(kit, { ...recording, replay }), { equal: true });
+});
