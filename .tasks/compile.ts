@@ -17,6 +17,9 @@ const OUTPUT = new URL("dist/preamp", ROOT);
  */
 const V8_FLAGS = "--disallow-code-generation-from-strings,--liftoff-only";
 
+/** First files of workers: the bundler does not follow `new Worker(…)` (src/sandbox/root_worker.ts names them too). */
+const ROOTS = ["src/sandbox/root/root.ts"];
+
 interface Manifest {
   tasks: { start: string };
   unstable: string[];
@@ -36,6 +39,7 @@ await run(Deno.execPath(), [
   "--code-splitting",
   `--outdir=${BUNDLE.pathname}`,
   new URL("main.ts", ROOT).pathname,
+  ...ROOTS.map((root) => new URL(root, ROOT).pathname),
 ]);
 await compress(import.meta.resolve("esbuild-wasm/esbuild.wasm"), WASM);
 await run(Deno.env.get("COMPILE_DENO") ?? Deno.execPath(), [
@@ -47,6 +51,7 @@ await run(Deno.env.get("COMPILE_DENO") ?? Deno.execPath(), [
   ...manifest.unstable.map((feature) => `--unstable-${feature}`),
   ...permissions(manifest.tasks.start),
   `--include=${WASM.pathname}`,
+  ...ROOTS.map((root) => `--include=${new URL(root.replace(/\.ts$/, ".js"), BUNDLE).pathname}`),
   `--output=${OUTPUT.pathname}`,
   ...Deno.args,
   new URL("main.js", BUNDLE).pathname,

@@ -8,6 +8,7 @@ import type { Store } from "../store/store.ts";
 import { Loading } from "./loading.ts";
 import { NamedPlans } from "./named_plans.ts";
 import { Plans } from "./plans.ts";
+import { Sandboxing } from "./sandboxing.ts";
 import { SourceOverrides, type SourcesFile } from "./sources.ts";
 
 /** What is put together. */
@@ -27,6 +28,7 @@ export interface Parts {
 export interface Composition {
   plans: Plans;
   loading: Loading;
+  sandboxing: Sandboxing;
   runs: RunService;
   /** Ends runs, then what modules are loaded with. */
   close(): Promise<void>;
@@ -35,11 +37,13 @@ export interface Composition {
 /** Puts plans and runs together. */
 export function compose({ policy, clock, store, env, secrets, log, ...parts }: Parts): Composition {
   const loading = new Loading({ cache_dir: parts.home && new URL("cache/", parts.home) });
+  const sandboxing = new Sandboxing({ policy, log });
   const plans = new Plans({
     policy,
     named: new NamedPlans(parts.plans),
     env,
     loading,
+    sandboxing,
     sources: new SourceOverrides(parts.sources),
   });
   const runs = new RunService({
@@ -64,10 +68,11 @@ export function compose({ policy, clock, store, env, secrets, log, ...parts }: P
   return {
     plans,
     loading,
+    sandboxing,
     runs,
     async close() {
       await runs.close();
-      await loading.close();
+      await Promise.all([loading.close(), sandboxing.close()]);
     },
   };
 }

@@ -19,10 +19,11 @@ import type { ModuleSpec, RunLimits } from "../sdk/types.ts";
 import { judgeAgents } from "./agent_plans.ts";
 import { BUILTIN_IDS, builtinModule } from "./builtins.ts";
 import { DEMO_PLAN } from "./demo_plan.ts";
-import { grantPaths } from "./grants.ts";
+import { grantOf, grantPaths } from "./grants.ts";
 import type { Loading } from "./loading.ts";
 import { hashLock, Locks } from "./locks.ts";
 import type { NamedPlans } from "./named_plans.ts";
+import type { Sandboxing } from "./sandboxing.ts";
 import type { LockedInput, NamedPlan, PlanCheck, PlanInput } from "./types.ts";
 import { rewrittenSources, type SourceOverrides, withOverrides } from "./sources.ts";
 import { UrlModules, urlSpecs } from "./url_modules.ts";
@@ -35,12 +36,11 @@ export interface PlansOptions {
   env: (name: string) => string | undefined;
   /** What modules are loaded with that are not compiled in. */
   loading: Loading;
+  /** Where those run that this process does not trust. */
+  sandboxing: Sandboxing;
   /** Where the modules of an operator's plans come from, whatever these say. */
   sources: SourceOverrides;
 }
-
-/** Tiers that this host gives to modules of URLs. */
-const URL_TIERS = ["inline"] as const;
 
 /** A plan as the policy judged it. */
 export interface JudgedPlan {
@@ -102,9 +102,10 @@ export class Plans {
     const judged = await this.#judge(found, caller, options);
     const { compiled, grants, context, base_url, origin } = judged;
     const { lock } = context;
-    const { limits } = this.#policyOf(caller);
+    const policy = this.#policyOf(caller);
+    const { limits } = policy;
     const specs = specsOf(compiled.plan);
-    const modules = new UrlModules(specs, context, this.#options.loading);
+    const modules = this.#urlModules(judged, policy);
     return {
       compiled,
       limits: grants.limits,
@@ -126,8 +127,22 @@ export class Plans {
         for (const spec of specs) this.#expand(spec, grants, secrets);
       },
       load: () => modules.load(),
-      open: (spec, secrets) => this.#open(spec, modules, grants, secrets),
+      open: (spec, secrets, warn) => this.#open(spec, modules, grants, { secrets, warn }),
     };
+  }
+
+  #urlModules(judged: JudgedPlan, policy: Policy): UrlModules {
+    const { loading, sandboxing } = this.#options;
+    const { compiled, context, grants } = judged;
+    return new UrlModules({
+      specs: specsOf(compiled.plan),
+      context,
+      policy,
+      loading,
+      sandboxing,
+      tierOf: ({ path }) => grants.tiers[path] ?? "process", // a place nobody judged gets the strongest
+      grantOf: (spec) => grantOf(spec, judged),
+    });
   }
 
   /**
@@ -201,7 +216,7 @@ export class Plans {
       origin,
       policy,
       builtins: BUILTIN_IDS,
-      url_tiers: URL_TIERS,
+      url_tiers: this.#options.sandboxing.url_tiers,
       paths: grantPaths(origin, base_url),
       ...(limits ? { limits } : {}),
     };
@@ -301,11 +316,11 @@ export class Plans {
     spec: ModuleSpec,
     modules: UrlModules,
     grants: Grants,
-    secrets: SecretSink,
+    { secrets, warn }: { secrets: SecretSink; warn: (code: string, message: string) => void },
   ): ReturnType<ReadyPlan["open"]> {
     const config = this.#expand(spec, grants, secrets);
     if (spec.source.kind !== "builtin") {
-      return modules.open(spec).then((found) => ({ ...found, config }));
+      return modules.open(spec, warn).then((found) => ({ ...found, config }));
     }
     const opened = { config, isolation: "inline", integrity: null } as const;
     const module = builtinModule(spec.module);

@@ -6,9 +6,10 @@ import type { Clock, JsonObject } from "../sdk/types.ts";
 import { MemoryStore } from "../store/memory.ts";
 import type { Store } from "../store/store.ts";
 import { BUILTIN_IDS, listingOf } from "./builtins.ts";
+import { hostTiers } from "../sandbox/tiers.ts";
 import type { Composition } from "./compose.ts";
 import type { SourcesFile } from "./sources.ts";
-import type { Runtime } from "./types.ts";
+import type { Readiness, Runtime } from "./types.ts";
 
 /** What a runtime is made of; every part has a default. */
 export interface RuntimeConfig {
@@ -72,7 +73,9 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
       if (draining) reasons.push("draining");
       const stored: { ok: boolean; reason?: string } = await store.ready();
       if (!stored.ok) reasons.push(stored.reason ?? "store not reachable");
-      return { ok: reasons.length === 0, reasons };
+      const abandoned = composed ? (await composed).sandboxing.abandoned : 0;
+      if (abandoned > 0) reasons.push(`${abandoned} workers could not be ended: restart the server`);
+      return { ok: reasons.length === 0, reasons, isolation: isolationReport() };
     },
     async drain(grace_ms) {
       draining = true;
@@ -82,6 +85,15 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
       if (composed) await (await composed).close();
       await store.close();
     },
+  };
+}
+
+/** Returns which tiers this host gives to modules of URLs: true, or why not. */
+function isolationReport(): Readiness["isolation"] {
+  const { worker, process } = hostTiers();
+  return {
+    worker: worker.available ? true : worker.reason,
+    process: process.available ? true : process.reason,
   };
 }
 

@@ -50,6 +50,15 @@ export type LockedInput = PlanInput & { lock?: JsonObject };
 /** A plan to compare, and the file it was read from. */
 export type ComparedInput = PlanInput & { base_url?: string };
 
+/** How `GET /readyz` answers. */
+export interface Readiness {
+  ok: boolean;
+  /** Why not; empty when it is. */
+  reasons: string[];
+  /** Tiers that modules of URLs can have here: true, or why not (modules.md, Isolation tiers). */
+  isolation: { worker: true | string; process: true | string };
+}
+
 /** What `createRuntime` gives. */
 export interface Runtime {
   readonly runs: Runs;
@@ -71,7 +80,7 @@ export interface Runtime {
   /** The limits in force, of trust.md's table. */
   readonly limits: { max_body_bytes: number };
   /** Whether the store answers and no drain is under way. */
-  ready(): Promise<{ ok: boolean; reasons: string[] }>;
+  ready(): Promise<Readiness>;
   /** Stops accepting runs, ends the streams, waits at most `grace_ms` for runs to reach a resting place. */
   drain(grace_ms: number): Promise<void>;
   close(): Promise<void>;

@@ -4,26 +4,44 @@
  */
 import type { OpenedModule } from "../kernel/host.ts";
 import type { LoadContext, ModuleBundle } from "../loader/types.ts";
+import { errorCode, errorMessage, errorName, PreampError } from "../sdk/errors.ts";
 import type { Module, ModuleSpec } from "../sdk/types.ts";
+import type { GuestGrant } from "../sandbox/grant.ts";
+import type { GuestSlots } from "../sandbox/slots.ts";
+import type { Policy } from "../policy/policy.ts";
 import type { Loading } from "./loading.ts";
+import { guestRequest, type Sandboxing } from "./sandboxing.ts";
 
 /** Returns the specs that a loader is needed for. */
 export function urlSpecs(specs: readonly ModuleSpec[]): ModuleSpec[] {
   return specs.filter(({ source }) => source.kind !== "builtin");
 }
 
-/** What a plan's modules are made of, as far as they are not compiled in. */
+/** What the modules of a plan are made ready with. */
+export interface UrlModulesOptions {
+  /** Of the whole plan. */
+  specs: readonly ModuleSpec[];
+  context: LoadContext;
+  /** The policy that holds for whoever asks. */
+  policy: Policy;
+  loading: Loading;
+  sandboxing: Sandboxing;
+  /** Where a module runs. */
+  tierOf(spec: ModuleSpec): "inline" | "worker" | "process";
+  /** What a module may do where it runs, as files and permissions are now. */
+  grantOf(spec: ModuleSpec): Readonly<Partial<GuestGrant>>;
+}
+
+/** What a plan's modules are made of, as far as they are not compiled in. One per session: its guests are counted together. */
 export class UrlModules {
   readonly #specs: readonly ModuleSpec[];
-  readonly #context: LoadContext;
-  readonly #loading: Loading;
+  readonly #options: UrlModulesOptions;
   #bundles: Promise<ReadonlyMap<string, ModuleBundle>> | undefined;
+  #slots: GuestSlots | undefined;
 
-  /** @param specs Of the whole plan. */
-  constructor(specs: readonly ModuleSpec[], context: LoadContext, loading: Loading) {
-    this.#specs = urlSpecs(specs);
-    this.#context = context;
-    this.#loading = loading;
+  constructor(options: UrlModulesOptions) {
+    this.#specs = urlSpecs(options.specs);
+    this.#options = options;
   }
 
   /**
@@ -34,15 +52,36 @@ export class UrlModules {
     await this.#load();
   }
 
-  /** Links a module: its top level runs. @throws {PreampError} `module_load_failed` when that throws. */
-  async open(spec: ModuleSpec): Promise<Omit<OpenedModule, "config">> {
+  /**
+   * Links a module where it is to run: its top level runs there.
+   * @param warn Told what has no event of its own.
+   * @throws {PreampError} `module_load_failed` when that throws; `overloaded`, `isolation_unavailable`.
+   */
+  async open(
+    spec: ModuleSpec,
+    warn: (code: string, message: string) => void,
+  ): Promise<Omit<OpenedModule, "config">> {
+    const { context, policy, loading, sandboxing, tierOf, grantOf } = this.#options;
     const bundles = await this.#load();
-    const loader = await this.#loading.loader();
-    const bundle = bundles.get(spec.path) ?? await loader.prepare(spec, this.#context); // a spec that the plan did not list
-    const { module, isolation, integrity, placeOf } = await loader.link(bundle, spec, this.#context);
-    const { load_timeout_s } = this.#context.policy.isolation;
-    // the mount checks what the module is
-    return { module: module as unknown as Module, isolation, integrity, placeOf, load_timeout_s };
+    const loader = await loading.loader();
+    const bundle = bundles.get(spec.path) ?? await loader.prepare(spec, context); // a spec that the plan did not list
+    const { load_timeout_s } = policy.isolation;
+    const tier = tierOf(spec);
+    if (tier === "inline") {
+      const { module, isolation, integrity, placeOf } = await loader.link(bundle, spec, context);
+      // the mount checks what the module is
+      return { module: module as unknown as Module, isolation, integrity, placeOf, load_timeout_s };
+    }
+    const sandbox = await sandboxing.sandbox();
+    const session = this.#slots ??= sandbox.session();
+    const request = guestRequest({ spec, bundle, tier, grant: grantOf(spec), session, policy, warn });
+    const placeOf = loader.placeOf(bundle, context);
+    try {
+      const { module, close } = await sandbox.open(request);
+      return { module, isolation: tier, integrity: bundle.integrity, placeOf, close };
+    } catch (error) {
+      throw loadFailure(error, spec, placeOf(error));
+    }
   }
 
   #load(): Promise<ReadonlyMap<string, ModuleBundle>> {
@@ -51,9 +90,12 @@ export class UrlModules {
 
   async #prepare(): Promise<ReadonlyMap<string, ModuleBundle>> {
     if (this.#specs.length === 0) return new Map();
-    const loader = await this.#loading.loader();
+    const { loading, context: given, sandboxing, tierOf } = this.#options;
+    const loader = await loading.loader();
+    // children start while files are fetched
+    if (this.#specs.some((spec) => tierOf(spec) === "process")) (await sandboxing.sandbox()).prepare();
     const stop = new AbortController();
-    const context = { ...this.#context, signal: stop.signal };
+    const context = { ...given, signal: stop.signal };
     try {
       const prepared = this.#specs.map(async (spec) =>
         [spec.path, await loader.prepare(spec, context)] as const
@@ -64,4 +106,20 @@ export class UrlModules {
       throw error;
     }
   }
+}
+
+/** What a module threw while it was linked elsewhere, told as for one that is linked here. */
+function loadFailure(error: unknown, { module }: ModuleSpec, at: string | undefined): unknown {
+  const code = errorCode(error);
+  if (code === "overloaded" || code === "isolation_unavailable") return error;
+  const fact = code === undefined ? `${errorName(error)}: ${errorMessage(error)}` : errorMessage(error);
+  const place = at === undefined ? "" : `${at}: `;
+  return new PreampError(
+    "module_load_failed",
+    `Cannot load module "${module}": ${place}${fact.slice(0, 1000)}`,
+    {
+      cause: error,
+      ...(at === undefined ? {} : { facts: { at } }),
+    },
+  );
 }

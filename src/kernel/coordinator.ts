@@ -35,6 +35,8 @@ export interface Shared {
   readonly capabilities: Map<string, unknown>;
   readonly contributors: Map<string, { name: string; callback: () => unknown }[]>;
   readonly cleanups: { module_id: string; cleanup: Cleanup }[];
+  /** What ends the guests that modules run in: after every cleanup, a module may still be asked for something by another's. */
+  readonly guests: (() => Promise<void>)[];
   /** Guards what a module mounts; the returned function publishes it and cannot fail. */
   prepare(mounted: Mounted, module_id: string): () => void;
   processHookResult(result: Emission, event: string, hook_name?: string): Promise<Emission>;

@@ -14,6 +14,8 @@ export interface OpenedModule {
   readonly integrity: string | null;
   /** Seconds that `mount` may take (trust.md, Limits). Absent: as long as it likes. */
   readonly load_timeout_s?: number;
+  /** Ends what the module runs in. Called once, when nothing of the session is left to call it. Absent: nothing is to be ended. */
+  close?(): Promise<void>;
   /** Returns where in the author's files an error was thrown, as `<url>:<line>:<column>`. Absent: nobody knows. Never throws. */
   placeOf?(error: unknown): string | undefined;
 }

@@ -64,7 +64,8 @@ export async function mountModule(shared: Shared, spec: ModuleSpec): Promise<Mou
     if (isFetchFailure(error)) throw error;
     return await skip(shared, spec, new Skip("load_failed", errorMessage(error)), error);
   }
-  const { placeOf } = opened;
+  const { placeOf, close } = opened;
+  if (close) shared.guests.push(() => close.call(opened));
   if (placeOf) core.places.set(idOf(spec), placeOf);
   const coordinator = new ModuleCoordinator(shared, idOf(spec), spec.type === "orchestrator");
   let outcome: MountOutcome = { kind: "nothing" };
@@ -297,7 +298,16 @@ export async function runCleanups(
       failed.push({ module_id, error: errorMessage(error) });
     }
   }
+  await endGuests(shared);
   return { ran: cleanups.length - failed.length, failed };
+}
+
+/** Ends every guest of the session, all at once; one that cannot be ended is said. */
+export async function endGuests(shared: Shared): Promise<void> {
+  const ended = await Promise.allSettled(shared.guests.splice(0).map((end) => end()));
+  for (const one of ended) {
+    if (one.status === "rejected") shared.core.host.warn("guest_not_ended", errorMessage(one.reason));
+  }
 }
 
 async function runCleanup(shared: Shared, cleanup: Cleanup): Promise<void> {

@@ -14,7 +14,14 @@ import type { ContextHandle } from "./guards/context.ts";
 import { Hooks } from "./hooks.ts";
 import type { Host } from "./host.ts";
 import { Injections } from "./injections.ts";
-import { announceReady, type MountedModule, mountingOrder, mountModule, runCleanups } from "./mounting.ts";
+import {
+  announceReady,
+  endGuests,
+  type MountedModule,
+  mountingOrder,
+  mountModule,
+  runCleanups,
+} from "./mounting.ts";
 import { Mounts } from "./mounts.ts";
 import type { Outcome } from "./outcome.ts";
 import { Processing } from "./processing.ts";
@@ -121,6 +128,7 @@ export class Session {
       capabilities: ownCapabilities(options),
       contributors: new Map(),
       cleanups: [],
+      guests: [],
       prepare: (mounted, module_id) => publication.prepare(mounted, module_id),
       processHookResult: (result, event, hook_name) => processing.process(result, event, hook_name),
       cancel: (mode) =>
@@ -359,6 +367,11 @@ export class Session {
     const report = await runCleanups(this.#shared);
     await hooks.emit("session:cleanup", report);
     await this.#core.writeState();
+  }
+
+  /** Ends the guests of a session that nobody will clean up, such as a replay that is over. */
+  async abandon(): Promise<void> {
+    await endGuests(this.#shared);
   }
 
   get #context(): ContextHandle {

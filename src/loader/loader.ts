@@ -55,6 +55,8 @@ export interface Loader {
   prepare(spec: LoadSpec, context: LoadContext): Promise<ModuleBundle>;
   /** The last step of `load`: runs the module's top level. @throws {PreampError} `module_load_failed`. */
   link(bundle: ModuleBundle, spec: LoadSpec, context: LoadContext): Promise<LoadedModule>;
+  /** Returns where in the author's files an error of a bundle was thrown, wherever it runs: `<url>:<line>:<column>`. */
+  placeOf(bundle: ModuleBundle, context: LoadContext): (error: unknown) => string | undefined;
   /** Resolves to a module as one text, for whoever runs it elsewhere. Executes nothing. Throws as {@link Loader.load}. */
   bundle(spec: LoadSpec, context: LoadContext): Promise<ModuleBundle>;
   /** Resolves to what a module is made of, for `explain` and `lock`. Executes nothing. Throws as {@link Loader.load}. */
@@ -123,8 +125,16 @@ class UrlLoader implements Loader {
       if (this.#linked.size > MAX_LINKED && oldest !== undefined) this.#linked.delete(oldest);
     }
     const { code: _, ...graph } = bundle;
-    const placeOf = (error: unknown) => shownErrorPlace(error, bundle.files, base_url);
-    return { ...graph, module: await linked, isolation: "inline", placeOf };
+    return {
+      ...graph,
+      module: await linked,
+      isolation: "inline",
+      placeOf: this.placeOf(bundle, context),
+    };
+  }
+
+  placeOf({ files }: ModuleBundle, { base_url }: LoadContext): (error: unknown) => string | undefined {
+    return (error) => shownErrorPlace(error, files, base_url);
   }
 
   async graph(spec: LoadSpec, context: LoadContext): Promise<ModuleGraph> {

@@ -134,8 +134,8 @@ function builtinTier({ module, path, source, isolation }: ModuleSpec): { tier: T
 
 /**
  * The tier of a module of a URL: `inline` for origins in `modules.inline`, else what the policy says for this origin of a
- * plan, or the stronger one that the plan asks for (plan.md). A host that has `inline` alone gives it to the operator's own
- * modules; a caller's need a tier that holds them.
+ * plan, or the stronger one that the plan asks for (plan.md). A host that cannot give it says so: a module is never run in a
+ * weaker one.
  */
 function urlTier(
   spec: ModuleSpec,
@@ -147,8 +147,6 @@ function urlTier(
     ? "inline"
     : origin === "caller"
     ? policy.isolation.urls_from_callers
-    : url_tiers.length === 1 && url_tiers[0] === "inline"
-    ? "inline"
     : policy.isolation.urls_from_operator;
   const asked = spec.isolation ?? standard;
   if (STRENGTH[asked] < STRENGTH[standard]) {

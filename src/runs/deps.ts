@@ -23,8 +23,12 @@ export interface ReadyPlan {
   readonly agents?: AgentPlans;
   /** Fetches and verifies what is not compiled in; executes nothing. What fails here leaves no run. */
   load?(): Promise<void>;
-  /** Finds a module and expands its config. */
-  open(spec: ModuleSpec, secrets: SecretSink): Promise<OpenedModule> | OpenedModule;
+  /** Finds a module and expands its config. `warn` is told what has no event of its own while the module lives. */
+  open(
+    spec: ModuleSpec,
+    secrets: SecretSink,
+    warn: (code: string, message: string) => void,
+  ): Promise<OpenedModule> | OpenedModule;
 }
 
 /** What a plan's sub-agents are made by. */

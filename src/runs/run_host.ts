@@ -62,7 +62,7 @@ export class RunHost {
     return {
       clock: deps.clock,
       newId: deps.newId,
-      open: (spec) => ready.open(spec, secrets),
+      open: (spec) => ready.open(spec, secrets, (code, message) => this.warn(code, message, { session_id })),
       record: (entry) => this.record(entry),
       ask: (request, signal) => this.#ask(request, signal),
       ...(options.inherited

@@ -6,18 +6,27 @@ import { Guest } from "./guest.ts";
 import { grantsNothing, type GuestGrant, guestGrant } from "./grant.ts";
 import { type OpenedGuest, openGuestModule } from "./guest_module.ts";
 import { Pool } from "./pool.ts";
+import { startGuestProcess } from "./process_tier.ts";
 import { type GuestSlots, Slots } from "./slots.ts";
 import { type GuestTier, hostTiers, type TierReport } from "./tiers.ts";
 import { openWorkerChannel } from "./worker_tier.ts";
 
-/** What a sandbox is made with; names and defaults: trust.md, Limits. */
-export interface SandboxOptions {
+/** What one guest may take; names and defaults: trust.md, Limits. */
+export interface GuestLimits {
   readonly memory_mb: number;
   readonly cpu_s: number;
   readonly load_timeout_s: number;
+  readonly max_tool_output_bytes: number;
+  /** Seconds for a call whose caller sets no deadline of its own. */
+  readonly call_timeout_s: number;
+}
+
+/** What a sandbox is made with. */
+export interface SandboxOptions {
   readonly max_guests: number;
   readonly max_guests_per_session: number;
-  readonly max_tool_output_bytes: number;
+  /** What most guests may take: children wait with these limits. */
+  readonly usual: GuestLimits;
   /** Children of each flavour that wait for a module. Default 1. */
   readonly spares?: number;
   /** Structured log of the process. */
@@ -32,6 +41,7 @@ export interface GuestRequest {
   readonly code: string;
   readonly uses: readonly string[];
   readonly grant: Readonly<Partial<GuestGrant>>;
+  readonly limits: GuestLimits;
   /** Guests of one session are counted together, and end together. */
   readonly session: GuestSlots;
   /** Told what has no event of its own, for the run. */
@@ -48,8 +58,8 @@ export class Sandbox {
   constructor(options: SandboxOptions) {
     this.#options = options;
     this.#slots = new Slots(options.max_guests, options.max_guests_per_session);
-    const { memory_mb, cpu_s, spares } = options;
-    this.#pool = new Pool({ memory_mb, cpu_s, ...(spares === undefined ? {} : { spares }) });
+    const { usual, spares } = options;
+    this.#pool = new Pool({ ...usual, ...(spares === undefined ? {} : { spares }) });
   }
 
   /** Which tiers this host has, and why not the others. */
@@ -82,16 +92,16 @@ export class Sandbox {
    * @throws {PreampError} `isolation_unavailable`; `overloaded`; `module_load_failed`; what the module's top level threw.
    */
   async open(request: GuestRequest): Promise<OpenedGuest> {
-    const { tier, module, type, code, uses, session, warn } = request;
+    const { tier, module, type, code, uses, session, limits, warn } = request;
     const report = this.tiers[tier];
     if (!report.available) throw unavailable(module, tier, report.reason);
-    const { load_timeout_s, max_tool_output_bytes } = this.#options;
+    const { load_timeout_s, max_tool_output_bytes, call_timeout_s } = limits;
     return await openGuestModule({
       name: module,
       type,
       code,
       uses,
-      bounds: { max_tool_output_bytes, deadline_ms: 30_000 },
+      bounds: { max_tool_output_bytes, deadline_ms: call_timeout_s * 1000 },
       load_timeout_ms: load_timeout_s * 1000,
       spawn: () => this.#spawn(request, session),
       warn,
@@ -103,12 +113,15 @@ export class Sandbox {
     await this.#pool.close();
   }
 
-  async #spawn({ tier, module, grant, uses }: GuestRequest, session: GuestSlots): Promise<Guest> {
+  async #spawn(
+    { tier, module, grant, uses, limits }: GuestRequest,
+    session: GuestSlots,
+  ): Promise<Guest> {
     const release = await session.take(module);
     let channel: Channel;
     try {
       channel = tier === "process"
-        ? this.#child(guestGrant(grant), uses)
+        ? this.#child(guestGrant(grant), uses, limits)
         : openWorkerChannel(guestGrant(grant));
     } catch (error) {
       release();
@@ -126,9 +139,12 @@ export class Sandbox {
     });
   }
 
-  #child(grant: GuestGrant, uses: readonly string[]): Channel {
-    const { memory_mb, cpu_s } = this.#options;
-    const child = this.#pool.take(grantsNothing(grant));
+  #child(grant: GuestGrant, uses: readonly string[], { memory_mb, cpu_s }: GuestLimits): Channel {
+    const { usual } = this.#options;
+    const as_usual = memory_mb === usual.memory_mb && cpu_s === usual.cpu_s;
+    const child = as_usual
+      ? this.#pool.take(grantsNothing(grant))
+      : startGuestProcess({ memory_mb, cpu_s }, "bare");
     child.assign({ grant, uses, env: grantedEnv(grant), memory_mb, cpu_s });
     return child;
   }

@@ -5,10 +5,11 @@ import { preferredType } from "./negotiation.ts";
 /** `GET /healthz`: the process is up. Touches nothing. */
 export const health: Handler = () => answer({ status: "ok" });
 
-/** `GET /readyz`: the store answers and no drain is under way; else 503 with the reasons. */
+/** `GET /readyz`: the store answers and no drain is under way, else 503 with the reasons; and which tiers modules can have. */
 export const readiness: Handler = async (call) => {
-  const { ok, reasons } = await call.env.server.runtime.ready();
-  return ok ? answer({ ok, reasons }) : answer({ ok, reasons }, 503, { "retry-after": "1" });
+  const { ok, reasons, isolation } = await call.env.server.runtime.ready();
+  const body = { ok, reasons, isolation };
+  return ok ? answer(body) : answer(body, 503, { "retry-after": "1" });
 };
 
 /** `GET /openapi.json`. */

@@ -93,6 +93,7 @@ class Replay {
     this.#begin(first!); // a log has one
     this.#conductor.start();
     const difference = await this.#conductor.finished;
+    await Promise.all([...this.#acting.values()].map(({ stage }) => stage.session.abandon()));
     if (difference !== null) this.#clear(); // whatever they still do, nobody looks at
     return difference;
   }

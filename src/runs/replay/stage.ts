@@ -116,7 +116,7 @@ export class Stage implements Actor {
     if (spec.type !== "orchestrator" && spec.type !== "context") {
       return { module: standInFor(entry, surface, this.#reader()), config: {}, ...told };
     }
-    return { ...await ready.open(spec, secrets), ...told };
+    return { ...await ready.open(spec, secrets, () => {}), ...told };
   }
 
   #reader(): TapeReader {
