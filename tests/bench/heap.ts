@@ -1,20 +1,17 @@
 /** Memory of this process after garbage collection. Needs `--v8-flags=--expose-gc`. */
 
-/** Returns the bytes of JavaScript objects that are alive, in MB. @throws {Error} when collection cannot be asked for. */
-export function liveMb(): number {
-  collect();
-  return Deno.memoryUsage().heapUsed / 1e6;
+/** What a process takes, in MB. */
+export interface Memory {
+  /** JavaScript objects that are alive. */
+  readonly heap_mb: number;
+  readonly resident_mb: number;
 }
 
-/** Returns the resident memory of the process, in MB. */
-export function residentNowMb(): number {
-  collect();
-  return Deno.memoryUsage().rss / 1e6;
-}
-
-function collect(): void {
+/** Collects garbage and returns what is left. @throws {Error} when collection cannot be asked for. */
+export function memoryNow(): Memory {
   const { gc } = globalThis as { gc?: () => void }; // there with the flag
   if (!gc) throw new Error("Cannot measure memory: run with --v8-flags=--expose-gc");
   gc();
-  gc(); // what the first one's finalizers let go
+  const { heapUsed, rss } = Deno.memoryUsage();
+  return { heap_mb: heapUsed / 1e6, resident_mb: rss / 1e6 };
 }

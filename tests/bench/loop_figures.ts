@@ -2,7 +2,7 @@
 import type { JsonObject } from "../../src/sdk/types.ts";
 import { runBare } from "./bare_loop.ts";
 import { median } from "./figures.ts";
-import { liveMb } from "./heap.ts";
+import { memoryNow } from "./heap.ts";
 import { ANSWER, DELTAS, type ProbeClock, PROMPT, scriptOf, STREAM } from "./loop_scripts.ts";
 import { middle, ratio, stopwatch, take, type Taken, takeTurns } from "./rounds.ts";
 
@@ -68,7 +68,8 @@ const END = 100;
 /** The ends are short, so they are taken more often. */
 const END_TIMES = 2;
 const STREAMS = 5;
-const MEMORY_RUNS = 5;
+/** With the one before them few enough that the store in memory still has room. */
+const MEMORY_RUNS = 3;
 
 /** Measures time: runs of 1, 50 and 1,000 iterations, the two ends of the longest, a thousand deltas. */
 export async function measureLoop(loop: MeasuredLoop, options: LoopOptions): Promise<LoopFigures> {
@@ -100,18 +101,18 @@ export async function measureLoopMemory(
   const config = scriptOf(iterations, [0, iterations - 1]);
   const running: number[] = [];
   const ended: number[] = [];
-  for (let run = -2; run < MEMORY_RUNS; run++) { // what is made once is made in the first two
+  for (let run = -1; run < MEMORY_RUNS; run++) { // what is made once is made in the first
     const alive: number[] = [];
-    clock.onProbe = () => void alive.push(liveMb());
+    clock.onProbe = () => void alive.push(memoryNow().heap_mb);
     await checkedRun(loop, config, iterations);
     await nextTask();
-    ended.push(liveMb());
+    ended.push(memoryNow().heap_mb);
     const [first = NaN, last = NaN] = alive;
     if (run >= 0) running.push(last - first);
   }
   clock.onProbe = () => {};
   const thousands = iterations / 1_000;
-  const after = ended.slice(2).map((mb, run) => mb - (ended[run + 1] ?? NaN));
+  const after = ended.slice(1).map((mb, run) => mb - (ended[run] ?? NaN));
   return { running_mb: median(running) / thousands, after_mb: median(after) / thousands };
 }
 
