@@ -1,7 +1,16 @@
 /** The floor of a loop: the same provider and tool called by hand, with nothing around them. */
 import { module as calculatorInfo, mount as mountCalculator } from "../../modules/tool-calculator/mod.ts";
 import { mount as mountProvider } from "../../modules/provider-mock/mod.ts";
-import type { Coordinator, JsonObject, Message, Provider, Tool, ToolSpec } from "../../src/sdk/types.ts";
+import { systemClock } from "../../src/runs/clock.ts";
+import type {
+  Clock,
+  Coordinator,
+  JsonObject,
+  Message,
+  Provider,
+  Tool,
+  ToolSpec,
+} from "../../src/sdk/types.ts";
 import { toToolResult } from "../../src/sdk/tools.ts";
 
 /** What one bare run did. */
@@ -52,11 +61,15 @@ export async function runBare(prompt: string, config: JsonObject): Promise<BareR
   }
 }
 
-async function mountParts(config: JsonObject): Promise<{ provider: Provider; tool: Tool }> {
+/** Mounts the provider and the tool without a kernel; what others' loops are given too. */
+export async function mountParts(
+  config: JsonObject,
+  clock: Clock = systemClock(),
+): Promise<{ provider: Provider; tool: Tool }> {
   const mounted = new Map<string, object>();
   const coordinator = {
     session_state: {},
-    clock: { now: () => Date.now(), monotonic: () => performance.now(), after: () => Promise.resolve() },
+    clock,
     getCapability: () => null,
     registerCapability: () => {},
     mount: (point: string, module: object) => Promise.resolve(void mounted.set(point, module)),

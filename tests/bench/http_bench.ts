@@ -6,6 +6,7 @@
  *   deno run -A tests/bench/http_bench.ts [requests] [rounds]
  */
 import { median, print, report, tableOf } from "./figures.ts";
+import { sendRequests } from "./client_process.ts";
 import { type Program, residentMb, ROOT, startArguments, startServer } from "./processes.ts";
 
 /** Kept connections; below `max_runs_per_key` (16), so that no run is refused. */
@@ -77,37 +78,14 @@ async function floorProgram(url: string): Promise<Program> {
 
 /** Resolves to requests per second. */
 async function measure(url: string): Promise<number> {
-  const { hostname, port } = new URL(url);
-  const headers = Object.entries({
-    host: `${hostname}:${port}`,
-    ...headersOf(),
-    "content-length": String(body.length),
+  const ms = await sendRequests({
+    url: `${url}/v1/runs`,
+    headers: headersOf(),
+    body,
+    folder,
+    requests,
+    connections: CONNECTIONS,
   });
-  const head = headers.map(([name, value]) => `${name}: ${value}\r\n`).join("");
-  const file = `${folder}/request.http`;
-  await Deno.writeTextFile(file, `POST /v1/runs HTTP/1.1\r\n${head}\r\n${body}`);
-  const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
-    args: [
-      "run",
-      "--no-prompt",
-      "--allow-net",
-      "--allow-read",
-      `${ROOT}tests/bench/http_client.ts`,
-      file,
-      hostname,
-      port,
-      String(requests),
-      String(CONNECTIONS),
-    ],
-  }).output();
-  if (code !== 0) throw new Error(`Cannot measure ${url}: ${new TextDecoder().decode(stderr)}`);
-  const { ms, statuses } = JSON.parse(new TextDecoder().decode(stdout)) as {
-    ms: number;
-    statuses: Record<string, number>;
-  };
-  if (statuses["200"] !== requests) {
-    throw new Error(`Cannot measure ${url}: every answer must be 200: received ${JSON.stringify(statuses)}`);
-  }
   return requests / ms * 1000;
 }
 

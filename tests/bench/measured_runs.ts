@@ -3,37 +3,60 @@ import { createRuntime } from "../../src/app/runtime.ts";
 import type { Entry } from "../../src/kernel/host.ts";
 import { defaultPolicy } from "../../src/policy/policy.ts";
 import type { Caller, Run } from "../../src/runs/types.ts";
-import type { JsonObject } from "../../src/sdk/types.ts";
+import type { Clock, JsonObject } from "../../src/sdk/types.ts";
+import { MemoryStore, type MemoryStoreOptions } from "../../src/store/memory.ts";
 
 /** A runtime that a bench may run in. */
 export interface MeasuredRuns extends AsyncDisposable {
-  /** Runs one prompt to its end with `loop-basic`, the calculator and provider-mock under this config. */
-  run(prompt: string, provider_config: JsonObject): Promise<Run>;
+  /**
+   * Runs one prompt to its end with `loop-basic`, the calculator and provider-mock under this config; `plan` is laid over
+   * the plan.
+   */
+  run(prompt: string, provider_config: JsonObject, plan?: JsonObject): Promise<Run>;
+  /** The same with `loop-streaming`, while a reader follows the log; resolves to the run and the deltas it read. */
+  stream(prompt: string, provider_config: JsonObject): Promise<{ run: Run; deltas: number }>;
   /** Every entry of a run's log. */
   entries(run_id: string): Promise<Entry[]>;
 }
 
 const CALLER: Caller = { name: "library", namespace: "bench", origin: "operator" };
 
-/** Opens a runtime and loads the modules, so that no measured run does. */
-export async function openRuns(): Promise<MeasuredRuns> {
+/** What a bench may set. */
+export interface MeasuredOptions {
+  clock?: Clock;
+  /** How much the store in memory keeps. Default: its own defaults. */
+  store?: MemoryStoreOptions;
+}
+
+/** Opens a runtime and loads the modules, so that no measured run does. Modules in this folder run in-process. */
+export async function openRuns({ clock, store }: MeasuredOptions = {}): Promise<MeasuredRuns> {
   const policy = defaultPolicy();
+  policy.modules.inline = [import.meta.resolve("./")];
   const limits = {
     ...policy.limits,
     max_iterations: 10_000,
     max_tool_calls: 10_000,
     max_total_tokens: 1_000_000_000,
   };
-  const runtime = createRuntime({ policy: { ...policy, limits } });
+  const runtime = createRuntime({
+    policy: { ...policy, limits },
+    store: new MemoryStore(store),
+    ...(clock ? { clock } : {}),
+  });
 
-  async function run(prompt: string, config: JsonObject): Promise<Run> {
-    const plan = {
-      session: { orchestrator: "loop-basic", context: "context-simple" },
-      providers: [{ module: "provider-mock", config }],
-      tools: ["tool-calculator"],
-    };
+  async function run(prompt: string, config: JsonObject, changes: JsonObject = {}): Promise<Run> {
+    const plan = { ...planOf("loop-basic", config), ...changes };
     const handle = await runtime.runs.create({ prompt, plan }, CALLER);
     return await handle.settled("end");
+  }
+
+  async function stream(prompt: string, config: JsonObject): Promise<{ run: Run; deltas: number }> {
+    const handle = await runtime.runs.create({ prompt, plan: planOf("loop-streaming", config) }, CALLER);
+    let deltas = 0;
+    for await (const page of runtime.runs.follow(CALLER, handle.id, {})) {
+      for (const { event } of page) if (event === "content_block:delta") deltas++;
+    }
+    return { run: await handle.settled("end"), deltas };
   }
 
   async function entries(run_id: string): Promise<Entry[]> {
@@ -43,5 +66,13 @@ export async function openRuns(): Promise<MeasuredRuns> {
   }
 
   await run("Hello", { response: "Hello." });
-  return { run, entries, [Symbol.asyncDispose]: () => runtime.close() };
+  return { run, stream, entries, [Symbol.asyncDispose]: () => runtime.close() };
+}
+
+function planOf(orchestrator: string, provider_config: JsonObject): JsonObject {
+  return {
+    session: { orchestrator, context: "context-simple" },
+    providers: [{ module: "provider-mock", config: provider_config }],
+    tools: ["tool-calculator"],
+  };
 }

@@ -1,0 +1,96 @@
+/** AI SDK: `generateText` and `streamText` with a tool, until there is an answer. */
+import { generateText, isStepCount, jsonSchema, type LanguageModel, streamText, tool } from "ai";
+import { systemClock } from "../../../../src/runs/clock.ts";
+import { ProbeClock } from "../../loop_scripts.ts";
+import type { JsonObject } from "../../../../src/sdk/types.ts";
+import type { Contestant } from "./contestant.ts";
+import { createParts, type Parts, type Reply } from "./parts.ts";
+
+type Model = Extract<LanguageModel, { specificationVersion: "v4" }>;
+type Generated = Awaited<ReturnType<Model["doGenerate"]>>;
+type StreamPart = Awaited<ReturnType<Model["doStream"]>>["stream"] extends ReadableStream<infer Part> ? Part
+  : never;
+
+/** More steps than any script has. */
+const STEPS = 10_000;
+
+/** Returns the loop. */
+export function create(): Contestant {
+  const clock = new ProbeClock(systemClock());
+  return {
+    name: "AI SDK",
+    clock,
+    loop: {
+      async run(prompt, config) {
+        const parts = await createParts(config, clock);
+        const { text } = await generateText({ ...settingsOf(parts), prompt });
+        return parts.outcome(text);
+      },
+      async stream(prompt, config) {
+        const parts = await createParts(config, clock);
+        let [deltas, text] = [0, ""];
+        for await (const delta of streamText({ ...settingsOf(parts), prompt }).textStream) {
+          deltas++;
+          text += delta;
+        }
+        return { deltas, text };
+      },
+    },
+  };
+}
+
+function settingsOf(parts: Parts) {
+  const calculator = tool({
+    description: parts.tool.description,
+    inputSchema: jsonSchema<JsonObject>(parts.tool.schema),
+    execute: (input) => parts.tool.execute(input),
+  });
+  return { model: modelOf(parts), tools: { calculator }, stopWhen: isStepCount(STEPS), maxRetries: 0 };
+}
+
+function modelOf(parts: Parts): Model {
+  return {
+    specificationVersion: "v4",
+    provider: "mock",
+    modelId: "mock-model",
+    supportedUrls: {},
+    async doGenerate() {
+      const reply = await parts.reply();
+      return { content: contentOf(reply), ...endOf(reply), warnings: [] };
+    },
+    doStream: () => Promise.resolve({ stream: streamOf(parts) }),
+  };
+}
+
+function streamOf(parts: Parts): ReadableStream<StreamPart> {
+  return new ReadableStream<StreamPart>({
+    async start(controller) {
+      controller.enqueue({ type: "stream-start", warnings: [] });
+      controller.enqueue({ type: "text-start", id: "0" });
+      const reply = await parts.reply((delta) => controller.enqueue({ type: "text-delta", id: "0", delta }));
+      controller.enqueue({ type: "text-end", id: "0" });
+      controller.enqueue({ type: "finish", ...endOf(reply) });
+      controller.close();
+    },
+  });
+}
+
+function contentOf({ text, calls }: Reply): Generated["content"] {
+  if (calls.length === 0) return [{ type: "text", text }];
+  return calls.map(({ id, name, input }) => ({
+    type: "tool-call",
+    toolCallId: id,
+    toolName: name,
+    input: JSON.stringify(input),
+  }));
+}
+
+function endOf({ calls, input_tokens, output_tokens }: Reply): Pick<Generated, "finishReason" | "usage"> {
+  return {
+    finishReason: { unified: calls.length > 0 ? "tool-calls" : "stop", raw: undefined },
+    usage: {
+      inputTokens: { total: input_tokens, noCache: input_tokens, cacheRead: 0, cacheWrite: 0 },
+      outputTokens: { total: output_tokens, text: output_tokens, reasoning: 0 },
+    },
+  };
+}

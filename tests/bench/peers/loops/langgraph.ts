@@ -1,0 +1,114 @@
+/** LangGraph: `createReactAgent` over a chat model that plays the script. */
+import { BaseChatModel } from "@langchain/core/language_models/chat_models";
+import { AIMessage, AIMessageChunk, type BaseMessage } from "@langchain/core/messages";
+import { ChatGenerationChunk, type ChatResult } from "@langchain/core/outputs";
+import type { CallbackManagerForLLMRun } from "@langchain/core/callbacks/manager";
+import { tool } from "@langchain/core/tools";
+import { createReactAgent } from "@langchain/langgraph/prebuilt";
+import { systemClock } from "../../../../src/runs/clock.ts";
+import { ProbeClock } from "../../loop_scripts.ts";
+import type { JsonObject } from "../../../../src/sdk/types.ts";
+import type { Contestant } from "./contestant.ts";
+import { createParts, type Parts, type Reply } from "./parts.ts";
+
+/** Supersteps: two for an iteration; more than any script has. */
+const RECURSION_LIMIT = 20_000;
+
+/** Returns the loop. */
+export function create(): Contestant {
+  const clock = new ProbeClock(systemClock());
+  return {
+    name: "LangGraph",
+    clock,
+    loop: {
+      async run(prompt, config) {
+        const parts = await createParts(config, clock);
+        const { messages } = await agentOf(parts).invoke(inputOf(prompt), {
+          recursionLimit: RECURSION_LIMIT,
+        });
+        return parts.outcome(messages.at(-1)?.text ?? "");
+      },
+      async stream(prompt, config) {
+        const parts = await createParts(config, clock);
+        const options = { recursionLimit: RECURSION_LIMIT, streamMode: "messages" as const };
+        let [deltas, text] = [0, ""];
+        for await (const [message] of await agentOf(parts).stream(inputOf(prompt), options)) {
+          deltas++;
+          text += message.text;
+        }
+        return { deltas, text };
+      },
+    },
+  };
+}
+
+function inputOf(prompt: string) {
+  return { messages: [{ role: "user", content: prompt }] };
+}
+
+function agentOf(parts: Parts) {
+  const calculator = tool((input: JsonObject) => parts.tool.execute(input), {
+    name: parts.tool.name,
+    description: parts.tool.description,
+    schema: parts.tool.schema,
+  });
+  return createReactAgent({ llm: new ScriptedModel(parts), tools: [calculator] });
+}
+
+class ScriptedModel extends BaseChatModel {
+  readonly #parts: Parts;
+
+  constructor(parts: Parts) {
+    super({ maxRetries: 0 });
+    this.#parts = parts;
+  }
+
+  override _llmType(): string {
+    return "mock";
+  }
+
+  /** Tools are known to the script. */
+  override bindTools(): this {
+    return this;
+  }
+
+  override async _generate(): Promise<ChatResult> {
+    const reply = await this.#parts.reply();
+    return { generations: [{ text: reply.text, message: new AIMessage(messageOf(reply)) }] };
+  }
+
+  override async *_streamResponseChunks(
+    _messages: BaseMessage[],
+    _options: this["ParsedCallOptions"],
+    runManager?: CallbackManagerForLLMRun,
+  ): AsyncGenerator<ChatGenerationChunk> {
+    const queue: string[] = [];
+    let wake = () => {};
+    let done = false;
+    const reply = this.#parts.reply((delta) => {
+      queue.push(delta);
+      wake();
+    }).finally(() => {
+      done = true;
+      wake();
+    });
+    while (!done || queue.length > 0) {
+      const text = queue.shift();
+      if (text === undefined) {
+        await new Promise<void>((resolve) => wake = resolve);
+        continue;
+      }
+      yield new ChatGenerationChunk({ text, message: new AIMessageChunk(text) });
+      await runManager?.handleLLMNewToken(text);
+    }
+    await reply;
+  }
+}
+
+function messageOf({ text, calls, input_tokens, output_tokens }: Reply) {
+  return {
+    content: text,
+    tool_calls: calls.map(({ id, name, input }) => ({ id, name, args: input, type: "tool_call" as const })),
+    usage_metadata: { input_tokens, output_tokens, total_tokens: input_tokens + output_tokens },
+  };
+}

@@ -1,0 +1,125 @@
+/** OpenAI Agents: a runner over a model that plays the script; traces are off. */
+import {
+  Agent,
+  type AssistantMessageItem,
+  type FunctionCallItem,
+  type Model,
+  Runner,
+  setTracingDisabled,
+  type StreamEvent,
+  tool,
+  Usage,
+} from "@openai/agents";
+import { systemClock } from "../../../../src/runs/clock.ts";
+import { ProbeClock } from "../../loop_scripts.ts";
+import type { JsonObject } from "../../../../src/sdk/types.ts";
+import type { Contestant } from "./contestant.ts";
+import { createParts, type Parts, type Reply } from "./parts.ts";
+
+/** More turns than any script has. */
+const TURNS = 10_000;
+
+/** Returns the loop. */
+export function create(): Contestant {
+  setTracingDisabled(true);
+  const clock = new ProbeClock(systemClock());
+  const runner = new Runner({ tracingDisabled: true });
+  return {
+    name: "OpenAI Agents",
+    clock,
+    loop: {
+      async run(prompt, config) {
+        const parts = await createParts(config, clock);
+        const { finalOutput } = await runner.run(agentOf(parts), prompt, { maxTurns: TURNS });
+        return parts.outcome(finalOutput ?? "");
+      },
+      async stream(prompt, config) {
+        const parts = await createParts(config, clock);
+        const result = await runner.run(agentOf(parts), prompt, { maxTurns: TURNS, stream: true });
+        let [deltas, text] = [0, ""];
+        for await (const delta of result.toTextStream()) {
+          deltas++;
+          text += delta;
+        }
+        await result.completed;
+        return { deltas, text };
+      },
+    },
+  };
+}
+
+function agentOf(parts: Parts) {
+  const calculator = tool({
+    name: parts.tool.name,
+    description: parts.tool.description,
+    parameters: {
+      type: "object",
+      properties: {},
+      required: [],
+      additionalProperties: true,
+      ...parts.tool.schema,
+    },
+    strict: false,
+    execute: (input) => parts.tool.execute(input as JsonObject),
+  });
+  return new Agent({ name: "bench", model: modelOf(parts), tools: [calculator] });
+}
+
+function modelOf(parts: Parts): Model {
+  return {
+    async getResponse() {
+      const reply = await parts.reply();
+      return { usage: usageOf(reply), output: outputOf(reply) };
+    },
+    async *getStreamedResponse(): AsyncGenerator<StreamEvent> {
+      const queue: string[] = [];
+      let wake = () => {};
+      let done = false;
+      const replied = parts.reply((delta) => {
+        queue.push(delta);
+        wake();
+      }).finally(() => {
+        done = true;
+        wake();
+      });
+      yield { type: "response_started" };
+      while (!done || queue.length > 0) {
+        const delta = queue.shift();
+        if (delta !== undefined) yield { type: "output_text_delta", delta };
+        else await new Promise<void>((resolve) => wake = resolve);
+      }
+      const reply = await replied;
+      const { inputTokens, outputTokens, totalTokens } = usageOf(reply);
+      yield {
+        type: "response_done",
+        response: { id: "resp", usage: { inputTokens, outputTokens, totalTokens }, output: outputOf(reply) },
+      };
+    },
+  };
+}
+
+function usageOf({ input_tokens, output_tokens }: Reply): Usage {
+  return new Usage({
+    inputTokens: input_tokens,
+    outputTokens: output_tokens,
+    totalTokens: input_tokens + output_tokens,
+  });
+}
+
+function outputOf({ text, calls }: Reply): (AssistantMessageItem | FunctionCallItem)[] {
+  if (calls.length === 0) {
+    return [{
+      type: "message",
+      role: "assistant",
+      status: "completed",
+      content: [{ type: "output_text", text }],
+    }];
+  }
+  return calls.map(({ id, name, input }) => ({
+    type: "function_call",
+    callId: id,
+    name,
+    status: "completed",
+    arguments: JSON.stringify(input),
+  }));
+}

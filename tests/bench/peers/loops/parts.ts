@@ -1,0 +1,67 @@
+/** The model and the tool that every loop is given: provider-mock and the calculator, called directly. */
+import { mountParts } from "../../bare_loop.ts";
+import type { ProbeClock } from "../../loop_scripts.ts";
+import type { ChatResponse, JsonObject, JsonSchema } from "../../../../src/sdk/types.ts";
+import { toToolResult } from "../../../../src/sdk/tools.ts";
+
+/** What one answer of the model is, in words that every library has. */
+export interface Reply {
+  readonly text: string;
+  readonly calls: readonly { readonly id: string; readonly name: string; readonly input: JsonObject }[];
+  readonly input_tokens: number;
+  readonly output_tokens: number;
+}
+
+/** The parts of one run. */
+export interface Parts {
+  /** Answers call by call, as the script says; `onDelta` is told pieces of text as they come. */
+  reply(onDelta?: (delta: string) => void): Promise<Reply>;
+  /** What the run came to. @throws {Error} when not every call of the model but the last was followed by the tool. */
+  outcome(text: string): { iterations: number; text: string };
+  readonly tool: {
+    readonly name: string;
+    readonly description: string;
+    readonly schema: JsonSchema;
+    execute(input: JsonObject): Promise<string>;
+  };
+}
+
+/** Makes the parts of one run. The history is not shown to the model: its script does not look at it. */
+export async function createParts(config: JsonObject, clock: ProbeClock): Promise<Parts> {
+  const { provider, tool } = await mountParts(config, clock);
+  let [calls, executed] = [0, 0];
+  return {
+    async reply(onDelta) {
+      calls++;
+      const response = await provider.complete({ messages: [] }, {
+        onDelta: ({ block_type, delta }) => {
+          if (block_type === "text" && delta !== undefined) onDelta?.(delta);
+        },
+      });
+      return replyOf(response);
+    },
+    outcome(text) {
+      if (executed === calls - 1) return { iterations: calls, text };
+      throw new Error(`Cannot measure: the tool must run ${calls - 1} times: received ${executed}`);
+    },
+    tool: {
+      name: tool.name,
+      description: tool.description,
+      schema: tool.input_schema ?? {},
+      async execute(input) {
+        executed++;
+        return toToolResult(await tool.execute(input)).getSerializedOutput();
+      },
+    },
+  };
+}
+
+function replyOf({ content, tool_calls, usage }: ChatResponse): Reply {
+  const [block] = content;
+  return {
+    text: block?.type === "text" ? String(block.text) : "",
+    calls: (tool_calls ?? []).map(({ id, name, arguments: input }) => ({ id, name, input })),
+    input_tokens: usage?.input_tokens ?? 0,
+    output_tokens: usage?.output_tokens ?? 0,
+  };
+}
