@@ -3,6 +3,7 @@
  * that it cannot drift. The only file of the server that loads zod; imported at the first request that has something to check.
  */
 import * as z from "zod";
+import { MIN_DURATION_S } from "../plan/check_limits.ts";
 import type { ErrorCode } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import { STATUS } from "./problems.ts";
@@ -30,7 +31,7 @@ const Limits = z.strictObject({
     error: 'must be a decimal string such as "0.50"',
   })
     .exactOptional(),
-  max_duration_s: z.number().gt(0).exactOptional().meta({
+  max_duration_s: z.number().min(MIN_DURATION_S).exactOptional().meta({
     description: "waiting for an approval does not count",
   }),
 }).meta({
