@@ -164,6 +164,20 @@ Deno.test("a foreign Host or Origin is 403 forbidden on every route, open ones t
   }
 });
 
+Deno.test("with keys and any Host, a foreign Origin is 403 forbidden on every route, with the right key too", async () => {
+  const { send } = testApp({ hosts: "any" });
+  const host = "agents.example";
+  for (const route of ["GET /healthz", "GET /", "GET /v1/runs", "POST /v1/runs", "OPTIONS /v1/runs"]) {
+    for (const origin of ["https://evil.example", "https://agents.example:8443", "null"]) {
+      assertEquals(await problemOf(await send(route, { headers: { host, origin } })), "403 forbidden");
+    }
+  }
+  for (const headers of [{ host }, { host, origin: `https://${host}` }]) {
+    assertEquals((await send("GET /v1/runs", { headers })).status, 200);
+    assertEquals((await send("GET /v1/runs", { headers: { ...headers, authorization: "" } })).status, 401);
+  }
+});
+
 Deno.test("a connection without Host is 400", async () => {
   const { app } = testApp();
   const response = await app.fetch(new Request("http://localhost/healthz"), { remoteAddr: {} });
