@@ -63,7 +63,12 @@ Deno.test("a plan of built-in modules is made ready and opened without a loader"
   const ready = await plans.ready({ prompt: "hello" }, OPERATOR);
   await ready.load?.();
   for (const spec of specsOf(ready.compiled.plan)) {
-    const { integrity } = await ready.open(spec, { size: 0, register() {}, redact: (data) => data });
+    const { integrity } = await ready.open(spec, {
+      size: 0,
+      register() {},
+      redact: (data) => data,
+      held: () => 0,
+    });
     assertEquals(integrity, null);
   }
   assertEquals(made(), 0);

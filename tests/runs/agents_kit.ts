@@ -62,16 +62,7 @@ export function agentsKit(options: AgentsKitOptions = {}): AgentsKit {
     },
     ready: async (request, caller, base_url) =>
       withModules(await plans.ready(request, caller, base_url), options),
-    secrets() {
-      const redactor = new Redactor();
-      return {
-        get size() {
-          return redactor.size;
-        },
-        register: (secret) => redactor.add(secret),
-        redact: (data) => redactor.redact(data),
-      };
-    },
+    secrets: () => new Redactor(),
     log() {},
   });
   const entries = (run_id: string) =>
