@@ -1,7 +1,10 @@
 /** `hooks-approval`: which tool calls run, which wait for a person, which never run (behaviour.md §9.2, modules.md). */
 import type { Coordinator, HookHandler, HookResult, JsonObject, ModuleInfo, MountReturn, Tool } from "preamp";
 import { couldRun, type Invocation, invocationsOf, surelyRuns } from "./argv.ts";
-import { readRules, type Rule } from "./rules.ts";
+import { MAX_GLOB_CHARS } from "./glob.ts";
+import { MAX_RULES, readRules, type Rule } from "./rules.ts";
+
+const GLOB = { type: "string", minLength: 1, maxLength: MAX_GLOB_CHARS };
 
 /** What this module is. */
 export const module: ModuleInfo = {
@@ -15,21 +18,22 @@ export const module: ModuleInfo = {
     properties: {
       rules: {
         type: "array",
+        maxItems: MAX_RULES,
         description: "The first rule that matches decides",
         items: {
           type: "object",
           additionalProperties: false,
           required: ["tool", "action"],
           properties: {
-            tool: { type: "string", description: "Glob over the tool's name" },
+            tool: { ...GLOB, description: "Glob over the tool's name" },
             argv: {
               type: "array",
               minItems: 1,
-              items: { type: "string" },
+              items: GLOB,
               description: "Globs over the words of a shell command; a last ** stands for any further words",
             },
             action: { enum: ["allow", "ask", "deny"] },
-            prompt: { type: "string" },
+            prompt: { type: "string", minLength: 1 },
             timeout_s: { type: "number", exclusiveMinimum: 0 },
             default: { enum: ["allow", "deny"], description: "What a timeout means" },
             remember: {

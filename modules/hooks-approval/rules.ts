@@ -25,7 +25,7 @@ export interface Rule {
 const REST = "**";
 
 /** Rules, and globs in all of them, that a config may have; our choice: they bound the work for one call. */
-const MAX_RULES = 500;
+export const MAX_RULES = 500;
 const MAX_GLOBS = 1_000;
 
 const KEYS = ["tool", "argv", "action", "prompt", "timeout_s", "default", "remember"];

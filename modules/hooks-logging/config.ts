@@ -15,8 +15,10 @@ export interface LogSettings {
   additional_events: string[];
 }
 
-const DEFAULT_MAX_BYTES = 10 * 1024 * 1024;
-const LEAST_MAX_BYTES = 64 * 1024;
+/** Bytes of one file unless the plan says. */
+export const DEFAULT_MAX_BYTES = 10 * 1024 * 1024;
+/** Fewer would rotate at every few lines. */
+export const LEAST_MAX_BYTES = 64 * 1024;
 
 /**
  * Resolves to the settings a config asks for. Without `path` and `stderr` it is stderr.

@@ -1,8 +1,8 @@
 /** `hooks-logging`: every event as a JSON line, in the format users already parse (behaviour.md §6.3). */
 import type { Coordinator, HookResult, JsonObject, ModuleInfo, MountReturn } from "preamp";
 import { dirname } from "node:path";
-import { type LogSettings, readConfig } from "./config.ts";
-import { CANONICAL_EVENTS, DROPPED, eventNames, isDelta } from "./events.ts";
+import { DEFAULT_MAX_BYTES, LEAST_MAX_BYTES, type LogSettings, readConfig } from "./config.ts";
+import { CANONICAL_EVENTS, DROPPED, eventNames, isDelta, MAX_EVENT_CHARS, MAX_EVENTS } from "./events.ts";
 import { fileSink } from "./file_sink.ts";
 import { mayWrite } from "./grant.ts";
 import { formatLine } from "./line.ts";
@@ -17,16 +17,21 @@ export const module: ModuleInfo = {
   config_schema: {
     type: "object",
     properties: {
-      path: { type: "string", description: "Absolute path of the file to append to" },
+      path: { type: ["string", "null"], description: "Absolute path of the file to append to" },
       max_bytes: {
         type: "integer",
-        minimum: 65_536,
-        default: 10_485_760,
+        minimum: LEAST_MAX_BYTES,
+        default: DEFAULT_MAX_BYTES,
         description: "Size of one rotation",
       },
       stderr: { type: "boolean", description: "Default: true without a path" },
       deltas: { type: "boolean", default: false, description: "Log pieces of answers as they arrive" },
-      additional_events: { type: "array", items: { type: "string" }, default: [] },
+      additional_events: {
+        type: "array",
+        maxItems: MAX_EVENTS,
+        items: { type: "string", minLength: 1, maxLength: MAX_EVENT_CHARS },
+        default: [],
+      },
     },
   },
 };

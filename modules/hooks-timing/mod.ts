@@ -11,7 +11,7 @@ export const module: ModuleInfo = {
   config_schema: {
     type: "object",
     properties: {
-      debug: { type: "boolean", default: false, description: "Tell the user after each call" },
+      debug: { type: ["boolean", "null"], default: false, description: "Tell the user after each call" },
     },
   },
 };

@@ -1,6 +1,12 @@
 /** `loop-basic`: the loop with one tool at a time and no steering. */
 import type { Coordinator, JsonObject, ModuleInfo } from "preamp";
-import { LOOP_CONFIG_PROPERTIES, mountLoop } from "preamp/loop";
+import { loopConfigSchema, type LoopDefaults, mountLoop } from "preamp/loop";
+
+const DEFAULTS: LoopDefaults = {
+  orchestrator: "loop-basic",
+  steering: false,
+  max_parallel_tools: 1,
+};
 
 /** What this module says of itself. */
 export const module: ModuleInfo = {
@@ -10,21 +16,10 @@ export const module: ModuleInfo = {
   type: "orchestrator",
   mount_point: "orchestrator",
   description: "Calls the model and its tools in turn until there is an answer; one tool at a time.",
-  config_schema: {
-    type: "object",
-    properties: {
-      ...LOOP_CONFIG_PROPERTIES,
-      max_parallel_tools: { type: "integer", minimum: 1, default: 1 },
-      steering: { type: "boolean", default: false },
-    },
-  },
+  config_schema: loopConfigSchema(DEFAULTS),
 };
 
 /** Mounts the loop. */
 export async function mount(coordinator: Coordinator, config: JsonObject): Promise<void> {
-  await mountLoop(coordinator, config, {
-    orchestrator: "loop-basic",
-    steering: false,
-    max_parallel_tools: 1,
-  });
+  await mountLoop(coordinator, config, DEFAULTS);
 }

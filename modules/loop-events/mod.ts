@@ -1,6 +1,13 @@
 /** `loop-events`: the loop whose hooks choose, at `tool:selecting`, what becomes of each tool call. */
 import type { Coordinator, JsonObject, ModuleInfo } from "preamp";
-import { LOOP_CONFIG_PROPERTIES, mountLoop } from "preamp/loop";
+import { loopConfigSchema, type LoopDefaults, mountLoop } from "preamp/loop";
+
+const DEFAULTS: LoopDefaults = {
+  orchestrator: "loop-events",
+  steering: false,
+  max_parallel_tools: 1,
+  selects_tools: true,
+};
 
 /** What this module says of itself. */
 export const module: ModuleInfo = {
@@ -11,22 +18,10 @@ export const module: ModuleInfo = {
   mount_point: "orchestrator",
   description:
     "Calls the model and its tools in turn; hooks choose what becomes of each call. One tool at a time.",
-  config_schema: {
-    type: "object",
-    properties: {
-      ...LOOP_CONFIG_PROPERTIES,
-      max_parallel_tools: { type: "integer", minimum: 1, default: 1 },
-      steering: { type: "boolean", default: false },
-    },
-  },
+  config_schema: loopConfigSchema(DEFAULTS),
 };
 
 /** Mounts the loop. */
 export async function mount(coordinator: Coordinator, config: JsonObject): Promise<void> {
-  await mountLoop(coordinator, config, {
-    orchestrator: "loop-events",
-    steering: false,
-    max_parallel_tools: 1,
-    selects_tools: true,
-  });
+  await mountLoop(coordinator, config, DEFAULTS);
 }

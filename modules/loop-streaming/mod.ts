@@ -1,6 +1,12 @@
 /** `loop-streaming`: the loop with eight tools at a time and steering. */
 import type { Coordinator, JsonObject, ModuleInfo } from "preamp";
-import { LOOP_CONFIG_PROPERTIES, mountLoop } from "preamp/loop";
+import { loopConfigSchema, type LoopDefaults, mountLoop } from "preamp/loop";
+
+const DEFAULTS: LoopDefaults = {
+  orchestrator: "loop-streaming",
+  steering: true,
+  max_parallel_tools: 8,
+};
 
 /** What this module says of itself. */
 export const module: ModuleInfo = {
@@ -11,21 +17,10 @@ export const module: ModuleInfo = {
   mount_point: "orchestrator",
   description:
     "Calls the model and its tools in turn until there is an answer; tools in parallel, steerable.",
-  config_schema: {
-    type: "object",
-    properties: {
-      ...LOOP_CONFIG_PROPERTIES,
-      max_parallel_tools: { type: "integer", minimum: 1, default: 8 },
-      steering: { type: "boolean", default: true },
-    },
-  },
+  config_schema: loopConfigSchema(DEFAULTS),
 };
 
 /** Mounts the loop. */
 export async function mount(coordinator: Coordinator, config: JsonObject): Promise<void> {
-  await mountLoop(coordinator, config, {
-    orchestrator: "loop-streaming",
-    steering: true,
-    max_parallel_tools: 8,
-  });
+  await mountLoop(coordinator, config, DEFAULTS);
 }

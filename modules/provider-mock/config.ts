@@ -1,7 +1,7 @@
 /** The module's config: checked whole at mount, then trusted. `config_schema` tells the same to people and editors. */
 import { isObject, type JsonObject, type JsonSchema, ModelInfo } from "preamp";
 import { Findings } from "./findings.ts";
-import { readScript, type ScriptEntry } from "./script.ts";
+import { ERROR_SCHEMA, readScript, type ScriptEntry, USAGE_SCHEMA } from "./script.ts";
 
 /** What follows when the script is used up: the last text again, an error, or the prompt. */
 export type After = "repeat" | "error" | "echo";
@@ -50,6 +50,20 @@ const MODEL_KEYS = [
   "defaults",
 ] as const;
 
+const MODEL_SCHEMA: JsonSchema = {
+  type: "object",
+  additionalProperties: false,
+  required: ["id"],
+  properties: {
+    id: { type: "string", minLength: 1 },
+    display_name: { type: "string" },
+    context_window: { type: "integer", minimum: 1 },
+    max_output_tokens: { type: "integer", minimum: 1 },
+    capabilities: { type: "array", items: { type: "string" } },
+    defaults: { type: "object" },
+  },
+};
+
 /** The config as JSON Schema. */
 export const CONFIG_SCHEMA: JsonSchema = {
   type: "object",
@@ -74,15 +88,15 @@ export const CONFIG_SCHEMA: JsonSchema = {
                 required: ["name"],
                 properties: {
                   name: { type: "string", minLength: 1 },
-                  arguments: { type: ["object", "string"] },
+                  arguments: { type: ["object", "string", "null"] },
                   id: { type: "string" },
                 },
               },
             },
-            usage: { type: "object" },
+            usage: USAGE_SCHEMA,
             delay_ms: { type: "number", minimum: 0 },
             finish_reason: { type: "string" },
-            error: { type: "object" },
+            error: ERROR_SCHEMA,
           },
         }],
       },
@@ -91,7 +105,7 @@ export const CONFIG_SCHEMA: JsonSchema = {
     chunk_chars: { type: "integer", minimum: 1, default: 20 },
     context_window: { type: "integer", minimum: 1, default: 100_000 },
     max_output_tokens: { type: "integer", minimum: 1, default: 4096 },
-    models: { type: "array", items: { type: ["string", "object"] } },
+    models: { type: "array", items: { anyOf: [{ type: "string", minLength: 1 }, MODEL_SCHEMA] } },
     priority: { type: "number" },
     model: { type: "string", description: "The same as default_model: what real providers call it." },
     default_model: {

@@ -1,5 +1,12 @@
 /** The script of config: what each entry may hold, read strictly. */
-import { isObject, type JsonObject, LLM_ERROR_TYPES, type LLMErrorType, Usage } from "preamp";
+import {
+  isObject,
+  type JsonObject,
+  type JsonSchema,
+  LLM_ERROR_TYPES,
+  type LLMErrorType,
+  Usage,
+} from "preamp";
 import type { Findings } from "./findings.ts";
 
 /** A tool call that an entry makes. */
@@ -44,6 +51,29 @@ const TOKEN_KEYS = [
   "cache_read_tokens",
   "cache_write_tokens",
 ] as const;
+
+/** The tokens that an entry tells, as JSON Schema. */
+export const USAGE_SCHEMA: JsonSchema = {
+  type: "object",
+  additionalProperties: false,
+  properties: {
+    ...Object.fromEntries(TOKEN_KEYS.map((key) => [key, { type: "integer", minimum: 0 }])),
+    cost_usd: { type: ["string", "null"], description: 'US dollars, such as "0.0125"' },
+  },
+};
+
+/** The failure of an entry, as JSON Schema. */
+export const ERROR_SCHEMA: JsonSchema = {
+  type: "object",
+  additionalProperties: false,
+  properties: {
+    type: { enum: [...LLM_ERROR_TYPES], default: "LLMError" },
+    message: { type: "string" },
+    status_code: { type: "integer", minimum: 100 },
+    retryable: { type: "boolean" },
+    retry_after: { type: "number", minimum: 0 },
+  },
+};
 
 /** Returns the entries of a script; wrong ones are noted and left out. A string is an entry of text. */
 export function readScript(path: string, value: unknown, findings: Findings): ScriptEntry[] {

@@ -52,16 +52,7 @@ export function compose({ policy, clock, store, env, secrets, log, ...parts }: P
     limits: { ...policy.limits, idempotency_hours: policy.retention.idempotency_hours },
     newId,
     ready: (request, caller, base_url) => plans.ready(request, caller, base_url),
-    secrets: () => {
-      const redactor = new Redactor(secrets);
-      return {
-        get size() {
-          return redactor.size;
-        },
-        register: (secret) => redactor.add(secret),
-        redact: (data) => redactor.redact(data),
-      };
-    },
+    secrets: () => new Redactor(secrets),
     log,
   });
   if (store.kind !== "memory") runs.keepRecovering(); // what is kept in memory ends with its process

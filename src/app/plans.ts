@@ -4,6 +4,7 @@ import { type CompiledPlan, compilePlan } from "../plan/compile.ts";
 import { PlanCache } from "../plan/cache.ts";
 import { type EnvReference, expandEnv } from "../plan/env.ts";
 import { type Lock, lockedSource, lockFromData } from "../plan/lock.ts";
+import { documentError, toDetail, toWarning as toWarningDetail } from "../plan/findings.ts";
 import { withPlaces } from "../plan/places.ts";
 import { authorise, type Grants, specsOf } from "../policy/authorise.ts";
 import type { LoadContext } from "../loader/types.ts";
@@ -18,6 +19,7 @@ import { isObject, type JsonObject } from "../sdk/json.ts";
 import type { ModuleSpec, RunLimits } from "../sdk/types.ts";
 import { judgeAgents } from "./agent_plans.ts";
 import { BUILTIN_IDS, builtinModule } from "./builtins.ts";
+import { checkConfigs } from "./check_configs.ts";
 import { DEMO_PLAN } from "./demo_plan.ts";
 import { grantOf, grantPaths } from "./grants.ts";
 import type { Loading } from "./loading.ts";
@@ -195,6 +197,7 @@ export class Plans {
     const compiled = await this.#located(found);
     const policy = this.#policyOf(caller);
     const grants = this.#authorise(compiled, found, policy, options);
+    await acceptConfigs(compiled, found);
     if (within === undefined) await this.#judgeAgents(compiled, found, policy, grants);
     const mayLoad = urlSpecs(specsOf(compiled.plan)).length > 0 || agentNames(compiled.written).length > 0;
     const beside = mayLoad ? found.base_url : undefined;
@@ -230,6 +233,7 @@ export class Plans {
     await judgeAgents(compiled, async (written) => {
       const child = await this.#located({ ...found, input: written });
       this.#authorise(child, found, policy, { within: { grants } });
+      await acceptConfigs(child, found);
     });
     this.#judged.set(compiled, judged.add(policy));
   }
@@ -347,21 +351,25 @@ export class Plans {
       return { ok: false, errors: detailsOf(error), warnings: [] };
     }
     const { plan_hash } = compiled;
+    const configs = await checkConfigs(compiled);
     const warnings = [
       ...compiled.warnings,
+      ...await withPlacesIn(found, configs.warnings.map((finding) => toWarningDetail(finding))),
       ...this.#unset(compiled).map((warning) => ({ path: "", ...warning })),
     ];
     const sources = rewrittenSources(specsOf(compiled.plan));
     const told = { warnings, plan_hash, ...(sources.length > 0 ? { sources } : {}) };
+    const errors = await withPlacesIn(found, configs.errors.map((finding) => toDetail(finding)));
     try {
       if (input.lock !== undefined) lockFromData(input.lock);
       const policy = this.#policyOf(caller);
       const grants = this.#authorise(compiled, found, policy, {});
-      await this.#judgeAgents(compiled, found, policy, grants);
-      return { ok: true, errors: [], ...told };
+      // what agents inherit is wrong in them too, and said already
+      if (errors.length === 0) await this.#judgeAgents(compiled, found, policy, grants);
     } catch (error) {
-      return { ok: false, errors: detailsOf(await located(error, found)), ...told };
+      errors.push(...detailsOf(await located(error, found)));
     }
+    return { ok: errors.length === 0, errors, ...told };
   }
 
   /** Returns the operator's plans that can be read; a broken one is left out, `plan check` says why. */
@@ -378,6 +386,20 @@ export class Plans {
     }
     return plans;
   }
+}
+
+/** @throws {PreampError} `plan_invalid`, when a built-in module's config is not what its schema says. */
+async function acceptConfigs(compiled: CompiledPlan, { name }: Found): Promise<void> {
+  const found = checkConfigs(compiled);
+  const { errors } = found instanceof Promise ? await found : found;
+  if (errors.length === 0) return;
+  const what = name === undefined ? "the plan" : `the plan "${name}"`;
+  throw documentError("plan_invalid", what, errors.map((finding) => toDetail(finding)));
+}
+
+/** Returns findings with the places they have in the plan's text, when it has one. */
+async function withPlacesIn<T extends ErrorDetail>({ input }: Found, details: readonly T[]): Promise<T[]> {
+  return typeof input === "string" ? await withPlaces(details, input) : [...details];
 }
 
 /** Returns an error about a plan with the places its findings have in the plan's text. */

@@ -67,7 +67,8 @@ function open(settings: Settings, auth: Welcome["auth"], secrets: readonly strin
     sources,
     secrets,
     authenticate: auth.kind === "none" ? null : authenticateWith(ring),
-    // With keys of its own a server may stand behind any name; without, only loopback's are its own (DNS rebinding).
+    // With keys of its own a server may stand behind any name: a rebound one brings no key, and a foreign Origin is refused
+    // all the same. Without, only loopback's names are its own (trust.md).
     hosts: auth.kind === "configured" ? "any" : [policy.listen.host],
     log: (record) => log.request(record),
     runtime_log: (level, event, facts) => log.note(level, event, facts),

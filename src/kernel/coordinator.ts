@@ -23,7 +23,8 @@ import type {
   Tool,
 } from "../sdk/types.ts";
 import type { Core } from "./core.ts";
-import { checkRegistration, disposer, type Hooks } from "./hooks.ts";
+import { checkRegistration, disposer } from "../sdk/handler_list.ts";
+import type { Hooks } from "./hooks.ts";
 import { problemsOf } from "./validate.ts";
 import { isMany, type Mounted, type Mounts, resolveMount, resolvePoint } from "./mounts.ts";
 

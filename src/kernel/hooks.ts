@@ -3,15 +3,8 @@
  * the answers of handlers come to is `sdk/hook_chain.ts`; what an event means is `watch.ts`. Knows no event.
  */
 import { errorMessage } from "../sdk/errors.ts";
-import {
-  type ChainHandler,
-  GATES,
-  HANDLER_TIMEOUT_MS,
-  isWildcard,
-  matchesEvent,
-  quietEmission,
-  runChain,
-} from "../sdk/hook_chain.ts";
+import { finite, HandlerList } from "../sdk/handler_list.ts";
+import { type ChainHandler, quietEmission, runChain } from "../sdk/hook_chain.ts";
 import { toPlainObject } from "../sdk/json.ts";
 import { withSnakeCase } from "../sdk/spelling.ts";
 import type {
@@ -45,12 +38,6 @@ export interface HookSink {
   warn(code: string, message: string, error: unknown): void;
 }
 
-interface Registration extends ChainHandler {
-  readonly id: number;
-  readonly event: string;
-  readonly priority: number;
-}
-
 /** The registry. One per session. */
 export class Hooks implements HookRegistry {
   readonly SESSION_START = "session:start";
@@ -63,10 +50,8 @@ export class Hooks implements HookRegistry {
   readonly USER_NOTIFICATION = "user:notification";
 
   readonly #sink: HookSink;
-  #registrations: Registration[] = [];
-  #matches = new Map<string, readonly Registration[]>();
+  readonly #handlers = new HandlerList();
   #defaults: JsonObject;
-  #next_id = 1;
 
   /** Creates a registry whose payloads start with `defaults`. */
   constructor(sink: HookSink, defaults: JsonObject) {
@@ -75,21 +60,7 @@ export class Hooks implements HookRegistry {
   }
 
   register(event: string, handler: HookHandler, options: number | HookOptions = {}, name?: string): Disposer {
-    checkRegistration(event, handler);
-    const given = typeof options === "number" ? { priority: options } : options ?? {};
-    const id = this.#next_id++;
-    this.#registrations.push({
-      id,
-      event,
-      handler,
-      priority: finite(given.priority, 0),
-      name: name ?? given.name ?? (handler.name || `handler-${id}`),
-      observes: isWildcard(event),
-      fail_closed: given.fail_closed ?? GATES.has(event),
-      timeout_ms: finite(given.timeout_ms, HANDLER_TIMEOUT_MS),
-    });
-    this.#matches.clear();
-    return disposer(() => this.#remove((registration) => registration.id === id));
+    return this.#handlers.add(event, handler, options, name);
   }
 
   on(event: string): (handler: HookHandler) => Disposer;
@@ -105,17 +76,12 @@ export class Hooks implements HookRegistry {
   }
 
   unregister(name: string): void {
-    this.#remove((registration) => registration.name === name);
+    this.#handlers.remove(name);
   }
 
   /** Forgets every handler. */
   clear(): void {
-    this.#remove(() => true);
-  }
-
-  #remove(matches: (registration: Registration) => boolean): void {
-    this.#registrations = this.#registrations.filter((registration) => !matches(registration));
-    this.#matches.clear();
+    this.#handlers.clear();
   }
 
   emit(event: string, given: JsonObject | null = null): Promise<Emission> {
@@ -130,7 +96,7 @@ export class Hooks implements HookRegistry {
   #emit(event: string, given: JsonObject | null): Promise<Emission> {
     const data = this.#sink.prepare(event, given ?? {});
     if (data === null) return Promise.resolve(quietEmission(given ?? {}));
-    const handlers = this.#handlersOf(event);
+    const handlers = this.#handlers.of(event);
     if (this.#sink.recall) return this.#emitRecalled(this.#sink.recall, handlers, event, data);
     if (handlers.length > 0) return this.#emitTo(handlers, event, data);
     const emission = quietEmission(data);
@@ -138,7 +104,7 @@ export class Hooks implements HookRegistry {
     return stored ? stored.then(() => emission) : Promise.resolve(emission);
   }
 
-  async #emitTo(handlers: readonly Registration[], event: string, data: JsonObject): Promise<Emission> {
+  async #emitTo(handlers: readonly ChainHandler[], event: string, data: JsonObject): Promise<Emission> {
     const emission = await this.#ask(handlers, event, data);
     await this.#sink.settle(event, emission, data);
     return emission;
@@ -146,7 +112,7 @@ export class Hooks implements HookRegistry {
 
   async #emitRecalled(
     recall: NonNullable<HookSink["recall"]>,
-    handlers: readonly Registration[],
+    handlers: readonly ChainHandler[],
     event: string,
     data: JsonObject,
   ): Promise<Emission> {
@@ -156,7 +122,7 @@ export class Hooks implements HookRegistry {
     return emission;
   }
 
-  #ask(handlers: readonly Registration[], event: string, data: JsonObject): Promise<Emission> {
+  #ask(handlers: readonly ChainHandler[], event: string, data: JsonObject): Promise<Emission> {
     const payload = toPlainObject({
       ...this.#defaults,
       ...this.#sink.momentFields(),
@@ -195,7 +161,7 @@ export class Hooks implements HookRegistry {
       await this.#sink.write(event, quietEmission(data), data);
       return this.#sink.recallAnswers(event, data);
     }
-    for (const handler of this.#handlersOf(event)) {
+    for (const handler of this.#handlers.of(event)) {
       try {
         const result = await withDeadline(
           Promise.resolve(handler.handler(event, JSON.parse(text))),
@@ -219,57 +185,8 @@ export class Hooks implements HookRegistry {
   }
 
   listHandlers(event?: string): Record<string, string[]> {
-    const names: Record<string, string[]> = event === undefined ? {} : { [event]: [] };
-    for (const registration of this.#sorted((one) => event === undefined || one.event === event)) {
-      (names[registration.event] ??= []).push(registration.name);
-    }
-    return names;
-  }
-
-  #handlersOf(event: string): readonly Registration[] {
-    let handlers = this.#matches.get(event);
-    if (handlers === undefined) {
-      handlers = this.#sorted((registration) => matchesEvent(registration.event, event));
-      if (this.#matches.size > 256) this.#matches.clear(); // event names are the modules': keep the cache bounded
-      this.#matches.set(event, handlers);
-    }
-    return handlers;
-  }
-
-  #sorted(wanted: (registration: Registration) => boolean): Registration[] {
-    return this.#registrations.filter(wanted).sort((a, b) =>
-      a.priority - b.priority || Number(a.observes) - Number(b.observes) || a.id - b.id
-    );
+    return this.#handlers.names(event);
   }
 }
 
 withSnakeCase(Hooks);
-
-/** @throws {TypeError} when an event or a handler is none. */
-export function checkRegistration(event: unknown, handler: unknown): void {
-  if (typeof event !== "string" || event === "") {
-    throw new TypeError(
-      `Cannot register a handler: event must be a non-empty string: received ${JSON.stringify(event)}`,
-    );
-  }
-  if (typeof handler !== "function") {
-    throw new TypeError(
-      `Cannot register a handler for "${event}": must be a function: received ${typeof handler}`,
-    );
-  }
-}
-
-function finite(value: unknown, fallback: number): number {
-  return typeof value === "number" && Number.isFinite(value) ? value : fallback;
-}
-
-/** Returns a disposer that acts once, however often it is called. */
-export function disposer(dispose: () => void): Disposer {
-  let done = false;
-  const once = () => {
-    if (done) return;
-    done = true;
-    dispose();
-  };
-  return Object.assign(once, { [Symbol.dispose]: once });
-}

@@ -246,16 +246,7 @@ export class Session {
       if ("skipped" in outcome) skipped.push(outcome.skipped);
       else this.#modules.push(outcome);
     }
-    if (plan.providers.length > 0 && this.#mounts.providers.names.length === 0) {
-      const details = skipped.filter(({ path }) => path.startsWith("providers["));
-      throw new PreampError(
-        "module_load_failed",
-        `Cannot initialize without provider: none of the plan's providers could be mounted: ${
-          details[0]?.message
-        }`,
-        { details },
-      );
-    }
+    if (this.#mounts.providers.names.length === 0) throw noProvider(skipped);
     await announceReady(this.#shared, this.#modules);
     if (history && history.length > 0) await this.#context.load(history);
     if (parent_id && !this.#options.continued) {
@@ -404,4 +395,23 @@ function momentFields(turn: Turn | null): JsonObject {
 
 function systemMessage(text: string): Message {
   return { role: "system", content: text, metadata: { source: "plan" } };
+}
+
+/** Nothing could answer: the run is refused before it exists (http.md, Problems; behaviour.md §1.5's words). */
+function noProvider(skipped: readonly ErrorDetail[]): PreampError {
+  const details = skipped.filter(({ path }) => path.startsWith("providers["));
+  const [first] = details;
+  return first
+    ? new PreampError(
+      "module_load_failed",
+      `Cannot initialize without provider: none of the plan's providers could be mounted: ${first.message}`,
+      { details },
+    )
+    : new PreampError("module_load_failed", "Cannot initialize without provider: No providers mounted", {
+      details: [{
+        path: "providers",
+        message: "Cannot answer without provider: the plan must name at least one: received none",
+        hint: "add providers: [provider-mock]",
+      }],
+    });
 }

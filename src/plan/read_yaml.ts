@@ -28,7 +28,21 @@ export class YamlSyntaxError extends Error {
  * is not text, or an alias of nothing.
  * @throws {LimitPassed} when it is too deep or uses too many aliases.
  */
-export async function readYaml(text: string, limits: DocumentLimits): Promise<TreeNode | undefined> {
+export function readYaml(text: string, limits: DocumentLimits): Promise<TreeNode | undefined> {
+  if (latest?.text === text && latest.limits === limits) return latest.read;
+  const read = readAnew(text, limits);
+  latest = { text, limits, read };
+  return read;
+}
+
+/**
+ * What was read last. A body is looked into at the door to see what it is, its plan read by the plan's checker, and once more
+ * when a finding needs its place: a large one would be parsed each time, 100 ms on everybody's thread. One text, at most as
+ * large as a plan may be; trees are never changed.
+ */
+let latest: { text: string; limits: DocumentLimits; read: Promise<TreeNode | undefined> } | undefined;
+
+async function readAnew(text: string, limits: DocumentLimits): Promise<TreeNode | undefined> {
   const yaml = await import("js-yaml");
   return compose(yaml, text, parse(yaml, text, limits), limits);
 }

@@ -4,6 +4,7 @@
  */
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import { formsOf } from "./secret_forms.ts";
+import { createCut } from "./secret_prefix.ts";
 
 /** What stands in place of a secret. */
 export const REDACTED = "[REDACTED]";
@@ -50,6 +51,7 @@ function namesSecret(key: string): boolean {
 export class Redactor {
   readonly #forms = new Map<string, string[]>();
   #needles: string[] = [];
+  #cut: ((text: string) => number) | undefined;
 
   /** Creates a redactor that knows these secrets. */
   constructor(secrets: Iterable<string> = []) {
@@ -61,8 +63,19 @@ export class Redactor {
     const before = this.#forms.size;
     for (const secret of secrets) if (!this.#forms.has(secret)) this.#forms.set(secret, formsOf(secret));
     if (this.#forms.size === before) return;
+    this.#cut = undefined;
     // longest first: a secret that holds another one goes as a whole
     this.#needles = [...new Set([...this.#forms.values()].flat())].sort((a, b) => b.length - a.length);
+  }
+
+  /** {@link Redactor.add} of one. */
+  register(secret: string): void {
+    this.add(secret);
+  }
+
+  /** Returns how many characters at the end of a text are to wait for what follows: they may be the beginning of a secret. */
+  held(text: string): number {
+    return (this.#cut ??= createCut(this.#needles))(text);
   }
 
   /** Number of registered values. */

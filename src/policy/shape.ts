@@ -3,6 +3,7 @@
  * and variables. A key that is missing here does not exist.
  */
 import type { Permissions } from "../sdk/contracts.ts";
+import { MIN_DURATION_S } from "../plan/check_limits.ts";
 import { checkPermissions } from "../plan/check_permissions.ts";
 import { boolean, checkKeys, integer, money, number, object, oneOf, text, texts } from "../plan/fields.ts";
 import type { Findings } from "../plan/findings.ts";
@@ -29,7 +30,7 @@ function whole(min: number, max?: number): Rule {
 }
 
 function seconds(): Rule {
-  return { form: "number", read: (value, path, findings) => number(value, path, findings, 0.001) };
+  return { form: "number", read: (value, path, findings) => number(value, path, findings, MIN_DURATION_S) };
 }
 
 function choice(...choices: string[]): Rule {
@@ -39,7 +40,9 @@ function choice(...choices: string[]): Rule {
 /** A ceiling; `max_tool_calls` and sub-agents may be none at all. */
 function limitRule(name: string): Rule {
   if (name === "max_cost_usd") return MONEY;
-  if (name.endsWith("_timeout_s") || name === "approval_timeout") return seconds();
+  if (name.endsWith("_timeout_s") || name === "approval_timeout" || name === "max_duration_s") {
+    return seconds();
+  }
   if (name === "max_plan_depth") return whole(1, 100); // plans are walked by recursion
   const mayBeZero = ["max_tool_calls", "max_depth", "max_redirects", "max_plan_aliases"].includes(name);
   return whole(mayBeZero ? 0 : 1);

@@ -53,6 +53,8 @@ export interface SecretSink {
   register(secret: string): void;
   /** Returns the same object when it holds none. */
   redact(data: JsonObject): JsonObject;
+  /** Characters at the end of a text that are to wait for what follows: they may be the beginning of a secret. */
+  held(text: string): number;
 }
 
 /** Limits that runs enforce (trust.md). */

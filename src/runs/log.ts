@@ -8,9 +8,13 @@ import type { Clock } from "../sdk/types.ts";
 import { weigh } from "../store/size.ts";
 import type { Awaitable, Change, Fence, Store } from "../store/store.ts";
 import type { SecretSink } from "./deps.ts";
+import { DELTA, Deltas } from "./deltas.ts";
 import type { RunFold } from "./fold.ts";
 
-/** Limits of one log, deltas not counted (trust.md). */
+/**
+ * Limits of one log, deltas not counted (trust.md). Of these there may be as many again: more entries are joined to larger ones,
+ * more bytes end the run.
+ */
 export interface LogLimits {
   max_log_entries: number;
   max_log_bytes: number;
@@ -33,6 +37,7 @@ export interface RunLogOptions {
 /** A log that grows. */
 export class RunLog {
   readonly #options: RunLogOptions;
+  readonly #deltas: Deltas;
   readonly #waiting = new Set<() => void>();
   #seq = 0;
   #stored = 0;
@@ -48,25 +53,44 @@ export class RunLog {
 
   constructor(options: RunLogOptions) {
     this.#options = options;
+    this.#deltas = new Deltas(options.secrets, options.limits.max_log_entries);
   }
 
   /** Goes on behind entries that are stored already: readers may see what follows as it comes. */
   continueBehind(entries: readonly Entry[]): void {
     this.#seq = this.#stored = entries.length;
     this.#open = true;
-    for (const entry of entries) if (entry.event !== DELTA) this.#measure(entry);
+    for (const entry of entries) {
+      if (entry.event === DELTA) this.#deltas.count(entry);
+      else this.#measure(entry);
+    }
   }
 
   /** Numbers an entry and stores it; a promise means: wait until it is durable. */
   record(draft: DraftEntry): Promise<void> | void {
+    if (draft.event === DELTA) return this.#recordDelta(draft);
+    this.#push(this.#deltas.before(draft));
     const entry = this.#number(draft);
     this.#pending.push(entry);
-    if (entry.event === DELTA) return this.#defer();
     this.#options.fold.add(entry);
     this.#measure(entry);
     if (!this.#open) return;
     if (isBarrier(entry)) return this.flush();
     this.#defer();
+  }
+
+  #recordDelta(draft: DraftEntry): void {
+    const piece = this.#deltas.take(draft);
+    if (!this.#full && this.#deltas.chars > this.#options.limits.max_log_bytes) {
+      this.#tellFull("max_log_bytes");
+    }
+    if (piece === null) return;
+    this.#pending.push(this.#number(piece));
+    this.#defer();
+  }
+
+  #push(pieces: readonly DraftEntry[]): void {
+    for (const piece of pieces) this.#pending.push(this.#number(piece));
   }
 
   /** Entries that nobody waits for go with the next barrier, or a little later together: a commit for each would cost more. */
@@ -93,8 +117,7 @@ export class RunLog {
     entry.ts = this.#now();
     entry.run_id = this.#options.run_id;
     const { secrets } = this.#options;
-    // a delta has no field that is named like a secret: it is looked at only when there are values to look for
-    if (secrets.size > 0 || entry.event !== DELTA) entry.data = secrets.redact(entry.data);
+    if (entry.event !== DELTA) entry.data = secrets.redact(entry.data); // pieces were looked at together
     if (entry.verdict !== undefined) {
       entry.verdict = secrets.redact({ ...entry.verdict }) as unknown as Verdict;
     }
@@ -117,7 +140,10 @@ export class RunLog {
       : this.#bytes > limits.max_log_bytes
       ? "max_log_bytes"
       : null;
-    if (limit === null) return;
+    if (limit !== null) this.#tellFull(limit);
+  }
+
+  #tellFull(limit: keyof LogLimits): void {
     this.#full = true;
     this.#options.onFull(limit);
   }
@@ -136,6 +162,7 @@ export class RunLog {
   /** Writes the last entry, in one commit with what `changes` returns once the entry is folded: all of it or nothing. */
   async end(draft: DraftEntry, changes: () => readonly Change[]): Promise<void> {
     const { store, run_id, fence, fold } = this.#options;
+    this.#push(this.#deltas.rest());
     const entry = this.#number(draft);
     this.#pending.push(entry);
     fold.add(entry);
@@ -218,5 +245,3 @@ export class RunLog {
     });
   }
 }
-
-const DELTA = "content_block:delta";

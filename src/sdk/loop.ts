@@ -21,5 +21,5 @@ export {
   toolErrorType,
 } from "./loop/tool_calls.ts";
 export { inputProblems } from "./loop/input_check.ts";
-export { LOOP_CONFIG_PROPERTIES } from "./loop/config_schema.ts";
+export { loopConfigSchema, type LoopSchemaDefaults } from "./loop/config_schema.ts";
 export { type LoopDefaults, mountLoop } from "./loop/mount.ts";

@@ -7,7 +7,7 @@ import { ANONYMOUS, type Authenticate, authorise, createHostCheck, type Hosts } 
 import type { BodyLimits } from "./body.ts";
 import { type ServerClock, systemClock } from "./clock.ts";
 import { type Call, Closers, type Exchange, type Log, type Server } from "./exchange.ts";
-import { describeError, type LogRecord, logTime } from "./log.ts";
+import { describeError, type LogRecord, logTime, roundMs } from "./log.ts";
 import { problemResponse, toProblem } from "./problems.ts";
 import { createRate } from "./rates.ts";
 import { type Route, ROUTES } from "./route_table.ts";
@@ -100,7 +100,7 @@ export function createApp(options: AppOptions): App {
       method,
       path,
       status,
-      ms,
+      ms: roundMs(ms),
       caller: caller?.name ?? null,
     };
   }
@@ -171,8 +171,8 @@ function createRouter(admit: Admit): Hono<{ Bindings: Exchange }> {
       );
     });
   }
+  // Without a key too: what is not there needs none, and that it is not there tells nothing (http.md, Problems).
   router.notFound((call) => {
-    admit(call, false);
     throw new PreampError("not_found", `Cannot find ${call.req.path}: there is no such resource`);
   });
   // Every error is answered in one place, which knows the request.

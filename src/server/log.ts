@@ -14,7 +14,7 @@ export interface LogRecord {
   path: string;
   /** 499: the client left before there was an answer. */
   status: number;
-  /** Milliseconds until the answer's headers. */
+  /** Milliseconds until the answer's headers, to the microsecond. */
   ms: number;
   /** Name of the caller; null when nobody was authenticated. */
   caller: string | null;
@@ -43,6 +43,11 @@ export function formatLogRecord(record: LogRecord): string {
 /** Returns the time of day as the log writes it. */
 export function logTime(clock: ServerClock): string {
   return new Date(clock.now()).toISOString();
+}
+
+/** Returns milliseconds to the microsecond: the clock's further digits are noise, and every line would carry them. */
+export function roundMs(ms: number): number {
+  return Math.round(ms * 1000) / 1000;
 }
 
 /** Returns anything that was thrown as the log shows it. */

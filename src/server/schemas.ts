@@ -3,6 +3,7 @@
  * that it cannot drift. The only file of the server that loads zod; imported at the first request that has something to check.
  */
 import * as z from "zod";
+import { MIN_DURATION_S } from "../plan/check_limits.ts";
 import type { ErrorCode } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import { STATUS } from "./problems.ts";
@@ -30,7 +31,7 @@ const Limits = z.strictObject({
     error: 'must be a decimal string such as "0.50"',
   })
     .exactOptional(),
-  max_duration_s: z.number().gt(0).exactOptional().meta({
+  max_duration_s: z.number().min(MIN_DURATION_S).exactOptional().meta({
     description: "waiting for an approval does not count",
   }),
 }).meta({
@@ -290,6 +291,8 @@ const RedFlag = z.object({ code: text, message: text, path: text }).meta({
   description: "what to look at before the plan runs; codes are stable, readers take unknown ones",
 });
 
+const TierAnswer = z.union([z.literal(true), z.string()]);
+
 const Explanation = z.object({
   plan_hash: text,
   lock_hash: text.nullable(),
@@ -372,7 +375,13 @@ export const ANSWERS = {
   Lock,
   PlanDiff,
   Health: z.object({ status: z.literal("ok") }).meta({ id: "Health" }),
-  Readiness: z.object({ ok: z.boolean(), reasons: z.array(z.string()) }).meta({ id: "Readiness" }),
+  Readiness: z.object({
+    ok: z.boolean(),
+    reasons: z.array(z.string()),
+    isolation: z.object({ worker: TierAnswer, process: TierAnswer }).meta({
+      description: "tiers that modules of URLs can have here: true, or why not",
+    }),
+  }).meta({ id: "Readiness" }),
   Problem: z.object({
     type: text,
     title: text,

@@ -1,5 +1,7 @@
 /** The app on a socket: listen, and stop in time. */
 import type { App } from "./app.ts";
+import { systemClock } from "./clock.ts";
+import { type Front, FRONT_LIMITS, type FrontLimits, openFront } from "./front.ts";
 
 /** Where to listen, and how long stopping may take. */
 export interface ServeOptions {
@@ -8,6 +10,8 @@ export interface ServeOptions {
   host: string;
   /** 0 takes any free port. */
   port: number;
+  /** How long connections are waited for; default {@link FRONT_LIMITS}. */
+  connections?: Partial<FrontLimits>;
   /** Told once, when connections are accepted. */
   onListen?(address: { url: string; hostname: string; port: number }): void;
   /** Stops the server when it aborts. */
@@ -24,25 +28,45 @@ const DEADLINE_MS = 4500;
 /**
  * Listens until `signal` aborts, then stops: no new connections, streams end with a `retry:` hint, runs come to rest, waiting
  * requests are answered. Resolves when nothing is open, at the latest at the deadline; what is open then ends with the
- * process, because Deno cannot cut a server that is shutting down.
+ * process.
  *
  * @throws {Error} Deno's own when the address cannot be had.
  */
 export async function serve(options: ServeOptions): Promise<void> {
   const { app, host, port, signal, grace_ms = GRACE_MS, deadline_ms = DEADLINE_MS } = options;
-  const server = Deno.serve({
-    hostname: host,
-    port,
-    onListen: ({ hostname, port }) => options.onListen?.({ url: baseUrl(hostname, port), hostname, port }),
-  }, (request, info) => app.fetch(request, info));
+  const inner = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, answer);
+  let front: Front;
+  try {
+    const limits = { ...FRONT_LIMITS, ...options.connections };
+    front = openFront({ hostname: host, port }, inner.addr.port, systemClock, limits);
+  } catch (error) {
+    await inner.shutdown();
+    throw error;
+  }
+  options.onListen?.({ url: baseUrl(front.addr.hostname, front.addr.port), ...nameOf(front.addr) });
 
-  await Promise.race([server.finished, aborted(signal)]);
+  async function answer(request: Request, info: Deno.ServeHandlerInfo<Deno.NetAddr>): Promise<Response> {
+    const connection = front.connectionOf(info.remoteAddr.port);
+    if (!connection) return new Response(null, { status: 403 }); // past the front, where nothing is watched
+    const end = connection.begin();
+    const response = await app.fetch(request, info);
+    const last = response.headers.get("connection") === "close";
+    info.completed.then(() => end(last), () => end(true)); // broken off: there is nothing to wait for
+    return response;
+  }
+
+  await Promise.race([inner.finished, aborted(signal)]);
+  const gone = front.stop();
   // shutdown() waits for every open answer, an event stream's too: the app ends those.
-  const stopped = Promise.allSettled([server.shutdown(), app.drain(grace_ms)]);
+  const stopped = Promise.allSettled([inner.shutdown(), app.drain(grace_ms), gone]);
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<void>((resolve) => timer = setTimeout(resolve, deadline_ms));
   await Promise.race([stopped, late]);
   clearTimeout(timer);
+}
+
+function nameOf({ hostname, port }: Deno.NetAddr): { hostname: string; port: number } {
+  return { hostname, port };
 }
 
 function baseUrl(hostname: string, port: number): string {

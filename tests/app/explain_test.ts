@@ -91,7 +91,6 @@ Deno.test("explain() tells every file, what is wanted, asked and granted, and ru
     assertEquals(codes(told.red_flags), [
       "source_http",
       "source_unpinned",
-      "isolation_inline",
       "permission_all_sys",
       "permission_refused",
       "permission_refused",
@@ -222,7 +221,7 @@ Deno.test("explain() says what a caller's plan gets where the policy lets it", (
       CALLER,
     );
     assertEquals(told.modules.at(-1)?.permissions.granted, { net: ["127.0.0.1"] });
-    assertEquals(told.modules.at(-1)?.isolation, "inline");
+    assertEquals(told.modules.at(-1)?.isolation, "process");
     const more = await refusal(() =>
       runtime.plans.explain({ plan: planOf(server, {}, { permissions: { net: true } }) }, CALLER)
     );

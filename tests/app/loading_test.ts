@@ -3,6 +3,7 @@ import { Loading } from "../../src/app/loading.ts";
 import { NamedPlans } from "../../src/app/named_plans.ts";
 import { Plans } from "../../src/app/plans.ts";
 import type { Loader } from "../../src/loader/loader.ts";
+import { Sandboxing } from "../../src/app/sandboxing.ts";
 import { SourceOverrides } from "../../src/app/sources.ts";
 import { specsOf } from "../../src/policy/authorise.ts";
 import { defaultPolicy } from "../../src/policy/policy.ts";
@@ -58,12 +59,18 @@ Deno.test("a plan of built-in modules is made ready and opened without a loader"
     named: new NamedPlans(null),
     env: () => undefined,
     loading,
+    sandboxing: new Sandboxing({ policy: defaultPolicy(), log() {} }),
     sources: new SourceOverrides([]),
   });
   const ready = await plans.ready({ prompt: "hello" }, OPERATOR);
   await ready.load?.();
   for (const spec of specsOf(ready.compiled.plan)) {
-    const { integrity } = await ready.open(spec, { size: 0, register() {}, redact: (data) => data });
+    const { integrity } = await ready.open(spec, {
+      size: 0,
+      register() {},
+      redact: (data) => data,
+      held: () => 0,
+    }, () => {});
     assertEquals(integrity, null);
   }
   assertEquals(made(), 0);

@@ -1,8 +1,10 @@
 /** The modules of a plan are all there before any of them runs. */
 import { Loading } from "../../src/app/loading.ts";
+import { Sandboxing } from "../../src/app/sandboxing.ts";
 import { UrlModules } from "../../src/app/url_modules.ts";
 import type { Loader } from "../../src/loader/loader.ts";
 import type { LoadContext, ModuleBundle } from "../../src/loader/types.ts";
+import { defaultPolicy } from "../../src/policy/policy.ts";
 import { PreampError } from "../../src/sdk/errors.ts";
 import type { ModuleSpec } from "../../src/sdk/plan.ts";
 import { assertEquals } from "../assert.ts";
@@ -51,11 +53,24 @@ function scripted(): {
   };
 }
 
+function modulesOf(specs: readonly ModuleSpec[], loading: Loading): UrlModules {
+  const policy = defaultPolicy();
+  return new UrlModules({
+    specs,
+    context: contextOf(),
+    policy,
+    loading,
+    sandboxing: new Sandboxing({ policy, log() {} }),
+    tierOf: () => "inline",
+    grantOf: () => ({}),
+  });
+}
+
 Deno.test("UrlModules prepares all side by side, once, and links what is opened", async () => {
   const { loading, steps, held } = scripted();
   const gate = Promise.withResolvers<void>();
   held.set("a", gate);
-  const modules = new UrlModules([specOf("a"), BUILT_IN, specOf("b")], contextOf(), loading);
+  const modules = modulesOf([specOf("a"), BUILT_IN, specOf("b")], loading);
   const loaded = modules.load();
   await loading.loader();
   await Promise.resolve();
@@ -63,7 +78,7 @@ Deno.test("UrlModules prepares all side by side, once, and links what is opened"
   gate.resolve();
   await loaded;
   await modules.load();
-  const opened = await modules.open(specOf("b"));
+  const opened = await modules.open(specOf("b"), () => {});
   assertEquals(steps, ["prepare a", "prepare b", "link b"]);
   assertEquals([opened.isolation, opened.integrity, (opened.module as { requested?: string }).requested], [
     "inline",
@@ -77,11 +92,11 @@ Deno.test("UrlModules fails at the first failure, stops waiting for the others, 
   held.set("slow", Promise.withResolvers());
   const failing = Promise.withResolvers<void>();
   held.set("wrong", failing);
-  const modules = new UrlModules([specOf("slow"), specOf("wrong")], contextOf(), loading);
+  const modules = modulesOf([specOf("slow"), specOf("wrong")], loading);
   const refused = refusal(() => modules.load());
   failing.reject(new PreampError("module_fetch_failed", "gone"));
   assertEquals((await refused).code, "module_fetch_failed");
   assertEquals(signals.map(({ aborted }) => aborted), [true, true]);
-  assertEquals((await refusal(() => modules.open(specOf("slow")))).code, "module_fetch_failed");
+  assertEquals((await refusal(() => modules.open(specOf("slow"), () => {}))).code, "module_fetch_failed");
   assertEquals(steps, ["prepare slow", "prepare wrong"]);
 });

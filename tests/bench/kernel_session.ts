@@ -2,12 +2,14 @@
 import { Ceilings } from "../../src/kernel/ceilings.ts";
 import type { DraftEntry, Entry, Host } from "../../src/kernel/host.ts";
 import { Session } from "../../src/kernel/session.ts";
+import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
 import type {
   Clock,
   ContextManager,
   Message,
   Module,
   ModuleSpec,
+  ModuleType,
   MountPlan,
   Orchestrator,
 } from "../../src/sdk/types.ts";
@@ -26,6 +28,9 @@ export function openKernelSession(orchestrator: Orchestrator): { session: Sessio
   const modules = new Map<string, Module>([
     ["bench-loop", { mount: async (coordinator) => await coordinator.mount("orchestrator", orchestrator) }],
     ["bench-context", { mount: async (coordinator) => await coordinator.mount("context", listContext()) }],
+    ["bench-provider", {
+      mount: async (coordinator) => await coordinator.mount("providers", new MockProvider()),
+    }],
   ]);
   const entries: Entry[] = [];
   const host: Host = {
@@ -49,7 +54,7 @@ export function openKernelSession(orchestrator: Orchestrator): { session: Sessio
   };
   const plan: MountPlan = {
     session: { orchestrator: spec("bench-loop", "orchestrator"), context: spec("bench-context", "context") },
-    providers: [],
+    providers: [spec("bench-provider", "provider")],
     tools: [],
     hooks: [],
     agents: {},
@@ -65,8 +70,8 @@ export function openKernelSession(orchestrator: Orchestrator): { session: Sessio
   return { session, entries };
 }
 
-function spec(module: string, type: "orchestrator" | "context"): ModuleSpec {
-  return { module, type, source: { kind: "builtin" }, config: {}, path: `session.${type}` };
+function spec(module: string, type: ModuleType): ModuleSpec {
+  return { module, type, source: { kind: "builtin" }, config: {}, path: type };
 }
 
 function listContext(): ContextManager {

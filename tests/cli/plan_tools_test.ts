@@ -60,7 +60,6 @@ Deno.test("plan explain prints what a reviewer asks for, and exits 0", () =>
         "./help.ts",
         "a.example.com",
         "permission_run",
-        "isolation_inline",
       ]
     ) {
       assertStringIncludes(stdout, text);

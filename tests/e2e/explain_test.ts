@@ -43,11 +43,11 @@ Deno.test("plan explain and plan lock tell all of five modules from five URLs, a
     for (const { url, integrity, isolation, files } of modules) {
       assertMatch(url, /^http:\/\/127\.0\.0\.1:\d+\/modules\/[a-z-]+\/mod\.ts$/);
       assertMatch(integrity, /^sha256-/);
-      assertEquals(isolation, "inline");
+      assertEquals(isolation, "process");
       for (const { sha256, bytes } of files) assertEquals([sha256.length, bytes > 0], [64, true]);
     }
     const codes = new Set(red_flags.map(({ code }: { code: string }) => code));
-    for (const code of ["source_http", "source_unpinned", "isolation_inline"]) {
+    for (const code of ["source_http", "source_unpinned"]) {
       assertEquals(codes.has(code), true);
     }
     assertMatch(deno_flags[0], /^--allow-net=.*127\.0\.0\.1:\d+/);

@@ -60,11 +60,11 @@ Deno.test("a plan whose five modules come from five URLs runs, and says what it 
   const { run, events } = traceOf(await at.run(...RUN, PROMPT));
   assertEquals([run.status, run.output_text, run.tool_call_count], ["completed", "3 km are 3000 m.", 1]);
   assertEquals(run.isolation, {
-    "loop-plain": "inline",
-    "context-list": "inline",
-    "provider-script": "inline",
-    "tool-units": "inline",
-    "hooks-count": "inline",
+    "loop-plain": "process",
+    "context-list": "process",
+    "provider-script": "process",
+    "tool-units": "process",
+    "hooks-count": "process",
   });
   const mounted = eventsOf(events, "module:mounted");
   assertEquals(mounted.map(({ type }) => type), ["orchestrator", "context", "provider", "tool", "hook"]);

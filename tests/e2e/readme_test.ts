@@ -102,7 +102,7 @@ Deno.test("README.md explains a plan before it runs, and tells what another one 
     await Deno.writeTextFile(`${folder}/wider.yaml`, `${blocks("yaml")[4]}\n`);
     const explained = await runProgram(argumentsOf(commandWith("plan explain")), here);
     assertEquals([explained.code, explained.stderr], [0, ""]);
-    for (const text of ["./shout.ts", "sha256-", "--allow-read=./shout.ts", "isolation_inline"]) {
+    for (const text of ["./shout.ts", "sha256-", "--allow-read=./shout.ts", "process"]) {
       assert(explained.stdout.includes(text), text);
     }
     const widened = await runProgram(argumentsOf(commandWith("plan diff")), here);

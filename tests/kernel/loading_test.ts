@@ -74,6 +74,21 @@ Deno.test("initialize() fails, and says why of each, when none of the plan's pro
   assertEquals((error as Error & { details: unknown }).details, details, "it says why");
 });
 
+Deno.test("initialize() fails when the plan names no provider and no other module mounts one", async () => {
+  const { session, entries } = kit({ providers: [] });
+  const error = await assertRejects(() => session.initialize(), Error, "No providers mounted");
+  const { code, details } = error as Error & { code: string; details: { path: string }[] };
+  assertEquals([code, details.map(({ path }) => path)], ["module_load_failed", ["providers"]]);
+  assertEquals(entries.filter(({ event }) => event === "session:start"), []);
+  const other = kit({
+    providers: [],
+    hooks: [async (coordinator) => {
+      await coordinator.mount("providers", new MockProvider());
+    }],
+  });
+  assertEquals((await other.run()).status, "completed");
+});
+
 Deno.test("cleanup() calls what mount returned once, and waits for it (LOAD-03)", async () => {
   const { session, clock, data } = kit({
     tools: [

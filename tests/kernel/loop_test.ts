@@ -5,7 +5,7 @@ import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
 import { ToolResult } from "../../src/sdk/tools.ts";
 import type { HookResult, JsonObject, Message, Orchestrator } from "../../src/sdk/types.ts";
 import { assert, assertEquals, assertMatch, assertThrows } from "../assert.ts";
-import { calls, hook, kit, tool, until } from "./kit.ts";
+import { calls, hook, kit, type TestModule, tool, until } from "./kit.ts";
 
 const START = ["execution:start", "prompt:submit", "context:message"];
 const TEXT = [
@@ -426,7 +426,11 @@ Deno.test("the provider of lowest priority answers; unset is 100, ties go to the
 });
 
 Deno.test("without a provider the turn fails clearly (ORCH-15)", async () => {
-  const { run, data, turn } = kit({ providers: [] });
+  const leave: TestModule = {
+    mount: async (coordinator) => await coordinator.mount("tools", tool("t")),
+    onSessionReady: (coordinator) => coordinator.unmount("providers", "mock"),
+  };
+  const { run, data, turn } = kit({ tools: [leave] });
   const outcome = await run();
   assertEquals([outcome.status, outcome.stop_reason], ["failed", "error"]);
   assertEquals(outcome.error, {

@@ -192,6 +192,7 @@ Deno.test("checkPlan() checks the values of limits", () => {
   }
   assertEquals(errorsOf({ limits: { max_iterations: 0 } }), ["limits.max_iterations type"]);
   assertEquals(errorsOf({ limits: [] }), ["limits type"]);
+  assertEquals(checkPlan({ ...GOOD, limits: { max_duration_s: 0.5 } }).plan?.limits, { max_duration_s: 0.5 });
   const { plan } = checkPlan({ ...GOOD, limits: { max_tool_calls: 0, max_cost_usd: "0.50" } });
   assertEquals(plan?.limits, { max_tool_calls: 0, max_cost_usd: "0.50" });
 });

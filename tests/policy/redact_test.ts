@@ -113,3 +113,14 @@ Deno.test("redact() leaves no spelling of any registered secret in any data", ()
     ),
   );
 });
+
+Deno.test("Redactor.held() is the end of a text that may begin a secret, and never cuts one in two", () => {
+  const redactor = new Redactor(["abcdef", "defxyz", "abcdefghi"]);
+  assertEquals(redactor.held("nothing here!"), 0);
+  assertEquals(redactor.held("x abc"), 3);
+  assertEquals(redactor.held("x abcdef"), 6, "it may be the longer one");
+  assertEquals(redactor.held("x abcdefghi"), 0);
+  assertEquals(redactor.held("x abcdefxy"), 8, "a whole secret lies across the beginning of another");
+  assertEquals(new Redactor().held("abc"), 0);
+  assert(new Redactor(["aaaaaa"]).held("a".repeat(10_000)) < 100, "however the text goes on");
+});

@@ -32,8 +32,12 @@ Deno.test("authorise() gives a caller's URL module inline from an origin in modu
   assertMatch(error.details[0]?.hint ?? "", /modules\.inline/);
 });
 
-Deno.test("authorise() gives an operator's URL module inline where there is nothing else", async () => {
-  assertEquals(await tierOf("operator"), "inline");
+Deno.test("authorise() gives an operator's URL module the policy's tier, and never a weaker one", async () => {
+  assertEquals((await refusal(() => tierOf("operator"))).code, "isolation_unavailable");
+  assertEquals(
+    (await refusal(() => tierOf("operator", { url_tiers: ["inline", "worker"] }))).code,
+    "isolation_unavailable",
+  );
   assertEquals(await tierOf("operator", { url_tiers: ["inline", "worker", "process"] }), "process");
 });
 

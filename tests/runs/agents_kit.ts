@@ -1,4 +1,5 @@
 /** Runs with sub-agents, for tests: real plans under a real policy, a clock that stands still, modules that can be put in. */
+import { Sandboxing } from "../../src/app/sandboxing.ts";
 import { SourceOverrides } from "../../src/app/sources.ts";
 import { Loading } from "../../src/app/loading.ts";
 import { NamedPlans } from "../../src/app/named_plans.ts";
@@ -56,6 +57,7 @@ export function agentsKit(options: AgentsKitOptions = {}): AgentsKit {
     named: new NamedPlans(null),
     env: () => undefined,
     loading,
+    sandboxing: new Sandboxing({ policy, log() {} }),
     sources: new SourceOverrides([]),
   });
   const counts = new Map<string, number>();
@@ -70,16 +72,7 @@ export function agentsKit(options: AgentsKitOptions = {}): AgentsKit {
     },
     ready: async (request, caller, base_url) =>
       withModules(await plans.ready(request, caller, base_url), options),
-    secrets() {
-      const redactor = new Redactor();
-      return {
-        get size() {
-          return redactor.size;
-        },
-        register: (secret) => redactor.add(secret),
-        redact: (data) => redactor.redact(data),
-      };
-    },
+    secrets: () => new Redactor(),
     log() {},
   });
   const entries = (run_id: string) =>
@@ -111,8 +104,8 @@ function withModules(ready: ReadyPlan, options: AgentsKitOptions): ReadyPlan {
   const { agents } = ready;
   return {
     ...ready,
-    async open(spec, secrets) {
-      const opened = await ready.open(spec, secrets);
+    async open(spec, secrets, warn) {
+      const opened = await ready.open(spec, secrets, warn);
       const mount = modules[spec.module];
       return mount ? { ...opened, module: { mount } } : opened;
     },

@@ -153,14 +153,7 @@ export function immediate(): Promise<void> {
 }
 
 function secrets(): SecretSink {
-  const redactor = new Redactor();
-  return {
-    get size() {
-      return redactor.size;
-    },
-    register: (secret) => redactor.add(secret),
-    redact: (data) => redactor.redact(data),
-  };
+  return new Redactor();
 }
 
 function readyPlan(written: JsonObject, found: TestPlan, request: RunRequest, clock: FakeClock): ReadyPlan {

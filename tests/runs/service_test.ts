@@ -577,6 +577,40 @@ Deno.test("a log that is full ends the run; deltas do not count", async () => {
   }
 });
 
+Deno.test("pieces of answers do not grow a log without end: very many are joined, very much ends the run", async () => {
+  const response = "x".repeat(40_000);
+  const streaming: TestPlan = { providers: [new MockProvider({ response, chunk_chars: 10 })] };
+  const joined = service({ plans: { streaming }, limits: { max_log_entries: 100 } });
+  const run = await joined.finish("streaming");
+  const pieces = (await joined.entries(run.id)).filter(({ event }) => event === "content_block:delta");
+  assertEquals([run.status, pieces.map(({ data }) => data.delta).join("")], ["completed", response]);
+  assert(pieces.length < 110, `${pieces.length} pieces`);
+  const endless = new MockProvider();
+  endless.complete = async (_request, options = {}) => {
+    while (!options.signal?.aborted) {
+      options.onDelta?.({ block_index: 0, block_type: "text", delta: "for ever and " });
+      await immediate();
+    }
+    throw options.signal.reason;
+  };
+  const much = service({ plans: { endless: { providers: [endless] } }, limits: { max_log_bytes: 5_000 } });
+  assertEquals((await much.finish("endless")).stop_reason, "limit:max_log_bytes");
+});
+
+Deno.test("a secret that is split over pieces of an answer is in none of them, nor in what they join to (T21)", async () => {
+  const secret = "sk-live-0123456789";
+  for (const chunk_chars of [1, 2, 5, 7]) {
+    const provider = new MockProvider({ response: `the key is ${secret}, keep it`, chunk_chars });
+    const { finish, entries } = service({ plans: { leak: { secrets: [secret], providers: [provider] } } });
+    const run = await finish("leak");
+    const pieces = (await entries(run.id)).filter(({ event }) => event === "content_block:delta");
+    const text = pieces.map(({ data }) => data.delta).join("");
+    assertEquals(text, "the key is [REDACTED], keep it");
+    assertEquals(text, run.output_text);
+    assertEquals(pieces.map(({ data }) => data.sequence), pieces.map((_, index) => index + 1));
+  }
+});
+
 Deno.test("an unpriced call under dollars that were asked for ends the run, the policy's own do not", async () => {
   const { finish } = service();
   const asked = await finish("plain", { limits: { max_cost_usd: "1" } });

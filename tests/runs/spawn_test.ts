@@ -231,7 +231,8 @@ for (const [when, input, text] of BAD) {
 }
 
 Deno.test("a child whose modules cannot be mounted is a failed result, told as completed with its error", async () => {
-  const broken = { session: { context: { module: "context-simple", config: { max_tokens: "many" } } } };
+  const config = { target_usage: 0.9, compact_threshold: 0.5 }; // each is right by itself: its mount finds it
+  const broken = { session: { context: { module: "context-simple", config } } };
   const { run, entries } = await agentsKit().run(
     planOf([tasks({ agent: "broken", instruction: "x" }), "done"], { broken }),
   );

@@ -175,7 +175,7 @@ Deno.test("on() is register, and without a handler gives a function that registe
 Deno.test("register() refuses what is no event or no handler", () => {
   const hooks = new EventRecorder();
   assertThrows(() => hooks.register("", () => null), TypeError, "event must be a non-empty string");
-  assertThrows(() => hooks.register("e", "x" as never), TypeError, "handler must be a function");
+  assertThrows(() => hooks.register("e", "x" as never), TypeError, "must be a function");
 });
 
 Deno.test("getEvents() gives [event, data] as the handlers left it, without what the registry added", async () => {

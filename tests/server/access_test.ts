@@ -51,7 +51,7 @@ Deno.test("the scheme of the key may be in any case", async () => {
   assertEquals((await send("GET /v1/runs", { headers: { authorization: "bEARER  k1" } })).status, 200);
 });
 
-Deno.test("every route but the open ones needs a key, unknown paths and wrong methods too", async () => {
+Deno.test("every route but the open ones needs a key, wrong methods of theirs too", async () => {
   const { send } = testApp();
   const headers = { authorization: "" };
   for (const { method, path, open } of ROUTES) {
@@ -59,12 +59,23 @@ Deno.test("every route but the open ones needs a key, unknown paths and wrong me
     assertEquals(response.status === 401, !open, `${method} ${path}`);
     await response.body?.cancel();
   }
-  assertEquals((await send("GET /v2", { headers })).status, 401);
   assertEquals((await send("PUT /v1/runs", { headers })).status, 401);
   assertEquals(
     ROUTES.filter(({ open }) => open).map(({ path }) => path),
     ["/healthz", "/readyz", "/openapi.json", "/"],
   );
+});
+
+Deno.test("what is not there is 404 with and without a key", async () => {
+  const { send } = testApp();
+  for (const path of ["/v2", "/metrics", "/v1/plans/nothing", "/v1/runs/x/y", "/favicon.ico"]) {
+    for (const method of ["GET", "POST", "OPTIONS"]) {
+      for (const authorization of ["", "Bearer k1", "Bearer wrong"]) {
+        const response = await send(`${method} ${path}`, { headers: { authorization } });
+        assertEquals(await problemOf(response), "404 not_found", `${method} ${path} ${authorization}`);
+      }
+    }
+  }
 });
 
 Deno.test("the header is ignored when there are no keys", async () => {
@@ -150,6 +161,20 @@ Deno.test("a foreign Host or Origin is 403 forbidden on every route, open ones t
       await problemOf(await send(route, { headers: { origin: "https://evil.example" } })),
       "403 forbidden",
     );
+  }
+});
+
+Deno.test("with keys and any Host, a foreign Origin is 403 forbidden on every route, with the right key too", async () => {
+  const { send } = testApp({ hosts: "any" });
+  const host = "agents.example";
+  for (const route of ["GET /healthz", "GET /", "GET /v1/runs", "POST /v1/runs", "OPTIONS /v1/runs"]) {
+    for (const origin of ["https://evil.example", "https://agents.example:8443", "null"]) {
+      assertEquals(await problemOf(await send(route, { headers: { host, origin } })), "403 forbidden");
+    }
+  }
+  for (const headers of [{ host }, { host, origin: `https://${host}` }]) {
+    assertEquals((await send("GET /v1/runs", { headers })).status, 200);
+    assertEquals((await send("GET /v1/runs", { headers: { ...headers, authorization: "" } })).status, 401);
   }
 });
 

@@ -1,4 +1,6 @@
-import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
+import { assert, assertEquals, assertMatch, assertStringIncludes, assertThrows } from "../assert.ts";
+import { checkPlan } from "../../src/plan/check.ts";
+import { policyFromData } from "../../src/policy/parse.ts";
 import { bodyOf, problemOf, readEvents, testApp } from "./client.ts";
 import { settle, until } from "./fake_clock.ts";
 
@@ -358,6 +360,21 @@ for (
     assertEquals(problem.error.details[0].path, path);
     assertMatch(problem.error.details[0].message, /^Cannot [a-z]+ .+: /);
     assertEquals(runtime.runs.created.length, 0);
+  });
+}
+
+for (
+  const [value, ok] of [[0.5, true], [0.001, true], [30, true], [0.0001, false], [0, false], ["5", false]]
+) {
+  Deno.test(`max_duration_s ${JSON.stringify(value)} is ${ok ? "taken" : "refused"} by request, plan and policy`, async () => {
+    const { send } = testApp();
+    const limits = { max_duration_s: value };
+    const response = await send("POST /v1/runs", { body: { prompt: "answer", limits } });
+    await response.body?.cancel();
+    const { findings } = checkPlan({ ...PLAN, limits });
+    assertEquals([response.status, findings.errors.length === 0], [ok ? 200 : 400, ok]);
+    if (ok) assertEquals(policyFromData({ limits }).limits.max_duration_s, value);
+    else assertThrows(() => policyFromData({ limits }));
   });
 }
 

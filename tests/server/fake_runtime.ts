@@ -2,7 +2,7 @@
  * A small runtime in memory. What a run does is its prompt's first word: `answer TEXT` completes, `hang` runs until it is told
  * otherwise, `ask` waits for a person, `fail` fails, `limit` reaches a ceiling, `long N` has N deltas.
  */
-import type { Runtime } from "../../src/app/types.ts";
+import type { Readiness, Runtime } from "../../src/app/types.ts";
 import type { Entry } from "../../src/kernel/host.ts";
 import type { Recording } from "../../src/runs/recording.ts";
 import type { ReplayReport } from "../../src/runs/replay/replay.ts";
@@ -64,8 +64,8 @@ export class FakeRuntime implements Runtime {
       id === moduleListing.id ? Promise.resolve(moduleListing) : Promise.reject(notFound("module")),
   };
 
-  ready(): Promise<{ ok: boolean; reasons: string[] }> {
-    return Promise.resolve(this.readiness);
+  ready(): Promise<Readiness> {
+    return Promise.resolve({ ...this.readiness, isolation: { worker: true, process: "no shell" } });
   }
 
   drain(grace_ms: number): Promise<void> {

@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "../assert.ts";
+import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { createPreamp, type PreampOptions } from "../../src/server/mod.ts";
 import { hashKey } from "../../src/policy/keys.ts";
 import { defaultPolicy } from "../../src/policy/policy.ts";
@@ -90,6 +90,22 @@ Deno.test("createPreamp() lets a person answer an approval over HTTP", async () 
   const session = await bodyOf(await preamp.send("GET /v1/sessions"), "SessionList");
   const history = await preamp.send(`GET /v1/sessions/${session.data[0].id}/messages`);
   assertEquals((await bodyOf(history, "MessageList")).data.at(-1).role, "assistant");
+});
+
+Deno.test("createPreamp() refuses a plan without providers before there is a run", async () => {
+  await using preamp = open();
+  const session = { orchestrator: "loop-streaming", context: "context-simple" };
+  for (const plan of [{ session }, { session, providers: [] }]) {
+    const response = await preamp.send("POST /v1/runs", { prompt: "?", plan });
+    const { error } = await bodyOf(response, "Problem");
+    assertEquals([response.status, error.code, error.details[0].path], [
+      422,
+      "module_load_failed",
+      "providers",
+    ]);
+    assertMatch(error.message, /No providers mounted/);
+  }
+  assertEquals((await bodyOf(await preamp.send("GET /v1/runs"), "RunList")).data, []);
 });
 
 Deno.test("createPreamp() answers a bad plan with its place, and checks it with 200", async () => {

@@ -1,4 +1,5 @@
 import { assert, assertEquals, assertMatch } from "../assert.ts";
+import { systemClock } from "../../src/server/clock.ts";
 import { formatLogRecord, type LogRecord } from "../../src/server/log.ts";
 import { printable } from "../../src/server/printable.ts";
 import { problemResponse, STATUS, TITLE, toProblem } from "../../src/server/problems.ts";
@@ -104,6 +105,17 @@ Deno.test("formatLogRecord() cuts a line at 8 KiB and keeps it JSON", () => {
   const line = formatLogRecord(record({ path: long, error: { name: "Error", message: long, stack: long } }));
   assert(line.length <= 8192);
   assertEquals([JSON.parse(line).request_id, JSON.parse(line).truncated], ["req_1", true]);
+});
+
+Deno.test("a request's milliseconds are logged to the microsecond", async () => {
+  let now = 0.1;
+  const logged: LogRecord[] = [];
+  const { app } = testApp({
+    clock: { ...systemClock, monotonic: () => now += 0.123456789 },
+    log: (record) => logged.push(record),
+  });
+  await app.fetch(new Request("http://localhost/healthz"));
+  assertEquals(logged[0]?.ms, 0.123);
 });
 
 Deno.test("every request is logged once, without query, body or key", async () => {

@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers";
 import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { type App, createApp } from "../../src/server/app.ts";
 import { serve, type ServeOptions } from "../../src/server/serve.ts";
@@ -52,6 +53,10 @@ async function raw(port: number, text: string): Promise<string> {
     whole = body !== undefined && body.length >= Number(declared?.slice("content-length: ".length) ?? 0);
   }
   return answer;
+}
+
+function immediate(): Promise<void> {
+  return new Promise((resolve) => void setImmediate(resolve));
 }
 
 Deno.test("serve() answers over a socket, tells its URL and stops", async () => {
@@ -116,6 +121,99 @@ Deno.test("serve() refuses a large body without reading it all, declared or chun
     await raw(port, `${head}Transfer-Encoding: chunked\r\n\r\n${chunk}1\r\nx\r\n`),
     /^HTTP\/1\.1 413 /,
   );
+  await stop();
+});
+
+/** Sends bytes, and resolves to all that comes until the server closes the connection. */
+async function rawToEnd(
+  port: number,
+  text: string,
+  more?: (connection: Deno.Conn) => Promise<void>,
+): Promise<string> {
+  using connection = await Deno.connect({ hostname: "127.0.0.1", port });
+  const sending = connection.write(new TextEncoder().encode(text)).then(() => more?.(connection)).catch(
+    () => {},
+  );
+  let answer = "";
+  const decoder = new TextDecoder();
+  const buffer = new Uint8Array(16 * 1024);
+  for (let length; (length = await connection.read(buffer)) !== null;) {
+    answer += decoder.decode(buffer.subarray(0, length), { stream: true });
+  }
+  await sending;
+  return answer;
+}
+
+const POST = "POST /v1/runs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
+
+for (const head of ["Content-Length: 100", "Content-Length: 50000", "Transfer-Encoding: chunked"]) {
+  Deno.test(`serve() lets go of a client whose body does not come, with ${head} (T11)`, async () => {
+    const app = createApp({ runtime: new FakeRuntime(), authenticate: null, body_deadline_ms: 50 });
+    const { port, stop } = await start({ app });
+    const answer = await rawToEnd(port, `${POST}${head}\r\n\r\n`);
+    assertMatch(answer, /^HTTP\/1\.1 408 [^]*\r\nconnection: close\r\n[^]*"code":"request_timeout"[^]*}$/i);
+    await stop();
+  });
+}
+
+for (const head of ["Content-Length: 1000000000", "Transfer-Encoding: chunked"]) {
+  Deno.test(`serve() lets go of a client that goes on sending a body too large, with ${head} (T10)`, async () => {
+    const { port, stop } = await start({ connections: { linger_ms: 200 } });
+    const chunk = new TextEncoder().encode(`10000\r\n${"x".repeat(0x10000)}\r\n`);
+    const answer = await rawToEnd(port, `${POST}${head}\r\n\r\n`, async (connection) => {
+      for (let sent = 0; sent < 200; sent++) await connection.write(chunk); // until the connection is gone
+    });
+    assertMatch(answer, /^HTTP\/1\.1 413 [^]*"code":"body_too_large"[^]*}$/);
+    await stop();
+  });
+}
+
+Deno.test("serve() closes a connection whose header does not come, however slowly it drips (T11)", async () => {
+  const { port, url, stop } = await start({ connections: { header_ms: 200 } });
+  let gone = false;
+  const answer = rawToEnd(port, "POST /v1/runs HTTP/1.1\r\n", async (connection) => {
+    while (!gone) {
+      await connection.write(new TextEncoder().encode("a"));
+      await (await fetch(`${url}/healthz`)).body?.cancel(); // others are served meanwhile
+    }
+  });
+  assertEquals(await answer.finally(() => gone = true).catch(() => ""), "");
+  await stop();
+});
+
+Deno.test("serve() closes an idle connection, one that never sent anything too (T11)", async () => {
+  const { port, stop } = await start({ connections: { idle_ms: 400 } });
+  assertEquals(await rawToEnd(port, ""), "");
+  const get = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  const answers = await rawToEnd(port, get + get); // both are answered before it is idle
+  assertEquals(answers.match(/HTTP\/1\.1 200 /g)?.length, 2);
+  await stop();
+});
+
+Deno.test("serve() does not close a connection while its request is under way", async () => {
+  const { port, runtime, stop } = await start({ connections: { idle_ms: 300, header_ms: 300 } });
+  const body = JSON.stringify({ prompt: "hang" });
+  const answer = rawToEnd(port, `${POST}Connection: close\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
+  while (runtime.runs.created.length === 0) await immediate();
+  for (const start = performance.now(); performance.now() - start < 450;) await immediate();
+  runtime.runs.end("run_1", { status: "completed" });
+  assertMatch(await answer, /^HTTP\/1\.1 200 [^]*"completed"/);
+  await stop();
+});
+
+Deno.test("serve() answers only what comes through its own socket", async () => {
+  const ports: number[] = [];
+  const listen = Deno.serve;
+  Object.assign(Deno, {
+    serve: (options: Deno.ServeTcpOptions, handler: Deno.ServeHandler<Deno.NetAddr>) => {
+      const server = listen(options, handler);
+      ports.push(server.addr.port);
+      return server;
+    },
+  });
+  const { stop } = await start().finally(() => Object.assign(Deno, { serve: listen }));
+  const response = await fetch(`http://127.0.0.1:${ports[0]}/healthz`);
+  assertEquals([ports.length, response.status, await response.text()], [1, 403, ""]);
   await stop();
 });
 

@@ -1,44 +1,79 @@
 /** The configuration of the loop as JSON Schema, for modules that are this loop; {@link mountLoop} checks it. */
 import type { JsonObject } from "../json.ts";
 
-/** Properties that every built-in loop takes, beside `max_parallel_tools` and `steering`, whose defaults are its own. */
-export const LOOP_CONFIG_PROPERTIES: Readonly<Record<string, JsonObject>> = {
+/** What sets the configuration of one loop apart: its own defaults. */
+export interface LoopSchemaDefaults {
+  /** Tool calls that run at once. */
+  max_parallel_tools: number;
+  /** Whether texts may join a running turn. */
+  steering: boolean;
+}
+
+/**
+ * Returns the configuration of a built-in loop as JSON Schema. `null` is what leaving a key out is; {@link mountLoop} refuses
+ * keys that are not here.
+ */
+export function loopConfigSchema(defaults: LoopSchemaDefaults): JsonObject {
+  return {
+    type: "object",
+    additionalProperties: false,
+    properties: {
+      ...PROPERTIES,
+      max_parallel_tools: { type: ["integer", "null"], minimum: 1, default: defaults.max_parallel_tools },
+      steering: { type: ["boolean", "null"], default: defaults.steering },
+    },
+  };
+}
+
+/** Keys that every built-in loop takes, sorted. */
+export function loopConfigKeys(): string[] {
+  return [...Object.keys(PROPERTIES), "max_parallel_tools", "steering"].sort();
+}
+
+const PROPERTIES: Readonly<Record<string, JsonObject>> = {
   max_iterations: {
-    type: "integer",
+    type: ["integer", "null"],
     minimum: -1,
     default: -1,
     description: "Model calls of a turn; -1 = one less than the run's ceiling.",
   },
-  default_provider: { type: "string", description: "Name of the provider to prefer." },
+  default_provider: { type: ["string", "null"], description: "Name of the provider to prefer." },
   fallback: {
     description:
       "Who answers when a provider fails for good with a failure that may pass: true = every other one in " +
       "order of priority, or names in order.",
-    anyOf: [{ type: "boolean" }, { type: "array", items: { type: "string" } }],
+    anyOf: [{ type: ["boolean", "null"] }, { type: "array", items: { type: "string" } }],
     default: false,
   },
   max_retries: {
-    type: "integer",
+    type: ["integer", "null"],
     minimum: 0,
     default: 2,
     description: "Attempts after the first, for providers that do not try again by themselves.",
   },
   min_delay_between_calls_ms: {
-    type: "integer",
+    type: ["integer", "null"],
     minimum: 0,
     default: 0,
     description: "Milliseconds from the end of a model call to the next.",
   },
   response_format: {
-    type: "object",
+    type: ["object", "null"],
+    required: ["type"],
+    properties: {
+      type: { enum: ["text", "json", "json_schema"] },
+      schema: { type: "object" },
+      json_schema: { type: "object" },
+      strict: { type: "boolean" },
+    },
     description:
       'Form of the final answer: {type: "json"}, or {type: "json_schema", schema: {…}}; checked and mended.',
   },
-  model: { type: "string", description: "Model of every request." },
-  temperature: { type: "number", minimum: 0 },
-  top_p: { type: "number", minimum: 0, maximum: 1 },
-  max_output_tokens: { type: "integer", minimum: 1 },
-  reasoning_effort: { type: "string" },
-  stop: { type: "array", items: { type: "string" } },
+  model: { type: ["string", "null"], description: "Model of every request." },
+  temperature: { type: ["number", "null"], minimum: 0 },
+  top_p: { type: ["number", "null"], minimum: 0, maximum: 1 },
+  max_output_tokens: { type: ["integer", "null"], minimum: 1 },
+  reasoning_effort: { type: ["string", "null"] },
+  stop: { type: ["array", "null"], items: { type: "string" } },
   tool_choice: { description: "auto, none, required, or the provider's own form." },
 };

@@ -3,18 +3,15 @@ import type { Coordinator } from "../contracts.ts";
 import { errorMessage, PreampError } from "../errors.ts";
 import type { JsonObject } from "../json.ts";
 import type { ResponseFormat } from "../messages.ts";
+import { loopConfigKeys, type LoopSchemaDefaults } from "./config_schema.ts";
 import { parseResponseFormat } from "./response_format.ts";
 import { createLoop, type LoopConfig } from "./run.ts";
 import { SteeringQueue } from "./steering.ts";
 
 /** What sets one built-in loop apart from another. */
-export interface LoopDefaults {
+export interface LoopDefaults extends LoopSchemaDefaults {
   /** Name told in `orchestrator:complete`. */
   orchestrator: string;
-  /** Whether texts may join a running turn. */
-  steering: boolean;
-  /** Tool calls that run at once. */
-  max_parallel_tools: number;
   /** Whether hooks choose at `tool:selecting` what becomes of a call; default false. */
   selects_tools?: boolean;
 }
@@ -30,17 +27,7 @@ const REQUEST_KEYS = [
   "tool_choice",
 ];
 
-const KEYS: ReadonlySet<string> = new Set([
-  ...REQUEST_KEYS,
-  "max_iterations",
-  "max_parallel_tools",
-  "steering",
-  "default_provider",
-  "fallback",
-  "max_retries",
-  "min_delay_between_calls_ms",
-  "response_format",
-]);
+const KEYS: ReadonlySet<string> = new Set(loopConfigKeys());
 
 /**
  * Mounts the loop with the config of a plan laid over `defaults`.
@@ -52,7 +39,7 @@ export async function mountLoop(
   defaults: LoopDefaults,
 ): Promise<void> {
   for (const key of Object.keys(config)) {
-    if (!KEYS.has(key)) throw invalid(defaults, key, `must be one of ${[...KEYS].sort().join(", ")}`, key);
+    if (!KEYS.has(key)) throw invalid(defaults, key, `must be one of ${[...KEYS].join(", ")}`, key);
   }
   const loop: LoopConfig = {
     orchestrator: defaults.orchestrator,

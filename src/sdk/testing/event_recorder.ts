@@ -1,15 +1,7 @@
 /** A hook registry that remembers: a full registry for modules under test, and the list of what was emitted. */
-import { fieldError } from "../fields.ts";
-import {
-  type ChainHandler,
-  GATES,
-  HANDLER_TIMEOUT_MS,
-  isWildcard,
-  matchesEvent,
-  quietEmission,
-  runChain,
-} from "../hook_chain.ts";
 import type { Clock } from "../contracts.ts";
+import { HandlerList } from "../handler_list.ts";
+import { quietEmission, runChain } from "../hook_chain.ts";
 import type { Disposer, Emission, HookHandler, HookOptions, HookRegistry } from "../hooks.ts";
 import { isObject, type JsonObject, toPlainObject } from "../json.ts";
 import { withSnakeCase } from "../spelling.ts";
@@ -26,12 +18,6 @@ export interface HandlerFailure {
   error: unknown;
 }
 
-interface Registration extends ChainHandler {
-  readonly id: number;
-  readonly event: string;
-  readonly priority: number;
-}
-
 /**
  * A hook registry with the rules of behaviour.md §5 that records `[event, data]` of every event, numbered as the log does
  * it: after the event's handlers ran, with the data they left, without the fields the registry itself adds.
@@ -42,9 +28,8 @@ export class EventRecorder implements HookRegistry {
   /** Handlers that threw or took too long. */
   readonly failures: HandlerFailure[] = [];
   readonly #clock: Clock;
-  #registrations: Registration[] = [];
+  readonly #handlers = new HandlerList();
   #defaults: JsonObject = {};
-  #next_id = 1;
 
   /** Creates a registry in the time of `clock`; the default clock stands still, so no handler is ever too slow. */
   constructor(clock: Clock = new FakeClock()) {
@@ -53,24 +38,7 @@ export class EventRecorder implements HookRegistry {
 
   /** Registers a handler; see {@link HookRegistry}. */
   register(event: string, handler: HookHandler, options: number | HookOptions = {}, name?: string): Disposer {
-    if (typeof event !== "string" || event === "") {
-      throw fieldError("hook", "event", "must be a non-empty string", event);
-    }
-    if (typeof handler !== "function") throw fieldError("hook", "handler", "must be a function", handler);
-    const given = typeof options === "number" ? { priority: options } : options;
-    const id = this.#next_id++;
-    this.#registrations.push({
-      id,
-      event,
-      handler,
-      priority: given.priority ?? 0,
-      name: name ?? given.name ?? (handler.name || `handler-${id}`),
-      observes: isWildcard(event),
-      fail_closed: given.fail_closed ?? GATES.has(event),
-      timeout_ms: given.timeout_ms ?? HANDLER_TIMEOUT_MS,
-    });
-    const dispose = () => this.#keep((registration) => registration.id !== id);
-    return Object.assign(dispose, { [Symbol.dispose]: dispose });
+    return this.#handlers.add(event, handler, options, name);
   }
 
   /** Returns a function that registers a handler of `event`. */
@@ -91,17 +59,13 @@ export class EventRecorder implements HookRegistry {
 
   /** Removes every handler of this name. */
   unregister(name: string): void {
-    this.#keep((registration) => registration.name !== name);
-  }
-
-  #keep(wanted: (registration: Registration) => boolean): void {
-    this.#registrations = this.#registrations.filter(wanted);
+    this.#handlers.remove(name);
   }
 
   /** Runs the handlers, records the event, and resolves to what came of it. */
   async emit(event: string, given: JsonObject | null = null): Promise<Emission> {
     const data = given ?? {};
-    const handlers = this.#handlersOf(event);
+    const handlers = this.#handlers.of(event);
     if (handlers.length === 0) {
       this.record(event, data);
       return quietEmission(data);
@@ -123,7 +87,7 @@ export class EventRecorder implements HookRegistry {
   /** Runs the handlers, each under `timeout_s` seconds, records the event, and resolves to the `data` of those that gave some. */
   async emitAndCollect(event: string, given: JsonObject | null = null, timeout_s = 1): Promise<JsonObject[]> {
     const collected: JsonObject[] = [];
-    for (const { name, handler } of this.#handlersOf(event)) {
+    for (const { name, handler } of this.#handlers.of(event)) {
       try {
         const answer = Promise.resolve(handler(event, toPlainObject(given)));
         const result = await withinTime(
@@ -148,11 +112,7 @@ export class EventRecorder implements HookRegistry {
 
   /** Returns handler names by event; with an argument, of that event only. */
   listHandlers(event?: string): Record<string, string[]> {
-    const names: Record<string, string[]> = event === undefined ? {} : { [event]: [] };
-    for (const registration of this.#sorted((one) => event === undefined || one.event === event)) {
-      (names[registration.event] ??= []).push(registration.name);
-    }
-    return names;
+    return this.#handlers.names(event);
   }
 
   /** Records an event without running a handler. */
@@ -169,16 +129,6 @@ export class EventRecorder implements HookRegistry {
   clear(): void {
     this.events.length = 0;
     this.failures.length = 0;
-  }
-
-  #handlersOf(event: string): Registration[] {
-    return this.#sorted((registration) => matchesEvent(registration.event, event));
-  }
-
-  #sorted(wanted: (registration: Registration) => boolean): Registration[] {
-    return this.#registrations.filter(wanted).sort((a, b) =>
-      a.priority - b.priority || Number(a.observes) - Number(b.observes) || a.id - b.id
-    );
   }
 }
 

@@ -1,0 +1,115 @@
+/**
+ * The handlers of a registry: who listens to what, in which order they are asked (behaviour.md §5.1, §5.9). One for the
+ * kernel's registry and the recorder of tests. Calls nobody.
+ */
+import { type ChainHandler, GATES, HANDLER_TIMEOUT_MS, isWildcard, matchesEvent } from "./hook_chain.ts";
+import type { Disposer, HookHandler, HookOptions } from "./hooks.ts";
+
+interface Registration extends ChainHandler {
+  readonly id: number;
+  readonly event: string;
+  readonly priority: number;
+}
+
+/** Events whose handlers are remembered in order; their names are the modules', so there is a bound. */
+const MAX_REMEMBERED = 256;
+
+/** Handlers by event. */
+export class HandlerList {
+  #registrations: Registration[] = [];
+  readonly #matches = new Map<string, readonly ChainHandler[]>();
+  #next_id = 1;
+
+  /**
+   * Adds a handler; returns what takes it out again.
+   * @throws {TypeError} when the event or the handler is none.
+   */
+  add(event: string, handler: HookHandler, options: number | HookOptions = {}, name?: string): Disposer {
+    checkRegistration(event, handler);
+    const given = typeof options === "number" ? { priority: options } : options ?? {};
+    const id = this.#next_id++;
+    this.#registrations.push({
+      id,
+      event,
+      handler,
+      priority: finite(given.priority, 0),
+      name: name ?? given.name ?? (handler.name || `handler-${id}`),
+      observes: isWildcard(event),
+      fail_closed: given.fail_closed ?? GATES.has(event),
+      timeout_ms: finite(given.timeout_ms, HANDLER_TIMEOUT_MS),
+    });
+    this.#matches.clear();
+    return disposer(() => this.#remove((registration) => registration.id === id));
+  }
+
+  /** Takes out every handler of this name. */
+  remove(name: string): void {
+    this.#remove((registration) => registration.name === name);
+  }
+
+  /** Takes out all. */
+  clear(): void {
+    this.#remove(() => true);
+  }
+
+  #remove(matches: (registration: Registration) => boolean): void {
+    this.#registrations = this.#registrations.filter((registration) => !matches(registration));
+    this.#matches.clear();
+  }
+
+  /** Returns the handlers that hear an event, in the order in which they are asked. */
+  of(event: string): readonly ChainHandler[] {
+    let handlers = this.#matches.get(event);
+    if (handlers === undefined) {
+      handlers = this.#sorted((registration) => matchesEvent(registration.event, event));
+      if (this.#matches.size > MAX_REMEMBERED) this.#matches.clear();
+      this.#matches.set(event, handlers);
+    }
+    return handlers;
+  }
+
+  /** Returns handler names by the event they were registered for; with an argument, of that event only. */
+  names(event?: string): Record<string, string[]> {
+    const names: Record<string, string[]> = event === undefined ? {} : { [event]: [] };
+    for (const registration of this.#sorted((one) => event === undefined || one.event === event)) {
+      (names[registration.event] ??= []).push(registration.name);
+    }
+    return names;
+  }
+
+  #sorted(wanted: (registration: Registration) => boolean): Registration[] {
+    return this.#registrations.filter(wanted).sort((a, b) =>
+      a.priority - b.priority || Number(a.observes) - Number(b.observes) || a.id - b.id
+    );
+  }
+}
+
+/** @throws {TypeError} when an event or a handler is none. */
+export function checkRegistration(event: unknown, handler: unknown): void {
+  if (typeof event !== "string" || event === "") {
+    throw new TypeError(
+      `Cannot register a handler: event must be a non-empty string: received ${JSON.stringify(event)}`,
+    );
+  }
+  if (typeof handler !== "function") {
+    throw new TypeError(
+      `Cannot register a handler for "${event}": must be a function: received ${typeof handler}`,
+    );
+  }
+}
+
+/** Returns a disposer that acts once, however often it is called. */
+export function disposer(dispose: () => void): Disposer {
+  let done = false;
+  const once = () => {
+    if (done) return;
+    done = true;
+    dispose();
+  };
+  return Object.assign(once, { [Symbol.dispose]: once });
+}
+
+/** Returns `value` when it is a finite number, else `fallback`: what modules hand in may be anything. */
+export function finite(value: unknown, fallback: number): number {
+  return typeof value === "number" && Number.isFinite(value) ? value : fallback;
+}

@@ -1,0 +1,217 @@
+import { assert, assertEquals, assertStrictEquals } from "../assert.ts";
+import { BUILTIN_IDS, builtinModule } from "../../src/app/builtins.ts";
+import { checkConfigs } from "../../src/app/check_configs.ts";
+import { createRuntime } from "../../src/app/runtime.ts";
+import { PlanCache } from "../../src/plan/cache.ts";
+import { CONFIG_KEYWORDS } from "../../src/plan/check_config.ts";
+import { compilePlan } from "../../src/plan/compile.ts";
+import type { Caller } from "../../src/runs/types.ts";
+import { PreampError } from "../../src/sdk/errors.ts";
+import { isObject, type JsonObject } from "../../src/sdk/json.ts";
+import { createTestCoordinator } from "../../src/sdk/testing.ts";
+import { createPreamp } from "../../src/server/mod.ts";
+
+const CALLER: Caller = { name: "key:x", namespace: "x", origin: "caller" };
+const SESSION = { orchestrator: "loop-basic", context: "context-simple" };
+
+/** Every schema inside a schema, itself included. */
+function* schemasIn(schema: JsonObject): Generator<JsonObject> {
+  yield schema;
+  const { items, anyOf, properties } = schema;
+  if (isObject(items)) yield* schemasIn(items);
+  for (const one of Array.isArray(anyOf) ? anyOf.filter(isObject) : []) yield* schemasIn(one);
+  for (const one of Object.values(isObject(properties) ? properties : {})) {
+    if (isObject(one)) yield* schemasIn(one);
+  }
+}
+
+for (const id of BUILTIN_IDS) {
+  Deno.test(`${id} tells its config as a schema that plans are checked by`, async () => {
+    const { module } = await builtinModule(id);
+    const schema = module?.config_schema;
+    assert(isObject(schema) && isObject(schema.properties), "it tells which keys there are");
+    for (const one of schemasIn(schema)) {
+      assertEquals(Object.keys(one).filter((keyword) => !CONFIG_KEYWORDS.has(keyword)), []);
+    }
+  });
+}
+
+/** Where a module of an id stands in a plan, and the plan. */
+function planWith(id: string, config: JsonObject): { plan: JsonObject; place: string } {
+  const spec = { module: id, config };
+  const kind = id.split("-")[0];
+  const base = { session: SESSION, providers: ["provider-mock"] };
+  switch (kind) {
+    case "loop":
+      return {
+        plan: { ...base, session: { ...SESSION, orchestrator: spec } },
+        place: "session.orchestrator.config",
+      };
+    case "context":
+      return { plan: { ...base, session: { ...SESSION, context: spec } }, place: "session.context.config" };
+    case "provider":
+      return { plan: { ...base, providers: [spec] }, place: "providers[0].config" };
+    default:
+      return {
+        plan: { ...base, [`${kind === "hooks" ? "hooks" : "tools"}`]: [spec] },
+        place: `${kind === "hooks" ? "hooks" : "tools"}[0].config`,
+      };
+  }
+}
+
+async function mounts(id: string, config: JsonObject): Promise<boolean> {
+  const coordinator = await createTestCoordinator({ config: { agents: {} } });
+  try {
+    await (await builtinModule(id)).mount(coordinator, config);
+    return true;
+  } catch (error) {
+    if (error instanceof PreampError) return false;
+    throw error;
+  }
+}
+
+/** Wrong for the check and for the module's own mount alike. */
+const WRONG: [id: string, config: JsonObject, path: string][] = [
+  ["loop-basic", { max_iterations: "5" }, ".max_iterations"],
+  ["loop-basic", { max_iteration: 5 }, ".max_iteration"],
+  ["loop-streaming", { max_parallel_tools: 0 }, ".max_parallel_tools"],
+  ["loop-streaming", { steering: "yes" }, ".steering"],
+  ["loop-events", { fallback: 5 }, ".fallback"],
+  ["loop-events", { fallback: [5] }, ".fallback[0]"],
+  ["loop-basic", { response_format: { type: "xml" } }, ".response_format.type"],
+  ["loop-basic", { max_retries: -1 }, ".max_retries"],
+  ["context-simple", { max_tokens: "many" }, ".max_tokens"],
+  ["context-simple", { target_usage: 2 }, ".target_usage"],
+  ["context-simple", { token_meter: "exakt" }, ".token_meter"],
+  ["context-persistent", { memory_files: "a.md" }, ".memory_files"],
+  ["context-summarizing", { summary_max_calls: 0 }, ".summary_max_calls"],
+  ["provider-mock", { respones: [] }, ".respones"],
+  ["provider-mock", { responses: [{ txt: "a" }] }, ".responses[0].txt"],
+  ["provider-mock", { responses: [{ tool_calls: [{ arguments: {} }] }] }, ".responses[0].tool_calls[0]"],
+  ["provider-mock", { responses: [{ error: { type: "RateLimit" } }] }, ".responses[0].error.type"],
+  ["provider-mock", { models: [{ name: "m" }] }, ".models[0].name"],
+  ["provider-mock", { chunk_chars: 0 }, ".chunk_chars"],
+  ["provider-replay", { events: "log" }, ".events"],
+  ["tool-task", { inherit_context: "al" }, ".inherit_context"],
+  ["tool-task", { exclude_tools: "tool-x" }, ".exclude_tools"],
+  ["hooks-logging", { max_bytes: 5 }, ".max_bytes"],
+  ["hooks-logging", { additional_events: [""] }, ".additional_events[0]"],
+  ["hooks-timing", { debug: 1 }, ".debug"],
+];
+
+for (const [id, config, path] of WRONG) {
+  Deno.test(`check() and mount() of ${id} both refuse ${JSON.stringify(config)}`, async () => {
+    const { plan, place } = planWith(id, config);
+    const { ok, errors } = await createRuntime().plans.check({ plan }, CALLER);
+    assertEquals([ok, errors[0]?.path], [false, `${place}${path}`]);
+    assertEquals(await mounts(id, config), false);
+  });
+}
+
+Deno.test("check() and mount() of hooks-approval refuse the same rules: its gate denies every call instead", async () => {
+  const { plan, place } = planWith("hooks-approval", { rules: [{ tool: "x", action: "alow" }] });
+  const { errors } = await createRuntime().plans.check({ plan }, CALLER);
+  assertEquals([errors[0]?.path, errors[0]?.hint], [`${place}.rules[0].action`, 'did you mean "allow"?']);
+});
+
+/** What a module takes must not be refused by its schema. */
+const RIGHT: [id: string, config: JsonObject][] = [
+  ["loop-basic", {
+    max_iterations: null,
+    fallback: null,
+    steering: null,
+    default_provider: null,
+    response_format: null,
+  }],
+  ["loop-streaming", {
+    max_iterations: -1,
+    fallback: ["a"],
+    temperature: 0.5,
+    stop: ["x"],
+    tool_choice: "auto",
+  }],
+  ["loop-events", {
+    response_format: { type: "json_schema", json_schema: { name: "x", schema: {} }, name: "x" },
+  }],
+  ["context-simple", { max_tool_result_bytes: null, max_tokens: 1000, colour: "blue" }],
+  ["context-summarizing", { summary_provider: null, summary_timeout_s: 5 }],
+  ["provider-mock", {
+    responses: ["a", { tool_calls: [{ name: "x", arguments: null }], usage: { cost_usd: null } }],
+  }],
+  ["provider-mock", { models: ["a", { id: "b", capabilities: [] }], debug: true }],
+  ["hooks-logging", { path: null, stderr: true }],
+  ["hooks-timing", { debug: null }],
+  ["tool-calculator", {}],
+];
+
+for (const [id, config] of RIGHT) {
+  Deno.test(`check() and mount() of ${id} both take ${JSON.stringify(config)}`, async () => {
+    const { plan } = planWith(id, config);
+    assertEquals((await createRuntime().plans.check({ plan }, CALLER)).errors, []);
+    assertEquals(await mounts(id, config), true);
+  });
+}
+
+const TEXT = `session: {orchestrator: loop-basic, context: context-simple}
+orchestrator: {config: {max_iteration: 5}}
+providers:
+  - module: provider-mock
+    config:
+      chunk_chars: "8"
+`;
+
+Deno.test("a run whose plan has a wrong config is 400 plan_invalid with line, column and hint, before anything runs", async () => {
+  await using preamp = disposable();
+  const send = (path: string) =>
+    preamp.fetch(
+      new Request(`http://localhost${path}`, {
+        method: "POST",
+        headers: { "content-type": "application/yaml" },
+        body: TEXT,
+      }),
+    );
+  const expected = [
+    ["orchestrator.config.max_iteration", 2, 25, 'did you mean "max_iterations"?'],
+    ["providers[0].config.chunk_chars", 6, 7, "write it without quotes"],
+  ];
+  const response = await send("/v1/runs?prompt=x");
+  const { error } = await response.json();
+  assertEquals([response.status, error.code, placesOf(error.details)], [400, "plan_invalid", expected]);
+  const checked = await (await send("/v1/plans/check")).json();
+  assertEquals([checked.ok, placesOf(checked.errors)], [false, expected]);
+  const { data } = await (await preamp.fetch(new Request("http://localhost/v1/runs"))).json();
+  assertEquals(data, []);
+});
+
+Deno.test("check() tells wrong configs and what the policy refuses together, and those of agents at their places", async () => {
+  const { plans } = createRuntime();
+  const both = TEXT + "tools: [tool-nobody]\n";
+  const { errors } = await plans.check({ plan: both }, CALLER);
+  assertEquals(errors.map(({ path, line }) => [path, line]), [
+    ["orchestrator.config.max_iteration", 2],
+    ["providers[0].config.chunk_chars", 6],
+    ["tools[0]", 7],
+  ]);
+  const agent = "session: {orchestrator: loop-basic, context: context-simple}\nproviders: [provider-mock]\n" +
+    "agents:\n  a: {tools: [{module: tool-task, config: {inherit_contxt: all}}]}\n";
+  const found = await plans.check({ plan: agent }, CALLER);
+  assertEquals(found.errors.map(({ path, line, hint }) => [path, line, hint]), [
+    ["agents.a.tools[0].config.inherit_contxt", 4, 'did you mean "inherit_context"?'],
+  ]);
+});
+
+Deno.test("checkConfigs() looks at a plan once, however often it is posted", async () => {
+  const cache = new PlanCache();
+  const compile = () => compilePlan(TEXT, { origin: "caller", cache });
+  const first = await checkConfigs(await compile());
+  assertStrictEquals(checkConfigs(await compile()), first);
+});
+
+function placesOf(details: { path: string; line: number; column: number; hint: string }[]): unknown[] {
+  return details.map(({ path, line, column, hint }) => [path, line, column, hint]);
+}
+
+function disposable() {
+  const preamp = createPreamp({ authenticate: null });
+  return { ...preamp, [Symbol.asyncDispose]: preamp.close };
+}

@@ -1,0 +1,119 @@
+import { assertEquals } from "../assert.ts";
+import { checkConfig } from "../../src/plan/check_config.ts";
+import { Findings } from "../../src/plan/findings.ts";
+import { formatPath } from "../../src/plan/path.ts";
+import type { JsonObject } from "../../src/sdk/json.ts";
+
+const SCHEMA: JsonObject = {
+  type: "object",
+  additionalProperties: false,
+  required: ["url"],
+  properties: {
+    url: { type: "string", minLength: 3, maxLength: 9 },
+    retries: { type: "integer", minimum: 0, maximum: 5 },
+    share: { type: ["number", "null"], exclusiveMinimum: 0, maximum: 1 },
+    on: { type: "boolean" },
+    mode: { enum: ["fast", "slow", null] },
+    items: { type: "array", minItems: 1, items: { anyOf: [{ type: "string" }, ITEM()] } },
+    any: { description: "whatever" },
+  },
+};
+
+function ITEM(): JsonObject {
+  return {
+    type: "object",
+    additionalProperties: false,
+    required: ["name"],
+    properties: { name: { type: "string" }, size: { type: "integer", minimum: 1 } },
+  };
+}
+
+/** Findings about a config that has a right `url`: `path: message (hint)`. */
+function found(config: JsonObject, schema = SCHEMA): { errors: string[]; warnings: string[] } {
+  const findings = new Findings();
+  checkConfig({ url: "abc", ...config }, schema, ["tools", 0, "config"], findings);
+  const told = ({ path, message, hint }: Findings["errors"][number]) =>
+    `${formatPath(path)}: ${message}${hint === undefined ? "" : ` (${hint})`}`;
+  return { errors: findings.errors.map(told), warnings: findings.warnings.map(told) };
+}
+
+Deno.test("checkConfig() takes what the schema takes", () => {
+  const right: JsonObject[] = [
+    {},
+    { retries: 0, share: 1, on: false, mode: "slow", any: [{}] },
+    { share: null, mode: null, retries: 5, items: ["a", { name: "b", size: 1 }] },
+  ];
+  for (const config of right) assertEquals(found(config), { errors: [], warnings: [] });
+});
+
+for (
+  const [config, errors] of [
+    [{ retries: "3" }, [
+      "tools[0].config.retries: Cannot read retries: must be a whole number from 0 to 5: received text (write it without quotes)",
+    ]],
+    [{ retries: 6 }, [
+      "tools[0].config.retries: Cannot read retries: must be a whole number from 0 to 5: received 6",
+    ]],
+    [{ retries: 0.5 }, [
+      "tools[0].config.retries: Cannot read retries: must be a whole number from 0 to 5: received 0.5",
+    ]],
+    [{ share: 0 }, [
+      "tools[0].config.share: Cannot read share: must be a number above 0 and of at most 1: received 0",
+    ]],
+    [{ on: "yes" }, ["tools[0].config.on: Cannot read on: must be true or false: received text"]],
+    [{ mode: "fsat" }, [
+      'tools[0].config.mode: Cannot read mode: must be one of fast, slow, null: received "fsat" (did you mean "fast"?)',
+    ]],
+    [{ url: "x" }, ["tools[0].config.url: Cannot read url: must have at least 3 characters: received 1"]],
+    [{ url: "0123456789" }, [
+      "tools[0].config.url: Cannot read url: must have at most 9 characters: received 10",
+    ]],
+    [{ items: [] }, ["tools[0].config.items: Cannot read items: must have at least 1 entries: received 0"]],
+    [{ items: [5, { size: 0 }] }, [
+      "tools[0].config.items[0]: Cannot read entry 0: must be text or an object: received 5",
+      'tools[0].config.items[1]: Cannot read tools[0].config.items[1]: it must have "name": received none (add name)',
+      "tools[0].config.items[1].size: Cannot read size: must be a whole number of at least 1: received 0",
+    ]],
+    [{ retrys: 1 }, [
+      'tools[0].config.retrys: Cannot use key "retrys": tools[0].config has no such key (did you mean "retries"?)',
+    ]],
+    [{ colour: 1 }, [
+      'tools[0].config.colour: Cannot use key "colour": tools[0].config has no such key (use url, retries, share, on, mode, items, any)',
+    ]],
+  ] as [JsonObject, string[]][]
+) {
+  Deno.test(`checkConfig() says what is wrong with ${JSON.stringify(config)}`, () => {
+    assertEquals(found(config), { errors, warnings: [] });
+  });
+}
+
+Deno.test("checkConfig() misses what must be there", () => {
+  const findings = new Findings();
+  checkConfig({}, SCHEMA, ["hooks", 1, "config"], findings);
+  assertEquals(findings.errors.map(({ path, hint }) => [formatPath(path), hint]), [[
+    "hooks[1].config",
+    "add url",
+  ]]);
+});
+
+Deno.test("checkConfig() lets a reference stand for any value, and text that only looks like one be text", () => {
+  assertEquals(found({ retries: "${N}", on: "${ON:-true}", mode: "${M}", items: "${LIST}" }).errors, []);
+  assertEquals(found({ url: "${A}", items: [{ name: "n", size: "${SIZE}" }] }).errors, []);
+  for (const text of ["$${N}", "${not a name}", "${N"]) {
+    assertEquals(found({ retries: text }).errors.length, 1, text);
+  }
+});
+
+Deno.test("checkConfig() warns of an unknown key where the schema lets it through, but for one that is nearly known", () => {
+  const open = { ...SCHEMA, additionalProperties: true };
+  const { errors, warnings } = found({ colour: 1 }, open);
+  assertEquals([errors, warnings.length], [[], 1]);
+  assertEquals(found({ retrys: 1 }, open).errors.length, 1);
+});
+
+Deno.test("checkConfig() never shows text of a config", () => {
+  const secret = "sk-live-0123456789";
+  for (const config of [{ retries: secret }, { on: secret }, { items: secret }, { url: secret }]) {
+    assertEquals(JSON.stringify(found(config)).includes(secret), false);
+  }
+});
