@@ -106,7 +106,7 @@ Deno.test("plans/url_tool.yaml runs its own tool, which says what it is made of"
     const dataOf = (event: string) =>
       entries.filter((entry) => entry.event === event).map(({ data }) => data);
     const [mounted] = dataOf("module:mounted").filter(({ module_id }) => module_id === "tool-roman");
-    assertEquals([mounted?.type, mounted?.isolation], ["tool", "inline"]);
+    assertEquals([mounted?.type, mounted?.isolation], ["tool", "process"]);
     assertEquals(typeof mounted?.integrity, "string");
     assertEquals(dataOf("tool:post").map(({ result }) => result), [{
       success: true,

@@ -221,7 +221,7 @@ Deno.test("explain() says what a caller's plan gets where the policy lets it", (
       CALLER,
     );
     assertEquals(told.modules.at(-1)?.permissions.granted, { net: ["127.0.0.1"] });
-    assertEquals(told.modules.at(-1)?.isolation, "process");
+    assertEquals(told.modules.at(-1)?.isolation, "inline");
     const more = await refusal(() =>
       runtime.plans.explain({ plan: planOf(server, {}, { permissions: { net: true } }) }, CALLER)
     );

@@ -69,7 +69,7 @@ Deno.test("plan explain prints what a reviewer asks for, and exits 0", () =>
       /^deno flags {2}--allow-net=a\.example\.com --allow-read=\.\/help\.ts,\.\/tool\.ts$/m,
     );
     assertMatch(stdout, /^ {12}--allow-run=git$/m);
-    assertMatch(stdout, /^tool-x +tool +inline +2 files +\d+ B +3$/m);
+    assertMatch(stdout, /^tool-x +tool +process +2 files +\d+ B +2$/m);
     assertMatch(stdout, /^ {2}net +a\.example\.com +a\.example\.com +- +a\.example\.com$/m);
     const bytes = new TextEncoder().encode(await read("tool.ts"));
     const sha256 = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)).toHex();

@@ -133,7 +133,11 @@ const FAMILIES: Record<string, Family> = {
   },
   "a child whose modules cannot be mounted": {
     plan: planOf([ASK_HELPER, "done"], {
-      helper: { session: { context: { module: "context-simple", config: { max_tokens: "many" } } } },
+      helper: {
+        session: {
+          context: { module: "context-simple", config: { target_usage: 0.9, compact_threshold: 0.5 } },
+        },
+      },
     }),
   },
   "graceful cancellation while a child works": {
