@@ -139,7 +139,7 @@ class TurnRun {
       await (resume ? this.#goOn() : this.#begin());
     } catch (error) {
       failure = error;
-      this.#status = statusOf(error, this.#cancelled);
+      this.#status = statusOf(error, this.#cancelled || error === this.#models.aborted);
     }
     if (this.#status === "cancelled") await this.#tellCancelled();
     await hooks.emit("execution:end", {
@@ -383,9 +383,8 @@ class TurnRun {
 
   async #tellCancelled(): Promise<void> {
     this.#parts.queue.clear();
-    await this.#parts.hooks.emit("cancel:completed", {
-      was_immediate: this.#coordinator?.cancellation.is_immediate === true,
-    });
+    const was_immediate = this.#coordinator?.cancellation.is_graceful !== true;
+    await this.#parts.hooks.emit("cancel:completed", { was_immediate });
   }
 
   #keep(injections: readonly Injection[]): void {
