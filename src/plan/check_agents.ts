@@ -56,7 +56,7 @@ export function checkAgents(
 
 /** One role, or several of which the first that is known is taken. */
 function checkRole(value: unknown, path: readonly string[], findings: Findings): void {
-  if (Array.isArray(value)) value.forEach((role, index) => text(role, [...path, String(index)], findings));
+  if (Array.isArray(value)) value.forEach((role, index) => text(role, [...path, index], findings));
   else if (value !== undefined) text(value, path, findings);
 }
 
