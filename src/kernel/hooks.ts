@@ -22,7 +22,7 @@ import { withDeadline } from "./deadline.ts";
 export interface HookSink {
   readonly clock: Clock;
   /** Tells what must have been told before this event; a promise means: wait. */
-  begin(event: string): Promise<unknown> | void;
+  begin(event: string, data: JsonObject | null): Promise<unknown> | void;
   /** Completes what the emitter left out; returns the same object when nothing is missing, null when the event is dropped. */
   prepare(event: string, data: JsonObject): JsonObject | null;
   /** Fields of the moment that handlers see beside the defaults: `turn_id`, `iteration`. */
@@ -86,7 +86,7 @@ export class Hooks implements HookRegistry {
 
   emit(event: string, given: JsonObject | null = null): Promise<Emission> {
     try {
-      const begun = this.#sink.begin(event);
+      const begun = this.#sink.begin(event, given);
       return begun ? begun.then(() => this.#emit(event, given)) : this.#emit(event, given);
     } catch (error) {
       return Promise.reject(error); // a store that answers at once fails at once: still as a rejection

@@ -109,7 +109,7 @@ export class Session {
     const publication = new Publication(core, this.#mounts, injections, backstop);
     core.hooks = new Hooks({
       clock: host.clock,
-      begin: (event) => this.#before(event),
+      begin: (event, data) => this.#before(event, data),
       prepare: (event, data) => watch.prepare(event, data),
       momentFields: () => momentFields(core.turn),
       settle: (event, emission, prepared) => {
@@ -374,12 +374,23 @@ export class Session {
     return this.#mounts;
   }
 
-  /** What must have been told before an event. */
-  #before(event: string): Promise<unknown> | void {
-    if (event === "provider:request") return this.#backstop.beforeRequest();
-    const untold = event === "cancel:completed" && this.cancellation.is_cancelled &&
-      !this.#watch.cancel_requested;
-    return untold ? this.tellCancel() : this.#core.beginTurn(event);
+  /** What must have been told before an event: a loop's end that says cancelled comes behind `cancel:completed`, that behind its request. */
+  #before(event: string, data: JsonObject | null): Promise<unknown> | void {
+    switch (event) {
+      case "provider:request":
+        return this.#backstop.beforeRequest();
+      case "cancel:completed":
+        if (this.#core.turn === null || this.#watch.cancel_requested) break;
+        // nobody asked for it where a provider says that its call was aborted: then this is how it is asked for
+        return this.cancellation.is_cancelled ? this.tellCancel() : this.cancel("immediate");
+      case "execution:end":
+      case "orchestrator:complete": {
+        const { turn, hooks } = this.#core;
+        if (turn === null || turn.cancel_told || data?.status !== "cancelled") break;
+        return hooks.emit("cancel:completed", {});
+      }
+    }
+    return this.#core.beginTurn(event);
   }
 }
 

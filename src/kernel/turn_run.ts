@@ -110,7 +110,7 @@ async function close(turn: Turn, parts: TurnParts, returned: Returned): Promise<
   const outcome = outcomeOf(core, turn, returned);
   const response = "text" in returned ? returned.text : outcome.error?.message ?? "";
   if (outcome.status === "cancelled") {
-    await hooks.emit("cancel:completed", { was_immediate: core.cancellation.is_immediate });
+    await hooks.emit("cancel:completed", {});
   }
   await hooks.emit("execution:end", { response, status: executionStatus(outcome) });
   await hooks.emit("orchestrator:complete", {

@@ -88,7 +88,7 @@ export class Watch {
       case "cancel:completed":
         if (turn.cancel_told) return null;
         turn.cancel_told = true;
-        return data;
+        return { ...data, was_immediate: this.#core.cancellation.is_immediate };
       case "prompt:submit":
         turn.prompt_told = true;
         return data;

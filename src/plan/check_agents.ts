@@ -54,6 +54,12 @@ export function checkAgents(
   return agents ?? {};
 }
 
+/** One role, or several of which the first that is known is taken. */
+function checkRole(value: unknown, path: readonly string[], findings: Findings): void {
+  if (Array.isArray(value)) value.forEach((role, index) => text(role, [...path, index], findings));
+  else if (value !== undefined) text(value, path, findings);
+}
+
 function checkOverlay(
   written: JsonObject,
   path: readonly string[],
@@ -64,6 +70,7 @@ function checkOverlay(
   const overlay = withoutAppends(written);
   checkKeys(overlay, KEYS, path, findings, "warning");
   if (Object.hasOwn(overlay, "description")) text(overlay.description, [...path, "description"], findings);
+  checkRole(overlay.model_role, [...path, "model_role"], findings);
   checkSession(overlay, path, findings, { ...options, overlay: true });
   for (const section of ["providers", "tools", "hooks"] as const) {
     checkList(overlay, section, path, findings, options);

@@ -27,6 +27,8 @@ export interface ChildPlan {
   written: JsonObject;
   /** Preferences of the overlay, best first. */
   preferences: readonly ProviderPreference[];
+  /** Roles of the model that the overlay asks for, best first; who resolves them is a module. */
+  model_roles: readonly string[];
   /** Ceilings that the overlay sets; the parent's hold beside them. */
   limits: JsonObject;
 }
@@ -74,6 +76,7 @@ export function childPlan(parent: JsonObject, agent: string, options: ChildPlanO
     preferences: Array.isArray(overlay.provider_preferences)
       ? overlay.provider_preferences as unknown as ProviderPreference[]
       : [],
+    model_roles: [overlay.model_role].flat().filter((role) => typeof role === "string"),
     limits: isObject(overlay.limits) ? { ...overlay.limits } : {},
   };
 }

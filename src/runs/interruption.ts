@@ -1,10 +1,11 @@
 /** A run whose process is gone: what its log tells of it, beside the turn (`kernel/recovery.ts`) (architecture.md, Resume). */
 import type { ApprovalRequest, Entry, KnownApproval } from "../kernel/host.ts";
 import type { UsedCeilings } from "../kernel/ceilings.ts";
-import type { RecoveredTurn } from "../kernel/recovery.ts";
+import { type RecoveredTurn, recoverTurn } from "../kernel/recovery.ts";
+import { REDACTED } from "../policy/redact.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import type { RunFold } from "./fold.ts";
-import type { StoredInput } from "./recording.ts";
+import type { RunInput, StoredInput } from "./recording.ts";
 import type { Approval } from "./types.ts";
 
 /** A run that another process began and did not end. */
@@ -28,6 +29,22 @@ export function stateAfter(before: JsonObject, entries: readonly Entry[], sessio
     }
   }
   return state;
+}
+
+/** Returns where the turn of an interrupted run stands, or null when none was begun. `resume`: it began in another run. */
+export function standingOf(
+  entries: readonly Entry[],
+  session_id: string,
+  resume: RunInput["resume"],
+): RecoveredTurn | null {
+  const recovered = recoverTurn(entries, session_id, REDACTED);
+  if (recovered === null || resume === undefined) return recovered;
+  return {
+    ...recovered,
+    prompted: true,
+    iteration: recovered.iteration + resume.iteration,
+    told: new Set([...recovered.told, "execution:start"]),
+  };
 }
 
 /** Returns what a run had used of its ceilings when its process ended. `recovered`: where the turn of its own session stood. */

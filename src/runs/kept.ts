@@ -6,7 +6,7 @@ import type { Runner } from "./runner.ts";
 
 /** Returns what a run started from. `surface`: null while its session is not initialised. */
 export function inputOf(runner: Runner, surface: StoredInput["surface"]): StoredInput {
-  const { ready, request: { plan, plan_ref, ...request }, caller, saved } = runner.options;
+  const { ready, request: { plan, plan_ref, ...request }, caller, saved, resume } = runner.options;
   const own_plan = saved === null || plan !== undefined || plan_ref !== undefined;
   const by_operator = plan_ref !== undefined || plan === undefined;
   const plan_lock = own_plan ? request.lock : saved.plan_lock;
@@ -29,6 +29,7 @@ export function inputOf(runner: Runner, surface: StoredInput["surface"]): Stored
     usages: saved?.usages ?? [],
     ...(saved?.remembered ? { remembered: saved.remembered } : {}),
     surface,
+    ...(resume ? { resume: { prompt: request.prompt, iteration: resume.iteration } } : {}),
   };
 }
 

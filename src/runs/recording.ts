@@ -5,7 +5,7 @@
 import type { Entry } from "../kernel/host.ts";
 import type { LoggedUsage } from "../kernel/session.ts";
 import type { Surface } from "../kernel/surface.ts";
-import type { JsonObject, Message } from "../sdk/types.ts";
+import type { JsonObject, Message, Prompt } from "../sdk/types.ts";
 import type { Change, Store } from "../store/store.ts";
 import type { RememberedApproval } from "./remembered.ts";
 import type { Caller, Run, RunRequest } from "./types.ts";
@@ -49,6 +49,8 @@ export interface RunInput {
   remembered?: readonly RememberedApproval[];
   /** Null while the session is not initialised. */
   surface: Surface | null;
+  /** The turn that the run goes on with, when it was begun in another run: its prompt is in the history. */
+  resume?: { prompt: Prompt; iteration: number };
   /** Turns of sub-agents that have ended, in the order of their ends. Absent: none, or nobody knows. */
   agents?: readonly AgentInput[];
 }
@@ -124,7 +126,7 @@ function keyOf(run_id: string): string {
 /** Returns what a recording holds of a stored input. */
 export function recordedInput(input: StoredInput): RunInput {
   const { plan, plan_origin, plan_base_url, plan_lock, cost_is_asked_for, continued } = input;
-  const { history, session_state, usages, remembered, surface, agents } = input;
+  const { history, session_state, usages, remembered, surface, resume, agents } = input;
   return {
     version: 1,
     plan,
@@ -138,6 +140,7 @@ export function recordedInput(input: StoredInput): RunInput {
     usages,
     ...(remembered ? { remembered } : {}),
     surface,
+    ...(resume ? { resume } : {}),
     ...(agents ? { agents } : {}),
   };
 }

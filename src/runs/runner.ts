@@ -6,9 +6,8 @@ import { Ceilings } from "../kernel/ceilings.ts";
 import { allows } from "../kernel/approvals.ts";
 import { draftEntry } from "../kernel/host.ts";
 import type { Outcome } from "../kernel/outcome.ts";
-import { type RecoveredTurn, recoverTurn } from "../kernel/recovery.ts";
+import type { RecoveredTurn } from "../kernel/recovery.ts";
 import { type LoggedUsage, Session } from "../kernel/session.ts";
-import { REDACTED } from "../policy/redact.ts";
 import { errorMessage, PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
 import type { Message, Prompt } from "../sdk/types.ts";
@@ -16,7 +15,7 @@ import type { Change, Fence } from "../store/store.ts";
 import { ApprovalDesk } from "./approvals.ts";
 import type { ReadyPlan, RunsDeps, SecretSink } from "./deps.ts";
 import { RunFold } from "./fold.ts";
-import { type Inherited, requestOf, stateAfter, usedBefore, wasBegun } from "./interruption.ts";
+import { type Inherited, requestOf, standingOf, stateAfter, usedBefore, wasBegun } from "./interruption.ts";
 import { inputOf, recordChange } from "./kept.ts";
 import { RunLog } from "./log.ts";
 import { inputChange, type StoredInput } from "./recording.ts";
@@ -159,7 +158,7 @@ export class Runner implements RunHandle {
     this.log.continueBehind(entries);
     this.#accepted = true;
     this.#input = this.#fold.status === "queued" ? null : input;
-    this.#recovered = recoverTurn(entries, this.session_id, REDACTED);
+    this.#recovered = standingOf(entries, this.session_id, input.resume);
     this.#ceilings.restore(usedBefore(this.#fold, entries, this.#recovered));
     for (const { status, id } of this.#fold.approvals) if (status === "pending") this.desk.expect(id);
   }

@@ -14,7 +14,7 @@ import { combineLimits } from "../policy/limits.ts";
 import { CancellationToken } from "../sdk/cancellation.ts";
 import { PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
-import type { Clock, Message, SpawnRequest, SpawnResult, SpawnSession } from "../sdk/types.ts";
+import type { Clock, Message, ResumeSession, SpawnRequest, SpawnResult, SpawnSession } from "../sdk/types.ts";
 import { checkTokens, follow, refused } from "./child_turn.ts";
 import { type Usage, usageOf } from "./child_usage.ts";
 import type { AgentPlans, ReadyPlan, RunsDeps } from "./deps.ts";
@@ -22,7 +22,8 @@ import type { RunFold } from "./fold.ts";
 import type { AgentInput } from "./recording.ts";
 import type { RememberedApproval } from "./remembered.ts";
 import type { SavedSession } from "./sessions.ts";
-import { readSpawnRequest } from "./spawn_request.ts";
+import { preferencesOfRoles } from "./model_roles.ts";
+import { readResumeRequest, readSpawnRequest } from "./spawn_request.ts";
 
 /** What sub-agents are made with; given by the run. */
 export interface SpawnerParts {
@@ -122,7 +123,9 @@ export class Spawner {
   #capabilities({ agents }: ReadyPlan, parent: (agents: AgentPlans) => Parent): Record<string, unknown> {
     if (agents === undefined) return {};
     const spawn: SpawnSession = (request) => this.#spawn(parent(agents), request);
-    return { "session.spawn": spawn };
+    const resume: ResumeSession = async (request) =>
+      await this.#spawn(parent(agents), readResumeRequest(request));
+    return { "session.spawn": spawn, "session.resume": resume };
   }
 
   /** Stops every child that is still at work and waits for it: the run ends with none behind it. */
@@ -209,7 +212,11 @@ export class Spawner {
       ...(inherit_tools ? { inherit_tools } : {}),
       metadata: { ...request.metadata, agent, depth: parent.depth + 1 },
     });
-    const preferences = [...provider_preferences, ...made.preferences];
+    const preferences = [
+      ...provider_preferences,
+      ...made.preferences,
+      ...await preferencesOfRoles(parent.session, made.model_roles),
+    ];
     const preferred = await preferProvider(
       made.written,
       preferences,

@@ -52,6 +52,13 @@ export function readSpawnRequest(given: unknown): SpawnRequest {
   return request;
 }
 
+/** Returns the request of `session.resume` as one of `session.spawn`. @throws {PreampError} `request_invalid`. */
+export function readResumeRequest(given: unknown): SpawnRequest {
+  const request = readSpawnRequest(given);
+  if (request.session_id !== undefined) return request;
+  throw invalid("session_id must be the id of an agent's session: received none");
+}
+
 function invalid(fact: string): PreampError {
   return new PreampError("request_invalid", `Cannot spawn an agent: ${fact}`);
 }

@@ -241,6 +241,7 @@ export class RunStarter {
       session_id,
       // the session was kept when the run began: what is counted and kept again at its end is what was there before
       saved: saved && input.surface !== null ? asBefore(saved, input) : saved,
+      ...(input.resume ? { resume: input.resume } : {}),
       inherited: { input, entries: log },
     });
     await this.#holds.take(session_id, runner);

@@ -1,5 +1,5 @@
 /**
- * Sub-agents as a module reaches them: the capability `session.spawn` (behaviour.md §9.8; architecture.md, "A sub-agent is").
+ * Sub-agents as a module reaches them: the capabilities `session.spawn` and `session.resume` (behaviour.md §9.8; architecture.md, "A sub-agent is").
  * Types only: what makes the session is the runtime's.
  */
 import type { JsonObject } from "./json.ts";
@@ -34,6 +34,11 @@ export interface SpawnRequest {
   metadata?: JsonObject;
 }
 
+/** What a module asks for when it goes on with an agent that its session spawned before. */
+export type ResumeRequest =
+  & Pick<SpawnRequest, "instruction" | "tool_call_id" | "provider_preferences">
+  & { session_id: string };
+
 /** How a spawned agent's turn ended. */
 export interface SpawnResult {
   /** Text of its answer; empty when there is none. */
@@ -56,3 +61,15 @@ export interface SpawnResult {
  * a plan that may not run, `cancelled`.
  */
 export type SpawnSession = (request: SpawnRequest) => Promise<SpawnResult>;
+
+/** The value of the capability `session.resume`: `session.spawn` for an agent that is there already. Rejects as that does. */
+export type ResumeSession = (request: ResumeRequest) => Promise<SpawnResult>;
+
+/**
+ * The value of the capability `model_role_resolver`, which a module may publish (behaviour.md §9.5): resolves to the providers
+ * for a role such as `fast`, best first, or to null when it does not know the role. An agent whose overlay says `model_role` is
+ * given the first of them that is there, after the preferences of its caller and of its overlay.
+ */
+export type ModelRoleResolver = (
+  role: string,
+) => Promise<readonly ProviderPreference[] | null> | readonly ProviderPreference[] | null;

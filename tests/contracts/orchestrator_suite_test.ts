@@ -205,14 +205,20 @@ const broken: [string, string, () => Orchestrator][] = [
   [
     "no bound",
     "execute() ends when the model calls tools for ever",
-    () =>
-      createLoop({
+    () => {
+      const loop = createLoop({
         orchestrator: "endless",
         max_iterations: 1000,
         max_parallel_tools: 1,
         steering: false,
         request: {},
-      }),
+      });
+      // without a coordinator it does not know the run's ceiling
+      return {
+        execute: (...[prompt, context, providers, tools, hooks]) =>
+          loop.execute(prompt, context, providers, tools, hooks),
+      };
+    },
   ],
   [
     "empty answers without a bound",

@@ -476,6 +476,36 @@ Deno.test("a wrap-up that calls tools all the same leaves a clean history (ORCH-
   assertToolPairs(messages());
 });
 
+Deno.test("a run's ceiling without room for the wrap-up ends the turn with what was said: no request is told that cannot be made (ORCH-16)", async () => {
+  for (const [ceiling, own] of [[1, undefined], [1, 5], [2, 2]] as const) {
+    const provider = new MockProvider({
+      responses: [1, 2, 3].map((n) => ({ text: `step ${n}`, tool_calls: [{ name: "t", arguments: {} }] })),
+    });
+    const { run, turn, data, messages } = kit({
+      limits: { max_iterations: ceiling },
+      ...(own === undefined ? {} : { loop: { max_iterations: own } }),
+      providers: [provider],
+      tools: [tool("t")],
+    });
+    const outcome = await run();
+    assertEquals([outcome.status, outcome.stop_reason, outcome.output_text, outcome.error], [
+      "incomplete",
+      "limit:max_iterations",
+      `step ${ceiling}`,
+      null,
+    ]);
+    assertEquals([provider.call_count, data("provider:request").length], [ceiling, ceiling]);
+    assertEquals(turn().slice(-3), ["prompt:complete", "execution:end", "orchestrator:complete"]);
+    assertToolPairs(messages());
+  }
+});
+
+Deno.test("a ceiling of one model call is enough for an answer (ORCH-17)", async () => {
+  const provider = new MockProvider({ response: "at once" });
+  const outcome = await kit({ limits: { max_iterations: 1 }, providers: [provider] }).run();
+  assertEquals([outcome.status, outcome.output_text, provider.call_count], ["completed", "at once", 1]);
+});
+
 Deno.test("an answer at the last allowed iteration needs no further call (ORCH-17)", async () => {
   const provider = new MockProvider({ response: "at once" });
   const outcome = await kit({ loop: { max_iterations: 1 }, providers: [provider] }).run();

@@ -1,8 +1,9 @@
 import { CancellationToken } from "../../src/sdk/cancellation.ts";
+import { LLMError } from "../../src/sdk/errors.ts";
 import { assertToolPairs } from "../../src/sdk/testing/assertions.ts";
 import { MockContextManager } from "../../src/sdk/testing/mock_context.ts";
 import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
-import type { Coordinator, JsonObject, Message } from "../../src/sdk/types.ts";
+import type { Coordinator, HookRegistry, JsonObject, Message } from "../../src/sdk/types.ts";
 import { assert, assertEquals, assertRejects, assertThrows } from "../assert.ts";
 import { calls, hook, kit, nextTurn, type TestModule, tool, until } from "./kit.ts";
 
@@ -179,6 +180,47 @@ Deno.test("execute() initialises, refuses a second turn beside the first, and ru
   await clock.advance(10);
   assertEquals((await first).output_text, "slow");
   assertEquals((await session.execute("c")).output_text, "two");
+});
+
+const CANCELLED_END = ["cancel:requested", "cancel:completed", "execution:end", "orchestrator:complete"];
+
+Deno.test("a call that its provider says was aborted cancels the turn: asked, done, then its end, each once (CANC-06)", async () => {
+  const { run, turn, data } = kit({
+    providers: [new MockProvider({ responses: [{ error: new LLMError("AbortError", "gone") }, "never"] })],
+    loop: { fallback: true, max_retries: 2 },
+  });
+  const outcome = await run();
+  assertEquals([outcome.status, outcome.stop_reason, outcome.error], ["cancelled", "cancelled", null]);
+  assertEquals(turn().slice(-4), CANCELLED_END);
+  assertEquals(turn().includes("provider:error"), false);
+  assertEquals([data("cancel:requested"), data("cancel:completed")], [[{ state: "immediate" }], [{
+    was_immediate: true,
+  }]]);
+  assertEquals(data("execution:end")[0]?.status, "cancelled");
+  assertEquals(data("orchestrator:complete")[0]?.status, "cancelled");
+});
+
+Deno.test("a loop of somebody else's that says cancelled at its end is told in the right order (CANC-06)", async () => {
+  for (const mode of ["graceful", "immediate", null] as const) {
+    const { run, turn, data, session } = kit({
+      orchestrator: async (coordinator) =>
+        await coordinator.mount("orchestrator", {
+          async execute(_p: unknown, _c: unknown, _v: unknown, _t: unknown, hooks: HookRegistry) {
+            if (mode !== null) await session.cancel(mode);
+            await hooks.emit("execution:end", { response: "", status: "cancelled" });
+            await hooks.emit("orchestrator:complete", {
+              orchestrator: "x",
+              turn_count: 0,
+              status: "cancelled",
+            });
+            return "";
+          },
+        }),
+    });
+    assertEquals((await run()).status, "cancelled");
+    assertEquals(turn(), ["execution:start", ...CANCELLED_END]);
+    assertEquals(data("cancel:completed"), [{ was_immediate: mode !== "graceful" }]);
+  }
 });
 
 Deno.test("a graceful cancel lets tools finish, stores their results and asks no model (CANC-01, CANC-06; trace: graceful)", async () => {

@@ -389,6 +389,11 @@ Deno.test("checkPlan() checks each agent as a partial plan, with its name in the
   ]);
   assertEquals(failed({ ...GOOD, agents: { a: { tools: {} } } }), ["agents.a.tools_type"]);
   assertEquals(errorsOf({ agents: [] }), ["agents type"]);
+  const roles = { a: { model_role: "fast" }, b: { model_role: ["best", "fast"] }, c: { model_role: 7 } };
+  assertEquals(errorsOf({ agents: { ...roles, d: { model_role: ["fast", 7] } } }), [
+    "agents.c.model_role type",
+    "agents.d.model_role[1] type",
+  ]);
 });
 
 Deno.test("checkPlan() checks preamp, description, spawn and the top-level module blocks", () => {

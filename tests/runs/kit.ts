@@ -41,6 +41,8 @@ export interface ServiceOptions {
   store?: (memory: MemoryStore) => Store;
   /** Share time and store with another service. */
   beside?: Service;
+  /** Makes ids; default: they count up. */
+  ids?: (prefix: string, count: number) => string;
 }
 
 /** Runs, and everything around them. */
@@ -104,7 +106,7 @@ export function service(options: ServiceOptions = {}): Service {
     newId(prefix) {
       const count = (counts.get(prefix) ?? 0) + 1;
       counts.set(prefix, count);
-      return `${prefix}_${count}${suffix}`;
+      return options.ids?.(prefix, count) ?? `${prefix}_${count}${suffix}`;
     },
     async ready(request) {
       await Promise.resolve();

@@ -143,6 +143,7 @@ Deno.test("rerun() goes on from any entry, live, in a new session that names its
     assertEquals([forked_from_run, forked_from_event], [run.id, from_event]);
     const messages = await service.runs.sessions.messages(CALLER, again.session_id);
     assertEquals(messages.map(({ role }) => role), ["system", "user", "assistant", "tool", "assistant"]);
+    assertEquals([from_event, await replayed(service, again.id)], [from_event, { equal: true }]);
   }
 });
 

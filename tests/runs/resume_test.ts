@@ -8,8 +8,8 @@ import type { ContextManager, JsonObject, Message, Prompt, Provider, Tool } from
 import type { Run } from "../../src/runs/types.ts";
 import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { tool } from "../kernel/kit.ts";
-import { CALLER, service, type TestPlan } from "./kit.ts";
-import { killAndResume, MortalStore, type Resumed } from "./killed.ts";
+import { CALLER, replayed, service, type TestPlan } from "./kit.ts";
+import { again, killAndResume, MortalStore, type Resumed, runUntilGone } from "./killed.ts";
 import { mock, play, runToEnd, type Scenario, SCENARIOS } from "./scenarios.ts";
 
 /** What a turn and a run tell once; a session that was resumed ends once more. */
@@ -322,4 +322,45 @@ Deno.test("a process that keeps looking takes over what another leaves behind, u
   assertEquals(status, "completed");
   await next.runs.close();
   assertEquals(next.clock.pending, 0);
+});
+
+Deno.test("a run that went on from an entry of another one goes on after a kill too: one prompt, no call run twice", async () => {
+  const { plan, ran } = countingPlan();
+  const plans = { plan };
+  const before = await play({ plan, react: allow });
+  const { memory, clock } = before.service;
+  const { entries } = before;
+  const stored = entries.find(({ event, data }) => event === "context:message" && data.index === 2)!;
+  const whole = await before.service.runs.rerun(CALLER, before.run.id, { from_event: stored.seq });
+  await runToEnd(before.service, whole.id, { plan, react: allow });
+  const length = (await before.service.entries(whole.id)).length;
+  const first_entry = (await before.service.entries(whole.id)).findIndex(({ event }) =>
+    event === "session:resume"
+  );
+  for (let last = first_entry + 1; last < length; last++) {
+    ran.length = 0;
+    const beside = { ...before.service, memory, clock };
+    let mortal: MortalStore | undefined;
+    const first = service({
+      plans,
+      beside,
+      ids: (prefix, count) => `${prefix}_${last}x${count}`,
+      store: (own) => mortal = new MortalStore(own, last, `run_${last}x1`),
+    });
+    const handle = await first.runs.rerun(CALLER, before.run.id, { from_event: stored.seq });
+    await runUntilGone(first, handle.id, { react: allow }, mortal!);
+    await clock.advance(5_001);
+    const next = service({ plans, beside, ids: (prefix, count) => `${prefix}_${last}y${count}` });
+    assertEquals(await next.runs.recover(), [handle.id]);
+    const run = await runToEnd(next, handle.id, {
+      plan,
+      react: (entry, outside) => again({ react: allow }, entry, outside),
+    });
+    assertEquals([last, run.status], [last, "completed"]);
+    assert(ran.length <= 1, `killed behind ${last}: ran ${ran.length} times`);
+    const messages = await next.runs.sessions.messages(CALLER, run.session_id);
+    assertEquals(messages.filter(({ role }) => role === "user").length, 1);
+    assertToolPairs(messages as unknown as Message[]);
+    assertEquals([last, await replayed(next, run.id)], [last, { equal: true }]);
+  }
 });

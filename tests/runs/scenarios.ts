@@ -240,6 +240,17 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
       })))],
     },
   },
+  "a model call that its provider aborts": {
+    plan: { context: SIMPLE, providers: [mock({ error: { type: "AbortError", message: "gone" } }, "never")] },
+  },
+  "the run's ceiling, without room for a wrap-up": {
+    plan: {
+      context: SIMPLE,
+      providers: [mock({ text: "let me see", tool_calls: [call("a")] }, "never")],
+      tools: [tool("a")],
+      limits: { max_iterations: 1 },
+    },
+  },
   "a stream that breaks": {
     plan: {
       context: SIMPLE,

@@ -1,6 +1,6 @@
 /** Sub-agents over real plans, policy and kernel: events, history, going on, refusals. Ceilings and stopping: spawn_limits_test.ts. */
 import { assert, assertEquals, assertMatch } from "../assert.ts";
-import type { JsonObject, Message } from "../../src/sdk/types.ts";
+import type { JsonObject, Message, Module, Tool } from "../../src/sdk/types.ts";
 import { agentsKit, CALLER, names, planOf, resultsOf, script, sessionOf, sum, tasks } from "./agents_kit.ts";
 
 const HELPER = { description: "Helps", system: "You help.", providers: [script(sum("6*7"), "It is 42.")] };
@@ -304,4 +304,95 @@ Deno.test("a task's preference chooses among the providers of the agent's plan, 
     agents: { helper: { provider_preferences: [{ provider: "fast" }] } },
   });
   assertEquals(resultsOf(entries).map(({ output }) => output.response), ["fast", "slow", "slow"]);
+});
+
+Deno.test("session.resume goes on with an agent of this session, and with nothing else", async () => {
+  const told: unknown[] = [];
+  const resuming: Module["mount"] = (coordinator) =>
+    coordinator.mount("tools", {
+      name: "calculator",
+      description: "Goes on with an agent",
+      async execute(_input, call) {
+        const resume = coordinator.getCapability("session.resume") as (
+          request: JsonObject,
+        ) => Promise<unknown>;
+        for (
+          const request of [{ instruction: "x" }, { agent: "helper", session_id: "ses_2", instruction: "x" }]
+        ) {
+          told.push(await resume(request).catch((error) => error.code));
+        }
+        return await resume({ session_id: "ses_2", instruction: "second", tool_call_id: call?.id });
+      },
+    } as Tool);
+  const { run, entries } = await agentsKit({ modules: { "tool-calculator": resuming } }).run(
+    planOf([ASK_HELPER, sum(), "done"], { helper: { providers: [script("one", "two")] } }),
+  );
+  assertEquals([run.output_text, told], ["done", ["request_invalid", "request_invalid"]]);
+  const resumed = entries.find(({ event }) => event === "task:agent_resumed")!;
+  assertEquals([resumed.data.sub_session_id, resumed.data.tool_call_id], ["ses_2", "call_2"]);
+  const result = entries.find(({ event, data }) => event === "tool:post" && data.tool_call_id === "call_2")!
+    .data.result as { output: JsonObject };
+  assertEquals([result.output.output, result.output.session_id, result.output.status], [
+    "two",
+    "ses_2",
+    "completed",
+  ]);
+});
+
+Deno.test("an overlay's model_role is resolved by a module: the first role that it knows, behind preferences", async () => {
+  const roles: string[] = [];
+  const resolving: Module["mount"] = (coordinator) => {
+    coordinator.registerCapability("model_role_resolver", (role: string) => {
+      roles.push(role);
+      return Promise.resolve(role === "fast" ? [{ provider: "nowhere" }, { provider: "second" }] : null);
+    });
+    coordinator.hooks.register("session:end", () => null);
+  };
+  const two = [
+    { ...script("from the first"), id: "first" },
+    { ...script("from the second"), id: "second" },
+  ].map(({ id, ...spec }) => ({ ...spec, instance_id: id }));
+  const plan = (overlay: JsonObject) =>
+    planOf([ASK_HELPER, "done"], { helper: { providers: two, ...overlay } }, { hooks: ["hooks-timing"] });
+  const answerOf = async (overlay: JsonObject, modules: Record<string, Module["mount"]>) =>
+    resultsOf((await agentsKit({ modules }).run(plan(overlay))).entries)[0]?.output.response;
+  const modules = { "hooks-timing": resolving };
+  const preferred = { provider_preferences: [{ provider: "first" }] };
+  assertEquals(await answerOf({ model_role: ["best", "fast", "cheap"] }, modules), "from the second");
+  assertEquals(roles, ["best", "fast"]);
+  assertEquals(await answerOf({ model_role: "fast", ...preferred }, modules), "from the first");
+  // without a resolver, or one that does not know the role, it is the plan's own choice
+  const own = await answerOf({}, {});
+  assertEquals(await answerOf({ model_role: "fast" }, {}), own);
+  assertEquals(await answerOf({ model_role: "unknown" }, modules), own);
+});
+
+Deno.test("what a child's requests took is kept with its session, for its context to count by when it goes on", async () => {
+  const seen: unknown[] = [];
+  const looking: Module["mount"] = (coordinator) => {
+    if (coordinator.parent_id !== null) {
+      seen.push((coordinator.getCapability("session.usages") as () => unknown)());
+    }
+    coordinator.hooks.register("session:end", () => null);
+  };
+  const one = { text: "one", usage: { input_tokens: 77, output_tokens: 1 } };
+  const kit = agentsKit({ modules: { "hooks-timing": looking } });
+  const plan = planOf([
+    ASK_HELPER,
+    tasks({ session_id: "ses_2", instruction: "again" }),
+    "end",
+    tasks({ session_id: "ses_2", instruction: "later" }),
+    "end",
+  ], {
+    helper: { providers: [script(one, { ...one, usage: { input_tokens: 99, output_tokens: 1 } }, "three")] },
+  }, {
+    hooks: ["hooks-timing"],
+  });
+  await kit.run(plan);
+  await kit.run(plan, { session_id: "ses_1" });
+  assertEquals(seen, [
+    [],
+    [{ messages: 1, input_tokens: 77 }],
+    [{ messages: 1, input_tokens: 77 }, { messages: 3, input_tokens: 99 }],
+  ]);
 });

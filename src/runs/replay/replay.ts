@@ -6,16 +6,15 @@ import { Ceilings } from "../../kernel/ceilings.ts";
 import type { KernelLimits } from "../../kernel/core.ts";
 import type { Entry } from "../../kernel/host.ts";
 import type { Outcome } from "../../kernel/outcome.ts";
-import { recoverTurn } from "../../kernel/recovery.ts";
 import { count, emptyCounters } from "../../kernel/status.ts";
 import { REDACTED } from "../../policy/redact.ts";
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import { isObject, toPlainObject } from "../../sdk/json.ts";
-import type { Clock, Prompt, RunLimits } from "../../sdk/types.ts";
+import type { Clock, Message, Prompt, RunLimits } from "../../sdk/types.ts";
 import { follow } from "../child_turn.ts";
 import type { ReadyPlan, SecretSink } from "../deps.ts";
 import { contextUsageOf, RunFold } from "../fold.ts";
-import { knownApproval, stateAfter, usedBefore, wasBegun } from "../interruption.ts";
+import { knownApproval, standingOf, stateAfter, usedBefore, wasBegun } from "../interruption.ts";
 import type { Recording } from "../recording.ts";
 import { ownCeilings } from "../spawn.ts";
 import type { Difference } from "./compare.ts";
@@ -43,9 +42,10 @@ export interface ReplayDeps {
 
 /** Replays a run. @throws {PreampError} `not_replayable` when its log does not hold what a replay needs. */
 export async function replay(recording: Recording, deps: ReplayDeps): Promise<ReplayReport> {
-  const { run, events, replay } = recording;
-  const fact = whyNot(events, replay.surface !== null);
-  if (fact !== null) throw new PreampError("not_replayable", `Cannot replay run "${run.id}": ${fact}`);
+  const fact = whyNot(recording);
+  if (fact !== null) {
+    throw new PreampError("not_replayable", `Cannot replay run "${recording.run.id}": ${fact}`);
+  }
   await loadOwn(deps.ready);
   const difference = await new Replay(recording, deps, await rolesOf(recording, deps.ready)).perform();
   return difference === null ? { equal: true } : { equal: false, first_difference: difference };
@@ -129,7 +129,9 @@ class Replay {
     const agents = this.#roles.map((role) => role.part).filter(({ parent_id, from, to }) =>
       parent_id === part.session_id && from > part.from && to <= part.to
     );
-    return new Tape({ entries: this.#recording.events, part, own_modules: ownModules(ready), agents });
+    const { events: entries, replay } = this.#recording;
+    const open_calls = replay.resume ? openCallsOf(replay.history) : [];
+    return new Tape({ entries, part, own_modules: ownModules(ready), agents, open_calls });
   }
 
   /** Begins the run's own session: anew, or where another process took it over. */
@@ -145,7 +147,7 @@ class Replay {
       clock: this.#clock,
     });
     const before = events.slice(0, part.from);
-    const recovered = part.from === 0 ? null : recoverTurn(before, session_id, REDACTED);
+    const recovered = part.from === 0 ? null : standingOf(before, session_id, replay.resume);
     if (part.from > 0) ceilings.restore(usedBefore(this.#fold, before, recovered));
     const { history, session_state, usages, continued } = replay;
     const stage = new Stage({
@@ -181,12 +183,14 @@ class Replay {
 
   async #performOwn(
     stage: Stage,
-    recovered: ReturnType<typeof recoverTurn>,
+    recovered: ReturnType<typeof standingOf>,
   ): Promise<void> {
-    const { run, events } = this.#recording;
+    const { run, events, replay: { resume } } = this.#recording;
     let outcome: Outcome;
     try {
-      outcome = await stage.session.execute(promptOf(events, run.session_id), recovered ? { recovered } : {});
+      const prompt = resume?.prompt ?? promptOf(events, run.session_id);
+      const begun = resume ? { resume: true, iteration: resume.iteration } : {};
+      outcome = await stage.session.execute(prompt, recovered ? { recovered } : begun);
       await this.#stopAgents();
       await stage.session.cleanup(outcome.status);
     } catch (error) {
@@ -296,6 +300,12 @@ function foldOf({ run, replay }: Recording): RunFold {
   });
 }
 
+/** Ids of the calls that a history ends with, answered or not. */
+function openCallsOf(history: readonly Message[]): string[] {
+  const calls = history.findLast(({ role }) => role === "assistant")?.tool_calls;
+  return Array.isArray(calls) ? calls.filter(isObject).map(({ id }) => String(id)) : [];
+}
+
 /** The prompt of a session as the log tells it. */
 function promptOf(entries: readonly Entry[], session_id: string): Prompt {
   const started = entries.find((entry) =>
@@ -304,12 +314,12 @@ function promptOf(entries: readonly Entry[], session_id: string): Prompt {
   return (started?.data.prompt ?? "") as Prompt; // a session that told none has none
 }
 
-function whyNot(events: readonly Entry[], has_surface: boolean): string | null {
+function whyNot({ events, replay: { surface, resume } }: Recording): string | null {
   if (events.at(-1)?.event !== "run:end") return "it has not ended";
-  if (!has_surface) return "its session was never initialised";
+  if (surface === null) return "its session was never initialised";
   const { session_id } = events[0]!;
   const own = events.filter((entry) => entry.session_id === session_id);
-  if (!own.some(({ event }) => event === "execution:start")) return "no turn was begun";
+  if (!resume && !own.some(({ event }) => event === "execution:start")) return "no turn was begun";
   const takeover = own.findLastIndex(isTakeover);
   const since = own.slice(takeover + 1);
   if (takeover >= 0 && !since.some(({ event }) => event === "session:start" || event === "session:resume")) {

@@ -48,6 +48,8 @@ export interface TapeOptions {
   readonly own_modules: readonly string[];
   /** Sub-agents of this session that run for real. */
   readonly agents: readonly AgentPart[];
+  /** Ids of calls that the loop begins with: asked for in another run. */
+  readonly open_calls?: readonly string[];
 }
 
 /** The part of a recorded log that one session made. */
@@ -61,13 +63,14 @@ export class Tape {
   readonly #loop_calls = new Set<string>();
   readonly #streams = new Set<unknown>();
 
-  constructor({ entries, part, own_modules, agents }: TapeOptions) {
+  constructor({ entries, part, own_modules, agents, open_calls = [] }: TapeOptions) {
     this.session_id = part.session_id;
     this.entries = entries;
     this.#part = part;
     this.#own_modules = own_modules;
     this.#openings = new Set(agents.map(({ opening }) => opening));
     this.#closings = new Set(agents.map(({ closing }) => closing));
+    for (const id of open_calls) this.#loop_calls.add(id);
     for (const entry of this.#mine(0, true)) {
       if (entry.event === "content_block:start") this.#streams.add(entry.data.request_id);
       if (entry.event !== "provider:response" || entry.data.inner === true) continue;

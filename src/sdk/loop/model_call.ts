@@ -40,11 +40,17 @@ export interface FailedCall {
 export class ModelCalls {
   readonly #parts: ModelCallParts;
   readonly #started_ms: number;
+  #aborted: unknown = undefined;
 
   /** Starts to measure the turn's time. */
   constructor(parts: ModelCallParts) {
     this.#parts = parts;
     this.#started_ms = parts.coordinator?.clock.monotonic() ?? 0;
+  }
+
+  /** What a call failed with that its provider says was aborted: such a turn is cancelled (http.md, Problems). */
+  get aborted(): unknown {
+    return this.#aborted;
   }
 
   /** Resolves to the answer, or to how the call failed; rejects for what is no failure of the provider's. */
@@ -59,7 +65,8 @@ export class ModelCalls {
     try {
       response = await this.#tryUntilAnswered({ name, provider }, request, attempt);
     } catch (error) {
-      const failure = providerFailure(name, error);
+      if (errorName(error) === "AbortError") this.#aborted = error;
+      const failure = error === this.#aborted ? null : providerFailure(name, error);
       if (failure === null || coordinator?.cancellation.is_cancelled) throw error;
       await hooks.emit("provider:error", failure);
       return { error, may_fall_back: !attempt.told && isPassing(error) };

@@ -139,7 +139,7 @@ class TurnRun {
       await (resume ? this.#goOn() : this.#begin());
     } catch (error) {
       failure = error;
-      this.#status = statusOf(error, this.#cancelled);
+      this.#status = statusOf(error, this.#cancelled || error === this.#models.aborted);
     }
     if (this.#status === "cancelled") await this.#tellCancelled();
     await hooks.emit("execution:end", {
@@ -226,11 +226,16 @@ class TurnRun {
     return true;
   }
 
+  /** Model calls that the run allows. */
+  get #ceiling(): number {
+    return this.#coordinator?.limits.max_iterations ?? Number.MAX_SAFE_INTEGER;
+  }
+
+  /** Model calls before the wrap-up: its own limit and never more than the run's; by default one less than that, for the wrap-up. */
   get #max_iterations(): number {
     const { max_iterations } = this.#parts.config;
-    if (max_iterations >= 0) return max_iterations;
-    const ceiling = this.#coordinator?.limits.max_iterations;
-    return ceiling === undefined ? Number.MAX_SAFE_INTEGER : Math.max(1, ceiling - 1);
+    const ceiling = this.#ceiling;
+    return max_iterations >= 0 ? Math.min(max_iterations, ceiling) : Math.max(1, ceiling - 1);
   }
 
   get #cancelled(): boolean {
@@ -320,8 +325,12 @@ class TurnRun {
     return limited;
   }
 
-  /** The loop's own limit: one more call without tools, whose text ends the turn (trace.md, section 5). */
+  /**
+   * The loop's own limit: one more call without tools, whose text ends the turn (trace.md, section 5). Where the run's ceiling
+   * has no room for it, the turn ends with what was said.
+   */
   async #wrapUp(): Promise<void> {
+    if (this.#answered >= this.#ceiling) return await this.#finishWrapUp(this.#text);
     const response = await this.#request(true);
     if (response !== null) await this.#finishWrapUp(textOf(response.content));
   }
@@ -374,9 +383,8 @@ class TurnRun {
 
   async #tellCancelled(): Promise<void> {
     this.#parts.queue.clear();
-    await this.#parts.hooks.emit("cancel:completed", {
-      was_immediate: this.#coordinator?.cancellation.is_immediate === true,
-    });
+    const was_immediate = this.#coordinator?.cancellation.is_graceful !== true;
+    await this.#parts.hooks.emit("cancel:completed", { was_immediate });
   }
 
   #keep(injections: readonly Injection[]): void {
