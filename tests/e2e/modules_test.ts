@@ -101,7 +101,8 @@ Deno.test("nothing of any module executes when one of them is refused", async ()
   server.files["beacon/mod.ts"] =
     `await fetch("${server.url}executed");\nexport const mount = () => ({ name: "beacon", description: "d", execute: () => "x" });`;
   const integrity = `sha256-${"A".repeat(43)}=`;
-  const beacon = { module: "tool-beacon", source: `${server.url}beacon/mod.ts` };
+  const permissions = { net: [new URL(server.url).host] };
+  const beacon = { module: "tool-beacon", source: `${server.url}beacon/mod.ts`, permissions };
   await using at = await place();
   const plan = planOfFive(server.url);
   await at.write("plan.yaml", { ...plan, tools: [beacon] });
@@ -227,12 +228,14 @@ Deno.test("over HTTP: what a caller may not load is refused before a packet is s
       ["file:///etc/passwd", 403, "module_source_denied"],
       ["data:text/javascript,export const mount = 1", 403, "module_source_denied"],
       ["zip+https://example.com/a.zip", 400, "plan_invalid"],
-      [`${server.url}guests/mod.ts`, 403, "isolation_unavailable"],
     ];
     for (const [source, status, code] of cases) {
       const answer = await post(tool(source));
       assertEquals([source, answer.status, answer.body.error?.code], [source, status, code]);
     }
+    const weaker = { module: "tool-x", source: `${server.url}guests/mod.ts`, isolation: "worker" };
+    const refused = await post({ ...BUILT_IN, tools: [weaker] });
+    assertEquals([refused.status, refused.body.error?.code], [403, "policy_refused"]);
     assertEquals(server.requests, []);
   }));
 
