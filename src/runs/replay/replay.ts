@@ -206,10 +206,13 @@ class Replay {
     this.#conductor.close(toPlainObject(ended));
   }
 
-  /** A run ends with no agent behind it. */
+  /** A run ends with no agent behind it. Where the log tells of the stop, the agent comes to that place first, as it did then. */
   async #stopAgents(): Promise<void> {
     while (this.#agents.size > 0) {
-      for (const stage of this.#agents.keys()) stage.cancel("immediate");
+      for (const stage of this.#agents.keys()) {
+        const told = stage.tape.find(this.#conductor.position, ({ event }) => event === "cancel:requested");
+        if (!told) stage.cancel("immediate");
+      }
       await Promise.allSettled([...this.#agents.values()]);
     }
   }
