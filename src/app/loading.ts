@@ -3,6 +3,7 @@
  * time or memory. One loader for runs, `explain` and `lock`, so that they see the same bytes and share one cache.
  */
 import type { Loader, LoaderOptions } from "../loader/loader.ts";
+import { hostTiers } from "../sandbox/tiers.ts";
 
 /** How the loader is made. */
 export interface LoadingOptions {
@@ -11,6 +12,9 @@ export interface LoadingOptions {
   /** Default: the loader's own file. */
   load?: () => Promise<{ createLoader(options: LoaderOptions): Loader }>;
 }
+
+/** What a bundler may take: a graph of 20 MiB needs about half of it. */
+const BUNDLER_LIMITS = { memory_mb: 1_024, cpu_s: 30 };
 
 /** The one loader of a composition. */
 export class Loading {
@@ -23,8 +27,18 @@ export class Loading {
 
   /** Resolves to the loader; the first call imports it. */
   loader(): Promise<Loader> {
+    return this.#loader ??= this.#make();
+  }
+
+  async #make(): Promise<Loader> {
     const { cache_dir, load = () => import("../loader/loader.ts") } = this.#options;
-    return this.#loader ??= load().then(({ createLoader }) => createLoader({ cache_dir }));
+    const { createLoader } = await load();
+    if (!hostTiers().process.available) return createLoader({ cache_dir });
+    const { bundlerCommand, createBundlerProcess } = await import("../loader/bundler_process.ts");
+    const { withLimits } = await import("../sandbox/child_command.ts");
+    // a stranger's files can make a bundler take any memory there is (threats T36)
+    const command = () => ({ ...bundlerCommand(), ...withLimits(bundlerCommand(), BUNDLER_LIMITS) });
+    return createLoader({ cache_dir, bundler: createBundlerProcess({ command }) });
   }
 
   /** Ends what is being loaded, and the bundler, if there ever was one. */

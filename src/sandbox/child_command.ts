@@ -33,21 +33,26 @@ if command -v nice >/dev/null 2>&1; then exec nice -n 5 "$@"; fi
 exec "$@"
 `;
 
-/** Returns the program and its arguments. `/bin/sh` sets the limits, then is the child. */
-export function childCommand(
-  { memory_mb, cpu_s }: SystemLimits,
-  flavour: ChildFlavour,
-): { command: string; args: string[] } {
+/** A program and its arguments. */
+export interface Program {
+  readonly command: string;
+  readonly args: readonly string[];
+}
+
+/** Returns how a child of this flavour is started. */
+export function childCommand(limits: SystemLimits, flavour: ChildFlavour): Program {
+  return withLimits({ command: Deno.execPath(), args: ownArguments(flavour) }, limits);
+}
+
+/** Returns how a program of ours is started within limits: `/bin/sh` sets them, then is the program. */
+export function withLimits({ command, args }: Program, { memory_mb, cpu_s }: SystemLimits): Program {
   const limits = [
     (RUNTIME_DATA_MB + memory_mb) * 1024, // KB
     cpu_s * CPU_CALLS,
     MAX_FILES,
     MAX_FILE_MB * 2048, // half KB, the unit of POSIX
   ].map(String);
-  return {
-    command: "/bin/sh",
-    args: ["-c", SHELL, "preamp-guest", ...limits, Deno.execPath(), ...ownArguments(flavour)],
-  };
+  return { command: "/bin/sh", args: ["-c", SHELL, "preamp-child", ...limits, command, ...args] };
 }
 
 function ownArguments(flavour: ChildFlavour): string[] {

@@ -173,7 +173,7 @@ export function startGuestProcess(limits: SystemLimits, flavour: ChildFlavour): 
   const { command, args } = childCommand(limits, flavour);
   try {
     const process = new Deno.Command(command, {
-      args,
+      args: [...args],
       cwd: folder,
       env: childEnv(folder),
       clearEnv: true,
