@@ -7,6 +7,7 @@ import type { LoadContext, ModuleBundle } from "../loader/types.ts";
 import { errorCode, errorMessage, errorName, PreampError } from "../sdk/errors.ts";
 import type { Module, ModuleSpec } from "../sdk/types.ts";
 import type { GuestGrant } from "../sandbox/grant.ts";
+import type { OpenedGuest } from "../sandbox/guest_module.ts";
 import type { GuestSlots } from "../sandbox/slots.ts";
 import type { Policy } from "../policy/policy.ts";
 import type { Loading } from "./loading.ts";
@@ -38,6 +39,9 @@ export class UrlModules {
   readonly #options: UrlModulesOptions;
   #bundles: Promise<ReadonlyMap<string, ModuleBundle>> | undefined;
   #slots: GuestSlots | undefined;
+  /** Guests that start, or wait to be opened, by their places in the plan. */
+  readonly #ahead = new Map<string, Promise<OpenedGuest>>();
+  #others_started = false;
 
   constructor(options: UrlModulesOptions) {
     this.#specs = urlSpecs(options.specs);
@@ -72,16 +76,64 @@ export class UrlModules {
       // the mount checks what the module is
       return { module: module as unknown as Module, isolation, integrity, placeOf, load_timeout_s };
     }
-    const sandbox = await sandboxing.sandbox();
-    const session = this.#slots ??= sandbox.session();
-    const request = guestRequest({ spec, bundle, tier, grant: grantOf(spec), session, policy, warn });
     const placeOf = loader.placeOf(bundle, context);
     try {
-      const { module, close } = await sandbox.open(request);
-      return { module, isolation: tier, integrity: bundle.integrity, placeOf, close };
+      const opening = this.#start(spec, bundle, tier, warn);
+      this.#startOthers(bundles, warn);
+      const { module, close } = await opening;
+      const end = async () => {
+        await Promise.all([close(), this.#dropAhead()]);
+      };
+      return { module, isolation: tier, integrity: bundle.integrity, placeOf, close: end };
     } catch (error) {
+      if (spec.type === "orchestrator" || spec.type === "context") await this.#dropAhead(); // there will be no session
       throw loadFailure(error, spec, placeOf(error));
+    } finally {
+      this.#ahead.delete(spec.path);
     }
+  }
+
+  /** Guests start side by side, with the first that is asked for. */
+  #startOthers(
+    bundles: ReadonlyMap<string, ModuleBundle>,
+    warn: (code: string, message: string) => void,
+  ): void {
+    if (this.#others_started) return;
+    this.#others_started = true;
+    const { tierOf, policy } = this.#options;
+    for (const spec of this.#specs) {
+      const tier = tierOf(spec);
+      const bundle = bundles.get(spec.path);
+      if (tier === "inline" || !bundle) continue;
+      this.#start(spec, bundle, tier, warn).catch(() => {}); // told when it is opened
+    }
+    // a session that ends before it has opened any of its guests ends none of them
+    const patience_ms = policy.isolation.load_timeout_s * 1000 * (this.#specs.length + 1);
+    Deno.unrefTimer(setTimeout(() => void this.#dropAhead(), patience_ms));
+  }
+
+  #start(
+    spec: ModuleSpec,
+    bundle: ModuleBundle,
+    tier: "worker" | "process",
+    warn: (code: string, message: string) => void,
+  ): Promise<OpenedGuest> {
+    const { policy, sandboxing, grantOf } = this.#options;
+    let opening = this.#ahead.get(spec.path);
+    if (opening) return opening;
+    opening = sandboxing.sandbox().then((sandbox) => {
+      const session = this.#slots ??= sandbox.session();
+      return sandbox.open(guestRequest({ spec, bundle, tier, grant: grantOf(spec), session, policy, warn }));
+    });
+    this.#ahead.set(spec.path, opening);
+    return opening;
+  }
+
+  /** Ends the guests that nobody opened: the session came to its end before. */
+  async #dropAhead(): Promise<void> {
+    const ahead = [...this.#ahead.values()];
+    this.#ahead.clear();
+    await Promise.all(ahead.map((opening) => opening.then(({ close }) => close(), () => {})));
   }
 
   #load(): Promise<ReadonlyMap<string, ModuleBundle>> {
