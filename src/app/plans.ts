@@ -324,7 +324,9 @@ export class Plans {
   ): ReturnType<ReadyPlan["open"]> {
     const config = this.#expand(spec, grants, secrets);
     if (spec.source.kind !== "builtin") {
-      return modules.open(spec, warn).then((found) => ({ ...found, config }));
+      const console = (level: "info" | "warning" | "error", module: string, text: string) =>
+        this.#options.sandboxing.tellConsole(level, secrets.redact({ module, text }));
+      return modules.open(spec, { warn, console }).then((found) => ({ ...found, config }));
     }
     const opened = { config, isolation: "inline", integrity: null } as const;
     const module = builtinModule(spec.module);

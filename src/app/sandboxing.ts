@@ -8,6 +8,7 @@ import type { GuestLimits, GuestRequest, Sandbox } from "../sandbox/sandbox.ts";
 import type { GuestSlots } from "../sandbox/slots.ts";
 import { hostTiers, type TierReport } from "../sandbox/tiers.ts";
 import type { JsonObject, ModuleSpec } from "../sdk/types.ts";
+import type { RunTold } from "./url_modules.ts";
 
 /** What the sandbox is made with. */
 export interface SandboxingOptions {
@@ -34,6 +35,11 @@ export class Sandboxing {
       ...(worker.available ? ["worker"] as const : []),
       ...(process.available ? ["process"] as const : []),
     ];
+  }
+
+  /** Tells a line of a module's console to the log of the process. */
+  tellConsole(level: "info" | "warning" | "error", facts: JsonObject): void {
+    this.#options.log(level, "module_console", facts);
   }
 
   /** What this host has, and why it has not the rest. */
@@ -84,21 +90,23 @@ export interface GuestParts {
   grant: GuestRequest["grant"];
   session: GuestSlots;
   policy: Policy;
-  warn: GuestRequest["warn"];
+  run: RunTold;
 }
 
 /** Returns what the sandbox is asked for a module. */
-export function guestRequest({ spec, bundle, tier, grant, session, policy, warn }: GuestParts): GuestRequest {
+export function guestRequest({ spec, bundle, tier, grant, session, policy, run }: GuestParts): GuestRequest {
   const { code, uses } = bundle;
+  const module = spec.instance_id ?? spec.module;
   return {
     tier,
-    module: spec.instance_id ?? spec.module,
+    module,
     type: spec.type,
     code,
     uses,
     grant,
     limits: guestLimits(policy),
     session,
-    warn,
+    warn: (code, message) => run.warn(code, message),
+    onLog: (level, text) => run.console(level, module, text),
   };
 }

@@ -33,6 +33,13 @@ export interface UrlModulesOptions {
   grantOf(spec: ModuleSpec): Readonly<Partial<GuestGrant>>;
 }
 
+/** What a run is told of a module that has no event of its own. */
+export interface RunTold {
+  warn(code: string, message: string): void;
+  /** A line of the module's console, for the log of the process. */
+  console(level: "info" | "warning" | "error", module: string, text: string): void;
+}
+
 /** What a plan's modules are made of, as far as they are not compiled in. One per session: its guests are counted together. */
 export class UrlModules {
   readonly #specs: readonly ModuleSpec[];
@@ -42,6 +49,7 @@ export class UrlModules {
   /** Guests that start, or wait to be opened, by their places in the plan. */
   readonly #ahead = new Map<string, Promise<OpenedGuest>>();
   #others_started = false;
+  #patience: ReturnType<typeof setTimeout> | undefined;
 
   constructor(options: UrlModulesOptions) {
     this.#specs = urlSpecs(options.specs);
@@ -58,14 +66,14 @@ export class UrlModules {
 
   /**
    * Links a module where it is to run: its top level runs there.
-   * @param warn Told what has no event of its own.
+   * @param run What the run is told of the module.
    * @throws {PreampError} `module_load_failed` when that throws; `overloaded`, `isolation_unavailable`.
    */
   async open(
     spec: ModuleSpec,
-    warn: (code: string, message: string) => void,
+    run: RunTold,
   ): Promise<Omit<OpenedModule, "config">> {
-    const { context, policy, loading, sandboxing, tierOf, grantOf } = this.#options;
+    const { context, policy, loading, tierOf } = this.#options;
     const bundles = await this.#load();
     const loader = await loading.loader();
     const bundle = bundles.get(spec.path) ?? await loader.prepare(spec, context); // a spec that the plan did not list
@@ -78,8 +86,8 @@ export class UrlModules {
     }
     const placeOf = loader.placeOf(bundle, context);
     try {
-      const opening = this.#start(spec, bundle, tier, warn);
-      this.#startOthers(bundles, warn);
+      const opening = this.#start(spec, bundle, tier, run);
+      this.#startOthers(bundles, run);
       const { module, close } = await opening;
       const end = async () => {
         await Promise.all([close(), this.#dropAhead()]);
@@ -94,10 +102,7 @@ export class UrlModules {
   }
 
   /** Guests start side by side, with the first that is asked for. */
-  #startOthers(
-    bundles: ReadonlyMap<string, ModuleBundle>,
-    warn: (code: string, message: string) => void,
-  ): void {
+  #startOthers(bundles: ReadonlyMap<string, ModuleBundle>, run: RunTold): void {
     if (this.#others_started) return;
     this.#others_started = true;
     const { tierOf, policy } = this.#options;
@@ -105,25 +110,26 @@ export class UrlModules {
       const tier = tierOf(spec);
       const bundle = bundles.get(spec.path);
       if (tier === "inline" || !bundle) continue;
-      this.#start(spec, bundle, tier, warn).catch(() => {}); // told when it is opened
+      this.#start(spec, bundle, tier, run).catch(() => {}); // told when it is opened
     }
     // a session that ends before it has opened any of its guests ends none of them
     const patience_ms = policy.isolation.load_timeout_s * 1000 * (this.#specs.length + 1);
-    Deno.unrefTimer(setTimeout(() => void this.#dropAhead(), patience_ms));
+    this.#patience = setTimeout(() => void this.#dropAhead(), patience_ms);
+    Deno.unrefTimer(this.#patience);
   }
 
   #start(
     spec: ModuleSpec,
     bundle: ModuleBundle,
     tier: "worker" | "process",
-    warn: (code: string, message: string) => void,
+    run: RunTold,
   ): Promise<OpenedGuest> {
     const { policy, sandboxing, grantOf } = this.#options;
     let opening = this.#ahead.get(spec.path);
     if (opening) return opening;
     opening = sandboxing.sandbox().then((sandbox) => {
       const session = this.#slots ??= sandbox.session();
-      return sandbox.open(guestRequest({ spec, bundle, tier, grant: grantOf(spec), session, policy, warn }));
+      return sandbox.open(guestRequest({ spec, bundle, tier, grant: grantOf(spec), session, policy, run }));
     });
     this.#ahead.set(spec.path, opening);
     return opening;
@@ -131,6 +137,7 @@ export class UrlModules {
 
   /** Ends the guests that nobody opened: the session came to its end before. */
   async #dropAhead(): Promise<void> {
+    clearTimeout(this.#patience);
     const ahead = [...this.#ahead.values()];
     this.#ahead.clear();
     await Promise.all(ahead.map((opening) => opening.then(({ close }) => close(), () => {})));

@@ -46,6 +46,8 @@ export interface GuestRequest {
   readonly session: GuestSlots;
   /** Told what has no event of its own, for the run. */
   warn(code: string, message: string): void;
+  /** Takes lines of the module's console; they may hold what it knows. */
+  onLog(level: "info" | "warning" | "error", text: string): void;
 }
 
 /** Runs modules. */
@@ -114,7 +116,7 @@ export class Sandbox {
   }
 
   async #spawn(
-    { tier, module, grant, uses, limits }: GuestRequest,
+    { tier, module, grant, uses, limits, onLog }: GuestRequest,
     session: GuestSlots,
   ): Promise<Guest> {
     const release = await session.take(module);
@@ -134,7 +136,7 @@ export class Sandbox {
     const { log } = this.#options;
     return new Guest(channel, {
       name: module,
-      onLog: (level, text) => log(level, "module_console", { module, text }),
+      onLog,
       onViolation: (message) => log("warning", "protocol_violation", { module, message }),
     });
   }

@@ -78,7 +78,7 @@ Deno.test("UrlModules prepares all side by side, once, and links what is opened"
   gate.resolve();
   await loaded;
   await modules.load();
-  const opened = await modules.open(specOf("b"), () => {});
+  const opened = await modules.open(specOf("b"), { warn() {}, console() {} });
   assertEquals(steps, ["prepare a", "prepare b", "link b"]);
   assertEquals([opened.isolation, opened.integrity, (opened.module as { requested?: string }).requested], [
     "inline",
@@ -97,6 +97,9 @@ Deno.test("UrlModules fails at the first failure, stops waiting for the others, 
   failing.reject(new PreampError("module_fetch_failed", "gone"));
   assertEquals((await refused).code, "module_fetch_failed");
   assertEquals(signals.map(({ aborted }) => aborted), [true, true]);
-  assertEquals((await refusal(() => modules.open(specOf("slow"), () => {}))).code, "module_fetch_failed");
+  assertEquals(
+    (await refusal(() => modules.open(specOf("slow"), { warn() {}, console() {} }))).code,
+    "module_fetch_failed",
+  );
   assertEquals(steps, ["prepare slow", "prepare wrong"]);
 });
