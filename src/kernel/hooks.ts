@@ -14,6 +14,7 @@ import {
 } from "../sdk/hook_chain.ts";
 import { toPlainObject } from "../sdk/json.ts";
 import { withSnakeCase } from "../sdk/spelling.ts";
+import { timestamp } from "../sdk/timestamp.ts";
 import type {
   Clock,
   Disposer,
@@ -161,7 +162,7 @@ export class Hooks implements HookRegistry {
       ...this.#defaults,
       ...this.#sink.momentFields(),
       ...data,
-      timestamp: new Date(this.#sink.clock.now()).toISOString(),
+      timestamp: timestamp(this.#sink.clock.now()),
     });
     return runChain(handlers, event, payload, {
       deadline: (pending, handler) => this.#underDeadline(pending, handler, event),

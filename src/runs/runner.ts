@@ -19,6 +19,7 @@ import { type LoggedUsage, Session } from "../kernel/session.ts";
 import { REDACTED } from "../policy/redact.ts";
 import { errorMessage, PreampError } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
+import { timestamp } from "../sdk/timestamp.ts";
 import type { Message, Prompt } from "../sdk/types.ts";
 import type { Change, Fence } from "../store/store.ts";
 import { ApprovalDesk } from "./approvals.ts";
@@ -107,7 +108,7 @@ export class Runner implements RunHandle {
     this.id = run_id;
     this.session_id = session_id;
     const { inherited } = options;
-    this.created_at = inherited?.input.created_at ?? new Date(deps.clock.now()).toISOString();
+    this.created_at = inherited?.input.created_at ?? timestamp(deps.clock.now());
     this.#secrets = deps.secrets();
     ready.registerSecrets(this.#secrets);
     this.#fold = new RunFold({
@@ -525,7 +526,7 @@ export class Runner implements RunHandle {
       this.#warn("cleanup_failed", errorMessage(error));
     }
     this.#terminal = true;
-    const run = this.#fold.end(this.#redacted(outcome), new Date(deps.clock.now()).toISOString());
+    const run = this.#fold.end(this.#redacted(outcome), timestamp(deps.clock.now()));
     try {
       await this.log.end(
         draftEntry("run:end", this.session_id, { run: run as unknown as JsonObject }),
