@@ -35,7 +35,8 @@ export async function requestBudget(
 }
 
 async function inputTokensOf(provider: unknown, reserve_fraction: number): Promise<number | null> {
-  for (const info of [await told(provider, "getModelInfo"), await told(provider, "getInfo", "defaults")]) {
+  for (const [method, field] of SOURCES) {
+    const info = await told(provider, method, field);
     const window = tokensOf(info?.context_window);
     if (window === null) continue;
     const reserve = Math.floor(
@@ -47,6 +48,12 @@ async function inputTokensOf(provider: unknown, reserve_fraction: number): Promi
   }
   return null;
 }
+
+/** Who tells the window, first one first: a method of the provider, and the field of what it returns. */
+const SOURCES: readonly (readonly [method: string, field?: string])[] = [
+  ["getModelInfo"],
+  ["getInfo", "defaults"],
+];
 
 async function told(provider: unknown, method: string, field?: string) {
   try {

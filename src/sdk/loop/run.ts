@@ -300,13 +300,17 @@ class TurnRun {
     const { hooks, context, tools, config } = this.#parts;
     const cancellation = this.#coordinator?.cancellation;
     const parallel_group_id = this.#newId("grp");
-    const selecting = { hooks, tools: Object.keys(tools), parallel_group_id };
     const { messages, limited } = await runToolCalls(calls, {
       tools,
       hooks,
       max_parallel: config.max_parallel_tools,
       parallel_group_id,
-      ...(config.selects_tools ? { select: (call: ToolCall) => selectTool(call, selecting) } : {}),
+      ...(config.selects_tools
+        ? {
+          select: (call: ToolCall) =>
+            selectTool(call, { hooks, tools: Object.keys(tools), parallel_group_id }),
+        }
+        : {}),
       session_id: this.#coordinator?.session_id ?? "",
       signal: cancellation?.signal ?? new AbortController().signal,
       process: (emission, event) => this.#process(emission, event),
@@ -338,11 +342,7 @@ class TurnRun {
   }
 
   async #tellPrompt(text: string): Promise<void> {
-    const points = [...text];
-    await this.#parts.hooks.emit("prompt:complete", {
-      response_preview: points.length <= 200 ? text : points.slice(0, 200).join(""),
-      length: points.length,
-    });
+    await this.#parts.hooks.emit("prompt:complete", previewOf(text));
   }
 
   async #steer(): Promise<void> {
@@ -394,6 +394,20 @@ class TurnRun {
   #newId(prefix: string): string {
     return this.#coordinator?.newId(prefix) ?? `${prefix}_${crypto.randomUUID()}`;
   }
+}
+
+/** Code points of an answer that `prompt:complete` shows (behaviour.md §6.2). */
+const PREVIEW_LENGTH = 200;
+
+/** Returns the beginning of a text and its length in code points; counted, because a list of them is 50 times the text. */
+function previewOf(text: string): JsonObject {
+  let length = 0;
+  let end = text.length;
+  for (let index = 0; index < text.length; length++) {
+    if (length === PREVIEW_LENGTH) end = index;
+    index += (text.codePointAt(index) ?? 0) > 0xffff ? 2 : 1;
+  }
+  return { response_preview: text.slice(0, end), length };
 }
 
 /** What asking one provider came to; null: the request was denied. */

@@ -62,7 +62,12 @@ export async function runToolCalls(calls: readonly ToolCall[], batch: ToolBatch)
       messages[index] = { role: "tool", tool_call_id: call.id, name: call.name, content: answer.content };
     }
   };
-  const workers = Array.from({ length: Math.min(batch.max_parallel, calls.length) }, async () => {
+  const at_once = Math.min(batch.max_parallel, calls.length);
+  if (at_once === 1) { // one after the other, or one alone: nobody waits for another
+    await work();
+    return { messages, limited };
+  }
+  const workers = Array.from({ length: at_once }, async () => {
     try {
       await work();
     } catch (error) {
