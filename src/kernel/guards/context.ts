@@ -58,7 +58,8 @@ export class ContextHandle implements ContextManager {
     if (begun) await begun;
     const plain = toMessage(message);
     if (plain.role === "tool") return await this.#addResult(plain);
-    if (plain.role === "assistant") await this.#duties.tellResponse();
+    const untold = plain.role === "assistant" ? this.#duties.tellResponse() : undefined;
+    if (untold) await untold;
     if (this.#calls.any) {
       if (plain.role !== "assistant" || this.#isRunning()) return this.#injections.hold(plain);
       await this.closeCalls(); // the model was asked again: nobody will answer them any more
@@ -77,7 +78,7 @@ export class ContextHandle implements ContextManager {
       const [refusal] = await this.#addResults(this.#calls.take(id, plain));
       if (refusal) throw refusal.error;
     }
-    if (!this.#calls.any) await this.#release();
+    if (!this.#calls.any && this.#injections.holds) await this.#release();
   }
 
   /** Stores results; returns what the context manager refused. The log has them all the same: it is the history. */
@@ -89,7 +90,8 @@ export class ContextHandle implements ContextManager {
       } catch (error) {
         refusals.push({ error });
       }
-      await this.#tell(result);
+      const stored = this.#tell(result);
+      if (stored) await stored;
     }
     return refusals;
   }
@@ -103,7 +105,8 @@ export class ContextHandle implements ContextManager {
 
   async #add(plain: Message): Promise<void> {
     await this.#inner.addMessage(toPlainObject(plain));
-    await this.#tell(plain);
+    const stored = this.#tell(plain);
+    if (stored) await stored;
   }
 
   #tell(message: Message): Promise<void> | void {

@@ -28,7 +28,7 @@ export interface ProviderDuties {
    * Does what must be done before the loop's next model call: tells what was not told, closes calls that the loop left
    * unanswered, and has the gates decided, whether the loop asked or not.
    */
-  beforeCall(provider: string): Promise<void>;
+  beforeCall(provider: string): Promise<void> | void;
   /** Tells an answer that was not told yet. */
   tellResponse(): Promise<unknown> | void;
 }
@@ -152,7 +152,8 @@ class ProviderGuard {
   async completeForLoop(request: ChatRequest, options: CompleteOptions = {}): Promise<ChatResponse> {
     const core = this.#core;
     const turn = this.#mayCall();
-    await this.#duties.beforeCall(this.#name);
+    const behind = this.#duties.beforeCall(this.#name);
+    if (behind) await behind;
     if (turn.denied !== null) throw new PreampError("denied", turn.denied);
     const asked = this.#maxOutputTokens(request);
     const tokens = this.#meter.count(request.messages);

@@ -157,7 +157,8 @@ class TurnRun {
 
   async #begin(): Promise<void> {
     const { hooks, context, prompt } = this.#parts;
-    const submitted = await this.#process(await hooks.emit("prompt:submit", { prompt }), "prompt:submit");
+    const emitted = await hooks.emit("prompt:submit", { prompt });
+    const submitted = isQuiet(emitted) ? emitted : await this.#process(emitted, "prompt:submit");
     if (submitted.action === "deny") return this.#deny(submitted);
     this.#keep(submitted.injections);
     const final_prompt = (submitted.modified ? submitted.data.prompt : prompt) as Prompt; // a hook may rewrite the prompt
@@ -188,9 +189,10 @@ class TurnRun {
     const { pace, hooks } = this.#parts;
     while (this.#iteration < this.#max_iterations) {
       if (this.#cancelled) return this.#cancel();
-      await pace.wait({ hooks, coordinator: this.#coordinator }, this.#iteration + 1);
+      const pause = pace.wait({ hooks, coordinator: this.#coordinator }, this.#iteration + 1);
+      if (pause) await pause;
       if (this.#cancelled) return this.#cancel();
-      await this.#steer();
+      if (this.#parts.queue.size > 0) await this.#steer();
       const response = await this.#request(false);
       if (response === null) return;
       const calls = response.tool_calls ?? [];
@@ -264,10 +266,8 @@ class TurnRun {
     const { name, provider } = chosen;
     const iteration = ++this.#iteration;
     const data: JsonObject = { provider: name, iteration };
-    const asked = await this.#process(
-      await hooks.emit("provider:request", max_reached ? { ...data, max_reached } : data),
-      "provider:request",
-    );
+    const emitted = await hooks.emit("provider:request", max_reached ? { ...data, max_reached } : data);
+    const asked = isQuiet(emitted) ? emitted : await this.#process(emitted, "provider:request");
     if (asked.action === "deny") return this.#denyRequest(asked);
     this.#keep(asked.injections);
     const injections = this.#pending.splice(0);
@@ -313,7 +313,7 @@ class TurnRun {
         : {}),
       session_id: this.#coordinator?.session_id ?? "",
       signal: cancellation?.signal ?? new AbortController().signal,
-      process: (emission, event) => this.#process(emission, event),
+      process: (emission, event) => isQuiet(emission) ? emission : this.#process(emission, event),
       keep: (injections) => this.#keep(injections),
     });
     for (const message of messages) await context.addMessage(message);
@@ -384,7 +384,6 @@ class TurnRun {
   }
 
   async #process(emission: Emission, event: string): Promise<Emission> {
-    if (emission.action === "continue" && emission.user_messages.length === 0) return emission;
     if (this.#coordinator) return await this.#coordinator.processHookResult(emission, event);
     return emission.action === "ask_user"
       ? { ...emission, action: "deny", reason: "No approval system available" }
@@ -408,6 +407,11 @@ function previewOf(text: string): JsonObject {
     index += (text.codePointAt(index) ?? 0) > 0xffff ? 2 : 1;
   }
   return { response_preview: text.slice(0, end), length };
+}
+
+/** Whether nobody asked for anything: then there is nothing to do, and nothing to wait for. */
+function isQuiet(emission: Emission): boolean {
+  return emission.action === "continue" && emission.user_messages.length === 0;
 }
 
 /** What asking one provider came to; null: the request was denied. */

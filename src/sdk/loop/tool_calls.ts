@@ -34,7 +34,7 @@ export interface ToolBatch {
   /** Decides what becomes of a call before its gate, when the loop lets hooks do so. */
   select?(call: ToolCall): Promise<Selection>;
   /** Does what an emission asks for; resolves to it with an ask settled. */
-  process(emission: Emission, event: string): Promise<Emission>;
+  process(emission: Emission, event: string): Promise<Emission> | Emission;
   /** Takes ephemeral injections for the next request. */
   keep(injections: readonly Injection[]): void;
 }
