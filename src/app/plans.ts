@@ -104,6 +104,8 @@ export class Plans {
     const { limits } = this.#policyOf(caller);
     const specs = specsOf(compiled.plan);
     const modules = new UrlModules(specs, context, this.#options.loading);
+    /** Configs that were expanded for their secrets; the first who opens a module gets its config as it is. */
+    const expanded = new Map<ModuleSpec, JsonObject>();
     return {
       compiled,
       limits: grants.limits,
@@ -122,10 +124,14 @@ export class Plans {
         child: (written) => this.#ready({ ...found, input: written }, caller, { within: judged }),
       },
       registerSecrets: (secrets) => {
-        for (const spec of specs) this.#expand(spec, grants, secrets);
+        for (const spec of specs) expanded.set(spec, this.#expand(spec, grants, secrets));
       },
       load: () => modules.load(),
-      open: (spec, secrets) => this.#open(spec, modules, grants, secrets),
+      open: (spec, secrets) => {
+        const config = expanded.get(spec) ?? this.#expand(spec, grants, secrets);
+        expanded.delete(spec); // it is its module's now, which may change it
+        return this.#open(spec, modules, config);
+      },
     };
   }
 
@@ -295,13 +301,7 @@ export class Plans {
     return expansion.value;
   }
 
-  #open(
-    spec: ModuleSpec,
-    modules: UrlModules,
-    grants: Grants,
-    secrets: SecretSink,
-  ): ReturnType<ReadyPlan["open"]> {
-    const config = this.#expand(spec, grants, secrets);
+  #open(spec: ModuleSpec, modules: UrlModules, config: JsonObject): ReturnType<ReadyPlan["open"]> {
     if (spec.source.kind !== "builtin") {
       return modules.open(spec).then((found) => ({ ...found, config }));
     }
