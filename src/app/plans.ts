@@ -76,6 +76,8 @@ export class Plans {
   readonly #cache = new PlanCache();
   /** Plans whose agents may all run, with the policies that say so. */
   readonly #judged = new WeakMap<CompiledPlan, Set<Policy>>();
+  /** What plans got the last time; the same plan under the same policy gets the same (3 % of a short run to work out). */
+  readonly #granted = new WeakMap<CompiledPlan, { origin: Origin; policy: Policy; grants: Grants }>();
   readonly #locks = new Locks();
   readonly #policies = new Map<string | undefined, Policy>();
 
@@ -202,6 +204,8 @@ export class Plans {
     policy: Policy,
     { limits, within }: { limits?: Partial<RunLimits>; within?: Pick<JudgedPlan, "grants"> },
   ): Grants {
+    const known = limits || within ? undefined : this.#granted.get(compiled);
+    if (known?.origin === origin && known.policy === policy) return known.grants;
     const options = {
       origin,
       policy,
@@ -209,7 +213,10 @@ export class Plans {
       url_tiers: URL_TIERS,
       ...(limits ? { limits } : {}),
     };
-    return within ? authoriseWithin(compiled, options, within.grants) : authorise(compiled, options);
+    if (within) return authoriseWithin(compiled, options, within.grants);
+    const grants = authorise(compiled, options);
+    if (!limits) this.#granted.set(compiled, { origin, policy, grants });
+    return grants;
   }
 
   /** Once for each plan and policy: nothing else decides, and a plan with many agents would pay at every run. */
