@@ -79,6 +79,8 @@ export class Plans {
   readonly #cache = new PlanCache();
   /** Plans whose agents may all run, with the policies that say so. */
   readonly #judged = new WeakMap<CompiledPlan, Set<Policy>>();
+  /** What plans got the last time; the same plan under the same policy gets the same (3 % of a short run to work out). */
+  readonly #granted = new WeakMap<CompiledPlan, { origin: Origin; policy: Policy; grants: Grants }>();
   readonly #locks = new Locks();
   readonly #policies = new Map<string | undefined, Policy>();
 
@@ -108,6 +110,8 @@ export class Plans {
     const { limits } = policy;
     const specs = specsOf(compiled.plan);
     const modules = this.#urlModules(judged, policy);
+    /** Configs that were expanded for their secrets; the first who opens a module gets its config as it is. */
+    const expanded = new Map<ModuleSpec, JsonObject>();
     return {
       compiled,
       limits: grants.limits,
@@ -126,10 +130,14 @@ export class Plans {
         child: (written) => this.#ready({ ...found, input: written }, caller, { within: judged }),
       },
       registerSecrets: (secrets) => {
-        for (const spec of specs) this.#expand(spec, grants, secrets);
+        for (const spec of specs) expanded.set(spec, this.#expand(spec, grants, secrets));
       },
       load: () => modules.load(),
-      open: (spec, secrets, warn) => this.#open(spec, modules, grants, { secrets, warn }),
+      open: (spec, secrets, warn) => {
+        const config = expanded.get(spec) ?? this.#expand(spec, grants, secrets);
+        expanded.delete(spec); // it is its module's now, which may change it
+        return this.#open(spec, modules, config, { secrets, warn });
+      },
     };
   }
 
@@ -215,6 +223,8 @@ export class Plans {
     policy: Policy,
     { limits, within }: { limits?: Partial<RunLimits>; within?: Pick<JudgedPlan, "grants"> },
   ): Grants {
+    const known = limits || within ? undefined : this.#granted.get(compiled);
+    if (known?.origin === origin && known.policy === policy) return known.grants;
     const options = {
       origin,
       policy,
@@ -223,7 +233,10 @@ export class Plans {
       paths: grantPaths(origin, base_url),
       ...(limits ? { limits } : {}),
     };
-    return within ? authoriseWithin(compiled, options, within.grants) : authorise(compiled, options);
+    if (within) return authoriseWithin(compiled, options, within.grants);
+    const grants = authorise(compiled, options);
+    if (!limits) this.#granted.set(compiled, { origin, policy, grants });
+    return grants;
   }
 
   /** Once for each plan and policy: a plan with many agents would pay at every run, and each is judged anew when it is spawned. */
@@ -319,10 +332,9 @@ export class Plans {
   #open(
     spec: ModuleSpec,
     modules: UrlModules,
-    grants: Grants,
+    config: JsonObject,
     { secrets, warn }: { secrets: SecretSink; warn: (code: string, message: string) => void },
   ): ReturnType<ReadyPlan["open"]> {
-    const config = this.#expand(spec, grants, secrets);
     if (spec.source.kind !== "builtin") {
       const console = (level: "info" | "warning" | "error", module: string, text: string) =>
         this.#options.sandboxing.tellConsole(level, secrets.redact({ module, text }));

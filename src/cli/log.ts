@@ -2,6 +2,7 @@
 import { formatLogRecord, type LogRecord } from "../server/log.ts";
 import { escapeUnprintable } from "../server/printable.ts";
 import type { JsonObject } from "../sdk/json.ts";
+import { timestamp } from "../sdk/timestamp.ts";
 import type { Output } from "./io.ts";
 import { styleOf } from "./style.ts";
 
@@ -30,7 +31,7 @@ export function createLog(
   now: () => number = Date.now,
 ): Log {
   const write = (line: string) => output.write(`${redact(line)}\n`);
-  const time = () => new Date(now()).toISOString();
+  const time = () => timestamp(now());
   if (format === "json") {
     return {
       request: (record) => write(formatLogRecord(record)),

@@ -27,9 +27,7 @@ export class Backstop {
   /** Tells the last answer and its calls where the loop did not, and answers the calls that it left open. */
   async settleAnswer(turn: Turn): Promise<void> {
     await this.tellResponse();
-    for (const call of turn.calls) {
-      if (call.settled && !call.told && call.gate === "allowed") await this.#tellCall(call);
-    }
+    for (const call of turn.calls) if (isUntold(call)) await this.#tellCall(call);
     await (this.#mounts.context as ContextHandle | null)?.closeCalls();
   }
 
@@ -52,7 +50,11 @@ export class Backstop {
   }
 
   /** The gate of a tool call: emitted and processed here when the loop did not (architecture.md, Guards). */
-  async gateCall(call: CallRecord): Promise<void> {
+  gateCall(call: CallRecord): Promise<void> | void {
+    if (call.pre === null || call.gate === "pending") return this.#gate(call);
+  }
+
+  async #gate(call: CallRecord): Promise<void> {
     if (call.pre === null) {
       await this.tellResponse();
       const { id, name, asked } = call;
@@ -75,11 +77,26 @@ export class Backstop {
     await this.#processing.process(submitted, "prompt:submit");
   }
 
-  /** Before a model call of the loop: what it left undone is done, and both gates are decided. */
-  async beforeCall(provider: string): Promise<void> {
+  /**
+   * Before a model call of the loop: what it left undone is done, and both gates are decided. A loop that does its duty left
+   * nothing, and waits for nothing (6 turns of the microtask queue less for each call).
+   */
+  beforeCall(provider: string): Promise<void> | void {
+    const { turn } = this.#core;
+    if (turn !== null && !this.#isDone(turn)) return this.#catchUp(turn, provider);
+  }
+
+  /** Whether the loop has told, answered and asked all that {@link #catchUp} looks after. */
+  #isDone(turn: Turn): boolean {
+    const { prompt_gate, request_gate, untold_response, calls } = turn;
+    if (request_gate === null || turn.requests_by_kernel || !turn.started || !turn.prompt_told) return false;
+    if (!request_gate.processed || prompt_gate?.processed === false || untold_response !== null) return false;
+    const context = this.#mounts.context as ContextHandle | null;
+    return context?.has_open_calls !== true && calls.every((call) => !isUntold(call));
+  }
+
+  async #catchUp(turn: Turn, provider: string): Promise<void> {
     const core = this.#core;
-    const { turn } = core;
-    if (turn === null) return;
     await this.settleAnswer(turn);
     await this.beforeRequest();
     if (turn.request_gate === null || turn.requests_by_kernel) {
@@ -109,4 +126,9 @@ export class Backstop {
     if (cancellation.is_immediate) return cancelledCallText(name);
     return `Error: Tool '${name}' was not executed`;
   }
+}
+
+/** Whether a call ran and nobody was told what came of it. */
+function isUntold(call: CallRecord): boolean {
+  return call.settled !== null && !call.told && call.gate === "allowed";
 }

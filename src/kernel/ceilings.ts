@@ -4,8 +4,9 @@
  */
 import { PreampError } from "../sdk/errors.ts";
 import { parseDecimal } from "../sdk/money.ts";
-import type { Clock, RunLimits, Usage } from "../sdk/types.ts";
-import { STOPPED } from "./deadline.ts";
+import type { RunLimits, Usage } from "../sdk/types.ts";
+import { later } from "./deadline.ts";
+import type { HostClock } from "./host.ts";
 
 /** Names of the ceilings that can end a run. */
 export type CeilingName = keyof RunLimits;
@@ -18,7 +19,7 @@ export interface CeilingOptions {
   limits: RunLimits;
   /** Whether `max_cost_usd` was set by plan or request: then an unpriced call ends the run (trust.md). */
   cost_is_asked_for?: boolean;
-  clock: Clock;
+  clock: HostClock;
   /** Ceilings that hold beside these: a sub-agent's own are counted within its parent's. */
   within?: Ceilings;
 }
@@ -59,7 +60,7 @@ export class Ceilings {
   /** Sessions that are at work, and persons that are waited for: the clock runs while the first and not the second. */
   #working = 0;
   #waiting = 0;
-  #timer: AbortController | null = null;
+  #stop_timer: (() => void) | null = null;
 
   constructor(options: CeilingOptions) {
     this.#options = options;
@@ -204,20 +205,20 @@ export class Ceilings {
 
   #startClock(): void {
     this.#since = this.#options.clock.monotonic();
-    const timer = this.#timer = new AbortController();
     const left = Math.max(0, this.limits.max_duration_s * 1000 - this.#used_ms);
-    this.#options.clock.after(left, timer.signal).then(
+    this.#stop_timer = later(
+      this.#options.clock,
+      left,
       () =>
         this.#expiry.abort(reached("max_duration_s", `the run took ${this.limits.max_duration_s} seconds`)),
-      () => {}, // stopped in time
     );
   }
 
   #stopClock(): void {
     this.#used_ms += this.#options.clock.monotonic() - this.#since!; // set: the caller looked
     this.#since = null;
-    this.#timer?.abort(STOPPED);
-    this.#timer = null;
+    this.#stop_timer?.();
+    this.#stop_timer = null;
   }
 
   /** Ends the run for a limit that is kept elsewhere, such as the size of its log. */

@@ -1,5 +1,5 @@
 /** What all parts of one session share. Made by the session; has no behaviour but writing entries. */
-import { type JsonObject, toPlainObject } from "../sdk/json.ts";
+import { type JsonObject, toPlain, toPlainObject } from "../sdk/json.ts";
 import type { CancellationToken, Emission, MountPlan } from "../sdk/types.ts";
 import type { Ceilings } from "./ceilings.ts";
 import type { Hooks } from "./hooks.ts";
@@ -97,16 +97,28 @@ export class Core {
 
   /** Writes the entry of an emission: final data without the fields of the envelope, unless the emitter gave them. */
   writeEmission(event: string, emission: Emission, given: JsonObject): Promise<void> | void {
-    const data = toPlainObject(emission.data);
-    if (emission.data !== given) {
-      for (const key of ENVELOPE_FIELDS) if (!Object.hasOwn(given, key)) delete data[key];
-    }
+    const data = emission.data === given ? toPlainObject(given) : withoutEnvelope(emission.data, given);
     return this.write(event, data, verdictOf(emission));
   }
 }
 
 /** Fields that handlers see in the payload and readers in the envelope (trace.md, section 2). */
-const ENVELOPE_FIELDS = ["session_id", "parent_id", "timestamp", "turn_id", "iteration"] as const;
+const ENVELOPE_FIELDS: ReadonlySet<string> = new Set([
+  "session_id",
+  "parent_id",
+  "timestamp",
+  "turn_id",
+  "iteration",
+]);
+
+/** Returns a copy of a payload without what the envelope says; nothing is deleted, because that makes an object slow for good. */
+function withoutEnvelope(payload: JsonObject, given: JsonObject): JsonObject {
+  const data: JsonObject = {};
+  for (const key of Object.keys(payload)) {
+    if (!ENVELOPE_FIELDS.has(key) || Object.hasOwn(given, key)) data[key] = toPlain(payload[key]);
+  }
+  return data;
+}
 
 function verdictOf(emission: Emission): Verdict | undefined {
   if (emission.action === "continue" && !emission.modified) return undefined;

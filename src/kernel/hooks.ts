@@ -7,6 +7,7 @@ import { finite, HandlerList } from "../sdk/handler_list.ts";
 import { type ChainHandler, quietEmission, runChain } from "../sdk/hook_chain.ts";
 import { toPlainObject } from "../sdk/json.ts";
 import { withSnakeCase } from "../sdk/spelling.ts";
+import { timestamp } from "../sdk/timestamp.ts";
 import type {
   Clock,
   Disposer,
@@ -127,7 +128,7 @@ export class Hooks implements HookRegistry {
       ...this.#defaults,
       ...this.#sink.momentFields(),
       ...data,
-      timestamp: new Date(this.#sink.clock.now()).toISOString(),
+      timestamp: timestamp(this.#sink.clock.now()),
     });
     return runChain(handlers, event, payload, {
       deadline: (pending, handler) => this.#underDeadline(pending, handler, event),

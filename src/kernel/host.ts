@@ -101,9 +101,15 @@ export interface KnownApproval {
   readonly answer: ApprovalDecision | null;
 }
 
+/** A clock that may have a way to wait which costs less than {@link Clock.after} and a signal to end it. */
+export interface HostClock extends Clock {
+  /** Calls back after `ms` milliseconds, unless the returned function is called before. */
+  later?(ms: number, then: () => void): () => void;
+}
+
 /** Everything a session may ask of the world. */
 export interface Host {
-  readonly clock: Clock;
+  readonly clock: HostClock;
   newId(prefix: string): string;
   open(spec: ModuleSpec): Promise<OpenedModule> | OpenedModule;
   /** Numbers and stores an entry. Returns a promise only when the caller must wait for it to be durable. */

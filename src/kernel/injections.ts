@@ -77,6 +77,11 @@ export class Injections {
     this.#held.push(message);
   }
 
+  /** Whether messages are held. */
+  get holds(): boolean {
+    return this.#held.length > 0;
+  }
+
   /** Returns the messages that were held, and forgets them. */
   release(): Message[] {
     return this.#held.splice(0);

@@ -71,29 +71,35 @@ export function expandEnv(
   const missing: EnvReference[] = [];
   const secrets = new Set<string>();
 
-  function expand(item: unknown, place: string): unknown {
+  function expand(item: unknown, place: Place): unknown {
     if (typeof item === "string") return expandText(item, place);
-    if (Array.isArray(item)) return item.map((entry, index) => expandItem(entry, `${place}[${index}]`));
+    if (Array.isArray(item)) {
+      return item.map((entry, index) => expandItem(entry, { within: place, at: index }));
+    }
     return isObject(item) ? expandFields(item, place) : item;
   }
 
   /** Entries keep their place: an unset one becomes empty text. */
-  function expandItem(item: unknown, place: string): unknown {
+  function expandItem(item: unknown, place: Place): unknown {
     const value = expand(item, place);
     return value === undefined ? "" : value;
   }
 
-  function expandFields(fields: JsonObject, place: string): JsonObject {
+  function expandFields(fields: JsonObject, place: Place): JsonObject {
     const result: JsonObject = {};
     for (const key of Object.keys(fields)) {
-      const value = expand(fields[key], place ? `${place}.${key}` : key);
+      const item = fields[key];
+      const plain = typeof item === "string"
+        ? !item.includes("${")
+        : typeof item !== "object" || item === null;
+      const value = plain ? item : expand(item, { within: place, at: key });
       if (value !== undefined) result[key] = value;
     }
     return result;
   }
 
   /** Undefined when the whole text was a reference to a variable that is not set. */
-  function expandText(text: string, place: string): string | undefined {
+  function expandText(text: string, place: Place): string | undefined {
     if (!text.includes("${")) return text;
     const parts = scan(text);
     let result = "";
@@ -109,7 +115,7 @@ export function expandEnv(
         result += value;
       } else if (part.fallback !== undefined) result += part.fallback;
       else {
-        missing.push({ name: part.name, path: place });
+        missing.push({ name: part.name, path: placeText(place) });
         unset = true;
       }
     }
@@ -117,10 +123,23 @@ export function expandEnv(
   }
 
   return {
-    value: expandFields(config, path),
+    value: expandFields(config, { within: null, at: path }),
     missing,
     secrets: [...secrets].filter((value) => value !== ""),
   };
+}
+
+/** Where a value stands; its text is only written for what is missing, because that costs more than the copy. */
+interface Place {
+  readonly within: Place | null;
+  readonly at: string | number;
+}
+
+function placeText({ within, at }: Place): string {
+  if (within === null) return String(at);
+  const outer = placeText(within);
+  if (typeof at === "number") return `${outer}[${at}]`;
+  return outer === "" ? at : `${outer}.${at}`;
 }
 
 /** Splits text at its references. A `${` that is never closed or holds no variable's name is text. */

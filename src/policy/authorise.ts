@@ -100,9 +100,9 @@ function sourceReasons(
 ): Reason[] {
   const known = builtins.has(spec.module);
   const { source } = spec;
+  if (source.kind === "builtin" && known) return [];
   const list = `built in are ${[...builtins].sort().join(", ")}`;
   if (source.kind === "builtin") {
-    if (known) return [];
     const meant = didYouMean(spec.module, builtins);
     const message = `Cannot load module "${spec.module}": it has no source and is not built in`;
     return [denied(spec.path, message, meant ? `did you mean "${meant}"? ${list}` : list)];

@@ -4,6 +4,7 @@
  */
 import { clearImmediate, setImmediate } from "node:timers";
 import { type DraftEntry, type Entry, isBarrier, type Verdict } from "../kernel/host.ts";
+import { timestamp } from "../sdk/timestamp.ts";
 import type { Clock } from "../sdk/types.ts";
 import { weigh } from "../store/size.ts";
 import type { Awaitable, Change, Fence, Store } from "../store/store.ts";
@@ -49,7 +50,6 @@ export class RunLog {
   #counted = 0;
   #bytes = 0;
   #full = false;
-  #stamp = { ms: 0, text: "" };
 
   constructor(options: RunLogOptions) {
     this.#options = options;
@@ -114,7 +114,7 @@ export class RunLog {
   #number(draft: DraftEntry): Entry {
     const entry = draft as Entry; // the kernel made room for these three
     entry.seq = ++this.#seq;
-    entry.ts = this.#now();
+    entry.ts = timestamp(this.#options.clock.now());
     entry.run_id = this.#options.run_id;
     const { secrets } = this.#options;
     if (entry.event !== DELTA) entry.data = secrets.redact(entry.data); // pieces were looked at together
@@ -122,12 +122,6 @@ export class RunLog {
       entry.verdict = secrets.redact({ ...entry.verdict }) as unknown as Verdict;
     }
     return entry;
-  }
-
-  #now(): string {
-    const ms = this.#options.clock.now();
-    if (ms !== this.#stamp.ms) this.#stamp = { ms, text: new Date(ms).toISOString() };
-    return this.#stamp.text;
   }
 
   #measure(entry: Entry): void {

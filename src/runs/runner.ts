@@ -10,6 +10,7 @@ import type { RecoveredTurn } from "../kernel/recovery.ts";
 import { type LoggedUsage, Session } from "../kernel/session.ts";
 import { errorMessage, PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
+import { timestamp } from "../sdk/timestamp.ts";
 import type { Message, Prompt } from "../sdk/types.ts";
 import type { Change, Fence } from "../store/store.ts";
 import { ApprovalDesk } from "./approvals.ts";
@@ -93,7 +94,7 @@ export class Runner implements RunHandle {
     this.id = run_id;
     this.session_id = session_id;
     const { inherited } = options;
-    this.created_at = inherited?.input.created_at ?? new Date(deps.clock.now()).toISOString();
+    this.created_at = inherited?.input.created_at ?? timestamp(deps.clock.now());
     this.#secrets = deps.secrets();
     ready.registerSecrets(this.#secrets);
     this.#fold = new RunFold({
@@ -344,7 +345,7 @@ export class Runner implements RunHandle {
       this.#host.warn("cleanup_failed", errorMessage(error));
     }
     this.#host.close();
-    const run = this.#fold.end(this.#redacted(outcome), new Date(deps.clock.now()).toISOString());
+    const run = this.#fold.end(this.#redacted(outcome), timestamp(deps.clock.now()));
     try {
       await this.log.end(
         draftEntry("run:end", this.session_id, { run: run as unknown as JsonObject }),

@@ -1,4 +1,5 @@
 /** What a run takes from its session and leaves of it: whose plan it runs, and what is kept (trace.md, section 4, D). */
+import { timestamp } from "../sdk/timestamp.ts";
 import type { JsonObject } from "../sdk/types.ts";
 import type { Runner } from "./runner.ts";
 import type { SavedSession } from "./sessions.ts";
@@ -22,7 +23,7 @@ export function callerOfPlan(caller: Caller, request: RunRequest, saved: SavedSe
 /** Returns the session as it is after a run. */
 export function savedSession(runner: Runner, now_ms: number): SavedSession {
   const { saved, ready, request, caller } = runner.options;
-  const at = new Date(now_ms).toISOString();
+  const at = timestamp(now_ms);
   const own_plan = saved === null || hasOwnPlan(runner);
   const plan_lock = lockOf(runner);
   return {
@@ -53,7 +54,7 @@ export function savedSession(runner: Runner, now_ms: number): SavedSession {
 /** Returns a sub-agent's session as it is after its turn in a run. */
 export function savedChild(runner: Runner, child: EndedChild, now_ms: number): SavedSession {
   const { session_id, parent_id, agent, ready, limited, saved } = child;
-  const at = new Date(now_ms).toISOString();
+  const at = timestamp(now_ms);
   const plan_lock = lockOf(runner);
   return {
     object: {

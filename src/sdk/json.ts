@@ -45,12 +45,17 @@ function isFlat(value: unknown): value is { [key: string]: JsonValue } {
     return false;
   }
   for (const key in value) {
+    if (isDropped(key)) return false;
     const item = (value as JsonObject)[key];
     if (typeof item === "string" || typeof item === "boolean" || item === null) continue;
     if (typeof item !== "number" || !Number.isFinite(item)) return false;
   }
-  return !Object.hasOwn(value, "__proto__") && !Object.hasOwn(value, "constructor") &&
-    !Object.hasOwn(value, "prototype");
+  return true;
+}
+
+/** Keys that no data may have (threats T9). */
+function isDropped(key: string): boolean {
+  return key === "__proto__" || key === "constructor" || key === "prototype";
 }
 
 function copy(value: unknown, depth: number, parents: Parents | null): JsonValue {
@@ -116,7 +121,7 @@ function special(value: object, depth: number, here: Parents): JsonValue | undef
 function copyFields(value: JsonObject, depth: number, here: Parents): { [key: string]: JsonValue } {
   const result: { [key: string]: JsonValue } = {};
   for (const key of Object.keys(value)) {
-    if (key === "__proto__" || key === "constructor" || key === "prototype") continue;
+    if (isDropped(key)) continue;
     let item: unknown;
     try {
       item = value[key];

@@ -233,6 +233,10 @@ export function ChatResponse(fields: unknown): ChatResponse {
   return toChatResponse(fields);
 }
 
+function isAbsent(calls: unknown): boolean {
+  return calls === undefined || Array.isArray(calls) && calls.length === 0;
+}
+
 function isBlock(value: unknown): boolean {
   return isObject(value) && typeof value.type === "string";
 }
@@ -322,17 +326,20 @@ export function toChatResponse(
       }`,
     );
   }
+  const { tool_calls, ...fields } = value; // left out, not deleted later: that would make the answer slow to copy
   const response: ChatResponse = {
-    ...value,
+    ...fields,
     content: toBlocks(value.content ?? value.content_blocks ?? value.text),
   };
-  let calls: unknown = value.tool_calls;
+  let calls: unknown = tool_calls;
   if (!Array.isArray(calls) || calls.length === 0) {
     calls = response.content.filter((block) => block.type === "tool_call" || block.type === "tool_use");
   }
-  if ((calls as unknown[]).length === 0 && parseToolCalls) calls = parseToolCalls(response);
+  if ((calls as unknown[]).length === 0 && parseToolCalls) {
+    // calls in a form of the provider's own are for its own parser
+    calls = parseToolCalls(isAbsent(tool_calls) ? response : { ...value, content: response.content });
+  }
   if (Array.isArray(calls) && calls.length > 0) response.tool_calls = calls.map(parseToolCall);
-  else delete response.tool_calls;
   if (isObject(value.usage)) response.usage = Usage(value.usage);
   return response;
 }

@@ -1,6 +1,7 @@
 /** Money as decimal strings: never a float (behaviour.md §4.10). Arithmetic in units of 10⁻¹⁸ dollars. */
 
 const SCALE = 18;
+const DOLLAR = 10n ** BigInt(SCALE);
 const DECIMAL = /^(\d{1,15})(?:\.(\d{1,18}))?$/;
 
 /** Returns true for a non-negative decimal string such as `"0.50"`. */
@@ -20,7 +21,8 @@ export function parseDecimal(text: string): bigint {
       `Cannot read money: must be a decimal string such as "0.50": received ${JSON.stringify(text)}`,
     );
   }
-  return BigInt(match[1]!) * 10n ** BigInt(SCALE) + BigInt((match[2] ?? "").padEnd(SCALE, "0"));
+  const [, whole = "0", fraction] = match;
+  return BigInt(whole) * DOLLAR + (fraction ? BigInt(fraction.padEnd(SCALE, "0")) : 0n);
 }
 
 /** Returns units of 10⁻¹⁸ as a decimal string without trailing zeros. */

@@ -67,11 +67,14 @@ class ToolCallValue implements ToolCall {
   readonly arguments: JsonObject;
   declare readonly invalid_arguments?: string;
 
+  /** @param extra Whatever else the call came with; what is read of it under its own name is not copied. */
   constructor(id: string, name: string, args: JsonObject, extra: JsonObject) {
     this.id = id;
     this.name = name;
     this.arguments = args;
-    Object.assign(this, extra);
+    for (const key of Object.keys(extra)) {
+      if (!CALL_FIELDS.has(key)) Object.assign(this, { [key]: extra[key] });
+    }
   }
 
   get tool(): string {
@@ -108,8 +111,7 @@ export function parseToolCall(value: unknown): ToolCall {
   const id = typeof given.id === "string" && given.id ? given.id : `call_${crypto.randomUUID()}`;
   const raw = named.arguments ?? named.input ?? {};
   const args = typeof raw === "string" ? parseArguments(raw) : raw;
-  const extra = Object.fromEntries(Object.entries(given).filter(([key]) => !CALL_FIELDS.has(key)));
-  const call = new ToolCallValue(id, name, isObject(args) ? args : {}, extra);
+  const call = new ToolCallValue(id, name, isObject(args) ? args : {}, given);
   const invalid = isObject(args)
     ? given.invalid_arguments
     : typeof raw === "string"

@@ -1,4 +1,5 @@
 /** The log of requests: one record for each, and the one line it is written as. */
+import { timestamp } from "../sdk/timestamp.ts";
 import type { ServerClock } from "./clock.ts";
 import { escapeUnprintable } from "./printable.ts";
 
@@ -42,7 +43,7 @@ export function formatLogRecord(record: LogRecord): string {
 
 /** Returns the time of day as the log writes it. */
 export function logTime(clock: ServerClock): string {
-  return new Date(clock.now()).toISOString();
+  return timestamp(clock.now());
 }
 
 /** Returns milliseconds to the microsecond: the clock's further digits are noise, and every line would carry them. */

@@ -343,7 +343,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
       providers: [mock({ delay_ms: 90_000, text: "never" })],
       limits: { max_duration_s: 20 },
     },
-    step_ms: 5_000,
+    step_ms: 1_000,
   },
   "a tool that is too slow": {
     plan: {

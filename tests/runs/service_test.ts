@@ -381,7 +381,7 @@ Deno.test("follow() ends when its reader goes, and leaves no listener behind", a
   const read = (async () => {
     for await (const _page of runs.follow(CALLER, handle.id, { signal: gone.signal }));
   })();
-  await until(() => clock.pending > 1);
+  await until(() => clock.pending > 1 && listeners > 0);
   assertEquals(listeners, 1);
   gone.abort();
   await read;

@@ -2,12 +2,12 @@
  * How long one tool call may take. The clock stands still while a sub-agent of the call runs: that one has ceilings of its own,
  * and a person may be asked in it. Owns no clock.
  */
-import type { Clock } from "../../sdk/types.ts";
-import { STOPPED, withAbort, withGrace } from "../deadline.ts";
+import { later, withAbort, withGrace } from "../deadline.ts";
+import type { HostClock } from "../host.ts";
 
 /** What a deadline is made with. */
 export interface CallDeadlineOptions {
-  clock: Clock;
+  clock: HostClock;
   /** 0 = none. */
   timeout_ms: number;
   /** Milliseconds that a call with a sub-agent is given to end once it was aborted; any other is left behind at once. */
@@ -23,7 +23,7 @@ export class CallDeadline {
   readonly #options: CallDeadlineOptions;
   readonly #controller = new AbortController();
   readonly #onStep: () => void;
-  #timer: AbortController | null = null;
+  #stop_timer: (() => void) | null = null;
   #left_ms: number;
   #since = 0;
   #started = false;
@@ -77,19 +77,15 @@ export class CallDeadline {
 
   #run(): void {
     const { clock, timeout_ms, onTimeout } = this.#options;
-    if (!this.#started || timeout_ms <= 0 || this.#holds > 0 || this.#timer !== null) return;
-    const timer = this.#timer = new AbortController();
+    if (!this.#started || timeout_ms <= 0 || this.#holds > 0 || this.#stop_timer !== null) return;
     this.#since = clock.monotonic();
-    clock.after(this.#left_ms, timer.signal).then(
-      () => this.#controller.abort(onTimeout()),
-      () => {}, // finished or held in time
-    );
+    this.#stop_timer = later(clock, this.#left_ms, () => this.#controller.abort(onTimeout()));
   }
 
   #pause(): void {
-    if (this.#timer === null) return;
-    this.#timer.abort(STOPPED);
-    this.#timer = null;
+    if (this.#stop_timer === null) return;
+    this.#stop_timer();
+    this.#stop_timer = null;
     this.#left_ms = Math.max(0, this.#left_ms - (this.#options.clock.monotonic() - this.#since));
   }
 }

@@ -1,7 +1,7 @@
 /** The guard around a context manager: every write goes into the log; what tool calls still wait for an answer is known here. */
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import { deepFreeze, toPlain, toPlainObject } from "../../sdk/json.ts";
-import { addSnakeCase, methodOf, withSnakeCase } from "../../sdk/spelling.ts";
+import { methodOf, withSnakeCase } from "../../sdk/spelling.ts";
 import type { ContextManager, JsonObject, Message, RequestOptions } from "../../sdk/types.ts";
 import type { Core } from "../core.ts";
 import type { Injections } from "../injections.ts";
@@ -58,7 +58,8 @@ export class ContextHandle implements ContextManager {
     if (begun) await begun;
     const plain = toMessage(message);
     if (plain.role === "tool") return await this.#addResult(plain);
-    if (plain.role === "assistant") await this.#duties.tellResponse();
+    const untold = plain.role === "assistant" ? this.#duties.tellResponse() : undefined;
+    if (untold) await untold;
     if (this.#calls.any) {
       if (plain.role !== "assistant" || this.#isRunning()) return this.#injections.hold(plain);
       await this.closeCalls(); // the model was asked again: nobody will answer them any more
@@ -77,7 +78,7 @@ export class ContextHandle implements ContextManager {
       const [refusal] = await this.#addResults(this.#calls.take(id, plain));
       if (refusal) throw refusal.error;
     }
-    if (!this.#calls.any) await this.#release();
+    if (!this.#calls.any && this.#injections.holds) await this.#release();
   }
 
   /** Stores results; returns what the context manager refused. The log has them all the same: it is the history. */
@@ -89,7 +90,8 @@ export class ContextHandle implements ContextManager {
       } catch (error) {
         refusals.push({ error });
       }
-      await this.#tell(result);
+      const stored = this.#tell(result);
+      if (stored) await stored;
     }
     return refusals;
   }
@@ -103,7 +105,8 @@ export class ContextHandle implements ContextManager {
 
   async #add(plain: Message): Promise<void> {
     await this.#inner.addMessage(toPlainObject(plain));
-    await this.#tell(plain);
+    const stored = this.#tell(plain);
+    if (stored) await stored;
   }
 
   #tell(message: Message): Promise<void> | void {
@@ -126,19 +129,13 @@ export class ContextHandle implements ContextManager {
 
   /** The handle as the orchestrator has it: asking for a view says that it is done with the calls of the last answer. */
   forLoop(): ContextManager {
-    return addSnakeCase({
-      addMessage: (message: Message) => this.addMessage(message),
-      getMessagesForRequest: async (options?: RequestOptions) => {
-        if (this.#calls.any && !this.#isRunning()) await this.closeCalls();
-        return await this.getMessagesForRequest(options);
-      },
-      getMessages: () => this.getMessages(),
-      setMessages: (messages: Message[]) => this.setMessages(messages),
-      clear: () => this.clear(),
-      setSystemPromptFactory: (factory: unknown) => this.setSystemPromptFactory(factory),
-      should_compact: () => this.should_compact(),
-      compact: () => this.compact(),
-    });
+    return new LoopContext(this);
+  }
+
+  /** The view of a loop that is done with the calls of the last answer. */
+  async getMessagesForLoop(options?: RequestOptions): Promise<Message[]> {
+    if (this.#calls.any && !this.#isRunning()) await this.closeCalls();
+    return await this.getMessagesForRequest(options);
   }
 
   async getMessagesForRequest(options: RequestOptions | number = {}): Promise<Message[]> {
@@ -205,6 +202,49 @@ export class ContextHandle implements ContextManager {
 }
 
 withSnakeCase(ContextHandle);
+
+/** What {@link ContextHandle.forLoop} returns: a class, because an object with two spellings of each method is made 50 times as slowly. */
+class LoopContext implements ContextManager {
+  readonly #handle: ContextHandle;
+
+  constructor(handle: ContextHandle) {
+    this.#handle = handle;
+  }
+
+  addMessage(message: Message): Promise<void> {
+    return this.#handle.addMessage(message);
+  }
+
+  getMessagesForRequest(options?: RequestOptions): Promise<Message[]> {
+    return this.#handle.getMessagesForLoop(options);
+  }
+
+  getMessages(): Promise<Message[]> {
+    return this.#handle.getMessages();
+  }
+
+  setMessages(messages: Message[]): Promise<void> {
+    return this.#handle.setMessages(messages);
+  }
+
+  clear(): Promise<void> {
+    return this.#handle.clear();
+  }
+
+  setSystemPromptFactory(factory: unknown): void {
+    this.#handle.setSystemPromptFactory(factory);
+  }
+
+  should_compact(): boolean {
+    return this.#handle.should_compact();
+  }
+
+  compact(): Promise<void> {
+    return this.#handle.compact();
+  }
+}
+
+withSnakeCase(LoopContext);
 
 function need(context: ContextManager, name: string): Method {
   const method = methodOf(context, name);

@@ -2,7 +2,7 @@
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import { isObject, toPlain } from "../../sdk/json.ts";
 import { toChatResponse, Usage } from "../../sdk/messages.ts";
-import { addSnakeCase, methodOf } from "../../sdk/spelling.ts";
+import { addSnakeCase, methodOf, withSnakeCase } from "../../sdk/spelling.ts";
 import { RequestMeter, toolTokens } from "../../sdk/tokens.ts";
 import { parseToolCall } from "../../sdk/tools.ts";
 import type {
@@ -28,7 +28,7 @@ export interface ProviderDuties {
    * Does what must be done before the loop's next model call: tells what was not told, closes calls that the loop left
    * unanswered, and has the gates decided, whether the loop asked or not.
    */
-  beforeCall(provider: string): Promise<void>;
+  beforeCall(provider: string): Promise<void> | void;
   /** Tells an answer that was not told yet. */
   tellResponse(): Promise<unknown> | void;
 }
@@ -52,11 +52,52 @@ export function guardProvider(
   duties: ProviderDuties,
 ): GuardedProvider {
   const guard = new ProviderGuard(core, provider, name, duties);
-  return {
-    loop: guard.handle((request, options) => guard.completeForLoop(request, options)),
-    inner: guard.handle((request, options) => guard.completeForModule(request, options)),
-  };
+  const loop: Complete = (request, options) => guard.completeForLoop(request, options);
+  const inner: Complete = (request, options) => guard.completeForModule(request, options);
+  return { loop: handle(guard, loop), inner: handle(guard, inner) };
 }
+
+type Complete = (request: ChatRequest, options?: CompleteOptions) => Promise<ChatResponse>;
+
+/** Models that a provider tells at any time are told by its handles, too. */
+function handle(guard: ProviderGuard, complete: Complete): Provider {
+  const made = new ProviderHandle(guard, complete);
+  const { getModelInfo } = guard;
+  return Object.freeze(getModelInfo ? addSnakeCase(Object.assign(made, { getModelInfo })) : made);
+}
+
+/** What others hold of a provider: a class, because an object with two spellings of each method takes 50 times as long to make. */
+class ProviderHandle implements Provider {
+  readonly name: string;
+  readonly priority: number;
+  readonly #guard: ProviderGuard;
+  readonly #complete: Complete;
+
+  constructor(guard: ProviderGuard, complete: Complete) {
+    this.name = guard.name;
+    this.priority = guard.priority;
+    this.#guard = guard;
+    this.#complete = complete;
+  }
+
+  complete(request: ChatRequest, options?: CompleteOptions): Promise<ChatResponse> {
+    return this.#complete(request, options);
+  }
+
+  getInfo(): ProviderInfo {
+    return this.#guard.readInfo();
+  }
+
+  listModels(): Promise<ModelInfo[]> {
+    return this.#guard.listModels();
+  }
+
+  parseToolCalls(response: ChatResponse): ToolCall[] {
+    return this.#guard.parseToolCalls(response);
+  }
+}
+
+withSnakeCase(ProviderHandle);
 
 class ProviderGuard {
   readonly #core: Core;
@@ -73,50 +114,51 @@ class ProviderGuard {
     this.#duties = duties;
   }
 
-  handle(complete: Provider["complete"]): Provider {
-    const provider = this.#provider;
-    const handle = addSnakeCase({
-      name: this.#name,
-      priority: priorityOf(provider),
-      getInfo: () => this.#readInfo(),
-      async listModels(): Promise<ModelInfo[]> {
-        const models = await methodOf(provider, "listModels")?.();
-        return Array.isArray(models) ? models : [];
-      },
-      complete,
-      parseToolCalls: (response: ChatResponse) => this.#parseToolCalls(response),
-    });
-    const modelInfo = methodOf(provider, "getModelInfo");
-    return Object.freeze(
-      modelInfo ? addSnakeCase(Object.assign(handle, { getModelInfo: () => modelInfo() })) : handle,
-    );
+  get name(): string {
+    return this.#name;
   }
 
-  #parseToolCalls(response: ChatResponse): ToolCall[] {
+  get priority(): number {
+    return priorityOf(this.#provider);
+  }
+
+  /** Asks the provider for its models of the moment; undefined when it does not tell them. */
+  get getModelInfo(): (() => unknown) | undefined {
+    const modelInfo = methodOf(this.#provider, "getModelInfo");
+    return modelInfo && (() => modelInfo());
+  }
+
+  async listModels(): Promise<ModelInfo[]> {
+    const models = await methodOf(this.#provider, "listModels")?.();
+    return Array.isArray(models) ? models : [];
+  }
+
+  parseToolCalls(response: ChatResponse): ToolCall[] {
     if (response.tool_calls) return response.tool_calls;
     const parsed = methodOf(this.#provider, "parseToolCalls")?.(response);
     return Array.isArray(parsed) ? parsed.map(parseToolCall) : [];
   }
 
-  #readInfo(): ProviderInfo {
+  readInfo(): ProviderInfo {
     return this.#info ??= readInfo(this.#core, this.#provider, this.#name);
   }
 
   #maxOutputTokens(request: ChatRequest): number {
     if (typeof request.max_output_tokens === "number") return request.max_output_tokens;
-    const told = this.#readInfo().defaults.max_output_tokens;
+    const told = this.readInfo().defaults.max_output_tokens;
     return typeof told === "number" ? told : DEFAULT_MAX_OUTPUT_TOKENS;
   }
 
   async completeForLoop(request: ChatRequest, options: CompleteOptions = {}): Promise<ChatResponse> {
     const core = this.#core;
     const turn = this.#mayCall();
-    await this.#duties.beforeCall(this.#name);
+    const behind = this.#duties.beforeCall(this.#name);
+    if (behind) await behind;
     if (turn.denied !== null) throw new PreampError("denied", turn.denied);
     const asked = this.#maxOutputTokens(request);
     const tokens = this.#meter.count(request.messages);
     const of_tools = toolTokens(request.tools);
-    const told = this.#readInfo().defaults.context_window;
+    const told = this.readInfo().defaults.context_window;
     const room = typeof told === "number" ? told - Math.trunc(asked / 2) - of_tools : 0;
     core.request_size = { tokens, budget: Math.max(0, room) };
     const reservation = this.#reserve(turn, tokens + of_tools, asked);

@@ -10,7 +10,7 @@ import type { CallRecord } from "../turn.ts";
 import { CallDeadline } from "./call_deadline.ts";
 
 /** Emits and processes the `tool:pre` of a call whose loop did not; resolves once the gate is settled. */
-export type GateCall = (call: CallRecord) => Promise<void>;
+export type GateCall = (call: CallRecord) => Promise<void> | void;
 
 /** How a tool is mounted. */
 export interface ToolMount {
@@ -70,7 +70,8 @@ export class ToolHandle implements Tool {
     }
     const call = this.#callFor(input, context?.id);
     call.started = true;
-    await this.#gate(call);
+    const gated = this.#gate(call);
+    if (gated) await gated;
     if (call.gate !== "allowed") return toolFailure(`Denied by hook: ${call.reason}`, { type: "denied" });
     try {
       const known = recoveredResult(turn.recovered.get(call.id), this.name, this.idempotent);

@@ -1,5 +1,5 @@
 /** How many tokens the messages of one request may take (context.md, Budget; behaviour.md §8.2). */
-import { isObject, methodOf, type RequestOptions } from "../mod.ts";
+import { isObject, type JsonObject, methodOf, type RequestOptions } from "../mod.ts";
 import type { Config } from "./config.ts";
 import type { Meter } from "./meter.ts";
 
@@ -13,49 +13,61 @@ const USUAL_MAX_OUTPUT_TOKENS = 4096;
 const SMALLEST_SHARE = 0.25;
 
 /**
- * Resolves to the budget in tokens. In order: `token_budget` as given; window − `output_reserve_fraction` × max_output_tokens
+ * Returns the budget in tokens, at once or as a promise. In order: `token_budget` as given; window − `output_reserve_fraction` × max_output_tokens
  * − margin of the provider's model info, else of its defaults; `max_tokens`. A configured `max_tokens` is a ceiling on all
  * but the first. Tool schemas and injections are taken off, except from a given `token_budget`, which speaks of messages
  * alone. May be 0 or below: then nothing fits.
  */
-export async function requestBudget(
+export function requestBudget(
   options: RequestOptions,
   config: Config,
   meter: Meter,
-): Promise<number> {
+): number | Promise<number> {
   const explicit = options.token_budget;
   if (typeof explicit === "number" && explicit > 0 && Number.isFinite(explicit)) return Math.floor(explicit);
-  const offered = await inputTokensOf(options.provider, config.output_reserve_fraction);
-  const input = config.max_tokens_is_ceiling || offered === null
-    ? Math.min(offered ?? config.max_tokens, config.max_tokens)
-    : offered;
-  let injections = 0;
-  for (const message of options.injections ?? []) injections += meter.message(message);
-  return input - meter.tools(options.tools) - injections;
+  let taken = meter.tools(options.tools);
+  for (const message of options.injections ?? []) taken += meter.message(message);
+  const budget = (infos: readonly Info[]) => inputTokens(infos, config) - taken;
+  const infos = [told(options.provider, "getModelInfo"), told(options.provider, "getInfo", "defaults")];
+  // most providers tell at once: nobody waits then, at any request
+  return infos.some(isPromise) ? Promise.all(infos).then(budget) : budget(infos as Info[]); // none is a promise
 }
 
-async function inputTokensOf(provider: unknown, reserve_fraction: number): Promise<number | null> {
-  for (const info of [await told(provider, "getModelInfo"), await told(provider, "getInfo", "defaults")]) {
+type Info = JsonObject | null;
+
+/** Tokens of the window that the first of these tells, less what the answer needs; what the config says when none does. */
+function inputTokens(infos: readonly Info[], config: Config): number {
+  const { max_tokens, max_tokens_is_ceiling, output_reserve_fraction } = config;
+  for (const info of infos) {
     const window = tokensOf(info?.context_window);
     if (window === null) continue;
     const reserve = Math.floor(
-      reserve_fraction * (tokensOf(info?.max_output_tokens) ?? USUAL_MAX_OUTPUT_TOKENS),
+      output_reserve_fraction * (tokensOf(info?.max_output_tokens) ?? USUAL_MAX_OUTPUT_TOKENS),
     );
     const margin = Math.min(SAFETY_MARGIN_TOKENS, Math.floor(window / 10));
     const rest = window - reserve - margin;
-    return rest > 0 ? rest : Math.floor(window * SMALLEST_SHARE);
+    const offered = rest > 0 ? rest : Math.floor(window * SMALLEST_SHARE);
+    return max_tokens_is_ceiling ? Math.min(offered, max_tokens) : offered;
   }
-  return null;
+  return max_tokens;
 }
 
-async function told(provider: unknown, method: string, field?: string) {
-  try {
-    const info = await methodOf(provider, method)?.();
+function told(provider: unknown, method: string, field?: string): Info | Promise<Info> {
+  const read = (info: unknown) => {
     const found = field && isObject(info) ? info[field] : info;
     return isObject(found) ? found : null;
+  };
+  try {
+    const info = methodOf(provider, method)?.();
+    // a provider that cannot tell leaves the choice to the next source
+    return isPromise(info) ? Promise.resolve(info).then(read).catch(() => null) : read(info);
   } catch {
-    return null; // a provider that cannot tell leaves the choice to the next source
+    return null; // the same
   }
+}
+
+function isPromise(value: unknown): value is Promise<unknown> {
+  return isObject(value) && typeof value.then === "function";
 }
 
 function tokensOf(value: unknown): number | null {

@@ -183,7 +183,7 @@ export class SimpleContext implements ContextManager {
   async getMessagesForRequest(options: RequestOptions = {}): Promise<Message[]> {
     if (this.#config.token_meter === "exact") this.#forms.meter = await exactMeter();
     this.#usage.dismiss();
-    this.#view.transcript.setPrompt(await promptOf(this.#factory));
+    this.#view.transcript.setPrompt(this.#factory && await promptOf(this.#factory));
     this.#usage.learn(this.#forms.meter.tools(options.tools), this.#view.calibration);
     const limits = await this.#limits(options);
     let due = isDue(this.#view.transcript, limits);
@@ -191,7 +191,7 @@ export class SimpleContext implements ContextManager {
       if (!await this.#compact(limits)) break;
       due = this.#view.transcript.tokens > limits.budget; // once is enough, but for what hooks added meanwhile
     }
-    await this.#summarise(options.provider, limits);
+    if (this.#options.summarise) await this.#summarise(this.#options.summarise, options.provider, limits);
     const { transcript, calibration } = this.#view;
     const { tokens } = transcript;
     if (tokens > limits.budget) throw overflow(calibration.tokensOf(tokens), limits.told_budget); // a hook adds more each time it is told
@@ -211,7 +211,8 @@ export class SimpleContext implements ContextManager {
   }
 
   async #limits(options: RequestOptions): Promise<Limits> {
-    const budget = await requestBudget(options, this.#config, this.#forms.meter);
+    const told = requestBudget(options, this.#config, this.#forms.meter);
+    const budget = typeof told === "number" ? told : await told;
     const limits = limitsOf(budget, this.#config, this.#view.calibration);
     if (limits.reserve_ignored) {
       const reserve = this.#config.compaction_notice_token_reserve;
@@ -285,13 +286,17 @@ export class SimpleContext implements ContextManager {
   }
 
   /** Has what was left out summarised; a summary that does not fit is not shown. */
-  async #summarise(provider: Provider | undefined, limits: Limits): Promise<void> {
+  async #summarise(
+    summarise: Summarise,
+    provider: Provider | undefined,
+    limits: Limits,
+  ): Promise<void> {
     const view = this.#view;
-    if (!this.#options.summarise || this.#telling) return;
+    if (this.#telling) return;
     const dropped = view.takeFresh().flatMap((place) => this.#history[place] ?? []);
     if (dropped.length === 0) return;
     const previous = view.lead;
-    const summary = await this.#options.summarise(dropped, { previous, provider });
+    const summary = await summarise(dropped, { previous, provider });
     if (!summary || view !== this.#view) return;
     view.lead = summary;
     if (view.transcript.tokens > limits.budget) view.lead = previous;

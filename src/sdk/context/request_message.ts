@@ -45,14 +45,20 @@ export function toRequestMessage(stored: Message): Message | null {
   if (!ROLES.has(fields.role)) return null;
   const content = contentOf(fields.content);
   const calls = callsField(fields.tool_calls);
-  const marked = Object.keys(fields).filter((key) => key.startsWith("_"));
-  if (content === fields.content && calls === fields.tool_calls && marked.length === 0) return stored;
+  if (content === fields.content && calls === fields.tool_calls && !isMarked(fields)) return stored;
   const message: JsonObject = { ...fields, content };
-  for (const key of marked) delete message[key];
+  for (const key of Object.keys(fields)) if (key.startsWith("_")) delete message[key];
   if (calls) message.tool_calls = calls;
   else delete message.tool_calls;
   return deepFreeze(message as Message); // its role and content were just checked
 }
+
+function isMarked(fields: JsonObject): boolean {
+  for (const key in fields) if (key.charCodeAt(0) === UNDERSCORE) return true; // as plain as this, because each message is asked
+  return false;
+}
+
+const UNDERSCORE = 0x5f;
 
 function contentOf(content: unknown): string | ContentBlock[] {
   if (typeof content === "string") return content;

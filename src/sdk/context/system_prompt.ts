@@ -5,12 +5,11 @@ import { deepFreeze, type Message } from "../mod.ts";
 export type SystemPromptFactory = () => string | Promise<string>;
 
 /**
- * Resolves to the factory's prompt as a message; null without a factory.
+ * Resolves to the factory's prompt as a message.
  *
  * @throws {TypeError} when the factory gives no text; whatever the factory throws.
  */
-export async function promptOf(factory: SystemPromptFactory | null): Promise<Message | null> {
-  if (!factory) return null;
+export async function promptOf(factory: SystemPromptFactory): Promise<Message> {
   const content: unknown = await factory();
   if (typeof content !== "string") {
     throw new TypeError(

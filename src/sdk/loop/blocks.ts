@@ -70,7 +70,7 @@ export class BlockTeller {
 
   /** Tells what the stream did not, and the end of every block. Call it with the answer, before `provider:response`. */
   async finish(response: ChatResponse): Promise<void> {
-    await this.#drained();
+    if (this.#draining !== null || this.#failure !== null) await this.#drained();
     const blocks = response.content;
     for (const [block_index, block] of blocks.entries()) {
       if (!this.#told.has(block_index)) await this.#tellWhole(block_index, block);

@@ -25,13 +25,23 @@ export class Pace {
     this.#last_ms = coordinator?.clock.monotonic() ?? null;
   }
 
-  /** Waits until the next call may start. Any cancellation ends the wait early; it is no failure here. */
-  async wait({ hooks, coordinator }: PaceParts, iteration: number): Promise<void> {
-    if (this.#min_ms === 0 || this.#last_ms === null || !coordinator) return;
-    const { clock, cancellation } = coordinator;
-    const elapsed_ms = Math.max(0, Math.round(clock.monotonic() - this.#last_ms));
+  /** Waits until the next call may start; undefined: now. Any cancellation ends the wait early; it is no failure here. */
+  wait(parts: PaceParts, iteration: number): Promise<void> | undefined {
+    const { coordinator } = parts;
+    if (this.#min_ms === 0 || this.#last_ms === null || !coordinator) return undefined;
+    const elapsed_ms = Math.max(0, Math.round(coordinator.clock.monotonic() - this.#last_ms));
+    return elapsed_ms < this.#min_ms
+      ? this.#wait(parts.hooks, coordinator, elapsed_ms, iteration)
+      : undefined;
+  }
+
+  async #wait(
+    hooks: HookRegistry,
+    { clock, cancellation }: Coordinator,
+    elapsed_ms: number,
+    iteration: number,
+  ): Promise<void> {
     const delay_ms = this.#min_ms - elapsed_ms;
-    if (delay_ms <= 0) return;
     await hooks.emit("orchestrator:rate_limit_delay", {
       delay_ms,
       configured_ms: this.#min_ms,

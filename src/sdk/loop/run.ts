@@ -157,7 +157,8 @@ class TurnRun {
 
   async #begin(): Promise<void> {
     const { hooks, context, prompt } = this.#parts;
-    const submitted = await this.#process(await hooks.emit("prompt:submit", { prompt }), "prompt:submit");
+    const emitted = await hooks.emit("prompt:submit", { prompt });
+    const submitted = isQuiet(emitted) ? emitted : await this.#process(emitted, "prompt:submit");
     if (submitted.action === "deny") return this.#deny(submitted);
     this.#keep(submitted.injections);
     const final_prompt = (submitted.modified ? submitted.data.prompt : prompt) as Prompt; // a hook may rewrite the prompt
@@ -188,9 +189,10 @@ class TurnRun {
     const { pace, hooks } = this.#parts;
     while (this.#iteration < this.#max_iterations) {
       if (this.#cancelled) return this.#cancel();
-      await pace.wait({ hooks, coordinator: this.#coordinator }, this.#iteration + 1);
+      const pause = pace.wait({ hooks, coordinator: this.#coordinator }, this.#iteration + 1);
+      if (pause) await pause;
       if (this.#cancelled) return this.#cancel();
-      await this.#steer();
+      if (this.#parts.queue.size > 0) await this.#steer();
       const response = await this.#request(false);
       if (response === null) return;
       const calls = response.tool_calls ?? [];
@@ -269,10 +271,8 @@ class TurnRun {
     const { name, provider } = chosen;
     const iteration = ++this.#iteration;
     const data: JsonObject = { provider: name, iteration };
-    const asked = await this.#process(
-      await hooks.emit("provider:request", max_reached ? { ...data, max_reached } : data),
-      "provider:request",
-    );
+    const emitted = await hooks.emit("provider:request", max_reached ? { ...data, max_reached } : data);
+    const asked = isQuiet(emitted) ? emitted : await this.#process(emitted, "provider:request");
     if (asked.action === "deny") return this.#denyRequest(asked);
     this.#keep(asked.injections);
     const injections = this.#pending.splice(0);
@@ -305,16 +305,20 @@ class TurnRun {
     const { hooks, context, tools, config } = this.#parts;
     const cancellation = this.#coordinator?.cancellation;
     const parallel_group_id = this.#newId("grp");
-    const selecting = { hooks, tools: Object.keys(tools), parallel_group_id };
     const { messages, limited } = await runToolCalls(calls, {
       tools,
       hooks,
       max_parallel: config.max_parallel_tools,
       parallel_group_id,
-      ...(config.selects_tools ? { select: (call: ToolCall) => selectTool(call, selecting) } : {}),
+      ...(config.selects_tools
+        ? {
+          select: (call: ToolCall) =>
+            selectTool(call, { hooks, tools: Object.keys(tools), parallel_group_id }),
+        }
+        : {}),
       session_id: this.#coordinator?.session_id ?? "",
       signal: cancellation?.signal ?? new AbortController().signal,
-      process: (emission, event) => this.#process(emission, event),
+      process: (emission, event) => isQuiet(emission) ? emission : this.#process(emission, event),
       keep: (injections) => this.#keep(injections),
     });
     for (const message of messages) await context.addMessage(message);
@@ -347,11 +351,7 @@ class TurnRun {
   }
 
   async #tellPrompt(text: string): Promise<void> {
-    const points = [...text];
-    await this.#parts.hooks.emit("prompt:complete", {
-      response_preview: points.length <= 200 ? text : points.slice(0, 200).join(""),
-      length: points.length,
-    });
+    await this.#parts.hooks.emit("prompt:complete", previewOf(text));
   }
 
   async #steer(): Promise<void> {
@@ -392,7 +392,6 @@ class TurnRun {
   }
 
   async #process(emission: Emission, event: string): Promise<Emission> {
-    if (emission.action === "continue" && emission.user_messages.length === 0) return emission;
     if (this.#coordinator) return await this.#coordinator.processHookResult(emission, event);
     return emission.action === "ask_user"
       ? { ...emission, action: "deny", reason: "No approval system available" }
@@ -402,6 +401,25 @@ class TurnRun {
   #newId(prefix: string): string {
     return this.#coordinator?.newId(prefix) ?? `${prefix}_${crypto.randomUUID()}`;
   }
+}
+
+/** Code points of an answer that `prompt:complete` shows (behaviour.md §6.2). */
+const PREVIEW_LENGTH = 200;
+
+/** Returns the beginning of a text and its length in code points; counted, because a list of them is 50 times the text. */
+function previewOf(text: string): JsonObject {
+  let length = 0;
+  let end = text.length;
+  for (let index = 0; index < text.length; length++) {
+    if (length === PREVIEW_LENGTH) end = index;
+    index += (text.codePointAt(index) ?? 0) > 0xffff ? 2 : 1;
+  }
+  return { response_preview: text.slice(0, end), length };
+}
+
+/** Whether nobody asked for anything: then there is nothing to do, and nothing to wait for. */
+function isQuiet(emission: Emission): boolean {
+  return emission.action === "continue" && emission.user_messages.length === 0;
 }
 
 /** What asking one provider came to; null: the request was denied. */

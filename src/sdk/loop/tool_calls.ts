@@ -34,7 +34,7 @@ export interface ToolBatch {
   /** Decides what becomes of a call before its gate, when the loop lets hooks do so. */
   select?(call: ToolCall): Promise<Selection>;
   /** Does what an emission asks for; resolves to it with an ask settled. */
-  process(emission: Emission, event: string): Promise<Emission>;
+  process(emission: Emission, event: string): Promise<Emission> | Emission;
   /** Takes ephemeral injections for the next request. */
   keep(injections: readonly Injection[]): void;
 }
@@ -62,7 +62,12 @@ export async function runToolCalls(calls: readonly ToolCall[], batch: ToolBatch)
       messages[index] = { role: "tool", tool_call_id: call.id, name: call.name, content: answer.content };
     }
   };
-  const workers = Array.from({ length: Math.min(batch.max_parallel, calls.length) }, async () => {
+  const at_once = Math.min(batch.max_parallel, calls.length);
+  if (at_once === 1) { // one after the other, or one alone: nobody waits for another
+    await work();
+    return { messages, limited };
+  }
+  const workers = Array.from({ length: at_once }, async () => {
     try {
       await work();
     } catch (error) {
