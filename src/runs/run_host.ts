@@ -12,10 +12,11 @@ import {
 } from "../kernel/host.ts";
 import type { Session } from "../kernel/session.ts";
 import { errorMessage } from "../sdk/errors.ts";
-import { isObject, type JsonObject } from "../sdk/json.ts";
+import type { JsonObject } from "../sdk/json.ts";
 import type { ApprovalDesk } from "./approvals.ts";
+import { noteContext } from "./context_status.ts";
 import type { ReadyPlan, SecretSink } from "./deps.ts";
-import { contextUsageOf, type RunFold } from "./fold.ts";
+import type { RunFold } from "./fold.ts";
 import { knownApproval } from "./interruption.ts";
 import type { RunLog } from "./log.ts";
 import type { RunnerOptions } from "./runner.ts";
@@ -39,6 +40,7 @@ export interface RunHostParts {
 export class RunHost {
   readonly #parts: RunHostParts;
   #yielded_ms = 0;
+  #noted: Promise<void> | undefined;
   #closed = false;
 
   constructor(parts: RunHostParts) {
@@ -109,17 +111,15 @@ export class RunHost {
 
   #noteContext(): void {
     const { fold } = this.#parts;
-    const session = this.#parts.session();
-    const status = session.getCapability("context.status");
-    let told: unknown = session.context_usage;
-    if (typeof status === "function") {
-      try {
-        told = status();
-      } catch (error) {
-        this.warn("context_status_failed", errorMessage(error));
-      }
-    }
-    if (isObject(told)) fold.context = contextUsageOf(told);
+    const noted = noteContext(this.#parts.session(), fold, (error) => {
+      this.warn("context_status_failed", errorMessage(error));
+    });
+    if (noted) this.#noted = noted;
+  }
+
+  /** Resolves when what the context manager says of itself is noted: one that runs elsewhere takes its time. */
+  async contextNoted(): Promise<void> {
+    await this.#noted;
   }
 
   async #resume(stored: Promise<void> | void): Promise<void> {

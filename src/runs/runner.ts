@@ -345,6 +345,7 @@ export class Runner implements RunHandle {
       this.#host.warn("cleanup_failed", errorMessage(error));
     }
     this.#host.close();
+    await this.#host.contextNoted();
     const run = this.#fold.end(this.#redacted(outcome), timestamp(deps.clock.now()));
     try {
       await this.log.end(
@@ -447,7 +448,7 @@ export class Runner implements RunHandle {
   }
 
   /** @throws {PreampError} `run_ended`, `not_steerable`, `request_invalid` for blank text, `overloaded`. */
-  steer(text: string): void {
+  async steer(text: string): Promise<void> {
     if (this.#ending) throw new PreampError("run_ended", "Cannot steer the run: it has ended");
     if (this.#fold.status === "queued") {
       throw new PreampError(
@@ -462,7 +463,7 @@ export class Runner implements RunHandle {
         "Cannot steer the run: its orchestrator takes no steering; loop-streaming does",
       );
     }
-    steer(text);
+    await steer(text); // of a loop that runs elsewhere it is a question
   }
 }
 

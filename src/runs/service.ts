@@ -123,7 +123,7 @@ export class RunService implements Runs {
     if (!runner || run.ended_at !== null) {
       throw new PreampError("run_ended", "Cannot steer the run: it has ended");
     }
-    runner.steer(text);
+    await runner.steer(text);
     return runner.current();
   }
 

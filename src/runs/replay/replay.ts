@@ -13,7 +13,8 @@ import { isObject, toPlainObject } from "../../sdk/json.ts";
 import type { Clock, Message, Prompt, RunLimits } from "../../sdk/types.ts";
 import { follow } from "../child_turn.ts";
 import type { ReadyPlan, SecretSink } from "../deps.ts";
-import { contextUsageOf, RunFold } from "../fold.ts";
+import { noteContext } from "../context_status.ts";
+import { RunFold } from "../fold.ts";
 import { knownApproval, standingOf, stateAfter, usedBefore, wasBegun } from "../interruption.ts";
 import type { Recording } from "../recording.ts";
 import { ownCeilings } from "../spawn.ts";
@@ -64,6 +65,8 @@ class Replay {
   readonly #parts: readonly Part[];
   readonly #clock: ReplayClock;
   readonly #fold: RunFold;
+  /** Until what the context manager says of itself is in the fold. */
+  #noted: Promise<void> | undefined;
   readonly #conductor: Conductor;
   readonly #acting = new Map<string, Acting>();
   /** Sub-agents at work, and when each has ended. */
@@ -120,9 +123,7 @@ class Replay {
   #noteContext(session_id: string): void {
     const stage = this.#acting.get(session_id)?.stage;
     if (!stage || session_id !== this.#recording.run.session_id) return;
-    const status = stage.session.getCapability("context.status");
-    const told: unknown = typeof status === "function" ? status() : stage.session.context_usage;
-    if (isObject(told)) this.#fold.context = contextUsageOf(told);
+    this.#noted = noteContext(stage.session, this.#fold, () => {}) ?? this.#noted;
   }
 
   #tapeOf(part: Part, ready: ReadyPlan): Tape {
@@ -199,6 +200,7 @@ class Replay {
     if (stage.closed) return;
     this.#conductor.end(stage.tape);
     if (!stage.tape.ends_log) return;
+    await this.#noted;
     const ended = this.#fold.end(outcome, run.ended_at ?? "");
     ended.warnings = run.warnings; // they come from the plan, the environment and the modules, which are not here
     // what was redacted has another length: the figures of the context are of a text that nobody can see any more

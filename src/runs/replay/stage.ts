@@ -61,7 +61,8 @@ export class Stage implements Actor {
 
   steer(text: string): void {
     const steer = this.session.getCapability("session.steer");
-    if (typeof steer === "function") steer(text);
+    // what a loop that runs elsewhere makes of it shows in what it does
+    if (typeof steer === "function") Promise.resolve(steer(text)).catch(() => {});
   }
 
   cancel(mode: "graceful" | "immediate"): void {
