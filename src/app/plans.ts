@@ -1,8 +1,6 @@
 /** From what a request names to a plan that may run: found, checked, allowed; its modules opened. */
 import { agentNames, childPlan } from "../plan/child_plan.ts";
-import { type CompiledPlan, compilePlan } from "../plan/compile.ts";
-import { PlanCache } from "../plan/cache.ts";
-import { type EnvReference, expandEnv } from "../plan/env.ts";
+import type { CompiledPlan } from "../plan/compile.ts";
 import { type Lock, lockedSource, lockFromData } from "../plan/lock.ts";
 import { documentError, toDetail, toWarning as toWarningDetail } from "../plan/findings.ts";
 import { withPlaces } from "../plan/places.ts";
@@ -10,24 +8,24 @@ import { authorise, type Grants, specsOf } from "../policy/authorise.ts";
 import type { LoadContext } from "../loader/types.ts";
 import type { Origin } from "../policy/origin.ts";
 import { type Policy, policyFor } from "../policy/policy.ts";
-import { isSecretKey } from "../policy/redact.ts";
 import { authoriseWithin } from "../policy/within.ts";
 import type { ReadyPlan, SecretSink } from "../runs/deps.ts";
 import type { Caller, RunRequest, Warning } from "../runs/types.ts";
 import { errorCode, type ErrorDetail, PreampError } from "../sdk/errors.ts";
-import { isObject, type JsonObject } from "../sdk/json.ts";
+import type { JsonObject } from "../sdk/json.ts";
 import type { ModuleSpec, RunLimits } from "../sdk/types.ts";
 import { judgeAgents } from "./agent_plans.ts";
 import { BUILTIN_IDS, builtinModule } from "./builtins.ts";
 import { checkConfigs } from "./check_configs.ts";
-import { DEMO_PLAN } from "./demo_plan.ts";
+import { type FoundPlan, PlanFinder } from "./found_plans.ts";
 import { grantOf, grantPaths } from "./grants.ts";
 import type { Loading } from "./loading.ts";
 import { hashLock, Locks } from "./locks.ts";
 import type { NamedPlans } from "./named_plans.ts";
+import { expandConfig, unsetVariables } from "./plan_env.ts";
 import type { Sandboxing } from "./sandboxing.ts";
 import type { LockedInput, NamedPlan, PlanCheck, PlanInput } from "./types.ts";
-import { rewrittenSources, type SourceOverrides, withOverrides } from "./sources.ts";
+import { rewrittenSources, type SourceOverrides } from "./sources.ts";
 import { UrlModules, urlSpecs } from "./url_modules.ts";
 
 /** What plans are made ready with. */
@@ -54,14 +52,6 @@ export interface JudgedPlan {
   base_url?: string;
 }
 
-/** A plan as it was found, before it is checked. */
-interface Found {
-  input: JsonObject | string;
-  origin: "operator" | "caller";
-  base_url?: string;
-  name?: string;
-}
-
 /** How a plan is judged. */
 interface JudgeOptions {
   lock?: JsonObject;
@@ -73,10 +63,10 @@ interface JudgeOptions {
   ignore_lock?: boolean;
 }
 
-/** Finds plans and makes them ready. */
+/** Judges plans and makes them ready. */
 export class Plans {
   readonly #options: PlansOptions;
-  readonly #cache = new PlanCache();
+  readonly #finder: PlanFinder;
   /** Plans whose agents may all run, with the policies that say so. */
   readonly #judged = new WeakMap<CompiledPlan, Set<Policy>>();
   /** What plans got the last time; the same plan under the same policy gets the same (3 % of a short run to work out). */
@@ -86,6 +76,7 @@ export class Plans {
 
   constructor(options: PlansOptions) {
     this.#options = options;
+    this.#finder = new PlanFinder(options);
   }
 
   /**
@@ -94,7 +85,7 @@ export class Plans {
    * `module_source_denied`, `isolation_unavailable`; `lock_invalid`.
    */
   async ready(request: RunRequest, caller: Caller, base_url?: string): Promise<ReadyPlan> {
-    const found = await this.#find(request, caller, base_url);
+    const found = await this.#finder.find(request, caller, base_url);
     try {
       return await this.#ready(found, caller, request);
     } catch (error) {
@@ -102,7 +93,7 @@ export class Plans {
     }
   }
 
-  async #ready(found: Found, caller: Caller, options: JudgeOptions): Promise<ReadyPlan> {
+  async #ready(found: FoundPlan, caller: Caller, options: JudgeOptions): Promise<ReadyPlan> {
     const judged = await this.#judge(found, caller, options);
     const { compiled, grants, context, base_url, origin } = judged;
     const { lock } = context;
@@ -110,6 +101,7 @@ export class Plans {
     const { limits } = policy;
     const specs = specsOf(compiled.plan);
     const modules = this.#urlModules(judged, policy);
+    const lookup = (name: string) => grants.mayReadEnv(name) ? this.#options.env(name) : undefined;
     /** Configs that were expanded for their secrets; the first who opens a module gets its config as it is. */
     const expanded = new Map<ModuleSpec, JsonObject>();
     return {
@@ -119,7 +111,7 @@ export class Plans {
       lock_hash: lock === undefined ? null : hashLock(lock),
       warnings: [
         ...compiled.warnings.map(toWarning),
-        ...this.#unset(compiled),
+        ...unsetVariables(compiled, this.#options.env),
         ...(lock === undefined ? [] : unlocked(specs, lock)),
       ],
       ...(base_url === undefined ? {} : { base_url }),
@@ -130,11 +122,11 @@ export class Plans {
         child: (written) => this.#ready({ ...found, input: written }, caller, { within: judged }),
       },
       registerSecrets: (secrets) => {
-        for (const spec of specs) expanded.set(spec, this.#expand(spec, grants, secrets));
+        for (const spec of specs) expanded.set(spec, expandConfig(spec, lookup, secrets));
       },
       load: () => modules.load(),
       open: (spec, secrets, warn) => {
-        const config = expanded.get(spec) ?? this.#expand(spec, grants, secrets);
+        const config = expanded.get(spec) ?? expandConfig(spec, lookup, secrets);
         expanded.delete(spec); // it is its module's now, which may change it
         return this.#open(spec, modules, config, { secrets, warn });
       },
@@ -164,7 +156,7 @@ export class Plans {
     caller: Caller,
     base_url?: string,
   ): Promise<JudgedPlan> {
-    const found = await this.#find(request, caller, base_url);
+    const found = await this.#finder.find(request, caller, base_url);
     try {
       return await this.#judge(found, caller, request);
     } catch (error) {
@@ -183,7 +175,7 @@ export class Plans {
     base_url?: string,
     { ignore_lock = false }: { ignore_lock?: boolean } = {},
   ): Promise<{ plan: JudgedPlan; agents: { name: string; plan: JudgedPlan }[] }> {
-    const found = await this.#find(request, caller, base_url);
+    const found = await this.#finder.find(request, caller, base_url);
     try {
       const plan = await this.#judge(found, caller, { ...request, ignore_lock });
       const agents = [];
@@ -199,10 +191,10 @@ export class Plans {
     }
   }
 
-  async #judge(found: Found, caller: Caller, options: JudgeOptions): Promise<JudgedPlan> {
+  async #judge(found: FoundPlan, caller: Caller, options: JudgeOptions): Promise<JudgedPlan> {
     const { origin } = found;
     const { within, ignore_lock } = options;
-    const compiled = await this.#located(found);
+    const compiled = await this.#finder.located(found);
     const policy = this.#policyOf(caller);
     const grants = this.#authorise(compiled, found, policy, options);
     await acceptConfigs(compiled, found);
@@ -219,7 +211,7 @@ export class Plans {
 
   #authorise(
     compiled: CompiledPlan,
-    { origin, base_url }: Pick<Found, "origin" | "base_url">,
+    { origin, base_url }: Pick<FoundPlan, "origin" | "base_url">,
     policy: Policy,
     { limits, within }: { limits?: Partial<RunLimits>; within?: Pick<JudgedPlan, "grants"> },
   ): Grants {
@@ -240,11 +232,16 @@ export class Plans {
   }
 
   /** Once for each plan and policy: a plan with many agents would pay at every run, and each is judged anew when it is spawned. */
-  async #judgeAgents(compiled: CompiledPlan, found: Found, policy: Policy, grants: Grants): Promise<void> {
+  async #judgeAgents(
+    compiled: CompiledPlan,
+    found: FoundPlan,
+    policy: Policy,
+    grants: Grants,
+  ): Promise<void> {
     const judged = this.#judged.get(compiled) ?? new Set<Policy>();
     if (judged.has(policy)) return;
     await judgeAgents(compiled, async (written) => {
-      const child = await this.#located({ ...found, input: written });
+      const child = await this.#finder.located({ ...found, input: written });
       this.#authorise(child, found, policy, { within: { grants } });
       await acceptConfigs(child, found);
     });
@@ -256,77 +253,6 @@ export class Plans {
     let policy = this.#policies.get(name);
     if (!policy) this.#policies.set(name, policy = policyFor(this.#options.policy, name));
     return policy;
-  }
-
-  async #find(
-    request: Pick<RunRequest, "plan" | "plan_ref">,
-    caller: Caller,
-    base_url: string | undefined,
-  ): Promise<Found> {
-    if (request.plan !== undefined && request.plan_ref !== undefined) {
-      throw new PreampError(
-        "request_invalid",
-        "Cannot read the request: plan and plan_ref exclude each other: received both",
-      );
-    }
-    if (request.plan !== undefined) {
-      const { origin } = caller;
-      return origin === "operator" && base_url !== undefined
-        ? { input: request.plan, origin, base_url }
-        : { input: request.plan, origin };
-    }
-    if (request.plan_ref !== undefined) return await this.#named(request.plan_ref);
-    const standard = await this.#options.named.find("default");
-    if (standard) {
-      return { input: standard.text, origin: "operator", base_url: standard.base_url, name: "default" };
-    }
-    return { input: DEMO_PLAN, origin: "operator", name: "demo" };
-  }
-
-  async #named(name: string): Promise<Found> {
-    const file = await this.#options.named.get(name);
-    return { input: file.text, origin: "operator", base_url: file.base_url, name };
-  }
-
-  async #located(found: Found): Promise<CompiledPlan> {
-    const compiled = await this.#compile(found);
-    return found.origin === "operator"
-      ? withOverrides(compiled, await this.#options.sources.find())
-      : compiled;
-  }
-
-  #compile({ input, origin, base_url, name }: Found): Promise<CompiledPlan> {
-    return compilePlan(input, {
-      origin,
-      cache: this.#cache,
-      ...(base_url === undefined ? {} : { base_url }),
-      ...(name === undefined ? {} : { name }),
-      ...(origin === "operator" ? { readText: readFileText } : {}),
-    });
-  }
-
-  /** References without default whose variable is not set: said, never silent (W-40). */
-  #unset(compiled: CompiledPlan): Warning[] {
-    if (compiled.env.length === 0) return [];
-    const own = specsOf(compiled.plan)
-      .flatMap((spec) => expandEnv(spec.config, this.#options.env, `${spec.path}.config`).missing);
-    return [...own, ...this.#unsetInAgents(compiled)]
-      .map(({ name, path }) => ({ code: "env_unset", path, message: `The variable ${name} is not set` }));
-  }
-
-  /** The same in the configs of overlays; what models read is text, whatever it looks like. */
-  #unsetInAgents({ plan, env }: CompiledPlan): EnvReference[] {
-    const places = new Set(env.flatMap(({ path, expanded }) => expanded ? [path] : []));
-    return expandEnv(plan.agents, this.#options.env, "agents").missing.filter(({ path }) => places.has(path));
-  }
-
-  /** Returns a module's config with its `${VAR}`s; what must not be seen of it is registered. */
-  #expand(spec: ModuleSpec, grants: Grants, secrets: SecretSink): JsonObject {
-    const lookup = (name: string) => grants.mayReadEnv(name) ? this.#options.env(name) : undefined;
-    const expansion = expandEnv(spec.config, lookup, `${spec.path}.config`);
-    for (const secret of expansion.secrets) secrets.register(secret);
-    registerSecrets(expansion.value, secrets);
-    return expansion.value;
   }
 
   #open(
@@ -349,18 +275,18 @@ export class Plans {
 
   /** Returns a plan that is only looked at. @throws {PreampError} `not_found`, `plan_invalid`, `plan_limit_exceeded`. */
   async compiled(input: PlanInput, caller: Caller, base_url?: string, name?: string): Promise<CompiledPlan> {
-    const found = await this.#find(input, caller, base_url);
-    return await this.#compile(name === undefined ? found : { name, ...found });
+    const found = await this.#finder.find(input, caller, base_url);
+    return await this.#finder.compile(name === undefined ? found : { name, ...found });
   }
 
   /** Checks a plan's structure and the policy; runs and fetches nothing. A bad plan is a good answer. */
   async check(input: LockedInput, caller: Caller, options: { base_url?: string } = {}): Promise<PlanCheck> {
     const found = "plan_ref" in input
-      ? await this.#named(input.plan_ref)
-      : await this.#find(input, caller, options.base_url);
+      ? await this.#finder.named(input.plan_ref)
+      : await this.#finder.find(input, caller, options.base_url);
     let compiled: CompiledPlan;
     try {
-      compiled = await this.#located(found);
+      compiled = await this.#finder.located(found);
     } catch (error) {
       return { ok: false, errors: detailsOf(error), warnings: [] };
     }
@@ -369,7 +295,7 @@ export class Plans {
     const warnings = [
       ...compiled.warnings,
       ...await withPlacesIn(found, configs.warnings.map((finding) => toWarningDetail(finding))),
-      ...this.#unset(compiled).map((warning) => ({ path: "", ...warning })),
+      ...unsetVariables(compiled, this.#options.env).map((warning) => ({ path: "", ...warning })),
     ];
     const sources = rewrittenSources(specsOf(compiled.plan));
     const told = { warnings, plan_hash, ...(sources.length > 0 ? { sources } : {}) };
@@ -391,7 +317,7 @@ export class Plans {
     const plans: NamedPlan[] = [];
     for (const name of await this.#options.named.names()) {
       try {
-        const { plan_hash, written } = await this.#compile(await this.#named(name));
+        const { plan_hash, written } = await this.#finder.compile(await this.#finder.named(name));
         const { description } = written;
         plans.push({ name, plan_hash, ...(typeof description === "string" ? { description } : {}) });
       } catch (error) {
@@ -403,7 +329,7 @@ export class Plans {
 }
 
 /** @throws {PreampError} `plan_invalid`, when a built-in module's config is not what its schema says. */
-async function acceptConfigs(compiled: CompiledPlan, { name }: Found): Promise<void> {
+async function acceptConfigs(compiled: CompiledPlan, { name }: FoundPlan): Promise<void> {
   const found = checkConfigs(compiled);
   const { errors } = found instanceof Promise ? await found : found;
   if (errors.length === 0) return;
@@ -412,12 +338,15 @@ async function acceptConfigs(compiled: CompiledPlan, { name }: Found): Promise<v
 }
 
 /** Returns findings with the places they have in the plan's text, when it has one. */
-async function withPlacesIn<T extends ErrorDetail>({ input }: Found, details: readonly T[]): Promise<T[]> {
+async function withPlacesIn<T extends ErrorDetail>(
+  { input }: FoundPlan,
+  details: readonly T[],
+): Promise<T[]> {
   return typeof input === "string" ? await withPlaces(details, input) : [...details];
 }
 
 /** Returns an error about a plan with the places its findings have in the plan's text. */
-async function located(error: unknown, { input }: Found): Promise<unknown> {
+async function located(error: unknown, { input }: FoundPlan): Promise<unknown> {
   if (typeof input !== "string" || errorCode(error) === undefined) return error;
   const { code, message, details, facts, cause } = error as PreampError; // ours, by its code
   if (!Array.isArray(details) || details.length === 0) return error;
@@ -432,20 +361,6 @@ function detailsOf(error: unknown): ErrorDetail[] {
   if (errorCode(error) === undefined) throw error;
   const { details, message } = error as PreampError;
   return details.length > 0 ? [...details] : [{ path: "", message }];
-}
-
-async function readFileText(url: string): Promise<string> {
-  return await Deno.readTextFile(new URL(url));
-}
-
-/** Values of fields that are named like secrets are known by value too, wherever a module puts them. */
-function registerSecrets(value: unknown, secrets: SecretSink): void {
-  if (Array.isArray(value)) { for (const item of value) registerSecrets(item, secrets); }
-  if (!isObject(value)) return;
-  for (const [key, item] of Object.entries(value)) {
-    if (typeof item === "string" && isSecretKey(key)) secrets.register(item);
-    else registerSecrets(item, secrets);
-  }
 }
 
 /** Modules that a lock says nothing about: said, so that a lock that fell behind does not go unnoticed. */

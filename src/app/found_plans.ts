@@ -1,0 +1,89 @@
+/** From what a request names to the text of a plan, and from that to a compiled one. Judges nothing. */
+import { type CompiledPlan, compilePlan } from "../plan/compile.ts";
+import { PlanCache } from "../plan/cache.ts";
+import type { Caller, RunRequest } from "../runs/types.ts";
+import { PreampError } from "../sdk/errors.ts";
+import type { JsonObject } from "../sdk/json.ts";
+import { DEMO_PLAN } from "./demo_plan.ts";
+import type { NamedPlans } from "./named_plans.ts";
+import { type SourceOverrides, withOverrides } from "./sources.ts";
+
+/** A plan as it was found, before it is checked. */
+export interface FoundPlan {
+  input: JsonObject | string;
+  origin: "operator" | "caller";
+  base_url?: string;
+  name?: string;
+}
+
+/** Where plans are found. */
+export interface PlanPlaces {
+  named: NamedPlans;
+  /** Where the modules of an operator's plans come from, whatever these say. */
+  sources: SourceOverrides;
+}
+
+/** Finds and compiles plans; the same text is compiled once. */
+export class PlanFinder {
+  readonly #options: PlanPlaces;
+  readonly #cache = new PlanCache();
+
+  constructor(options: PlanPlaces) {
+    this.#options = options;
+  }
+
+  /** Finds what a request names: a plan of its own, one of the operator's, the default. @throws {PreampError} `not_found`, `request_invalid`. */
+  async find(
+    request: Pick<RunRequest, "plan" | "plan_ref">,
+    caller: Caller,
+    base_url: string | undefined,
+  ): Promise<FoundPlan> {
+    if (request.plan !== undefined && request.plan_ref !== undefined) {
+      throw new PreampError(
+        "request_invalid",
+        "Cannot read the request: plan and plan_ref exclude each other: received both",
+      );
+    }
+    if (request.plan !== undefined) {
+      const { origin } = caller;
+      return origin === "operator" && base_url !== undefined
+        ? { input: request.plan, origin, base_url }
+        : { input: request.plan, origin };
+    }
+    if (request.plan_ref !== undefined) return await this.named(request.plan_ref);
+    const standard = await this.#options.named.find("default");
+    if (standard) {
+      return { input: standard.text, origin: "operator", base_url: standard.base_url, name: "default" };
+    }
+    return { input: DEMO_PLAN, origin: "operator", name: "demo" };
+  }
+
+  /** Finds a plan of the operator's by its name. @throws {PreampError} `not_found`. */
+  async named(name: string): Promise<FoundPlan> {
+    const file = await this.#options.named.get(name);
+    return { input: file.text, origin: "operator", base_url: file.base_url, name };
+  }
+
+  /** Returns a plan compiled, its modules where the operator's overrides say. @throws {PreampError} As {@link compile}. */
+  async located(found: FoundPlan): Promise<CompiledPlan> {
+    const compiled = await this.compile(found);
+    return found.origin === "operator"
+      ? withOverrides(compiled, await this.#options.sources.find())
+      : compiled;
+  }
+
+  /** Returns a plan compiled. @throws {PreampError} `plan_invalid`, `plan_limit_exceeded`. */
+  compile({ input, origin, base_url, name }: FoundPlan): Promise<CompiledPlan> {
+    return compilePlan(input, {
+      origin,
+      cache: this.#cache,
+      ...(base_url === undefined ? {} : { base_url }),
+      ...(name === undefined ? {} : { name }),
+      ...(origin === "operator" ? { readText: readFileText } : {}),
+    });
+  }
+}
+
+async function readFileText(url: string): Promise<string> {
+  return await Deno.readTextFile(new URL(url));
+}

@@ -1,0 +1,45 @@
+/** Environment variables in the configs of a plan: which are not set, and configs with their values. */
+import type { CompiledPlan } from "../plan/compile.ts";
+import { type EnvReference, expandEnv } from "../plan/env.ts";
+import { specsOf } from "../policy/authorise.ts";
+import { isSecretKey } from "../policy/redact.ts";
+import type { SecretSink } from "../runs/deps.ts";
+import { isObject, type JsonObject } from "../sdk/json.ts";
+import type { ModuleSpec } from "../sdk/types.ts";
+import type { Warning } from "../runs/types.ts";
+
+/** Finds the value of a variable; undefined: it is not set, or may not be read. */
+export type LookUp = (name: string) => string | undefined;
+
+/** Returns a warning for each reference without default whose variable is not set: said, never silent (W-40). */
+export function unsetVariables(compiled: CompiledPlan, lookup: LookUp): Warning[] {
+  if (compiled.env.length === 0) return [];
+  const own = specsOf(compiled.plan)
+    .flatMap((spec) => expandEnv(spec.config, lookup, `${spec.path}.config`).missing);
+  return [...own, ...unsetInAgents(compiled, lookup)]
+    .map(({ name, path }) => ({ code: "env_unset", path, message: `The variable ${name} is not set` }));
+}
+
+/** The same in the configs of overlays; what models read is text, whatever it looks like. */
+function unsetInAgents({ plan, env }: CompiledPlan, lookup: LookUp): EnvReference[] {
+  const places = new Set(env.flatMap(({ path, expanded }) => expanded ? [path] : []));
+  return expandEnv(plan.agents, lookup, "agents").missing.filter(({ path }) => places.has(path));
+}
+
+/** Returns a module's config with its `${VAR}`s; what must not be seen of it is registered. */
+export function expandConfig(spec: ModuleSpec, lookup: LookUp, secrets: SecretSink): JsonObject {
+  const expansion = expandEnv(spec.config, lookup, `${spec.path}.config`);
+  for (const secret of expansion.secrets) secrets.register(secret);
+  registerSecrets(expansion.value, secrets);
+  return expansion.value;
+}
+
+/** Values of fields that are named like secrets are known by value too, wherever a module puts them. */
+function registerSecrets(value: unknown, secrets: SecretSink): void {
+  if (Array.isArray(value)) { for (const item of value) registerSecrets(item, secrets); }
+  if (!isObject(value)) return;
+  for (const [key, item] of Object.entries(value)) {
+    if (typeof item === "string" && isSecretKey(key)) secrets.register(item);
+    else registerSecrets(item, secrets);
+  }
+}
