@@ -69,7 +69,7 @@ export class Plans {
   readonly #finder: PlanFinder;
   /** Plans whose agents may all run, with the policies that say so. */
   readonly #judged = new WeakMap<CompiledPlan, Set<Policy>>();
-  /** What plans got the last time; the same plan under the same policy gets the same (3 % of a short run to work out). */
+  /** What plans got the last time; the same plan under the same policy gets the same (2 % of a short run to work out). */
   readonly #granted = new WeakMap<CompiledPlan, { origin: Origin; policy: Policy; grants: Grants }>();
   readonly #locks = new Locks();
   readonly #policies = new Map<string | undefined, Policy>();

@@ -79,7 +79,7 @@ export class Backstop {
 
   /**
    * Before a model call of the loop: what it left undone is done, and both gates are decided. A loop that does its duty left
-   * nothing, and waits for nothing (6 turns of the microtask queue less for each call).
+   * nothing, and waits for nothing: some ten promises less for each call.
    */
   beforeCall(provider: string): Promise<void> | void {
     const { turn } = this.#core;

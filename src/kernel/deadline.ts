@@ -6,7 +6,7 @@ export const STOPPED = new Error("Stopped: no longer needed");
 
 /**
  * Calls back after `ms`, unless the returned function is called before. A clock that knows no cheaper way waits under a
- * signal, whose abort costs 4 times the timer.
+ * signal, which costs as much again as the timer.
  */
 export function later(clock: HostClock, ms: number, then: () => void): () => void {
   if (clock.later) return clock.later(ms, then);

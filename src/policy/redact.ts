@@ -118,7 +118,8 @@ export class Redactor {
   #fields(fields: JsonObject): JsonObject {
     let copy: JsonObject | undefined;
     const by_value = this.#needles.length > 0;
-    for (const key of Object.keys(fields)) {
+    for (const key in fields) {
+      if (!Object.hasOwn(fields, key)) continue;
       const value = fields[key];
       const name = by_value ? this.redactText(key) : key;
       const item = holdsSecret(key, value)

@@ -154,7 +154,7 @@ type Admit = (call: Call, starts_run: boolean) => Caller;
 
 /**
  * Hono with one router instead of its choice of two: the one it would choose writes a regular expression of all routes at the
- * first request, which took 8 of the 20 ms from the first line of the server to its first answer.
+ * first request, 5 ms; this one is made in 1 and takes 0.3 µs more for each request.
  */
 function createRouter(admit: Admit): HonoBase<{ Bindings: Exchange }> {
   const router = new HonoBase<{ Bindings: Exchange }>({ router: new TrieRouter() });

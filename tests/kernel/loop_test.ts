@@ -33,6 +33,19 @@ const brief = (messages: readonly Message[]) =>
     typeof content === "string" ? content : content.map((block) => block.text ?? block.type).join(),
   ]);
 
+Deno.test("prompt:complete counts code points and cuts none of them", async () => {
+  for (
+    const [answer, preview] of [["é😀", "é😀"], ["😀".repeat(200), "😀".repeat(200)], [
+      "😀".repeat(201),
+      "😀".repeat(200),
+    ]] as const
+  ) {
+    const { run, data } = kit({ providers: [[answer]] });
+    await run("a question");
+    assertEquals(data("prompt:complete"), [{ response_preview: preview, length: [...answer].length }]);
+  }
+});
+
 Deno.test("a turn with a text: events, messages and outcome (ORCH-01)", async () => {
   const { run, turn, messages, data } = kit({ providers: [["the answer"]] });
   const outcome = await run("a question");

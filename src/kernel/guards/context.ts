@@ -203,7 +203,7 @@ export class ContextHandle implements ContextManager {
 
 withSnakeCase(ContextHandle);
 
-/** What {@link ContextHandle.forLoop} returns: a class, because an object with two spellings of each method is made 50 times as slowly. */
+/** What {@link ContextHandle.forLoop} returns: a class, because an object with two spellings of each method takes 100 times as long to make. */
 class LoopContext implements ContextManager {
   readonly #handle: ContextHandle;
 

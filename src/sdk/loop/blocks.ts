@@ -72,7 +72,8 @@ export class BlockTeller {
   async finish(response: ChatResponse): Promise<void> {
     if (this.#draining !== null || this.#failure !== null) await this.#drained();
     const blocks = response.content;
-    for (const [block_index, block] of blocks.entries()) {
+    for (let block_index = 0; block_index < blocks.length; block_index++) {
+      const block = blocks[block_index]!;
       if (!this.#told.has(block_index)) await this.#tellWhole(block_index, block);
       await this.#hooks.emit("content_block:end", {
         request_id: this.#request_id,

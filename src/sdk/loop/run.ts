@@ -406,7 +406,7 @@ class TurnRun {
 /** Code points of an answer that `prompt:complete` shows (behaviour.md §6.2). */
 const PREVIEW_LENGTH = 200;
 
-/** Returns the beginning of a text and its length in code points; counted, because a list of them is 50 times the text. */
+/** Returns the beginning of a text and its length in code points; counted, because to list them takes 7 times as long. */
 function previewOf(text: string): JsonObject {
   let length = 0;
   let end = text.length;

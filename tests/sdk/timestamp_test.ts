@@ -1,0 +1,14 @@
+import { assertEquals } from "../assert.ts";
+import { timestamp } from "../../src/sdk/timestamp.ts";
+
+Deno.test("timestamp() tells each moment, whichever was told before", () => {
+  assertEquals(
+    [0, 0, 1_795_288_408_453, 0].map(timestamp),
+    [
+      "1970-01-01T00:00:00.000Z",
+      "1970-01-01T00:00:00.000Z",
+      "2026-11-21T19:13:28.453Z",
+      "1970-01-01T00:00:00.000Z",
+    ],
+  );
+});

@@ -1,0 +1,17 @@
+import { assert, assertEquals } from "../assert.ts";
+import { weigh } from "../../src/store/size.ts";
+
+Deno.test("weigh() is near the bytes of a value's JSON, lists and nested objects included", () => {
+  const text = "word ".repeat(200);
+  for (const value of [text, [text, text], { a: text, b: [{ c: text }, text] }, [[[[text]]]]]) {
+    const json = JSON.stringify(value).length;
+    assert(Math.abs(weigh(value) - json) < json * 0.1, `${weigh(value)} for ${json}`);
+  }
+});
+
+Deno.test("weigh() gives what holds nothing a weight, too", () => {
+  assertEquals(
+    [weigh(null), weigh(7), weigh(true), weigh(""), weigh([]), weigh({})].every((one) => one > 0),
+    true,
+  );
+});
