@@ -134,7 +134,7 @@ export const ESCAPE_KINDS: readonly EscapeKind[] = [
   exits("report_error", "T15 T40", CRASHED, "dies", { tiers: BOTH }),
   exits("throw_after_answer", "T15", ENDS, "dies", { inputs: TWICE, tiers: BOTH }),
   exits("stack_overflow", "T15", { fails: ["RangeError"] }, "throws", { tiers: BOTH }),
-  exits("stack_overflow_native", "T15", { fails: ["RangeError"] }, "throws", { tiers: BOTH }),
+  exits("stack_overflow_native", "T15", ENDS, "answers", { tiers: BOTH }),
 
   escalation("nested_worker", "T16", SHUT, "opens"),
   escalation("computed_import", "T16 T45", SHUT, "opens", { bare_shut: ["http"] }),

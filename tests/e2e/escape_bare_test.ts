@@ -1,12 +1,12 @@
 /**
  * The control of the escape suite: each hostile module does its harm when nothing is around it, so that what the sandbox stops
- * (`tests/e2e/escape_test.ts`) is an attack and not a typing error.
+ * (`escape_test.ts`) is an attack and not a typing error.
  */
-import { ESCAPE_KINDS, type EscapeKind } from "../e2e/escape_kinds.ts";
-import { type EscapeSite, openEscapeSite, targetOf } from "../e2e/escape_site.ts";
-import { residentBytes } from "../e2e/processes.ts";
+import { ESCAPE_KINDS, type EscapeKind } from "./escape_kinds.ts";
+import { type EscapeSite, openEscapeSite, targetOf } from "./escape_site.ts";
+import { residentBytes } from "./processes.ts";
 import { assert, assertEquals } from "../assert.ts";
-import { type BareReport, REPORT } from "./bare.ts";
+import { type BareReport, REPORT } from "./escape_bare.ts";
 
 /** Attacks at once: each has a process. */
 const AT_ONCE = 4;
@@ -41,7 +41,7 @@ async function runBare(kind: EscapeKind, site: EscapeSite): Promise<Outcome> {
       "--unstable-kv",
       "--unstable-net",
       "--unstable-worker-options",
-      new URL("bare.ts", import.meta.url).pathname,
+      new URL("escape_bare.ts", import.meta.url).pathname,
       url,
       kind.as,
       JSON.stringify(target),
