@@ -6,7 +6,10 @@ import type { EscapeServer } from "./escape_server.ts";
 import type { Json } from "./program.ts";
 
 /** Bytes of a run's log that no attack may go beyond: what its ceilings allow it to say, and room for the rest. */
-const MAX_LOG_BYTES = 4 * 1024 * 1024;
+const MAX_LOG_BYTES = 16 * 1024 * 1024;
+
+/** These change what is calculated, or who calculates: a plan that names them gets that, with a warning. */
+const CALCULATORS_OF_THEIR_OWN: ReadonlySet<string> = new Set(["hook_modify_prototype", "name_collision"]);
 
 /** A run, and everything that was logged of it. */
 export interface Attacked {
@@ -88,12 +91,16 @@ export function assertUnharmed(
     assertEquals(`${once}: ${told}`, `${once}: 1`);
   }
   assertEquals(events.at(-1).event, "run:end");
+  if (kind.gate) {
+    const ran = events.filter(({ event, data }) => event === "tool:post" && data.tool_name === "calculator");
+    assertEquals(ran, [], "a call ran that a gate denies");
+  }
   if ("run" in kind.seen) return;
   assertEquals([run.status, run.output_text], ["completed", LAST_WORD], JSON.stringify(run.error));
   const skipped = "skipped" in kind.seen;
   const module = `${kind.as}-attack`;
   if (!skipped) assertEquals(run.isolation[module] ?? tier, tier);
-  if (!("denied" in kind.seen) && kind.name !== "hook_modify_prototype") {
+  if (!("denied" in kind.seen) && !kind.gate && !CALCULATORS_OF_THEIR_OWN.has(kind.name)) {
     assertEquals(callsOf(events, "calculator").at(-1)?.output, "42");
   }
   if (kind.bystander) {

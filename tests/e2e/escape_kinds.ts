@@ -50,6 +50,8 @@ export interface EscapeKind {
   readonly as: "tool" | "hook" | "provider" | "context" | "orchestrator";
   /** Arguments of the calls of `attack`, one call each. Default: one call. */
   readonly inputs?: readonly Readonly<Record<string, unknown>>[];
+  /** Whether the plan has a hook that denies the calculator, which must then never run. */
+  readonly gate?: true;
   /** Whether another guest is in the run, and must be as well as before. */
   readonly bystander?: true;
 }
@@ -64,6 +66,8 @@ const SKIPPED: Seen = { skipped: true };
 const TIMEOUT: Seen = { fails: ["tool_timeout"] };
 const MEMORY: Seen = { fails: ["tool_memory_exceeded"] };
 const CRASHED: Seen = { fails: ["tool_crashed"] };
+/** What nobody catches is told to the log, and the call goes on or ends with the guest. */
+const UNCAUGHT: Seen = { fails: ["tool_crashed", "tool_timeout"] };
 const OUTPUT: Seen = { fails: ["tool_output_exceeded"] };
 const DENIED: Seen = { fails: ["tool_permission_denied"] };
 
@@ -119,7 +123,7 @@ export const ESCAPE_KINDS: readonly EscapeKind[] = [
   memory("string_bomb", "T14", MEMORY, "grows"),
   memory("wasm_bomb", "T14", MEMORY, "grows"),
   memory("blob_bomb", "T14", MEMORY, "grows"),
-  memory("timer_bomb", "T14", MEMORY, "grows"),
+  memory("timer_bomb", "T14", { fails: ["tool_memory_exceeded", "tool_timeout"] }, "grows"),
   memory("message_bomb", "T14", MEMORY, "grows"),
 
   exits("exit_deno", "T15", ENDS, "dies", { tiers: BOTH }),
@@ -128,10 +132,10 @@ export const ESCAPE_KINDS: readonly EscapeKind[] = [
   exits("kill_self", "T15", ENDS, "dies", { tiers: BOTH }),
   exits("debug_self", "T15 T16", ENDS, "dies", { tiers: BOTH }),
   exits("kill_others", "T15", SHUT, "opens", { tiers: BOTH }),
-  exits("self_close", "T15", { fails: ["tool_crashed", "tool_timeout"] }, "dies", { tiers: BOTH }),
-  exits("throw_in_timer", "T15 T40", CRASHED, "dies", { tiers: BOTH }),
-  exits("unhandled_rejection", "T15 T40", CRASHED, "dies", { tiers: BOTH }),
-  exits("report_error", "T15 T40", CRASHED, "dies", { tiers: BOTH }),
+  exits("self_close", "T15", DENIED, "dies", { tiers: BOTH }),
+  exits("throw_in_timer", "T15 T40", UNCAUGHT, "dies", { tiers: BOTH }),
+  exits("unhandled_rejection", "T15 T40", UNCAUGHT, "dies", { tiers: BOTH }),
+  exits("report_error", "T15 T40", UNCAUGHT, "dies", { tiers: BOTH }),
   exits("throw_after_answer", "T15", ENDS, "dies", { inputs: TWICE, tiers: BOTH }),
   exits("stack_overflow", "T15", { fails: ["RangeError"] }, "throws", { tiers: BOTH }),
   exits("stack_overflow_native", "T15", ENDS, "answers", { tiers: BOTH }),
@@ -190,6 +194,18 @@ export const ESCAPE_KINDS: readonly EscapeKind[] = [
   frames("act_from_timer", "T19", ENDS, "speaks", { inputs: TWICE, bystander: true, tiers: BOTH }),
   frames("foreign_capability", "T19", SHUT, "answers", { tiers: BOTH }),
   frames("progress_after", "T19", ENDS, "speaks", { inputs: TWICE, tiers: BOTH }),
+  frames("raw_no_frame", "T19", CRASHED, "answers", { bystander: true, tiers: BOTH }),
+  frames("raw_other_call", "T19", CRASHED, "answers", { bystander: true, tiers: BOTH }),
+  frames("raw_second_start", "T19", CRASHED, "answers", { tiers: BOTH }),
+  frames("raw_unknown_effect", "T19", CRASHED, "answers", { tiers: BOTH }),
+  frames("raw_prototype", "T9 T19", ENDS, "answers", { tiers: BOTH }),
+  frames("raw_long_line", "T17 T19", { fails: ["tool_output_exceeded", "tool_crashed"] }, "answers"),
+  frames("raw_flood_cheap", "T17 T19", ENDS, "speaks"),
+  frames("raw_flood_questions", "T17 T19", ENDS, "speaks"),
+  frames("raw_flood_effects", "T17 T19", ENDS, "speaks"),
+  frames("gate_removed", "T19 T20", ENDS, "answers", { gate: true, tiers: BOTH }),
+  frames("gate_misled", "T19 T20", ENDS, "answers", { gate: true, tiers: BOTH }),
+  frames("gate_forged", "T19 T20", ENDS, "speaks", { gate: true, tiers: BOTH }),
   frames("forged_code", "T19", { fails: ["PreampError", "tool_crashed", "Error"] }, "throws", {
     tiers: BOTH,
   }),
@@ -202,7 +218,13 @@ export const ESCAPE_KINDS: readonly EscapeKind[] = [
   floods("emit_flood", "T17 T42", ENDS, "speaks"),
   floods("emit_huge", "T17 T42", ENDS, "speaks"),
   floods("output_bomb", "T17", OUTPUT, "speaks", { bystander: true }),
-  floods("output_huge", "T17", OUTPUT, "speaks"),
+  // its copies may be more than its memory before the first byte of it is out
+  floods(
+    "output_huge",
+    "T17",
+    { fails: ["tool_output_exceeded", "tool_memory_exceeded", "tool_crashed"] },
+    "speaks",
+  ),
   floods("output_many_keys", "T17", OUTPUT, "speaks"),
   floods("output_deep", "T8", ENDS, "answers"),
   floods("output_error_huge", "T17", ENDS, "throws"),
@@ -210,7 +232,7 @@ export const ESCAPE_KINDS: readonly EscapeKind[] = [
   floods("state_overflow", "trust.md, Limits", ENDS, "answers"),
   floods("state_overflow_slowly", "trust.md, Limits", ENDS, "answers"),
   floods("contribution_flood", "T17", ENDS, "speaks"),
-  floods("call_flood", "T12", ENDS, "speaks"),
+  floods("call_flood", "T12", { run: ["incomplete"] }, "speaks"),
 
   results("result_cyclic", "T9", ENDS, "answers"),
   results("result_getters", "T9", ENDS, "answers"),
@@ -297,7 +319,7 @@ export const ESCAPE_KINDS: readonly EscapeKind[] = [
   hooks("hook_nonsense", "T20", { denied: true }, "speaks", { tiers: BOTH }),
   hooks("hook_huge", "T17 T20", { denied: true }, "speaks"),
   hooks("hook_inject", "T20", ENDS, "speaks", { tiers: BOTH }),
-  hooks("hook_inject_often", "T20", ENDS, "speaks"),
+  hooks("hook_inject_often", "T20", { run: ["completed", "failed"] }, "speaks"),
   hooks("hook_modify_prototype", "T9", ENDS, "speaks", { tiers: BOTH }),
   hooks("hook_modify_cyclic", "T9", ENDS, "speaks", { tiers: BOTH }),
   hooks("hook_recursion", "T20", ENDS, "throws"),
@@ -306,7 +328,7 @@ export const ESCAPE_KINDS: readonly EscapeKind[] = [
 
   providers("provider_loop", "T13 T28", { run: ["failed", "incomplete"] }, "hangs"),
   providers("provider_never", "T28", { run: ["failed", "incomplete"] }, "hangs", { tiers: BOTH }),
-  providers("provider_crash", "T15 T28", { run: ["failed"] }, "dies", { tiers: BOTH }),
+  providers("provider_crash", "T15 T28", { run: ["failed", "incomplete"] }, "dies", { tiers: BOTH }),
   providers("provider_memory", "T14 T28", { run: ["failed"] }, "grows"),
   providers("provider_huge", "T17 T28", { run: ["failed"] }, "speaks"),
   providers("provider_deltas", "T17 T28", { run: ["failed", "completed", "incomplete"] }, "speaks"),
@@ -317,7 +339,7 @@ export const ESCAPE_KINDS: readonly EscapeKind[] = [
 
   contexts("context_loop", "T13", { run: ["failed", "incomplete"] }, "hangs"),
   contexts("context_never", "trust.md", { run: ["failed", "incomplete"] }, "hangs", { tiers: BOTH }),
-  contexts("context_crash", "T15", { run: ["failed"] }, "dies", { tiers: BOTH }),
+  contexts("context_crash", "T15", { run: ["failed", "incomplete"] }, "dies", { tiers: BOTH }),
   contexts("context_memory", "T14", { run: ["failed"] }, "grows"),
   contexts("context_nonsense", "trust.md", { run: ["failed"] }, "answers", { tiers: BOTH }),
   contexts("context_huge", "T17", { run: ["failed"] }, "speaks"),
@@ -326,7 +348,7 @@ export const ESCAPE_KINDS: readonly EscapeKind[] = [
   orchestrators("orchestrator_never", "trust.md", { run: ["failed", "incomplete"] }, "hangs", {
     tiers: BOTH,
   }),
-  orchestrators("orchestrator_crash", "T15", { run: ["failed"] }, "dies", { tiers: BOTH }),
+  orchestrators("orchestrator_crash", "T15", { run: ["failed", "incomplete"] }, "dies", { tiers: BOTH }),
   orchestrators("orchestrator_spend", "T12", { run: ["incomplete", "failed"] }, "hangs", { tiers: BOTH }),
   orchestrators("orchestrator_ungated", "architecture.md, Guards", { run: ["completed"] }, "speaks", {
     tiers: BOTH,

@@ -8,6 +8,9 @@ export const LAST_WORD = "Still here.";
 /** Variable that the innocent's config expands: its value is nobody else's. */
 export const BYSTANDER_ENV = "ESCAPE_BYSTANDER";
 
+/** Denies the calculator. */
+const GATE = { module: "hooks-approval", config: { rules: [{ tool: "calculator", action: "deny" }] } };
+
 /** What a plan is made for. */
 export interface PlanFor {
   readonly kind: EscapeKind;
@@ -53,7 +56,7 @@ export function escapePlan({ kind, tier, site, modules, server_pid }: PlanFor): 
       ...(kind.as === "tool" ? [attacker] : []),
       ...(kind.bystander ? [bystander] : []),
     ],
-    hooks: kind.as === "hook" ? [attacker] : [],
+    hooks: [...(kind.gate ? [GATE] : []), ...(kind.as === "hook" ? [attacker] : [])],
     limits: {
       max_duration_s: kind.as === "tool" || kind.as === "hook" ? 60 : 3,
       max_iterations: 12,

@@ -26,6 +26,7 @@ async function attack(suite: EscapeServer, kind: EscapeKind, tier: EscapeTier): 
   if (status !== 200) return { status, run, events: [], text: "" };
   const response = await server.fetch(run.events_url, { headers: { accept: "text/event-stream" } });
   const text = await response.text();
+  assertEquals(response.status, 200, text.slice(0, 500));
   const events: Json[] = [];
   for await (const { data } of readSse(new Response(text))) events.push(JSON.parse(data));
   return { status, run, events, text };
