@@ -9,9 +9,9 @@ import { assert, assertEquals } from "../assert.ts";
 import { type BareReport, REPORT } from "./escape_bare.ts";
 
 /** Attacks at once: each has a process. */
-const AT_ONCE = 4;
+const AT_ONCE = 5;
 /** Milliseconds after which an attack that has not ended hangs; those that grow are given longer to do so. */
-const HANGS_MS = 900;
+const HANGS_MS = 700;
 const GROWS_MS = 15_000;
 /** Milliseconds that a door is given on a busy machine. */
 const PATIENCE_MS = 3_000;
@@ -147,7 +147,8 @@ for (
     ],
   ] as const
 ) {
-  Deno.test(`hostile modules: attacks on ${name} succeed when nothing is around them`, async () => {
+  const title = `hostile modules: attacks on ${name} succeed when nothing is around them`;
+  Deno.test(title, { ignore: Deno.env.has("PREAMP_BIN") }, async () => { // they are the same beside any program
     const kinds = ESCAPE_KINDS.filter(({ file }) => files.test(file));
     assert(kinds.length > 0);
     const failures: string[] = [];

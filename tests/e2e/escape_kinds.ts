@@ -352,6 +352,7 @@ export const ESCAPE_KINDS: readonly EscapeKind[] = [
   orchestrators("orchestrator_spend", "T12", { run: ["incomplete", "failed"] }, "hangs", { tiers: BOTH }),
   orchestrators("orchestrator_ungated", "architecture.md, Guards", { run: ["completed"] }, "speaks", {
     tiers: BOTH,
+    gate: true,
   }),
   orchestrators("orchestrator_huge", "T17", { run: ["failed"] }, "speaks"),
   orchestrators("orchestrator_events", "T19", { run: ["completed", "failed"] }, "speaks", { tiers: BOTH }),
