@@ -37,6 +37,7 @@ async function runBare(kind: EscapeKind, site: EscapeSite): Promise<Outcome> {
       "--quiet",
       "--no-prompt",
       "--no-check",
+      "--no-lock",
       "--allow-all",
       "--unstable-kv",
       "--unstable-net",
