@@ -15,6 +15,7 @@ const ANSWERS: Record<string, string> = {
   calculator: "6 × 7 is 42.",
   everything:
     "Twelve guests at 7.50 are 90, the room is for Friday, and the planner has a list. Let me look at it again.",
+  locked_down: "Each tool did what it was granted, and nothing else.",
   minimal: "Hello from the smallest plan.",
   todo: "Noted. Your todo list has 1 entry:\n- water the plants",
   url_tool: "2026 is MMXXVI.",

@@ -335,6 +335,8 @@ class DraftHooks implements HookRegistry {
   readonly #draft: () => Draft | null;
 
   readonly #refused: (event: string) => void;
+  /** Name → what takes away the module's own handlers of that name. */
+  readonly #own = new Map<string, Disposer[]>();
 
   /** @param refused Told of an event that is not emitted, because it is the runtime's. */
   constructor(hooks: Hooks, draft: () => Draft | null, refused: (event: string) => void) {
@@ -344,6 +346,13 @@ class DraftHooks implements HookRegistry {
   }
 
   register(event: string, handler: HookHandler, options: number | HookOptions = {}, name?: string): Disposer {
+    const dispose = this.#register(event, handler, options, name);
+    const known = String(name ?? (typeof options === "object" ? options?.name : undefined) ?? handler.name);
+    this.#own.set(known, [...this.#own.get(known) ?? [], dispose]);
+    return dispose;
+  }
+
+  #register(event: string, handler: HookHandler, options: number | HookOptions, name?: string): Disposer {
     const draft = this.#draft();
     if (!draft) return this.#hooks.register(event, handler, options, name);
     checkRegistration(event, handler);
@@ -378,9 +387,10 @@ class DraftHooks implements HookRegistry {
     return this.register(event, handler, options, name);
   }
 
+  /** The module's own handlers: a gate that any other module could take away by its name would be none. */
   unregister(name: string): void {
-    for (const one of this.#draft()?.handlers ?? []) if (one.options.name === name) one.gone = true;
-    this.#hooks.unregister(name);
+    for (const dispose of this.#own.get(name) ?? []) dispose();
+    this.#own.delete(name);
   }
 
   emit(event: string, data?: JsonObject | null): Promise<Emission> {

@@ -58,8 +58,6 @@ const MAX_OBJECTS = 256;
 /** Bytes of what one object says of itself: its description and schema. */
 const MAX_SHAPE_BYTES = 128 * 1024;
 const MAX_NAME = 128;
-/** Milliseconds a handler may take that says nothing else (behaviour.md §5). */
-const HANDLER_MS = 30_000;
 
 const POINT: Readonly<Record<ModuleType, string>> = {
   orchestrator: "orchestrator",
@@ -408,7 +406,10 @@ class GuestModule {
       throw new TypeError("a handler of nothing");
     }
     const key = this.#numbered(`handler/${event}`);
-    const timeout_ms = typeof options.timeout_ms === "number" ? options.timeout_ms : HANDLER_MS;
+    // everybody waits for a handler: a stranger may ask for less than the policy's time, not for more, nor for none (0)
+    const most_ms = this.#options.bounds.deadline_ms;
+    const asked_ms = typeof options.timeout_ms === "number" ? options.timeout_ms : 0;
+    const timeout_ms = asked_ms > 0 ? Math.min(asked_ms, most_ms) : most_ms;
     const handler = handlerStandIn(event, this.#bind(key, ref), timeout_ms);
     if (this.#again && this.#done.has(key)) return;
     const { priority, name, fail_closed } = options;

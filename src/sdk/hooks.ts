@@ -174,7 +174,7 @@ export interface HookRegistry {
   on(event: string, handler: HookHandler, options?: number | HookOptions, name?: string): Disposer;
   /** Returns a function that registers a handler of `event`. */
   on(event: string): (handler: HookHandler) => Disposer;
-  /** Removes every handler of this name. */
+  /** Removes every handler of this name; of a session's registry a module removes its own alone. */
   unregister(name: string): void;
   /** Runs the handlers in order, numbers the entry, and resolves to what came of it. Never rejects for a handler's failure. */
   emit(event: string, data?: JsonObject | null): Promise<Emission>;

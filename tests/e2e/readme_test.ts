@@ -142,3 +142,23 @@ Deno.test("README.md names tasks, routes and folders that are there", async () =
   assert(folders.length > 10);
   for (const path of [...links, ...folders]) await Deno.stat(ROOT + path);
 });
+
+Deno.test("README.md explains and runs the plan that is locked down", async () => {
+  const [make, explain, run] = ["mkdir -p", "plan explain plans/", "run -p plans/"].map(commandWith);
+  const folder = await Deno.makeTempDir();
+  try {
+    await shell(make!.replaceAll("/tmp/", `${folder}/`), { cwd: folder });
+    assertMatch(await Deno.readTextFile(`${folder}/preamp-notes/garden.txt`), /ferns/);
+    const explained = await runProgram(argumentsOf(explain!));
+    assertEquals(explained.code, 0, explained.stderr);
+    assertMatch(explained.stdout, /^ +net +127\.0\.0\.1:8484/m);
+    const ran = await runProgram(argumentsOf(run!), { env: { PREAMP_HOME: `${folder}/home` } });
+    assertEquals(
+      [ran.code, ran.stdout],
+      [0, "Each tool did what it was granted, and nothing else.\n"],
+      ran.stderr,
+    );
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});

@@ -626,3 +626,27 @@ Deno.test("an emission is processed once, however often a loop asks for it", asy
   assertEquals([asked, data("approval:required").length, data("tool:post").length], [1, 1, 1]);
   assertEquals(messages().filter((message) => message.content === "note").length, 1);
 });
+
+Deno.test("a module takes away its own handlers by name, and nobody else's", async () => {
+  const heard: unknown[] = [];
+  const { run, messages } = kit({
+    providers: [[calls(["stranger"]), calls(["t"]), "done"]],
+    tools: [async (coordinator) => {
+      coordinator.hooks.register("tool:pre", (_, data) => void heard.push(data.tool_name), { name: "own" });
+      const takeAway = () => {
+        for (const name of ["test-hook", "own"]) coordinator.hooks.unregister(name);
+        return "taken away";
+      };
+      await coordinator.mount("tools", tool("stranger", takeAway));
+    }, tool("t")],
+    hooks: [
+      hook("tool:pre", (_, data) => data.tool_name === "t" ? { action: "deny", reason: "never" } : null),
+    ],
+  });
+  await run();
+  assertEquals(heard, ["stranger"]);
+  assertEquals(messages().filter(({ role }) => role === "tool").map(({ content }) => content), [
+    "taken away",
+    "Denied by hook: never",
+  ]);
+});

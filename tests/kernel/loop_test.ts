@@ -908,3 +908,17 @@ Deno.test("content that a hook result asks to inject as handler of a refused cal
   await run();
   assertEquals(brief(provider.requests[1]!.messages).at(-1), ["system", "there is no such tool"]);
 });
+
+Deno.test("arguments that nobody can check are a failed call, not a failed run", async () => {
+  const guests = tool("guests");
+  const checkInput = () => Promise.reject(Object.assign(new Error("it is gone"), { code: "tool_timeout" }));
+  const { run, data, messages } = kit({
+    providers: [[calls(["guests"]), "done"]],
+    tools: [Object.assign(guests, { checkInput, input_schema: { type: "object", required: ["text"] } })],
+  });
+  assertEquals((await run()).status, "completed");
+  assertEquals(data("tool:error").map(({ error }) => error), [
+    { type: "tool_timeout", msg: "Cannot check the arguments of tool 'guests': it is gone" },
+  ]);
+  assertMatch(String(messages()[2]?.content), /it is gone/);
+});

@@ -144,7 +144,15 @@ async function refusalOf(
       }`,
     };
   }
-  const problems = await inputProblems(tool, input);
+  let problems: readonly string[];
+  try {
+    problems = await inputProblems(tool, input);
+  } catch (error) { // whoever checks may be a stranger's guest, which hangs or is gone
+    return {
+      type: toolErrorType(error),
+      msg: `Cannot check the arguments of tool '${call.name}': ${errorMessage(error)}`,
+    };
+  }
   if (problems.length === 0) return null;
   return {
     type: "tool_input_invalid",

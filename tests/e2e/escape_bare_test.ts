@@ -1,0 +1,176 @@
+/**
+ * The control of the escape suite: each hostile module does its harm when nothing is around it, so that what the sandbox stops
+ * (`escape_test.ts`) is an attack and not a typing error.
+ */
+import { ESCAPE_KINDS, type EscapeKind } from "./escape_kinds.ts";
+import { type EscapeSite, openEscapeSite, targetOf } from "./escape_site.ts";
+import { residentBytes } from "./processes.ts";
+import { assert, assertEquals } from "../assert.ts";
+import { type BareReport, REPORT } from "./escape_bare.ts";
+
+/** Attacks at once: each has a process. */
+const AT_ONCE = 5;
+/** Milliseconds after which an attack that has not ended hangs; those that grow are given longer to do so. */
+const HANGS_MS = 700;
+const GROWS_MS = 15_000;
+/** Milliseconds that a door is given on a busy machine. */
+const PATIENCE_MS = 3_000;
+/** Bytes of resident memory beyond which an attack grows. A process that did nothing has about 70 MB. */
+const GROWN_BYTES = 400_000_000;
+/** What counts as speaking: more than this often, or this much. */
+const SPEAKS_SIZE = 64 * 1024;
+
+interface Outcome {
+  came_to: EscapeKind["bare"];
+  report: BareReport | undefined;
+  stderr: string;
+}
+
+/** Runs an attack with every permission and tells what it came to. */
+async function runBare(kind: EscapeKind, site: EscapeSite): Promise<Outcome> {
+  const url = new URL(`../fixtures/hostile/${kind.file}.ts`, import.meta.url).href;
+  const target = { ...targetOf(site, kind), patience_ms: PATIENCE_MS };
+  const inputs = kind.inputs ?? [{}];
+  const child = new Deno.Command(Deno.execPath(), {
+    args: [
+      "run",
+      "--quiet",
+      "--no-prompt",
+      "--no-check",
+      "--no-lock",
+      "--allow-all",
+      "--unstable-kv",
+      "--unstable-net",
+      "--unstable-worker-options",
+      new URL("escape_bare.ts", import.meta.url).pathname,
+      url,
+      kind.as,
+      JSON.stringify(target),
+      JSON.stringify(inputs),
+    ],
+    cwd: site.scratch,
+    env: { [site.secret_env]: site.secret, TMPDIR: site.writable, DENO_DIR: denoDir(), NO_COLOR: "1" },
+    stdin: "null",
+    stdout: "piped",
+    stderr: "piped",
+  }).spawn();
+  let out = 0;
+  let tail = "";
+  const reading = (async () => {
+    for await (const part of child.stdout.pipeThrough(new TextDecoderStream())) {
+      out += part.length;
+      tail = (tail + part).slice(-20_000);
+    }
+  })();
+  let stderr = "";
+  const complaining = (async () => {
+    for await (const part of child.stderr.pipeThrough(new TextDecoderStream())) {
+      stderr = (stderr + part).slice(-2000);
+    }
+  })();
+  let watched: Outcome["came_to"] | undefined;
+  const watch = new AbortController();
+  const watching = watchProcess(child.pid, kind, watch.signal).then((seen) => {
+    if (seen === undefined) return;
+    watched = seen;
+    kill(child);
+  });
+  const [{ code }] = await Promise.all([child.status, reading, complaining]);
+  watch.abort();
+  await watching;
+  const line = tail.split("\n").find((text) => text.startsWith(REPORT));
+  const report = line === undefined ? undefined : JSON.parse(line.slice(REPORT.length)) as BareReport;
+  const spoke = out > SPEAKS_SIZE ||
+    (report !== undefined && (report.said_size > SPEAKS_SIZE || report.size > SPEAKS_SIZE));
+  const came_to = watched ??
+    (report === undefined ? "dies" : report.outcome === "throws" ? "throws" : spoke ? "speaks" : "answers");
+  return {
+    came_to: watched === "hangs" && spoke ? "speaks" : came_to,
+    report,
+    stderr: `exit code ${code}\n${stderr}`,
+  };
+}
+
+/** Resolves to what a process that has not ended came to; undefined once it was told to stop. */
+async function watchProcess(
+  pid: number,
+  kind: EscapeKind,
+  signal: AbortSignal,
+): Promise<"hangs" | "grows" | undefined> {
+  const patience = kind.bare === "hangs" ? HANGS_MS : GROWS_MS;
+  const started = performance.now();
+  while (!signal.aborted) {
+    const bytes = await residentBytes(pid);
+    if (bytes === undefined) return undefined; // it has ended
+    if (bytes > GROWN_BYTES && kind.bare === "grows") return "grows";
+    if (performance.now() - started > patience) return "hangs";
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  return undefined;
+}
+
+function kill(child: Deno.ChildProcess): void {
+  try {
+    child.kill("SIGKILL");
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error; // it has ended
+  }
+}
+
+function denoDir(): string {
+  return Deno.env.get("DENO_DIR") ?? `${Deno.env.get("HOME")}/.cache/deno`;
+}
+
+/** Asserts that the attack did what its row says. */
+function assertBare(kind: EscapeKind, { came_to, report, stderr }: Outcome): void {
+  if (kind.bare !== "opens") {
+    // said little, but said something it should not have: counted by the coordinator
+    const spoke = came_to === "answers" && kind.bare === "speaks" && (report?.said ?? 0) > 0;
+    assertEquals(spoke ? "speaks" : came_to, kind.bare, `${kind.name}: ${JSON.stringify(report)}\n${stderr}`);
+    return;
+  }
+  assert(report !== undefined, `${kind.name}: ${stderr}`);
+  const shut = Object.entries(report.doors).filter(([name, text]) =>
+    !text.startsWith("got: ") && !kind.bare_shut?.includes(name)
+  );
+  assertEquals(shut, [], kind.name);
+  assert(Object.values(report.doors).some((text) => text.startsWith("got: ")), `${kind.name} opened no door`);
+}
+
+for (
+  const [files, name] of [
+    [/^(time|memory|exits)$/, "time, memory and processes"],
+    [/^(escalation|files|network|spy)$/, "permissions and secrets"],
+    [/^(frames|floods|results|globals)$/, "messages and results"],
+    [
+      /^(lies|top_.*|no_mount|static_.*|hooks|providers|contexts|orchestrators)$/,
+      "modules that lie about themselves",
+    ],
+  ] as const
+) {
+  const title = `hostile modules: attacks on ${name} succeed when nothing is around them`;
+  Deno.test(title, { ignore: Deno.env.has("PREAMP_BIN") }, async () => { // they are the same beside any program
+    const kinds = ESCAPE_KINDS.filter(({ file }) => files.test(file));
+    assert(kinds.length > 0);
+    const failures: string[] = [];
+    await Promise.all(Array.from({ length: AT_ONCE }, async () => {
+      for (let kind = kinds.shift(); kind; kind = kinds.shift()) {
+        try {
+          await using site = await openEscapeSite(); // of its own: attackers spoil what they can
+          assertBare(kind, await runBare(kind, site));
+        } catch (error) {
+          failures.push(error instanceof Error ? error.message : String(error));
+        }
+      }
+    }));
+    assertEquals(failures, []);
+  });
+}
+
+Deno.test("hostile modules: every row of the table has a name of its own, a threat and a tier", () => {
+  const names = ESCAPE_KINDS.map(({ name }) => name);
+  assertEquals(names.length, new Set(names).size);
+  for (const { name, threat, tiers } of ESCAPE_KINDS) {
+    assert(threat !== "" && tiers.length > 0, name);
+  }
+});

@@ -1,0 +1,122 @@
+/** The one server that all attacks are sent to, what is asked of it afterwards, and the modules beside it. */
+import { type FileServer, serveFiles } from "../loader/support.ts";
+import { ESCAPE_KINDS } from "./escape_kinds.ts";
+import { BYSTANDER_ENV, escapePlan } from "./escape_plans.ts";
+import { type EscapeSite, openEscapeSite } from "./escape_site.ts";
+import type { ProbeReport } from "./health_probe.ts";
+import { type Json, ROOT, type ServerProgram, startServer } from "./program.ts";
+
+const HOSTILE = `${ROOT}tests/fixtures/hostile/`;
+
+/** Seconds of one call, of a hook, of an end; of the start of a guest, which takes longer when eight start at once. */
+const CALL_S = 1.5;
+const LOAD_S = 8;
+const MEMORY_MB = 128;
+
+/** The server and what is around it. */
+export interface EscapeServer extends AsyncDisposable {
+  readonly site: EscapeSite;
+  readonly modules: FileServer;
+  readonly server: ServerProgram;
+  /** Value of the innocent's variable. */
+  readonly bystander_secret: string;
+  /** Ends the probe; resolves to what the answers of `/healthz` took, and beside them those of an idle server. */
+  health(): Promise<{ server: ProbeReport; idle: ProbeReport }>;
+}
+
+/** Starts everything. The operator's plans are written first: the worker tier is theirs to choose. */
+export async function startEscapeServer(): Promise<EscapeServer> {
+  const site = await openEscapeSite();
+  const files: Record<string, Uint8Array<ArrayBuffer>> = {};
+  for await (const { name } of Deno.readDir(HOSTILE)) {
+    if (name.endsWith(".ts")) files[`hostile/${name}`] = await Deno.readFile(HOSTILE + name);
+  }
+  const modules = serveFiles(files);
+  const bystander_secret = `BYSTANDER-${crypto.randomUUID()}`;
+  await Deno.mkdir(`${site.home}/named`);
+  const config = `${site.home}/preamp.yaml`;
+  await Deno.writeTextFile(config, JSON.stringify(policyOf(site, modules)));
+  const server = await startServer(["--config", config], {
+    cwd: site.scratch,
+    env: {
+      PREAMP_HOME: `${site.home}/preamp`,
+      TMPDIR: site.writable,
+      [site.secret_env]: site.secret,
+      [BYSTANDER_ENV]: bystander_secret,
+    },
+  });
+  for (const kind of ESCAPE_KINDS) {
+    for (const tier of kind.tiers) {
+      const plan = escapePlan({
+        kind,
+        tier,
+        site,
+        modules: `${modules.url}hostile/`,
+        server_pid: server.pid,
+      });
+      await Deno.writeTextFile(`${site.home}/named/${planName(kind.name, tier)}.json`, JSON.stringify(plan));
+    }
+  }
+  const probe = startProbe(`${server.url}/healthz`, site.open_url);
+  return {
+    site,
+    modules,
+    server,
+    bystander_secret,
+    health: probe,
+    async [Symbol.asyncDispose]() {
+      await probe();
+      await server[Symbol.asyncDispose]();
+      await modules[Symbol.asyncDispose]();
+      await site[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** Name of the operator's plan for an attack. */
+export function planName(kind: string, tier: string): string {
+  return `${kind}_${tier}`.replaceAll("_", "-");
+}
+
+function policyOf(site: EscapeSite, modules: FileServer): Json {
+  return {
+    store: "memory",
+    plans: `${site.home}/named/`,
+    rates: { requests_per_minute: 0, runs_per_minute: 0 },
+    modules: { allow: [`${modules.url}hostile/`], private_hosts: [`127.0.0.1:${modules.port}`] },
+    env: { allow: [BYSTANDER_ENV] },
+    permissions: {
+      max: {
+        net: [new URL(site.open_url).host],
+        read: [site.folder, site.writable],
+        write: [site.writable],
+      },
+    },
+    isolation: { urls_from_operator: "worker", memory_mb: MEMORY_MB, load_timeout_s: LOAD_S },
+    limits: { tool_timeout_s: CALL_S, hook_timeout_s: CALL_S, cleanup_timeout_s: CALL_S },
+  };
+}
+
+function startProbe(...urls: string[]): EscapeServer["health"] {
+  const child = new Deno.Command(Deno.execPath(), {
+    args: [
+      "run",
+      "--quiet",
+      "--no-check",
+      "--allow-net=127.0.0.1",
+      new URL("health_probe.ts", import.meta.url).pathname,
+      ...urls,
+    ],
+    stdin: "piped",
+    stdout: "piped",
+    stderr: "inherit",
+  }).spawn();
+  let ended: ReturnType<EscapeServer["health"]> | undefined;
+  const end = async () => {
+    await child.stdin.close();
+    const { stdout } = await child.output();
+    const [server, idle] = JSON.parse(new TextDecoder().decode(stdout)) as ProbeReport[];
+    return { server: server!, idle: idle! };
+  };
+  return () => ended ??= end();
+}
