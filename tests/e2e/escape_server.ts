@@ -20,9 +20,12 @@ export interface EscapeServer extends AsyncDisposable {
   readonly server: ServerProgram;
   /** Value of the innocent's variable. */
   readonly bystander_secret: string;
-  /** Ends the probe; resolves to what the answers of `/healthz` took, and beside them those of an idle server. */
-  health(): Promise<{ server: ProbeReport; idle: ProbeReport }>;
+  /** Asks `/healthz` all the time until the returned function is called. */
+  probe(): Probe;
 }
+
+/** Ends the asking; resolves to what the answers took, and beside them those of an idle server. */
+export type Probe = () => Promise<{ server: ProbeReport; idle: ProbeReport }>;
 
 /** Starts everything. The operator's plans are written first: the worker tier is theirs to choose. */
 export async function startEscapeServer(): Promise<EscapeServer> {
@@ -57,15 +60,19 @@ export async function startEscapeServer(): Promise<EscapeServer> {
       await Deno.writeTextFile(`${site.home}/named/${planName(kind.name, tier)}.json`, JSON.stringify(plan));
     }
   }
-  const probe = startProbe(`${server.url}/healthz`, site.open_url);
+  const probes: Probe[] = [];
   return {
     site,
     modules,
     server,
     bystander_secret,
-    health: probe,
+    probe() {
+      const probe = startProbe(`${server.url}/healthz`, site.open_url);
+      probes.push(probe);
+      return probe;
+    },
     async [Symbol.asyncDispose]() {
-      await probe();
+      for (const probe of probes) await probe();
       await server[Symbol.asyncDispose]();
       await modules[Symbol.asyncDispose]();
       await site[Symbol.asyncDispose]();
@@ -97,7 +104,7 @@ function policyOf(site: EscapeSite, modules: FileServer): Json {
   };
 }
 
-function startProbe(...urls: string[]): EscapeServer["health"] {
+function startProbe(...urls: string[]): Probe {
   const child = new Deno.Command(Deno.execPath(), {
     args: [
       "run",
@@ -111,7 +118,7 @@ function startProbe(...urls: string[]): EscapeServer["health"] {
     stdout: "piped",
     stderr: "inherit",
   }).spawn();
-  let ended: ReturnType<EscapeServer["health"]> | undefined;
+  let ended: ReturnType<Probe> | undefined;
   const end = async () => {
     await child.stdin.close();
     const { stdout } = await child.output();

@@ -15,6 +15,11 @@ const AT_ONCE = 8;
 /** Pipes of the spare children that may wait at one time and not at another: stdin, stdout and stderr of two. */
 const SPARE_PIPES = 6;
 const MEGABYTE = 1024 * 1024;
+/** What issue and threats allow: p99 of an answer of `/healthz`, and what the server may grow by in the process tier. */
+const MAX_STALL_MS = 50;
+/** How much later a server that works may be than an idle one, which answers within 5 ms when the machine is ours alone. */
+const NOISE = 6;
+const MAX_GROWN_BYTES = 192 * MEGABYTE;
 
 /** Runs one attack: a caller's plan for the process tier, an operator's for the worker. */
 async function attack(suite: EscapeServer, kind: EscapeKind, tier: EscapeTier): Promise<Attacked> {
@@ -82,57 +87,66 @@ Deno.test("hostile modules: no kind gets anything it was not granted, in any tie
   const descriptors = await openFiles(server.pid);
   const memory = await residentBytes(server.pid) ?? 0;
 
-  for (const tier of ["process", "worker"] as const) {
-    await t.step(`tier ${tier}: every kind`, async () => {
-      assertEquals(await attackAll(suite, rowsOf(tier), AT_ONCE), []);
-    });
-  }
+  const calmly = suite.probe();
 
-  await t.step("eight busy loops at once are ended, each in its time", async () => {
+  await t.step("tier process: every kind", async () => {
+    assertEquals(await attackAll(suite, rowsOf("process"), AT_ONCE), []);
+  });
+
+  await t.step("tier process: eight busy loops at once are ended, each in its time", async () => {
     const loops = Array.from({ length: AT_ONCE }, () => [kindOf("loop_sync"), "process"] as const);
     const start = performance.now();
     assertEquals(await attackAll(suite, loops, AT_ONCE), []);
     assert(performance.now() - start < 20_000);
   });
 
-  await t.step("a guest finds nothing of the one before it, in a run of its own or beside it", async () => {
-    for (const tier of ["process", "worker"] as const) {
+  await t.step("tier process: the server answered all the time", async () => {
+    const health = await calmly();
+    assertEquals(health.server.failed, 0);
+    assert(health.server.count > 100);
+    // on a machine that is busy with something else an idle server is late too, and one that works is later still
+    assert(health.server.p99 < Math.max(MAX_STALL_MS, NOISE * health.idle.p99), JSON.stringify(health));
+  });
+
+  await t.step("tier process: memory is what it was, and every line of the log is one", async () => {
+    const grown = (await residentBytes(server.pid) ?? 0) - memory;
+    assert(grown < MAX_GROWN_BYTES, `memory grew by ${Math.round(grown / MEGABYTE)} MB`);
+    const log = server.stderr.text;
+    for (const line of log.split("\n")) if (line !== "") JSON.parse(line);
+    // deno-lint-ignore no-control-regex -- that is what must not be there
+    assert(!/[\u0000-\u0009\u000b-\u001f]/.test(log), "a control character is in the log");
+  });
+
+  // Memory, stalls and raw lines on stderr are what this tier does not claim to stop (modules.md, threats T40).
+  await t.step("tier worker: every kind", async () => {
+    const probe = suite.probe();
+    assertEquals(await attackAll(suite, rowsOf("worker"), AT_ONCE), []);
+    assertEquals((await probe()).server.failed, 0);
+  });
+
+  for (const tier of ["process", "worker"] as const) {
+    await t.step(`tier ${tier}: a guest finds nothing of the one before it`, async () => {
       await attack(suite, kindOf("pollute"), tier);
       const { events } = await attack(suite, kindOf("look"), tier);
       assertEquals(callsOf(events, "attack").map(({ output }) => output), [{ found: 0 }]);
-    }
-  });
+    });
+  }
 
   await t.step(
     "nothing that nobody granted was touched, and the server is the same process as before",
     async () => {
       assertEquals(await site.changes(), []);
       assertEquals(site.trespasses, []);
-      const { status } = await server.get("/healthz");
-      assertEquals(status, 200);
+      assertEquals((await server.get("/healthz")).status, 200);
       assertEquals(await aliveOf([server.pid]), [server.pid]);
       const log = server.stderr.text;
       assert(!log.includes(site.secret) && !log.includes(suite.bystander_secret), "a secret is in the log");
-      for (const line of log.split("\n")) if (line !== "") JSON.parse(line);
-      // deno-lint-ignore no-control-regex -- that is what must not be there
-      assert(!/[\u0000-\u0009\u000b-\u001f]/.test(log), "a control character is in the log");
     },
   );
 
-  await t.step("the server answered all the time", async () => {
-    const health = await suite.health();
-    assertEquals(health.server.failed, 0);
-    assert(health.server.count > 1000);
-    // a machine that is busy with something else is as late with an idle server's answers
-    const allowed = Math.max(50, 2 * health.idle.p99);
-    assert(health.server.p99 < allowed, JSON.stringify(health));
-  });
-
-  await t.step("no descriptor is left, and memory is what it was", async () => {
+  await t.step("no descriptor is left", async () => {
     const left = await openFiles(server.pid);
     assert(left.length <= descriptors.length + SPARE_PIPES, `before: ${descriptors}, after: ${left}`);
-    const grown = (await residentBytes(server.pid) ?? 0) - memory;
-    assert(grown < 256 * MEGABYTE, `memory grew by ${Math.round(grown / MEGABYTE)} MB`);
   });
 
   await t.step("no process is left when the server has ended", async () => {
