@@ -12,7 +12,7 @@ import { type BareReport, REPORT } from "./escape_bare.ts";
 const AT_ONCE = 5;
 /** Milliseconds after which an attack that has not ended hangs; those that grow are given longer to do so. */
 const HANGS_MS = 700;
-const GROWS_MS = 15_000;
+const GROWS_MS = 30_000;
 /** Milliseconds that a door is given on a busy machine. */
 const PATIENCE_MS = 3_000;
 /** Bytes of resident memory beyond which an attack grows. A process that did nothing has about 70 MB. */
