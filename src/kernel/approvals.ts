@@ -7,7 +7,7 @@ import { errorMessage } from "../sdk/errors.ts";
 import { toPlainObject } from "../sdk/json.ts";
 import type { ApprovalOption, ApprovalQuestion, JsonObject } from "../sdk/types.ts";
 import type { Core } from "./core.ts";
-import { STOPPED } from "./deadline.ts";
+import { later } from "./deadline.ts";
 import type { ApprovalDecision, ApprovalRequest, AskedAbout, RememberedAnswer } from "./host.ts";
 
 /** What the question is about: a tool call, or another event's data. */
@@ -117,8 +117,7 @@ async function waitForAnswer(
 ): Promise<ApprovalDecision | null> {
   const { host, cancellation } = core;
   const stop = new AbortController();
-  const timer = new AbortController();
-  host.clock.after(timeout_ms, timer.signal).then(() => stop.abort("timeout"), () => {}); // answered in time
+  const stopTimer = later(host.clock, timeout_ms, () => stop.abort("timeout"));
   const cancel = () => stop.abort("cancelled");
   if (cancellation.is_cancelled) cancel();
   else cancellation.any_signal.addEventListener("abort", cancel, { once: true });
@@ -126,7 +125,7 @@ async function waitForAnswer(
   try {
     return await host.ask(request, stop.signal, core.session_id);
   } finally {
-    timer.abort(STOPPED);
+    stopTimer();
     watched.removeEventListener("abort", cancel);
   }
 }

@@ -37,7 +37,7 @@ interface Waiting {
 
 /** Milliseconds without progress after which the replay is said to have parted from the tape (our choice). */
 const STUCK_MS = 2_000;
-/** Milliseconds that an entry with an uncertain maker is left for the session to make. */
+/** Milliseconds that an entry with an uncertain maker is left for the session to make, and a session that sleeps late. */
 const PATIENCE_MS = 20;
 
 /** Events of which several may be under way at once: one that is early waits for its turn. */
@@ -67,6 +67,8 @@ const AFTER_CANCEL: ReadonlySet<string> = new Set([
 export class Conductor {
   readonly #options: ConductorOptions;
   readonly #waiting: Waiting[] = [];
+  /** Who goes on when an entry comes next, by its place. */
+  readonly #reaching = new Map<number, (() => void)[]>();
   readonly #actors = new Map<string, Actor>();
   readonly #recalled = new Set<Entry>();
   /** Session → ids that were made or named. */
@@ -82,6 +84,7 @@ export class Conductor {
   /** Entry whose maker was waited for long enough. */
   #given_up: Entry | null = null;
   #watch: AbortController | null = null;
+  #sleep: AbortController | null = null;
 
   constructor(options: ConductorOptions) {
     this.#options = options;
@@ -112,9 +115,20 @@ export class Conductor {
     this.#ended.delete(actor.tape.session_id);
   }
 
+  /** Resolves when this entry comes next, at the time when it came; at once when that was before. */
+  reached({ seq }: Entry): Promise<void> | void {
+    const index = seq - 1;
+    if (this.#position > index) return;
+    if (this.#position === index) return this.#options.clock.catchUp();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#reaching.set(index, [...this.#reaching.get(index) ?? [], resolve]);
+    return promise;
+  }
+
   /** Sends every session away: their process ended here. */
   clear(): void {
     this.#actors.clear();
+    this.#reaching.clear();
     for (const { resolve } of this.#waiting.splice(0)) resolve();
   }
 
@@ -266,8 +280,17 @@ export class Conductor {
     }
     const following = entries[this.#position];
     clock.follow(Date.parse(entry.ts), Date.parse((following ?? entry).ts));
+    this.#letGoOn();
     if (following?.event === "orchestrator:steering_injected") this.#steer(following);
     return true;
+  }
+
+  #letGoOn(): void {
+    const reaching = this.#reaching.get(this.#position);
+    if (!reaching) return;
+    this.#reaching.delete(this.#position);
+    this.#options.clock.catchUp();
+    for (const resolve of reaching) resolve();
   }
 
   /** Says again what was said: that text, and those that waited with it, unless they were said with an earlier one. */
@@ -370,6 +393,7 @@ export class Conductor {
   #finish(difference: Difference | null): void {
     this.#patience?.abort();
     this.#watch?.abort();
+    this.#sleep?.abort();
     this.#over.abort();
     for (const { resolve } of this.#waiting.splice(0)) resolve();
     this.#finished.resolve(difference);
@@ -386,6 +410,17 @@ export class Conductor {
       const replayed = early ? this.#shown(early.entry) : null;
       this.#part(next, { path: "", recorded: shown(next), replayed });
     }, () => {}); // something happened
+    this.#watchSleep();
+  }
+
+  /** Where nobody is waited for, the session may sleep too long: what the log tells next says that it was over. */
+  #watchSleep(): void {
+    this.#sleep?.abort();
+    if (this.#patience?.signal.aborted === false) return;
+    const sleep = this.#sleep = new AbortController();
+    this.#options.real_clock.after(PATIENCE_MS, sleep.signal).then(() => {
+      if (this.#options.clock.endLateSleep()) this.#watchSleep();
+    }, () => {}); // as above
   }
 }
 

@@ -128,6 +128,7 @@ export class Stage implements Actor {
       get position() {
         return conductor.position;
       },
+      reached: (entry) => conductor.reached(entry),
       endWithoutOutcome: () => this.#endWithoutOutcome(),
     };
   }

@@ -23,6 +23,8 @@ export interface TapeReader {
   readonly position: number;
   /** Name of the ceiling that ended the turn, or null. */
   readonly limit: string | null;
+  /** Resolves when an entry comes next, at the time when it came; at once when that was before. */
+  reached(entry: Entry): Promise<void> | void;
   /** Makes happen what ended a call that has no outcome on the tape, such as a ceiling. */
   endWithoutOutcome(): void;
 }
@@ -140,9 +142,8 @@ async function answerFrom(
   const { tape, position } = reader;
   const outcome = tape.find(position, (entry) => isOutcome(entry, name));
   const until = outcome?.seq ?? Infinity;
-  if (outcome?.data.inner !== true) {
-    for (const delta of piecesOf(tape, position, until)) options.onDelta?.(delta);
-  }
+  const pieces = outcome?.data.inner === true ? [] : piecesOf(tape, position, until);
+  for (const delta of pieces) options.onDelta?.(delta);
   if (!outcome) {
     const aborted = tape.find(position, ({ event }) => event === "llm:stream_aborted");
     if (aborted) throw failureOf(aborted); // its process ended before it could say more
@@ -151,8 +152,18 @@ async function answerFrom(
     reader.endWithoutOutcome();
     return await new Promise(() => {}); // as for tools
   }
+  // what the session tells first beside the pieces may have needed the answer: then it was there, and not before
+  const next = tape.find(
+    position,
+    (entry) => tape.sourceOf(entry) !== "tape" && (pieces.length === 0 || !isPiece(entry)),
+  );
+  await reader.reached(next ?? outcome);
   if (outcome.event !== "provider:response") throw failureOf(outcome);
   return responseOf(outcome.data);
+}
+
+function isPiece({ event }: Entry): boolean {
+  return event === "content_block:start" || event === "content_block:delta";
 }
 
 function isOutcome({ event, data }: Entry, name: string): boolean {

@@ -41,15 +41,15 @@ export class Pace {
     elapsed_ms: number,
     iteration: number,
   ): Promise<void> {
-    const delay_ms = this.#min_ms - elapsed_ms;
+    const next_ms = clock.monotonic() - elapsed_ms + this.#min_ms;
     await hooks.emit("orchestrator:rate_limit_delay", {
-      delay_ms,
+      delay_ms: this.#min_ms - elapsed_ms,
       configured_ms: this.#min_ms,
       elapsed_ms,
       iteration,
     });
     try {
-      await clock.after(delay_ms, cancellation.any_signal);
+      await clock.after(Math.max(0, next_ms - clock.monotonic()), cancellation.any_signal); // telling it took its time too
     } catch (error) {
       if (!cancellation.is_cancelled) throw error;
     }

@@ -1,0 +1,108 @@
+/** Replay does not depend on how long anything took: not on gaps between entries, not on turns of the microtask queue. */
+import type { Entry } from "../../src/kernel/host.ts";
+import { ReplayClock } from "../../src/runs/replay/replay_clock.ts";
+import { createLoop } from "../../src/sdk/loop/run.ts";
+import type { Orchestrator } from "../../src/sdk/types.ts";
+import { assertEquals } from "../assert.ts";
+import { CALLER, immediate, replayed } from "./kit.ts";
+import { play, type Scenario, SCENARIOS } from "./scenarios.ts";
+
+/** Milliseconds that a slow machine took before an entry, by turns. */
+const GAPS_MS = [0, 3, 11, 0, 37, 150, 1];
+
+/** Replays a scenario of which the log says that more time passed before an entry. */
+async function replayedWithGaps(
+  scenario: Scenario,
+  gapBefore: (entry: Entry, entries: readonly Entry[]) => number,
+) {
+  const { service, run } = await play(scenario);
+  const recording = await service.runs.recording(CALLER, run.id);
+  let late_ms = 0;
+  const events = recording.events.map((entry) => {
+    late_ms += gapBefore(entry, recording.events);
+    return { ...entry, ts: new Date(Date.parse(entry.ts) + late_ms).toISOString() };
+  });
+  return await replayed(service, { ...recording, events });
+}
+
+for (const [name, scenario] of Object.entries(SCENARIOS)) {
+  Deno.test(`replay() is equal when time passed before any of the entries: ${name}`, async () => {
+    for (const [shift] of GAPS_MS.entries()) {
+      const report = await replayedWithGaps(scenario, ({ seq }) => GAPS_MS[(seq + shift) % GAPS_MS.length]!);
+      assertEquals([shift, report], [shift, { equal: true }]);
+    }
+  });
+}
+
+const DISTANCE = SCENARIOS["a distance between calls"]!;
+
+Deno.test("replay() of a distance between calls is equal when the answer took longer than that", async () => {
+  const gap = (entry: Entry) => entry.event === "content_block:end" && entry.iteration === 1 ? 40_000 : 0;
+  assertEquals(await replayedWithGaps(DISTANCE, gap), { equal: true });
+});
+
+/** Time that passes before the distance is told belongs to it: what follows comes no later. */
+function beforeDistance({ event, seq }: Entry, entries: readonly Entry[]): number {
+  if (event === "orchestrator:rate_limit_delay") return 5_000;
+  return entries[seq - 2]?.event === "orchestrator:rate_limit_delay" ? -5_000 : 0;
+}
+
+Deno.test("replay() of a distance between calls is equal when time passed before it was told", async () => {
+  assertEquals(await replayedWithGaps(DISTANCE, beforeDistance), { equal: true });
+});
+
+/** A loop that reckons how long it sleeps, tells that, and sleeps: it reckoned before the time that the log tells. */
+const SLEEPY: Scenario = {
+  plan: {
+    async orchestrator(coordinator) {
+      const { clock, hooks } = coordinator;
+      const mounted_ms = clock.monotonic();
+      await coordinator.mount("orchestrator", {
+        async execute(...turn: Parameters<Orchestrator["execute"]>) {
+          const delay_ms = 10_000 - (clock.monotonic() - mounted_ms);
+          await hooks.emit("orchestrator:rate_limit_delay", { delay_ms });
+          await clock.after(delay_ms);
+          return await loop.execute(...turn);
+        },
+      });
+    },
+  },
+};
+const loop = createLoop({
+  orchestrator: "sleepy",
+  max_iterations: -1,
+  max_parallel_tools: 1,
+  steering: false,
+  request: {},
+});
+
+Deno.test("replay() is equal when a loop reckoned a sleep before the log tells", async () => {
+  assertEquals(await replayedWithGaps(SLEEPY, beforeDistance), { equal: true });
+});
+
+Deno.test("ReplayClock ends no wait before everything else has happened that can", async () => {
+  const clock = new ReplayClock(0);
+  clock.follow(0, 1_000);
+  const happened: string[] = [];
+  const stop = clock.later(200, () => happened.push("deadline"));
+  clock.after(300).then(() => happened.push("sleep"));
+  for (let turn = 0; turn < 1_000; turn++) await null;
+  happened.push("answer");
+  stop();
+  for (let turn = 0; turn < 3; turn++) await immediate();
+  assertEquals([happened, clock.now()], [["answer", "sleep"], 300]);
+});
+
+Deno.test("ReplayClock.endLateSleep() ends what may have been reckoned before the last entry, and no deadline", async () => {
+  const clock = new ReplayClock(0);
+  clock.follow(0, 100);
+  clock.follow(100, 1_000);
+  const happened: string[] = [];
+  clock.later(1_050, () => happened.push("deadline"));
+  clock.after(1_000).then(() => happened.push("sleep of 1,000 ms"));
+  clock.after(1_010).then(() => happened.push("sleep of 1,010 ms"));
+  await immediate();
+  assertEquals([clock.endLateSleep(), clock.endLateSleep()], [true, false]); // 1,010 is later than the log allows
+  await immediate();
+  assertEquals([happened, clock.now()], [["sleep of 1,000 ms"], 1_000]);
+});
