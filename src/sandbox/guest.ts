@@ -2,7 +2,7 @@
  * The host's end of the wire: opens calls, answers what a guest asks inside them, and ends a guest that breaks a rule. Knows
  * frames and bounds; what is asked is for the {@link CallHost} of each call to know.
  */
-import { isObject } from "../sdk/json.ts";
+import { isObject, toPlain } from "../sdk/json.ts";
 import { type Channel, type Death, deathError } from "./channel.ts";
 import type { Effect, FromGuest, Shape, Thrown, ToGuest, View } from "./protocol.ts";
 import { NOTE_CREDIT } from "./protocol.ts";
@@ -10,7 +10,7 @@ import { decodeGuestError, encodeThrown } from "./thrown.ts";
 
 /** What a call is opened for: it answers what the guest asks while the call is open. */
 export interface CallHost {
-  /** What changed in the session since the guest was told last. */
+  /** What changed in the session since the guest was told last. Never throws. */
   view(): View | undefined;
   /** Does what the guest did without waiting. @throws {TypeError} for an effect that is none. */
   apply(effects: readonly Effect[]): void;
@@ -128,11 +128,11 @@ export class Guest {
     if (this.#death) throw deathError(this.#death, this.#options.name);
     const { signal, deadline_ms, grace_ms = 1_000, host } = options;
     signal?.throwIfAborted();
+    const view = host.view();
     const id = `${this.#next_call++}.${Math.random().toString(36).slice(2, 12)}`;
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
     const open: Open = { options, resolve, reject, bytes: 0, asked: new Map() };
     this.#open.set(id, open);
-    const view = host.view();
     this.#channel.watch(deadline_ms === undefined ? 0 : deadline_ms + 2 * grace_ms);
     this.#send({ t: "call", call: id, ref, method, args, ...(view ? { view } : {}) });
     const watches = new Watches((detail) => void this.kill({ cause: "timeout", detail }));
@@ -147,6 +147,7 @@ export class Guest {
     } finally {
       watches.clear();
       signal?.removeEventListener("abort", abort);
+      if (deadline_ms !== undefined && this.#open.size === 0 && !this.#death) this.#channel.watch(0); // it may rest
     }
   }
 
@@ -161,7 +162,7 @@ export class Guest {
   }
 
   #send(frame: ToGuest): void {
-    if (this.#death === null) this.#channel.send(JSON.stringify(frame));
+    if (this.#death === null) this.#channel.send(textOf(frame));
   }
 
   /** A guest may say what its open calls allow, and no more. */
@@ -213,12 +214,12 @@ export class Guest {
   #takeLinked(frame: Extract<FromGuest, { t: "ready" | "failed" }>): void {
     const linking = this.#linking;
     if (!linking) return this.#violation("a second start");
+    const shape = frame.t === "ready" ? readShape(frame.exports) : undefined;
+    if (frame.t === "ready" && !shape) return this.#violation("exports that are none");
     this.#linking = null;
     this.#channel.watch(0);
-    if (frame.t === "failed") return linking.reject(decodeGuestError(frame.error, () => undefined));
-    const shape = readShape(frame.exports);
-    if (!shape) return this.#violation("exports that are none");
-    linking.resolve(shape);
+    if (shape) linking.resolve(shape);
+    else linking.reject(decodeGuestError("error" in frame ? frame.error : undefined, () => undefined));
   }
 
   #takeOfCall(frame: Extract<FromGuest, { call: string }>, bytes: number): void {
@@ -321,6 +322,15 @@ export class Guest {
       open.reject(error);
     }
     this.#open.clear();
+  }
+}
+
+/** What modules of ours answer is nearly always JSON already, and is made it where it is not. */
+function textOf(frame: ToGuest): string {
+  try {
+    return JSON.stringify(frame);
+  } catch {
+    return JSON.stringify(toPlain(frame)); // a cycle, a BigInt, a getter that throws
   }
 }
 

@@ -181,6 +181,7 @@ export function objectStandIn(shape: Shape, call: ObjectCall, bounds: CallBounds
   const options = { max_bytes: MAX_SMALL_BYTES, deadline_ms: bounds.deadline_ms };
   const found: Record<string | symbol, unknown> = { ...(isObject(shape.data) ? shape.data : {}) };
   for (const name of Object.keys(shape.methods)) {
+    if (name === "then") continue; // an object that is waited for must not choose when the waiting ends
     const key = name === "@@asyncDispose"
       ? Symbol.asyncDispose
       : name === "@@dispose"

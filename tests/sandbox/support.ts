@@ -49,6 +49,8 @@ export class Lab implements AsyncDisposable {
   readonly sandbox: Sandbox;
   readonly log: LogLine[] = [];
   readonly warnings: Warning[] = [];
+  /** Lines of the consoles of guests, with their levels. */
+  readonly console: string[] = [];
   readonly #session: GuestSlots;
   readonly #close: (() => Promise<void>)[] = [];
   #loader: Loader | undefined;
@@ -77,6 +79,7 @@ export class Lab implements AsyncDisposable {
       grant,
       limits: { ...ROOMY, ...limits },
       session: this.#session,
+      onLog: (level, text) => void this.console.push(`${level}: ${text}`),
       warn: (code, message) => void this.warnings.push({ code, message }),
     });
     this.#close.push(close);
