@@ -2,6 +2,7 @@
  * The host's end of the wire: opens calls, answers what a guest asks inside them, and ends a guest that breaks a rule. Knows
  * frames and bounds; what is asked is for the {@link CallHost} of each call to know.
  */
+import { errorMessage } from "../sdk/errors.ts";
 import { isObject, toPlain } from "../sdk/json.ts";
 import { type Channel, type Death, deathError } from "./channel.ts";
 import type { Effect, FromGuest, Shape, Thrown, ToGuest, View } from "./protocol.ts";
@@ -88,7 +89,7 @@ export class Guest {
   constructor(channel: Channel, options: GuestOptions) {
     this.#channel = channel;
     this.#options = options;
-    channel.listen({ take: (text) => this.#take(text), limit: () => this.#limit() });
+    channel.listen({ take: (text) => this.#takeSafely(text), limit: () => this.#limit() });
     void channel.dead.then((death) => this.#die(death));
   }
 
@@ -102,8 +103,9 @@ export class Guest {
     return this.#channel.stoppable;
   }
 
-  /** Links a bundle; resolves to what it exports. @throws What the module's top level threw. */
-  start(code: string, uses: readonly string[], deadline_ms: number): Promise<Shape> {
+  /** Links a bundle; resolves to what it exports. @throws What the module's top level threw; {@link deathError}. */
+  async start(code: string, uses: readonly string[], deadline_ms: number): Promise<Shape> {
+    if (this.#death) throw deathError(this.#death, this.#options.name);
     const { promise, resolve, reject } = Promise.withResolvers<Shape>();
     this.#linking = { resolve, reject };
     this.#channel.watch(deadline_ms);
@@ -112,7 +114,11 @@ export class Guest {
       const detail = `its top level was not done within ${deadline_ms / 1000} s`;
       void this.kill({ cause: "timeout", detail });
     }, deadline_ms);
-    return promise.finally(() => clearTimeout(timer));
+    try {
+      return await promise;
+    } finally {
+      clearTimeout(timer);
+    }
   }
 
   /**
@@ -174,6 +180,15 @@ export class Guest {
     return most + MAX_IDLE_BYTES; // the frame around the answer
   }
 
+  /** Whatever a frame makes of those who read it, it ends nobody but its guest. */
+  #takeSafely(text: string): void {
+    try {
+      this.#take(text);
+    } catch (error) {
+      this.#violation(`a frame that cannot be taken: ${errorMessage(error)}`);
+    }
+  }
+
   #take(text: string): void {
     if (this.#death) return;
     let frame: FromGuest;
@@ -201,7 +216,7 @@ export class Guest {
   }
 
   #takeLog({ level, text }: Extract<FromGuest, { t: "log" }>): void {
-    const line = String(text);
+    const line = typeof text === "string" ? text : JSON.stringify(text) ?? "";
     this.#log_bytes += line.length + 32;
     if (this.#log_bytes > MAX_LOG_BYTES) {
       const detail = `it wrote more than ${MAX_LOG_BYTES} bytes to its console`;
@@ -261,7 +276,7 @@ export class Guest {
       options.host.apply(effects);
       return true;
     } catch (error) {
-      this.#violation(`effects that are none: ${error instanceof Error ? error.message : String(error)}`);
+      this.#violation(`effects that are none: ${errorMessage(error)}`);
       return false;
     }
   }
