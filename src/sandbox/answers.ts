@@ -7,7 +7,6 @@ import type {
   ChatRequest,
   ContextManager,
   Coordinator,
-  Emission,
   HookRegistry,
   Message,
   Provider,
@@ -16,7 +15,14 @@ import type {
   ToolCall,
 } from "../sdk/types.ts";
 import { errorMessage } from "../sdk/errors.ts";
+import type { Emissions } from "./emissions.ts";
 import type { AskedOptions } from "./guest.ts";
+
+/** How a question of a module is answered. */
+export interface AnswerOptions extends AskedOptions {
+  /** What the module was told of events. */
+  readonly emissions: Emissions;
+}
 
 /** What of the session is asked of: the coordinator's, or an orchestrator's arguments. */
 export interface Surroundings {
@@ -50,12 +56,12 @@ export async function answer(
   target: string,
   method: string,
   args: readonly unknown[],
-  options: AskedOptions,
+  options: AnswerOptions,
 ): Promise<unknown> {
   const [kind, name = ""] = splitOnce(target);
   switch (kind) {
     case "hooks":
-      return await askHooks(around.hooks, method, args);
+      return await askHooks(around.hooks, method, args, options);
     case "context":
       return await askContext(around, method, args);
     case "provider":
@@ -63,7 +69,7 @@ export async function answer(
     case "tool":
       return await askTool(own(around.tools, name, "tool"), around, args, options);
     case "coordinator":
-      return await askCoordinator(around.coordinator, method, args);
+      return await askCoordinator(around.coordinator, method, args, options);
     case "capability":
       return await askCapability(around.coordinator, method, args);
     case "clock":
@@ -91,10 +97,15 @@ function unknownMethod(target: string, method: string): TypeError {
   return new TypeError(`Cannot call ${target}.${method}: there is no such method`);
 }
 
-async function askHooks(hooks: HookRegistry, method: string, args: readonly unknown[]): Promise<unknown> {
+async function askHooks(
+  hooks: HookRegistry,
+  method: string,
+  args: readonly unknown[],
+  { emissions }: AnswerOptions,
+): Promise<unknown> {
   const event = String(args[0]);
   const data = isObject(args[1]) ? args[1] : null;
-  if (method === "emit") return await hooks.emit(event, data);
+  if (method === "emit") return emissions.numbered(await hooks.emit(event, data));
   if (method === "emitAndCollect") {
     return await hooks.emitAndCollect(event, data, typeof args[2] === "number" ? args[2] : undefined);
   }
@@ -164,6 +175,7 @@ async function askCoordinator(
   coordinator: Coordinator,
   method: string,
   args: readonly unknown[],
+  { emissions }: AnswerOptions,
 ): Promise<unknown> {
   switch (method) {
     case "unmount":
@@ -171,7 +183,7 @@ async function askCoordinator(
     case "collectContributions":
       return toPlain(await coordinator.collectContributions(String(args[0])));
     case "processHookResult": {
-      const emission = toPlainObject(args[0]) as unknown as Emission; // read leniently by whoever processes it
+      const emission = emissions.meant(args[3], args[0]);
       const name = typeof args[2] === "string" ? args[2] : undefined;
       return await coordinator.processHookResult(emission, String(args[1]), name);
     }

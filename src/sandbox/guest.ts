@@ -2,7 +2,8 @@
  * The host's end of the wire: opens calls, answers what a guest asks inside them, and ends a guest that breaks a rule. Knows
  * frames and bounds; what is asked is for the {@link CallHost} of each call to know.
  */
-import { isObject } from "../sdk/json.ts";
+import { errorMessage } from "../sdk/errors.ts";
+import { isObject, toPlain } from "../sdk/json.ts";
 import { type Channel, type Death, deathError } from "./channel.ts";
 import type { Effect, FromGuest, Shape, Thrown, ToGuest, View } from "./protocol.ts";
 import { NOTE_CREDIT } from "./protocol.ts";
@@ -10,7 +11,7 @@ import { decodeGuestError, encodeThrown } from "./thrown.ts";
 
 /** What a call is opened for: it answers what the guest asks while the call is open. */
 export interface CallHost {
-  /** What changed in the session since the guest was told last. */
+  /** What changed in the session since the guest was told last. Never throws. */
   view(): View | undefined;
   /** Does what the guest did without waiting. @throws {TypeError} for an effect that is none. */
   apply(effects: readonly Effect[]): void;
@@ -88,7 +89,7 @@ export class Guest {
   constructor(channel: Channel, options: GuestOptions) {
     this.#channel = channel;
     this.#options = options;
-    channel.listen({ take: (text) => this.#take(text), limit: () => this.#limit() });
+    channel.listen({ take: (text) => this.#takeSafely(text), limit: () => this.#limit() });
     void channel.dead.then((death) => this.#die(death));
   }
 
@@ -102,8 +103,9 @@ export class Guest {
     return this.#channel.stoppable;
   }
 
-  /** Links a bundle; resolves to what it exports. @throws What the module's top level threw. */
-  start(code: string, uses: readonly string[], deadline_ms: number): Promise<Shape> {
+  /** Links a bundle; resolves to what it exports. @throws What the module's top level threw; {@link deathError}. */
+  async start(code: string, uses: readonly string[], deadline_ms: number): Promise<Shape> {
+    if (this.#death) throw deathError(this.#death, this.#options.name);
     const { promise, resolve, reject } = Promise.withResolvers<Shape>();
     this.#linking = { resolve, reject };
     this.#channel.watch(deadline_ms);
@@ -112,7 +114,11 @@ export class Guest {
       const detail = `its top level was not done within ${deadline_ms / 1000} s`;
       void this.kill({ cause: "timeout", detail });
     }, deadline_ms);
-    return promise.finally(() => clearTimeout(timer));
+    try {
+      return await promise;
+    } finally {
+      clearTimeout(timer);
+    }
   }
 
   /**
@@ -128,11 +134,11 @@ export class Guest {
     if (this.#death) throw deathError(this.#death, this.#options.name);
     const { signal, deadline_ms, grace_ms = 1_000, host } = options;
     signal?.throwIfAborted();
+    const view = host.view();
     const id = `${this.#next_call++}.${Math.random().toString(36).slice(2, 12)}`;
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
     const open: Open = { options, resolve, reject, bytes: 0, asked: new Map() };
     this.#open.set(id, open);
-    const view = host.view();
     this.#channel.watch(deadline_ms === undefined ? 0 : deadline_ms + 2 * grace_ms);
     this.#send({ t: "call", call: id, ref, method, args, ...(view ? { view } : {}) });
     const watches = new Watches((detail) => void this.kill({ cause: "timeout", detail }));
@@ -147,6 +153,7 @@ export class Guest {
     } finally {
       watches.clear();
       signal?.removeEventListener("abort", abort);
+      if (deadline_ms !== undefined && this.#open.size === 0 && !this.#death) this.#channel.watch(0); // it may rest
     }
   }
 
@@ -161,7 +168,7 @@ export class Guest {
   }
 
   #send(frame: ToGuest): void {
-    if (this.#death === null) this.#channel.send(JSON.stringify(frame));
+    if (this.#death === null) this.#channel.send(textOf(frame));
   }
 
   /** A guest may say what its open calls allow, and no more. */
@@ -171,6 +178,15 @@ export class Guest {
     let most = 0;
     for (const { options } of this.#open.values()) most = Math.max(most, options.max_bytes);
     return most + MAX_IDLE_BYTES; // the frame around the answer
+  }
+
+  /** Whatever a frame makes of those who read it, it ends nobody but its guest. */
+  #takeSafely(text: string): void {
+    try {
+      this.#take(text);
+    } catch (error) {
+      this.#violation(`a frame that cannot be taken: ${errorMessage(error)}`);
+    }
   }
 
   #take(text: string): void {
@@ -200,7 +216,7 @@ export class Guest {
   }
 
   #takeLog({ level, text }: Extract<FromGuest, { t: "log" }>): void {
-    const line = String(text);
+    const line = typeof text === "string" ? text : JSON.stringify(text) ?? "";
     this.#log_bytes += line.length + 32;
     if (this.#log_bytes > MAX_LOG_BYTES) {
       const detail = `it wrote more than ${MAX_LOG_BYTES} bytes to its console`;
@@ -213,12 +229,12 @@ export class Guest {
   #takeLinked(frame: Extract<FromGuest, { t: "ready" | "failed" }>): void {
     const linking = this.#linking;
     if (!linking) return this.#violation("a second start");
+    const shape = frame.t === "ready" ? readShape(frame.exports) : undefined;
+    if (frame.t === "ready" && !shape) return this.#violation("exports that are none");
     this.#linking = null;
     this.#channel.watch(0);
-    if (frame.t === "failed") return linking.reject(decodeGuestError(frame.error, () => undefined));
-    const shape = readShape(frame.exports);
-    if (!shape) return this.#violation("exports that are none");
-    linking.resolve(shape);
+    if (shape) linking.resolve(shape);
+    else linking.reject(decodeGuestError("error" in frame ? frame.error : undefined, () => undefined));
   }
 
   #takeOfCall(frame: Extract<FromGuest, { call: string }>, bytes: number): void {
@@ -260,7 +276,7 @@ export class Guest {
       options.host.apply(effects);
       return true;
     } catch (error) {
-      this.#violation(`effects that are none: ${error instanceof Error ? error.message : String(error)}`);
+      this.#violation(`effects that are none: ${errorMessage(error)}`);
       return false;
     }
   }
@@ -321,6 +337,15 @@ export class Guest {
       open.reject(error);
     }
     this.#open.clear();
+  }
+}
+
+/** What modules of ours answer is nearly always JSON already, and is made it where it is not. */
+function textOf(frame: ToGuest): string {
+  try {
+    return JSON.stringify(frame);
+  } catch {
+    return JSON.stringify(toPlain(frame)); // a cycle, a BigInt, a getter that throws
   }
 }
 

@@ -1,29 +1,18 @@
 /**
- * A module that runs elsewhere, as the kernel mounts it: `mount` and `onSessionReady` are calls, what it mounts and registers is
- * done to the real coordinator with stand-ins. A guest that died is started again at the next use, a few times, and its new
- * objects take the places of the old ones.
+ * A module that runs elsewhere, as the kernel mounts it: `mount` and `onSessionReady` are calls. Here is the life of its guest: one
+ * that died is started again at the next use, a few times, and its new objects take the places of the old ones.
  */
-import { errorMessage } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
-import { resolvePoint } from "../sdk/mount_points.ts";
-import type { Coordinator, Disposer, Module, ModuleType, MountReturn, Provider } from "../sdk/types.ts";
+import type { Coordinator, Module, ModuleType, MountReturn } from "../sdk/types.ts";
 import { answer, type Surroundings, surroundingsOf } from "./answers.ts";
+import { Bindings } from "./bindings.ts";
 import { type Death, deathError } from "./channel.ts";
+import { Effects } from "./effects.ts";
+import { Emissions } from "./emissions.ts";
 import type { AskedOptions, CallHost, Guest } from "./guest.ts";
-import { readShape } from "./guest.ts";
-import type { Effect, MountAnswer, Shape } from "./protocol.ts";
-import {
-  type CallBounds,
-  contextStandIn,
-  functionStandIn,
-  handlerStandIn,
-  type ObjectCall,
-  type ObjectCallOptions,
-  objectStandIn,
-  orchestratorStandIn,
-  providerStandIn,
-  toolStandIn,
-} from "./stand_ins.ts";
+import { GuestMounts, MAX_SHAPE_BYTES, POINT } from "./guest_mounts.ts";
+import type { MountAnswer, Shape } from "./protocol.ts";
+import type { CallBounds, ObjectCallOptions } from "./stand_ins.ts";
 import { staticsOf } from "./statics.ts";
 import { ViewSource } from "./view.ts";
 
@@ -53,20 +42,7 @@ export interface OpenedGuest {
 
 /** Times that a guest is started again in one session. */
 const MAX_RESTARTS = 3;
-/** Things that one module may mount, register or publish. */
-const MAX_OBJECTS = 256;
-/** Bytes of what one object says of itself: its description and schema. */
-const MAX_SHAPE_BYTES = 128 * 1024;
-const MAX_NAME = 128;
-
-const POINT: Readonly<Record<ModuleType, string>> = {
-  orchestrator: "orchestrator",
-  context: "context",
-  provider: "providers",
-  tool: "tools",
-  hook: "hooks",
-  resolver: "module-source-resolver",
-};
+const SESSION_OVER: Death = { cause: "ended", detail: "its session is over" };
 
 /**
  * Starts a guest and links the module in it.
@@ -84,15 +60,10 @@ export async function openGuestModule(options: GuestModuleOptions): Promise<Open
 
 class GuestModule {
   readonly #options: GuestModuleOptions;
-  /** Where each object stands in the guest that runs now. */
-  readonly #refs = new Map<string, number>();
-  /** What was done for the module, by the same keys. */
-  readonly #done = new Map<string, { dispose?: Disposer }>();
-  /** What an object says of itself, by key: told anew after `onSessionReady`. */
-  readonly #data = new Map<string, JsonObject>();
-  /** Functions of the host that the guest may call. */
-  readonly #functions = new Map<string, () => unknown>();
-  #counts = new Map<string, number>();
+  readonly #bindings: Bindings;
+  readonly #effects: Effects;
+  readonly #mounts: GuestMounts;
+  readonly #emissions = new Emissions();
   #views = new ViewSource();
   #guest: Guest | null = null;
   #starting: Promise<Guest> | null = null;
@@ -101,11 +72,14 @@ class GuestModule {
   #coordinator: Coordinator | null = null;
   #config: JsonObject = {};
   #ready = false;
-  /** Whether what the guest does was done before: a new guest only takes the places of the old one. */
-  #again = false;
 
   constructor(options: GuestModuleOptions) {
     this.#options = options;
+    const { name, type, bounds, warn } = options;
+    const bindings = this.#bindings = new Bindings((key, ...call) => this.#call(key, ...call));
+    this.#effects = new Effects({ name, bindings, bounds, warn });
+    const coordinator = () => this.#coordinator!; // nothing is mounted before it is set
+    this.#mounts = new GuestMounts({ name, type, bindings, bounds, warn, coordinator });
   }
 
   async open(): Promise<Module> {
@@ -127,8 +101,8 @@ class GuestModule {
   async close(): Promise<void> {
     this.#closed = true;
     const starting = this.#starting;
-    await this.#guest?.kill({ cause: "ended", detail: "its session is over" });
-    await starting?.then((guest) => guest.kill({ cause: "ended", detail: "its session is over" }), () => {});
+    await this.#guest?.kill(SESSION_OVER);
+    await starting?.then((guest) => guest.kill(SESSION_OVER), () => {});
   }
 
   async #start(): Promise<{ guest: Guest; exports: Shape }> {
@@ -161,21 +135,20 @@ class GuestModule {
   }
 
   async #restart(): Promise<Guest> {
-    this.#refs.clear();
-    this.#counts = new Map();
     this.#views = new ViewSource();
     const { guest } = await this.#start();
-    this.#again = true;
+    this.#bindings.startAgain();
     try {
-      await this.#callMount(guest);
+      this.#mounts.returned(await this.#callMount(guest));
       if (this.#ready) await this.#callReady(guest);
+      await this.#mounts.remind((key, ...call) => this.#callOn(guest, key, ...call));
     } catch (error) {
       await guest.kill({ cause: "ended", detail: "it could not be mounted again" });
       throw error;
     } finally {
-      this.#again = false;
+      this.#bindings.endAgain();
     }
-    if (this.#closed) throw deathError({ cause: "ended", detail: "its session is over" }, this.#options.name);
+    if (this.#closed) throw deathError(SESSION_OVER, this.#options.name);
     return this.#guest = guest;
   }
 
@@ -183,7 +156,7 @@ class GuestModule {
     this.#coordinator = coordinator;
     this.#config = config;
     const guest = this.#guest!; // open() resolved
-    return this.#returned(await this.#callMount(guest));
+    return this.#mounts.returned(await this.#callMount(guest));
   }
 
   async #callMount(guest: Guest): Promise<MountAnswer> {
@@ -211,63 +184,35 @@ class GuestModule {
       deadline_ms: load_timeout_ms,
       max_bytes: MAX_SHAPE_BYTES * 8,
     });
-    if (!isObject(refreshed)) return;
-    for (const [key, ref] of this.#refs) {
-      const shape = readShape(refreshed[ref]);
-      if (shape && this.#data.has(key)) this.#data.set(key, shape.data);
-    }
-  }
-
-  /** What `mount` returned, for the kernel to read. */
-  #returned(answered: MountAnswer): MountReturn {
-    const { bounds } = this.#options;
-    switch (answered.kind) {
-      case "function":
-        return functionStandIn(this.#bind("returned", answered.ref), bounds);
-      case "object": {
-        const shape = readShape(answered.shape) ?? EMPTY;
-        return objectStandIn(shape, this.#bind("returned", answered.ref), bounds);
-      }
-      case "instance": {
-        const instance = this.#standIn(POINT[this.#options.type], "instance", answered.ref, answered.shape);
-        const rest = readShape(answered.rest_shape) ?? EMPTY;
-        const others = objectStandIn(rest, this.#bind("returned", answered.rest), bounds);
-        return { ...others, ...instance };
-      }
-      case "other":
-        return answered.value as MountReturn; // the kernel says what is wrong with it
-      default:
-        return undefined;
-    }
-  }
-
-  /** Says where an object of the guest stands; returns how it is called. */
-  #bind(key: string, ref: unknown): ObjectCall {
-    if (!Number.isSafeInteger(ref)) throw new TypeError("an object without a number");
-    if (this.#refs.size >= MAX_OBJECTS) throw new TypeError(`more than ${MAX_OBJECTS} objects`);
-    this.#refs.set(key, ref as number); // a whole number
-    return (method, args, options) => this.#call(key, method, args, options);
+    if (isObject(refreshed)) this.#mounts.refresh(refreshed);
   }
 
   async #call(
     key: string,
     method: string,
     args: readonly unknown[],
+    options: ObjectCallOptions,
+  ): Promise<unknown> {
+    return await this.#callOn(await this.#live(), key, method, args, options);
+  }
+
+  async #callOn(
+    guest: Guest,
+    key: string,
+    method: string,
+    args: readonly unknown[],
     { around, ...options }: ObjectCallOptions,
   ): Promise<unknown> {
-    const guest = await this.#live();
-    const ref = this.#refs.get(key);
+    const ref = this.#bindings.refOf(key);
     if (ref === undefined) {
       const detail = "it was started again, and did not mount this anew";
       throw deathError({ cause: "crashed", detail }, this.#options.name);
     }
-    const surroundings = around ?? surroundingsOf(this.#coordinator!);
+    const surroundings = around ?? surroundingsOf(this.#coordinator!); // something of it is mounted
     const stop = followCancellation(surroundings.coordinator, guest);
     try {
-      return await guest.call(ref, method, args, {
-        ...options,
-        host: this.#host(surroundings, around !== undefined),
-      });
+      const host = this.#host(surroundings, around !== undefined);
+      return await guest.call(ref, method, args, { ...options, host });
     } finally {
       stop();
     }
@@ -278,13 +223,13 @@ class GuestModule {
     return {
       view: () => this.#views.next(around.coordinator, around, whole),
       apply: (effects) => {
-        for (const effect of effects) this.#apply(effect, around.coordinator);
+        for (const effect of effects) this.#effects.apply(effect, around.coordinator);
       },
       ask: (target, method, args, options) => this.#answer(around, target, method, args, options),
     };
   }
 
-  #answer(
+  async #answer(
     around: Surroundings,
     target: string,
     method: string,
@@ -292,181 +237,13 @@ class GuestModule {
     options: AskedOptions,
   ): Promise<unknown> {
     if (target === "coordinator" && method === "mount") {
-      return this.#mountFor(around.coordinator, String(args[0]), isObject(args[1]) ? args[1] : {});
+      const given = isObject(args[1]) ? args[1] : {};
+      return await this.#mounts.mount(around.coordinator, String(args[0]), given);
     }
-    if (target === "function") {
-      const fn = this.#functions.get(method);
-      if (!fn) return Promise.reject(new TypeError(`Cannot call function "${method}": there is none`));
-      return Promise.resolve(fn());
-    }
-    return answer(around, target, method, args, options);
-  }
-
-  /** The guest mounts something: a stand-in is mounted for it. Resolves to the name it is mounted under. */
-  async #mountFor(coordinator: Coordinator, point: string, given: JsonObject): Promise<string | null> {
-    const name = typeof given.name === "string" ? given.name : undefined;
-    const shape = readShape(given.shape);
-    if (!shape) {
-      await coordinator.mount(point, given.value as object, name); // says what is wrong with it
-      return null;
-    }
-    checkShape(shape);
-    const slot = slotOf(point, name);
-    const key = slot?.many ? name ?? String(shape.data.name ?? "") : slot?.point ?? point;
-    checkName(key);
-    const place = `mount/${slot?.point ?? point}/${key}`;
-    const known = this.#done.has(place);
-    const standIn = this.#standIn(slot?.point ?? point, place, given.ref, shape);
-    if (this.#again && known) return key;
-    this.#done.set(place, {});
-    await coordinator.mount(point, standIn, name);
-    return key;
-  }
-
-  #standIn(point: string, key: string, ref: unknown, shape: Shape): object {
-    const { bounds, warn, name } = this.#options;
-    const call = this.#bind(key, ref);
-    this.#data.set(key, shape.data);
-    switch (point) {
-      case "tools":
-        return toolStandIn(shape, call, bounds);
-      case "providers":
-        return providerStandIn(shape, () => this.#data.get(key) ?? {}, call);
-      case "context":
-        return contextStandIn(shape, call, bounds, {
-          pass: (fn) => this.#pass(fn),
-          nameOf: (provider) => this.#providerName(provider),
-          warn: (error) => warn("system_prompt_lost", `Module "${name}": ${errorMessage(error)}`),
-        });
-      case "orchestrator":
-        return orchestratorStandIn(shape, call, () => this.#coordinator!);
-      default:
-        return objectStandIn(shape, call, bounds);
-    }
-  }
-
-  #pass(fn: () => unknown): string {
-    const name = String(this.#functions.size + 1);
-    this.#functions.set(name, fn);
-    return name;
-  }
-
-  #providerName(provider: Provider): string | undefined {
-    const entries = Object.entries(this.#coordinator!.providers);
-    return (entries.find(([, one]) => one === provider) ??
-      entries.find(([, one]) => one.name === provider.name))
-      ?.[0];
-  }
-
-  #apply(effect: Effect, coordinator: Coordinator): void {
-    const { bounds } = this.#options;
-    switch (effect.e) {
-      case "register":
-        return this.#register(effect, coordinator);
-      case "dispose":
-        return this.#dispose(effect.ref);
-      case "unregister":
-        return coordinator.hooks.unregister(String(effect.name));
-      case "default_fields":
-        return coordinator.hooks.setDefaultFields(isObject(effect.fields) ? effect.fields : {});
-      case "cleanup": {
-        const key = this.#numbered("cleanup");
-        const cleanup = functionStandIn(this.#bind(key, effect.ref), bounds);
-        return this.#once(key, () => coordinator.registerCleanup(() => cleanup()));
-      }
-      case "capability":
-        return this.#publish(effect, coordinator);
-      case "contributor": {
-        const key = `contributor/${effect.channel}/${effect.name}`;
-        const callback = functionStandIn(this.#bind(key, effect.ref), bounds);
-        const register = () =>
-          coordinator.registerContributor(String(effect.channel), String(effect.name), () => callback());
-        return this.#once(key, register);
-      }
-      case "state":
-      case "deleted":
-        return this.#setState(effect, coordinator);
-      case "cancel":
-        return coordinator.requestCancel(effect.immediate === true);
-      case "reset_turn":
-        return coordinator.resetTurn();
-      case "system_prompt": {
-        const { ref } = effect;
-        const factory = ref === null ? null : functionStandIn(this.#bind("system_prompt", ref), bounds);
-        coordinator.context?.setSystemPromptFactory?.(factory && (async () => String(await factory())));
-        return;
-      }
-      default:
-        throw new TypeError("an unknown effect");
-    }
-  }
-
-  #register({ ref, event, options }: Extract<Effect, { e: "register" }>, coordinator: Coordinator): void {
-    if (typeof event !== "string" || event === "" || !isObject(options)) {
-      throw new TypeError("a handler of nothing");
-    }
-    const key = this.#numbered(`handler/${event}`);
-    // everybody waits for a handler: a stranger may ask for less than the policy's time, not for more, nor for none (0)
-    const most_ms = this.#options.bounds.deadline_ms;
-    const asked_ms = typeof options.timeout_ms === "number" ? options.timeout_ms : 0;
-    const timeout_ms = asked_ms > 0 ? Math.min(asked_ms, most_ms) : most_ms;
-    const handler = handlerStandIn(event, this.#bind(key, ref), timeout_ms);
-    if (this.#again && this.#done.has(key)) return;
-    const { priority, name, fail_closed } = options;
-    const dispose = coordinator.hooks.register(event, handler, {
-      timeout_ms,
-      ...(typeof priority === "number" ? { priority } : {}),
-      ...(typeof name === "string" ? { name: name.slice(0, MAX_NAME) } : {}),
-      ...(typeof fail_closed === "boolean" ? { fail_closed } : {}),
-    });
-    this.#done.set(key, { dispose });
-  }
-
-  #dispose(ref: number): void {
-    for (const [key, known] of this.#refs) {
-      if (known !== ref) continue;
-      this.#done.get(key)?.dispose?.();
-      return;
-    }
-  }
-
-  #publish({ name, value, refs }: Extract<Effect, { e: "capability" }>, coordinator: Coordinator): void {
-    if (typeof name !== "string" || !isObject(refs)) throw new TypeError("a capability without a name");
-    const call = (method: string) =>
-      functionStandIn(this.#bind(`capability/${name}/${method}`, refs[method]), this.#options.bounds);
-    const functions = Object.fromEntries(Object.keys(refs).map((method) => [method, call(method)]));
-    const whole = functions[""] ?? (isObject(value) ? { ...value, ...functions } : value);
-    // a guest that was started again publishes anew: what others hold of the old one still works
-    if (!this.#again || whole !== functions[""]) coordinator.registerCapability(name, whole);
-  }
-
-  #setState(effect: Extract<Effect, { e: "state" | "deleted" }>, coordinator: Coordinator): void {
-    const { session_state } = coordinator;
-    try {
-      if (effect.e === "deleted") delete session_state[String(effect.key)];
-      else session_state[String(effect.key)] = effect.value;
-    } catch (error) {
-      const { warn, name } = this.#options;
-      warn("session_state_lost", `Module "${name}": ${errorMessage(error)}`); // two modules at once may be too much
-    }
-  }
-
-  /** Does it, unless it was done for the guest before this one. */
-  #once(key: string, act: () => void): void {
-    if (this.#again && this.#done.has(key)) return;
-    this.#done.set(key, {});
-    act();
-  }
-
-  /** Returns the same keys for the same acts in the same order. */
-  #numbered(kind: string): string {
-    const count = (this.#counts.get(kind) ?? 0) + 1;
-    this.#counts.set(kind, count);
-    return `${kind}#${count}`;
+    if (target === "function") return await this.#mounts.callFunction(method);
+    return await answer(around, target, method, args, { ...options, emissions: this.#emissions });
   }
 }
-
-const EMPTY: Shape = { data: {}, methods: {} };
 
 /** Tells a guest when the session is cancelled, as long as it is called; returns what ends that. */
 function followCancellation({ cancellation }: Coordinator, guest: Guest): () => void {
@@ -474,32 +251,4 @@ function followCancellation({ cancellation }: Coordinator, guest: Guest): () => 
   const tell = () => guest.tellCancellation(cancellation.state);
   for (const signal of signals) signal.addEventListener("abort", tell);
   return () => signals.forEach((signal) => signal.removeEventListener("abort", tell));
-}
-
-function slotOf(point: string, name: string | undefined): { point: string; many: boolean } | undefined {
-  try {
-    const { single, many } = resolvePoint(point, name);
-    return single ? { point: single, many: false } : { point: many!, many: true };
-  } catch {
-    return undefined; // the coordinator says what is wrong with it
-  }
-}
-
-function checkShape(shape: Shape): void {
-  const bytes = JSON.stringify(shape).length;
-  if (bytes <= MAX_SHAPE_BYTES) return;
-  throw new RangeError(
-    `Cannot mount it: description and schema may have ${MAX_SHAPE_BYTES} bytes: received ${bytes}`,
-  );
-}
-
-/** Names are shown to people and models, and are keys. */
-function checkName(name: string): void {
-  // deno-lint-ignore no-control-regex -- control characters are what is refused
-  if (name.length <= MAX_NAME && !/[\u0000-\u001f\u007f-\u009f]/.test(name)) return;
-  throw new TypeError(
-    `Cannot mount it: a name has at most ${MAX_NAME} characters and no control characters: received ${
-      JSON.stringify(name.slice(0, 40))
-    }`,
-  );
 }

@@ -58,6 +58,7 @@ export class GuestProcess implements Channel {
   }
 
   async kill(death: Death): Promise<void> {
+    this.#process.ref(); // who waits for the end of a spare one keeps this process alive until then
     this.#end(death);
     await this.dead;
   }

@@ -17,12 +17,15 @@ export interface GuestSlots {
 export class Slots {
   readonly #max: number;
   readonly #max_per_session: number;
+  readonly #max_wait_ms: number;
   #taken = 0;
   readonly #waiting: (() => void)[] = [];
 
-  constructor(max: number, max_per_session: number) {
+  /** @param max_wait_ms How long a module waits for others to end. Default 10 s. */
+  constructor(max: number, max_per_session: number, max_wait_ms: number = MAX_WAIT_MS) {
     this.#max = max;
     this.#max_per_session = max_per_session;
+    this.#max_wait_ms = max_wait_ms;
   }
 
   /** Guests that are there. */
@@ -68,7 +71,7 @@ export class Slots {
     const timer = setTimeout(() => {
       this.#waiting.splice(this.#waiting.indexOf(resolve), 1);
       reject(overloaded(module, `all ${this.#max} guests of this server are taken (isolation.max_guests)`));
-    }, MAX_WAIT_MS);
+    }, this.#max_wait_ms);
     this.#waiting.push(resolve);
     await promise.finally(() => clearTimeout(timer));
   }

@@ -69,11 +69,14 @@ export function toolStandIn(shape: Shape, call: ObjectCall, bounds: CallBounds):
     ...shape.data,
     checkInput: async (input: JsonObject) => {
       const found = await call("checkInput", [toPlain(input)], { max_bytes: MAX_SMALL_BYTES, deadline_ms });
-      return Array.isArray(found) ? found.map(String) : ["the tool did not say what is wrong"];
+      const are_texts = Array.isArray(found) && found.every((one) => typeof one === "string");
+      return are_texts ? found : ["the tool did not say what is wrong"];
     },
     ...method(shape, "execute", (input: JsonObject, context?: ToolCallContext) => {
       const { id = "", session_id = "", signal } = context ?? {};
-      const onNote = (text: unknown) => context?.progress(String(text));
+      const onNote = (text: unknown) => {
+        if (typeof text === "string") context?.progress(text);
+      };
       const options = { signal, max_bytes, onNote, grace_ms: TOOL_GRACE_MS };
       return call("execute", [toPlain(input), { id, session_id }], options);
     }),
@@ -162,7 +165,7 @@ export function handlerStandIn(event: string, call: ObjectCall, timeout_ms: numb
   const observes = event.includes("*");
   return (told, data) => {
     if (observes && told.endsWith(":delta")) return null;
-    const options = { max_bytes: MAX_SMALL_BYTES, ...(timeout_ms > 0 ? { deadline_ms: timeout_ms } : {}) };
+    const options = { max_bytes: MAX_SMALL_BYTES, deadline_ms: timeout_ms };
     return call("", [told, toPlain(data)], options) as Promise<JsonObject | null>; // the chain reads it
   };
 }
@@ -181,6 +184,7 @@ export function objectStandIn(shape: Shape, call: ObjectCall, bounds: CallBounds
   const options = { max_bytes: MAX_SMALL_BYTES, deadline_ms: bounds.deadline_ms };
   const found: Record<string | symbol, unknown> = { ...(isObject(shape.data) ? shape.data : {}) };
   for (const name of Object.keys(shape.methods)) {
+    if (name === "then") continue; // an object that is waited for must not choose when the waiting ends
     const key = name === "@@asyncDispose"
       ? Symbol.asyncDispose
       : name === "@@dispose"

@@ -29,9 +29,10 @@ export function encodeThrown(
   const host = numberOf?.(error);
   const fields = plainFields(error);
   const stack = read(error, "stack");
-  const cause = depth < MAX_CAUSES ? Reflect.get(error, "cause") : undefined;
+  const cause = depth < MAX_CAUSES ? read(error, "cause") : undefined;
+  const name = read(error, "name");
   return {
-    name: typeof read(error, "name") === "string" ? String(read(error, "name")).slice(0, 200) : "Error",
+    name: typeof name === "string" ? name.slice(0, 200) : "Error",
     message: errorMessage(error).slice(0, MAX_TEXT),
     ...(typeof stack === "string" ? { stack: stack.slice(0, MAX_TEXT) } : {}),
     ...(Object.keys(fields).length > 0 ? { fields } : {}),

@@ -102,14 +102,23 @@ function toolView(key: string, tool: Tool): ToolView {
 }
 
 function providerView(key: string, provider: Provider): ProviderView {
-  const modelInfo = methodOf(provider, "getModelInfo");
   return {
     key,
     name: provider.name,
     priority: provider.priority ?? 100,
     info: provider.getInfo(),
-    ...(modelInfo ? { model_info: toPlain(modelInfo()) } : {}),
+    ...modelInfoOf(provider),
   };
+}
+
+/** What a provider cannot say of its model, the guest is not told. */
+function modelInfoOf(provider: Provider): { model_info?: unknown } {
+  try {
+    const told = methodOf(provider, "getModelInfo")?.();
+    return told === undefined ? {} : { model_info: toPlain(told) };
+  } catch {
+    return {};
+  }
 }
 
 /** Data travel; of an object its functions may be called, of a function itself. */

@@ -4,14 +4,14 @@ const NEWLINE = 10;
 
 /** Takes bytes as they come and gives the lines in them. */
 export class LineReader {
-  readonly #decoder = new TextDecoder();
+  readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true }); // a line is what was sent, whatever it begins with
   #parts: Uint8Array[] = [];
   #held = 0;
 
   /**
-   * Returns the lines that end in these bytes, which are kept no longer than this call.
-   * @param limit Bytes a line may have.
-   * @returns null when a line has more.
+   * Gives the lines that end in these bytes, which are kept no longer than this call.
+   * @param limit Bytes a line may have; asked for each.
+   * @returns false when a line has more: nothing can be read after it.
    */
   take(chunk: Uint8Array, limit: () => number, line: (text: string) => void): boolean {
     let start = 0;

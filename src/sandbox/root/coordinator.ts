@@ -217,7 +217,7 @@ export class GuestCoordinator implements Coordinator {
   }
 
   async processHookResult(result: Emission, event: string, hook_name?: string): Promise<Emission> {
-    const args = [toPlain(result), event, hook_name];
+    const args = [toPlain(result), event, hook_name, this.hooks.numberOf(result)];
     return await this.#rpc.ask("coordinator", "processHookResult", args) as Emission;
   }
 

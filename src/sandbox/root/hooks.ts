@@ -2,6 +2,7 @@
 import { isObject, type JsonObject, toPlain, toPlainObject } from "../../sdk/json.ts";
 import { withSnakeCase } from "../../sdk/spelling.ts";
 import type { Disposer, Emission, HookHandler, HookOptions, HookRegistry } from "../../sdk/types.ts";
+import type { NumberedEmission } from "../emissions.ts";
 import type { GuestObjects } from "./objects.ts";
 import type { GuestRpc } from "./rpc.ts";
 
@@ -19,6 +20,8 @@ export class HooksStandIn implements HookRegistry {
   readonly #rpc: GuestRpc;
   readonly #objects: GuestObjects;
   readonly #handlers: () => Readonly<Record<string, string[]>>;
+  /** By what numbers the host knows emissions. */
+  readonly #numbers = new WeakMap<object, number>();
 
   constructor(
     rpc: GuestRpc,
@@ -77,7 +80,15 @@ export class HooksStandIn implements HookRegistry {
   }
 
   async emit(event: string, data: JsonObject | null = null): Promise<Emission> {
-    return await this.#rpc.ask("hooks", "emit", [event, toPlain(data)]) as Emission;
+    const told = await this.#rpc.ask("hooks", "emit", [event, toPlain(data)]);
+    const { number, emission } = told as NumberedEmission; // the host's
+    this.#numbers.set(emission, number);
+    return emission;
+  }
+
+  /** Returns the number by which the host knows an emission; null for what it did not emit. */
+  numberOf(emission: unknown): number | null {
+    return isObject(emission) ? this.#numbers.get(emission) ?? null : null;
   }
 
   async emitAndCollect(

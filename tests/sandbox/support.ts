@@ -1,0 +1,107 @@
+/** What the sandbox tests share: a sandbox that ends what it started, modules as bundles, and modules that are written in place. */
+import type { Module, ModuleType } from "../../src/sdk/types.ts";
+import type { GuestGrant } from "../../src/sandbox/grant.ts";
+import { type GuestLimits, Sandbox } from "../../src/sandbox/sandbox.ts";
+import type { GuestSlots } from "../../src/sandbox/slots.ts";
+import type { GuestTier } from "../../src/sandbox/tiers.ts";
+import { createLoader, type Loader } from "../../src/loader/loader.ts";
+import { contextOf, specOf } from "../loader/support.ts";
+
+/** Limits that no test comes near unless it means to. */
+export const ROOMY: GuestLimits = {
+  memory_mb: 512,
+  cpu_s: 60,
+  load_timeout_s: 60,
+  max_tool_output_bytes: 256 * 1024,
+  call_timeout_s: 60,
+};
+
+/** Code of a module, and which parts of the SDK it reads. */
+export interface Code {
+  readonly code: string;
+  readonly uses: readonly string[];
+}
+
+/** A line of the process's log. */
+export interface LogLine {
+  readonly level: string;
+  readonly event: string;
+  readonly facts: Record<string, unknown>;
+}
+
+/** A warning of a run. */
+export interface Warning {
+  readonly code: string;
+  readonly message: string;
+}
+
+/** How a module is opened. */
+export interface OpenOptions {
+  readonly type?: ModuleType;
+  readonly tier?: GuestTier;
+  readonly name?: string;
+  readonly grant?: Readonly<Partial<GuestGrant>>;
+  readonly limits?: Partial<GuestLimits>;
+}
+
+/** A sandbox, and everything that runs in it: ended with the scope. */
+export class Lab implements AsyncDisposable {
+  readonly sandbox: Sandbox;
+  readonly log: LogLine[] = [];
+  readonly warnings: Warning[] = [];
+  /** Lines of the consoles of guests, with their levels. */
+  readonly console: string[] = [];
+  readonly #session: GuestSlots;
+  readonly #close: (() => Promise<void>)[] = [];
+  #loader: Loader | undefined;
+
+  constructor(options: { max_guests?: number; max_guests_per_session?: number } = {}) {
+    this.sandbox = new Sandbox({
+      max_guests: 64,
+      max_guests_per_session: 64,
+      usual: ROOMY,
+      ...options,
+      log: (level, event, facts) => void this.log.push({ level, event, facts }),
+    });
+    this.#session = this.sandbox.session();
+  }
+
+  /** Opens a module in a tier (default: in a worker); text is its code. */
+  async open(code: Code | string, options: OpenOptions = {}): Promise<Module> {
+    const { type = "tool", tier = "worker", name = "guest", grant = {}, limits = {} } = options;
+    const given = typeof code === "string" ? { code, uses: [] } : code;
+    const { module, close } = await this.sandbox.open({
+      tier,
+      module: name,
+      type,
+      code: given.code,
+      uses: given.uses,
+      grant,
+      limits: { ...ROOMY, ...limits },
+      session: this.#session,
+      onLog: (level, text) => void this.console.push(`${level}: ${text}`),
+      warn: (code, message) => void this.warnings.push({ code, message }),
+    });
+    this.#close.push(close);
+    return module;
+  }
+
+  /** Bundles a file of this repository, named from its root, as a plan that names it would have it bundled. */
+  async bundle(path: string): Promise<Code> {
+    this.#loader ??= createLoader({ cache_dir: null });
+    const url = new URL(`../../${path}`, import.meta.url).href;
+    const { code, uses } = await this.#loader.prepare(specOf(url), contextOf());
+    return { code, uses };
+  }
+
+  /** Ends the guests that run now. */
+  async end(): Promise<void> {
+    await Promise.all(this.#close.splice(0).map((close) => close()));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.end();
+    await this.#loader?.close();
+    await this.sandbox.close();
+  }
+}
