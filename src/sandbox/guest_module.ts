@@ -92,6 +92,8 @@ class GuestModule {
   readonly #data = new Map<string, JsonObject>();
   /** Functions of the host that the guest may call. */
   readonly #functions = new Map<string, () => unknown>();
+  /** Signals of the session whose abort the guest is told. */
+  readonly #followed = new WeakSet<AbortSignal>();
   #counts = new Map<string, number>();
   #views = new ViewSource();
   #guest: Guest | null = null;
@@ -99,6 +101,8 @@ class GuestModule {
   #restarts = 0;
   #closed = false;
   #coordinator: Coordinator | null = null;
+  /** What calls find around them that say nothing else. */
+  #around: Surroundings | null = null;
   #config: JsonObject = {};
   #ready = false;
   /** Whether what the guest does was done before: a new guest only takes the places of the old one. */
@@ -261,15 +265,22 @@ class GuestModule {
       const detail = "it was started again, and did not mount this anew";
       throw deathError({ cause: "crashed", detail }, this.#options.name);
     }
-    const surroundings = around ?? surroundingsOf(this.#coordinator!);
-    const stop = followCancellation(surroundings.coordinator, guest);
-    try {
-      return await guest.call(ref, method, args, {
-        ...options,
-        host: this.#host(surroundings, around !== undefined),
+    const surroundings = around ?? (this.#around ??= surroundingsOf(this.#coordinator!));
+    this.#follow(surroundings.coordinator);
+    return await guest.call(ref, method, args, {
+      ...options,
+      host: this.#host(surroundings, around !== undefined),
+    });
+  }
+
+  /** Tells the guest when the session is cancelled: once for each of its signals, of which a turn has new ones. */
+  #follow({ cancellation }: Coordinator): void {
+    for (const signal of [cancellation.any_signal, cancellation.signal]) {
+      if (this.#followed.has(signal)) continue;
+      this.#followed.add(signal);
+      signal.addEventListener("abort", () => this.#guest?.tellCancellation(cancellation.state), {
+        once: true,
       });
-    } finally {
-      stop();
     }
   }
 
@@ -467,14 +478,6 @@ class GuestModule {
 }
 
 const EMPTY: Shape = { data: {}, methods: {} };
-
-/** Tells a guest when the session is cancelled, as long as it is called; returns what ends that. */
-function followCancellation({ cancellation }: Coordinator, guest: Guest): () => void {
-  const signals = [cancellation.any_signal, cancellation.signal];
-  const tell = () => guest.tellCancellation(cancellation.state);
-  for (const signal of signals) signal.addEventListener("abort", tell);
-  return () => signals.forEach((signal) => signal.removeEventListener("abort", tell));
-}
 
 function slotOf(point: string, name: string | undefined): { point: string; many: boolean } | undefined {
   try {
