@@ -60,7 +60,7 @@ export interface GuestTool extends AsyncDisposable {
   call(input: JsonObject): Promise<unknown>;
 }
 
-/** Returns a sandbox with so many waiting children of each flavour. */
+/** Returns a sandbox with so many waiting children of each kind. */
 export function openSandbox(spares: number): Sandbox {
   return new Sandbox({
     max_guests: 256,
