@@ -15,7 +15,7 @@ if (Deno.build.standalone && Deno.args.join(" ") === "child bundle") {
 // …as the place where one module of a run lives (src/sandbox/child_command.ts)…
 if (Deno.build.standalone && Deno.args[0] === "child" && Deno.args[1] === "guest") {
   const { runGuestChild } = await import("./src/sandbox/child/child.ts");
-  await runGuestChild(Deno.args[2] === "ready" ? "ready" : "bare");
+  await runGuestChild();
 }
 // …and as the place where `preamp module validate` tries a module (src/app/validation/process.ts).
 if (Deno.build.standalone && Deno.args.join(" ") === "child validate") {

@@ -1,5 +1,5 @@
 /** How a child of the process tier is started: our own program in another role, within limits that the system holds. */
-import { type ChildFlavour, GUEST_ROLE } from "./child/settings.ts";
+import { GUEST_ROLE } from "./child/settings.ts";
 
 /** What the system holds a child to, behind the watchdog in it (modules.md, Child mode). */
 export interface SystemLimits {
@@ -39,9 +39,9 @@ export interface Program {
   readonly args: readonly string[];
 }
 
-/** Returns how a child of this flavour is started. */
-export function childCommand(limits: SystemLimits, flavour: ChildFlavour): Program {
-  return withLimits({ command: Deno.execPath(), args: ownArguments(flavour) }, limits);
+/** Returns how a child is started. */
+export function childCommand(limits: SystemLimits): Program {
+  return withLimits({ command: Deno.execPath(), args: ownArguments() }, limits);
 }
 
 /** Returns how a program of ours is started within limits: `/bin/sh` sets them, then is the program. */
@@ -55,15 +55,14 @@ export function withLimits({ command, args }: Program, { memory_mb, cpu_s }: Sys
   return { command: "/bin/sh", args: ["-c", SHELL, "preamp-child", ...limits, command, ...args] };
 }
 
-function ownArguments(flavour: ChildFlavour): string[] {
-  if (Deno.build.standalone) return [...GUEST_ROLE, flavour];
+function ownArguments(): string[] {
+  if (Deno.build.standalone) return [...GUEST_ROLE];
   const entry = new URL("./child/child_main.ts", import.meta.url).href;
   return [
     ...["run", "--quiet", "--no-prompt", "--cached-only", "--no-lock", "--unstable-worker-options"],
     V8_FLAGS,
     ...ALLOWED,
     entry,
-    flavour,
   ];
 }
 

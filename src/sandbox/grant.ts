@@ -19,7 +19,7 @@ export function guestGrant(permissions: Readonly<Partial<GuestGrant>> | undefine
   return { ...grant };
 }
 
-/** Returns whether a grant gives nothing. */
-export function grantsNothing(grant: GuestGrant): boolean {
-  return KINDS.every((kind) => grant[kind] === false);
+/** Returns a text that is the same for the same grant, as {@link guestGrant} returns it, and for no other. */
+export function grantKey(grant: GuestGrant): string {
+  return JSON.stringify(KINDS.map((kind) => grant[kind]));
 }

@@ -64,12 +64,16 @@ class GuestModule {
   readonly #effects: Effects;
   readonly #mounts: GuestMounts;
   readonly #emissions = new Emissions();
+  /** Signals of the session whose abort the guest is told. */
+  readonly #followed = new WeakSet<AbortSignal>();
   #views = new ViewSource();
   #guest: Guest | null = null;
   #starting: Promise<Guest> | null = null;
   #restarts = 0;
   #closed = false;
   #coordinator: Coordinator | null = null;
+  /** What calls find around them that say nothing else. */
+  #around: Surroundings | null = null;
   #config: JsonObject = {};
   #ready = false;
 
@@ -208,13 +212,20 @@ class GuestModule {
       const detail = "it was started again, and did not mount this anew";
       throw deathError({ cause: "crashed", detail }, this.#options.name);
     }
-    const surroundings = around ?? surroundingsOf(this.#coordinator!); // something of it is mounted
-    const stop = followCancellation(surroundings.coordinator, guest);
-    try {
-      const host = this.#host(surroundings, around !== undefined);
-      return await guest.call(ref, method, args, { ...options, host });
-    } finally {
-      stop();
+    const surroundings = around ?? (this.#around ??= surroundingsOf(this.#coordinator!)); // something of it is mounted
+    this.#follow(surroundings.coordinator);
+    const host = this.#host(surroundings, around !== undefined);
+    return await guest.call(ref, method, args, { ...options, host });
+  }
+
+  /** Tells the guest when the session is cancelled: once for each of its signals, of which a turn has new ones. */
+  #follow({ cancellation }: Coordinator): void {
+    for (const signal of [cancellation.any_signal, cancellation.signal]) {
+      if (this.#followed.has(signal)) continue;
+      this.#followed.add(signal);
+      signal.addEventListener("abort", () => this.#guest?.tellCancellation(cancellation.state), {
+        once: true,
+      });
     }
   }
 
@@ -243,12 +254,4 @@ class GuestModule {
     if (target === "function") return await this.#mounts.callFunction(method);
     return await answer(around, target, method, args, { ...options, emissions: this.#emissions });
   }
-}
-
-/** Tells a guest when the session is cancelled, as long as it is called; returns what ends that. */
-function followCancellation({ cancellation }: Coordinator, guest: Guest): () => void {
-  const signals = [cancellation.any_signal, cancellation.signal];
-  const tell = () => guest.tellCancellation(cancellation.state);
-  for (const signal of signals) signal.addEventListener("abort", tell);
-  return () => signals.forEach((signal) => signal.removeEventListener("abort", tell));
 }

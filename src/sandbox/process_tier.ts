@@ -4,13 +4,15 @@
  */
 import type { Channel, ChannelListener, Death, DeathCause } from "./channel.ts";
 import { LineReader } from "./child/lines.ts";
-import { type ChildFlavour, type ChildSettings, EXIT, WATCH } from "./child/settings.ts";
+import { type ChildSettings, EXIT, type MakeReady, type Readiness, WATCH } from "./child/settings.ts";
 import { childCommand, childEnv, type SystemLimits } from "./child_command.ts";
 
 /** Bytes of stderr that are kept, to tell a child that had no memory from others. */
 const MAX_STDERR = 16 * 1024;
 /** Bytes that wait for a child that does not read. */
 const MAX_WAITING = 64 * 1024 * 1024;
+/** Bytes that are read at once. */
+const READ_BYTES = 64 * 1024;
 /** Milliseconds that what a dead child wrote last may take to arrive. */
 const DRAIN_MS = 200;
 
@@ -21,10 +23,12 @@ export class GuestProcess implements Channel {
   readonly #process: Deno.ChildProcess;
   readonly #folder: string;
   readonly #writer: WritableStreamDefaultWriter<Uint8Array>;
-  readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
+  readonly #reader: ReadableStreamBYOBReader;
   readonly #encoder = new TextEncoder();
   #listener: ChannelListener | null = null;
   #death: Death | null = null;
+  /** Lines of this turn of the event loop: they are written at once. */
+  #unsent = "";
   #waiting = 0;
   #stderr = "";
 
@@ -33,10 +37,15 @@ export class GuestProcess implements Channel {
     this.#folder = folder;
     this.#writer = process.stdin.getWriter();
     this.#writer.closed.catch(() => {}); // a child that ended says so with its status
-    this.#reader = process.stdout.getReader();
+    this.#reader = process.stdout.getReader({ mode: "byob" });
     void this.#keepStderr();
     this.dead = this.#run();
     process.unref();
+  }
+
+  /** Has the child start its worker before it has a module. Before {@link assign}, once. */
+  prepare(ready: Readiness): void {
+    this.#write(JSON.stringify({ ready } satisfies MakeReady));
   }
 
   /** Gives the child its module's grant; it is nobody else's from here on. */
@@ -70,7 +79,14 @@ export class GuestProcess implements Channel {
 
   #write(line: string): void {
     if (this.#death) return;
-    const bytes = this.#encoder.encode(line + "\n");
+    if (this.#unsent === "") queueMicrotask(() => this.#flush());
+    this.#unsent += line + "\n";
+  }
+
+  #flush(): void {
+    if (this.#death) return;
+    const bytes = this.#encoder.encode(this.#unsent);
+    this.#unsent = "";
     this.#waiting += bytes.length;
     if (this.#waiting > MAX_WAITING) {
       return this.#end({ cause: "violation", detail: "it does not read what it is sent" });
@@ -116,10 +132,12 @@ export class GuestProcess implements Channel {
   async #read(): Promise<void> {
     const lines = new LineReader();
     const limit = () => this.#listener?.limit() ?? 0;
+    let buffer = new ArrayBuffer(READ_BYTES);
     try {
       for (;;) {
-        const { value } = await this.#reader.read();
-        if (!value) return;
+        const { value, done } = await this.#reader.read(new Uint8Array(buffer)); // the same memory each time
+        if (done) return;
+        buffer = value.buffer;
         const taken = lines.take(value, limit, (text) => this.#listener?.take(text));
         if (!taken) return this.#end({ cause: "output", detail: "it sent more than it may at once" });
       }
@@ -169,9 +187,9 @@ const DETAILS: Readonly<Record<Exclude<DeathCause, "ended">, string>> = {
 };
 
 /** Starts a child that waits for its module. @throws {Error} when this host cannot start one. */
-export function startGuestProcess(limits: SystemLimits, flavour: ChildFlavour): GuestProcess {
+export function startGuestProcess(limits: SystemLimits): GuestProcess {
   const folder = Deno.makeTempDirSync({ prefix: "preamp-guest-" });
-  const { command, args } = childCommand(limits, flavour);
+  const { command, args } = childCommand(limits);
   try {
     const process = new Deno.Command(command, {
       args: [...args],

@@ -3,10 +3,10 @@ import { errorMessage, PreampError } from "../sdk/errors.ts";
 import type { ModuleType } from "../sdk/types.ts";
 import type { Channel } from "./channel.ts";
 import { Guest } from "./guest.ts";
-import { grantsNothing, type GuestGrant, guestGrant } from "./grant.ts";
+import { type GuestGrant, guestGrant } from "./grant.ts";
 import { type OpenedGuest, openGuestModule } from "./guest_module.ts";
 import { Pool } from "./pool.ts";
-import { startGuestProcess } from "./process_tier.ts";
+import { type GuestProcess, startGuestProcess } from "./process_tier.ts";
 import { type GuestSlots, Slots } from "./slots.ts";
 import { type GuestTier, hostTiers, type TierReport } from "./tiers.ts";
 import { openWorkerChannel } from "./worker_tier.ts";
@@ -27,7 +27,7 @@ export interface SandboxOptions {
   readonly max_guests_per_session: number;
   /** What most guests may take: children wait with these limits. */
   readonly usual: GuestLimits;
-  /** Children of each flavour that wait for a module. Default 1. */
+  /** Children of each kind that wait for a module. Default 1. */
   readonly spares?: number;
   /** Structured log of the process. */
   log(level: "info" | "warning" | "error", event: string, facts: Record<string, unknown>): void;
@@ -54,14 +54,18 @@ export interface GuestRequest {
 export class Sandbox {
   readonly #options: SandboxOptions;
   readonly #slots: Slots;
-  readonly #pool: Pool;
+  readonly #pool: Pool<GuestProcess>;
   #abandoned = 0;
 
   constructor(options: SandboxOptions) {
     this.#options = options;
     this.#slots = new Slots(options.max_guests, options.max_guests_per_session);
     const { usual, spares } = options;
-    this.#pool = new Pool({ ...usual, ...(spares === undefined ? {} : { spares }) });
+    this.#pool = new Pool({
+      ...usual,
+      start: startGuestProcess,
+      ...(spares === undefined ? {} : { spares }),
+    });
   }
 
   /** Which tiers this host has, and why not the others. */
@@ -144,9 +148,7 @@ export class Sandbox {
   #child(grant: GuestGrant, uses: readonly string[], { memory_mb, cpu_s }: GuestLimits): Channel {
     const { usual } = this.#options;
     const as_usual = memory_mb === usual.memory_mb && cpu_s === usual.cpu_s;
-    const child = as_usual
-      ? this.#pool.take(grantsNothing(grant))
-      : startGuestProcess({ memory_mb, cpu_s }, "bare");
+    const child = as_usual ? this.#pool.take({ grant, uses }) : startGuestProcess({ memory_mb, cpu_s });
     child.assign({ grant, uses, env: grantedEnv(grant), memory_mb, cpu_s });
     return child;
   }

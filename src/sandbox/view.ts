@@ -14,8 +14,8 @@ export interface ViewedMaps {
 /** What one guest knows. */
 export class ViewSource {
   #state = "";
-  #tools: readonly unknown[] | null = null;
-  #providers: readonly unknown[] | null = null;
+  #tools: Readonly<Record<string, Tool>> | null = null;
+  #providers: Readonly<Record<string, Provider>> | null = null;
   #capabilities: readonly unknown[] | null = null;
   #handlers = "";
   #slots = "";
@@ -33,15 +33,14 @@ export class ViewSource {
       this.#state = state;
       view.state = JSON.parse(state) as JsonObject;
     }
-    const tools = flat(maps.tools);
-    if (!same(this.#tools, tools)) {
-      this.#tools = tools;
-      view.tools = Object.entries(maps.tools).map(([key, tool]) => toolView(key, tool));
+    const { tools, providers } = maps;
+    if (!sameFields(this.#tools, tools)) {
+      this.#tools = { ...tools };
+      view.tools = Object.entries(tools).map(([key, tool]) => toolView(key, tool));
     }
-    const providers = flat(maps.providers);
-    if (!same(this.#providers, providers)) {
-      this.#providers = providers;
-      view.providers = Object.entries(maps.providers).map(([key, provider]) => providerView(key, provider));
+    if (!sameFields(this.#providers, providers)) {
+      this.#providers = { ...providers };
+      view.providers = Object.entries(providers).map(([key, provider]) => providerView(key, provider));
     }
     this.#addSlots(view, coordinator);
     this.#addCapabilities(view, coordinator);
@@ -79,8 +78,13 @@ export class ViewSource {
   }
 }
 
-function flat(map: Record<string, object>): unknown[] {
-  return Object.entries(map).flat();
+/** Without a copy of either: it is asked at each call. A different order is a different map. */
+function sameFields<T>(known: Readonly<Record<string, T>> | null, now: Readonly<Record<string, T>>): boolean {
+  if (known === null) return false;
+  const keys = Object.keys(now);
+  const before = Object.keys(known);
+  return keys.length === before.length &&
+    keys.every((key, index) => key === before[index] && now[key] === known[key]);
 }
 
 function same(a: readonly unknown[] | null, b: readonly unknown[]): boolean {

@@ -16,6 +16,7 @@ const BENCHES: readonly (readonly [name: string, ...flags: string[]])[] = [
   ["memory", "--v8-flags=--expose-gc"],
   ["context"],
   ["loader"],
+  ["sandbox"],
 ];
 
 const names = BENCHES.map(([name]) => name);

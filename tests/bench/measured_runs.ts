@@ -26,12 +26,17 @@ export interface MeasuredOptions {
   clock?: Clock;
   /** How much the store in memory keeps. Default: its own defaults. */
   store?: MemoryStoreOptions;
+  /** Where modules of files run. Default `inline`. */
+  tier?: "inline" | "worker" | "process";
 }
 
-/** Opens a runtime and loads the modules, so that no measured run does. Modules in this folder run in-process. */
-export async function openRuns({ clock, store }: MeasuredOptions = {}): Promise<MeasuredRuns> {
+/** Opens a runtime and loads the modules, so that no measured run does. Modules in this folder run where `tier` says. */
+export async function openRuns(
+  { clock, store, tier = "inline" }: MeasuredOptions = {},
+): Promise<MeasuredRuns> {
   const policy = defaultPolicy();
-  policy.modules.inline = [import.meta.resolve("./")];
+  if (tier === "inline") policy.modules.inline = [import.meta.resolve("./")];
+  else policy.isolation.urls_from_operator = tier;
   const limits = {
     ...policy.limits,
     max_iterations: 10_000,

@@ -1,127 +1,131 @@
-import { Pool, type PoolOptions } from "../../src/sandbox/pool.ts";
-import type { GuestProcess } from "../../src/sandbox/process_tier.ts";
-import { assert, assertEquals, assertStrictEquals, assertThrows } from "../assert.ts";
+/** Children that wait: which of them a module gets, and for whom new ones are started. */
+import type { Readiness } from "../../src/sandbox/child/settings.ts";
+import { guestGrant } from "../../src/sandbox/grant.ts";
+import { Pool, type Spare } from "../../src/sandbox/pool.ts";
+import { assertEquals } from "../assert.ts";
 
-/** A child that is only said to be one. */
-class FakeChild {
+/** A child that only remembers what it was told. */
+class FakeChild implements Spare {
+  readonly id: number;
+  ready: readonly string[] | null = null;
   alive = true;
-  ended: string | null = null;
-  constructor(readonly flavour: string) {}
-  kill({ cause }: { cause: string }): Promise<void> {
+
+  constructor(id: number) {
+    this.id = id;
+  }
+
+  prepare({ grant }: Readiness): void {
+    this.ready = Array.isArray(grant.net) ? grant.net : [];
+  }
+
+  kill(): Promise<void> {
     this.alive = false;
-    this.ended = cause;
     return Promise.resolve();
   }
 }
 
-/** A pool of such children; `until` resolves when so many were started in all. */
-function pool(options: Partial<PoolOptions> = {}) {
+/** A pool whose time passes when the test says so. */
+function scripted() {
   const started: FakeChild[] = [];
-  let waiting: { count: number; reached(): void } | null = null;
-  const made = new Pool({
+  const waiting = new Set<{ act(): void; ms: number }>();
+  const pool = new Pool({
     memory_mb: 1,
     cpu_s: 1,
-    start: (_, flavour) => {
-      const child = new FakeChild(flavour);
-      started.push(child);
-      if (waiting && started.length >= waiting.count) waiting.reached();
-      return child as unknown as GuestProcess; // what a pool uses of one
-    },
-    ...options,
-  });
-  const until = async (count: number) => {
-    if (started.length >= count) return;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    waiting = { count, reached: resolve };
-    await awake(promise);
-  };
-  const take = (nothing: boolean) => made.take(nothing) as unknown as FakeChild;
-  return { pool: made, started, until, take };
-}
-
-/** Waits; the pool's own timers keep nobody waiting. */
-async function awake<T>(promise: Promise<T>): Promise<T> {
-  const timer = setTimeout(() => {}, 10_000);
-  try {
-    return await promise;
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
-Deno.test("Pool starts nobody before it is asked, then keeps one of each flavour ready", async () => {
-  const { pool: made, started, until, take } = pool();
-  assertEquals(started.length, 0);
-  const first = take(true);
-  assertEquals(started, [first]);
-  await until(3);
-  assertEquals(started.slice(1).map(({ flavour }) => flavour), ["bare", "ready"]);
-  const [, bare, ready] = started;
-  assertStrictEquals(take(true), ready);
-  assertStrictEquals(take(false), bare);
-  await made.close();
-  assertEquals(started.map(({ ended }) => ended), [null, null, null]);
-});
-
-Deno.test("Pool gives a module that is granted something no child that has its worker already", async () => {
-  const { pool: made, started, until, take } = pool();
-  made.prepare();
-  await until(2);
-  const [bare, ready] = started;
-  assertStrictEquals(take(false), bare);
-  const next = take(false);
-  assertEquals([next.flavour, next === ready], ["bare", false]);
-  await made.close();
-  assertEquals(ready!.ended, "ended");
-});
-
-Deno.test("Pool gives no child that is dead", async () => {
-  const { pool: made, started, until, take } = pool({ spares: 2 });
-  made.prepare();
-  await until(4);
-  for (const child of started) child.alive = child === started[3];
-  assertStrictEquals(take(true), started[3]);
-  assert(!started.slice(0, 4).includes(take(true)));
-  await made.close();
-});
-
-Deno.test("Pool ends children that nobody took, and starts others when it is asked again", async () => {
-  const ended = Promise.withResolvers<void>();
-  const { pool: made, started, until, take } = pool({ idle_ms: 200 });
-  made.prepare();
-  await until(2);
-  started[1]!.kill = () => {
-    ended.resolve();
-    return Promise.resolve();
-  };
-  await awake(ended.promise);
-  assertEquals(started[0]!.ended, "ended");
-  assert(!started.slice(0, 2).includes(take(true)));
-  await made.close();
-});
-
-Deno.test("Pool.close() ends its spares and starts no more", async () => {
-  const { pool: made, started, until, take } = pool();
-  made.prepare();
-  await until(2);
-  await made.close();
-  assertEquals(started.map(({ ended }) => ended), ["ended", "ended"]);
-  take(true);
-  made.prepare();
-  await new Promise((resolve) => setTimeout(resolve, 0));
-  assertEquals(started.length, 3);
-});
-
-Deno.test("Pool tells who takes a child that none can be started, and stays silent about spares", async () => {
-  const tried = Promise.withResolvers<void>();
-  const { pool: made } = pool({
     start: () => {
-      tried.resolve();
-      throw new Error("no processes here");
+      const child = new FakeChild(started.length);
+      started.push(child);
+      return child;
+    },
+    later: (act, ms) => {
+      const entry = { act, ms };
+      waiting.add(entry);
+      return () => waiting.delete(entry);
     },
   });
-  made.prepare();
-  await awake(tried.promise);
-  assertThrows(() => made.take(true), Error, "no processes here");
-  await made.close();
+  /** Does all that waits for at most so long, and what follows from it. */
+  function pass(max_ms: number): void {
+    for (const entry of waiting) {
+      if (entry.ms > max_ms) continue;
+      waiting.delete(entry);
+      entry.act();
+    }
+  }
+  const alive = () => started.filter((child) => child.alive).map(({ ready }) => ready?.join() ?? "any");
+  return { pool, started, pass, alive };
+}
+
+function wanting(...net: string[]): Readiness {
+  return { grant: guestGrant({ net }), uses: [] };
+}
+
+Deno.test("Pool starts a child for any module and one with a worker that holds nothing, and nothing before it is asked", () => {
+  const { pool, pass, alive } = scripted();
+  pass(1_000);
+  assertEquals(alive(), []);
+  pool.prepare();
+  pass(1_000);
+  assertEquals(alive(), ["any", ""]);
+});
+
+Deno.test("Pool.take() gives a waiting child with just that grant, else one for any module, else a new one", () => {
+  const { pool, pass } = scripted();
+  pool.prepare();
+  pass(1_000);
+  assertEquals(pool.take(wanting()).id, 1);
+  assertEquals(pool.take(wanting("a.example:443")).id, 0);
+  assertEquals(pool.take(wanting("a.example:443")).id, 2);
+});
+
+Deno.test("Pool.take() never gives a child to a module of another grant than it is ready for", () => {
+  const { pool, pass } = scripted();
+  for (let time = 0; time < 3; time++) pool.take(wanting("a.example:443"));
+  pass(1_000);
+  for (const hosts of [["b.example:443"], ["a.example"], ["a.example:443", "b.example:443"], []]) {
+    const { ready } = pool.take(wanting(...hosts));
+    assertEquals(ready === null || ready.join() === hosts.join(), true, hosts.join());
+  }
+});
+
+Deno.test("Pool keeps a child ready for a grant that came twice, not for one that came once", () => {
+  const { pool, pass, started, alive } = scripted();
+  pool.take(wanting("a.example:443"));
+  pass(1_000);
+  assertEquals(alive().includes("a.example:443"), false);
+  pool.take(wanting("a.example:443"));
+  pass(1_000);
+  assertEquals(alive().includes("a.example:443"), true);
+  const taken = pool.take(wanting("a.example:443"));
+  assertEquals([taken.ready, taken.id], [["a.example:443"], started.length - 1]);
+});
+
+Deno.test("Pool ends children of the grant that was not asked for longest", () => {
+  const { pool, pass, alive } = scripted();
+  for (const host of ["a", "a", "b", "b", "c", "c"]) {
+    pool.take(wanting(host)).kill();
+    pass(1_000);
+  }
+  assertEquals(alive().toSorted(), ["any", "b", "c"]);
+});
+
+Deno.test("Pool ends children that nobody took for a minute, and all when it is closed", async () => {
+  const { pool, pass, alive } = scripted();
+  pool.prepare();
+  pass(1_000);
+  pass(60_000);
+  assertEquals(alive(), []);
+  pool.prepare();
+  pass(1_000);
+  assertEquals(alive().length, 2);
+  await pool.close();
+  pool.prepare();
+  pass(60_000);
+  assertEquals(alive(), []);
+});
+
+Deno.test("Pool.take() gives no child that died while it waited", () => {
+  const { pool, pass, started } = scripted();
+  pool.prepare();
+  pass(1_000);
+  for (const child of started) child.alive = false;
+  assertEquals(pool.take(wanting()).alive, true);
 });

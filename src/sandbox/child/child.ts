@@ -3,33 +3,31 @@
  * and watches (modules.md, Child mode). The order is the point: the worker is started with its grant, then this isolate gives up
  * every permission, and only then is the module's code let in.
  */
-import { grantsNothing, guestGrant, KINDS } from "../grant.ts";
+import { grantKey, guestGrant, KINDS } from "../grant.ts";
 import { loadAhead, rootLoaded, type RootWorker, startRootWorker } from "../root_worker.ts";
 import { LineReader } from "./lines.ts";
-import { type ChildFlavour, type ChildSettings, EXIT, WATCH } from "./settings.ts";
+import { type ChildSettings, EXIT, type MakeReady, type Readiness, WATCH } from "./settings.ts";
 import { Watchdog } from "./watchdog.ts";
 
 /** Bytes that are written at once without waiting: a pipe takes them. */
 const SMALL = 16 * 1024;
 /** Bytes of a line of the host: a bundle, a history. */
 const MAX_LINE = 64 * 1024 * 1024;
-/** Parts of the SDK that a `ready` child loads ahead: what most tools use. */
-const WARM = ["preamp", "zod"];
 
-/**
- * Serves one module until stdin closes, then ends the process. The first thing that a process of this role does.
- *
- * @param flavour The third word of the command line.
- */
-export async function runGuestChild(flavour: ChildFlavour): Promise<never> {
+/** Serves one module until stdin closes, then ends the process. The first thing that a process of this role does. */
+export async function runGuestChild(): Promise<never> {
   silenceConsole(); // stdout is the wire
-  const spare = flavour === "ready" ? makeSpare() : null;
   const lines = new Lines();
-  const { grant, uses, env, memory_mb, cpu_s } = JSON.parse(await lines.next()) as ChildSettings; // the host's
+  let told = JSON.parse(await lines.next()) as MakeReady | ChildSettings; // the host's
+  const ready = "ready" in told ? told.ready : null;
+  const spare = ready && started(ready);
+  if ("ready" in told) told = JSON.parse(await lines.next()) as ChildSettings;
+  const { grant, uses, env, memory_mb, cpu_s } = told;
   setEnv(env);
-  if (spare && !grantsNothing(grant)) Deno.exit(EXIT.broken); // the host gives it only what it has: nothing
-  const root = await (spare ?? started(startRootWorker(guestGrant(grant)), uses));
-  if (spare && !uses.every((part) => WARM.includes(part))) await loadAhead(root, uses);
+  // the host gives it only what it is ready for
+  if (ready && grantKey(guestGrant(ready.grant)) !== grantKey(guestGrant(grant))) Deno.exit(EXIT.broken);
+  const root = await (spare ?? started({ grant, uses }));
+  if (ready && !uses.every((part) => ready.uses.includes(part))) await loadAhead(root, uses);
   const { worker, port } = root;
   for (const name of KINDS) Deno.permissions.revokeSync({ name });
   worker.onerror = (event) => {
@@ -50,14 +48,17 @@ export async function runGuestChild(flavour: ChildFlavour): Promise<never> {
   }
 }
 
-function makeSpare(): Promise<RootWorker> {
-  return started(startRootWorker(guestGrant({})), WARM);
+async function started({ grant, uses }: Readiness): Promise<RootWorker> {
+  const root = startRootWorker(guestGrant(grant));
+  loadTimers();
+  await rootLoaded(root);
+  await loadAhead(root, uses);
+  return root;
 }
 
-async function started(root: RootWorker, parts: readonly string[]): Promise<RootWorker> {
-  await rootLoaded(root);
-  await loadAhead(root, parts);
-  return root;
+/** Deno makes its timers when they are first used, which takes 4 ms: here, while the worker is busy, and not in the watchdog. */
+function loadTimers(): void {
+  clearTimeout(setTimeout(() => {}));
 }
 
 /** What the process was started with is not the module's to see. */

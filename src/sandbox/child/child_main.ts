@@ -1,4 +1,4 @@
 /** The child of the process tier under `deno run`; the compiled program takes the role `child guest`. */
 import { runGuestChild } from "./child.ts";
 
-await runGuestChild(Deno.args[0] === "ready" ? "ready" : "bare");
+await runGuestChild();

@@ -1,17 +1,25 @@
 /** What host and child of the process tier must agree on beside the frames. Private: both are always of one build. */
 import type { GuestGrant } from "../grant.ts";
 
-/** Words of the command line of the compiled program in this role; the flavour follows. */
+/** The command line of the compiled program in this role. */
 export const GUEST_ROLE: readonly [string, string] = ["child", "guest"];
 
 /**
- * What a child does before it knows its module: `ready` has its worker already, with no permission, which does for a module
- * that is granted nothing; `bare` starts the worker with the grant. A worker takes half a gigabyte of what the system counts as
- * data, so that no child has two.
+ * What a child may be told before it knows its module: to start the worker already, with this grant. It does for modules that are
+ * granted just that. A worker takes half a gigabyte of what the system counts as data, so that no child has two.
  */
-export type ChildFlavour = "bare" | "ready";
+export interface Readiness {
+  readonly grant: GuestGrant;
+  /** Parts of the SDK to load ahead; a module may read others. */
+  readonly uses: readonly string[];
+}
 
-/** First line that a child is sent: it is a spare until then. */
+/** A child's first line when it is to be ready for something. */
+export interface MakeReady {
+  readonly ready: Readiness;
+}
+
+/** The line by which a child gets its module: it is a spare until then. */
 export interface ChildSettings {
   readonly grant: GuestGrant;
   /** Parts of the SDK the module reads. */

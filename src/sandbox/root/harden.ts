@@ -74,11 +74,14 @@ const SYNC_TOO = [
   ],
 ];
 
-/** Globals that reach other isolates, the disk behind Deno's back, or the worker's own end. */
-const REFUSED = [
-  ...["Worker", "BroadcastChannel", "caches", "Cache", "CacheStorage", "localStorage", "sessionStorage"],
-  ...["close", "postMessage", "OffscreenCanvas", "createImageBitmap"],
+/** Functions and classes that reach other isolates, the disk behind Deno's back, or the worker's own end. */
+const REFUSED_FUNCTIONS = [
+  ...["Worker", "BroadcastChannel", "Cache", "CacheStorage", "close", "postMessage"],
+  ...["OffscreenCanvas", "createImageBitmap"],
 ];
+
+/** Objects of the same kind. */
+const REFUSED_OBJECTS = ["caches", "localStorage", "sessionStorage"];
 
 /** Globals that are simply not there: a library that asks for them takes another way. */
 const REMOVED = [
@@ -95,7 +98,8 @@ export function harden(): void {
     throw new NotCapable(`${name} is not available to modules`);
   };
   hardenDeno(scope, refuse);
-  for (const name of REFUSED) if (name in scope) fix(scope, name, refusing(refuse(name), scope[name]));
+  for (const name of REFUSED_FUNCTIONS) if (name in scope) fix(scope, name, refusedFunction(refuse(name)));
+  for (const name of REFUSED_OBJECTS) if (name in scope) fix(scope, name, refusedObject(refuse(name)));
   for (const name of [...REMOVED, ...Object.getOwnPropertyNames(scope).filter(isGraphics)]) {
     remove(scope, name);
   }
@@ -110,33 +114,51 @@ function isGraphics(name: string): boolean {
 function hardenDeno(scope: Record<string, unknown>, refuse: (name: string) => () => never): void {
   const kept = new Set([...DENO_KEPT, ...SYNC_TOO.map((name) => `${name}Sync`)]);
   const given = Deno as unknown as Record<string, unknown>;
-  const deno: Record<string, unknown> = Object.create(null);
-  for (const name of Object.getOwnPropertyNames(given)) {
-    const value = given[name];
-    if (kept.has(name)) deno[name] = value;
-    else if (typeof value === "function") deno[name] = refusing(refuse(`Deno.${name}`), value);
-  }
-  deno.args = Object.freeze([]);
-  deno.version = Object.freeze({ ...Deno.version });
-  deno.build = Object.freeze({ ...Deno.build });
   const { query, querySync } = Deno.permissions;
-  deno.permissions = Object.freeze({
-    query: query.bind(Deno.permissions),
-    querySync: querySync.bind(Deno.permissions),
-    request: refuse("Deno.permissions.request"),
-    revoke: refuse("Deno.permissions.revoke"),
-  });
+  const own = {
+    args: Object.freeze([]),
+    version: Object.freeze({ ...Deno.version }),
+    build: Object.freeze({ ...Deno.build }),
+    permissions: Object.freeze({
+      query: query.bind(Deno.permissions),
+      querySync: querySync.bind(Deno.permissions),
+      request: refuse("Deno.permissions.request"),
+      revoke: refuse("Deno.permissions.revoke"),
+    }),
+  };
+  const deno: Record<string, unknown> = Object.assign(Object.create(null), own);
+  for (const name of Object.getOwnPropertyNames(given)) {
+    if (Object.hasOwn(own, name)) continue;
+    const read = kept.has(name) ? () => given[name] : () => refused(given[name], refuse(`Deno.${name}`));
+    if (isLazy(given, name)) Object.defineProperty(deno, name, { get: read, enumerable: true });
+    else deno[name] = read();
+  }
   fix(scope, "Deno", Object.freeze(deno));
 }
 
-/** An object is refused as soon as something of it is asked for, a function or class when it is called. */
-function refusing(refused: () => never, original: unknown): unknown {
-  if (typeof original === "function") {
-    return Object.freeze(function unavailable() {
-      refused();
-    });
-  }
-  return new Proxy(Object.freeze({}), { get: refused, has: refused, ownKeys: refused });
+/**
+ * Whether a member is made when it is first read. Then it stays so: to read all of them would load Deno's HTTP server, processes
+ * and more into every guest, half of what the hardening took.
+ */
+function isLazy(object: object, name: string): boolean {
+  return Object.getOwnPropertyDescriptor(object, name)?.get !== undefined;
+}
+
+/** What is no function is not there. */
+function refused(value: unknown, refuse: () => never): unknown {
+  return typeof value === "function" ? refusedFunction(refuse) : undefined;
+}
+
+/** Refused when it is called. */
+function refusedFunction(refuse: () => never): unknown {
+  return Object.freeze(function unavailable() {
+    refuse();
+  });
+}
+
+/** Refused as soon as something of it is asked for. */
+function refusedObject(refuse: () => never): unknown {
+  return new Proxy(Object.freeze({}), { get: refuse, has: refuse, ownKeys: refuse });
 }
 
 function fix(scope: Record<string, unknown>, name: string, value: unknown): void {

@@ -1,0 +1,54 @@
+/** The floors of both tiers: the least that a text to other code and back costs on Deno. */
+
+/** Something that echoes. */
+export interface Echo extends AsyncDisposable {
+  /** Sends a line; resolves to the answer. One at a time. */
+  send(text: string): Promise<string>;
+}
+
+/** Starts a worker of this process. */
+export function openBareWorker(): Echo {
+  const worker = new Worker(new URL("./bare_worker.ts", import.meta.url), { type: "module" });
+  return {
+    send(text) {
+      const { promise, resolve } = Promise.withResolvers<string>();
+      worker.onmessage = ({ data }: MessageEvent<string>) => resolve(data);
+      worker.postMessage(text);
+      return promise;
+    },
+    [Symbol.asyncDispose]() {
+      worker.terminate();
+      return Promise.resolve();
+    },
+  };
+}
+
+/** Starts a child that holds a worker. */
+export function openBareChild(): Echo {
+  const child = new Deno.Command(Deno.execPath(), {
+    args: ["run", "-A", "--quiet", "--no-lock", new URL("./bare_child.ts", import.meta.url).pathname],
+    stdin: "piped",
+    stdout: "piped",
+  }).spawn();
+  const writer = child.stdin.getWriter();
+  const reader = child.stdout.getReader();
+  const encoder = new TextEncoder();
+  return {
+    async send(text) {
+      await writer.write(encoder.encode(`${text}\n`));
+      const decoder = new TextDecoder();
+      let answer = "";
+      while (!answer.endsWith("\n")) {
+        const { value, done } = await reader.read();
+        if (done) throw new Error("Cannot measure: the bare child must answer: it ended");
+        answer += decoder.decode(value, { stream: true });
+      }
+      return answer.slice(0, -1);
+    },
+    async [Symbol.asyncDispose]() {
+      await writer.close();
+      await child.status;
+      await reader.cancel();
+    },
+  };
+}

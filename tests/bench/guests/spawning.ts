@@ -1,0 +1,107 @@
+/** From nothing to the first answer of a tool: cold, from waiting children, in both tiers, against bare ones. */
+import { stopwatch } from "../rounds.ts";
+import { type Echo, openBareChild, openBareWorker } from "./bare.ts";
+import { children, resting, worked } from "./children.ts";
+import { type GuestKind, openSandbox, openTool } from "./tool.ts";
+
+/** What one start took, at its first answer. */
+export interface Start {
+  readonly wall_ms: number;
+  /** Processor time of this process. */
+  readonly host_ms: number;
+  /** Processor time of the child; 0 in the worker tier. */
+  readonly child_ms: number;
+}
+
+/** What is started. */
+export type StartName = typeof STARTS[number];
+
+/** In the order of a round. */
+export const STARTS = [
+  "bare worker",
+  "worker, cold",
+  "worker with zod, cold",
+  "bare child",
+  "child, cold",
+  "child with zod, cold",
+  "child, pool, a new grant",
+  "child, pool, the same grant again",
+  "child, pool, no grant",
+  "child with zod, pool, no grant",
+] as const;
+
+const POOLED: Partial<Record<StartName, GuestKind>> = {
+  "child, pool, a new grant": { tier: "process", granted: true },
+  "child, pool, the same grant again": { tier: "process", granted: true },
+  "child, pool, no grant": { tier: "process" },
+  "child with zod, pool, no grant": { tier: "process", kit: true },
+};
+
+const COLD: Partial<Record<StartName, GuestKind>> = {
+  "worker, cold": { tier: "worker" },
+  "worker with zod, cold": { tier: "worker", kit: true },
+  "child, cold": { tier: "process" },
+  "child with zod, cold": { tier: "process", kit: true },
+};
+
+/** Starts each in turn; a first round warms up and is not counted. */
+export async function measureStarts(rounds: number): Promise<Record<StartName, Start[]>> {
+  const taken = Object.fromEntries(STARTS.map((name) => [name, []])) as unknown as Record<StartName, Start[]>;
+  for (let round = -1; round < rounds; round++) {
+    for (const name of STARTS) {
+      const start = await startOf(name);
+      if (round >= 0) taken[name].push(start);
+    }
+  }
+  return taken;
+}
+
+async function startOf(name: StartName): Promise<Start> {
+  if (name === "bare worker") return await timed(() => echo(openBareWorker()));
+  if (name === "bare child") return await timed(() => echo(openBareChild()));
+  const cold = COLD[name];
+  if (cold) return await coldStart(cold);
+  return await pooledStart(POOLED[name]!, name.includes("again"));
+}
+
+async function coldStart(kind: GuestKind): Promise<Start> {
+  const sandbox = openSandbox(0);
+  const start = await timed(async () => await answering(sandbox, kind));
+  await sandbox.close();
+  return start;
+}
+
+/** @param again Whether guests with that grant were there before, which the pool has seen. */
+async function pooledStart(kind: GuestKind, again: boolean): Promise<Start> {
+  const sandbox = openSandbox(1);
+  sandbox.prepare();
+  for (let seen = 0; again && seen < 2; seen++) await (await answering(sandbox, kind))[Symbol.asyncDispose]();
+  await resting(again ? 3 : 2);
+  const start = await timed(async () => await answering(sandbox, kind), true);
+  await sandbox.close();
+  await resting(0);
+  return start;
+}
+
+async function answering(sandbox: ReturnType<typeof openSandbox>, kind: GuestKind): Promise<AsyncDisposable> {
+  const tool = await openTool(sandbox, kind);
+  await tool.call({ text: "hello" });
+  return tool;
+}
+
+async function echo(bare: Echo): Promise<AsyncDisposable> {
+  await bare.send("hello");
+  return bare;
+}
+
+/** @param pooled Whether the child is there already: others that start meanwhile are not counted. */
+async function timed(start: () => Promise<AsyncDisposable>, pooled = false): Promise<Start> {
+  const before = await children();
+  const worked_before = await worked(before);
+  const taken = stopwatch();
+  const started = await start();
+  const { wall_ms, cpu_ms: host_ms } = taken();
+  const child_ms = await worked(pooled ? before : await children()) - worked_before;
+  await started[Symbol.asyncDispose]();
+  return { wall_ms, host_ms, child_ms };
+}

@@ -1,0 +1,111 @@
+/** A tool in a guest, opened and mounted as a session does it, without the session. */
+import { Sandbox } from "../../../src/sandbox/sandbox.ts";
+import type { GuestRequest } from "../../../src/sandbox/sandbox.ts";
+import { TestCoordinator } from "../../../src/sdk/testing/coordinator.ts";
+import type { JsonObject, Tool, ToolResult } from "../../../src/sdk/types.ts";
+
+/** Bytes of the largest answer that a bench asks for, and some for the frame around it. */
+const MAX_OUTPUT_BYTES = 4 * 1024 * 1024;
+
+/** What a guest may take here: what a server's may, but for answers. */
+const LIMITS: GuestRequest["limits"] = {
+  memory_mb: 256,
+  cpu_s: 30,
+  load_timeout_s: 60,
+  max_tool_output_bytes: MAX_OUTPUT_BYTES,
+  call_timeout_s: 60,
+};
+
+/** A tool that answers with what it was given, or with as many characters as it is asked for. */
+const CODE = `
+let sized = "";
+export async function mount(coordinator) {
+  await coordinator.mount("tools", {
+    name: "echo",
+    description: "Echoes",
+    input_schema: { type: "object", properties: { text: { type: "string" }, size: { type: "number" } } },
+    async execute({ text, size = 0 }) {
+      if (sized.length !== size) sized = "x".repeat(size);
+      return { success: true, output: size > 0 ? sized : text };
+    },
+  }, "echo");
+}`;
+
+/** The same, written with the kit for authors. */
+const KIT_CODE = `
+const sdk = globalThis[Symbol.for("preamp.sdk")];
+const { defineTool } = sdk["preamp"];
+const { z } = sdk["zod"];
+export async function mount(coordinator) {
+  await coordinator.mount("tools", defineTool({
+    name: "echo",
+    description: "Echoes",
+    input: z.object({ text: z.string() }),
+    execute: ({ text }) => ({ success: true, output: text }),
+  }), "echo");
+}`;
+
+/** What of a guest differs between measurements. */
+export interface GuestKind {
+  readonly tier: "worker" | "process";
+  /** Whether it is granted something. Default: nothing. */
+  readonly granted?: boolean;
+  /** Whether it is written with the kit: then `preamp` and zod are loaded for it. */
+  readonly kit?: boolean;
+}
+
+/** A mounted tool. */
+export interface GuestTool extends AsyncDisposable {
+  /** Calls it; resolves to the output. @throws {Error} when it failed. */
+  call(input: JsonObject): Promise<unknown>;
+}
+
+/** Returns a sandbox with so many waiting children of each kind. */
+export function openSandbox(spares: number): Sandbox {
+  return new Sandbox({
+    max_guests: 256,
+    max_guests_per_session: 256,
+    usual: LIMITS,
+    spares,
+    log(level, event, facts) {
+      if (level !== "info") {
+        throw new Error(`Cannot measure: the sandbox says ${event}: ${JSON.stringify(facts)}`);
+      }
+    },
+  });
+}
+
+/** Opens a guest and mounts its tool. */
+export async function openTool(sandbox: Sandbox, kind: GuestKind): Promise<GuestTool> {
+  const { tier, granted = false, kit = false } = kind;
+  const { module, close } = await sandbox.open({
+    tier,
+    module: "tool-echo",
+    type: "tool",
+    code: kit ? KIT_CODE : CODE,
+    uses: kit ? ["preamp", "zod"] : [],
+    grant: granted ? { net: ["tools.example:443"] } : {},
+    limits: LIMITS,
+    session: sandbox.session(),
+    onLog() {},
+    warn(code, message) {
+      throw new Error(`Cannot measure: the sandbox warns: ${code}: ${message}`);
+    },
+  });
+  const coordinator = new TestCoordinator();
+  await module.mount(coordinator, {});
+  const tool: Tool | undefined = coordinator.tools.echo;
+  if (!tool) throw new Error("Cannot measure: the guest must mount its tool");
+  const signal = new AbortController().signal; // as the kernel gives every call one
+  return {
+    async call(input) {
+      const result = await tool.execute(input, { id: "call_1", session_id: "ses_1", signal, progress() {} });
+      const { success, output } = result as ToolResult;
+      if (!success) {
+        throw new Error(`Cannot measure: the tool must answer: received ${JSON.stringify(result)}`);
+      }
+      return output;
+    },
+    [Symbol.asyncDispose]: close,
+  };
+}

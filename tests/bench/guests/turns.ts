@@ -1,0 +1,61 @@
+/** What a tool call costs in a whole turn, by where the tool runs: through the kernel, with guards, events, checks and the log. */
+import type { JsonObject } from "../../../src/sdk/types.ts";
+import { PROMPT } from "../loop_scripts.ts";
+import { type MeasuredRuns, openRuns } from "../measured_runs.ts";
+import { median } from "../figures.ts";
+import { stopwatch, type Taken } from "../rounds.ts";
+
+const TIERS = ["inline", "worker", "process"] as const;
+
+/** One tier's calls within a turn. */
+export interface TurnCosts {
+  readonly tier: typeof TIERS[number];
+  /** µs that each further call adds to a run. */
+  readonly wall_us: number;
+  /** The same of this process' processor time. */
+  readonly host_us: number;
+  /** Milliseconds of a run with one call: a guest is started in it, from the pool. */
+  readonly one_ms: number;
+}
+
+/** Measures runs of `calls` tool calls and of one: what is between them is the calls'. */
+export async function measureTurns(rounds: number, calls: number): Promise<TurnCosts[]> {
+  await using opened = new AsyncDisposableStack();
+  const runs = new Map<typeof TIERS[number], MeasuredRuns>();
+  for (const tier of TIERS) runs.set(tier, opened.use(await openRuns({ tier })));
+  const taken = new Map(TIERS.map((tier) => [tier, { one: [] as Taken[], many: [] as Taken[] }]));
+  for (let round = -1; round < rounds; round++) {
+    for (const [tier, measured] of runs) {
+      const one = await run(measured, 1);
+      const many = await run(measured, calls);
+      if (round < 0) continue;
+      taken.get(tier)?.one.push(one);
+      taken.get(tier)?.many.push(many);
+    }
+  }
+  return [...taken].map(([tier, { one, many }]) => {
+    const added = (measure: keyof Taken) =>
+      median(many.map((taken, round) => taken[measure] - (one[round]?.[measure] ?? NaN))) * 1_000 /
+      (calls - 1);
+    return {
+      tier,
+      wall_us: added("wall_ms"),
+      host_us: added("cpu_ms"),
+      one_ms: median(one.map(({ wall_ms }) => wall_ms)),
+    };
+  });
+}
+
+async function run(runs: MeasuredRuns, calls: number): Promise<Taken> {
+  const usage = { input_tokens: 10, output_tokens: 5 };
+  const call = { tool_calls: [{ name: "echo", arguments: { text: "hello" } }], usage };
+  const responses: JsonObject[] = [...Array.from({ length: calls }, () => call), { text: "Done.", usage }];
+  const changes = {
+    tools: [{ module: "tool-echo", source: import.meta.resolve("../modules/tool_echo.ts") }],
+  };
+  const stop = stopwatch();
+  const ended = await runs.run(PROMPT, { responses, context_window: 10_000_000 }, changes);
+  const taken = stop();
+  if (ended.status === "completed" && ended.tool_call_count === calls) return taken;
+  throw new Error(`Cannot measure: every call must run: received ${JSON.stringify(ended)}`);
+}
