@@ -44,6 +44,8 @@ export interface ChannelListener {
   take(text: string): void;
   /** Bytes that one text may have now. */
   limit(): number;
+  /** A promise: nothing more is taken before it resolves. */
+  ready(): Promise<void> | undefined;
 }
 
 const CODES: Readonly<Record<DeathCause, PreampError["code"]>> = {

@@ -64,7 +64,9 @@ const MAX_ASK_BYTES = 8 * 1024 * 1024;
 const MAX_IDLE_BYTES = 64 * 1024;
 /** Questions under way at once in all calls of a guest. */
 const MAX_ASKED = 256;
-const MAX_EFFECTS = 2_000;
+/** Questions under way from which on nothing more is read: what the guest says next waits in its own pipe. */
+const BUSY_ASKED = 32;
+const MAX_EFFECTS = 512;
 /** Bytes of console that a guest may write in its life. */
 const MAX_LOG_BYTES = 4 * 1024 * 1024;
 /** One-way messages that are taken before the guest is told that it may send more. */
@@ -83,13 +85,23 @@ export class Guest {
   #next_call = 1;
   #next_error = 1;
   #asked = 0;
+  /** Resolves with the next answer. */
+  #answered = Promise.withResolvers<void>();
+  /** Highest number of a question. */
+  #last_ask = 0;
+  /** Questions in all that the guest may still say it no longer wants. */
+  #abandonable = 0;
   #notes = 0;
   #log_bytes = 0;
 
   constructor(channel: Channel, options: GuestOptions) {
     this.#channel = channel;
     this.#options = options;
-    channel.listen({ take: (text) => this.#takeSafely(text), limit: () => this.#limit() });
+    channel.listen({
+      take: (text) => this.#takeSafely(text),
+      limit: () => this.#limit(),
+      ready: () => this.#asked < BUSY_ASKED ? undefined : this.#answered.promise,
+    });
     void channel.dead.then((death) => this.#die(death));
   }
 
@@ -253,7 +265,7 @@ export class Guest {
         options.onNote?.(frame.value);
         return this.#countNote();
       case "abandon":
-        return open.asked.get(frame.id)?.abort(decodeGuestError(frame.reason, () => undefined));
+        return this.#abandon(open, frame);
       case "ask":
         if (this.#applyEffects(open, frame.effects)) void this.#answer(open, frame);
         return;
@@ -261,6 +273,14 @@ export class Guest {
         if (this.#applyEffects(open, frame.effects)) this.#settle(frame.call, open, frame);
         return;
     }
+  }
+
+  /** Once for each question; the answer may be on its way already. */
+  #abandon(open: Open, { id, reason }: Extract<FromGuest, { t: "abandon" }>): void {
+    if (!(id <= this.#last_ask) || --this.#abandonable < 0) {
+      return this.#violation("that it does not want what it did not ask for");
+    }
+    open.asked.get(id)?.abort(decodeGuestError(reason, () => undefined));
   }
 
   #countNote(): void {
@@ -294,6 +314,8 @@ export class Guest {
       !Number.isSafeInteger(id) || typeof target !== "string" || typeof method !== "string" ||
       !Array.isArray(args) || open.asked.has(id)
     ) return this.#violation("a question that is none");
+    this.#last_ask = Math.max(this.#last_ask, id);
+    this.#abandonable++;
     if (++this.#asked > MAX_ASKED) return this.#violation(`more than ${MAX_ASKED} questions at once`);
     const controller = new AbortController();
     open.asked.set(id, controller);
@@ -307,6 +329,8 @@ export class Guest {
       answer = { error: this.#encode(error) };
     }
     this.#asked--;
+    this.#answered.resolve();
+    this.#answered = Promise.withResolvers();
     open.asked.delete(id);
     if (this.#death) return;
     const view = host.view();

@@ -6,6 +6,7 @@ import type { Channel, ChannelListener, Death, DeathCause } from "./channel.ts";
 import { LineReader } from "./child/lines.ts";
 import { type ChildSettings, EXIT, type MakeReady, type Readiness, WATCH } from "./child/settings.ts";
 import { childCommand, childEnv, type SystemLimits } from "./child_command.ts";
+import { Turns } from "./turns.ts";
 
 /** Bytes of stderr that are kept, to tell a child that had no memory from others. */
 const MAX_STDERR = 16 * 1024;
@@ -15,6 +16,9 @@ const MAX_WAITING = 64 * 1024 * 1024;
 const READ_BYTES = 64 * 1024;
 /** Milliseconds that what a dead child wrote last may take to arrive. */
 const DRAIN_MS = 200;
+
+/** One for the process: its guests share one thread. */
+const TURNS = new Turns();
 
 /** A child that is there, and perhaps belongs to nobody yet. */
 export class GuestProcess implements Channel {
@@ -138,11 +142,25 @@ export class GuestProcess implements Channel {
         const { value, done } = await this.#reader.read(new Uint8Array(buffer)); // the same memory each time
         if (done) return;
         buffer = value.buffer;
-        const taken = lines.take(value, limit, (text) => this.#listener?.take(text));
+        const texts: string[] = [];
+        const taken = lines.take(value, limit, (text) => void texts.push(text));
+        await this.#give(texts);
         if (!taken) return this.#end({ cause: "output", detail: "it sent more than it may at once" });
       }
     } catch {
       // cancelled, or broken: the status tells
+    }
+  }
+
+  /** A guest that floods takes no more than its turn of the server's thread, and waits while the host is busy with it. */
+  async #give(texts: readonly string[]): Promise<void> {
+    for (const text of texts) {
+      if (this.#death) return;
+      TURNS.begin();
+      this.#listener?.take(text);
+      const turn = TURNS.end();
+      if (turn) await turn;
+      for (let busy = this.#listener?.ready(); busy; busy = this.#listener?.ready()) await busy;
     }
   }
 

@@ -358,12 +358,22 @@ Deno.test("Guest lets a guest give up what it asked for", async () => {
   );
   const { answer, id } = await call();
   channel.say({ t: "ask", call: id, id: 7, target: "x", method: "y", args: [] });
-  channel.say({ t: "abandon", call: id, id: 8, reason: {} });
   channel.say({ t: "abandon", call: id, id: 7, reason: { message: "changed my mind" } });
   assertEquals((await channel.next("reply")).id, 7);
   channel.say({ t: "ask", call: id, id: 9, target: "x", method: "y", args: [] });
   channel.say({ t: "result", call: id, value: 1 });
   assertEquals([await answer, reasons], [1, ["changed my mind", "the call is over"]]);
+});
+
+Deno.test("Guest is ended when it gives up what it never asked for, or gives up more than it asked for", async () => {
+  for (const ids of [[8], [7, 7]]) {
+    const { channel, call } = scripted(() => new Promise(() => {}));
+    const { answer, id } = await call();
+    channel.say({ t: "ask", call: id, id: 7, target: "x", method: "y", args: [] });
+    for (const one of ids) channel.say({ t: "abandon", call: id, id: one, reason: {} });
+    await assertRejects(() => answer);
+    assertEquals(channel.death?.cause, "violation");
+  }
 });
 
 Deno.test("Guest answers with plain data whatever a module of ours gives it", async () => {

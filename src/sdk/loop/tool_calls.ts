@@ -50,22 +50,23 @@ export interface BatchResult {
 /** Runs the calls, at most `max_parallel` at once, and resolves to their answers. Never rejects for a tool's failure. */
 export async function runToolCalls(calls: readonly ToolCall[], batch: ToolBatch): Promise<BatchResult> {
   const messages = new Array<Message>(calls.length);
-  let limited = false;
+  /** What a call was answered that a ceiling refused: the turn is over, and the calls behind it are answered the same. */
+  let refused: Answer | null = null;
   let next = 0;
   let failed = false;
   const work = async () => {
     while (next < calls.length && !failed) {
       const index = next++;
       const call = calls[index]!;
-      const answer = batch.signal.aborted ? cancelled(call) : await answerOf(call, batch);
-      limited ||= answer.limited === true;
+      const answer: Answer = batch.signal.aborted ? cancelled(call) : refused ?? await answerOf(call, batch);
+      if (answer.limited) refused = answer;
       messages[index] = { role: "tool", tool_call_id: call.id, name: call.name, content: answer.content };
     }
   };
   const at_once = Math.min(batch.max_parallel, calls.length);
   if (at_once === 1) { // one after the other, or one alone: nobody waits for another
     await work();
-    return { messages, limited };
+    return { messages, limited: refused !== null };
   }
   const workers = Array.from({ length: at_once }, async () => {
     try {
@@ -79,7 +80,7 @@ export async function runToolCalls(calls: readonly ToolCall[], batch: ToolBatch)
   for (const worker of await Promise.allSettled(workers)) {
     if (worker.status === "rejected") throw worker.reason;
   }
-  return { messages, limited };
+  return { messages, limited: refused !== null };
 }
 
 interface Answer {
