@@ -2,7 +2,7 @@
 import type { Readiness } from "../../src/sandbox/child/settings.ts";
 import { guestGrant } from "../../src/sandbox/grant.ts";
 import { Pool, type Spare } from "../../src/sandbox/pool.ts";
-import { assertEquals } from "../assert.ts";
+import { assertEquals, assertThrows } from "../assert.ts";
 
 /** A child that only remembers what it was told. */
 class FakeChild implements Spare {
@@ -24,14 +24,15 @@ class FakeChild implements Spare {
   }
 }
 
-/** A pool whose time passes when the test says so. */
-function scripted() {
+/** A pool whose time passes when the test says so; `start` may refuse. */
+function scripted(mayStart: () => void = () => {}) {
   const started: FakeChild[] = [];
   const waiting = new Set<{ act(): void; ms: number }>();
   const pool = new Pool({
     memory_mb: 1,
     cpu_s: 1,
     start: () => {
+      mayStart();
       const child = new FakeChild(started.length);
       started.push(child);
       return child;
@@ -128,4 +129,21 @@ Deno.test("Pool.take() gives no child that died while it waited", () => {
   pass(1_000);
   for (const child of started) child.alive = false;
   assertEquals(pool.take(wanting()).alive, true);
+});
+
+Deno.test("Pool.take() after the pool was closed starts a child, and no spare after it", async () => {
+  const { pool, pass, started } = scripted();
+  await pool.close();
+  pool.take(wanting());
+  pass(60_000);
+  assertEquals(started.length, 1);
+});
+
+Deno.test("Pool tells who takes a child that none can be started, and stays silent about spares", () => {
+  const { pool, pass } = scripted(() => {
+    throw new Error("no processes here");
+  });
+  pool.prepare();
+  pass(1_000);
+  assertThrows(() => pool.take(wanting()), Error, "no processes here");
 });
