@@ -55,6 +55,7 @@ export class Sandbox {
   readonly #options: SandboxOptions;
   readonly #slots: Slots;
   readonly #pool: Pool<GuestProcess>;
+  readonly #ending = new Set<Promise<void>>();
   #abandoned = 0;
 
   constructor(options: SandboxOptions) {
@@ -102,7 +103,7 @@ export class Sandbox {
     const report = this.tiers[tier];
     if (!report.available) throw unavailable(module, tier, report.reason);
     const { load_timeout_s, max_tool_output_bytes, call_timeout_s } = limits;
-    return await openGuestModule({
+    const opened = await openGuestModule({
       name: module,
       type,
       code,
@@ -112,11 +113,27 @@ export class Sandbox {
       spawn: () => this.#spawn(request, session),
       warn,
     });
+    return {
+      module: opened.module,
+      // a run does not wait until its children are gone: they are killed, and reaped behind its back
+      close: () => {
+        this.#end(opened.close());
+        return Promise.resolve();
+      },
+    };
   }
 
-  /** Ends what waits; guests that run end with their sessions. */
+  /** Ends what waits, and waits for what ends; guests that run end with their sessions. */
   async close(): Promise<void> {
-    await this.#pool.close();
+    await Promise.all([this.#pool.close(), ...this.#ending]);
+  }
+
+  #end(ending: Promise<void>): void {
+    const { log } = this.#options;
+    const settled: Promise<void> = ending
+      .catch((error) => log("error", "guest_not_ended", { message: errorMessage(error) }))
+      .finally(() => this.#ending.delete(settled));
+    this.#ending.add(settled);
   }
 
   async #spawn(

@@ -10,8 +10,8 @@ import { ROOMY } from "./support.ts";
 const ENDED = { cause: "ended", detail: "done" } as const;
 
 /** A child that is ended with the scope. */
-function child(flavour: "bare" | "ready"): { process: GuestProcess } & AsyncDisposable {
-  const process = startGuestProcess(ROOMY, flavour);
+function child(): { process: GuestProcess } & AsyncDisposable {
+  const process = startGuestProcess(ROOMY);
   return { process, [Symbol.asyncDispose]: () => process.kill(ENDED) };
 }
 
@@ -23,7 +23,7 @@ function guestIn(process: GuestProcess, env: Record<string, string>, grant = {})
 const HOST = { view: () => undefined, apply() {}, ask: () => Promise.resolve() };
 
 Deno.test("a child has the variables it was assigned and no other, whatever it was started with", async () => {
-  await using started = child("bare");
+  await using started = child();
   const guest = guestIn(started.process, { GIVEN: "1", TMPDIR: "/nowhere" }, { env: true });
   const { data } = await guest.start("export const env = Deno.env.toObject();", [], 60_000);
   assertEquals(data.env, { GIVEN: "1", TMPDIR: "/nowhere" });
@@ -50,7 +50,7 @@ Deno.test("a child is ended while it waits, while it works, and leaves no folder
 });
 
 Deno.test("a child ends itself when it was told nothing for too long, and says why", async () => {
-  await using started = child("bare");
+  await using started = child();
   const guest = guestIn(started.process, {});
   await guest.start("export const mount = () => {};", [], 60_000);
   started.process.watch(1);
