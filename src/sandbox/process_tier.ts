@@ -158,9 +158,10 @@ export class GuestProcess implements Channel {
       if (this.#death) return;
       TURNS.begin();
       this.#listener?.take(text);
+      // answering is work too, and may be done without the event loop ever coming round
+      for (let busy = this.#listener?.ready(); busy; busy = this.#listener?.ready()) await busy;
       const turn = TURNS.end();
       if (turn) await turn;
-      for (let busy = this.#listener?.ready(); busy; busy = this.#listener?.ready()) await busy;
     }
   }
 

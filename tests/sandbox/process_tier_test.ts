@@ -30,15 +30,15 @@ Deno.test("a child has the variables it was assigned and no other, whatever it w
 });
 
 Deno.test("a child is ended while it waits, while it works, and leaves no folder", async () => {
-  const spare = startGuestProcess(ROOMY, "ready");
+  const spare = startGuestProcess(ROOMY);
   assertEquals(spare.alive, true);
   await spare.kill(ENDED);
   assertEquals([spare.alive, (await spare.dead).cause], [false, "ended"]);
-  const busy = startGuestProcess(ROOMY, "bare");
+  const busy = startGuestProcess(ROOMY);
   const started = guestIn(busy, {}).start("for (;;);", [], 60_000);
   await busy.kill(ENDED);
   assertEquals(((await assertRejects(() => started)) as { code?: string }).code, "tool_crashed");
-  const homely = startGuestProcess(ROOMY, "bare");
+  const homely = startGuestProcess(ROOMY);
   const { data } = await guestIn(homely, {}, { read: true }).start(
     "export const cwd = Deno.cwd();",
     [],
