@@ -35,8 +35,8 @@ export interface Channel {
   kill(death: Death): Promise<void>;
   /** Resolves when the guest is gone. */
   readonly dead: Promise<Death>;
-  /** Whether a guest of this tier can be ended while it works. */
-  readonly stoppable: boolean;
+  /** Resolves when it is sure what is left of a guest that is gone: true for nothing, false when it works on and nobody can end it. */
+  readonly stopped: Promise<boolean>;
 }
 
 /** The other side of a channel. */

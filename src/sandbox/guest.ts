@@ -110,11 +110,6 @@ export class Guest {
     return this.#death;
   }
 
-  /** Whether a guest of its tier can be ended while it works. */
-  get stoppable(): boolean {
-    return this.#channel.stoppable;
-  }
-
   /** Links a bundle; resolves to what it exports. @throws What the module's top level threw; {@link deathError}. */
   async start(code: string, uses: readonly string[], deadline_ms: number): Promise<Shape> {
     if (this.#death) throw deathError(this.#death, this.#options.name);

@@ -23,7 +23,7 @@ const TURNS = new Turns();
 /** A child that is there, and perhaps belongs to nobody yet. */
 export class GuestProcess implements Channel {
   readonly dead: Promise<Death>;
-  readonly stoppable = true;
+  readonly stopped: Promise<boolean>;
   readonly #process: Deno.ChildProcess;
   readonly #folder: string;
   readonly #writer: WritableStreamDefaultWriter<Uint8Array>;
@@ -44,6 +44,7 @@ export class GuestProcess implements Channel {
     this.#reader = process.stdout.getReader({ mode: "byob" });
     void this.#keepStderr();
     this.dead = this.#run();
+    this.stopped = this.dead.then(() => true);
     process.unref();
   }
 

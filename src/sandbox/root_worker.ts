@@ -36,7 +36,9 @@ export function startRootWorker(grant: GuestGrant): RootWorker {
  */
 export function rootLoaded({ port, worker }: RootWorker): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  port.onmessage = () => resolve();
+  port.onmessage = ({ data }: MessageEvent<unknown>) => {
+    if (data === LOADED) resolve();
+  };
   worker.onerror = (event) => {
     event.preventDefault();
     reject(new Error(`Cannot start a guest: ${event.message}`));

@@ -150,9 +150,9 @@ export class Sandbox {
       release();
       throw unavailable(module, tier, errorMessage(error), error);
     }
-    void channel.dead.then(({ cause }) => {
-      release();
-      if (!channel.stoppable && cause === "timeout") this.#abandoned++;
+    void channel.dead.then(release);
+    void channel.stopped.then((stopped) => {
+      if (!stopped) this.#abandoned++;
     });
     const { log } = this.#options;
     return new Guest(channel, {

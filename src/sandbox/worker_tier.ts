@@ -4,7 +4,10 @@
  */
 import type { Channel, ChannelListener, Death } from "./channel.ts";
 import type { GuestGrant } from "./grant.ts";
-import { LOADED, type RootWorker, startRootWorker } from "./root_worker.ts";
+import { loadAhead, LOADED, type RootWorker, startRootWorker } from "./root_worker.ts";
+
+/** Milliseconds that a worker has to answer before it is taken for one that cannot be ended. */
+const PATIENCE_MS = 500;
 
 /** Starts a guest in a worker. @throws {Error} when this process does not hold what the grant gives. */
 export function openWorkerChannel(grant: GuestGrant): Channel {
@@ -13,9 +16,10 @@ export function openWorkerChannel(grant: GuestGrant): Channel {
 
 class WorkerChannel implements Channel {
   readonly dead: Promise<Death>;
-  readonly stoppable = false;
+  readonly stopped: Promise<boolean>;
   readonly #root: RootWorker;
   readonly #died: (death: Death) => void;
+  readonly #settled: (stopped: boolean) => void;
   #gone = false;
 
   constructor(root: RootWorker) {
@@ -23,6 +27,9 @@ class WorkerChannel implements Channel {
     const { promise, resolve } = Promise.withResolvers<Death>();
     this.dead = promise;
     this.#died = resolve;
+    const stopped = Promise.withResolvers<boolean>();
+    this.stopped = stopped.promise;
+    this.#settled = stopped.resolve;
   }
 
   listen(listener: ChannelListener): void {
@@ -61,8 +68,20 @@ class WorkerChannel implements Channel {
   #end(death: Death): void {
     if (this.#gone) return;
     this.#gone = true;
-    this.#root.port.close();
-    this.#root.worker.terminate();
     this.#died(death);
+    void this.#stop();
+  }
+
+  /** A worker that still answers ends when it is told to; one that is busy does not, and Deno does not say so. */
+  async #stop(): Promise<void> {
+    const { worker, port } = this.#root;
+    const answered = loadAhead(this.#root, []).then(() => true, () => true); // an error: it has ended by itself
+    const silent = Promise.withResolvers<boolean>();
+    const timer = setTimeout(() => silent.resolve(false), PATIENCE_MS);
+    const stopped = await Promise.race([answered, silent.promise]);
+    clearTimeout(timer);
+    port.close();
+    worker.terminate();
+    this.#settled(stopped);
   }
 }

@@ -8,7 +8,7 @@ export type Sent<T extends ToGuest["t"]> = Extract<ToGuest, { t: T }>;
 /** The wire. */
 export class FakeChannel implements Channel {
   readonly dead: Promise<Death>;
-  readonly stoppable: boolean = true;
+  readonly stopped: Promise<boolean> = Promise.resolve(true);
   /** Frames of the host, in order. */
   readonly sent: ToGuest[] = [];
   /** What {@link watch} was told, in order. */
