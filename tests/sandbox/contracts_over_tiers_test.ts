@@ -64,7 +64,7 @@ const WORKER = ["worker"] as const;
 const BOTH = ["worker", "process"] as const;
 
 const SUBJECTS: readonly (readonly [path: string, run: SuiteRun])[] = [
-  ["modules/loop-streaming", { type: "orchestrator", tiers: BOTH }],
+  ["modules/loop-streaming", { type: "orchestrator", tiers: WORKER }],
   ["modules/context-simple", { type: "context", tiers: WORKER }],
   ["modules/provider-mock", {
     type: "provider",
@@ -77,7 +77,7 @@ const SUBJECTS: readonly (readonly [path: string, run: SuiteRun])[] = [
     type: "hook",
     config: { rules: [{ tool: "danger", action: "deny" }] },
     options: { expectations: [{ event: "tool:pre", data: { tool_name: "danger" }, action: "deny" }] },
-    tiers: WORKER,
+    tiers: BOTH,
   }],
   ["modules/hooks-timing", { type: "hook", tiers: WORKER }],
   ["tests/fixtures/r0/calculator_tool.ts", {

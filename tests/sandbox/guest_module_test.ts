@@ -448,19 +448,25 @@ Deno.test("a module acts only while it is called", async () => {
   await using lab = new Lab();
   const { coordinator, call } = await mounted(
     lab,
-    `let failed = []; let ticks = 0;
-     export const mount = (c) => {
-       const later = setInterval(() => { ticks++;
+    `const failed = [];
+     export const mount = (c) => c.mount("tools", { name: "t", description: "d", execute: ({ arm }) => {
+       if (!arm) return failed;
+       setTimeout(async () => {
          try { c.registerCapability("late", 1) } catch (error) { failed.push(error.message) }
-         c.hooks.emit("late:event", {}).catch((error) => failed.push(error.message)); clearInterval(later) }, 0);
-       return c.mount("tools", { name: "t", description: "d", execute: () => ({ ticks, failed }) });
-     };`,
+         try { await c.hooks.emit("late:event", {}) } catch (error) { failed.push(error.message) }
+         console.log("done");
+       });
+     } });`,
   );
-  let told = await call("t") as { ticks: number; failed: string[] };
-  while (told.ticks === 0) told = await call("t") as typeof told;
+  await call("t", { arm: true }); // it answers before its timers
+  await lab.heard();
+  const failed = await call("t") as string[];
+  assertEquals([failed.length, failed.every((message) => /acts only while it is called/.test(message))], [
+    2,
+    true,
+  ]);
   assertEquals(coordinator.getCapability("late"), null);
   assertEquals(coordinator.hooks.getEvents("late:event"), []);
-  assert(told.failed.every((message) => /acts only while it is called/.test(message)));
 });
 
 /** A module that counts its calls, dies on demand, and does everything that is to be done again. */

@@ -31,6 +31,7 @@ Deno.test("a child has the variables it was assigned and no other, whatever it w
 
 Deno.test("a child is ended while it waits, while it works, and leaves no folder", async () => {
   const spare = startGuestProcess(ROOMY);
+  spare.prepare({ grant: guestGrant({}), uses: ["preamp"] });
   assertEquals(spare.alive, true);
   await spare.kill(ENDED);
   assertEquals([spare.alive, (await spare.dead).cause], [false, "ended"]);

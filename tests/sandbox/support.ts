@@ -51,6 +51,7 @@ export class Lab implements AsyncDisposable {
   readonly warnings: Warning[] = [];
   /** Lines of the consoles of guests, with their levels. */
   readonly console: string[] = [];
+  readonly #hearing = Promise.withResolvers<void>();
   readonly #session: GuestSlots;
   readonly #close: (() => Promise<void>)[] = [];
   #loader: Loader | undefined;
@@ -79,7 +80,10 @@ export class Lab implements AsyncDisposable {
       grant,
       limits: { ...ROOMY, ...limits },
       session: this.#session,
-      onLog: (level, text) => void this.console.push(`${level}: ${text}`),
+      onLog: (level, text) => {
+        this.console.push(`${level}: ${text}`);
+        this.#hearing.resolve();
+      },
       warn: (code, message) => void this.warnings.push({ code, message }),
     });
     this.#close.push(close);
@@ -92,6 +96,11 @@ export class Lab implements AsyncDisposable {
     const url = new URL(`../../${path}`, import.meta.url).href;
     const { code, uses } = await this.#loader.prepare(specOf(url), contextOf());
     return { code, uses };
+  }
+
+  /** Resolves when a guest has written to its console. */
+  async heard(): Promise<void> {
+    await this.#hearing.promise;
   }
 
   /** Ends the guests that run now. */
