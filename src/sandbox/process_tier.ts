@@ -209,14 +209,14 @@ const DETAILS: Readonly<Record<Exclude<DeathCause, "ended">, string>> = {
 /** Starts a child that waits for its module. @throws {Error} when this host cannot start one. */
 export function startGuestProcess(limits: SystemLimits): GuestProcess {
   const folder = Deno.makeTempDirSync({ prefix: "preamp-guest-" });
-  const { command, args } = childCommand(limits);
+  const { command, args, detached } = childCommand(limits);
   try {
     const process = new Deno.Command(command, {
       args: [...args],
       cwd: folder,
       env: childEnv(folder),
       clearEnv: true,
-      detached: true,
+      detached,
       stdin: "piped",
       stdout: "piped",
       stderr: "piped",
