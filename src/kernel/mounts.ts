@@ -118,7 +118,7 @@ const READ_ONLY: ProxyHandler<object> = Object.freeze({
 export class LiveMap<T extends object> {
   readonly #items: Record<string, T> = Object.create(null);
   /** Read-only and live. */
-  readonly view: Record<string, T> = new Proxy(this.#items, READ_ONLY);
+  readonly view: Record<string, T> = new Proxy<Record<string, T>>(this.#items, READ_ONLY);
 
   /** Puts an item under a name; returns what was there. */
   put(name: string, item: T): T | undefined {

@@ -64,10 +64,12 @@ export const TYPE_AT: Readonly<Record<MountPoint, ModuleType>> = {
 
 /** Returns what breaks the protocol in something that is mounted, in one line; null when nothing does. */
 export function problemsOf({ point, module }: Mounted): string | null {
-  const failed = checkInstance(TYPE_AT[point], module).filter((one) =>
-    !one.passed && one.severity === "error"
-  );
-  return failed.length === 0 ? null : failed.map((one) => `${one.name}: ${one.message}`).join("; ");
+  let problems: string | null = null;
+  for (const { name, message, passed, severity } of checkInstance(TYPE_AT[point], module)) {
+    if (passed || severity !== "error") continue;
+    problems = problems === null ? `${name}: ${message}` : `${problems}; ${name}: ${message}`;
+  }
+  return problems;
 }
 
 function text(name: string, instance: unknown, key: string, severity: "error" | "warning"): Check {
