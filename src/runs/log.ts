@@ -69,7 +69,8 @@ export class RunLog {
   /** Numbers an entry and stores it; a promise means: wait until it is durable. */
   record(draft: DraftEntry): Promise<void> | void {
     if (draft.event === DELTA) return this.#recordDelta(draft);
-    this.#push(this.#deltas.before(draft));
+    const held = this.#deltas.before(draft);
+    if (held.length > 0) this.#push(held);
     const entry = this.#number(draft);
     this.#pending.push(entry);
     this.#options.fold.add(entry);
