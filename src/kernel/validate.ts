@@ -4,7 +4,7 @@
  */
 import { errorMessage } from "../sdk/errors.ts";
 import { isObject } from "../sdk/json.ts";
-import { inputSchemaOf, methodOf } from "../sdk/spelling.ts";
+import { inputSchemaOf, methodOf, unboundMethodOf } from "../sdk/spelling.ts";
 import type { ModuleType } from "../sdk/types.ts";
 import type { Mounted, MountPoint } from "./mounts.ts";
 import { declaredParameters } from "../sdk/parameters.ts";
@@ -142,14 +142,11 @@ function providerInfo(instance: unknown): Check {
 }
 
 function method(name: string, instance: unknown, key: string, parameters: number): Check {
-  const found = methodOf(instance, key);
+  const found = unboundMethodOf(instance, key);
   if (!found) {
     return { name, passed: false, severity: "error", message: `${key} must be a function: received none` };
   }
-  const original = (instance as Record<string, unknown>)[key] ?? found;
-  const declared = typeof original === "function" && original.length < parameters
-    ? declaredParameters(original)
-    : parameters;
+  const declared = found.length < parameters ? declaredParameters(found) : parameters;
   if (declared < parameters) {
     return {
       name,
