@@ -28,10 +28,16 @@ function unsetInAgents({ plan, env }: CompiledPlan, lookup: LookUp): EnvReferenc
 
 /** Returns a module's config with its `${VAR}`s; what must not be seen of it is registered. */
 export function expandConfig(spec: ModuleSpec, lookup: LookUp, secrets: SecretSink): JsonObject {
+  if (isEmpty(spec.config)) return {}; // most modules have none
   const expansion = expandEnv(spec.config, lookup, `${spec.path}.config`);
   for (const secret of expansion.secrets) secrets.register(secret);
   registerSecrets(expansion.value, secrets);
   return expansion.value;
+}
+
+function isEmpty(config: JsonObject): boolean {
+  for (const _ in config) return false;
+  return true;
 }
 
 /** Values of fields that are named like secrets are known by value too, wherever a module puts them. */

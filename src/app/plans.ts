@@ -100,7 +100,7 @@ export class Plans {
     const policy = this.#policyOf(caller);
     const { limits } = policy;
     const specs = specsOf(compiled.plan);
-    const modules = this.#urlModules(judged, policy);
+    const modules = this.#urlModules(judged, policy, specs);
     const lookup = (name: string) => grants.mayReadEnv(name) ? this.#options.env(name) : undefined;
     /** Configs that were expanded for their secrets; the first who opens a module gets its config as it is. */
     const expanded = new Map<ModuleSpec, JsonObject>();
@@ -133,11 +133,11 @@ export class Plans {
     };
   }
 
-  #urlModules(judged: JudgedPlan, policy: Policy): UrlModules {
+  #urlModules(judged: JudgedPlan, policy: Policy, specs: readonly ModuleSpec[]): UrlModules {
     const { loading, sandboxing } = this.#options;
-    const { compiled, context, grants } = judged;
+    const { context, grants } = judged;
     return new UrlModules({
-      specs: specsOf(compiled.plan),
+      specs,
       context,
       policy,
       loading,

@@ -48,10 +48,11 @@ export class Core {
 
   /** Aborts a step of the turn: on immediate cancellation and when the time of the run is over. */
   get step_signal(): AbortSignal {
+    this.#step ??= new AbortController(); // outside of a turn, where nothing aborts it
     return this.#step.signal;
   }
 
-  #step = new AbortController();
+  #step: AbortController | null = null;
 
   /** Makes a new step signal for a turn; returns a function that lets go of what it listens to. */
   armStepSignal(): () => void {

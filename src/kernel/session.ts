@@ -124,7 +124,7 @@ export class Session {
     this.#shared = {
       core,
       mounts: this.#mounts,
-      config: deepFreeze(toPlainObject(options.written ?? {})),
+      config: frozenConfig(options.written),
       capabilities: ownCapabilities(options),
       contributors: new Map(),
       cleanups: [],
@@ -392,6 +392,17 @@ export class Session {
     }
     return this.#core.beginTurn(event);
   }
+}
+
+/** Written plan → what modules see of it. Compiled plans are frozen and run again and again: one copy will do for all their runs. */
+const configs = new WeakMap<JsonObject, JsonObject>();
+
+function frozenConfig(written: JsonObject = {}): JsonObject {
+  let config = configs.get(written);
+  if (config) return config;
+  config = deepFreeze(toPlainObject(written));
+  if (Object.isFrozen(written)) configs.set(written, config); // else its owner may change it before the next session
+  return config;
 }
 
 /** Capabilities that are there before any module: the session's own, and those it was made with. */

@@ -4,7 +4,7 @@
  */
 import { errorMessage } from "../sdk/errors.ts";
 import { isObject } from "../sdk/json.ts";
-import { inputSchemaOf, methodOf } from "../sdk/spelling.ts";
+import { inputSchemaOf, methodOf, unboundMethodOf } from "../sdk/spelling.ts";
 import type { ModuleType } from "../sdk/types.ts";
 import type { Mounted, MountPoint } from "./mounts.ts";
 import { declaredParameters } from "../sdk/parameters.ts";
@@ -64,10 +64,12 @@ export const TYPE_AT: Readonly<Record<MountPoint, ModuleType>> = {
 
 /** Returns what breaks the protocol in something that is mounted, in one line; null when nothing does. */
 export function problemsOf({ point, module }: Mounted): string | null {
-  const failed = checkInstance(TYPE_AT[point], module).filter((one) =>
-    !one.passed && one.severity === "error"
-  );
-  return failed.length === 0 ? null : failed.map((one) => `${one.name}: ${one.message}`).join("; ");
+  let problems: string | null = null;
+  for (const { name, message, passed, severity } of checkInstance(TYPE_AT[point], module)) {
+    if (passed || severity !== "error") continue;
+    problems = problems === null ? `${name}: ${message}` : `${problems}; ${name}: ${message}`;
+  }
+  return problems;
 }
 
 function text(name: string, instance: unknown, key: string, severity: "error" | "warning"): Check {
@@ -140,14 +142,11 @@ function providerInfo(instance: unknown): Check {
 }
 
 function method(name: string, instance: unknown, key: string, parameters: number): Check {
-  const found = methodOf(instance, key);
+  const found = unboundMethodOf(instance, key);
   if (!found) {
     return { name, passed: false, severity: "error", message: `${key} must be a function: received none` };
   }
-  const original = (instance as Record<string, unknown>)[key] ?? found;
-  const declared = typeof original === "function" && original.length < parameters
-    ? declaredParameters(original)
-    : parameters;
+  const declared = found.length < parameters ? declaredParameters(found) : parameters;
   if (declared < parameters) {
     return {
       name,

@@ -12,6 +12,8 @@ export const DELTA = "content_block:delta";
 /** Characters of the pieces that are told once there were `max_pieces` of them: 100 bytes of envelope are little beside it. */
 const JOINED_CHARS = 16 * 1024;
 
+const NONE: readonly DraftEntry[] = [];
+
 /** Entries behind which no piece of the session's answers follows, beside the end of the block itself. */
 const ENDS: ReadonlySet<string> = new Set([
   "provider:response",
@@ -84,10 +86,10 @@ export class Deltas {
   }
 
   /** Returns what is held back of the blocks that an entry ends, to be told before it. */
-  before(entry: DraftEntry): DraftEntry[] {
-    if (this.#blocks.size === 0) return [];
+  before(entry: DraftEntry): readonly DraftEntry[] {
+    if (this.#blocks.size === 0) return NONE; // asked before every entry: one empty list for all
     const own = entry.event === "content_block:end" ? keyOf(entry) : null;
-    if (own === null && !ENDS.has(entry.event)) return [];
+    if (own === null && !ENDS.has(entry.event)) return NONE;
     return this.#end((key, { last }) => own === null ? last.session_id === entry.session_id : key === own);
   }
 

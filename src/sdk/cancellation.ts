@@ -7,8 +7,9 @@ export type CancellationState = "none" | "graceful" | "immediate";
 /** Asked by loops between steps, by guards before each call, and through its signal by whoever waits. */
 export class CancellationToken {
   #state: CancellationState = "none";
-  #immediate = new AbortController();
-  #any = new AbortController();
+  /** Made when a signal is asked for: most sessions never wait for `any_signal`. */
+  #immediate: AbortController | null = null;
+  #any: AbortController | null = null;
   readonly #children = new Set<CancellationToken>();
   readonly #callbacks = new Set<() => unknown>();
   readonly #running = new Map<string, string>();
@@ -35,11 +36,13 @@ export class CancellationToken {
 
   /** Aborts on immediate cancellation. */
   get signal(): AbortSignal {
+    this.#immediate ??= controllerOf(this.#state === "immediate");
     return this.#immediate.signal;
   }
 
   /** Aborts on any cancellation: for waiting, not for working. */
   get any_signal(): AbortSignal {
+    this.#any ??= controllerOf(this.#state !== "none");
     return this.#any.signal;
   }
 
@@ -57,7 +60,7 @@ export class CancellationToken {
   requestGraceful(): boolean {
     if (this.#state !== "none") return false;
     this.#state = "graceful";
-    this.#any.abort();
+    this.#any?.abort();
     for (const child of this.#children) child.requestGraceful();
     return true;
   }
@@ -66,8 +69,8 @@ export class CancellationToken {
   requestImmediate(): boolean {
     if (this.#state === "immediate") return false;
     this.#state = "immediate";
-    this.#any.abort();
-    this.#immediate.abort();
+    this.#any?.abort();
+    this.#immediate?.abort();
     for (const child of this.#children) child.requestImmediate();
     return true;
   }
@@ -76,8 +79,8 @@ export class CancellationToken {
   reset(): void {
     this.#state = "none";
     this.#running.clear();
-    if (this.#any.signal.aborted) this.#any = new AbortController();
-    if (this.#immediate.signal.aborted) this.#immediate = new AbortController();
+    if (this.#any?.signal.aborted) this.#any = null;
+    if (this.#immediate?.signal.aborted) this.#immediate = null;
   }
 
   /** Notes that a tool call began. */
@@ -120,6 +123,13 @@ export class CancellationToken {
     }
     return failures;
   }
+}
+
+/** Returns a controller that stands where the token stands already. */
+function controllerOf(aborted: boolean): AbortController {
+  const controller = new AbortController();
+  if (aborted) controller.abort();
+  return controller;
 }
 
 withSnakeCase(CancellationToken);

@@ -14,6 +14,8 @@ interface Registration extends ChainHandler {
 /** Events whose handlers are remembered in order; their names are the modules', so there is a bound. */
 const MAX_REMEMBERED = 256;
 
+const NOBODY: readonly ChainHandler[] = [];
+
 /** Handlers by event. */
 export class HandlerList {
   #registrations: Registration[] = [];
@@ -61,7 +63,7 @@ export class HandlerList {
   of(event: string): readonly ChainHandler[] {
     let handlers = this.#matches.get(event);
     if (handlers === undefined) {
-      handlers = this.#sorted((registration) => matchesEvent(registration.event, event));
+      handlers = this.#hearing(event);
       if (this.#matches.size > MAX_REMEMBERED) this.#matches.clear();
       this.#matches.set(event, handlers);
     }
@@ -75,6 +77,15 @@ export class HandlerList {
       (names[registration.event] ??= []).push(registration.name);
     }
     return names;
+  }
+
+  /** Most events of a session are heard by nobody: no list is made for those. */
+  #hearing(event: string): readonly ChainHandler[] {
+    for (let index = 0; index < this.#registrations.length; index++) {
+      if (!matchesEvent(this.#registrations[index]!.event, event)) continue; // index is in the list
+      return this.#sorted((registration) => matchesEvent(registration.event, event));
+    }
+    return NOBODY;
   }
 
   #sorted(wanted: (registration: Registration) => boolean): Registration[] {

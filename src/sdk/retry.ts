@@ -65,12 +65,19 @@ export function RetryConfig(fields: Partial<RetryConfig> = {}): RetryConfig {
     ...fields,
   };
   requireWhole("RetryConfig", "max_retries", config.max_retries, 0);
-  for (const [field, minimum] of [["initial_delay", 0], ["max_delay", 0], ["backoff", 1]] as const) {
-    if (!Number.isFinite(config[field]) || config[field] < minimum) {
-      throw fieldError("RetryConfig", field, `must be a number of at least ${minimum}`, config[field]);
-    }
-  }
+  requireLeast(config, "initial_delay", 0);
+  requireLeast(config, "max_delay", 0);
+  requireLeast(config, "backoff", 1);
   return config;
+}
+
+function requireLeast(
+  config: RetryConfig,
+  field: "initial_delay" | "max_delay" | "backoff",
+  minimum: number,
+): void {
+  if (Number.isFinite(config[field]) && config[field] >= minimum) return;
+  throw fieldError("RetryConfig", field, `must be a number of at least ${minimum}`, config[field]);
 }
 
 /** Returns the waits of a config in seconds, without jitter and without an error's wishes: exponential, capped. */

@@ -44,10 +44,18 @@ export const SNAKE_CASE: Readonly<Record<string, string>> = {
 
 /** Returns the method `name` of `object` in either spelling, bound to it, or undefined. */
 export function methodOf(object: unknown, name: string): ((...args: unknown[]) => unknown) | undefined {
+  return unboundMethodOf(object, name)?.bind(object);
+}
+
+/** The same, not bound: for who looks at it and does not call it. */
+export function unboundMethodOf(
+  object: unknown,
+  name: string,
+): ((...args: unknown[]) => unknown) | undefined {
   if (typeof object !== "object" && typeof object !== "function" || object === null) return undefined;
   const methods = object as JsonObject;
   const method = methods[name] ?? methods[SNAKE_CASE[name] ?? name];
-  return typeof method === "function" ? (method as (...args: unknown[]) => unknown).bind(object) : undefined;
+  return typeof method === "function" ? method as (...args: unknown[]) => unknown : undefined; // just looked
 }
 
 /** Adds the snake_case spelling of every known camelCase method to a class, once. Returns the class. */

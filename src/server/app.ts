@@ -2,6 +2,7 @@
 import { HonoBase } from "hono/hono-base";
 import { TrieRouter } from "hono/router/trie-router";
 import type { Runtime } from "../app/types.ts";
+import { newId } from "../runs/ids.ts";
 import type { Caller } from "../runs/types.ts";
 import { PreampError } from "../sdk/errors.ts";
 import { ANONYMOUS, type Authenticate, authorise, createHostCheck, type Hosts } from "./access.ts";
@@ -110,7 +111,7 @@ export function createApp(options: AppOptions): App {
     const started = clock.monotonic();
     const exchange: Exchange = {
       server,
-      request_id: `req_${crypto.randomUUID().replaceAll("-", "")}`,
+      request_id: newId("req"),
       caller: null,
       body,
       method: request.method,

@@ -9,6 +9,7 @@ import { eventStream } from "./event_stream.ts";
 import { answer, type Call, type Handler, type Server } from "./exchange.ts";
 import { lastEventId } from "./last_event_id.ts";
 import { parsePrefer, type Preferences, preferredType } from "./negotiation.ts";
+import { quickRequest } from "./quick_request.ts";
 import { checkBody, checkQuery } from "./validation.ts";
 
 const FORMS = ["application/json", "text/plain", "text/event-stream"] as const;
@@ -201,9 +202,10 @@ class Departure {
 
 async function readRunRequest(call: Call): Promise<{ request: RunRequest; background: boolean }> {
   const { body, server } = call.env;
-  const query = await checkQuery("CreateRunQuery", call.req.url);
+  const query = await checkQuery("CreateRunQuery", call.req.raw.url);
   const document = await readDocument(call.req.raw, body, server.clock);
-  const { background = false, ...request } = await checkBody("RunRequest", fieldsOf(document, query.prompt));
+  const fields = fieldsOf(document, query.prompt);
+  const { background = false, ...request } = quickRequest(fields) ?? await checkBody("RunRequest", fields);
   return { request, background };
 }
 

@@ -3,11 +3,11 @@ import { DOCUMENT_LIMITS, exceedsBytes } from "../plan/limits.ts";
 import { readYaml, YamlSyntaxError } from "../plan/read_yaml.ts";
 import { LimitPassed, type TreeNode } from "../plan/tree.ts";
 import { PreampError } from "../sdk/errors.ts";
-import type { JsonValue } from "../sdk/json.ts";
+import { isObject, type JsonValue } from "../sdk/json.ts";
 import { type BodyLimits, readBody } from "./body.ts";
 import type { ServerClock } from "./clock.ts";
 import { decodeUtf8, readForm } from "./form.ts";
-import { parseJsonData, readJsonTree, treeData } from "./json_document.ts";
+import { parseJsonData, quickJsonData, readJsonTree, treeData } from "./json_document.ts";
 import { parseMediaType } from "./negotiation.ts";
 
 /** A body that was read: a request's fields, or the text of a plan that is the whole body. */
@@ -44,6 +44,12 @@ export async function readDocument(
     return { kind: "fields", data: await readForm(bytes as Uint8Array<ArrayBuffer>, header!) as JsonValue };
   }
   const text = decodeUtf8(bytes, WHAT);
+  const data = type === JSON_TYPE ? quickJsonData(text) : undefined;
+  if (data !== undefined) {
+    return isObject(data) && Object.hasOwn(data, "session")
+      ? { kind: "plan", text }
+      : { kind: "fields", data };
+  }
   const tree = type === JSON_TYPE ? readJsonTree(text, WHAT) : await readYamlTree(text);
   if (tree === null || isPlan(tree)) return { kind: "plan", text };
   return { kind: "fields", data: treeData(tree, text, WHAT) };

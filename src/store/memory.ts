@@ -108,7 +108,8 @@ export class MemoryStore implements Store {
     let log = this.#logs.get(name);
     if (!log) this.#logs.set(name, log = { entries: [], bytes: 0 });
     let bytes = 0;
-    for (const entry of entries) {
+    for (let index = 0; index < entries.length; index++) {
+      const entry = entries[index]!; // index is in the list
       log.entries.push(entry);
       bytes += weigh(entry);
     }

@@ -81,6 +81,16 @@ type Rule = {
  * below `compact_threshold`; `details` has every finding.
  */
 export function parseConfig(given: JsonObject, id = "context-simple"): Config {
+  // most plans set nothing, and every session mounts its context anew
+  return Object.keys(given).length === 0
+    ? defaults ??= Object.freeze(readConfig(given, id))
+    : readConfig(given, id);
+}
+
+/** The configuration of a plan that sets nothing. */
+let defaults: Config | undefined;
+
+function readConfig(given: JsonObject, id: string): Config {
   const details: { path: string; message: string }[] = [];
   const values: JsonObject = {};
   for (const [name, rule] of Object.entries<Rule>(CONFIG_SCHEMA.properties)) {

@@ -18,7 +18,9 @@ export function rankProviders(
   providers: Record<string, Provider>,
   default_provider?: string,
 ): ChosenProvider[] {
-  const ranked = Object.entries(providers).map(([name, provider]) => ({ name, provider }));
+  const names = Object.keys(providers); // of a live view: its entries cost three times as much
+  const ranked = names.map((name) => ({ name, provider: providers[name]! })); // it was just named
+  if (ranked.length < 2) return ranked;
   ranked.sort((a, b) => priority(a.provider) - priority(b.provider));
   const preferred = ranked.findIndex(({ name }) => name === default_provider);
   if (preferred > 0) ranked.unshift(...ranked.splice(preferred, 1));

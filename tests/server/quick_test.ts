@@ -1,0 +1,91 @@
+import fc from "fast-check";
+import { parseJsonData, quickJsonData } from "../../src/server/json_document.ts";
+import { quickRequest } from "../../src/server/quick_request.ts";
+import { checkBody } from "../../src/server/validation.ts";
+import { assertEquals } from "../assert.ts";
+
+Deno.test("quickJsonData() reads what the full reader reads when the text is as JSON.stringify writes it", () => {
+  fc.assert(fc.property(fc.json({ maxDepth: 5 }), (text) => {
+    const quick = quickJsonData(text);
+    if (quick !== undefined) assertEquals(quick, parseJsonData(text, "the text"));
+  }));
+  const text = JSON.stringify({
+    prompt: "Hello",
+    plan: { tools: ["tool-todo"] },
+    metadata: { n: 1.5, on: true },
+  });
+  assertEquals(quickJsonData(text), JSON.parse(text));
+});
+
+Deno.test("quickJsonData() leaves to the full reader what that must judge", () => {
+  const left = [
+    '{"a":1,"a":2}',
+    '{"__proto__":{}}',
+    '{"a":{"constructor":1}}',
+    '{"\\u005f_proto__":1}',
+    '{"a":"\\ud800"}',
+    '{"\\udfff":1}',
+    "[1e999]",
+    "[-0]",
+    "[12345678901234567890]",
+    '{ "a": 1 }',
+    '{"a":1}]',
+    '{"a":',
+    "",
+    `${"[".repeat(65)}1${"]".repeat(65)}`,
+    `${"[".repeat(100_000)}`,
+    JSON.stringify(new Array(20_001).fill(1)),
+  ];
+  for (const text of left.slice(0, -2)) assertEquals([text, quickJsonData(text)], [text, undefined]);
+  for (const text of left.slice(-2)) assertEquals(quickJsonData(text), undefined);
+});
+
+Deno.test("quickRequest() takes nothing that the schema refuses, and the same of what it takes", async () => {
+  const names = ["prompt", "plan", "plan_ref", "session_id", "background", "metadata", "limits", "promt"];
+  const value = fc.oneof(
+    fc.constantFrom<unknown>("Hello", " ", "", true, 1, null, {}, { a: 1 }, [], [{
+      type: "text",
+      text: "Hi",
+    }]),
+    fc.string(),
+  );
+  const request = fc.uniqueArray(fc.constantFrom(...names), { maxLength: 4 }).chain((keys) =>
+    fc.tuple(...keys.map((key) => fc.tuple(fc.constant(key), value))).map((fields) =>
+      Object.fromEntries(fields)
+    )
+  );
+  await fc.assert(fc.asyncProperty(request, async (fields) => {
+    const quick = quickRequest(fields);
+    if (quick !== undefined) assertEquals(quick, await checkBody("RunRequest", fields));
+  }));
+  const usual = {
+    prompt: "Hello",
+    plan: { session: {} },
+    session_id: "ses_1",
+    background: true,
+    metadata: {},
+  };
+  assertEquals(quickRequest(usual), usual as unknown as ReturnType<typeof quickRequest>);
+});
+
+Deno.test("quickRequest() leaves to the schema what is wrong or unusual", () => {
+  const left: unknown[] = [
+    null,
+    "Hello",
+    [],
+    {},
+    { plan: {} },
+    { prompt: "" },
+    { prompt: " \n" },
+    { prompt: [] },
+    { prompt: "Hello", promt: "Hello" },
+    { prompt: "Hello", limits: {} },
+    { prompt: "Hello", plan: [] },
+    { prompt: "Hello", plan: {}, plan_ref: "default" },
+    { prompt: "Hello", session_id: "" },
+    { prompt: "Hello", background: "yes" },
+    { prompt: "Hello", metadata: null },
+    { prompt: "Hello", toString: "x" },
+  ];
+  for (const value of left) assertEquals([value, quickRequest(value)], [value, undefined]);
+});
