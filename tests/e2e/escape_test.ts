@@ -102,8 +102,10 @@ Deno.test("hostile modules: no kind gets anything it was not granted, in any tie
     const health = await calmly();
     assertEquals(health.server.failed, 0);
     assert(health.server.count > 100);
-    // beside other tests, and with two processors for eight busy guests, everybody waits: that is not the server's doing
-    assert(Math.min(health.server.p99, health.server.own_p99) < MAX_STALL_MS, JSON.stringify(health));
+    // beside other tests, and with two processors for eight busy guests, everybody waits: that is not the server's doing, and an
+    // idle server that is asked the same way tells what else the machine adds
+    const own = health.server.own_p99 - health.idle.own_p99;
+    assert(Math.min(health.server.p99, own) < MAX_STALL_MS, JSON.stringify(health));
   });
 
   await t.step("tier process: memory is what it was, and every line of the log is one", async () => {
