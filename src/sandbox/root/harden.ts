@@ -6,73 +6,24 @@
  * what they leave open: files by way of `caches`, other guests by way of channels, doors to Deno's inner parts.
  */
 
+/** Functions of `Deno` for files, each of which has a synchronous twin. */
+const FILES = [
+  ...["readFile", "readTextFile", "writeFile", "writeTextFile", "stat", "lstat", "mkdir", "readDir"],
+  ...["readLink", "realPath", "remove", "rename", "copyFile", "truncate", "open", "create"],
+  ...["makeTempDir", "makeTempFile", "chmod", "chown", "utime", "link", "symlink"],
+];
+
 /** Members of `Deno` that its permissions guard, and those that reach nothing. */
 const DENO_KEPT: ReadonlySet<string> = new Set([
-  ...[
-    "readFile",
-    "readTextFile",
-    "writeFile",
-    "writeTextFile",
-    "stat",
-    "lstat",
-    "mkdir",
-    "readDir",
-    "readLink",
-  ],
-  ...[
-    "realPath",
-    "remove",
-    "rename",
-    "copyFile",
-    "truncate",
-    "open",
-    "create",
-    "makeTempDir",
-    "makeTempFile",
-  ],
-  ...["chmod", "chown", "utime", "link", "symlink"].flatMap((name) => [name, `${name}Sync`]),
+  ...FILES.flatMap((name) => [name, `${name}Sync`]),
   ...["FsFile", "SeekMode", "watchFs", "cwd"],
-  ...[
-    "connect",
-    "connectTls",
-    "startTls",
-    "listen",
-    "listenTls",
-    "resolveDns",
-    "createHttpClient",
-    "HttpClient",
-  ],
-  ...["serve", "upgradeWebSocket"],
+  ...["connect", "connectTls", "startTls", "listen", "listenTls", "resolveDns"],
+  ...["createHttpClient", "HttpClient", "serve", "upgradeWebSocket"],
   ...["Command", "ChildProcess"],
   ...["hostname", "osRelease", "osUptime", "loadavg", "networkInterfaces", "systemMemoryInfo", "gid", "uid"],
   ...["dlopen", "UnsafePointer", "UnsafePointerView", "UnsafeFnPointer", "UnsafeCallback"],
   ...["env", "errors", "inspect", "noColor", "refTimer", "unrefTimer"],
 ]);
-
-const SYNC_TOO = [
-  ...[
-    "readFile",
-    "readTextFile",
-    "writeFile",
-    "writeTextFile",
-    "stat",
-    "lstat",
-    "mkdir",
-    "readDir",
-    "readLink",
-  ],
-  ...[
-    "realPath",
-    "remove",
-    "rename",
-    "copyFile",
-    "truncate",
-    "open",
-    "create",
-    "makeTempDir",
-    "makeTempFile",
-  ],
-];
 
 /** Functions and classes that reach other isolates, the disk behind Deno's back, or the worker's own end. */
 const REFUSED_FUNCTIONS = [
@@ -112,7 +63,6 @@ function isGraphics(name: string): boolean {
 }
 
 function hardenDeno(scope: Record<string, unknown>, refuse: (name: string) => () => never): void {
-  const kept = new Set([...DENO_KEPT, ...SYNC_TOO.map((name) => `${name}Sync`)]);
   const given = Deno as unknown as Record<string, unknown>;
   const { query, querySync } = Deno.permissions;
   const own = {
@@ -129,7 +79,7 @@ function hardenDeno(scope: Record<string, unknown>, refuse: (name: string) => ()
   const deno: Record<string, unknown> = Object.assign(Object.create(null), own);
   for (const name of Object.getOwnPropertyNames(given)) {
     if (Object.hasOwn(own, name)) continue;
-    const read = kept.has(name) ? () => given[name] : () => refused(given[name], refuse(`Deno.${name}`));
+    const read = DENO_KEPT.has(name) ? () => given[name] : () => refused(given[name], refuse(`Deno.${name}`));
     if (isLazy(given, name)) Object.defineProperty(deno, name, { get: read, enumerable: true });
     else deno[name] = read();
   }
