@@ -7,7 +7,7 @@ import { allows } from "../kernel/approvals.ts";
 import { draftEntry } from "../kernel/host.ts";
 import type { Outcome } from "../kernel/outcome.ts";
 import type { RecoveredTurn } from "../kernel/recovery.ts";
-import { type LoggedUsage, Session } from "../kernel/session.ts";
+import { type LoggedUsage, Session, type SessionOptions } from "../kernel/session.ts";
 import { errorMessage, PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
 import { timestamp } from "../sdk/timestamp.ts";
@@ -165,6 +165,17 @@ export class Runner implements RunHandle {
   }
 
   #inheritedSession({ input, entries }: Inherited): Session {
+    const { session_id } = this.options;
+    return this.#makeSession({
+      session_state: stateAfter(input.session_state, entries, session_id),
+      history: [...this.#fold.historyOf(session_id)],
+      usages: this.#fold.usagesOf(session_id),
+      continued: wasBegun(entries, session_id) || input.continued,
+    });
+  }
+
+  /** @param begun What the session starts from. */
+  #makeSession(begun: Pick<SessionOptions, "session_state" | "history" | "usages" | "continued">): Session {
     const { deps, ready, session_id } = this.options;
     return new Session({
       plan: ready.compiled.plan,
@@ -174,10 +185,7 @@ export class Runner implements RunHandle {
       capabilities: this.#spawner.capabilities(() => this.#session, ready, this.#ceilings),
       limits: deps.limits,
       session_id,
-      session_state: stateAfter(input.session_state, entries, session_id),
-      history: [...this.#fold.historyOf(session_id)],
-      usages: this.#fold.usagesOf(session_id),
-      continued: wasBegun(entries, session_id) || input.continued,
+      ...begun,
     });
   }
 
@@ -196,15 +204,7 @@ export class Runner implements RunHandle {
   }
 
   #newSession(saved: SavedSession | null): Session {
-    const { deps, ready, session_id } = this.options;
-    return new Session({
-      plan: ready.compiled.plan,
-      written: ready.compiled.written,
-      host: this.#host.of(ready, session_id),
-      ceilings: this.#ceilings,
-      capabilities: this.#spawner.capabilities(() => this.#session, ready, this.#ceilings),
-      limits: deps.limits,
-      session_id,
+    return this.#makeSession({
       session_state: saved?.session_state ?? {},
       history: saved?.messages ?? [],
       usages: saved?.usages ?? [],
