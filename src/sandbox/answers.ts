@@ -2,7 +2,7 @@
  * What the host answers when a guest asks: through the session's guarded handles, never past them. So ceilings, hooks, approvals
  * and events hold for a guest as for anybody (architecture.md, Guards).
  */
-import { isObject, type JsonObject, toPlain, toPlainObject } from "../sdk/json.ts";
+import { isObject, toPlain, toPlainObject } from "../sdk/json.ts";
 import type {
   ChatRequest,
   ContextManager,
@@ -12,11 +12,11 @@ import type {
   Provider,
   RequestOptions,
   Tool,
-  ToolCall,
 } from "../sdk/types.ts";
 import { errorMessage } from "../sdk/errors.ts";
 import type { Emissions } from "./emissions.ts";
 import type { AskedOptions } from "./guest.ts";
+import { plainCall } from "./plain_call.ts";
 
 /** How a question of a module is answered. */
 export interface AnswerOptions extends AskedOptions {
@@ -149,13 +149,7 @@ async function askProvider(
     args[1] === true ? { signal, onDelta: (delta) => onPiece(delta) } : { signal },
   );
   const calls = response.tool_calls;
-  return calls ? { ...response, tool_calls: calls.map(callWithText) } : response;
-}
-
-/** With the text of arguments that could not be read, which is no enumerable field. */
-function callWithText(call: ToolCall): JsonObject {
-  const { invalid_arguments } = call;
-  return { ...call, ...(invalid_arguments === undefined ? {} : { invalid_arguments }) };
+  return calls ? { ...response, tool_calls: calls.map(plainCall) } : response;
 }
 
 async function askTool(

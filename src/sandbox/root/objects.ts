@@ -2,8 +2,9 @@
 import { isObject, type JsonObject, toPlain } from "../../sdk/json.ts";
 import { toChatResponse } from "../../sdk/messages.ts";
 import { inputSchemaOf, methodOf } from "../../sdk/spelling.ts";
-import { type ToolCall, toToolResult } from "../../sdk/tools.ts";
+import { toToolResult } from "../../sdk/tools.ts";
 import type { ChatRequest, ChatResponse, Message, Prompt } from "../../sdk/types.ts";
+import { plainCall } from "../plain_call.ts";
 import type { Shape } from "../protocol.ts";
 import type { GuestCoordinator } from "./coordinator.ts";
 import type { OpenCall } from "./rpc.ts";
@@ -83,14 +84,6 @@ async function serveProvider({ method, args, signal, note }: OpenCall, provider:
   const plain = toPlain(response) as JsonObject;
   if (response.tool_calls) plain.tool_calls = response.tool_calls.map(plainCall);
   return plain;
-}
-
-/** With the text of arguments that could not be read, which is no enumerable field. */
-export function plainCall(call: ToolCall): JsonObject {
-  const plain = toPlain(call) as JsonObject;
-  return call.invalid_arguments === undefined
-    ? plain
-    : { ...plain, invalid_arguments: call.invalid_arguments };
 }
 
 async function serveContext(
