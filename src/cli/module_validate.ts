@@ -1,5 +1,4 @@
 /** `preamp module validate`: R2's checklist and the contract suite of a module's type, tried in a process of its own. */
-import type { PermissionKind } from "../app/validation/child.ts";
 import { validateInProcess } from "../app/validation/process.ts";
 import { failed, passed } from "../kernel/module_checks.ts";
 import { MODULE_TYPES, typeOfId } from "../kernel/module_type.ts";
@@ -7,6 +6,7 @@ import type { Check } from "../kernel/validate.ts";
 import type { ModuleBundle } from "../loader/types.ts";
 import { errorCode, errorMessage } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
+import { PERMISSION_KINDS, type PermissionKind } from "../sdk/permission_kinds.ts";
 import type { ModuleType } from "../sdk/types.ts";
 import type { Arguments, Flag } from "./arguments.ts";
 import type { Command } from "./command.ts";
@@ -97,17 +97,15 @@ function configOf(args: Arguments): JsonObject {
   );
 }
 
-const KINDS: readonly PermissionKind[] = ["net", "read", "write", "env", "run", "sys", "ffi", "import"];
-
 function kindsOf(args: Arguments): PermissionKind[] {
   const written = (args.value("allow") ?? "").split(",").map((kind) => kind.trim()).filter((kind) =>
     kind !== ""
   );
   return written.map((kind) => {
-    const known = KINDS.find((one) => one === kind);
+    const known = PERMISSION_KINDS.find((one) => one === kind);
     if (known) return known;
     throw new UsageError(
-      `Cannot use --allow: it takes ${KINDS.join(", ")}: received ${JSON.stringify(kind)}`,
+      `Cannot use --allow: it takes ${PERMISSION_KINDS.join(", ")}: received ${JSON.stringify(kind)}`,
     );
   });
 }

@@ -6,6 +6,7 @@ import { isObject } from "../sdk/json.ts";
 import { SNAKE_CASE } from "../sdk/spelling.ts";
 import type { ModuleType } from "../sdk/types.ts";
 import { PREFIX } from "./module_type.ts";
+import { PERMISSION_KINDS } from "../sdk/permission_kinds.ts";
 import { declaredParameters } from "../sdk/parameters.ts";
 import type { Check } from "./validate.ts";
 
@@ -75,16 +76,7 @@ function isAsync(fn: Function, awaited: Awaited): boolean {
   return tag === "AsyncFunction" || awaited !== false;
 }
 
-const PERMISSION_KINDS: ReadonlySet<string> = new Set([
-  "net",
-  "read",
-  "write",
-  "env",
-  "run",
-  "sys",
-  "ffi",
-  "import",
-]);
+const KNOWN_KINDS: ReadonlySet<string> = new Set(PERMISSION_KINDS);
 
 /** Returns whether the module says what it is, as R2's entry point does: `module` with id, type and version. */
 export function checkInfo(module: object, type: ModuleType): Check {
@@ -107,7 +99,7 @@ export function checkInfo(module: object, type: ModuleType): Check {
   if (!isObject(permissions)) {
     return warn(`module.permissions must be an object: received ${typeof permissions}`);
   }
-  const unknown = Object.keys(permissions).filter((kind) => !PERMISSION_KINDS.has(kind));
+  const unknown = Object.keys(permissions).filter((kind) => !KNOWN_KINDS.has(kind));
   if (unknown.length > 0) {
     return warn(`module.permissions may have ${[...PERMISSION_KINDS].join(", ")}: received ${unknown[0]}`);
   }

@@ -2,6 +2,7 @@
  * The bundler as a process of its own: reads requests from stdin, writes bundles to stdout, and holds nothing. A bundle that
  * never ends or eats memory costs this process alone, and its memory goes with it.
  */
+import { PERMISSION_KINDS } from "../sdk/permission_kinds.ts";
 import { bundleGraph } from "./bundle.ts";
 import { encodeFrame, FrameReader } from "./frames.ts";
 import type { BundleAnswer, BundleRequest } from "./types.ts";
@@ -9,8 +10,6 @@ import { includedWasm } from "./wasm_asset.ts";
 
 /** Bytes of one request: a graph (trust.md, Limits) with room for its names. */
 const MAX_REQUEST_BYTES = 256 * 1024 * 1024;
-
-const KINDS = ["net", "read", "write", "env", "run", "sys", "ffi", "import"] as const;
 
 /**
  * Serves bundles until stdin closes, then ends the process. The first thing that a process of this role does.
@@ -20,7 +19,7 @@ const KINDS = ["net", "read", "write", "env", "run", "sys", "ffi", "import"] as 
 export async function runBundlerChild(wasm?: WebAssembly.Module): Promise<never> {
   silenceConsole(); // stdout is the wire
   const module = wasm ?? await includedWasm();
-  for (const name of KINDS) Deno.permissions.revokeSync({ name });
+  for (const name of PERMISSION_KINDS) Deno.permissions.revokeSync({ name });
   runSoon();
   const esbuild = await import("esbuild-wasm/esm/browser.js");
   await esbuild.initialize({ wasmModule: module, worker: false });

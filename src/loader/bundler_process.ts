@@ -33,7 +33,8 @@ const MAX_ANSWER_BYTES = 192 * 1024 * 1024;
 /** Milliseconds until a started child must answer its first request; esbuild takes about half a second to begin. */
 const START_MS = 10_000;
 
-const V8_FLAGS = "--v8-flags=--disallow-code-generation-from-strings,--liftoff-only";
+/** The flags that the compiled program has baked in, for children that run from source (architecture.md, Compiling). */
+export const V8_FLAGS = "--v8-flags=--disallow-code-generation-from-strings,--liftoff-only";
 
 /**
  * Returns how this program is started as a bundler: the compiled one by its role, `deno run` by a file of ours. Neither gets
@@ -50,7 +51,8 @@ export function bundlerCommand(): ChildCommand {
   };
 }
 
-function cacheEnv(): Record<string, string> {
+/** Returns the variables by which Deno finds its cache: a child that runs from source needs them. */
+export function cacheEnv(): Record<string, string> {
   const env: Record<string, string> = {};
   for (const name of ["DENO_DIR", "HOME", "XDG_CACHE_HOME", "LOCALAPPDATA", "USERPROFILE", "SystemRoot"]) {
     try {

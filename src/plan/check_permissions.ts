@@ -3,15 +3,16 @@ import type { Permissions } from "../sdk/contracts.ts";
 import { hasControl } from "./characters.ts";
 import { didYouMean } from "./did_you_mean.ts";
 import { checkKeys, object, texts } from "./fields.ts";
+import { PERMISSION_KINDS, type PermissionKind } from "../sdk/permission_kinds.ts";
 import type { Findings } from "./findings.ts";
 import { parseNetEntry } from "./net_entry.ts";
 import { describe, type Path } from "./path.ts";
 
 /** Deno's permission names. */
-export const PERMISSION_NAMES = ["net", "read", "write", "env", "run", "sys", "ffi", "import"] as const;
+export const PERMISSION_NAMES = PERMISSION_KINDS;
 
 /** One of Deno's permission names. */
-export type PermissionName = (typeof PERMISSION_NAMES)[number];
+export type PermissionName = PermissionKind;
 
 /** What Deno's `sys` knows (2.6.8 and 2.9.6; `umask` came between): with any other word a worker is not started. */
 const SYS_KINDS: ReadonlySet<string> = new Set([

@@ -8,14 +8,9 @@ import { installSdk } from "../../sdk/global.ts";
 import type { ModuleBundle } from "../../loader/types.ts";
 import { errorMessage } from "../../sdk/errors.ts";
 import type { JsonObject } from "../../sdk/json.ts";
+import { PERMISSION_KINDS, type PermissionKind } from "../../sdk/permission_kinds.ts";
 import { validateModule } from "./validate_module.ts";
 import type { ValidateOptions } from "./validate_module.ts";
-
-/** The kinds of permission, as Deno names them. */
-export const PERMISSION_KINDS = ["net", "read", "write", "env", "run", "sys", "ffi", "import"] as const;
-
-/** One of them. */
-export type PermissionKind = typeof PERMISSION_KINDS[number];
 
 /** What the child is asked; the code travels as the frame's body. */
 export interface ValidationRequest {

@@ -4,17 +4,16 @@
  */
 import { failed } from "../../kernel/module_checks.ts";
 import type { Check } from "../../kernel/validate.ts";
+import { cacheEnv, V8_FLAGS } from "../../loader/bundler_process.ts";
 import { encodeFrame, type Frame, FrameReader } from "../../loader/frames.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import type { ModuleBundle } from "../../loader/types.ts";
-import type { PermissionKind, ValidationRequest } from "./child.ts";
+import type { PermissionKind } from "../../sdk/permission_kinds.ts";
+import type { ValidationRequest } from "./child.ts";
 import type { Validation } from "./report.ts";
 
 /** First two words of the command line of the compiled program in this role. */
 export const VALIDATOR_ROLE: readonly [string, string] = ["child", "validate"];
-
-/** Those of the compiled program, so that a module meets the same rules. */
-const V8_FLAGS = "--v8-flags=--disallow-code-generation-from-strings,--liftoff-only";
 
 /** What came of the process. */
 export type ProcessOutcome =
@@ -85,7 +84,8 @@ function spawn(allow: readonly PermissionKind[], env: () => Record<string, strin
     return new Deno.Command(Deno.execPath(), {
       args: Deno.build.standalone ? [...VALIDATOR_ROLE] : sourceArguments(allow),
       clearEnv: true,
-      env: allow.includes("env") ? env() : cacheEnv(),
+      // where Deno finds its cache is not shown to the module, which may not read variables
+      env: allow.includes("env") ? env() : Deno.build.standalone ? {} : cacheEnv(),
       stdin: "piped",
       stdout: "piped",
       stderr: "piped",
@@ -110,16 +110,6 @@ function sourceArguments(allow: readonly PermissionKind[]): string[] {
     ...allow.map((kind) => `--allow-${kind}`),
     entry,
   ];
-}
-
-/** Where Deno finds its cache; it is not shown to the module, which may not read variables. */
-function cacheEnv(): Record<string, string> {
-  if (Deno.build.standalone) return {};
-  const names = ["DENO_DIR", "HOME", "XDG_CACHE_HOME", "LOCALAPPDATA", "USERPROFILE", "SystemRoot"];
-  return Object.fromEntries(names.flatMap((name) => {
-    const value = Deno.env.get(name);
-    return value === undefined ? [] : [[name, value]];
-  }));
 }
 
 async function within(next: Promise<Frame | null>, wait_ms: number): Promise<Frame | null | "late"> {

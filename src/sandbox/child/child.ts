@@ -3,7 +3,8 @@
  * and watches (modules.md, Child mode). The order is the point: the worker is started with its grant, then this isolate gives up
  * every permission, and only then is the module's code let in.
  */
-import { grantKey, guestGrant, KINDS } from "../grant.ts";
+import { PERMISSION_KINDS } from "../../sdk/permission_kinds.ts";
+import { grantKey, guestGrant } from "../grant.ts";
 import { loadAhead, rootLoaded, type RootWorker, startRootWorker } from "../root_worker.ts";
 import { LineReader } from "./lines.ts";
 import { type ChildSettings, EXIT, type MakeReady, type Readiness, WATCH } from "./settings.ts";
@@ -29,7 +30,7 @@ export async function runGuestChild(): Promise<never> {
   const root = await (spare ?? started({ grant, uses }));
   if (ready && !uses.every((part) => ready.uses.includes(part))) await loadAhead(root, uses);
   const { worker, port } = root;
-  for (const name of KINDS) Deno.permissions.revokeSync({ name });
+  for (const name of PERMISSION_KINDS) Deno.permissions.revokeSync({ name });
   worker.onerror = (event) => {
     event.preventDefault();
     Deno.exit(EXIT.broken);
