@@ -119,7 +119,6 @@ export class Redactor {
     let copy: JsonObject | undefined;
     const by_value = this.#needles.length > 0;
     for (const key in fields) {
-      if (!Object.hasOwn(fields, key)) continue;
       const value = fields[key];
       const name = by_value ? this.redactText(key) : key;
       const item = holdsSecret(key, value)
@@ -127,7 +126,7 @@ export class Redactor {
         : by_value || typeof value === "object"
         ? this.#value(value)
         : value;
-      if (item === value && name === key) continue;
+      if (item === value && name === key || !Object.hasOwn(fields, key)) continue;
       copy ??= { ...fields };
       if (name !== key) delete copy[key];
       Object.defineProperty(copy, name, {

@@ -35,6 +35,12 @@ export interface RunLogOptions {
   onFull: (limit: keyof LogLimits) => void;
 }
 
+/** The change that stores what waited. */
+export type Appended = Extract<Change, { append: string }>;
+
+/** About what an entry takes beside its data. */
+const ENVELOPE_BYTES = 250;
+
 /** A log that grows. */
 export class RunLog {
   readonly #options: RunLogOptions;
@@ -43,6 +49,7 @@ export class RunLog {
   #seq = 0;
   #stored = 0;
   #pending: Entry[] = [];
+  #pending_bytes = 0;
   #open = false;
   #closed = false;
   #flushing: Promise<void> | null = null;
@@ -62,7 +69,7 @@ export class RunLog {
     this.#open = true;
     for (const entry of entries) {
       if (entry.event === DELTA) this.#deltas.count(entry);
-      else this.#measure(entry);
+      else this.#measure(weigh(entry.data));
     }
   }
 
@@ -72,9 +79,10 @@ export class RunLog {
     const held = this.#deltas.before(draft);
     if (held.length > 0) this.#push(held);
     const entry = this.#number(draft);
-    this.#pending.push(entry);
+    const bytes = weigh(entry.data);
+    this.#wait(entry, bytes);
     this.#options.fold.add(entry);
-    this.#measure(entry);
+    this.#measure(bytes);
     if (!this.#open) return;
     if (isBarrier(entry)) return this.flush();
     this.#defer();
@@ -86,12 +94,23 @@ export class RunLog {
       this.#tellFull("max_log_bytes");
     }
     if (piece === null) return;
-    this.#pending.push(this.#number(piece));
+    this.#waitAsPiece(piece);
     this.#defer();
   }
 
   #push(pieces: readonly DraftEntry[]): void {
-    for (const piece of pieces) this.#pending.push(this.#number(piece));
+    for (const piece of pieces) this.#waitAsPiece(piece);
+  }
+
+  #waitAsPiece(piece: DraftEntry): void {
+    const entry = this.#number(piece);
+    this.#wait(entry, weigh(entry.data));
+  }
+
+  /** Has an entry wait for the next commit; `bytes` is what its data weighs, counted once for limits and store. */
+  #wait(entry: Entry, bytes: number): void {
+    this.#pending.push(entry);
+    this.#pending_bytes += bytes + ENVELOPE_BYTES;
   }
 
   /** Entries that nobody waits for go with the next barrier, or a little later together: a commit for each would cost more. */
@@ -127,11 +146,11 @@ export class RunLog {
     return entry;
   }
 
-  #measure(entry: Entry): void {
+  #measure(bytes: number): void {
     if (this.#full) return;
     const { limits } = this.#options;
     this.#counted++;
-    this.#bytes += weigh(entry.data);
+    this.#bytes += bytes;
     const limit = this.#counted > limits.max_log_entries
       ? "max_log_entries"
       : this.#bytes > limits.max_log_bytes
@@ -146,7 +165,7 @@ export class RunLog {
   }
 
   /** Stores what waited, by `commit`, then lets readers in: from here on entries are stored as they come. */
-  async accept(commit: (entries: readonly Entry[]) => Awaitable<void>): Promise<void> {
+  async accept(commit: (appended: Appended) => Awaitable<void>): Promise<void> {
     this.#open = true;
     try {
       await this.#commit(commit);
@@ -158,42 +177,41 @@ export class RunLog {
 
   /** Writes the last entry, in one commit with what `changes` returns once the entry is folded: all of it or nothing. */
   async end(draft: DraftEntry, changes: () => readonly Change[]): Promise<void> {
-    const { store, run_id, fence, fold } = this.#options;
+    const { store, fence, fold } = this.#options;
     this.#push(this.#deltas.rest());
     const entry = this.#number(draft);
-    this.#pending.push(entry);
+    this.#wait(entry, weigh(entry.data));
     fold.add(entry);
     while (this.#flushing) await this.#flushing.catch(() => {}); // whoever waits for it is told; what it kept goes with this
-    await this.#commit((entries) =>
-      store.commit([{ append: run_id, after: this.#stored, entries }, ...changes()], fence())
-    );
+    await this.#commit((appended) => store.commit([appended, ...changes()], fence()));
   }
 
   /** Stores what waits. */
   flush(): Promise<void> | void {
     if (this.#flushing) return this.#flushing.then(() => this.flush());
     if (this.#pending.length === 0) return;
-    const { store, run_id, fence } = this.#options;
-    return this.#commit((entries) =>
-      store.commit([{ append: run_id, after: this.#stored, entries }], fence())
-    );
+    const { store, fence } = this.#options;
+    return this.#commit((appended) => store.commit([appended], fence()));
   }
 
   /** Stores what waits; entries that cannot be stored wait again, so that the log never has a gap. */
-  #commit(commit: (entries: readonly Entry[]) => Awaitable<void>): Promise<void> | void {
+  #commit(commit: (appended: Appended) => Awaitable<void>): Promise<void> | void {
     this.#cancel_flush?.();
     this.#cancel_flush = null;
-    const entries = this.#pending;
+    const [entries, bytes] = [this.#pending, this.#pending_bytes];
     this.#pending = [];
+    this.#pending_bytes = 0;
     const keep = (error: unknown) => {
       this.#pending = [...entries, ...this.#pending];
+      this.#pending_bytes += bytes;
       throw error;
     };
     let done: Awaitable<void>;
     try {
-      done = commit(entries);
+      done = commit({ append: this.#options.run_id, after: this.#stored, entries, bytes });
     } catch (error) {
       this.#pending = entries; // nothing came between: the store answered at once
+      this.#pending_bytes = bytes;
       return Promise.reject(error);
     }
     if (!done) return this.#tell(entries);

@@ -294,9 +294,9 @@ export class Runner implements RunHandle {
     if (!queued) this.#input = input;
     const kept = [inputChange(input, true), ...(queued ? [] : [saveSession(this)])];
     try {
-      await this.log.accept((entries) =>
+      await this.log.accept((appended) =>
         deps.store.commit(
-          [{ append: this.id, after: 0, entries }, recordChange(this), ...kept, ...with_run],
+          [appended, recordChange(this), ...kept, ...with_run],
           fence(),
         )
       );

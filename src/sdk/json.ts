@@ -29,28 +29,13 @@ const MAX_DEPTH = 64;
  * throws becomes `"[Unreadable]"`.
  */
 export function toPlain(value: unknown): JsonValue {
-  return copy(value, 0, null);
+  return typeof value === "object" && value !== null ? copy(value, 0, null) : scalar(value);
 }
 
 /** {@link toPlain} for an object; anything else becomes `{}`. */
 export function toPlainObject(value: unknown): { [key: string]: JsonValue } {
-  if (isFlat(value)) return { ...value };
   const plain = toPlain(value);
   return isObject(plain) ? plain as { [key: string]: JsonValue } : {};
-}
-
-/** Whether an object holds nothing but text, numbers, booleans and null: most events do, and a shallow copy will do. */
-function isFlat(value: unknown): value is { [key: string]: JsonValue } {
-  if (typeof value !== "object" || value === null || Object.getPrototypeOf(value) !== Object.prototype) {
-    return false;
-  }
-  for (const key in value) {
-    if (isDropped(key)) return false;
-    const item = (value as JsonObject)[key];
-    if (typeof item === "string" || typeof item === "boolean" || item === null) continue;
-    if (typeof item !== "number" || !Number.isFinite(item)) return false;
-  }
-  return true;
 }
 
 /** Keys that no data may have (threats T9). */
@@ -58,7 +43,13 @@ function isDropped(key: string): boolean {
   return key === "__proto__" || key === "constructor" || key === "prototype";
 }
 
-function copy(value: unknown, depth: number, parents: Parents | null): JsonValue {
+/** The objects around one that is being copied, innermost first; made only for what holds others. */
+interface Parents {
+  readonly value: unknown;
+  readonly next: Parents | null;
+}
+
+function scalar(value: unknown): JsonValue {
   switch (typeof value) {
     case "string":
     case "boolean":
@@ -67,43 +58,72 @@ function copy(value: unknown, depth: number, parents: Parents | null): JsonValue
       return Number.isFinite(value) ? value : null;
     case "bigint":
       return value.toString();
-    case "object":
-      break;
     default:
       return null;
   }
-  if (value === null) return null;
+}
+
+function copy(value: object, depth: number, parents: Parents | null): JsonValue {
   if (depth >= MAX_DEPTH) return "[Deep]";
   for (let parent = parents; parent; parent = parent.next) if (parent.value === value) return "[Circular]";
-  const here = { value, next: parents };
   try {
-    if (Array.isArray(value)) {
-      const result = new Array<JsonValue>(value.length);
-      for (let index = 0; index < value.length; index++) result[index] = copy(value[index], depth + 1, here);
-      return result;
-    }
-    const converted = special(value, depth, here);
-    return converted !== undefined ? converted : copyFields(value as JsonObject, depth, here);
+    if (Array.isArray(value)) return copyItems(value, depth, parents);
+    const prototype = Object.getPrototypeOf(value);
+    return prototype === Object.prototype || prototype === null
+      ? copyFields(value as JsonObject, depth, parents)
+      : copyInstance(value, depth, parents);
   } catch {
     return "[Unreadable]"; // a throwing getter or proxy must not take the log down
   }
 }
 
-interface Parents {
-  value: unknown;
-  next: Parents | null;
+function copyItems(items: readonly unknown[], depth: number, parents: Parents | null): JsonValue[] {
+  const result = new Array<JsonValue>(items.length);
+  let here: Parents | null = null;
+  for (let index = 0; index < items.length; index++) {
+    const item = items[index];
+    result[index] = typeof item === "object" && item !== null
+      ? copy(item, depth + 1, here ??= { value: items, next: parents })
+      : scalar(item);
+  }
+  return result;
 }
 
-function special(value: object, depth: number, here: Parents): JsonValue | undefined {
-  const prototype = Object.getPrototypeOf(value);
-  if (prototype === Object.prototype || prototype === null) return undefined;
+/** Copies an object without a prototype that has fields: `for … in` makes no list of keys, for every object of every event. */
+function copyFields(
+  fields: JsonObject,
+  depth: number,
+  parents: Parents | null,
+): { [key: string]: JsonValue } {
+  const result: { [key: string]: JsonValue } = {};
+  let here: Parents | null = null;
+  for (const key in fields) {
+    if (isDropped(key)) continue;
+    let item: unknown;
+    try {
+      item = fields[key];
+    } catch {
+      item = "[Unreadable]"; // only this field: the others can be read
+    }
+    if (typeof item === "string") result[key] = item;
+    else if (typeof item === "object" && item !== null) {
+      result[key] = copy(item, depth + 1, here ??= { value: fields, next: parents });
+    } else if (item !== undefined && typeof item !== "function" && typeof item !== "symbol") {
+      result[key] = scalar(item);
+    }
+  }
+  return result;
+}
+
+/** Copies what is neither a list nor a bare object. */
+function copyInstance(value: object, depth: number, parents: Parents | null): JsonValue {
   if (value instanceof Date) return Number.isNaN(value.getTime()) ? null : value.toISOString();
   if (value instanceof Map) {
     const fields: JsonObject = {};
     for (const [key, item] of value) fields[String(key)] = item;
-    return copyFields(fields, depth, here);
+    return copyFields(fields, depth, { value, next: parents });
   }
-  if (value instanceof Set) return copy([...value], depth, here.next);
+  if (value instanceof Set) return copyItems([...value], depth, { value, next: parents });
   if (value instanceof Error) return { name: value.name, message: value.message };
   if (value instanceof Uint8Array) return toBase64(value);
   if (value instanceof ArrayBuffer) return toBase64(new Uint8Array(value));
@@ -111,27 +131,29 @@ function special(value: object, depth: number, here: Parents): JsonValue | undef
     return toBase64(new Uint8Array(value.buffer, value.byteOffset, value.byteLength));
   }
   if (value instanceof String || value instanceof Number || value instanceof Boolean) {
-    return copy(value.valueOf(), depth, here.next);
+    return scalar(value.valueOf());
   }
   const { toJSON } = value as { toJSON?: unknown };
-  if (typeof toJSON === "function") return copy(toJSON.call(value), depth + 1, here);
-  return undefined;
+  if (typeof toJSON === "function") {
+    const told: unknown = toJSON.call(value);
+    if (typeof told !== "object" || told === null) return scalar(told);
+    return copy(told, depth + 1, { value, next: parents });
+  }
+  return copyOwn(value as JsonObject, depth, { value, next: parents });
 }
 
-function copyFields(value: JsonObject, depth: number, here: Parents): { [key: string]: JsonValue } {
-  const result: { [key: string]: JsonValue } = {};
+/** Copies the fields of an instance, not those of what it inherits from. */
+function copyOwn(value: JsonObject, depth: number, here: Parents): { [key: string]: JsonValue } {
+  const fields: JsonObject = {};
   for (const key of Object.keys(value)) {
     if (isDropped(key)) continue;
-    let item: unknown;
     try {
-      item = value[key];
+      fields[key] = value[key];
     } catch {
-      item = "[Unreadable]"; // only this field: the others can be read
+      fields[key] = "[Unreadable]";
     }
-    if (item === undefined || typeof item === "function" || typeof item === "symbol") continue;
-    result[key] = copy(item, depth + 1, here);
   }
-  return result;
+  return copyFields(fields, depth, here);
 }
 
 function toBase64(bytes: Uint8Array): string {
@@ -179,9 +201,14 @@ export function jsonEqual(a: unknown, b: unknown): boolean {
 
 /** Freezes JSON-safe data all the way down and returns it. */
 export function deepFreeze<T>(value: T): T {
-  if (typeof value === "object" && value !== null && !Object.isFrozen(value)) {
-    Object.freeze(value);
-    for (const item of Object.values(value)) deepFreeze(item);
-  }
+  if (typeof value === "object" && value !== null && !Object.isFrozen(value)) freeze(value);
   return value;
+}
+
+function freeze(value: object): void {
+  Object.freeze(value);
+  for (const key in value) { // data: what it has is its own
+    const item = (value as JsonObject)[key];
+    if (typeof item === "object" && item !== null && !Object.isFrozen(item)) freeze(item);
+  }
 }

@@ -98,21 +98,17 @@ export class MemoryStore implements Store {
   }
 
   #apply(change: Change): void {
-    if ("append" in change) this.#append(change.append, change.entries);
-    else if ("put" in change) this.#put(change.put);
+    if ("append" in change) {
+      this.#append(change.append, change.entries, change.bytes ?? weigh(change.entries));
+    } else if ("put" in change) this.#put(change.put);
     else if ("delete" in change) this.#drop(change.delete.kind, change.delete.key);
     else this.#dropLog(change.deleteLog);
   }
 
-  #append(name: string, entries: readonly LogEntry[]): void {
+  #append(name: string, entries: readonly LogEntry[], bytes: number): void {
     let log = this.#logs.get(name);
     if (!log) this.#logs.set(name, log = { entries: [], bytes: 0 });
-    let bytes = 0;
-    for (let index = 0; index < entries.length; index++) {
-      const entry = entries[index]!; // index is in the list
-      log.entries.push(entry);
-      bytes += weigh(entry);
-    }
+    for (let index = 0; index < entries.length; index++) log.entries.push(entries[index]!); // index is in the list
     log.bytes += bytes;
     this.#bytes += bytes;
     this.#entries += entries.length;

@@ -31,8 +31,8 @@ export interface VersionedRecord extends StoredRecord {
 
 /** One change of a commit. */
 export type Change =
-  /** Appends to a log whose last entry must be `after`. */
-  | { append: string; after: number; entries: readonly LogEntry[] }
+  /** Appends to a log whose last entry must be `after`. `bytes` is about what the entries take as JSON; absent: nobody knows. */
+  | { append: string; after: number; entries: readonly LogEntry[]; bytes?: number }
   /** Puts a record; with `expect`, only over that version (0: it must not exist). */
   | { put: StoredRecord; expect?: number }
   | { delete: { kind: string; key: string } }
