@@ -2,7 +2,7 @@
  * What survives a restart: the decisions of all compactions so far, in the form they are kept in `session_state`. With the
  * same history they give back the same view, byte for byte; with another history they are void.
  */
-import { isObject, type JsonObject, type Message, messageTokens } from "../mod.ts";
+import { isObject, type JsonObject, type Message } from "../mod.ts";
 import type { SavedCalibration } from "./calibration.ts";
 import type { Forms } from "./forms.ts";
 import {
@@ -34,13 +34,31 @@ export interface Saved {
 }
 
 /** Returns the fingerprint of a history with one more message; begins with 0. Not a digest: it finds mistakes, not malice. */
-export function fingerprint(before: number, message: Message): number {
-  let hash = Math.imul(before ^ messageTokens(message), 0x01000193);
-  const start = `${message.role} ${typeof message.content === "string" ? message.content.slice(0, 64) : ""}`;
-  for (let index = 0; index < start.length; index++) {
-    hash = Math.imul(hash ^ start.charCodeAt(index), 0x01000193); // FNV-1a
-  }
-  return hash >>> 0;
+export function fingerprint(before: number, { role, content, tool_calls, tool_call_id }: Message): number {
+  let hash = withText(before, String(role)); // anything may be missing, or of another type
+  hash = withNumber(hash, lengthOf(content));
+  hash = withNumber(hash, lengthOf(tool_calls));
+  if (typeof tool_call_id === "string") hash = withText(hash, tool_call_id);
+  return withText(hash, typeof content === "string" ? content : "") >>> 0;
+}
+
+/** Characters of a text that a fingerprint is taken of. */
+const FINGERPRINT_CHARS = 64;
+
+function lengthOf(value: unknown): number {
+  return typeof value === "string" || Array.isArray(value) ? value.length : 0;
+}
+
+function withText(before: number, text: string): number {
+  const length = Math.min(text.length, FINGERPRINT_CHARS);
+  let hash = before;
+  for (let index = 0; index < length; index++) hash = withNumber(hash, text.charCodeAt(index));
+  return hash;
+}
+
+/** FNV-1a. */
+function withNumber(before: number, value: number): number {
+  return Math.imul(before ^ value, 0x01000193);
 }
 
 /** Returns stretches of places with more places in them, in order, neighbours joined. O(n log n) in their number, which nobody notices. */

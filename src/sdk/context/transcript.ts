@@ -9,19 +9,44 @@ import type { Forms } from "./forms.ts";
 import { answersOf, type CallName, callsOf, isHuman, missingResult } from "./request_message.ts";
 
 /** One message of the history and how the view shows it. */
-export interface Entry {
+export class Entry {
   /** Place in the history; -1 for a result that a repair made up. */
   readonly index: number;
   /** As a request may carry it, whole. */
   readonly message: Message;
-  /** As the view has it: whole, truncated or a stub. */
-  shown: Message;
-  /** Tokens of `shown`. */
-  tokens: number;
   /** Characters that were kept when it was truncated or (0) stubbed; null when it is whole. */
-  kept_chars: number | null;
+  kept_chars: number | null = null;
   /** Whether a request may end here, so that a cache breakpoint after it is of use. Never taken back. */
   ends: boolean;
+  readonly #forms: Forms;
+  #shown: Message;
+  #tokens: number | null = null;
+
+  /** Creates the entry of a message that is shown whole. */
+  constructor(message: Message, index: number, forms: Forms, ends = false) {
+    this.index = index;
+    this.message = message;
+    this.ends = ends;
+    this.#forms = forms;
+    this.#shown = message;
+  }
+
+  /** As the view has it: whole, truncated or a stub. */
+  get shown(): Message {
+    return this.#shown;
+  }
+
+  /** Tokens of `shown`; counted when somebody asks, because nobody does after the last answer of a run. */
+  get tokens(): number {
+    return this.#tokens ??= this.#forms.count(this.#shown);
+  }
+
+  /** Shows it in another form. */
+  show({ shown, tokens, kept_chars }: Form): void {
+    this.#shown = shown;
+    this.#tokens = tokens;
+    this.kept_chars = kept_chars;
+  }
 }
 
 /** A call and what answers it. */
@@ -89,6 +114,8 @@ export class Transcript {
   /** The view with breakpoints; null until somebody wants it. */
   #marked: Message[] | null = null;
   #tokens = 0;
+  /** What is in the view and not in `#tokens` yet. */
+  #uncounted: Entry[] = [];
   #stale = false;
   #tally: Tally = { removed: 0, truncated: 0, stubbed: 0 };
 
@@ -130,6 +157,8 @@ export class Transcript {
   /** Tokens of the view. */
   get tokens(): number {
     this.#refresh();
+    for (const entry of this.#uncounted) this.#tokens += entry.tokens;
+    if (this.#uncounted.length > 0) this.#uncounted = [];
     return this.#tokens;
   }
 
@@ -171,20 +200,13 @@ export class Transcript {
   }
 
   #entryOf(message: Message, index: number): Entry {
-    return {
-      index,
-      message,
-      shown: message,
-      tokens: this.forms.count(message),
-      kept_chars: null,
-      ends: false,
-    };
+    return new Entry(message, index, this.forms);
   }
 
   /** Sets what stands for the stored system messages, those of hooks excepted; null = nothing does. */
   setPrompt(message: Message | null): void {
     if (message === null ? !this.#prompt : this.#prompt?.message.content === message.content) return;
-    this.#prompt = message && { ...this.#entryOf(message, -1), ends: true };
+    this.#prompt = message && new Entry(message, -1, this.forms, true);
     this.#stale = true;
   }
 
@@ -245,12 +267,12 @@ export class Transcript {
     if (this.#stale) return;
     this.#view.push(entry.shown);
     this.#marked?.push(markedOf(entry));
-    this.#tokens += entry.tokens;
+    this.#uncounted.push(entry);
   }
 
   /** Carries out what a compaction decided. */
   apply(decisions: Decisions): void {
-    for (const [entry, form] of decisions.changed) Object.assign(entry, form);
+    for (const [entry, form] of decisions.changed) entry.show(form);
     for (const unit of decisions.removed) {
       this.#tally.removed += entriesOf(unit).length;
       for (const { id } of unit.calls) {
@@ -273,6 +295,7 @@ export class Transcript {
     this.#view = entries.map((entry) => entry.shown);
     this.#marked = this.#marked && entries.map(markedOf);
     this.#tokens = entries.reduce((sum, entry) => sum + entry.tokens, 0);
+    this.#uncounted = [];
     this.#stale = false;
   }
 
