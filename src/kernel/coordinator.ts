@@ -399,6 +399,11 @@ class DraftHooks implements HookRegistry {
     return Promise.resolve(quietEmission(data ?? {}));
   }
 
+  notify(event: string, data?: JsonObject | null): Promise<unknown> | void {
+    if (!OF_THE_RUNTIME.has(event)) return this.#hooks.notify(event, data);
+    this.#refused(event);
+  }
+
   emitAndCollect(event: string, data?: JsonObject | null, timeout_s?: number): Promise<JsonObject[]> {
     if (!OF_THE_RUNTIME.has(event)) return this.#hooks.emitAndCollect(event, data, timeout_s);
     this.#refused(event);

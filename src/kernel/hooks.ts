@@ -97,12 +97,33 @@ export class Hooks implements HookRegistry {
   #emit(event: string, given: JsonObject | null): Promise<Emission> {
     const data = this.#sink.prepare(event, given ?? {});
     if (data === null) return Promise.resolve(quietEmission(given ?? {}));
-    const handlers = this.#handlers.of(event);
-    if (this.#sink.recall) return this.#emitRecalled(this.#sink.recall, handlers, event, data);
-    if (handlers.length > 0) return this.#emitTo(handlers, event, data);
+    const handled = this.#handled(event, data);
+    if (handled) return handled;
     const emission = quietEmission(data);
     const stored = this.#sink.settle(event, emission, data);
     return stored ? stored.then(() => emission) : Promise.resolve(emission);
+  }
+
+  notify(event: string, given: JsonObject | null = null): Promise<unknown> | void {
+    try {
+      const begun = this.#sink.begin(event, given);
+      return begun ? begun.then(() => this.#notify(event, given)) : this.#notify(event, given);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  #notify(event: string, given: JsonObject | null): Promise<unknown> | void {
+    const data = this.#sink.prepare(event, given ?? {});
+    if (data === null) return;
+    return this.#handled(event, data) ?? this.#sink.settle(event, quietEmission(data), data);
+  }
+
+  /** Has the handlers of an event asked, or the recording; void when nobody is to be asked. */
+  #handled(event: string, data: JsonObject): Promise<Emission> | void {
+    const handlers = this.#handlers.of(event);
+    if (this.#sink.recall) return this.#emitRecalled(this.#sink.recall, handlers, event, data);
+    if (handlers.length > 0) return this.#emitTo(handlers, event, data);
   }
 
   async #emitTo(handlers: readonly ChainHandler[], event: string, data: JsonObject): Promise<Emission> {

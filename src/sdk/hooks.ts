@@ -178,12 +178,26 @@ export interface HookRegistry {
   unregister(name: string): void;
   /** Runs the handlers in order, numbers the entry, and resolves to what came of it. Never rejects for a handler's failure. */
   emit(event: string, data?: JsonObject | null): Promise<Emission>;
+  /**
+   * {@link HookRegistry.emit} for whoever has no use for what comes of it: returns a promise only when there is something to wait
+   * for (a handler, the store). Absent: {@link notify} emits.
+   */
+  notify?(event: string, data?: JsonObject | null): Promise<unknown> | void;
   /** Runs all handlers, each under `timeout_s` (default 1), and resolves to the `data` of those that gave some. */
   emitAndCollect(event: string, data?: JsonObject | null, timeout_s?: number): Promise<JsonObject[]>;
   /** Replaces the fields that every payload starts with. */
   setDefaultFields(fields: JsonObject): void;
   /** Handler names by event; with an argument, of that event only. */
   listHandlers(event?: string): Record<string, string[]>;
+}
+
+/** Emits an event whose outcome nobody looks at; returns a promise only when there is something to wait for. */
+export function notify(
+  hooks: Pick<HookRegistry, "emit" | "notify">,
+  event: string,
+  data: JsonObject,
+): Promise<unknown> | void {
+  return hooks.notify ? hooks.notify(event, data) : hooks.emit(event, data);
 }
 
 /** Undoes a registration; also usable with `using`. */

@@ -3,7 +3,7 @@
  * once for a provider that does not stream. A reader that joins deltas always has the text (trace.md, note to 13-14).
  */
 import { errorMessage, errorName } from "../errors.ts";
-import type { HookRegistry } from "../hooks.ts";
+import { type HookRegistry, notify } from "../hooks.ts";
 import type { ChatResponse, ContentBlock, StreamDelta } from "../messages.ts";
 
 interface Told {
@@ -33,12 +33,15 @@ export class BlockTeller {
 
   /** Takes a piece of the answer; returns at once, tells in order. Give it to `complete` as `onDelta`. */
   readonly onDelta = (delta: StreamDelta): void => {
-    this.#queue.push(delta);
-    this.#draining ??= this.#drain();
+    if (this.#draining !== null) return void this.#queue.push(delta);
+    const told = this.#tell(delta);
+    if (told) this.#draining = this.#drain(told);
   };
 
-  async #drain(): Promise<void> {
+  /** Tells what comes while an earlier piece is being told. */
+  async #drain(told: Promise<unknown>): Promise<void> {
     try {
+      await told;
       for (let index = 0; index < this.#queue.length; index++) await this.#tell(this.#queue[index]!);
     } catch (error) {
       this.#failure ??= { error }; // thrown where somebody waits: nobody waits for a drain
@@ -48,13 +51,14 @@ export class BlockTeller {
     }
   }
 
-  #tell(delta: StreamDelta): Promise<unknown> | undefined {
+  #tell(delta: StreamDelta): Promise<unknown> | void {
     const told = this.#told.get(delta.block_index);
     if (told === undefined) {
-      return this.#start(delta.block_index, delta.block_type, delta.name).then(() => this.#tell(delta));
+      const started = this.#start(delta.block_index, delta.block_type, delta.name);
+      return started ? started.then(() => this.#tell(delta)) : this.#tell(delta);
     }
-    if (delta.delta === "" || told.type === "tool_call") return undefined;
-    return this.#hooks.emit("content_block:delta", {
+    if (delta.delta === "" || told.type === "tool_call") return;
+    return notify(this.#hooks, "content_block:delta", {
       request_id: this.#request_id,
       block_index: delta.block_index,
       sequence: ++told.sequence,
@@ -62,10 +66,10 @@ export class BlockTeller {
     });
   }
 
-  #start(block_index: number, block_type: string, name: unknown): Promise<unknown> {
+  #start(block_index: number, block_type: string, name: unknown): Promise<unknown> | void {
     this.#told.set(block_index, { type: block_type, sequence: 0 });
     const data = { request_id: this.#request_id, block_index, block_type };
-    return this.#hooks.emit("content_block:start", typeof name === "string" ? { ...data, name } : data);
+    return notify(this.#hooks, "content_block:start", typeof name === "string" ? { ...data, name } : data);
   }
 
   /** Tells what the stream did not, and the end of every block. Call it with the answer, before `provider:response`. */
@@ -75,12 +79,13 @@ export class BlockTeller {
     for (let block_index = 0; block_index < blocks.length; block_index++) {
       const block = blocks[block_index]!;
       if (!this.#told.has(block_index)) await this.#tellWhole(block_index, block);
-      await this.#hooks.emit("content_block:end", {
+      const ended = notify(this.#hooks, "content_block:end", {
         request_id: this.#request_id,
         block_index,
         total_blocks: blocks.length,
         block,
       });
+      if (ended) await ended;
     }
   }
 
@@ -89,7 +94,7 @@ export class BlockTeller {
     const text = block.type === "text" ? block.text : block.type === "thinking" ? block.thinking : undefined;
     if (typeof text === "string" && text !== "") {
       const told = this.#told.get(block_index)!;
-      await this.#hooks.emit("content_block:delta", {
+      await notify(this.#hooks, "content_block:delta", {
         request_id: this.#request_id,
         block_index,
         sequence: ++told.sequence,
