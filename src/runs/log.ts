@@ -103,8 +103,8 @@ export class RunLog {
   }
 
   #waitAsPiece(piece: DraftEntry): void {
-    const entry = this.#number(piece);
-    this.#wait(entry, weigh(entry.data));
+    const { delta } = piece.data;
+    this.#wait(this.#number(piece), typeof delta === "string" ? delta.length : weigh(piece.data));
   }
 
   /** Has an entry wait for the next commit; `bytes` is what its data weighs, counted once for limits and store. */
