@@ -30,6 +30,10 @@ export interface HookSink {
   momentFields(): JsonObject;
   /** Takes notice of the outcome and writes the entry; a promise means: wait. `prepared` is what {@link prepare} returned. */
   settle(event: string, emission: Emission, prepared: JsonObject): Promise<void> | void;
+  /** Whether something depends on what comes of an event: then it is settled, whoever looks at the outcome. */
+  decides(event: string): boolean;
+  /** Writes the entry of an event that nobody listens to and that decides nothing; a promise means: wait. */
+  tell(event: string, prepared: JsonObject): Promise<void> | void;
   /** Writes the entry of an event that decides nothing; a promise means: wait. */
   write(event: string, emission: Emission, given: JsonObject): Promise<void> | void;
   /** Answers for the handlers, when a recorded run is replayed. */
@@ -116,7 +120,10 @@ export class Hooks implements HookRegistry {
   #notify(event: string, given: JsonObject | null): Promise<unknown> | void {
     const data = this.#sink.prepare(event, given ?? {});
     if (data === null) return;
-    return this.#handled(event, data) ?? this.#sink.settle(event, quietEmission(data), data);
+    return this.#handled(event, data) ??
+      (this.#sink.decides(event)
+        ? this.#sink.settle(event, quietEmission(data), data)
+        : this.#sink.tell(event, data));
   }
 
   /** Has the handlers of an event asked, or the recording; void when nobody is to be asked. */

@@ -30,7 +30,7 @@ import { SessionState } from "./state.ts";
 import { type Surface, surfaceOf } from "./surface.ts";
 import type { Turn } from "./turn.ts";
 import { runTurn, turnOf, type TurnOptions } from "./turn_run.ts";
-import { Watch } from "./watch.ts";
+import { GATES, Watch } from "./watch.ts";
 
 /** Usage of one answered request: how long the history was when it was made, and what it took. */
 export interface LoggedUsage {
@@ -116,6 +116,8 @@ export class Session {
         watch.settle(event, emission, prepared);
         return core.writeEmission(event, emission, prepared);
       },
+      decides: (event) => GATES.has(event),
+      tell: (event, prepared) => core.write(event, toPlainObject(prepared)),
       write: (event, emission, given) => core.writeEmission(event, emission, given),
       recall: host.recall && ((event, data) => host.recall!(event, data)),
       recallAnswers: host.recallAnswers && ((event, data) => host.recallAnswers!(event, data)),

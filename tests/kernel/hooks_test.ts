@@ -17,6 +17,8 @@ function registry(defaults: JsonObject = {}) {
     prepare: (_event, data) => data,
     momentFields: () => ({}),
     settle: note,
+    decides: (event) => event === "gate",
+    tell: (event, data) => void settled.push({ event, action: "told", data: toPlain(data) }),
     write: note,
     warn: (_code, message) => void warnings.push(message),
   };
@@ -436,12 +438,33 @@ Deno.test("emit() rejects, and does not throw, when the log fails at once", asyn
     settle() {
       throw new Error("store is gone");
     },
+    decides: () => false,
+    tell() {
+      throw new Error("store is gone");
+    },
     write() {},
     warn() {},
   }, {});
   const emitted = broken.emit("x", {});
   await assertRejects(() => emitted, Error, "store is gone");
+  const told = broken.notify("x", {});
+  await assertRejects(() => Promise.resolve(told), Error, "store is gone");
   assertEquals(hooks.listHandlers(), {});
+});
+
+Deno.test("notify() is emit() when handlers are there, and settles what decides something", async () => {
+  const { hooks, settled } = registry();
+  assertEquals(hooks.notify("x", { a: 1 }), undefined);
+  assertEquals(hooks.notify("gate", { a: 2 }), undefined);
+  hooks.register("x", () => ({ action: "modify", data: { a: 4 } }));
+  const told = hooks.notify("x", { a: 3 });
+  assert(told instanceof Promise);
+  await told;
+  assertEquals(settled, [
+    { event: "x", action: "told", data: { a: 1 } },
+    { event: "gate", action: "continue", data: { a: 2 } },
+    { event: "x", action: "continue", data: { a: 4 } },
+  ]);
 });
 
 Deno.test("setDefaultFields() replaces the defaults", async () => {

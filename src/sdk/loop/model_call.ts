@@ -4,7 +4,7 @@
  */
 import type { Coordinator } from "../contracts.ts";
 import { errorCode, errorName } from "../errors.ts";
-import type { HookRegistry } from "../hooks.ts";
+import { type HookRegistry, notify } from "../hooks.ts";
 import { isObject } from "../json.ts";
 import type { ChatRequest, ChatResponse } from "../messages.ts";
 import { RetryConfig, retryDelay, withRetry } from "../retry.ts";
@@ -77,7 +77,7 @@ export class ModelCalls {
     const told = { ...response, content: withCallBlocks(response.content, calls) };
     if (calls.length > 0) told.tool_calls = calls;
     await attempt.teller?.finish(told);
-    await hooks.emit("provider:response", {
+    await notify(hooks, "provider:response", {
       provider: name,
       iteration,
       usage: response.usage ?? null,

@@ -4,7 +4,7 @@
  */
 import { errorCode, PreampError } from "../errors.ts";
 import type { ContextManager, Coordinator, ExecuteOptions, Orchestrator } from "../contracts.ts";
-import type { Emission, HookRegistry, Injection } from "../hooks.ts";
+import { type Emission, type HookRegistry, type Injection, notify } from "../hooks.ts";
 import type { JsonObject } from "../json.ts";
 import {
   type ChatRequest,
@@ -133,7 +133,7 @@ class TurnRun {
   async run(): Promise<string> {
     const { hooks, prompt, options } = this.#parts;
     const resume = options?.resume === true;
-    if (!resume) await hooks.emit("execution:start", { prompt });
+    if (!resume) await notify(hooks, "execution:start", { prompt });
     let failure: unknown;
     try {
       await (resume ? this.#goOn() : this.#begin());
@@ -142,11 +142,11 @@ class TurnRun {
       this.#status = statusOf(error, this.#cancelled || error === this.#models.aborted);
     }
     if (this.#status === "cancelled") await this.#tellCancelled();
-    await hooks.emit("execution:end", {
+    await notify(hooks, "execution:end", {
       response: this.#text,
       status: this.#status === "error" || this.#status === "cancelled" ? this.#status : "completed",
     });
-    await hooks.emit("orchestrator:complete", {
+    await notify(hooks, "orchestrator:complete", {
       orchestrator: this.#parts.config.orchestrator,
       turn_count: this.#answered,
       status: this.#status,
@@ -257,7 +257,7 @@ class TurnRun {
         ? nextProvider(this.#parts.providers, this.#parts.config.fallback ?? false, tried)
         : null;
       if (next === null) throw outcome.error;
-      await this.#parts.hooks.emit("provider:resolve", {
+      await notify(this.#parts.hooks, "provider:resolve", {
         provider: next.name,
         model: next.provider.getInfo?.().defaults?.model ?? null,
         reason: `provider ${chosen.name} failed`,
@@ -351,7 +351,7 @@ class TurnRun {
   }
 
   async #tellPrompt(text: string): Promise<void> {
-    await this.#parts.hooks.emit("prompt:complete", previewOf(text));
+    await notify(this.#parts.hooks, "prompt:complete", previewOf(text));
   }
 
   async #steer(): Promise<void> {
@@ -384,7 +384,7 @@ class TurnRun {
   async #tellCancelled(): Promise<void> {
     this.#parts.queue.clear();
     const was_immediate = this.#coordinator?.cancellation.is_graceful !== true;
-    await this.#parts.hooks.emit("cancel:completed", { was_immediate });
+    await notify(this.#parts.hooks, "cancel:completed", { was_immediate });
   }
 
   #keep(injections: readonly Injection[]): void {
