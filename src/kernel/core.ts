@@ -21,6 +21,8 @@ export interface KernelLimits {
 export class Core {
   hooks!: Hooks;
   turn: Turn | null = null;
+  /** The last answer to the loop: its number in the session, from 1, and what it reported; null before the first. */
+  last_usage: { answer: number; input_tokens: number } | null = null;
   /** Tokens of the last request's messages, and of the room they had, as the provider's guard measured them. */
   request_size = { tokens: 0, budget: 0 };
   /** Module id → where in its files an error was thrown; modules that are compiled in are not there. */

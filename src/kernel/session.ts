@@ -127,7 +127,7 @@ export class Session {
       core,
       mounts: this.#mounts,
       config: frozenConfig(options.written),
-      capabilities: ownCapabilities(options),
+      capabilities: ownCapabilities(options, core),
       contributors: new Map(),
       cleanups: [],
       guests: [],
@@ -235,7 +235,7 @@ export class Session {
     mounts.clear();
     this.#core.hooks.clear();
     capabilities.clear();
-    for (const [name, value] of ownCapabilities(this.#options)) capabilities.set(name, value);
+    for (const [name, value] of ownCapabilities(this.#options, this.#core)) capabilities.set(name, value);
     contributors.clear();
     this.#modules = [];
   }
@@ -408,8 +408,12 @@ function frozenConfig(written: JsonObject = {}): JsonObject {
 }
 
 /** Capabilities that are there before any module: the session's own, and those it was made with. */
-function ownCapabilities({ usages, capabilities }: SessionOptions): Map<string, unknown> {
-  return new Map([["session.usages", () => usages ?? []], ...Object.entries(capabilities ?? {})]);
+function ownCapabilities({ usages, capabilities }: SessionOptions, core: Core): Map<string, unknown> {
+  return new Map([
+    ["session.usages", () => usages ?? []],
+    ["session.last_usage", () => core.last_usage],
+    ...Object.entries(capabilities ?? {}),
+  ]);
 }
 
 function momentFields(turn: Turn | null): JsonObject {

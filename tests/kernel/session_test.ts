@@ -434,7 +434,7 @@ Deno.test("the coordinator answers to the requirements' spellings", async () => 
     providers: ["mock"],
     has_orchestrator: true,
     has_context: true,
-    capabilities: ["session.usages", "session.steer", "x"],
+    capabilities: ["session.usages", "session.last_usage", "session.steer", "x"],
     has_approval_provider: true,
     has_display_service: true,
   });

@@ -24,7 +24,7 @@ for (const [kind, samples] of Map.groupBy(heldOut, (sample) => sample.kind)) {
       sent.push(...added);
       await context.getMessagesForRequest({ tools, token_budget: 1_000_000 });
       error = status().tokens / o200k(sent) - 1;
-      await answered(o200k(sent) + 30); // the tools: what the provider makes of them
+      answered(o200k(sent) + 30); // the tools: what the provider makes of them
     }
     assert(Math.abs(error) <= 0.02, `off by ${(error * 100).toFixed(1)} %`);
   });
@@ -39,7 +39,7 @@ Deno.test("getMessagesForRequest() compacts by reported tokens, so that a model 
       const view = await opened.context.getMessagesForRequest({ token_budget: 10_000 });
       const real = Math.round(tokensOf(view) * 1.5); // this model's tokenizer makes half as many again
       if (opened === heavy) assert(real <= 10_000, `request ${request} takes ${real} tokens`);
-      await opened.answered(real);
+      opened.answered(real);
     }
   }
   assert(heavy.status().compactions > plain.status().compactions);
@@ -50,9 +50,9 @@ Deno.test("getMessagesForRequest() does not take seriously what a provider canno
   const history = [user("hi"), ...groups(10, 300)];
   await addAll(context, history);
   await context.getMessagesForRequest();
-  await answered(10);
+  answered(10);
   await context.getMessagesForRequest();
-  await answered(10_000_000);
+  answered(10_000_000);
   await context.getMessagesForRequest();
   assertEquals(status().tokens, tokensOf(history));
 });
@@ -71,7 +71,7 @@ Deno.test("I7 a restarted session counts by the logged usages: the same views, b
       history += added.length;
       usages.push({ messages: history, input_tokens });
     }
-    await opened.answered(input_tokens);
+    opened.answered(input_tokens);
     return JSON.stringify(view);
   };
   let kept = usages.length;

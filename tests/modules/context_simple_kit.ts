@@ -14,7 +14,7 @@ export interface Opened {
   readonly tool: Tool | undefined;
   status(): ContextStatus;
   /** Says that the provider counted so many tokens for the last request. */
-  answered(input_tokens: number): Promise<void>;
+  answered(input_tokens: number): void;
   /** Data of the events of one name, in order. */
   told(event: string): JsonObject[];
 }
@@ -40,7 +40,10 @@ export async function open(
   const capabilities = new Map<string, unknown>();
   const mounted = new Map<string, unknown>();
   const handlers = new Map<string, HookHandler[]>();
+  let last_usage: JsonObject | null = null;
+  let answers = 0;
   capabilities.set("session.usages", () => usages);
+  capabilities.set("session.last_usage", () => last_usage);
   const coordinator = {
     session_state: state,
     hooks: {
@@ -65,7 +68,7 @@ export async function open(
     state,
     status: capabilities.get("context.status") as () => ContextStatus, // what the module registered
     tool: mounted.get("tools") as Tool | undefined, // what the module mounted, or nothing
-    answered: (input_tokens) => coordinator.hooks.emit("provider:response", { usage: { input_tokens } }),
+    answered: (input_tokens) => void (last_usage = { answer: ++answers, input_tokens }),
     told: (event) => events.filter((each) => each.event === event).map((each) => each.data),
   };
 }

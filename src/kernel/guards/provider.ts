@@ -166,6 +166,7 @@ class ProviderGuard {
     turn.answered++;
     turn.response = response;
     turn.response_usage = usage;
+    core.last_usage = { answer: (core.last_usage?.answer ?? 0) + 1, input_tokens: usage.input_tokens };
     turn.untold_response = this.#name;
     turn.expect(response.tool_calls ?? []);
     try {

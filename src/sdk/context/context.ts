@@ -167,11 +167,6 @@ export class SimpleContext implements ContextManager {
     this.#factory = factory;
   }
 
-  /** Takes the usage that a provider reported for the last request: data of `provider:response`. */
-  noteUsage(data: JsonObject): void {
-    this.#usage.note(data, this.#view.calibration);
-  }
-
   /**
    * Resolves to a view that fits: the stored messages themselves (frozen), compacted when they take `compact_threshold` of the
    * budget or more. While the history grows, each view begins with the one before, less its notice, until the next
@@ -182,7 +177,8 @@ export class SimpleContext implements ContextManager {
    */
   async getMessagesForRequest(options: RequestOptions = {}): Promise<Message[]> {
     if (this.#config.token_meter === "exact") this.#forms.meter = await exactMeter();
-    this.#usage.dismiss();
+    const learning = this.#usage.learnLast(this.#view.calibration);
+    if (learning) await learning;
     this.#view.transcript.setPrompt(this.#factory && await promptOf(this.#factory));
     this.#usage.learn(this.#forms.meter.tools(options.tools), this.#view.calibration);
     const limits = await this.#limits(options);

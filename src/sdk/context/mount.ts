@@ -29,10 +29,6 @@ export async function publish(
 ): Promise<void> {
   await coordinator.mount("context", context);
   if (recall) await coordinator.mount("tools", recallTool(() => context.history));
-  coordinator.hooks.register("provider:response", (_event, data) => {
-    context.noteUsage(data);
-    return null;
-  }, { name: id });
   coordinator.registerCapability("context.status", () => context.status);
   coordinator.registerContributor("observability.events", id, () => EVENTS);
 }
