@@ -26,17 +26,22 @@ export async function withDeadline<T>(
   onTimeout: () => Error,
 ): Promise<T> {
   const pending = Promise.resolve(given); // a thenable of a module's need not be a promise
+  if (await settlesSoon(pending)) return pending;
+  return await new Promise<T>((resolve, reject) => {
+    const stop = later(clock, ms, () => reject(onTimeout()));
+    pending.then(resolve, reject).finally(stop);
+  });
+}
+
+/** Resolves to whether a promise settles within a few turns of the microtask queue: then no timer is needed to wait for it. */
+export async function settlesSoon(pending: Promise<unknown>): Promise<boolean> {
   let settled = false;
   const mark = () => {
     settled = true;
   };
   pending.then(mark, mark);
   for (let turn = 0; turn < 4 && !settled; turn++) await null;
-  if (settled) return pending;
-  return await new Promise<T>((resolve, reject) => {
-    const stop = later(clock, ms, () => reject(onTimeout()));
-    pending.then(resolve, reject).finally(stop);
-  });
+  return settled;
 }
 
 /** Resolves or rejects as `given` does, or rejects with the signal's reason as soon as that aborts. */

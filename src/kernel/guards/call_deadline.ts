@@ -2,7 +2,7 @@
  * How long one tool call may take. The clock stands still while a sub-agent of the call runs: that one has ceilings of its own,
  * and a person may be asked in it. Owns no clock.
  */
-import { later, withAbort, withGrace } from "../deadline.ts";
+import { later, settlesSoon, withAbort, withGrace } from "../deadline.ts";
 import type { HostClock } from "../host.ts";
 
 /** What a deadline is made with. */
@@ -21,8 +21,8 @@ export interface CallDeadlineOptions {
 /** The deadline of one call. */
 export class CallDeadline {
   readonly #options: CallDeadlineOptions;
-  readonly #controller = new AbortController();
-  readonly #onStep: () => void;
+  #controller: AbortController | null = null;
+  #forget_step: (() => void) | null = null;
   #stop_timer: (() => void) | null = null;
   #left_ms: number;
   #since = 0;
@@ -32,26 +32,40 @@ export class CallDeadline {
   constructor(options: CallDeadlineOptions) {
     this.#options = options;
     this.#left_ms = options.timeout_ms;
-    const { step } = options;
-    this.#onStep = () => this.#controller.abort(step.reason);
-    if (step.aborted) this.#onStep();
-    else step.addEventListener("abort", this.#onStep, { once: true });
   }
 
-  /** Aborts when the call must end. */
+  /** Aborts when the call must end; made when somebody asks, because most calls answer before anybody does. */
   get signal(): AbortSignal {
-    return this.#controller.signal;
+    return this.#aborter.signal;
   }
 
-  /** Resolves or rejects as the call does, or rejects when it must end first. */
+  get #aborter(): AbortController {
+    if (this.#controller) return this.#controller;
+    const controller = this.#controller = new AbortController();
+    const { step } = this.#options;
+    const abort = () => controller.abort(step.reason);
+    if (step.aborted) abort();
+    else {
+      step.addEventListener("abort", abort, { once: true });
+      this.#forget_step = () => step.removeEventListener("abort", abort);
+    }
+    return controller;
+  }
+
+  /**
+   * Resolves or rejects as the call does, or rejects when it must end first. A call that settles within a few turns of the
+   * microtask queue costs no timer.
+   */
   async wait<T>(given: PromiseLike<T>): Promise<T> {
+    const pending = Promise.resolve(given); // a thenable of a module's need not be a promise
+    if (!this.#options.step.aborted && await settlesSoon(pending)) return await pending;
     this.#started = true;
     this.#run();
     try {
-      return await withAbort(given, this.signal);
+      return await withAbort(pending, this.signal);
     } catch (error) {
       if (!this.signal.aborted || this.#holds === 0) throw error;
-      return await withGrace(given, this.signal, this.#options.grace_ms, this.#options.clock);
+      return await withGrace(pending, this.signal, this.#options.grace_ms, this.#options.clock);
     }
   }
 
@@ -72,14 +86,14 @@ export class CallDeadline {
   stop(): void {
     this.#pause();
     this.#started = false;
-    this.#options.step.removeEventListener("abort", this.#onStep);
+    this.#forget_step?.();
   }
 
   #run(): void {
     const { clock, timeout_ms, onTimeout } = this.#options;
     if (!this.#started || timeout_ms <= 0 || this.#holds > 0 || this.#stop_timer !== null) return;
     this.#since = clock.monotonic();
-    this.#stop_timer = later(clock, this.#left_ms, () => this.#controller.abort(onTimeout()));
+    this.#stop_timer = later(clock, this.#left_ms, () => this.#aborter.abort(onTimeout()));
   }
 
   #pause(): void {

@@ -120,7 +120,9 @@ export class ToolHandle implements Tool {
     try {
       const returned = this.#tool.execute(toPlainObject(call.input), {
         id: call.id,
-        signal: deadline.signal,
+        get signal() {
+          return deadline.signal;
+        },
         session_id: core.session_id,
         progress: (text) => this.#progress(call, text, context),
       });
