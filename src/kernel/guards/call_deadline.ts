@@ -22,7 +22,7 @@ export interface CallDeadlineOptions {
 export class CallDeadline {
   readonly #options: CallDeadlineOptions;
   readonly #controller = new AbortController();
-  readonly #onStep: () => void;
+  readonly #onStep = (): void => this.#controller.abort(this.#options.step.reason);
   #stop_timer: (() => void) | null = null;
   #left_ms: number;
   #since = 0;
@@ -33,7 +33,6 @@ export class CallDeadline {
     this.#options = options;
     this.#left_ms = options.timeout_ms;
     const { step } = options;
-    this.#onStep = () => this.#controller.abort(step.reason);
     if (step.aborted) this.#onStep();
     else step.addEventListener("abort", this.#onStep, { once: true });
   }
