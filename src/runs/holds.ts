@@ -5,6 +5,7 @@
 import { PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/types.ts";
 import type { Fence, Store } from "../store/store.ts";
+import { Roster } from "./roster.ts";
 import type { Runner } from "./runner.ts";
 
 /** Milliseconds a session's lease is held without renewal (architecture.md, Resume). */
@@ -22,7 +23,7 @@ export class SessionHolds {
   readonly #store: Store;
   readonly #owner: string;
   readonly #log: (level: "error", event: string, facts: JsonObject) => void;
-  readonly #holds = new Map<string, Hold>();
+  readonly #holds = new Roster<Hold>();
   #renewing: ReturnType<typeof setInterval> | null = null;
 
   /** @param owner Name of this process among those that share the store. */
@@ -39,7 +40,7 @@ export class SessionHolds {
 
   /** Returns every run that holds a session. */
   get runners(): Runner[] {
-    return [...this.#holds.values()].map((hold) => hold.runner);
+    return this.#holds.items.map((hold) => hold.runner);
   }
 
   /** Returns the proof that a session is held; undefined when it is not. */
@@ -92,7 +93,7 @@ export class SessionHolds {
   }
 
   async #renewAll(): Promise<void> {
-    for (const { fence } of this.#holds.values()) {
+    for (const { fence } of this.#holds.items) {
       if (!fence) continue;
       const { lease } = fence;
       try {

@@ -2,7 +2,6 @@
  * The log of one run: numbers and stamps entries, stores them, and tells readers. Before the run is accepted entries wait;
  * no reader sees an entry before it is stored.
  */
-import { setImmediate } from "node:timers";
 import { type DraftEntry, type Entry, isBarrier, type Verdict } from "../kernel/host.ts";
 import { timestamp } from "../sdk/timestamp.ts";
 import type { Clock } from "../sdk/types.ts";
@@ -11,6 +10,7 @@ import type { Awaitable, Change, Fence, Store } from "../store/store.ts";
 import type { SecretSink } from "./deps.ts";
 import { DELTA, Deltas } from "./deltas.ts";
 import type { RunFold } from "./fold.ts";
+import { LateFlush } from "./late_flush.ts";
 
 /**
  * Limits of one log, deltas not counted (trust.md). Of these there may be as many again: more entries are joined to larger ones,
@@ -53,7 +53,7 @@ export class RunLog {
   #open = false;
   #closed = false;
   #flushing: Promise<void> | null = null;
-  #cancel_flush: (() => void) | null = null;
+  readonly #late: LateFlush;
   #counted = 0;
   #bytes = 0;
   #full = false;
@@ -61,6 +61,8 @@ export class RunLog {
   constructor(options: RunLogOptions) {
     this.#options = options;
     this.#deltas = new Deltas(options.secrets, options.limits.max_log_entries);
+    // the next barrier meets the same store, and throws where somebody waits
+    this.#late = new LateFlush(() => void this.flush()?.catch(() => {}), options.store.buffer_ms);
   }
 
   /** Goes on behind entries that are stored already: readers may see what follows as it comes. */
@@ -115,22 +117,8 @@ export class RunLog {
 
   /** Entries that nobody waits for go with the next barrier, or a little later together: a commit for each would cost more. */
   #defer(): void {
-    if (!this.#open || this.#cancel_flush !== null) return;
-    const { buffer_ms } = this.#options.store;
-    if (buffer_ms === 0) {
-      flushSoon(this.#flush_late);
-      this.#cancel_flush = this.#forget_flush;
-    } else {
-      const timer = setTimeout(this.#flush_late, buffer_ms);
-      this.#cancel_flush = () => clearTimeout(timer);
-    }
+    if (this.#open) this.#late.ask();
   }
-
-  readonly #flush_late = () => {
-    this.#cancel_flush = null;
-    this.flush()?.catch(() => {}); // the next barrier meets the same store, and throws where somebody waits
-  };
-  readonly #forget_flush = () => void soon.delete(this.#flush_late);
 
   /** Makes the draft the entry: it is the log's from here on. */
   #number(draft: DraftEntry): Entry {
@@ -196,8 +184,7 @@ export class RunLog {
 
   /** Stores what waits; entries that cannot be stored wait again, so that the log never has a gap. */
   #commit(commit: (appended: Appended) => Awaitable<void>): Promise<void> | void {
-    this.#cancel_flush?.();
-    this.#cancel_flush = null;
+    this.#late.callOff();
     const [entries, bytes] = [this.#pending, this.#pending_bytes];
     this.#pending = [];
     this.#pending_bytes = 0;
@@ -259,23 +246,4 @@ export class RunLog {
       signal?.addEventListener("abort", wake, { once: true });
     });
   }
-}
-
-/**
- * What is flushed at the next turn of the event loop, by one immediate for all logs: nearly every flush is forgotten because a
- * barrier comes first, and an immediate for each cost a run of one answer 3 KB and six calls into the runtime.
- */
-const soon = new Set<() => void>();
-let is_armed = false;
-
-function flushSoon(flush: () => void): void {
-  soon.add(flush);
-  if (is_armed) return;
-  is_armed = true;
-  setImmediate(() => {
-    is_armed = false;
-    const flushes = [...soon];
-    soon.clear();
-    for (const one of flushes) one();
-  });
 }

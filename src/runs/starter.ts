@@ -11,6 +11,7 @@ import { SessionHolds } from "./holds.ts";
 import { Idempotency } from "./idempotency.ts";
 import type { Inherited } from "./interruption.ts";
 import { inputChange, inputDeletion, openInputs, type StoredInput } from "./recording.ts";
+import { Roster } from "./roster.ts";
 import { type ResumeOptions, Runner } from "./runner.ts";
 import { askedPlan, callerOfPlan, savedChild, savedSession } from "./saved_session.ts";
 import { printable, type SavedSession, type Sessions } from "./sessions.ts";
@@ -24,7 +25,7 @@ export class RunStarter {
   readonly #deps: RunsDeps;
   readonly #sessions: Sessions;
   readonly #idempotency: Idempotency;
-  readonly #runners = new Map<string, Runner>();
+  readonly #runners = new Roster<Runner>();
   readonly #holds: SessionHolds;
   readonly #admission: Admission;
   /** Session id → settled when the last run of its queue has ended. */

@@ -22,7 +22,7 @@ export interface CallDeadlineOptions {
 export class CallDeadline {
   readonly #options: CallDeadlineOptions;
   #controller: AbortController | null = null;
-  #forget_step: (() => void) | null = null;
+  readonly #onStep = (): void => this.#controller?.abort(this.#options.step.reason);
   #stop_timer: (() => void) | null = null;
   #left_ms: number;
   #since = 0;
@@ -43,12 +43,8 @@ export class CallDeadline {
     if (this.#controller) return this.#controller;
     const controller = this.#controller = new AbortController();
     const { step } = this.#options;
-    const abort = () => controller.abort(step.reason);
-    if (step.aborted) abort();
-    else {
-      step.addEventListener("abort", abort, { once: true });
-      this.#forget_step = () => step.removeEventListener("abort", abort);
-    }
+    if (step.aborted) this.#onStep();
+    else step.addEventListener("abort", this.#onStep, { once: true });
     return controller;
   }
 
@@ -86,7 +82,7 @@ export class CallDeadline {
   stop(): void {
     this.#pause();
     this.#started = false;
-    this.#forget_step?.();
+    if (this.#controller) this.#options.step.removeEventListener("abort", this.#onStep);
   }
 
   #run(): void {

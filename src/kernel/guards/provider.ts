@@ -283,14 +283,18 @@ function readInfo(core: Core, provider: Provider, name: string): ProviderInfo {
 
 /** Lets the pieces of one answer through while it arrives: none that is no piece, and none after the end. */
 class DeltaGate {
+  readonly #tell: (delta: StreamDelta) => void;
   #open = true;
-  readonly onDelta: (delta: StreamDelta) => void;
 
-  constructor(onDelta: (delta: StreamDelta) => void) {
-    this.onDelta = (delta) => {
-      if (this.#open && isDelta(delta)) onDelta(delta);
-    };
+  constructor(tell: (delta: StreamDelta) => void) {
+    this.#tell = tell;
   }
+
+  // a field, not assigned in the constructor: V8 puts functions that are assigned to a property among what is old, and all that
+  // they hold, the whole session, then waits for a full collection
+  readonly onDelta = (delta: StreamDelta): void => {
+    if (this.#open && isDelta(delta)) this.#tell(delta);
+  };
 
   close(): void {
     this.#open = false;

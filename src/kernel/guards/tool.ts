@@ -58,7 +58,8 @@ export class ToolHandle implements Tool {
     }
     const { checkInput } = tool;
     if (typeof checkInput === "function") {
-      this.checkInput = (input) => checkInput.call(tool, toPlainObject(input));
+      const check = (input: JsonObject) => checkInput.call(tool, toPlainObject(input)); // named: see DeltaGate
+      this.checkInput = check;
     }
     Object.freeze(this); // others hold it: what it says of its risk must stay true
   }
