@@ -30,6 +30,11 @@ export async function openEmbedded(): Promise<Preamp> {
     log: (record) => log.request(record),
     runtime_log: (level, event, facts) => log.note(level, event, facts),
   });
-  io.onStop(() => void preamp.drain(GRACE_MS).finally(() => io.exit(0)));
+  io.onStop(() =>
+    void preamp.drain(GRACE_MS).finally(() => {
+      log.flush();
+      io.exit(0);
+    })
+  );
   return preamp;
 }

@@ -3,6 +3,7 @@ import { formatLogRecord, type LogRecord } from "../server/log.ts";
 import { escapeUnprintable } from "../server/printable.ts";
 import type { JsonObject } from "../sdk/json.ts";
 import { timestamp } from "../sdk/timestamp.ts";
+import { GatheredOutput } from "./gathered_output.ts";
 import type { Output } from "./io.ts";
 import { styleOf } from "./style.ts";
 
@@ -14,10 +15,12 @@ export type Level = "info" | "warning" | "error";
 
 /** The log of a process. */
 export interface Log {
-  /** Takes the record of a request. */
+  /** Takes the record of a request; it is written soon, together with those of the same moment. */
   request(record: LogRecord): void;
-  /** Takes anything else: what happened, and facts about it. */
+  /** Takes anything else, and writes it at once: what happened, and facts about it. */
   note(level: Level, event: string, facts: JsonObject): void;
+  /** Writes what was taken and not written yet; to be called before the process ends. */
+  flush(): void;
 }
 
 /** Longest line, in characters (threats.md T40). */
@@ -30,12 +33,18 @@ export function createLog(
   redact: (text: string) => string = (text) => text,
   now: () => number = Date.now,
 ): Log {
-  const write = (line: string) => output.write(`${redact(line)}\n`);
+  const gathered = new GatheredOutput(output);
+  const write = (line: string) => gathered.add(`${redact(line)}\n`);
+  const flush = () => gathered.flush();
   const time = () => timestamp(now());
   if (format === "json") {
     return {
       request: (record) => write(formatLogRecord(record)),
-      note: (level, event, facts) => write(noteLine({ level, ts: time(), message: event, ...facts })),
+      note(level, event, facts) {
+        write(noteLine({ level, ts: time(), message: event, ...facts }));
+        flush();
+      },
+      flush,
     };
   }
   const { dim, red, yellow } = styleOf(output);
@@ -61,7 +70,9 @@ export function createLog(
         `${name}=${typeof value === "string" ? value : JSON.stringify(value)}`
       );
       pretty(level, time(), [event, ...told].join("  "));
+      flush();
     },
+    flush,
   };
 }
 

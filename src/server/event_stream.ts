@@ -1,6 +1,7 @@
 /** The log of a run as an endless answer: SSE or NDJSON (http.md, SSE). */
 import type { Entry } from "../kernel/host.ts";
 import type { Caller } from "../runs/types.ts";
+import type { Answer } from "./answer.ts";
 import { entryStream } from "./entry_stream.ts";
 import type { Exchange } from "./exchange.ts";
 import { SSE_PING, sseFrame, sseRetry } from "./sse.ts";
@@ -25,7 +26,7 @@ const PING_MS = 15_000;
 const RETRY_MS = 1000;
 
 /** Returns the answer that streams a run's entries until `run:end`. The run must exist and be the caller's. */
-export function eventStream(exchange: Exchange, caller: Caller, options: EventStreamOptions): Response {
+export function eventStream(exchange: Exchange, caller: Caller, options: EventStreamOptions): Answer {
   const { server } = exchange;
   const sse = options.type === "text/event-stream";
   const stream = entryStream<Entry>({
@@ -46,7 +47,8 @@ export function eventStream(exchange: Exchange, caller: Caller, options: EventSt
     },
   });
   const leave = server.streams.add(stream.end);
-  return new Response(stream.body, {
+  return {
+    status: 200,
     headers: {
       "content-type": options.type,
       "cache-control": "no-store",
@@ -55,7 +57,8 @@ export function eventStream(exchange: Exchange, caller: Caller, options: EventSt
       "preamp-run-id": options.run_id,
       ...options.headers,
     },
-  });
+    body: stream.body,
+  };
 }
 
 function frameEntry(entry: Entry): string {

@@ -1,6 +1,7 @@
 /** Errors as answers: RFC 9457 `application/problem+json` with our members (http.md, Problems). */
 import { type ErrorCode, errorCode, type ErrorDetail, errorMessage } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
+import type { Answer } from "./answer.ts";
 import { printable } from "./printable.ts";
 
 /** HTTP status of every code. Does not compile when a code is missing. */
@@ -179,7 +180,7 @@ function readDetails(value: unknown): ErrorDetail[] {
 }
 
 /** Returns the answer for a problem; `members` are extension members beside ours, such as the run of `log_expired`. */
-export function problemResponse(problem: Problem, request_id: string, members: JsonObject = {}): Response {
+export function problemAnswer(problem: Problem, request_id: string, members: JsonObject = {}): Answer {
   const { status, code, message, details } = problem;
   const headers: Record<string, string> = {
     "content-type": "application/problem+json",
@@ -200,7 +201,7 @@ export function problemResponse(problem: Problem, request_id: string, members: J
     error: details.length > 0 ? { code, message, details, request_id } : { code, message, request_id },
     ...members,
   };
-  return new Response(JSON.stringify(body), { status, headers });
+  return { status, headers, body: JSON.stringify(body) };
 }
 
 /** Returns the problem type of a code: a name, not an address, because the program runs without a site of ours. */

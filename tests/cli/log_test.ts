@@ -1,0 +1,55 @@
+import { assertEquals } from "../assert.ts";
+import { createLog, type LogFormat } from "../../src/cli/log.ts";
+import type { LogRecord } from "../../src/server/log.ts";
+
+function record(path: string): LogRecord {
+  const ts = "2026-11-21T10:00:00.000Z";
+  const at = { level: "info", ts, message: "request", request_id: "req_1" } as const;
+  return { ...at, method: "GET", path, status: 200, ms: 1, caller: null };
+}
+
+/** Returns a log and what it has written, a text for each write. */
+function logOf(format: LogFormat): { log: ReturnType<typeof createLog>; written: string[] } {
+  const written: string[] = [];
+  const output = {
+    terminal: false,
+    color: false,
+    columns: () => 80,
+    write: (text: string) => void written.push(text),
+  };
+  return { log: createLog(format, output, (text) => text.replaceAll("s3cret", "***"), () => 0), written };
+}
+
+for (const format of ["json", "pretty"] as const) {
+  Deno.test(`createLog() writes the requests of a moment together, as ${format}`, async () => {
+    const { log, written } = logOf(format);
+    log.request(record("/a"));
+    log.request(record("/s3cret"));
+    assertEquals(written, []);
+    await new Promise((resolve) => setTimeout(resolve, 0));
+    assertEquals(written.map((text) => text.match(/\/a|\/\*\*\*/g)), [["/a", "/***"]]);
+    log.request(record("/a"));
+    await new Promise((resolve) => setTimeout(resolve, 0));
+    assertEquals([written.length, written.join("").split("\n").length], [2, 4]);
+  });
+
+  Deno.test(`createLog() writes a note at once and behind what came before it, as ${format}`, () => {
+    const { log, written } = logOf(format);
+    log.request(record("/a"));
+    log.note("info", "stopped", {});
+    assertEquals(written.map((text) => text.match(/\/a|stopped/g)), [["/a", "stopped"]]);
+  });
+
+  Deno.test(`createLog() writes what waits when it is told to, and before it is much, as ${format}`, () => {
+    const { log, written } = logOf(format);
+    log.request(record("/a"));
+    log.flush();
+    log.flush();
+    assertEquals(written.length, 1);
+    for (let sent = 0; sent < 2_000; sent++) log.request(record("/a"));
+    const length = written.join("").split("\n").length - 1;
+    assertEquals(length > 1_000, true);
+    log.flush();
+    assertEquals(written.join("").split("\n").length - 1, 2_001);
+  });
+}
