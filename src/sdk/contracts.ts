@@ -114,6 +114,8 @@ export interface RequestOptions {
 
 /** Conversation memory. */
 export interface ContextManager {
+  /** Optional: says that `addMessage` is given the log's own message, frozen. Without it each message is a copy to do with as one likes. */
+  readonly takes_frozen?: boolean;
   /** Appends; never refuses a result for its size. */
   addMessage(message: Message): Promise<void>;
   /** A view that fits one request. Never changes what is stored. */

@@ -212,6 +212,23 @@ export function jsonEqual(a: unknown, b: unknown): boolean {
     keys.every((key) => Object.hasOwn(b, key) && jsonEqual(a[key], b[key]));
 }
 
+/** {@link toPlainObject}, frozen all the way down; an object that is both already comes back itself. */
+export function toFrozenObject(value: unknown): { readonly [key: string]: JsonValue } {
+  return isObject(value) && isFrozenPlain(value)
+    ? value as { [key: string]: JsonValue }
+    : deepFreeze(toPlainObject(value));
+}
+
+function isFrozenPlain(value: unknown): value is JsonValue {
+  if (typeof value === "string" || typeof value === "boolean" || value === null) return true;
+  if (typeof value === "number") return Number.isFinite(value);
+  if (typeof value !== "object" || !Object.isFrozen(value)) return false;
+  if (Array.isArray(value)) return value.every(isFrozenPlain);
+  if (Object.getPrototypeOf(value) !== Object.prototype) return false;
+  for (const key in value) if (isDropped(key) || !isFrozenPlain(read(value as JsonObject, key))) return false;
+  return true;
+}
+
 /** Freezes JSON-safe data all the way down and returns it. */
 export function deepFreeze<T>(value: T): T {
   if (typeof value === "object" && value !== null && !Object.isFrozen(value)) freeze(value);

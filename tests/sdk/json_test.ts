@@ -4,6 +4,7 @@ import {
   deepFreeze,
   isObject,
   jsonEqual,
+  toFrozenObject,
   toPlain,
   toPlainObject,
 } from "../../src/sdk/json.ts";
@@ -120,6 +121,32 @@ Deno.test("toPlain() shares nothing with what it copies", () => {
   const plain = toPlain(given) as typeof given;
   given.list[0]!.x = 2;
   assertEquals(plain.list[0]?.x, 1);
+});
+
+Deno.test("toFrozenObject() gives back what is plain and frozen, and a frozen copy of anything else", () => {
+  const done = toFrozenObject({ role: "user", content: [{ type: "text", text: "x", n: 1, none: null }] });
+  assert(toFrozenObject(done) === done);
+  const inside = { text: "x" };
+  for (
+    const given of [
+      { inside },
+      Object.freeze({ inside }), // only its top
+      Object.freeze({ at: Object.freeze(new Date(0)) }),
+      Object.freeze({ n: NaN }),
+      Object.freeze({ list: Object.freeze([undefined]) }),
+      Object.freeze(Object.assign(Object.create({ inherited: 1 }), { own: 1 })),
+      Object.freeze(JSON.parse('{"__proto__": 1}')),
+      null,
+      [1],
+      "x",
+    ]
+  ) {
+    const frozen = toFrozenObject(given);
+    assert(frozen !== given);
+    assertEquals(frozen, toPlainObject(given));
+    assert(Object.isFrozen(frozen));
+  }
+  assert(!Object.isFrozen(inside));
 });
 
 Deno.test("toPlainObject() makes {} of what is no object", () => {

@@ -26,6 +26,7 @@ export class ContextHandle implements ContextManager {
     "addMessage" | "getMessagesForRequest" | "getMessages" | "setMessages" | "clear",
     Method
   >;
+  readonly #takes_frozen: boolean;
   readonly #setSystemPromptFactory: Method | undefined;
   #count = 0;
   readonly #calls = new OpenCalls();
@@ -34,6 +35,7 @@ export class ContextHandle implements ContextManager {
     this.#core = core;
     this.#injections = injections;
     this.#duties = duties;
+    this.#takes_frozen = context.takes_frozen === true;
     this.#setSystemPromptFactory = methodOf(context, "setSystemPromptFactory");
     this.#inner = {
       addMessage: need(context, "addMessage"),
@@ -86,7 +88,7 @@ export class ContextHandle implements ContextManager {
     const refusals: { error: unknown }[] = [];
     for (const result of results) {
       try {
-        await this.#inner.addMessage(toPlainObject(result));
+        await this.#store(result);
       } catch (error) {
         refusals.push({ error });
       }
@@ -104,9 +106,13 @@ export class ContextHandle implements ContextManager {
   }
 
   async #add(plain: Message): Promise<void> {
-    await this.#inner.addMessage(toPlainObject(plain));
+    await this.#store(plain);
     const stored = this.#tell(plain);
     if (stored) await stored;
+  }
+
+  #store(message: Message): unknown {
+    return this.#inner.addMessage(this.#takes_frozen ? deepFreeze(message) : toPlainObject(message));
   }
 
   #tell(message: Message): Promise<void> | void {

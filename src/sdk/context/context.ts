@@ -2,13 +2,12 @@
 import {
   type ContextManager,
   type Coordinator,
-  deepFreeze,
   errorMessage,
   type JsonObject,
   type Message,
   type Provider,
   type RequestOptions,
-  toPlainObject,
+  toFrozenObject,
 } from "../mod.ts";
 import { takesBreakpoints } from "./breakpoints.ts";
 import { requestBudget } from "./budget.ts";
@@ -66,6 +65,7 @@ const MOST_ROUNDS = 8;
 
 /** See the top of the file. Messages are copied and frozen when they are added, and never touched again. */
 export class SimpleContext implements ContextManager {
+  readonly takes_frozen = true;
   readonly #coordinator: Surroundings;
   readonly #config: Config;
   readonly #id: string;
@@ -116,7 +116,7 @@ export class SimpleContext implements ContextManager {
   }
 
   #add(given: Message): Capped | null {
-    const stored = deepFreeze(toPlainObject(given)) as unknown as Message; // whatever it is: toRequestMessage looks at it
+    const stored = toFrozenObject(given) as unknown as Message; // whatever it is: toRequestMessage looks at it
     this.#history.push(stored);
     return this.#view.add(stored);
   }
