@@ -682,6 +682,34 @@ Deno.test("a steer before the turn and one during the last answer are both heard
   ]);
 });
 
+Deno.test("the capability session.last_usage tells each answer to the loop once it is there", async () => {
+  const last = () => (session.getCapability("session.last_usage") as () => unknown)();
+  const seen: unknown[] = [];
+  const usage = (input_tokens: number) => ({ input_tokens, output_tokens: 1 });
+  const { run, session } = kit({
+    providers: [[
+      () => {
+        seen.push(last());
+        return { tool_calls: [{ name: "t", arguments: {} }], usage: usage(30) };
+      },
+      () => {
+        seen.push(last());
+        return { text: "done", usage: usage(40) };
+      },
+    ]],
+    tools: [tool("t", () => seen.push(last()))],
+  });
+  await session.initialize();
+  assertEquals(last(), null);
+  await run();
+  assertEquals([...seen, last()], [
+    null,
+    { answer: 1, input_tokens: 30 },
+    { answer: 1, input_tokens: 30 },
+    { answer: 2, input_tokens: 40 },
+  ]);
+});
+
 Deno.test("an orchestrator of five arguments works (ORCH-22)", async () => {
   const loop = createLoop({
     orchestrator: "five",
