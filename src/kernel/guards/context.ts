@@ -139,9 +139,9 @@ export class ContextHandle implements ContextManager {
   }
 
   /** The view of a loop that is done with the calls of the last answer. */
-  async getMessagesForLoop(options?: RequestOptions): Promise<Message[]> {
-    if (this.#calls.any && !this.#isRunning()) await this.closeCalls();
-    return await this.getMessagesForRequest(options);
+  getMessagesForLoop(options?: RequestOptions): Promise<Message[]> {
+    if (!this.#calls.any || this.#isRunning()) return this.getMessagesForRequest(options);
+    return this.closeCalls().then(() => this.getMessagesForRequest(options));
   }
 
   async getMessagesForRequest(options: RequestOptions | number = {}): Promise<Message[]> {

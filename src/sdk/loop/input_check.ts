@@ -6,29 +6,46 @@ import type { Tool } from "../tools.ts";
 
 const MAX_PROBLEMS = 5;
 
-let load: Promise<typeof import("@cfworker/json-schema")> | null = null;
+type Validators = typeof import("@cfworker/json-schema");
+
+let loaded: Validators | null = null;
 const validators = new WeakMap<object, Validator>();
 
-/** Returns what is wrong with an input, for the model to mend; empty when nothing is. */
-export async function inputProblems(
+/** Returns what is wrong with an input, for the model to mend; empty when nothing is. A promise when somebody must be waited for. */
+export function inputProblems(
   tool: Pick<Tool, "input_schema" | "checkInput">,
   input: JsonObject,
-): Promise<string[]> {
+): Promise<readonly string[]> | readonly string[] {
   const schema = inputSchemaOf(tool);
-  if (tool.checkInput && !isTrivial(schema)) return [...await tool.checkInput(input)];
-  return isTrivial(schema) ? [] : await schemaProblems(schema, input, "input", "the tool's input_schema");
+  if (isTrivial(schema)) return [];
+  return tool.checkInput?.(input) ?? schemaProblems(schema, input, "input", "the tool's input_schema");
 }
 
-/** Returns what is wrong with a value by its JSON Schema (2020-12); `what` is what the whole value is called. */
-export async function schemaProblems(
+/**
+ * Returns what is wrong with a value by its JSON Schema (2020-12); `what` is what the whole value is called. A promise only the
+ * first time, while the validator is loaded.
+ */
+export function schemaProblems(
   schema: JsonSchema,
   value: unknown,
   what: string,
   schema_name = "the schema",
-): Promise<string[]> {
+): Promise<string[]> | string[] {
+  if (loaded) return problemsOf(loaded, schema, value, what, schema_name);
+  return import("@cfworker/json-schema").then((library) =>
+    problemsOf(loaded = library, schema, value, what, schema_name)
+  );
+}
+
+function problemsOf(
+  { Validator }: Validators,
+  schema: JsonSchema,
+  value: unknown,
+  what: string,
+  schema_name: string,
+): string[] {
   let validator = validators.get(schema);
   if (!validator) {
-    const { Validator } = await (load ??= import("@cfworker/json-schema"));
     // a copy: the validator writes its own marks into the schema
     validator = new Validator(toPlain(schema) as Schema, "2020-12", false);
     validators.set(schema, validator);

@@ -88,9 +88,12 @@ interface Answer {
   limited?: boolean;
 }
 
-async function answerOf(asked: ToolCall, batch: ToolBatch): Promise<Answer> {
-  if (!batch.select) return await gatedAnswerOf(asked, batch);
-  const selection = await batch.select(asked);
+function answerOf(asked: ToolCall, batch: ToolBatch): Promise<Answer> {
+  return batch.select ? selectedAnswerOf(batch.select(asked), batch) : gatedAnswerOf(asked, batch);
+}
+
+async function selectedAnswerOf(selecting: Promise<Selection>, batch: ToolBatch): Promise<Answer> {
+  const selection = await selecting;
   if ("denied" in selection) return { content: `Denied by hook: ${selection.denied}` };
   return await gatedAnswerOf(selection.call, batch);
 }
@@ -147,7 +150,8 @@ async function refusalOf(
   }
   let problems: readonly string[];
   try {
-    problems = await inputProblems(tool, input);
+    const checked = inputProblems(tool, input);
+    problems = checked instanceof Promise ? await checked : checked;
   } catch (error) { // whoever checks may be a stranger's guest, which hangs or is gone
     return {
       type: toolErrorType(error),
