@@ -108,7 +108,7 @@ Deno.test("listen() reads the same requests however their bytes are cut", async 
             }
             return chunked(`/${index}`, pieces);
           });
-          const bytes = new TextEncoder().encode(`${parts.join("\r\n")}\r\n${LAST}`);
+          const bytes = new TextEncoder().encode(parts.join("") + LAST);
           const pieces: Uint8Array[] = [];
           let at = 0;
           for (const cut of cuts) pieces.push(bytes.subarray(at, at += cut));
@@ -315,20 +315,6 @@ Deno.test("listen() sends neither body nor length to a HEAD, and no header that 
     const head = await exchange(port, "HEAD / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
     assertMatch(head, /^HTTP\/1\.1 200 OK\r\ndate: [^\r]+\r\nconnection: close\r\n\r\n$/);
     assertEquals(await exchange(port, "GET /forge HTTP/1.1\r\nHost: a\r\n\r\n"), "");
-  });
-});
-
-Deno.test("listen() stops while an answer is being sent, and waits for that answer", async () => {
-  const body = "x".repeat(20_000_000); // more than sockets hold
-  await withListener(() => Promise.resolve({ status: 200, headers: {}, body }), async (port, stop) => {
-    using connection = await Deno.connect({ hostname: "127.0.0.1", port });
-    await connection.write(new TextEncoder().encode("GET / HTTP/1.1\r\nHost: a\r\n\r\n"));
-    const buffer = new Uint8Array(64 * 1024);
-    let length = await connection.read(buffer) ?? 0;
-    const stopped = stop();
-    for (let more; (more = await connection.read(buffer)) !== null;) length += more;
-    assert(length > body.length);
-    await stopped;
   });
 });
 

@@ -65,7 +65,7 @@ export class Connection {
   /** Serves requests until the connection ends. Never rejects. */
   async run(): Promise<void> {
     try {
-      while (await this.#serveNext() && !this.#stopping);
+      while (await this.#serveNext());
       await this.#letGo();
     } catch {
       // broken: whoever works for its client was told by what it reads or by its signal
@@ -135,6 +135,7 @@ export class Connection {
     const answer = await this.#options.answer(request);
     const last = await this.#send(answer, head, body);
     this.#request = undefined;
+    this.#wait(this.#options.limits.idle_ms);
     return !last;
   }
 
@@ -144,10 +145,11 @@ export class Connection {
     let seen = 0;
     for (let began = false;;) {
       let bytes = input.view();
-      while (bytes[0] === 13 && bytes[1] === 10) { // empty lines before a request are nothing (RFC 9112 §2.2)
-        input.skip(2);
-        bytes = input.view();
-        seen = 0;
+      if (seen === 0) {
+        while (bytes[0] === 13 && bytes[1] === 10) { // empty lines before a request are nothing (RFC 9112 §2.2)
+          input.skip(2);
+          bytes = input.view();
+        }
       }
       const end = endOfHead(bytes, seen);
       if (end !== -1) {
@@ -176,7 +178,6 @@ export class Connection {
     if (last || body.done) return last;
     this.#wait(this.#options.limits.header_ms);
     while (await body.read());
-    this.#wait(this.#options.limits.idle_ms);
     return false;
   }
 
@@ -191,7 +192,6 @@ export class Connection {
     if (this.#input.ended) this.#leave();
     await this.#output.stream(answer, reader, this.#turn(head, ends));
     this.#streaming = undefined;
-    this.#wait(this.#options.limits.idle_ms);
     return ends;
   }
 

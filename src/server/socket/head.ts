@@ -46,10 +46,8 @@ export function endOfHead(bytes: Uint8Array, from: number): number {
   return -1;
 }
 
-const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+const decoder = new TextDecoder();
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
-/** Name or address and port, or nothing (RFC 9110 §7.2): a path in it would become the request's. */
-const HOST = /^[\w.~%!$&'()*+,;=:[\]-]*$/;
 /** Control characters but the tab, and a carriage return that ends no line. */
 const CONTROL = /[^\P{Cc}\t\r\n]|\r(?!\n)/u;
 
@@ -86,8 +84,7 @@ function addField(fields: Map<string, string>, line: string): void {
   // a folded line begins with a blank, and a name that ends with one is no token
   if (!TOKEN.test(name)) throw new BadRequest("a field has no name");
   const key = name.toLowerCase();
-  const value = trimBlanks(line.slice(colon + 1));
-  if (key === "host" && !HOST.test(value)) throw new BadRequest("the host is none");
+  const value = line.slice(colon + 1).trim();
   const before = fields.get(key);
   if (before === undefined) fields.set(key, value);
   else if (key === "host") throw new BadRequest("there are two hosts");
@@ -122,18 +119,5 @@ function pathOf(target: string): string {
 }
 
 function hasToken(list: string | undefined, token: string): boolean {
-  return list !== undefined && list.split(",").some((item) => trimBlanks(item) === token);
-}
-
-/** `trim()` takes away what is a blank to us alone. */
-function trimBlanks(text: string): string {
-  let start = 0;
-  let end = text.length;
-  while (start < end && isBlank(text.charCodeAt(start))) start++;
-  while (start < end && isBlank(text.charCodeAt(end - 1))) end--;
-  return text.slice(start, end);
-}
-
-function isBlank(code: number): boolean {
-  return code === 32 || code === 9;
+  return list !== undefined && list.split(",").some((item) => item.trim() === token);
 }

@@ -59,8 +59,8 @@ export class RequestBody {
   }
 
   async #nextChunk(): Promise<void> {
-    const size = (await this.#line()).split(";", 1)[0]!; // its extensions mean nothing to us
-    if (!/^[0-9A-Fa-f]{1,12}[ \t]*$/.test(size)) throw new BadRequest("a chunk has no size");
+    const size = (await this.#line()).split(";", 1)[0]!.trimEnd(); // its extensions mean nothing to us
+    if (!/^[0-9A-Fa-f]{1,12}$/.test(size)) throw new BadRequest("a chunk has no size");
     this.#left = parseInt(size, 16);
     if (this.#left > 0) return;
     for (let trailers = 0; await this.#line() !== ""; trailers++) {

@@ -18,7 +18,7 @@ export class SocketRequest implements IncomingRequest {
   constructor(head: Head, body: RequestBody, host: string) {
     this.method = head.method;
     this.headers = head.headers;
-    this.url = `http://${head.headers.get("host") || host}${head.target}`;
+    this.url = `http://${head.headers.get("host") ?? host}${head.target}`;
     this.#body = body;
     const whole = body.whole();
     if (whole) this.whole = whole;
