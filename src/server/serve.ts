@@ -1,8 +1,7 @@
 /** The app on a socket: listen, and stop in time. */
 import type { App } from "./app.ts";
 import { systemClock } from "./clock.ts";
-import type { ConnectionLimits } from "./socket/connection.ts";
-import { CONNECTION_LIMITS, listen } from "./socket/listener.ts";
+import { type Front, FRONT_LIMITS, type FrontLimits, openFront } from "./front.ts";
 
 /** Where to listen, and how long stopping may take. */
 export interface ServeOptions {
@@ -11,8 +10,8 @@ export interface ServeOptions {
   host: string;
   /** 0 takes any free port. */
   port: number;
-  /** How long connections are waited for; default {@link CONNECTION_LIMITS}. */
-  connections?: Partial<ConnectionLimits>;
+  /** How long connections are waited for; default {@link FRONT_LIMITS}. */
+  connections?: Partial<FrontLimits>;
   /** Told once, when connections are accepted. */
   onListen?(address: { url: string; hostname: string; port: number }): void;
   /** Stops the server when it aborts. */
@@ -35,17 +34,31 @@ const DEADLINE_MS = 4500;
  */
 export async function serve(options: ServeOptions): Promise<void> {
   const { app, host, port, signal, grace_ms = GRACE_MS, deadline_ms = DEADLINE_MS } = options;
-  const listener = listen({ hostname: host, port }, {
-    answer: (request) => app.answer(request),
-    clock: systemClock,
-    limits: { ...CONNECTION_LIMITS, ...options.connections },
-  });
-  const { addr } = listener;
-  options.onListen?.({ url: baseUrl(addr.hostname, addr.port), ...nameOf(addr) });
+  const inner = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, answer);
+  let front: Front;
+  try {
+    const limits = { ...FRONT_LIMITS, ...options.connections };
+    front = openFront({ hostname: host, port }, inner.addr.port, systemClock, limits);
+  } catch (error) {
+    await inner.shutdown();
+    throw error;
+  }
+  options.onListen?.({ url: baseUrl(front.addr.hostname, front.addr.port), ...nameOf(front.addr) });
 
-  await aborted(signal);
-  // A connection ends when its answer does, an event stream's too: the app ends those.
-  const stopped = Promise.allSettled([listener.stop(), app.drain(grace_ms)]);
+  async function answer(request: Request, info: Deno.ServeHandlerInfo<Deno.NetAddr>): Promise<Response> {
+    const connection = front.connectionOf(info.remoteAddr.port);
+    if (!connection) return new Response(null, { status: 403 }); // past the front, where nothing is watched
+    const end = connection.begin();
+    const response = await app.fetch(request, info);
+    const last = response.headers.get("connection") === "close";
+    info.completed.then(() => end(last), () => end(true)); // broken off: there is nothing to wait for
+    return response;
+  }
+
+  await Promise.race([inner.finished, aborted(signal)]);
+  const gone = front.stop();
+  // shutdown() waits for every open answer, an event stream's too: the app ends those.
+  const stopped = Promise.allSettled([inner.shutdown(), app.drain(grace_ms), gone]);
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<void>((resolve) => timer = setTimeout(resolve, deadline_ms));
   await Promise.race([stopped, late]);
