@@ -2,7 +2,6 @@
 import { type KeyRing, LOCAL_NAMESPACE } from "../policy/keys.ts";
 import type { Caller } from "../runs/types.ts";
 import { PreampError } from "../sdk/errors.ts";
-import type { IncomingRequest } from "./request.ts";
 
 /**
  * Returns the caller of a key, or null. Compares in constant time whatever it is given, the empty string too: it is asked
@@ -33,7 +32,7 @@ const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"];
  *
  * The check throws `request_invalid` for a missing `Host` that came over a connection, `forbidden` for a foreign name.
  */
-export function createHostCheck(hosts: Hosts): (request: IncomingRequest, overConnection: boolean) => void {
+export function createHostCheck(hosts: Hosts): (request: Request, overConnection: boolean) => void {
   const allowed = hosts === "any" ? null : new Set([...LOOPBACK, ...hosts.map(normaliseHost)]);
 
   return function checkHost(request, overConnection) {
@@ -91,7 +90,7 @@ function hostOfOrigin(origin: string): string | null {
  *
  * @throws {PreampError} `unauthorized`, with the same words for a missing, a malformed and an unknown key (threats.md T22).
  */
-export function authorise(request: IncomingRequest, authenticate: Authenticate | null): Caller {
+export function authorise(request: Request, authenticate: Authenticate | null): Caller {
   if (authenticate === null) return ANONYMOUS;
   const key = bearerKey(request.headers.get("authorization"));
   const caller = authenticate(key);

@@ -1,4 +1,4 @@
-/** The one pass every request takes, from its host name to its line in the log. */
+/** `Request` in, `Response` out: the one pass every request takes, from its host name to its line in the log. */
 import { HonoBase } from "hono/hono-base";
 import { TrieRouter } from "hono/router/trie-router";
 import type { Runtime } from "../app/types.ts";
@@ -6,14 +6,12 @@ import { newId } from "../runs/ids.ts";
 import type { Caller } from "../runs/types.ts";
 import { PreampError } from "../sdk/errors.ts";
 import { ANONYMOUS, type Authenticate, authorise, createHostCheck, type Hosts } from "./access.ts";
-import { type Answer, toResponse } from "./answer.ts";
 import type { BodyLimits } from "./body.ts";
 import { type ServerClock, systemClock } from "./clock.ts";
 import { type Call, Closers, type Exchange, type Log, type Server } from "./exchange.ts";
 import { describeError, type LogRecord, logTime, roundMs } from "./log.ts";
-import { problemAnswer, toProblem } from "./problems.ts";
+import { problemResponse, toProblem } from "./problems.ts";
 import { createRate } from "./rates.ts";
-import type { IncomingRequest } from "./request.ts";
 import { type Route, ROUTES } from "./route_table.ts";
 
 /** What an app is made of. */
@@ -52,8 +50,6 @@ export interface ConnectionInfo {
 export interface App {
   /** Answers a request; never rejects. */
   fetch(request: Request, info?: ConnectionInfo): Promise<Response>;
-  /** Answers a request that came over a connection, for whoever writes the answer there himself; never rejects. */
-  answer(request: IncomingRequest): Promise<Answer>;
   /**
    * Ends open streams with a `retry:` hint, drains the runtime, then answers 202 to whoever still waits for a run. Resolves
    * when that is done, at most a little after `grace_ms`.
@@ -85,7 +81,7 @@ export function createApp(options: AppOptions): App {
 
   /** Lets a request in that needs a key. */
   function admit(call: Call, starts_run: boolean): Caller {
-    const caller = authorise(call.env.request, authenticate);
+    const caller = authorise(call.req.raw, authenticate);
     call.env.caller = caller;
     const bounds = options.bounds?.(caller);
     if (bounds) {
@@ -111,45 +107,35 @@ export function createApp(options: AppOptions): App {
     };
   }
 
-  async function answer(request: IncomingRequest, overConnection = true): Promise<Answer> {
+  async function fetch(request: Request, info?: ConnectionInfo): Promise<Response> {
     const started = clock.monotonic();
     const exchange: Exchange = {
       server,
-      request,
       request_id: newId("req"),
       caller: null,
       body,
       method: request.method,
       path: pathOf(request.url),
     };
-    let answer: Answer;
+    let response: Response;
     let failure: Partial<LogRecord> | undefined;
     try {
-      checkHost(request, overConnection);
-      answer = await route(exchange);
+      checkHost(request, info?.remoteAddr !== undefined);
+      response = request.method === "HEAD"
+        ? await withoutBody(await router.fetch(new Request(request, { method: "GET" }), exchange))
+        : await router.fetch(request, exchange);
     } catch (error) {
       const problem = toProblem(error);
       failure = {
         code: problem.code,
         ...(problem.code === "internal" ? { error: describeError(error) } : {}),
       };
-      answer = problemAnswer(problem, exchange.request_id);
+      response = problemResponse(problem, exchange.request_id);
+      if (request.method === "HEAD") response = await withoutBody(response);
     }
-    if (request.method === "HEAD") answer = await withoutBody(answer);
-    log?.({ ...record(exchange, answer.status, clock.monotonic() - started), ...failure });
-    return { ...answer, headers: { ...answer.headers, "preamp-request-id": exchange.request_id } };
-  }
-
-  /** Returns what the handler of a request answers; that of GET for a HEAD. */
-  async function route(exchange: Exchange): Promise<Answer> {
-    const { method, request: { url } } = exchange;
-    // Hono reads nothing else of a request; our handlers read the exchange's.
-    await router.fetch({ method: method === "HEAD" ? "GET" : method, url } as Request, exchange);
-    return await exchange.answer!; // no handler: an error was thrown
-  }
-
-  async function fetch(request: Request, info?: ConnectionInfo): Promise<Response> {
-    return toResponse(await answer(request, info?.remoteAddr !== undefined));
+    response.headers.set("preamp-request-id", exchange.request_id);
+    log?.({ ...record(exchange, response.status, clock.monotonic() - started), ...failure });
+    return response;
   }
 
   async function drain(grace_ms: number): Promise<void> {
@@ -162,11 +148,8 @@ export function createApp(options: AppOptions): App {
     }
   }
 
-  return { fetch, answer: (request) => answer(request), drain };
+  return { fetch, drain };
 }
-
-/** What Hono is given for an answer: ours are data. */
-const ON_THE_EXCHANGE = new Response(null);
 
 type Admit = (call: Call, starts_run: boolean) => Caller;
 
@@ -178,16 +161,14 @@ function createRouter(admit: Admit): HonoBase<{ Bindings: Exchange }> {
   const router = new HonoBase<{ Bindings: Exchange }>({ router: new TrieRouter() });
   for (const route of ROUTES) {
     router.on(route.method, pathPattern(route), (call) => {
-      const caller = route.open ? ANONYMOUS : admit(call, route.starts_run === true);
-      call.env.answer = route.handle(call, caller);
-      return ON_THE_EXCHANGE;
+      if (route.open) return route.handle(call, ANONYMOUS);
+      return route.handle(call, admit(call, route.starts_run === true));
     });
   }
-  const others = new TrieRouter<(call: Call) => never>();
   for (const [path, routes] of Map.groupBy(ROUTES, pathPattern)) {
     const allow = routes.flatMap(({ method }) => method === "GET" ? ["GET", "HEAD"] : [method]).join(", ");
     const open = routes.every((route) => route.open);
-    others.add("ALL", path, (call) => {
+    router.all(path, (call) => {
       if (!open) admit(call, false);
       throw new PreampError(
         "method_not_allowed",
@@ -196,10 +177,8 @@ function createRouter(admit: Admit): HonoBase<{ Bindings: Exchange }> {
       );
     });
   }
+  // Without a key too: what is not there needs none, and that it is not there tells nothing (http.md, Problems).
   router.notFound((call) => {
-    const [[other] = []] = others.match("ALL", call.req.path);
-    if (other) other[0](call);
-    // Without a key too: what is not there needs none, and that it is not there tells nothing (http.md, Problems).
     throw new PreampError("not_found", `Cannot find ${call.req.path}: there is no such resource`);
   });
   // Every error is answered in one place, which knows the request.
@@ -222,7 +201,7 @@ function pathOf(url: string): string {
 }
 
 /** Returns the answer to a HEAD; a stream that was opened for it is closed. */
-async function withoutBody({ status, headers, body }: Answer): Promise<Answer> {
-  if (body instanceof ReadableStream) await body.cancel();
-  return { status, headers, body: null };
+async function withoutBody(response: Response): Promise<Response> {
+  await response.body?.cancel();
+  return new Response(null, { status: response.status, headers: response.headers });
 }

@@ -1,7 +1,6 @@
 /** Approvals as resources. */
-import { answer, answerList } from "./answer.ts";
-import type { Handler } from "./exchange.ts";
 import { readJsonBody } from "./documents.ts";
+import { answer, answerList, type Handler } from "./exchange.ts";
 import { pathId } from "./runs.ts";
 import { checkBody } from "./validation.ts";
 
@@ -12,7 +11,7 @@ export const listApprovals: Handler = async (call, caller) =>
 /** `POST /v1/runs/{id}/approvals/{approval_id}`: the first answer counts. */
 export const decideApproval: Handler = async (call, caller) => {
   const { body, server: { runtime, clock } } = call.env;
-  const decision = await checkBody("ApprovalAnswer", await readJsonBody(call.env.request, body, clock));
+  const decision = await checkBody("ApprovalAnswer", await readJsonBody(call.req.raw, body, clock));
   const approval_id = call.req.param("approval_id") ?? "";
   return answer(await runtime.runs.decide(caller, pathId(call), approval_id, decision));
 };

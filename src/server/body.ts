@@ -1,7 +1,6 @@
 /** Reading a request body that may be huge, endless or slow: never more than the limit, never longer than the deadline. */
 import { PreampError } from "../sdk/errors.ts";
 import type { ServerClock } from "./clock.ts";
-import type { IncomingRequest } from "./request.ts";
 
 /** Bounds of one body. */
 export interface BodyLimits {
@@ -25,7 +24,7 @@ const SMALL_BODY_BYTES = 10 * 1024;
  * when the sender breaks off.
  */
 export async function readBody(
-  request: IncomingRequest,
+  request: Request,
   limits: BodyLimits,
   clock: ServerClock,
 ): Promise<Uint8Array> {
@@ -40,8 +39,6 @@ export async function readBody(
   }
   const declared = declaredLength(request);
   if (declared !== null && declared > limits.max_bytes) throw tooLarge(limits.max_bytes, String(declared));
-  const { whole } = request;
-  if (whole !== undefined && whole.byteLength <= limits.max_bytes) return whole;
   // The HTTP layer never hands out more than the declared length, so a small body needs no reader of ours.
   if (declared !== null && declared <= SMALL_BODY_BYTES) {
     return await inTime(request.bytes(), limits.deadline_ms, clock);
@@ -117,7 +114,7 @@ function inTime<T>(reading: Promise<T>, ms: number, clock: ServerClock): Promise
   });
 }
 
-function declaredLength(request: IncomingRequest): number | null {
+function declaredLength(request: Request): number | null {
   const header = request.headers.get("content-length");
   if (header === null) return null;
   const length = Number(header);

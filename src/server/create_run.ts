@@ -4,10 +4,9 @@ import { documentError } from "../plan/findings.ts";
 import { canonicalHash } from "../sdk/digest.ts";
 import { PreampError } from "../sdk/errors.ts";
 import { isObject } from "../sdk/json.ts";
-import { type Answer, answer } from "./answer.ts";
-import type { Call, Handler, Server } from "./exchange.ts";
 import { readDocument } from "./documents.ts";
 import { eventStream } from "./event_stream.ts";
+import { answer, type Call, type Handler, type Server } from "./exchange.ts";
 import { lastEventId } from "./last_event_id.ts";
 import { parsePrefer, type Preferences, preferredType } from "./negotiation.ts";
 import { quickRequest } from "./quick_request.ts";
@@ -18,7 +17,7 @@ const FORMS = ["application/json", "text/plain", "text/event-stream"] as const;
 /** Starts a run and answers it in the form that was asked for. */
 export const createRun: Handler = async (call, caller) => {
   const { server } = call.env;
-  const { headers } = call.env.request;
+  const { headers } = call.req.raw;
   const form = preferredType(headers.get("accept"), FORMS);
   const prefer = parsePrefer(headers.get("prefer"));
   const key = idempotencyKey(headers.get("idempotency-key"));
@@ -28,9 +27,7 @@ export const createRun: Handler = async (call, caller) => {
   if (key !== null) options.idempotency = { key, body_hash: canonicalHash({ request, background }) };
   if (departure) options.signal = departure.signal;
 
-  const stopListening = form === "text/event-stream"
-    ? undefined
-    : departure?.listenTo(call.env.request.signal);
+  const stopListening = form === "text/event-stream" ? undefined : departure?.listenTo(call.req.raw.signal);
   try {
     const handle = await server.runtime.runs.create(request, caller, options);
     // A retried POST goes on where it was; without a key the id would be one of another run's log.
@@ -56,7 +53,7 @@ async function answerStarted(
   caller: Caller,
   handle: RunHandle,
   { form, prefer, background, departure, after }: AnswerOptions,
-): Promise<Answer> {
+): Promise<Response> {
   const { server } = call.env;
   if (form === "text/event-stream") {
     const onLeave = () => departure?.leave();
@@ -78,8 +75,8 @@ export async function answerNewRun(
   call: Call,
   caller: Caller,
   start: () => Promise<RunHandle>,
-): Promise<Answer> {
-  const { headers } = call.env.request;
+): Promise<Response> {
+  const { headers } = call.req.raw;
   const form = preferredType(headers.get("accept"), FORMS);
   const prefer = parsePrefer(headers.get("prefer"));
   return await answerStarted(call, caller, await start(), {
@@ -97,7 +94,7 @@ interface Wait {
   departure: Departure | null;
 }
 
-async function answerRun(handle: RunHandle, prefer: Preferences, wait: Wait): Promise<Answer> {
+async function answerRun(handle: RunHandle, prefer: Preferences, wait: Wait): Promise<Response> {
   const { respond_async, wait: patience } = prefer;
   if (respond_async && patience === false) return accepted(handle, "respond-async");
   const until = patience === false ? "attention" : "end";
@@ -111,18 +108,18 @@ async function answerRun(handle: RunHandle, prefer: Preferences, wait: Wait): Pr
 }
 
 /** The run goes on, and the answer says where. */
-function accepted(handle: RunHandle, applied: string | null): Answer {
+function accepted(handle: RunHandle, applied: string | null): Response {
   const headers: Record<string, string> = { ...runHeaders(handle), location: locationOf(handle) };
   if (applied !== null) headers["preference-applied"] = applied;
   return answer(handle.current(), 202, headers);
 }
 
-async function answerText(handle: RunHandle, wait: Wait): Promise<Answer> {
+async function answerText(handle: RunHandle, wait: Wait): Promise<Response> {
   const settled = await settledRun(handle, "end", wait, null);
   if (settled === "left") return clientLeft();
   const run = settled ?? handle.current();
   const completed = run.status === "completed";
-  return {
+  return new Response(completed ? run.output_text : `${reasonOf(run)}\n`, {
     status: completed ? 200 : 502,
     headers: {
       ...runHeaders(handle),
@@ -131,8 +128,7 @@ async function answerText(handle: RunHandle, wait: Wait): Promise<Answer> {
       "x-content-type-options": "nosniff",
       "preamp-run-status": run.status,
     },
-    body: completed ? run.output_text : `${reasonOf(run)}\n`,
-  };
+  });
 }
 
 function reasonOf(run: Run): string {
@@ -177,8 +173,8 @@ function locationOf(handle: RunHandle): string {
 }
 
 /** Seen by nobody but the log. 499 is what nginx calls it. */
-function clientLeft(): Answer {
-  return { status: 499, headers: {}, body: null };
+function clientLeft(): Response {
+  return new Response(null, { status: 499 });
 }
 
 /** The client's going away, as a signal. `request.signal` also fires after a normal answer, so it is listened to no longer than that. */
@@ -206,8 +202,8 @@ class Departure {
 
 async function readRunRequest(call: Call): Promise<{ request: RunRequest; background: boolean }> {
   const { body, server } = call.env;
-  const query = await checkQuery("CreateRunQuery", call.env.request.url);
-  const document = await readDocument(call.env.request, body, server.clock);
+  const query = await checkQuery("CreateRunQuery", call.req.raw.url);
+  const document = await readDocument(call.req.raw, body, server.clock);
   const fields = fieldsOf(document, query.prompt);
   const { background = false, ...request } = quickRequest(fields) ?? await checkBody("RunRequest", fields);
   return { request, background };

@@ -9,7 +9,6 @@ import type { ServerClock } from "./clock.ts";
 import { decodeUtf8, readForm } from "./form.ts";
 import { parseJsonData, quickJsonData, readJsonTree, treeData } from "./json_document.ts";
 import { parseMediaType } from "./negotiation.ts";
-import type { IncomingRequest } from "./request.ts";
 
 /** A body that was read: a request's fields, or the text of a plan that is the whole body. */
 export type BodyDocument = { kind: "fields"; data: JsonValue } | { kind: "plan"; text: string };
@@ -33,7 +32,7 @@ const FORM_TYPE = "multipart/form-data";
  * wrong inside `plan`.
  */
 export async function readDocument(
-  request: IncomingRequest,
+  request: Request,
   limits: BodyLimits,
   clock: ServerClock,
 ): Promise<BodyDocument> {
@@ -62,7 +61,7 @@ export async function readDocument(
  * @throws {PreampError} as {@link readBody}; `unsupported_media_type`, `request_invalid`.
  */
 export async function readJsonBody(
-  request: IncomingRequest,
+  request: Request,
   limits: BodyLimits,
   clock: ServerClock,
 ): Promise<JsonValue | undefined> {

@@ -1,7 +1,6 @@
 /** The log of a run as an endless answer: SSE or NDJSON (http.md, SSE). */
 import type { Entry } from "../kernel/host.ts";
 import type { Caller } from "../runs/types.ts";
-import type { Answer } from "./answer.ts";
 import { entryStream } from "./entry_stream.ts";
 import type { Exchange } from "./exchange.ts";
 import { SSE_PING, sseFrame, sseRetry } from "./sse.ts";
@@ -26,7 +25,7 @@ const PING_MS = 15_000;
 const RETRY_MS = 1000;
 
 /** Returns the answer that streams a run's entries until `run:end`. The run must exist and be the caller's. */
-export function eventStream(exchange: Exchange, caller: Caller, options: EventStreamOptions): Answer {
+export function eventStream(exchange: Exchange, caller: Caller, options: EventStreamOptions): Response {
   const { server } = exchange;
   const sse = options.type === "text/event-stream";
   const stream = entryStream<Entry>({
@@ -47,8 +46,7 @@ export function eventStream(exchange: Exchange, caller: Caller, options: EventSt
     },
   });
   const leave = server.streams.add(stream.end);
-  return {
-    status: 200,
+  return new Response(stream.body, {
     headers: {
       "content-type": options.type,
       "cache-control": "no-store",
@@ -57,8 +55,7 @@ export function eventStream(exchange: Exchange, caller: Caller, options: EventSt
       "preamp-run-id": options.run_id,
       ...options.headers,
     },
-    body: stream.body,
-  };
+  });
 }
 
 function frameEntry(entry: Entry): string {

@@ -1,12 +1,11 @@
 /** `GET /v1/runs/{id}/events`: the log of a run, as it comes or as it is. */
 import type { Caller } from "../runs/types.ts";
 import { hasCode } from "../sdk/errors.ts";
-import { type Answer, answer, noContent } from "./answer.ts";
-import type { Call, Handler } from "./exchange.ts";
+import { answer, type Call, type Handler, noContent } from "./exchange.ts";
 import { eventStream } from "./event_stream.ts";
 import { lastEventId } from "./last_event_id.ts";
 import { preferredType } from "./negotiation.ts";
-import { problemAnswer, toProblem } from "./problems.ts";
+import { problemResponse, toProblem } from "./problems.ts";
 import { pathId } from "./runs.ts";
 import { checkQuery, type Query } from "./validation.ts";
 
@@ -16,9 +15,9 @@ const DEFAULT_LIMIT = 1000;
 
 /** Answers the entries after a seq: a list of what is there, or a stream until `run:end`. */
 export const runEvents: Handler = async (call, caller) => {
-  const { headers } = call.env.request;
+  const { headers } = call.req.raw;
   const form = preferredType(headers.get("accept"), FORMS);
-  const query = await checkQuery("EventsQuery", call.env.request.url);
+  const query = await checkQuery("EventsQuery", call.req.url);
   try {
     if (form === "application/json") return await listEvents(call, caller, query);
     // A browser that comes back repeats the URL and adds the header: the header is the later word.
@@ -26,11 +25,11 @@ export const runEvents: Handler = async (call, caller) => {
   } catch (error) {
     if (!hasCode(error, "log_expired")) throw error;
     const run = await call.env.server.runtime.runs.get(caller, pathId(call));
-    return problemAnswer(toProblem(error), call.env.request_id, { run });
+    return problemResponse(toProblem(error), call.env.request_id, { run });
   }
 };
 
-async function listEvents(call: Call, caller: Caller, query: Query<"EventsQuery">): Promise<Answer> {
+async function listEvents(call: Call, caller: Caller, query: Query<"EventsQuery">): Promise<Response> {
   const { after = 0, cursor = after, limit = DEFAULT_LIMIT } = query;
   const run_id = pathId(call);
   const data = await call.env.server.runtime.runs.events(caller, run_id, { after: cursor, limit });
@@ -44,7 +43,7 @@ async function streamEvents(
   caller: Caller,
   type: "text/event-stream" | "application/x-ndjson",
   after: number,
-): Promise<Answer> {
+): Promise<Response> {
   const { runs } = call.env.server.runtime;
   const run_id = pathId(call);
   // Asked before the status line goes out: an unknown run, or a log that is gone, is still a problem then.

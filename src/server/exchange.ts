@@ -1,12 +1,10 @@
-/** One request and all that its handler may use. */
+/** One request and all that its handler may use; how answers are made. */
 import type { Context } from "hono";
 import type { Runtime } from "../app/types.ts";
 import type { Caller } from "../runs/types.ts";
-import type { Answer } from "./answer.ts";
 import type { BodyLimits } from "./body.ts";
 import type { ServerClock } from "./clock.ts";
 import type { LogRecord } from "./log.ts";
-import type { IncomingRequest } from "./request.ts";
 
 /** What all requests share. */
 export interface Server {
@@ -23,7 +21,6 @@ export interface Server {
 /** What a handler finds in its context's `env`. */
 export interface Exchange {
   readonly server: Server;
-  readonly request: IncomingRequest;
   readonly request_id: string;
   /** Null until the key was checked. */
   caller: Caller | null;
@@ -32,18 +29,40 @@ export interface Exchange {
   /** For the log. */
   readonly method: string;
   readonly path: string;
-  /** What the handler made of it; there once the router has found the handler. */
-  answer?: Answer | Promise<Answer>;
 }
 
 /** A handler's context. */
 export type Call = Context<{ Bindings: Exchange }>;
 
 /** Answers one request; throws a `PreampError` for a problem. An open route's caller is anonymous. */
-export type Handler = (call: Call, caller: Caller) => Answer | Promise<Answer>;
+export type Handler = (call: Call, caller: Caller) => Response | Promise<Response>;
 
 /** Receives one record for each request. Must not throw. */
 export type Log = (record: LogRecord) => void;
+
+const JSON_HEADERS = {
+  "content-type": "application/json",
+  "cache-control": "no-store",
+  "x-content-type-options": "nosniff",
+} as const;
+
+/** Returns a JSON answer. */
+export function answer(body: unknown, status = 200, headers?: Record<string, string>): Response {
+  return new Response(JSON.stringify(body), {
+    status,
+    headers: headers ? { ...JSON_HEADERS, ...headers } : JSON_HEADERS,
+  });
+}
+
+/** Returns a JSON list that is its own only page. */
+export function answerList(data: readonly unknown[]): Response {
+  return answer({ data, next_cursor: null });
+}
+
+/** Returns the answer of a deletion. */
+export function noContent(headers: Record<string, string> = {}): Response {
+  return new Response(null, { status: 204, headers: { "cache-control": "no-store", ...headers } });
+}
 
 /** Things to be ended when the server stops. Each takes itself out when it is over before. */
 export class Closers {

@@ -1,6 +1,5 @@
 /** Where a reader of a stream was. */
 import { documentError } from "../plan/findings.ts";
-import type { RequestHeaders } from "./request.ts";
 import { wholeNumber } from "./validation.ts";
 
 /**
@@ -8,7 +7,7 @@ import { wholeNumber } from "./validation.ts";
  *
  * @throws {PreampError} `request_invalid` when it is not a seq.
  */
-export function lastEventId(headers: RequestHeaders): number | undefined {
+export function lastEventId(headers: Headers): number | undefined {
   const header = headers.get("last-event-id");
   if (header === null || header === "") return undefined;
   const seq = wholeNumber(header);

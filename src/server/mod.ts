@@ -21,10 +21,8 @@ import type { Log } from "./exchange.ts";
 
 export { ANONYMOUS, type Authenticate, authenticateWith, type Hosts } from "./access.ts";
 export { type App, type AppOptions, type CallerBounds, type ConnectionInfo, createApp } from "./app.ts";
-export type { Answer } from "./answer.ts";
 export type { Log } from "./exchange.ts";
 export { formatLogRecord, type LogRecord } from "./log.ts";
-export type { IncomingRequest, RequestHeaders } from "./request.ts";
 export { serve, type ServeOptions } from "./serve.ts";
 export type { Caller, Policy, Runtime, RuntimeConfig };
 
@@ -60,7 +58,7 @@ export function createPreamp(options: PreampOptions = {}): Preamp {
     bounds: callerBounds(policy),
     ...(log ? { log } : {}),
   });
-  return { ...app, runtime, close: () => runtime.close() };
+  return { fetch: app.fetch, drain: app.drain, runtime, close: () => runtime.close() };
 }
 
 /** Returns the bounds that a policy gives each caller; those of a key's own policy are worked out once. */

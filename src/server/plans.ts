@@ -1,9 +1,8 @@
 /** Plans and modules as resources. */
 import type { LockedInput, PlanInput } from "../app/types.ts";
 import type { JsonObject } from "../sdk/json.ts";
-import { answer, answerList } from "./answer.ts";
-import type { Call, Handler } from "./exchange.ts";
 import { readDocument, readJsonBody } from "./documents.ts";
+import { answer, answerList, type Call, type Handler } from "./exchange.ts";
 import { pathId } from "./runs.ts";
 import { checkBody } from "./validation.ts";
 
@@ -22,7 +21,7 @@ export const lockPlan: Handler = async (call, caller) =>
 /** `POST /v1/plans/diff`. */
 export const diffPlans: Handler = async (call, caller) => {
   const { body, server: { runtime, clock } } = call.env;
-  const { from, to } = await checkBody("PlanDiffRequest", await readJsonBody(call.env.request, body, clock));
+  const { from, to } = await checkBody("PlanDiffRequest", await readJsonBody(call.req.raw, body, clock));
   return answer(await runtime.plans.diff(comparedInput(from), comparedInput(to), caller));
 };
 
@@ -35,7 +34,7 @@ function comparedInput(given: JsonObject | string): PlanInput {
 
 async function readInput(call: Call): Promise<LockedInput> {
   const { body, server: { clock } } = call.env;
-  const document = await readDocument(call.env.request, body, clock);
+  const document = await readDocument(call.req.raw, body, clock);
   // The schema has made sure that exactly one of plan and plan_ref is there.
   return document.kind === "plan"
     ? { plan: document.text }

@@ -1,7 +1,6 @@
 /** Errors as answers: RFC 9457 `application/problem+json` with our members (http.md, Problems). */
 import { type ErrorCode, errorCode, type ErrorDetail, errorMessage } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
-import type { Answer } from "./answer.ts";
 import { printable } from "./printable.ts";
 
 /** HTTP status of every code. Does not compile when a code is missing. */
@@ -180,7 +179,7 @@ function readDetails(value: unknown): ErrorDetail[] {
 }
 
 /** Returns the answer for a problem; `members` are extension members beside ours, such as the run of `log_expired`. */
-export function problemAnswer(problem: Problem, request_id: string, members: JsonObject = {}): Answer {
+export function problemResponse(problem: Problem, request_id: string, members: JsonObject = {}): Response {
   const { status, code, message, details } = problem;
   const headers: Record<string, string> = {
     "content-type": "application/problem+json",
@@ -201,7 +200,7 @@ export function problemAnswer(problem: Problem, request_id: string, members: Jso
     error: details.length > 0 ? { code, message, details, request_id } : { code, message, request_id },
     ...members,
   };
-  return { status, headers, body: JSON.stringify(body) };
+  return new Response(JSON.stringify(body), { status, headers });
 }
 
 /** Returns the problem type of a code: a name, not an address, because the program runs without a site of ours. */

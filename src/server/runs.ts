@@ -1,13 +1,12 @@
 /** Runs as resources: list, read, delete, cancel, steer. */
-import { answer, noContent } from "./answer.ts";
-import type { Call, Handler } from "./exchange.ts";
+import { answer, type Call, type Handler, noContent } from "./exchange.ts";
 import { answerNewRun } from "./create_run.ts";
 import { readJsonBody } from "./documents.ts";
 import { checkBody, checkQuery } from "./validation.ts";
 
 /** `GET /v1/runs`, newest first. */
 export const listRuns: Handler = async (call, caller) => {
-  const filter = await checkQuery("ListRunsQuery", call.env.request.url);
+  const filter = await checkQuery("ListRunsQuery", call.req.url);
   return answer(await call.env.server.runtime.runs.list(caller, filter));
 };
 
@@ -28,7 +27,7 @@ export const removeRun: Handler = async (call, caller) => {
 export const cancelRun: Handler = async (call, caller) => {
   const { body, server: { runtime, clock } } = call.env;
   const run_id = pathId(call);
-  const given = await readJsonBody(call.env.request, body, clock);
+  const given = await readJsonBody(call.req.raw, body, clock);
   const { mode = "graceful" } = await checkBody("CancelRequest", given === undefined ? {} : given);
   return answer(await runtime.runs.cancel(caller, run_id, mode), 200, { "preamp-run-id": run_id });
 };
@@ -37,7 +36,7 @@ export const cancelRun: Handler = async (call, caller) => {
 export const steerRun: Handler = async (call, caller) => {
   const { body, server: { runtime, clock } } = call.env;
   const run_id = pathId(call);
-  const { text } = await checkBody("SteerRequest", await readJsonBody(call.env.request, body, clock));
+  const { text } = await checkBody("SteerRequest", await readJsonBody(call.req.raw, body, clock));
   return answer(await runtime.runs.steer(caller, run_id, text), 200, { "preamp-run-id": run_id });
 };
 
@@ -48,7 +47,7 @@ export const steerRun: Handler = async (call, caller) => {
 export const replayRun: Handler = async (call, caller) => {
   const { body, server: { runtime: { runs }, clock } } = call.env;
   const run_id = pathId(call);
-  const given = await readJsonBody(call.env.request, body, clock);
+  const given = await readJsonBody(call.req.raw, body, clock);
   const { from_event, plan } = await checkBody("ReplayRequest", given === undefined ? {} : given);
   if (from_event === undefined) {
     return answer(await runs.replay(caller, run_id), 200, { "preamp-run-id": run_id });

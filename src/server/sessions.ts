@@ -1,13 +1,12 @@
 /** Sessions as resources. */
-import { answer, noContent } from "./answer.ts";
-import type { Handler } from "./exchange.ts";
 import { readJsonBody } from "./documents.ts";
+import { answer, type Handler, noContent } from "./exchange.ts";
 import { pathId } from "./runs.ts";
 import { checkBody, checkQuery } from "./validation.ts";
 
 /** `GET /v1/sessions`. */
 export const listSessions: Handler = async (call, caller) => {
-  const page = await checkQuery("PageQuery", call.env.request.url);
+  const page = await checkQuery("PageQuery", call.req.url);
   return answer(await call.env.server.runtime.runs.sessions.list(caller, page));
 };
 
@@ -24,7 +23,7 @@ export const removeSession: Handler = async (call, caller) => {
 /** `POST /v1/sessions/{id}/fork`; an empty body forks at the end. */
 export const forkSession: Handler = async (call, caller) => {
   const { body, server: { runtime, clock } } = call.env;
-  const given = await readJsonBody(call.env.request, body, clock);
+  const given = await readJsonBody(call.req.raw, body, clock);
   const options = await checkBody("ForkRequest", given === undefined ? {} : given);
   const fork = await runtime.runs.sessions.fork(caller, pathId(call), options);
   return answer(fork, 201, { location: `/v1/sessions/${encodeURIComponent(fork.id)}` });
@@ -33,14 +32,14 @@ export const forkSession: Handler = async (call, caller) => {
 /** `GET /v1/sessions/{id}/runs`, newest first. */
 export const listSessionRuns: Handler = async (call, caller) => {
   const { runs } = call.env.server.runtime;
-  const page = await checkQuery("PageQuery", call.env.request.url);
+  const page = await checkQuery("PageQuery", call.req.url);
   const { id } = await runs.sessions.get(caller, pathId(call)); // an unknown session is no empty list
   return answer(await runs.list(caller, { ...page, session_id: id }));
 };
 
 /** `GET /v1/sessions/{id}/messages`: the full history, never compacted; paged only when asked to. */
 export const listMessages: Handler = async (call, caller) => {
-  const { cursor = 0, limit } = await checkQuery("MessagesQuery", call.env.request.url);
+  const { cursor = 0, limit } = await checkQuery("MessagesQuery", call.req.url);
   const messages = await call.env.server.runtime.runs.sessions.messages(caller, pathId(call));
   const end = limit === undefined ? messages.length : cursor + limit;
   return answer({

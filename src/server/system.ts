@@ -1,6 +1,5 @@
 /** What is open to everyone: whether the server lives, what it offers, what it is. */
-import { answer } from "./answer.ts";
-import type { Handler } from "./exchange.ts";
+import { answer, type Handler } from "./exchange.ts";
 import { preferredType } from "./negotiation.ts";
 
 /** `GET /healthz`: the process is up. Touches nothing. */
@@ -16,11 +15,9 @@ export const readiness: Handler = async (call) => {
 /** `GET /openapi.json`. */
 export const openApi: Handler = async () => {
   const { openApiText } = await import("./openapi.ts");
-  return {
-    status: 200,
+  return new Response(await openApiText(), {
     headers: { "content-type": "application/json", "x-content-type-options": "nosniff" },
-    body: await openApiText(),
-  };
+  });
 };
 
 let events_schema: Promise<string> | undefined;
@@ -30,28 +27,23 @@ export const eventsSchema: Handler = async () => {
   events_schema ??= import("../sdk/schemas/events.ts").then(({ eventsJsonSchema }) =>
     JSON.stringify(eventsJsonSchema())
   );
-  return {
-    status: 200,
+  return new Response(await events_schema, {
     headers: { "content-type": "application/schema+json", "x-content-type-options": "nosniff" },
-    body: await events_schema,
-  };
+  });
 };
 
 /** `GET /`: what this is, as text or as a page. */
 export const landing: Handler = (call) => {
-  const { origin } = new URL(call.env.request.url);
-  const html =
-    preferredType(call.env.request.headers.get("accept"), ["text/plain", "text/html"]) === "text/html";
-  return {
-    status: 200,
+  const { origin } = new URL(call.req.url);
+  const html = preferredType(call.req.raw.headers.get("accept"), ["text/plain", "text/html"]) === "text/html";
+  return new Response(html ? landingPage(origin) : landingText(origin), {
     headers: {
       "content-type": html ? "text/html; charset=utf-8" : "text/plain; charset=utf-8",
       "content-security-policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'",
       "referrer-policy": "no-referrer",
       "x-content-type-options": "nosniff",
     },
-    body: html ? landingPage(origin) : landingText(origin),
-  };
+  });
 };
 
 function exampleCommand(origin: string): string {

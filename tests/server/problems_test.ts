@@ -1,9 +1,8 @@
 import { assert, assertEquals, assertMatch } from "../assert.ts";
-import { toResponse } from "../../src/server/answer.ts";
 import { systemClock } from "../../src/server/clock.ts";
 import { formatLogRecord, type LogRecord } from "../../src/server/log.ts";
 import { printable } from "../../src/server/printable.ts";
-import { problemAnswer, STATUS, TITLE, toProblem } from "../../src/server/problems.ts";
+import { problemResponse, STATUS, TITLE, toProblem } from "../../src/server/problems.ts";
 import { type ErrorCode, PreampError } from "../../src/sdk/errors.ts";
 import { bodyOf, problemOf, testApp } from "./client.ts";
 
@@ -11,8 +10,7 @@ const CODES = Object.keys(STATUS) as ErrorCode[]; // the table's keys are the co
 
 for (const code of CODES) {
   Deno.test(`toProblem() gives ${code} its status and title`, async () => {
-    const problem = toProblem(new PreampError(code, "Cannot x: y: received z"));
-    const response = toResponse(problemAnswer(problem, "req_1"));
+    const response = problemResponse(toProblem(new PreampError(code, "Cannot x: y: received z")), "req_1");
     const body = await bodyOf(response, "Problem");
     assertMatch(code, /^[a-z][a-z0-9_]*$/);
     assertEquals([response.status, body.status, body.title], [STATUS[code], STATUS[code], TITLE[code]]);
