@@ -1,19 +1,20 @@
 /** `preamp serve`: the HTTP API on a socket. Safe by default: loopback and a key, unless told otherwise (trust.md). */
 import { NamedPlans } from "../app/named_plans.ts";
-import { generateKey, KeyRing } from "../policy/keys.ts";
+import { generateKey } from "../policy/keys.ts";
 import { Redactor } from "../policy/redact.ts";
 import { errorMessage } from "../sdk/errors.ts";
-import { authenticateWith } from "../server/access.ts";
-import { createPreamp, type Preamp } from "../server/mod.ts";
+import type { Backend } from "../server/mod.ts";
+import { createPass, type Pass } from "../server/pass.ts";
 import { serve } from "../server/serve.ts";
 import type { Arguments, Flag } from "./arguments.ts";
+import type { BackendParts } from "./backend.ts";
 import type { Command } from "./command.ts";
 import { EXIT } from "./exit.ts";
 import type { Io } from "./io.ts";
 import { createLog, type Log, type LogFormat } from "./log.ts";
-import { openStore } from "./open_store.ts";
 import { policyFlags, readSettings, settingFlags, type Settings, settingsHelp } from "./settings.ts";
 import { stopSignal } from "./stop.ts";
+import { checkStore } from "./store_check.ts";
 import { UsageError } from "./usage_error.ts";
 import { type Welcome, welcomeText } from "./welcome.ts";
 
@@ -36,6 +37,9 @@ export const command: Command = {
   run,
 };
 
+/** Milliseconds of listening after which everything is loaded, asked for or not: the first run should not wait for it. */
+const OPEN_MS = 100;
+
 /** Milliseconds between the first signal and the end of the process, whatever is left (http.md: within 5 s). */
 const END_MS = 4_800;
 
@@ -50,33 +54,47 @@ async function run(args: Arguments, io: Io): Promise<number> {
   const redactor = new Redactor(secrets);
   const log = createLog(format, io.err, (text) => redactor.redactText(text));
   for (const message of settings.warnings) log.note("warning", "settings", { message });
-  const preamp = open(settings, auth, secrets, log);
+  checkStore(settings.policy);
+  const server = open({ settings, auth, secrets, log });
   const signal = stopSignal(io, () => log.note("info", "stopping", {}));
   keepGoing(log);
-  return await listen(preamp, settings, auth, io, log, signal);
+  return await listen(server, settings, auth, io, log, signal);
 }
 
-function open(settings: Settings, auth: Welcome["auth"], secrets: readonly string[], log: Log): Preamp {
-  const { policy, plans, home, sources } = settings;
-  const ring = new KeyRing(policy.auth.keys, auth.kind === "generated" ? auth.key : undefined);
-  return createPreamp({
-    policy,
-    store: openStore(policy),
-    plans,
-    home,
-    sources,
-    secrets,
-    authenticate: auth.kind === "none" ? null : authenticateWith(ring),
+/** What answers, while most of it is not there yet. */
+interface Server {
+  readonly pass: Pass;
+  /** Ends all runs and closes the store. */
+  close(): Promise<void>;
+}
+
+/**
+ * Returns a server that is up, and says so, before its routes and the runtime are loaded: they take several times as long as the
+ * rest of the start. Whatever needs them waits for them, so that `/readyz` tells the truth.
+ */
+function open(parts: BackendParts): Server {
+  const { policy } = parts.settings;
+  let backend: Backend | undefined;
+  const pass = createPass({
     // With keys of its own a server may stand behind any name: a rebound one brings no key, and a foreign Origin is refused
     // all the same. Without, only loopback's names are its own (trust.md).
-    hosts: auth.kind === "configured" ? "any" : [policy.listen.host],
-    log: (record) => log.request(record),
-    runtime_log: (level, event, facts) => log.note(level, event, facts),
+    hosts: parts.auth.kind === "configured" ? "any" : [policy.listen.host],
+    log: (record) => parts.log.request(record),
+    async routes() {
+      const { openBackend } = await loadBackend();
+      return (backend = openBackend(parts)).routes;
+    },
   });
+  return { pass, close: async () => await backend?.close() };
+}
+
+/** Put together, so that `deno run` does not look for the whole program before it starts the first line of it (main.ts). */
+function loadBackend(): Promise<typeof import("./backend.ts")> {
+  return import("./backend" + ".ts");
 }
 
 async function listen(
-  preamp: Preamp,
+  { pass, close }: Server,
   { policy, plans }: Settings,
   auth: Welcome["auth"],
   io: Io,
@@ -88,19 +106,22 @@ async function listen(
     const demo = await new NamedPlans(plans).find("default") === null;
     io.out.write(welcomeText({ url, auth, demo }));
   };
+  const warning = (event: string) => (error: unknown) =>
+    log.note("warning", event, { message: errorMessage(error) });
   try {
     const served = serve({
-      app: preamp,
+      app: pass,
       host,
       port,
       signal,
       onListen({ url }) {
         io.out.write(`${url}\n`);
         log.note("info", "listening", { url, store: policy.store, auth: auth.kind });
-        greet(url).catch((error) => log.note("warning", "greeting", { message: errorMessage(error) }));
+        greet(url).catch(warning("greeting"));
+        setTimeout(() => pass.open().catch(warning("opening")), OPEN_MS);
       },
     });
-    await Promise.race([served.then(() => preamp.close()), ended(signal)]);
+    await Promise.race([served.then(close), ended(signal)]);
     log.note("info", "stopped", {});
     return EXIT.done;
   } catch (error) {

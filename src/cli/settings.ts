@@ -4,7 +4,6 @@
  */
 import { mergePlans } from "../plan/merge.ts";
 import { didYouMean } from "../plan/did_you_mean.ts";
-import { parseDocument } from "../plan/parse.ts";
 import { entriesOfKeys } from "../policy/keys.ts";
 import { policyFromData } from "../policy/parse.ts";
 import { defaultPolicy, type Policy } from "../policy/policy.ts";
@@ -13,7 +12,6 @@ import { hasCode, type PreampError } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import type { SourcesFile } from "../app/sources.ts";
 import type { Arguments, Flag } from "./arguments.ts";
-import { DocumentFailure } from "./failure.ts";
 import { locate, readOptional } from "./files.ts";
 import { homeOf, sourceFilesOf } from "./home.ts";
 import type { Io } from "./io.ts";
@@ -172,6 +170,10 @@ async function readConfig(args: Arguments, io: Io): Promise<{ data: JsonObject; 
     if (named === undefined) return { data: {}, base: io.cwd };
     throw new UsageError(`Cannot read the policy ${JSON.stringify(file)}: there is no such file`);
   }
+  const [{ parseDocument }, { DocumentFailure }] = await Promise.all([
+    import("../plan/parse.ts"),
+    import("./failure.ts"),
+  ]);
   try {
     const what = `the policy "${file}"`;
     const { data, locate } = await parseDocument(text, { what });

@@ -2,7 +2,6 @@
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import { checkKeys, object } from "../plan/fields.ts";
 import { documentError, Findings, type Locate, toDetail } from "../plan/findings.ts";
-import { parseDocument } from "../plan/parse.ts";
 import { defaultPolicy, type Policy, type PolicyOverlay } from "./policy.ts";
 import { OVERLAY_SECTIONS, readAuthKeys, readSection, SECTIONS, SINGLES } from "./shape.ts";
 
@@ -21,6 +20,7 @@ const KEYS: ReadonlySet<string> = new Set([
  */
 export async function parsePolicy(text: string, options: { name?: string } = {}): Promise<Policy> {
   const what = `the policy "${options.name ?? "preamp.yaml"}"`;
+  const { parseDocument } = await import("../plan/parse.ts"); // settings alone need no parser
   const { data, locate } = await parseDocument(text, { what });
   return policyFromData(data, { what, locate });
 }
