@@ -1,9 +1,9 @@
 /** `preamp serve`: the HTTP API on a socket. Safe by default: loopback and a key, unless told otherwise (trust.md). */
-import { NamedPlans } from "../app/named_plans.ts";
 import { generateKey } from "../policy/keys.ts";
 import { Redactor } from "../policy/redact.ts";
 import { errorMessage } from "../sdk/errors.ts";
 import type { Backend } from "../server/mod.ts";
+import { systemClock } from "../server/clock.ts";
 import { createPass, type Pass } from "../server/pass.ts";
 import { serve } from "../server/serve.ts";
 import type { Arguments, Flag } from "./arguments.ts";
@@ -16,7 +16,7 @@ import { policyFlags, readSettings, settingFlags, type Settings, settingsHelp } 
 import { stopSignal } from "./stop.ts";
 import { checkStore } from "./store_check.ts";
 import { UsageError } from "./usage_error.ts";
-import { type Welcome, welcomeText } from "./welcome.ts";
+import type { Welcome } from "./welcome.ts";
 
 const OWN_FLAGS: readonly Flag[] = [
   ...settingFlags(["host", "port", "plans", "store", "frozen"]),
@@ -37,8 +37,11 @@ export const command: Command = {
   run,
 };
 
-/** Milliseconds of listening after which everything is loaded, asked for or not: the first run should not wait for it. */
-const OPEN_MS = 100;
+/**
+ * Milliseconds of listening after which a person is greeted, and everything is loaded, asked for or not: the first run should not
+ * wait for it, and whoever started the server not for either.
+ */
+const SETTLE_MS = 50;
 
 /** Milliseconds between the first signal and the end of the process, whatever is left (http.md: within 5 s). */
 const END_MS = 4_800;
@@ -103,6 +106,10 @@ async function listen(
 ): Promise<number> {
   const { host, port } = policy.listen;
   const greet = async (url: string) => {
+    const [{ NamedPlans }, { welcomeText }] = await Promise.all([
+      import("../app/named_plans.ts"),
+      import("./welcome.ts"),
+    ]);
     const demo = await new NamedPlans(plans).find("default") === null;
     io.out.write(welcomeText({ url, auth, demo }));
   };
@@ -117,8 +124,10 @@ async function listen(
       onListen({ url }) {
         io.out.write(`${url}\n`);
         log.note("info", "listening", { url, store: policy.store, auth: auth.kind });
-        greet(url).catch(warning("greeting"));
-        setTimeout(() => pass.open().catch(warning("opening")), OPEN_MS);
+        systemClock.tick(SETTLE_MS, () => {
+          greet(url).catch(warning("greeting"));
+          pass.open().catch(warning("opening"));
+        });
       },
     });
     await Promise.race([served.then(close), ended(signal)]);

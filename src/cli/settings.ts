@@ -96,11 +96,14 @@ ${tableText([["flag", "form", "default"], ...rows], "  ")}`;
  * @throws {DocumentFailure} for a config file that cannot be read as one.
  */
 export async function readSettings(args: Arguments, io: Io): Promise<Settings> {
+  const reading = readConfig(args, io);
+  reading.catch(() => {}); // told below, unless a flag or a variable is wrong too
   const flags = settingsToData(({ path }) => args.value(path) ?? args.value(aliasOf(path)));
-  const variables = settingsToData((setting) => variableOf(setting, io));
+  const ours = ourVariables(io);
+  const variables = ours.length > 0 ? settingsToData((setting) => variableOf(setting, io)) : {};
   checkGiven(flags, (path) => `--${aliasGiven(args, path) ?? path}`);
   checkGiven(variables, (path) => variableGiven(path, io));
-  const document = await readConfig(args, io);
+  const document = await reading;
   const data = mergePlans(mergePlans(document.data, variables), flags);
   const policy = policyFromData(data);
   const api_keys = (io.env("PREAMP_API_KEYS") ?? "").split(",").map((key) => key.trim()).filter((key) =>
@@ -117,7 +120,7 @@ export async function readSettings(args: Arguments, io: Io): Promise<Settings> {
     home: homeOf(io),
     sources: Object.values(sourceFilesOf(io)).filter((file) => file !== undefined),
     api_keys,
-    warnings: suspects(io),
+    warnings: suspects(ours),
   };
 }
 
@@ -145,6 +148,7 @@ function variableGiven(path: string, io: Io): string {
 
 /** Checks values by themselves, so that an error names the flag or variable and no file. */
 function checkGiven(data: JsonObject, nameOf: (path: string) => string): void {
+  if (Object.keys(data).length === 0) return;
   try {
     policyFromData(data);
   } catch (error) {
@@ -184,13 +188,21 @@ async function readConfig(args: Arguments, io: Io): Promise<{ data: JsonObject; 
   }
 }
 
-function suspects(io: Io): string[] {
+/** Variables that may set a key: named like ours, in any case because Windows takes them so. */
+function ourVariables(io: Io): string[] {
+  return io.variables().filter((name) =>
+    name.toUpperCase().startsWith("PREAMP_") && !OWN_VARIABLES.includes(name)
+  );
+}
+
+function suspects(names: readonly string[]): string[] {
+  if (names.length === 0) return [];
   const known = [
     ...OWN_VARIABLES,
     ...policySettings().flatMap(({ path, variable }) => [variable, shortVariable(path)]),
   ];
   const warnings: string[] = [];
-  for (const name of io.variables()) {
+  for (const name of names) {
     if (!name.startsWith("PREAMP_") || known.includes(name)) continue;
     const meant = didYouMean(name, known);
     if (meant !== undefined) warnings.push(`The variable ${name} is not used: did you mean ${meant}?`);
