@@ -3,19 +3,14 @@
  *
  *   deno run … main.ts serve        the same as `preamp serve`
  *   deno serve … main.ts            the HTTP API on an address that Deno chooses; keys come from PREAMP_API_KEYS
- *
- * `deno run` reads the whole graph of a program before its first line, what is imported as it goes too, as long as it finds the
- * name: half of the start was that. So the parts that a server starts without are imported by a name that is put together, here,
- * in src/cli/commands.ts and src/cli/serve.ts. The bundler of `deno task compile` puts it together as well.
  */
+import { loadChildren, loadEmbedded } from "./src/cli/late.ts";
 import { cli } from "./src/cli/mod.ts";
 import type { Preamp } from "./src/server/mod.ts";
 
 // The compiled program is its own children too.
 if (Deno.build.standalone && Deno.args[0] === "child") {
-  const { runChild } = await (import("./src/cli/children" + ".ts") as Promise<
-    typeof import("./src/cli/children.ts")
-  >);
+  const { runChild } = await loadChildren();
   await runChild(Deno.args.slice(1));
 }
 
@@ -23,8 +18,7 @@ let preamp: Promise<Preamp> | undefined;
 
 /** Answers a request; the server is made on the first one. */
 async function fetch(request: Request, info?: Deno.ServeHandlerInfo): Promise<Response> {
-  preamp ??= (import("./src/cli/embedded" + ".ts") as Promise<typeof import("./src/cli/embedded.ts")>)
-    .then(({ openEmbedded }) => openEmbedded());
+  preamp ??= loadEmbedded().then(({ openEmbedded }) => openEmbedded());
   try {
     return await (await preamp).fetch(request, info);
   } catch (error) {

@@ -1,5 +1,6 @@
 /** The table of commands: name, one line, and where it is. Nothing is loaded before it is asked for. */
 import type { Command } from "./command.ts";
+import { loadOtherCommands } from "./late.ts";
 import type { OTHERS } from "./other_commands.ts";
 
 /** A command before it is loaded. */
@@ -99,14 +100,8 @@ export const COMMANDS: readonly CommandEntry[] = [
   },
 ];
 
-/** Put together, so that `deno run` does not look for the whole program before it starts the first line of it (main.ts). */
 function other(name: keyof typeof OTHERS): () => Promise<Command> {
-  return async () => {
-    const { OTHERS } = await (import("./other_commands" + ".ts") as Promise<
-      typeof import("./other_commands.ts")
-    >);
-    return await OTHERS[name]();
-  };
+  return async () => await (await loadOtherCommands()).OTHERS[name]();
 }
 
 /** Returns the command that a command line begins with, and what follows its name. */

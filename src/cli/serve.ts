@@ -11,6 +11,7 @@ import type { BackendParts } from "./backend.ts";
 import type { Command } from "./command.ts";
 import { EXIT } from "./exit.ts";
 import type { Io } from "./io.ts";
+import { loadBackend } from "./late.ts";
 import { createLog, type Log, type LogFormat } from "./log.ts";
 import { policyFlags, readSettings, settingFlags, type Settings, settingsHelp } from "./settings.ts";
 import { stopSignal } from "./stop.ts";
@@ -89,11 +90,6 @@ function open(parts: BackendParts): Server {
     },
   });
   return { pass, close: async () => await backend?.close() };
-}
-
-/** Put together, so that `deno run` does not look for the whole program before it starts the first line of it (main.ts). */
-function loadBackend(): Promise<typeof import("./backend.ts")> {
-  return import("./backend" + ".ts");
 }
 
 async function listen(

@@ -15,6 +15,7 @@ import type { Arguments, Flag } from "./arguments.ts";
 import { locate, readOptional } from "./files.ts";
 import { homeOf, sourceFilesOf } from "./home.ts";
 import type { Io } from "./io.ts";
+import { loadParser } from "./late.ts";
 import { tableText } from "./table.ts";
 import { UsageError } from "./usage_error.ts";
 
@@ -175,7 +176,7 @@ async function readConfig(args: Arguments, io: Io): Promise<{ data: JsonObject; 
     throw new UsageError(`Cannot read the policy ${JSON.stringify(file)}: there is no such file`);
   }
   const [{ parseDocument }, { DocumentFailure }] = await Promise.all([
-    import("../plan/parse.ts"),
+    loadParser(),
     import("./failure.ts"),
   ]);
   try {

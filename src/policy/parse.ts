@@ -1,4 +1,4 @@
-/** `preamp.yaml` → policy, with errors as good as a plan's: every finding, with line, column and hint (trust.md). */
+/** What `preamp.yaml` says → policy, with errors as good as a plan's: every finding, with line, column and hint (trust.md). */
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import { checkKeys, object } from "../plan/fields.ts";
 import { documentError, Findings, type Locate, toDetail } from "../plan/findings.ts";
@@ -11,19 +11,6 @@ const KEYS: ReadonlySet<string> = new Set([
   "auth",
   "policies",
 ]);
-
-/**
- * Reads a policy document; what it does not say is the default.
- *
- * @param options `name`: what errors call the document; default `preamp.yaml`.
- * @throws {PreampError} `plan_invalid`, `plan_limit_exceeded`: a policy is checked like a plan.
- */
-export async function parsePolicy(text: string, options: { name?: string } = {}): Promise<Policy> {
-  const what = `the policy "${options.name ?? "preamp.yaml"}"`;
-  const { parseDocument } = await import("../plan/parse.ts"); // settings alone need no parser
-  const { data, locate } = await parseDocument(text, { what });
-  return policyFromData(data, { what, locate });
-}
 
 /**
  * Returns the policy of data: a parsed document, settings from flags and variables, or one laid over the other.
