@@ -109,8 +109,6 @@ async function listen(
     const demo = await new NamedPlans(plans).find("default") === null;
     io.out.write(welcomeText({ url, auth, demo }));
   };
-  const warning = (event: string) => (error: unknown) =>
-    log.note("warning", event, { message: errorMessage(error) });
   try {
     const served = serve({
       app: pass,
@@ -121,8 +119,11 @@ async function listen(
         io.out.write(`${url}\n`);
         log.note("info", "listening", { url, store: policy.store, auth: auth.kind });
         systemClock.tick(SETTLE_MS, () => {
-          greet(url).catch(warning("greeting"));
-          pass.open().catch(warning("opening"));
+          greet(url).catch((error) => log.note("warning", "greeting", { message: errorMessage(error) }));
+          pass.open().catch((error) => {
+            io.err.write(`error: Cannot serve: the program could not be loaded: ${errorMessage(error)}\n`);
+            io.exit(EXIT.failed);
+          });
         });
       },
     });
