@@ -68,7 +68,7 @@ function visit({ path, text }: SourceFile, visitor: Visitor): void {
 function importsOf(file: SourceFile): Import[] {
   const imports: Import[] = [];
   const add = (source: unknown, types: boolean) => {
-    const value = (source as { value?: unknown } | null)?.value;
+    const value = textOf(source);
     if (typeof value === "string") imports.push({ specifier: value, types });
   };
   visit(file, {
@@ -78,6 +78,14 @@ function importsOf(file: SourceFile): Import[] {
     ImportExpression: (node) => add(node.source, false),
   });
   return imports;
+}
+
+/** The text of a literal, or of literals put together: what main.ts imports so is an import all the same. */
+function textOf(node: unknown): unknown {
+  const { type, value, left, right } = (node ?? {}) as Record<string, unknown>;
+  if (type !== "BinaryExpression") return value;
+  const parts = [textOf(left), textOf(right)];
+  return parts.every((part) => typeof part === "string") ? parts.join("") : undefined;
 }
 
 /** What an import reaches: a path of ours from the root, or the specifier of a package. */
@@ -97,6 +105,7 @@ Deno.test("importsOf() sees every form of import and nothing else", () => {
   const text = `
     import a from "./a.ts"; import type { B } from "./b.ts"; export * from "./c.ts"; export { d } from "./d.ts";
     export type { E } from "./e.ts"; const f = await import("./f.ts"); // import "./no.ts"
+    await import("./g" + ".ts"); await import("./h" + f);
     const g = 'import "./no.ts"'; export const h = 1;`;
   assertEquals(importsOf({ path: "x.ts", text }), [
     { specifier: "./a.ts", types: false },
@@ -105,6 +114,7 @@ Deno.test("importsOf() sees every form of import and nothing else", () => {
     { specifier: "./d.ts", types: false },
     { specifier: "./e.ts", types: true },
     { specifier: "./f.ts", types: false },
+    { specifier: "./g.ts", types: false },
   ]);
 });
 

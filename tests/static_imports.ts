@@ -11,7 +11,16 @@ interface Graph {
 }
 
 /** Resolves to what a file loads when it is imported, dynamic imports left out. */
-export async function staticImports(path: string): Promise<string[]> {
+export function staticImports(path: string): Promise<string[]> {
+  return reachable(path, false);
+}
+
+/** Resolves to what `deno run` reads before it starts a file: what it imports later too, when its name stands there. */
+export function graphAtStart(path: string): Promise<string[]> {
+  return reachable(path, true);
+}
+
+async function reachable(path: string, dynamic: boolean): Promise<string[]> {
   const { stdout, success } = await new Deno.Command(Deno.execPath(), { args: ["info", "--json", path] })
     .output();
   assert(success);
@@ -24,7 +33,7 @@ export async function staticImports(path: string): Promise<string[]> {
     if (seen.has(specifier)) continue;
     seen.add(specifier);
     for (const { code, isDynamic } of bySpecifier.get(specifier)?.dependencies ?? []) {
-      if (code && !isDynamic) queue.push(code.specifier);
+      if (code && (dynamic || !isDynamic)) queue.push(code.specifier);
     }
   }
   return [...seen];

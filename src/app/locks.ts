@@ -3,9 +3,7 @@ import { type Lock, lockFromData, parseLock } from "../plan/lock.ts";
 import { canonicalHash } from "../sdk/digest.ts";
 import { PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
-
-/** Name of the lock beside a plan file (plan.md, Tools on plans). */
-export const LOCK_FILE = "plan.lock.json";
+import { LOCK_FILE } from "./lock_file.ts";
 
 /** Lock files that are remembered. */
 const MAX_REMEMBERED = 64;

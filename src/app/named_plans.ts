@@ -1,7 +1,7 @@
 /** The operator's plans: the files of one folder, by name. Read anew when a file changed. */
 import { PreampError } from "../sdk/errors.ts";
-import { LOCK_FILE } from "./locks.ts";
-import { printable } from "../runs/sessions.ts";
+import { LOCK_FILE } from "./lock_file.ts";
+import { printable } from "../runs/ids.ts";
 
 /** A plan file as it was read. */
 export interface PlanFile {

@@ -1,5 +1,7 @@
 /** The table of commands: name, one line, and where it is. Nothing is loaded before it is asked for. */
 import type { Command } from "./command.ts";
+import { loadOtherCommands } from "./late.ts";
+import type { OTHERS } from "./other_commands.ts";
 
 /** A command before it is loaded. */
 export interface CommandEntry {
@@ -19,84 +21,88 @@ export const COMMANDS: readonly CommandEntry[] = [
   {
     name: "run",
     summary: "run a prompt once, here",
-    load: async () => (await import("./run.ts")).command,
+    load: other("run"),
   },
   {
     name: "replay",
     summary: "replay a saved run and say where it parts",
-    load: async () => (await import("./replay.ts")).command,
+    load: other("replay"),
   },
   {
     name: "plan check",
     summary: "check plans; nothing is run or fetched",
-    load: async () => (await import("./plan_check.ts")).command,
+    load: other("plan check"),
   },
   {
     name: "plan explain",
     summary: "show what a plan may touch; nothing is run",
-    load: async () => (await import("./plan_explain.ts")).command,
+    load: other("plan explain"),
   },
   {
     name: "plan lock",
     summary: "pin the bytes of a plan's modules",
-    load: async () => (await import("./plan_lock.ts")).command,
+    load: other("plan lock"),
   },
   {
     name: "plan diff",
     summary: "show what a plan widens and narrows against another",
-    load: async () => (await import("./plan_diff.ts")).command,
+    load: other("plan diff"),
   },
   {
     name: "plan hash",
     summary: "print the hash of a plan",
-    load: async () => (await import("./plan_hash.ts")).command,
+    load: other("plan hash"),
   },
   {
     name: "module list",
     summary: "list the built-in modules",
-    load: async () => (await import("./module_list.ts")).command,
+    load: other("module list"),
   },
   {
     name: "module new",
     summary: "begin a module: code, test, README",
-    load: async () => (await import("./module_new.ts")).command,
+    load: other("module new"),
   },
   {
     name: "module validate",
     summary: "check a module against its contract, and try it",
-    load: async () => (await import("./module_validate.ts")).command,
+    load: other("module validate"),
   },
   {
     name: "module bundle",
     summary: "make one file of a module",
-    load: async () => (await import("./module_bundle.ts")).command,
+    load: other("module bundle"),
   },
   {
     name: "module hash",
     summary: "print the digest that pins a module",
-    load: async () => (await import("./module_hash.ts")).command,
+    load: other("module hash"),
   },
   {
     name: "source add",
     summary: "take a module from another place",
-    load: async () => (await import("./source_add.ts")).command,
+    load: other("source add"),
   },
   {
     name: "source remove",
     summary: "take it from where the plan says again",
-    load: async () => (await import("./source_remove.ts")).command,
+    load: other("source remove"),
   },
   {
     name: "source list",
     summary: "list where modules are taken from",
-    load: async () => (await import("./source_list.ts")).command,
+    load: other("source list"),
   },
   {
     name: "help",
     summary: "show how a command is used",
-    load: async () => (await import("./help.ts")).command,
+    load: other("help"),
   },
 ];
+
+function other(name: keyof typeof OTHERS): () => Promise<Command> {
+  return async () => await (await loadOtherCommands()).OTHERS[name]();
+}
 
 /** Returns the command that a command line begins with, and what follows its name. */
 export function findCommand(

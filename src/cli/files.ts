@@ -13,7 +13,8 @@ export function locate(path: string, base: URL): URL {
 /** Resolves to the text of a file, or undefined when there is none. @throws {UsageError} when it cannot be read. */
 export async function readOptional(url: URL, name: string): Promise<string | undefined> {
   try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(await Deno.readFile(url));
+    const bytes = await Deno.readFile(url);
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return undefined;
     throw new UsageError(`Cannot read ${JSON.stringify(name)}: ${reasonOf(error)}`, { cause: error });

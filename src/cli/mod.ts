@@ -1,11 +1,12 @@
 /** `preamp …` as a function: words in, exit code out. */
+import { readArguments } from "./arguments.ts";
 import { findCommand } from "./commands.ts";
 import type { Io } from "./io.ts";
+import { systemIo } from "./system_io.ts";
 import { UsageError } from "./usage_error.ts";
 
 /** Runs a command line; resolves to its exit code (http.md, Running). Never rejects. */
-export async function cli(args: readonly string[], io?: Io): Promise<number> {
-  io ??= (await import("./system_io.ts")).systemIo();
+export async function cli(args: readonly string[], io: Io = systemIo()): Promise<number> {
   try {
     return await dispatch(args, io);
   } catch (error) {
@@ -35,7 +36,7 @@ async function dispatch(args: readonly string[], io: Io): Promise<number> {
     io.out.write(await commandHelp(entry));
     return 0;
   }
-  const [command, { readArguments }] = await Promise.all([entry.load(), import("./arguments.ts")]);
+  const command = await entry.load();
   try {
     return await command.run(readArguments(rest, command.flags), io);
   } catch (error) {

@@ -1,5 +1,5 @@
 /** `preamp plan lock`: writes `plan.lock.json` beside a plan: the bytes that its modules are made of now. Executes none. */
-import { LOCK_FILE } from "../app/locks.ts";
+import { LOCK_FILE } from "../app/lock_file.ts";
 import { formatLock, type Lock, lockDifferences, lockOver, parseLock } from "../plan/lock.ts";
 import type { Arguments, Flag } from "./arguments.ts";
 import { TERMINAL } from "./caller.ts";

@@ -1,21 +1,23 @@
 /** `preamp serve`: the HTTP API on a socket. Safe by default: loopback and a key, unless told otherwise (trust.md). */
-import { NamedPlans } from "../app/named_plans.ts";
-import { generateKey, KeyRing } from "../policy/keys.ts";
+import { generateKey } from "../policy/keys.ts";
 import { Redactor } from "../policy/redact.ts";
 import { errorMessage } from "../sdk/errors.ts";
-import { authenticateWith } from "../server/access.ts";
-import { createPreamp, type Preamp } from "../server/mod.ts";
+import type { Backend } from "../server/mod.ts";
+import { systemClock } from "../server/clock.ts";
+import { createPass, type Pass } from "../server/pass.ts";
 import { serve } from "../server/serve.ts";
 import type { Arguments, Flag } from "./arguments.ts";
+import type { BackendParts } from "./backend.ts";
 import type { Command } from "./command.ts";
 import { EXIT } from "./exit.ts";
 import type { Io } from "./io.ts";
+import { loadBackend } from "./late.ts";
 import { createLog, type Log, type LogFormat } from "./log.ts";
-import { openStore } from "./open_store.ts";
 import { policyFlags, readSettings, settingFlags, type Settings, settingsHelp } from "./settings.ts";
 import { stopSignal } from "./stop.ts";
+import { checkStore } from "./store_check.ts";
 import { UsageError } from "./usage_error.ts";
-import { type Welcome, welcomeText } from "./welcome.ts";
+import type { Welcome } from "./welcome.ts";
 
 const OWN_FLAGS: readonly Flag[] = [
   ...settingFlags(["host", "port", "plans", "store", "frozen"]),
@@ -36,6 +38,12 @@ export const command: Command = {
   run,
 };
 
+/**
+ * Milliseconds of listening after which a person is greeted, and everything is loaded, asked for or not: the first run should not
+ * wait for it, and whoever started the server not for either.
+ */
+const SETTLE_MS = 50;
+
 /** Milliseconds between the first signal and the end of the process, whatever is left (http.md: within 5 s). */
 const END_MS = 4_800;
 
@@ -50,33 +58,42 @@ async function run(args: Arguments, io: Io): Promise<number> {
   const redactor = new Redactor(secrets);
   const log = createLog(format, io.err, (text) => redactor.redactText(text));
   for (const message of settings.warnings) log.note("warning", "settings", { message });
-  const preamp = open(settings, auth, secrets, log);
+  checkStore(settings.policy);
+  const server = open({ settings, auth, secrets, log });
   const signal = stopSignal(io, () => log.note("info", "stopping", {}));
   keepGoing(log);
-  return await listen(preamp, settings, auth, io, log, signal);
+  return await listen(server, settings, auth, io, log, signal);
 }
 
-function open(settings: Settings, auth: Welcome["auth"], secrets: readonly string[], log: Log): Preamp {
-  const { policy, plans, home, sources } = settings;
-  const ring = new KeyRing(policy.auth.keys, auth.kind === "generated" ? auth.key : undefined);
-  return createPreamp({
-    policy,
-    store: openStore(policy),
-    plans,
-    home,
-    sources,
-    secrets,
-    authenticate: auth.kind === "none" ? null : authenticateWith(ring),
+/** What answers, while most of it is not there yet. */
+interface Server {
+  readonly pass: Pass;
+  /** Ends all runs and closes the store. */
+  close(): Promise<void>;
+}
+
+/**
+ * Returns a server that is up, and says so, before its routes and the runtime are loaded: they take several times as long as the
+ * rest of the start. Whatever needs them waits for them, so that `/readyz` tells the truth.
+ */
+function open(parts: BackendParts): Server {
+  const { policy } = parts.settings;
+  let backend: Backend | undefined;
+  const pass = createPass({
     // With keys of its own a server may stand behind any name: a rebound one brings no key, and a foreign Origin is refused
     // all the same. Without, only loopback's names are its own (trust.md).
-    hosts: auth.kind === "configured" ? "any" : [policy.listen.host],
-    log: (record) => log.request(record),
-    runtime_log: (level, event, facts) => log.note(level, event, facts),
+    hosts: parts.auth.kind === "configured" ? "any" : [policy.listen.host],
+    log: (record) => parts.log.request(record),
+    async routes() {
+      const { openBackend } = await loadBackend();
+      return (backend = openBackend(parts)).routes;
+    },
   });
+  return { pass, close: async () => await backend?.close() };
 }
 
 async function listen(
-  preamp: Preamp,
+  { pass, close }: Server,
   { policy, plans }: Settings,
   auth: Welcome["auth"],
   io: Io,
@@ -85,22 +102,32 @@ async function listen(
 ): Promise<number> {
   const { host, port } = policy.listen;
   const greet = async (url: string) => {
+    const [{ NamedPlans }, { welcomeText }] = await Promise.all([
+      import("../app/named_plans.ts"),
+      import("./welcome.ts"),
+    ]);
     const demo = await new NamedPlans(plans).find("default") === null;
     io.out.write(welcomeText({ url, auth, demo }));
   };
   try {
     const served = serve({
-      app: preamp,
+      app: pass,
       host,
       port,
       signal,
       onListen({ url }) {
         io.out.write(`${url}\n`);
         log.note("info", "listening", { url, store: policy.store, auth: auth.kind });
-        greet(url).catch((error) => log.note("warning", "greeting", { message: errorMessage(error) }));
+        systemClock.tick(SETTLE_MS, () => {
+          greet(url).catch((error) => log.note("warning", "greeting", { message: errorMessage(error) }));
+          pass.open().catch((error) => {
+            io.err.write(`error: Cannot serve: the program could not be loaded: ${errorMessage(error)}\n`);
+            io.exit(EXIT.failed);
+          });
+        });
       },
     });
-    await Promise.race([served.then(() => preamp.close()), ended(signal)]);
+    await Promise.race([served.then(close), ended(signal)]);
     log.note("info", "stopped", {});
     return EXIT.done;
   } catch (error) {

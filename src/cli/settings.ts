@@ -4,7 +4,6 @@
  */
 import { mergePlans } from "../plan/merge.ts";
 import { didYouMean } from "../plan/did_you_mean.ts";
-import { parseDocument } from "../plan/parse.ts";
 import { entriesOfKeys } from "../policy/keys.ts";
 import { policyFromData } from "../policy/parse.ts";
 import { defaultPolicy, type Policy } from "../policy/policy.ts";
@@ -13,10 +12,10 @@ import { hasCode, type PreampError } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import type { SourcesFile } from "../app/sources.ts";
 import type { Arguments, Flag } from "./arguments.ts";
-import { DocumentFailure } from "./failure.ts";
 import { locate, readOptional } from "./files.ts";
 import { homeOf, sourceFilesOf } from "./home.ts";
 import type { Io } from "./io.ts";
+import { loadParser } from "./late.ts";
 import { tableText } from "./table.ts";
 import { UsageError } from "./usage_error.ts";
 
@@ -98,11 +97,14 @@ ${tableText([["flag", "form", "default"], ...rows], "  ")}`;
  * @throws {DocumentFailure} for a config file that cannot be read as one.
  */
 export async function readSettings(args: Arguments, io: Io): Promise<Settings> {
+  const reading = readConfig(args, io);
+  reading.catch(() => {}); // told below, unless a flag or a variable is wrong too
   const flags = settingsToData(({ path }) => args.value(path) ?? args.value(aliasOf(path)));
-  const variables = settingsToData((setting) => variableOf(setting, io));
+  const ours = ourVariables(io);
+  const variables = ours.length > 0 ? settingsToData((setting) => variableOf(setting, io)) : {};
   checkGiven(flags, (path) => `--${aliasGiven(args, path) ?? path}`);
   checkGiven(variables, (path) => variableGiven(path, io));
-  const document = await readConfig(args, io);
+  const document = await reading;
   const data = mergePlans(mergePlans(document.data, variables), flags);
   const policy = policyFromData(data);
   const api_keys = (io.env("PREAMP_API_KEYS") ?? "").split(",").map((key) => key.trim()).filter((key) =>
@@ -119,7 +121,7 @@ export async function readSettings(args: Arguments, io: Io): Promise<Settings> {
     home: homeOf(io),
     sources: Object.values(sourceFilesOf(io)).filter((file) => file !== undefined),
     api_keys,
-    warnings: suspects(io),
+    warnings: suspects(ours),
   };
 }
 
@@ -147,6 +149,7 @@ function variableGiven(path: string, io: Io): string {
 
 /** Checks values by themselves, so that an error names the flag or variable and no file. */
 function checkGiven(data: JsonObject, nameOf: (path: string) => string): void {
+  if (Object.keys(data).length === 0) return;
   try {
     policyFromData(data);
   } catch (error) {
@@ -172,6 +175,10 @@ async function readConfig(args: Arguments, io: Io): Promise<{ data: JsonObject; 
     if (named === undefined) return { data: {}, base: io.cwd };
     throw new UsageError(`Cannot read the policy ${JSON.stringify(file)}: there is no such file`);
   }
+  const [{ parseDocument }, { DocumentFailure }] = await Promise.all([
+    loadParser(),
+    import("./failure.ts"),
+  ]);
   try {
     const what = `the policy "${file}"`;
     const { data, locate } = await parseDocument(text, { what });
@@ -182,13 +189,21 @@ async function readConfig(args: Arguments, io: Io): Promise<{ data: JsonObject; 
   }
 }
 
-function suspects(io: Io): string[] {
+/** Variables that may set a key: named like ours, in any case because Windows takes them so. */
+function ourVariables(io: Io): string[] {
+  return io.variables().filter((name) =>
+    name.toUpperCase().startsWith("PREAMP_") && !OWN_VARIABLES.includes(name)
+  );
+}
+
+function suspects(names: readonly string[]): string[] {
+  if (names.length === 0) return [];
   const known = [
     ...OWN_VARIABLES,
     ...policySettings().flatMap(({ path, variable }) => [variable, shortVariable(path)]),
   ];
   const warnings: string[] = [];
-  for (const name of io.variables()) {
+  for (const name of names) {
     if (!name.startsWith("PREAMP_") || known.includes(name)) continue;
     const meant = didYouMean(name, known);
     if (meant !== undefined) warnings.push(`The variable ${name} is not used: did you mean ${meant}?`);

@@ -1,8 +1,7 @@
-/** `preamp.yaml` → policy, with errors as good as a plan's: every finding, with line, column and hint (trust.md). */
+/** What `preamp.yaml` says → policy, with errors as good as a plan's: every finding, with line, column and hint (trust.md). */
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import { checkKeys, object } from "../plan/fields.ts";
 import { documentError, Findings, type Locate, toDetail } from "../plan/findings.ts";
-import { parseDocument } from "../plan/parse.ts";
 import { defaultPolicy, type Policy, type PolicyOverlay } from "./policy.ts";
 import { OVERLAY_SECTIONS, readAuthKeys, readSection, SECTIONS, SINGLES } from "./shape.ts";
 
@@ -12,18 +11,6 @@ const KEYS: ReadonlySet<string> = new Set([
   "auth",
   "policies",
 ]);
-
-/**
- * Reads a policy document; what it does not say is the default.
- *
- * @param options `name`: what errors call the document; default `preamp.yaml`.
- * @throws {PreampError} `plan_invalid`, `plan_limit_exceeded`: a policy is checked like a plan.
- */
-export async function parsePolicy(text: string, options: { name?: string } = {}): Promise<Policy> {
-  const what = `the policy "${options.name ?? "preamp.yaml"}"`;
-  const { data, locate } = await parseDocument(text, { what });
-  return policyFromData(data, { what, locate });
-}
 
 /**
  * Returns the policy of data: a parsed document, settings from flags and variables, or one laid over the other.

@@ -15,8 +15,14 @@ export interface Setting {
   form: "text" | "number" | "boolean" | "list";
 }
 
+const ALL = listSettings();
+
 /** Returns every key that a flag or a variable may set. `auth.keys`, `policies` and `permissions.max` need a document. */
-export function policySettings(): Setting[] {
+export function policySettings(): readonly Setting[] {
+  return ALL;
+}
+
+function listSettings(): Setting[] {
   const settings: Setting[] = [];
   const add = (path: string, form: string) => {
     if (form === "text" || form === "number" || form === "boolean" || form === "list") {

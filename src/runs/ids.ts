@@ -25,3 +25,8 @@ export function newId(prefix: string): string {
   }
   return `${prefix}_${String.fromCharCode(...drawn)}`; // at once: a text that grows by a character is 20 texts
 }
+
+/** Returns an id as it may stand in a message: short and printable. */
+export function printable(id: string): string {
+  return id.slice(0, 80).replace(/[^\x20-\x7e]/g, "?");
+}

@@ -6,11 +6,12 @@ import { approvalDeletion, tooLate } from "./approvals.ts";
 import type { RunsDeps } from "./deps.ts";
 import { RunFold } from "./fold.ts";
 import { forkedSession, messagesOfTurns, parentOf, withAnswers } from "./fork.ts";
+import { printable } from "./ids.ts";
 import { inputDeletion, loadInput, recordedInput, type Recording } from "./recording.ts";
 import type { ReplayReport } from "./replay/replay.ts";
 import { pointOf } from "./rerun.ts";
 import type { Runner } from "./runner.ts";
-import { listOptions, printable, Sessions } from "./sessions.ts";
+import { listOptions, Sessions } from "./sessions.ts";
 import { cancelledOutcome, RunStarter } from "./starter.ts";
 import type {
   Approval,

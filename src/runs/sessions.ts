@@ -3,6 +3,7 @@ import { PreampError } from "../sdk/errors.ts";
 import type { JsonObject, Message } from "../sdk/types.ts";
 import type { LoggedUsage } from "../kernel/session.ts";
 import type { Change, Store } from "../store/store.ts";
+import { printable } from "./ids.ts";
 import type { RememberedApproval } from "./remembered.ts";
 import type { Caller, Page, PageOptions, SessionObject } from "./types.ts";
 
@@ -97,9 +98,4 @@ export function listOptions(
 
 function notFound(id: string): PreampError {
   return new PreampError("not_found", `Cannot find session "${printable(id)}"`);
-}
-
-/** Returns an id as it may stand in a message: short and printable. */
-export function printable(id: string): string {
-  return id.slice(0, 80).replace(/[^\x20-\x7e]/g, "?");
 }

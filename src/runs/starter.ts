@@ -9,12 +9,13 @@ import { Admission } from "./admission.ts";
 import type { ReadyPlan, RunsDeps } from "./deps.ts";
 import { SessionHolds } from "./holds.ts";
 import { Idempotency } from "./idempotency.ts";
+import { printable } from "./ids.ts";
 import type { Inherited } from "./interruption.ts";
 import { inputChange, inputDeletion, openInputs, type StoredInput } from "./recording.ts";
 import { Roster } from "./roster.ts";
 import { type ResumeOptions, Runner } from "./runner.ts";
 import { askedPlan, callerOfPlan, savedChild, savedSession } from "./saved_session.ts";
-import { printable, type SavedSession, type Sessions } from "./sessions.ts";
+import type { SavedSession, Sessions } from "./sessions.ts";
 import type { Caller, CreateOptions, RunHandle, RunRequest } from "./types.ts";
 
 /** Milliseconds between two looks for runs of processes that are gone: half of what a lease lasts (our choice). */

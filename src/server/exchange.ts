@@ -18,17 +18,20 @@ export interface Server {
   note(exchange: Exchange, error: unknown): void;
 }
 
-/** What a handler finds in its context's `env`. */
-export interface Exchange {
-  readonly server: Server;
+/** One request, as the log tells of it. */
+export interface Visit {
   readonly request_id: string;
   /** Null until the key was checked. */
   caller: Caller | null;
-  /** Bounds of the body; the caller's own once it is known. */
-  body: BodyLimits;
-  /** For the log. */
   readonly method: string;
   readonly path: string;
+}
+
+/** What a handler finds in its context's `env`. */
+export interface Exchange extends Visit {
+  readonly server: Server;
+  /** Bounds of the body; the caller's own once it is known. */
+  body: BodyLimits;
 }
 
 /** A handler's context. */

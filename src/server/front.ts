@@ -6,6 +6,7 @@
  * request. Knows bytes and time, no HTTP: when a request is under way is told by whoever handles it.
  */
 import type { ServerClock } from "./clock.ts";
+import { Watch, type Watched } from "./watch.ts";
 
 /** How long connections are waited for, in milliseconds. */
 export interface FrontLimits {
@@ -37,6 +38,8 @@ export interface Front {
 
 /** Milliseconds without a byte after which an answer that was sent whole has passed through. */
 const QUIET_MS = 50;
+/** How often deadlines of connections are looked at; more often when a limit is that short. */
+const TICK_MS = 250;
 const SMALL_BUFFER = 4 * 1024;
 const LARGE_BUFFER = 64 * 1024;
 
@@ -50,6 +53,7 @@ export function openFront(
   const listener = Deno.listen(address);
   const connections = new Set<Passage>();
   const by_port = new Map<number, Passage>();
+  const watch = new Watch(clock, Math.min(TICK_MS, ...Object.values(limits).map((ms) => ms / 8)));
   const gone = Promise.withResolvers<void>();
   let stopped = false;
 
@@ -64,7 +68,7 @@ export function openFront(
         await pause(QUIET_MS); // no descriptor left, or a client that left while it came: others are served on
         continue;
       }
-      const passage = new Passage(client, port, { clock, limits, by_port });
+      const passage = new Passage(client, port, { clock, limits, by_port, watch });
       connections.add(passage);
       passage.run().finally(() => leave(passage));
     }
@@ -97,15 +101,16 @@ interface PassageOptions {
   clock: ServerClock;
   limits: FrontLimits;
   by_port: Map<number, Passage>;
+  watch: Watch;
 }
 
 /** One connection and its way through. */
-class Passage implements Connection {
+class Passage implements Connection, Watched {
   readonly #client: Deno.TcpConn;
   readonly #port: number;
   readonly #options: PassageOptions;
   #server: Deno.TcpConn | undefined;
-  #stop_watch: () => void;
+  deadline = Infinity;
   /** Requests under way. */
   #active = 0;
   #waits_for_header = false;
@@ -124,13 +129,14 @@ class Passage implements Connection {
     this.#port = port;
     this.#options = options;
     client.setNoDelay();
-    this.#stop_watch = options.clock.timer(options.limits.idle_ms, () => this.close());
+    this.#due(options.limits.idle_ms);
+    options.watch.add(this);
   }
 
   begin(): (last: boolean) => void {
     this.#active++;
     this.#waits_for_header = false;
-    this.#stop_watch();
+    this.deadline = Infinity;
     let ended = false;
     return (last) => {
       if (ended) return;
@@ -139,7 +145,7 @@ class Passage implements Connection {
       if (last || this.#stopping && this.#active === 0) {
         this.#ending = true;
         this.#awaitQuiet();
-      } else if (this.#active === 0) this.#watch(this.#options.limits.idle_ms);
+      } else if (this.#active === 0) this.#due(this.#options.limits.idle_ms);
     };
   }
 
@@ -149,9 +155,9 @@ class Passage implements Connection {
     if (this.#active === 0 && !this.#ending) this.close();
   }
 
-  #watch(ms: number): void {
-    this.#stop_watch();
-    if (!this.#closed) this.#stop_watch = this.#options.clock.timer(ms, () => this.close());
+  /** Closed in so many milliseconds, unless something comes. */
+  #due(ms: number): void {
+    this.deadline = this.#options.clock.monotonic() + ms;
   }
 
   /** Passes bytes both ways; resolves when the connection is closed. Never rejects. */
@@ -169,7 +175,7 @@ class Passage implements Connection {
       if (this.#ending) continue; // lingers: nobody reads it any more
       if (this.#active === 0 && !this.#waits_for_header) {
         this.#waits_for_header = true;
-        this.#watch(this.#options.limits.header_ms);
+        this.#due(this.#options.limits.header_ms);
       }
       await writeAll(this.#server ?? await this.#connect(), buffer.subarray(0, length));
       if (length === buffer.length && length < LARGE_BUFFER) buffer = new Uint8Array(LARGE_BUFFER);
@@ -221,7 +227,7 @@ class Passage implements Connection {
   async #letGo(): Promise<void> {
     if (this.#closed) return;
     this.#ending = true;
-    this.#watch(this.#options.limits.linger_ms);
+    this.#due(this.#options.limits.linger_ms);
     this.#closeServer();
     await this.#client.closeWrite();
     if (this.#client_done) this.close();
@@ -238,7 +244,7 @@ class Passage implements Connection {
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
-    this.#stop_watch();
+    this.#options.watch.delete(this);
     this.#stop_quiet?.();
     this.#closeServer();
     closeQuietly(this.#client);

@@ -1,6 +1,7 @@
 /** The log of requests: one record for each, and the one line it is written as. */
 import { timestamp } from "../sdk/timestamp.ts";
 import type { ServerClock } from "./clock.ts";
+import type { Visit } from "./exchange.ts";
 import { escapeUnprintable } from "./printable.ts";
 
 /** What is told of one request. No query, header or body: prompts and keys travel there. */
@@ -41,14 +42,20 @@ export function formatLogRecord(record: LogRecord): string {
   );
 }
 
-/** Returns the time of day as the log writes it. */
-export function logTime(clock: ServerClock): string {
-  return timestamp(clock.now());
-}
-
-/** Returns milliseconds to the microsecond: the clock's further digits are noise, and every line would carry them. */
-export function roundMs(ms: number): number {
-  return Math.round(ms * 1000) / 1000;
+/** Returns the record of a request that was answered after `ms` milliseconds, kept to the microsecond: further digits are noise. */
+export function recordOf(visit: Visit, status: number, ms: number, clock: ServerClock): LogRecord {
+  const { request_id, method, path, caller } = visit;
+  return {
+    level: status >= 500 ? "error" : "info",
+    ts: timestamp(clock.now()),
+    message: "request",
+    request_id,
+    method,
+    path,
+    status,
+    ms: Math.round(ms * 1000) / 1000,
+    caller: caller?.name ?? null,
+  };
 }
 
 /** Returns anything that was thrown as the log shows it. */

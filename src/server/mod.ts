@@ -16,8 +16,9 @@ import { KeyRing } from "../policy/keys.ts";
 import { defaultPolicy, type Policy, policyFor } from "../policy/policy.ts";
 import type { Caller } from "../runs/types.ts";
 import { type Authenticate, authenticateWith, type Hosts } from "./access.ts";
-import { type App, type CallerBounds, createApp } from "./app.ts";
 import type { Log } from "./exchange.ts";
+import { type App, createPass, type Routes } from "./pass.ts";
+import { type CallerBounds, createRoutes } from "./routes.ts";
 
 export { ANONYMOUS, type Authenticate, authenticateWith, type Hosts } from "./access.ts";
 export { type App, type AppOptions, type CallerBounds, type ConnectionInfo, createApp } from "./app.ts";
@@ -48,17 +49,33 @@ export interface Preamp extends App {
 
 /** Returns a runtime with its HTTP API. Nothing is loaded, opened or started before the first request. */
 export function createPreamp(options: PreampOptions = {}): Preamp {
-  const { authenticate, hosts = "any", log, runtime_log, ...config } = options;
+  const { hosts = "any", ...rest } = options;
+  const { log } = rest;
+  const { runtime, routes, close } = createBackend(rest);
+  const app = createPass({ hosts, routes, ...(log ? { log } : {}) });
+  return { fetch: app.fetch, drain: app.drain, runtime, close };
+}
+
+/** All of a server but the pass in front of it, for who has a pass already. */
+export interface Backend {
+  readonly runtime: Runtime;
+  readonly routes: Routes;
+  /** Ends all runs and closes the store. */
+  close(): Promise<void>;
+}
+
+/** Returns a runtime with its routes. `hosts` are the pass's. */
+export function createBackend(options: Omit<PreampOptions, "hosts"> = {}): Backend {
+  const { authenticate, log, runtime_log, ...config } = options;
   const policy = config.policy ?? defaultPolicy();
   const runtime = createRuntime({ ...config, policy, ...(runtime_log ? { log: runtime_log } : {}) });
-  const app = createApp({
+  const routes = createRoutes({
     runtime,
     authenticate: authenticate === undefined ? authenticateWith(new KeyRing(policy.auth.keys)) : authenticate,
-    hosts,
     bounds: callerBounds(policy),
     ...(log ? { log } : {}),
   });
-  return { fetch: app.fetch, drain: app.drain, runtime, close: () => runtime.close() };
+  return { runtime, routes, close: () => runtime.close() };
 }
 
 /** Returns the bounds that a policy gives each caller; those of a key's own policy are worked out once. */

@@ -1,15 +1,16 @@
 /** Text that is safe to show: on one line, in a terminal, in a log, in a message. Knows nothing of HTTP. */
 
-/** Control, format (bidi, zero width), line and paragraph separator, lone surrogate. */
-const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u;
-const ALL_UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
+/** ASCII without control characters: nearly all there is. */
+const PLAIN = /^[ -~]*$/;
 
 /**
  * Returns text whose unprintable characters are written as JSON's `\uXXXX` (a pair of them above U+FFFF). Applied to the
  * text of a JSON document it gives the text of the same document (threats.md T40).
  */
 export function escapeUnprintable(text: string): string {
-  return UNPRINTABLE.test(text) ? text.replace(ALL_UNPRINTABLE, escapeUnits) : text;
+  if (PLAIN.test(text)) return text;
+  // Control, format (bidi, zero width), line and paragraph separator, lone surrogate. Here, because making it takes 0.7 ms.
+  return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu, escapeUnits);
 }
 
 function escapeUnits(character: string): string {

@@ -4,6 +4,7 @@ import { decideApproval, listApprovals } from "./approvals.ts";
 import { createRun } from "./create_run.ts";
 import { runEvents } from "./events.ts";
 import type { Handler } from "./exchange.ts";
+import { health, HEALTH_PATH } from "./pass.ts";
 import { checkPlan, diffPlans, explainPlan, getModule, listModules, listPlans, lockPlan } from "./plans.ts";
 import { cancelRun, getRun, listRuns, removeRun, replayRun, steerRun } from "./runs.ts";
 import {
@@ -14,7 +15,7 @@ import {
   listSessions,
   removeSession,
 } from "./sessions.ts";
-import { eventsSchema, health, landing, openApi, readiness } from "./system.ts";
+import { eventsSchema, landing, openApi, readiness } from "./system.ts";
 import type { AnswerName, BodyName, QueryName } from "./validation.ts";
 
 /** One answer of a route. */
@@ -392,7 +393,7 @@ export const ROUTES: readonly Route[] = [
   },
   {
     method: "GET",
-    path: "/healthz",
+    path: HEALTH_PATH,
     id: "health",
     summary: "Whether the process is up",
     open: true,

@@ -2,9 +2,6 @@
 import { answer, type Handler } from "./exchange.ts";
 import { preferredType } from "./negotiation.ts";
 
-/** `GET /healthz`: the process is up. Touches nothing. */
-export const health: Handler = () => answer({ status: "ok" });
-
 /** `GET /readyz`: the store answers and no drain is under way, else 503 with the reasons; and which tiers modules can have. */
 export const readiness: Handler = async (call) => {
   const { ok, reasons, isolation } = await call.env.server.runtime.ready();

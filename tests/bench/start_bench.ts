@@ -1,6 +1,6 @@
 /**
- * Start: milliseconds from starting a process to its first answer, memory at rest, size of the executable; as ratios against
- * an empty Deno server started the same way.
+ * Start: milliseconds from starting a process to its first answer (of `/healthz`, and of a whole run sent at once instead), memory at
+ * rest, size of the executable; as ratios against an empty Deno server started the same way.
  *
  *   deno run -A tests/bench/start_bench.ts [rounds]
  */
@@ -9,6 +9,13 @@ import { compiledProgram, type Program, residentMb, ROOT, startArguments, startS
 
 /** Seconds of quiet before memory is read. */
 const REST_S = 1;
+
+/** A server, and what it is asked first. */
+interface Started extends Program {
+  path: string;
+  /** Sent by POST; absent: a GET. */
+  body?: string;
+}
 
 interface Figures {
   first_answer_ms: number;
@@ -21,21 +28,36 @@ const home = await Deno.makeTempDir();
 const env = { PREAMP_HOME: home, NO_COLOR: "1" };
 const compiled = await compiledProgram();
 
-const programs: Record<string, Program & { path: string }> = {
+/** One answer, no tool: what starts, not what runs. */
+const run = {
+  path: "/v1/runs",
+  body: JSON.stringify({
+    prompt: "Hello",
+    plan: {
+      session: { orchestrator: "loop-basic", context: "context-simple" },
+      providers: [{ module: "provider-mock", config: { response: "Hello from the bench." } }],
+    },
+  }),
+};
+
+const source = {
+  command: Deno.execPath(),
+  args: [...await startArguments(), "--port", "0"],
+  env,
+};
+const executable = compiled &&
+  { command: compiled.path, args: ["serve", "--port", "0"], env };
+
+const programs: Record<string, Started> = {
   empty: {
     command: Deno.execPath(),
     args: ["run", "--no-prompt", "--allow-net", "--allow-read", `${ROOT}tests/bench/floor_server.ts`],
     path: "/",
   },
-  source: {
-    command: Deno.execPath(),
-    args: [...await startArguments(), "--port", "0"],
-    env,
-    path: "/healthz",
-  },
-  ...(compiled
-    ? { compiled: { command: compiled.path, args: ["serve", "--port", "0"], env, path: "/healthz" } }
-    : {}),
+  source: { ...source, path: "/healthz" },
+  ...(executable ? { compiled: { ...executable, path: "/healthz" } } : {}),
+  "source, a run": withoutKeys({ ...source, ...run }),
+  ...(executable ? { "compiled, a run": withoutKeys({ ...executable, ...run }) } : {}),
 };
 
 try {
@@ -52,17 +74,26 @@ try {
   await Deno.remove(home, { recursive: true });
 }
 
-async function startOnce(program: Program & { path: string }): Promise<Figures> {
+/** A generated key is told a little after the address: it is not waited for here. */
+function withoutKeys(program: Started): Started {
+  return { ...program, args: [...program.args, "--no-auth"] };
+}
+
+async function startOnce(program: Started): Promise<Figures> {
   const start = performance.now();
   await using server = await startServer(program);
-  const response = await fetch(server.url + program.path);
-  await response.body?.cancel();
-  if (!response.ok) {
-    throw new Error(`Cannot measure ${program.command}: ${program.path} answered ${response.status}`);
+  const response = await fetch(server.url + program.path, requestOf(program));
+  const text = await response.text();
+  if (!response.ok || program.body !== undefined && JSON.parse(text).status !== "completed") {
+    throw new Error(`Cannot measure ${program.command}: ${program.path} answered ${response.status} ${text}`);
   }
   const first_answer_ms = performance.now() - start;
   await new Promise((resolve) => setTimeout(resolve, REST_S * 1000));
   return { first_answer_ms, rss_mb: await residentMb(server.pid) };
+}
+
+function requestOf({ body }: Started): RequestInit {
+  return body === undefined ? {} : { method: "POST", headers: { "content-type": "application/json" }, body };
 }
 
 function mediansOf(figures: readonly Figures[]): Figures {

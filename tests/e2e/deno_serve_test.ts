@@ -45,6 +45,25 @@ Deno.test("deno serve main.ts takes the keys of PREAMP_API_KEYS", async () => {
   });
 });
 
+Deno.test("deno run main.ts serve ends with what is missing when it may not read the rest of itself", async () => {
+  const folder = await Deno.makeTempDir();
+  try {
+    const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
+      args: ["run", "--no-prompt", "--allow-net", "--allow-env", `--allow-read=${folder}`, `${ROOT}main.ts`]
+        .concat("serve", "--port", "0"),
+      cwd: folder,
+    }).output();
+    assertEquals(code, 1);
+    assertStringIncludes(new TextDecoder().decode(stdout), "http://127.0.0.1:");
+    assertStringIncludes(
+      new TextDecoder().decode(stderr),
+      "Cannot serve: the program could not be loaded: Requires read",
+    );
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
 Deno.test("deno run main.ts without arguments prints the usage and exits 2", async () => {
   const { code, stderr } = await new Deno.Command(Deno.execPath(), {
     args: ["run", ...PERMISSIONS, `${ROOT}main.ts`],

@@ -1,5 +1,6 @@
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
-import { parsePolicy, policyFromData } from "../../src/policy/parse.ts";
+import { parsePolicy } from "../../src/policy/document.ts";
+import { policyFromData } from "../../src/policy/parse.ts";
 import { DOCUMENT_LIMITS } from "../../src/plan/limits.ts";
 import { defaultPolicy, documentLimits, policyFor } from "../../src/policy/policy.ts";
 import { policySettings, settingsToData } from "../../src/policy/settings.ts";

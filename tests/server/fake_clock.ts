@@ -25,6 +25,10 @@ export class FakeClock implements ServerClock {
     return stop;
   }
 
+  tick(ms: number, callback: () => void): void {
+    this.timer(ms, callback);
+  }
+
   /** Moves time and calls what became due, in order, letting each callback's promises run. */
   async advance(ms: number): Promise<void> {
     await settle();

@@ -1,0 +1,34 @@
+/** What `serve` has behind its pass: the runtime on this process's settings, with its routes. */
+import { KeyRing } from "../policy/keys.ts";
+import { authenticateWith } from "../server/access.ts";
+import { type Backend, createBackend } from "../server/mod.ts";
+import type { Log } from "./log.ts";
+import { openStore } from "./open_store.ts";
+import type { Settings } from "./settings.ts";
+import type { Welcome } from "./welcome.ts";
+
+/** What it is made of. */
+export interface BackendParts {
+  settings: Settings;
+  auth: Welcome["auth"];
+  /** Values that must never be seen. */
+  secrets: readonly string[];
+  log: Log;
+}
+
+/** Returns it. */
+export function openBackend({ settings, auth, secrets, log }: BackendParts): Backend {
+  const { policy, plans, home, sources } = settings;
+  const ring = new KeyRing(policy.auth.keys, auth.kind === "generated" ? auth.key : undefined);
+  return createBackend({
+    policy,
+    store: openStore(policy),
+    plans,
+    home,
+    sources,
+    secrets,
+    authenticate: auth.kind === "none" ? null : authenticateWith(ring),
+    log: (record) => log.request(record),
+    runtime_log: (level, event, facts) => log.note(level, event, facts),
+  });
+}

@@ -1,0 +1,16 @@
+/** The text of `preamp.yaml` → policy. Apart from parse.ts, which a server needs that has no such file. */
+import { parseDocument } from "../plan/parse.ts";
+import { policyFromData } from "./parse.ts";
+import type { Policy } from "./policy.ts";
+
+/**
+ * Reads a policy document; what it does not say is the default.
+ *
+ * @param options `name`: what errors call the document; default `preamp.yaml`.
+ * @throws {PreampError} `plan_invalid`, `plan_limit_exceeded`: a policy is checked like a plan.
+ */
+export async function parsePolicy(text: string, options: { name?: string } = {}): Promise<Policy> {
+  const what = `the policy "${options.name ?? "preamp.yaml"}"`;
+  const { data, locate } = await parseDocument(text, { what });
+  return policyFromData(data, { what, locate });
+}
