@@ -4,6 +4,7 @@
  */
 import { CancellationToken } from "../sdk/cancellation.ts";
 import { errorMessage, PreampError } from "../sdk/errors.ts";
+import { GATES } from "../sdk/hook_chain.ts";
 import { deepFreeze, isObject, type JsonObject, toPlainObject } from "../sdk/json.ts";
 import type { ErrorDetail, Message, MountPlan, Prompt } from "../sdk/types.ts";
 import { Backstop } from "./backstop.ts";
@@ -30,7 +31,7 @@ import { SessionState } from "./state.ts";
 import { type Surface, surfaceOf } from "./surface.ts";
 import type { Turn } from "./turn.ts";
 import { runTurn, turnOf, type TurnOptions } from "./turn_run.ts";
-import { GATES, Watch } from "./watch.ts";
+import { Watch } from "./watch.ts";
 
 /** Usage of one answered request: how long the history was when it was made, and what it took. */
 export interface LoggedUsage {

@@ -19,9 +19,6 @@ const OF_TURNS: ReadonlySet<string> = new Set([
   "orchestrator:complete",
 ]);
 
-/** Events whose outcome says what may follow. */
-export const GATES: ReadonlySet<string> = new Set(["prompt:submit", "provider:request", "tool:pre"]);
-
 interface Noted {
   readonly subject: Subject;
   /** What the hooks wanted. The loop holds the original and could change it before it is acted on. */
