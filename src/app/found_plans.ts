@@ -67,9 +67,8 @@ export class PlanFinder {
   /** Returns a plan compiled, its modules where the operator's overrides say. @throws {PreampError} As {@link compile}. */
   async located(found: FoundPlan): Promise<CompiledPlan> {
     const compiled = await this.compile(found);
-    return found.origin === "operator"
-      ? withOverrides(compiled, await this.#options.sources.find())
-      : compiled;
+    if (found.origin !== "operator" || this.#options.sources.empty) return compiled;
+    return withOverrides(compiled, await this.#options.sources.find());
   }
 
   /** Returns a plan compiled. @throws {PreampError} `plan_invalid`, `plan_limit_exceeded`. */
