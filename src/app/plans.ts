@@ -85,7 +85,8 @@ export class Plans {
    * `module_source_denied`, `isolation_unavailable`; `lock_invalid`.
    */
   async ready(request: RunRequest, caller: Caller, base_url?: string): Promise<ReadyPlan> {
-    const found = await this.#finder.find(request, caller, base_url);
+    const finding = this.#finder.find(request, caller, base_url);
+    const found = finding instanceof Promise ? await finding : finding;
     try {
       return await this.#ready(found, caller, request);
     } catch (error) {

@@ -220,12 +220,17 @@ function check(
 /** With an `instance_id`, what the module mounted under its one default name is mounted under that id (behaviour.md §1.6). */
 function renaming(spec: ModuleSpec, drafted: readonly Mounted[]): (mounted: Mounted) => Mounted {
   const { instance_id } = spec;
+  if (instance_id === undefined) return asMounted;
   const own = drafted.filter((mounted) => mounted.point === POINT[spec.type]);
-  if (instance_id === undefined || own.length !== 1) return (mounted) => mounted;
+  if (own.length !== 1) return asMounted;
   return (mounted) =>
     mounted === own[0] && (mounted.point === "tools" || mounted.point === "providers")
       ? { ...mounted, name: instance_id }
       : mounted;
+}
+
+function asMounted(mounted: Mounted): Mounted {
+  return mounted;
 }
 
 function warnMissing(shared: Shared, spec: ModuleSpec, metadata: JsonObject, names: readonly string[]): void {
