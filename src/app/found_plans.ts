@@ -33,11 +33,11 @@ export class PlanFinder {
   }
 
   /** Finds what a request names: a plan of its own, one of the operator's, the default. @throws {PreampError} `not_found`, `request_invalid`. */
-  async find(
+  find(
     request: Pick<RunRequest, "plan" | "plan_ref">,
     caller: Caller,
     base_url: string | undefined,
-  ): Promise<FoundPlan> {
+  ): FoundPlan | Promise<FoundPlan> {
     if (request.plan !== undefined && request.plan_ref !== undefined) {
       throw new PreampError(
         "request_invalid",
@@ -50,7 +50,10 @@ export class PlanFinder {
         ? { input: request.plan, origin, base_url }
         : { input: request.plan, origin };
     }
-    if (request.plan_ref !== undefined) return await this.named(request.plan_ref);
+    return request.plan_ref === undefined ? this.#standard() : this.named(request.plan_ref);
+  }
+
+  async #standard(): Promise<FoundPlan> {
     const standard = await this.#options.named.find("default");
     if (standard) {
       return { input: standard.text, origin: "operator", base_url: standard.base_url, name: "default" };
@@ -65,11 +68,11 @@ export class PlanFinder {
   }
 
   /** Returns a plan compiled, its modules where the operator's overrides say. @throws {PreampError} As {@link compile}. */
-  async located(found: FoundPlan): Promise<CompiledPlan> {
-    const compiled = await this.compile(found);
-    return found.origin === "operator"
-      ? withOverrides(compiled, await this.#options.sources.find())
-      : compiled;
+  located(found: FoundPlan): Promise<CompiledPlan> {
+    const compiling = this.compile(found);
+    const { sources } = this.#options;
+    if (found.origin !== "operator" || sources.empty) return compiling;
+    return compiling.then(async (compiled) => withOverrides(compiled, await sources.find()));
   }
 
   /** Returns a plan compiled. @throws {PreampError} `plan_invalid`, `plan_limit_exceeded`. */

@@ -2,7 +2,7 @@
 import { agentNames, childPlan } from "../plan/child_plan.ts";
 import type { CompiledPlan } from "../plan/compile.ts";
 import { type Lock, lockedSource, lockFromData } from "../plan/lock.ts";
-import { documentError, toDetail, toWarning as toWarningDetail } from "../plan/findings.ts";
+import { documentError, type Findings, toDetail, toWarning as toWarningDetail } from "../plan/findings.ts";
 import { withPlaces } from "../plan/places.ts";
 import { authorise, type Grants, specsOf } from "../policy/authorise.ts";
 import type { LoadContext } from "../loader/types.ts";
@@ -26,7 +26,7 @@ import { expandConfig, unsetVariables } from "./plan_env.ts";
 import type { Sandboxing } from "./sandboxing.ts";
 import type { LockedInput, NamedPlan, PlanCheck, PlanInput } from "./types.ts";
 import { rewrittenSources, type SourceOverrides } from "./sources.ts";
-import { UrlModules, urlSpecs } from "./url_modules.ts";
+import { isOfUrl, UrlModules, urlSpecs } from "./url_modules.ts";
 
 /** What plans are made ready with. */
 export interface PlansOptions {
@@ -85,7 +85,8 @@ export class Plans {
    * `module_source_denied`, `isolation_unavailable`; `lock_invalid`.
    */
   async ready(request: RunRequest, caller: Caller, base_url?: string): Promise<ReadyPlan> {
-    const found = await this.#finder.find(request, caller, base_url);
+    const finding = this.#finder.find(request, caller, base_url);
+    const found = finding instanceof Promise ? await finding : finding;
     try {
       return await this.#ready(found, caller, request);
     } catch (error) {
@@ -100,10 +101,11 @@ export class Plans {
     const policy = this.#policyOf(caller);
     const { limits } = policy;
     const specs = specsOf(compiled.plan);
-    const modules = this.#urlModules(judged, policy, specs);
+    let modules: UrlModules | undefined;
+    const urlModules = () => modules ??= this.#urlModules(judged, policy, specs);
     const lookup = (name: string) => grants.mayReadEnv(name) ? this.#options.env(name) : undefined;
-    /** Configs that were expanded for their secrets; the first who opens a module gets its config as it is. */
-    const expanded = new Map<ModuleSpec, JsonObject>();
+    /** Configs that were expanded for their secrets, as the specs are; the first who opens a module gets its config as it is. */
+    let expanded: (JsonObject | undefined)[] = [];
     return {
       compiled,
       limits: grants.limits,
@@ -122,13 +124,14 @@ export class Plans {
         child: (written) => this.#ready({ ...found, input: written }, caller, { within: judged }),
       },
       registerSecrets: (secrets) => {
-        for (const spec of specs) expanded.set(spec, expandConfig(spec, lookup, secrets));
+        expanded = specs.map((spec) => expandConfig(spec, lookup, secrets));
       },
-      load: () => modules.load(),
+      ...(specs.some(isOfUrl) ? { load: () => urlModules().load() } : {}),
       open: (spec, secrets, warn) => {
-        const config = expanded.get(spec) ?? expandConfig(spec, lookup, secrets);
-        expanded.delete(spec); // it is its module's now, which may change it
-        return this.#open(spec, modules, config, { secrets, warn });
+        const index = specs.indexOf(spec);
+        const config = expanded[index] ?? expandConfig(spec, lookup, secrets);
+        if (index >= 0) expanded[index] = undefined; // it is its module's now, which may change it
+        return this.#open(spec, urlModules, config, { secrets, warn });
       },
     };
   }
@@ -197,13 +200,15 @@ export class Plans {
     const compiled = await this.#finder.located(found);
     const policy = this.#policyOf(caller);
     const grants = this.#authorise(compiled, found, policy, options);
-    await acceptConfigs(compiled, found);
-    if (within === undefined) await this.#judgeAgents(compiled, found, policy, grants);
-    const mayLoad = urlSpecs(specsOf(compiled.plan)).length > 0 || agentNames(compiled.written).length > 0;
-    const beside = mayLoad ? found.base_url : undefined;
-    const lock = ignore_lock
-      ? undefined
-      : within?.context.lock ?? await this.#locks.find(options.lock, beside);
+    // what was looked at before is there at once: none of these waits for a plan that is run again
+    const configs = checkConfigs(compiled);
+    acceptConfigs(configs instanceof Promise ? await configs : configs, found);
+    const agents = within === undefined ? this.#judgeAgents(compiled, found, policy, grants) : undefined;
+    if (agents) await agents;
+    const beside = found.base_url !== undefined && mayLoad(compiled) ? found.base_url : undefined;
+    const may_have_lock = !ignore_lock && (options.lock !== undefined || beside !== undefined);
+    const inherited = ignore_lock ? undefined : within?.context.lock;
+    const lock = inherited ?? (may_have_lock ? await this.#locks.find(options.lock, beside) : undefined);
     const base = found.base_url === undefined ? {} : { base_url: found.base_url };
     const context = { origin, namespace: caller.namespace, policy, ...base, ...(lock ? { lock } : {}) };
     return { compiled, grants, context, origin, ...base };
@@ -232,18 +237,26 @@ export class Plans {
   }
 
   /** Once for each plan and policy: a plan with many agents would pay at every run, and each is judged anew when it is spawned. */
-  async #judgeAgents(
+  #judgeAgents(
+    compiled: CompiledPlan,
+    found: FoundPlan,
+    policy: Policy,
+    grants: Grants,
+  ): Promise<void> | void {
+    if (!this.#judged.get(compiled)?.has(policy)) return this.#judgeAnew(compiled, found, policy, grants);
+  }
+
+  async #judgeAnew(
     compiled: CompiledPlan,
     found: FoundPlan,
     policy: Policy,
     grants: Grants,
   ): Promise<void> {
     const judged = this.#judged.get(compiled) ?? new Set<Policy>();
-    if (judged.has(policy)) return;
     await judgeAgents(compiled, async (written) => {
       const child = await this.#finder.located({ ...found, input: written });
       this.#authorise(child, found, policy, { within: { grants } });
-      await acceptConfigs(child, found);
+      acceptConfigs(await checkConfigs(child), found);
     });
     this.#judged.set(compiled, judged.add(policy));
   }
@@ -257,14 +270,14 @@ export class Plans {
 
   #open(
     spec: ModuleSpec,
-    modules: UrlModules,
+    urlModules: () => UrlModules,
     config: JsonObject,
     { secrets, warn }: { secrets: SecretSink; warn: (code: string, message: string) => void },
   ): ReturnType<ReadyPlan["open"]> {
     if (spec.source.kind !== "builtin") {
       const console = (level: "info" | "warning" | "error", module: string, text: string) =>
         this.#options.sandboxing.tellConsole(level, secrets.redact({ module, text }));
-      return modules.open(spec, { warn, console }).then((found) => ({ ...found, config }));
+      return urlModules().open(spec, { warn, console }).then((found) => ({ ...found, config }));
     }
     const opened = { config, isolation: "inline", integrity: null } as const;
     const module = builtinModule(spec.module);
@@ -329,12 +342,15 @@ export class Plans {
 }
 
 /** @throws {PreampError} `plan_invalid`, when a built-in module's config is not what its schema says. */
-async function acceptConfigs(compiled: CompiledPlan, { name }: FoundPlan): Promise<void> {
-  const found = checkConfigs(compiled);
-  const { errors } = found instanceof Promise ? await found : found;
+function acceptConfigs({ errors }: Findings, { name }: FoundPlan): void {
   if (errors.length === 0) return;
   const what = name === undefined ? "the plan" : `the plan "${name}"`;
   throw documentError("plan_invalid", what, errors.map((finding) => toDetail(finding)));
+}
+
+/** Whether modules may be loaded for a plan, now or for an agent of it. */
+function mayLoad({ plan, written }: CompiledPlan): boolean {
+  return specsOf(plan).some(isOfUrl) || agentNames(written).length > 0;
 }
 
 /** Returns findings with the places they have in the plan's text, when it has one. */

@@ -89,6 +89,11 @@ export class SourceOverrides {
     this.#files = files;
   }
 
+  /** Whether there are none, whatever the files say: there is no file. */
+  get empty(): boolean {
+    return this.#files.length === 0;
+  }
+
   /** Resolves to what holds now. @throws {PreampError} `plan_invalid`. */
   async find(): Promise<Overrides> {
     const state = (await Promise.all(this.#files.map(({ url }) => stateOf(url)))).join(" ");

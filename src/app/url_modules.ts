@@ -15,7 +15,12 @@ import { guestRequest, type Sandboxing } from "./sandboxing.ts";
 
 /** Returns the specs that a loader is needed for. */
 export function urlSpecs(specs: readonly ModuleSpec[]): ModuleSpec[] {
-  return specs.filter(({ source }) => source.kind !== "builtin");
+  return specs.filter(isOfUrl);
+}
+
+/** Whether a module is not compiled in. */
+export function isOfUrl({ source }: ModuleSpec): boolean {
+  return source.kind !== "builtin";
 }
 
 /** What the modules of a plan are made ready with. */

@@ -25,7 +25,15 @@ export class Backstop {
   }
 
   /** Tells the last answer and its calls where the loop did not, and answers the calls that it left open. */
-  async settleAnswer(turn: Turn): Promise<void> {
+  settleAnswer(turn: Turn): Promise<void> | void {
+    const context = this.#mounts.context as ContextHandle | null;
+    if (turn.untold_response === null && !turn.calls.some(isUntold) && context?.has_open_calls !== true) {
+      return;
+    }
+    return this.#settleAnswer(turn);
+  }
+
+  async #settleAnswer(turn: Turn): Promise<void> {
     await this.tellResponse();
     for (const call of turn.calls) if (isUntold(call)) await this.#tellCall(call);
     await (this.#mounts.context as ContextHandle | null)?.closeCalls();

@@ -60,8 +60,8 @@ interface Draft {
 
 /** The coordinator of one module. */
 export class ModuleCoordinator implements Coordinator {
-  readonly hooks: HookRegistry;
   readonly module_id: string;
+  #hooks: HookRegistry | null = null;
   readonly #shared: Shared;
   readonly #is_loop: boolean;
   #draft: Draft | null = { mounted: [], handlers: [], cleanups: [], effects: [] };
@@ -71,13 +71,17 @@ export class ModuleCoordinator implements Coordinator {
     this.#shared = shared;
     this.module_id = module_id;
     this.#is_loop = is_loop;
-    this.hooks = new DraftHooks(
-      shared.core.hooks,
+  }
+
+  /** Made when it is asked for: many modules listen to nothing. */
+  get hooks(): HookRegistry {
+    return this.#hooks ??= new DraftHooks(
+      this.#shared.core.hooks,
       () => this.#draft,
       (event) =>
-        shared.core.host.warn(
+        this.#shared.core.host.warn(
           "event_reserved",
-          `Module "${module_id}" cannot emit "${event}": it is the runtime's`,
+          `Module "${this.module_id}" cannot emit "${event}": it is the runtime's`,
         ),
     );
   }
@@ -278,7 +282,9 @@ export class ModuleCoordinator implements Coordinator {
 
   /** Events the module has registered handlers for so far. */
   get drafted_events(): string[] {
-    return [...new Set(this.#draft?.handlers.filter((one) => !one.gone).map((one) => one.event))];
+    const handlers = this.#draft?.handlers ?? [];
+    if (handlers.length === 0) return [];
+    return [...new Set(handlers.filter((one) => !one.gone).map((one) => one.event))];
   }
 
   /** Mounts as if the module had called `mount`. */
@@ -336,7 +342,7 @@ class DraftHooks implements HookRegistry {
 
   readonly #refused: (event: string) => void;
   /** Name → what takes away the module's own handlers of that name. */
-  readonly #own = new Map<string, Disposer[]>();
+  #own: Map<string, Disposer[]> | null = null;
 
   /** @param refused Told of an event that is not emitted, because it is the runtime's. */
   constructor(hooks: Hooks, draft: () => Draft | null, refused: (event: string) => void) {
@@ -348,7 +354,10 @@ class DraftHooks implements HookRegistry {
   register(event: string, handler: HookHandler, options: number | HookOptions = {}, name?: string): Disposer {
     const dispose = this.#register(event, handler, options, name);
     const known = String(name ?? (typeof options === "object" ? options?.name : undefined) ?? handler.name);
-    this.#own.set(known, [...this.#own.get(known) ?? [], dispose]);
+    this.#own ??= new Map();
+    const own = this.#own.get(known);
+    if (own) own.push(dispose);
+    else this.#own.set(known, [dispose]);
     return dispose;
   }
 
@@ -389,8 +398,8 @@ class DraftHooks implements HookRegistry {
 
   /** The module's own handlers: a gate that any other module could take away by its name would be none. */
   unregister(name: string): void {
-    for (const dispose of this.#own.get(name) ?? []) dispose();
-    this.#own.delete(name);
+    for (const dispose of this.#own?.get(name) ?? []) dispose();
+    this.#own?.delete(name);
   }
 
   emit(event: string, data?: JsonObject | null): Promise<Emission> {

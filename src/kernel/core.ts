@@ -59,14 +59,18 @@ export class Core {
   /** Makes a new step signal for a turn; returns a function that lets go of what it listens to. */
   armStepSignal(): () => void {
     const step = this.#step = new AbortController();
-    const sources = [this.cancellation.signal, this.ceilings.signal];
-    const listeners = sources.map((signal) => {
-      const abort = () => step.abort(signal === this.ceilings.signal ? signal.reason : cancelledError());
-      if (signal.aborted) abort();
-      else signal.addEventListener("abort", abort, { once: true });
-      return () => signal.removeEventListener("abort", abort);
-    });
-    return () => listeners.forEach((remove) => remove());
+    const cancelled = this.cancellation.signal;
+    const expired = this.ceilings.signal;
+    const onCancelled = () => step.abort(cancelledError());
+    const onExpired = () => step.abort(expired.reason);
+    if (cancelled.aborted) onCancelled();
+    else cancelled.addEventListener("abort", onCancelled, ONCE);
+    if (expired.aborted) onExpired();
+    else expired.addEventListener("abort", onExpired, ONCE);
+    return () => {
+      cancelled.removeEventListener("abort", onCancelled);
+      expired.removeEventListener("abort", onExpired);
+    };
   }
 
   /** Tells `execution:start` for a loop whose first act in a turn is another one (R0's does not tell it). */
@@ -104,6 +108,8 @@ export class Core {
     return this.write(event, data, verdictOf(emission));
   }
 }
+
+const ONCE = { once: true } as const;
 
 /** Fields that handlers see in the payload and readers in the envelope (trace.md, section 2). */
 const ENVELOPE_FIELDS: ReadonlySet<string> = new Set([

@@ -68,25 +68,30 @@ export function withAbort<T>(given: PromiseLike<T>, signal: AbortSignal): Promis
  * Resolves or rejects as `given` does; `grace_ms` after `signal` aborts it rejects with the signal's reason: time for a
  * module to put its things in order, and no more.
  */
-export async function withGrace<T>(
+export function withGrace<T>(
   given: PromiseLike<T>,
   signal: AbortSignal,
   grace_ms: number,
   clock: HostClock,
 ): Promise<T> {
-  const pending = Promise.resolve(given);
-  const late = Promise.withResolvers<never>();
-  late.promise.catch(() => {}); // losing the race is no failure
-  let stop = () => {};
-  const wait = () => {
-    stop = later(clock, grace_ms, () => late.reject(signal.reason));
-  };
-  if (signal.aborted) wait();
-  else signal.addEventListener("abort", wait, { once: true });
-  try {
-    return await Promise.race([pending, late.promise]);
-  } finally {
-    stop();
-    signal.removeEventListener("abort", wait);
-  }
+  const pending = Promise.resolve(given); // a thenable of a module's need not be a promise
+  return new Promise<T>((resolve, reject) => {
+    let stop: (() => void) | null = null;
+    const wait = () => {
+      stop = later(clock, grace_ms, () => reject(signal.reason));
+    };
+    const done = () => {
+      stop?.();
+      signal.removeEventListener("abort", wait);
+    };
+    if (signal.aborted) wait();
+    else signal.addEventListener("abort", wait, { once: true });
+    pending.then((value) => {
+      done();
+      resolve(value);
+    }, (error) => {
+      done();
+      reject(error);
+    });
+  });
 }

@@ -4,7 +4,7 @@
  */
 import { errorMessage, PreampError } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
-import { methodOf } from "../sdk/spelling.ts";
+import { methodOf, unboundMethodOf } from "../sdk/spelling.ts";
 import type { Cleanup, ErrorDetail, Module, ModuleSpec, ModuleType, MountPlan } from "../sdk/types.ts";
 import { absenceOf } from "./absence.ts";
 import { ModuleCoordinator, type Shared } from "./coordinator.ts";
@@ -59,7 +59,8 @@ export async function mountModule(shared: Shared, spec: ModuleSpec): Promise<Mou
   const { core } = shared;
   let opened: OpenedModule;
   try {
-    opened = await core.host.open(spec);
+    const opening = core.host.open(spec);
+    opened = opening instanceof Promise ? await opening : opening;
   } catch (error) {
     if (isFetchFailure(error)) throw error;
     return await skip(shared, spec, new Skip("load_failed", errorMessage(error)), error);
@@ -89,19 +90,20 @@ export async function mountModule(shared: Shared, spec: ModuleSpec): Promise<Mou
     return await skip(shared, spec, failure, error instanceof Skip ? undefined : error);
   }
   if ("cleanup" in outcome && outcome.cleanup) coordinator.registerCleanup(outcome.cleanup);
-  await announceMounted(shared, spec, opened, outcome, names);
+  const told = announceMounted(shared, spec, opened, outcome, names);
+  if (told) await told;
   return { spec, module: opened.module, coordinator };
 }
 
 /** Waits for a stranger's `mount` as long as it may take: what it does later stays in a draft that nobody publishes. */
-async function inTime(
+function inTime(
   mounted: unknown,
   { core }: Shared,
   { module }: ModuleSpec,
   { load_timeout_s }: OpenedModule,
-): Promise<unknown> {
-  if (load_timeout_s === undefined) return await mounted;
-  return await withDeadline(
+): unknown {
+  if (load_timeout_s === undefined) return mounted;
+  return withDeadline(
     Promise.resolve(mounted),
     load_timeout_s * 1000,
     core.host.clock,
@@ -136,13 +138,13 @@ function commit(coordinator: ModuleCoordinator, spec: ModuleSpec): string[] {
   return names;
 }
 
-async function announceMounted(
+function announceMounted(
   shared: Shared,
   spec: ModuleSpec,
   opened: OpenedModule,
   outcome: MountOutcome,
   names: string[],
-): Promise<void> {
+): Promise<unknown> | void {
   const { core } = shared;
   if (outcome.kind === "unknown") {
     core.host.warn(
@@ -151,7 +153,7 @@ async function announceMounted(
     );
   }
   if (outcome.kind === "metadata") warnMissing(shared, spec, outcome.metadata, names);
-  await core.hooks.emit("module:mounted", {
+  return core.hooks.notify("module:mounted", {
     module_id: idOf(spec),
     type: spec.type,
     names,
@@ -218,12 +220,17 @@ function check(
 /** With an `instance_id`, what the module mounted under its one default name is mounted under that id (behaviour.md §1.6). */
 function renaming(spec: ModuleSpec, drafted: readonly Mounted[]): (mounted: Mounted) => Mounted {
   const { instance_id } = spec;
+  if (instance_id === undefined) return asMounted;
   const own = drafted.filter((mounted) => mounted.point === POINT[spec.type]);
-  if (instance_id === undefined || own.length !== 1) return (mounted) => mounted;
+  if (own.length !== 1) return asMounted;
   return (mounted) =>
     mounted === own[0] && (mounted.point === "tools" || mounted.point === "providers")
       ? { ...mounted, name: instance_id }
       : mounted;
+}
+
+function asMounted(mounted: Mounted): Mounted {
+  return mounted;
 }
 
 function warnMissing(shared: Shared, spec: ModuleSpec, metadata: JsonObject, names: readonly string[]): void {
@@ -270,10 +277,14 @@ async function skip(
 }
 
 /** Calls `onSessionReady` of every module, in mount order; a failure is an event and stops nobody. */
-export async function announceReady(shared: Shared, modules: readonly MountedModule[]): Promise<void> {
+export function announceReady(shared: Shared, modules: readonly MountedModule[]): Promise<void> | void {
+  const waiting = modules.filter(({ module }) => unboundMethodOf(module, "onSessionReady") !== undefined);
+  if (waiting.length > 0) return tellReady(shared, waiting);
+}
+
+async function tellReady(shared: Shared, modules: readonly MountedModule[]): Promise<void> {
   for (const { spec, module, coordinator } of modules) {
-    const ready = methodOf(module, "onSessionReady");
-    if (!ready) continue;
+    const ready = methodOf(module, "onSessionReady")!; // it was looked for
     try {
       await ready(coordinator);
     } catch (error) {
@@ -285,10 +296,19 @@ export async function announceReady(shared: Shared, modules: readonly MountedMod
   }
 }
 
-/** Runs all cleanups in reverse order, each under its deadline; resolves to the data of `session:cleanup`. */
-export async function runCleanups(
-  shared: Shared,
-): Promise<{ ran: number; failed: { module_id: string; error: string }[] }> {
+/** What became of a session's cleanups: the data of `session:cleanup`. */
+export interface CleanupReport {
+  readonly ran: number;
+  readonly failed: readonly { module_id: string; error: string }[];
+}
+
+/** Runs all cleanups in reverse order, each under its deadline. */
+export function runCleanups(shared: Shared): Promise<CleanupReport> | CleanupReport {
+  if (shared.cleanups.length === 0 && shared.guests.length === 0) return { ran: 0, failed: [] };
+  return runEach(shared);
+}
+
+async function runEach(shared: Shared): Promise<CleanupReport> {
   const failed: { module_id: string; error: string }[] = [];
   const cleanups = shared.cleanups.splice(0).reverse();
   for (const { module_id, cleanup } of cleanups) {
@@ -298,7 +318,7 @@ export async function runCleanups(
       failed.push({ module_id, error: errorMessage(error) });
     }
   }
-  await endGuests(shared);
+  if (shared.guests.length > 0) await endGuests(shared);
   return { ran: cleanups.length - failed.length, failed };
 }
 

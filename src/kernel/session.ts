@@ -222,12 +222,7 @@ export class Session {
    * @throws {PreampError} `module_load_failed`, or why a module's code could not be had.
    */
   initialize(): Promise<void> {
-    return this.#initialized ??= this.#initialize().catch(async (error) => {
-      this.#initialized = null;
-      await runCleanups(this.#shared);
-      this.#forget();
-      throw error;
-    });
+    return this.#initialized ??= this.#initialize();
   }
 
   /** Undoes what modules mounted and registered. */
@@ -242,6 +237,17 @@ export class Session {
   }
 
   async #initialize(): Promise<void> {
+    try {
+      await this.#mountAll();
+    } catch (error) {
+      this.#initialized = null;
+      await runCleanups(this.#shared);
+      this.#forget();
+      throw error;
+    }
+  }
+
+  async #mountAll(): Promise<void> {
     const { plan, host, history, parent_id } = this.#options;
     const skipped: ErrorDetail[] = [];
     for (const spec of mountingOrder(plan)) {
@@ -250,7 +256,8 @@ export class Session {
       else this.#modules.push(outcome);
     }
     if (this.#mounts.providers.names.length === 0) throw noProvider(skipped);
-    await announceReady(this.#shared, this.#modules);
+    const ready = announceReady(this.#shared, this.#modules);
+    if (ready) await ready;
     if (history && history.length > 0) await this.#context.load(history);
     if (parent_id && !this.#options.continued) {
       await this.#core.hooks.emit("session:fork", {
@@ -272,6 +279,7 @@ export class Session {
     }
     this.#executing = true;
     try {
+      await this.initialize();
       return await this.#execute(prompt, options);
     } finally {
       this.#executing = false;
@@ -279,7 +287,6 @@ export class Session {
   }
 
   async #execute(prompt: Prompt, options: TurnOptions): Promise<Outcome> {
-    await this.initialize();
     const core = this.#core;
     if (this.#executed) this.cancellation.reset();
     if (!this.cancellation.is_cancelled) this.#watch.reset();
@@ -288,7 +295,7 @@ export class Session {
     const disarm = core.armStepSignal();
     core.ceilings.start();
     try {
-      await this.#announce();
+      if (!this.#announced) await this.#announce();
       core.turn = turnOf(core, prompt, options);
       // the plan's own: without it nothing was initialised
       const { coordinator } = this.#modules.find((module) => module.spec.type === "orchestrator")!;
@@ -302,14 +309,14 @@ export class Session {
   }
 
   async #announce(): Promise<void> {
-    if (this.#announced) return;
     this.#announced = true;
     const { continued, parent_id, plan } = this.#options;
-    await this.#core.hooks.emit(continued ? "session:resume" : "session:start", {
+    const told = this.#core.hooks.notify(continued ? "session:resume" : "session:start", {
       session_id: this.session_id,
       parent_id: parent_id ?? null,
       ...this.#metadata(),
     });
+    if (told) await told;
     if (!continued) {
       if (plan.system !== undefined) await this.#context.addMessage(systemMessage(plan.system));
     } else await this.#replaceSystem(plan.system);
@@ -357,10 +364,14 @@ export class Session {
     this.#cleaned = true;
     if (this.#initialized === null) return; // it never was: there is nothing to end
     const { hooks } = this.#core;
-    await hooks.emit("session:end", { session_id: this.session_id, status });
-    const report = await runCleanups(this.#shared);
-    await hooks.emit("session:cleanup", report);
-    await this.#core.writeState();
+    const ended = hooks.notify("session:end", { session_id: this.session_id, status });
+    if (ended) await ended;
+    const cleaning = runCleanups(this.#shared);
+    const { ran, failed } = cleaning instanceof Promise ? await cleaning : cleaning;
+    const cleaned = hooks.notify("session:cleanup", { ran, failed });
+    if (cleaned) await cleaned;
+    const written = this.#core.writeState();
+    if (written) await written;
   }
 
   /** Ends the guests of a session that nobody will clean up, such as a replay that is over. */

@@ -10,20 +10,14 @@ export class SessionState {
   readonly view: JsonObject;
   readonly #values: JsonObject = Object.create(null);
   readonly #sizes = new Map<string, number>();
-  #dirty = new Set<string>();
+  readonly #dirty = new Set<string>();
   #bytes = 2;
 
   /** Starts from what was saved with the session. */
   constructor(saved: JsonObject = {}) {
     for (const [key, value] of Object.entries(saved)) this.#assign(key, value);
-    this.#dirty.clear();
-    this.view = new Proxy(this.#values, {
-      set: (_, key, value) => typeof key === "string" && this.#assign(key, value),
-      defineProperty: (_, key, descriptor) =>
-        typeof key === "string" && "value" in descriptor && this.#assign(key, descriptor.value),
-      preventExtensions: () => false,
-      deleteProperty: (_, key) => typeof key === "string" && this.#assign(key, undefined),
-    });
+    if (this.#dirty.size > 0) this.#dirty.clear();
+    this.view = new Proxy(this.#values, new StateTraps((key, value) => this.#assign(key, value)));
   }
 
   #assign(key: string, value: unknown): boolean {
@@ -49,12 +43,37 @@ export class SessionState {
     if (this.#dirty.size === 0) return null;
     const changes: JsonObject = {};
     for (const key of this.#dirty) changes[key] = toPlain(this.#values[key] ?? null);
-    this.#dirty = new Set();
+    this.#dirty.clear();
     return changes;
   }
 
   /** Returns a copy of everything. */
   snapshot(): JsonObject {
     return toPlain(this.#values) as JsonObject;
+  }
+}
+
+/** What assigning to the view does. A class: every session has one, and a literal would make each function anew. */
+class StateTraps implements ProxyHandler<JsonObject> {
+  readonly #assign: (key: string, value: unknown) => boolean;
+
+  constructor(assign: (key: string, value: unknown) => boolean) {
+    this.#assign = assign;
+  }
+
+  set(_: JsonObject, key: string | symbol, value: unknown): boolean {
+    return typeof key === "string" && this.#assign(key, value);
+  }
+
+  defineProperty(_: JsonObject, key: string | symbol, descriptor: PropertyDescriptor): boolean {
+    return typeof key === "string" && "value" in descriptor && this.#assign(key, descriptor.value);
+  }
+
+  preventExtensions(): boolean {
+    return false;
+  }
+
+  deleteProperty(_: JsonObject, key: string | symbol): boolean {
+    return typeof key === "string" && this.#assign(key, undefined);
   }
 }

@@ -53,7 +53,7 @@ export async function runTurn(turn: Turn, parts: TurnParts, options: TurnOptions
   const returned = options.recovered
     ? await goOn(turn, parts, options.recovered)
     : await callLoop(turn, parts, options.resume === true);
-  return await close(turn, parts, returned);
+  return close(turn, parts, returned);
 }
 
 /** Goes on with a turn that was interrupted; one whose loop was done, or cannot go on, is only brought to its end. */
@@ -105,19 +105,24 @@ async function callLoop(turn: Turn, parts: TurnParts, resume: boolean): Promise<
 async function close(turn: Turn, parts: TurnParts, returned: Returned): Promise<Outcome> {
   const { core, backstop } = parts;
   const { hooks } = core;
-  await core.beginTurn();
-  await backstop.settleAnswer(turn);
+  const begun = core.beginTurn();
+  if (begun) await begun;
+  const settled = backstop.settleAnswer(turn);
+  if (settled) await settled;
   const outcome = outcomeOf(core, turn, returned);
   const response = "text" in returned ? returned.text : outcome.error?.message ?? "";
   if (outcome.status === "cancelled") {
     await hooks.emit("cancel:completed", {});
   }
-  await hooks.emit("execution:end", { response, status: executionStatus(outcome) });
-  await hooks.emit("orchestrator:complete", {
-    orchestrator: core.plan.session.orchestrator.module,
-    turn_count: turn.answered,
-    status: orchestratorStatus(outcome),
-  });
+  // told already by a loop that does its duty
+  if (!turn.ended) await hooks.emit("execution:end", { response, status: executionStatus(outcome) });
+  if (turn.completed === null) {
+    await hooks.emit("orchestrator:complete", {
+      orchestrator: core.plan.session.orchestrator.module,
+      turn_count: turn.answered,
+      status: orchestratorStatus(outcome),
+    });
+  }
   return outcome;
 }
 

@@ -4,7 +4,7 @@
  */
 import { PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/types.ts";
-import type { Fence, Store } from "../store/store.ts";
+import type { Awaitable, Fence, Store } from "../store/store.ts";
 import { Roster } from "./roster.ts";
 import type { Runner } from "./runner.ts";
 
@@ -14,7 +14,8 @@ const RENEW_MS = 1_500;
 
 interface Hold {
   readonly runner: Runner;
-  readonly released: PromiseWithResolvers<void>;
+  /** Made when somebody waits for it. */
+  released: PromiseWithResolvers<void> | null;
   fence: Fence | undefined;
 }
 
@@ -50,45 +51,63 @@ export class SessionHolds {
 
   /** Resolves once the run that holds the session now has let go of it; another may hold it then. */
   async released(session_id: string): Promise<void> {
-    await this.#holds.get(session_id)?.released.promise;
+    const hold = this.#holds.get(session_id);
+    if (hold) await (hold.released ??= Promise.withResolvers()).promise;
   }
 
   /**
    * Takes a session for a run; in this process that is decided before the first wait.
    * @throws {PreampError} `session_busy` while another run, here or elsewhere, holds it.
    */
-  async take(session_id: string, runner: Runner): Promise<void> {
+  take(session_id: string, runner: Runner): Awaitable<void> {
     if (this.#holds.has(session_id)) throw busy(session_id, "another run has not ended");
-    const hold: Hold = { runner, released: Promise.withResolvers(), fence: undefined };
+    const hold: Hold = { runner, released: null, fence: undefined };
     this.#holds.set(session_id, hold);
     const lease = `session/${session_id}`;
     try {
-      const token = await this.#store.acquire(lease, this.#owner, LEASE_MS);
-      if (token === null) throw busy(session_id, "another server runs one");
-      hold.fence = { lease, token };
+      const token = this.#store.acquire(lease, this.#owner, LEASE_MS);
+      if (!(token instanceof Promise)) return this.#grant(session_id, hold, { lease, token });
+      return token.then((granted) => this.#grant(session_id, hold, { lease, token: granted })).catch(
+        (error) => {
+          this.#leave(session_id, hold);
+          throw error;
+        },
+      );
     } catch (error) {
       this.#leave(session_id, hold);
       throw error;
     }
+  }
+
+  #grant(session_id: string, hold: Hold, { lease, token }: { lease: string; token: number | null }): void {
+    if (token === null) throw busy(session_id, "another server runs one");
+    hold.fence = { lease, token };
     this.#renewing ??= setInterval(() => void this.#renewAll(), RENEW_MS);
   }
 
   /** Lets go of a session, whatever the store says to it: a lease that is not released expires. */
-  async letGo(session_id: string): Promise<void> {
+  letGo(session_id: string): Awaitable<void> {
     const hold = this.#holds.get(session_id);
     if (!hold) return;
+    let released: Promise<void> | void = undefined;
     try {
-      if (hold.fence) await this.#store.release(hold.fence.lease, this.#owner);
+      if (hold.fence) released = this.#store.release(hold.fence.lease, this.#owner);
     } catch (error) {
-      this.#log("error", "lease_not_released", { lease: hold.fence!.lease, message: String(error) });
-    } finally {
-      this.#leave(session_id, hold);
+      this.#notReleased(hold, error);
     }
+    if (!released) return this.#leave(session_id, hold);
+    return released.catch((error) => this.#notReleased(hold, error)).then(() =>
+      this.#leave(session_id, hold)
+    );
+  }
+
+  #notReleased({ fence }: Hold, error: unknown): void {
+    this.#log("error", "lease_not_released", { lease: fence?.lease ?? null, message: String(error) });
   }
 
   #leave(session_id: string, hold: Hold): void {
     this.#holds.delete(session_id);
-    hold.released.resolve();
+    hold.released?.resolve();
     if (this.#holds.size === 0) this.close();
   }
 

@@ -153,14 +153,12 @@ export class RunLog {
   }
 
   /** Stores what waited, by `commit`, then lets readers in: from here on entries are stored as they come. */
-  async accept(commit: (appended: Appended) => Awaitable<void>): Promise<void> {
+  accept(commit: (appended: Appended) => Awaitable<void>): Promise<void> | void {
     this.#open = true;
-    try {
-      await this.#commit(commit);
-    } catch (error) {
+    return this.#commit(commit)?.catch((error) => {
       this.#open = false;
       throw error;
-    }
+    });
   }
 
   /** Writes the last entry, in one commit with what `changes` returns once the entry is folded: all of it or nothing. */
@@ -171,7 +169,8 @@ export class RunLog {
     this.#wait(entry, weigh(entry.data));
     fold.add(entry);
     while (this.#flushing) await this.#flushing.catch(() => {}); // whoever waits for it is told; what it kept goes with this
-    await this.#commit((appended) => store.commit([appended, ...changes()], fence()));
+    const stored = this.#commit((appended) => store.commit([appended, ...changes()], fence()));
+    if (stored) await stored;
   }
 
   /** Stores what waits. */

@@ -13,6 +13,7 @@ import {
 import type { Session } from "../kernel/session.ts";
 import { errorMessage } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
+import type { Awaitable } from "../store/store.ts";
 import type { ApprovalDesk } from "./approvals.ts";
 import { noteContext } from "./context_status.ts";
 import type { ReadyPlan, SecretSink } from "./deps.ts";
@@ -31,7 +32,7 @@ export interface RunHostParts {
   /** The run's own session, as it is when asked. */
   session(): Session;
   /** The run's own session is initialised: the run exists. */
-  accept(): Promise<void>;
+  accept(): Awaitable<void>;
   /** Somebody may wait for what has become of the run. */
   notify(): void;
 }
@@ -118,8 +119,8 @@ export class RunHost {
   }
 
   /** Resolves when what the context manager says of itself is noted: one that runs elsewhere takes its time. */
-  async contextNoted(): Promise<void> {
-    await this.#noted;
+  get context_noted(): Promise<void> | undefined {
+    return this.#noted;
   }
 
   async #resume(stored: Promise<void> | void): Promise<void> {

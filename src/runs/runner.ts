@@ -7,12 +7,13 @@ import { allows } from "../kernel/approvals.ts";
 import { draftEntry } from "../kernel/host.ts";
 import type { Outcome } from "../kernel/outcome.ts";
 import type { RecoveredTurn } from "../kernel/recovery.ts";
+import type { TurnOptions } from "../kernel/turn_run.ts";
 import { type LoggedUsage, Session, type SessionOptions } from "../kernel/session.ts";
 import { errorMessage, PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
 import { timestamp } from "../sdk/timestamp.ts";
 import type { Message, Prompt } from "../sdk/types.ts";
-import type { Change, Fence } from "../store/store.ts";
+import type { Awaitable, Change, Fence } from "../store/store.ts";
 import { ApprovalDesk } from "./approvals.ts";
 import type { ReadyPlan, RunsDeps, SecretSink } from "./deps.ts";
 import { RunFold } from "./fold.ts";
@@ -50,7 +51,7 @@ export interface RunnerOptions {
   fence: () => Fence | undefined;
   /** Takes the session of a sub-agent that an earlier spawn left. @throws {PreampError} `not_found`, `session_busy`. */
   takeChild(runner: Runner, session_id: string, parent_id: string): Promise<SavedSession>;
-  letGoChild(session_id: string): Promise<void>;
+  letGoChild(session_id: string): Awaitable<void>;
   /** Keeps a sub-agent's session. */
   saveChild(runner: Runner, child: EndedChild): Change;
   /** Keeps the session with what the run left of it. */
@@ -229,8 +230,12 @@ export class Runner implements RunHandle {
   async begin(): Promise<void> {
     if (this.options.inherited) await this.#takeOver(this.options.inherited);
     else if (this.#accepted) await this.#host.status({ status: "running" });
-    else await this.#start("running");
-    await this.options.ready.load?.();
+    else {
+      const started = this.#start("running");
+      if (started) await started;
+    }
+    const loaded = this.options.ready.load?.();
+    if (loaded) await loaded;
     await this.#session.initialize();
     this.#began = true;
     if (this.#input === null) await this.#keepInput(); // a queued run: it was accepted before its session was made
@@ -275,10 +280,10 @@ export class Runner implements RunHandle {
   }
 
   #notify(): void {
-    for (const notice of [...this.#watchers]) notice();
+    if (this.#watchers.size > 0) { for (const notice of [...this.#watchers]) notice(); }
   }
 
-  async #accept(): Promise<void> {
+  #accept(): Awaitable<void> {
     if (this.#accepted) return;
     if (this.options.resume && !this.#session.resumable) {
       throw new PreampError(
@@ -292,18 +297,14 @@ export class Runner implements RunHandle {
     const queued = this.#fold.status === "queued";
     const input = inputOf(this, queued ? null : this.#session.surface);
     if (!queued) this.#input = input;
-    const kept = [inputChange(input, true), ...(queued ? [] : [saveSession(this)])];
-    try {
-      await this.log.accept((appended) =>
-        deps.store.commit(
-          [appended, recordChange(this), ...kept, ...with_run],
-          fence(),
-        )
-      );
-    } catch (error) {
+    const kept = queued ? [inputChange(input, true)] : [inputChange(input, true), saveSession(this)];
+    const stored = this.log.accept((appended) =>
+      deps.store.commit([appended, recordChange(this), ...kept, ...with_run], fence())
+    );
+    return stored?.catch((error) => {
       this.#accepted = false;
       throw error;
-    }
+    });
   }
 
   /** Runs the turn and ends the run; resolves when everything is stored. Never rejects. */
@@ -311,15 +312,19 @@ export class Runner implements RunHandle {
     let outcome: Outcome;
     this.#host.start();
     try {
-      const { resume } = this.options;
-      outcome = await this.#session.execute(prompt, {
-        ...(resume ? { resume: true, ...resume } : {}),
-        ...(this.#recovered ? { recovered: this.#recovered } : {}),
-      });
+      outcome = await this.#session.execute(prompt, this.#turnOptions());
     } catch (error) {
       outcome = failure(error);
     }
     await this.finish(outcome);
+  }
+
+  #turnOptions(): TurnOptions {
+    const { resume } = this.options;
+    return {
+      ...(resume ? { resume: true, ...resume } : {}),
+      ...(this.#recovered ? { recovered: this.#recovered } : {}),
+    };
   }
 
   /** Ends a run whose process is gone and that nobody can go on with. */
@@ -338,14 +343,15 @@ export class Runner implements RunHandle {
     if (this.#ending) return;
     this.#ending = true;
     const { deps, saveSession } = this.options;
-    await this.#spawner.stop();
+    const stopped = this.#spawner.stop();
+    if (stopped) await stopped;
     try {
       await this.#session.cleanup(outcome.status);
     } catch (error) {
       this.#host.warn("cleanup_failed", errorMessage(error));
     }
     this.#host.close();
-    await this.#host.contextNoted();
+    if (this.#host.context_noted) await this.#host.context_noted;
     const run = this.#fold.end(this.#redacted(outcome), timestamp(deps.clock.now()));
     try {
       await this.log.end(

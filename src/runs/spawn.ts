@@ -15,6 +15,7 @@ import { CancellationToken } from "../sdk/cancellation.ts";
 import { PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
 import type { Clock, Message, ResumeSession, SpawnRequest, SpawnResult, SpawnSession } from "../sdk/types.ts";
+import type { Awaitable } from "../store/store.ts";
 import { checkTokens, follow, refused } from "./child_turn.ts";
 import { type Usage, usageOf } from "./child_usage.ts";
 import type { AgentPlans, ReadyPlan, RunsDeps } from "./deps.ts";
@@ -35,7 +36,7 @@ export interface SpawnerParts {
   /** Takes a session that an earlier spawn left, for this run alone. @throws {PreampError} `not_found`, `session_busy`. */
   take(session_id: string, parent_id: string): Promise<SavedSession>;
   /** Lets another run have it. */
-  letGo(session_id: string): Promise<void>;
+  letGo(session_id: string): Awaitable<void>;
   /** Keeps what a child's turn left. */
   save(child: EndedChild): Promise<void>;
 }
@@ -129,8 +130,12 @@ export class Spawner {
   }
 
   /** Stops every child that is still at work and waits for it: the run ends with none behind it. */
-  async stop(): Promise<void> {
+  stop(): Promise<void> | void {
     this.#stopped = true;
+    if (this.#live.size > 0) return this.#stopLive();
+  }
+
+  async #stopLive(): Promise<void> {
     while (this.#live.size > 0) {
       const live = [...this.#live];
       await Promise.allSettled(live.map(([session]) => session.cancel("immediate")));

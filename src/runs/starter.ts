@@ -5,7 +5,9 @@
 import type { Entry } from "../kernel/host.ts";
 import type { Outcome } from "../kernel/outcome.ts";
 import { errorCode, errorMessage, PreampError } from "../sdk/errors.ts";
-import { Admission } from "./admission.ts";
+import type { Prompt } from "../sdk/types.ts";
+import type { Awaitable } from "../store/store.ts";
+import { Admission, type Place } from "./admission.ts";
 import type { ReadyPlan, RunsDeps } from "./deps.ts";
 import { SessionHolds } from "./holds.ts";
 import { Idempotency } from "./idempotency.ts";
@@ -59,15 +61,15 @@ export class RunStarter {
   }
 
   /** Starts a run, or finds the one that its key stands for, by `find`. */
-  async create(
+  create(
     request: RunRequest,
     caller: Caller,
     options: CreateOptions,
     find: (run_id: string) => Promise<RunHandle>,
   ): Promise<RunHandle> {
     const { idempotency } = options;
-    if (!idempotency) return await this.#create(request, caller, options);
-    return await this.#idempotency.once<RunHandle>(
+    if (!idempotency) return this.#create(request, caller, options);
+    return this.#idempotency.once<RunHandle>(
       caller,
       idempotency,
       () => this.#create(request, caller, options),
@@ -80,8 +82,17 @@ export class RunStarter {
     const session_id = request.session_id ?? this.#deps.newId("ses");
     const place = this.#admission.enter(caller, session_id, request.if_busy);
     try {
-      const runner = await this.#place(request, caller, options, session_id);
-      runner.settled("end").finally(() => this.#admission.leave(place));
+      const saved = request.session_id === undefined ? null : await this.#sessions.load(caller, session_id);
+      const ready = await this.#deps.ready(
+        askedPlan(request, saved),
+        callerOfPlan(caller, request, saved),
+        options.base_url ?? saved?.plan_base_url ?? undefined,
+      );
+      const run_id = this.#deps.newId("run");
+      const runner = this.#make({ request, caller, options, ready, run_id, session_id, saved });
+      if (request.if_busy === "queue" && this.#mustQueue(session_id)) await this.#enqueue(runner);
+      else await this.#start(runner);
+      this.#leaveAtEnd(runner, place);
       return runner;
     } catch (error) {
       this.#admission.leave(place);
@@ -89,23 +100,9 @@ export class RunStarter {
     }
   }
 
-  /** Starts the run, or puts it into the queue of its session. */
-  async #place(
-    request: RunRequest,
-    caller: Caller,
-    options: CreateOptions,
-    session_id: string,
-  ): Promise<Runner> {
-    const saved = request.session_id === undefined ? null : await this.#sessions.load(caller, session_id);
-    const ready = await this.#deps.ready(
-      askedPlan(request, saved),
-      callerOfPlan(caller, request, saved),
-      options.base_url ?? saved?.plan_base_url ?? undefined,
-    );
-    const run_id = this.#deps.newId("run");
-    const runner = this.#make({ request, caller, options, ready, run_id, session_id, saved });
-    if (request.if_busy === "queue" && this.#mustQueue(session_id)) return await this.#enqueue(runner);
-    return await this.#start(runner);
+  /** Gives a place back when its run has ended. */
+  #leaveAtEnd(runner: Runner, place: Place): void {
+    runner.settled("end").then(() => this.#admission.leave(place)); // it never rejects
   }
 
   #mustQueue(session_id: string): boolean {
@@ -115,7 +112,12 @@ export class RunStarter {
   }
 
   /** Takes the session for a run: one that waits for a person is superseded, another one refused or cancelled. */
-  async #take(runner: Runner): Promise<void> {
+  #take(runner: Runner): Awaitable<void> {
+    const { session_id } = runner;
+    return this.#holds.at(session_id) ? this.#takeOff(runner) : this.#holds.take(session_id, runner);
+  }
+
+  async #takeOff(runner: Runner): Promise<void> {
     const { id, session_id, options: { request } } = runner;
     for (let busy = this.#holds.at(session_id); busy; busy = this.#holds.at(session_id)) {
       if (busy.session_id !== session_id) {
@@ -139,16 +141,13 @@ export class RunStarter {
     await this.#holds.take(session_id, runner); // nothing came between: whoever else waited finds this run there
   }
 
-  async #start(runner: Runner): Promise<Runner> {
-    await this.#take(runner);
-    await this.#begin(runner, () => this.#catchUp(runner));
-    return runner;
-  }
-
-  /** Begins a run whose session is taken. */
-  async #begin(runner: Runner, before: () => Promise<void> = () => Promise.resolve()): Promise<void> {
+  /** Takes the session and begins the run. `is_new`: the session comes into being with it, there is nothing to be read again. */
+  async #start(runner: Runner, is_new = false): Promise<void> {
+    const taken = this.#take(runner);
+    if (taken) await taken;
+    const { saved } = runner.options;
     try {
-      await before();
+      if (saved !== null && !is_new) await this.#catchUp(runner, saved);
       await runner.begin();
     } catch (error) {
       await this.#holds.letGo(runner.session_id);
@@ -177,9 +176,8 @@ export class RunStarter {
       );
       const run_id = this.#deps.newId("run");
       const runner = this.#make({ request, caller, options, ready, run_id, session_id, saved, resume });
-      await this.#take(runner);
-      await this.#begin(runner);
-      runner.settled("end").finally(() => this.#admission.leave(place));
+      await this.#start(runner, true);
+      this.#leaveAtEnd(runner, place);
       return runner;
     } catch (error) {
       this.#admission.leave(place);
@@ -253,7 +251,7 @@ export class RunStarter {
       return false;
     }
     const place = this.#admission.enter(caller, session_id, "queue", true);
-    runner.settled("end").finally(() => this.#admission.leave(place));
+    this.#leaveAtEnd(runner, place);
     try {
       await runner.begin();
     } catch (error) {
@@ -270,9 +268,8 @@ export class RunStarter {
    * Takes the session as it is now that nobody else is at work in it: another run may have ended since it was read.
    * @throws {PreampError} `session_conflict` when the plan that the run took from it was replaced meanwhile.
    */
-  async #catchUp(runner: Runner): Promise<void> {
-    const { saved, request, caller } = runner.options;
-    if (saved === null) return;
+  async #catchUp(runner: Runner, saved: SavedSession): Promise<void> {
+    const { request, caller } = runner.options;
     const now = await this.#sessions.load(caller, runner.session_id);
     if (now === saved) return;
     const own_plan = request.plan !== undefined || request.plan_ref !== undefined;
@@ -285,7 +282,7 @@ export class RunStarter {
     runner.continueFrom(now);
   }
 
-  async #enqueue(runner: Runner): Promise<Runner> {
+  async #enqueue(runner: Runner): Promise<void> {
     const { session_id } = runner;
     const before = (this.#queues.get(session_id) ?? this.#holds.released(session_id)).catch(() => {}); // its own affair
     const stored = runner.queue();
@@ -295,7 +292,6 @@ export class RunStarter {
     this.#track(tail.then(() => {}));
     await stored;
     this.#keep(runner);
-    return runner;
   }
 
   /** A queued run's turn: it starts as soon as nobody is at work in its session; resolves when it has ended. */
@@ -326,12 +322,23 @@ export class RunStarter {
       if (signal.aborted) leave();
       else signal.addEventListener("abort", leave, { once: true });
     }
-    return this.#track(runner.run(request.prompt).finally(() => this.#holds.letGo(runner.session_id)));
+    return this.#track(this.#runToEnd(runner, request.prompt));
+  }
+
+  async #runToEnd(runner: Runner, prompt: Prompt): Promise<void> {
+    try {
+      await runner.run(prompt);
+    } finally {
+      const left = this.#holds.letGo(runner.session_id);
+      if (left) await left;
+    }
   }
 
   #track(done: Promise<void>): Promise<void> {
-    const watched = done.catch((error) => this.#deps.log("error", "run_lost", { message: String(error) }))
-      .finally(() => this.#open.delete(watched));
+    const watched = done.then(() => void this.#open.delete(watched), (error) => {
+      this.#open.delete(watched);
+      this.#deps.log("error", "run_lost", { message: String(error) });
+    });
     this.#open.add(watched);
     return watched;
   }

@@ -14,6 +14,9 @@ interface Registration extends ChainHandler {
 /** Events whose handlers are remembered in order; their names are the modules', so there is a bound. */
 const MAX_REMEMBERED = 256;
 
+/** Handlers that are asked one by one whether they hear an event. */
+const FEW = 4;
+
 const NOBODY: readonly ChainHandler[] = [];
 
 /** Handlers by event. */
@@ -64,10 +67,15 @@ export class HandlerList {
     let handlers = this.#matches.get(event);
     if (handlers === undefined) {
       handlers = this.#hearing(event);
-      if (this.#matches.size > MAX_REMEMBERED) this.#matches.clear();
-      this.#matches.set(event, handlers);
+      // that a few do not hear an event is found again sooner than it is remembered
+      if (handlers !== NOBODY || this.#registrations.length > FEW) this.#remember(event, handlers);
     }
     return handlers;
+  }
+
+  #remember(event: string, handlers: readonly ChainHandler[]): void {
+    if (this.#matches.size > MAX_REMEMBERED) this.#matches.clear();
+    this.#matches.set(event, handlers);
   }
 
   /** Returns handler names by the event they were registered for; with an argument, of that event only. */

@@ -151,7 +151,8 @@ function settledRun(
   return new Promise((resolve, reject) => {
     const stops = [server.waiting.add(() => finish(null))];
     if (patience_s !== null) stops.push(server.clock.timer(patience_s * 1000, () => finish(null)));
-    if (departure) departure.onLeave = () => finish("left");
+    const leave = () => finish("left"); // named: see `runs/README.md`, "A run dies with its end"
+    if (departure) departure.onLeave = leave;
     if (departure?.signal.aborted) finish("left");
     function finish(outcome: Run | null | "left"): void {
       for (const stop of stops) stop();

@@ -113,11 +113,12 @@ class EntrySource<Entry> implements UnderlyingDefaultSource<Uint8Array> {
         this.#wake = undefined;
         resolve(false);
       });
-      this.#wake = () => {
+      const wake = () => { // named: see `runs/README.md`, "A run dies with its end"
         stop?.();
         this.#wake = undefined;
         resolve(true);
       };
+      this.#wake = wake;
     });
   }
 

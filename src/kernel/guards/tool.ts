@@ -119,14 +119,13 @@ export class ToolHandle implements Tool {
     });
     core.cancellation.registerToolStart(call.id, call.name);
     try {
-      const returned = this.#tool.execute(toPlainObject(call.input), {
-        id: call.id,
-        get signal() {
-          return deadline.signal;
-        },
-        session_id: core.session_id,
-        progress: (text) => this.#progress(call, text, context),
-      });
+      const told = new CallContext(
+        call.id,
+        core.session_id,
+        deadline,
+        (text) => this.#progress(call, text, context),
+      );
+      const returned = this.#tool.execute(toPlainObject(call.input), told);
       if (!isThenable(returned)) return this.#bounded(toToolResult(returned));
       return this.#bounded(toToolResult(await deadline.wait(returned)));
     } finally {
@@ -163,6 +162,27 @@ export class ToolHandle implements Tool {
     if (message === null) return error;
     const code = errorCode(error);
     return Object.assign(new Error(message), { name: errorName(error) }, code === undefined ? {} : { code });
+  }
+}
+
+/**
+ * What a tool is told of its call. A class, because an accessor of a literal belongs to the literal's shape, which V8 keeps
+ * until a full collection, and the whole session with it.
+ */
+class CallContext implements ToolCallContext {
+  readonly #deadline: CallDeadline;
+
+  constructor(
+    readonly id: string,
+    readonly session_id: string,
+    deadline: CallDeadline,
+    readonly progress: (text: string) => void,
+  ) {
+    this.#deadline = deadline;
+  }
+
+  get signal(): AbortSignal {
+    return this.#deadline.signal;
   }
 }
 

@@ -181,7 +181,13 @@ export class SimpleContext implements ContextManager {
     if (learning) await learning;
     this.#view.transcript.setPrompt(this.#factory && await promptOf(this.#factory));
     this.#usage.learn(this.#forms.meter.tools(options.tools), this.#view.calibration);
-    const limits = await this.#limits(options);
+    const told = requestBudget(options, this.#config, this.#forms.meter);
+    const limits = limitsOf(
+      typeof told === "number" ? told : await told,
+      this.#config,
+      this.#view.calibration,
+    );
+    if (limits.reserve_ignored) await this.#warnOfReserve(limits);
     let due = isDue(this.#view.transcript, limits);
     for (let round = 1; due && round <= MOST_ROUNDS; round++) {
       if (!await this.#compact(limits)) break;
@@ -206,17 +212,10 @@ export class SimpleContext implements ContextManager {
     return view;
   }
 
-  async #limits(options: RequestOptions): Promise<Limits> {
-    const told = requestBudget(options, this.#config, this.#forms.meter);
-    const budget = typeof told === "number" ? told : await told;
-    const limits = limitsOf(budget, this.#config, this.#view.calibration);
-    if (limits.reserve_ignored) {
-      const reserve = this.#config.compaction_notice_token_reserve;
-      const message =
-        `The budget of ${budget} tokens is not above compaction_notice_token_reserve (${reserve}), which is ignored`;
-      await this.#warn("reserve", message);
-    }
-    return limits;
+  async #warnOfReserve({ told_budget }: Limits): Promise<void> {
+    const reserve = this.#config.compaction_notice_token_reserve;
+    const fact = `is not above compaction_notice_token_reserve (${reserve}), which is ignored`;
+    await this.#warn("reserve", `The budget of ${told_budget} tokens ${fact}`);
   }
 
   /** Compacts once and tells hooks; resolves to false when the view is to stay as it is. */
