@@ -35,7 +35,7 @@ export class Watch {
     this.#core = core;
   }
 
-  /** Returns what an emission stands for. */
+  /** Returns what an emission stands for; undefined when it asks for nothing. */
   subjectOf(emission: Emission): Subject | undefined {
     return this.#noted.get(emission)?.subject;
   }
@@ -154,13 +154,20 @@ export class Watch {
 
   #gate(event: string, emission: Emission): Gate {
     const gate = { event, emission, processed: emission.action !== "ask_user" };
-    this.#noted.set(emission, { subject: { gate }, verdict: snapshot(emission) });
+    this.#note(emission, { gate });
     return gate;
+  }
+
+  /** Where nobody asked for anything there is nothing to act on, whatever a loop makes of the object: most gates are passed so. */
+  #note(emission: Emission, subject: Subject): void {
+    if (isQuiet(emission)) return;
+    this.#noted.set(emission, { subject, verdict: snapshot(emission) });
   }
 
   #settlePre(emission: Emission, prepared: JsonObject, reason: string | null): void {
     const call = this.#pending.get(prepared);
     if (!call) return;
+    this.#pending.delete(prepared);
     call.pre = emission;
     const input = emission.data.tool_input;
     call.input = isInput(input) ? toPlainObject(input) : call.asked; // a copy: what runs is what the hooks saw
@@ -168,12 +175,15 @@ export class Watch {
       call.gate = "denied";
       call.reason = reason;
     } else if (emission.action !== "ask_user") call.gate = "allowed";
-    this.#noted.set(emission, { subject: { call }, verdict: snapshot(emission) });
+    this.#note(emission, { call });
   }
 }
 
+function isQuiet({ action, user_messages, injections }: Emission): boolean {
+  return action === "continue" && user_messages.length === 0 && injections.length === 0;
+}
+
 function snapshot(emission: Emission): Emission {
-  if (emission.action === "continue" && emission.user_messages.length === 0) return { ...emission };
   const { approval, injections, user_messages } = emission;
   return {
     ...emission,
