@@ -161,6 +161,14 @@ export function toolTokens(
   return tokens;
 }
 
+/** Returns how many objects two lists begin with together. As plain as this, because it goes over the whole history at each request. */
+function sameAtStart(one: readonly unknown[], other: readonly unknown[]): number {
+  const length = Math.min(one.length, other.length);
+  let index = 0;
+  while (index < length && one[index] === other[index]) index++;
+  return index;
+}
+
 /**
  * Counts the tokens of successive requests, each of which mostly repeats the one before: what is the same frozen object at
  * the same place is not counted again.
@@ -173,12 +181,12 @@ export class RequestMeter {
   /** Returns the estimated tokens of the messages of a request. */
   count(messages: readonly Message[]): number {
     const before = this.#messages;
-    for (let index = 0; index < messages.length; index++) {
+    let index = sameAtStart(before, messages);
+    for (; index < messages.length; index++) {
       const message = messages[index] as Message; // index is below the length
       if (before[index] !== message) this.#replace(index, message);
     }
-    while (this.#tokens.length > messages.length) this.#total -= this.#tokens.pop() ?? 0;
-    this.#messages.length = messages.length;
+    for (; before.length > messages.length; before.pop()) this.#total -= this.#tokens.pop() ?? 0;
     return this.#total;
   }
 
