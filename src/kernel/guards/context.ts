@@ -66,7 +66,7 @@ export class ContextHandle implements ContextManager {
       if (plain.role !== "assistant" || this.#isRunning()) return this.#injections.hold(plain);
       await this.closeCalls(); // the model was asked again: nobody will answer them any more
     }
-    await this.#inner.addMessage(toPlainObject(plain)); // as in #add, which would be one more promise for each message
+    await this.#store(plain); // as in #add, which would be one more promise for each message
     const stored = this.#tell(plain);
     if (stored) await stored;
     if (plain.role === "assistant") this.#calls.expect(plain);

@@ -87,16 +87,32 @@ export class ModelCalls {
     return { response: told };
   }
 
-  #tryUntilAnswered(
+  async #tryUntilAnswered(
     chosen: ChosenProvider,
     request: ChatRequest,
     attempt: Attempt,
   ): Promise<ChatResponse> {
-    const { coordinator, hooks, max_retries } = this.#parts;
-    const once = () => this.#tryOnce(chosen, request, attempt);
-    if (!coordinator || max_retries === 0 || retriesItself(chosen.provider)) return once();
+    const { coordinator, max_retries } = this.#parts;
+    try {
+      return await this.#tryOnce(chosen, request, attempt);
+    } catch (error) {
+      if (!coordinator || max_retries === 0 || retriesItself(chosen.provider)) throw error;
+      return await this.#tryAgain({ error }, { chosen, request, attempt, coordinator });
+    }
+  }
+
+  /** Goes on after a first attempt that failed: few calls need what that needs. */
+  #tryAgain(
+    failed: { error: unknown },
+    { chosen, request, attempt, coordinator }: FailedAttempt,
+  ): Promise<ChatResponse> {
+    const { hooks, max_retries } = this.#parts;
     const config = RetryConfig({ max_retries });
-    return withRetry(once, {
+    const next = (count: number) => {
+      if (count === 1) throw failed.error;
+      return this.#tryOnce(chosen, request, attempt);
+    };
+    return withRetry(next, {
       clock: coordinator.clock,
       config,
       signal: coordinator.cancellation.any_signal,
@@ -145,6 +161,13 @@ export class ModelCalls {
     if (!coordinator) return 0;
     return coordinator.limits.max_duration_s * 1000 - (coordinator.clock.monotonic() - this.#started_ms);
   }
+}
+
+interface FailedAttempt {
+  chosen: ChosenProvider;
+  request: ChatRequest;
+  attempt: Attempt;
+  coordinator: Coordinator;
 }
 
 /** Where the attempts of one call stand. */

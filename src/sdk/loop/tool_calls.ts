@@ -109,9 +109,10 @@ async function gatedAnswerOf(call: ToolCall, batch: ToolBatch): Promise<Answer> 
     return { content: `Denied by hook: ${pre.reason}` };
   }
   const tool = findTool(batch.tools, call.name);
-  const refusal = tool
-    ? await refusalOf(call, tool, input, pre.modified)
+  const checked = tool
+    ? refusalOf(call, tool, input, pre.modified)
     : { type: "tool_not_found", msg: `Tool '${call.name}' not found` };
+  const refusal = checked instanceof Promise ? await checked : checked;
   if (!tool || refusal) {
     const unasked: Emission = {
       ...pre,
@@ -122,7 +123,8 @@ async function gatedAnswerOf(call: ToolCall, batch: ToolBatch): Promise<Answer> 
     await hooks.emit("tool:error", { ...told, error: refusal });
     return { content: `Error: ${refusal!.msg}` };
   }
-  const settled = await batch.process(pre, "tool:pre");
+  const processed = batch.process(pre, "tool:pre");
+  const settled = processed instanceof Promise ? await processed : processed;
   batch.keep(settled.injections);
   if (settled.action === "deny") return { content: `Denied by hook: ${settled.reason}` };
   return await run(call, tool, input, told, batch);
@@ -134,12 +136,19 @@ export function findTool(tools: Record<string, Tool>, name: string): Tool | unde
     Object.values(tools).find((tool) => tool.name === name);
 }
 
-async function refusalOf(
+/** Why a call is not to run, as `tool:error` tells it. */
+interface Refusal {
+  type: string;
+  msg: string;
+}
+
+/** Returns why a call is not to run, or null. A promise when somebody must be waited for who checks its arguments. */
+function refusalOf(
   call: ToolCall,
   tool: Tool,
   input: JsonObject,
   modified: boolean,
-): Promise<{ type: string; msg: string } | null> {
+): Promise<Refusal | null> | Refusal | null {
   if (call.invalid_arguments !== undefined && !modified) {
     return {
       type: "tool_input_invalid",
@@ -148,21 +157,21 @@ async function refusalOf(
       }`,
     };
   }
-  let problems: readonly string[];
-  try {
-    const checked = inputProblems(tool, input);
-    problems = checked instanceof Promise ? await checked : checked;
-  } catch (error) { // whoever checks may be a stranger's guest, which hangs or is gone
-    return {
-      type: toolErrorType(error),
-      msg: `Cannot check the arguments of tool '${call.name}': ${errorMessage(error)}`,
+  const refuse = (problems: readonly string[]) =>
+    problems.length === 0 ? null : {
+      type: "tool_input_invalid",
+      msg: `Invalid arguments for tool '${call.name}': ${problems.join("; ")}`,
     };
+  const unchecked = (error: unknown) => ({ // whoever checks may be a stranger's guest, which hangs or is gone
+    type: toolErrorType(error),
+    msg: `Cannot check the arguments of tool '${call.name}': ${errorMessage(error)}`,
+  });
+  try {
+    const problems = inputProblems(tool, input);
+    return problems instanceof Promise ? problems.then(refuse, unchecked) : refuse(problems);
+  } catch (error) {
+    return unchecked(error);
   }
-  if (problems.length === 0) return null;
-  return {
-    type: "tool_input_invalid",
-    msg: `Invalid arguments for tool '${call.name}': ${problems.join("; ")}`,
-  };
 }
 
 async function run(
@@ -195,7 +204,8 @@ async function run(
     };
   }
   const post = await batch.hooks.emit("tool:post", { ...told, result: plainResult(result) });
-  batch.keep((await batch.process(post, "tool:post")).injections);
+  const processed = batch.process(post, "tool:post");
+  batch.keep((processed instanceof Promise ? await processed : processed).injections);
   return { content: serializeOutput(changedResult(result, post) ?? result) };
 }
 
