@@ -171,6 +171,7 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
     tiers: ["worker", "process"],
   },
   "a ceiling": {
+    orchestrator: { ...LOOP, config: { max_parallel_tools: 1 } }, // at once, either may be told first
     provider: mock(calling(SUM, SUM), "never"),
     tools: [CALCULATOR],
     limits: { max_tool_calls: 1 },
