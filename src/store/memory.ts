@@ -1,6 +1,6 @@
 /** The store in memory: for one process, gone with it. Bounded: the logs of runs that ended go first, oldest first. */
 import { comparePlaces, decodeCursor, encodeCursor } from "./cursor.ts";
-import { weigh } from "./size.ts";
+import { weigh, weighRecord } from "./size.ts";
 import {
   type Change,
   ConflictError,
@@ -160,7 +160,7 @@ export class MemoryStore implements Store {
     if (!kind) this.#records.set(record.kind, kind = new Map());
     const before = kind.get(record.key);
     kind.delete(record.key); // behind the others: what is used is dropped last
-    const bytes = weigh(record.value);
+    const bytes = weighRecord(record.value);
     this.#bytes += bytes - (before?.bytes ?? 0);
     kind.set(record.key, {
       ...record,

@@ -15,6 +15,26 @@ export function weigh(value: unknown): number {
   return Array.isArray(value) ? weighList(value) : weighFields(value as Record<string, unknown>); // an object: just looked
 }
 
+/** What a frozen field of a record weighs: many runs are stored with the same plan. */
+const frozen_fields = new WeakMap<object, number>();
+
+/** Returns {@link weigh} of a record's value; a field that is frozen is taken to be frozen all the way down, and weighed once. */
+export function weighRecord(value: Record<string, unknown>): number {
+  let bytes = 2;
+  for (const key in value) {
+    const field = value[key];
+    const frozen = typeof field === "object" && field !== null && Object.isFrozen(field);
+    bytes += key.length + 4 + (frozen ? weighFrozen(field) : weigh(field));
+  }
+  return bytes;
+}
+
+function weighFrozen(field: object): number {
+  let bytes = frozen_fields.get(field);
+  if (bytes === undefined) frozen_fields.set(field, bytes = weigh(field));
+  return bytes;
+}
+
 function weighList(items: readonly unknown[]): number {
   let bytes = 2;
   for (let index = 0; index < items.length; index++) { // an iterator here was 5 KB for each run

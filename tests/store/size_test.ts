@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "../assert.ts";
-import { weigh } from "../../src/store/size.ts";
+import { weigh, weighRecord } from "../../src/store/size.ts";
 
 Deno.test("weigh() is near the bytes of a value's JSON, lists and nested objects included", () => {
   const text = "word ".repeat(200);
@@ -14,4 +14,18 @@ Deno.test("weigh() gives what holds nothing a weight, too", () => {
     [weigh(null), weigh(7), weigh(true), weigh(""), weigh([]), weigh({})].every((one) => one > 0),
     true,
   );
+});
+
+Deno.test("weighRecord() is weigh(), frozen fields included, and weighs those once", () => {
+  let reads = 0;
+  const plan = Object.freeze({
+    get name() {
+      reads++;
+      return "a plan";
+    },
+    tools: Object.freeze(["one", "two"]),
+  });
+  const record = { run_id: "run_1", plan, input: { n: 1 }, none: null };
+  assertEquals([weighRecord(record), weighRecord({ ...record })], [weigh(record), weigh(record)]);
+  assertEquals(reads, 3); // weigh() twice, weighRecord() once
 });
