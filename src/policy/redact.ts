@@ -3,6 +3,7 @@
  * §4.9) and by value: every expanded `${VAR}` and every API key is registered. Pure: it changes nothing it is given.
  */
 import { isObject, type JsonObject } from "../sdk/json.ts";
+import { ITEM_BYTES, KEY_BYTES, MARKS_BYTES, SCALAR_BYTES } from "../sdk/size.ts";
 import { formsOf } from "./secret_forms.ts";
 import { createCut } from "./secret_prefix.ts";
 
@@ -98,6 +99,31 @@ export class Redactor {
    */
   redact<T>(value: T): T {
     return this.#value(value) as T; // text stays text, lists lists, objects objects
+  }
+
+  /** Returns what {@link weigh} does, or NaN for data that holds a secret: one walk for both, because every entry of a log takes it. */
+  weighClean(value: unknown): number {
+    if (typeof value === "string") return this.#holds(value) ? NaN : value.length + MARKS_BYTES;
+    if (typeof value !== "object" || value === null) return SCALAR_BYTES;
+    let bytes = MARKS_BYTES;
+    if (Array.isArray(value)) {
+      for (let index = 0; index < value.length; index++) bytes += ITEM_BYTES + this.weighClean(value[index]);
+      return bytes;
+    }
+    const fields = value as JsonObject; // an object: just looked
+    for (const key in fields) {
+      const item = fields[key];
+      if (holdsSecret(key, item) || this.#holds(key)) return NaN;
+      bytes += key.length + KEY_BYTES + this.weighClean(item);
+    }
+    return bytes;
+  }
+
+  #holds(text: string): boolean {
+    for (let index = 0; index < this.#needles.length; index++) {
+      if (text.includes(this.#needles[index]!)) return true; // index is in the list
+    }
+    return false;
   }
 
   #value(value: unknown): unknown {

@@ -51,6 +51,8 @@ export interface SecretSink {
   /** Number of values that are known. */
   readonly size: number;
   register(secret: string): void;
+  /** Returns about how many bytes of JSON data is; NaN when it holds a secret, and is to be redacted. */
+  weighClean(data: JsonObject): number;
   /** Returns the same object when it holds none. */
   redact(data: JsonObject): JsonObject;
   /** Characters at the end of a text that are to wait for what follows: they may be the beginning of a secret. */

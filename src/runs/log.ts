@@ -5,7 +5,7 @@
 import { type DraftEntry, type Entry, isBarrier, type Verdict } from "../kernel/host.ts";
 import { timestamp } from "../sdk/timestamp.ts";
 import type { Clock } from "../sdk/types.ts";
-import { weigh } from "../store/size.ts";
+import { weigh } from "../sdk/size.ts";
 import type { Awaitable, Change, Fence, Store } from "../store/store.ts";
 import type { SecretSink } from "./deps.ts";
 import { DELTA, Deltas } from "./deltas.ts";
@@ -80,8 +80,8 @@ export class RunLog {
     if (draft.event === DELTA) return this.#recordDelta(draft);
     const held = this.#deltas.before(draft);
     if (held.length > 0) this.#push(held);
+    const bytes = this.#clean(draft);
     const entry = this.#number(draft);
-    const bytes = weigh(entry.data);
     this.#wait(entry, bytes);
     this.#options.fold.add(entry);
     this.#measure(bytes);
@@ -105,7 +105,7 @@ export class RunLog {
   }
 
   #waitAsPiece(piece: DraftEntry): void {
-    const { delta } = piece.data;
+    const { delta } = piece.data; // pieces were looked at together
     this.#wait(this.#number(piece), typeof delta === "string" ? delta.length : weigh(piece.data));
   }
 
@@ -126,12 +126,19 @@ export class RunLog {
     entry.seq = ++this.#seq;
     entry.ts = timestamp(this.#options.clock.now());
     entry.run_id = this.#options.run_id;
-    const { secrets } = this.#options;
-    if (entry.event !== DELTA) entry.data = secrets.redact(entry.data); // pieces were looked at together
     if (entry.verdict !== undefined) {
-      entry.verdict = secrets.redact({ ...entry.verdict }) as unknown as Verdict;
+      entry.verdict = this.#options.secrets.redact({ ...entry.verdict }) as unknown as Verdict;
     }
     return entry;
+  }
+
+  /** Takes secrets out of a draft's data; returns what that weighs. */
+  #clean(draft: DraftEntry): number {
+    const { secrets } = this.#options;
+    const bytes = secrets.weighClean(draft.data);
+    if (!Number.isNaN(bytes)) return bytes;
+    draft.data = secrets.redact(draft.data);
+    return weigh(draft.data);
   }
 
   #measure(bytes: number): void {
@@ -165,8 +172,9 @@ export class RunLog {
   async end(draft: DraftEntry, changes: () => readonly Change[]): Promise<void> {
     const { store, fence, fold } = this.#options;
     this.#push(this.#deltas.rest());
+    const bytes = this.#clean(draft);
     const entry = this.#number(draft);
-    this.#wait(entry, weigh(entry.data));
+    this.#wait(entry, bytes);
     fold.add(entry);
     while (this.#flushing) await this.#flushing.catch(() => {}); // whoever waits for it is told; what it kept goes with this
     const stored = this.#commit((appended) => store.commit([appended, ...changes()], fence()));

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { Buffer } from "node:buffer";
 import { assert, assertEquals, assertStrictEquals } from "../assert.ts";
 import { isSecretKey, REDACTED, Redactor } from "../../src/policy/redact.ts";
+import { weigh } from "../../src/sdk/size.ts";
 
 const SECRET = "s3cr3t/Key+with=odd&chars";
 
@@ -123,4 +124,21 @@ Deno.test("Redactor.held() is the end of a text that may begin a secret, and nev
   assertEquals(redactor.held("x abcdefxy"), 8, "a whole secret lies across the beginning of another");
   assertEquals(new Redactor().held("abc"), 0);
   assert(new Redactor(["aaaaaa"]).held("a".repeat(10_000)) < 100, "however the text goes on");
+});
+
+Deno.test("weighClean() is weigh() for what redact() leaves alone, and NaN for anything else", () => {
+  const redactor = new Redactor(["s3cret-value"]);
+  const json = fc.jsonValue();
+  const holding = fc.constantFrom<unknown>(
+    "a s3cret-value in a text",
+    ["one", ["s3cret-value"]],
+    { deep: [{ api_key: "x" }] },
+    { "key s3cret-value": 1 },
+    { password: { of: "any type" } },
+  );
+  fc.assert(fc.property(fc.oneof(json, fc.record({ a: json, b: fc.oneof(json, holding) })), (value) => {
+    const data = { value };
+    const clean = redactor.redact(data) === data;
+    assertEquals(redactor.weighClean(data), clean ? weigh(data) : NaN);
+  }));
 });

@@ -1,5 +1,6 @@
 import { assert, assertEquals } from "../assert.ts";
-import { weigh, weighRecord } from "../../src/store/size.ts";
+import { weigh } from "../../src/sdk/size.ts";
+import { weighRecord } from "../../src/store/size.ts";
 
 Deno.test("weigh() is near the bytes of a value's JSON, lists and nested objects included", () => {
   const text = "word ".repeat(200);
