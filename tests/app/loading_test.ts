@@ -7,6 +7,7 @@ import { Sandboxing } from "../../src/app/sandboxing.ts";
 import { SourceOverrides } from "../../src/app/sources.ts";
 import { specsOf } from "../../src/policy/authorise.ts";
 import { defaultPolicy } from "../../src/policy/policy.ts";
+import { Redactor } from "../../src/policy/redact.ts";
 import type { Caller } from "../../src/runs/types.ts";
 import { assert, assertEquals } from "../assert.ts";
 import { staticImports } from "../static_imports.ts";
@@ -65,12 +66,7 @@ Deno.test("a plan of built-in modules is made ready and opened without a loader"
   const ready = await plans.ready({ prompt: "hello" }, OPERATOR);
   await ready.load?.();
   for (const spec of specsOf(ready.compiled.plan)) {
-    const { integrity } = await ready.open(spec, {
-      size: 0,
-      register() {},
-      redact: (data) => data,
-      held: () => 0,
-    }, () => {});
+    const { integrity } = await ready.open(spec, new Redactor(), () => {});
     assertEquals(integrity, null);
   }
   assertEquals(made(), 0);
