@@ -113,6 +113,8 @@ class Passage implements Connection, Watched {
   deadline = Infinity;
   /** Requests under way. */
   #active = 0;
+  /** When the latest answer was sent: the last of its bytes may not have passed through yet. */
+  #answered_at = -Infinity;
   #waits_for_header = false;
   /** Whether it ends as soon as no request is under way. */
   #stopping = false;
@@ -142,6 +144,7 @@ class Passage implements Connection, Watched {
       if (ended) return;
       ended = true;
       this.#active--;
+      this.#answered_at = this.#options.clock.monotonic();
       if (last || this.#stopping && this.#active === 0) {
         this.#ending = true;
         this.#awaitQuiet();
@@ -149,10 +152,13 @@ class Passage implements Connection, Watched {
     };
   }
 
-  /** Ends the connection once its requests are answered. */
+  /** Ends the connection once its requests are answered, and their answers have passed through. */
   endWhenIdle(): void {
     this.#stopping = true;
-    if (this.#active === 0 && !this.#ending) this.close();
+    if (this.#active > 0 || this.#ending) return;
+    if (this.#options.clock.monotonic() - this.#answered_at >= QUIET_MS) return this.close();
+    this.#ending = true;
+    this.#awaitQuiet();
   }
 
   /** Closed in so many milliseconds, unless something comes. */

@@ -217,6 +217,26 @@ Deno.test("serve() answers only what comes through its own socket", async () => 
   await stop();
 });
 
+Deno.test("serve() stops with every answer that was given sent to its client, whenever that is", async () => {
+  // the stop is to meet each stretch of the answer's way: it is handed over, written, passed on
+  for (let rounds = 0; rounds < 32; rounds++) {
+    const answered = Promise.withResolvers<void>();
+    const app: App = {
+      async fetch() {
+        await Promise.resolve();
+        answered.resolve();
+        return new Response("here");
+      },
+      drain: () => Promise.resolve(),
+    };
+    const { port, stop } = await start({ app });
+    const answer = raw(port, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    await answered.promise;
+    for (let turns = 0; turns < rounds % 8; turns++) await immediate();
+    await Promise.all([stop(), answer.then((text) => assertMatch(text, /\r\n\r\nhere$/))]);
+  }
+});
+
 Deno.test("serve() ends streams with a retry hint and answers who waits when it stops", async () => {
   const { url, runtime, stop } = await start();
   const headers = { "content-type": "application/json" };
