@@ -21,10 +21,18 @@ export class GatheredOutput {
     if (this.#waiting.length > MAX_WAITING) this.flush();
   }
 
-  /** Writes what waits; to be called before the process ends. */
+  /**
+   * Writes what waits; to be called before the process ends. What cannot be written is lost (a full disk, a full pipe that nobody
+   * reads): it is written for whoever watches, and nobody's work may end with it.
+   */
   flush(): void {
     const text = this.#waiting;
     this.#waiting = "";
-    if (text !== "") this.#output.write(text);
+    if (text === "") return;
+    try {
+      this.#output.write(text);
+    } catch {
+      // there is no other place where this could be told
+    }
   }
 }

@@ -40,6 +40,23 @@ for (const format of ["json", "pretty"] as const) {
     assertEquals(written.map((text) => text.match(/\/a|stopped/g)), [["/a", "stopped"]]);
   });
 
+  Deno.test(`createLog() loses what cannot be written, and nothing else, as ${format}`, async () => {
+    const written: string[] = [];
+    let full = true;
+    const write = (text: string) => {
+      if (full) throw new Deno.errors.WouldBlock("nobody reads");
+      written.push(text);
+    };
+    const log = createLog(format, { terminal: false, color: false, columns: () => 80, write });
+    log.request(record("/a"));
+    await new Promise((resolve) => setTimeout(resolve, 0)); // an error here would end the process
+    log.note("info", "stopping", {});
+    full = false;
+    log.request(record("/b"));
+    log.flush();
+    assertEquals(written.map((text) => text.match(/\/[ab]|stopping/g)), [["/b"]]);
+  });
+
   Deno.test(`createLog() writes what waits when it is told to, and before it is much, as ${format}`, () => {
     const { log, written } = logOf(format);
     log.request(record("/a"));
