@@ -121,6 +121,7 @@ async function listen(
         systemClock.tick(SETTLE_MS, () => {
           greet(url).catch((error) => log.note("warning", "greeting", { message: errorMessage(error) }));
           pass.open().catch((error) => {
+            log.flush();
             io.err.write(`error: Cannot serve: the program could not be loaded: ${errorMessage(error)}\n`);
             io.exit(EXIT.failed);
           });
