@@ -107,12 +107,13 @@ export class SessionHolds {
 
   #leave(session_id: string, hold: Hold): void {
     this.#holds.delete(session_id);
+    hold.fence = undefined; // nothing is left to renew
     hold.released?.resolve();
     if (this.#holds.size === 0) this.close();
   }
 
   async #renewAll(): Promise<void> {
-    for (const { fence } of this.#holds.items) {
+    for (const { fence } of this.#holds.items) { // read when its turn comes: it may have been let go of meanwhile
       if (!fence) continue;
       const { lease } = fence;
       try {

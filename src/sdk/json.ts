@@ -34,7 +34,11 @@ export function toPlain(value: unknown): JsonValue {
 
 /** {@link toPlain} for an object; anything else becomes `{}`. */
 export function toPlainObject(value: unknown): { [key: string]: JsonValue } {
-  if (isFlat(value)) return { ...value };
+  try {
+    if (isFlat(value)) return { ...value };
+  } catch {
+    // a field cannot be read: only that one is lost
+  }
   const plain = toPlain(value);
   return isObject(plain) ? plain as { [key: string]: JsonValue } : {};
 }
@@ -214,18 +218,25 @@ export function jsonEqual(a: unknown, b: unknown): boolean {
 
 /** {@link toPlainObject}, frozen all the way down; an object that is both already comes back itself. */
 export function toFrozenObject(value: unknown): { readonly [key: string]: JsonValue } {
-  return isObject(value) && isFrozenPlain(value)
+  return isObject(value) && isFrozenPlain(value, 0)
     ? value as { [key: string]: JsonValue }
     : deepFreeze(toPlainObject(value));
 }
 
-function isFrozenPlain(value: unknown): value is JsonValue {
+function isFrozenPlain(value: unknown, depth: number): value is JsonValue {
   if (typeof value === "string" || typeof value === "boolean" || value === null) return true;
   if (typeof value === "number") return Number.isFinite(value);
-  if (typeof value !== "object" || !Object.isFrozen(value)) return false;
-  if (Array.isArray(value)) return value.every(isFrozenPlain);
+  if (typeof value !== "object" || depth >= MAX_DEPTH || !Object.isFrozen(value)) return false; // what holds itself is deep
+  if (Array.isArray(value)) {
+    for (let index = 0; index < value.length; index++) { // a gap is no JSON, and `every` would skip it
+      if (!isFrozenPlain(value[index], depth + 1)) return false;
+    }
+    return true;
+  }
   if (Object.getPrototypeOf(value) !== Object.prototype) return false;
-  for (const key in value) if (isDropped(key) || !isFrozenPlain(read(value as JsonObject, key))) return false;
+  for (const key in value) {
+    if (isDropped(key) || !isFrozenPlain(read(value as JsonObject, key), depth + 1)) return false;
+  }
   return true;
 }
 

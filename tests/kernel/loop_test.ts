@@ -2,7 +2,7 @@ import { createLoop } from "../../src/sdk/loop/run.ts";
 import { LLMError } from "../../src/sdk/errors.ts";
 import { assertToolPairs } from "../../src/sdk/testing/assertions.ts";
 import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
-import { ToolResult } from "../../src/sdk/tools.ts";
+import { type ToolCallContext, ToolResult } from "../../src/sdk/tools.ts";
 import type { HookResult, JsonObject, Message, Orchestrator } from "../../src/sdk/types.ts";
 import { assert, assertEquals, assertMatch, assertThrows } from "../assert.ts";
 import { calls, hook, kit, type TestModule, tool, until } from "./kit.ts";
@@ -949,4 +949,51 @@ Deno.test("arguments that nobody can check are a failed call, not a failed run",
     { type: "tool_timeout", msg: "Cannot check the arguments of tool 'guests': it is gone" },
   ]);
   assertMatch(String(messages()[2]?.content), /it is gone/);
+});
+
+Deno.test("a check of arguments may give any list, in any thenable; one that gives none is a failed call", async () => {
+  const input_schema = { type: "object", required: ["text"] };
+  const told = async (checkInput: unknown) => {
+    const checked = Object.assign(tool("checked"), { checkInput, input_schema });
+    const { run, data } = kit({ providers: [[calls(["checked"]), "done"]], tools: [checked] });
+    assertEquals((await run()).status, "completed");
+    return data("tool:error").map(({ error }) => (error as { msg: string }).msg);
+  };
+  const thenable = (found: unknown) => ({ then: (done: (found: unknown) => void) => done(found) });
+  assertEquals(await told(() => thenable([])), []);
+  assertEquals(await told(() => thenable(["a", "b"])), ["Invalid arguments for tool 'checked': a; b"]);
+  assertEquals(await told(() => Promise.resolve(new Set(["a"]))), [
+    "Invalid arguments for tool 'checked': a",
+  ]);
+  for (const none of [() => Promise.resolve(undefined), () => undefined, () => Promise.resolve({})]) {
+    assertMatch(String(await told(none)), /^Cannot check the arguments of tool 'checked': /);
+  }
+});
+
+Deno.test("a tool may hand its context on as a copy", async () => {
+  const seen: unknown[] = [];
+  const inner = (context: ToolCallContext) => {
+    seen.push(Object.keys(context).sort(), context.signal.aborted);
+    return Promise.resolve("ok");
+  };
+  const { run, data } = kit({
+    providers: [[calls(["outer"]), "done"]],
+    tools: [tool("outer", (_input, context) => inner({ ...context! }))],
+  });
+  await run();
+  assertEquals(data("tool:error"), []);
+  assertEquals(seen, [["id", "progress", "session_id", "signal"], false]);
+});
+
+Deno.test("a graceful cancel before the request is made asks no model (CANC-01)", async () => {
+  const provider = new MockProvider({ responses: ["never"] });
+  const made = kit({
+    providers: [provider],
+    hooks: [hook("provider:request", async () => {
+      await made.session.cancel("graceful");
+      return null;
+    })],
+  });
+  assertEquals((await made.run()).status, "cancelled");
+  assertEquals(provider.requests, []);
 });

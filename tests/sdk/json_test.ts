@@ -134,6 +134,8 @@ Deno.test("toFrozenObject() gives back what is plain and frozen, and a frozen co
       Object.freeze({ at: Object.freeze(new Date(0)) }),
       Object.freeze({ n: NaN }),
       Object.freeze({ list: Object.freeze([undefined]) }),
+      Object.freeze({ list: Object.freeze(new Array(2)) }),
+      frozenCycle(),
       Object.freeze(Object.assign(Object.create({ inherited: 1 }), { own: 1 })),
       Object.freeze(JSON.parse('{"__proto__": 1}')),
       null,
@@ -147,6 +149,22 @@ Deno.test("toFrozenObject() gives back what is plain and frozen, and a frozen co
     assert(Object.isFrozen(frozen));
   }
   assert(!Object.isFrozen(inside));
+});
+
+function frozenCycle(): object {
+  const around: { inside?: unknown } = {};
+  around.inside = Object.freeze([around]);
+  return Object.freeze(around);
+}
+
+Deno.test("toPlainObject() loses only the field that cannot be read", () => {
+  const given = {
+    ok: 1,
+    get bad() {
+      throw new Error("no");
+    },
+  };
+  assertEquals(toPlainObject(given), { ok: 1, bad: "[Unreadable]" });
 });
 
 Deno.test("toPlainObject() makes {} of what is no object", () => {

@@ -58,7 +58,8 @@ export class ToolHandle implements Tool {
     }
     const { checkInput } = tool;
     if (typeof checkInput === "function") {
-      const check = (input: JsonObject) => checkInput.call(tool, toPlainObject(input)); // named: see DeltaGate
+      // named: see DeltaGate; a thenable of a module's need not be a promise
+      const check = (input: JsonObject) => Promise.resolve(checkInput.call(tool, toPlainObject(input)));
       this.checkInput = check;
     }
     Object.freeze(this); // others hold it: what it says of its risk must stay true
@@ -179,11 +180,18 @@ class CallContext implements ToolCallContext {
     readonly progress: (text: string) => void,
   ) {
     this.#deadline = deadline;
+    Object.defineProperty(this, "signal", CallContext.#SIGNAL);
   }
 
-  get signal(): AbortSignal {
-    return this.#deadline.signal;
-  }
+  /** Its own field, so that a tool that hands on `{ ...context }` hands it on too; one getter for all, so that they share a shape. */
+  declare readonly signal: AbortSignal;
+
+  static readonly #SIGNAL: PropertyDescriptor & ThisType<CallContext> = {
+    enumerable: true,
+    get() {
+      return this.#deadline.signal;
+    },
+  };
 }
 
 /** Returns head and tail of a text that has more than `limit` bytes, with a marker that says how much is missing; else null. */

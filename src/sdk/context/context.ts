@@ -65,7 +65,6 @@ const MOST_ROUNDS = 8;
 
 /** See the top of the file. Messages are copied and frozen when they are added, and never touched again. */
 export class SimpleContext implements ContextManager {
-  readonly takes_frozen = true;
   readonly #coordinator: Surroundings;
   readonly #config: Config;
   readonly #id: string;
@@ -93,6 +92,11 @@ export class SimpleContext implements ContextManager {
     this.#forms = new Forms(config.recall);
     this.#view = new CompactedView(config, this.#forms, this.#options.fixed);
     this.#usage = new ReportedUsage(coordinator, config.token_meter === "calibrated");
+  }
+
+  /** Not where a derived class has an `addMessage` of its own: that one may change what it is given. */
+  get takes_frozen(): boolean {
+    return this.addMessage === SimpleContext.prototype.addMessage;
   }
 
   /** How full the context was at the last request. */

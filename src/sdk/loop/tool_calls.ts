@@ -157,18 +157,20 @@ function refusalOf(
       }`,
     };
   }
-  const refuse = (problems: readonly string[]) =>
-    problems.length === 0 ? null : {
+  const refuse = (found: readonly string[]) => {
+    const problems = [...found]; // throws when whoever checks gave no list
+    return problems.length === 0 ? null : {
       type: "tool_input_invalid",
       msg: `Invalid arguments for tool '${call.name}': ${problems.join("; ")}`,
     };
+  };
   const unchecked = (error: unknown) => ({ // whoever checks may be a stranger's guest, which hangs or is gone
     type: toolErrorType(error),
     msg: `Cannot check the arguments of tool '${call.name}': ${errorMessage(error)}`,
   });
   try {
     const problems = inputProblems(tool, input);
-    return problems instanceof Promise ? problems.then(refuse, unchecked) : refuse(problems);
+    return problems instanceof Promise ? problems.then(refuse).catch(unchecked) : refuse(problems);
   } catch (error) {
     return unchecked(error);
   }

@@ -1,0 +1,23 @@
+import { parseConfig, SimpleContext } from "../../src/sdk/context.ts";
+import type { Message } from "../../src/sdk/types.ts";
+import { assertEquals } from "../assert.ts";
+import { kit } from "./kit.ts";
+
+Deno.test("a context derived from SimpleContext may change the messages it is given, and nothing of the log", async () => {
+  class Loud extends SimpleContext {
+    override addMessage(message: Message): Promise<void> {
+      message.content = "LOUD";
+      return super.addMessage(message);
+    }
+  }
+  let context: Loud | null = null;
+  const { run, data } = kit({
+    context: async (coordinator) => {
+      context = new Loud(coordinator, parseConfig({}, "loud"));
+      await coordinator.mount("context", context);
+    },
+  });
+  assertEquals((await run("quiet")).status, "completed");
+  assertEquals((await context!.getMessages()).map(({ content }) => content), ["LOUD", "LOUD"]);
+  assertEquals((data("context:message")[0]!.message as Message).content, "quiet");
+});
