@@ -18,90 +18,26 @@ export const COMMANDS: readonly CommandEntry[] = [
     summary: "serve the HTTP API",
     load: async () => (await import("./serve.ts")).command,
   },
-  {
-    name: "run",
-    summary: "run a prompt once, here",
-    load: other("run"),
-  },
-  {
-    name: "replay",
-    summary: "replay a saved run and say where it parts",
-    load: other("replay"),
-  },
-  {
-    name: "plan check",
-    summary: "check plans; nothing is run or fetched",
-    load: other("plan check"),
-  },
-  {
-    name: "plan explain",
-    summary: "show what a plan may touch; nothing is run",
-    load: other("plan explain"),
-  },
-  {
-    name: "plan lock",
-    summary: "pin the bytes of a plan's modules",
-    load: other("plan lock"),
-  },
-  {
-    name: "plan diff",
-    summary: "show what a plan widens and narrows against another",
-    load: other("plan diff"),
-  },
-  {
-    name: "plan hash",
-    summary: "print the hash of a plan",
-    load: other("plan hash"),
-  },
-  {
-    name: "module list",
-    summary: "list the built-in modules",
-    load: other("module list"),
-  },
-  {
-    name: "module new",
-    summary: "begin a module: code, test, README",
-    load: other("module new"),
-  },
-  {
-    name: "module validate",
-    summary: "check a module against its contract, and try it",
-    load: other("module validate"),
-  },
-  {
-    name: "module bundle",
-    summary: "make one file of a module",
-    load: other("module bundle"),
-  },
-  {
-    name: "module hash",
-    summary: "print the digest that pins a module",
-    load: other("module hash"),
-  },
-  {
-    name: "source add",
-    summary: "take a module from another place",
-    load: other("source add"),
-  },
-  {
-    name: "source remove",
-    summary: "take it from where the plan says again",
-    load: other("source remove"),
-  },
-  {
-    name: "source list",
-    summary: "list where modules are taken from",
-    load: other("source list"),
-  },
-  {
-    name: "help",
-    summary: "show how a command is used",
-    load: other("help"),
-  },
+  other("run", "run a prompt once, here"),
+  other("replay", "replay a saved run and say where it parts"),
+  other("plan check", "check plans; nothing is run or fetched"),
+  other("plan explain", "show what a plan may touch; nothing is run"),
+  other("plan lock", "pin the bytes of a plan's modules"),
+  other("plan diff", "show what a plan widens and narrows against another"),
+  other("plan hash", "print the hash of a plan"),
+  other("module list", "list the built-in modules"),
+  other("module new", "begin a module: code, test, README"),
+  other("module validate", "check a module against its contract, and try it"),
+  other("module bundle", "make one file of a module"),
+  other("module hash", "print the digest that pins a module"),
+  other("source add", "take a module from another place"),
+  other("source remove", "take it from where the plan says again"),
+  other("source list", "list where modules are taken from"),
+  other("help", "show how a command is used"),
 ];
 
-function other(name: keyof typeof OTHERS): () => Promise<Command> {
-  return async () => await (await loadOtherCommands()).OTHERS[name]();
+function other(name: keyof typeof OTHERS, summary: string): CommandEntry {
+  return { name, summary, load: async () => await (await loadOtherCommands()).OTHERS[name]() };
 }
 
 /** Returns the command that a command line begins with, and what follows its name. */
