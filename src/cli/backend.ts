@@ -1,7 +1,7 @@
 /** What `serve` has behind its pass: the runtime on this process's settings, with its routes. */
 import { KeyRing } from "../policy/keys.ts";
 import { authenticateWith } from "../server/access.ts";
-import { type Backend, createBackend } from "../server/mod.ts";
+import { type Backend, createBackend, type PreampOptions } from "../server/mod.ts";
 import type { Log } from "./log.ts";
 import { openStore } from "./open_store.ts";
 import type { Settings } from "./settings.ts";
@@ -18,17 +18,27 @@ export interface BackendParts {
 
 /** Returns it. */
 export function openBackend({ settings, auth, secrets, log }: BackendParts): Backend {
-  const { policy, plans, home, sources } = settings;
-  const ring = new KeyRing(policy.auth.keys, auth.kind === "generated" ? auth.key : undefined);
+  const ring = new KeyRing(settings.policy.auth.keys, auth.kind === "generated" ? auth.key : undefined);
   return createBackend({
+    ...ownOptions(settings, secrets, log),
+    authenticate: auth.kind === "none" ? null : authenticateWith(ring),
+  });
+}
+
+/** Returns what every server of this process is made of, whoever listens for it. */
+export function ownOptions(
+  { policy, plans, home, sources }: Settings,
+  secrets: readonly string[],
+  log: Log,
+): PreampOptions {
+  return {
     policy,
     store: openStore(policy),
     plans,
     home,
     sources,
     secrets,
-    authenticate: auth.kind === "none" ? null : authenticateWith(ring),
     log: (record) => log.request(record),
     runtime_log: (level, event, facts) => log.note(level, event, facts),
-  });
+  };
 }

@@ -5,8 +5,8 @@
 import { Redactor } from "../policy/redact.ts";
 import { createPreamp, type Preamp } from "../server/mod.ts";
 import { readArguments } from "./arguments.ts";
+import { ownOptions } from "./backend.ts";
 import { createLog } from "./log.ts";
-import { openStore } from "./open_store.ts";
 import { readSettings } from "./settings.ts";
 import { systemIo } from "./system_io.ts";
 
@@ -20,16 +20,7 @@ export async function openEmbedded(): Promise<Preamp> {
   const redactor = new Redactor(settings.api_keys);
   const log = createLog("json", io.err, (text) => redactor.redactText(text));
   for (const message of settings.warnings) log.note("warning", "settings", { message });
-  const preamp = createPreamp({
-    policy: settings.policy,
-    store: openStore(settings.policy),
-    plans: settings.plans,
-    home: settings.home,
-    sources: settings.sources,
-    secrets: settings.api_keys,
-    log: (record) => log.request(record),
-    runtime_log: (level, event, facts) => log.note(level, event, facts),
-  });
+  const preamp = createPreamp(ownOptions(settings, settings.api_keys, log));
   io.onStop(() =>
     void preamp.drain(GRACE_MS).finally(() => {
       log.flush();
