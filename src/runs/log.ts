@@ -80,14 +80,19 @@ export class RunLog {
     if (draft.event === DELTA) return this.#recordDelta(draft);
     const held = this.#deltas.before(draft);
     if (held.length > 0) this.#push(held);
+    this.#measure(this.#enter(draft));
+    if (!this.#open) return;
+    if (isBarrier(draft)) return this.flush();
+    this.#defer();
+  }
+
+  /** Makes a draft an entry that is folded and waits for the next commit; returns what its data weighs. */
+  #enter(draft: DraftEntry): number {
     const bytes = this.#clean(draft);
     const entry = this.#number(draft);
     this.#wait(entry, bytes);
     this.#options.fold.add(entry);
-    this.#measure(bytes);
-    if (!this.#open) return;
-    if (isBarrier(entry)) return this.flush();
-    this.#defer();
+    return bytes;
   }
 
   #recordDelta(draft: DraftEntry): void {
@@ -170,12 +175,9 @@ export class RunLog {
 
   /** Writes the last entry, in one commit with what `changes` returns once the entry is folded: all of it or nothing. */
   async end(draft: DraftEntry, changes: () => readonly Change[]): Promise<void> {
-    const { store, fence, fold } = this.#options;
+    const { store, fence } = this.#options;
     this.#push(this.#deltas.rest());
-    const bytes = this.#clean(draft);
-    const entry = this.#number(draft);
-    this.#wait(entry, bytes);
-    fold.add(entry);
+    this.#enter(draft);
     while (this.#flushing) await this.#flushing.catch(() => {}); // whoever waits for it is told; what it kept goes with this
     const stored = this.#commit((appended) => store.commit([appended, ...changes()], fence()));
     if (stored) await stored;
