@@ -86,12 +86,6 @@ export function withGrace<T>(
     };
     if (signal.aborted) wait();
     else signal.addEventListener("abort", wait, { once: true });
-    pending.then((value) => {
-      done();
-      resolve(value);
-    }, (error) => {
-      done();
-      reject(error);
-    });
+    pending.then(resolve, reject).finally(done);
   });
 }
