@@ -99,12 +99,8 @@ function isolationReport(): Readiness["isolation"] {
 
 /** Returns runs that are put together at the first call of one of their methods. */
 function lazyRuns(open: () => Promise<Runs>): Runs {
-  let opened: Runs | undefined;
   return {
-    create: async (request, caller, options) => {
-      opened ??= await open();
-      return await opened.create(request, caller, options);
-    },
+    create: async (...given) => (await open()).create(...given),
     get: async (...given) => (await open()).get(...given),
     handle: async (...given) => (await open()).handle(...given),
     list: async (...given) => (await open()).list(...given),
