@@ -6,8 +6,14 @@ import { mergePlans } from "../plan/merge.ts";
 import { didYouMean } from "../plan/did_you_mean.ts";
 import { entriesOfKeys } from "../policy/keys.ts";
 import { policyFromData } from "../policy/parse.ts";
-import { defaultPolicy, type Policy } from "../policy/policy.ts";
-import { policySettings, type Setting, settingsToData } from "../policy/settings.ts";
+import type { Policy } from "../policy/policy.ts";
+import {
+  type OutsideSetting,
+  policySettings,
+  type Setting,
+  settingsToData,
+  valuesOf,
+} from "../policy/settings.ts";
 import { hasCode, type PreampError } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import type { SourcesFile } from "../app/sources.ts";
@@ -16,7 +22,6 @@ import { locate, readOptional } from "./files.ts";
 import { homeOf, sourceFilesOf } from "./home.ts";
 import type { Io } from "./io.ts";
 import { loadParser } from "./late.ts";
-import { tableText } from "./table.ts";
 import { UsageError } from "./usage_error.ts";
 
 /** What a command is set to. */
@@ -77,17 +82,18 @@ export function policyFlags(taken: readonly Flag[]): Flag[] {
 
 /** Returns the settings as the help shows them. */
 export function settingsHelp(): string {
-  const defaults = defaultPolicy() as unknown as Record<string, Record<string, unknown>>; // read by dotted path only
-  const rows = policySettings().map(({ path, form }) => {
-    const [section = "", key = ""] = path.split(".");
-    const value = key === "" ? defaults[section] : defaults[section]?.[key];
-    const told = path === "store" ? "memory" : Array.isArray(value) ? value.join(",") : String(value);
-    return [`--${path}`, form, told];
+  const settings = policySettings().map((setting) => {
+    const { path, meaning } = setting;
+    return `  --${path} ${shownDefault(setting)}\n        ${meaning} (${valuesOf(setting)})\n`;
   });
-  return `Each key of preamp.yaml is a flag, and a variable too (PREAMP_LIMITS_MAX_COST_USD); a flag goes over a
-variable, a variable over preamp.yaml. Lists are comma-separated.
+  return `Each setting of preamp.yaml is a flag, and a variable too (PREAMP_LIMITS_MAX_COST_USD); a flag goes over a
+variable, a variable over preamp.yaml. Lists are comma-separated. With their defaults:
 
-${tableText([["flag", "form", "default"], ...rows], "  ")}`;
+${settings.join("")}`;
+}
+
+function shownDefault({ default: value }: Setting): string {
+  return Array.isArray(value) ? value.join(",") || '""' : String(value);
 }
 
 /**
@@ -112,7 +118,6 @@ export async function readSettings(args: Arguments, io: Io): Promise<Settings> {
   );
   const known = new Set(policy.auth.keys.map(({ sha256 }) => sha256));
   policy.auth.keys.push(...entriesOfKeys(api_keys.join(",")).filter(({ sha256 }) => !known.has(sha256)));
-  if (!Object.hasOwn(data, "store")) policy.store = "memory";
   if (args.has("frozen")) policy.modules.frozen = true;
   const from = Object.hasOwn(flags, "plans") || Object.hasOwn(variables, "plans") ? io.cwd : document.base;
   return {
@@ -134,7 +139,7 @@ function aliasGiven(args: Arguments, path: string): string | undefined {
 }
 
 /** `PREAMP_PORT` or `PREAMP_LISTEN_PORT`; an empty variable is none. */
-function variableOf(setting: Setting, io: Io): string | undefined {
+function variableOf(setting: OutsideSetting, io: Io): string | undefined {
   return io.env(shortVariable(setting.path)) || io.env(setting.variable) || undefined;
 }
 

@@ -11,7 +11,8 @@ import { endpointReasons } from "./endpoints.ts";
 import { type AskedLimits, combineLimits } from "./limits.ts";
 import { type Origin, trustOf } from "./origin.ts";
 import { excessOf, type ExcessPaths, fullPermissions } from "./permissions.ts";
-import type { FullPermissions, Policy } from "./policy.ts";
+import type { FullPermissions } from "./full_permissions.ts";
+import type { Policy } from "./policy.ts";
 import { isTrustedInline, sourceProblem, sourceRules } from "./sources.ts";
 
 /** What a plan is judged by. */

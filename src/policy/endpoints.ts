@@ -7,7 +7,7 @@ import type { ModuleSpec } from "../sdk/plan.ts";
 import { findEnv } from "../plan/env.ts";
 import { covers } from "../plan/grants.ts";
 import { describe } from "../plan/path.ts";
-import type { FullPermissions } from "./policy.ts";
+import type { FullPermissions } from "./full_permissions.ts";
 
 /** Upstream's protected endpoint settings (behaviour.md §2.4, PROTECTED_CONFIG_KEYS). */
 const ENDPOINTS = ["base_url", "api_base", "endpoint", "azure_endpoint", "host", "proxy"] as const;

@@ -2,13 +2,14 @@
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import { checkKeys, object } from "../plan/fields.ts";
 import { documentError, Findings, type Locate, toDetail } from "../plan/findings.ts";
+import { describe, type Path } from "../plan/path.ts";
 import { defaultPolicy, type Policy, type PolicyOverlay } from "./policy.ts";
-import { OVERLAY_SECTIONS, readAuthKeys, readSection, SECTIONS, SINGLES } from "./shape.ts";
+import type { Rules } from "./rules.ts";
+import { OVERLAY_SECTIONS, SECTIONS, SINGLES } from "./shape.ts";
 
 const KEYS: ReadonlySet<string> = new Set([
   ...Object.keys(SECTIONS),
   ...Object.keys(SINGLES),
-  "auth",
   "policies",
 ]);
 
@@ -30,38 +31,77 @@ export function policyFromData(data: JsonObject, options: { what?: string; locat
 function readPolicy(data: JsonObject, findings: Findings): Policy {
   const policy = defaultPolicy();
   checkKeys(data, KEYS, [], findings, "error");
-  for (const [key, rule] of Object.entries(SINGLES)) {
-    if (!Object.hasOwn(data, key)) continue;
-    const value = rule.read(data[key], [key], findings);
-    if (value !== undefined) Object.assign(policy, { [key]: value });
+  Object.assign(policy, readRules(SINGLES, data, [], findings, data));
+  for (const [name, rules] of Object.entries<Rules>(SECTIONS)) {
+    const section = readSection(rules, data, [name], findings, data);
+    Object.assign(policy[name as keyof typeof SECTIONS], section); // Object.entries loses the key type
   }
-  for (const name of Object.keys(SECTIONS)) {
-    if (!Object.hasOwn(data, name)) continue;
-    Object.assign(policy[name as keyof Policy], readSection(name, data[name], [name], findings));
-  }
-  if (Object.hasOwn(data, "policies")) policy.policies = readOverlays(data.policies, findings);
-  if (Object.hasOwn(data, "auth")) readAuth(data.auth, policy, findings);
+  if (Object.hasOwn(data, "policies")) policy.policies = readOverlays(data, findings);
   return policy;
 }
 
-function readOverlays(value: unknown, findings: Findings): Record<string, PolicyOverlay> {
+/** Reads the last part of `path` in `data` as a section of settings; keys that cannot be used are left out and noted. */
+function readSection(
+  rules: Rules,
+  data: JsonObject,
+  path: Path,
+  findings: Findings,
+  document: JsonObject,
+): Record<string, unknown> | undefined {
+  const name = String(path.at(-1));
+  if (!Object.hasOwn(data, name)) return undefined;
+  const fields = object(data[name], path, findings, `write ${name}: {${Object.keys(rules)[0]}: …}`);
+  if (!fields) return undefined;
+  checkKeys(fields, new Set(Object.keys(rules)), path, findings, "error");
+  return readRules(rules, fields, path, findings, document);
+}
+
+function readRules(
+  rules: Rules,
+  fields: JsonObject,
+  path: Path,
+  findings: Findings,
+  document: JsonObject,
+): Record<string, unknown> {
+  const read: Record<string, unknown> = {};
+  for (const [key, rule] of Object.entries(rules)) {
+    if (!Object.hasOwn(fields, key)) continue;
+    const value = rule.read(fields[key], [...path, key], findings, document);
+    if (value !== undefined) read[key] = value;
+  }
+  return read;
+}
+
+function readOverlays(document: JsonObject, findings: Findings): Record<string, PolicyOverlay> {
   const overlays: Record<string, PolicyOverlay> = {};
-  const fields = object(value, ["policies"], findings, "write policies: {name: {limits: {…}}}") ?? {};
-  for (const [name, written] of Object.entries(fields)) {
+  const fields = object(document.policies, ["policies"], findings, "write policies: {name: {limits: {…}}}");
+  for (const [name, written] of Object.entries(fields ?? {})) {
     const path = ["policies", name];
-    const overlay: Record<string, unknown> = {};
     const sections = object(written, path, findings);
     if (!sections) continue;
     checkKeys(sections, new Set(OVERLAY_SECTIONS), path, findings, "error");
+    const overlay: Record<string, unknown> = {};
     for (const section of OVERLAY_SECTIONS) {
-      if (Object.hasOwn(sections, section)) {
-        overlay[section] = readSection(section, sections[section], [...path, section], findings);
-      }
+      const rules: Rules = SECTIONS[section];
+      const read = readSection(rules, sections, [...path, section], findings, document);
+      if (!read) continue;
+      refuseOfServer(rules, read, [...path, section], findings);
+      overlay[section] = read;
     }
     narrowPermissions(overlay, sections);
     overlays[name] = overlay; // every section was read by the rules of its own type
   }
   return overlays;
+}
+
+/** Notes settings of the whole server in the policy of a key, where they could not hold. */
+function refuseOfServer(rules: Rules, read: Record<string, unknown>, path: Path, findings: Findings): void {
+  for (const key of Object.keys(read)) {
+    const hint = rules[key]?.for_keys;
+    if (hint === undefined) continue;
+    const message = `Cannot set ${describe(key)} for one key: it holds for the whole server`;
+    findings.error([...path, key], "value", message, hint);
+  }
 }
 
 /** An overlay's `permissions.max` changes only what it names; the reader fills in the rest for the server's own. */
@@ -72,12 +112,4 @@ function narrowPermissions(overlay: Record<string, unknown>, written: JsonObject
   overlay.permissions.max = Object.fromEntries(
     Object.entries(read).filter(([name]) => Object.hasOwn(said, name)),
   );
-}
-
-function readAuth(value: unknown, policy: Policy, findings: Findings): void {
-  const auth = object(value, ["auth"], findings, "write auth: {keys: [{name, sha256}]}");
-  if (!auth) return;
-  checkKeys(auth, new Set(["keys"]), ["auth"], findings, "error");
-  if (!Object.hasOwn(auth, "keys")) return;
-  policy.auth.keys = readAuthKeys(auth.keys, ["auth", "keys"], findings, Object.keys(policy.policies));
 }

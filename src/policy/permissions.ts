@@ -7,7 +7,7 @@ import { type Entry, entryText, holdsEntry, meet, parseEntry } from "../plan/ent
 import type { DroppedEntry, GrantEntry } from "../plan/grants.ts";
 import type { Permissions } from "../sdk/contracts.ts";
 import { asWritten, type Resolve } from "./paths.ts";
-import { type FullPermissions, noPermissions } from "./policy.ts";
+import { type FullPermissions, noPermissions } from "./full_permissions.ts";
 
 /**
  * A grant as Deno's worker options take it: all eight names as own properties, each `true`, `false` or a list that is not

@@ -1,15 +1,15 @@
 /**
- * The server's policy: every key of `preamp.yaml` with its default (trust.md). Data only; reading it from text is
- * parse.ts's, what it means for a plan is authorise.ts's.
+ * The server's policy: every key of `preamp.yaml`. Data only: what each setting means is said in shape.ts, it is read from text
+ * by parse.ts, and what it means for a plan is worked out by authorise.ts.
  */
 import type { Permissions } from "../sdk/contracts.ts";
 import { PreampError } from "../sdk/errors.ts";
 import type { RunLimits } from "../sdk/plan.ts";
 import { smallerDecimal } from "../plan/fields.ts";
 import type { DocumentLimits } from "../plan/limits.ts";
-
-/** A permissions block with every name said. */
-export type FullPermissions = Required<Permissions>;
+import type { FullPermissions } from "./full_permissions.ts";
+import type { Rule, Rules } from "./rules.ts";
+import { SECTIONS, SINGLES } from "./shape.ts";
 
 /** A key that may call the API. */
 export interface ApiKeyEntry {
@@ -39,16 +39,12 @@ export interface PolicyLimits extends RunLimits {
   hook_timeout_s: number;
   approval_timeout: number;
   cleanup_timeout_s: number;
-  /** Output of a tool that is read before the guest is killed. */
   max_tool_output_bytes: number;
-  /** Output of a tool that is kept for the model. */
   max_tool_result_bytes: number;
   max_log_entries: number;
   max_log_bytes: number;
   max_session_state_bytes: number;
-  /** Levels of sub-agents. */
   max_depth: number;
-  /** Sessions of a run, sub-agents included. */
   max_sessions: number;
   page_limit: number;
   max_page_limit: number;
@@ -64,31 +60,18 @@ export interface PolicyOverlay {
   rates?: Partial<Policy["rates"]>;
 }
 
-/** The policy, whole. */
+/** The policy, whole. Each setting is described in the table of shape.ts. */
 export interface Policy {
   listen: { host: string; port: number };
-  /** Folder of named plans, the operator's own. */
   plans: string;
-  /** `memory`, `sqlite:<path>`, `kv`, `kv:<url>`, `postgres://…`. */
   store: string;
   retention: { log_days: number; idempotency_hours: number };
-  /** Per key; 0 = none. */
   rates: { requests_per_minute: number; runs_per_minute: number };
   auth: { keys: ApiKeyEntry[] };
-  modules: {
-    /** URL prefixes, or bare schemes such as `data:`, that callers' plans may load from. */
-    allow: string[];
-    /** URL prefixes trusted to run in-process. */
-    inline: string[];
-    /** Whether every module must be in the lock. */
-    frozen: boolean;
-    /** `host` or `host:port` of private and loopback hosts that may be reached. */
-    private_hosts: string[];
-  };
+  modules: { allow: string[]; inline: string[]; frozen: boolean; private_hosts: string[] };
+  /** Policies of keys, by name. */
   policies: Record<string, PolicyOverlay>;
-  /** Variables that callers' plans may expand. */
   env: { allow: string[] };
-  /** The most that callers' plans may be granted. */
   permissions: { max: FullPermissions };
   isolation: {
     urls_from_callers: "process";
@@ -104,59 +87,14 @@ export interface Policy {
 
 /** Returns the policy of a server without `preamp.yaml`, a fresh copy: safe by default. */
 export function defaultPolicy(): Policy {
-  return {
-    listen: { host: "127.0.0.1", port: 8484 },
-    plans: "plans/",
-    store: "sqlite:~/.preamp/preamp.db",
-    retention: { log_days: 30, idempotency_hours: 24 },
-    rates: { requests_per_minute: 600, runs_per_minute: 120 },
-    auth: { keys: [] },
-    modules: { allow: [], inline: [], frozen: false, private_hosts: [] },
-    policies: {},
-    env: { allow: [] },
-    permissions: { max: noPermissions() },
-    isolation: {
-      urls_from_callers: "process",
-      urls_from_operator: "process",
-      memory_mb: 256,
-      cpu_s: 30,
-      load_timeout_s: 10,
-      max_guests: 64,
-      max_guests_per_session: 16,
-    },
-    limits: {
-      max_iterations: 50,
-      max_tool_calls: 200,
-      max_total_tokens: 1_000_000,
-      max_cost_usd: "5",
-      max_duration_s: 600,
-      max_concurrent_runs: 64,
-      max_runs_per_key: 16,
-      max_body_bytes: 1024 * 1024,
-      max_plan_bytes: 256 * 1024,
-      max_plan_nodes: 10_000,
-      max_plan_depth: 32,
-      max_plan_aliases: 50,
-      max_module_bytes: 5 * 1024 * 1024,
-      max_graph_bytes: 20 * 1024 * 1024,
-      max_graph_files: 500,
-      max_redirects: 5,
-      fetch_timeout_s: 10,
-      tool_timeout_s: 60,
-      hook_timeout_s: 30,
-      approval_timeout: 300,
-      cleanup_timeout_s: 10,
-      max_tool_output_bytes: 256 * 1024,
-      max_tool_result_bytes: 128 * 1024,
-      max_log_entries: 100_000,
-      max_log_bytes: 64 * 1024 * 1024,
-      max_session_state_bytes: 64 * 1024,
-      max_depth: 3,
-      max_sessions: 16,
-      page_limit: 100,
-      max_page_limit: 1000,
-    },
-  };
+  const defaults: Record<string, unknown> = { policies: {}, ...defaultsOf(SINGLES) };
+  for (const [name, rules] of Object.entries<Rules>(SECTIONS)) defaults[name] = defaultsOf(rules);
+  return defaults as unknown as Policy; // the table has a rule for each key, of its type
+}
+
+function defaultsOf(rules: Rules): Record<string, unknown> {
+  const entries = Object.entries<Rule>(rules);
+  return Object.fromEntries(entries.map(([key, rule]) => [key, structuredClone(rule.default)]));
 }
 
 /** Returns the bounds of a plan's text and data, for `compilePlan`. */
@@ -167,11 +105,6 @@ export function documentLimits({ limits }: Policy): DocumentLimits {
     max_depth: limits.max_plan_depth,
     max_aliases: limits.max_plan_aliases,
   };
-}
-
-/** Returns a permissions block that grants nothing, every name said. */
-export function noPermissions(): FullPermissions {
-  return { net: [], read: [], write: [], env: [], run: [], sys: [], ffi: false, import: [] };
 }
 
 /**

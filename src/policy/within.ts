@@ -6,7 +6,7 @@ import { describe } from "../plan/path.ts";
 import { authorise, type AuthoriseOptions, type Grants } from "./authorise.ts";
 import { excessOf } from "./permissions.ts";
 import type { Resolve } from "./paths.ts";
-import { type FullPermissions, noPermissions } from "./policy.ts";
+import { type FullPermissions, noPermissions } from "./full_permissions.ts";
 
 /** Returns everything that a plan grants to any of its modules, or to whichever tool states nothing. */
 export function grantedAnywhere(grants: Pick<Grants, "permissions">): FullPermissions {

@@ -12,7 +12,7 @@ import { authorise } from "../../src/policy/authorise.ts";
 import { authoriseWithin } from "../../src/policy/within.ts";
 import { pathsBeside } from "../../src/policy/paths.ts";
 import { effectiveGrant, type GuestPermissions } from "../../src/policy/permissions.ts";
-import { noPermissions } from "../../src/policy/policy.ts";
+import { noPermissions } from "../../src/policy/full_permissions.ts";
 import type { Permissions } from "../../src/sdk/contracts.ts";
 import type { ModuleSpec } from "../../src/sdk/plan.ts";
 import { assert, assertEquals } from "../assert.ts";

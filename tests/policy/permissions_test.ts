@@ -9,7 +9,7 @@ import { entryText } from "../../src/plan/entries.ts";
 import type { DroppedEntry } from "../../src/plan/grants.ts";
 import { pathsBeside } from "../../src/policy/paths.ts";
 import { effectiveGrant, excessOf, type Holds } from "../../src/policy/permissions.ts";
-import { noPermissions } from "../../src/policy/policy.ts";
+import { noPermissions } from "../../src/policy/full_permissions.ts";
 import type { Permissions } from "../../src/sdk/contracts.ts";
 import { assert, assertEquals } from "../assert.ts";
 

@@ -26,6 +26,7 @@ limits: {max_iterations: 50, max_tool_calls: 200, max_total_tokens: 1000000, max
 Deno.test("parsePolicy() reads every key of the documented policy", async () => {
   const policy = await parsePolicy(DOCUMENT);
   const expected = defaultPolicy();
+  expected.store = "sqlite:~/.preamp/preamp.db";
   expected.auth.keys = [{ name: "ci", sha256: "0".repeat(64), policy: "small" }];
   expected.modules.allow = ["https://modules.example.com/agents/", "data:"];
   expected.modules.private_hosts = ["127.0.0.1:9000"];
@@ -128,6 +129,14 @@ const BAD: Record<string, [path: string, text: string]> = {
   "a store we do not have": ["store", "store: redis://user:hunter22@host"],
   "a rate below zero": ["rates.runs_per_minute", "rates: {runs_per_minute: -1}"],
   "a key's policy with a section of the server": ["policies.a.listen", "policies: {a: {listen: {port: 1}}}"],
+  "a key's policy with a limit of the server": [
+    "policies.a.limits.max_concurrent_runs",
+    "policies: {a: {limits: {max_concurrent_runs: 2}}}",
+  ],
+  "a key's policy with the guests of the server": [
+    "policies.a.isolation.max_guests",
+    "policies: {a: {isolation: {max_guests: 2}}}",
+  ],
   "a key's policy with a bad limit": [
     "policies.a.limits.max_iterations",
     "policies: {a: {limits: {max_iterations: 0}}}",
@@ -173,7 +182,15 @@ Deno.test("policyFor() gives a key nothing when its policy is gone", async () =>
 Deno.test("policySettings() names every single key as a flag and as a variable of its own", () => {
   const settings = policySettings();
   const cost = settings.find(({ path }) => path === "limits.max_cost_usd");
-  assertEquals(cost, { path: "limits.max_cost_usd", form: "text", variable: "PREAMP_LIMITS_MAX_COST_USD" });
+  assertEquals(cost, {
+    path: "limits.max_cost_usd",
+    form: "text",
+    variable: "PREAMP_LIMITS_MAX_COST_USD",
+    default: "5",
+    meaning: "What the model calls of one run may cost",
+    range: 'a decimal number in quotes, such as "0.50"',
+    unit: "US dollars",
+  });
   assertEquals(new Set(settings.map(({ variable }) => variable)).size, settings.length);
   for (const [section, keys] of Object.entries(defaultPolicy())) {
     if (["auth", "policies", "permissions"].includes(section)) continue;

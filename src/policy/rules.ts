@@ -1,0 +1,214 @@
+/**
+ * What the value of a setting must be: one function for each kind, which returns the rule that reads it, notes what is wrong
+ * with it, and says its meaning, default and range to people.
+ */
+import type { Permissions } from "../sdk/contracts.ts";
+import type { JsonObject } from "../sdk/json.ts";
+import { MIN_DURATION_S } from "../plan/check_limits.ts";
+import { checkPermissions } from "../plan/check_permissions.ts";
+import { boolean, integer, money, number, oneOf, text, texts } from "../plan/fields.ts";
+import type { Findings } from "../plan/findings.ts";
+import { describe, type Path } from "../plan/path.ts";
+import { type FullPermissions, noPermissions } from "./full_permissions.ts";
+
+/** What one setting means, and how its value is read. */
+export interface Rule<T = unknown> {
+  /** How the text of a flag or a variable becomes the value; `data` is written in the document only. */
+  readonly form: "text" | "number" | "boolean" | "list" | "data";
+  readonly default: T;
+  /** What it sets: one sentence for the operator, without a full stop. */
+  readonly meaning: string;
+  /** The values it takes, for the operator: `at least 1`. */
+  readonly range: string;
+  /** What a number counts, where the meaning does not say it. */
+  readonly unit?: "bytes" | "seconds" | "US dollars";
+  /** Set when the policy of a key cannot have it: what to write instead. */
+  readonly for_keys?: string;
+  /** Reads the value; undefined when it cannot be used, which is noted. `document` is all of the data that it is part of. */
+  read(value: unknown, path: Path, findings: Findings, document: JsonObject): T | undefined;
+}
+
+/** Rules by key. */
+export type Rules = Readonly<Record<string, Rule>>;
+
+/** What a rule may say beside its meaning. */
+type More = Pick<Rule, "unit" | "for_keys"> & { min?: number; max?: number };
+
+/** Returns the rule of a whole number, of at least 1 unless `min` says otherwise. */
+export function whole(default_value: number, meaning: string, more: More = {}): Rule<number> {
+  const { min = 1, max, ...facts } = more;
+  const range = max === undefined
+    ? `a whole number, at least ${min}`
+    : `a whole number from ${min} to ${max}`;
+  return {
+    form: "number",
+    default: default_value,
+    meaning,
+    range,
+    ...facts,
+    read: (value, path, findings) => integer(value, path, findings, min, max),
+  };
+}
+
+/** Returns the rule of a number of bytes. */
+export function bytes(default_value: number, meaning: string, more: More = {}): Rule<number> {
+  return whole(default_value, meaning, { unit: "bytes", ...more });
+}
+
+/** Returns the rule of a duration in seconds, which may be parts of one. */
+export function seconds(default_value: number, meaning: string): Rule<number> {
+  return {
+    form: "number",
+    default: default_value,
+    meaning,
+    range: `a number, at least ${MIN_DURATION_S}`,
+    unit: "seconds",
+    read: (value, path, findings) => number(value, path, findings, MIN_DURATION_S),
+  };
+}
+
+/** Returns the rule of an amount of US dollars. */
+export function dollars(default_value: string, meaning: string): Rule<string> {
+  return {
+    form: "text",
+    default: default_value,
+    meaning,
+    range: 'a decimal number in quotes, such as "0.50"',
+    unit: "US dollars",
+    read: money,
+  };
+}
+
+/** Returns the rule of a text that is not blank. */
+export function words(default_value: string, meaning: string, range: string): Rule<string> {
+  return {
+    form: "text",
+    default: default_value,
+    meaning,
+    range,
+    read: (value, path, findings) => text(value, path, findings),
+  };
+}
+
+/** Returns the rule of a yes or no. */
+export function flag(default_value: boolean, meaning: string): Rule<boolean> {
+  return { form: "boolean", default: default_value, meaning, range: "true or false", read: boolean };
+}
+
+/** Returns the rule of one word out of several; the default is one of them. */
+export function choice<T extends string>(default_value: T, choices: readonly T[], meaning: string): Rule<T> {
+  return {
+    form: "text",
+    default: default_value,
+    meaning,
+    range: choices.join(" or "),
+    read: (value, path, findings) => oneOf(value, choices, path, findings),
+  };
+}
+
+/** Returns the rule of a list of names of variables. */
+export function names(meaning: string): Rule<string[]> {
+  return {
+    form: "list",
+    default: [],
+    meaning,
+    range: "a list of names",
+    read: (value, path, findings) => texts(value, path, findings),
+  };
+}
+
+/** Returns the rule of a list of URL prefixes. */
+export function urlPrefixes(meaning: string): Rule<string[]> {
+  return {
+    form: "list",
+    default: [],
+    meaning,
+    range: 'a list of https:// or http:// URLs without a query, or "data:"',
+    read: readPrefixes,
+  };
+}
+
+/** Returns the rule of a list of hosts. */
+export function hosts(meaning: string): Rule<string[]> {
+  return { form: "list", default: [], meaning, range: "a list of host or host:port", read: readHosts };
+}
+
+/** Returns the rule of the store's URL. */
+export function storeUrl(default_value: string, meaning: string): Rule<string> {
+  return { form: "text", default: default_value, meaning, range: "memory", read: readStoreUrl };
+}
+
+/** Returns the rule of what callers may be granted: what is not named is not granted. */
+export function callerPermissions(meaning: string): Rule<FullPermissions> {
+  return {
+    form: "data",
+    default: noPermissions(),
+    meaning,
+    range: "net, read, write, env, sys, import, each true, false or a list",
+    read: readCallerPermissions,
+  };
+}
+
+/** `run` and `ffi` are full escapes: callers never get them. */
+function readCallerPermissions(
+  value: unknown,
+  path: Path,
+  findings: Findings,
+): FullPermissions | undefined {
+  const given: Permissions | undefined = checkPermissions(value, path, findings);
+  for (const name of ["run", "ffi"] as const) {
+    const asked = given?.[name];
+    if (asked === undefined || asked === false || Array.isArray(asked) && asked.length === 0) continue;
+    const message = `Cannot give callers ${name}: it escapes every other permission`;
+    findings.error([...path, name], "value", message, "only an operator's plan may have it");
+  }
+  return given && { ...noPermissions(), ...given };
+}
+
+function readPrefixes(value: unknown, path: Path, findings: Findings): string[] | undefined {
+  const list = texts(
+    value,
+    path,
+    findings,
+    'write URL prefixes, such as ["https://modules.example.com/agents/"]',
+  );
+  list?.forEach((entry, index) => {
+    const url = URL.canParse(entry) ? new URL(entry) : undefined;
+    const web = url && (url.protocol === "https:" || url.protocol === "http:") && !url.username &&
+      !url.password &&
+      url.search === "" && url.hash === "";
+    if (entry === "data:" || web || url?.protocol === "file:") return;
+    const message =
+      `Cannot read a prefix: must be an https:// or http:// URL without query, or "data:": received ${
+        describe(entry)
+      }`;
+    findings.error([...path, index], "value", message);
+  });
+  return list;
+}
+
+function readHosts(value: unknown, path: Path, findings: Findings): string[] | undefined {
+  const list = texts(value, path, findings, 'write hosts, such as ["127.0.0.1:9000"]');
+  list?.forEach((entry, index) => {
+    if (!entry.includes("/") && !entry.includes("@") && URL.canParse(`http://${entry}/`)) return;
+    const message = `Cannot read a host: must be host or host:port: received ${describe(entry)}`;
+    findings.error([...path, index], "value", message);
+  });
+  return list;
+}
+
+function readStoreUrl(value: unknown, path: Path, findings: Findings): string | undefined {
+  const store = text(value, path, findings);
+  if (store === undefined || store === "memory" || store === "kv") return store;
+  if (["sqlite:", "kv:", "postgres://", "postgresql://"].some((start) => store.startsWith(start))) {
+    return store;
+  }
+  // the URL of a store may hold a password: only its scheme is shown
+  const scheme = store.includes(":")
+    ? `"${store.slice(0, store.indexOf(":")).slice(0, 20)}:…"`
+    : describe(store);
+  const message =
+    `Cannot read store: must be memory, sqlite:<path>, kv, kv:<url> or postgres://…: received ${scheme}`;
+  findings.error(path, "value", message);
+  return undefined;
+}
