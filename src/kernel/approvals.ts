@@ -4,7 +4,7 @@
  */
 import { canonicalHash } from "../sdk/digest.ts";
 import { errorMessage } from "../sdk/errors.ts";
-import { toPlainObject } from "../sdk/json.ts";
+import { deepFreeze, toPlain, toPlainObject } from "../sdk/json.ts";
 import type { ApprovalOption, ApprovalQuestion, JsonObject } from "../sdk/types.ts";
 import type { Core } from "./core.ts";
 import { later } from "./deadline.ts";
@@ -34,7 +34,10 @@ const LONGEST_TIMEOUT_S = 31_536_000;
 
 const ALLOWING: ReadonlySet<string> = new Set(["allow", "allow once", "allow always"]);
 
-/** Asks, waits, and says what came of it. Emits `approval:required` and exactly one of `approval:granted`, `approval:denied`. */
+/**
+ * Asks, waits, and says what came of it. Emits `approval:required` and exactly one of `approval:granted`, `approval:denied`. What is
+ * told, shown, stored and hashed is one frozen object, and its `tool_input` is the input that runs.
+ */
 export async function askForApproval(
   core: Core,
   question: ApprovalQuestion,
@@ -54,28 +57,30 @@ export async function askForApproval(
   const timeout_ms = known
     ? Math.max(0, Date.parse(known.request.expires_at) - host.clock.now())
     : Math.min(question.timeout, LONGEST_TIMEOUT_S) * 1000;
-  const request: ApprovalRequest = known?.request ?? {
-    approval_id: host.newId("apr"),
-    tool_name: subject.tool_name,
-    tool_call_id: subject.tool_call_id,
-    tool_input: subject.tool_input,
-    args_hash,
-    action,
-    risk_level: question.risk_level ?? subject.risk_level,
-    prompt: question.prompt,
-    options: question.options,
-    default: question.default,
-    expires_at: new Date(host.clock.now() + timeout_ms).toISOString(),
-    hook_name: question.hook_name,
-    ...pattern,
-  };
+  const request: ApprovalRequest = deepFreeze(
+    known?.request ?? {
+      approval_id: host.newId("apr"),
+      tool_name: subject.tool_name,
+      tool_call_id: subject.tool_call_id,
+      tool_input: subject.tool_input,
+      args_hash,
+      action,
+      risk_level: question.risk_level ?? subject.risk_level,
+      prompt: question.prompt,
+      options: toPlain(question.options) as ApprovalOption[], // a copy of it
+      default: question.default,
+      expires_at: new Date(host.clock.now() + timeout_ms).toISOString(),
+      hook_name: question.hook_name,
+      ...pattern,
+    },
+  );
   if (!known) await hooks.emit("approval:required", { ...request });
   const answer = await core.ceilings.paused(() => waitForAnswer(core, request, timeout_ms)).catch((error) => {
     host.warn("approval_failed", errorMessage(error));
     return { decision: "deny", reason: "The approval system failed", decided_by: null }; // fail closed (behaviour.md §9.1)
   });
-  const outcome = judge(answer, question);
-  const remember = answer ? scopeOf(answer.decision, question.options) : null;
+  const outcome = judge(answer, request);
+  const remember = answer ? scopeOf(answer.decision, request.options) : null;
   await hooks.emit(outcome.allowed ? "approval:granted" : "approval:denied", {
     approval_id: request.approval_id,
     tool_name: request.tool_name,
@@ -130,7 +135,10 @@ async function waitForAnswer(
   }
 }
 
-function judge(answer: ApprovalDecision | null, question: ApprovalQuestion): ApprovalOutcome {
+function judge(
+  answer: ApprovalDecision | null,
+  question: Pick<ApprovalQuestion, "prompt" | "options" | "default">,
+): ApprovalOutcome {
   if (answer === null) return { allowed: false, reason: "No approval system available" };
   const prompt = shorten(question.prompt);
   if (answer.decision === "timeout") {

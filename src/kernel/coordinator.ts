@@ -4,7 +4,7 @@
  */
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import { errorMessage, PreampError } from "../sdk/errors.ts";
-import { quietEmission } from "../sdk/hook_chain.ts";
+import { quietEmission, RUNTIME_EVENTS } from "../sdk/hook_chain.ts";
 import { withSnakeCase } from "../sdk/spelling.ts";
 import type {
   CancellationToken,
@@ -77,6 +77,7 @@ export class ModuleCoordinator implements Coordinator {
   get hooks(): HookRegistry {
     return this.#hooks ??= new DraftHooks(
       this.#shared.core.hooks,
+      this.module_id,
       () => this.#draft,
       (event) =>
         this.#shared.core.host.warn(
@@ -298,12 +299,14 @@ export class ModuleCoordinator implements Coordinator {
    */
   commit(rename: (mounted: Mounted) => Mounted): void {
     const draft = this.#draft;
+    const { hooks } = this.#shared.core;
     if (!draft) return;
     const publish = draft.mounted.map((mounted) => this.#shared.prepare(rename(mounted), this.module_id));
     this.#draft = null;
     for (const put of publish) put();
     for (const one of draft.handlers) {
-      if (!one.gone) one.dispose = this.#shared.core.hooks.register(one.event, one.handler, one.options);
+      if (one.gone) continue;
+      one.dispose = hooks.register(one.event, one.handler, one.options, undefined, this.module_id);
     }
     for (const cleanup of draft.cleanups) this.registerCleanup(cleanup);
     for (const effect of draft.effects) effect();
@@ -319,34 +322,24 @@ export class ModuleCoordinator implements Coordinator {
 
 withSnakeCase(ModuleCoordinator);
 
-/**
- * Events that the runtime alone tells: state, history, approvals and the end of a run are folds of them, and a module that told
- * one could answer its own approval (architecture.md, "The log is the state").
- */
-const OF_THE_RUNTIME: ReadonlySet<string> = new Set([
-  "run:start",
-  "run:status",
-  "run:end",
-  "session:state",
-  "context:message",
-  "context:reset",
-  "approval:required",
-  "approval:granted",
-  "approval:denied",
-]);
-
 /** The registry as one module sees it: registrations of a draft wait for its commit, everything else goes through. */
 class DraftHooks implements HookRegistry {
   readonly #hooks: Hooks;
+  readonly #module_id: string;
   readonly #draft: () => Draft | null;
-
   readonly #refused: (event: string) => void;
   /** Name → what takes away the module's own handlers of that name. */
   #own: Map<string, Disposer[]> | null = null;
 
   /** @param refused Told of an event that is not emitted, because it is the runtime's. */
-  constructor(hooks: Hooks, draft: () => Draft | null, refused: (event: string) => void) {
+  constructor(
+    hooks: Hooks,
+    module_id: string,
+    draft: () => Draft | null,
+    refused: (event: string) => void,
+  ) {
     this.#hooks = hooks;
+    this.#module_id = module_id;
     this.#draft = draft;
     this.#refused = refused;
   }
@@ -363,7 +356,7 @@ class DraftHooks implements HookRegistry {
 
   #register(event: string, handler: HookHandler, options: number | HookOptions, name?: string): Disposer {
     const draft = this.#draft();
-    if (!draft) return this.#hooks.register(event, handler, options, name);
+    if (!draft) return this.#hooks.register(event, handler, options, name, this.#module_id);
     checkRegistration(event, handler);
     const given: HookOptions = typeof options === "number"
       ? { priority: options }
@@ -403,18 +396,18 @@ class DraftHooks implements HookRegistry {
   }
 
   emit(event: string, data?: JsonObject | null): Promise<Emission> {
-    if (!OF_THE_RUNTIME.has(event)) return this.#hooks.emit(event, data);
+    if (!RUNTIME_EVENTS.has(event)) return this.#hooks.emit(event, data);
     this.#refused(event);
     return Promise.resolve(quietEmission(data ?? {}));
   }
 
   notify(event: string, data?: JsonObject | null): Promise<unknown> | void {
-    if (!OF_THE_RUNTIME.has(event)) return this.#hooks.notify(event, data);
+    if (!RUNTIME_EVENTS.has(event)) return this.#hooks.notify(event, data);
     this.#refused(event);
   }
 
   emitAndCollect(event: string, data?: JsonObject | null, timeout_s?: number): Promise<JsonObject[]> {
-    if (!OF_THE_RUNTIME.has(event)) return this.#hooks.emitAndCollect(event, data, timeout_s);
+    if (!RUNTIME_EVENTS.has(event)) return this.#hooks.emitAndCollect(event, data, timeout_s);
     this.#refused(event);
     return Promise.resolve([]);
   }

@@ -4,7 +4,7 @@
  */
 import { errorMessage } from "../sdk/errors.ts";
 import { finite, HandlerList } from "../sdk/handler_list.ts";
-import { type ChainHandler, quietEmission, runChain } from "../sdk/hook_chain.ts";
+import { type ChainHandler, quietEmission, runChain, RUNTIME_EVENTS } from "../sdk/hook_chain.ts";
 import { toPlainObject } from "../sdk/json.ts";
 import { withSnakeCase } from "../sdk/spelling.ts";
 import { timestamp } from "../sdk/timestamp.ts";
@@ -39,8 +39,8 @@ export interface HookSink {
   /** Answers for the handlers, when a recorded run is replayed. */
   recall?: ((event: string, data: JsonObject) => Promise<Emission> | Emission) | undefined;
   recallAnswers?: ((event: string, data: JsonObject) => JsonObject[]) | undefined;
-  /** Told of a handler that failed, and what it threw. */
-  warn(code: string, message: string, error: unknown): void;
+  /** Told of a handler that failed, and what it threw, or of one whose answer has no effect. */
+  warn(code: string, message: string, error?: unknown): void;
 }
 
 /** The registry. One per session. */
@@ -57,6 +57,8 @@ export class Hooks implements HookRegistry {
   readonly #sink: HookSink;
   readonly #handlers = new HandlerList();
   #defaults: JsonObject;
+  /** Module and event of the answers that were reported to have no effect. */
+  #ignored: Set<string> | null = null;
 
   /** Creates a registry whose payloads start with `defaults`. */
   constructor(sink: HookSink, defaults: JsonObject) {
@@ -64,8 +66,15 @@ export class Hooks implements HookRegistry {
     this.#defaults = defaults;
   }
 
-  register(event: string, handler: HookHandler, options: number | HookOptions = {}, name?: string): Disposer {
-    return this.#handlers.add(event, handler, options, name);
+  /** @param module_id Id of the module that registers it. */
+  register(
+    event: string,
+    handler: HookHandler,
+    options: number | HookOptions = {},
+    name?: string,
+    module_id?: string,
+  ): Disposer {
+    return this.#handlers.add(event, handler, options, name, module_id);
   }
 
   on(event: string): (handler: HookHandler) => Disposer;
@@ -129,6 +138,7 @@ export class Hooks implements HookRegistry {
   /** Has the handlers of an event asked, or the recording; void when nobody is to be asked. */
   #handled(event: string, data: JsonObject): Promise<Emission> | void {
     const handlers = this.#handlers.of(event);
+    if (handlers.length > 0 && RUNTIME_EVENTS.has(event)) return this.#emitToObservers(handlers, event, data);
     if (this.#sink.recall) return this.#emitRecalled(this.#sink.recall, handlers, event, data);
     if (handlers.length > 0) return this.#emitTo(handlers, event, data);
   }
@@ -137,6 +147,17 @@ export class Hooks implements HookRegistry {
     const emission = await this.#ask(handlers, event, data);
     await this.#sink.settle(event, emission, data);
     return emission;
+  }
+
+  /** The entry is written as the emitter gave it, whatever its handlers answer. */
+  async #emitToObservers(
+    handlers: readonly ChainHandler[],
+    event: string,
+    data: JsonObject,
+  ): Promise<Emission> {
+    await this.#ask(handlers, event, data);
+    await this.#sink.tell(event, data);
+    return quietEmission(data);
   }
 
   async #emitRecalled(
@@ -166,7 +187,19 @@ export class Hooks implements HookRegistry {
           `Hook "${handler.name}" failed on ${event}: ${errorMessage(error)}`,
           error,
         ),
+      onIgnored: (handler, answer) => this.#warnIgnored(handler, event, answer),
     });
+  }
+
+  #warnIgnored({ module_id, name }: ChainHandler, event: string, answer: string): void {
+    const module = module_id ?? name;
+    this.#ignored ??= new Set();
+    if (this.#ignored.has(`${module} ${event}`)) return;
+    this.#ignored.add(`${module} ${event}`);
+    this.#sink.warn(
+      "hook_answer_ignored",
+      `Module "${module}" answered ${event} with ${answer}: handlers of this event observe, nothing was changed`,
+    );
   }
 
   #underDeadline(pending: Promise<unknown>, handler: ChainHandler, event: string): Promise<unknown> {

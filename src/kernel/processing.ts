@@ -8,8 +8,8 @@ import type { Core } from "./core.ts";
 import type { ContextHandle } from "./guards/context.ts";
 import type { Injections } from "./injections.ts";
 import type { Mounts } from "./mounts.ts";
-import type { CallRecord, Gate } from "./turn.ts";
-import type { Subject, Watch } from "./watch.ts";
+import type { Gate } from "./turn.ts";
+import type { CallSubject, Subject, Watch } from "./watch.ts";
 
 /** Processing of a session's emissions. */
 export class Processing {
@@ -66,7 +66,7 @@ export class Processing {
         ? { ...settled, action: "continue", reason: null }
         : { ...settled, action: "deny", reason: outcome.reason };
     }
-    if (subject && "call" in subject) settleCall(subject.call, settled);
+    if (subject && "call" in subject) settleCall(subject, settled);
     else if (subject) this.#settleGate(subject.gate, settled);
     return settled;
   }
@@ -113,13 +113,13 @@ export class Processing {
         data: result.data,
       };
     }
-    const { call } = subject;
-    const tool = this.#toolNamed(call.name);
+    const { call, name, input } = subject;
+    const tool = this.#toolNamed(name);
     return {
       event,
-      tool_name: call.name,
+      tool_name: name,
       tool_call_id: call.id,
-      tool_input: call.input,
+      tool_input: input,
       risk_level: tool?.risk ?? "low",
       data: result.data,
     };
@@ -131,8 +131,9 @@ export class Processing {
   }
 }
 
-function settleCall(call: CallRecord, settled: Emission): void {
-  if (call.gate !== "pending") return;
+/** An answer holds for the name and input that were asked about: when the gate was emitted again meanwhile, that one decides. */
+function settleCall({ call, pre }: CallSubject, settled: Emission): void {
+  if (call.gate !== "pending" || call.pre !== pre) return;
   call.gate = settled.action === "deny" ? "denied" : "allowed";
   call.reason = settled.reason ?? "";
 }

@@ -122,7 +122,8 @@ export class Session {
       write: (event, emission, given) => core.writeEmission(event, emission, given),
       recall: host.recall && ((event, data) => host.recall!(event, data)),
       recallAnswers: host.recallAnswers && ((event, data) => host.recallAnswers!(event, data)),
-      warn: (code, message, error) => host.warn(code, message, core.placeFacts(error)),
+      warn: (code, message, error) =>
+        host.warn(code, message, error === undefined ? {} : core.placeFacts(error)),
     }, { session_id: options.session_id, parent_id });
     this.#shared = {
       core,

@@ -3,13 +3,21 @@
  * already, and notes what passed its gate, so that guards and outcome hold whatever the loop does with the answers
  * (architecture.md, Guards).
  */
-import { toPlainObject } from "../sdk/json.ts";
-import type { Emission, JsonObject } from "../sdk/types.ts";
+import { toPlain, toPlainObject } from "../sdk/json.ts";
+import type { ApprovalQuestion, Emission, JsonObject } from "../sdk/types.ts";
 import type { Core } from "./core.ts";
 import type { CallRecord, Gate, Turn } from "./turn.ts";
 
 /** What an emission stands for, so that processing its result can be told to the turn. */
-export type Subject = { call: CallRecord } | { gate: Gate };
+export type Subject = CallSubject | { gate: Gate };
+
+/** A tool call as one emission of its `tool:pre` left it. */
+export interface CallSubject {
+  readonly call: CallRecord;
+  readonly pre: Emission;
+  readonly name: string;
+  readonly input: JsonObject;
+}
 
 /** Events that a turn tells once, of its beginning and its end: without a turn there is nothing that they could tell. */
 const OF_TURNS: ReadonlySet<string> = new Set([
@@ -175,7 +183,7 @@ export class Watch {
       call.gate = "denied";
       call.reason = reason;
     } else if (emission.action !== "ask_user") call.gate = "allowed";
-    this.#note(emission, { call });
+    this.#note(emission, { call, pre: emission, name: call.name, input: call.input });
   }
 }
 
@@ -187,7 +195,7 @@ function snapshot(emission: Emission): Emission {
   const { approval, injections, user_messages } = emission;
   return {
     ...emission,
-    approval: approval && { ...approval, options: [...approval.options] },
+    approval: approval && toPlain(approval) as unknown as ApprovalQuestion, // a copy of it
     injections: injections.map((injection) => ({ ...injection })),
     user_messages: user_messages.map((message) => ({ ...message })),
   };

@@ -111,9 +111,7 @@ export class RunFold {
   }
 
   #skipped({ reason, module_id, message: why }: JsonObject): void {
-    const message = `Module "${module_id}" was skipped: ${why}`;
-    if (this.#warnings.some((warning) => warning.message === message)) return; // mounted again after a crash
-    this.#warnings.push({ code: `module_${reason}`, message });
+    this.warn({ code: `module_${reason}`, message: `Module "${module_id}" was skipped: ${why}` });
   }
 
   #start(data: JsonObject): void {
@@ -202,8 +200,10 @@ export class RunFold {
     this.#context = usage;
   }
 
-  /** Adds a warning that came up while the run was under way. */
+  /** Adds a warning that came up while the run was under way; once, though modules are mounted again for a sub-agent or after a crash. */
   warn(warning: Warning): void {
+    const { code, message } = warning;
+    if (this.#warnings.some((one) => one.code === code && one.message === message)) return;
     this.#warnings.push(warning);
   }
 

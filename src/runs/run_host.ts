@@ -188,6 +188,7 @@ const RUN_WARNINGS: ReadonlySet<string> = new Set([
   "module_overwritten",
   "tool_name_mismatch",
   "module_provides_missing",
+  "hook_answer_ignored",
   "mount_return_unknown",
   "price_unknown",
 ]);

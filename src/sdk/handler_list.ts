@@ -27,9 +27,16 @@ export class HandlerList {
 
   /**
    * Adds a handler; returns what takes it out again.
+   * @param module_id Id of the module that registers it.
    * @throws {TypeError} when the event or the handler is none.
    */
-  add(event: string, handler: HookHandler, options: number | HookOptions = {}, name?: string): Disposer {
+  add(
+    event: string,
+    handler: HookHandler,
+    options: number | HookOptions = {},
+    name?: string,
+    module_id?: string,
+  ): Disposer {
     checkRegistration(event, handler);
     const given = typeof options === "number" ? { priority: options } : options ?? {};
     const id = this.#next_id++;
@@ -42,6 +49,7 @@ export class HandlerList {
       observes: isWildcard(event),
       fail_closed: given.fail_closed ?? GATES.has(event),
       timeout_ms: finite(given.timeout_ms, HANDLER_TIMEOUT_MS),
+      module_id,
     });
     this.#matches.clear();
     return disposer(() => this.#remove((registration) => registration.id === id));

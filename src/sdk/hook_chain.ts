@@ -14,6 +14,7 @@
  * | throws or times out    | fail closed: deny; else reported, and the chain goes on            | §5.8                |
  * | observes (wildcard)    | its user message counts; nothing else it returns or throws does    | §5.9                |
  * | any of these           | its user message is kept                                           | §5.5 → Build        |
+ * | any of these, for one of the {@link RUNTIME_EVENTS} | changes nothing, and is reported      |                     |
  */
 import { isObject, type JsonObject, toPlainObject } from "./json.ts";
 import { errorMessage } from "./errors.ts";
@@ -21,6 +22,26 @@ import { type Emission, type HookHandler, type ParsedHookResult, parseHookResult
 
 /** Events at which a failing handler denies unless it registered with `fail_closed: false` (behaviour.md §5.8). */
 export const GATES: ReadonlySet<string> = new Set(["prompt:submit", "provider:request", "tool:pre"]);
+
+/**
+ * Events that the runtime alone emits, and whose handlers observe: state, history, approvals and the end of a run are folds of
+ * them. A module that emitted one could answer its own approval; a handler that changed one could show a person another call
+ * than the one that runs.
+ */
+export const RUNTIME_EVENTS: ReadonlySet<string> = new Set([
+  "run:start",
+  "run:status",
+  "run:end",
+  "session:state",
+  "context:message",
+  "context:reset",
+  "module:mounted",
+  "module:skipped",
+  "module:on_session_ready_failed",
+  "approval:required",
+  "approval:granted",
+  "approval:denied",
+]);
 
 /** Milliseconds one handler may take unless it registered otherwise (behaviour.md §5.8). */
 export const HANDLER_TIMEOUT_MS = 30_000;
@@ -48,6 +69,8 @@ export interface ChainHandler {
   readonly fail_closed: boolean;
   /** Milliseconds; 0 = none. */
   readonly timeout_ms: number;
+  /** Id of the module that registered it; absent: no module did. */
+  readonly module_id?: string | undefined;
 }
 
 /** What the chain is given from outside. */
@@ -56,6 +79,8 @@ export interface ChainOptions {
   deadline?: (pending: Promise<unknown>, handler: ChainHandler) => Promise<unknown>;
   /** Told of a handler that threw and was skipped or that denied by throwing. */
   onError?: (handler: ChainHandler, error: unknown) => void;
+  /** Called when a handler of one of the {@link RUNTIME_EVENTS} answered something that would have an effect elsewhere. */
+  onIgnored?: (handler: ChainHandler, answer: string) => void;
 }
 
 /** Returns an emission in which nobody asked for anything. */
@@ -96,6 +121,7 @@ export async function runChain(
   options: ChainOptions = {},
 ): Promise<Emission> {
   const emission = quietEmission(data);
+  const observed = RUNTIME_EVENTS.has(event);
   for (const handler of handlers) {
     let result: ParsedHookResult | null;
     try {
@@ -108,8 +134,13 @@ export async function runChain(
       result = parseHookResult(returned);
     } catch (error) {
       options.onError?.(handler, error);
-      if (!handler.fail_closed || handler.observes) continue;
+      if (!handler.fail_closed || handler.observes || observed) continue;
       return deny(emission, handler, `Hook "${handler.name}" failed: ${errorMessage(error)}`);
+    }
+    if (observed) {
+      const answer = ignoredAnswer(result);
+      if (answer !== null) options.onIgnored?.(handler, answer);
+      continue;
     }
     if (handler.observes) {
       if (result) addUserMessage(emission, handler, result);
@@ -123,6 +154,13 @@ export async function runChain(
     else if (result.action === "inject_context") inject(emission, handler, result);
   }
   return emission;
+}
+
+/** Returns in one word what a handler asked for that does not happen; null when it asked for nothing. */
+function ignoredAnswer(result: ParsedHookResult | null): string | null {
+  if (result === null) return "an answer that is no hook result";
+  if (result.action !== "continue") return result.action;
+  return result.user_message ? "user_message" : null;
 }
 
 function isThenable(value: unknown): value is Promise<unknown> {

@@ -242,6 +242,26 @@ Deno.test("a module that tells an approval of its own answers nothing", async ()
   assertEquals(made.logs.filter(({ event }) => event === "event_reserved").length, 3);
 });
 
+Deno.test("an answer to the runtime's own events is a warning of the run, once for each module and event", async () => {
+  const { plan } = asking();
+  const dressing: TestPlan = {
+    ...plan,
+    hooks: [...plan.hooks!, ({ hooks }) => {
+      for (const event of ["approval:required", "approval:granted"]) {
+        hooks.register(event, () => ({ action: "modify", data: { prompt: "Nothing" } }));
+      }
+    }],
+  };
+  const made = service(PLANS(dressing));
+  const { asked, run_id } = await run(made, "allow");
+  assertEquals(asked.map(({ data }) => data.prompt), ["Run t?", "Run t?"]);
+  const { warnings } = await made.runs.get(CALLER, run_id);
+  assertEquals(warnings.map(({ code, message }) => [code, message.split(":", 2).join(":")]), [
+    ["hook_answer_ignored", 'Module "hook-1" answered approval:required with modify'],
+    ["hook_answer_ignored", 'Module "hook-1" answered approval:granted with modify'],
+  ]);
+});
+
 Deno.test("hooks-approval offers to remember what its rule says", async () => {
   const plan: TestPlan = {
     providers: [mock(call(1), "done", call(2), "done")],
