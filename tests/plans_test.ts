@@ -31,10 +31,13 @@ async function commandsOf(name: string): Promise<{ plan: string; prompt: string;
     .map(([, plan = "", session, prompt = ""]) => ({ plan, prompt, session: session !== undefined }));
 }
 
+/** Calls back with a runtime on the plans, then replays every run that was made: each must be equal. */
 async function withRuntime(body: (runtime: Runtime) => Promise<void>): Promise<void> {
   const runtime = createRuntime({ plans: FOLDER });
   try {
     await body(runtime);
+    const { data } = await runtime.runs.list(CALLER, { limit: 100 });
+    for (const { id } of data) assertEquals(await runtime.runs.replay(CALLER, id), { equal: true });
   } finally {
     await runtime.close();
   }

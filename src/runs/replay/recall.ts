@@ -77,6 +77,19 @@ export function decisionOf(tape: Tape, approval_id: string): ApprovalDecision | 
   return { decision, reason, decided_by };
 }
 
+/**
+ * Returns a session's report of its cleanups together with those of the modules that do not run in a replay: what these came to
+ * is read from the log.
+ */
+export function withRecordedCleanups(made: JsonObject, tape: Tape): JsonObject {
+  const recorded = tape.find(0, ({ event }) => event === "session:cleanup")?.data;
+  if (!recorded || !Array.isArray(recorded.failed) || !Array.isArray(made.failed)) return made;
+  const own = [...made.failed];
+  const failed = recorded.failed.filter(isObject)
+    .flatMap((one) => tape.isOwnModule(one.module_id) ? own.splice(0, 1) : [one]);
+  return { ...made, ran: Math.max(Number(made.ran), Number(recorded.ran)), failed: [...failed, ...own] };
+}
+
 /** Returns what hooks answered when they were asked what to do with a call. */
 export function answersOf(tape: Tape, from: number, data: JsonObject): JsonObject[] {
   const decided = tape.find(

@@ -8,9 +8,9 @@ import { quietEmission } from "../../sdk/hook_chain.ts";
 import type { ModuleSpec, MountPlan } from "../../sdk/types.ts";
 import type { ReadyPlan, SecretSink } from "../deps.ts";
 import type { Actor, Conductor } from "./conductor.ts";
-import { decisionOf } from "./recall.ts";
+import { decisionOf, withRecordedCleanups } from "./recall.ts";
 import type { ReplayClock } from "./replay_clock.ts";
-import { standInFor, type TapeReader } from "./stand_ins.ts";
+import { placeOf, standInFor, type TapeReader } from "./stand_ins.ts";
 import type { Tape } from "./tape.ts";
 
 /** What a session is put on the stage with. */
@@ -89,6 +89,7 @@ export class Stage implements Actor {
       record: (entry) => {
         if (this.#closed) return;
         made?.(entry);
+        if (entry.event === "session:cleanup") entry.data = withRecordedCleanups(entry.data, tape);
         return conductor.record(entry);
       },
       async ask({ approval_id }) {
@@ -115,7 +116,7 @@ export class Stage implements Actor {
       integrity: entry.data.integrity as string | null,
     };
     if (spec.type !== "orchestrator" && spec.type !== "context") {
-      return { module: standInFor(entry, surface, this.#reader()), config: {}, ...told };
+      return { module: standInFor(entry, surface, this.#reader()), config: {}, placeOf, ...told };
     }
     return { ...await ready.open(spec, secrets, () => {}), ...told };
   }

@@ -109,9 +109,22 @@ function toolOf({ key: _, ...surface }: ToolSurface, reader: TapeReader): Tool {
   };
 }
 
+/** Places in the authors' files, as the log has them, of the errors that stand-ins throw. */
+const places = new WeakMap<Error, string>();
+
+/** Returns where in the author's files the recorded error was thrown. */
+export function placeOf(error: unknown): string | undefined {
+  return error instanceof Error ? places.get(error) : undefined;
+}
+
 /** The error as the log tells it: a code where the type is one, so that it is told the same again. */
 function errorOf(told: unknown, limit: string | null): Error {
-  const { type = "Error", msg = "" } = isObject(told) ? told : {};
+  const error = errorOfType(isObject(told) ? told : {}, limit);
+  if (isObject(told) && typeof told.at === "string") places.set(error, told.at);
+  return error;
+}
+
+function errorOfType({ type = "Error", msg = "" }: JsonObject, limit: string | null): Error {
   const error = new Error(String(msg));
   if (type === "limit_reached") {
     return new PreampError("limit_reached", error.message, { facts: { limit: limit ?? "limit" } });

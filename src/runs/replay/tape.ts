@@ -135,9 +135,9 @@ export class Tape {
       case "policy:violation":
         return data.kind === "injection_size" || data.kind === "injection_budget";
       case "user:notification":
-        return this.#own_modules.includes(String(data.source));
+        return this.isOwnModule(data.source);
       case "module:on_session_ready_failed":
-        return this.#own_modules.includes(String(data.module_id));
+        return this.isOwnModule(data.module_id);
       default:
         return OF_SESSIONS.has(event) || event.startsWith("context:");
     }
@@ -150,6 +150,11 @@ export class Tape {
   /** Returns whether a key of `session_state` is the orchestrator's or the context's. */
   isOwnKey(key: string): boolean {
     return this.#own_modules.some((id) => key === id || key.startsWith(`${id}:`));
+  }
+
+  /** Returns whether a module is the orchestrator or the context. */
+  isOwnModule(id: unknown): boolean {
+    return this.#own_modules.includes(String(id));
   }
 
   /** Returns the first entry of the session at or behind `from` that `wanted` holds for. */
