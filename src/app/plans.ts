@@ -276,7 +276,7 @@ export class Plans {
   ): ReturnType<ReadyPlan["open"]> {
     if (spec.source.kind !== "builtin") {
       const console = (level: "info" | "warning" | "error", module: string, text: string) =>
-        this.#options.sandboxing.tellConsole(level, secrets.redact({ module, text }));
+        this.#options.sandboxing.tellConsole(level, secrets.redactValues({ module, text }));
       return urlModules().open(spec, { warn, console }).then((found) => ({ ...found, config }));
     }
     const opened = { config, isolation: "inline", integrity: null } as const;

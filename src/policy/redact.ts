@@ -1,7 +1,10 @@
 /**
- * The registry of secrets and the redactor, used at the sinks: log, events, errors, store, HTTP. By key name (behaviour.md
- * §4.9) and by value: every expanded `${VAR}` and every API key is registered. Pure: it changes nothing it is given.
+ * The registry of secrets and the redactor, used at the sinks: log, events, errors, store, HTTP. Values of known secrets are
+ * redacted everywhere: every expanded `${VAR}` and every API key is registered. Fields are redacted by name (behaviour.md
+ * §4.9) in configs, plans, headers and the events of modules; never in the runtime's own events, which replay and resume.
+ * Pure: it changes nothing it is given.
  */
+import { type ErrorCode, errorCode, errorMessage, errorName, PreampError } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import { ITEM_BYTES, KEY_BYTES, MARKS_BYTES, SCALAR_BYTES } from "../sdk/size.ts";
 import { formsOf } from "./secret_forms.ts";
@@ -48,22 +51,68 @@ function namesSecret(key: string): boolean {
   return SECRET_KEYS.has(name.replaceAll("_", "")) || SECRET_ENDS.some((end) => name.endsWith(end));
 }
 
+/**
+ * Events of the runtime and its loops: the conversation and the run's course. They are read again by replay and resume, so
+ * that a field named `token` in a tool's input must be in all of them or in none. All other events are the modules' own.
+ */
+const RUNTIME_EVENTS: ReadonlySet<string> = new Set([
+  ...eventNames("run", "start status end"),
+  ...eventNames("session", "start end fork resume state cleanup"),
+  ...eventNames("prompt", "submit complete"),
+  ...eventNames("execution", "start end"),
+  ...eventNames("provider", "request response error retry resolve throttle tool_sequence_repaired"),
+  ...eventNames("content_block", "start delta end"),
+  ...eventNames("thinking", "delta final"),
+  ...eventNames("llm", "stream_aborted"),
+  ...eventNames("tool", "selecting selected pre post error"),
+  ...eventNames("approval", "required granted denied"),
+  ...eventNames("context", "message reset pre_compact post_compact compaction"),
+  ...eventNames("orchestrator", "complete steering_injected goal_progress rate_limit_delay"),
+  ...eventNames("cancel", "requested completed"),
+  ...eventNames("module", "mounted skipped on_session_ready_failed"),
+  ...eventNames("task", "agent_spawned agent_resumed agent_completed"),
+  ...eventNames("delegate", "agent_spawned agent_completed error"),
+]);
+
+function eventNames(subject: string, moments: string): string[] {
+  return moments.split(" ").map((moment) => `${subject}:${moment}`);
+}
+
+/** Options of a redactor. */
+export interface RedactorOptions {
+  /** Another redactor that gets every secret too. */
+  parent?: Redactor;
+  /** Number of registered values that are kept; the oldest are forgotten first. Default: all. */
+  max_values?: number;
+}
+
 /** Secrets that are known by value, and the functions that take them out. */
 export class Redactor {
   readonly #forms = new Map<string, string[]>();
+  readonly #options: RedactorOptions;
+  /** Values that are never forgotten. */
+  readonly #given: ReadonlySet<string>;
   #needles: string[] = [];
   #cut: ((text: string) => number) | undefined;
 
-  /** Creates a redactor that knows these secrets. */
-  constructor(secrets: Iterable<string> = []) {
-    this.add(...secrets);
+  /** Creates a redactor that knows these secrets for good. */
+  constructor(secrets: Iterable<string> = [], options: RedactorOptions = {}) {
+    this.#given = new Set(secrets);
+    this.#options = options;
+    this.add(...this.#given);
   }
 
   /** Registers secrets. Values under six characters are not looked for; they are redacted by key name alone. */
   add(...secrets: string[]): void {
+    const { parent, max_values = Infinity } = this.#options;
+    parent?.add(...secrets);
     const before = this.#forms.size;
     for (const secret of secrets) if (!this.#forms.has(secret)) this.#forms.set(secret, formsOf(secret));
     if (this.#forms.size === before) return;
+    for (const oldest of this.#forms.keys()) {
+      if (this.#forms.size <= max_values + this.#given.size) break;
+      if (!this.#given.has(oldest)) this.#forms.delete(oldest);
+    }
     this.#cut = undefined;
     // longest first: a secret that holds another one goes as a whole
     this.#needles = [...new Set([...this.#forms.values()].flat())].sort((a, b) => b.length - a.length);
@@ -94,27 +143,63 @@ export class Redactor {
   }
 
   /**
-   * Returns JSON data with secrets replaced, by key name and by value, in keys too. What holds none comes back as the same
-   * object: `redact(x) === x` tells that nothing was taken out.
+   * Returns JSON data with secrets replaced, by key name and by value, in keys too: for configs, plans and headers. Data
+   * without a secret are returned as the same object.
    */
   redact<T>(value: T): T {
-    return this.#value(value) as T; // text stays text, lists lists, objects objects
+    return this.#value(value, isSecretField) as T; // text stays text, lists lists, objects objects
   }
 
-  /** Returns what {@link weigh} does, or NaN for data that holds a secret: one walk for both, because every entry of a log takes it. */
-  weighClean(value: unknown): number {
+  /** Returns what {@link redact} does, by value alone: for what a conversation is made of. */
+  redactValues<T>(value: T): T {
+    return this.#needles.length === 0 ? value : this.#value(value, isNoSecretField) as T; // as above
+  }
+
+  /** Returns the data of an event with its secrets replaced; those of a module's own event by key name too. */
+  redactEvent<T>(event: string, data: T): T {
+    return RUNTIME_EVENTS.has(event) ? this.redactValues(data) : this.redact(data);
+  }
+
+  /** Returns an error without secrets in what is displayed of it; the same one when it holds none. */
+  redactError(error: unknown): unknown {
+    const { details = [], facts = {}, stack = "" } = error instanceof Error
+      ? error as Partial<PreampError>
+      : {};
+    const displayed = { message: errorMessage(error), details, facts, stack };
+    const redacted = this.redactValues(displayed);
+    if (redacted === displayed) return error;
+    const { message, ...rest } = redacted;
+    const code = errorCode(error) as ErrorCode | undefined; // a code of ours, or `internal` where it is displayed
+    const copy = code === undefined ? new Error(message) : new PreampError(code, message, rest);
+    return Object.defineProperties(copy, {
+      name: { value: errorName(error), configurable: true },
+      stack: { value: rest.stack, configurable: true },
+    });
+  }
+
+  /**
+   * Returns what {@link weigh} does for the data of an event, or NaN when they hold a secret: one walk for both, because every
+   * entry of a log takes it.
+   */
+  weighEvent(event: string, data: unknown): number {
+    return this.#weigh(data, RUNTIME_EVENTS.has(event) ? isNoSecretField : isSecretField);
+  }
+
+  #weigh(value: unknown, isSecret: FieldTest): number {
     if (typeof value === "string") return this.#holds(value) ? NaN : value.length + MARKS_BYTES;
     if (typeof value !== "object" || value === null) return SCALAR_BYTES;
     let bytes = MARKS_BYTES;
     if (Array.isArray(value)) {
-      for (let index = 0; index < value.length; index++) bytes += ITEM_BYTES + this.weighClean(value[index]);
+      for (let index = 0; index < value.length; index++) {
+        bytes += ITEM_BYTES + this.#weigh(value[index], isSecret);
+      }
       return bytes;
     }
     const fields = value as JsonObject; // an object: just looked
     for (const key in fields) {
       const item = fields[key];
-      if (holdsSecret(key, item) || this.#holds(key)) return NaN;
-      bytes += key.length + KEY_BYTES + this.weighClean(item);
+      if (isSecret(key, item) || this.#holds(key)) return NaN;
+      bytes += key.length + KEY_BYTES + this.#weigh(item, isSecret);
     }
     return bytes;
   }
@@ -126,31 +211,31 @@ export class Redactor {
     return false;
   }
 
-  #value(value: unknown): unknown {
+  #value(value: unknown, isSecret: FieldTest): unknown {
     if (typeof value === "string") return this.redactText(value);
-    if (Array.isArray(value)) return this.#list(value);
-    return isObject(value) ? this.#fields(value) : value;
+    if (Array.isArray(value)) return this.#list(value, isSecret);
+    return isObject(value) ? this.#fields(value, isSecret) : value;
   }
 
-  #list(items: readonly unknown[]): readonly unknown[] {
+  #list(items: readonly unknown[], isSecret: FieldTest): readonly unknown[] {
     let copy: unknown[] | undefined;
     for (let index = 0; index < items.length; index++) {
-      const item = this.#value(items[index]);
+      const item = this.#value(items[index], isSecret);
       if (item !== items[index]) (copy ??= items.slice())[index] = item;
     }
     return copy ?? items;
   }
 
-  #fields(fields: JsonObject): JsonObject {
+  #fields(fields: JsonObject, isSecret: FieldTest): JsonObject {
     let copy: JsonObject | undefined;
     const by_value = this.#needles.length > 0;
     for (const key in fields) {
       const value = fields[key];
       const name = by_value ? this.redactText(key) : key;
-      const item = holdsSecret(key, value)
+      const item = isSecret(key, value)
         ? REDACTED
         : by_value || typeof value === "object"
-        ? this.#value(value)
+        ? this.#value(value, isSecret)
         : value;
       if (item === value && name === key || !Object.hasOwn(fields, key)) continue;
       copy ??= { ...fields };
@@ -166,8 +251,15 @@ export class Redactor {
   }
 }
 
-function holdsSecret(key: string, value: unknown): boolean {
+/** Returns whether a field is redacted for its name. */
+type FieldTest = (key: string, value: unknown) => boolean;
+
+function isSecretField(key: string, value: unknown): boolean {
   return isSecretKey(key) && typeof value !== "boolean" && value !== null && value !== "";
+}
+
+function isNoSecretField(): boolean {
+  return false;
 }
 
 /** `accessToken` and `Access-Token` → `access_token`. */

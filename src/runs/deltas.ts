@@ -60,7 +60,7 @@ export class Deltas {
   /** Returns the piece as it is to be told, or null while all of it is held back. */
   take(piece: DraftEntry): DraftEntry | null {
     if (typeof piece.data.delta !== "string") { // what a hook made of it: nothing to join
-      return { ...piece, data: this.#secrets.redact(piece.data) };
+      return { ...piece, data: this.#secrets.redactValues(piece.data) };
     }
     const text = piece.data.delta;
     this.#chars += text.length;
@@ -114,7 +114,7 @@ export class Deltas {
     block.sequence++;
     const { last: { event, session_id, data, ...rest }, sequence } = block;
     const numbered = typeof data.sequence === "number" ? { sequence } : {};
-    return draftEntry(event, session_id, this.#secrets.redact({ ...data, ...numbered, delta }), rest);
+    return draftEntry(event, session_id, this.#secrets.redactValues({ ...data, ...numbered, delta }), rest);
   }
 }
 

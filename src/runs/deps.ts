@@ -51,10 +51,14 @@ export interface SecretSink {
   /** Number of values that are known. */
   readonly size: number;
   register(secret: string): void;
-  /** Returns about how many bytes of JSON data is; NaN when it holds a secret, and is to be redacted. */
-  weighClean(data: JsonObject): number;
-  /** Returns the same object when it holds none. */
-  redact(data: JsonObject): JsonObject;
+  /** Returns about how many bytes of JSON an event's data are; NaN when they hold a secret, and are to be redacted. */
+  weighEvent(event: string, data: JsonObject): number;
+  /** Returns an event's data without secrets; the same object when they hold none. */
+  redactEvent(event: string, data: JsonObject): JsonObject;
+  /** Returns data without the values of known secrets; the same object when they hold none. */
+  redactValues(data: JsonObject): JsonObject;
+  /** Returns an error without the values of known secrets; the same one when it holds none. */
+  redactError(error: unknown): unknown;
   /** Characters at the end of a text that are to wait for what follows: they may be the beginning of a secret. */
   held(text: string): number;
 }

@@ -83,15 +83,18 @@ function workedFor(entries: readonly Entry[]): number {
   return worked_ms;
 }
 
-/** Returns what was asked about this before; a question is the same when it is about the same call with the same arguments. */
+/**
+ * Returns what was asked about this before; a question is the same when it is about the same call with the same arguments. Arguments
+ * that were redacted have lost their hash: there the call alone counts, which is never run after an interruption.
+ */
 export function knownApproval(
   approvals: readonly Approval[],
   { tool_call_id, args_hash, action }: Pick<ApprovalRequest, "tool_call_id" | "args_hash" | "action">,
   session_id: string,
 ): KnownApproval | null {
   const found = approvals.findLast((one) =>
-    one.session_id === session_id && one.tool_call_id === tool_call_id && one.args_hash === args_hash &&
-    one.action === action
+    one.session_id === session_id && one.tool_call_id === tool_call_id && one.action === action &&
+    (one.args_hash === args_hash || JSON.stringify(one.tool_input).includes(REDACTED))
   );
   if (!found) return null;
   return {

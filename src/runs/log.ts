@@ -132,7 +132,7 @@ export class RunLog {
     entry.ts = timestamp(this.#options.clock.now());
     entry.run_id = this.#options.run_id;
     if (entry.verdict !== undefined) {
-      entry.verdict = this.#options.secrets.redact({ ...entry.verdict }) as unknown as Verdict;
+      entry.verdict = this.#options.secrets.redactValues({ ...entry.verdict }) as unknown as Verdict;
     }
     return entry;
   }
@@ -140,9 +140,9 @@ export class RunLog {
   /** Takes secrets out of a draft's data; returns what that weighs. */
   #clean(draft: DraftEntry): number {
     const { secrets } = this.#options;
-    const bytes = secrets.weighClean(draft.data);
+    const bytes = secrets.weighEvent(draft.event, draft.data);
     if (!Number.isNaN(bytes)) return bytes;
-    draft.data = secrets.redact(draft.data);
+    draft.data = secrets.redactEvent(draft.event, draft.data);
     return weigh(draft.data);
   }
 

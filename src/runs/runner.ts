@@ -373,7 +373,8 @@ export class Runner implements RunHandle {
   }
 
   #redacted(outcome: Outcome): Outcome {
-    return this.#secrets.redact({ outcome: outcome as unknown as JsonObject }).outcome as unknown as Outcome;
+    return this.#secrets.redactValues({ outcome: outcome as unknown as JsonObject })
+      .outcome as unknown as Outcome;
   }
 
   current(): Run {

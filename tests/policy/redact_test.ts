@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { Buffer } from "node:buffer";
 import { assert, assertEquals, assertStrictEquals } from "../assert.ts";
 import { isSecretKey, REDACTED, Redactor } from "../../src/policy/redact.ts";
+import { PreampError } from "../../src/sdk/errors.ts";
 import { weigh } from "../../src/sdk/size.ts";
 
 const SECRET = "s3cr3t/Key+with=odd&chars";
@@ -126,7 +127,7 @@ Deno.test("Redactor.held() is the end of a text that may begin a secret, and nev
   assert(new Redactor(["aaaaaa"]).held("a".repeat(10_000)) < 100, "however the text goes on");
 });
 
-Deno.test("weighClean() is weigh() for what redact() leaves alone, and NaN for anything else", () => {
+Deno.test("weighEvent() is weigh() for what redactEvent() leaves alone, and NaN for anything else", () => {
   const redactor = new Redactor(["s3cret-value"]);
   const json = fc.jsonValue();
   const holding = fc.constantFrom<unknown>(
@@ -136,9 +137,59 @@ Deno.test("weighClean() is weigh() for what redact() leaves alone, and NaN for a
     { "key s3cret-value": 1 },
     { password: { of: "any type" } },
   );
-  fc.assert(fc.property(fc.oneof(json, fc.record({ a: json, b: fc.oneof(json, holding) })), (value) => {
+  const event = fc.constantFrom("tool:post", "context:message", "llm:request", "tool-x:called");
+  const value = fc.oneof(json, fc.record({ a: json, b: fc.oneof(json, holding) }));
+  fc.assert(fc.property(event, value, (event, value) => {
     const data = { value };
-    const clean = redactor.redact(data) === data;
-    assertEquals(redactor.weighClean(data), clean ? weigh(data) : NaN);
+    const clean = redactor.redactEvent(event, data) === data;
+    assertEquals(redactor.weighEvent(event, data), clean ? weigh(data) : NaN);
   }));
+});
+
+Deno.test("redactEvent() hides fields by name in modules' own events, never in the conversation", () => {
+  const redactor = new Redactor(["s3cret-value"]);
+  const data = { tool_input: { token: 5, note: "my s3cret-value" }, auth: { user: "x" } };
+  const by_value = { tool_input: { token: 5, note: `my ${REDACTED}` }, auth: { user: "x" } };
+  for (
+    const event of ["tool:pre", "tool:post", "approval:required", "provider:response", "context:message"]
+  ) {
+    assertEquals(redactor.redactEvent(event, data), by_value, event);
+  }
+  for (const event of ["tool-x:called", "llm:request", "tool:called"]) {
+    const by_name = { tool_input: { token: REDACTED, note: `my ${REDACTED}` }, auth: REDACTED };
+    assertEquals(redactor.redactEvent(event, data), by_name as unknown as typeof data, event);
+  }
+});
+
+Deno.test("redactError() hides secrets in all that is displayed of an error, and keeps what tells it apart", () => {
+  const redactor = new Redactor(["s3cret-value"]);
+  const plain = new PreampError("plan_invalid", "Cannot read the plan");
+  assertStrictEquals(redactor.redactError(plain), plain);
+  const coded = redactor.redactError(
+    new PreampError("module_load_failed", "bad s3cret-value", {
+      details: [{ path: "a", message: "s3cret-value" }],
+      facts: { at: "s3cret-value" },
+    }),
+  ) as PreampError;
+  assertEquals([coded.code, coded.message, coded.details, coded.facts], [
+    "module_load_failed",
+    `bad ${REDACTED}`,
+    [{ path: "a", message: REDACTED }],
+    { at: REDACTED },
+  ]);
+  const other = redactor.redactError(new RangeError("s3cret-value is too much")) as Error;
+  assertEquals([other.name, other.message], ["RangeError", `${REDACTED} is too much`]);
+  assertEquals(other.stack?.includes("s3cret-value"), false);
+  assertEquals(String(redactor.redactError("s3cret-value")), `Error: ${REDACTED}`);
+});
+
+Deno.test("add() tells the parent, and forgets the oldest values beyond max_values, never those given first", () => {
+  const parent = new Redactor(["given-1"], { max_values: 2 });
+  const child = new Redactor([], { parent });
+  for (const secret of ["second-2", "third-3", "fourth-4"]) child.register(secret);
+  assertEquals(
+    parent.redactText("given-1 second-2 third-3 fourth-4"),
+    `${REDACTED} second-2 ${REDACTED} ${REDACTED}`,
+  );
+  assertEquals(child.redactText("given-1 second-2"), `given-1 ${REDACTED}`);
 });

@@ -250,6 +250,7 @@ Deno.test("a call whose arguments were redacted is never run after an interrupti
   const plan: TestPlan = {
     providers: [mock({ tool_calls: [{ name: "open", arguments: { password: "opensesame" } }] }, "done")],
     tools: [open],
+    secrets: ["opensesame"],
   };
   const { entries: whole } = await play({ plan });
   const answered = whole.find(({ event }) => event === "provider:response")!;

@@ -403,6 +403,43 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
       }],
     },
   },
+  "fields that are named like secrets, in a call, its approval and its result": {
+    plan: {
+      context: SIMPLE,
+      providers: [mock({ tool_calls: [call("login", { user: "ann", password: "tulips" })] }, "Welcome.")],
+      tools: [tool("login", () => Promise.resolve({ secret: "roses", token: 5, auth: { scheme: "x" } }))],
+      hooks: [builtin(hooksApproval, { rules: [{ tool: "login", action: "ask" }] })],
+    },
+    request: { metadata: { token: 7 } },
+    react: answer("allow"),
+  },
+  "a known secret in a call, its approval, its result and the answer": {
+    plan: {
+      context: SIMPLE,
+      providers: [mock({ tool_calls: [call("login", { phrase: "open-sesame" })] }, "It is open-sesame.")],
+      tools: [tool("login", () => Promise.resolve("open-sesame it is"))],
+      hooks: [builtin(hooksApproval, { rules: [{ tool: "login", action: "ask" }] })],
+      secrets: ["open-sesame"],
+    },
+    react: answer("allow"),
+  },
+  "modules that clean up, and one that cannot": {
+    plan: {
+      context: SIMPLE,
+      providers: [mock("Goodbye.")],
+      tools: [async (coordinator) => {
+        await coordinator.mount("tools", tool("idle", () => Promise.resolve("nothing")));
+        coordinator.registerCleanup(() => {
+          throw new Error("the door is stuck");
+        });
+        return () => {};
+      }],
+      hooks: [(coordinator) => {
+        coordinator.hooks.register("session:start", () => null, { name: "first" });
+        return Promise.resolve(() => {});
+      }],
+    },
+  },
   "a history that is made smaller": {
     plan: {
       context: SIMPLE,

@@ -1,4 +1,7 @@
-/** The first difference between two entries. What the clock says is left out, and the id of the run (architecture.md, Replay). */
+/**
+ * The first difference between two entries. Fields that the clock sets and the id of the run are left out; fields that were computed
+ * from a text before it was redacted are left out of a log in which something was redacted.
+ */
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 
 /** Where two logs part. */
@@ -14,28 +17,56 @@ export interface Difference {
 /** A difference without its entry. */
 export type Place = Omit<Difference, "seq">;
 
+/** Which fields are not compared: `clock` those that depend on time and run; `redacted` also those of texts that were redacted. */
+export type LeftOut = "clock" | "redacted";
+
 /** Returns the first difference of two values, or null; absent and undefined are the same. */
-export function firstDifference(recorded: unknown, replayed: unknown, path = ""): Place | null {
+export function firstDifference(
+  recorded: unknown,
+  replayed: unknown,
+  left_out: LeftOut,
+  path = "",
+): Place | null {
   if (Object.is(recorded, replayed)) return null;
   if (Array.isArray(recorded) && Array.isArray(replayed)) {
     for (let index = 0; index < Math.max(recorded.length, replayed.length); index++) {
-      const found = firstDifference(recorded[index], replayed[index], `${path}[${index}]`);
+      const found = firstDifference(recorded[index], replayed[index], left_out, `${path}[${index}]`);
       if (found) return found;
     }
     return null;
   }
-  if (isObject(recorded) && isObject(replayed)) return differenceOfFields(recorded, replayed, path);
+  if (isObject(recorded) && isObject(replayed)) return differenceOfFields(recorded, replayed, left_out, path);
   return { path, recorded: recorded ?? null, replayed: replayed ?? null };
 }
 
-function differenceOfFields(recorded: JsonObject, replayed: JsonObject, path: string): Place | null {
+function differenceOfFields(
+  recorded: JsonObject,
+  replayed: JsonObject,
+  left_out: LeftOut,
+  path: string,
+): Place | null {
   for (const key of new Set([...Object.keys(recorded), ...Object.keys(replayed)])) {
-    if (isOfTheClock(key)) continue;
-    const found = firstDifference(recorded[key], replayed[key], path === "" ? key : `${path}.${key}`);
+    if (isOfTheClock(key) || left_out === "redacted" && OF_WHOLE_TEXTS.has(key)) continue;
+    const found = firstDifference(
+      recorded[key],
+      replayed[key],
+      left_out,
+      path === "" ? key : `${path}.${key}`,
+    );
     if (found) return found;
   }
   return null;
 }
+
+/** Hashes and lengths, and the beginning of a text, which may end in the middle of `[REDACTED]`. */
+const OF_WHOLE_TEXTS: ReadonlySet<string> = new Set([
+  "args_hash",
+  "length",
+  "response_preview",
+  "context",
+  "before_tokens",
+  "after_tokens",
+]);
 
 /** `ts`, `*_ms` and `run_id` (architecture.md); `expires_at` and the `timestamp` of a stored injection are the clock's too. */
 function isOfTheClock(key: string): boolean {

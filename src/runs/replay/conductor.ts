@@ -5,7 +5,9 @@
 import type { DraftEntry, Entry } from "../../kernel/host.ts";
 import { isObject, type JsonObject, toPlainObject } from "../../sdk/json.ts";
 import type { Clock, Emission } from "../../sdk/types.ts";
-import { type Difference, firstDifference } from "./compare.ts";
+import type { SecretSink } from "../deps.ts";
+import { REDACTED } from "../../policy/redact.ts";
+import { type Difference, firstDifference, type LeftOut, type Place } from "./compare.ts";
 import { answersOf, emissionOf } from "./recall.ts";
 import type { ReplayClock } from "./replay_clock.ts";
 import { callOf, type Tape } from "./tape.ts";
@@ -23,7 +25,7 @@ export interface ConductorOptions {
   clock: ReplayClock;
   /** The clock of the process: for noticing that nothing happens any more. */
   real_clock: Clock;
-  redact: (data: JsonObject) => JsonObject;
+  secrets: Pick<SecretSink, "redactEvent" | "redactValues">;
   /** Begins the turn of a sub-agent; its parent tells this entry then. */
   beginAgent(opening: Entry): void;
   /** Takes the entries of the replay, in order. */
@@ -66,6 +68,7 @@ const AFTER_CANCEL: ReadonlySet<string> = new Set([
 /** Leads one replay. */
 export class Conductor {
   readonly #options: ConductorOptions;
+  readonly #left_out: LeftOut;
   readonly #waiting: Waiting[] = [];
   /** Who goes on when an entry comes next, by its place. */
   readonly #reaching = new Map<number, (() => void)[]>();
@@ -88,6 +91,11 @@ export class Conductor {
 
   constructor(options: ConductorOptions) {
     this.#options = options;
+    this.#left_out = JSON.stringify(options.entries).includes(REDACTED) ? "redacted" : "clock";
+  }
+
+  #compare(recorded: unknown, replayed: unknown, path?: string): Place | null {
+    return firstDifference(recorded, replayed, this.#left_out, path);
   }
 
   /** Resolves when the tape is at its end, to null, or when the replay has parted from it. */
@@ -204,9 +212,9 @@ export class Conductor {
     const next = this.#next;
     if (this.#over.signal.aborted) return;
     if (!next) return this.#finish(null);
-    const difference = firstDifference(
+    const difference = this.#compare(
       toPlainObject(next.data),
-      this.#options.redact(toPlainObject({ run })),
+      this.#options.secrets.redactEvent(next.event, toPlainObject({ run })),
       "data",
     );
     if (difference) this.#part(next, difference);
@@ -254,7 +262,7 @@ export class Conductor {
     const index = this.#waiting.findIndex(({ entry }) => isSame(entry, next));
     if (index < 0) return false;
     const [{ entry, resolve }] = this.#waiting.splice(index, 1) as [Waiting];
-    const difference = firstDifference(shown(next), this.#shown(entry));
+    const difference = this.#compare(shown(next), this.#shown(entry));
     if (difference) this.#part(next, difference);
     else this.#play(next);
     resolve();
@@ -262,11 +270,11 @@ export class Conductor {
   }
 
   #shown(entry: DraftEntry): JsonObject {
-    const { redact } = this.#options;
+    const { secrets } = this.#options;
     const plain = toPlainObject({ ...entry });
     const told = shown(plain as unknown as Entry);
-    told.data = redact(told.data as JsonObject);
-    if (isObject(told.verdict)) told.verdict = redact(told.verdict);
+    told.data = secrets.redactEvent(entry.event, told.data as JsonObject);
+    if (isObject(told.verdict)) told.verdict = secrets.redactValues(told.verdict);
     return told;
   }
 
@@ -328,11 +336,14 @@ export class Conductor {
       return false;
     }
     const [{ entry, resolve }] = this.#waiting.splice(index, 1) as [Waiting];
-    const replayed = this.#options.redact(toPlainObject(entry.data.set as JsonObject));
+    const replayed = this.#options.secrets.redactEvent(
+      next.event,
+      toPlainObject(entry.data.set as JsonObject),
+    );
     const expected = Object.fromEntries(
       Object.entries(recorded).filter(([key]) => key in replayed || tape.isOwnKey(key)),
     );
-    const difference = firstDifference(expected, replayed, "data.set");
+    const difference = this.#compare(expected, replayed, "data.set");
     if (difference) this.#part(next, difference);
     else this.#play(next);
     resolve();
@@ -380,7 +391,7 @@ export class Conductor {
       const replayed = this.#shown(early.entry);
       this.#part(
         next,
-        firstDifference(shown(next), replayed) ?? { path: "", recorded: shown(next), replayed },
+        this.#compare(shown(next), replayed) ?? { path: "", recorded: shown(next), replayed },
       );
     }
     return false;

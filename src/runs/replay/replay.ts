@@ -7,7 +7,6 @@ import type { KernelLimits } from "../../kernel/core.ts";
 import type { Entry } from "../../kernel/host.ts";
 import type { Outcome } from "../../kernel/outcome.ts";
 import { count, emptyCounters } from "../../kernel/status.ts";
-import { REDACTED } from "../../policy/redact.ts";
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import { isObject, toPlainObject } from "../../sdk/json.ts";
 import type { Clock, Message, Prompt, RunLimits } from "../../sdk/types.ts";
@@ -84,7 +83,7 @@ class Replay {
       entries: events,
       clock: this.#clock,
       real_clock: deps.clock,
-      redact: (data) => deps.secrets.redact(data),
+      secrets: deps.secrets,
       beginAgent: (opening) => this.#beginAgent(opening),
       played: (entry) => this.#played(entry),
     });
@@ -203,8 +202,6 @@ class Replay {
     await this.#noted;
     const ended = this.#fold.end(outcome, run.ended_at ?? "");
     ended.warnings = run.warnings; // they come from the plan, the environment and the modules, which are not here
-    // what was redacted has another length: the figures of the context are of a text that nobody can see any more
-    if (JSON.stringify(events).includes(REDACTED)) ended.context = run.context;
     this.#conductor.close(toPlainObject(ended));
   }
 
