@@ -1,6 +1,6 @@
 /**
  * The server where the address is not ours: `deno serve main.ts`, Deno Deploy. Settings come from variables and
- * `preamp.yaml`; without configured keys all but the open routes is 401 (http.md, Running).
+ * `preamp.yaml`; without configured keys all but the open routes is 401.
  */
 import { Redactor } from "../policy/redact.ts";
 import { createPreamp, type Preamp } from "../server/mod.ts";
@@ -13,19 +13,29 @@ import { systemIo } from "./system_io.ts";
 /** Milliseconds that runs get to come to rest when the process is told to stop; Deno Deploy gives 5 s for all. */
 const GRACE_MS = 3_000;
 
+/** A server whose process somebody else listens for. */
+export interface EmbeddedServer {
+  readonly fetch: Preamp["fetch"];
+  /** Ends streams and runs, and writes what the log still holds. */
+  stop(): Promise<void>;
+}
+
 /** Returns the server; its log is lines of JSON on stderr. */
-export async function openEmbedded(): Promise<Preamp> {
+export async function openEmbedded(): Promise<EmbeddedServer> {
   const io = systemIo();
   const settings = await readSettings(readArguments([], []), io);
   const redactor = new Redactor(settings.api_keys);
   const log = createLog("json", io.err, (text) => redactor.redactText(text));
   for (const message of settings.warnings) log.note("warning", "settings", { message });
   const preamp = createPreamp(ownOptions(settings, settings.api_keys, log));
-  io.onStop(() =>
-    void preamp.drain(GRACE_MS).finally(() => {
-      log.flush();
-      io.exit(0);
-    })
-  );
-  return preamp;
+  return {
+    fetch: preamp.fetch,
+    async stop() {
+      try {
+        await preamp.drain(GRACE_MS);
+      } finally {
+        log.flush();
+      }
+    },
+  };
 }

@@ -4,23 +4,48 @@ import { ROOT, Tail } from "./program.ts";
 
 const PERMISSIONS = ["--no-prompt", "--allow-net", "--allow-read", "--allow-env"];
 
-async function withServed(env: Record<string, string>, test: (url: string) => Promise<void>): Promise<void> {
+interface Served {
+  url: string;
+  /** What it has written to stdout and stderr. */
+  output(): string;
+  /** Sends a signal, and resolves to the exit code. */
+  end(signal: Deno.Signal): Promise<number>;
+}
+
+async function withServed(
+  env: Record<string, string>,
+  test: (served: Served) => Promise<void>,
+  command: readonly string[] = ["serve", ...PERMISSIONS, "--host", "127.0.0.1", "--port", "0"],
+): Promise<void> {
   const child = new Deno.Command(Deno.execPath(), {
-    args: ["serve", ...PERMISSIONS, "--host", "127.0.0.1", "--port", "0", `${ROOT}main.ts`],
+    args: [...command, `${ROOT}main.ts`],
     env: { ...env, NO_COLOR: "1" },
     stdout: "piped",
     stderr: "piped",
   }).spawn();
   const stdout = new Tail(child.stdout);
   const stderr = new Tail(child.stderr);
+  const end = async (signal: Deno.Signal) => {
+    child.kill(signal);
+    const [{ code }] = await Promise.all([child.status, stdout.closed, stderr.closed]);
+    return code;
+  };
+  let ended = false;
   try {
     const told = await Promise.race(
       [stdout, stderr].map((tail) => tail.until((text) => text.includes("Listening on http"))),
     );
-    await test(/http:\/\/[\d.:]+/.exec(told)?.[0] ?? "");
+    const url = /http:\/\/[\d.:]+/.exec(told)?.[0] ?? "";
+    await test({
+      url,
+      output: () => stdout.text + stderr.text,
+      end: (signal) => {
+        ended = true;
+        return end(signal);
+      },
+    });
   } finally {
-    child.kill("SIGTERM");
-    await Promise.all([child.status, stdout.closed, stderr.closed]);
+    if (!ended) await end("SIGTERM");
   }
 }
 
@@ -31,7 +56,7 @@ async function statusOf(url: string, headers: Record<string, string> = {}): Prom
 }
 
 Deno.test("deno serve main.ts answers open routes alone when no keys are configured", async () => {
-  await withServed({}, async (url) => {
+  await withServed({}, async ({ url }) => {
     assertEquals(await statusOf(`${url}/healthz`), 200);
     assertEquals(await statusOf(`${url}/v1/runs`), 401);
     assertEquals(await statusOf(`${url}/v1/runs`, { authorization: "Bearer " }), 401);
@@ -39,10 +64,45 @@ Deno.test("deno serve main.ts answers open routes alone when no keys are configu
 });
 
 Deno.test("deno serve main.ts takes the keys of PREAMP_API_KEYS", async () => {
-  await withServed({ PREAMP_API_KEYS: "a-key" }, async (url) => {
+  await withServed({ PREAMP_API_KEYS: "a-key" }, async ({ url }) => {
     assertEquals(await statusOf(`${url}/v1/runs`, { authorization: "Bearer a-key" }), 200);
     assertEquals(await statusOf(`${url}/v1/runs`, { authorization: "Bearer another" }), 401);
   });
+});
+
+for (const signal of ["SIGTERM", "SIGINT"] as const) {
+  Deno.test(`deno serve main.ts exits 0 and prints nothing after ${signal} before its first request`, async () => {
+    await withServed({}, async ({ end, output }) => {
+      assertEquals(await end(signal), 0);
+      assertEquals(output().replaceAll(/deno serve: Listening on .*\n/g, ""), "");
+    });
+  });
+
+  Deno.test(`deno serve main.ts ends its streams and exits 0 after ${signal}`, async () => {
+    await withServed({ PREAMP_API_KEYS: "a-key" }, async ({ url, end, output }) => {
+      const stream = await fetch(`${url}/v1/runs`, {
+        method: "POST",
+        headers: {
+          authorization: "Bearer a-key",
+          "content-type": "application/json",
+          accept: "text/event-stream",
+        },
+        body: JSON.stringify({ prompt: "What is 6 × 7?" }), // the demo waits for a person
+      });
+      const text = stream.text();
+      const code = await end(signal);
+      assertStringIncludes(await text, "event: run:start");
+      assertEquals([code, output().includes("Usage")], [0, false]);
+    });
+  });
+}
+
+Deno.test("deno run main.ts with DENO_AUTO_SERVE exits 0 after SIGTERM", async () => {
+  const env = { DENO_AUTO_SERVE: "1", DENO_SERVE_ADDRESS: "tcp:127.0.0.1:0" };
+  await withServed(env, async ({ end, output }) => {
+    assertEquals(await end("SIGTERM"), 0);
+    assertEquals(output().includes("Usage"), false);
+  }, ["run", ...PERMISSIONS]);
 });
 
 Deno.test("deno run main.ts serve ends with what is missing when it may not read the rest of itself", async () => {
