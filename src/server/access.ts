@@ -23,6 +23,12 @@ export function authenticateWith(keys: Pick<KeyRing, "find">): Authenticate {
   };
 }
 
+/**
+ * Matches the URL that Deno gives a request of HTTP/1.1 without `Host`. HTTP/2 has no such header either: there the URL has the
+ * name that the client asked for.
+ */
+const HOSTLESS = /^http:\/\/localhost[:/]/;
+
 const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"];
 
 /**
@@ -38,7 +44,7 @@ export function createHostCheck(hosts: Hosts): (request: Request, overConnection
   return function checkHost(request, overConnection) {
     const header = request.headers.get("host");
     const origin = request.headers.get("origin");
-    if (header === null && overConnection && allowed) {
+    if (header === null && overConnection && HOSTLESS.test(request.url)) {
       throw new PreampError(
         "request_invalid",
         "Cannot answer the request: it must name its host: received no Host header",

@@ -104,7 +104,7 @@ const local = createHostCheck(["Preamp.Example.", "::2"]);
 const anywhere = createHostCheck("any");
 
 function request(headers: Record<string, string>) {
-  return new Request("http://127.0.0.1:8484/", { headers });
+  return new Request("http://localhost:8484/", { headers });
 }
 
 function outcome(check: typeof local, headers: Record<string, string>): string {
@@ -178,11 +178,21 @@ Deno.test("with keys and any Host, a foreign Origin is 403 forbidden on every ro
   }
 });
 
-Deno.test("a connection without Host is 400", async () => {
-  const { app } = testApp();
-  const response = await app.fetch(new Request("http://localhost/healthz"), { remoteAddr: {} });
-  assertEquals(await problemOf(response), "400 request_invalid");
-});
+for (const hosts of [["agents.example"], "any"] as const) {
+  Deno.test(`a connection without Host is 400 with hosts ${hosts}`, async () => {
+    const { app } = testApp({ hosts });
+    const response = await app.fetch(new Request("http://localhost/healthz"), { remoteAddr: {} });
+    assertEquals(await problemOf(response), "400 request_invalid");
+  });
+
+  Deno.test(`a request of HTTP/2 has its host in the URL, with hosts ${hosts}`, async () => {
+    const { app } = testApp({ hosts });
+    const over = (url: string) => app.fetch(new Request(url), { remoteAddr: {} });
+    assertEquals((await over("https://agents.example/healthz")).status, 200);
+    assertEquals((await over("https://localhost:8443/healthz")).status, 200);
+    assertEquals((await over("https://evil.example/healthz")).status, hosts === "any" ? 200 : 403);
+  });
+}
 
 Deno.test("no answer carries a CORS header", async () => {
   const { send } = testApp();

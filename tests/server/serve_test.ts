@@ -92,6 +92,14 @@ Deno.test("serve() streams the first event while the run goes on, and cancels wh
   await stop();
 });
 
+Deno.test("serve() refuses a request without Host also when any host is ours", async () => {
+  const app = createApp({ runtime: new FakeRuntime(), authenticate: null, hosts: "any" });
+  const { port, stop } = await start({ app });
+  const answer = await raw(port, "GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n");
+  assertMatch(answer, /^HTTP\/1\.1 400 [^]*"code":"request_invalid"/);
+  await stop();
+});
+
 Deno.test("serve() refuses a request without Host and one for a foreign host", async () => {
   const { port, stop } = await start();
   assertMatch(await raw(port, "GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n"), /^HTTP\/1\.1 400 /);
