@@ -28,3 +28,19 @@ export function loadEmbedded(): Promise<typeof import("./embedded.ts")> {
 export function loadChildren(): Promise<typeof import("./children.ts")> {
   return import("./children" + ".ts");
 }
+
+/**
+ * Names the packages of what is loaded later. Never called: `deno run` downloads what it finds named here before the first line
+ * of the program, so that on an empty cache its progress does not overwrite what a started server has printed.
+ */
+export function packages(): Promise<unknown>[] {
+  return [
+    import("@cfworker/json-schema"),
+    import("es-module-lexer"),
+    import("esbuild-wasm/esm/browser.js"),
+    import("gpt-tokenizer/encoding/o200k_base"),
+    import("hono/hono-base"),
+    import("js-yaml"),
+    import("zod"),
+  ];
+}

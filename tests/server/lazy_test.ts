@@ -3,11 +3,7 @@ import { graphAtStart, staticImports } from "../static_imports.ts";
 
 Deno.test("the server starts without a schema library or a parser of YAML", async () => {
   for (const path of ["src/server/app.ts", "src/server/serve.ts"]) {
-    const packages = (await staticImports(path)).filter((specifier) => specifier.startsWith("npm:"));
-    assertEquals(
-      [...new Set(packages.map((specifier) => specifier.replace(/^npm:\/?([^@]+)@.*$/, "$1")))],
-      path.endsWith("app.ts") ? ["hono"] : [],
-    );
+    assertEquals(packagesIn(await staticImports(path)), path.endsWith("app.ts") ? ["hono"] : []);
   }
 });
 
@@ -19,7 +15,20 @@ Deno.test("serve starts without its routes, the runtime and any package", async 
     "src/cli/backend.ts",
     "src/cli/other_commands.ts",
   ];
-  assertEquals(graph.filter((one) => one.startsWith("npm:") || later.some((path) => one.endsWith(path))), []);
+  assertEquals(graph.filter((one) => later.some((path) => one.endsWith(path))), []);
+  assertEquals(packagesIn(await staticImports("main.ts")), []);
   assert(graph.some((one) => one.endsWith("src/server/front.ts")));
   assert(graph.length < 100, `${graph.length} files are read before the first line`);
 });
+
+Deno.test("deno run downloads every package before the first line of the program", async () => {
+  const later = ["backend", "children", "embedded", "other_commands"].map((name) => `src/cli/${name}.ts`);
+  const used = await Promise.all([...later, "src/sandbox/root/root.ts"].map(graphAtStart));
+  assertEquals(packagesIn(await graphAtStart("main.ts")), packagesIn(used.flat()));
+});
+
+/** Returns the names of packages in a graph, each once. */
+function packagesIn(graph: readonly string[]): string[] {
+  const packages = graph.filter((specifier) => specifier.startsWith("npm:"));
+  return [...new Set(packages.map((specifier) => specifier.replace(/^npm:\/?(@?[^@]+)@.*$/, "$1")))].sort();
+}
