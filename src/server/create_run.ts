@@ -10,6 +10,7 @@ import { answer, type Call, type Handler, type Server } from "./exchange.ts";
 import { lastEventId } from "./last_event_id.ts";
 import { parsePrefer, type Preferences, preferredType } from "./negotiation.ts";
 import { quickRequest } from "./quick_request.ts";
+import { textResponse } from "./text_response.ts";
 import { checkBody, checkQuery } from "./validation.ts";
 
 const FORMS = ["application/json", "text/plain", "text/event-stream"] as const;
@@ -119,15 +120,12 @@ async function answerText(handle: RunHandle, wait: Wait): Promise<Response> {
   if (settled === "left") return clientLeft();
   const run = settled ?? handle.current();
   const completed = run.status === "completed";
-  return new Response(completed ? run.output_text : `${reasonOf(run)}\n`, {
-    status: completed ? 200 : 502,
-    headers: {
-      ...runHeaders(handle),
-      "content-type": "text/plain; charset=utf-8",
-      "cache-control": "no-store",
-      "x-content-type-options": "nosniff",
-      "preamp-run-status": run.status,
-    },
+  return textResponse(completed ? run.output_text : reasonOf(run), completed ? 200 : 502, {
+    ...runHeaders(handle),
+    "content-type": "text/plain; charset=utf-8",
+    "cache-control": "no-store",
+    "x-content-type-options": "nosniff",
+    "preamp-run-status": run.status,
   });
 }
 

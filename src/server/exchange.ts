@@ -5,6 +5,7 @@ import type { Caller } from "../runs/types.ts";
 import type { BodyLimits } from "./body.ts";
 import type { ServerClock } from "./clock.ts";
 import type { LogRecord } from "./log.ts";
+import { textResponse } from "./text_response.ts";
 
 /** What all requests share. */
 export interface Server {
@@ -51,10 +52,7 @@ const JSON_HEADERS = {
 
 /** Returns a JSON answer. */
 export function answer(body: unknown, status = 200, headers?: Record<string, string>): Response {
-  return new Response(JSON.stringify(body), {
-    status,
-    headers: headers ? { ...JSON_HEADERS, ...headers } : JSON_HEADERS,
-  });
+  return textResponse(JSON.stringify(body), status, headers ? { ...JSON_HEADERS, ...headers } : JSON_HEADERS);
 }
 
 /** Returns a JSON list that is its own only page. */

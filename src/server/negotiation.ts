@@ -42,6 +42,19 @@ export function preferredType<Type extends string>(
   return best?.type ?? offered[0];
 }
 
+/** Returns whether an Accept-Encoding header takes a coding (RFC 9110 §12.5.3); no header takes none. */
+export function acceptsEncoding(header: string | null, coding: string): boolean {
+  if (header === null) return false;
+  let any = false;
+  for (const item of header.split(",")) {
+    const [name = "", ...parameters] = item.split(";");
+    const taken = qualityOf(parameters) > 0;
+    if (name.trim().toLowerCase() === coding) return taken;
+    if (name.trim() === "*") any = taken;
+  }
+  return any;
+}
+
 /** What a client prefers; {@link parsePrefer} leaves out what it does not know. */
 export interface Preferences {
   /** Answer at once, 202. */

@@ -29,6 +29,7 @@ export function openApiDocument(): JsonObject {
       version: manifest.version,
       license: { name: manifest.license, identifier: manifest.license },
     },
+    servers: [{ url: "/" }],
     security: [{ key: [] }],
     paths,
     components: {

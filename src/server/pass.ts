@@ -8,6 +8,7 @@ import { type ServerClock, systemClock } from "./clock.ts";
 import { answer, type Log, type Visit } from "./exchange.ts";
 import { describeError, type LogRecord, recordOf } from "./log.ts";
 import { problemResponse, toProblem } from "./problems.ts";
+import { encodedResponse, headResponse, isLargeText } from "./text_response.ts";
 
 /** What came with a request that a socket brought; `Deno.ServeHandlerInfo` is one. */
 export interface ConnectionInfo {
@@ -94,9 +95,7 @@ export function createPass(options: PassOptions): Pass {
     let failure: Partial<LogRecord> | undefined;
     try {
       checkHost(request, info?.remoteAddr !== undefined);
-      response = request.method === "HEAD"
-        ? await withoutBody(await answerVisit(new Request(request, { method: "GET" }), visit))
-        : await answerVisit(request, visit);
+      response = await answerVisit(request.method === "HEAD" ? getOf(request) : request, visit);
     } catch (error) {
       const problem = toProblem(error);
       failure = {
@@ -104,8 +103,9 @@ export function createPass(options: PassOptions): Pass {
         ...(problem.code === "internal" ? { error: describeError(error) } : {}),
       };
       response = problemResponse(problem, visit.request_id);
-      if (request.method === "HEAD") response = await withoutBody(response);
     }
+    if (isLargeText(response)) response = await encodedResponse(request, response);
+    if (request.method === "HEAD") response = await headResponse(response);
     response.headers.set("preamp-request-id", visit.request_id);
     log?.({ ...recordOf(visit, response.status, clock.monotonic() - started, clock), ...failure });
     return response;
@@ -121,8 +121,7 @@ function pathOf(url: string): string {
   return start === -1 ? "/" : url.slice(start, end === -1 ? undefined : end).slice(0, 1024);
 }
 
-/** Returns the answer to a HEAD; a stream that was opened for it is closed. */
-async function withoutBody(response: Response): Promise<Response> {
-  await response.body?.cancel();
-  return new Response(null, { status: response.status, headers: response.headers });
+/** Returns a HEAD as the GET that it asks about; without the signal, since Deno logs a warning when a request's signal is used. */
+function getOf({ url, headers }: Request): Request {
+  return new Request(url, { headers });
 }

@@ -2,6 +2,7 @@
 import { type ErrorCode, errorCode, type ErrorDetail, errorMessage } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import { printable } from "./printable.ts";
+import { textResponse } from "./text_response.ts";
 
 /** HTTP status of every code. Does not compile when a code is missing. */
 export const STATUS: Readonly<Record<ErrorCode, number>> = {
@@ -200,7 +201,7 @@ export function problemResponse(problem: Problem, request_id: string, members: J
     error: details.length > 0 ? { code, message, details, request_id } : { code, message, request_id },
     ...members,
   };
-  return new Response(JSON.stringify(body), { status, headers });
+  return textResponse(JSON.stringify(body), status, headers);
 }
 
 /** Returns the problem type of a code: a name, not an address, because the program runs without a site of ours. */

@@ -1,6 +1,7 @@
 /** What is open to everyone: whether the server lives, what it offers, what it is. */
 import { answer, type Handler } from "./exchange.ts";
 import { preferredType } from "./negotiation.ts";
+import { textResponse } from "./text_response.ts";
 
 /** `GET /readyz`: the store answers and no drain is under way, else 503 with the reasons; and which tiers modules can have. */
 export const readiness: Handler = async (call) => {
@@ -12,8 +13,9 @@ export const readiness: Handler = async (call) => {
 /** `GET /openapi.json`. */
 export const openApi: Handler = async () => {
   const { openApiText } = await import("./openapi.ts");
-  return new Response(await openApiText(), {
-    headers: { "content-type": "application/json", "x-content-type-options": "nosniff" },
+  return textResponse(await openApiText(), 200, {
+    "content-type": "application/json",
+    "x-content-type-options": "nosniff",
   });
 };
 
@@ -24,8 +26,9 @@ export const eventsSchema: Handler = async () => {
   events_schema ??= import("../sdk/schemas/events.ts").then(({ eventsJsonSchema }) =>
     JSON.stringify(eventsJsonSchema())
   );
-  return new Response(await events_schema, {
-    headers: { "content-type": "application/schema+json", "x-content-type-options": "nosniff" },
+  return textResponse(await events_schema, 200, {
+    "content-type": "application/schema+json",
+    "x-content-type-options": "nosniff",
   });
 };
 
@@ -33,13 +36,11 @@ export const eventsSchema: Handler = async () => {
 export const landing: Handler = (call) => {
   const { origin } = new URL(call.req.url);
   const html = preferredType(call.req.raw.headers.get("accept"), ["text/plain", "text/html"]) === "text/html";
-  return new Response(html ? landingPage(origin) : landingText(origin), {
-    headers: {
-      "content-type": html ? "text/html; charset=utf-8" : "text/plain; charset=utf-8",
-      "content-security-policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'",
-      "referrer-policy": "no-referrer",
-      "x-content-type-options": "nosniff",
-    },
+  return textResponse(html ? landingPage(origin) : landingText(origin), 200, {
+    "content-type": html ? "text/html; charset=utf-8" : "text/plain; charset=utf-8",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
   });
 };
 

@@ -205,3 +205,27 @@ async function waitingRun(
 ): Promise<void> {
   while ((await server.get("/v1/runs?status=awaiting_approval")).body.data.length === 0);
 }
+
+Deno.test("serve writes lines of JSON alone, also for HEAD and for a run that is cancelled with its client", async () => {
+  await using server = await startServer(["--log-format", "json"]);
+  const { body: run } = await server.post("/v1/runs", {
+    prompt: "Hello",
+    on_disconnect: "cancel",
+    plan: {
+      session: { orchestrator: "loop-basic", context: "context-simple" },
+      providers: [{ module: "provider-mock", config: { response: "Hello." } }],
+    },
+  });
+  assertEquals(run.status, "completed");
+  for (const path of ["/healthz", "/openapi.json", `/v1/runs/${run.id}`, `/v1/runs/${run.id}/events`]) {
+    const get = await server.fetch(path);
+    const head = await server.fetch(path, { method: "HEAD" });
+    assertEquals([head.status, await head.text()], [200, ""]);
+    assertEquals(head.headers.get("content-length"), get.headers.get("content-length"));
+    await get.body?.cancel();
+  }
+  server.kill("SIGTERM");
+  const { code, stderr } = await server.ended;
+  const lines = stderr.trimEnd().split("\n");
+  assertEquals([code, lines.filter((line) => !line.startsWith('{"level":'))], [0, []]);
+});

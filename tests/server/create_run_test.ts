@@ -85,7 +85,7 @@ Deno.test("POST /v1/runs answers the answer alone when Accept is text/plain", as
   });
   assertEquals([response.status, response.headers.get("preamp-run-status")], [200, "completed"]);
   assertEquals(response.headers.get("preamp-run-id"), "run_1");
-  assertEquals(await response.text(), "6 × 7 is 42.");
+  assertEquals(await response.text(), "6 × 7 is 42.\n");
 });
 
 for (

@@ -17,6 +17,10 @@ Deno.test("/openapi.json is the document, open to everyone", async () => {
   assertEquals(await response.json(), document);
 });
 
+Deno.test("openApiDocument() names the server that serves it", () => {
+  assertEquals(document.servers, [{ url: "/" }]);
+});
+
 Deno.test("openApiDocument() has every route, once, and no other", () => {
   const told = Object.entries(document.paths).flatMap(([path, item]) =>
     Object.keys(item as object).map((method) => `${method.toUpperCase()} ${path}`)

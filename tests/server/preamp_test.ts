@@ -46,7 +46,7 @@ Deno.test("createPreamp() runs a plan posted to it, in every form of answer", as
   const run = await bodyOf(json, "Run");
   assertEquals([run.status, run.output_text, run.tool_call_count], ["completed", "6 × 7 is 42.", 1]);
   const text = await preamp.send("POST /v1/runs", { prompt: "?", plan: PLAN }, { accept: "text/plain" });
-  assertEquals([text.status, await text.text()], [200, "6 × 7 is 42."]);
+  assertEquals([text.status, await text.text()], [200, "6 × 7 is 42.\n"]);
   const stream = await preamp.send("POST /v1/runs", { prompt: "?", plan: PLAN }, {
     accept: "text/event-stream",
   });

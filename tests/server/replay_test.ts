@@ -60,7 +60,7 @@ Deno.test("POST /v1/runs/{id}/replay replays exactly that run; from_event execut
     ]);
     assertEquals((await send(`GET /v1/sessions/${again.json.session_id}`)).json.parent_id, run.session_id);
     const text = await send(`POST /v1/runs/${run.id}/replay`, { from_event: 1 }, { accept: "text/plain" });
-    assertEquals([text.status, text.text], [200, "6 × 7 is 42."]);
+    assertEquals([text.status, text.text], [200, "6 × 7 is 42.\n"]);
     const stream = await send(`POST /v1/runs/${run.id}/replay`, { from_event: 1 }, {
       accept: "text/event-stream",
     });

@@ -1,5 +1,6 @@
 import { assertEquals, assertStringIncludes } from "../assert.ts";
 import { PreampError } from "../../src/sdk/errors.ts";
+import { ROUTES } from "../../src/server/route_table.ts";
 import { bodyOf, problemOf, testApp } from "./client.ts";
 
 async function withRuns(...prompts: string[]) {
@@ -191,14 +192,33 @@ Deno.test("an unknown path is 404 and a wrong method 405 with Allow", async () =
   assertEquals([await problemOf(open), open.headers.get("allow")], ["405 method_not_allowed", "GET, HEAD"]);
 });
 
-Deno.test("HEAD answers as GET does, without a body", async () => {
+Deno.test("HEAD answers each route as GET does, without a body", async () => {
   const { send } = await withRuns("answer");
-  for (const path of ["/healthz", "/v1/runs", "/v1/runs/run_1", "/v1/runs/run_9"]) {
-    const [head, get] = [await send(`HEAD ${path}`), await send(`GET ${path}`)];
-    assertEquals([head.status, await head.text()], [get.status, ""]);
-    assertEquals(head.headers.get("content-type"), get.headers.get("content-type"));
+  const paths = ROUTES.filter(({ method }) => method === "GET").map(({ path }) =>
+    path.replace("{id}", "run_1")
+  );
+  for (const path of [...paths, "/v1/runs/run_9", "/nowhere"]) {
+    for (const headers of [{}, { "accept-encoding": "gzip" }, { accept: "text/event-stream" }]) {
+      const [head, get] = [await send(`HEAD ${path}`, { headers }), await send(`GET ${path}`, { headers })];
+      assertEquals([head.status, await head.text()], [get.status, ""], path);
+      const text = new TextDecoder().decode(await get.bytes());
+      if (!get.headers.has("content-encoding") && get.headers.get("content-type") !== "text/event-stream") {
+        get.headers.set("content-length", String(new TextEncoder().encode(text).length)); // as Deno sends it
+      }
+      get.headers.set("preamp-request-id", head.headers.get("preamp-request-id") ?? "");
+      assertEquals([...head.headers], [...get.headers], path);
+    }
   }
   assertEquals((await send("HEAD /v1/plans/check")).status, 405);
+});
+
+Deno.test("every answer of text or JSON ends with a newline", async () => {
+  const { send } = await withRuns("answer");
+  for (const { method, path } of ROUTES) {
+    const route = `${method} ${path.replace("{id}", "run_1").replace("{approval_id}", "apr_1")}`;
+    const text = await (await send(route, method === "GET" ? {} : { body: { prompt: "answer" } })).text();
+    assertEquals(text.at(-1) ?? "\n", "\n", route);
+  }
 });
 
 Deno.test("an unexpected failure is 500 internal without its words, and logged under the request id", async () => {
