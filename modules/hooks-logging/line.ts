@@ -1,7 +1,7 @@
 /** One event → one line of the log (behaviour.md §6.3). */
 import type { JsonObject } from "preamp";
 import { levelOf } from "./events.ts";
-import { type Bounds, shorten } from "./redact.ts";
+import { type Bounds, shorten } from "./shorten.ts";
 
 /** Bytes of a line, its end included (threats T40). */
 export const MAX_LINE_BYTES = 8_192;
@@ -19,8 +19,8 @@ const BOUNDS: readonly Bounds[] = [
 const ENVELOPE = ["session_id", "parent_id", "turn_id", "iteration"] as const;
 
 /**
- * Returns the line of an event as JSON with a line feed: `ts, lvl, schema, event, session_id, …, data`. Secrets are redacted
- * by key name; no control byte is in it; longer data is cut, and the line then says `"truncated": true`.
+ * Returns the line of an event as JSON with a line feed: `ts, lvl, schema, event, session_id, …, data`. No control byte is in it;
+ * longer data is cut, and the line then says `"truncated": true`. Secrets must be redacted before: a cut would hide half of one.
  *
  * @param now Milliseconds since the epoch, for a payload without timestamp.
  */

@@ -39,6 +39,9 @@ export const module: ModuleInfo = {
 /** Under this name a session keeps what `onSessionReady` calls: nothing is kept per process (behaviour.md W-22). */
 const DISCOVER = "hooks-logging.discover";
 
+/** The capability `session.redact`; of a module that runs elsewhere it answers with a promise. */
+type Redact = (event: string, data: JsonObject) => JsonObject | Promise<JsonObject>;
+
 type Discover = (events: readonly string[]) => void;
 
 /**
@@ -102,7 +105,7 @@ class SessionLog {
   }
 
   async #record(event: string, data: JsonObject): Promise<HookResult | null> {
-    const line = this.#line(event, data);
+    const line = this.#line(event, await redacted(this.#coordinator, event, data));
     for (const queue of this.#queues) queue.add(line);
     if (this.#told || !this.#queues.some((queue) => queue.failed)) return null;
     this.#told = true;
@@ -150,6 +153,13 @@ async function notPermitted(): Promise<Error> {
     `Cannot mount module "${module.id}": config.path needs permissions.write with its folder as an absolute path, in ` +
       "this module's entry of the plan: received none that covers it",
   );
+}
+
+/** Resolves to an event's data without secrets, as the run's log has them. */
+async function redacted(coordinator: Coordinator, event: string, data: JsonObject): Promise<JsonObject> {
+  const redact = coordinator.getCapability("session.redact");
+  if (typeof redact !== "function") return data; // a session that knows no secrets, such as a test's
+  return await (redact as Redact)(event, data);
 }
 
 function discoverOf(coordinator: Coordinator): Discover | undefined {

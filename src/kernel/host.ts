@@ -135,6 +135,11 @@ export interface Host {
   recall?(event: string, data: JsonObject): Promise<Emission> | Emission;
   /** Replay: what the hooks of the recorded run answered to an event that collects answers. */
   recallAnswers?(event: string, data: JsonObject): JsonObject[];
+  /**
+   * Returns an event's data as the log keeps them, without secrets: modules that write elsewhere have it as the capability
+   * `session.redact`. Absent: nothing is known to be a secret.
+   */
+  redactEvent?(event: string, data: JsonObject): JsonObject;
   /** Told what has no event of its own: a skipped handler, a lost display. Never throws. */
   warn(code: string, message: string, facts?: JsonObject): void;
 }

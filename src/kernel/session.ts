@@ -422,9 +422,12 @@ function frozenConfig(written: JsonObject = {}): JsonObject {
 
 /** Capabilities that are there before any module: the session's own, and those it was made with. */
 function ownCapabilities({ usages, capabilities }: SessionOptions, core: Core): Map<string, unknown> {
-  return new Map([
+  const { host } = core;
+  const redact = (event: unknown, data: unknown) => host.redactEvent?.(String(event), toPlainObject(data));
+  return new Map<string, unknown>([
     ["session.usages", () => usages ?? []],
     ["session.last_usage", () => core.last_usage],
+    ...(host.redactEvent ? [["session.redact", redact] as const] : []),
     ...Object.entries(capabilities ?? {}),
   ]);
 }

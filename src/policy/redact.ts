@@ -57,7 +57,7 @@ function namesSecret(key: string): boolean {
  */
 const RUNTIME_EVENTS: ReadonlySet<string> = new Set([
   ...eventNames("run", "start status end"),
-  ...eventNames("session", "start end fork resume state cleanup"),
+  ...eventNames("session", "end state cleanup"), // the others may hold the plan
   ...eventNames("prompt", "submit complete"),
   ...eventNames("execution", "start end"),
   ...eventNames("provider", "request response error retry resolve throttle tool_sequence_repaired"),

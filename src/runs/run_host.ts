@@ -75,6 +75,7 @@ export class RunHost {
         : {}),
       rememberedApproval: (asked, session_id) => this.#parts.fold.answerTo(asked, session_id),
       accept,
+      redactEvent: (event, data) => secrets.redactEvent(event, data),
       warn: (code, message, facts) => this.warn(code, message, { session_id, ...facts }),
     };
   }

@@ -1,6 +1,7 @@
 import type { JsonObject } from "preamp";
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
 import { type Fake, fakeCoordinator } from "./fake_coordinator.ts";
+import { Redactor } from "../../src/policy/redact.ts";
 import { mount, onSessionReady } from "../../modules/hooks-logging/mod.ts";
 
 interface Logging extends Fake {
@@ -173,41 +174,23 @@ Deno.test("hooks-logging serves both instances when a session has two", async ()
   }
 });
 
-Deno.test("OBS-04 hooks-logging redacts secrets by key and leaves counters alone", () =>
-  withLog({}, async ({ emit, lines }) => {
-    const secret = "hunter2";
-    await emit("tool:pre", {
-      password: secret,
-      nested: [{ API_KEY: secret, "x-api-key": secret, accessToken: secret, refresh_token: { a: secret } }],
-      Authorization: secret,
-      credentials: [secret],
-      client_secret: secret,
-      token: null,
-      total_tokens: 52,
-      max_tokens: 4,
-      tokens: { input: 1 },
-      author: "me",
-      secretary: "you",
-    });
-    const [line] = await lines();
-    assertEquals(line?.data, {
-      password: "[REDACTED]",
-      nested: [{
-        API_KEY: "[REDACTED]",
-        "x-api-key": "[REDACTED]",
-        accessToken: "[REDACTED]",
-        refresh_token: "[REDACTED]",
-      }],
-      Authorization: "[REDACTED]",
-      credentials: "[REDACTED]",
-      client_secret: "[REDACTED]",
-      token: null,
-      total_tokens: 52,
-      max_tokens: 4,
-      tokens: { input: 1 },
-      author: "me",
-      secretary: "you",
-    });
+Deno.test("OBS-04 hooks-logging writes what session.redact leaves of an event, whether it answers at once or later", () =>
+  withLog({}, async ({ coordinator, emit, lines }) => {
+    const redactor = new Redactor(["hunter2"]);
+    coordinator.registerCapability(
+      "session.redact",
+      (event: string, data: JsonObject) => redactor.redactEvent(event, data),
+    );
+    const data = { tool_input: { password: "tulips" }, said: "hunter2" };
+    await emit("tool:pre", data);
+    coordinator.registerCapability(
+      "session.redact",
+      (event: string, data: JsonObject) => Promise.resolve(redactor.redactEvent(event, data)),
+    );
+    await emit("artifact:write", data);
+    const [conversation, own] = await lines();
+    assertEquals(conversation?.data, { tool_input: { password: "tulips" }, said: "[REDACTED]" });
+    assertEquals(own?.data, { tool_input: { password: "[REDACTED]" }, said: "[REDACTED]" });
   }));
 
 Deno.test("hooks-logging gives each event the level it deserves", () =>

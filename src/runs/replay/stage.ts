@@ -81,7 +81,7 @@ export class Stage implements Actor {
   }
 
   #host(): Host {
-    const { conductor, clock, tape, made, knownApproval, rememberedApproval } = this.#options;
+    const { conductor, clock, tape, made, knownApproval, rememberedApproval, secrets } = this.#options;
     return {
       clock,
       newId: (prefix) => this.#closed ? `${prefix}_gone` : conductor.newId(prefix, tape),
@@ -103,6 +103,7 @@ export class Stage implements Actor {
       accept() {}, // the run exists
       recall: (event, data) => this.#closed ? quietEmission(data) : conductor.recall(event, data, tape),
       recallAnswers: (_event, data) => this.#closed ? [] : conductor.recallAnswers(data, tape),
+      redactEvent: (event, data) => secrets.redactEvent(event, data),
       warn() {},
     };
   }

@@ -1,33 +1,6 @@
-/** Data of an event → a bounded copy without secrets, ready for a line. */
-
-/** What stands for a secret (behaviour.md §4.9). */
-export const REDACTED = "[REDACTED]";
-
-const SECRETS = new Set([
-  "api_key",
-  "apikey",
-  "auth",
-  "authorization",
-  "credential",
-  "credentials",
-  "password",
-  "private_key",
-  "privatekey",
-  "secret",
-  "token",
-]);
+/** Data of an event → a bounded copy, ready for a line. */
 
 const MAX_DEPTH = 32;
-
-/**
- * Returns true when the value under this key is a secret (behaviour.md §4.9): the whole key in any case, with `-` or `_`, or
- * its end behind a `_` (`refresh_token`, `x-api-key`, `accessToken`). Counters such as `total_tokens` are not.
- */
-export function isSecretKey(key: string): boolean {
-  const words = key.slice(-64).replace(/([a-z0-9])([A-Z])/g, "$1_$2").toLowerCase().split(/[_-]/);
-  const last = words.at(-1) ?? "";
-  return SECRETS.has(last) || SECRETS.has(`${words.at(-2)}_${last}`);
-}
 
 /** How much of the data a copy may hold. */
 export interface Bounds {
@@ -86,9 +59,7 @@ class Copier {
       }
       const name = this.#text(key, Math.min(this.#bounds.text, 180));
       if (name === "__proto__") continue;
-      copies[name] = isSecretKey(key) && item !== null && item !== undefined
-        ? this.#text(REDACTED, Infinity)
-        : this.copy(item, depth + 1);
+      copies[name] = this.copy(item, depth + 1);
     }
     return copies;
   }
