@@ -2,6 +2,7 @@
 import type { Entry } from "../kernel/host.ts";
 import { isObject } from "../sdk/json.ts";
 import { sumCostUsd } from "../sdk/money.ts";
+import type { OpenLine } from "./answer.ts";
 import type { Output } from "./io.ts";
 import { callKey, dollars, duration, type Progress, ProgressLines, shown } from "./progress.ts";
 import { styleOf } from "./style.ts";
@@ -13,6 +14,8 @@ export interface LiveOptions {
   monotonic(): number;
   /** Calls back every `ms` milliseconds until the returned function is called. Default: `setInterval`. */
   every?(ms: number, callback: () => void): () => void;
+  /** The answer, when it is written to the same terminal. */
+  answer?: OpenLine | undefined;
 }
 
 const FRAMES = [..."⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"];
@@ -23,9 +26,9 @@ const LINE_START = "\r";
 
 /** Returns progress for a terminal. */
 export function liveProgress(output: Output, options: LiveOptions): Progress {
-  const { monotonic, every = interval } = options;
+  const { monotonic, every = interval, answer } = options;
   const style = styleOf(output);
-  const lines = new ProgressLines(style);
+  const lines = new ProgressLines(style, { answer_is_seen: answer !== undefined });
   const state = new LiveState(monotonic);
   let held = 0;
   let frame = 0;
@@ -38,7 +41,7 @@ export function liveProgress(output: Output, options: LiveOptions): Progress {
     drawn = false;
   };
   const draw = () => {
-    if (held > 0) return;
+    if (held > 0 || answer?.open) return;
     const spin = style.cyan(FRAMES[frame++ % FRAMES.length] ?? "");
     output.write(`${CLEAR_LINE}${spin} ${cutToWidth(state.text(), output.columns() - 3)}${LINE_START}`);
     drawn = true;
@@ -47,6 +50,7 @@ export function liveProgress(output: Output, options: LiveOptions): Progress {
   const keep = (line: string) => {
     if (held > 0) return void waiting.push(line);
     clear();
+    answer?.breakLine();
     output.write(`${line}\n`);
   };
 
@@ -56,8 +60,10 @@ export function liveProgress(output: Output, options: LiveOptions): Progress {
       lines.of(entry).forEach(keep);
     },
     note: keep,
+    clear,
     hold() {
       clear();
+      answer?.breakLine();
       held++;
       return () => {
         held--;
@@ -93,9 +99,8 @@ class LiveState {
     switch (event) {
       case "provider:request":
         return this.#now(`waiting for ${shown(data.provider)}`);
-      case "content_block:delta":
-        if (this.#doing !== "writing") this.#now("writing");
-        return;
+      case "content_block:start":
+        return this.#now(data.block_type === "thinking" ? "thinking" : "writing");
       case "provider:response":
         this.#count(data.usage);
         return this.#now("working");

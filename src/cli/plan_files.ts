@@ -37,11 +37,12 @@ export async function readPlanText(name: string, io: Io): Promise<PlanText> {
  * Resolves to the plan of one or more files. Those after the first are laid over it; relative paths are the first file's, so
  * an overlay in another folder must not have any.
  *
+ * @param base A plan that was read already; the files are laid over it.
  * @throws {UsageError} for a file that cannot be read, or an overlay whose relative path would change its meaning.
  * @throws {DocumentFailure} for one of several files that is neither YAML nor JSON.
  */
-export async function readPlans(names: readonly string[], io: Io): Promise<GivenPlan> {
-  const texts: PlanText[] = [];
+export async function readPlans(names: readonly string[], io: Io, base?: PlanText): Promise<GivenPlan> {
+  const texts: PlanText[] = base ? [base] : [];
   for (const name of names) texts.push(await readPlanText(name, io)); // in order: stdin can be read once
   const [first, ...overlays] = texts;
   if (!first) throw new UsageError("Cannot read a plan: no file was named");

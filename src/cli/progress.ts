@@ -3,6 +3,7 @@ import type { Entry } from "../kernel/host.ts";
 import type { Run } from "../runs/types.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import { escapeUnprintable } from "../server/printable.ts";
+import type { OpenLine } from "./answer.ts";
 import type { Output } from "./io.ts";
 import { type Style, styleOf } from "./style.ts";
 
@@ -12,6 +13,8 @@ export interface Progress {
   entry(entry: Entry): void;
   /** Writes a line that stays. */
   note(text: string): void;
+  /** Clears what is drawn, before somebody else writes to the same terminal. */
+  clear(): void;
   /** Leaves the terminal to somebody else until the returned function is called, once. */
   hold(): () => void;
   /** Ends; nothing is drawn afterwards. */
@@ -21,19 +24,31 @@ export interface Progress {
 /** Longest text of a model or tool on a line of progress, in characters. */
 const MAX_TEXT = 160;
 
-/** Returns progress as plain lines, for a pipe or a log. */
-export function plainProgress(output: Output): Progress {
-  const lines = new ProgressLines(styleOf(output));
+/** Longest message to a person, in characters: what to do about it is often at its end. */
+const MAX_MESSAGE = 2_000;
+
+/**
+ * Returns progress as plain lines, for a pipe or a log.
+ * @param answer The answer, when it is written to the same terminal.
+ */
+export function plainProgress(output: Output, answer?: OpenLine): Progress {
+  const lines = new ProgressLines(styleOf(output), { answer_is_seen: answer !== undefined });
+  const note = (text: string) => {
+    answer?.breakLine();
+    output.write(`${text}\n`);
+  };
   return {
     entry(entry) {
       // what a terminal's live line shows by itself: whom the run waits for
-      if (entry.event === "provider:request") {
-        output.write(`${indentOf(entry)}asking ${shown(entry.data.provider)}\n`);
-      }
-      for (const line of lines.of(entry)) output.write(`${line}\n`);
+      if (entry.event === "provider:request") note(`${indentOf(entry)}asking ${shown(entry.data.provider)}`);
+      lines.of(entry).forEach(note);
     },
-    note: (text) => output.write(`${text}\n`),
-    hold: () => () => {},
+    note,
+    clear() {},
+    hold() {
+      answer?.breakLine();
+      return () => {};
+    },
     close() {},
   };
 }
@@ -42,9 +57,12 @@ export function plainProgress(output: Output): Progress {
 export class ProgressLines {
   readonly #style: Style;
   readonly #started = new Map<string, number>();
+  readonly #answer_is_seen: boolean;
 
-  constructor(style: Style) {
+  /** @param options `answer_is_seen`: the texts of the run's own session are on the same terminal already. */
+  constructor(style: Style, options: { answer_is_seen: boolean }) {
     this.#style = style;
+    this.#answer_is_seen = options.answer_is_seen;
   }
 
   /** Returns the lines that an entry is worth; most are worth none. */
@@ -57,10 +75,8 @@ export class ProgressLines {
     const { dim, green, red, yellow } = this.#style;
     const call = callKey(entry);
     switch (event) {
-      case "module:skipped":
-        return [
-          `${yellow("skipped")} ${shown(data.module_id)}: ${shown(data.reason ?? errorText(data.error))}`,
-        ];
+      case "user:notification":
+        return [this.#notificationLine(data)];
       case "tool:pre":
         this.#started.set(call, Date.parse(ts));
         return verdict?.action === "deny"
@@ -76,7 +92,8 @@ export class ProgressLines {
       case "tool:error":
         return [`${red("failed")} ${callText(data)}: ${errorText(data.error)}`];
       case "provider:response":
-        return data.tool_calls === true ? textsOf(data.response).map((text) => dim(shown(text))) : [];
+        if (data.tool_calls !== true || this.#answer_is_seen && entry.parent_id === undefined) return [];
+        return textsOf(data.response).map((text) => dim(shown(text)));
       case "provider:error":
         return [`${red("failed")} provider ${shown(data.provider)}: ${errorText(data.error)}`];
       case "task:agent_spawned":
@@ -100,13 +117,31 @@ export class ProgressLines {
     const result = isObject(data.result) ? data.result : {};
     const ms = Date.parse(ts) - (this.#started.get(callKey(entry)) ?? Date.parse(ts));
     const time = dim(`(${duration(ms)})`);
+    // a tool that is not written yet says so in its output
+    const reason = result.error === null && typeof result.output === "string" && result.output !== ""
+      ? messageText(result.output)
+      : errorText(result.error);
     return result.success === false
-      ? `${red("failed")} ${callText(data)}: ${errorText(result.error)} ${time}`
+      ? `${red("failed")} ${callText(data)}: ${reason} ${time}`
       : `${green("called")} ${callText(data)} = ${shown(result.output)} ${time}`;
+  }
+
+  /** A hook's `user_message`, a tool's `progress`, a warning of the context. */
+  #notificationLine({ message, level, source }: JsonObject): string {
+    const { cyan, dim, red, yellow } = this.#style;
+    const text = messageText(message);
+    const tool = typeof source === "string" && source.startsWith("tool:") ? source.slice("tool:".length) : "";
+    if (tool !== "") return `${cyan(shown(tool))}: ${text}`;
+    const label = level === "error"
+      ? red("error:")
+      : level === "warning"
+      ? yellow("warning:")
+      : cyan("note:");
+    return `${label} ${text}${typeof source === "string" && source !== "" ? dim(` (${shown(source)})`) : ""}`;
   }
 }
 
-/** Lines of a sub-agent stand in from its parent's. */
+/** Lines of a sub-agent are indented. */
 function indentOf(entry: Entry): string {
   return entry.parent_id === undefined ? "" : "  ";
 }
@@ -130,9 +165,11 @@ function by(data: JsonObject): string {
   return typeof data.reason === "string" ? `: ${shown(data.reason)}` : "";
 }
 
+/** The message, and the place in the module's file where it was thrown. */
 function errorText(error: unknown): string {
-  if (!isObject(error)) return shown(error ?? "no reason was given");
-  return shown(error.msg ?? error.message ?? error);
+  if (!isObject(error)) return messageText(error ?? "no reason was given");
+  const at = typeof error.at === "string" ? ` at ${messageText(error.at)}` : "";
+  return `${messageText(error.msg ?? error.message ?? error)}${at}`;
 }
 
 function textsOf(response: unknown): string[] {
@@ -144,11 +181,18 @@ function textsOf(response: unknown): string[] {
 
 /** Returns anything as one printable, short piece of a line. */
 export function shown(value: unknown): string {
+  return printed(value, MAX_TEXT);
+}
+
+/** Returns a message to a person as one printable line. */
+export function messageText(value: unknown): string {
+  return printed(value, MAX_MESSAGE);
+}
+
+function printed(value: unknown, max: number): string {
   const text = typeof value === "string" ? value : JSON.stringify(value) ?? "nothing";
-  const points = [...text.slice(0, MAX_TEXT * 2).replaceAll(/[\r\n\t]+/g, " ")];
-  return escapeUnprintable(
-    points.length > MAX_TEXT ? `${points.slice(0, MAX_TEXT - 1).join("")}…` : points.join(""),
-  );
+  const points = [...text.slice(0, max * 2).trim().replaceAll(/[\r\n\t]+/g, " ")];
+  return escapeUnprintable(points.length > max ? `${points.slice(0, max - 1).join("")}…` : points.join(""));
 }
 
 /** Returns milliseconds as people say them: `3 ms`, `1.2 s`, `4 min 5 s`. */

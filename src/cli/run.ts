@@ -11,9 +11,10 @@ import type { Command } from "./command.ts";
 import { EXIT, exitOfStatus } from "./exit.ts";
 import { DocumentFailure } from "./failure.ts";
 import type { Io } from "./io.ts";
-import { liveProgress } from "./live_progress.ts";
 import { openStore } from "./open_store.ts";
-import { plainProgress, type Progress, shown, summaryLine } from "./progress.ts";
+import { formatFlags, readFormat, writeJson } from "./output_format.ts";
+import { messageText, summaryLine } from "./progress.ts";
+import { createRunDisplay, type RunDisplay } from "./run_display.ts";
 import { type Asked, readRequest } from "./run_request.ts";
 import { policyFlags, readSettings, settingFlags, type Settings } from "./settings.ts";
 import { styleOf } from "./style.ts";
@@ -27,13 +28,15 @@ const OWN_FLAGS: readonly Flag[] = [
     many: true,
     help: "plan to run; several are laid over one another, left to right",
   },
+  { name: "profile", value: "NAME", help: "plan to run, by its name in plans/ or $PREAMP_HOME/plans/" },
+  { name: "bundle", value: "NAME", help: "the same as --profile" },
   { name: "limit", value: "NAME=VALUE", many: true, help: "tighten a ceiling, such as max_cost_usd=0.10" },
   { name: "session", value: "ID", help: "continue a conversation" },
-  {
-    name: "output-format",
-    value: "text|json|json-trace",
+  { name: "strict", help: "exit 1 on any warning; those before the first step keep the run from starting" },
+  ...formatFlags({
     help: "the answer (default), the run object, or {run, events, replay}: what preamp replay reads",
-  },
+    more: ["json-trace"],
+  }),
   ...settingFlags(["plans", "store", "frozen"]),
 ];
 
@@ -44,30 +47,32 @@ export const command: Command = {
     "Runs a prompt here. Without a prompt it is read from stdin; without a plan it is plans/default.yaml, else a demo.",
   flags: [...OWN_FLAGS, ...policyFlags(OWN_FLAGS)],
   details: () =>
-    `Progress goes to stderr, the answer to stdout. Without a terminal an approval gets its default at once.
-Ctrl-C stops after the current step, a second one at once, a third leaves.
+    `Progress and warnings go to stderr, the answer to stdout. A terminal displays every text of the model as it is
+written. When stdout is no terminal, it gets the answer alone: piece by piece when the plan has no tools, else once its
+last response is complete.
+Without a terminal an approval gets its default at once. Ctrl-C stops after the current step, a second one at once, a
+third one ends the process; the text that arrived stays. The exit code is 130.
 
   preamp run "What is 6 × 7?"
+  preamp run --profile calculator "What is 12 * 12?"
   preamp run -p plans/calculator.yaml --limit max_tool_calls=3 "compute (12.5 - 4) ^ 2 / 3"
   echo "Hello" | preamp run -p plans/minimal.yaml --output-format json
 `,
   run,
 };
 
-const FORMATS = ["text", "json", "json-trace"] as const;
-type Format = typeof FORMATS[number];
+const MORE_FORMATS = ["json-trace"] as const;
 
 async function run(args: Arguments, io: Io): Promise<number> {
-  const format = readFormat(args);
+  const format = readFormat(args, MORE_FORMATS);
   const settings = await readSettings(args, io);
   const store = openStore(settings.policy);
   refuseSession(args, settings);
-  const asked = await readRequest(args, io);
+  const asked = await readRequest(args, io, settings);
   const style = styleOf(io.err);
-  const live = io.err.terminal && io.env("TERM") !== "dumb";
-  const progress = live ? liveProgress(io.err, io) : plainProgress(io.err);
-  const warn = warner(progress, (text) => `${style.yellow("warning:")} ${text}`);
-  settings.warnings.forEach(warn);
+  const display = createRunDisplay(io, format === "text");
+  const { progress, answer, warnings } = display;
+  settings.warnings.forEach((text) => warnings.add(text));
   const runtime = createRuntime({
     policy: settings.policy,
     store,
@@ -75,38 +80,66 @@ async function run(args: Arguments, io: Io): Promise<number> {
     home: settings.home,
     sources: settings.sources,
     secrets: settings.api_keys,
-    // what failed the run is told at its end, as its error
-    log: (level, event, facts) =>
-      level !== "info" && event !== "execution_failed" &&
-      warn(`${event}: ${shown(facts.message ?? facts)}`, facts.message),
+    // the error of the run itself is written at its end
+    log: (level, event, facts) => {
+      if (level === "info" || event === "execution_failed") return;
+      warnings.add(`${event}: ${messageText(facts.message ?? facts)}`, facts.message);
+    },
   });
   let handle: RunHandle | undefined;
-  const unlisten = onCtrlC(io, progress, runtime, () => handle);
+  const unlisten = onCtrlC(io, display, runtime, () => handle);
   try {
-    handle = await create(runtime, asked, io, progress);
-    handle.current().warnings.forEach(({ path, message }) =>
-      warn(path === undefined ? message : `${path}: ${message}`, message)
-    );
-    const ended = await follow(runtime, handle, progress);
+    handle = await create(runtime, asked, io, display, args.has("strict"));
+    warnings.addAll(handle.current().warnings);
+    const ended = await follow(runtime, handle, display);
+    warnings.addAll(ended.warnings);
+    const answered = ended.status === "completed" || ended.status === "incomplete";
+    answer?.finish(answered ? ended.output_text : null);
     progress.close();
     if (ended.error !== null) {
-      io.err.write(`${style.red("error:")} ${shown(ended.error.message)} (${ended.error.code})\n`);
+      io.err.write(`${style.red("error:")} ${messageText(ended.error.message)} (${ended.error.code})\n`);
     }
     io.err.write(`${summaryLine(ended, style)}\n`);
-    await write(runtime, ended, format, io);
-    return exitOfStatus(ended.status);
+    if (format !== "text") await writeRun(runtime, ended, format, io);
+    const code = exitOfStatus(ended.status);
+    if (code !== EXIT.done || !args.has("strict") || warnings.count === 0) return code;
+    io.err.write(`${style.red("error:")} ${strictText(warnings.count)}\n`);
+    return EXIT.failed;
+  } catch (error) {
+    if (!(error instanceof WarningsFailure)) throw error;
+    progress.close();
+    io.err.write(`${style.red("error:")} Cannot start the run: ${strictText(warnings.count)}\n`);
+    return EXIT.failed;
   } finally {
+    answer?.breakLine();
     progress.close();
     unlisten();
     await runtime.close();
   }
 }
 
-async function create(runtime: Runtime, asked: Asked, io: Io, progress: Progress): Promise<RunHandle> {
-  const { request, base_url, plan_name } = asked;
+/** Thrown before the first step of a run that must not have warnings. */
+class WarningsFailure extends Error {}
+
+function strictText(count: number): string {
+  return `--strict takes no warning: there ${count === 1 ? "was 1" : `were ${count}`}`;
+}
+
+async function create(
+  runtime: Runtime,
+  { request, base_url, plan_name }: Asked,
+  io: Io,
+  { progress, warnings }: RunDisplay,
+  strict: boolean,
+): Promise<RunHandle> {
+  const admit = (run: Run) => {
+    warnings.addAll(run.warnings);
+    if (warnings.count > 0) throw new WarningsFailure();
+  };
   try {
     return await runtime.runs.create(request, TERMINAL, {
       ask: askAt(io, progress),
+      ...(strict ? { admit } : {}),
       ...(base_url === undefined ? {} : { base_url }),
     });
   } catch (error) {
@@ -115,30 +148,27 @@ async function create(runtime: Runtime, asked: Asked, io: Io, progress: Progress
   }
 }
 
-/** Shows every entry, then resolves to the run as it ended. */
-async function follow(runtime: Runtime, handle: RunHandle, progress: Progress): Promise<Run> {
-  for await (const entries of runtime.runs.follow(TERMINAL, handle.id, {})) entries.forEach(progress.entry);
+/** Displays every entry, then resolves to the run as it ended. */
+async function follow(
+  runtime: Runtime,
+  handle: RunHandle,
+  { entry }: RunDisplay,
+): Promise<Run> {
+  for await (const entries of runtime.runs.follow(TERMINAL, handle.id, {})) entries.forEach(entry);
   return await handle.settled("end");
 }
 
-async function write(runtime: Runtime, run: Run, format: Format, io: Io): Promise<void> {
-  const indent = io.out.terminal ? 2 : 0;
-  if (format === "text") {
-    const answered = run.status === "completed" || run.status === "incomplete";
-    if (answered && run.output_text !== "") io.out.write(`${run.output_text}\n`);
-  } else if (format === "json") io.out.write(`${JSON.stringify(run, null, indent)}\n`);
-  else {
-    const { events, replay } = await runtime.runs.recording(TERMINAL, run.id);
-    // the plan and the session as they were: `preamp replay` needs them
-    const shown_replay = new Redactor().redact(replay);
-    io.out.write(`${JSON.stringify({ run, events, replay: shown_replay }, null, indent)}\n`);
-  }
+async function writeRun(runtime: Runtime, run: Run, format: "json" | "json-trace", io: Io): Promise<void> {
+  if (format === "json") return writeJson(io, run);
+  const { events, replay } = await runtime.runs.recording(TERMINAL, run.id);
+  // the plan and the session as they were: `preamp replay` needs them
+  writeJson(io, { run, events, replay: new Redactor().redact(replay) });
 }
 
 /** First after the step that runs, then at once, then without waiting (behaviour.md §15). */
 function onCtrlC(
   io: Io,
-  progress: Progress,
+  { progress, answer }: RunDisplay,
   runtime: Runtime,
   current: () => RunHandle | undefined,
 ): () => void {
@@ -147,40 +177,20 @@ function onCtrlC(
     const handle = current();
     times++;
     if (times > 2 || !handle) {
+      answer?.finish(null);
       progress.close();
       io.exit(EXIT.interrupted);
     }
     progress.note(
       times === 1
         ? "Stopping after this step; Ctrl-C again stops at once."
-        : "Stopping at once; Ctrl-C again leaves.",
+        : "Stopping at once; Ctrl-C again ends the process.",
     );
     const mode = times === 1 ? "graceful" : "immediate";
     runtime.runs.cancel(TERMINAL, handle.id, mode).catch((error) =>
       progress.note(`error: ${errorMessage(error)}`)
     );
   });
-}
-
-/** Returns a function that tells each warning once, whoever brings it. */
-function warner(progress: Progress, format: (text: string) => string): (text: string, key?: unknown) => void {
-  const told = new Set<unknown>();
-  return (text, key = text) => {
-    if (told.has(key)) return;
-    told.add(key);
-    progress.note(format(shown(text)));
-  };
-}
-
-function readFormat(args: Arguments): Format {
-  const given = args.value("output-format") ?? "text";
-  const format = FORMATS.find((one) => one === given);
-  if (format === undefined) {
-    throw new UsageError(
-      `Cannot use --output-format: must be ${FORMATS.join(", ")}: received ${JSON.stringify(given)}`,
-    );
-  }
-  return format;
 }
 
 function refuseSession(args: Arguments, { policy }: Settings): void {

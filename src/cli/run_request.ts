@@ -6,7 +6,9 @@ import type { JsonObject } from "../sdk/json.ts";
 import type { RunLimits } from "../sdk/plan.ts";
 import type { Arguments } from "./arguments.ts";
 import type { Io } from "./io.ts";
+import { readNamedPlan } from "./named_plan.ts";
 import { readPlans } from "./plan_files.ts";
+import type { Settings } from "./settings.ts";
 import { UsageError } from "./usage_error.ts";
 
 /** A request, and what goes with it. */
@@ -19,10 +21,11 @@ export interface Asked {
 }
 
 /** Reads plans, limits and prompt. @throws {UsageError} for what cannot be used. @throws {DocumentFailure} for a broken file. */
-export async function readRequest(args: Arguments, io: Io): Promise<Asked> {
+export async function readRequest(args: Arguments, io: Io, settings: Settings): Promise<Asked> {
   const files = args.all("plan");
   const limits = readLimits(args.all("limit"));
-  const given = files.length > 0 ? await readPlans(files, io) : undefined;
+  const named = await readNamedPlan(args, io, settings);
+  const given = named || files.length > 0 ? await readPlans(files, io, named) : undefined;
   const prompt = await readPrompt(args.rest, io, files.includes("-"));
   const request: RunRequest = {
     prompt,

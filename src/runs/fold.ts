@@ -110,8 +110,8 @@ export class RunFold {
     }
   }
 
-  #skipped({ reason, module_id, message: why }: JsonObject): void {
-    this.warn({ code: `module_${reason}`, message: `Module "${module_id}" was skipped: ${why}` });
+  #skipped(data: JsonObject): void {
+    this.warn({ code: `module_${data.reason}`, message: skippedText(data) });
   }
 
   #start(data: JsonObject): void {
@@ -295,4 +295,9 @@ export function contextUsageOf(told: JsonObject): ContextUsage {
     level: number(told.level),
     compactions: number(told.compactions),
   };
+}
+
+/** Returns the warning for the data of `module:skipped`. */
+export function skippedText({ module_id, message }: JsonObject): string {
+  return `Module "${module_id}" was skipped: ${message}`;
 }

@@ -291,6 +291,7 @@ export class Runner implements RunHandle {
         "Cannot go on from this entry: the plan's orchestrator does not say resumable: true",
       );
     }
+    this.options.create.admit?.(this.#fold.run);
     this.#accepted = true;
     const { deps, with_run, saveSession, fence } = this.options;
     // a queued run leaves the session alone: another run is at work in it

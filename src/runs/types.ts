@@ -140,6 +140,11 @@ export interface CreateOptions {
     approval: Approval,
     signal: AbortSignal,
   ) => Promise<{ decision: string; reason?: string | null } | null>;
+  /**
+   * Called with the run once its session is initialised, before its first step. When it throws, `create` rejects with that
+   * error, and nothing is stored or asked of a provider.
+   */
+  admit?: (run: Run) => void;
   /** The directory that relative sources and `{file}` of the plan are read from; operator plans only. */
   base_url?: string;
 }

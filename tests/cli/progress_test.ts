@@ -47,6 +47,41 @@ Deno.test("plainProgress() tells what was denied or failed, and why", () => {
   ]);
 });
 
+Deno.test("plainProgress() tells where a tool failed, and the output of one that is not written yet", () => {
+  const { err, ...io } = withErr();
+  const progress = plainProgress(err);
+  const advice = `${"Use the scripts. ".repeat(20)}Ask Ann.`;
+  progress.entry(
+    entry("tool:error", { ...CALL, error: { type: "Error", msg: "broke", at: "./shout.ts:3:12" } }),
+  );
+  progress.entry(entry("tool:post", { ...CALL, result: { success: false, output: advice, error: null } }));
+  progress.entry(entry("tool:post", { ...CALL, result: { success: false, output: null, error: null } }));
+  assertEquals(io.text().split("\n"), [
+    'failed calculator {"expression":"6*7"}: broke at ./shout.ts:3:12',
+    `failed calculator {"expression":"6*7"}: ${advice} (0 ms)`,
+    'failed calculator {"expression":"6*7"}: no reason was given (0 ms)',
+    "",
+  ]);
+});
+
+Deno.test("plainProgress() shows what is for the user: whole, by level, with its source", () => {
+  const { err, ...io } = withErr();
+  const progress = plainProgress(err);
+  const whole = "word ".repeat(100).trim();
+  const notify = (data: JsonObject) => progress.entry(entry("user:notification", data));
+  notify({ message: "Saved\nto disk", level: "info", source: "hooks-save" });
+  notify({ message: whole, level: "warning", source: "context-simple" });
+  notify({ message: "no disk", level: "error" });
+  notify({ message: "3 of 10 files", level: "info", source: "tool:copy", tool_call_id: "call_1" });
+  assertEquals(io.text().split("\n"), [
+    "note: Saved to disk (hooks-save)",
+    `warning: ${whole} (context-simple)`,
+    "error: no disk",
+    "copy: 3 of 10 files",
+    "",
+  ]);
+});
+
 Deno.test("liveProgress() draws one line, clears it for lines that stay, and keeps quiet while it is held", () => {
   const { err, ...io } = withErr();
   let tick = () => {};

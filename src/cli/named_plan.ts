@@ -1,0 +1,49 @@
+/** `preamp run --profile NAME`: a plan by its name, from the folder of named plans or the one of the user's home. */
+import { NamedPlans } from "../app/named_plans.ts";
+import { didYouMean } from "../plan/did_you_mean.ts";
+import type { Arguments } from "./arguments.ts";
+import type { Io } from "./io.ts";
+import type { PlanText } from "./plan_files.ts";
+import type { Settings } from "./settings.ts";
+import { UsageError } from "./usage_error.ts";
+
+/** Resolves to the plan that `--profile` or `--bundle` names, or undefined. @throws {UsageError} when there is no such plan. */
+export async function readNamedPlan(
+  args: Arguments,
+  io: Io,
+  { plans, home }: Pick<Settings, "plans" | "home">,
+): Promise<PlanText | undefined> {
+  if (args.has("profile") && args.has("bundle")) {
+    throw new UsageError("Cannot use --profile with --bundle: they name the same plan");
+  }
+  const flag = args.has("bundle") ? "bundle" : "profile";
+  const name = args.value(flag);
+  if (name === undefined) return undefined;
+  const folders = home ? [plans, new URL("plans/", home)] : [plans];
+  const found = folders.map((folder) => new NamedPlans(folder));
+  for (const named of found) {
+    const file = await named.find(name);
+    if (file) return { name: pathOf(file.base_url, io.cwd), url: new URL(file.base_url), text: file.text };
+  }
+  const names = [...new Set((await Promise.all(found.map((named) => named.names()))).flat())].sort();
+  const places = folders.map((folder) => pathOf(folder.href, io.cwd)).join(" or ");
+  throw new UsageError(
+    `Cannot use --${flag}: there is no plan named ${JSON.stringify(name)} in ${places}${
+      adviceFor(name, names)
+    }`,
+  );
+}
+
+function adviceFor(name: string, names: readonly string[]): string {
+  if (names.length === 0) return ": put a plan there as NAME.yaml, or name a file with -p FILE";
+  const file = /[/\\]|\.(ya?ml|json)$/.test(name) ? "; a file is named with -p FILE" : "";
+  const meant = didYouMean(name, names);
+  return `${meant === undefined ? "" : `: did you mean "${meant}"?`}${
+    meant === undefined ? ": " : " "
+  }The plans are ${names.join(", ")}${file}`;
+}
+
+/** A path as it is written at the command line: relative inside the working directory. */
+function pathOf(url: string, cwd: URL): string {
+  return decodeURIComponent(url.startsWith(cwd.href) ? url.slice(cwd.href.length) : new URL(url).pathname);
+}

@@ -1,0 +1,68 @@
+/** What a person sees of `preamp run`: progress and warnings on stderr, the answer on stdout. */
+import type { Entry } from "../kernel/host.ts";
+import { skippedText } from "../runs/fold.ts";
+import type { Warning } from "../runs/types.ts";
+import { AnswerWriter } from "./answer.ts";
+import type { Io } from "./io.ts";
+import { liveProgress } from "./live_progress.ts";
+import { messageText, plainProgress, type Progress } from "./progress.ts";
+import { styleOf } from "./style.ts";
+
+/** What a run is displayed with. */
+export interface RunDisplay {
+  progress: Progress;
+  /** Absent when JSON is written to stdout. */
+  answer: AnswerWriter | undefined;
+  warnings: Warnings;
+  /** Displays the next entry of the run's log. */
+  entry(entry: Entry): void;
+}
+
+/** Returns what a run is displayed with: on one terminal, progress makes room for the answer. */
+export function createRunDisplay(io: Io, is_text: boolean): RunDisplay {
+  const { out, err } = io;
+  const together = is_text && out.terminal && err.terminal;
+  const answer = is_text ? new AnswerWriter(out, together ? () => progress.clear() : undefined) : undefined;
+  const beside = together ? answer : undefined;
+  const live = err.terminal && io.env("TERM") !== "dumb";
+  const progress: Progress = live
+    ? liveProgress(err, { monotonic: () => io.monotonic(), answer: beside })
+    : plainProgress(err, beside);
+  const { yellow } = styleOf(err);
+  const warnings = new Warnings((text) => progress.note(`${yellow("warning:")} ${messageText(text)}`));
+  const display = (entry: Entry) => {
+    const { event, data } = entry;
+    if (event === "module:skipped") warnings.add(skippedText(data));
+    else if (event === "user:notification" && data.level !== "info") warnings.count++;
+    answer?.take(entry);
+    progress.entry(entry);
+  };
+  return { progress, answer, warnings, entry: display };
+}
+
+/** Warnings of a run: each is displayed once, even when several parts report it. */
+export class Warnings {
+  /** Warnings so far, and what else was displayed as one. */
+  count = 0;
+  readonly #display: (text: string) => void;
+  readonly #seen = new Set<unknown>();
+
+  constructor(display: (text: string) => void) {
+    this.#display = display;
+  }
+
+  /** @param key What the same warning has in common, whoever reports it. Default: its text. */
+  add(text: string, key: unknown = text): void {
+    if (this.#seen.has(key)) return;
+    this.#seen.add(key);
+    this.count++;
+    this.#display(text);
+  }
+
+  /** Adds the warnings of a run object. */
+  addAll(warnings: readonly Warning[]): void {
+    for (const { path, message } of warnings) {
+      this.add(path === undefined || path === "" ? message : `${path}: ${message}`, message);
+    }
+  }
+}
