@@ -130,14 +130,14 @@ export class ProgressLines {
   #notificationLine({ message, level, source }: JsonObject): string {
     const { cyan, dim, red, yellow } = this.#style;
     const text = messageText(message);
-    const tool = typeof source === "string" && source.startsWith("tool:") ? source.slice("tool:".length) : "";
-    if (tool !== "") return `${cyan(shown(tool))}: ${text}`;
+    const [, kind, name] = /^(tool:|hook:)?(.*)$/s.exec(typeof source === "string" ? source : "") ?? [];
+    if (kind === "tool:") return `${cyan(shown(name))}: ${text}`;
     const label = level === "error"
       ? red("error:")
       : level === "warning"
       ? yellow("warning:")
       : cyan("note:");
-    return `${label} ${text}${typeof source === "string" && source !== "" ? dim(` (${shown(source)})`) : ""}`;
+    return `${label} ${text}${name ? dim(` (${shown(name)})`) : ""}`;
   }
 }
 

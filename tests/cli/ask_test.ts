@@ -30,6 +30,7 @@ function silentProgress(): Progress & { held: number } {
     held: 0,
     entry() {},
     note() {},
+    clear() {},
     hold() {
       progress.held++;
       return () => void progress.held--;

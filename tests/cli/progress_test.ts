@@ -69,7 +69,7 @@ Deno.test("plainProgress() shows what is for the user: whole, by level, with its
   const progress = plainProgress(err);
   const whole = "word ".repeat(100).trim();
   const notify = (data: JsonObject) => progress.entry(entry("user:notification", data));
-  notify({ message: "Saved\nto disk", level: "info", source: "hooks-save" });
+  notify({ message: "Saved\nto disk", level: "info", source: "hook:hooks-save" });
   notify({ message: whole, level: "warning", source: "context-simple" });
   notify({ message: "no disk", level: "error" });
   notify({ message: "3 of 10 files", level: "info", source: "tool:copy", tool_call_id: "call_1" });
