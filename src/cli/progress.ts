@@ -72,7 +72,7 @@ export class ProgressLines {
 
   #lines(entry: Entry): string[] {
     const { event, data, ts, verdict } = entry;
-    const { dim, green, red, yellow } = this.#style;
+    const { dim, green, red } = this.#style;
     const call = callKey(entry);
     switch (event) {
       case "user:notification":
