@@ -3,7 +3,7 @@
  * back through the session, as every context's do (architecture.md, "The log is the state"): there is no second store.
  */
 import { type Coordinator, type JsonObject, messageTokens, type ModuleInfo, PreampError } from "preamp";
-import { CONFIG_SCHEMA, parseConfig, publish, SimpleContext, warnOfUnknown } from "preamp/context";
+import { CONFIG_SCHEMA, parseConfig, publish, SimpleContext } from "preamp/context";
 import { memoryFilesOf, readMemoryFiles } from "./memory_files.ts";
 
 const ID = "context-persistent";
@@ -43,11 +43,6 @@ export async function mount(coordinator: Coordinator, config: JsonObject = {}): 
       `Cannot open the session: its memory files may take ${parsed.max_tokens} tokens (max_tokens): received ${tokens}; shorten them or name fewer`;
     throw new PreampError("context_overflow", message, { facts: { tokens, budget: parsed.max_tokens } });
   }
-  await warnOfUnknown(
-    coordinator,
-    ID,
-    Object.keys(config).filter((name) => !Object.hasOwn(PROPERTIES, name)),
-  );
   await publish(coordinator, new SimpleContext(coordinator, parsed, { id: ID, fixed }), {
     id: ID,
     recall: parsed.recall,

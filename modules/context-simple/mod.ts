@@ -3,14 +3,7 @@
  * history itself is never altered. Needs no model and no disk.
  */
 import type { Coordinator, JsonObject, ModuleInfo } from "preamp";
-import {
-  CONFIG_SCHEMA,
-  parseConfig,
-  publish,
-  SimpleContext,
-  unknownKeys,
-  warnOfUnknown,
-} from "preamp/context";
+import { CONFIG_SCHEMA, parseConfig, publish, SimpleContext } from "preamp/context";
 
 /** What the module says of itself. */
 export const module: ModuleInfo = {
@@ -32,7 +25,6 @@ export const module: ModuleInfo = {
  */
 export async function mount(coordinator: Coordinator, config: JsonObject = {}): Promise<void> {
   const parsed = parseConfig(config, module.id);
-  await warnOfUnknown(coordinator, module.id, unknownKeys(config));
   await publish(coordinator, new SimpleContext(coordinator, parsed), {
     id: module.id,
     recall: parsed.recall,

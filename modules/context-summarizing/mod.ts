@@ -3,7 +3,7 @@
  * a model, or when it fails, views are the mechanical ones.
  */
 import type { Coordinator, JsonObject, ModuleInfo } from "preamp";
-import { CONFIG_SCHEMA, parseConfig, publish, SimpleContext, warnOfUnknown } from "preamp/context";
+import { CONFIG_SCHEMA, parseConfig, publish, SimpleContext } from "preamp/context";
 import { parseSummaryConfig, SUMMARY_PROPERTIES } from "./config.ts";
 import { summariser } from "./summariser.ts";
 
@@ -30,11 +30,6 @@ export const module: ModuleInfo = {
 export async function mount(coordinator: Coordinator, config: JsonObject = {}): Promise<void> {
   const parsed = parseConfig(config, ID);
   const summarise = summariser(coordinator, parseSummaryConfig(config), ID);
-  await warnOfUnknown(
-    coordinator,
-    ID,
-    Object.keys(config).filter((name) => !Object.hasOwn(PROPERTIES, name)),
-  );
   await publish(coordinator, new SimpleContext(coordinator, parsed, { id: ID, summarise }), {
     id: ID,
     recall: parsed.recall,

@@ -14,7 +14,6 @@ export const module: ModuleInfo = {
   description: "Allows, asks about or denies tool calls by rules, and asks about risky ones without a rule.",
   config_schema: {
     type: "object",
-    additionalProperties: false,
     properties: {
       rules: {
         type: "array",
@@ -22,7 +21,6 @@ export const module: ModuleInfo = {
         description: "The first rule that matches decides",
         items: {
           type: "object",
-          additionalProperties: false,
           required: ["tool", "action"],
           properties: {
             tool: { ...GLOB, description: "Glob over the tool's name" },

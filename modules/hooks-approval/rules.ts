@@ -31,14 +31,12 @@ const MAX_GLOBS = 1_000;
 const KEYS = ["tool", "argv", "action", "prompt", "timeout_s", "default", "remember"];
 
 /**
- * Resolves to the rules of a config, in its order; none when there are none.
+ * Resolves to the rules of a config, in its order; none when there are none. A rule with a key that means nothing here asks
+ * where it says "allow".
  *
  * @throws {PreampError} `module_invalid`, naming the place.
  */
 export async function readRules(config: JsonObject): Promise<Rule[]> {
-  for (const key of Object.keys(config)) {
-    if (key !== "rules") throw await invalid(key, 'is unknown; known is "rules"', "a value");
-  }
   const given = config.rules ?? [];
   if (!Array.isArray(given)) throw await invalid("rules", "must be a list", given);
   if (given.length > MAX_RULES) {
@@ -60,13 +58,10 @@ async function readRule(item: unknown, path: string): Promise<Rule> {
     throw await invalid(path, "must be an object", item);
   }
   const given = item as JsonObject;
-  for (const key of Object.keys(given)) {
-    // A misspelt `argv` would make a rule for one command a rule for all.
-    if (!KEYS.includes(key)) {
-      throw await invalid(`${path}.${key}`, `is unknown; known are ${KEYS.join(", ")}`, "a value");
-    }
-  }
-  const action = given.action;
+  const { action: written } = given;
+  // a key of another runtime may narrow the rule: what it allows there is a question here
+  const narrowed = Object.keys(given).some((key) => !KEYS.includes(key));
+  const action = written === "allow" && narrowed ? "ask" : written;
   if (action !== "allow" && action !== "ask" && action !== "deny") {
     throw await invalid(`${path}.action`, 'must be "allow", "ask" or "deny"', action);
   }
@@ -77,7 +72,7 @@ async function readRule(item: unknown, path: string): Promise<Rule> {
     text: [given.tool, ...Array.isArray(given.argv) ? given.argv : []].join(" "),
   };
   for (const key of ["prompt", "timeout_s", "default", "remember"] as const) {
-    if (given[key] !== undefined && action !== "ask") {
+    if (given[key] !== undefined && written !== "ask") {
       throw await invalid(`${path}.${key}`, 'goes with action "ask" only', given[key]);
     }
   }

@@ -27,32 +27,8 @@ export interface MockConfig {
 /** What a text is when a script has none to repeat: R0's default. */
 export const DEFAULT_TEXT = "Mock response";
 
-const KEYS = [
-  "response",
-  "responses",
-  "after",
-  "chunk_chars",
-  "context_window",
-  "max_output_tokens",
-  "models",
-  "priority",
-  "model",
-  "default_model",
-  "debug",
-] as const;
-
-const MODEL_KEYS = [
-  "id",
-  "display_name",
-  "context_window",
-  "max_output_tokens",
-  "capabilities",
-  "defaults",
-] as const;
-
 const MODEL_SCHEMA: JsonSchema = {
   type: "object",
-  additionalProperties: false,
   required: ["id"],
   properties: {
     id: { type: "string", minLength: 1 },
@@ -67,7 +43,6 @@ const MODEL_SCHEMA: JsonSchema = {
 /** The config as JSON Schema. */
 export const CONFIG_SCHEMA: JsonSchema = {
   type: "object",
-  additionalProperties: false,
   properties: {
     response: { type: "string", description: "Always this text." },
     responses: {
@@ -76,7 +51,6 @@ export const CONFIG_SCHEMA: JsonSchema = {
       items: {
         anyOf: [{ type: "string" }, {
           type: "object",
-          additionalProperties: false,
           properties: {
             text: { type: "string" },
             thinking: { type: "string" },
@@ -84,7 +58,6 @@ export const CONFIG_SCHEMA: JsonSchema = {
               type: "array",
               items: {
                 type: "object",
-                additionalProperties: false,
                 required: ["name"],
                 properties: {
                   name: { type: "string", minLength: 1 },
@@ -124,7 +97,6 @@ export const CONFIG_SCHEMA: JsonSchema = {
  */
 export function readConfig(config: JsonObject): MockConfig {
   const findings = new Findings();
-  findings.onlyKeys("config", config, KEYS);
   const context_window = findings.whole("config.context_window", config.context_window, 1) ?? 100_000;
   const max_output_tokens = findings.whole("config.max_output_tokens", config.max_output_tokens, 1) ?? 4096;
   const priority = findings.number("config.priority", config.priority, Number.MIN_SAFE_INTEGER);
@@ -180,10 +152,9 @@ function readModel(
 ): ModelInfo | undefined {
   const fields = typeof value === "string" ? { id: value } : value;
   if (!isObject(fields)) {
-    findings.add(path, `must be a model id or an object with ${MODEL_KEYS.join(", ")}`, value);
+    findings.add(path, `must be a model id or an object with an id`, value);
     return undefined;
   }
-  findings.onlyKeys(path, fields, MODEL_KEYS);
   const id = fields.id;
   if (typeof id !== "string" || id === "") {
     findings.add(`${path}.id`, "must be a text", id);

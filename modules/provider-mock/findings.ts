@@ -39,15 +39,6 @@ export class Findings {
     return found;
   }
 
-  /** Notes every key of `value` that is not in `known`: a misspelt key must not silently change the answers. */
-  onlyKeys(path: string, value: object, known: readonly string[]): void {
-    for (const key of Object.keys(value)) {
-      if (!known.includes(key)) {
-        this.add(`${path}.${key}`, `unknown key, known are ${known.join(", ")}`, Object(value)[key]);
-      }
-    }
-  }
-
   /** @throws {PreampError} `module_invalid` with all findings in `details`, when there are any. */
   throwIfAny(): void {
     const first = this.#details[0];

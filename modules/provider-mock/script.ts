@@ -55,7 +55,6 @@ const TOKEN_KEYS = [
 /** The tokens that an entry tells, as JSON Schema. */
 export const USAGE_SCHEMA: JsonSchema = {
   type: "object",
-  additionalProperties: false,
   properties: {
     ...Object.fromEntries(TOKEN_KEYS.map((key) => [key, { type: "integer", minimum: 0 }])),
     cost_usd: { type: ["string", "null"], description: 'US dollars, such as "0.0125"' },
@@ -65,7 +64,6 @@ export const USAGE_SCHEMA: JsonSchema = {
 /** The failure of an entry, as JSON Schema. */
 export const ERROR_SCHEMA: JsonSchema = {
   type: "object",
-  additionalProperties: false,
   properties: {
     type: { enum: [...LLM_ERROR_TYPES], default: "LLMError" },
     message: { type: "string" },
@@ -90,7 +88,6 @@ function readEntry(path: string, value: unknown, findings: Findings): ScriptEntr
     findings.add(path, `must be a text or an object with ${ENTRY_KEYS.join(", ")}`, value);
     return {};
   }
-  findings.onlyKeys(path, value, ENTRY_KEYS);
   return withoutAbsent<ScriptEntry>({
     text: findings.text(`${path}.text`, value.text),
     thinking: findings.text(`${path}.thinking`, value.thinking),
@@ -116,7 +113,6 @@ function readCall(path: string, value: unknown, findings: Findings): ScriptedCal
     findings.add(path, "must be an object with name, arguments, id?", value);
     return undefined;
   }
-  findings.onlyKeys(path, value, ["name", "arguments", "id"]);
   const name = value.name;
   if (typeof name !== "string" || name === "") {
     findings.add(`${path}.name`, "must be the name of a tool", name);
@@ -137,7 +133,6 @@ function readUsage(path: string, value: unknown, findings: Findings): JsonObject
     findings.add(path, "must be an object such as {input_tokens: 10, output_tokens: 5}", value);
     return undefined;
   }
-  findings.onlyKeys(path, value, [...TOKEN_KEYS, "cost_usd"]);
   for (const key of TOKEN_KEYS) findings.whole(`${path}.${key}`, value[key], 0);
   try {
     Usage({ cost_usd: value.cost_usd });
@@ -154,7 +149,6 @@ function readError(path: string, value: unknown, findings: Findings): ScriptedEr
     findings.add(path, "must be an object with type, message, status_code, retryable, retry_after", value);
     return undefined;
   }
-  findings.onlyKeys(path, value, ["type", "message", "status_code", "retryable", "retry_after"]);
   if (value.retryable !== undefined && typeof value.retryable !== "boolean") {
     findings.add(`${path}.retryable`, "must be true or false", value.retryable);
   }

@@ -15,7 +15,6 @@ export const module: ModuleInfo = {
   description: "Answers as the models of a recorded run did; deterministic, needs no key",
   config_schema: {
     type: "object",
-    additionalProperties: false,
     properties: {
       events: { type: "array", items: { type: "object" }, description: "Entries of a run's log" },
       recording: {

@@ -24,7 +24,6 @@ export interface TaskConfig {
 /** The config as JSON Schema. */
 export const CONFIG_SCHEMA: JsonSchema = {
   type: "object",
-  additionalProperties: false,
   properties: {
     inherit_context: {
       enum: [...CONTEXTS],
@@ -47,10 +46,6 @@ export const CONFIG_SCHEMA: JsonSchema = {
 
 /** Returns the config with its defaults. @throws {PreampError} `module_invalid`, naming the key. */
 export function readConfig(config: JsonObject): TaskConfig {
-  const known = Object.keys(CONFIG_SCHEMA.properties as JsonObject); // ours: it is one
-  for (const key of Object.keys(config)) {
-    if (!known.includes(key)) throw invalid(key, `must be one of ${known.join(", ")}`, key);
-  }
   const read: TaskConfig = {
     inherit_context: readContext(config.inherit_context) ?? "none",
     inherit_context_turns: readTurns(config.inherit_context_turns) ?? DEFAULT_TURNS,

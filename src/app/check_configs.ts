@@ -1,34 +1,62 @@
 /** The configs of built-in modules against the schemas that these tell of themselves, before anything runs. */
 import { checkConfig } from "../plan/check_config.ts";
 import type { CompiledPlan } from "../plan/compile.ts";
+import { expandEnv } from "../plan/env.ts";
 import { Findings } from "../plan/findings.ts";
 import { parsePath, type Path } from "../plan/path.ts";
+import { typeVariables } from "../plan/typed_env.ts";
 import { specsOf } from "../policy/authorise.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import type { ModuleSpec } from "../sdk/plan.ts";
 import { BUILTIN_IDS, builtinModule } from "./builtins.ts";
+import type { LookUp } from "./plan_env.ts";
 
-/** Remembers what was found: a plan that is posted again is compiled to the same object, and costs a look. */
+/** The findings of plans that were checked: a plan that is posted again is compiled to the same object. */
 const checked = new WeakMap<CompiledPlan, Findings>();
 
 /**
- * Returns what is wrong with the configs of a plan's built-in modules; loads those modules. A module of a URL tells its schema
- * when its code runs, not before: it checks its config at mount.
+ * Returns what is wrong with the configs of a plan's built-in modules as written; loads those modules. The schema of a module
+ * of a URL is known when its code runs.
  */
 export function checkConfigs(compiled: CompiledPlan): Findings | Promise<Findings> {
-  return checked.get(compiled) ?? checkAnew(compiled);
+  return checked.get(compiled) ?? checkWritten(compiled);
 }
 
-async function checkAnew(compiled: CompiledPlan): Promise<Findings> {
+async function checkWritten(compiled: CompiledPlan): Promise<Findings> {
   const findings = new Findings();
-  for (const spec of specsOf(compiled.plan)) {
-    if (spec.source.kind !== "builtin" || !BUILTIN_IDS.has(spec.module)) continue; // an unknown one is the policy's finding
-    const { module } = await builtinModule(spec.module);
-    const schema = module?.config_schema;
-    if (isObject(schema)) checkConfig(spec.config, schema, configPath(spec, compiled.written), findings);
+  for (const { spec, schema } of await schemasOf(compiled)) {
+    checkConfig(spec.config, schema, configPath(spec, compiled.written), findings);
   }
   checked.set(compiled, findings);
   return findings;
+}
+
+/**
+ * Resolves to the errors in the configs of a plan's built-in modules with the values of their variables. The configs as written
+ * must have no errors; what is found names the variables and shows no value.
+ *
+ * @param lookup Returns the value of a variable, or undefined when it is not set or may not be read.
+ */
+export async function checkVariables(compiled: CompiledPlan, lookup: LookUp): Promise<Findings> {
+  const findings = new Findings();
+  for (const { spec, schema } of await schemasOf(compiled)) {
+    const { value } = expandEnv(spec.config, lookup);
+    const config = typeVariables(value, spec.config, schema);
+    checkConfig(config, schema, configPath(spec, compiled.written), findings, spec.config);
+  }
+  return findings;
+}
+
+/** Resolves to the built-in modules of a plan, each with its schema. */
+async function schemasOf({ plan }: CompiledPlan): Promise<{ spec: ModuleSpec; schema: JsonObject }[]> {
+  const found = [];
+  for (const spec of specsOf(plan)) {
+    if (spec.source.kind !== "builtin" || !BUILTIN_IDS.has(spec.module)) continue; // an unknown id is the policy's finding
+    const { module } = await builtinModule(spec.module);
+    const schema = module?.config_schema;
+    if (isObject(schema)) found.push({ spec, schema });
+  }
+  return found;
 }
 
 /** The string form of orchestrator and context has its config in a block of the plan's own (behaviour.md §2.1). */

@@ -45,7 +45,7 @@ export async function explain(
   base_url?: string,
 ): Promise<Explanation> {
   const judged = await plans.judgeAll(input, caller, base_url);
-  const { compiled, grants, context, base_url: from } = judged.plan;
+  const { compiled, warnings, grants, context, base_url: from } = judged.plan;
   const modules = modulesOf(judged);
   const bundles = await fetchAll(modules, loading);
   const { lock } = context;
@@ -55,7 +55,7 @@ export async function explain(
     lock_hash: lock === undefined ? null : hashLock(lock),
     limits: grants.limits,
     env: compiled.env,
-    warnings: compiled.warnings.map(toWarning),
+    warnings: warnings.map(toWarning),
     modules: await Promise.all(modules.map((module, index) => factsOf(module, bundles[index]))),
     ...(from === undefined ? {} : { base_url: from }),
   });

@@ -4,6 +4,7 @@ import { PlanCache } from "../plan/cache.ts";
 import type { Caller, RunRequest } from "../runs/types.ts";
 import { PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
+import { BUILTIN_IDS } from "./builtins.ts";
 import { DEMO_PLAN } from "./demo_plan.ts";
 import type { NamedPlans } from "./named_plans.ts";
 import { type SourceOverrides, withOverrides } from "./sources.ts";
@@ -80,6 +81,7 @@ export class PlanFinder {
     return compilePlan(input, {
       origin,
       cache: this.#cache,
+      builtins: BUILTIN_IDS,
       ...(base_url === undefined ? {} : { base_url }),
       ...(name === undefined ? {} : { name }),
       ...(origin === "operator" ? { readText: readFileText } : {}),

@@ -1,9 +1,17 @@
 /** From what a request names to a plan that may run: found, checked, allowed; its modules opened. */
 import { agentNames, childPlan } from "../plan/child_plan.ts";
 import type { CompiledPlan } from "../plan/compile.ts";
+import { findEnv } from "../plan/env.ts";
 import { type Lock, lockedSource, lockFromData } from "../plan/lock.ts";
-import { documentError, type Findings, toDetail, toWarning as toWarningDetail } from "../plan/findings.ts";
+import {
+  documentError,
+  type Findings,
+  toDetail,
+  toWarning as toWarningDetail,
+  type WarningDetail,
+} from "../plan/findings.ts";
 import { withPlaces } from "../plan/places.ts";
+import { typeVariables } from "../plan/typed_env.ts";
 import { authorise, type Grants, specsOf } from "../policy/authorise.ts";
 import type { LoadContext } from "../loader/types.ts";
 import type { Origin } from "../policy/origin.ts";
@@ -12,17 +20,17 @@ import { authoriseWithin } from "../policy/within.ts";
 import type { ReadyPlan, SecretSink } from "../runs/deps.ts";
 import type { Caller, RunRequest, Warning } from "../runs/types.ts";
 import { errorCode, type ErrorDetail, PreampError } from "../sdk/errors.ts";
-import type { JsonObject } from "../sdk/json.ts";
-import type { ModuleSpec, RunLimits } from "../sdk/types.ts";
+import { isObject, type JsonObject } from "../sdk/json.ts";
+import type { Module, ModuleSpec, RunLimits } from "../sdk/types.ts";
 import { judgeAgents } from "./agent_plans.ts";
 import { BUILTIN_IDS, builtinModule } from "./builtins.ts";
-import { checkConfigs } from "./check_configs.ts";
+import { checkConfigs, checkVariables } from "./check_configs.ts";
 import { type FoundPlan, PlanFinder } from "./found_plans.ts";
 import { grantOf, grantPaths } from "./grants.ts";
 import type { Loading } from "./loading.ts";
 import { hashLock, Locks } from "./locks.ts";
 import type { NamedPlans } from "./named_plans.ts";
-import { expandConfig, unsetVariables } from "./plan_env.ts";
+import { expandConfig, type LookUp, unsetVariables } from "./plan_env.ts";
 import type { Sandboxing } from "./sandboxing.ts";
 import type { LockedInput, NamedPlan, PlanCheck, PlanInput } from "./types.ts";
 import { rewrittenSources, type SourceOverrides } from "./sources.ts";
@@ -45,6 +53,8 @@ export interface PlansOptions {
 /** A plan as the policy judged it. */
 export interface JudgedPlan {
   compiled: CompiledPlan;
+  /** What is odd about it, its configs included. */
+  warnings: readonly WarningDetail[];
   origin: Origin;
   grants: Grants;
   /** With it the plan's modules are loaded. */
@@ -103,7 +113,7 @@ export class Plans {
     const specs = specsOf(compiled.plan);
     let modules: UrlModules | undefined;
     const urlModules = () => modules ??= this.#urlModules(judged, policy, specs);
-    const lookup = (name: string) => grants.mayReadEnv(name) ? this.#options.env(name) : undefined;
+    const lookup = this.#lookup(grants);
     /** Configs that were expanded for their secrets, as the specs are; the first who opens a module gets its config as it is. */
     let expanded: (JsonObject | undefined)[] = [];
     return {
@@ -112,7 +122,7 @@ export class Plans {
       cost_is_asked_for: grants.cost_limit === "asked",
       lock_hash: lock === undefined ? null : hashLock(lock),
       warnings: [
-        ...compiled.warnings.map(toWarning),
+        ...judged.warnings.map(toWarning),
         ...unsetVariables(compiled, this.#options.env),
         ...(lock === undefined ? [] : unlocked(specs, lock)),
       ],
@@ -201,8 +211,13 @@ export class Plans {
     const policy = this.#policyOf(caller);
     const grants = this.#authorise(compiled, found, policy, options);
     // what was looked at before is there at once: none of these waits for a plan that is run again
-    const configs = checkConfigs(compiled);
-    acceptConfigs(configs instanceof Promise ? await configs : configs, found);
+    const checking = checkConfigs(compiled);
+    const configs = checking instanceof Promise ? await checking : checking;
+    acceptConfigs(configs, found);
+    const warnings = configs.warnings.length === 0
+      ? compiled.warnings
+      : [...compiled.warnings, ...configs.warnings.map((finding) => toWarningDetail(finding))];
+    if (compiled.env.length > 0) await this.#acceptVariables(compiled, found, grants);
     const agents = within === undefined ? this.#judgeAgents(compiled, found, policy, grants) : undefined;
     if (agents) await agents;
     const beside = found.base_url !== undefined && mayLoad(compiled) ? found.base_url : undefined;
@@ -211,7 +226,7 @@ export class Plans {
     const lock = inherited ?? (may_have_lock ? await this.#locks.find(options.lock, beside) : undefined);
     const base = found.base_url === undefined ? {} : { base_url: found.base_url };
     const context = { origin, namespace: caller.namespace, policy, ...base, ...(lock ? { lock } : {}) };
-    return { compiled, grants, context, origin, ...base };
+    return { compiled, warnings, grants, context, origin, ...base };
   }
 
   #authorise(
@@ -257,8 +272,19 @@ export class Plans {
       const child = await this.#finder.located({ ...found, input: written });
       this.#authorise(child, found, policy, { within: { grants } });
       acceptConfigs(await checkConfigs(child), found);
+      if (child.env.length > 0) await this.#acceptVariables(child, found, grants);
     });
     this.#judged.set(compiled, judged.add(policy));
+  }
+
+  /** @throws {PreampError} `plan_invalid`, when the value of a variable is not what its module's schema says. */
+  async #acceptVariables(compiled: CompiledPlan, found: FoundPlan, grants: Grants): Promise<void> {
+    acceptConfigs(await checkVariables(compiled, this.#lookup(grants)), found);
+  }
+
+  /** Returns the variables that a plan may read. */
+  #lookup(grants: Grants): LookUp {
+    return (name) => grants.mayReadEnv(name) ? this.#options.env(name) : undefined;
   }
 
   /** The loader remembers what a policy means by the policy itself: the same name gives the same object. */
@@ -279,11 +305,14 @@ export class Plans {
         this.#options.sandboxing.tellConsole(level, secrets.redactValues({ module, text }));
       return urlModules().open(spec, { warn, console }).then((found) => ({ ...found, config }));
     }
-    const opened = { config, isolation: "inline", integrity: null } as const;
+    const opened = (module: Module) => ({
+      config: typedConfig(config, spec, module),
+      isolation: "inline" as const,
+      integrity: null,
+      module,
+    });
     const module = builtinModule(spec.module);
-    return module instanceof Promise
-      ? module.then((loaded) => ({ ...opened, module: loaded }))
-      : { ...opened, module };
+    return module instanceof Promise ? module.then(opened) : opened(module);
   }
 
   /** Returns a plan that is only looked at. @throws {PreampError} `not_found`, `plan_invalid`, `plan_limit_exceeded`. */
@@ -317,8 +346,11 @@ export class Plans {
       if (input.lock !== undefined) lockFromData(input.lock);
       const policy = this.#policyOf(caller);
       const grants = this.#authorise(compiled, found, policy, {});
-      // what agents inherit is wrong in them too, and said already
-      if (errors.length === 0) await this.#judgeAgents(compiled, found, policy, grants);
+      if (errors.length === 0) {
+        if (compiled.env.length > 0) await this.#acceptVariables(compiled, found, grants);
+        // what agents inherit is wrong in them too, and said already
+        await this.#judgeAgents(compiled, found, policy, grants);
+      }
     } catch (error) {
       errors.push(...detailsOf(await located(error, found)));
     }
@@ -346,6 +378,12 @@ function acceptConfigs({ errors }: Findings, { name }: FoundPlan): void {
   if (errors.length === 0) return;
   const what = name === undefined ? "the plan" : `the plan "${name}"`;
   throw documentError("plan_invalid", what, errors.map((finding) => toDetail(finding)));
+}
+
+/** Returns an expanded config with the types that its module's schema gives to variables. */
+function typedConfig(config: JsonObject, { config: written }: ModuleSpec, { module }: Module): JsonObject {
+  const schema = module?.config_schema;
+  return isObject(schema) && findEnv(written).length > 0 ? typeVariables(config, written, schema) : config;
 }
 
 /** Whether modules may be loaded for a plan, now or for an agent of it. */

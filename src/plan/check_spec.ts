@@ -1,7 +1,7 @@
 /** One module spec of a plan: a bare id or an object (behaviour.md §2.1, §2.5; plan.md's table). */
 import type { ModuleType } from "../sdk/contracts.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
-import type { ModuleSpec } from "../sdk/plan.ts";
+import type { ModuleSpec, Source } from "../sdk/plan.ts";
 import { hasSpace } from "./characters.ts";
 import { checkPermissions } from "./check_permissions.ts";
 import { checkKeys, oneOf } from "./fields.ts";
@@ -129,11 +129,28 @@ function checkSource(
     return;
   }
   const result = parseSource(source, options);
-  if ("source" in result) spec.source = result.source;
-  else {
+  if ("source" in result) {
+    if (isAmplifiers(result.source, spec.module, options)) {
+      const message = `Module "${spec.module}" is built in; its source is not used: received ${
+        describe(result.source.original)
+      }`;
+      const hint = `leave source out; preamp source add ${spec.module} <url> takes it from elsewhere`;
+      findings.warn(at, "source_builtin", message, hint);
+    } else spec.source = result.source;
+  } else {
     const message = `Cannot read source: ${result.problem}`;
     findings.error(at, "source_invalid", message, result.hint, `${spec.path}_source_invalid`);
   }
+}
+
+/** Whether a source is the repository of the module with this id in Amplifier, such as `amplifier-module-loop-basic`. */
+function isAmplifiers(
+  source: Source,
+  id: string,
+  { builtins }: SourceOptions,
+): source is Extract<Source, { kind: "url" }> {
+  if (source.kind !== "url" || !source.git || !builtins?.has(id)) return false;
+  return source.git.repository.endsWith(`/amplifier-module-${id}`);
 }
 
 function checkInstance(fields: JsonObject, spec: ModuleSpec, path: Path, findings: Findings): void {

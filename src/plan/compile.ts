@@ -37,6 +37,8 @@ export interface CompileOptions {
   readText?: (url: string) => Promise<string>;
   /** CDN of `npm:` and `jsr:` sources. */
   esm_cdn?: string;
+  /** Ids of the built-in modules, for sources that mean one of them. The same set for all plans of a cache. */
+  builtins?: ReadonlySet<string>;
   /** What errors call the plan. */
   name?: string;
   /** Bounds of the plan; default {@link DOCUMENT_LIMITS}. */
@@ -94,6 +96,7 @@ function compileData(
     files: options.origin === "operator" && options.readText !== undefined && options.base_url !== undefined,
     ...(options.base_url === undefined ? {} : { base_url: options.base_url }),
     ...(options.esm_cdn === undefined ? {} : { esm_cdn: options.esm_cdn }),
+    ...(options.builtins === undefined ? {} : { builtins: options.builtins }),
   });
   if (!plan) {
     throw documentError("plan_invalid", what, findings.errors.map((finding) => toDetail(finding, locate)));

@@ -37,7 +37,7 @@ export function checkKeys(
         place,
         "unknown_key",
         `${message}; it is ignored`,
-        `known keys: ${[...known].join(", ")}`,
+        known.size === 0 ? "it has no keys" : `known keys: ${[...known].join(", ")}`,
       );}
   }
 }

@@ -14,6 +14,8 @@ export interface SourceOptions {
   base_url?: string;
   /** CDN that serves npm and JSR packages as ES modules. Default {@link DEFAULT_ESM_CDN}. */
   esm_cdn?: string;
+  /** Ids of the built-in modules: the repository in which Amplifier keeps one of these means the built-in module. */
+  builtins?: ReadonlySet<string>;
 }
 
 /** A source that was read, or why it cannot be. */

@@ -4,14 +4,8 @@
  *
  * @module
  */
-export {
-  type Config,
-  CONFIG_SCHEMA,
-  type NoticeVerbosity,
-  parseConfig,
-  unknownKeys,
-} from "./context/config.ts";
+export { type Config, CONFIG_SCHEMA, type NoticeVerbosity, parseConfig } from "./context/config.ts";
 export { type ContextStatus, SimpleContext, type SummaryFacts } from "./context/context.ts";
-export { publish, warnOfUnknown } from "./context/mount.ts";
+export { publish } from "./context/mount.ts";
 export type { SystemPromptFactory } from "./context/system_prompt.ts";
 export type { TokenMeter } from "./context/meter.ts";

@@ -73,7 +73,6 @@ async function mounts(id: string, config: JsonObject): Promise<boolean> {
 /** Wrong for the check and for the module's own mount alike. */
 const WRONG: [id: string, config: JsonObject, path: string][] = [
   ["loop-basic", { max_iterations: "5" }, ".max_iterations"],
-  ["loop-basic", { max_iteration: 5 }, ".max_iteration"],
   ["loop-streaming", { max_parallel_tools: 0 }, ".max_parallel_tools"],
   ["loop-streaming", { steering: "yes" }, ".steering"],
   ["loop-events", { fallback: 5 }, ".fallback"],
@@ -85,11 +84,9 @@ const WRONG: [id: string, config: JsonObject, path: string][] = [
   ["context-simple", { token_meter: "exakt" }, ".token_meter"],
   ["context-persistent", { memory_files: "a.md" }, ".memory_files"],
   ["context-summarizing", { summary_max_calls: 0 }, ".summary_max_calls"],
-  ["provider-mock", { respones: [] }, ".respones"],
-  ["provider-mock", { responses: [{ txt: "a" }] }, ".responses[0].txt"],
   ["provider-mock", { responses: [{ tool_calls: [{ arguments: {} }] }] }, ".responses[0].tool_calls[0]"],
   ["provider-mock", { responses: [{ error: { type: "RateLimit" } }] }, ".responses[0].error.type"],
-  ["provider-mock", { models: [{ name: "m" }] }, ".models[0].name"],
+  ["provider-mock", { models: [{ name: "m" }] }, ".models[0]"],
   ["provider-mock", { chunk_chars: 0 }, ".chunk_chars"],
   ["provider-replay", { events: "log" }, ".events"],
   ["tool-task", { inherit_context: "al" }, ".inherit_context"],
@@ -112,6 +109,66 @@ Deno.test("check() and mount() of hooks-approval refuse the same rules: its gate
   const { plan, place } = planWith("hooks-approval", { rules: [{ tool: "x", action: "alow" }] });
   const { errors } = await createRuntime().plans.check({ plan }, CALLER);
   assertEquals([errors[0]?.path, errors[0]?.hint], [`${place}.rules[0].action`, 'did you mean "allow"?']);
+});
+
+/** Keys that are nearly known: the check refuses them, wherever they are in the config. */
+const NEAR_MISSES: [id: string, config: JsonObject, path: string, meant: string][] = [
+  ["loop-basic", { max_iteration: 5 }, ".max_iteration", "max_iterations"],
+  ["context-simple", { compact_treshold: 0.5 }, ".compact_treshold", "compact_threshold"],
+  ["provider-mock", { respones: [] }, ".respones", "response"],
+  ["provider-mock", { responses: [{ txt: "a" }] }, ".responses[0].txt", "text"],
+  ["hooks-approval", { rules: [{ tool: "a", agrv: ["ls"], action: "allow" }] }, ".rules[0].agrv", "argv"],
+];
+
+for (const [id, config, path, meant] of NEAR_MISSES) {
+  Deno.test(`check() refuses ${JSON.stringify(config)} of ${id}: did you mean ${meant}?`, async () => {
+    const { plan, place } = planWith(id, config);
+    const { ok, errors } = await createRuntime().plans.check({ plan }, CALLER);
+    assertEquals([ok, errors.map(({ path, hint }) => [path, hint])], [
+      false,
+      [[`${place}${path}`, `did you mean "${meant}"?`]],
+    ]);
+  });
+}
+
+for (const id of BUILTIN_IDS) {
+  Deno.test(`check() warns of a key that ${id} does not know, and ${id} mounts`, async () => {
+    const config = { a_key_of_another_runtime: { deep: 1 } };
+    const { plan, place } = planWith(id, config);
+    const { ok, errors, warnings } = await createRuntime().plans.check({ plan }, CALLER);
+    assertEquals([ok, errors], [true, []]);
+    const { module } = await builtinModule(id);
+    const known = Object.keys((module?.config_schema as JsonObject).properties as JsonObject);
+    assertEquals(warnings, [{
+      code: "unknown_key",
+      path: `${place}.a_key_of_another_runtime`,
+      message: `Cannot use key "a_key_of_another_runtime": ${place} has no such key; it is ignored`,
+      hint: known.length === 0 ? "it has no keys" : `known keys: ${known.join(", ")}`,
+    }]);
+    if (id !== "provider-replay") assertEquals(await mounts(id, config), true); // it needs a recording
+  });
+}
+
+Deno.test("check() warns of unknown keys inside the objects and lists of a config", async () => {
+  const deep: [id: string, config: JsonObject, path: string][] = [
+    ["provider-mock", { responses: [{ text: "a", colour: 1 }] }, ".responses[0].colour"],
+    [
+      "provider-mock",
+      { responses: [{ tool_calls: [{ name: "x", colour: 1 }] }] },
+      ".responses[0].tool_calls[0].colour",
+    ],
+    ["provider-mock", { responses: [{ usage: { colour: 1 } }] }, ".responses[0].usage.colour"],
+    ["provider-mock", { responses: [{ error: { colour: 1 } }] }, ".responses[0].error.colour"],
+    ["provider-mock", { models: [{ id: "m", colour: 1 }] }, ".models[0].colour"],
+    ["loop-basic", { response_format: { type: "json", colour: 1 } }, ".response_format.colour"],
+    ["hooks-approval", { rules: [{ tool: "a", action: "ask", colour: 1 }] }, ".rules[0].colour"],
+  ];
+  for (const [id, config, path] of deep) {
+    const { plan, place } = planWith(id, config);
+    const { errors, warnings } = await createRuntime().plans.check({ plan }, CALLER);
+    assertEquals([errors, warnings.map(({ path }) => path)], [[], [`${place}${path}`]]);
+    assertEquals(await mounts(id, config), true, path);
+  }
 });
 
 /** What a module takes must not be refused by its schema. */

@@ -566,8 +566,3 @@ Deno.test("mount() refuses a target that is not below the threshold, and names e
     "truncate_chars",
   ]);
 });
-
-Deno.test("mount() tells of config keys it does not know", async () => {
-  const { told } = await open({ compact_treshold: 0.5 });
-  assertStringIncludes(String(told("user:notification")[0]?.message), "compact_treshold");
-});

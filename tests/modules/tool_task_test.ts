@@ -144,7 +144,6 @@ for (
     [{ inherit_context_turns: 1.5 }, "inherit_context_turns"],
     [{ exclude_tools: "tool-task" }, "exclude_tools"],
     [{ exclude_tools: [], inherit_tools: [] }, "inherit_tools"],
-    [{ agents: [] }, "agents"],
   ] as const
 ) {
   Deno.test(`tool-task is not mounted with ${JSON.stringify(config)}`, async () => {

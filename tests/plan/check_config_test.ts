@@ -111,6 +111,72 @@ Deno.test("checkConfig() warns of an unknown key where the schema lets it throug
   assertEquals(found({ retrys: 1 }, open).errors.length, 1);
 });
 
+Deno.test("checkConfig() names the variables of a value that does not fit, and never shows the value", () => {
+  const written = {
+    url: "${A}",
+    retries: "${N}",
+    on: "${ON}",
+    mode: "${M}",
+    items: [{ name: "n", size: "${N}" }],
+  };
+  const expanded = {
+    url: "x",
+    retries: 77,
+    on: "hunter2",
+    mode: "fsat",
+    items: [{ name: "n", size: "many" }],
+  };
+  const findings = new Findings();
+  checkConfig(expanded, SCHEMA, ["tools", 0, "config"], findings, written);
+  assertEquals(findings.errors.map(({ path, message, hint }) => [formatPath(path), message, hint]), [
+    [
+      "tools[0].config.url",
+      "Cannot read url: must have at least 3 characters: received the value of ${A}",
+      "set A to a value that fits",
+    ],
+    [
+      "tools[0].config.retries",
+      "Cannot read retries: must be a whole number from 0 to 5: received the value of ${N}",
+      "set N to a value that fits",
+    ],
+    [
+      "tools[0].config.on",
+      "Cannot read on: must be true or false: received the value of ${ON}",
+      "set ON to a value that fits",
+    ],
+    [
+      "tools[0].config.mode",
+      "Cannot read mode: must be one of fast, slow, null: received the value of ${M}",
+      "set M to a value that fits",
+    ],
+    [
+      "tools[0].config.items[0].size",
+      "Cannot read size: must be a whole number of at least 1: received the value of ${N}",
+      "set N to a value that fits",
+    ],
+  ]);
+});
+
+Deno.test("checkConfig() names the variable that leaves out what must be there", () => {
+  const findings = new Findings();
+  checkConfig({}, SCHEMA, ["tools", 0, "config"], findings, { url: "${URL}" });
+  assertEquals(findings.errors.map(({ message, hint }) => [message, hint]), [[
+    'Cannot read tools[0].config: it must have "url": received the value of ${URL}, which is not set',
+    "set URL to a value that fits",
+  ]]);
+});
+
+Deno.test("checkConfig() takes money as a decimal string", () => {
+  const schema = { properties: { price: { type: "string", format: "decimal" } } };
+  assertEquals(found({ price: "0.50" }, schema).errors, []);
+  assertEquals(found({ price: "cheap" }, schema).errors, [
+    'tools[0].config.price: Cannot read price: must be a decimal number as text, such as "0.50": received text',
+  ]);
+  assertEquals(found({ price: 0.5 }, schema).errors, [
+    'tools[0].config.price: Cannot read price: must be text: received 0.5 (write it in quotes: "0.5")',
+  ]);
+});
+
 Deno.test("checkConfig() never shows text of a config", () => {
   const secret = "sk-live-0123456789";
   for (const config of [{ retries: secret }, { on: secret }, { items: secret }, { url: secret }]) {

@@ -112,11 +112,6 @@ function readConfig(given: JsonObject, id: string): Config {
   return config;
 }
 
-/** Returns the names in a configuration that mean nothing here. */
-export function unknownKeys(given: JsonObject): string[] {
-  return Object.keys(given).filter((name) => !Object.hasOwn(CONFIG_SCHEMA.properties, name));
-}
-
 function sentence(id: string, name: string, problem: string, value: unknown): string {
   return `Cannot configure ${id}: ${name} ${problem}: received ${JSON.stringify(value) ?? typeof value}`;
 }

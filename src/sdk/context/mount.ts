@@ -10,17 +10,6 @@ const EVENTS = [
   "context:tool_result_ingress_truncated",
 ];
 
-/** Tells which keys of a configuration mean nothing. */
-export async function warnOfUnknown(
-  coordinator: Coordinator,
-  id: string,
-  unknown: readonly string[],
-): Promise<void> {
-  if (unknown.length === 0) return;
-  const message = `${id} ignores config it does not know: ${unknown.join(", ")}`;
-  await coordinator.hooks.emit("user:notification", { message, level: "warning", source: id });
-}
-
 /** Mounts a context of this family with all that belongs to it. */
 export async function publish(
   coordinator: Coordinator,

@@ -10,24 +10,17 @@ export interface LoopSchemaDefaults {
 }
 
 /**
- * Returns the configuration of a built-in loop as JSON Schema. `null` is what leaving a key out is; {@link mountLoop} refuses
- * keys that are not here.
+ * Returns the configuration of a built-in loop as JSON Schema. `null` is what leaving a key out is.
  */
 export function loopConfigSchema(defaults: LoopSchemaDefaults): JsonObject {
   return {
     type: "object",
-    additionalProperties: false,
     properties: {
       ...PROPERTIES,
       max_parallel_tools: { type: ["integer", "null"], minimum: 1, default: defaults.max_parallel_tools },
       steering: { type: ["boolean", "null"], default: defaults.steering },
     },
   };
-}
-
-/** Keys that every built-in loop takes, sorted. */
-export function loopConfigKeys(): string[] {
-  return [...Object.keys(PROPERTIES), "max_parallel_tools", "steering"].sort();
 }
 
 const PROPERTIES: Readonly<Record<string, JsonObject>> = {

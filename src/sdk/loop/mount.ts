@@ -3,7 +3,7 @@ import type { Coordinator } from "../contracts.ts";
 import { errorMessage, PreampError } from "../errors.ts";
 import type { JsonObject } from "../json.ts";
 import type { ResponseFormat } from "../messages.ts";
-import { loopConfigKeys, type LoopSchemaDefaults } from "./config_schema.ts";
+import type { LoopSchemaDefaults } from "./config_schema.ts";
 import { parseResponseFormat } from "./response_format.ts";
 import { createLoop, type LoopConfig } from "./run.ts";
 import { SteeringQueue } from "./steering.ts";
@@ -27,20 +27,15 @@ const REQUEST_KEYS = [
   "tool_choice",
 ];
 
-const KEYS: ReadonlySet<string> = new Set(loopConfigKeys());
-
 /**
  * Mounts the loop with the config of a plan laid over `defaults`.
- * @throws {PreampError} `module_invalid` when a value is not what its key takes; unknown keys are refused too.
+ * @throws {PreampError} `module_invalid` when a value is not what its key takes; unknown keys mean nothing.
  */
 export async function mountLoop(
   coordinator: Coordinator,
   config: JsonObject,
   defaults: LoopDefaults,
 ): Promise<void> {
-  for (const key of Object.keys(config)) {
-    if (!KEYS.has(key)) throw invalid(defaults, key, `must be one of ${[...KEYS].join(", ")}`, key);
-  }
   const loop: LoopConfig = {
     orchestrator: defaults.orchestrator,
     max_iterations: integer(defaults, config, "max_iterations", -1, -1),

@@ -1,0 +1,62 @@
+/**
+ * The types of expanded `${VAR}`s: a variable holds text, and the schema of a module's config says which texts are numbers or
+ * true and false. Text that does not fit stays text; check_config.ts reports it.
+ */
+import { isObject, type JsonObject } from "../sdk/json.ts";
+import { findEnv } from "./env.ts";
+
+/**
+ * Returns an expanded config in which the text of each `${VAR}` has the type that its schema asks for. A value that may be
+ * text stays text, and so does everything that the plan itself wrote.
+ *
+ * @param expanded The config with the values of its variables (env.ts).
+ * @param written The same config with its `${VAR}`s.
+ * @param schema The module's `config_schema`.
+ */
+export function typeVariables(expanded: JsonObject, written: JsonObject, schema: JsonObject): JsonObject {
+  return typeValue(expanded, written, [schema]) as JsonObject; // an object stays one
+}
+
+/** `schemas`: each of them may be the one that describes the value. */
+function typeValue(value: unknown, written: unknown, schemas: readonly JsonObject[]): unknown {
+  if (typeof value === "string") {
+    const expanded = typeof written === "string" && written.includes("${") && findEnv(written).length > 0;
+    return expanded ? typeText(value, schemas) : value;
+  }
+  if (Array.isArray(value) && Array.isArray(written)) {
+    const items = schemas.flatMap(({ items }) => isObject(items) ? branchesOf(items) : []);
+    return value.map((item, index) => typeValue(item, written[index], items));
+  }
+  if (!isObject(value) || !isObject(written)) return value;
+  const typed: JsonObject = {};
+  for (const key of Object.keys(value)) {
+    const own = schemas.flatMap(({ properties }) => {
+      const schema = isObject(properties) && Object.hasOwn(properties, key) ? properties[key] : undefined;
+      return isObject(schema) ? branchesOf(schema) : [];
+    });
+    typed[key] = typeValue(value[key], written[key], own);
+  }
+  return typed;
+}
+
+/** Returns a schema as the simple schemas that it is a choice of. */
+function branchesOf(schema: JsonObject): JsonObject[] {
+  return Array.isArray(schema.anyOf) ? schema.anyOf.filter(isObject).flatMap(branchesOf) : [schema];
+}
+
+function typeText(text: string, schemas: readonly JsonObject[]): unknown {
+  const choices = schemas.flatMap(choicesOf);
+  if (choices.length === 0 || choices.includes("string")) return text;
+  const word = text.trim().toLowerCase();
+  if (choices.includes("boolean") && (word === "true" || word === "false")) return word === "true";
+  if (choices.includes("null") && (word === "null" || word === "")) return null;
+  const numeric = choices.includes("number") || choices.includes("integer");
+  return numeric && /^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/.test(word) ? Number(word) : text;
+}
+
+/** Returns the types that a simple schema takes; one that says nothing takes text. */
+function choicesOf({ type, enum: values }: JsonObject): string[] {
+  if (Array.isArray(values)) return values.map((value) => value === null ? "null" : typeof value);
+  if (Array.isArray(type)) return type.filter((one) => typeof one === "string");
+  return [typeof type === "string" ? type : "string"];
+}
