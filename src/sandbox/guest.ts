@@ -11,7 +11,7 @@ import { decodeGuestError, encodeThrown } from "./thrown.ts";
 
 /** What a call is opened for: it answers what the guest asks while the call is open. */
 export interface CallHost {
-  /** What changed in the session since the guest was told last. Never throws. */
+  /** What changed in the session since the guest was told last. */
   view(): View | undefined;
   /** Does what the guest did without waiting. @throws {TypeError} for an effect that is none. */
   apply(effects: readonly Effect[]): void;
@@ -98,7 +98,7 @@ export class Guest {
     this.#channel = channel;
     this.#options = options;
     channel.listen({
-      take: (text) => this.#takeSafely(text),
+      take: (text) => this.#enter(text),
       limit: () => this.#limit(),
       ready: () => this.#asked < BUSY_ASKED ? undefined : this.#answered.promise,
     });
@@ -187,16 +187,22 @@ export class Guest {
     return most + MAX_IDLE_BYTES; // the frame around the answer
   }
 
-  /** Whatever a frame makes of those who read it, it ends nobody but its guest. */
-  #takeSafely(text: string): void {
-    try {
-      this.#take(text);
-    } catch (error) {
+  /**
+   * The boundary: every text of a guest enters the host here, and only here. Whatever comes of it, at once or later, ends this guest
+   * at the most: nothing is thrown, and no promise is left whose rejection is not handled.
+   */
+  #enter(text: string): void {
+    const refuse = (error: unknown) =>
       this.#violation(`a frame that cannot be taken: ${errorMessage(error)}`);
+    try {
+      this.#take(text)?.catch(refuse);
+    } catch (error) {
+      refuse(error);
     }
   }
 
-  #take(text: string): void {
+  /** Returns a promise for a frame that takes time: {@link #enter} handles its rejection. */
+  #take(text: string): Promise<void> | void {
     if (this.#death) return;
     let frame: FromGuest;
     try {
@@ -244,7 +250,7 @@ export class Guest {
     else linking.reject(decodeGuestError("error" in frame ? frame.error : undefined, () => undefined));
   }
 
-  #takeOfCall(frame: Extract<FromGuest, { call: string }>, bytes: number): void {
+  #takeOfCall(frame: Extract<FromGuest, { call: string }>, bytes: number): Promise<void> | void {
     const open = this.#open.get(frame.call);
     if (!open) return this.#violation("a frame for a call that is not open");
     const { options } = open;
@@ -262,8 +268,7 @@ export class Guest {
       case "abandon":
         return this.#abandon(open, frame);
       case "ask":
-        if (this.#applyEffects(open, frame.effects)) void this.#answer(open, frame);
-        return;
+        return this.#applyEffects(open, frame.effects) ? this.#answer(open, frame) : undefined;
       case "result":
         if (this.#applyEffects(open, frame.effects)) this.#settle(frame.call, open, frame);
         return;
@@ -315,11 +320,12 @@ export class Guest {
     const controller = new AbortController();
     open.asked.set(id, controller);
     const { host } = open.options;
-    let answer: { value?: unknown; error?: Thrown };
+    let answer: { value?: unknown; error?: Thrown; view?: View };
     try {
       const onPiece = (value: unknown) => this.#send({ t: "piece", id, value });
       const value = await host.ask(target, method, args, { signal: controller.signal, onPiece });
-      answer = value === undefined ? {} : { value };
+      const view = this.#death ? undefined : host.view();
+      answer = { ...(value === undefined ? {} : { value }), ...(view ? { view } : {}) };
     } catch (error) {
       answer = { error: this.#encode(error) };
     }
@@ -327,9 +333,7 @@ export class Guest {
     this.#answered.resolve();
     this.#answered = Promise.withResolvers();
     open.asked.delete(id);
-    if (this.#death) return;
-    const view = host.view();
-    this.#send({ t: "reply", id, ...answer, ...(view ? { view } : {}) });
+    this.#send({ t: "reply", id, ...answer });
   }
 
   /** Stacks and causes of the host are nobody's business; the error itself is kept, for when it comes back. */

@@ -1,6 +1,6 @@
 /** What of a session a guest is told with each message: what changed since it was told last. */
-import type { JsonObject } from "../sdk/json.ts";
-import { toPlain } from "../sdk/json.ts";
+import { isObject, type JsonObject, toPlain } from "../sdk/json.ts";
+import { ProviderInfo } from "../sdk/providers.ts";
 import { inputSchemaOf, methodOf } from "../sdk/spelling.ts";
 import type { Coordinator, Provider, Tool } from "../sdk/types.ts";
 import type { CapabilityView, ProviderView, ToolView, View } from "./protocol.ts";
@@ -110,18 +110,28 @@ function providerView(key: string, provider: Provider): ProviderView {
     key,
     name: provider.name,
     priority: provider.priority ?? 100,
-    info: provider.getInfo(),
+    info: infoOf(provider, key),
     ...modelInfoOf(provider),
   };
 }
 
-/** What a provider cannot say of its model, the guest is not told. */
+/** A guest's own provider has no guard yet while `mount` runs, and the provider may say nothing of itself. */
+function infoOf(provider: Provider, key: string): ProviderInfo {
+  const said = answerOf(provider, "getInfo");
+  return isObject(said) ? toPlain(said) as unknown as ProviderInfo : ProviderInfo({ id: key });
+}
+
 function modelInfoOf(provider: Provider): { model_info?: unknown } {
+  const said = answerOf(provider, "getModelInfo");
+  return said === undefined ? {} : { model_info: toPlain(said) };
+}
+
+/** Returns what a method answers; undefined when there is no such method, or it throws. */
+function answerOf(provider: Provider, method: string): unknown {
   try {
-    const told = methodOf(provider, "getModelInfo")?.();
-    return told === undefined ? {} : { model_info: toPlain(told) };
+    return methodOf(provider, method)?.();
   } catch {
-    return {};
+    return undefined;
   }
 }
 

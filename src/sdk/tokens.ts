@@ -76,13 +76,14 @@ export function messageTokens(message: Message, count: CountText = estimateToken
 }
 
 function isFrozenDeep(message: Message): boolean {
-  if (!Object.isFrozen(message)) return false;
+  if (!isObject(message) || !Object.isFrozen(message)) return false;
   const { content, tool_calls } = message;
   return (typeof content !== "object" || Object.isFrozen(content)) &&
     (tool_calls === undefined || Object.isFrozen(tool_calls));
 }
 
 function countMessage(message: Message, count: CountText): number {
+  if (!isObject(message)) return MESSAGE_OVERHEAD_TOKENS + contentTokens(message, count);
   const fields: JsonObject = message;
   let tokens = MESSAGE_OVERHEAD_TOKENS + contentTokens(fields.content, count);
   if (typeof fields.name === "string") tokens += count(fields.name);

@@ -195,7 +195,9 @@ export class ContextHandle implements ContextManager {
    * thing: it is optional.
    */
   setSystemPromptFactory(factory: unknown): void {
-    this.#setSystemPromptFactory?.(factory);
+    const returned = this.#setSystemPromptFactory?.(factory);
+    if (!(returned instanceof Promise)) return;
+    returned.catch((error) => this.#core.host.warn("system_prompt_lost", errorMessage(error)));
   }
 
   /** Older modules ask; a view is compacted when it is made (C31). */
