@@ -79,12 +79,11 @@ export async function startProgram(args: readonly string[], options: ProgramOpti
   const stdout = new Tail(child.stdout);
   const stderr = new Tail(child.stderr);
   if (options.stdin !== undefined) await writeAll(child.stdin, options.stdin);
-  const ended = Promise.all([child.status, stdout.closed, stderr.closed]).then(([{ code, signal }]) => ({
-    code,
-    signal,
-    stdout: stdout.text,
-    stderr: stderr.text,
-  }));
+  const ended = Promise.all([child.status, stdout.closed, stderr.closed]).then(([{ code, signal }]) => {
+    assertNothingUnhandled(args, stderr.text);
+    return { code, signal, stdout: stdout.text, stderr: stderr.text };
+  });
+  ended.catch(() => {}); // thrown to who disposes of it or waits for its end
   return {
     pid: child.pid,
     stdout,
@@ -98,6 +97,15 @@ export async function startProgram(args: readonly string[], options: ProgramOpti
       clearTimeout(late);
     },
   };
+}
+
+/** An error that nothing handled, as Deno writes it (perhaps in colours) when it ends a process, and as the server logs it when it goes on. */
+const UNHANDLED = /^.{0,20}error.{0,10}: .{0,20}Uncaught.*$|^.*"message":"unhandled_rejection".*$/m;
+
+/** @throws {Error} when the host left an error unhandled, whatever else it did right. */
+function assertNothingUnhandled(args: readonly string[], stderr: string): void {
+  const found = UNHANDLED.exec(stderr);
+  if (found) throw new Error(`"preamp ${args.join(" ")}" left an error unhandled: ${found[0]}`);
 }
 
 /** Runs a command to its end. @throws {Error} when it takes more than a minute. */
