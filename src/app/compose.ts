@@ -49,7 +49,7 @@ export function compose({ policy, clock, store, env, secrets, log, ...parts }: P
   const runs = new RunService({
     store,
     clock,
-    limits: { ...policy.limits, idempotency_hours: policy.retention.idempotency_hours },
+    limitsOf: (caller) => plans.limitsOf(caller),
     newId,
     ready: (request, caller, base_url) => plans.ready(request, caller, base_url),
     secrets: () => new Redactor(secrets),

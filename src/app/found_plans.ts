@@ -1,18 +1,21 @@
 /** From what a request names to the text of a plan, and from that to a compiled one. Judges nothing. */
 import { type CompiledPlan, compilePlan } from "../plan/compile.ts";
 import { PlanCache } from "../plan/cache.ts";
+import type { DocumentLimits } from "../plan/limits.ts";
 import type { Caller, RunRequest } from "../runs/types.ts";
 import { PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
 import { BUILTIN_IDS } from "./builtins.ts";
 import { DEMO_PLAN } from "./demo_plan.ts";
-import type { NamedPlans } from "./named_plans.ts";
+import type { NamedPlans, PlanFile } from "./named_plans.ts";
 import { type SourceOverrides, withOverrides } from "./sources.ts";
 
 /** A plan as it was found, before it is checked. */
 export interface FoundPlan {
   input: JsonObject | string;
   origin: "operator" | "caller";
+  /** How large it may be. */
+  limits: DocumentLimits;
   base_url?: string;
   name?: string;
 }
@@ -22,6 +25,8 @@ export interface PlanPlaces {
   named: NamedPlans;
   /** Where the modules of an operator's plans come from, whatever these say. */
   sources: SourceOverrides;
+  /** Returns how large the plans of a caller may be; of nobody: those of the operator. */
+  limitsOf(caller: Caller | null): DocumentLimits;
 }
 
 /** Finds and compiles plans; the same text is compiled once. */
@@ -47,25 +52,30 @@ export class PlanFinder {
     }
     if (request.plan !== undefined) {
       const { origin } = caller;
+      const limits = this.#options.limitsOf(origin === "operator" ? null : caller);
       return origin === "operator" && base_url !== undefined
-        ? { input: request.plan, origin, base_url }
-        : { input: request.plan, origin };
+        ? { input: request.plan, origin, limits, base_url }
+        : { input: request.plan, origin, limits };
     }
     return request.plan_ref === undefined ? this.#standard() : this.named(request.plan_ref);
   }
 
   async #standard(): Promise<FoundPlan> {
     const standard = await this.#options.named.find("default");
-    if (standard) {
-      return { input: standard.text, origin: "operator", base_url: standard.base_url, name: "default" };
-    }
-    return { input: DEMO_PLAN, origin: "operator", name: "demo" };
+    return standard ? this.#ofFile(standard) : this.#ofOperator({ input: DEMO_PLAN, name: "demo" });
   }
 
   /** Finds a plan of the operator's by its name. @throws {PreampError} `not_found`. */
   async named(name: string): Promise<FoundPlan> {
-    const file = await this.#options.named.get(name);
-    return { input: file.text, origin: "operator", base_url: file.base_url, name };
+    return this.#ofFile(await this.#options.named.get(name));
+  }
+
+  #ofFile({ name, text, base_url }: PlanFile): FoundPlan {
+    return this.#ofOperator({ input: text, base_url, name });
+  }
+
+  #ofOperator(plan: Pick<FoundPlan, "input" | "base_url" | "name">): FoundPlan {
+    return { ...plan, origin: "operator", limits: this.#options.limitsOf(null) };
   }
 
   /** Returns a plan compiled, its modules where the operator's overrides say. @throws {PreampError} As {@link compile}. */
@@ -77,9 +87,10 @@ export class PlanFinder {
   }
 
   /** Returns a plan compiled. @throws {PreampError} `plan_invalid`, `plan_limit_exceeded`. */
-  compile({ input, origin, base_url, name }: FoundPlan): Promise<CompiledPlan> {
+  compile({ input, origin, limits, base_url, name }: FoundPlan): Promise<CompiledPlan> {
     return compilePlan(input, {
       origin,
+      limits,
       cache: this.#cache,
       builtins: BUILTIN_IDS,
       ...(base_url === undefined ? {} : { base_url }),

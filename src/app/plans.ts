@@ -15,9 +15,9 @@ import { typeVariables } from "../plan/typed_env.ts";
 import { authorise, type Grants, specsOf } from "../policy/authorise.ts";
 import type { LoadContext } from "../loader/types.ts";
 import type { Origin } from "../policy/origin.ts";
-import { type Policy, policyFor } from "../policy/policy.ts";
+import { documentLimits, type Policy, policyFor } from "../policy/policy.ts";
 import { authoriseWithin } from "../policy/within.ts";
-import type { ReadyPlan, SecretSink } from "../runs/deps.ts";
+import type { ReadyPlan, SecretSink, ServiceLimits } from "../runs/deps.ts";
 import type { Caller, RunRequest, Warning } from "../runs/types.ts";
 import { errorCode, type ErrorDetail, PreampError } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
@@ -83,10 +83,14 @@ export class Plans {
   readonly #granted = new WeakMap<CompiledPlan, { origin: Origin; policy: Policy; grants: Grants }>();
   readonly #locks = new Locks();
   readonly #policies = new Map<string | undefined, Policy>();
+  readonly #limits = new WeakMap<Policy, ServiceLimits>();
 
   constructor(options: PlansOptions) {
     this.#options = options;
-    this.#finder = new PlanFinder(options);
+    this.#finder = new PlanFinder({
+      ...options,
+      limitsOf: (caller) => documentLimits(caller ? this.#policyOf(caller) : options.policy),
+    });
   }
 
   /**
@@ -294,6 +298,17 @@ export class Plans {
     return policy;
   }
 
+  /** Returns the limits that hold for the runs of a caller. @throws {PreampError} `forbidden` when its policy is gone. */
+  limitsOf(caller: Caller): ServiceLimits {
+    const policy = this.#policyOf(caller);
+    let limits = this.#limits.get(policy);
+    if (!limits) {
+      const { idempotency_hours } = policy.retention;
+      this.#limits.set(policy, limits = { ...policy.limits, idempotency_hours });
+    }
+    return limits;
+  }
+
   #open(
     spec: ModuleSpec,
     urlModules: () => UrlModules,
@@ -393,18 +408,18 @@ function mayLoad({ plan, written }: CompiledPlan): boolean {
 
 /** Returns findings with the places they have in the plan's text, when it has one. */
 async function withPlacesIn<T extends ErrorDetail>(
-  { input }: FoundPlan,
+  { input, limits }: FoundPlan,
   details: readonly T[],
 ): Promise<T[]> {
-  return typeof input === "string" ? await withPlaces(details, input) : [...details];
+  return typeof input === "string" ? await withPlaces(details, input, limits) : [...details];
 }
 
 /** Returns an error about a plan with the places its findings have in the plan's text. */
-async function located(error: unknown, { input }: FoundPlan): Promise<unknown> {
+async function located(error: unknown, { input, limits }: FoundPlan): Promise<unknown> {
   if (typeof input !== "string" || errorCode(error) === undefined) return error;
   const { code, message, details, facts, cause } = error as PreampError; // ours, by its code
   if (!Array.isArray(details) || details.length === 0) return error;
-  return new PreampError(code, message, { details: await withPlaces(details, input), facts, cause });
+  return new PreampError(code, message, { details: await withPlaces(details, input, limits), facts, cause });
 }
 
 function toWarning({ code, path, message }: { code: string; path: string; message: string }): Warning {

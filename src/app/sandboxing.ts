@@ -60,10 +60,9 @@ export class Sandboxing {
   async #make(): Promise<Sandbox> {
     const { Sandbox } = await import("../sandbox/sandbox.ts");
     const { policy, log } = this.#options;
-    const { max_guests, max_guests_per_session } = policy.isolation;
+    const { max_guests } = policy.isolation;
     return this.#made = new Sandbox({
       max_guests,
-      max_guests_per_session,
       usual: guestLimits(policy),
       log: (level, event, facts) => log(level, event, facts),
     });

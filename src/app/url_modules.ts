@@ -133,7 +133,7 @@ export class UrlModules {
     let opening = this.#ahead.get(spec.path);
     if (opening) return opening;
     opening = sandboxing.sandbox().then((sandbox) => {
-      const session = this.#slots ??= sandbox.session();
+      const session = this.#slots ??= sandbox.session(policy.isolation.max_guests_per_session);
       return sandbox.open(guestRequest({ spec, bundle, tier, grant: grantOf(spec), session, policy, run }));
     });
     this.#ahead.set(spec.path, opening);

@@ -56,7 +56,7 @@ export async function askForApproval(
   if (before) return await holdTo(core, before, asked);
   const timeout_ms = known
     ? Math.max(0, Date.parse(known.request.expires_at) - host.clock.now())
-    : Math.min(question.timeout, LONGEST_TIMEOUT_S) * 1000;
+    : timeoutOf(core, question) * 1000;
   const request: ApprovalRequest = deepFreeze(
     known?.request ?? {
       approval_id: host.newId("apr"),
@@ -92,6 +92,16 @@ export async function askForApproval(
     ...(remember ? { remember, ...pattern } : {}),
   });
   return outcome;
+}
+
+/** Returns the seconds that a person has to answer: what the hook says, at most what the server allows. */
+function timeoutOf({ host, limits }: Core, { timeout, hook_name }: ApprovalQuestion): number {
+  const most = Math.min(limits.approval_timeout, LONGEST_TIMEOUT_S);
+  if (timeout === null || timeout <= most) return timeout ?? most;
+  const message =
+    `Hook "${hook_name}" gives a person ${timeout} s to answer; limits.approval_timeout is ${most}`;
+  host.warn("approval_timeout_lowered", message);
+  return most;
 }
 
 /** An answer of this session that was given to hold for the like: told, and nobody is asked. */

@@ -15,6 +15,12 @@ export interface KernelLimits {
   max_tool_result_bytes: number;
   /** Seconds one cleanup may take. */
   cleanup_timeout_s: number;
+  /** Seconds one call of a hook's handler may take. */
+  hook_timeout_s: number;
+  /** Seconds a person has to answer, at most; and when the hook that asks names none. */
+  approval_timeout: number;
+  /** Bytes of JSON that `session_state` may have. */
+  max_session_state_bytes: number;
 }
 
 /** The shared parts. `hooks` and `turn` are set by the session. */

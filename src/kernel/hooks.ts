@@ -22,6 +22,8 @@ import { withDeadline } from "./deadline.ts";
 /** What the registry is given from the session. */
 export interface HookSink {
   readonly clock: Clock;
+  /** Milliseconds that one call of a handler may take. */
+  readonly handler_timeout_ms: number;
   /** Tells what must have been told before this event; a promise means: wait. */
   begin(event: string, data: JsonObject | null): Promise<unknown> | void;
   /** Completes what the emitter left out; returns the same object when nothing is missing, null when the event is dropped. */
@@ -55,7 +57,7 @@ export class Hooks implements HookRegistry {
   readonly USER_NOTIFICATION = "user:notification";
 
   readonly #sink: HookSink;
-  readonly #handlers = new HandlerList();
+  readonly #handlers: HandlerList;
   #defaults: JsonObject;
   /** Module and event of the answers that were reported to have no effect. */
   #ignored: Set<string> | null = null;
@@ -63,6 +65,7 @@ export class Hooks implements HookRegistry {
   /** Creates a registry whose payloads start with `defaults`. */
   constructor(sink: HookSink, defaults: JsonObject) {
     this.#sink = sink;
+    this.#handlers = new HandlerList(sink.handler_timeout_ms);
     this.#defaults = defaults;
   }
 
@@ -227,7 +230,7 @@ export class Hooks implements HookRegistry {
       try {
         const result = await withDeadline(
           Promise.resolve(handler.handler(event, JSON.parse(text))),
-          finite(timeout_s, 1) * 1000,
+          Math.min(finite(timeout_s, 1) * 1000, this.#sink.handler_timeout_ms),
           this.#sink.clock,
           () => new Error(`no answer within ${timeout_s} s`),
         );

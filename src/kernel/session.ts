@@ -92,7 +92,7 @@ export class Session {
     this.#options = options;
     this.cancellation = options.cancellation ?? new CancellationToken();
     const parent_id = options.parent_id ?? null;
-    const state = new SessionState(options.session_state);
+    const state = new SessionState(options.session_state ?? {}, options.limits.max_session_state_bytes);
     const core = this.#core = new Core(
       host,
       plan,
@@ -110,6 +110,7 @@ export class Session {
     const publication = new Publication(core, this.#mounts, injections, backstop);
     core.hooks = new Hooks({
       clock: host.clock,
+      handler_timeout_ms: options.limits.hook_timeout_s * 1000,
       begin: (event, data) => this.#before(event, data),
       prepare: (event, data) => watch.prepare(event, data),
       momentFields: () => momentFields(core.turn),

@@ -1,9 +1,6 @@
 /** `coordinator.session_state`: what modules keep from run to run. Notes which top-level keys were assigned since the last look. */
 import { type JsonObject, toPlain } from "../sdk/json.ts";
 
-/** Bytes of JSON that the state of a session may have (trust.md, Limits). */
-export const MAX_SESSION_STATE_BYTES = 65_536;
-
 /** The state of one session. `view` is what modules see; assigning a top-level key of it marks that key. */
 export class SessionState {
   /** Assign here. Values are copied when assigned: later changes inside them are not seen. */
@@ -11,12 +8,17 @@ export class SessionState {
   readonly #values: JsonObject = Object.create(null);
   readonly #sizes = new Map<string, number>();
   readonly #dirty = new Set<string>();
+  #max_bytes = Number.MAX_SAFE_INTEGER;
   #bytes = 2;
 
-  /** Starts from what was saved with the session. */
-  constructor(saved: JsonObject = {}) {
+  /**
+   * Starts from what was saved with the session, even if that is more than the limit of today.
+   * @param max_bytes Bytes of JSON that it may have.
+   */
+  constructor(saved: JsonObject, max_bytes: number) {
     for (const [key, value] of Object.entries(saved)) this.#assign(key, value);
     if (this.#dirty.size > 0) this.#dirty.clear();
+    this.#max_bytes = max_bytes;
     this.view = new Proxy(this.#values, new StateTraps((key, value) => this.#assign(key, value)));
   }
 
@@ -25,9 +27,9 @@ export class SessionState {
     const plain = value === undefined ? undefined : toPlain(value);
     const size = plain === undefined ? 0 : JSON.stringify(key).length + JSON.stringify(plain).length + 2;
     const total = this.#bytes - (this.#sizes.get(key) ?? 0) + size;
-    if (total > MAX_SESSION_STATE_BYTES) {
+    if (total > this.#max_bytes && total > this.#bytes) {
       throw new RangeError(
-        `Cannot set session_state.${key}: a session keeps at most ${MAX_SESSION_STATE_BYTES} bytes: received ${total}`,
+        `Cannot set session_state.${key}: a session keeps at most ${this.#max_bytes} bytes: received ${total}`,
       );
     }
     this.#bytes = total;

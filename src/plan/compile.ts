@@ -144,8 +144,9 @@ async function readFile(
     const text = await options.readText?.(
       new URL(file.startsWith("file:") ? file : escaped, options.base_url).href,
     );
-    if (text !== undefined && !exceedsBytes(text, DOCUMENT_LIMITS.max_bytes)) return text;
-    if (text !== undefined) fact = `it has more than ${DOCUMENT_LIMITS.max_bytes} bytes`;
+    const { max_bytes } = options.limits ?? DOCUMENT_LIMITS;
+    if (text !== undefined && !exceedsBytes(text, max_bytes)) return text;
+    if (text !== undefined) fact = `it has more than ${max_bytes} bytes`;
   } catch (error) {
     cause = error;
   }

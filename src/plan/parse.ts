@@ -56,9 +56,13 @@ export async function parseDocument(text: string, options: ParseOptions = {}): P
 }
 
 /** {@link parseDocument} for a mount plan; `name` is what errors call it. */
-export function parsePlanText(text: string, options: { name?: string } = {}): Promise<ParsedDocument> {
+export function parsePlanText(
+  text: string,
+  { name, limits }: { name?: string; limits?: DocumentLimits } = {},
+): Promise<ParsedDocument> {
   return parseDocument(text, {
-    what: options.name === undefined ? "the plan" : `the plan "${options.name}"`,
+    what: name === undefined ? "the plan" : `the plan "${name}"`,
+    ...(limits ? { limits } : {}),
   });
 }
 

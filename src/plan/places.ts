@@ -1,15 +1,20 @@
 /** Line and column for findings that were made where the text was no longer at hand, such as the policy's. */
 import type { ErrorDetail } from "../sdk/errors.ts";
+import type { DocumentLimits } from "./limits.ts";
 import { parsePlanText } from "./parse.ts";
 import { parsePath } from "./path.ts";
 
-/** Returns the details with the place each has in the text of the plan; those that have one already stay as they are. */
+/**
+ * Returns the details with the place each has in the text of the plan; those that have one already stay as they are.
+ * @param limits Those that the text was read with.
+ */
 export async function withPlaces<T extends ErrorDetail>(
   details: readonly T[],
   text: string,
+  limits?: DocumentLimits,
 ): Promise<(T & ErrorDetail)[]> {
   if (details.every((detail) => detail.line !== undefined)) return [...details];
-  const { locate } = await parsePlanText(text); // it was read before: it is a plan
+  const { locate } = await parsePlanText(text, limits ? { limits } : {}); // it was read before: it is a plan
   return details.map((detail) => {
     const path = detail.line === undefined ? parsePath(detail.path) : undefined;
     if (path === undefined) return detail;

@@ -29,7 +29,7 @@ export class YamlSyntaxError extends Error {
  * @throws {LimitPassed} when it is too deep or uses too many aliases.
  */
 export function readYaml(text: string, limits: DocumentLimits): Promise<TreeNode | undefined> {
-  if (latest?.text === text && latest.limits === limits) return latest.read;
+  if (latest?.text === text && sameLimits(latest.limits, limits)) return latest.read;
   const read = readAnew(text, limits);
   latest = { text, limits, read };
   return read;
@@ -41,6 +41,12 @@ export function readYaml(text: string, limits: DocumentLimits): Promise<TreeNode
  * large as a plan may be; trees are never changed.
  */
 let latest: { text: string; limits: DocumentLimits; read: Promise<TreeNode | undefined> } | undefined;
+
+function sameLimits(a: DocumentLimits, b: DocumentLimits): boolean {
+  return a === b ||
+    a.max_bytes === b.max_bytes && a.max_nodes === b.max_nodes && a.max_depth === b.max_depth &&
+      a.max_aliases === b.max_aliases;
+}
 
 async function readAnew(text: string, limits: DocumentLimits): Promise<TreeNode | undefined> {
   const yaml = await import("js-yaml");

@@ -113,8 +113,8 @@ export const SECTIONS: {
     max_session_state_bytes: bytes(64 * 1024, "Size of the session_state that modules keep in one session"),
     max_depth: whole(3, "Levels of sub-agents", { min: 0 }),
     max_sessions: whole(16, "Sessions of one run, those of its sub-agents counted"),
-    page_limit: whole(100, "Items on one page of a list when the request does not say"),
-    max_page_limit: whole(1000, "Items that a request may ask for on one page of a list"),
+    page_limit: whole(100, "Items on one page of a list when the request does not say", { max: 1000 }),
+    max_page_limit: whole(1000, "Items that a request may ask for on one page of a list", { max: 1000 }),
   },
 };
 

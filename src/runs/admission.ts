@@ -16,11 +16,11 @@ export interface Place {
 
 /** The places that are taken. */
 export class Admission {
-  readonly #limits: AdmissionLimits;
   readonly #places = new Set<Place>();
+  readonly #limitsOf: (caller: Caller) => AdmissionLimits;
 
-  constructor(limits: AdmissionLimits) {
-    this.#limits = limits;
+  constructor(limitsOf: (caller: Caller) => AdmissionLimits) {
+    this.#limitsOf = limitsOf;
   }
 
   /**
@@ -36,21 +36,22 @@ export class Admission {
       place.caller.name === caller.name && place.caller.namespace === caller.namespace
     );
     if (!admitted) {
-      this.#check(others.length, "max_concurrent_runs");
-      this.#check(own.length, "max_runs_per_key");
+      const limits = this.#limitsOf(caller);
+      checkRoom(others.length, "max_concurrent_runs", limits);
+      checkRoom(own.length, "max_runs_per_key", limits);
     }
     const place = { caller, session_id };
     this.#places.add(place);
     return place;
   }
 
-  #check(taken: number, limit: keyof AdmissionLimits): void {
-    const most = this.#limits[limit];
-    if (taken >= most) throw new PreampError("too_many_runs", `Cannot start a run: ${limit} is ${most}`);
-  }
-
   /** Gives a place back. */
   leave(place: Place): void {
     this.#places.delete(place);
   }
+}
+
+function checkRoom(taken: number, limit: keyof AdmissionLimits, limits: AdmissionLimits): void {
+  const most = limits[limit];
+  if (taken >= most) throw new PreampError("too_many_runs", `Cannot start a run: ${limit} is ${most}`);
 }

@@ -5,6 +5,7 @@ import type { CompiledPlan } from "../plan/compile.ts";
 import type { Clock, JsonObject, ModuleSpec, RunLimits } from "../sdk/types.ts";
 import type { Store } from "../store/store.ts";
 import type { LogLimits } from "./log.ts";
+import type { PageLimits } from "./sessions.ts";
 import type { Caller, RunRequest, Warning } from "./types.ts";
 
 /** A plan that may run: checked, and allowed by the policy. */
@@ -64,7 +65,7 @@ export interface SecretSink {
 }
 
 /** Limits that runs enforce (trust.md). */
-export interface ServiceLimits extends KernelLimits, LogLimits {
+export interface ServiceLimits extends KernelLimits, LogLimits, PageLimits {
   max_concurrent_runs: number;
   max_runs_per_key: number;
   /** Hours that an idempotency key is remembered. */
@@ -75,7 +76,8 @@ export interface ServiceLimits extends KernelLimits, LogLimits {
 export interface RunsDeps {
   readonly store: Store;
   readonly clock: Clock;
-  readonly limits: ServiceLimits;
+  /** Returns the limits that hold for a caller: the server's, or smaller ones of its key's own policy. */
+  readonly limitsOf: (caller: Caller) => ServiceLimits;
   newId(prefix: string): string;
   /** Makes the plan of a request ready. `base_url`: where the relative sources of an operator's plan start. */
   ready(request: RunRequest, caller: Caller, base_url: string | undefined): Promise<ReadyPlan>;

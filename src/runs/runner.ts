@@ -15,7 +15,7 @@ import { timestamp } from "../sdk/timestamp.ts";
 import type { Message, Prompt } from "../sdk/types.ts";
 import type { Awaitable, Change, Fence } from "../store/store.ts";
 import { ApprovalDesk } from "./approvals.ts";
-import type { ReadyPlan, RunsDeps, SecretSink } from "./deps.ts";
+import type { ReadyPlan, RunsDeps, SecretSink, ServiceLimits } from "./deps.ts";
 import { RunFold } from "./fold.ts";
 import { type Inherited, requestOf, standingOf, stateAfter, usedBefore, wasBegun } from "./interruption.ts";
 import { inputOf, recordChange } from "./kept.ts";
@@ -69,6 +69,7 @@ export class Runner implements RunHandle {
   readonly desk: ApprovalDesk;
   readonly options: RunnerOptions;
   readonly #fold: RunFold;
+  readonly #limits: ServiceLimits;
   readonly #secrets: SecretSink;
   readonly #ceilings: Ceilings;
   readonly #spawner: Spawner;
@@ -96,6 +97,7 @@ export class Runner implements RunHandle {
     this.session_id = session_id;
     const { inherited } = options;
     this.created_at = inherited?.input.created_at ?? timestamp(deps.clock.now());
+    const limits = this.#limits = deps.limitsOf(caller);
     this.#secrets = deps.secrets();
     ready.registerSecrets(this.#secrets);
     this.#fold = new RunFold({
@@ -112,13 +114,13 @@ export class Runner implements RunHandle {
       store: deps.store,
       clock: deps.clock,
       fold: this.#fold,
-      limits: deps.limits,
+      limits,
       fence: options.fence,
       secrets: this.#secrets,
       onFull: (limit) =>
         this.#ceilings.stopFor(
           limit,
-          `the log of the run has ${deps.limits[limit]} ${limit === "max_log_bytes" ? "bytes" : "entries"}`,
+          `the log of the run has ${limits[limit]} ${limit === "max_log_bytes" ? "bytes" : "entries"}`,
         ),
     });
     this.desk = new ApprovalDesk(deps.store, run_id, caller.namespace);
@@ -139,6 +141,7 @@ export class Runner implements RunHandle {
     });
     this.#spawner = new Spawner({
       deps,
+      limits,
       host: (given, id) => {
         given.registerSecrets(this.#secrets);
         return this.#host.of(given, id);
@@ -177,14 +180,14 @@ export class Runner implements RunHandle {
 
   /** @param begun What the session starts from. */
   #makeSession(begun: Pick<SessionOptions, "session_state" | "history" | "usages" | "continued">): Session {
-    const { deps, ready, session_id } = this.options;
+    const { ready, session_id } = this.options;
     return new Session({
       plan: ready.compiled.plan,
       written: ready.compiled.written,
       host: this.#host.of(ready, session_id),
       ceilings: this.#ceilings,
       capabilities: this.#spawner.capabilities(() => this.#session, ready, this.#ceilings),
-      limits: deps.limits,
+      limits: this.#limits,
       session_id,
       ...begun,
     });

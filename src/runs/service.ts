@@ -85,7 +85,7 @@ export class RunService implements Runs {
     ) where.status = wanted;
     else if (wanted !== undefined) where.open = "true";
     const { records, next_cursor } = await this.#deps.store.list("run", {
-      ...listOptions(caller, filter),
+      ...listOptions(caller, filter, this.#deps.limitsOf(caller)),
       where,
     });
     const runs = records.map((record) =>
@@ -216,14 +216,14 @@ export class RunService implements Runs {
 
   async replay(caller: Caller, recorded: string | Recording): Promise<ReplayReport> {
     const recording = typeof recorded === "string" ? await this.recording(caller, recorded) : recorded;
-    const { clock, limits, secrets } = this.#deps;
+    const { clock, limitsOf, secrets } = this.#deps;
     const { plan, plan_origin, plan_base_url, plan_lock: lock } = recording.replay;
     // a recording from elsewhere has the rights of whoever brings it, whatever it says of its plan
     const origin = typeof recorded === "string" ? plan_origin : caller.origin;
     const { replay } = await import("./replay/replay.ts");
     const asked = { prompt: "", plan, limits: recording.run.limits, ...(lock ? { lock } : {}) };
     const ready = await this.#deps.ready(asked, { ...caller, origin }, plan_base_url ?? undefined);
-    return await replay(recording, { ready, secrets: secrets(), clock, limits });
+    return await replay(recording, { ready, secrets: secrets(), clock, limits: limitsOf(caller) });
   }
 
   async rerun(
@@ -277,9 +277,10 @@ export class RunService implements Runs {
 
   /** Returns what modules had left in a session when it was this long: the run that went on from there knows. */
   async #stateAt(caller: Caller, session_id: string, length: number): Promise<JsonObject> {
-    const { data } = await this.list(caller, { session_id, limit: 1000 });
-    for (const run of data) {
-      const input = await loadInput(this.#deps.store, run.id);
+    const { namespace } = caller;
+    const runs = await this.#deps.store.list("run", { namespace, where: { session_id }, limit: 1000 });
+    for (const { key } of runs.records) {
+      const input = await loadInput(this.#deps.store, key);
       if (input?.history.length === length) return input.session_state;
     }
     return {};
@@ -289,7 +290,7 @@ export class RunService implements Runs {
     fork: (caller: Caller, session_id: string, { turn }: { turn?: number } = {}): Promise<SessionObject> =>
       this.#fork(caller, session_id, turn),
     list: (caller: Caller, options: PageOptions): Promise<Page<SessionObject>> =>
-      this.#sessions.list(caller, options),
+      this.#sessions.list(caller, options, this.#deps.limitsOf(caller)),
     get: async (caller: Caller, session_id: string): Promise<SessionObject> =>
       (await this.#sessions.load(caller, session_id)).object,
     remove: async (caller: Caller, session_id: string): Promise<void> => {

@@ -56,8 +56,8 @@ export class Sessions {
     };
   }
 
-  async list(caller: Caller, options: PageOptions): Promise<Page<SessionObject>> {
-    const { records, next_cursor } = await this.#store.list(KIND, listOptions(caller, options));
+  async list(caller: Caller, options: PageOptions, limits: PageLimits): Promise<Page<SessionObject>> {
+    const { records, next_cursor } = await this.#store.list(KIND, listOptions(caller, options, limits));
     return { data: records.map((record) => (record.value as unknown as SavedSession).object), next_cursor };
   }
 
@@ -68,7 +68,9 @@ export class Sessions {
       let cursor: string | undefined;
       do {
         const page = await this.#store.list(KIND, {
-          ...listOptions(caller, { limit: 1000, ...(cursor === undefined ? {} : { cursor }) }),
+          namespace: caller.namespace,
+          limit: 1000,
+          ...(cursor === undefined ? {} : { cursor }),
           where: { spawned_by: member },
         });
         for (const { key } of page.records) if (!family.includes(key)) family.push(key);
@@ -83,12 +85,21 @@ export class Sessions {
   }
 }
 
-/** Returns the store's list options of a page: 100 items unless asked otherwise, at most 1,000 (trust.md). */
+/** How many items a page of a list has. */
+export interface PageLimits {
+  /** Items when the request does not say. */
+  page_limit: number;
+  /** Items at most. */
+  max_page_limit: number;
+}
+
+/** Returns the store's list options of a page. */
 export function listOptions(
   caller: Caller,
   options: PageOptions,
+  { page_limit, max_page_limit }: PageLimits,
 ): { namespace: string; limit: number; cursor?: string } {
-  const limit = Math.min(1000, Math.max(1, options.limit ?? 100));
+  const limit = Math.min(max_page_limit, Math.max(1, options.limit ?? page_limit));
   return {
     namespace: caller.namespace,
     limit,

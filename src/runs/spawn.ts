@@ -3,6 +3,7 @@
  * ceilings for all of them; plan, history, state and turn are each one's own. Every session of the run gets `session.spawn`.
  */
 import { Ceilings } from "../kernel/ceilings.ts";
+import type { KernelLimits } from "../kernel/core.ts";
 import { withAbort } from "../kernel/deadline.ts";
 import type { Host } from "../kernel/host.ts";
 import { type LoggedUsage, Session } from "../kernel/session.ts";
@@ -28,7 +29,9 @@ import { readResumeRequest, readSpawnRequest } from "./spawn_request.ts";
 
 /** What sub-agents are made with; given by the run. */
 export interface SpawnerParts {
-  readonly deps: Pick<RunsDeps, "limits" | "newId" | "clock">;
+  readonly deps: Pick<RunsDeps, "newId" | "clock">;
+  /** Limits of the run that spawns. */
+  readonly limits: KernelLimits;
   /** Returns the host of a session that runs by this plan. */
   host(ready: ReadyPlan, session_id: string): Host;
   /** What the log tells of each session. */
@@ -323,7 +326,7 @@ export class Spawner {
     usage: Usage,
     begun: BegunTurn,
   ): Session {
-    const { deps } = this.#parts;
+    const { deps, limits } = this.#parts;
     const ceilings = limited ? ownCeilings(parent.ceilings, ready, deps.clock) : parent.ceilings;
     const host = this.#parts.host(ready, session_id);
     const depth = parent.depth + 1;
@@ -342,7 +345,7 @@ export class Spawner {
         },
       },
       ceilings,
-      limits: deps.limits,
+      limits,
       session_id,
       parent_id: parent.session.session_id,
       session_state: saved?.session_state ?? {},

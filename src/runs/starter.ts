@@ -42,7 +42,7 @@ export class RunStarter {
     this.#sessions = sessions;
     this.#idempotency = new Idempotency(deps.store);
     this.#holds = new SessionHolds(deps.store, deps.newId("proc"), deps.log);
-    this.#admission = new Admission(deps.limits);
+    this.#admission = new Admission((caller) => deps.limitsOf(caller));
   }
 
   /** Returns a run that has not ended, or whose end could not be stored. */
@@ -356,7 +356,7 @@ export class RunStarter {
   }): Runner {
     const { request, caller, options, ready, run_id, session_id, saved, resume, inherited } = parts;
     const { idempotency } = options;
-    const expires_ms = this.#deps.clock.now() + this.#deps.limits.idempotency_hours * 3_600_000;
+    const expires_ms = this.#deps.clock.now() + this.#deps.limitsOf(caller).idempotency_hours * 3_600_000;
     return new Runner({
       deps: this.#deps,
       caller,

@@ -167,7 +167,7 @@ export interface Page<T> {
 
 /** How to page. */
 export interface PageOptions {
-  /** 1 to 1,000; default 100. */
+  /** From 1; default `limits.page_limit` of the policy, at most its `max_page_limit`. */
   limit?: number;
   cursor?: string;
 }

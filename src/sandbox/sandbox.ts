@@ -24,7 +24,6 @@ export interface GuestLimits {
 /** What a sandbox is made with. */
 export interface SandboxOptions {
   readonly max_guests: number;
-  readonly max_guests_per_session: number;
   /** What most guests may take: children wait with these limits. */
   readonly usual: GuestLimits;
   /** Children of each kind that wait for a module. Default 1. */
@@ -60,7 +59,7 @@ export class Sandbox {
 
   constructor(options: SandboxOptions) {
     this.#options = options;
-    this.#slots = new Slots(options.max_guests, options.max_guests_per_session);
+    this.#slots = new Slots(options.max_guests);
     const { usual, spares } = options;
     this.#pool = new Pool({
       ...usual,
@@ -84,9 +83,9 @@ export class Sandbox {
     return this.#slots.taken;
   }
 
-  /** Returns the slots of a session. */
-  session(): GuestSlots {
-    return this.#slots.session();
+  /** Returns the slots of a session that may have `max_guests` of them. */
+  session(max_guests: number): GuestSlots {
+    return this.#slots.session(max_guests);
   }
 
   /** Makes children ready that modules will soon be put in. */

@@ -16,15 +16,13 @@ export interface GuestSlots {
 /** Room for guests. */
 export class Slots {
   readonly #max: number;
-  readonly #max_per_session: number;
   readonly #max_wait_ms: number;
   #taken = 0;
   readonly #waiting: (() => void)[] = [];
 
   /** @param max_wait_ms How long a module waits for others to end. Default 10 s. */
-  constructor(max: number, max_per_session: number, max_wait_ms: number = MAX_WAIT_MS) {
+  constructor(max: number, max_wait_ms: number = MAX_WAIT_MS) {
     this.#max = max;
-    this.#max_per_session = max_per_session;
     this.#max_wait_ms = max_wait_ms;
   }
 
@@ -33,12 +31,12 @@ export class Slots {
     return this.#taken;
   }
 
-  /** Returns the slots of a session. */
-  session(): GuestSlots {
+  /** Returns the slots of a session that may have `max` of them. */
+  session(max: number): GuestSlots {
     let own = 0;
     return {
       take: async (module) => {
-        if (own >= this.#max_per_session) {
+        if (own >= max) {
           throw overloaded(
             module,
             `its session has ${own}, the most it may have (isolation.max_guests_per_session)`,

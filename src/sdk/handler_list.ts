@@ -21,9 +21,15 @@ const NOBODY: readonly ChainHandler[] = [];
 
 /** Handlers by event. */
 export class HandlerList {
+  readonly #timeout_ms: number;
   #registrations: Registration[] = [];
   readonly #matches = new Map<string, readonly ChainHandler[]>();
   #next_id = 1;
+
+  /** @param timeout_ms The most that one call of a handler may take, and what it may take when it says nothing. */
+  constructor(timeout_ms: number = HANDLER_TIMEOUT_MS) {
+    this.#timeout_ms = timeout_ms;
+  }
 
   /**
    * Adds a handler; returns what takes it out again.
@@ -40,6 +46,7 @@ export class HandlerList {
     checkRegistration(event, handler);
     const given = typeof options === "number" ? { priority: options } : options ?? {};
     const id = this.#next_id++;
+    const asked_ms = finite(given.timeout_ms, 0);
     this.#registrations.push({
       id,
       event,
@@ -48,7 +55,7 @@ export class HandlerList {
       name: name ?? given.name ?? (handler.name || `handler-${id}`),
       observes: isWildcard(event),
       fail_closed: given.fail_closed ?? GATES.has(event),
-      timeout_ms: finite(given.timeout_ms, HANDLER_TIMEOUT_MS),
+      timeout_ms: asked_ms > 0 ? Math.min(asked_ms, this.#timeout_ms) : this.#timeout_ms,
       module_id,
     });
     this.#matches.clear();

@@ -43,7 +43,7 @@ export const RUNTIME_EVENTS: ReadonlySet<string> = new Set([
   "approval:denied",
 ]);
 
-/** Milliseconds one handler may take unless it registered otherwise (behaviour.md §5.8). */
+/** Milliseconds that one call of a handler may take unless the server is set otherwise (behaviour.md §5.8). */
 export const HANDLER_TIMEOUT_MS = 30_000;
 
 /** Returns true for `*` and `prefix:*`, whose handlers observe (behaviour.md §5.9). */
@@ -67,7 +67,7 @@ export interface ChainHandler {
   readonly observes: boolean;
   /** Whether failing denies. Of no effect on an observer. */
   readonly fail_closed: boolean;
-  /** Milliseconds; 0 = none. */
+  /** Milliseconds; 0 = any number. */
   readonly timeout_ms: number;
   /** Id of the module that registered it; absent: no module did. */
   readonly module_id?: string | undefined;

@@ -82,7 +82,7 @@ export interface HookOptions {
   priority?: number;
   /** Shown in verdicts and logs. Default: the function's name, else `handler-N`. */
   name?: string;
-  /** Milliseconds; 0 = none. Default 30,000. A timeout counts as an exception. */
+  /** Milliseconds that one call may take, at most what the server allows: 30,000 by default. A timeout counts as an exception. */
   timeout_ms?: number;
   /** Whether an exception denies. Default: true on the gates `prompt:submit`, `provider:request` and `tool:pre`. */
   fail_closed?: boolean;
@@ -118,8 +118,8 @@ export interface ApprovalQuestion {
   prompt: string;
   /** What may be answered. */
   options: ApprovalOption[];
-  /** Seconds. */
-  timeout: number;
+  /** Seconds; null: as long as the server lets a person take. */
+  timeout: number | null;
   /** What silence means. */
   default: "allow" | "deny";
   /** The hook that asks. */
@@ -248,8 +248,8 @@ export interface ParsedHookResult {
   approval_options: ApprovalOption[] | null;
   /** What an option that remembers a pattern holds for. */
   approval_pattern: string | null;
-  /** Seconds to wait; 300 when absent or no positive number. */
-  approval_timeout: number;
+  /** Seconds to wait; null when absent or no positive number. */
+  approval_timeout: number | null;
   /** What silence means. */
   approval_default: "allow" | "deny";
   /** Risk the hook sees. */
@@ -293,7 +293,7 @@ export function parseHookResult(value: unknown): ParsedHookResult | null {
     append_to_last_tool_result: value.append_to_last_tool_result === true,
     approval_prompt: text(value.approval_prompt),
     approval_options: parseOptions(value.approval_options),
-    approval_timeout: typeof timeout === "number" && timeout > 0 && Number.isFinite(timeout) ? timeout : 300,
+    approval_timeout: typeof timeout === "number" && timeout > 0 && Number.isFinite(timeout) ? timeout : null,
     approval_default: oneOf(value.approval_default, DEFAULTS, "deny"),
     approval_pattern: text(value.approval_pattern) || null,
     risk_level: text(value.risk_level),

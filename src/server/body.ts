@@ -1,13 +1,20 @@
 /** Reading a request body that may be huge, endless or slow: never more than the limit, never longer than the deadline. */
+import type { DocumentLimits } from "../plan/limits.ts";
 import { PreampError } from "../sdk/errors.ts";
 import type { ServerClock } from "./clock.ts";
 
-/** Bounds of one body. */
-export interface BodyLimits {
+/** Bounds of reading one body. */
+export interface ReadLimits {
   /** Bytes; one more is `body_too_large`. */
   max_bytes: number;
   /** Milliseconds for the whole body. */
   deadline_ms: number;
+}
+
+/** Bounds of one body. */
+export interface BodyLimits extends ReadLimits {
+  /** Bounds of a plan in it. */
+  plan: DocumentLimits;
 }
 
 /** The slowest sender that is waited for, and over how long it is measured (threats.md T11). */
@@ -25,7 +32,7 @@ const SMALL_BODY_BYTES = 10 * 1024;
  */
 export async function readBody(
   request: Request,
-  limits: BodyLimits,
+  limits: ReadLimits,
   clock: ServerClock,
 ): Promise<Uint8Array> {
   const encoding = request.headers.get("content-encoding");
@@ -49,7 +56,7 @@ export async function readBody(
 
 async function readChunks(
   reader: ReadableStreamDefaultReader<Uint8Array>,
-  limits: BodyLimits,
+  limits: ReadLimits,
   clock: ServerClock,
 ): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];

@@ -1,5 +1,5 @@
 /** A request body → data, in every form a body may have. Knows a plan by its `session` key and nothing else of plans. */
-import { DOCUMENT_LIMITS, exceedsBytes } from "../plan/limits.ts";
+import { DOCUMENT_LIMITS, type DocumentLimits, exceedsBytes } from "../plan/limits.ts";
 import { readYaml, YamlSyntaxError } from "../plan/read_yaml.ts";
 import { LimitPassed, type TreeNode } from "../plan/tree.ts";
 import { PreampError } from "../sdk/errors.ts";
@@ -50,9 +50,11 @@ export async function readDocument(
       ? { kind: "plan", text }
       : { kind: "fields", data };
   }
-  const tree = type === JSON_TYPE ? readJsonTree(text, WHAT) : await readYamlTree(text);
+  const tree = type === JSON_TYPE
+    ? readJsonTree(text, WHAT, limits.plan)
+    : await readYamlTree(text, limits.plan);
   if (tree === null || isPlan(tree)) return { kind: "plan", text };
-  return { kind: "fields", data: treeData(tree, text, WHAT) };
+  return { kind: "fields", data: treeData(tree, text, WHAT, limits.plan) };
 }
 
 /**
@@ -70,7 +72,7 @@ export async function readJsonBody(
   const bytes = await readBody(request, limits, clock);
   if (bytes.byteLength === 0) return undefined;
   if (header === null) checkedType(header, false);
-  return parseJsonData(decodeUtf8(bytes, WHAT), WHAT);
+  return parseJsonData(decodeUtf8(bytes, WHAT), WHAT, limits.plan);
 }
 
 function checkedType(header: string | null, plans: boolean): string {
@@ -87,10 +89,16 @@ function checkedType(header: string | null, plans: boolean): string {
 }
 
 /** Resolves to the tree of a YAML text, or null when only the plan's reader can tell what is wrong with it. */
-async function readYamlTree(text: string): Promise<TreeNode | null> {
-  if (exceedsBytes(text, DOCUMENT_LIMITS.max_bytes)) return null;
+async function readYamlTree(text: string, plan: DocumentLimits): Promise<TreeNode | null> {
+  const limits = {
+    max_bytes: Math.max(plan.max_bytes, DOCUMENT_LIMITS.max_bytes),
+    max_nodes: Math.max(plan.max_nodes, DOCUMENT_LIMITS.max_nodes),
+    max_depth: Math.max(plan.max_depth, DOCUMENT_LIMITS.max_depth),
+    max_aliases: plan.max_aliases,
+  };
+  if (exceedsBytes(text, limits.max_bytes)) return null;
   try {
-    const tree = await readYaml(text, DOCUMENT_LIMITS);
+    const tree = await readYaml(text, limits);
     return tree?.kind === "map" ? tree : null;
   } catch (error) {
     if (error instanceof YamlSyntaxError || error instanceof LimitPassed) return null;

@@ -6,18 +6,16 @@ import { eventStream } from "./event_stream.ts";
 import { lastEventId } from "./last_event_id.ts";
 import { preferredType } from "./negotiation.ts";
 import { problemResponse, toProblem } from "./problems.ts";
+import { checkListQuery } from "./paging.ts";
 import { pathId } from "./runs.ts";
-import { checkQuery, type Query } from "./validation.ts";
+import type { Query } from "./validation.ts";
 
 const FORMS = ["application/json", "text/event-stream", "application/x-ndjson"] as const;
-/** The largest page: a list is asked for to see what is there. */
-const DEFAULT_LIMIT = 1000;
-
 /** Answers the entries after a seq: a list of what is there, or a stream until `run:end`. */
 export const runEvents: Handler = async (call, caller) => {
   const { headers } = call.req.raw;
   const form = preferredType(headers.get("accept"), FORMS);
-  const query = await checkQuery("EventsQuery", call.req.url);
+  const query = await checkListQuery("EventsQuery", call);
   try {
     if (form === "application/json") return await listEvents(call, caller, query);
     // A browser that comes back repeats the URL and adds the header: the header is the later word.
@@ -30,7 +28,8 @@ export const runEvents: Handler = async (call, caller) => {
 };
 
 async function listEvents(call: Call, caller: Caller, query: Query<"EventsQuery">): Promise<Response> {
-  const { after = 0, cursor = after, limit = DEFAULT_LIMIT } = query;
+  // by default the largest page: a list is asked for to see what is there
+  const { after = 0, cursor = after, limit = call.env.max_page_limit } = query;
   const run_id = pathId(call);
   const data = await call.env.server.runtime.runs.events(caller, run_id, { after: cursor, limit });
   const last = data.at(-1);

@@ -33,6 +33,8 @@ export interface Exchange extends Visit {
   readonly server: Server;
   /** Bounds of the body; the caller's own once it is known. */
   body: BodyLimits;
+  /** Items that the caller may ask for on one page of a list. */
+  max_page_limit: number;
 }
 
 /** A handler's context. */

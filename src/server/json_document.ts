@@ -3,19 +3,22 @@
  * 200,000 levels and does not always say where it stopped (threats.md T8, T9); the plan's reader does none of that.
  */
 import { documentError, toDetail } from "../plan/findings.ts";
+import { DOCUMENT_LIMITS, type DocumentLimits } from "../plan/limits.ts";
 import { lineIndex } from "../plan/lines.ts";
 import { JsonSyntaxError, readJson } from "../plan/read_json.ts";
 import { FORBIDDEN_KEYS, LimitPassed, toData, type TreeNode } from "../plan/tree.ts";
 import type { ErrorCode, ErrorDetail } from "../sdk/errors.ts";
 import { isObject, type JsonValue } from "../sdk/json.ts";
 
-/** Bounds of a request body beside its bytes. Our choice: twice what a plan may have, for a plan and what is around it. */
-const REQUEST_LIMITS = {
-  max_bytes: Infinity,
-  max_nodes: 20_000,
-  max_depth: 64,
-  max_aliases: 50,
-} as const;
+/** Bounds of a request body beside its bytes: a plan, and as much around it as a plan has by default. */
+function requestLimits(plan: DocumentLimits): DocumentLimits {
+  return {
+    max_bytes: Infinity,
+    max_nodes: Math.max(plan.max_nodes, DOCUMENT_LIMITS.max_nodes) + DOCUMENT_LIMITS.max_nodes,
+    max_depth: Math.max(plan.max_depth, DOCUMENT_LIMITS.max_depth) + DOCUMENT_LIMITS.max_depth,
+    max_aliases: plan.max_aliases,
+  };
+}
 
 /** Where the reader gives up; only a tree of this depth is ever walked. */
 const HARD_DEPTH = 256;
@@ -23,13 +26,13 @@ const HARD_DEPTH = 256;
 const MAX_FINDINGS = 200;
 
 /**
- * Returns the tree of a JSON text. `what` names it in errors.
+ * Returns the tree of a JSON text. `what` names it in errors, `plan` bounds the plan in it.
  *
  * @throws {PreampError} `request_invalid` with line and column; `plan_limit_exceeded` when a plan in it is too large.
  */
-export function readJsonTree(text: string, what: string): TreeNode {
+export function readJsonTree(text: string, what: string, plan: DocumentLimits): TreeNode {
   try {
-    return readJson(text, HARD_DEPTH, REQUEST_LIMITS.max_nodes);
+    return readJson(text, HARD_DEPTH, requestLimits(plan).max_nodes);
   } catch (error) {
     if (!(error instanceof JsonSyntaxError || error instanceof LimitPassed)) throw error;
     const limit = error instanceof LimitPassed;
@@ -67,10 +70,10 @@ function rootKeys(text: string, end: number): string[] {
  *
  * @throws {PreampError} `request_invalid`, `plan_invalid` or `plan_limit_exceeded`, every finding with line and column.
  */
-export function treeData(root: TreeNode, text: string, what: string): JsonValue {
+export function treeData(root: TreeNode, text: string, what: string, plan: DocumentLimits): JsonValue {
   const position = lineIndex(text);
   try {
-    const { data, problems } = toData(root, REQUEST_LIMITS);
+    const { data, problems } = toData(root, requestLimits(plan));
     if (problems.length === 0) return data;
     const inPlan = problems.filter(({ path }) => path[0] === "plan");
     const [code, blamed]: [ErrorCode, typeof problems] = inPlan.length === problems.length
@@ -98,14 +101,17 @@ export function treeData(root: TreeNode, text: string, what: string): JsonValue 
 /**
  * Returns the data of a JSON text.
  *
+ * @param plan Bounds of the plan in it, when it may hold one.
  * @throws {PreampError} as {@link readJsonTree} and {@link treeData}.
  */
-export function parseJsonData(text: string, what: string): JsonValue {
-  return treeData(readJsonTree(text, what), text, what);
+export function parseJsonData(text: string, what: string, plan: DocumentLimits = DOCUMENT_LIMITS): JsonValue {
+  return treeData(readJsonTree(text, what, plan), text, what, plan);
 }
 
 /** A value takes two characters: a text of this length has fewer than `max_nodes` of them. */
 const QUICK_CHARS = 32 * 1024;
+/** No request has a smaller bound. */
+const QUICK_DEPTH = 2 * DOCUMENT_LIMITS.max_depth;
 
 /**
  * Returns the data of a short JSON text that says it the one way `JSON.stringify` does, as most programs write it; undefined for
@@ -126,7 +132,7 @@ export function quickJsonData(text: string): JsonValue | undefined {
 /** Whether data has no forbidden key and is not too deep. */
 function isPlainData(value: JsonValue, depth: number): boolean {
   if (typeof value !== "object" || value === null) return true;
-  if (depth >= REQUEST_LIMITS.max_depth) return false;
+  if (depth >= QUICK_DEPTH) return false;
   if (!isObject(value)) return value.every((item) => isPlainData(item, depth + 1));
   for (const key of Object.keys(value)) {
     if (FORBIDDEN_KEYS.has(key) || !isPlainData(value[key]!, depth + 1)) return false;

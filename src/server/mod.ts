@@ -13,7 +13,7 @@
 import { createRuntime, type RuntimeConfig } from "../app/runtime.ts";
 import type { Runtime } from "../app/types.ts";
 import { KeyRing } from "../policy/keys.ts";
-import { defaultPolicy, type Policy, policyFor } from "../policy/policy.ts";
+import { defaultPolicy, documentLimits, type Policy, policyFor } from "../policy/policy.ts";
 import type { Caller } from "../runs/types.ts";
 import { type Authenticate, authenticateWith, type Hosts } from "./access.ts";
 import type { Log } from "./exchange.ts";
@@ -85,8 +85,9 @@ export function callerBounds(policy: Policy): (caller: Caller) => CallerBounds {
   return function boundsOf({ policy: name }) {
     let bounds = known.get(name);
     if (!bounds) {
-      const { rates, limits } = policyFor(policy, name); // names are the policy's own: as many as it has
-      bounds = { ...rates, max_body_bytes: limits.max_body_bytes };
+      const own = policyFor(policy, name); // names are the policy's own: as many as it has
+      const { max_body_bytes, max_page_limit } = own.limits;
+      bounds = { ...own.rates, max_body_bytes, max_page_limit, plan: documentLimits(own) };
       known.set(name, bounds);
     }
     return bounds;

@@ -2,6 +2,7 @@
 import { HonoBase } from "hono/hono-base";
 import { TrieRouter } from "hono/router/trie-router";
 import type { Runtime } from "../app/types.ts";
+import { DOCUMENT_LIMITS, type DocumentLimits } from "../plan/limits.ts";
 import type { Caller } from "../runs/types.ts";
 import { PreampError } from "../sdk/errors.ts";
 import { ANONYMOUS, type Authenticate, authorise } from "./access.ts";
@@ -36,9 +37,14 @@ export interface CallerBounds {
   /** 0: any number. */
   runs_per_minute: number;
   max_body_bytes: number;
+  /** Items on a page of a list; default 1,000. */
+  max_page_limit?: number;
+  /** How large a plan may be; default {@link DOCUMENT_LIMITS}. */
+  plan?: DocumentLimits;
 }
 
 const BODY_DEADLINE_MS = 10_000;
+const MAX_PAGE_LIMIT = 1000;
 
 /** Returns the routes of a runtime. */
 export function createRoutes(options: RoutesOptions): Routes {
@@ -48,6 +54,7 @@ export function createRoutes(options: RoutesOptions): Routes {
   const body: BodyLimits = {
     max_bytes: runtime.limits.max_body_bytes,
     deadline_ms: options.body_deadline_ms ?? BODY_DEADLINE_MS,
+    plan: DOCUMENT_LIMITS,
   };
   const server: Server = {
     runtime,
@@ -57,6 +64,7 @@ export function createRoutes(options: RoutesOptions): Routes {
     note: (exchange, error) =>
       log?.({ ...recordOf(exchange, 200, 0, clock), level: "error", error: describeError(error) }),
   };
+  const standard = { server, body, max_page_limit: MAX_PAGE_LIMIT };
   const router = createRouter(admit);
 
   /** Lets a request in that needs a key. */
@@ -67,7 +75,9 @@ export function createRoutes(options: RoutesOptions): Routes {
     if (bounds) {
       takeRequest(caller.name, bounds.requests_per_minute);
       if (starts_run) takeRun(caller.name, bounds.runs_per_minute);
-      call.env.body = { ...body, max_bytes: bounds.max_body_bytes };
+      const { max_body_bytes, plan = body.plan, max_page_limit = MAX_PAGE_LIMIT } = bounds;
+      call.env.body = { ...body, max_bytes: max_body_bytes, plan };
+      call.env.max_page_limit = max_page_limit;
     }
     return caller;
   }
@@ -82,7 +92,7 @@ export function createRoutes(options: RoutesOptions): Routes {
     }
   }
 
-  return { answer: (request, visit) => router.fetch(request, Object.assign(visit, { server, body })), drain };
+  return { answer: (request, visit) => router.fetch(request, Object.assign(visit, standard)), drain };
 }
 
 type Admit = (call: Call, starts_run: boolean) => Caller;

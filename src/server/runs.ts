@@ -2,11 +2,12 @@
 import { answer, type Call, type Handler, noContent } from "./exchange.ts";
 import { answerNewRun } from "./create_run.ts";
 import { readJsonBody } from "./documents.ts";
-import { checkBody, checkQuery } from "./validation.ts";
+import { checkListQuery } from "./paging.ts";
+import { checkBody } from "./validation.ts";
 
 /** `GET /v1/runs`, newest first. */
 export const listRuns: Handler = async (call, caller) => {
-  const filter = await checkQuery("ListRunsQuery", call.req.url);
+  const filter = await checkListQuery("ListRunsQuery", call);
   return answer(await call.env.server.runtime.runs.list(caller, filter));
 };
 

@@ -130,7 +130,9 @@ const RunStatus = z.enum([
   "failed",
 ]).meta({ id: "RunStatus", description: "exactly one of the last five, once, for ever" });
 
-const limit = z.int().min(1).max(1000).exactOptional().meta({ description: "1 to 1000; default 100" });
+const limit = z.int().min(1).max(1000).exactOptional().meta({
+  description: "default 100, at most 1000, unless limits.page_limit and limits.max_page_limit say otherwise",
+});
 const cursor = z.string().min(1).exactOptional().meta({ description: "next_cursor of the page before" });
 const seq = z.int().min(0);
 
@@ -149,12 +151,14 @@ export const QUERIES = {
     after: seq.exactOptional().meta({
       description: "only entries with a larger seq; Last-Event-ID says the same",
     }),
-    limit: limit.meta({ description: "of a JSON list: 1 to 1000; default 1000" }),
+    limit: limit.meta({
+      description: "of a JSON list; default 1000, at most 1000, unless limits.max_page_limit says otherwise",
+    }),
     cursor: seq.exactOptional().meta({ description: "of a JSON list: next_cursor of the page before" }),
   }),
   PageQuery: z.strictObject({ limit, cursor }),
   MessagesQuery: z.strictObject({
-    limit: limit.meta({ description: "1 to 1000; without it, all messages" }),
+    limit: limit.meta({ description: "without it, all messages" }),
     cursor: seq.exactOptional().meta({ description: "next_cursor of the page before" }),
   }),
 };

@@ -1,12 +1,13 @@
 /** Sessions as resources. */
 import { readJsonBody } from "./documents.ts";
 import { answer, type Handler, noContent } from "./exchange.ts";
+import { checkListQuery } from "./paging.ts";
 import { pathId } from "./runs.ts";
-import { checkBody, checkQuery } from "./validation.ts";
+import { checkBody } from "./validation.ts";
 
 /** `GET /v1/sessions`. */
 export const listSessions: Handler = async (call, caller) => {
-  const page = await checkQuery("PageQuery", call.req.url);
+  const page = await checkListQuery("PageQuery", call);
   return answer(await call.env.server.runtime.runs.sessions.list(caller, page));
 };
 
@@ -32,14 +33,14 @@ export const forkSession: Handler = async (call, caller) => {
 /** `GET /v1/sessions/{id}/runs`, newest first. */
 export const listSessionRuns: Handler = async (call, caller) => {
   const { runs } = call.env.server.runtime;
-  const page = await checkQuery("PageQuery", call.req.url);
+  const page = await checkListQuery("PageQuery", call);
   const { id } = await runs.sessions.get(caller, pathId(call)); // an unknown session is no empty list
   return answer(await runs.list(caller, { ...page, session_id: id }));
 };
 
 /** `GET /v1/sessions/{id}/messages`: the full history, never compacted; paged only when asked to. */
 export const listMessages: Handler = async (call, caller) => {
-  const { cursor = 0, limit } = await checkQuery("MessagesQuery", call.req.url);
+  const { cursor = 0, limit } = await checkListQuery("MessagesQuery", call);
   const messages = await call.env.server.runtime.runs.sessions.messages(caller, pathId(call));
   const end = limit === undefined ? messages.length : cursor + limit;
   return answer({

@@ -1,4 +1,5 @@
 /** A kernel session for a bench: modules given as objects, real time, entries numbered, stamped and kept in memory. */
+import { defaultPolicy } from "../../src/policy/policy.ts";
 import { Ceilings } from "../../src/kernel/ceilings.ts";
 import type { DraftEntry, Entry, Host } from "../../src/kernel/host.ts";
 import { Session } from "../../src/kernel/session.ts";
@@ -64,7 +65,7 @@ export function openKernelSession(orchestrator: Orchestrator): { session: Sessio
     plan,
     host,
     ceilings: new Ceilings({ limits: LIMITS, clock }),
-    limits: { tool_timeout_s: 0, max_tool_result_bytes: 131_072, cleanup_timeout_s: 10 },
+    limits: { ...defaultPolicy().limits, tool_timeout_s: 0 },
     session_id: "ses_bench",
   });
   return { session, entries };

@@ -156,10 +156,28 @@ Deno.test("an approval system that fails denies, whatever the default, and is to
 });
 
 Deno.test("an absurd timeout is a long one", async () => {
-  const { run, data } = asking(["allow"], { ...ASK, approval_timeout: 1e300 });
+  const { run, data } = asking(["allow"], { ...ASK, approval_timeout: 1e300 }, {
+    kernel: { approval_timeout: 1e300 },
+  });
   assertEquals((await run()).status, "completed");
   assertEquals(data("approval:required")[0]?.expires_at, "2027-01-01T00:00:00.000Z");
 });
+
+for (
+  const [what, asked, allowed, expires_at, warned] of [
+    ["what the server allows when the hook names none", undefined, 60, "2026-01-01T00:01:00.000Z", 0],
+    ["what the hook names", 20, 60, "2026-01-01T00:00:20.000Z", 0],
+    ["no more than the server allows, and a warning", 600, 60, "2026-01-01T00:01:00.000Z", 1],
+  ] as const
+) {
+  Deno.test(`a person has ${what}`, async () => {
+    const result = { ...ASK, ...(asked === undefined ? {} : { approval_timeout: asked }) };
+    const { run, data, warnings } = asking(["allow"], result, { kernel: { approval_timeout: allowed } });
+    assertEquals((await run()).status, "completed");
+    assertEquals(data("approval:required")[0]?.expires_at, expires_at);
+    assertEquals(warnings.filter(({ code }) => code === "approval_timeout_lowered").length, warned);
+  });
+}
 
 Deno.test("what is approved is what the hooks left, and what runs is what was approved", async () => {
   const inputs: JsonObject[] = [];
@@ -243,6 +261,7 @@ Deno.test("a person's time does not count for the run", async () => {
     approval_default: "allow",
   }, {
     limits: { max_duration_s: 60 },
+    kernel: { approval_timeout: 3600 },
   });
   const done = run();
   await until(() => data("approval:required").length === 1);

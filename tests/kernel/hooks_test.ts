@@ -5,13 +5,14 @@ import type { Emission, HookResult, JsonObject } from "../../src/sdk/types.ts";
 import { assert, assertEquals, assertRejects, assertThrows } from "../assert.ts";
 
 /** A registry over a clock that stands still; `settled` is what would become entries. */
-function registry(defaults: JsonObject = {}) {
+function registry(defaults: JsonObject = {}, handler_timeout_ms = 30_000) {
   const clock = new FakeClock();
   const settled: { event: string; action: string; data: unknown }[] = [];
   const warnings: string[] = [];
   const note = (event: string, emission: Emission) =>
     void settled.push({ event, action: emission.action, data: toPlain(emission.data) });
   const sink: HookSink = {
+    handler_timeout_ms,
     clock,
     begin() {},
     prepare: (_event, data) => data,
@@ -303,6 +304,27 @@ Deno.test("emit() gives a handler 30 s unless it says otherwise, and takes nonse
   }
 });
 
+Deno.test("emit() gives a handler what it asks for, at most what the server allows", async () => {
+  for (const [timeout_ms, most] of [[undefined, 500], [20, 20], [9_000, 500], [0, 500]] as const) {
+    const { hooks, clock } = registry({}, 500);
+    const options = timeout_ms === undefined ? {} : { timeout_ms };
+    hooks.register("tool:pre", () => new Promise<null>(() => {}), options);
+    const emitted = hooks.emit("tool:pre", {});
+    await clock.advance(most - 1);
+    assertEquals(clock.pending, 1);
+    await clock.advance(1);
+    assertEquals((await emitted).action, "deny");
+  }
+});
+
+Deno.test("emitAndCollect() waits no longer than the server allows", async () => {
+  const { hooks, clock, warnings } = registry({}, 500);
+  hooks.register("x", () => new Promise<null>(() => {}));
+  const collected = hooks.emitAndCollect("x", {}, 60);
+  await clock.advance(500);
+  assertEquals([await collected, warnings.length], [[], 1]);
+});
+
 Deno.test("emit() leaves no timer behind a handler that answers", async () => {
   const { hooks, clock } = registry();
   hooks.register("x", async () => {
@@ -431,6 +453,7 @@ Deno.test("emit() survives answers whose getters throw and thenables that lie", 
 Deno.test("emit() rejects, and does not throw, when the log fails at once", async () => {
   const { hooks } = registry();
   const broken = new Hooks({
+    handler_timeout_ms: 30_000,
     clock: new FakeClock(),
     begin() {},
     prepare: (_event, data) => data,

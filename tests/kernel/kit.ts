@@ -104,6 +104,15 @@ export interface Kit {
   run(prompt?: Prompt): Promise<Outcome>;
 }
 
+const KERNEL_LIMITS: KernelLimits = {
+  tool_timeout_s: 60,
+  max_tool_result_bytes: 131_072,
+  cleanup_timeout_s: 10,
+  hook_timeout_s: 30,
+  approval_timeout: 300,
+  max_session_state_bytes: 65_536,
+};
+
 const LIMITS: RunLimits = {
   max_iterations: 50,
   max_tool_calls: 200,
@@ -159,7 +168,7 @@ export function kit(options: KitOptions = {}): Kit {
     plan,
     host,
     ceilings,
-    limits: { tool_timeout_s: 60, max_tool_result_bytes: 131_072, cleanup_timeout_s: 10, ...options.kernel },
+    limits: { ...KERNEL_LIMITS, ...options.kernel },
     session_id: "ses_1",
     ...options.options,
   });

@@ -172,6 +172,24 @@ Deno.test("session_state keeps copies, 64 KiB and no prototype", async () => {
   assertEquals(Object.keys(session.session_state), ["given", "next"]);
 });
 
+Deno.test("session_state that was saved under a larger limit is kept, and may only become smaller", async () => {
+  const { module, coordinator } = spy();
+  const saved = { big: "x".repeat(500), small: 1 };
+  const { session } = kit({
+    tools: [module],
+    kernel: { max_session_state_bytes: 100 },
+    options: { session_state: saved },
+  });
+  await session.initialize();
+  const { session_state } = coordinator();
+  assertEquals(session.session_state, saved);
+  assertThrows(() => session_state.more = 1, RangeError, "at most 100 bytes");
+  session_state.big = "x".repeat(400);
+  delete session_state.big;
+  session_state.more = 1;
+  assertEquals(session.session_state, { small: 1, more: 1 });
+});
+
 Deno.test("execute() initialises, refuses a second turn beside the first, and runs the next one", async () => {
   const { session, clock } = kit({ providers: [[{ text: "slow", delay_ms: 10 }, "two"]] });
   const first = session.execute("a");

@@ -38,7 +38,7 @@ Deno.test("hooks-approval asks with prompt, options and risk when a rule says so
   assertEquals(emission.approval, {
     prompt: "Allow calculator?",
     options: ["Allow", "Deny"],
-    timeout: 300,
+    timeout: null,
     default: "deny",
     hook_name: "hooks-approval",
     risk_level: "low",

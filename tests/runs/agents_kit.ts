@@ -64,7 +64,7 @@ export function agentsKit(options: AgentsKitOptions = {}): AgentsKit {
   const runs = new RunService({
     store: options.store?.(memory) ?? memory,
     clock,
-    limits: { ...policy.limits, idempotency_hours: 24 },
+    limitsOf: (caller) => plans.limitsOf(caller),
     newId(prefix) {
       const count = (counts.get(prefix) ?? 0) + 1;
       counts.set(prefix, count);

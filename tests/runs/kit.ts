@@ -75,10 +75,15 @@ const LIMITS: ServiceLimits = {
   tool_timeout_s: 60,
   max_tool_result_bytes: 131_072,
   cleanup_timeout_s: 10,
+  hook_timeout_s: 30,
+  approval_timeout: 300,
+  max_session_state_bytes: 65_536,
   max_log_entries: 100_000,
   max_log_bytes: 67_108_864,
   max_concurrent_runs: 64,
   max_runs_per_key: 16,
+  page_limit: 100,
+  max_page_limit: 1000,
   idempotency_hours: 24,
 };
 
@@ -99,10 +104,11 @@ export function service(options: ServiceOptions = {}): Service {
   const counts = new Map<string, number>();
   const suffix = options.beside ? "b" : "";
   const plans: Record<string, TestPlan> = { plain: {}, ...options.plans };
+  const limits = { ...LIMITS, ...options.limits };
   const runs = new RunService({
     store,
     clock,
-    limits: { ...LIMITS, ...options.limits },
+    limitsOf: () => limits,
     newId(prefix) {
       const count = (counts.get(prefix) ?? 0) + 1;
       counts.set(prefix, count);

@@ -282,7 +282,7 @@ Deno.test("waiting for a person does not count for max_duration_s", async () => 
   const { decide, handle, clock } = await waiting({
     ...asking({ approval_timeout: 7_200 }),
     limits: { max_duration_s: 10 },
-  });
+  }, { limits: { approval_timeout: 7_200 } });
   await clock.advance(3_600_000);
   await decide("allow");
   assertEquals((await handle.settled("end")).status, "completed");

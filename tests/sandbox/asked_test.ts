@@ -16,7 +16,7 @@ const BOUNDS = { max_tool_output_bytes: 1_000, deadline_ms: 1_000 };
 
 /** The host's side of one module, whose guest answers nothing. */
 function sides(
-  coordinator: TestCoordinator = new TestCoordinator({ session_state: new SessionState().view }),
+  coordinator: TestCoordinator = new TestCoordinator({ session_state: new SessionState({}, 65_536).view }),
 ) {
   const bindings = new Bindings(() => Promise.resolve());
   const parts = { name: "m", bindings, bounds: BOUNDS, warn() {} };

@@ -8,12 +8,12 @@ async function overload(taken: Promise<unknown>): Promise<string> {
 }
 
 Deno.test("Slots gives room to whoever waits longest, once for each that ends", async () => {
-  const slots = new Slots(2, 10);
-  const session = slots.session();
+  const slots = new Slots(2);
+  const session = slots.session(10);
   const held = [await session.take("a"), await session.take("b")];
   const order: string[] = [];
   const waiting = ["c", "d", "e"].map((name) =>
-    slots.session().take(name).then((release) => {
+    slots.session(10).take(name).then((release) => {
       order.push(name);
       return release;
     })
@@ -35,9 +35,9 @@ Deno.test("Slots gives room to whoever waits longest, once for each that ends", 
 });
 
 Deno.test("Slots refuses who waited in vain, and takes no room from those behind", async () => {
-  const slots = new Slots(1, 10, 5);
-  const release = await slots.session().take("a");
-  const late = slots.session();
+  const slots = new Slots(1, 5);
+  const release = await slots.session(10).take("a");
+  const late = slots.session(10);
   assertMatch(
     await overload(late.take("b")),
     /module "b": all 1 guests of this server .*isolation\.max_guests\)/,
@@ -51,14 +51,14 @@ Deno.test("Slots refuses who waited in vain, and takes no room from those behind
 });
 
 Deno.test("Slots refuses a session more than its own, at once, and not for those that were refused", async () => {
-  const slots = new Slots(2, 2, 5);
-  const session = slots.session();
+  const slots = new Slots(2, 5);
+  const session = slots.session(2);
   const [first] = [await session.take("a"), await session.take("b")];
   assertMatch(await overload(session.take("c")), /its session has 2.*isolation\.max_guests_per_session/);
   first();
   const again = await session.take("c");
   again();
-  const third = await slots.session().take("d");
+  const third = await slots.session(2).take("d");
   await overload(session.take("e"));
   third();
   const fifth = await session.take("f");

@@ -56,15 +56,13 @@ export class Lab implements AsyncDisposable {
   readonly #close: (() => Promise<void>)[] = [];
   #loader: Loader | undefined;
 
-  constructor(options: { max_guests?: number; max_guests_per_session?: number } = {}) {
+  constructor({ max_guests = 64, max_guests_per_session = 64 } = {}) {
     this.sandbox = new Sandbox({
-      max_guests: 64,
-      max_guests_per_session: 64,
+      max_guests,
       usual: ROOMY,
-      ...options,
       log: (level, event, facts) => void this.log.push({ level, event, facts }),
     });
-    this.#session = this.sandbox.session();
+    this.#session = this.sandbox.session(max_guests_per_session);
   }
 
   /** Opens a module in a tier (default: in a worker); text is its code. */

@@ -162,7 +162,7 @@ Deno.test("runChain() asks with defaults when a question says nothing", async ()
   assertEquals(approval, {
     prompt: "Allow this operation?",
     options: ["Allow", "Deny"],
-    timeout: 300,
+    timeout: null,
     default: "deny",
     hook_name: "h0",
   });

@@ -1,6 +1,7 @@
 import { assertEquals, assertThrows } from "../assert.ts";
 import { createRate } from "../../src/server/rates.ts";
 import { callerBounds } from "../../src/server/mod.ts";
+import { DOCUMENT_LIMITS } from "../../src/plan/limits.ts";
 import { defaultPolicy } from "../../src/policy/policy.ts";
 import { problemOf, testApp } from "./client.ts";
 import { FakeClock } from "./fake_clock.ts";
@@ -54,13 +55,23 @@ Deno.test("the limit of a body is the caller's own", async () => {
 
 Deno.test("callerBounds() reads a key's own policy", () => {
   const policy = defaultPolicy();
-  policy.policies.small = { limits: { max_body_bytes: 10 }, rates: { runs_per_minute: 1 } };
+  policy.policies.small = {
+    limits: { max_body_bytes: 10, max_page_limit: 5, max_plan_nodes: 9 },
+    rates: { runs_per_minute: 1 },
+  };
   const boundsOf = callerBounds(policy);
   const caller = { name: "key:a", namespace: "a", origin: "caller" } as const;
-  assertEquals(boundsOf(caller), { ...policy.rates, max_body_bytes: policy.limits.max_body_bytes });
+  assertEquals(boundsOf(caller), {
+    ...policy.rates,
+    max_body_bytes: policy.limits.max_body_bytes,
+    max_page_limit: 1000,
+    plan: { ...DOCUMENT_LIMITS },
+  });
   assertEquals(boundsOf({ ...caller, policy: "small" }), {
     requests_per_minute: 600,
     runs_per_minute: 1,
     max_body_bytes: 10,
+    max_page_limit: 5,
+    plan: { ...DOCUMENT_LIMITS, max_nodes: 9 },
   });
 });

@@ -47,7 +47,7 @@ function questionOf(entry: Entry, tape: Tape): ApprovalQuestion {
       prompt: typeof held?.prompt === "string" ? held.prompt : "Allow this operation?",
       ...(typeof held?.pattern === "string" ? { pattern: held.pattern } : {}),
       options: ["Allow", "Deny"],
-      timeout: 300,
+      timeout: null,
       default: "deny",
       hook_name,
     };

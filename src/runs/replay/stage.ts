@@ -36,6 +36,13 @@ export interface StageOptions {
   knownApproval?: NonNullable<Host["knownApproval"]>;
 }
 
+/** Limits that the recorded values were held to when they were recorded, whatever they are today. */
+const AS_RECORDED = {
+  max_tool_result_bytes: Number.MAX_SAFE_INTEGER,
+  max_session_state_bytes: Number.MAX_SAFE_INTEGER,
+  approval_timeout: Number.MAX_SAFE_INTEGER,
+} as const satisfies Partial<KernelLimits>;
+
 /** A session on the stage. */
 export class Stage implements Actor {
   readonly session: Session;
@@ -53,7 +60,7 @@ export class Stage implements Actor {
       written: ready.compiled.written,
       host: this.#host(),
       ceilings,
-      limits: { ...limits, max_tool_result_bytes: Number.MAX_SAFE_INTEGER }, // results were cut when they were recorded
+      limits: { ...limits, ...AS_RECORDED },
       session_id: tape.session_id,
       ...standing,
     });

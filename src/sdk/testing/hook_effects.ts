@@ -159,8 +159,9 @@ async function decide(
     ? `${[...question.prompt].slice(0, 200).join("")}...`
     : question.prompt;
   const LATE = "no answer in time";
+  const wait_ms = (question.timeout ?? 300) * 1000; // what a server allows by default
   try {
-    const answer = await withinTime(approval.requestApproval(question), question.timeout * 1000, LATE, clock);
+    const answer = await withinTime(approval.requestApproval(question), wait_ms, LATE, clock);
     if (allows(answer, question)) return { allowed: true, reason: null };
     return { allowed: false, reason: `User denied: ${prompt}` };
   } catch (error) {

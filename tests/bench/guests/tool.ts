@@ -64,7 +64,6 @@ export interface GuestTool extends AsyncDisposable {
 export function openSandbox(spares: number): Sandbox {
   return new Sandbox({
     max_guests: 256,
-    max_guests_per_session: 256,
     usual: LIMITS,
     spares,
     log(level, event, facts) {
@@ -86,7 +85,7 @@ export async function openTool(sandbox: Sandbox, kind: GuestKind): Promise<Guest
     uses: kit ? ["preamp", "zod"] : [],
     grant: granted ? { net: ["tools.example:443"] } : {},
     limits: LIMITS,
-    session: sandbox.session(),
+    session: sandbox.session(256),
     onLog() {},
     warn(code, message) {
       throw new Error(`Cannot measure: the sandbox warns: ${code}: ${message}`);
