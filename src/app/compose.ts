@@ -1,6 +1,6 @@
 /** Plans and runs put together over a store. Loaded when the first request needs it: a server answers before it is. */
 import type { Policy } from "../policy/policy.ts";
-import { Redactor } from "../policy/redact.ts";
+import { processRedactor, Redactor } from "../policy/redact.ts";
 import { newId } from "../runs/ids.ts";
 import { RunService } from "../runs/service.ts";
 import type { Clock, JsonObject } from "../sdk/types.ts";
@@ -20,7 +20,7 @@ export interface Parts {
   home: URL | null;
   sources: readonly SourcesFile[];
   env: (name: string) => string | undefined;
-  secrets: readonly string[];
+  secrets: readonly string[] | Redactor;
   log: (level: "info" | "warning" | "error", event: string, facts: JsonObject) => void;
 }
 
@@ -35,7 +35,9 @@ export interface Composition {
 }
 
 /** Puts plans and runs together. */
-export function compose({ policy, clock, store, env, secrets, log, ...parts }: Parts): Composition {
+export function compose({ policy, clock, store, env, secrets, ...parts }: Parts): Composition {
+  const redactor = secrets instanceof Redactor ? secrets : processRedactor(secrets);
+  const log: Parts["log"] = (level, event, facts) => parts.log(level, event, redactor.redactValues(facts));
   const loading = new Loading({ cache_dir: parts.home && new URL("cache/", parts.home) });
   const sandboxing = new Sandboxing({ policy, log });
   const plans = new Plans({
@@ -52,7 +54,7 @@ export function compose({ policy, clock, store, env, secrets, log, ...parts }: P
     limitsOf: (caller) => plans.limitsOf(caller),
     newId,
     ready: (request, caller, base_url) => plans.ready(request, caller, base_url),
-    secrets: () => new Redactor(secrets),
+    secrets: () => redactor.child(),
     log,
   });
   if (store.kind !== "memory") runs.keepRecovering(); // what is kept in memory ends with its process

@@ -1,5 +1,6 @@
 /** The runtime: what server, CLI and library start from. Light: the parts are put together at first use (`compose.ts`). */
 import { defaultPolicy, type Policy } from "../policy/policy.ts";
+import type { Redactor } from "../policy/redact.ts";
 import { systemClock } from "../runs/clock.ts";
 import type { Runs } from "../runs/types.ts";
 import type { Clock, JsonObject } from "../sdk/types.ts";
@@ -28,8 +29,11 @@ export interface RuntimeConfig {
   sources?: readonly SourcesFile[];
   /** Environment variables that plans may refer to. Default: the process's. */
   env?: (name: string) => string | undefined;
-  /** Values that must never be seen, such as API keys of this process. */
-  secrets?: readonly string[];
+  /**
+   * Values that must never be seen, such as API keys of this process; or the redactor of the process's log, which then gets those
+   * of the runs too. Default: none.
+   */
+  secrets?: readonly string[] | Redactor;
   /** Default: the clock of the process. */
   clock?: Clock;
   /** Structured log of the process. Default: none. */

@@ -1,5 +1,6 @@
 /** What `serve` has behind its pass: the runtime on this process's settings, with its routes. */
 import { KeyRing } from "../policy/keys.ts";
+import type { Redactor } from "../policy/redact.ts";
 import { authenticateWith } from "../server/access.ts";
 import { type Backend, createBackend, type PreampOptions } from "../server/mod.ts";
 import type { Log } from "./log.ts";
@@ -12,7 +13,7 @@ export interface BackendParts {
   settings: Settings;
   auth: Welcome["auth"];
   /** Values that must never be seen. */
-  secrets: readonly string[];
+  secrets: Redactor;
   log: Log;
 }
 
@@ -28,7 +29,7 @@ export function openBackend({ settings, auth, secrets, log }: BackendParts): Bac
 /** Returns what every server of this process is made of, whoever listens for it. */
 export function ownOptions(
   { policy, plans, home, sources }: Settings,
-  secrets: readonly string[],
+  secrets: Redactor,
   log: Log,
 ): PreampOptions {
   return {

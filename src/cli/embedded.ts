@@ -2,7 +2,7 @@
  * The server where the address is not ours: `deno serve main.ts`, Deno Deploy. Settings come from variables and
  * `preamp.yaml`; without configured keys all but the open routes is 401.
  */
-import { Redactor } from "../policy/redact.ts";
+import { processRedactor } from "../policy/redact.ts";
 import { createPreamp, type Preamp } from "../server/mod.ts";
 import { readArguments } from "./arguments.ts";
 import { ownOptions } from "./backend.ts";
@@ -24,10 +24,10 @@ export interface EmbeddedServer {
 export async function openEmbedded(): Promise<EmbeddedServer> {
   const io = systemIo();
   const settings = await readSettings(readArguments([], []), io);
-  const redactor = new Redactor(settings.api_keys);
-  const log = createLog("json", io.err, (text) => redactor.redactText(text));
+  const secrets = processRedactor(settings.api_keys);
+  const log = createLog("json", io.err, secrets);
   for (const message of settings.warnings) log.note("warning", "settings", { message });
-  const preamp = createPreamp(ownOptions(settings, settings.api_keys, log));
+  const preamp = createPreamp(ownOptions(settings, secrets, log));
   return {
     fetch: preamp.fetch,
     async stop() {

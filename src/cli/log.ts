@@ -1,7 +1,8 @@
 /** The log of `serve` on stderr: a line of JSON for machines, or a short one for a person (http.md, Running). */
-import { formatLogRecord, type LogRecord } from "../server/log.ts";
+import { Redactor } from "../policy/redact.ts";
+import { formatLogLine, formatLogRecord, type LogRecord } from "../server/log.ts";
 import { escapeUnprintable } from "../server/printable.ts";
-import type { JsonObject } from "../sdk/json.ts";
+import { type JsonObject, toPlainObject } from "../sdk/json.ts";
 import { timestamp } from "../sdk/timestamp.ts";
 import { GatheredOutput } from "./gathered_output.ts";
 import type { Output } from "./io.ts";
@@ -23,25 +24,35 @@ export interface Log {
   flush(): void;
 }
 
-/** Longest line, in characters (threats.md T40). */
-const MAX_LINE = 8192;
+/** Characters of the longest line for a person. */
+const MAX_PRETTY_LINE = 8_192;
 
-/** Returns a log that writes one line for each record; `redact` takes secrets out of a line. */
+/**
+ * Returns a log that writes one line for each record, without the values that `secrets` knows. A request without an error is looked
+ * through for those alone that `secrets` was created with: nothing of a run is in it, and a log of requests must cost little.
+ */
 export function createLog(
   format: LogFormat,
   output: Output,
-  redact: (text: string) => string = (text) => text,
+  secrets: Redactor = new Redactor(),
   now: () => number = Date.now,
 ): Log {
   const gathered = new GatheredOutput(output);
-  const write = (line: string) => gathered.add(`${redact(line)}\n`);
+  const given = secrets.child();
+  const write = (line: string) => gathered.add(`${line}\n`);
   const flush = () => gathered.flush();
   const time = () => timestamp(now());
+  const redactedRecord = (record: LogRecord) =>
+    (record.error === undefined ? given : secrets).redactValues(
+      record as unknown as JsonObject,
+    ) as unknown as LogRecord;
   if (format === "json") {
     return {
-      request: (record) => write(formatLogRecord(record)),
+      request: (record) => write(formatLogRecord(redactedRecord(record))),
       note(level, event, facts) {
-        write(noteLine({ level, ts: time(), message: event, ...facts }));
+        write(
+          formatLogLine({ level, ts: time(), message: event, ...secrets.redactValues(toPlainObject(facts)) }),
+        );
         flush();
       },
       flush,
@@ -52,11 +63,12 @@ export function createLog(
   const pretty = (level: Level, ts: string, text: string) =>
     write(
       `${dim(ts.slice(11, 23))} ${paint[level](level.padEnd(7))} ${
-        escapeUnprintable(text).slice(0, MAX_LINE)
+        escapeUnprintable(text).slice(0, MAX_PRETTY_LINE)
       }`,
     );
   return {
-    request({ level, ts, method, path, status, ms, caller, request_id, code, error }) {
+    request(record) {
+      const { level, ts, method, path, status, ms, caller, request_id, code, error } = redactedRecord(record);
       const parts = [`${status}`, method.padEnd(4), path, `${Math.round(ms)} ms`, caller ?? "-", request_id];
       if (code !== undefined) parts.push(code);
       if (error) parts.push(`${error.name}: ${error.message}`);
@@ -66,7 +78,7 @@ export function createLog(
       }
     },
     note(level, event, facts) {
-      const told = Object.entries(facts).map(([name, value]) =>
+      const told = Object.entries(secrets.redactValues(toPlainObject(facts))).map(([name, value]) =>
         `${name}=${typeof value === "string" ? value : JSON.stringify(value)}`
       );
       pretty(level, time(), [event, ...told].join("  "));
@@ -74,11 +86,4 @@ export function createLog(
     },
     flush,
   };
-}
-
-function noteLine(record: JsonObject): string {
-  const line = escapeUnprintable(JSON.stringify(record));
-  if (line.length <= MAX_LINE) return line;
-  const { level, ts, message } = record;
-  return escapeUnprintable(JSON.stringify({ level, ts, message, truncated: true }));
 }

@@ -1,6 +1,6 @@
 /** `preamp serve`: the HTTP API on a socket. Safe by default: loopback and a key, unless told otherwise (trust.md). */
 import { generateKey } from "../policy/keys.ts";
-import { Redactor } from "../policy/redact.ts";
+import { processRedactor } from "../policy/redact.ts";
 import { errorMessage } from "../sdk/errors.ts";
 import type { Backend } from "../server/mod.ts";
 import { systemClock } from "../server/clock.ts";
@@ -54,9 +54,11 @@ async function run(args: Arguments, io: Io): Promise<number> {
   const settings = await readSettings(args, io);
   const format = logFormat(args, io);
   const auth = authOf(args, io, settings);
-  const secrets = [...settings.api_keys, ...(auth.kind === "generated" ? [auth.key] : [])];
-  const redactor = new Redactor(secrets);
-  const log = createLog(format, io.err, (text) => redactor.redactText(text));
+  const secrets = processRedactor([
+    ...settings.api_keys,
+    ...(auth.kind === "generated" ? [auth.key] : []),
+  ]);
+  const log = createLog(format, io.err, secrets);
   for (const message of settings.warnings) log.note("warning", "settings", { message });
   checkStore(settings.policy);
   const server = open({ settings, auth, secrets, log });

@@ -78,6 +78,14 @@ function eventNames(subject: string, moments: string): string[] {
   return moments.split(" ").map((moment) => `${subject}:${moment}`);
 }
 
+/** Number of secrets of ended runs that a process still redacts from its log. Our choice: each costs time for a line. */
+const MAX_RUN_SECRETS = 1_000;
+
+/** Returns the redactor of a process: it knows these secrets, and those of its latest runs, which have a child of it each. */
+export function processRedactor(secrets: Iterable<string>): Redactor {
+  return new Redactor(secrets, { max_values: MAX_RUN_SECRETS });
+}
+
 /** Options of a redactor. */
 export interface RedactorOptions {
   /** Another redactor that gets every secret too. */
@@ -100,6 +108,11 @@ export class Redactor {
     this.#given = new Set(secrets);
     this.#options = options;
     this.add(...this.#given);
+  }
+
+  /** Returns a redactor that knows the values this one was created with; this one gets every further secret too. */
+  child(): Redactor {
+    return new Redactor(this.#given, { parent: this });
   }
 
   /** Registers secrets. Values under six characters are not looked for; they are redacted by key name alone. */

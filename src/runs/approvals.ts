@@ -2,6 +2,7 @@
 import { allows } from "../kernel/approvals.ts";
 import type { ApprovalDecision, ApprovalRequest } from "../kernel/host.ts";
 import { PreampError } from "../sdk/errors.ts";
+import type { SecretSink } from "./deps.ts";
 import type { ApprovalOption, JsonObject } from "../sdk/types.ts";
 import { type Change, ConflictError, type Store } from "../store/store.ts";
 
@@ -24,11 +25,18 @@ export class ApprovalDesk {
   readonly #store: Store;
   readonly #run_id: string;
   readonly #namespace: string;
+  readonly #secrets: Pick<SecretSink, "redactValues">;
   readonly #waiting = new Map<string, Waiting>();
   /** Questions that readers know of already and that are not stored yet. */
   readonly #expected = new Map<string, PromiseWithResolvers<void>>();
 
-  constructor(store: Store, run_id: string, namespace: string) {
+  constructor(
+    store: Store,
+    run_id: string,
+    namespace: string,
+    secrets: Pick<SecretSink, "redactValues">,
+  ) {
+    this.#secrets = secrets;
     this.#store = store;
     this.#run_id = run_id;
     this.#namespace = namespace;
@@ -92,12 +100,12 @@ export class ApprovalDesk {
       kind: KIND,
       key: `${this.#run_id}/${request.approval_id}`,
       namespace: this.#namespace,
-      value: {
+      value: this.#secrets.redactValues({
         args_hash: request.args_hash,
         options: request.options,
         expires_at: request.expires_at,
         ...fields,
-      },
+      }),
     };
   }
 

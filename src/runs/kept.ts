@@ -15,7 +15,7 @@ export function inputOf(runner: Runner, surface: StoredInput["surface"]): Stored
     run_id: runner.id,
     session_id: runner.session_id,
     caller,
-    request,
+    request: runner.withoutSecrets(request),
     created_at: runner.created_at,
     own_plan,
     plan: ready.compiled.written,
@@ -28,7 +28,7 @@ export function inputOf(runner: Runner, surface: StoredInput["surface"]): Stored
     session_state: saved?.session_state ?? {},
     usages: saved?.usages ?? [],
     ...(saved?.remembered ? { remembered: saved.remembered } : {}),
-    surface,
+    surface: surface && runner.withoutSecrets(surface),
     ...(resume ? { resume: { prompt: request.prompt, iteration: resume.iteration } } : {}),
   };
 }

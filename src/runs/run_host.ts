@@ -170,14 +170,10 @@ export class RunHost {
 
   /** Tells the operator, and the run object where it concerns whoever reads that. */
   warn(code: string, message: string, facts: JsonObject = {}): void {
-    const { fold, options } = this.#parts;
-    if (RUN_WARNINGS.has(code)) fold.warn({ code, message });
-    options.deps.log("warning", code, {
-      run_id: options.run_id,
-      session_id: options.session_id,
-      message,
-      ...facts,
-    });
+    const { fold, options, secrets } = this.#parts;
+    const told = secrets.redactValues({ message, ...facts });
+    if (RUN_WARNINGS.has(code)) fold.warn({ code, message: String(told.message) });
+    options.deps.log("warning", code, { run_id: options.run_id, session_id: options.session_id, ...told });
   }
 }
 

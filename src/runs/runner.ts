@@ -123,7 +123,7 @@ export class Runner implements RunHandle {
           `the log of the run has ${limits[limit]} ${limit === "max_log_bytes" ? "bytes" : "entries"}`,
         ),
     });
-    this.desk = new ApprovalDesk(deps.store, run_id, caller.namespace);
+    this.desk = new ApprovalDesk(deps.store, run_id, caller.namespace, this.#secrets);
     this.#ceilings = new Ceilings({
       limits: ready.limits,
       cost_is_asked_for: ready.cost_is_asked_for,
@@ -231,6 +231,14 @@ export class Runner implements RunHandle {
 
   /** Initialises the session; resolves once the run exists. Rejects, and nothing is stored, when it cannot. */
   async begin(): Promise<void> {
+    try {
+      await this.#begin();
+    } catch (error) {
+      throw this.#secrets.redactError(error);
+    }
+  }
+
+  async #begin(): Promise<void> {
     if (this.options.inherited) await this.#takeOver(this.options.inherited);
     else if (this.#accepted) await this.#host.status({ status: "running" });
     else {
@@ -421,7 +429,12 @@ export class Runner implements RunHandle {
   }
 
   get session_state(): JsonObject {
-    return this.#session.session_state;
+    return this.withoutSecrets(this.#session.session_state);
+  }
+
+  /** Returns data as they may be stored. */
+  withoutSecrets<T extends object>(data: T): T {
+    return this.#secrets.redactValues(data as JsonObject) as T; // plain data of the same shape
   }
 
   settled(until: "end" | "attention"): Promise<Run> {

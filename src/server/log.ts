@@ -1,4 +1,5 @@
 /** The log of requests: one record for each, and the one line it is written as. */
+import { type JsonObject, toPlainObject } from "../sdk/json.ts";
 import { timestamp } from "../sdk/timestamp.ts";
 import type { ServerClock } from "./clock.ts";
 import type { Visit } from "./exchange.ts";
@@ -26,19 +27,67 @@ export interface LogRecord {
   error?: { name: string; message: string; stack?: string };
 }
 
-/** Longest line, in characters (threats.md T40). */
-const MAX_LINE = 8192;
+/** Bytes of the longest line, its end included. */
+const MAX_LINE_BYTES = 16 * 1024;
 
-/** Returns the record as one line of JSON without line end, every unprintable character escaped, at most 8 KiB long. */
+/** Characters that each text of a line may have, tried in turn until the line fits, and fields or items that a value may have. */
+const CUTS = [
+  { text: 4_000, items: 100 },
+  { text: 500, items: 50 },
+  { text: 100, items: 20 },
+  { text: 40, items: 8 },
+] as const;
+
+/** Returns the record of a request as {@link formatLogLine} does. */
 export function formatLogRecord(record: LogRecord): string {
-  const line = escapeUnprintable(JSON.stringify(record));
-  if (line.length <= MAX_LINE) return line;
-  const { error, ...rest } = record;
-  const short = { ...rest, path: record.path.slice(0, 256), truncated: true };
-  return escapeUnprintable(
-    JSON.stringify(
-      error ? { ...short, error: { name: error.name, message: error.message.slice(0, 512) } } : short,
-    ),
+  return formatLogLine(record as unknown as JsonObject);
+}
+
+/**
+ * Returns fields as one line of JSON without line end, every unprintable character escaped. A line of more than 16 KiB is made
+ * shorter and gets `"truncated": true`. Secrets must be redacted before: a cut would hide half of one.
+ */
+export function formatLogLine(fields: JsonObject): string {
+  const line = lineOf(fields);
+  // a character takes at most three bytes, and with its escape six
+  if (line.length * 3 < MAX_LINE_BYTES || byteLength(line) < MAX_LINE_BYTES) return line;
+  const plain = toPlainObject(fields);
+  for (const cut of CUTS) {
+    const shorter = lineOf({ ...shortened(plain, cut, 0) as JsonObject, truncated: true });
+    if (byteLength(shorter) < MAX_LINE_BYTES) return shorter;
+  }
+  const { level = "error", ts = "", message = "" } = fields;
+  return lineOf({
+    level: String(level).slice(0, 40),
+    ts: String(ts).slice(0, 40),
+    message: String(message).slice(0, 100),
+    truncated: true,
+  });
+}
+
+function lineOf(fields: JsonObject): string {
+  try {
+    return escapeUnprintable(JSON.stringify(fields));
+  } catch {
+    return escapeUnprintable(JSON.stringify(toPlainObject(fields))); // a cycle, a bigint, a hostile toJSON
+  }
+}
+
+function byteLength(text: string): number {
+  return new TextEncoder().encode(text).length + 1; // its end
+}
+
+/** Returns plain data with no more than some characters and items in each place, four levels deep. */
+function shortened(value: unknown, cut: typeof CUTS[number], depth: number): unknown {
+  if (typeof value === "string") {
+    return value.length <= cut.text ? value : `${value.slice(0, cut.text).toWellFormed()}…`;
+  }
+  if (typeof value !== "object" || value === null) return value;
+  if (depth === 4) return "…";
+  if (Array.isArray(value)) return value.slice(0, cut.items).map((item) => shortened(item, cut, depth + 1));
+  const fields = Object.entries(value).slice(0, cut.items);
+  return Object.fromEntries(
+    fields.map(([key, item]) => [key.slice(0, cut.text).toWellFormed(), shortened(item, cut, depth + 1)]),
   );
 }
 

@@ -1,5 +1,6 @@
 import { assertEquals } from "../assert.ts";
 import { createLog, type LogFormat } from "../../src/cli/log.ts";
+import { Redactor } from "../../src/policy/redact.ts";
 import type { LogRecord } from "../../src/server/log.ts";
 
 function record(path: string): LogRecord {
@@ -17,7 +18,7 @@ function logOf(format: LogFormat): { log: ReturnType<typeof createLog>; written:
     columns: () => 80,
     write: (text: string) => void written.push(text),
   };
-  return { log: createLog(format, output, (text) => text.replaceAll("s3cret", "***"), () => 0), written };
+  return { log: createLog(format, output, new Redactor(["s3cret"]), () => 0), written };
 }
 
 for (const format of ["json", "pretty"] as const) {
@@ -27,7 +28,7 @@ for (const format of ["json", "pretty"] as const) {
     log.request(record("/s3cret"));
     assertEquals(written, []);
     await new Promise((resolve) => setTimeout(resolve, 0));
-    assertEquals(written.map((text) => text.match(/\/a|\/\*\*\*/g)), [["/a", "/***"]]);
+    assertEquals(written.map((text) => text.match(/\/a|\/\[REDACTED\]/g)), [["/a", "/[REDACTED]"]]);
     log.request(record("/a"));
     await new Promise((resolve) => setTimeout(resolve, 0));
     assertEquals([written.length, written.join("").split("\n").length], [2, 4]);

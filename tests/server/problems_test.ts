@@ -1,6 +1,7 @@
 import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { systemClock } from "../../src/server/clock.ts";
-import { formatLogRecord, type LogRecord } from "../../src/server/log.ts";
+import type { JsonObject } from "../../src/sdk/json.ts";
+import { formatLogLine, formatLogRecord, type LogRecord } from "../../src/server/log.ts";
 import { printable } from "../../src/server/printable.ts";
 import { problemResponse, STATUS, TITLE, toProblem } from "../../src/server/problems.ts";
 import { type ErrorCode, PreampError } from "../../src/sdk/errors.ts";
@@ -100,11 +101,39 @@ Deno.test("formatLogRecord() writes one line of JSON without a raw control chara
   assert(!/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u.test(line));
 });
 
-Deno.test("formatLogRecord() cuts a line at 8 KiB and keeps it JSON", () => {
-  const long = "\u001b".repeat(20_000);
-  const line = formatLogRecord(record({ path: long, error: { name: "Error", message: long, stack: long } }));
-  assert(line.length <= 8192);
-  assertEquals([JSON.parse(line).request_id, JSON.parse(line).truncated], ["req_1", true]);
+Deno.test("formatLogRecord() cuts a line at 16 KiB and keeps it JSON", () => {
+  for (const letter of ["\u001b", "x", "\u6f22", "\ud800", "\u{1f600}", '"']) {
+    const long = letter.repeat(20_000);
+    const line = formatLogRecord(
+      record({ path: long, error: { name: "Error", message: long, stack: long } }),
+    );
+    assert(new TextEncoder().encode(line).length < 16 * 1024, letter);
+    assertEquals([JSON.parse(line).request_id, JSON.parse(line).truncated], ["req_1", true]);
+  }
+});
+
+Deno.test("formatLogLine() makes a line of JSON of whatever it gets", () => {
+  const cyclic: JsonObject = { level: "info", ts: "t", message: "m" };
+  cyclic.self = cyclic;
+  const wide = Object.fromEntries(
+    Array.from({ length: 500 }, (_, index) => [`field ${index}`, "漢".repeat(50)]),
+  );
+  const deep = JSON.parse("[".repeat(900) + "]".repeat(900));
+  const facts = {
+    n: 10n,
+    deep,
+    wide,
+    hostile: {
+      toJSON: () => {
+        throw new Error("no");
+      },
+    },
+  };
+  for (const fields of [cyclic, { ...facts, level: "info" }, { many: Array(50).fill(wide) }]) {
+    const line = formatLogLine(fields as JsonObject);
+    assert(!line.includes("\n") && new TextEncoder().encode(line).length < 16 * 1024);
+    assertEquals(typeof JSON.parse(line), "object");
+  }
 });
 
 Deno.test("a request's milliseconds are logged to the microsecond", async () => {
