@@ -1,5 +1,13 @@
 /** The module's config: checked whole at mount, then trusted. `config_schema` tells the same to people and editors. */
-import { isObject, type JsonObject, type JsonSchema, ModelInfo } from "preamp";
+import {
+  isObject,
+  type JsonObject,
+  type JsonSchema,
+  ModelInfo,
+  parsePrices,
+  type Prices,
+  PRICES_SCHEMA,
+} from "preamp";
 import { Findings } from "./findings.ts";
 import { ERROR_SCHEMA, readScript, type ScriptEntry, USAGE_SCHEMA } from "./script.ts";
 
@@ -21,6 +29,8 @@ export interface MockConfig {
   /** Tokens of an answer at the most; told, not enforced: a script says what it says. */
   max_output_tokens: number;
   models: ModelInfo[];
+  /** Without them the cost of a call is not known unless its entry says so. */
+  prices?: Prices;
   priority?: number;
 }
 
@@ -79,6 +89,7 @@ export const CONFIG_SCHEMA: JsonSchema = {
     context_window: { type: "integer", minimum: 1, default: 100_000 },
     max_output_tokens: { type: "integer", minimum: 1, default: 4096 },
     models: { type: "array", items: { anyOf: [{ type: "string", minLength: 1 }, MODEL_SCHEMA] } },
+    prices: PRICES_SCHEMA,
     priority: { type: "number" },
     model: { type: "string", description: "The same as default_model: what real providers call it." },
     default_model: {
@@ -108,8 +119,21 @@ export function readConfig(config: JsonObject): MockConfig {
     models: readModels(config, { context_window, max_output_tokens }, findings),
     ...(priority === undefined ? {} : { priority }),
   };
+  const prices = readPrices(config.prices, findings);
+  if (prices) read.prices = prices;
   findings.throwIfAny();
   return read;
+}
+
+function readPrices(value: unknown, findings: Findings): Prices | undefined {
+  if (value === undefined) return undefined;
+  try {
+    return parsePrices(value);
+  } catch {
+    // the SDK's rule, in the words of this config
+    findings.add("config.prices", 'must be {input, output, cache_read?, cache_write?} such as "0.30"', value);
+    return undefined;
+  }
 }
 
 function readAnswers(config: JsonObject, findings: Findings): Answers {

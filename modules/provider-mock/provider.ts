@@ -27,7 +27,7 @@ export interface ProviderParts {
 
 /** Returns a provider that answers from its script, or from the rule book. */
 export function createProvider(config: MockConfig, parts: ProviderParts): Provider {
-  const { answers, chunk_chars, context_window, max_output_tokens, models, priority } = config;
+  const { answers, chunk_chars, context_window, max_output_tokens, models, prices, priority } = config;
   const meter = new RequestMeter();
 
   async function complete(request: ChatRequest, options: CompleteOptions = {}): Promise<ChatResponse> {
@@ -39,7 +39,7 @@ export function createProvider(config: MockConfig, parts: ProviderParts): Provid
     const reply = composeReply(entry, firstId);
     if (onDelta) await streamBlocks(reply.content, { onDelta, chunk_chars, check });
     if (entry.error) throw toError(entry.error);
-    return toResponse(reply, usageOf(entry, reply, request, meter));
+    return toResponse(reply, usageOf(entry, reply, request, { meter, prices }));
   }
 
   return {

@@ -3,8 +3,10 @@ import {
   type ChatRequest,
   type ChatResponse,
   type ContentBlock,
+  costOf,
   estimateTokens,
   type JsonObject,
+  type Prices,
   type RequestMeter,
   ToolCall,
   toolTokens,
@@ -46,19 +48,24 @@ export function toResponse(reply: Reply, usage: Usage): ChatResponse {
   return { content, ...(tool_calls.length > 0 ? { tool_calls } : {}), finish_reason, usage };
 }
 
-/** Returns what the entry says about usage, and by the estimate rule what it does not say. Without a scripted cost it is null. */
+/**
+ * Returns what the entry says about usage, and by the estimate rule what it does not say. A cost that the entry does not say
+ * follows from the prices; without prices it is null.
+ */
 export function usageOf(
   entry: ScriptEntry,
   reply: Reply,
   request: ChatRequest,
-  meter: RequestMeter,
+  { meter, prices }: { meter: RequestMeter; prices: Prices | undefined },
 ): Usage {
   const scripted: JsonObject = entry.usage ?? {};
-  return Usage({
+  const usage = Usage({
     ...scripted,
     input_tokens: scripted.input_tokens ?? meter.count(request.messages) + toolTokens(request.tools),
     output_tokens: scripted.output_tokens ?? estimateOutput(entry, reply),
   });
+  if (prices && scripted.cost_usd === undefined) usage.cost_usd = costOf(usage, prices);
+  return usage;
 }
 
 function estimateOutput(entry: ScriptEntry, reply: Reply): number {

@@ -136,7 +136,8 @@ export class Ceilings {
     else if (this.#options.cost_is_asked_for) {
       throw reached(
         "max_cost_usd",
-        "the provider told no price for this call; set config.prices of the provider",
+        'the provider reported no cost for this call; set config.prices of the provider, such as {input: "3", ' +
+          'output: "15"} in US dollars per million tokens, or leave max_cost_usd out',
       );
     }
   }

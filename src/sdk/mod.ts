@@ -8,6 +8,7 @@ export * from "./errors.ts";
 export * from "./tools.ts";
 export * from "./messages.ts";
 export * from "./providers.ts";
+export * from "./prices.ts";
 export * from "./hooks.ts";
 export * from "./approvals.ts";
 export * from "./contracts.ts";

@@ -3,6 +3,7 @@ export type * from "./json.ts";
 export type * from "./tools.ts";
 export type * from "./messages.ts";
 export type * from "./providers.ts";
+export type * from "./prices.ts";
 export type * from "./hooks.ts";
 export type * from "./contracts.ts";
 export type * from "./plan.ts";

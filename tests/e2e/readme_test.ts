@@ -54,12 +54,21 @@ Deno.test("README.md checks the plan and runs it without a server", () =>
     assertMatch(ran.stdout, /84/);
   }));
 
-Deno.test("README.md shows a plan that the check accepts, whole", async () => {
+Deno.test("README.md shows a plan that checks without a warning and runs, its variable set or not", async () => {
   const folder = await Deno.makeTempDir();
   try {
     await Deno.writeTextFile(`${folder}/plan.yaml`, blocks("yaml")[1]!);
-    const checked = await runProgram(["plan", "check", "plan.yaml"], { cwd: folder });
+    const at = (env: Record<string, string>) => ({ cwd: folder, env: { HOME: `${folder}/home`, ...env } });
+    const checked = await runProgram(["plan", "check", "plan.yaml"], at({}));
     assertEquals(checked.code, 0, checked.stdout + checked.stderr);
+    assertEquals(checked.stdout.includes("warning"), false, checked.stdout);
+    for (
+      const [env, answer] of [[{}, "It is fine.\n"], [{ GREETING: "raining" }, "It is raining.\n"]] as const
+    ) {
+      const ran = await runProgram(["run", "-p", "plan.yaml", "How is it?"], at(env));
+      assertEquals([ran.code, ran.stdout], [0, answer], ran.stderr);
+      assertMatch(ran.stderr, /\$0\.00/);
+    }
   } finally {
     await Deno.remove(folder, { recursive: true });
   }

@@ -401,6 +401,19 @@ Deno.test("complete() estimates the usage that the script leaves out", async () 
   assertEquals(large.total_tokens, large.input_tokens + 3);
 });
 
+Deno.test("complete() reports what its prices make of the usage, unless the script says a cost", async () => {
+  const provider = await mounted({
+    prices: { input: "3", output: "15", cache_read: "0.30" },
+    responses: [
+      { text: "a", usage: { input_tokens: 1000, output_tokens: 100, cache_read_tokens: 500 } },
+      { text: "b", usage: { cost_usd: "0.25" } },
+      { text: "c", usage: { cost_usd: null } },
+    ],
+  });
+  const cost = async () => (await provider.complete(ask("x"))).usage?.cost_usd;
+  assertEquals([await cost(), await cost(), await cost()], ["0.00315", "0.25", null]);
+});
+
 Deno.test("parseToolCalls() reads tool_calls, else the blocks", async () => {
   const provider = await mounted();
   const block = { type: "tool_call", id: "call_1", name: "a", input: { x: 1 } };
@@ -426,6 +439,9 @@ Deno.test("mount() refuses a wrong config, names every finding and mounts nothin
   );
   assertEquals(await findings({ response: "a", responses: [] }), [
     'Cannot read config.response: give response or responses, not both: received "a"',
+  ]);
+  assertEquals(await findings({ prices: { input: 3, output: "15" } }), [
+    'Cannot read config.prices: must be {input, output, cache_read?, cache_write?} such as "0.30": received an object',
   ]);
   assertEquals(await findings({ after: "echo" }), [
     'Cannot read config.after: needs responses, which may be an empty list: received "echo"',
