@@ -51,12 +51,24 @@ export async function checkVariables(compiled: CompiledPlan, lookup: LookUp): Pr
 async function schemasOf({ plan }: CompiledPlan): Promise<{ spec: ModuleSpec; schema: JsonObject }[]> {
   const found = [];
   for (const spec of specsOf(plan)) {
-    if (spec.source.kind !== "builtin" || !BUILTIN_IDS.has(spec.module)) continue; // an unknown id is the policy's finding
-    const { module } = await builtinModule(spec.module);
-    const schema = module?.config_schema;
-    if (isObject(schema)) found.push({ spec, schema });
+    if (!isBuiltin(spec)) continue;
+    await builtinModule(spec.module);
+    const schema = schemaOf(spec);
+    if (schema) found.push({ spec, schema });
   }
   return found;
+}
+
+/** Returns the schema of a built-in module's config; undefined for other modules, and before the module is loaded. */
+export function schemaOf(spec: ModuleSpec): JsonObject | undefined {
+  const module = isBuiltin(spec) ? builtinModule(spec.module) : undefined;
+  const schema = module instanceof Promise ? undefined : module?.module?.config_schema;
+  return isObject(schema) ? schema : undefined;
+}
+
+/** An unknown id is the policy's finding. */
+function isBuiltin({ module, source }: ModuleSpec): boolean {
+  return source.kind === "builtin" && BUILTIN_IDS.has(module);
 }
 
 /** The string form of orchestrator and context has its config in a block of the plan's own (behaviour.md §2.1). */

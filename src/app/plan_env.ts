@@ -1,6 +1,7 @@
 /** Environment variables in the configs of a plan: which are not set, and configs with their values. */
 import type { CompiledPlan } from "../plan/compile.ts";
 import { type EnvReference, expandEnv } from "../plan/env.ts";
+import { typeVariables } from "../plan/typed_env.ts";
 import { specsOf } from "../policy/authorise.ts";
 import { isSecretKey } from "../policy/redact.ts";
 import type { SecretSink } from "../runs/deps.ts";
@@ -26,13 +27,31 @@ function unsetInAgents({ plan, env }: CompiledPlan, lookup: LookUp): EnvReferenc
   return expandEnv(plan.agents, lookup, "agents").missing.filter(({ path }) => places.has(path));
 }
 
-/** Returns a module's config with its `${VAR}`s; what must not be seen of it is registered. */
-export function expandConfig(spec: ModuleSpec, lookup: LookUp, secrets: SecretSink): JsonObject {
+/**
+ * Returns a module's config with the values of its variables, in the types of its schema, and registers its secrets: each value
+ * of a variable that is text, and what is named like a secret.
+ */
+export function expandConfig(
+  spec: ModuleSpec,
+  schema: JsonObject | undefined,
+  lookup: LookUp,
+  secrets: SecretSink,
+): JsonObject {
   if (isEmpty(spec.config)) return {}; // most modules have none
   const expansion = expandEnv(spec.config, lookup, `${spec.path}.config`);
-  for (const secret of expansion.secrets) secrets.register(secret);
-  registerSecrets(expansion.value, secrets);
-  return expansion.value;
+  const config = schema && expansion.refers
+    ? typeVariables(expansion.value, spec.config, schema)
+    : expansion.value;
+  for (const secret of expansion.secrets) if (holdsText(config, secret)) secrets.register(secret);
+  registerSecrets(config, secrets);
+  return config;
+}
+
+/** A number that a plan takes from a variable is no secret: it would be redacted wherever its digits appear. */
+function holdsText(value: unknown, text: string): boolean {
+  if (typeof value === "string") return value.includes(text);
+  return typeof value === "object" && value !== null &&
+    Object.values(value).some((item) => holdsText(item, text));
 }
 
 function isEmpty(config: JsonObject): boolean {

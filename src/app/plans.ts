@@ -1,7 +1,6 @@
 /** From what a request names to a plan that may run: found, checked, allowed; its modules opened. */
 import { agentNames, childPlan } from "../plan/child_plan.ts";
 import type { CompiledPlan } from "../plan/compile.ts";
-import { findEnv } from "../plan/env.ts";
 import { type Lock, lockedSource, lockFromData } from "../plan/lock.ts";
 import {
   documentError,
@@ -11,7 +10,6 @@ import {
   type WarningDetail,
 } from "../plan/findings.ts";
 import { withPlaces } from "../plan/places.ts";
-import { typeVariables } from "../plan/typed_env.ts";
 import { authorise, type Grants, specsOf } from "../policy/authorise.ts";
 import type { LoadContext } from "../loader/types.ts";
 import type { Origin } from "../policy/origin.ts";
@@ -20,11 +18,11 @@ import { authoriseWithin } from "../policy/within.ts";
 import type { ReadyPlan, SecretSink, ServiceLimits } from "../runs/deps.ts";
 import type { Caller, RunRequest, Warning } from "../runs/types.ts";
 import { errorCode, type ErrorDetail, PreampError } from "../sdk/errors.ts";
-import { isObject, type JsonObject } from "../sdk/json.ts";
-import type { Module, ModuleSpec, RunLimits } from "../sdk/types.ts";
+import type { JsonObject } from "../sdk/json.ts";
+import type { ModuleSpec, RunLimits } from "../sdk/types.ts";
 import { judgeAgents } from "./agent_plans.ts";
 import { BUILTIN_IDS, builtinModule } from "./builtins.ts";
-import { checkConfigs, checkVariables } from "./check_configs.ts";
+import { checkConfigs, checkVariables, schemaOf } from "./check_configs.ts";
 import { type FoundPlan, PlanFinder } from "./found_plans.ts";
 import { grantOf, grantPaths } from "./grants.ts";
 import type { Loading } from "./loading.ts";
@@ -138,12 +136,12 @@ export class Plans {
         child: (written) => this.#ready({ ...found, input: written }, caller, { within: judged }),
       },
       registerSecrets: (secrets) => {
-        expanded = specs.map((spec) => expandConfig(spec, lookup, secrets));
+        expanded = specs.map((spec) => expandConfig(spec, schemaOf(spec), lookup, secrets));
       },
       ...(specs.some(isOfUrl) ? { load: () => urlModules().load() } : {}),
       open: (spec, secrets, warn) => {
         const index = specs.indexOf(spec);
-        const config = expanded[index] ?? expandConfig(spec, lookup, secrets);
+        const config = expanded[index] ?? expandConfig(spec, schemaOf(spec), lookup, secrets);
         if (index >= 0) expanded[index] = undefined; // it is its module's now, which may change it
         return this.#open(spec, urlModules, config, { secrets, warn });
       },
@@ -320,14 +318,11 @@ export class Plans {
         this.#options.sandboxing.tellConsole(level, secrets.redactValues({ module, text }));
       return urlModules().open(spec, { warn, console }).then((found) => ({ ...found, config }));
     }
-    const opened = (module: Module) => ({
-      config: typedConfig(config, spec, module),
-      isolation: "inline" as const,
-      integrity: null,
-      module,
-    });
+    const opened = { config, isolation: "inline", integrity: null } as const;
     const module = builtinModule(spec.module);
-    return module instanceof Promise ? module.then(opened) : opened(module);
+    return module instanceof Promise
+      ? module.then((loaded) => ({ ...opened, module: loaded }))
+      : { ...opened, module };
   }
 
   /** Returns a plan that is only looked at. @throws {PreampError} `not_found`, `plan_invalid`, `plan_limit_exceeded`. */
@@ -393,12 +388,6 @@ function acceptConfigs({ errors }: Findings, { name }: FoundPlan): void {
   if (errors.length === 0) return;
   const what = name === undefined ? "the plan" : `the plan "${name}"`;
   throw documentError("plan_invalid", what, errors.map((finding) => toDetail(finding)));
-}
-
-/** Returns an expanded config with the types that its module's schema gives to variables. */
-function typedConfig(config: JsonObject, { config: written }: ModuleSpec, { module }: Module): JsonObject {
-  const schema = module?.config_schema;
-  return isObject(schema) && findEnv(written).length > 0 ? typeVariables(config, written, schema) : config;
 }
 
 /** Whether modules may be loaded for a plan, now or for an agent of it. */

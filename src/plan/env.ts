@@ -16,6 +16,8 @@ export interface EnvReference {
 /** What became of a config whose references were expanded. */
 export interface Expansion {
   value: JsonObject;
+  /** Whether the config holds references. */
+  refers: boolean;
   /** References to variables that are not set and have no default. */
   missing: EnvReference[];
   /** Values of the variables that were read, for the redactor. */
@@ -69,6 +71,7 @@ export function expandEnv(
   path: string = "",
 ): Expansion {
   const missing: EnvReference[] = [];
+  let refers = false;
   const secrets = new Set<string>();
 
   function expand(item: unknown, place: Place): unknown {
@@ -109,6 +112,7 @@ export function expandEnv(
         result += part.text;
         continue;
       }
+      refers = true;
       const value = lookup(part.name);
       if (value !== undefined) {
         secrets.add(value);
@@ -122,8 +126,10 @@ export function expandEnv(
     return unset && parts.length === 1 ? undefined : result;
   }
 
+  const value = expandFields(config, { within: null, at: path });
   return {
-    value: expandFields(config, { within: null, at: path }),
+    value,
+    refers,
     missing,
     secrets: [...secrets].filter((value) => value !== ""),
   };

@@ -181,3 +181,12 @@ tools:
     ["tool-todo", "tool-myname", "tool-x"],
   ]);
 });
+
+Deno.test("a number from a variable is no secret, its text in a text field is", async () => {
+  const plan = `
+session: { orchestrator: loop-basic, context: { module: context-simple, config: { max_tokens: "\${SIZE}" } } }
+providers: [{ module: provider-mock, config: { response: "Take 640000 and \${WORD}." } }]
+`;
+  const run = await runOf(plan, { SIZE: "640000", WORD: "open-sesame" });
+  assertEquals(run.output_text, "Take 640000 and [REDACTED].");
+});

@@ -62,13 +62,17 @@ Deno.test("README.md shows a plan that checks without a warning and runs, its va
     const checked = await runProgram(["plan", "check", "plan.yaml"], at({}));
     assertEquals(checked.code, 0, checked.stdout + checked.stderr);
     assertEquals(checked.stdout.includes("warning"), false, checked.stdout);
-    for (
-      const [env, answer] of [[{}, "It is fine.\n"], [{ GREETING: "raining" }, "It is raining.\n"]] as const
-    ) {
+    for (const env of [{}, { MAX_TOKENS: "64000" }]) {
       const ran = await runProgram(["run", "-p", "plan.yaml", "How is it?"], at(env));
-      assertEquals([ran.code, ran.stdout], [0, answer], ran.stderr);
+      assertEquals([ran.code, ran.stdout], [0, "It is fine.\n"], ran.stderr);
       assertMatch(ran.stderr, /\$0\.00/);
     }
+    const unfit = await runProgram(["plan", "check", "plan.yaml"], at({ MAX_TOKENS: "a lot" }));
+    assertEquals(unfit.code, 3);
+    assertMatch(
+      unfit.stdout + unfit.stderr,
+      /plan\.yaml:3:\d+ +session\.context\.config\.max_tokens .*\$\{MAX_TOKENS\}/,
+    );
   } finally {
     await Deno.remove(folder, { recursive: true });
   }
