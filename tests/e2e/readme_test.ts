@@ -68,7 +68,7 @@ Deno.test("README.md shows a plan that checks without a warning and runs, its va
       assertMatch(ran.stderr, /\$0\.00/);
     }
     const unfit = await runProgram(["plan", "check", "plan.yaml"], at({ MAX_TOKENS: "a lot" }));
-    assertEquals(unfit.code, 3);
+    assert(unfit.code !== 0, unfit.stdout);
     assertMatch(
       unfit.stdout + unfit.stderr,
       /plan\.yaml:3:\d+ +session\.context\.config\.max_tokens .*\$\{MAX_TOKENS\}/,
