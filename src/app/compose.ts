@@ -14,6 +14,7 @@ import { SourceOverrides, type SourcesFile } from "./sources.ts";
 /** What is put together. */
 export interface Parts {
   policy: Policy;
+  basePath: string;
   clock: Clock;
   store: Store;
   plans: URL | null;
@@ -35,7 +36,7 @@ export interface Composition {
 }
 
 /** Puts plans and runs together. */
-export function compose({ policy, clock, store, env, secrets, ...parts }: Parts): Composition {
+export function compose({ policy, basePath, clock, store, env, secrets, ...parts }: Parts): Composition {
   const redactor = secrets instanceof Redactor ? secrets : processRedactor(secrets);
   const log: Parts["log"] = (level, event, facts) => parts.log(level, event, redactor.redactValues(facts));
   const loading = new Loading({ cache_dir: parts.home && new URL("cache/", parts.home) });
@@ -50,6 +51,7 @@ export function compose({ policy, clock, store, env, secrets, ...parts }: Parts)
   });
   const runs = new RunService({
     store,
+    basePath,
     clock,
     limitsOf: (caller) => plans.limitsOf(caller),
     newId,

@@ -34,6 +34,8 @@ export interface RuntimeConfig {
    * of the runs too. Default: none.
    */
   secrets?: readonly string[] | Redactor;
+  /** Path that the HTTP API is mounted under, such as `/agents`; run objects name their URLs with it. Default none. */
+  basePath?: string;
   /** Default: the clock of the process. */
   clock?: Clock;
   /** Structured log of the process. Default: none. */
@@ -46,12 +48,13 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
   const clock = config.clock ?? systemClock();
   const store = config.store ?? new MemoryStore({ now: () => clock.now() });
   const { plans = null, home = null, sources = [], env = readEnv, secrets = [], log = () => {} } = config;
+  const { basePath = "" } = config;
   let composed: Promise<Composition> | undefined;
   let draining = false;
 
   const open = () =>
     composed ??= import("./compose.ts").then(({ compose }) =>
-      compose({ policy, clock, store, plans, home, sources, env, secrets, log })
+      compose({ policy, basePath, clock, store, plans, home, sources, env, secrets, log })
     );
 
   const explaining = () => import("./explain.ts");

@@ -85,6 +85,7 @@ function open(parts: BackendParts): Server {
     // With keys of its own a server may stand behind any name: a rebound one brings no key, and a foreign Origin is refused
     // all the same. Without, only loopback's names are its own (trust.md).
     hosts: parts.auth.kind === "configured" ? "any" : [policy.listen.host],
+    cors: policy.cors,
     log: (record) => parts.log.request(record),
     async routes() {
       const { openBackend } = await loadBackend();

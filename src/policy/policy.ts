@@ -63,6 +63,7 @@ export interface PolicyOverlay {
 /** The policy, whole. Each setting is described in the table of shape.ts. */
 export interface Policy {
   listen: { host: string; port: number };
+  cors: { origins: string[] };
   plans: string;
   store: string;
   retention: { log_days: number; idempotency_hours: number };

@@ -133,6 +133,17 @@ export function hosts(meaning: string): Rule<string[]> {
   return { form: "list", default: [], meaning, range: "a list of host or host:port", read: readHosts };
 }
 
+/** Returns the rule of a list of origins. */
+export function origins(meaning: string): Rule<string[]> {
+  return {
+    form: "list",
+    default: [],
+    meaning,
+    range: "a list of origins such as https://app.example.com; * is not taken",
+    read: readOrigins,
+  };
+}
+
 /** Returns the rule of the store's URL. */
 export function storeUrl(default_value: string, meaning: string): Rule<string> {
   return { form: "text", default: default_value, meaning, range: "memory", read: readStoreUrl };
@@ -195,6 +206,33 @@ function readHosts(value: unknown, path: Path, findings: Findings): string[] | u
     findings.error([...path, index], "value", message);
   });
   return list;
+}
+
+function readOrigins(value: unknown, path: Path, findings: Findings): string[] | undefined {
+  const list = texts(
+    value,
+    path,
+    findings,
+    'write origins of web pages, such as ["https://app.example.com"]',
+  );
+  list?.forEach((entry, index) => {
+    const origin = originIn(entry);
+    if (origin === entry) return;
+    const message = `Cannot read an origin: must be scheme, host and port of a web page: received ${
+      describe(entry)
+    }`;
+    const hint = origin === undefined
+      ? "name each origin, such as https://app.example.com"
+      : `write ${origin}`;
+    findings.error([...path, index], "value", message, hint);
+  });
+  return list;
+}
+
+/** Returns the origin of a web page as a browser writes it; undefined when a text names none. */
+export function originIn(text: string): string | undefined {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  return url?.protocol === "https:" || url?.protocol === "http:" ? url.origin : undefined;
 }
 
 function readStoreUrl(value: unknown, path: Path, findings: Findings): string | undefined {

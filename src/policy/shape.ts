@@ -14,6 +14,7 @@ import {
   flag,
   hosts,
   names,
+  origins,
   type Rule,
   seconds,
   storeUrl,
@@ -45,6 +46,9 @@ export const SECTIONS: {
       "an address of this machine",
     ),
     port: whole(8484, "Port to listen on; 0 takes a free one", { min: 0, max: 65_535 }),
+  },
+  cors: {
+    origins: origins("Origins whose web pages may send requests to this server and read its answers"),
   },
   retention: {
     log_days: whole(30, "Days that a run and its log are kept after it ended"),

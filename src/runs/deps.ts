@@ -75,6 +75,8 @@ export interface ServiceLimits extends KernelLimits, LogLimits, PageLimits {
 /** Everything runs need. */
 export interface RunsDeps {
   readonly store: Store;
+  /** Path that the HTTP API is mounted under, such as `/agents`. Default none. */
+  readonly basePath?: string;
   readonly clock: Clock;
   /** Returns the limits that hold for a caller: the server's, or smaller ones of its key's own policy. */
   readonly limitsOf: (caller: Caller) => ServiceLimits;

@@ -17,6 +17,8 @@ export interface RunSeed {
   id: string;
   session_id: string;
   created_at: string;
+  /** Where the log of the run is read. */
+  events_url: string;
   warnings: readonly Warning[];
   /** History of the session before this run, and what its requests took since the last compaction. */
   history: readonly Message[];
@@ -257,7 +259,7 @@ export class RunFold {
       isolation: { ...this.#isolation },
       created_at,
       ended_at,
-      events_url: `/v1/runs/${id}/events`,
+      events_url: this.#seed.events_url,
     };
   }
 }

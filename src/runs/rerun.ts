@@ -40,6 +40,7 @@ export function pointOf({ run, events, replay }: Recording, from_event: number):
     id: run.id,
     session_id: run.session_id,
     created_at: run.created_at,
+    events_url: run.events_url,
     warnings: [],
     history: replay.history,
   });

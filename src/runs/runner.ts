@@ -104,6 +104,7 @@ export class Runner implements RunHandle {
       id: run_id,
       session_id,
       created_at: this.created_at,
+      events_url: `${deps.basePath ?? ""}/v1/runs/${run_id}/events`,
       warnings: ready.warnings,
       history: (inherited?.input ?? { history: saved?.messages }).history ?? [],
       usages: (inherited?.input ?? saved)?.usages ?? [],

@@ -332,6 +332,7 @@ function foldApprovals(run: Run, entries: readonly Entry[]): Approval[] {
     id: run.id,
     session_id: run.session_id,
     created_at: run.created_at,
+    events_url: run.events_url,
     warnings: [],
     history: [],
   });

@@ -2,6 +2,7 @@
 import { type KeyRing, LOCAL_NAMESPACE } from "../policy/keys.ts";
 import type { Caller } from "../runs/types.ts";
 import { PreampError } from "../sdk/errors.ts";
+import type { Cors } from "./cors.ts";
 
 /**
  * Returns the caller of a key, or null. Compares in constant time whatever it is given, the empty string too: it is asked
@@ -34,11 +35,14 @@ const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"];
 /**
  * Returns a check of `Host` and `Origin`. A browser on a foreign page sends that page's name in one or the other: a rebound
  * name in `Host`, a cross-site request in `Origin`. Ports are not compared: no browser lets a page choose another name's port.
- * With `any`, only a request whose `Origin` is not its own `Host` is foreign.
+ * With `any`, only a request whose `Origin` is not its own `Host` is foreign. Origins that `cors` allows are not foreign.
  *
  * The check throws `request_invalid` for a missing `Host` that came over a connection, `forbidden` for a foreign name.
  */
-export function createHostCheck(hosts: Hosts): (request: Request, overConnection: boolean) => void {
+export function createHostCheck(
+  hosts: Hosts,
+  cors: Pick<Cors, "allows"> | null = null,
+): (request: Request, overConnection: boolean) => void {
   const allowed = hosts === "any" ? null : new Set([...LOOPBACK, ...hosts.map(normaliseHost)]);
 
   return function checkHost(request, overConnection) {
@@ -53,7 +57,7 @@ export function createHostCheck(hosts: Hosts): (request: Request, overConnection
     if (header === null && origin === null && !allowed) return;
     const host = header ?? new URL(request.url).host;
     if (allowed && !allowed.has(nameOf(host))) throw foreign("Host", host);
-    if (origin === null) return;
+    if (origin === null || cors?.allows(origin)) return;
     const originHost = hostOfOrigin(origin);
     const known = originHost !== null &&
       (allowed ? allowed.has(nameOf(originHost)) : originHost === host.toLowerCase());

@@ -97,20 +97,20 @@ interface Wait {
 
 async function answerRun(handle: RunHandle, prefer: Preferences, wait: Wait): Promise<Response> {
   const { respond_async, wait: patience } = prefer;
-  if (respond_async && patience === false) return accepted(handle, "respond-async");
+  if (respond_async && patience === false) return accepted(handle, "respond-async", wait);
   const until = patience === false ? "attention" : "end";
   const run = await settledRun(handle, until, wait, typeof patience === "number" ? patience : null);
   if (run === "left") return clientLeft();
-  if (run === null) return accepted(handle, respond_async ? "respond-async" : null);
+  if (run === null) return accepted(handle, respond_async ? "respond-async" : null, wait);
   const headers: Record<string, string> = runHeaders(handle);
-  if (run.status === "awaiting_approval") headers.location = locationOf(handle);
+  if (run.status === "awaiting_approval") headers.location = locationOf(wait.server, handle);
   if (patience !== false) headers["preference-applied"] = "wait";
   return answer(run, 200, headers);
 }
 
 /** The run goes on, and the answer says where. */
-function accepted(handle: RunHandle, applied: string | null): Response {
-  const headers: Record<string, string> = { ...runHeaders(handle), location: locationOf(handle) };
+function accepted(handle: RunHandle, applied: string | null, { server }: Wait): Response {
+  const headers: Record<string, string> = { ...runHeaders(handle), location: locationOf(server, handle) };
   if (applied !== null) headers["preference-applied"] = applied;
   return answer(handle.current(), 202, headers);
 }
@@ -120,17 +120,21 @@ async function answerText(handle: RunHandle, wait: Wait): Promise<Response> {
   if (settled === "left") return clientLeft();
   const run = settled ?? handle.current();
   const completed = run.status === "completed";
-  return textResponse(completed ? run.output_text : reasonOf(run), completed ? 200 : 502, {
-    ...runHeaders(handle),
-    "content-type": "text/plain; charset=utf-8",
-    "cache-control": "no-store",
-    "x-content-type-options": "nosniff",
-    "preamp-run-status": run.status,
-  });
+  return textResponse(
+    completed ? run.output_text : reasonOf(run, locationOf(wait.server, handle)),
+    completed ? 200 : 502,
+    {
+      ...runHeaders(handle),
+      "content-type": "text/plain; charset=utf-8",
+      "cache-control": "no-store",
+      "x-content-type-options": "nosniff",
+      "preamp-run-status": run.status,
+    },
+  );
 }
 
-function reasonOf(run: Run): string {
-  if (run.ended_at === null) return `Run ${run.id} goes on while this server stops: GET /v1/runs/${run.id}`;
+function reasonOf(run: Run, location: string): string {
+  if (run.ended_at === null) return `Run ${run.id} continues while this server stops: GET ${location}`;
   return `Run ${run.id} ended ${run.status}: ${
     run.error?.message ?? run.stop_reason ?? "nothing is known about why"
   }`;
@@ -167,8 +171,8 @@ function runHeaders(handle: RunHandle): Record<string, string> {
   return { "preamp-run-id": handle.id };
 }
 
-function locationOf(handle: RunHandle): string {
-  return `/v1/runs/${encodeURIComponent(handle.id)}`;
+function locationOf({ basePath }: Server, handle: RunHandle): string {
+  return `${basePath}/v1/runs/${encodeURIComponent(handle.id)}`;
 }
 
 /** Seen by nobody but the log. 499 is what nginx calls it. */

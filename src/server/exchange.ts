@@ -10,6 +10,8 @@ import { textResponse } from "./text_response.ts";
 /** What all requests share. */
 export interface Server {
   readonly runtime: Runtime;
+  /** Path that the API is mounted under, such as `/agents`; empty for none. */
+  readonly basePath: string;
   readonly clock: ServerClock;
   /** Streams that are open; ended first when the server stops. */
   readonly streams: Closers;

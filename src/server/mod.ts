@@ -33,6 +33,13 @@ export interface PreampOptions extends Omit<RuntimeConfig, "log"> {
   authenticate?: Authenticate | null;
   /** Names the server is reached by. Default `any`: whoever embeds it knows its address. */
   hosts?: Hosts;
+  /** Origins whose pages may send requests and read answers. Default: the policy's `cors`, which is none. */
+  cors?: { readonly origins: readonly string[] };
+  /**
+   * Path that the server is mounted under, such as `/agents`: `Location`, `events_url` and the OpenAPI document name it. Requests
+   * are answered with it and, since Hono's `mount()` removes it, without it. Default none.
+   */
+  basePath?: string;
   /** Gets one record for each request. */
   log?: Log;
   /** Structured log of the runtime. */
@@ -40,7 +47,7 @@ export interface PreampOptions extends Omit<RuntimeConfig, "log"> {
 }
 
 /** A server to mount inside another, or to call without any. */
-export interface Preamp extends App {
+export interface Preamp extends App, AsyncDisposable {
   /** What `fetch` works on. */
   readonly runtime: Runtime;
   /** Ends all runs and closes the store. */
@@ -49,11 +56,22 @@ export interface Preamp extends App {
 
 /** Returns a runtime with its HTTP API. Nothing is loaded, opened or started before the first request. */
 export function createPreamp(options: PreampOptions = {}): Preamp {
-  const { hosts = "any", ...rest } = options;
+  const { hosts = "any", cors = options.policy?.cors, ...rest } = options;
   const { log } = rest;
-  const { runtime, routes, close } = createBackend(rest);
-  const app = createPass({ hosts, routes, ...(log ? { log } : {}) });
-  return { fetch: app.fetch, drain: app.drain, runtime, close };
+  const basePath = checkBasePath(rest.basePath ?? "");
+  const { runtime, routes, close } = createBackend({ ...rest, basePath });
+  const app = createPass({ hosts, basePath, routes, ...(cors ? { cors } : {}), ...(log ? { log } : {}) });
+  return { fetch: app.fetch, drain: app.drain, runtime, close, [Symbol.asyncDispose]: close };
+}
+
+/** Returns the path that a server is mounted under, without a slash at its end. @throws {TypeError} When it is not a path. */
+function checkBasePath(path: string): string {
+  if (path === "" || path === "/") return "";
+  const given = path.endsWith("/") ? path.slice(0, -1) : path;
+  if (/^(?:\/[\w.~-]+)+$/.test(given) && new URL(given, "http://localhost").pathname === given) return given;
+  throw new TypeError(
+    `Cannot use basePath ${JSON.stringify(path)}: write names that each begin with a slash, as in "/agents"`,
+  );
 }
 
 /** All of a server but the pass in front of it, for who has a pass already. */
@@ -64,13 +82,14 @@ export interface Backend {
   close(): Promise<void>;
 }
 
-/** Returns a runtime with its routes. `hosts` are the pass's. */
-export function createBackend(options: Omit<PreampOptions, "hosts"> = {}): Backend {
+/** Returns a runtime with its routes. */
+export function createBackend(options: Omit<PreampOptions, "hosts" | "cors"> = {}): Backend {
   const { authenticate, log, runtime_log, ...config } = options;
   const policy = config.policy ?? defaultPolicy();
   const runtime = createRuntime({ ...config, policy, ...(runtime_log ? { log: runtime_log } : {}) });
   const routes = createRoutes({
     runtime,
+    basePath: options.basePath ?? "",
     authenticate: authenticate === undefined ? authenticateWith(new KeyRing(policy.auth.keys)) : authenticate,
     bounds: callerBounds(policy),
     ...(log ? { log } : {}),

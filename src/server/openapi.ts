@@ -7,15 +7,17 @@ import { STATUS } from "./problems.ts";
 import { codesOf, type Route, type RouteAnswer, ROUTES } from "./route_table.ts";
 import { ANSWERS, BODIES, QUERIES, SHARED } from "./schemas.ts";
 
-let text: string | undefined;
+const texts = new Map<string, string>();
 
-/** Returns the document's text; made once. */
-export function openApiText(): string {
-  return text ??= JSON.stringify(openApiDocument());
+/** Returns the document's text; made once for each base path. */
+export function openApiText(basePath: string): string {
+  let text = texts.get(basePath);
+  if (text === undefined) texts.set(basePath, text = JSON.stringify(openApiDocument(basePath)));
+  return text;
 }
 
-/** Returns the document. */
-export function openApiDocument(): JsonObject {
+/** Returns the document. @param basePath Path that the API is mounted under; empty for none. */
+export function openApiDocument(basePath = ""): JsonObject {
   const { queries, components } = namedSchemas();
   const paths: Record<string, JsonObject> = {};
   for (const route of ROUTES) {
@@ -29,7 +31,7 @@ export function openApiDocument(): JsonObject {
       version: manifest.version,
       license: { name: manifest.license, identifier: manifest.license },
     },
-    servers: [{ url: "/" }],
+    servers: [{ url: basePath || "/" }],
     security: [{ key: [] }],
     paths,
     components: {

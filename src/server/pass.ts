@@ -5,6 +5,7 @@
 import { newId } from "../runs/ids.ts";
 import { createHostCheck, type Hosts } from "./access.ts";
 import { type ServerClock, systemClock } from "./clock.ts";
+import { createCors } from "./cors.ts";
 import { answer, type Log, type Visit } from "./exchange.ts";
 import { describeError, type LogRecord, recordOf } from "./log.ts";
 import { problemResponse, toProblem } from "./problems.ts";
@@ -38,6 +39,10 @@ export interface Routes {
 export interface PassOptions {
   /** Names the server is reached by, beside `localhost`, `127.0.0.1` and `[::1]`. Default none. */
   hosts?: Hosts;
+  /** Origins whose pages may send requests and read answers, such as `https://app.example.com`. Default none. */
+  cors?: { readonly origins: readonly string[] };
+  /** Path that the app is mounted under, such as `/agents`. Default none. */
+  basePath?: string;
   /** Gets one record for each request. */
   log?: Log;
   /** Time; default the machine's. */
@@ -63,7 +68,9 @@ export interface Pass extends App {
 /** Returns the pass, and with it the app. */
 export function createPass(options: PassOptions): Pass {
   const { log, clock = systemClock } = options;
-  const checkHost = createHostCheck(options.hosts ?? []);
+  const cors = createCors(options.cors?.origins ?? []);
+  const checkHost = createHostCheck(options.hosts ?? [], cors);
+  const health_paths = new Set([HEALTH_PATH, (options.basePath ?? "") + HEALTH_PATH]);
   const given = options.routes;
   let routes = typeof given === "function" ? undefined : given;
   let opening: Promise<Routes> | undefined;
@@ -79,7 +86,7 @@ export function createPass(options: PassOptions): Pass {
   }
 
   function answerVisit(request: Request, visit: Visit): Response | Promise<Response> {
-    if (visit.path === HEALTH_PATH && request.method === "GET") return health();
+    if (health_paths.has(visit.path) && request.method === "GET") return health();
     return routes ? routes.answer(request, visit) : open().then((routes) => routes.answer(request, visit));
   }
 
@@ -95,7 +102,8 @@ export function createPass(options: PassOptions): Pass {
     let failure: Partial<LogRecord> | undefined;
     try {
       checkHost(request, info?.remoteAddr !== undefined);
-      response = await answerVisit(request.method === "HEAD" ? getOf(request) : request, visit);
+      response = cors?.preflight(request) ??
+        await answerVisit(request.method === "HEAD" ? getOf(request) : request, visit);
     } catch (error) {
       const problem = toProblem(error);
       failure = {
@@ -106,6 +114,7 @@ export function createPass(options: PassOptions): Pass {
     }
     if (isLargeText(response)) response = await encodedResponse(request, response);
     if (request.method === "HEAD") response = await headResponse(response);
+    cors?.expose(request, response.headers);
     response.headers.set("preamp-request-id", visit.request_id);
     log?.({ ...recordOf(visit, response.status, clock.monotonic() - started, clock), ...failure });
     return response;

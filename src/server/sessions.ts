@@ -23,11 +23,11 @@ export const removeSession: Handler = async (call, caller) => {
 
 /** `POST /v1/sessions/{id}/fork`; an empty body forks at the end. */
 export const forkSession: Handler = async (call, caller) => {
-  const { body, server: { runtime, clock } } = call.env;
+  const { body, server: { runtime, basePath, clock } } = call.env;
   const given = await readJsonBody(call.req.raw, body, clock);
   const options = await checkBody("ForkRequest", given === undefined ? {} : given);
   const fork = await runtime.runs.sessions.fork(caller, pathId(call), options);
-  return answer(fork, 201, { location: `/v1/sessions/${encodeURIComponent(fork.id)}` });
+  return answer(fork, 201, { location: `${basePath}/v1/sessions/${encodeURIComponent(fork.id)}` });
 };
 
 /** `GET /v1/sessions/{id}/runs`, newest first. */

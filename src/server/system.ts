@@ -11,9 +11,9 @@ export const readiness: Handler = async (call) => {
 };
 
 /** `GET /openapi.json`. */
-export const openApi: Handler = async () => {
+export const openApi: Handler = async (call) => {
   const { openApiText } = await import("./openapi.ts");
-  return textResponse(await openApiText(), 200, {
+  return textResponse(await openApiText(call.env.server.basePath), 200, {
     "content-type": "application/json",
     "x-content-type-options": "nosniff",
   });
@@ -34,9 +34,9 @@ export const eventsSchema: Handler = async () => {
 
 /** `GET /`: what this is, as text or as a page. */
 export const landing: Handler = (call) => {
-  const { origin } = new URL(call.req.url);
+  const base = new URL(call.req.url).origin + call.env.server.basePath;
   const html = preferredType(call.req.raw.headers.get("accept"), ["text/plain", "text/html"]) === "text/html";
-  return textResponse(html ? landingPage(origin) : landingText(origin), 200, {
+  return textResponse(html ? landingPage(base) : landingText(base), 200, {
     "content-type": html ? "text/html; charset=utf-8" : "text/plain; charset=utf-8",
     "content-security-policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'",
     "referrer-policy": "no-referrer",
@@ -44,35 +44,36 @@ export const landing: Handler = (call) => {
   });
 };
 
-function exampleCommand(origin: string): string {
+function exampleCommand(base: string): string {
   return [
-    `curl -N ${origin}/v1/runs \\`,
+    `curl -N ${base}/v1/runs \\`,
     '  -H "authorization: Bearer $PREAMP_API_KEY" \\',
     '  -H "content-type: application/json" -H "accept: text/event-stream" \\',
     `  -d '{"prompt": "What is 6 x 7?"}'`,
   ].join("\n");
 }
 
-function landingText(origin: string): string {
+function landingText(base: string): string {
   return [
     "Preamp: an edge runtime for agents. POST a plan and a prompt, get an agent.",
     "",
-    exampleCommand(origin),
+    exampleCommand(base),
     "",
-    `The API as OpenAPI 3.1: ${origin}/openapi.json`,
+    `The API as OpenAPI 3.1: ${base}/openapi.json`,
     "",
   ].join("\n");
 }
 
-function landingPage(origin: string): string {
+function landingPage(base: string): string {
+  const openapi = new URL(`${base}/openapi.json`).pathname;
   return [
     "<!doctype html>",
     '<html lang="en"><head><meta charset="utf-8"><title>Preamp</title>',
     '<meta name="viewport" content="width=device-width"></head><body>',
     "<h1>Preamp</h1>",
     "<p>An edge runtime for agents. POST a plan and a prompt, get an agent.</p>",
-    `<pre>${escapeHtml(exampleCommand(origin))}</pre>`,
-    '<p>The API as OpenAPI 3.1: <a href="/openapi.json">/openapi.json</a></p>',
+    `<pre>${escapeHtml(exampleCommand(base))}</pre>`,
+    `<p>The API as OpenAPI 3.1: <a href="${escapeHtml(openapi)}">${escapeHtml(openapi)}</a></p>`,
     "</body></html>",
     "",
   ].join("\n");

@@ -9,6 +9,7 @@ import { detailAt, refusal } from "./support.ts";
 /** The document of the design's page on trust, its key completed. */
 const DOCUMENT = `
 listen: {host: 127.0.0.1, port: 8484}
+cors: {origins: ["https://app.example.com", "http://localhost:5173"]}
 plans: plans/
 store: sqlite:~/.preamp/preamp.db
 retention: {log_days: 30, idempotency_hours: 24}
@@ -27,6 +28,7 @@ Deno.test("parsePolicy() reads every key of the documented policy", async () => 
   const policy = await parsePolicy(DOCUMENT);
   const expected = defaultPolicy();
   expected.store = "sqlite:~/.preamp/preamp.db";
+  expected.cors.origins = ["https://app.example.com", "http://localhost:5173"];
   expected.auth.keys = [{ name: "ci", sha256: "0".repeat(64), policy: "small" }];
   expected.modules.allow = ["https://modules.example.com/agents/", "data:"];
   expected.modules.private_hosts = ["127.0.0.1:9000"];
@@ -126,6 +128,8 @@ const BAD: Record<string, [path: string, text: string]> = {
     "modules.private_hosts[0]",
     'modules: {private_hosts: ["http://127.0.0.1/"]}',
   ],
+  "any origin": ["cors.origins[0]", 'cors: {origins: ["*"]}'],
+  "an origin with a path": ["cors.origins[0]", 'cors: {origins: ["https://app.example.com/"]}'],
   "a store we do not have": ["store", "store: redis://user:hunter22@host"],
   "a rate below zero": ["rates.runs_per_minute", "rates: {runs_per_minute: -1}"],
   "a key's policy with a section of the server": ["policies.a.listen", "policies: {a: {listen: {port: 1}}}"],

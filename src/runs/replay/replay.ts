@@ -295,6 +295,7 @@ function foldOf({ run, replay }: Recording): RunFold {
     id: run.id,
     session_id: run.session_id,
     created_at: run.created_at,
+    events_url: run.events_url,
     warnings: [],
     history: replay.history,
     usages: replay.usages,
