@@ -416,6 +416,7 @@ Deno.test("the run object is the fold of its log and nothing else", async () => 
       id: handle.id,
       session_id: handle.session_id,
       created_at: handle.current().created_at,
+      events_url: "/v1/runs/run_1/events",
       warnings: [],
       history: [],
     });
