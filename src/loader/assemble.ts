@@ -7,14 +7,18 @@ import type { BundleAnswer, ModuleBundle } from "./types.ts";
 export function bundleOf(
   requested: string,
   entry: string,
-  graph: Pick<GraphFetch, "files">,
+  graph: Pick<GraphFetch, "files" | "redirects" | "requests">,
   answer: BundleAnswer & { kind: "bundle" },
 ): ModuleBundle {
   const files = answer.inputs.flatMap((url) => {
     const file = graph.files.get(url);
     return file ? [{ url, sha256: file.sha256, bytes: file.bytes.length }] : [];
   });
-  files.sort((a, b) => pathFrom(entry, a.url, a.sha256) < pathFrom(entry, b.url, b.sha256) ? -1 : 1);
+  files.push(...answer.inline);
+  const paths = new Map(files.map((file) => [file, pathFrom(entry, file.url, file.sha256)]));
+  files.sort((a, b) => paths.get(a)! < paths.get(b)! ? -1 : 1); // each has its own
+  const used = new Set(answer.inputs);
+  const requests = graph.requests.filter(({ url }) => used.has(graph.redirects.get(url) ?? url));
   const { code, exports, uses, imports_refused } = answer;
   return {
     requested,
@@ -25,5 +29,6 @@ export function bundleOf(
     uses,
     imports_refused,
     code,
+    requests,
   };
 }

@@ -2,12 +2,13 @@
  * Many files → one ES module, by esbuild, from bytes that are given: a virtual name space without disk or network. Runs in
  * the bundler child; knows nothing of policies, hashes or caches.
  */
+import { createHash } from "node:crypto";
 import type * as Esbuild from "esbuild-wasm/esm/browser.js";
 import { sealImports } from "./leftovers.ts";
 import { kindOfAttribute, kindOfUrl, mayImport, mediaTypeOf } from "./media.ts";
 import { originalPlaces, type SourceMap } from "./source_map.ts";
 import { resolveSpecifier } from "./specifiers.ts";
-import type { BundleAnswer, BundleProblem, BundleRequest, RefusedImport } from "./types.ts";
+import type { BundleAnswer, BundleProblem, BundleRequest, GraphFile, RefusedImport } from "./types.ts";
 
 /** esbuild, initialised. */
 export type Builder = Pick<typeof Esbuild, "build">;
@@ -20,10 +21,20 @@ const META = "meta";
 const META_NAME = "preamp_import_meta";
 const META_SPECIFIER = "preamp:import-meta";
 
-/** Refused imports that are told of; all of them are refused. */
-const MAX_TOLD = 100;
+/** Refused imports that are reported; all of them are refused. As many problems of the files. */
+const MAX_REPORTED = 100;
+/** Characters of one text in a report: it may quote a source. */
+const MAX_TEXT = 1_000;
+/** Missing files of one answer; what else is missing is in the next one. */
+const MAX_MISSING = 1_000;
+/** Names that a module may export. */
+const MAX_EXPORTS = 10_000;
 
-/** Returns the bundle of a graph, what is missing, or what is wrong with it. */
+/**
+ * Returns the bundle of a graph, what is missing, or what is wrong with it.
+ *
+ * @throws {Error} when esbuild itself fails: it cannot be used again.
+ */
 export async function bundleGraph(esbuild: Builder, request: BundleRequest): Promise<BundleAnswer> {
   const graph = new Graph(request);
   let result: Esbuild.BuildResult<{ write: false }>;
@@ -33,10 +44,14 @@ export async function bundleGraph(esbuild: Builder, request: BundleRequest): Pro
       return build(esbuild, graph);
     });
   } catch (error) {
-    return { kind: "problems", problems: messagesOf(error).map((message) => graph.problemOf(message)) };
+    const messages = messagesOf(error);
+    const failure = messages.find(isFailure);
+    if (failure) throw new Error(failure.text);
+    return problemsOf(messages.slice(0, MAX_REPORTED).map((message) => graph.problemOf(message)));
   }
   if (graph.missing.size > 0) {
-    return { kind: "missing", urls: [...graph.missing].map(([url, from]) => ({ url, from })) };
+    const urls = [...graph.missing].slice(0, MAX_MISSING).map(([url, from]) => ({ url, from }));
+    return { kind: "missing", urls };
   }
   return await seal(result.outputFiles, graph);
 }
@@ -63,7 +78,17 @@ function build(esbuild: Builder, graph: Graph): Promise<Esbuild.BuildResult<{ wr
   });
 }
 
-/** What a failed build says; an error of another kind goes on. */
+function problemsOf(problems: readonly BundleProblem[]): BundleAnswer {
+  return { kind: "problems", problems };
+}
+
+/** Returns true for a message that is about esbuild, not about a source: a panic in it, or an error without any place. */
+function isFailure({ text, location, pluginName }: Esbuild.Message): boolean {
+  return text.startsWith("panic:") ||
+    location === null && pluginName === "" && !text.startsWith("Cannot read directory");
+}
+
+/** Returns the messages of a failed build; throws an error of another kind again. */
 function messagesOf(error: unknown): readonly Esbuild.Message[] {
   const messages = (error as { errors?: readonly Esbuild.Message[] }).errors;
   if (!Array.isArray(messages)) throw error;
@@ -75,13 +100,18 @@ async function seal(outputs: readonly Esbuild.OutputFile[], graph: Graph): Promi
   const map = JSON.parse(outputs.find(({ path }) => path.endsWith(".map"))?.text ?? "{}") as SourceMap; // esbuild's own
   map.sources = map.sources.map((source) => graph.urlOfSource(source));
   const sealed = await sealImports(text);
+  if (sealed.exports.length > MAX_EXPORTS) {
+    const message = `a module may export ${MAX_EXPORTS} names: it exports ${sealed.exports.length}`;
+    return problemsOf([{ message, url: graph.entry, line: 1, column: 1 }]);
+  }
   return {
     kind: "bundle",
     code: withMap(sealed.code, map),
     inputs: [...graph.loaded],
+    inline: [...graph.inline.values()],
     exports: sealed.exports,
     uses: [...graph.uses],
-    imports_refused: placesOf(text, sealed.refused.slice(0, MAX_TOLD), map),
+    imports_refused: placesOf(text, sealed.refused.slice(0, MAX_REPORTED), map),
   };
 }
 
@@ -102,7 +132,12 @@ function placesOf(
   const originals = originalPlaces(map, places);
   return refused.map(({ specifier }, index) => {
     const place = originals[index];
-    return { specifier, url: place?.source ?? "", line: place?.line ?? 1, column: place?.column ?? 1 };
+    return {
+      specifier: specifier?.slice(0, MAX_TEXT) ?? null,
+      url: place?.source ?? "",
+      line: place?.line ?? 1,
+      column: place?.column ?? 1,
+    };
   });
 }
 
@@ -118,6 +153,8 @@ class Graph {
   readonly missing = new Map<string, string>();
   /** Files that went in. */
   readonly loaded = new Set<string>();
+  /** Code that lies in the URL of an import, by that URL. */
+  readonly inline = new Map<string, GraphFile>();
   /** Parts of the SDK that went in. */
   readonly uses = new Set<string>();
   /** URL of the entry file. */
@@ -164,18 +201,23 @@ class Graph {
   #file(asked: string, from: string): Esbuild.OnResolveResult {
     const { redirects, failed } = this.#request;
     const url = Object.hasOwn(redirects, asked) ? redirects[asked]! : asked;
-    if (this.#files.has(url)) return { path: this.#nameOf(url), namespace: FILES };
+    if (this.#files.has(url) || url.startsWith("data:")) return { path: this.#nameOf(url), namespace: FILES };
     if (Object.hasOwn(failed, asked)) {
       return { errors: [{ text: failed[asked]!, detail: { failed_url: asked } }] };
     }
-    if (!this.missing.has(asked)) this.missing.set(asked, from);
-    return { path: asked.startsWith("data:") ? "data:" : asked, external: true };
+    if (!this.missing.has(asked)) this.missing.set(asked, this.#nameOf(from));
+    return { path: asked, external: true };
   }
 
-  #load({ path, with: attributes }: Esbuild.OnLoadArgs): Esbuild.OnLoadResult {
+  async #load({ path, with: attributes }: Esbuild.OnLoadArgs): Promise<Esbuild.OnLoadResult> {
     const url = this.#urls.get(path) ?? path;
-    const bytes = this.#files.get(url)!; // #file says so
-    this.loaded.add(url);
+    const bytes = this.#files.get(url) ?? await decodeData(url);
+    if (!bytes) {
+      const text = `Cannot load ${path}: it cannot be decoded`;
+      return { errors: [{ text, notes: [{ text: "write data:text/javascript;base64,…" }] }] };
+    }
+    if (this.#files.has(url)) this.loaded.add(url);
+    else this.inline.set(url, inlineFile(url, bytes));
     const loader = kindOfAttribute(attributes.type) ?? kindOfUrl(url);
     if (loader === "binary") return { contents: bytes, loader };
     const text = this.#patched.get(url) ?? new TextDecoder().decode(bytes); // without the byte order mark
@@ -193,6 +235,7 @@ class Graph {
     for (const { location } of patterns) {
       const url = this.#urlOfName(location!.file); // isPattern() says it has one
       const bytes = this.#files.get(url);
+      if (!bytes) return false;
       const text = this.#patched.get(url) ?? new TextDecoder().decode(bytes);
       const at = offsetOf(text, location!.line, columnOf(location!.lineText, location!.column)) + 1;
       if (text[at] !== ".") return false;
@@ -231,8 +274,8 @@ class Graph {
       hints.length === 0 && !text.startsWith("No matching export");
     const hint = hints.join("; ") || (typed ? "a file in TypeScript must end in .ts or .tsx" : "");
     return {
-      message: text,
-      ...(hint === "" ? {} : { hint }),
+      message: text.slice(0, MAX_TEXT),
+      ...(hint === "" ? {} : { hint: hint.slice(0, MAX_TEXT) }),
       ...(url === undefined || !location ? {} : {
         url,
         line: location.line,
@@ -241,6 +284,21 @@ class Graph {
       ...(failed_url === undefined ? {} : { failed_url }),
     };
   }
+}
+
+/** Resolves to the bytes of a data: URL; undefined when it holds none. */
+async function decodeData(url: string): Promise<Uint8Array | undefined> {
+  try {
+    return await (await fetch(url)).bytes(); // touches no network
+  } catch {
+    return undefined; // reported with the place of the import
+  }
+}
+
+/** The code itself is a part of the file that imports it, and may be megabytes: its URL is not kept. */
+function inlineFile(url: string, bytes: Uint8Array): GraphFile {
+  const sha256 = createHash("sha256").update(bytes).digest("hex");
+  return { url: `data:${mediaTypeOf(url)},${sha256}`, sha256, bytes: bytes.length };
 }
 
 function isPattern({ text, location, pluginName }: Esbuild.Message): boolean {

@@ -1,55 +1,68 @@
 /**
- * The bundler as a process of its own: reads requests from stdin, writes bundles to stdout, and holds nothing. A bundle that
+ * The bundler as a process of its own: reads requests from stdin, writes answers to stdout, and holds nothing. A source that
  * never ends or eats memory costs this process alone, and its memory goes with it.
  */
 import { PERMISSION_KINDS } from "../sdk/permission_kinds.ts";
-import { bundleGraph } from "./bundle.ts";
-import { encodeFrame, FrameReader } from "./frames.ts";
-import type { BundleAnswer, BundleRequest } from "./types.ts";
+import { type Builder, bundleGraph } from "./bundle.ts";
+import { type ChildAnswer, type ChildRequest, READY_ID } from "./bundler_messages.ts";
+import { encodeFrame, type Frame, FrameReader } from "./frames.ts";
+import { findImports } from "./imports.ts";
+import type { BundlerFile } from "./types.ts";
 import { includedWasm } from "./wasm_asset.ts";
 
 /** Bytes of one request: a graph (trust.md, Limits) with room for its names. */
 const MAX_REQUEST_BYTES = 256 * 1024 * 1024;
 
 /**
- * Serves bundles until stdin closes, then ends the process. The first thing that a process of this role does.
+ * Serves requests until stdin closes, then ends the process. The first thing that a process of this role does.
  *
  * @param wasm esbuild's module; default: the one included in the compiled program.
  */
 export async function runBundlerChild(wasm?: WebAssembly.Module): Promise<never> {
   silenceConsole(); // stdout is the wire
-  const module = wasm ?? await includedWasm();
+  const code = wasm ?? await includedWasm();
   for (const name of PERMISSION_KINDS) Deno.permissions.revokeSync({ name });
   runSoon();
-  const esbuild = await import("esbuild-wasm/esm/browser.js");
-  await esbuild.initialize({ wasmModule: module, worker: false });
+  const output = new Output();
+  const esbuild = startEsbuild(code);
+  esbuild.then(() => output.write({ id: READY_ID }), () => Deno.exit(1));
   const requests = new FrameReader(readStdin, MAX_REQUEST_BYTES);
   for (let frame = await requests.next(); frame; frame = await requests.next()) {
-    const { id } = frame.header;
-    const request = requestOf(frame.header, frame.body);
-    let answer: BundleAnswer;
-    try {
-      answer = await bundleGraph(esbuild, request);
-    } catch (error) {
-      answer = {
-        kind: "problems",
-        problems: [{ message: error instanceof Error ? error.message : String(error) }],
-      };
-    }
-    const code = answer.kind === "bundle" ? answer.code : "";
-    await writeAll(encodeFrame({ id, answer: { ...answer, code: "" } }, [new TextEncoder().encode(code)]));
+    const request = frame.header as unknown as ChildRequest; // written by the process that started this one
+    const answer = await answerOf(request, filesOf(request, frame), esbuild);
+    const { id } = request;
+    if (answer.kind !== "bundle") await output.write({ id, answer });
+    else await output.write({ id, answer: { ...answer, code: "" } }, new TextEncoder().encode(answer.code));
+    if (answer.kind === "failed") break;
   }
   Deno.exit(0);
 }
 
+async function startEsbuild(wasm: WebAssembly.Module | BufferSource): Promise<Builder> {
+  const wasmModule = wasm instanceof WebAssembly.Module ? wasm : await WebAssembly.compile(wasm);
+  const esbuild = await import("esbuild-wasm/esm/browser.js");
+  await esbuild.initialize({ wasmModule, worker: false });
+  return esbuild;
+}
+
 /** Files of a request travel as one run of bytes. */
-function requestOf(header: Record<string, unknown>, body: Uint8Array): BundleRequest {
-  const { entry, redirects, failed, files } = header as unknown as Omit<BundleRequest, "files"> & {
-    files: { url: string; length: number }[];
-  }; // written by the process that started this one
+function filesOf({ files }: ChildRequest, { body }: Frame): BundlerFile[] {
   let at = 0;
-  const split = files.map(({ url, length }) => ({ url, bytes: body.subarray(at, at += length) }));
-  return { entry, redirects, failed, files: split };
+  return files.map(({ url, sha256, length }) => ({ url, sha256, bytes: body.subarray(at, at += length) }));
+}
+
+async function answerOf(
+  asked: ChildRequest,
+  files: readonly BundlerFile[],
+  esbuild: Promise<Builder>,
+): Promise<ChildAnswer> {
+  try {
+    if (asked.kind === "bundle") return await bundleGraph(await esbuild, { ...asked.request, files });
+    const [file] = files;
+    return { kind: "imports", urls: file ? await findImports(file, asked.max) : [] };
+  } catch (error) {
+    return { kind: "failed", message: error instanceof Error ? error.message : String(error) };
+  }
 }
 
 /**
@@ -76,6 +89,15 @@ async function readStdin(): Promise<Uint8Array | null> {
   const buffer = new Uint8Array(64 * 1024);
   const count = await Deno.stdin.read(buffer);
   return count === null ? null : buffer.subarray(0, count);
+}
+
+/** Writes one message after the other. */
+class Output {
+  #written: Promise<void> = Promise.resolve();
+
+  write(header: Record<string, unknown>, body: Uint8Array = new Uint8Array(0)): Promise<void> {
+    return this.#written = this.#written.then(() => writeAll(encodeFrame(header, [body])));
+  }
 }
 
 async function writeAll(bytes: Uint8Array): Promise<void> {

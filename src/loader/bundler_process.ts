@@ -1,11 +1,14 @@
 /**
- * The bundler child as the server sees it: started when it is first needed, ended a minute after it was last, killed when a
- * bundle takes too long, and started again. One bundle at a time, so that it is known whose fault it was.
+ * The bundler child as the server sees it: started when it is first needed, ended a minute after it was last, and ended at
+ * once when it fails on a source or takes too long: what fails in esbuild leaves it in a state in which it fails on everything.
+ * One question at a time, so that it is known which source is at fault; that source is then refused for a while.
  */
 import { PreampError } from "../sdk/errors.ts";
-import type { JsonObject } from "../sdk/json.ts";
-import { encodeFrame, FrameReader } from "./frames.ts";
-import type { BundleAnswer, Bundler, BundleRequest } from "./types.ts";
+import { type ChildAnswer, type ChildQuestion, READY_ID } from "./bundler_messages.ts";
+import { BundlerQueue } from "./bundler_queue.ts";
+import { FailedSources, problemOfFailure, type SourceProblem } from "./failed_sources.ts";
+import { encodeFrame, type Frame, FrameReader } from "./frames.ts";
+import type { BundleAnswer, Bundler, BundlerClient, BundleRequest, BundlerFile } from "./types.ts";
 
 /** How the child is started and held. */
 export interface BundlerProcessOptions {
@@ -30,7 +33,7 @@ export const BUNDLER_ROLE: readonly [string, string] = ["child", "bundle"];
 /** Bytes of one answer: a bundle is about as long as its files, its map as long again. */
 const MAX_ANSWER_BYTES = 192 * 1024 * 1024;
 
-/** Milliseconds until a started child must answer its first request; esbuild takes about half a second to begin. */
+/** Milliseconds until a started child must be ready; esbuild takes about half a second to begin. */
 const START_MS = 10_000;
 
 /** The flags that the compiled program has baked in, for children that run from source (architecture.md, Compiling). */
@@ -74,10 +77,10 @@ class BundlerProcess implements Bundler {
   readonly #deadline_ms: number;
   readonly #idle_ms: number;
   readonly #command: () => ChildCommand;
+  readonly #queue = new BundlerQueue(() => this.#rest());
+  readonly #failed = new FailedSources();
   #child: Child | undefined;
   #idle: ReturnType<typeof setTimeout> | undefined;
-  #last: Promise<unknown> = Promise.resolve();
-  #waiting = 0;
   #closed = false;
 
   constructor({ deadline_ms = 10_000, idle_ms = 60_000, command = bundlerCommand }: BundlerProcessOptions) {
@@ -90,33 +93,47 @@ class BundlerProcess implements Bundler {
     if (this.#closed) return;
     try {
       this.#start();
-      if (this.#waiting === 0) this.#rest();
+      if (this.#queue.idle) this.#rest();
     } catch {
-      // told when something is to be bundled
+      // reported when something is to be bundled
     }
   }
 
-  bundle(request: BundleRequest, name: string): Promise<BundleAnswer> {
-    this.#waiting++;
-    clearTimeout(this.#idle);
-    const result = this.#last.then(() => this.#bundle(request, name)).finally(() => {
-      if (--this.#waiting === 0) this.#rest();
+  async bundle({ files, ...request }: BundleRequest, { name, owner }: BundlerClient): Promise<BundleAnswer> {
+    return await this.#queue.add({ owner, short: false }, async () => {
+      const { answer, body } = await this.#ask({ kind: "bundle", request }, files, name);
+      const bundled = answer as BundleAnswer; // what that kind of request is answered with
+      return bundled.kind === "bundle" ? { ...bundled, code: new TextDecoder().decode(body) } : bundled;
     });
-    this.#last = result.catch(() => {}); // told to whoever asked
-    return result;
   }
 
-  async #bundle(request: BundleRequest, name: string): Promise<BundleAnswer> {
+  async imports(file: BundlerFile, max: number, { name, owner }: BundlerClient): Promise<readonly string[]> {
+    return await this.#queue.add({ owner, short: true }, async () => {
+      const { answer } = await this.#ask({ kind: "imports", max }, [file], name);
+      return answer.kind === "imports" ? answer.urls : [];
+    });
+  }
+
+  async #ask(question: ChildQuestion, files: readonly BundlerFile[], name: string): Promise<Answered> {
+    clearTimeout(this.#idle);
+    this.#failed.check(files, name);
     for (let attempt = 1;; attempt++) {
       const child = this.#start();
+      const { used } = child;
       try {
-        return await child.ask(request, child.fresh ? this.#deadline_ms + START_MS : this.#deadline_ms);
-      } catch (error) {
+        const answered = await child.ask(question, files, this.#deadline_ms);
+        if (answered.answer.kind !== "failed") return answered;
         await this.#end(child);
-        if (error instanceof TooSlow) throw tooSlow(name, this.#deadline_ms);
+        throw this.#failed.add(files, name, problemOfFailure(answered.answer.message));
+      } catch (error) {
+        if (error instanceof PreampError) throw error;
+        await this.#end(child);
         if (this.#closed) throw cannotBundle(name, "the server is closing");
-        // a child may have been ended from outside since it was last used: once more, with a new one
-        if (attempt === 2) throw cannotBundle(name, "the bundler ended", error);
+        // a child that does not get ready is this host's fault; one that was used before may have been ended from outside
+        // since, or be full of what it was asked before: neither says anything about the source
+        if ((used || !child.ready) && attempt === 1 && !(error instanceof TooSlow && child.ready)) continue;
+        if (!child.ready) throw cannotBundle(name, "the bundler did not start", error);
+        throw this.#failed.add(files, name, error instanceof TooSlow ? notInTime(this.#deadline_ms) : ENDED);
       }
     }
   }
@@ -131,15 +148,17 @@ class BundlerProcess implements Bundler {
     clearTimeout(this.#idle);
     if (this.#closed) return;
     const idle = setTimeout(() => {
-      if (this.#waiting === 0 && this.#child) void this.#end(this.#child);
+      if (this.#queue.idle && this.#child) void this.#end(this.#child);
     }, this.#idle_ms);
-    Deno.unrefTimer(idle); // it keeps nobody alive
+    Deno.unrefTimer(idle); // it keeps no process alive
     this.#idle = idle;
   }
 
   async #end(child: Child): Promise<void> {
     if (this.#child === child) this.#child = undefined;
     await child.kill();
+    if (this.#queue.idle) return;
+    this.prepare(); // others wait
   }
 
   async close(): Promise<void> {
@@ -147,20 +166,32 @@ class BundlerProcess implements Bundler {
     clearTimeout(this.#idle);
     const child = this.#child;
     if (child) await this.#end(child);
-    await this.#last;
+    await this.#queue.done();
   }
 }
 
 class TooSlow extends Error {}
 
+const ENDED: SourceProblem = {
+  code: "module_load_failed",
+  fact: "the bundler ended while it worked on it",
+};
+
+interface Answered {
+  readonly answer: ChildAnswer;
+  readonly body: Uint8Array;
+}
+
 class Child {
-  /** Whether it has answered nothing yet. */
-  fresh = true;
+  /** Whether it has answered anything yet. */
+  used = false;
+  /** Whether it can bundle; it can say what a file imports before that. */
+  ready = false;
   readonly #process: Deno.ChildProcess;
   readonly #writer: WritableStreamDefaultWriter<Uint8Array>;
   readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
   readonly #frames: FrameReader;
-  #asked = 0;
+  #asked = READY_ID;
 
   constructor(process: Deno.ChildProcess) {
     this.#process = process;
@@ -170,39 +201,43 @@ class Child {
     this.#frames = new FrameReader(async () => (await this.#reader.read()).value ?? null, MAX_ANSWER_BYTES);
   }
 
-  async ask(request: BundleRequest, deadline_ms: number): Promise<BundleAnswer> {
+  /** Resolves to the answer. Asked one question at a time. Its time begins when the child is ready, if it must be. */
+  async ask(question: ChildQuestion, files: readonly BundlerFile[], deadline_ms: number): Promise<Answered> {
+    if (!this.ready && question.kind === "bundle") await this.#within(START_MS, this.#receive(READY_ID));
     const id = ++this.#asked;
-    const { entry, redirects, failed, files } = request;
-    const header = {
-      id,
-      entry,
-      redirects,
-      failed,
-      files: files.map(({ url, bytes }) => ({ url, length: bytes.length })),
-    };
-    this.#process.ref(); // while somebody waits for it, the server stays
+    const listed = files.map(({ url, sha256, bytes }) => ({ url, sha256, length: bytes.length }));
+    const message = encodeFrame({ ...question, id, files: listed }, files.map(({ bytes }) => bytes));
+    const [, { header, body }] = await this.#within(
+      this.ready ? deadline_ms : deadline_ms + START_MS,
+      Promise.all([this.#writer.write(message), this.#receive(id)]),
+    );
+    this.used = true;
+    return { answer: header.answer as ChildAnswer, body }; // our own program wrote it
+  }
+
+  async #receive(id: number): Promise<Frame> {
+    for (;;) {
+      const frame = await this.#frames.next();
+      if (!frame) throw new Error("the bundler closed its output");
+      if (frame.header.id === READY_ID) this.ready = true;
+      if (frame.header.id === id) return frame;
+      if (frame.header.id !== READY_ID) throw new Error("the bundler answered another question");
+    }
+  }
+
+  async #within<T>(ms: number, answered: Promise<T>): Promise<T> {
+    answered.catch(() => {}); // after a timeout nothing waits for it
+    this.#process.ref(); // while an answer is waited for, the server stays
     let timer: ReturnType<typeof setTimeout> | undefined;
     const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => reject(new TooSlow("not done in time")), deadline_ms);
+      timer = setTimeout(() => reject(new TooSlow("not done in time")), ms);
     });
     try {
-      const answered = this.#exchange(id, encodeFrame(header, files.map(({ bytes }) => bytes)));
-      answered.catch(() => {}); // after a timeout nobody waits for it
       return await Promise.race([answered, late]);
     } finally {
       clearTimeout(timer);
       this.#process.unref();
     }
-  }
-
-  async #exchange(id: number, message: Uint8Array): Promise<BundleAnswer> {
-    const [, frame] = await Promise.all([this.#writer.write(message), this.#frames.next()]);
-    if (!frame) throw new Error("the bundler closed its output");
-    if (frame.header.id !== id) throw new Error("the bundler answered another question");
-    this.fresh = false;
-    const answer = frame.header.answer as JsonObject; // our own program wrote it
-    if (answer.kind !== "bundle") return answer as unknown as BundleAnswer;
-    return { ...answer, code: new TextDecoder().decode(frame.body) } as BundleAnswer;
   }
 
   async kill(): Promise<void> {
@@ -239,13 +274,8 @@ function startChild({ command, args, env }: ChildCommand): Child {
   }
 }
 
-function tooSlow(name: string, deadline_ms: number): PreampError {
-  return new PreampError(
-    "module_invalid",
-    `Cannot bundle ${name}: it was not done within ${
-      deadline_ms / 1000
-    } s: make the module smaller or simpler`,
-  );
+function notInTime(deadline_ms: number): SourceProblem {
+  return { code: "module_invalid", fact: `it was not done within ${deadline_ms / 1000} s` };
 }
 
 function cannotBundle(name: string, fact: string, cause?: unknown): PreampError {

@@ -3,12 +3,13 @@
  * says which. Whatever is torn, altered or of another version is as if it were not there. A disk that fails is slower, never
  * wrong: nothing here throws.
  */
-import { createHash } from "node:crypto";
-import { isObject } from "../sdk/json.ts";
 import type { ModuleBundle } from "./types.ts";
 
 /** Changes whenever the form of these files or what bundles look like does. */
-const FORMAT = "1";
+const FORMAT = "2";
+
+/** A bundle's file is the hash of the rest, the facts as JSON, and the code; the first two are a line each. */
+const NEWLINE = 0x0a;
 
 /** A bounded folder of bundles. */
 export class DiskCache {
@@ -25,48 +26,49 @@ export class DiskCache {
 
   /** Resolves to the bundle of a key (hex). */
   async get(key: string): Promise<ModuleBundle | undefined> {
-    const text = await this.#read(`${key}.json`);
-    if (text === undefined) return undefined;
-    const end = text.indexOf("\n");
-    if (text.slice(0, end) !== sha256(text.slice(end + 1))) return undefined;
-    const bundle: unknown = JSON.parse(text.slice(end + 1)); // its hash says that we wrote it
-    return isObject(bundle) && typeof bundle.code === "string"
-      ? bundle as unknown as ModuleBundle
-      : undefined;
+    const bytes = await this.#read(`${key}.bundle`);
+    if (bytes === undefined) return undefined;
+    const start = bytes.indexOf(NEWLINE) + 1;
+    const content = bytes.subarray(start);
+    if (new TextDecoder().decode(bytes.subarray(0, start)) !== await hashLine(content)) return undefined;
+    const end = content.indexOf(NEWLINE);
+    const facts = JSON.parse(new TextDecoder().decode(content.subarray(0, end))); // its hash says that we wrote it
+    return { ...facts, code: new TextDecoder().decode(content.subarray(end + 1)) };
   }
 
   /** Keeps a bundle under its key. */
   async set(key: string, bundle: ModuleBundle): Promise<void> {
-    const text = JSON.stringify(bundle);
-    await this.#write(`${key}.json`, `${sha256(text)}\n${text}`);
+    const { code, ...facts } = bundle;
+    const content = new TextEncoder().encode(`${JSON.stringify(facts)}\n${code}`);
+    await this.#write(`${key}.bundle`, [new TextEncoder().encode(await hashLine(content)), content]);
   }
 
   /** Resolves to the key that a pin (hex) stands for. */
   async follow(pin: string): Promise<string | undefined> {
-    const key = await this.#read(`${pin}.pin`);
-    return key !== undefined && /^[0-9a-f]{64}$/.test(key) ? key : undefined;
+    const key = new TextDecoder().decode(await this.#read(`${pin}.pin`));
+    return /^[0-9a-f]{64}$/.test(key) ? key : undefined;
   }
 
   /** Keeps what a pin stands for. */
   async point(pin: string, key: string): Promise<void> {
-    await this.#write(`${pin}.pin`, key);
+    await this.#write(`${pin}.pin`, [new TextEncoder().encode(key)]);
   }
 
-  async #read(name: string): Promise<string | undefined> {
+  async #read(name: string): Promise<Uint8Array<ArrayBuffer> | undefined> {
     try {
-      return await Deno.readTextFile(new URL(name, this.#folder));
+      return await Deno.readFile(new URL(name, this.#folder));
     } catch {
       return undefined; // not there, or not to be read: the same to whoever asks
     }
   }
 
-  async #write(name: string, text: string): Promise<void> {
+  async #write(name: string, parts: readonly Uint8Array[]): Promise<void> {
     const temporary = new URL(`${name}.${crypto.randomUUID()}`, this.#folder);
     try {
       await (this.#made ??= Deno.mkdir(this.#folder, { recursive: true, mode: 0o700 }));
-      await Deno.writeTextFile(temporary, text, { mode: 0o600, createNew: true });
+      await Deno.writeFile(temporary, ReadableStream.from(parts), { mode: 0o600, createNew: true });
       await Deno.rename(temporary, new URL(name, this.#folder)); // whole or not at all
-      this.#written += text.length;
+      this.#written += parts.reduce((sum, { length }) => sum + length, 0);
       if (this.#written > this.#max_bytes / 8) await this.#prune();
     } catch {
       this.#made = undefined;
@@ -93,6 +95,7 @@ export class DiskCache {
   }
 }
 
-function sha256(text: string): string {
-  return createHash("sha256").update(text).digest("hex");
+/** Away from this thread: a bundle may have many megabytes. */
+async function hashLine(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
+  return `${new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)).toHex()}\n`;
 }

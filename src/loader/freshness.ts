@@ -34,8 +34,13 @@ export class Freshness {
     const entry = this.#entries.get(name);
     if (!entry) return undefined;
     if (this.#monotonic() < entry.until && await areUnchanged(entry.files)) return entry.key;
-    this.#entries.delete(name);
+    entry.until = -Infinity;
     return undefined;
+  }
+
+  /** Returns the key that was set last, current or not. */
+  last(name: string): string | undefined {
+    return this.#entries.get(name)?.key;
   }
 
   /** Remembers a key and what it was made of. */
@@ -46,11 +51,11 @@ export class Freshness {
     );
     const isRacy = local.some(({ mtime_ms }) => mtime_ms > now_ms - RACY_MS);
     const unsure = files.some(({ url, mtime_ms }) => url.startsWith("file:") && mtime_ms === undefined);
-    if (isRacy || unsure) return void this.#entries.delete(name);
     const spans = files.filter(({ url }) => url.startsWith("http")).map(({ max_age_s }) =>
       max_age_s === undefined ? this.#fresh_ms : Math.min(max_age_s * 1000, MAX_MS)
     );
-    this.#entries.set(name, { key, until: this.#monotonic() + Math.min(MAX_MS, ...spans), files: local });
+    const until = isRacy || unsure ? -Infinity : this.#monotonic() + Math.min(MAX_MS, ...spans);
+    this.#entries.set(name, { key, until, files: local });
     const [oldest] = this.#entries.keys();
     if (this.#entries.size > MAX_ENTRIES && oldest !== undefined) this.#entries.delete(oldest);
   }

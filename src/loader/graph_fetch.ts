@@ -1,14 +1,13 @@
 /**
- * The files of one graph, fetched side by side: the entry, what it seems to import, and what the bundler asks for. Keeps the
+ * The files of one graph, fetched side by side: the entry, what it imported before or seems to import, and what the bundler
+ * asks for. Keeps the
  * limits of the whole; a file that cannot be had is remembered, not thrown, until it is known that it is needed.
  */
 import type { SourceUse } from "../policy/sources.ts";
 import { PreampError } from "../sdk/errors.ts";
 import type { FileFetcher } from "./fetch.ts";
-import { guessImports } from "./imports.ts";
 import { kindOfUrl, mayImport } from "./media.ts";
-import { resolveSpecifier } from "./specifiers.ts";
-import type { FetchedFile, LoaderPolicy } from "./types.ts";
+import type { FetchedFile, GraphRequest, LoaderPolicy } from "./types.ts";
 
 /** Requests of one graph at once. */
 const PARALLEL = 16;
@@ -19,6 +18,8 @@ export interface GraphFetchOptions {
   limits: Pick<LoaderPolicy["limits"], "max_graph_files">;
   /** Called with each file before it is used; throws to stop it all. */
   check(file: FetchedFile): void;
+  /** Resolves to the URLs that a file seems to import, at most `max`. */
+  imports(file: FetchedFile, max: number): Promise<readonly string[]>;
   /** What messages call the module. */
   name: string;
 }
@@ -31,10 +32,13 @@ export class GraphFetch {
   readonly redirects = new Map<string, string>();
   /** By requested URL. */
   readonly failed = new Map<string, PreampError>();
+  /** In the order in which they were asked for. */
+  readonly requests: GraphRequest[] = [];
   readonly #options: GraphFetchOptions;
   readonly #asked = new Set<string>();
   readonly #queue: (() => Promise<void>)[] = [];
   #running = 0;
+  #alone = false;
   #stop: { error: unknown } | undefined;
   #settled = Promise.withResolvers<void>();
 
@@ -43,18 +47,20 @@ export class GraphFetch {
   }
 
   /**
-   * Fetches URLs and all that they seem to import.
+   * Fetches URLs, and what they seem to import unless `alone` is true.
    * @throws {PreampError} when a limit of the graph is passed, or `check` refuses a file.
    */
-  async fetch(wanted: readonly { url: string; use: SourceUse }[]): Promise<void> {
+  async fetch(wanted: readonly GraphRequest[], alone: boolean = false): Promise<void> {
     this.#settled = Promise.withResolvers<void>();
-    for (const { url, use } of wanted) this.#want(url, use);
+    this.#alone = alone;
+    for (const request of wanted) this.#want(request);
     this.#next();
     await this.#settled.promise;
   }
 
-  #want(url: string, use: SourceUse): void {
-    if (this.#asked.has(url) || this.files.has(url)) return;
+  #want(request: GraphRequest): void {
+    const { url } = request;
+    if (this.#stop || this.#asked.has(url) || this.files.has(url)) return;
     if (this.#asked.size >= this.#options.limits.max_graph_files) {
       return this.#end(
         new PreampError(
@@ -64,7 +70,8 @@ export class GraphFetch {
       );
     }
     this.#asked.add(url);
-    this.#queue.push(() => this.#fetch(url, use));
+    this.requests.push(request);
+    this.#queue.push(() => this.#fetch(request));
   }
 
   #next(): void {
@@ -81,7 +88,8 @@ export class GraphFetch {
     else if (this.#running === 0) this.#settled.resolve();
   }
 
-  async #fetch(url: string, use: SourceUse): Promise<void> {
+  async #fetch({ url, from }: GraphRequest): Promise<void> {
+    const use: SourceUse = from === undefined ? { as: "entry" } : { as: "import", from: new URL(from) };
     let file: FetchedFile;
     try {
       file = await this.#options.fetcher.fetch(url, use, use.as === "entry" || mayImport(kindOfUrl(url)));
@@ -94,10 +102,10 @@ export class GraphFetch {
     if (this.files.has(file.url)) return;
     this.#options.check(file);
     this.files.set(file.url, file);
-    if (!mayImport(kindOfUrl(file.url))) return;
-    for (const specifier of await guessImports(new TextDecoder().decode(file.bytes))) {
-      const resolved = resolveSpecifier(specifier, file.url);
-      if (resolved.kind === "url") this.#want(resolved.url, { as: "import", from: new URL(file.url) });
+    if (this.#alone || !mayImport(kindOfUrl(file.url))) return;
+    const { limits, imports } = this.#options;
+    for (const imported of await imports(file, limits.max_graph_files + 1)) {
+      this.#want({ url: imported, from: file.url });
     }
   }
 

@@ -21,7 +21,15 @@ import { areAsOnDisk } from "./local_files.ts";
 import { checkFile, checkGraph, type Pins, pinsOf } from "./pins.ts";
 import { nameOf, withoutMount } from "./names.ts";
 import { problemError } from "./problems.ts";
-import type { Bundler, LoadContext, LoadedModule, LoadSpec, ModuleBundle, ModuleGraph } from "./types.ts";
+import type {
+  Bundler,
+  BundlerClient,
+  LoadContext,
+  LoadedModule,
+  LoadSpec,
+  ModuleBundle,
+  ModuleGraph,
+} from "./types.ts";
 
 /** What a loader is made of; every part has a default. */
 export interface LoaderOptions extends ConnectionOptions {
@@ -201,11 +209,18 @@ class UrlLoader implements Loader {
     return stored;
   }
 
+  /** What was made of this URL the last time, current or not. */
+  async #last(scope: string, url: string): Promise<ModuleBundle | undefined> {
+    const key = this.#fresh.last(`${scope} ${url}`) ?? await this.#disk?.follow(pinKey(scope, url, ""));
+    return key === undefined ? undefined : this.#memory.get(key) ?? await this.#disk?.get(key);
+  }
+
   /** Fetches, verifies and bundles. */
   async #make(url: string, context: LoadContext, pins: Pins, name: string): Promise<ModuleBundle> {
     const scope = scopeOf(context);
     const current = pinKey(scope, url, "");
-    if (await this.#disk?.follow(current) === undefined) this.#bundler.prepare?.();
+    const before = await this.#last(scope, url);
+    if (!before) this.#bundler.prepare?.();
     const stop = new AbortController();
     const abort = () => stop.abort(this.#closing.signal.reason);
     this.#closing.signal.addEventListener("abort", abort);
@@ -213,14 +228,16 @@ class UrlLoader implements Loader {
     const timer = setTimeout(() => stop.abort(tooSlow(name)), this.#options.graph_timeout_ms ?? 60_000);
     try {
       using fetcher = this.#fetcher(url, context, stop.signal, name);
+      const client = { name, owner: context.namespace };
       const graph = new GraphFetch({
         fetcher,
         limits: context.policy.limits,
         check: ({ url, sha256, bytes }) => checkFile({ url, sha256, bytes: bytes.length }, pins),
+        imports: (file, max) => this.#bundler.imports(file, max, client),
         name,
       });
-      await graph.fetch([{ url, use: { as: "entry" } }]);
-      const { bundle, key } = await this.#bundled(url, scope, graph, stop.signal, name, context.base_url);
+      await graph.fetch([{ url }, ...before?.requests ?? []], before !== undefined);
+      const { bundle, key } = await this.#bundled(url, scope, graph, stop.signal, client, context.base_url);
       checkGraph(bundle, pins, name);
       this.#memory.set(key, bundle);
       this.#memory.set(pinKey(scope, url, bundle.integrity), bundle);
@@ -270,7 +287,7 @@ class UrlLoader implements Loader {
     scope: string,
     graph: GraphFetch,
     signal: AbortSignal,
-    name: string,
+    client: BundlerClient,
     base_url: string | undefined,
   ): Promise<{ bundle: ModuleBundle; key: string }> {
     for (let round = 0; round < MAX_ROUNDS; round++) {
@@ -283,23 +300,23 @@ class UrlLoader implements Loader {
       if (known) return { bundle: known, key };
       const answer = await this.#bundler.bundle({
         entry,
-        files: [...graph.files.values()].map(({ url, bytes }) => ({ url, bytes })),
+        files: [...graph.files.values()].map(({ url, sha256, bytes }) => ({ url, sha256, bytes })),
         redirects: Object.fromEntries(graph.redirects),
         failed: Object.fromEntries([...graph.failed].map(([url, { message }]) => [url, message])),
-      }, name);
-      if (answer.kind === "problems") throw problemError(answer.problems, graph.failed, name, base_url);
+      }, client);
+      if (answer.kind === "problems") {
+        throw problemError(answer.problems, graph.failed, client.name, base_url);
+      }
       if (answer.kind === "bundle") {
         const bundle = bundleOf(url, entry, graph, answer);
         await this.#disk?.set(key, bundle);
         return { bundle, key };
       }
-      await graph.fetch(
-        answer.urls.map(({ url, from }) => ({ url, use: { as: "import", from: new URL(from) } })),
-      );
+      await graph.fetch(answer.urls);
     }
     throw new PreampError(
       "module_invalid",
-      `Cannot load ${name}: its imports lie more than ${MAX_ROUNDS} levels deep`,
+      `Cannot load ${client.name}: its imports lie more than ${MAX_ROUNDS} levels deep`,
     );
   }
 

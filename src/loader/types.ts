@@ -80,6 +80,16 @@ export interface ModuleGraph {
 export interface ModuleBundle extends ModuleGraph {
   /** One ES module with its source map inline; nothing in it imports. */
   readonly code: string;
+  /** What was asked for to get its files: a later version is likely to be made of the same. */
+  readonly requests: readonly GraphRequest[];
+}
+
+/** One URL of a graph as it was asked for. */
+export interface GraphRequest {
+  /** Before redirects. */
+  readonly url: string;
+  /** The file that imports it; absent for the entry. */
+  readonly from?: string;
 }
 
 /** A module that runs in this process. */
@@ -102,11 +112,14 @@ export interface FetchedFile {
   readonly mtime_ms?: number;
 }
 
+/** A file as the bundler is given it. */
+export type BundlerFile = Pick<FetchedFile, "url" | "sha256" | "bytes">;
+
 /** What the bundler is given: bytes that are there, and nothing else. */
 export interface BundleRequest {
   /** URL of the entry file. */
   readonly entry: string;
-  readonly files: readonly { url: string; bytes: Uint8Array }[];
+  readonly files: readonly BundlerFile[];
   /** Requested URL → URL after redirects. */
   readonly redirects: Readonly<Record<string, string>>;
   /** URLs that cannot be had, and why. */
@@ -130,8 +143,10 @@ export type BundleAnswer =
   | {
     readonly kind: "bundle";
     readonly code: string;
-    /** Files that went in. */
+    /** Files of the request that went in. */
     readonly inputs: readonly string[];
+    /** Code in data: URLs that went in, under short URLs. */
+    readonly inline: readonly GraphFile[];
     readonly exports: readonly string[];
     readonly uses: readonly string[];
     readonly imports_refused: readonly RefusedImport[];
@@ -139,14 +154,27 @@ export type BundleAnswer =
   | { readonly kind: "missing"; readonly urls: readonly { url: string; from: string }[] }
   | { readonly kind: "problems"; readonly problems: readonly BundleProblem[] };
 
-/** Makes one text of many files. */
+/** For whom the bundler works. */
+export interface BundlerClient {
+  /** What messages call the module. */
+  readonly name: string;
+  /** Whose module it is: owners that wait are served in turn. */
+  readonly owner: string;
+}
+
+/** Makes one text of many files. Everything that takes time in proportion to a stranger's source happens in it. */
 export interface Bundler {
   /**
    * Bundles, without looking anywhere but into the request.
-   * @throws {PreampError} `module_invalid` when it takes too long or the bundler dies of it; `module_load_failed` when this
-   * host cannot bundle.
+   * @throws {PreampError} `module_invalid` when the bundler fails on the source or takes too long: the same bytes are then
+   * refused for a while; `module_load_failed` when this host cannot bundle.
    */
-  bundle(request: BundleRequest, name: string): Promise<BundleAnswer>;
+  bundle(request: BundleRequest, client: BundlerClient): Promise<BundleAnswer>;
+  /**
+   * Resolves to the URLs that a file seems to import, each once, at most `max`.
+   * @throws {PreampError} As {@link Bundler.bundle}.
+   */
+  imports(file: BundlerFile, max: number, client: BundlerClient): Promise<readonly string[]>;
   /** Begins to start, so that it is ready when the files are there. */
   prepare?(): void;
   close(): Promise<void>;

@@ -6,9 +6,8 @@
 /** Name of the included file. */
 export const WASM_ASSET = "esbuild.wasm.gz";
 
-/** Resolves to the compiled module. @throws {Error} when the program was compiled without it. */
-export async function includedWasm(base: string = import.meta.url): Promise<WebAssembly.Module> {
+/** Resolves to the bytes of the module. @throws {Error} when the program was compiled without it. */
+export async function includedWasm(base: string = import.meta.url): Promise<ArrayBuffer> {
   const file = await Deno.open(new URL(WASM_ASSET, base));
-  const bytes = await new Response(file.readable.pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
-  return await WebAssembly.compile(bytes);
+  return await new Response(file.readable.pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
 }

@@ -32,7 +32,8 @@ const before_mb = await residentMb(Deno.pid);
 const process = createBundlerProcess({ idle_ms: IDLE_MS });
 /** The one bundler of all loaders here. */
 const bundler: Bundler = {
-  bundle: (request, name) => process.bundle(request, name),
+  bundle: (request, client) => process.bundle(request, client),
+  imports: (file, max, client) => process.imports(file, max, client),
   close: () => Promise.resolve(),
 };
 const first_ms = await timed(() => once((loader) => loader.load(specOf(1), context)));

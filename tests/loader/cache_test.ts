@@ -10,10 +10,11 @@ const shared = createBundlerProcess();
 function counting(): Bundler & { count: number } {
   return {
     count: 0,
-    bundle(request, name) {
+    bundle(request, client) {
       this.count++;
-      return shared.bundle(request, name);
+      return shared.bundle(request, client);
     },
+    imports: (file, max, client) => shared.imports(file, max, client),
     close: () => Promise.resolve(),
   };
 }
@@ -154,9 +155,9 @@ Deno.test("load() takes nothing from a disk that was altered, torn or is not to 
         () => "",
       ]
     ) {
-      for await (const { name } of Deno.readDir(new URL("bundles-1/", cache_dir))) {
-        const url = new URL(`bundles-1/${name}`, cache_dir);
-        if (name.endsWith(".json")) await Deno.writeTextFile(url, alter(await Deno.readTextFile(url)));
+      for await (const { name } of Deno.readDir(new URL("bundles-2/", cache_dir))) {
+        const url = new URL(`bundles-2/${name}`, cache_dir);
+        if (name.endsWith(".bundle")) await Deno.writeTextFile(url, alter(await Deno.readTextFile(url)));
       }
       await using loader = loaderOf({ bundler: counting(), cache_dir });
       const { module } = await loader.load({ ...spec, integrity }, contextOf());

@@ -8,7 +8,8 @@ import { integrityOf, manifestOf } from "../../src/loader/manifest.ts";
 const shared = createBundlerProcess();
 /** Each test has a loader of its own, without a memory; the bundler is shared. */
 const bundler: Bundler = {
-  bundle: (request, name) => shared.bundle(request, name),
+  bundle: (request, client) => shared.bundle(request, client),
+  imports: (file, max, client) => shared.imports(file, max, client),
   close: () => Promise.resolve(),
 };
 

@@ -2,6 +2,7 @@ import { createLoader } from "../../src/loader/loader.ts";
 import { assert, assertEquals } from "../assert.ts";
 import { contextOf, loaderOf, policyOf, refusal, serveFiles, specOf } from "./support.ts";
 import { hostSpellings } from "./spellings.ts";
+import { findImports } from "../../src/loader/imports.ts";
 import type { Bundler } from "../../src/loader/types.ts";
 
 /** A listener that must see nobody. */
@@ -31,6 +32,7 @@ const NEVER: Bundler = {
       kind: "problems",
       problems: Object.keys(request.failed).map((failed_url) => ({ message: "", failed_url })),
     }),
+  imports: findImports,
   close: () => Promise.resolve(),
 };
 
