@@ -12,6 +12,7 @@ export const module: ModuleInfo = {
   type: "hook",
   version: "1.0.0",
   description: "Allows, asks about or denies tool calls by rules, and asks about risky ones without a rule.",
+  gates: true,
   config_schema: {
     type: "object",
     properties: {

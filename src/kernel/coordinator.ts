@@ -4,7 +4,7 @@
  */
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import { errorMessage, PreampError } from "../sdk/errors.ts";
-import { quietEmission, RUNTIME_EVENTS } from "../sdk/hook_chain.ts";
+import { GATES, quietEmission, RUNTIME_EVENTS } from "../sdk/hook_chain.ts";
 import { withSnakeCase } from "../sdk/spelling.ts";
 import type {
   CancellationToken,
@@ -286,6 +286,14 @@ export class ModuleCoordinator implements Coordinator {
     const handlers = this.#draft?.handlers ?? [];
     if (handlers.length === 0) return [];
     return [...new Set(handlers.filter((one) => !one.gone).map((one) => one.event))];
+  }
+
+  /** Whether the module has registered a handler so far whose failing would deny: it decides what may happen. */
+  get drafted_gate(): boolean {
+    const handlers = this.#draft?.handlers ?? [];
+    return handlers.some(({ gone, event, options }) =>
+      !gone && GATES.has(event) && options.fail_closed !== false
+    );
   }
 
   /** Mounts as if the module had called `mount`. */

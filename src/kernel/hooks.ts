@@ -249,6 +249,11 @@ export class Hooks implements HookRegistry {
     this.#defaults = { ...fields };
   }
 
+  /** Returns what handlers that have heard nothing so far were registered for, and by which modules. */
+  unheard(): { event: string; module_id: string | undefined }[] {
+    return this.#handlers.unheard();
+  }
+
   listHandlers(event?: string): Record<string, string[]> {
     return this.#handlers.names(event);
   }

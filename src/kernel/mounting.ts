@@ -3,6 +3,7 @@
  * and say so; or undo it all and say that (trace.md, section 4, B; behaviour.md §1.6, §3.3-3.6).
  */
 import { errorMessage, PreampError } from "../sdk/errors.ts";
+import { describe } from "../sdk/fields.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import { methodOf, unboundMethodOf } from "../sdk/spelling.ts";
 import type { Cleanup, ErrorDetail, Module, ModuleSpec, ModuleType, MountPlan } from "../sdk/types.ts";
@@ -63,7 +64,10 @@ export async function mountModule(shared: Shared, spec: ModuleSpec): Promise<Mou
     opened = opening instanceof Promise ? await opening : opening;
   } catch (error) {
     if (isFetchFailure(error)) throw error;
-    return await skip(shared, spec, new Skip("load_failed", errorMessage(error)), error);
+    return await skip(shared, spec, new Skip("load_failed", errorMessage(error)), {
+      cause: error,
+      gates: isObject(error) && isObject(error.facts) && error.facts.gates === true,
+    });
   }
   const { placeOf, close } = opened;
   if (close) shared.guests.push(() => close.call(opened));
@@ -72,6 +76,7 @@ export async function mountModule(shared: Shared, spec: ModuleSpec): Promise<Mou
   let outcome: MountOutcome = { kind: "nothing" };
   let names: string[];
   try {
+    checkContract(opened.module);
     const mount = methodOf(opened.module, "mount");
     if (!mount) {
       throw new PreampError(
@@ -85,14 +90,31 @@ export async function mountModule(shared: Shared, spec: ModuleSpec): Promise<Mou
     check(coordinator, spec, opened, outcome);
     names = commit(coordinator, spec);
   } catch (error) {
+    const gates = opened.module.module?.gates === true || coordinator.drafted_gate;
     await undo(shared, coordinator, outcome);
-    const failure = error instanceof Skip ? error : new Skip("mount_failed", placedMessage(error, placeOf));
-    return await skip(shared, spec, failure, error instanceof Skip ? undefined : error);
+    if (error instanceof Skip) return await skip(shared, spec, error, { gates });
+    const failure = new Skip("mount_failed", placedMessage(error, placeOf));
+    return await skip(shared, spec, failure, { cause: error, gates });
   }
   if ("cleanup" in outcome && outcome.cleanup) coordinator.registerCleanup(outcome.cleanup);
   const told = announceMounted(shared, spec, opened, outcome, names);
   if (told) await told;
   return { spec, module: opened.module, coordinator };
+}
+
+/** Version of the module contract that this runtime has. */
+const CONTRACT = 1;
+
+/** @throws {Skip} when the module is written for another version of the contract. */
+function checkContract({ module: info }: Module): void {
+  const contract = isObject(info) ? info.contract : undefined;
+  if (contract === undefined || contract === CONTRACT) return;
+  throw new Skip(
+    "contract_unsupported",
+    `module.contract must be ${CONTRACT}, the version of the module contract that this runtime has: received ${
+      describe(contract)
+    }`,
+  );
 }
 
 /** Waits for a stranger's `mount` as long as it may take: what it does later stays in a draft that nobody publishes. */
@@ -255,16 +277,18 @@ async function undo(shared: Shared, coordinator: ModuleCoordinator, outcome: Mou
   }
 }
 
+/** @param failed What was thrown, and whether the module is a hook that decides what may happen. */
 async function skip(
   shared: Shared,
   spec: ModuleSpec,
   skipped: Skip,
-  cause?: unknown,
+  { cause, gates }: { cause?: unknown; gates: boolean },
 ): Promise<SkippedModule> {
-  if (spec.type === "orchestrator" || spec.type === "context") {
-    const label = spec.type === "context" ? "context manager" : spec.type;
+  const label = labelOfRequired(spec, gates);
+  if (label !== null) {
     throw new PreampError("module_load_failed", `Cannot initialize without ${label}: ${skipped.message}`, {
       cause,
+      details: [{ path: spec.path, message: skipped.message, ...hintOfRequired(spec) }],
     });
   }
   await shared.core.hooks.emit("module:skipped", {
@@ -274,6 +298,23 @@ async function skip(
     message: skipped.message,
   });
   return { skipped: { path: spec.path, message: skipped.message } };
+}
+
+/** Returns what a session cannot do without, in words; null when it can do without this module. */
+function labelOfRequired({ type, required, module }: ModuleSpec, gates: boolean): string | null {
+  if (type === "orchestrator") return type;
+  if (type === "context") return "context manager";
+  if (required ?? (type === "hook" && gates)) return `${type} "${module}"`;
+  return null;
+}
+
+function hintOfRequired({ type, required }: ModuleSpec): { hint?: string } {
+  if (type === "orchestrator" || type === "context") return {};
+  return {
+    hint: required === true
+      ? "mend the module, or leave out required: true"
+      : "the hook decides what may happen: mend it, or write required: false to run without it",
+  };
 }
 
 /** Calls `onSessionReady` of every module, in mount order; a failure is an event and stops nobody. */

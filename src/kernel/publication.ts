@@ -1,4 +1,6 @@
 /** From what a module mounts to what others find: one guard around each thing, put at its mount point in one step. */
+import { describe } from "../sdk/fields.ts";
+import { TOOL_NAME } from "../sdk/tools.ts";
 import type { ContextManager, Orchestrator, Provider, Tool } from "../sdk/types.ts";
 import type { Backstop } from "./backstop.ts";
 import type { Core } from "./core.ts";
@@ -54,6 +56,7 @@ export class Publication {
       case "tools": {
         const tool = mounted.module as Tool;
         const advertised = this.#advertisedName(mounted, tool, module_id);
+        this.#warnOfName(advertised);
         const handle = new ToolHandle(core, tool, {
           key: name,
           name: advertised,
@@ -68,6 +71,15 @@ export class Publication {
           mounts.resolver = mounted.module;
         };
     }
+  }
+
+  /** A request whose tools have such a name is refused by its vendor as a whole, in the middle of a run. */
+  #warnOfName(name: string): void {
+    if (TOOL_NAME.test(name)) return;
+    this.#core.host.warn(
+      "tool_name_refused",
+      `Tool ${describe(name)}: most models refuse this name; use letters, digits, _ and -, at most 64`,
+    );
   }
 
   #warnOf(lost: unknown, { point, name }: Mounted, module_id: string): void {

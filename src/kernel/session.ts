@@ -12,6 +12,7 @@ import type { Ceilings } from "./ceilings.ts";
 import type { Shared } from "./coordinator.ts";
 import { Core, type KernelLimits } from "./core.ts";
 import type { ContextHandle } from "./guards/context.ts";
+import { withDeadline } from "./deadline.ts";
 import { Hooks } from "./hooks.ts";
 import type { Host } from "./host.ts";
 import { Injections } from "./injections.ts";
@@ -175,6 +176,27 @@ export class Session {
   /** Returns a capability that a module published, or null. */
   getCapability(name: string): unknown {
     return this.#shared.capabilities.get(name) ?? null;
+  }
+
+  /** What handlers that have heard nothing so far were registered for, and by which modules. */
+  get unheard_handlers(): { event: string; module_id: string | undefined }[] {
+    return this.#core.hooks.unheard();
+  }
+
+  /**
+   * Resolves to what modules contribute to a channel.
+   * @throws {Error} when that takes longer than a cleanup may.
+   */
+  async contributionsTo(channel: string): Promise<unknown[]> {
+    const { host, limits } = this.#core;
+    const [first] = this.#modules;
+    if (!first) return [];
+    return await withDeadline(
+      first.coordinator.collectContributions(channel),
+      limits.cleanup_timeout_s * 1000,
+      host.clock,
+      () => new Error(`Cannot collect ${channel}: not done within ${limits.cleanup_timeout_s} s`),
+    ) as unknown[];
   }
 
   /** Emits an event of this session that no module of it emits. */

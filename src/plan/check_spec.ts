@@ -4,7 +4,7 @@ import { isObject, type JsonObject } from "../sdk/json.ts";
 import type { ModuleSpec, Source } from "../sdk/plan.ts";
 import { hasSpace } from "./characters.ts";
 import { checkPermissions } from "./check_permissions.ts";
-import { checkKeys, oneOf } from "./fields.ts";
+import { boolean, checkKeys, oneOf } from "./fields.ts";
 import type { Findings } from "./findings.ts";
 import { describe, describeKind, formatPath, type Path } from "./path.ts";
 import { parseSource, SOURCE_FORMS, type SourceOptions } from "./source.ts";
@@ -20,6 +20,7 @@ const KEYS: ReadonlySet<string> = new Set([
   "integrity",
   "permissions",
   "isolation",
+  "required",
 ]);
 /** Upstream's settings call `instance_id` so (behaviour.md §2.1). */
 const ALIASES: ReadonlySet<string> = new Set(["id"]);
@@ -186,6 +187,10 @@ function checkProtections(fields: JsonObject, spec: ModuleSpec, path: Path, find
   if (Object.hasOwn(fields, "isolation")) {
     const tier = oneOf(fields.isolation, TIERS, [...path, "isolation"], findings);
     if (tier) spec.isolation = tier;
+  }
+  if (Object.hasOwn(fields, "required")) {
+    const required = boolean(fields.required, [...path, "required"], findings);
+    if (required !== undefined) spec.required = required;
   }
 }
 

@@ -17,6 +17,7 @@ export function diffSpec(
     diffSource(old, spec, report);
     diffIntegrity(old, spec, report);
     diffIsolation(old, spec, report);
+    diffRequired(old, spec, report);
   }
   const before = askedOf(old, from);
   const after = askedOf(spec, to);
@@ -80,6 +81,26 @@ function diffIntegrity(old: ModuleSpec, { module, integrity, path }: ModuleSpec,
   } else if (old.integrity === undefined) {
     report.add("narrows", at, undefined, integrity, `"${module}" is pinned by the plan`);
   } else report.add("widens", at, old.integrity, integrity, `"${module}" is other code`);
+}
+
+/** How much a plan insists on a hook: without a word of the plan those that gate are required. */
+const INSISTENCE = { false: 0, undefined: 1, true: 2 } as const;
+
+/** A run that goes on without a hook may do what the hook would have denied. */
+function diffRequired(
+  old: ModuleSpec,
+  { module, required, path, type }: ModuleSpec,
+  report: DiffReport,
+): void {
+  if (old.required === required) return;
+  const step = INSISTENCE[`${required}`] - INSISTENCE[`${old.required}`];
+  const kind = type !== "hook" ? "other" : step < 0 ? "widens" : "narrows";
+  const message = required === true
+    ? `a run fails when "${module}" cannot be mounted`
+    : required === false
+    ? `a run goes on when "${module}" cannot be mounted`
+    : `what the module says decides whether a run needs "${module}"`;
+  report.add(kind, `${path}.required`, old.required, required, message);
 }
 
 const STRENGTH = { inline: 0, worker: 1, process: 2 } as const;

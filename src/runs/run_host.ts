@@ -186,6 +186,8 @@ const RUN_WARNINGS: ReadonlySet<string> = new Set([
   "tool_name_mismatch",
   "module_provides_missing",
   "hook_answer_ignored",
+  "event_unknown",
+  "tool_name_refused",
   "mount_return_unknown",
   "price_unknown",
 ]);

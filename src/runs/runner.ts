@@ -11,6 +11,7 @@ import type { TurnOptions } from "../kernel/turn_run.ts";
 import { type LoggedUsage, Session, type SessionOptions } from "../kernel/session.ts";
 import { errorMessage, PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
+import { warnOfUnheard } from "./unheard_handlers.ts";
 import { timestamp } from "../sdk/timestamp.ts";
 import type { Message, Prompt } from "../sdk/types.ts";
 import type { Awaitable, Change, Fence } from "../store/store.ts";
@@ -359,6 +360,9 @@ export class Runner implements RunHandle {
     const stopped = this.#spawner.stop();
     if (stopped) await stopped;
     try {
+      const judged = this.#began &&
+        warnOfUnheard(this.#session, (code, message) => this.#host.warn(code, message));
+      if (judged) await judged;
       await this.#session.cleanup(outcome.status);
     } catch (error) {
       this.#host.warn("cleanup_failed", errorMessage(error));

@@ -49,8 +49,13 @@ export interface ModuleInfo {
   config_schema?: JsonSchema | null;
   /** A wish list: shown by `plan explain`, granted by the plan alone. */
   permissions?: Permissions;
-  /** Version of the module contract; 1. */
+  /** Version of the module contract; 1. A module of another version is not mounted. */
   contract?: number;
+  /**
+   * Of a hook: whether it decides what may happen. A session that cannot mount it fails, unless the plan's entry says
+   * `required: false`. A hook whose `mount` fails after it registered for a gate event counts as one too.
+   */
+  gates?: boolean;
 }
 
 const MOUNT_POINTS: Readonly<Record<string, string>> = {

@@ -9,6 +9,8 @@ interface Registration extends ChainHandler {
   readonly id: number;
   readonly event: string;
   readonly priority: number;
+  /** Whether an event was emitted that it hears. */
+  heard: boolean;
 }
 
 /** Events whose handlers are remembered in order; their names are the modules', so there is a bound. */
@@ -57,6 +59,7 @@ export class HandlerList {
       fail_closed: given.fail_closed ?? GATES.has(event),
       timeout_ms: asked_ms > 0 ? Math.min(asked_ms, this.#timeout_ms) : this.#timeout_ms,
       module_id,
+      heard: false,
     });
     this.#matches.clear();
     return disposer(() => this.#remove((registration) => registration.id === id));
@@ -102,11 +105,21 @@ export class HandlerList {
     return names;
   }
 
+  /** Returns what handlers that have heard nothing so far were registered for, and by which modules. */
+  unheard(): { event: string; module_id: string | undefined }[] {
+    return this.#registrations.filter(({ heard }) => !heard).map(({ event, module_id }) => ({
+      event,
+      module_id,
+    }));
+  }
+
   /** Most events of a session are heard by nobody: no list is made for those. */
   #hearing(event: string): readonly ChainHandler[] {
     for (let index = 0; index < this.#registrations.length; index++) {
       if (!matchesEvent(this.#registrations[index]!.event, event)) continue; // index is in the list
-      return this.#sorted((registration) => matchesEvent(registration.event, event));
+      const hearing = this.#sorted((registration) => matchesEvent(registration.event, event));
+      for (const registration of hearing) registration.heard = true; // here, because the list is remembered: once an event
+      return hearing;
     }
     return NOBODY;
   }

@@ -39,6 +39,8 @@ export interface ModuleSpec {
   permissions?: Permissions;
   /** Tier the plan asks for. */
   isolation?: "inline" | "worker" | "process";
+  /** Whether the session fails when the module cannot be mounted. Default: true for hooks that gate, see `ModuleInfo.gates`. */
+  required?: boolean;
   /** Place in the plan, such as `tools[0]` or `session.orchestrator`. */
   path: string;
 }

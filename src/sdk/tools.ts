@@ -2,6 +2,9 @@
 import { fieldError } from "./fields.ts";
 import { isObject, type JsonObject, type JsonSchema, toPlain } from "./json.ts";
 
+/** What models can call a tool: vendors refuse a request in which one tool has another name. */
+export const TOOL_NAME: RegExp = /^[A-Za-z0-9_-]{1,64}$/;
+
 /** How much harm a call can do, as the tool itself declares it. */
 export type RiskLevel = "low" | "medium" | "high" | "critical";
 

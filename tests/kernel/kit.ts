@@ -38,7 +38,7 @@ import type {
 /** A module of a plan in memory: its mount function, or all of it. */
 export type TestModule =
   | Module["mount"]
-  | (Module & { config?: JsonObject; id?: string; instance_id?: string });
+  | (Module & { config?: JsonObject; id?: string; instance_id?: string; required?: boolean });
 
 /** What a person does when asked: a decision, `never` (no answer), `nobody` (there is nobody to ask), or a function. */
 export type Answer =
@@ -208,6 +208,7 @@ export function planOf(options: PlanOptions, clock: FakeClock): PlanInMemory {
       config: ("config" in whole ? whole.config : undefined) ?? {},
       path,
       ...("instance_id" in whole && whole.instance_id ? { instance_id: whole.instance_id } : {}),
+      ...("required" in whole && whole.required !== undefined ? { required: whole.required } : {}),
     };
     modules.set(made, whole);
     return made;

@@ -3,7 +3,8 @@ import { IRON_LAW } from "../../src/kernel/absence.ts";
 import { MockContextManager } from "../../src/sdk/testing/mock_context.ts";
 import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
 import { ToolResult } from "../../src/sdk/tools.ts";
-import type { Coordinator, JsonObject, Module, Orchestrator, Tool } from "../../src/sdk/types.ts";
+import type { PreampError } from "../../src/sdk/errors.ts";
+import type { Coordinator, JsonObject, Module, ModuleInfo, Orchestrator, Tool } from "../../src/sdk/types.ts";
 import { calls, hook, kit, type TestModule, tool, until } from "./kit.ts";
 
 const orchestrator: Orchestrator = {
@@ -657,3 +658,117 @@ Deno.test("a mount that does not end is given up, and what it does later reaches
   assertEquals(Object.keys(session.mounts.tools.view), []);
   assertEquals(clock.pending, 0);
 });
+
+const gateThen = (then: () => unknown): Module["mount"] => (coordinator) => {
+  coordinator.hooks.register("tool:pre", () => null);
+  return then() as null;
+};
+
+const throwing = () => {
+  throw new Error("out of order");
+};
+const info = { id: "hooks-g", type: "hook" as const };
+
+for (
+  const [what, module, label] of [
+    ["a tool that the plan requires", { id: "tool-x", mount: throwing, required: true }, 'tool "tool-x"'],
+    [
+      "a provider that the plan requires",
+      { id: "provider-x", mount: () => null, required: true },
+      'provider "provider-x"',
+    ],
+    [
+      "a hook that says it gates",
+      { id: "hooks-g", module: { ...info, gates: true }, mount: throwing },
+      'hook "hooks-g"',
+    ],
+    ["a hook that says it gates and declines", {
+      id: "hooks-g",
+      module: { ...info, gates: true },
+      mount: () => ({ skipped: "no" }),
+    }, 'hook "hooks-g"'],
+    [
+      "a hook that registered its gate and then failed",
+      { id: "hooks-g", mount: gateThen(throwing) },
+      'hook "hooks-g"',
+    ],
+    ["a hook of another contract that says it gates", {
+      id: "hooks-g",
+      module: { ...info, gates: true, contract: 2 },
+      mount: gateThen(() => null),
+    }, 'hook "hooks-g"'],
+  ] as [string, TestModule & { id: string; required?: boolean }, string][]
+) {
+  const place = label.split(" ")[0] as "tool" | "provider" | "hook";
+  Deno.test(`initialize() fails without ${what}`, async () => {
+    const parts = { [`${place}s`]: place === "provider" ? [["done"], module] : [module] };
+    const error = await assertRejects(() => kit(parts).session.initialize()) as PreampError;
+    assertEquals(error.code, "module_load_failed");
+    assertMatch(error.message, new RegExp(`^Cannot initialize without ${label}: `));
+    assertEquals(error.details.map(({ path, hint }) => [path, hint !== undefined]), [
+      [place === "provider" ? "providers[1]" : `${place}s[0]`, true],
+    ]);
+  });
+
+  Deno.test(`the plan may go without ${what}`, async () => {
+    const optional = { ...module, required: false };
+    const made = kit({ [`${place}s`]: place === "provider" ? [["done"], optional] : [optional] });
+    assertEquals((await made.run()).status, "completed");
+    assertEquals(made.data("module:skipped").map(({ module_id }) => module_id), [module.id]);
+  });
+}
+
+Deno.test("a hook that only observes at a gate is skipped when it fails to mount", async () => {
+  const made = kit({
+    hooks: [(coordinator) => {
+      coordinator.hooks.register("tool:pre", () => null, { fail_closed: false });
+      throw new Error("out of order");
+    }],
+  });
+  assertEquals((await made.run()).status, "completed");
+});
+
+for (const contract of [2, "1", 0, null]) {
+  Deno.test(`a module of contract ${JSON.stringify(contract)} is not mounted`, async () => {
+    let mounted = false;
+    const made = kit({
+      tools: [{
+        id: "tool-new",
+        module: { id: "tool-new", contract } as unknown as ModuleInfo,
+        mount: () => {
+          mounted = true;
+        },
+      }],
+    });
+    await made.run();
+    assertEquals([mounted, made.data("module:skipped")[0]?.reason], [false, "contract_unsupported"]);
+    assertMatch(String(made.data("module:skipped")[0]?.message), /must be 1, .*received ("1"|2|0|null)$/);
+  });
+}
+
+Deno.test("a module of contract 1 is mounted", async () => {
+  const module = { id: "tool-t", contract: 1 };
+  const made = kit({
+    tools: [{ module, mount: async (coordinator) => await coordinator.mount("tools", tool("t")) }],
+  });
+  await made.run();
+  assertEquals(made.data("module:skipped"), []);
+});
+
+for (
+  const [name, warned] of [
+    ["plain_tool-1", false],
+    ["x".repeat(64), false],
+    ["x".repeat(65), true],
+    ["with space", true],
+    ["ünï", true],
+    ["a.b", true],
+    ["a/b", true],
+  ] as const
+) {
+  Deno.test(`a tool name that models refuse is a warning: ${name.slice(0, 20)} ${warned}`, async () => {
+    const made = kit({ tools: [tool(name)] });
+    await made.run();
+    assertEquals(made.warnings.map(({ code }) => code), warned ? ["tool_name_refused"] : []);
+  });
+}

@@ -285,6 +285,13 @@ Deno.test("checkPlan() wants integrity as sha256 and standard base64 of 32 bytes
   }
 });
 
+Deno.test("checkPlan() takes true or false as required", () => {
+  for (const required of [true, false]) {
+    assertEquals(errorsOf({ tools: [{ module: "a", required }] }), []);
+  }
+  assertEquals(errorsOf({ hooks: [{ module: "a", required: "yes" }] }), ["hooks[0].required type"]);
+});
+
 Deno.test("checkPlan() takes the three tiers and no other word", () => {
   for (const isolation of ["inline", "worker", "process"]) {
     assertEquals(errorsOf({ tools: [{ module: "a", isolation }] }), []);

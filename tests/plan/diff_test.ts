@@ -28,6 +28,7 @@ const PIN = `sha256-${"A".repeat(42)}A=`;
 const OTHER_PIN = `sha256-${"B".repeat(42)}A=`;
 
 const tools = (...list: unknown[]) => ({ tools: list });
+const hooks = (...list: unknown[]) => ({ hooks: list });
 const rules = (...list: unknown[]) => ({ hooks: [{ module: "hooks-approval", config: { rules: list } }] });
 const ask = (tool: string) => ({ tool, action: "ask" });
 const deny = (tool: string) => ({ tool, action: "deny" });
@@ -68,6 +69,20 @@ const CASES: readonly (readonly [string, JsonObject, JsonObject, string[]])[] = 
   ],
   ["a tier gone", tools({ ...URL_TOOL, isolation: "process" }), tools(URL_TOOL), [
     "widens tools[0].isolation",
+  ]],
+  [
+    "a hook that a run may go without",
+    hooks({ module: "hooks-x" }),
+    hooks({ module: "hooks-x", required: false }),
+    [
+      "widens hooks[0].required",
+    ],
+  ],
+  ["a hook that is required", hooks({ module: "hooks-x" }), hooks({ module: "hooks-x", required: true }), [
+    "narrows hooks[0].required",
+  ]],
+  ["a tool that is required", tools(URL_TOOL), tools({ ...URL_TOOL, required: true }), [
+    "other tools[0].required",
   ]],
   ["a tier", tools(URL_TOOL), tools({ ...URL_TOOL, isolation: "process" }), ["narrows tools[0].isolation"]],
   [

@@ -1,7 +1,7 @@
 /** The tool contract as tests (behaviour.md §10.2, Tool). */
 import { deepFreeze, isObject, jsonEqual, type JsonObject, toPlain } from "../../json.ts";
 import { inputSchemaOf, methodOf } from "../../spelling.ts";
-import { type Tool, type ToolCallContext, type ToolResult, toToolResult } from "../../tools.ts";
+import { type Tool, TOOL_NAME, type ToolCallContext, type ToolResult, toToolResult } from "../../tools.ts";
 import {
   casesOf,
   type CreateSubject,
@@ -39,7 +39,7 @@ export function testTool(name: string, create: CreateSubject<Tool>, options: Too
   test(
     "name is a text a model can call",
     onTool((tool) => {
-      const fits = typeof tool.name === "string" && /^[A-Za-z0-9_-]{1,64}$/.test(tool.name);
+      const fits = typeof tool.name === "string" && TOOL_NAME.test(tool.name);
       expect(fits, `name must be 1 to 64 letters, digits, _ or -: received ${JSON.stringify(tool.name)}`);
     }),
   );

@@ -1,0 +1,125 @@
+/**
+ * Handlers that wait for an event which nothing emits, such as a gate that is registered for `tool:before`: each is a warning of the
+ * run. Judged at its end, because modules may emit events that they declare nowhere.
+ */
+import type { Session } from "../kernel/session.ts";
+import { didYouMean } from "../plan/did_you_mean.ts";
+import { RUNTIME_EVENTS } from "../sdk/hook_chain.ts";
+import { errorMessage } from "../sdk/errors.ts";
+
+/** The canonical events by their first word: those of the runtime, and those whose names are kept for modules. */
+export const CANONICAL_EVENTS: Readonly<Record<string, readonly string[]>> = {
+  run: ["start", "status", "end"],
+  module: ["mounted", "skipped", "on_session_ready_failed"],
+  session: ["start", "resume", "fork", "state", "end", "cleanup"],
+  execution: ["start", "end"],
+  prompt: ["submit", "complete"],
+  plan: ["start", "end"],
+  orchestrator: ["complete", "steering_injected", "rate_limit_delay", "goal_progress"],
+  cancel: ["requested", "completed"],
+  provider: [
+    ...["request", "response", "error", "retry", "throttle", "resolve"],
+    ...["tool_sequence_repaired", "concurrency"],
+  ],
+  llm: ["request", "response", "stream_aborted"],
+  content_block: ["start", "delta", "end"],
+  thinking: ["delta", "final"],
+  tool: ["pre", "post", "error", "selecting", "selected"],
+  approval: ["required", "granted", "denied"],
+  context: [
+    ...["message", "reset", "compaction", "pre_compact", "post_compact", "compaction-skipped"],
+    ...["tool_result_ingress_truncated", "token_meter", "include"],
+  ],
+  user: ["notification"],
+  artifact: ["write", "read"],
+  policy: ["violation"],
+  task: ["agent_spawned", "agent_resumed", "agent_completed"],
+  delegate: ["agent_spawned", "agent_completed", "error"],
+};
+
+const CANONICAL: ReadonlySet<string> = new Set(
+  Object.entries(CANONICAL_EVENTS).flatMap(([first, rest]) => rest.map((word) => `${first}:${word}`)),
+);
+
+/** Events of the runtime that no handler is called for: they are entries of the log alone. */
+const LOG_ONLY: ReadonlySet<string> = new Set(
+  [...RUNTIME_EVENTS].filter((event) => /^(run:|session:state$|context:)/.test(event)),
+);
+
+/** What a gate is called elsewhere, without its punctuation. */
+const ELSEWHERE: Readonly<Record<string, string>> = {
+  pretooluse: "tool:pre",
+  posttooluse: "tool:post",
+  toolbefore: "tool:pre",
+  beforetool: "tool:pre",
+  toolafter: "tool:post",
+  aftertool: "tool:post",
+  userpromptsubmit: "prompt:submit",
+  sessionbegin: "session:start",
+};
+
+/** Warns of handlers that heard nothing and never will; a promise means: wait, modules are asked what they declare. */
+export function warnOfUnheard(
+  session: Session,
+  warn: (code: string, message: string) => void,
+): Promise<void> | void {
+  const suspects = session.unheard_handlers.filter(({ event }) => !hasEmitter(event, CANONICAL));
+  if (suspects.length > 0) return judge(session, suspects, warn);
+}
+
+async function judge(
+  session: Session,
+  suspects: Session["unheard_handlers"],
+  warn: (code: string, message: string) => void,
+): Promise<void> {
+  let declared: ReadonlySet<string> = new Set();
+  try {
+    const told = await session.contributionsTo("observability.events");
+    declared = new Set(told.flat().filter((name) => typeof name === "string"));
+  } catch (error) {
+    warn("contributor_failed", errorMessage(error));
+  }
+  for (const { event, module_id } of suspects) {
+    if (hasEmitter(event, declared)) continue;
+    const handler = `Module "${module_id}" registered a handler for ${JSON.stringify(event.slice(0, 80))}`;
+    warn("event_unknown", `${handler}: ${reason(event, declared)}`);
+  }
+}
+
+/** Whether one of these events may reach a handler of `pattern`. */
+function hasEmitter(pattern: string, events: ReadonlySet<string>): boolean {
+  if (pattern === "*") return true;
+  if (!pattern.endsWith(":*")) return events.has(pattern) && !LOG_ONLY.has(pattern);
+  const first = pattern.slice(0, -1);
+  return [...events].some((event) => event.startsWith(first) && !LOG_ONLY.has(event));
+}
+
+function reason(event: string, declared: ReadonlySet<string>): string {
+  if (LOG_ONLY.has(event) || event === "run:*") {
+    return "it is written to the log alone, no handler is called for it";
+  }
+  const meant = meantEvent(event, declared);
+  if (meant !== undefined) return `nothing emits this event; did you mean "${meant}"?`;
+  const [first = ""] = event.split(":");
+  const others = Object.hasOwn(CANONICAL_EVENTS, first) ? CANONICAL_EVENTS[first]! : [];
+  const names = others.map((word) => `${first}:${word}`).filter((name) => !LOG_ONLY.has(name));
+  return names.length > 0
+    ? `nothing emits this event; there are ${names.join(", ")}`
+    : "nothing emitted this event, and no module declares it (observability.events)";
+}
+
+/** Returns the event that a name was meant to be, as `tool_pre` and `PreToolUse` mean `tool:pre`. */
+function meantEvent(event: string, declared: ReadonlySet<string>): string | undefined {
+  if (event.endsWith(":*")) {
+    const first = didYouMean(event.slice(0, -2), Object.keys(CANONICAL_EVENTS));
+    return first === undefined ? undefined : `${first}:*`;
+  }
+  const plain = plainName(event);
+  if (Object.hasOwn(ELSEWHERE, plain)) return ELSEWHERE[plain];
+  const known = [...CANONICAL, ...declared].filter((name) => !LOG_ONLY.has(name));
+  return known.find((name) => plainName(name) === plain) ?? didYouMean(event, known);
+}
+
+function plainName(event: string): string {
+  return event.toLowerCase().replaceAll(/[^a-z0-9]/g, "");
+}

@@ -1,0 +1,81 @@
+import { CANONICAL_EVENTS } from "../../src/runs/unheard_handlers.ts";
+import { EVENT_DATA } from "../../src/sdk/schemas/events.ts";
+import type { HookHandler } from "../../src/sdk/types.ts";
+import { assertEquals } from "../assert.ts";
+import { tool } from "../kernel/kit.ts";
+import { service, type TestPlan } from "./kit.ts";
+import { mock, runToEnd } from "./scenarios.ts";
+
+/** Runs a plan whose one hook listens to these events; returns its warnings as `code: message`. */
+async function warningsOf(events: readonly string[], more: TestPlan = {}): Promise<string[]> {
+  const quiet: HookHandler = () => null;
+  const made = service({
+    plans: {
+      plan: {
+        providers: [mock("done")],
+        ...more,
+        hooks: [({ hooks }) => events.forEach((event) => hooks.register(event, quiet)), ...more.hooks ?? []],
+      },
+    },
+  });
+  const handle = await made.post("plan");
+  const { warnings } = await runToEnd(made, handle.id, { plan: {} });
+  return warnings.map(({ code, message }) => `${code}: ${message}`);
+}
+
+const told = (event: string, why: string) =>
+  `event_unknown: Module "hook-0" registered a handler for "${event}": ${why}`;
+
+for (
+  const [event, why] of [
+    ["tool_pre", 'nothing emits this event; did you mean "tool:pre"?'],
+    ["PreToolUse", 'nothing emits this event; did you mean "tool:pre"?'],
+    ["tool:per", 'nothing emits this event; did you mean "tool:pre"?'],
+    ["tool:before", 'nothing emits this event; did you mean "tool:pre"?'],
+    ["promptsubmit", 'nothing emits this event; did you mean "prompt:submit"?'],
+    ["cancel:done", "nothing emits this event; there are cancel:requested, cancel:completed"],
+    ["audit:flush", "nothing emitted this event, and no module declares it (observability.events)"],
+    ["tools:*", 'nothing emits this event; did you mean "tool:*"?'],
+    ["context:message", "it is written to the log alone, no handler is called for it"],
+    ["run:*", "it is written to the log alone, no handler is called for it"],
+  ]
+) {
+  Deno.test(`a handler of an event that nothing emits is a warning: ${event}`, async () => {
+    assertEquals(await warningsOf([event!]), [told(event!, why!)]);
+  });
+}
+
+Deno.test("handlers of events that the runtime emits, keeps for modules, or that a module declares or emits are right", async () => {
+  const canonical = Object.keys(EVENT_DATA).filter((event) =>
+    !/^(run:|session:state|context:(message|reset))/.test(event)
+  );
+  const warnings = await warningsOf(["*", "tool:*", "dice:*", "dice:rolled", "quiet:emitted", ...canonical], {
+    tools: [async (coordinator) => {
+      await coordinator.mount("tools", tool("dice"));
+      coordinator.registerContributor("observability.events", "tool-dice", () => ["dice:rolled"]);
+      coordinator.hooks.register("prompt:submit", async () => {
+        await coordinator.hooks.emit("quiet:emitted", {});
+      });
+    }],
+  });
+  assertEquals(warnings, []);
+});
+
+Deno.test("CANONICAL_EVENTS are the events that have a schema", () => {
+  const names = Object.entries(CANONICAL_EVENTS).flatMap(([first, rest]) =>
+    rest.map((word) => `${first}:${word}`)
+  );
+  assertEquals(names.toSorted(), Object.keys(EVENT_DATA).toSorted());
+});
+
+Deno.test("a hook that declares nothing of its own and fails to say so does not hold up the end of a run", async () => {
+  const warnings = await warningsOf(["tool:per"], {
+    tools: [async (coordinator) => {
+      await coordinator.mount("tools", tool("t"));
+      coordinator.registerContributor("observability.events", "t", () => {
+        throw new Error("no");
+      });
+    }],
+  });
+  assertEquals(warnings, [told("tool:per", 'nothing emits this event; did you mean "tool:pre"?')]);
+});
