@@ -1,12 +1,16 @@
-/** The configs of built-in modules against the schemas that these tell of themselves, before anything runs. */
-import { checkConfig } from "../plan/check_config.ts";
+/**
+ * The configs of modules against the schemas that these tell of themselves: those of built-in modules before anything runs, those of
+ * others when their code is there, before `mount`.
+ */
+import { checkConfig, fillDefaults } from "../plan/check_config.ts";
 import type { CompiledPlan } from "../plan/compile.ts";
-import { expandEnv } from "../plan/env.ts";
+import { expandEnv, findEnv } from "../plan/env.ts";
 import { Findings } from "../plan/findings.ts";
 import { parsePath, type Path } from "../plan/path.ts";
 import { typeVariables } from "../plan/typed_env.ts";
 import { specsOf } from "../policy/authorise.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
+import type { Module } from "../sdk/contracts.ts";
 import type { ModuleSpec } from "../sdk/plan.ts";
 import { BUILTIN_IDS, builtinModule } from "./builtins.ts";
 import type { LookUp } from "./plan_env.ts";
@@ -16,7 +20,7 @@ const checked = new WeakMap<CompiledPlan, Findings>();
 
 /**
  * Returns what is wrong with the configs of a plan's built-in modules as written; loads those modules. The schema of a module
- * of a URL is known when its code runs.
+ * of a URL is known when its code runs: see {@link checkOpened}.
  */
 export function checkConfigs(compiled: CompiledPlan): Findings | Promise<Findings> {
   return checked.get(compiled) ?? checkWritten(compiled);
@@ -62,13 +66,45 @@ async function schemasOf({ plan }: CompiledPlan): Promise<{ spec: ModuleSpec; sc
 /** Returns the schema of a built-in module's config; undefined for other modules, and before the module is loaded. */
 export function schemaOf(spec: ModuleSpec): JsonObject | undefined {
   const module = isBuiltin(spec) ? builtinModule(spec.module) : undefined;
-  const schema = module instanceof Promise ? undefined : module?.module?.config_schema;
-  return isObject(schema) ? schema : undefined;
+  return module instanceof Promise ? undefined : statedSchema(module?.module);
 }
 
 /** An unknown id is the policy's finding. */
 function isBuiltin({ module, source }: ModuleSpec): boolean {
   return source.kind === "builtin" && BUILTIN_IDS.has(module);
+}
+
+/**
+ * Returns what is wrong with the config of a module that was opened, and the config that it is mounted with: variables have the
+ * types of its schema, and the defaults are filled in.
+ *
+ * @param expanded The config with the values of its variables; the module's own.
+ */
+export function checkOpened(
+  spec: ModuleSpec,
+  { module: info }: Pick<Module, "module">,
+  expanded: JsonObject,
+  written: JsonObject,
+): { findings: Findings; config: JsonObject } {
+  const findings = new Findings();
+  const schema = statedSchema(info);
+  if (!schema) return { findings, config: expanded };
+  const path = configPath(spec, written);
+  checkConfig(spec.config, schema, path, findings);
+  const config = typeVariables(expanded, spec.config, schema);
+  if (findings.errors.length > 0) return { findings, config };
+  if (findEnv(spec.config).length > 0) {
+    const values = new Findings();
+    checkConfig(config, schema, path, values, spec.config);
+    if (values.errors.length > 0) return { findings: values, config };
+  }
+  fillDefaults(config, schema);
+  return { findings, config };
+}
+
+function statedSchema(info: unknown): JsonObject | undefined {
+  const schema = isObject(info) ? info.config_schema : undefined;
+  return isObject(schema) ? schema : undefined;
 }
 
 /** The string form of orchestrator and context has its config in a block of the plan's own (behaviour.md §2.1). */

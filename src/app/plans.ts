@@ -22,7 +22,7 @@ import type { JsonObject } from "../sdk/json.ts";
 import type { ModuleSpec, RunLimits } from "../sdk/types.ts";
 import { judgeAgents } from "./agent_plans.ts";
 import { BUILTIN_IDS, builtinModule } from "./builtins.ts";
-import { checkConfigs, checkVariables, schemaOf } from "./check_configs.ts";
+import { checkConfigs, checkOpened, checkVariables, schemaOf } from "./check_configs.ts";
 import { type FoundPlan, PlanFinder } from "./found_plans.ts";
 import { grantOf, grantPaths } from "./grants.ts";
 import type { Loading } from "./loading.ts";
@@ -143,7 +143,7 @@ export class Plans {
         const index = specs.indexOf(spec);
         const config = expanded[index] ?? expandConfig(spec, schemaOf(spec), lookup, secrets);
         if (index >= 0) expanded[index] = undefined; // it is its module's now, which may change it
-        return this.#open(spec, urlModules, config, { secrets, warn });
+        return this.#open(spec, urlModules, config, { secrets, warn, found, written: compiled.written });
       },
     };
   }
@@ -311,12 +311,21 @@ export class Plans {
     spec: ModuleSpec,
     urlModules: () => UrlModules,
     config: JsonObject,
-    { secrets, warn }: { secrets: SecretSink; warn: (code: string, message: string) => void },
+    { secrets, warn, found, written }: {
+      secrets: SecretSink;
+      warn: (code: string, message: string) => void;
+      found: FoundPlan;
+      written: JsonObject;
+    },
   ): ReturnType<ReadyPlan["open"]> {
     if (spec.source.kind !== "builtin") {
       const console = (level: "info" | "warning" | "error", module: string, text: string) =>
         this.#options.sandboxing.tellConsole(level, secrets.redactValues({ module, text }));
-      return urlModules().open(spec, { warn, console }).then((found) => ({ ...found, config }));
+      return urlModules().open(spec, { warn, console }).then((opened) => ({
+        ...opened,
+        config,
+        checkConfig: () => acceptOpened(checkOpened(spec, opened.module, config, written), found, warn),
+      }));
     }
     const opened = { config, isolation: "inline", integrity: null } as const;
     const module = builtinModule(spec.module);
@@ -383,11 +392,31 @@ export class Plans {
   }
 }
 
-/** @throws {PreampError} `plan_invalid`, when a built-in module's config is not what its schema says. */
+/** @throws {PreampError} `plan_invalid`, when a module's config is not what its schema says. */
 function acceptConfigs({ errors }: Findings, { name }: FoundPlan): void {
   if (errors.length === 0) return;
   const what = name === undefined ? "the plan" : `the plan "${name}"`;
   throw documentError("plan_invalid", what, errors.map((finding) => toDetail(finding)));
+}
+
+/**
+ * Returns the config that an opened module is mounted with, and warns of what may be wrong with it.
+ * @throws {PreampError} As {@link acceptConfigs}.
+ */
+function acceptOpened(
+  { findings, config }: ReturnType<typeof checkOpened>,
+  found: FoundPlan,
+  warn: (code: string, message: string) => void,
+): Promise<JsonObject> | JsonObject {
+  for (const { code, message, hint } of findings.warnings) {
+    warn(code, hint === undefined ? message : `${message} (${hint})`);
+  }
+  try {
+    acceptConfigs(findings, found);
+    return config;
+  } catch (error) {
+    return located(error, found).then((placed) => Promise.reject(placed));
+  }
 }
 
 /** Whether modules may be loaded for a plan, now or for an agent of it. */

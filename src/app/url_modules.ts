@@ -3,6 +3,7 @@
  * opens them. Nothing of a module runs before every module of the plan is verified (trace.md, section 4, A and B).
  */
 import type { OpenedModule } from "../kernel/host.ts";
+import type { Loader } from "../loader/loader.ts";
 import type { LoadContext, ModuleBundle } from "../loader/types.ts";
 import { errorCode, errorMessage, errorName, PreampError } from "../sdk/errors.ts";
 import type { Module, ModuleSpec } from "../sdk/types.ts";
@@ -78,10 +79,25 @@ export class UrlModules {
     spec: ModuleSpec,
     run: RunTold,
   ): Promise<Omit<OpenedModule, "config">> {
-    const { context, policy, loading, tierOf } = this.#options;
+    const { context, loading } = this.#options;
     const bundles = await this.#load();
     const loader = await loading.loader();
     const bundle = bundles.get(spec.path) ?? await loader.prepare(spec, context); // a spec that the plan did not list
+    try {
+      return await this.#openBundle(spec, bundle, bundles, run, loader);
+    } catch (error) {
+      throw spec.type === "hook" && await saysItGates(bundle) ? gateFailure(error) : error;
+    }
+  }
+
+  async #openBundle(
+    spec: ModuleSpec,
+    bundle: ModuleBundle,
+    bundles: ReadonlyMap<string, ModuleBundle>,
+    run: RunTold,
+    loader: Loader,
+  ): Promise<Omit<OpenedModule, "config">> {
+    const { context, policy, tierOf } = this.#options;
     const { load_timeout_s } = policy.isolation;
     const tier = tierOf(spec);
     if (tier === "inline") {
@@ -170,6 +186,20 @@ export class UrlModules {
       throw error;
     }
   }
+}
+
+/** Whether a module whose code could not run says in its source that it decides what may happen. */
+async function saysItGates({ code, exports }: ModuleBundle): Promise<boolean> {
+  if (!exports.includes("module")) return false;
+  const { readDeclared } = await import("../loader/declared.ts");
+  return (await readDeclared(code))?.fields.gates === true;
+}
+
+/** A gate that could not be loaded, told so to the session, which fails without it. */
+function gateFailure(error: unknown): unknown {
+  if (errorCode(error) === undefined) return error;
+  const { code, message, facts, details } = error as PreampError; // ours, by its code
+  return new PreampError(code, message, { cause: error, details, facts: { ...facts, gates: true } });
 }
 
 /** What a module threw while it was linked elsewhere, told as for one that is linked here. */

@@ -12,6 +12,12 @@ export interface OpenedModule {
   readonly isolation: "inline" | "worker" | "process";
   /** Digest of the module's graph; null for what is compiled in. */
   readonly integrity: string | null;
+  /**
+   * Checks the config against the schema that the module tells of itself; returns the one to mount it with, which has the schema's
+   * defaults. Absent: it was checked before.
+   * @throws {PreampError} `plan_invalid`
+   */
+  checkConfig?(): Promise<JsonObject> | JsonObject;
   /** Seconds that `mount` may take (trust.md, Limits). Absent: as long as it likes. */
   readonly load_timeout_s?: number;
   /** Ends what the module runs in. Called once, when nothing of the session is left to call it. Absent: nothing is to be ended. */

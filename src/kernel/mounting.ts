@@ -2,7 +2,7 @@
  * From a spec to a mounted module: open, draft, mount, read the return value, check what is there, publish it behind guards,
  * and say so; or undo it all and say that (trace.md, section 4, B; behaviour.md §1.6, §3.3-3.6).
  */
-import { errorMessage, PreampError } from "../sdk/errors.ts";
+import { errorMessage, hasCode, PreampError } from "../sdk/errors.ts";
 import { describe } from "../sdk/fields.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import { methodOf, unboundMethodOf } from "../sdk/spelling.ts";
@@ -72,11 +72,14 @@ export async function mountModule(shared: Shared, spec: ModuleSpec): Promise<Mou
   const { placeOf, close } = opened;
   if (close) shared.guests.push(() => close.call(opened));
   if (placeOf) core.places.set(idOf(spec), placeOf);
+  const says_it_gates = opened.module.module?.gates === true;
+  let config: JsonObject | Skip | null = foreignContract(opened.module);
+  if (config === null) config = opened.checkConfig ? await checkedConfig(opened) : opened.config;
+  if (config instanceof Skip) return await skip(shared, spec, config, { gates: says_it_gates });
   const coordinator = new ModuleCoordinator(shared, idOf(spec), spec.type === "orchestrator");
   let outcome: MountOutcome = { kind: "nothing" };
   let names: string[];
   try {
-    checkContract(opened.module);
     const mount = methodOf(opened.module, "mount");
     if (!mount) {
       throw new PreampError(
@@ -84,13 +87,13 @@ export async function mountModule(shared: Shared, spec: ModuleSpec): Promise<Mou
         `Cannot mount module "${spec.module}": it must export mount(coordinator, config): received none`,
       );
     }
-    const mounted = mount(coordinator, opened.config);
+    const mounted = mount(coordinator, config);
     outcome = classifyMountReturn(await inTime(mounted, shared, spec, opened), spec.type);
     adopt(coordinator, spec, outcome);
-    check(coordinator, spec, opened, outcome);
+    check(coordinator, spec, opened.module, config, outcome);
     names = commit(coordinator, spec);
   } catch (error) {
-    const gates = opened.module.module?.gates === true || coordinator.drafted_gate;
+    const gates = says_it_gates || coordinator.drafted_gate;
     await undo(shared, coordinator, outcome);
     if (error instanceof Skip) return await skip(shared, spec, error, { gates });
     const failure = new Skip("mount_failed", placedMessage(error, placeOf));
@@ -105,16 +108,29 @@ export async function mountModule(shared: Shared, spec: ModuleSpec): Promise<Mou
 /** Version of the module contract that this runtime has. */
 const CONTRACT = 1;
 
-/** @throws {Skip} when the module is written for another version of the contract. */
-function checkContract({ module: info }: Module): void {
+/** Returns why a module that is written for another version of the contract is not mounted; null when it is not such a one. */
+function foreignContract({ module: info }: Module): Skip | null {
   const contract = isObject(info) ? info.contract : undefined;
-  if (contract === undefined || contract === CONTRACT) return;
-  throw new Skip(
+  if (contract === undefined || contract === CONTRACT) return null;
+  return new Skip(
     "contract_unsupported",
     `module.contract must be ${CONTRACT}, the version of the module contract that this runtime has: received ${
       describe(contract)
     }`,
   );
+}
+
+/**
+ * Returns the config that a module is mounted with; a schema that cannot be read is a reason to skip the module.
+ * @throws {PreampError} `plan_invalid`
+ */
+async function checkedConfig(opened: OpenedModule): Promise<JsonObject | Skip> {
+  try {
+    return await opened.checkConfig!(); // the caller looked
+  } catch (error) {
+    if (hasCode(error, "plan_invalid")) throw error;
+    return new Skip("mount_failed", `Cannot check its config: ${errorMessage(error)}`);
+  }
 }
 
 /** Waits for a stranger's `mount` as long as it may take: what it does later stays in a draft that nobody publishes. */
@@ -143,7 +159,7 @@ function idOf(spec: ModuleSpec): string {
   return spec.instance_id ?? spec.module;
 }
 
-/** A module whose code cannot be had fails the request, whatever its type (http.md, Runs). */
+/** A module whose code cannot be had fails the request, whatever its type (http.md, Runs); so does a plan that is wrong. */
 function isFetchFailure(error: unknown): boolean {
   return isObject(error) && typeof error.code === "string" &&
     (/^module_(source_denied|integrity_mismatch|pin_required|fetch_|too_large)/.test(error.code) ||
@@ -214,7 +230,8 @@ function pick(instance: JsonObject): JsonObject {
 function check(
   coordinator: ModuleCoordinator,
   spec: ModuleSpec,
-  opened: OpenedModule,
+  module: Module,
+  config: JsonObject,
   outcome: MountOutcome,
 ): void {
   const point = POINT[spec.type];
@@ -227,8 +244,8 @@ function check(
     const { reason, message } = absenceOf({
       id: spec.module,
       type: spec.type,
-      module: opened.module,
-      config: opened.config,
+      module,
+      config,
       outcome,
     });
     throw new Skip(reason, message);

@@ -3,7 +3,7 @@
  * of every other finding about a plan. Reads the keywords that say what a config is: types, ranges, lengths, choices, keys. Others
  * (`if`, `$ref`, …) are the module's own business: it checks its config whole at mount.
  */
-import { isObject, type JsonObject } from "../sdk/json.ts";
+import { isObject, type JsonObject, toPlain } from "../sdk/json.ts";
 import { isDecimal } from "../sdk/money.ts";
 import { didYouMean } from "./did_you_mean.ts";
 import { findEnv } from "./env.ts";
@@ -67,6 +67,21 @@ export function checkConfig(
   written?: JsonObject,
 ): void {
   checkValue(config, schema, path, { findings, path, written });
+}
+
+/**
+ * Fills in the defaults of a schema where a config, or an object in it, says nothing. Changes `config`.
+ *
+ * @param config The module's own: expanded, shared with nobody.
+ */
+export function fillDefaults(config: JsonObject, schema: JsonObject): void {
+  if (!isObject(schema.properties)) return;
+  for (const [name, rule] of Object.entries(schema.properties)) {
+    if (!isObject(rule) || name === "__proto__") continue;
+    const value = Object.hasOwn(config, name) ? config[name] : undefined;
+    if (isObject(value)) fillDefaults(value, rule);
+    else if (value === undefined && Object.hasOwn(rule, "default")) config[name] = toPlain(rule.default);
+  }
 }
 
 function checkValue(value: unknown, schema: JsonObject, path: Path, report: Report): void {

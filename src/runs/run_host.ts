@@ -188,6 +188,7 @@ const RUN_WARNINGS: ReadonlySet<string> = new Set([
   "hook_answer_ignored",
   "event_unknown",
   "tool_name_refused",
+  "unknown_key",
   "mount_return_unknown",
   "price_unknown",
 ]);

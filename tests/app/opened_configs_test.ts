@@ -1,0 +1,121 @@
+/** A module that is not compiled in is mounted with a config that its schema allows, defaults filled in, in every tier. */
+import { refusal } from "../plan/support.ts";
+import { assertEquals } from "../assert.ts";
+import { runWithFiles, TIERS } from "./own_modules.ts";
+
+const SCHEMA = {
+  type: "object",
+  properties: {
+    max_dice: { type: "integer", minimum: 1, default: 10 },
+    names: { type: "array", items: { type: "string" }, default: ["a"] },
+    style: { type: "object", properties: { colour: { enum: ["red", "blue"], default: "red" } } },
+  },
+};
+
+const DICE = `
+export const module = { id: "tool-dice", type: "tool", version: "1.2.3", config_schema: ${
+  JSON.stringify(SCHEMA)
+} };
+export async function mount(coordinator, config) {
+  await coordinator.hooks.emit("tool-dice:config", { config });
+  await coordinator.mount("tools", { name: "dice", description: "Rolls", execute: () => "6" });
+}`;
+
+const tools = (config?: unknown) => ({
+  tools: [{ module: "tool-dice", source: "./dice.js", ...(config === undefined ? {} : { config }) }],
+});
+
+for (const tier of TIERS) {
+  Deno.test(`the defaults of a schema are filled in before mount: ${tier}`, async () => {
+    for (
+      const [config, expected] of [
+        [undefined, { max_dice: 10, names: ["a"] }],
+        [{ max_dice: 3, style: {} }, { max_dice: 3, names: ["a"], style: { colour: "red" } }],
+        [{ names: [], style: { colour: "blue" } }, { max_dice: 10, names: [], style: { colour: "blue" } }],
+      ]
+    ) {
+      const { run, entries } = await runWithFiles(tier, { "dice.js": DICE }, tools(config));
+      const told = entries.find(({ event }) => event === "tool-dice:config")?.data.config;
+      assertEquals([run.status, told, run.isolation["tool-dice"], run.warnings], [
+        "completed",
+        expected,
+        tier,
+        [],
+      ]);
+    }
+  });
+
+  Deno.test(`a config that a schema does not allow refuses the plan, at its place: ${tier}`, async () => {
+    for (
+      const [config, path, message] of [
+        [
+          { max_dice: "many" },
+          "tools[0].config.max_dice",
+          "Cannot read max_dice: must be a whole number of at least 1: received text",
+        ],
+        [
+          { max_dice: 0 },
+          "tools[0].config.max_dice",
+          "Cannot read max_dice: must be a whole number of at least 1: received 0",
+        ],
+        [{ names: ["a", 5] }, "tools[0].config.names[1]", "Cannot read entry 1: must be text: received 5"],
+        [
+          { max_dicee: 5 },
+          "tools[0].config.max_dicee",
+          'Cannot use key "max_dicee": tools[0].config has no such key',
+        ],
+      ] as const
+    ) {
+      const error = await refusal(() => runWithFiles(tier, { "dice.js": DICE }, tools(config)));
+      assertEquals([error.code, error.details.map((one) => [one.path, one.message])], ["plan_invalid", [[
+        path,
+        message,
+      ]]]);
+    }
+  });
+
+  Deno.test(`a key that a schema does not know is a warning of the run: ${tier}`, async () => {
+    const { run } = await runWithFiles(tier, { "dice.js": DICE }, tools({ sound: true }));
+    assertEquals(run.warnings.map(({ code, message }) => [code, message.split(";")[0]]), [
+      ["unknown_key", 'Cannot use key "sound": tools[0].config has no such key'],
+    ]);
+  });
+
+  Deno.test(`a hook whose code says that it gates and cannot be loaded fails the run: ${tier}`, async () => {
+    const files = {
+      "gate.js": `export const module = { id: "hooks-gate", type: "hook", gates: true };
+        throw new Error("broken");
+        export function mount() {}`,
+    };
+    const hook = { module: "hooks-gate", source: "./gate.js" };
+    const error = await refusal(() => runWithFiles(tier, files, { hooks: [hook] }));
+    assertEquals([error.code, error.details.map(({ path }) => path)], ["module_load_failed", ["hooks[0]"]]);
+    const { run } = await runWithFiles(tier, files, { hooks: [{ ...hook, required: false }] });
+    assertEquals([run.status, run.warnings.map(({ code }) => code)], ["completed", ["module_load_failed"]]);
+  });
+
+  Deno.test(`a hook that registered its gate and then failed fails the run: ${tier}`, async () => {
+    const files = {
+      "gate.js": `export function mount({ hooks }) {
+        hooks.register("tool:pre", () => null);
+        throw new Error("broken");
+      }`,
+    };
+    const error = await refusal(() =>
+      runWithFiles(tier, files, { hooks: [{ module: "hooks-gate", source: "./gate.js" }] })
+    );
+    assertEquals([error.code, error.details.map(({ path }) => path)], ["module_load_failed", ["hooks[0]"]]);
+  });
+
+  Deno.test(`a module of another contract is not mounted: ${tier}`, async () => {
+    const files = {
+      "new.js": `export const module = { id: "tool-new", contract: 2 };\nexport function mount() {}`,
+    };
+    const { run } = await runWithFiles(tier, files, { tools: [{ module: "tool-new", source: "./new.js" }] });
+    assertEquals(run.warnings, [{
+      code: "module_contract_unsupported",
+      message:
+        'Module "tool-new" was skipped: module.contract must be 1, the version of the module contract that this runtime has: received 2',
+    }]);
+  });
+}
