@@ -301,8 +301,7 @@ export class Plans {
     const policy = this.#policyOf(caller);
     let limits = this.#limits.get(policy);
     if (!limits) {
-      const { idempotency_hours } = policy.retention;
-      this.#limits.set(policy, limits = { ...policy.limits, idempotency_hours });
+      this.#limits.set(policy, limits = { ...policy.limits, ...policy.retention });
     }
     return limits;
   }

@@ -16,7 +16,7 @@ import type { Readiness, Runtime } from "./types.ts";
 export interface RuntimeConfig {
   /** Default: {@link defaultPolicy}. */
   policy?: Policy;
-  /** Default: a store in memory. */
+  /** Default: a store in memory, within the policy's `store_limits`. */
   store?: Store;
   /** Folder of named plans, as a URL that ends in a slash; null: none. Default null. */
   plans?: URL | null;
@@ -46,9 +46,9 @@ export interface RuntimeConfig {
 export function createRuntime(config: RuntimeConfig = {}): Runtime {
   const policy = config.policy ?? defaultPolicy();
   const clock = config.clock ?? systemClock();
-  const store = config.store ?? new MemoryStore({ now: () => clock.now() });
   const { plans = null, home = null, sources = [], env = readEnv, secrets = [], log = () => {} } = config;
   const { basePath = "" } = config;
+  const store = config.store ?? memoryStore(policy, clock, log);
   let composed: Promise<Composition> | undefined;
   let draining = false;
 
@@ -93,6 +93,23 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
       await store.close();
     },
   };
+}
+
+function memoryStore(
+  { store_limits }: Policy,
+  clock: Clock,
+  log: NonNullable<RuntimeConfig["log"]>,
+): MemoryStore {
+  return new MemoryStore({
+    ...store_limits,
+    now: () => clock.now(),
+    onDrop({ limit, logs, records }) {
+      const message =
+        `The store is full: dropped ${logs} logs and ${records} records, those of ended runs first; ` +
+        `raise store_limits.${limit}, or delete runs that are done with`;
+      log("warning", "store_full", { message, limit, logs, records });
+    },
+  });
 }
 
 /** Returns which tiers this host gives to modules of URLs: true, or why not. */

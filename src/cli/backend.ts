@@ -4,7 +4,6 @@ import type { Redactor } from "../policy/redact.ts";
 import { authenticateWith } from "../server/access.ts";
 import { type Backend, createBackend, type PreampOptions } from "../server/mod.ts";
 import type { Log } from "./log.ts";
-import { openStore } from "./open_store.ts";
 import type { Settings } from "./settings.ts";
 import type { Welcome } from "./welcome.ts";
 
@@ -34,7 +33,6 @@ export function ownOptions(
 ): PreampOptions {
   return {
     policy,
-    store: openStore(policy),
     plans,
     home,
     sources,

@@ -11,7 +11,7 @@ import type { Command } from "./command.ts";
 import { EXIT, exitOfStatus } from "./exit.ts";
 import { DocumentFailure } from "./failure.ts";
 import type { Io } from "./io.ts";
-import { openStore } from "./open_store.ts";
+import { checkStore } from "./store_check.ts";
 import { formatFlags, readFormat, writeJson } from "./output_format.ts";
 import { messageText, summaryLine } from "./progress.ts";
 import { createRunDisplay, type RunDisplay } from "./run_display.ts";
@@ -66,7 +66,7 @@ const MORE_FORMATS = ["json-trace"] as const;
 async function run(args: Arguments, io: Io): Promise<number> {
   const format = readFormat(args, MORE_FORMATS);
   const settings = await readSettings(args, io);
-  const store = openStore(settings.policy);
+  checkStore(settings.policy);
   refuseSession(args, settings);
   const asked = await readRequest(args, io, settings);
   const style = styleOf(io.err);
@@ -75,7 +75,6 @@ async function run(args: Arguments, io: Io): Promise<number> {
   settings.warnings.forEach((text) => warnings.add(text));
   const runtime = createRuntime({
     policy: settings.policy,
-    store,
     plans: settings.plans,
     home: settings.home,
     sources: settings.sources,

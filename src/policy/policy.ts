@@ -66,6 +66,7 @@ export interface Policy {
   cors: { origins: string[] };
   plans: string;
   store: string;
+  store_limits: { max_entries: number; max_records: number; max_bytes: number };
   retention: { log_days: number; idempotency_hours: number };
   rates: { requests_per_minute: number; runs_per_minute: number };
   auth: { keys: ApiKeyEntry[] };

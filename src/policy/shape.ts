@@ -50,8 +50,22 @@ export const SECTIONS: {
   cors: {
     origins: origins("Origins whose web pages may send requests to this server and read its answers"),
   },
+  store_limits: {
+    max_entries: whole(
+      1_000_000,
+      "Entries of all logs in memory; above it the oldest logs of ended runs are dropped",
+    ),
+    max_records: whole(
+      50_000,
+      "Runs in memory, and sessions; above it those that were least used are dropped",
+    ),
+    max_bytes: bytes(
+      512 * 1024 * 1024,
+      "Size of all that is kept in memory; above it logs are dropped, then records",
+    ),
+  },
   retention: {
-    log_days: whole(30, "Days that a run and its log are kept after it ended"),
+    log_days: whole(30, "Days that the log of a run is kept after the run has ended"),
     idempotency_hours: whole(24, "Hours that an Idempotency-Key is remembered"),
   },
   rates: {

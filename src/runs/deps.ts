@@ -68,6 +68,8 @@ export interface SecretSink {
 export interface ServiceLimits extends KernelLimits, LogLimits, PageLimits {
   max_concurrent_runs: number;
   max_runs_per_key: number;
+  /** Days that the log of a run is kept after its end. */
+  log_days: number;
   /** Hours that an idempotency key is remembered. */
   idempotency_hours: number;
 }

@@ -77,8 +77,12 @@ const KIND = "run_input";
 /** The service's own: inputs are listed across callers when a crashed process's runs are looked for. */
 const NAMESPACE = "";
 
-/** Returns the change that keeps what a run started from. `open`: the run has not ended. */
-export function inputChange(input: StoredInput, open: boolean): Change {
+/**
+ * Returns the change that keeps what a run started from.
+ * @param open Whether the run has not ended.
+ * @param expires_ms When it may go, in milliseconds since the epoch. Default: never.
+ */
+export function inputChange(input: StoredInput, open: boolean, expires_ms?: number): Change {
   return {
     put: {
       kind: KIND,
@@ -86,6 +90,7 @@ export function inputChange(input: StoredInput, open: boolean): Change {
       namespace: NAMESPACE,
       value: input as unknown as JsonObject,
       index: { open: String(open) },
+      ...(expires_ms === undefined ? {} : { expires_ms }),
     },
   };
 }

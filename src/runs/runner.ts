@@ -28,6 +28,8 @@ import type { SavedSession } from "./sessions.ts";
 import { type EndedChild, Spawner } from "./spawn.ts";
 import type { Approval, Caller, CreateOptions, Run, RunHandle, RunRequest, RunStatus } from "./types.ts";
 
+const DAY_MS = 86_400_000;
+
 /** How a run goes on with a turn that was begun elsewhere: behind an entry of another run, or before a crash. */
 export interface ResumeOptions {
   /** Iterations of the turn that were answered. */
@@ -375,7 +377,7 @@ export class Runner implements RunHandle {
         draftEntry("run:end", this.session_id, { run: run as unknown as JsonObject }),
         () => [
           recordChange(this),
-          ...(this.#accepted ? [inputChange(this.#input ?? inputOf(this, null), false)] : []),
+          ...(this.#accepted ? this.#expiring() : []),
           ...(this.#began ? [saveSession(this)] : []),
         ],
       );
@@ -387,6 +389,15 @@ export class Runner implements RunHandle {
     this.log.close();
     this.#ended.resolve(this.current());
     this.#notify();
+  }
+
+  /** Returns the changes that keep log and input for as long as the policy says. */
+  #expiring(): Change[] {
+    const at_ms = this.options.deps.clock.now() + this.#limits.log_days * DAY_MS;
+    return [
+      inputChange(this.#input ?? inputOf(this, null), false, at_ms),
+      { expireLog: this.id, at_ms },
+    ];
   }
 
   #redacted(outcome: Outcome): Outcome {

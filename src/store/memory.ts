@@ -13,20 +13,37 @@ import {
   type VersionedRecord,
 } from "./store.ts";
 
-/** Options of {@link MemoryStore}. */
-export interface MemoryStoreOptions {
-  /** Milliseconds since the epoch. */
-  now?: () => number;
-  /** Entries of all logs together above which the oldest closed logs are dropped. Default 50,000. */
+/** Bounds of {@link MemoryStore}; each without which there is none. */
+export interface StoreLimits {
+  /** Entries of all logs together above which the oldest closed logs are dropped. */
   max_entries?: number;
-  /** Records of one kind above which the oldest closed ones are dropped. Default 5,000. */
+  /** Records of one kind above which the oldest closed ones are dropped. */
   max_records?: number;
   /**
    * Bytes of JSON, about, of all logs and records together above which the oldest closed logs are dropped, then the records
-   * that were least used. Default 256 MiB.
+   * that were least used.
    */
   max_bytes?: number;
 }
+
+/** What was dropped because the store was full. */
+export interface Dropped {
+  /** The bound that was passed. */
+  limit: keyof StoreLimits;
+  logs: number;
+  records: number;
+}
+
+/** Options of {@link MemoryStore}. */
+export interface MemoryStoreOptions extends StoreLimits {
+  /** Milliseconds since the epoch. */
+  now?: () => number;
+  /** Receives what was dropped since the last time, at most once a minute. */
+  onDrop?: (dropped: Dropped) => void;
+}
+
+/** Milliseconds between two reports of what was dropped. */
+const REPORT_EVERY_MS = 60_000;
 
 /** Kinds that hold what people and models wrote; the others are small, and an answer to a question may wait for one. */
 const LARGE_KINDS = ["run", "session"] as const;
@@ -47,6 +64,8 @@ type Kept = VersionedRecord & {
 interface Log {
   readonly entries: LogEntry[];
   bytes: number;
+  /** Milliseconds since the epoch. */
+  expires_ms: number;
 }
 
 /** Kinds and logs in maps; every call answers at once. */
@@ -57,6 +76,7 @@ export class MemoryStore implements Store {
   readonly #max_entries: number;
   readonly #max_records: number;
   readonly #max_bytes: number;
+  readonly #onDrop: ((dropped: Dropped) => void) | undefined;
   readonly #logs = new Map<string, Log>();
   readonly #records = new Map<string, Map<string, Kept>>();
   readonly #leases = new Map<string, Lease>();
@@ -64,12 +84,15 @@ export class MemoryStore implements Store {
   #bytes = 0;
   #last_token = 0;
   #last_order = 0;
+  #dropped = { logs: 0, records: 0 };
+  #reported_ms = -Infinity;
 
   constructor(options: MemoryStoreOptions = {}) {
     this.#now = options.now ?? (() => Date.now());
-    this.#max_entries = options.max_entries ?? 50_000;
-    this.#max_records = options.max_records ?? 5_000;
-    this.#max_bytes = options.max_bytes ?? 256 * 1024 * 1024;
+    this.#max_entries = options.max_entries ?? Infinity;
+    this.#max_records = options.max_records ?? Infinity;
+    this.#max_bytes = options.max_bytes ?? Infinity;
+    this.#onDrop = options.onDrop;
   }
 
   commit(changes: readonly Change[], fence?: Fence): void {
@@ -103,17 +126,36 @@ export class MemoryStore implements Store {
       this.#append(change.append, change.entries, change.bytes ?? weigh(change.entries));
     } else if ("put" in change) this.#put(change.put);
     else if ("delete" in change) this.#drop(change.delete.kind, change.delete.key);
-    else this.#dropLog(change.deleteLog);
+    else if ("deleteLog" in change) this.#dropLog(change.deleteLog);
+    else this.#expireLog(change.expireLog, change.at_ms);
   }
 
   #append(name: string, entries: readonly LogEntry[], bytes: number): void {
     let log = this.#logs.get(name);
-    if (!log) this.#logs.set(name, log = { entries: [], bytes: 0 });
+    if (!log) {
+      this.#dropExpired();
+      this.#logs.set(name, log = { entries: [], bytes: 0, expires_ms: Infinity });
+    }
     for (let index = 0; index < entries.length; index++) log.entries.push(entries[index]!); // index is in the list
     log.bytes += bytes;
     this.#bytes += bytes;
     this.#entries += entries.length;
-    if (this.#entries > this.#max_entries || this.#bytes > this.#max_bytes) this.#makeRoom(name);
+    if (this.#entries > this.#max_entries) this.#makeRoom(name, "max_entries");
+    else if (this.#bytes > this.#max_bytes) this.#makeRoom(name, "max_bytes");
+  }
+
+  #expireLog(name: string, at_ms: number): void {
+    const log = this.#logs.get(name);
+    if (log) log.expires_ms = at_ms;
+  }
+
+  /** Logs expire about in the order in which they were begun: the first that has not ends the search. */
+  #dropExpired(): void {
+    const now = this.#now();
+    for (const [name, { expires_ms }] of this.#logs) {
+      if (expires_ms > now) return;
+      this.#dropLog(name);
+    }
   }
 
   get #roomy(): boolean {
@@ -124,17 +166,31 @@ export class MemoryStore implements Store {
    * Drops the oldest logs, then, when bytes are what there is too much of, the records that were least used: all but what is
    * used just now, and what a run needs that has not ended.
    */
-  #makeRoom(used: string): void {
+  #makeRoom(used: string, limit: keyof StoreLimits): void {
     for (const log of this.#logs.keys()) {
-      if (this.#roomy) return;
-      if (log !== used && !this.#isOpen("run", log)) this.#dropLog(log);
+      if (this.#roomy) break;
+      if (log === used || this.#isOpen("run", log)) continue;
+      this.#dropLog(log);
+      this.#dropped.logs++;
     }
     for (const kind of LARGE_KINDS) {
       for (const key of this.#records.get(kind)?.keys() ?? []) {
-        if (this.#bytes <= this.#max_bytes * 0.9) return;
-        if (key !== used && !this.#isOpen(kind, key)) this.#drop(kind, key);
+        if (this.#bytes <= this.#max_bytes * 0.9) break;
+        if (key === used || this.#isOpen(kind, key)) continue;
+        this.#drop(kind, key);
+        this.#dropped.records++;
       }
     }
+    this.#report(limit);
+  }
+
+  #report(limit: keyof StoreLimits): void {
+    const { logs, records } = this.#dropped;
+    const now = this.#now();
+    if (logs + records === 0 || now - this.#reported_ms < REPORT_EVERY_MS) return;
+    this.#reported_ms = now;
+    this.#dropped = { logs: 0, records: 0 };
+    this.#onDrop?.({ limit, logs, records });
   }
 
   /** A run says in its record's index whether it has ended. */
@@ -171,20 +227,27 @@ export class MemoryStore implements Store {
       bytes,
     });
     if (kind.size > this.#max_records) this.#shrink(record.kind, kind);
-    if (this.#bytes > this.#max_bytes) this.#makeRoom(record.key);
+    if (this.#bytes > this.#max_bytes) this.#makeRoom(record.key, "max_bytes");
   }
 
   #shrink(name: string, kind: Map<string, Kept>): void {
     for (const [key, record] of kind) {
-      if (kind.size <= this.#max_records * 0.9) return;
+      if (kind.size <= this.#max_records * 0.9) break;
       if (record.index?.open === "true") continue;
       this.#drop(name, key);
+      this.#dropped.records++;
+      if (this.#logs.has(key)) this.#dropped.logs++;
       this.#dropLog(key);
     }
+    this.#report("max_records");
   }
 
   entries(log: string, after: number, limit: number): readonly LogEntry[] | null {
-    return this.#logs.get(log)?.entries.slice(after, after + limit) ?? null;
+    const found = this.#logs.get(log);
+    if (!found) return null;
+    if (found.expires_ms > this.#now()) return found.entries.slice(after, after + limit);
+    this.#dropLog(log);
+    return null;
   }
 
   get(kind: string, key: string): VersionedRecord | null {

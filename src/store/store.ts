@@ -36,7 +36,9 @@ export type Change =
   /** Puts a record; with `expect`, only over that version (0: it must not exist). */
   | { put: StoredRecord; expect?: number }
   | { delete: { kind: string; key: string } }
-  | { deleteLog: string };
+  | { deleteLog: string }
+  /** Has a log expire: from `at_ms` on, in milliseconds since the epoch, it is as if deleted. */
+  | { expireLog: string; at_ms: number };
 
 /** The proof that a lease is held; a commit that carries an older one is refused. */
 export interface Fence {

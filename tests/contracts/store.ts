@@ -48,6 +48,15 @@ export function testStore(name: string, create: () => Promise<StoreSubject> | St
   const seqs = async (store: Store, log: string, after = 0, limit = 1000) =>
     (await store.entries(log, after, limit))?.map((entry) => entry.seq) ?? null;
 
+  test("a log that was told when it expires is as if deleted from then on", async (store, { advance }) => {
+    await store.commit([{ append: "log", after: 0, entries: entries(1, 2) }]);
+    await store.commit([{ expireLog: "log", at_ms: NOW + 1000 }, { expireLog: "none", at_ms: NOW }]);
+    await advance(999);
+    assertEquals(await seqs(store, "log"), [1, 2]);
+    await advance(1);
+    assertEquals(await seqs(store, "log"), null);
+  });
+
   test("commit() appends to a log; entries() pages through it", async (store) => {
     assertEquals(await store.entries("log", 0, 10), null);
     await store.commit([{ append: "log", after: 0, entries: entries(1, 3) }]);

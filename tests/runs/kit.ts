@@ -84,6 +84,7 @@ const LIMITS: ServiceLimits = {
   max_runs_per_key: 16,
   page_limit: 100,
   max_page_limit: 1000,
+  log_days: 30,
   idempotency_hours: 24,
 };
 

@@ -1,5 +1,5 @@
 import { FakeClock } from "../../src/sdk/testing/fake_clock.ts";
-import { MemoryStore } from "../../src/store/memory.ts";
+import { type Dropped, MemoryStore } from "../../src/store/memory.ts";
 import { assertEquals } from "../assert.ts";
 import { testStore } from "../contracts/store.ts";
 
@@ -62,6 +62,43 @@ Deno.test("MemoryStore: closed logs, then the least used records go when there a
   assertEquals(store.entries("open", 0, 9)?.length, 1);
   assertEquals(store.get("run", "open") !== null, true);
   assertEquals(store.get("approval", "open/apr") !== null, true);
+});
+
+Deno.test("MemoryStore: what is dropped is reported, with the bound that was passed, at most once a minute", async () => {
+  const clock = new FakeClock();
+  const reports: Dropped[] = [];
+  const onDrop = (dropped: Dropped) => void reports.push(dropped);
+  const store = new MemoryStore({ now: () => clock.now(), max_entries: 20, max_records: 10, onDrop });
+  const add = (key: string, count: number) =>
+    store.commit([run(key, false), { append: key, after: 0, entries: entries(count) }]);
+  add("a", 10);
+  add("b", 10);
+  assertEquals(reports, []);
+  add("c", 10);
+  assertEquals(reports, [{ limit: "max_entries", logs: 2, records: 0 }]);
+  for (let n = 0; n < 8; n++) add(`n${n}`, 0);
+  assertEquals(reports.length, 1);
+  await clock.advance(60_000);
+  for (let n = 0; n < 3; n++) add(`m${n}`, 1);
+  assertEquals(reports, [
+    { limit: "max_entries", logs: 2, records: 0 },
+    { limit: "max_records", logs: 2, records: 4 },
+  ]);
+});
+
+Deno.test("MemoryStore: a log that has expired makes room without being asked for", async () => {
+  const clock = new FakeClock();
+  const reports: Dropped[] = [];
+  const store = new MemoryStore({
+    now: () => clock.now(),
+    max_entries: 10,
+    onDrop: (dropped) => reports.push(dropped),
+  });
+  store.commit([run("a", false), { append: "a", after: 0, entries: entries(8) }]);
+  store.commit([{ expireLog: "a", at_ms: clock.now() + 5 }]);
+  await clock.advance(5);
+  store.commit([run("b", false), { append: "b", after: 0, entries: entries(8) }]);
+  assertEquals([reports, store.entries("b", 0, 9)?.length], [[], 8]);
 });
 
 Deno.test("MemoryStore: what is deleted makes room again", () => {
