@@ -17,7 +17,7 @@ import { documentLimits, type Policy, policyFor } from "../policy/policy.ts";
 import { authoriseWithin } from "../policy/within.ts";
 import type { ReadyPlan, SecretSink, ServiceLimits } from "../runs/deps.ts";
 import type { Caller, RunRequest, Warning } from "../runs/types.ts";
-import { errorCode, type ErrorDetail, PreampError } from "../sdk/errors.ts";
+import { type ErrorCode, errorCode, type ErrorDetail, PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
 import type { ModuleSpec, RunLimits } from "../sdk/types.ts";
 import { judgeAgents } from "./agent_plans.ts";
@@ -348,7 +348,7 @@ export class Plans {
     try {
       compiled = await this.#finder.located(found);
     } catch (error) {
-      return { ok: false, errors: detailsOf(error), warnings: [] };
+      return { ok: false, errors: detailsOf(error), ...codeOf(error), warnings: [] };
     }
     const { plan_hash } = compiled;
     const configs = await checkConfigs(compiled);
@@ -360,6 +360,7 @@ export class Plans {
     const sources = rewrittenSources(specsOf(compiled.plan));
     const told = { warnings, plan_hash, ...(sources.length > 0 ? { sources } : {}) };
     const errors = await withPlacesIn(found, configs.errors.map((finding) => toDetail(finding)));
+    let refused: Pick<PlanCheck, "code"> = errors.length > 0 ? { code: "plan_invalid" } : {};
     try {
       if (input.lock !== undefined) lockFromData(input.lock);
       const policy = this.#policyOf(caller);
@@ -371,8 +372,9 @@ export class Plans {
       }
     } catch (error) {
       errors.push(...detailsOf(await located(error, found)));
+      refused = refused.code ? refused : codeOf(error);
     }
-    return { ok: errors.length === 0, errors, ...told };
+    return { ok: errors.length === 0, ...refused, errors, ...told };
   }
 
   /** Returns the operator's plans that can be read; a broken one is left out, `plan check` says why. */
@@ -447,6 +449,10 @@ function detailsOf(error: unknown): ErrorDetail[] {
   if (errorCode(error) === undefined) throw error;
   const { details, message } = error as PreampError;
   return details.length > 0 ? [...details] : [{ path: "", message }];
+}
+
+function codeOf(error: unknown): Pick<PlanCheck, "code"> {
+  return { code: errorCode(error) as ErrorCode }; // `detailsOf` takes errors with our codes alone
 }
 
 /** Modules that a lock says nothing about: said, so that a lock that fell behind does not go unnoticed. */

@@ -3,11 +3,13 @@ import type { PlanDiff } from "../plan/diff_report.ts";
 import type { Explanation } from "../plan/explain.ts";
 import type { Lock } from "../plan/lock.ts";
 import type { Caller, Runs } from "../runs/types.ts";
-import type { ErrorDetail, JsonObject, ModuleInfo } from "../sdk/types.ts";
+import type { ErrorCode, ErrorDetail, JsonObject, ModuleInfo } from "../sdk/types.ts";
 
 /** The answer of `check`: a bad plan is a good answer. */
 export interface PlanCheck {
   ok: boolean;
+  /** Code of the error that a run of the plan is refused with; absent when the plan is fine. */
+  code?: ErrorCode;
   errors: ErrorDetail[];
   warnings: (ErrorDetail & { code: string })[];
   plan_hash?: string;

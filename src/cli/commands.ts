@@ -33,6 +33,8 @@ export const COMMANDS: readonly CommandEntry[] = [
   other("source add", "take a module from another place"),
   other("source remove", "take it from where the plan says again"),
   other("source list", "list where modules are taken from"),
+  other("completion", "print the completion of a shell: bash, zsh or fish"),
+  other("version", "print the version of this program"),
   other("help", "show how a command is used"),
 ];
 

@@ -1,19 +1,25 @@
 /** `preamp help [command]`: how commands are used. The text comes from the commands themselves. */
 import { didYouMean } from "../plan/did_you_mean.ts";
+import type { JsonObject } from "../sdk/json.ts";
 import type { Flag } from "./arguments.ts";
 import type { Command } from "./command.ts";
 import { type CommandEntry, COMMANDS, findCommand } from "./commands.ts";
 import { EXIT } from "./exit.ts";
 import type { Io } from "./io.ts";
+import { formatFlags, wantsJson, writeJson } from "./output_format.ts";
 import { tableText } from "./table.ts";
 import { UsageError } from "./usage_error.ts";
 
 /** The command. */
 export const command: Command = {
-  usage: "help [command]",
+  usage: "help [flags] [command]",
   summary: "Shows how a command is used.",
-  flags: [],
+  flags: formatFlags({ help: "text (default), or {data: [{name, usage, summary, flags}]} of the commands" }),
   async run(args, io) {
+    if (wantsJson(args)) {
+      writeJson(io, { data: await Promise.all(namedCommands(args.rest).map(commandFacts)) });
+      return EXIT.done;
+    }
     if (args.rest.length === 0) {
       io.out.write(usageText());
       return EXIT.done;
@@ -30,14 +36,36 @@ export const command: Command = {
   },
 };
 
+/** Returns the commands that words name: all, those of a group, or one. @throws {UsageError} when there is none. */
+function namedCommands(words: readonly string[]): CommandEntry[] {
+  const name = words.join(" ");
+  const named = COMMANDS.filter((entry) => entry.name === name || `${entry.name} `.startsWith(`${name} `));
+  if (words.length > 0 && named.length === 0) throw new UsageError(noSuchCommand(words));
+  return words.length === 0 ? [...COMMANDS] : named;
+}
+
+async function commandFacts({ name, load }: CommandEntry): Promise<JsonObject> {
+  const { usage, summary, flags } = await load();
+  const shown = flags.filter(({ help }) => help !== "");
+  const facts = shown.map(({ name, short = null, value = null, many = false, help }) => ({
+    name,
+    short,
+    value,
+    many,
+    help,
+  }));
+  return { name, usage: `preamp ${usage}`, summary, flags: facts };
+}
+
 /** Returns the usage of the program. */
 export function usageText(): string {
   return `Usage: preamp <command> [arguments]
 
 ${tableText(COMMANDS.map(({ name, summary }) => [name, summary]), "  ")}
-  preamp help <command>   flags and examples of a command
-  preamp --version
+  preamp help <command>   flags and examples of a command, also: preamp <command> --help
+  preamp --version        the same as preamp version
 
+Every command that prints an answer takes --output-format json, or --json for short.
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 plan invalid, 4 refused or denied, 130 interrupted.
 `;
 }

@@ -5,6 +5,14 @@ import type { Io } from "./io.ts";
 import { systemIo } from "./system_io.ts";
 import { UsageError } from "./usage_error.ts";
 
+/** Flags that stand for a command. */
+const COMMAND_FLAGS: ReadonlyMap<string, string> = new Map([
+  ["--version", "version"],
+  ["-V", "version"],
+  ["--help", "help"],
+  ["-h", "help"],
+]);
+
 /** Runs a command line; resolves to its exit code (http.md, Running). Never rejects. */
 export async function cli(args: readonly string[], io: Io = systemIo()): Promise<number> {
   try {
@@ -17,13 +25,8 @@ export async function cli(args: readonly string[], io: Io = systemIo()): Promise
 
 async function dispatch(args: readonly string[], io: Io): Promise<number> {
   const [first] = args;
-  if (first === "--version" || first === "-V") {
-    const { versionText } = await import("./version.ts");
-    io.out.write(`${versionText()}\n`);
-    return 0;
-  }
-  const asksHelp = first === "--help" || first === "-h";
-  const found = findCommand(asksHelp ? ["help", ...args.slice(1)] : args);
+  const name = first === undefined ? undefined : COMMAND_FLAGS.get(first);
+  const found = findCommand(name === undefined ? args : [name, ...args.slice(1)]);
   if (!found) {
     const { unknownCommand } = await import("./help.ts");
     return unknownCommand(args, io);

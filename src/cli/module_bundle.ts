@@ -1,22 +1,27 @@
 /** `preamp module bundle`: a module and all its files as one ES module, to be published as one file. Executes nothing of it. */
 import { publishable } from "../loader/publish.ts";
+import type { ModuleBundle } from "../loader/types.ts";
 import type { Arguments, Flag } from "./arguments.ts";
 import type { Command } from "./command.ts";
 import { EXIT } from "./exit.ts";
 import { locate } from "./files.ts";
 import type { Io } from "./io.ts";
 import { readTarget, told, withLoader } from "./module_target.ts";
+import { formatFlags, wantsJson, writeJson } from "./output_format.ts";
 import { policyFlags, readSettings, settingFlags } from "./settings.ts";
 import { UsageError } from "./usage_error.ts";
 
 const OWN_FLAGS: readonly Flag[] = [
   { name: "output", short: "o", value: "FILE", help: "write here instead of stdout" },
+  ...formatFlags({
+    help: "the code (default), or {url, integrity, bytes, files, imports_refused, output, code}",
+  }),
   ...settingFlags(),
 ];
 
 /** The command. */
 export const command: Command = {
-  usage: "module bundle [-o FILE] <path|url>",
+  usage: "module bundle [flags] <path|url>",
   summary: "Bundles a module with all it imports into one ES module, its source map inside; runs nothing.",
   flags: [...OWN_FLAGS, ...policyFlags(OWN_FLAGS)],
   details: () =>
@@ -27,6 +32,7 @@ import: the host gives it. Everything else goes in.
 };
 
 async function run(args: Arguments, io: Io): Promise<number> {
+  const json = wantsJson(args);
   const { policy } = await readSettings(args, io);
   const target = await readTarget(args, io, policy, "bundle");
   const bundle = await withLoader((loader) => loader.bundle(target.spec, target.context));
@@ -36,12 +42,28 @@ async function run(args: Arguments, io: Io): Promise<number> {
     io.err.write(`warning: ${told(url, io)}:${line}:${column}: ${what} throws when it is reached\n`);
   }
   const output = args.value("output");
-  if (output === undefined) {
-    io.out.write(code);
-    return EXIT.done;
+  if (output !== undefined) await writeCode(output, code, bundle, io);
+  const { url, integrity, files, imports_refused } = bundle;
+  const bytes = new TextEncoder().encode(code).length;
+  if (json) {
+    const where = output === undefined ? { output: null, code } : { output, code: null };
+    writeJson(io, { url, integrity, bytes, files, imports_refused, ...where });
+  } else if (output === undefined) io.out.write(code);
+  else {
+    const count = `${files.length} ${files.length === 1 ? "file" : "files"}`;
+    io.err.write(`${output}: ${bytes} bytes from ${count}\n`);
   }
-  const file = locate(output, io.cwd);
-  if (bundle.files.some(({ url }) => url === file.href)) {
+  return EXIT.done;
+}
+
+async function writeCode(
+  output: string,
+  code: string,
+  { files }: Pick<ModuleBundle, "files">,
+  { cwd }: Io,
+): Promise<void> {
+  const file = locate(output, cwd);
+  if (files.some(({ url }) => url === file.href)) {
     throw new UsageError(
       `Cannot write ${JSON.stringify(output)}: it is one of the module's own files: name another`,
     );
@@ -52,8 +74,4 @@ async function run(args: Arguments, io: Io): Promise<number> {
     const why = error instanceof Deno.errors.NotFound ? "its folder is not there" : (error as Error).message;
     throw new UsageError(`Cannot write ${JSON.stringify(output)}: ${why}`, { cause: error });
   }
-  const bytes = new TextEncoder().encode(code).length;
-  const files = bundle.files.length;
-  io.err.write(`${output}: ${bytes} bytes from ${files} ${files === 1 ? "file" : "files"}\n`);
-  return EXIT.done;
 }

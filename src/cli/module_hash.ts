@@ -4,18 +4,21 @@ import type { Command } from "./command.ts";
 import { EXIT } from "./exit.ts";
 import type { Io } from "./io.ts";
 import { readTarget, told, withLoader } from "./module_target.ts";
+import { formatFlags, wantsJson, writeJson } from "./output_format.ts";
 import { policyFlags, readSettings, settingFlags } from "./settings.ts";
 import { styleOf } from "./style.ts";
 import { tableText } from "./table.ts";
 
 const OWN_FLAGS: readonly Flag[] = [
-  { name: "json", help: "print {url, integrity, exports, uses, imports_refused, files}" },
+  ...formatFlags({
+    help: "text (default), or {url, integrity, exports, uses, imports_refused, files}",
+  }),
   ...settingFlags(),
 ];
 
 /** The command. */
 export const command: Command = {
-  usage: "module hash [--json] <path|url>",
+  usage: "module hash [flags] <path|url>",
   summary:
     "Prints the digest that pins a module (`integrity` in a plan) and the files it covers; runs nothing.",
   flags: [...OWN_FLAGS, ...policyFlags(OWN_FLAGS)],
@@ -23,13 +26,13 @@ export const command: Command = {
 };
 
 async function run(args: Arguments, io: Io): Promise<number> {
+  const json = wantsJson(args);
   const { policy } = await readSettings(args, io);
   const target = await readTarget(args, io, policy, "hash");
   const graph = await withLoader((loader) => loader.graph(target.spec, target.context));
-  if (args.has("json")) {
+  if (json) {
     const { url, integrity, exports, uses, imports_refused, files } = graph;
-    const document = { url, integrity, exports, uses, imports_refused, files };
-    io.out.write(`${JSON.stringify(document, null, io.out.terminal ? 2 : 0)}\n`);
+    writeJson(io, { url, integrity, exports, uses, imports_refused, files });
     return EXIT.done;
   }
   const { dim } = styleOf(io.out);

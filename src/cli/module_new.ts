@@ -10,6 +10,7 @@ import { EXIT } from "./exit.ts";
 import { locate, readOptional } from "./files.ts";
 import type { Io } from "./io.ts";
 import { fill, type Template, type Words } from "./templates/template.ts";
+import { formatFlags, wantsJson, writeJson } from "./output_format.ts";
 import { UsageError } from "./usage_error.ts";
 
 const TEMPLATES: Readonly<Record<string, () => Promise<Template>>> = {
@@ -27,6 +28,7 @@ export const command: Command = {
   flags: [
     { name: "dir", value: "FOLDER", help: "where, default ./ID such as ./tool-clock" },
     { name: "sdk", value: "URL", help: "where the SDK's mod.ts is, for editors and tests" },
+    ...formatFlags({ help: "text (default), or {id, folder, files}" }),
   ],
   details: () =>
     `What it writes passes \`preamp module validate --strict\` and its own tests, \`deno test\`. Nothing is
@@ -37,6 +39,7 @@ executable in its package; --sdk names another place. A module that runs gets it
 };
 
 async function run(args: Arguments, io: Io): Promise<number> {
+  const json = wantsJson(args);
   const [written, name, more] = args.rest;
   const type = typeOf(written);
   if (name === undefined) {
@@ -54,6 +57,10 @@ async function run(args: Arguments, io: Io): Promise<number> {
   };
   if (!await isMapped(folder)) files["deno.json"] = denoJson(args.value("sdk"), io);
   await writeNew(folder, dir, files);
+  if (json) {
+    writeJson(io, { id: words.id, folder: dir, files: Object.keys(files) });
+    return EXIT.done;
+  }
   const list = Object.keys(files).map((file) => `  ${dir}/${file}\n`).join("");
   const next = `  cd ${dir}\n  deno test\n  ${program()} module validate --strict .\n`;
   io.out.write(`${words.id} is ready:\n${list}\nNext:\n${next}`);

@@ -15,13 +15,14 @@ import type { Io } from "./io.ts";
 import { consoleText, counted, type Report, reportOf, reportText } from "./module_report.ts";
 import { type ModuleTarget, readTarget, told, withLoader } from "./module_target.ts";
 import { checkTests } from "./module_tests.ts";
+import { formatFlags, wantsJson, writeJson } from "./output_format.ts";
 import { policyFlags, readSettings, settingFlags } from "./settings.ts";
 import { UsageError } from "./usage_error.ts";
 
 const OWN_FLAGS: readonly Flag[] = [
-  { name: "type", short: "t", value: "TYPE", help: "tool, provider, hook, orchestrator or context" },
+  { name: "type", short: "t", value: MODULE_TYPES.join("|"), help: "what it is" },
   { name: "strict", help: "warnings are errors" },
-  { name: "output-format", short: "o", value: "FORMAT", help: "text (default) or json" },
+  ...formatFlags({ short: "o", help: "what a person reads (default), or the whole report" }),
   { name: "module-config", value: "JSON", help: "the config it is mounted with, default {}" },
   { name: "allow", value: "KINDS", help: "permissions it is tried with, such as net,env; default none" },
   { name: "structure-only", help: "leave the contract suite out: mount() is called once" },
@@ -51,12 +52,7 @@ interface Wishes {
 }
 
 async function run(args: Arguments, io: Io): Promise<number> {
-  const format = args.value("output-format") ?? "text";
-  if (format !== "text" && format !== "json") {
-    throw new UsageError(
-      `Cannot use --output-format: it is text or json: received ${JSON.stringify(format)}`,
-    );
-  }
+  const json = wantsJson(args);
   const wishes: Wishes = {
     type: typeOf(args),
     config: configOf(args),
@@ -66,7 +62,7 @@ async function run(args: Arguments, io: Io): Promise<number> {
   const { policy } = await readSettings(args, io);
   const target = await readTarget(args, io, policy, "validate");
   const report = await validate(target, wishes, args.has("strict"), io);
-  if (format === "json") io.out.write(`${JSON.stringify(report, null, io.out.terminal ? 2 : 0)}\n`);
+  if (json) writeJson(io, report);
   else io.out.write(reportText(report, io.out));
   return report.ok ? EXIT.done : EXIT.failed;
 }

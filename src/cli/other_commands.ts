@@ -18,5 +18,7 @@ export const OTHERS = {
   "source add": async () => (await import("./source_add.ts")).command,
   "source remove": async () => (await import("./source_remove.ts")).command,
   "source list": async () => (await import("./source_list.ts")).command,
+  completion: async () => (await import("./completion.ts")).command,
+  version: async () => (await import("./version.ts")).command,
   help: async () => (await import("./help.ts")).command,
 } as const satisfies Record<string, () => Promise<Command>>;

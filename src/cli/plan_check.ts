@@ -4,25 +4,37 @@ import type { PlanCheck } from "../app/types.ts";
 import type { ErrorDetail } from "../sdk/errors.ts";
 import { escapeUnprintable } from "../server/printable.ts";
 import type { Arguments, Flag } from "./arguments.ts";
-import type { Command } from "./command.ts";
-import { EXIT } from "./exit.ts";
-import type { Io, Output } from "./io.ts";
-import { type PlanText, readPlanText } from "./plan_files.ts";
 import { TERMINAL } from "./caller.ts";
+import type { Command } from "./command.ts";
+import { EXIT, exitOfCode } from "./exit.ts";
+import type { Io, Output } from "./io.ts";
+import { formatFlags, wantsJson, writeJson } from "./output_format.ts";
+import { type GivenPlan, readPlans } from "./plan_files.ts";
+import { PLAN_FLAG } from "./plan_tools.ts";
 import { policyFlags, readSettings, settingFlags } from "./settings.ts";
 import { styleOf } from "./style.ts";
 import { UsageError } from "./usage_error.ts";
 
 const OWN_FLAGS: readonly Flag[] = [
-  { name: "json", help: "print {data: [{file, ok, errors, warnings, plan_hash, sources}]}" },
+  PLAN_FLAG,
+  ...formatFlags({
+    help: "text (default), or {data: [{file, ok, code, errors, warnings, plan_hash, sources}]}",
+  }),
   ...settingFlags(),
 ];
 
 /** The command. */
 export const command: Command = {
-  usage: "plan check [--json] <file>…",
+  usage: "plan check [flags] [-p <file>]… [<file>…]",
   summary: "Checks plans against their form and the policy; nothing is run or fetched. `-` is stdin.",
   flags: [...OWN_FLAGS, ...policyFlags(OWN_FLAGS)],
+  details: () =>
+    `Each <file> is checked by itself. The files of -p are one plan: merged from left to right, as \`preamp run\` does.
+Exit codes: 0 all are fine, 3 a plan is invalid, 4 one is refused by policy.
+
+  preamp plan check plans/*.yaml
+  preamp plan check -p base.yaml -p prod.yaml
+`,
   run,
 };
 
@@ -31,16 +43,18 @@ interface CheckedFile extends PlanCheck {
 }
 
 async function run(args: Arguments, io: Io): Promise<number> {
-  if (args.rest.length === 0) throw new UsageError("Cannot check a plan: no file was named");
+  const merged = args.all("plan");
+  if (args.rest.length + merged.length === 0) throw new UsageError("Cannot check a plan: no file was named");
+  const json = wantsJson(args);
   const { policy, sources } = await readSettings(args, io);
-  const texts: PlanText[] = [];
-  for (const name of args.rest) texts.push(await readPlanText(name, io)); // in order: stdin can be read once
+  const given: GivenPlan[] = merged.length > 0 ? [await readPlans(merged, io)] : [];
+  for (const name of args.rest) given.push(await readPlans([name], io)); // in order: stdin can be read once
   const { plans } = createRuntime({ policy, sources });
   const checked: CheckedFile[] = [];
-  for (const { name, url, text } of texts) {
-    checked.push({ file: name, ...await plans.check({ plan: text }, TERMINAL, { base_url: url.href }) });
+  for (const { name, plan, base_url } of given) {
+    checked.push({ file: name, ...await plans.check({ plan }, TERMINAL, { base_url }) });
   }
-  if (args.has("json")) io.out.write(`${JSON.stringify({ data: checked }, null, io.out.terminal ? 2 : 0)}\n`);
+  if (json) writeJson(io, { data: checked });
   else checked.forEach((one) => io.out.write(checkText(one, io.out)));
   return exitOf(checked);
 }
@@ -87,8 +101,8 @@ function counted(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }
 
-/** A plan that has a hash is one; what is wrong with it then is what the policy refuses. */
+/** What is wrong with a plan must be mended first, whatever the policy refuses. */
 function exitOf(checked: readonly CheckedFile[]): number {
-  if (checked.some(({ ok, plan_hash }) => !ok && plan_hash === undefined)) return EXIT.plan_invalid;
-  return checked.every(({ ok }) => ok) ? EXIT.done : EXIT.refused;
+  const codes = checked.flatMap(({ ok, code }) => ok ? [] : [exitOfCode(code)]);
+  return [EXIT.plan_invalid, EXIT.refused].find((code) => codes.includes(code)) ?? codes[0] ?? EXIT.done;
 }

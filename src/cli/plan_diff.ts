@@ -8,45 +8,61 @@ import type { Command } from "./command.ts";
 import { EXIT } from "./exit.ts";
 import { DocumentFailure } from "./failure.ts";
 import type { Io, Output } from "./io.ts";
-import { type PlanText, readPlanText } from "./plan_files.ts";
-import { FORMAT_FLAG, wantsJson, withRuntime, writeJson } from "./plan_tools.ts";
+import { wantsJson, writeJson } from "./output_format.ts";
+import { type GivenPlan, readPlans } from "./plan_files.ts";
+import { FORMAT_FLAGS, withRuntime } from "./plan_tools.ts";
 import { styleOf } from "./style.ts";
 import { UsageError } from "./usage_error.ts";
 import { wrapText } from "./wrap.ts";
 import { cutToWidth } from "./width.ts";
 import { policyFlags, settingFlags } from "./settings.ts";
 
-const OWN_FLAGS: readonly Flag[] = [FORMAT_FLAG, ...settingFlags()];
+const OWN_FLAGS: readonly Flag[] = [
+  { name: "from", value: "FILE", many: true, help: "the first plan; several are merged, left to right" },
+  {
+    name: "plan",
+    short: "p",
+    value: "FILE",
+    many: true,
+    help: "the second plan; several are merged, left to right",
+  },
+  ...FORMAT_FLAGS,
+  ...settingFlags(),
+];
 
 /** The command. */
 export const command: Command = {
-  usage: "plan diff [--output-format text|json] <from> <to>",
+  usage: "plan diff [flags] [<from>] [<to>]",
   summary: "Compares two plans: what the second widens, what it narrows, what else changed. `-` is stdin.",
   flags: [...OWN_FLAGS, ...policyFlags(OWN_FLAGS)],
   details: () =>
     `What cannot be shown to narrow is told as widening: a new module, another source, a removed pin, hook or ceiling, a
 weaker tier, a wider grant, a variable, looser approval rules.
+Each plan is a file, or several that are merged as \`preamp run\` does: --from for the first plan, -p for the second.
 Exit codes: 0 nothing widens, 1 something does, 3 a plan is invalid.
+
+  preamp plan diff old.yaml new.yaml
+  preamp plan diff old.yaml -p base.yaml -p prod.yaml
+  preamp plan diff --from base.yaml --from test.yaml -p base.yaml -p prod.yaml
 `,
   run,
 };
 
 async function run(args: Arguments, io: Io): Promise<number> {
-  const [first, second, ...more] = args.rest;
-  if (first === undefined || second === undefined || more.length > 0) {
-    throw new UsageError(`Cannot compare plans: name two of them: received ${args.rest.length}`);
+  const names = planPair(args);
+  if (names.flat().filter((name) => name === "-").length > 1) {
+    throw new UsageError("Cannot compare plans: stdin can be read once: name a file instead of the second -");
   }
-  if (first === "-" && second === "-") throw new UsageError("Cannot compare stdin with itself: name a file");
   const json = wantsJson(args);
-  const from = await readPlanText(first, io);
-  const to = await readPlanText(second, io);
+  const from = await readPlans(names[0], io);
+  const to = await readPlans(names[1], io);
   const diff = await withRuntime(args, io, async ({ plans }) => {
     // each by itself first, so that an error names its file
-    for (const text of [from, to]) {
+    for (const given of [from, to]) {
       try {
-        await plans.diff(input(text), input(text), TERMINAL);
+        await plans.diff(input(given), input(given), TERMINAL);
       } catch (error) {
-        throw new DocumentFailure(text.name, error);
+        throw new DocumentFailure(given.name, error);
       }
     }
     return await plans.diff(input(from), input(to), TERMINAL);
@@ -56,8 +72,27 @@ async function run(args: Arguments, io: Io): Promise<number> {
   return diff.widens.length > 0 ? EXIT.failed : EXIT.done;
 }
 
-function input({ text, url }: PlanText): { plan: string; base_url: string } {
-  return { plan: text, base_url: url.href };
+/** Returns the files of both plans: what no flag gives is what follows the command. @throws {UsageError} for another number. */
+function planPair(args: Arguments): [from: readonly string[], to: readonly string[]] {
+  const rest = [...args.rest];
+  const filesOf = (flag: string): readonly string[] => args.has(flag) ? args.all(flag) : rest.splice(0, 1);
+  const from = filesOf("from");
+  const to = filesOf("plan");
+  if (from.length > 0 && to.length > 0 && rest.length === 0) return [from, to];
+  const given = [
+    ...(args.has("from") ? ["--from"] : []),
+    ...(args.has("plan") ? ["-p"] : []),
+    ...args.rest.map((name) => JSON.stringify(name)),
+  ];
+  throw new UsageError(
+    `Cannot compare plans: name two, <from> and <to>; --from and -p take several files that are merged: received ${
+      given.join(" ") || "none"
+    }`,
+  );
+}
+
+function input({ plan, base_url }: GivenPlan): { plan: GivenPlan["plan"]; base_url: string } {
+  return { plan, base_url };
 }
 
 /** Returns the changes, those that widen first. */

@@ -7,12 +7,13 @@ import { explanationText } from "./explain_text.ts";
 import { DocumentFailure } from "./failure.ts";
 import type { Io } from "./io.ts";
 import { readPlans } from "./plan_files.ts";
-import { FORMAT_FLAG, PLAN_FLAG, planNames, wantsJson, withRuntime, writeJson } from "./plan_tools.ts";
+import { wantsJson, writeJson } from "./output_format.ts";
+import { FORMAT_FLAGS, PLAN_FLAG, planNames, withRuntime } from "./plan_tools.ts";
 import { policyFlags, settingFlags } from "./settings.ts";
 
 const OWN_FLAGS: readonly Flag[] = [
   PLAN_FLAG,
-  FORMAT_FLAG,
+  ...FORMAT_FLAGS,
   { name: "strict", help: "exit 1 when there is a red flag" },
   ...settingFlags(["frozen"]),
 ];

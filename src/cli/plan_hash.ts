@@ -2,27 +2,30 @@
 import { hashPlan } from "../plan/compile.ts";
 import { parsePlanText } from "../plan/parse.ts";
 import type { JsonObject } from "../sdk/json.ts";
+import { formatFlags, wantsJson, writeJson } from "./output_format.ts";
+import { PLAN_FLAG, planNames } from "./plan_tools.ts";
 import type { Arguments } from "./arguments.ts";
 import type { Command } from "./command.ts";
 import { EXIT } from "./exit.ts";
 import { DocumentFailure } from "./failure.ts";
 import type { Io } from "./io.ts";
 import { type GivenPlan, readPlans } from "./plan_files.ts";
-import { UsageError } from "./usage_error.ts";
 
 /** The command. */
 export const command: Command = {
-  usage: "plan hash [--json] <file>…",
+  usage: "plan hash [flags] <file>…",
   summary:
     "Prints the hash of a plan as written; several files are merged first, as `preamp run` does. `-` is stdin.",
-  flags: [{ name: "json", help: "print {plan_hash, files}" }],
+  flags: [PLAN_FLAG, ...formatFlags({ help: "the hash (default), or {plan_hash, files}" })],
   run,
 };
 
 async function run(args: Arguments, io: Io): Promise<number> {
-  if (args.rest.length === 0) throw new UsageError("Cannot hash a plan: no file was named");
-  const plan_hash = hashPlan(await dataOf(await readPlans(args.rest, io)));
-  io.out.write(args.has("json") ? `${JSON.stringify({ plan_hash, files: args.rest })}\n` : `${plan_hash}\n`);
+  const files = planNames(args, "hash");
+  const json = wantsJson(args);
+  const plan_hash = hashPlan(await dataOf(await readPlans(files, io)));
+  if (json) writeJson(io, { plan_hash, files });
+  else io.out.write(`${plan_hash}\n`);
   return EXIT.done;
 }
 

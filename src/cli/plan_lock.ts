@@ -9,6 +9,7 @@ import { DocumentFailure } from "./failure.ts";
 import { readOptional } from "./files.ts";
 import type { Io } from "./io.ts";
 import { readPlans } from "./plan_files.ts";
+import { formatFlags, wantsJson, writeJson } from "./output_format.ts";
 import { PLAN_FLAG, planNames, withRuntime } from "./plan_tools.ts";
 import { policyFlags, settingFlags } from "./settings.ts";
 import { styleOf } from "./style.ts";
@@ -19,12 +20,13 @@ const OWN_FLAGS: readonly Flag[] = [
   PLAN_FLAG,
   { name: "check", help: "write nothing; exit 1 when the lock is not what the modules are now" },
   { name: "prune", help: "drop what other plans of the folder have in the lock" },
+  ...formatFlags({ help: "text (default), or {file, status, modules, files, differences}" }),
   ...settingFlags(),
 ];
 
 /** The command. */
 export const command: Command = {
-  usage: "plan lock [--check | --prune] <file>…",
+  usage: "plan lock [flags] <file>…",
   summary:
     `Writes ${LOCK_FILE} beside the plan: URL, hash and size of every file of its modules. Fetches modules, runs none.`,
   flags: [...OWN_FLAGS, ...policyFlags(OWN_FLAGS)],
@@ -43,6 +45,7 @@ async function run(args: Arguments, io: Io): Promise<number> {
   if (args.has("check") && args.has("prune")) {
     throw new UsageError("Cannot use --prune with --check: one writes and the other does not");
   }
+  const json = wantsJson(args);
   const { name, plan, base_url } = await readPlans(names, io);
   const url = new URL(LOCK_FILE, base_url);
   const fresh = await withRuntime(args, io, async ({ plans }) => {
@@ -53,27 +56,38 @@ async function run(args: Arguments, io: Io): Promise<number> {
     }
   });
   const text = await readOptional(url, LOCK_FILE);
-  return args.has("check")
-    ? await check(text, fresh, io)
-    : await write(url, text, fresh, args.has("prune"), io);
+  const result = args.has("check")
+    ? await check(text, fresh)
+    : await write(url, text, fresh, args.has("prune"));
+  const modules = Object.keys(fresh.modules).length;
+  const files = Object.keys(fresh.files).length;
+  const answer: LockAnswer = { file: decodeURIComponent(url.pathname), modules, files, ...result };
+  if (json) writeJson(io, answer);
+  else io.out.write(answerText(answer, io));
+  return answer.status === "differs" ? EXIT.failed : EXIT.done;
 }
 
-async function check(text: string | undefined, fresh: Lock, io: Io): Promise<number> {
-  const { green, red } = styleOf(io.out);
-  const modules = Object.keys(fresh.modules).length;
-  if (text === undefined && modules === 0) {
-    io.out.write(`${green("ok")}, nothing to lock: every module is built in\n`);
-    return EXIT.done;
+/** What was done, or what the check found. */
+interface LockAnswer {
+  file: string;
+  status: "written" | "unchanged" | "nothing_to_lock" | "ok" | "differs";
+  /** How many modules of the plan are locked, and their files. */
+  modules: number;
+  files: number;
+  /** What the lock has otherwise than the modules; empty unless `status` is `differs`. */
+  differences: string[];
+}
+
+type LockResult = Pick<LockAnswer, "status" | "differences">;
+
+async function check(text: string | undefined, fresh: Lock): Promise<LockResult> {
+  if (text === undefined && Object.keys(fresh.modules).length === 0) {
+    return { status: "ok", differences: [] };
   }
   const differences = text === undefined
     ? [`there is no ${LOCK_FILE}`]
     : lockDifferences(await readLock(text), fresh);
-  if (differences.length === 0) {
-    io.out.write(`${green("ok")}, ${counted(fresh)}\n`);
-    return EXIT.done;
-  }
-  for (const difference of differences) io.out.write(`${red("differs")}  ${escapeUnprintable(difference)}\n`);
-  return EXIT.failed;
+  return { status: differences.length === 0 ? "ok" : "differs", differences };
 }
 
 async function write(
@@ -81,19 +95,30 @@ async function write(
   text: string | undefined,
   fresh: Lock,
   prune: boolean,
-  io: Io,
-): Promise<number> {
-  const { bold, green } = styleOf(io.out);
+): Promise<LockResult> {
   const lock = text === undefined || prune ? fresh : lockOver(fresh, await readLock(text));
   if (text === undefined && Object.keys(lock.modules).length === 0) {
-    io.out.write("Nothing to lock: every module is built in\n");
-    return EXIT.done;
+    return { status: "nothing_to_lock", differences: [] };
   }
   const written = formatLock(lock);
-  const unchanged = written === text;
-  if (!unchanged) await replaceFile(url, written);
-  io.out.write(`${green(unchanged ? "unchanged" : "written")}  ${bold(LOCK_FILE)}, ${counted(fresh)}\n`);
-  return EXIT.done;
+  if (written === text) return { status: "unchanged", differences: [] };
+  await replaceFile(url, written);
+  return { status: "written", differences: [] };
+}
+
+function answerText({ status, differences, modules, files }: LockAnswer, io: Io): string {
+  const { bold, green, red } = styleOf(io.out);
+  const counts = `${counted(modules, "module")}, ${counted(files, "file")}`;
+  switch (status) {
+    case "nothing_to_lock":
+      return "Nothing to lock: every module is built in\n";
+    case "ok":
+      return `${green("ok")}, ${modules === 0 ? "nothing to lock: every module is built in" : counts}\n`;
+    case "differs":
+      return differences.map((one) => `${red("differs")}  ${escapeUnprintable(one)}\n`).join("");
+    default:
+      return `${green(status)}  ${bold(LOCK_FILE)}, ${counts}\n`;
+  }
 }
 
 async function readLock(text: string): Promise<Lock> {
@@ -117,9 +142,6 @@ async function replaceFile(url: URL, text: string): Promise<void> {
   }
 }
 
-function counted({ modules, files }: Lock): string {
-  const [ofModules, ofFiles] = [Object.keys(modules).length, Object.keys(files).length];
-  return `${ofModules} ${ofModules === 1 ? "module" : "modules"}, ${ofFiles} ${
-    ofFiles === 1 ? "file" : "files"
-  }`;
+function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }

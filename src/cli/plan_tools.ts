@@ -3,6 +3,7 @@ import { createRuntime } from "../app/runtime.ts";
 import type { Runtime } from "../app/types.ts";
 import type { Arguments, Flag } from "./arguments.ts";
 import type { Io } from "./io.ts";
+import { formatFlags } from "./output_format.ts";
 import { readSettings } from "./settings.ts";
 import { styleOf } from "./style.ts";
 import { UsageError } from "./usage_error.ts";
@@ -16,32 +17,16 @@ export const PLAN_FLAG: Flag = {
   help: "a plan; several are laid over one another, left to right",
 };
 
-/** `--output-format text|json`. */
-export const FORMAT_FLAG: Flag = {
-  name: "output-format",
-  value: "text|json",
+/** `--output-format` and `--json`. */
+export const FORMAT_FLAGS: readonly Flag[] = formatFlags({
   help: "a table (default), or the object that the HTTP API answers",
-};
+});
 
 /** Returns the files of `-p` and those behind the command. @throws {UsageError} when there is none. */
 export function planNames(args: Arguments, verb: string): string[] {
   const names = [...args.all("plan"), ...args.rest];
   if (names.length === 0) throw new UsageError(`Cannot ${verb} a plan: no file was named`);
   return names;
-}
-
-/** Returns whether JSON is asked for. @throws {UsageError} for another format. */
-export function wantsJson(args: Arguments): boolean {
-  const given = args.value("output-format") ?? "text";
-  if (given === "text" || given === "json") return given === "json";
-  throw new UsageError(
-    `Cannot use --output-format: must be text or json: received ${JSON.stringify(given)}`,
-  );
-}
-
-/** Writes an answer as JSON: for people indented, for programs on one line. */
-export function writeJson(io: Io, answer: unknown): void {
-  io.out.write(`${JSON.stringify(answer, null, io.out.terminal ? 2 : 0)}\n`);
 }
 
 /** Runs something over a runtime under the settings of the command line, which is closed behind it. */

@@ -11,18 +11,19 @@ import type { Command } from "./command.ts";
 import { EXIT } from "./exit.ts";
 import type { Io } from "./io.ts";
 import { locate, readNamed } from "./files.ts";
+import { formatFlags, wantsJson, writeJson } from "./output_format.ts";
 import { policyFlags, readSettings, settingFlags } from "./settings.ts";
 import { styleOf } from "./style.ts";
 import { UsageError } from "./usage_error.ts";
 
 const OWN_FLAGS: readonly Flag[] = [
-  { name: "json", help: "print {equal, first_difference}" },
+  ...formatFlags({ help: "text (default), or {equal, first_difference}" }),
   ...settingFlags(),
 ];
 
 /** The command. */
 export const command: Command = {
-  usage: "replay [--json] <file>",
+  usage: "replay [flags] <file>",
   summary:
     "Replays a saved run: orchestrator and context run for real, everything else answers from its log. " +
     "`-` is stdin.",
@@ -41,13 +42,14 @@ async function run(args: Arguments, io: Io): Promise<number> {
   if (name === undefined || more.length > 0) {
     throw new UsageError(`Cannot replay: name one file: received ${args.rest.length}`);
   }
+  const json = wantsJson(args);
   const { policy } = await readSettings(args, io);
   const text = name === "-" ? await io.in.text() : await readNamed(locate(name, io.cwd), name);
   const recording = readRecording(name === "-" ? "stdin" : name, text);
   const runtime = createRuntime({ policy });
   try {
     const report = await runtime.runs.replay(TERMINAL, recording);
-    if (args.has("json")) io.out.write(`${JSON.stringify(report, null, io.out.terminal ? 2 : 0)}\n`);
+    if (json) writeJson(io, report);
     else io.out.write(reportText(recording, report, io));
     return report.equal ? EXIT.done : EXIT.failed;
   } finally {

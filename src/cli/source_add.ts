@@ -5,6 +5,7 @@ import type { Arguments } from "./arguments.ts";
 import type { Command } from "./command.ts";
 import { EXIT } from "./exit.ts";
 import type { Io } from "./io.ts";
+import { formatFlags, wantsJson, writeJson } from "./output_format.ts";
 import { chosenSources, readSources, textsOf, USER_FLAG, writeSources } from "./source_store.ts";
 import { UsageError } from "./usage_error.ts";
 
@@ -13,7 +14,7 @@ export const command: Command = {
   usage: "source add [--user] <id> <url>",
   summary:
     "Takes a module from another place, in every plan of yours that names it. A project's word goes over the user's.",
-  flags: [USER_FLAG],
+  flags: [USER_FLAG, ...formatFlags({ help: "text (default), or {id, source, url, scope}" })],
   details: () =>
     `Plans on the command line and in plans/ obey it; plans in requests do not. A pinned module (integrity, lock) must
 have the same bytes there.
@@ -25,6 +26,7 @@ have the same bytes there.
 };
 
 async function run(args: Arguments, io: Io): Promise<number> {
+  const json = wantsJson(args);
   const [id, given, ...more] = args.rest;
   if (id === undefined || given === undefined || more.length > 0) {
     throw new UsageError("Cannot add a source: write preamp source add <id> <url>");
@@ -42,6 +44,7 @@ async function run(args: Arguments, io: Io): Promise<number> {
   // a user's file holds in every folder: there a relative path would mean another file
   const text = file.scope === "user" && source.via === "path" ? source.url : given.trim();
   await writeSources(file, { ...textsOf(await readSources(file)), [id]: text });
-  io.out.write(`${escapeUnprintable(`${id}: ${source.url}`)}\n`);
+  if (json) writeJson(io, { id, source: text, url: source.url, scope: file.scope });
+  else io.out.write(`${escapeUnprintable(`${id}: ${source.url}`)}\n`);
   return EXIT.done;
 }

@@ -5,15 +5,16 @@ import type { Arguments } from "./arguments.ts";
 import type { Command } from "./command.ts";
 import { EXIT } from "./exit.ts";
 import type { Io } from "./io.ts";
+import { formatFlags, wantsJson, writeJson } from "./output_format.ts";
 import { allSources, readSources } from "./source_store.ts";
 import { tableText } from "./table.ts";
 import { UsageError } from "./usage_error.ts";
 
 /** The command. */
 export const command: Command = {
-  usage: "source list [--json]",
+  usage: "source list [flags]",
   summary: "Lists where modules come from whatever a plan says, for this folder and this user.",
-  flags: [{ name: "json", help: "print {data: [{id, source, url, scope}]}" }],
+  flags: formatFlags({ help: "a table (default), or {data: [{id, source, url, scope}]}" }),
   run,
 };
 
@@ -21,6 +22,7 @@ async function run(args: Arguments, io: Io): Promise<number> {
   if (args.rest.length > 0) {
     throw new UsageError(`Cannot list ${JSON.stringify(args.rest[0])}: source list takes no name`);
   }
+  const json = wantsJson(args);
   const found = new Map<string, { id: string; source: string; url: string; scope: string }>();
   for (const file of allSources(io)) {
     for (const [id, override] of await readSources(file)) {
@@ -30,7 +32,7 @@ async function run(args: Arguments, io: Io): Promise<number> {
     }
   }
   const data = [...found.values()].sort((a, b) => a.id < b.id ? -1 : 1);
-  if (args.has("json")) io.out.write(`${JSON.stringify({ data }, null, io.out.terminal ? 2 : 0)}\n`);
+  if (json) writeJson(io, { data });
   else if (data.length > 0) {
     const rows = data.map(({ id, url, scope }) => [id, scope, url].map(escapeUnprintable));
     io.out.write(tableText([["id", "scope", "url"], ...rows]));

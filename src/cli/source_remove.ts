@@ -4,6 +4,7 @@ import type { Arguments } from "./arguments.ts";
 import type { Command } from "./command.ts";
 import { EXIT } from "./exit.ts";
 import type { Io } from "./io.ts";
+import { formatFlags, wantsJson, writeJson } from "./output_format.ts";
 import { chosenSources, readSources, textsOf, USER_FLAG, writeSources } from "./source_store.ts";
 import { UsageError } from "./usage_error.ts";
 
@@ -11,11 +12,15 @@ import { UsageError } from "./usage_error.ts";
 export const command: Command = {
   usage: "source remove [--user] <id>",
   summary: "Forgets where a module was to come from: what the plan says holds again.",
-  flags: [USER_FLAG],
+  flags: [
+    USER_FLAG,
+    ...formatFlags({ help: "nothing (default), or {id, source, scope} of what was removed" }),
+  ],
   run,
 };
 
 async function run(args: Arguments, io: Io): Promise<number> {
+  const json = wantsJson(args);
   const [id, ...more] = args.rest;
   if (id === undefined || more.length > 0) {
     throw new UsageError("Cannot remove a source: write preamp source remove <id>");
@@ -31,5 +36,6 @@ async function run(args: Arguments, io: Io): Promise<number> {
     );
   }
   await writeSources(file, others);
+  if (json) writeJson(io, { id, source: known, scope: file.scope });
   return EXIT.done;
 }

@@ -55,8 +55,8 @@ type Reason = ErrorDetail & { code: ErrorCode };
 /**
  * Returns what a plan gets under a policy.
  *
- * @throws {PreampError} with every reason in `details`: `module_source_denied`, `isolation_unavailable` or `policy_refused`
- * when all reasons are of one kind, `policy_refused` when they are mixed.
+ * @throws {PreampError} with every reason in `details`: `plan_invalid` for unknown modules, `module_source_denied`,
+ * `isolation_unavailable` or `policy_refused` when all reasons are of one kind, `policy_refused` when they are mixed.
  */
 export function authorise(compiled: CompiledPlan, options: AuthoriseOptions): Grants {
   const { origin, policy } = options;
@@ -106,7 +106,8 @@ function sourceReasons(
   if (source.kind === "builtin") {
     const meant = didYouMean(spec.module, builtins);
     const message = `Cannot load module "${spec.module}": it has no source and is not built in`;
-    return [denied(spec.path, message, meant ? `did you mean "${meant}"? ${list}` : list)];
+    const hint = meant ? `did you mean "${meant}"? ${list}` : list;
+    return [{ code: "plan_invalid", path: spec.path, message, hint }];
   }
   const from = source.kind === "url" ? source.url : source.original;
   const leaveOut = known ? `leave source out to use the built-in "${spec.module}"` : undefined;

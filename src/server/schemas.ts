@@ -360,6 +360,7 @@ export const ANSWERS = {
   ModuleList: listOf(Module, "ModuleList"),
   PlanCheck: z.object({
     ok: z.boolean(),
+    code: text.optional().meta({ description: "error.code that a run of the plan is refused with" }),
     errors: z.array(Detail),
     warnings: z.array(Detail.extend({ code: text })),
     plan_hash: text.optional(),

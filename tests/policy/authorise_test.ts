@@ -20,7 +20,7 @@ Deno.test("authorise() gives a plain plan the policy's ceilings, inline modules 
 
 Deno.test("authorise() refuses a module that is not built in, and names those that are", async () => {
   const error = await refusal(() => judge({ tools: ["tool-calculater", "tool-unheard-of"] }));
-  assertEquals(error.code, "module_source_denied");
+  assertEquals(error.code, "plan_invalid");
   assertMatch(detailAt(error, "tools[0]").hint ?? "", /^did you mean "tool-calculator"\?.*provider-mock/);
   assertStringIncludes(detailAt(error, "tools[1]").hint ?? "", "tool-filesystem");
 });

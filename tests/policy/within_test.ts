@@ -97,5 +97,5 @@ Deno.test("authoriseWithin() judges a child like any plan of its origin, and say
   ]);
   assertStringIncludes(error.details[0]?.message ?? "", 'Cannot grant read "/etc" to a sub-agent');
   const unknown = await child(["tool-unheard-of"]);
-  assertEquals((await refusal(() => authoriseWithin(unknown, options, grants))).code, "module_source_denied");
+  assertEquals((await refusal(() => authoriseWithin(unknown, options, grants))).code, "plan_invalid");
 });

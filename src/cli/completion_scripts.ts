@@ -1,0 +1,231 @@
+/** Completion scripts of three shells, from the same table. Files are completed wherever no word of ours is expected. */
+
+/** A flag as it is completed. */
+export interface CompletedFlag {
+  name: string;
+  short?: string;
+  help: string;
+  /** Words that its value may be; empty: any text, such as a file; null: it takes no value. */
+  values: readonly string[] | null;
+}
+
+/** A command as it is completed. */
+export interface CompletedCommand {
+  /** One or two words. */
+  name: string;
+  summary: string;
+  flags: readonly CompletedFlag[];
+  /** Words that its first argument may be; empty: any text, such as a file. */
+  words: readonly string[];
+}
+
+/** A word and what it is. */
+type Described = readonly [word: string, help: string];
+
+/** Returns the script of bash, version 3.2 or later. */
+export function bashScript(commands: readonly CompletedCommand[]): string {
+  const groups = [...groupsOf(commands)];
+  const list = (words: readonly string[]) => shellQuote(words.join(" "));
+  const values = valuesOf(commands).map(([flags, words]) =>
+    `${flags.map(shellQuote).join("|")}) words=${list(words)} ;;`
+  );
+  const flags = commands.map(({ name, flags }) =>
+    `${shellQuote(name)}) words=${list(flags.flatMap(spellings))} ;;`
+  );
+  const firsts = commands.filter(({ words }) => words.length > 0).map(({ name, words }) =>
+    `${shellQuote(name)}) (( COMP_CWORD == ${name.split(" ").length + 1} )) && words=${list(words)} ;;`
+  );
+  const seconds = groups.map(([group, entries]) =>
+    `${group}) words=${list(entries.map(([word]) => word))} ;;`
+  );
+  return `# bash completion of preamp, in ~/.bashrc: source <(preamp completion bash)
+_preamp() {
+  local current=\${COMP_WORDS[COMP_CWORD]} previous=\${COMP_WORDS[COMP_CWORD-1]} command=\${COMP_WORDS[1]} words=
+  COMPREPLY=()
+  if [[ $current == "=" ]]; then current=
+  elif [[ $previous == "=" ]]; then previous=\${COMP_WORDS[COMP_CWORD-2]}
+  fi
+  if (( COMP_CWORD == 1 )); then
+    words=${list(firstWords(commands).map(([word]) => word))}
+    COMPREPLY=($(compgen -W "$words" -- "$current"))
+    return
+  fi
+  case $command in
+    ${groups.map(([group]) => group).join("|")})
+      if (( COMP_CWORD == 2 )); then
+        case $command in
+${indent(seconds, 10)}
+        esac
+        COMPREPLY=($(compgen -W "$words" -- "$current"))
+        return
+      fi
+      command="$command \${COMP_WORDS[2]}" ;;
+  esac
+  case "$command $previous" in
+${indent(values, 4)}
+  esac
+  if [[ -z $words && $current == -* ]]; then
+    case $command in
+${indent(flags, 6)}
+    esac
+  elif [[ -z $words ]]; then
+    case $command in
+${indent(firsts, 6)}
+    esac
+  fi
+  [[ -n $words ]] && COMPREPLY=($(compgen -W "$words" -- "$current"))
+}
+complete -o default -F _preamp preamp
+`;
+}
+
+/** Returns the script of zsh; it is sourced, or put into a folder of `fpath` as `_preamp`. */
+export function zshScript(commands: readonly CompletedCommand[]): string {
+  const groups = [...groupsOf(commands)];
+  const described = (words: readonly Described[]) =>
+    words.map(([word, help]) => shellQuote(`${word.replaceAll(":", "\\:")}:${help.replaceAll(":", "\\:")}`))
+      .join(" ");
+  const list = (words: readonly string[]) => words.map(shellQuote).join(" ");
+  const values = valuesOf(commands).map(([flags, words]) =>
+    `${flags.map(shellQuote).join("|")}) compadd -- ${list(words)}; return ;;`
+  );
+  const flags = commands.map(({ name, flags }) =>
+    `${shellQuote(name)}) entries=(${
+      described(flags.flatMap((flag) => spellings(flag).map((word): Described => [word, flag.help])))
+    }) ;;`
+  );
+  const firsts = commands.filter(({ words }) => words.length > 0).map(({ name, words }) =>
+    `${shellQuote(name)}) (( CURRENT == ${name.split(" ").length + 2} )) && compadd -- ${
+      list(words)
+    } && return ;;`
+  );
+  const seconds = groups.map(([group, entries]) => `${group}) entries=(${described(entries)}) ;;`);
+  return `#compdef preamp
+# zsh completion of preamp, in ~/.zshrc behind compinit: source <(preamp completion zsh)
+_preamp() {
+  local -a entries
+  local command=$words[2]
+  if (( CURRENT == 2 )); then
+    entries=(${described(firstWords(commands))})
+    _describe command entries
+    return
+  fi
+  case $command in
+    ${groups.map(([group]) => group).join("|")})
+      if (( CURRENT == 3 )); then
+        case $command in
+${indent(seconds, 10)}
+        esac
+        _describe command entries
+        return
+      fi
+      command="$command $words[3]" ;;
+  esac
+  case "$command $words[CURRENT-1]" in
+${indent(values, 4)}
+  esac
+  if [[ $words[CURRENT] == -* ]]; then
+    case $command in
+${indent(flags, 6)}
+    esac
+    _describe flag entries
+    return
+  fi
+  case $command in
+${indent(firsts, 4)}
+  esac
+  _files
+}
+if [[ $funcstack[1] == _preamp ]]; then _preamp "$@"; else compdef _preamp preamp; fi
+`;
+}
+
+/** Returns the script of fish, version 3 or later. */
+export function fishScript(commands: readonly CompletedCommand[]): string {
+  const line = (condition: string, rest: string) => `complete -c preamp -n ${fishQuote(condition)} ${rest}`;
+  const word = ([word, help]: Described) => `-f -a ${fishQuote(word)} -d ${fishQuote(help)}`;
+  const lines = [
+    ...firstWords(commands).map((described) => line("__preamp_next", word(described))),
+    ...[...groupsOf(commands)].flatMap(([group, entries]) =>
+      entries.map((described) => line(`__preamp_next ${group}`, word(described)))
+    ),
+    ...commands.flatMap(({ name, flags, words }) => [
+      ...words.map((one) => line(`__preamp_next ${name}`, `-f -a ${fishQuote(one)}`)),
+      ...flags.map(({ name: long, short, values, help }) => {
+        const value = values === null
+          ? ""
+          : values.length === 0
+          ? " -r"
+          : ` -x -a ${fishQuote(values.join(" "))}`;
+        const letter = short === undefined ? "" : ` -s ${short}`;
+        return line(
+          `__preamp_command ${name}`,
+          `-l ${fishQuote(long)}${letter}${value} -d ${fishQuote(help)}`,
+        );
+      }),
+    ]),
+  ];
+  return `# fish completion of preamp, in ~/.config/fish/config.fish: preamp completion fish | source
+function __preamp_next --description 'the words before the cursor are exactly these'
+  set -l given (commandline -opc)
+  set -e given[1]
+  test "$given" = "$argv"
+end
+function __preamp_command --description 'the words before the cursor begin with these'
+  set -l given (commandline -opc)
+  set -e given[1]
+  test (count $given) -ge (count $argv)
+  and test "$given[1..$(count $argv)]" = "$argv"
+end
+${lines.join("\n")}
+`;
+}
+
+/** Returns the words that a command line may begin with. */
+function firstWords(commands: readonly CompletedCommand[]): Described[] {
+  const groups = groupsOf(commands);
+  const words = new Map<string, string>();
+  for (const { name, summary } of commands) {
+    const [first = name] = name.split(" ");
+    const entries = groups.get(first);
+    words.set(first, entries ? entries.map(([second]) => second).join(", ") : summary);
+  }
+  return [...words];
+}
+
+/** Returns the second words of commands that have two, by the first. */
+function groupsOf(commands: readonly CompletedCommand[]): Map<string, Described[]> {
+  const groups = new Map<string, Described[]>();
+  for (const { name, summary } of commands) {
+    const [first = "", second] = name.split(" ");
+    if (second !== undefined) groups.set(first, [...groups.get(first) ?? [], [second, summary]]);
+  }
+  return groups;
+}
+
+/** Returns the words of values, by the flags that take them as `COMMAND --flag`. */
+function valuesOf(commands: readonly CompletedCommand[]): [flags: string[], words: readonly string[]][] {
+  return commands.flatMap(({ name, flags }) =>
+    flags.flatMap((flag): [string[], readonly string[]][] =>
+      flag.values === null || flag.values.length === 0
+        ? []
+        : [[spellings(flag).map((spelling) => `${name} ${spelling}`), flag.values]]
+    )
+  );
+}
+
+function spellings({ name, short }: CompletedFlag): string[] {
+  return short === undefined ? [`--${name}`] : [`--${name}`, `-${short}`];
+}
+
+function indent(lines: readonly string[], columns: number): string {
+  return lines.map((line) => " ".repeat(columns) + line).join("\n");
+}
+
+function shellQuote(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`;
+}
+
+function fishQuote(text: string): string {
+  return `'${text.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`;
+}

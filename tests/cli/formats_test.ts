@@ -1,0 +1,167 @@
+/** The same everywhere: `--output-format json` with its short form, exit codes 3 and 4, plans of several files. */
+import { cli } from "../../src/cli/mod.ts";
+import { COMMANDS } from "../../src/cli/commands.ts";
+import { assert, assertEquals, assertStringIncludes } from "../assert.ts";
+import { type FakeIo, fakeIo } from "./fake_io.ts";
+
+const SESSION = "session: {orchestrator: loop-streaming, context: context-simple}\n";
+const FILES: Readonly<Record<string, string>> = {
+  "base.yaml": `${SESSION}providers: [provider-mock]\nlimits: {max_tool_calls: 3}\n`,
+  "less.yaml": "limits: {max_tool_calls: 2}\n",
+  "more.yaml": "limits: {max_tool_calls: 9}\n",
+  "merged.yaml": `${SESSION}providers: [provider-mock]\nlimits: {max_tool_calls: 2}\n`,
+  "tool.ts": "export const mount = () => {};\n",
+};
+
+const folder = await Deno.makeTempDir();
+for (const [name, text] of Object.entries(FILES)) await Deno.writeTextFile(`${folder}/${name}`, text);
+globalThis.addEventListener("unload", () => Deno.removeSync(folder, { recursive: true }));
+
+async function run(args: readonly string[], stdin = ""): Promise<FakeIo & { code: number }> {
+  const io = fakeIo({ cwd: new URL(`file://${folder}/`), env: { PREAMP_HOME: `${folder}/home` }, stdin });
+  const code = await cli(args, io);
+  return Object.defineProperties(io, { code: { value: code } }) as FakeIo & { code: number }; // just defined
+}
+
+/** Arguments with which each command does something; without: it prints no answer. */
+const ARGUMENTS: Readonly<Record<string, readonly string[] | null>> = {
+  "serve": null,
+  "completion": null,
+  "run": ["-p", "base.yaml", "hi"],
+  "replay": ["run.json"],
+  "plan check": ["base.yaml"],
+  "plan explain": ["base.yaml"],
+  "plan lock": ["base.yaml"],
+  "plan diff": ["base.yaml", "merged.yaml"],
+  "plan hash": ["base.yaml"],
+  "module list": [],
+  "module new": ["tool", "clock"],
+  "module validate": ["--structure-only", "tool.ts"],
+  "module bundle": ["tool.ts"],
+  "module hash": ["tool.ts"],
+  "source add": ["tool-x", "./tool.ts"],
+  "source remove": ["tool-x"],
+  "source list": [],
+  "version": [],
+  "help": [],
+};
+
+Deno.test("every command that prints an answer prints it as JSON, by --json and by --output-format json", async () => {
+  const trace = await run(["run", "-p", "base.yaml", "--output-format", "json-trace", "hi"]);
+  await Deno.writeTextFile(`${folder}/run.json`, trace.stdout);
+  for (const { name, load } of COMMANDS) {
+    const given = ARGUMENTS[name];
+    if (given === undefined) { // a command that is not in the table above takes the flags at least
+      assert((await load()).flags.some((flag) => flag.name === "output-format"), `${name}: --output-format`);
+      continue;
+    }
+    if (given === null) continue;
+    for (const flags of [["--json"], ["--output-format", "json"], ["--output-format=json"]]) {
+      if (name === "source remove") await run(["source", "add", ...ARGUMENTS["source add"]!]);
+      if (name === "module new") {
+        await Deno.remove(`${folder}/tool-clock`, { recursive: true }).catch(() => {}); // the first time
+      }
+      const { code, stdout, stderr } = await run([...name.split(" "), ...given, ...flags]);
+      assert(code === 0 || name === "module validate", `${name} ${flags}: ${code} ${stderr}`);
+      assertEquals([name, typeof JSON.parse(stdout), stdout.endsWith("\n")], [name, "object", true]);
+    }
+    for (const flags of [["--output-format", "xml"], ["--json", "--output-format", "text"]]) {
+      const { code, stdout, stderr } = await run([...name.split(" "), ...given, ...flags]);
+      assertEquals([name, code, stdout], [name, 2, ""]);
+      assertStringIncludes(stderr, "--output-format");
+    }
+  }
+});
+
+const UNKNOWN = `${SESSION}providers: [provider-mock]\ntools: [tool-calculater]\n`;
+const WRONG_CONFIG =
+  `${SESSION}providers: [provider-mock]\nhooks: [{module: hooks-approval, config: {rules: 3}}]\n`;
+const UNREADABLE = "session: [\n";
+const REFUSED =
+  `${SESSION}providers: [provider-mock]\ntools: [{module: tool-x, source: "http://example.com/x.ts"}]\n`;
+const UNKNOWN_AND_REFUSED = `${REFUSED}hooks: [hooks-aproval]\n`;
+
+for (
+  const [what, plan, code, expected] of [
+    ["an unknown module", UNKNOWN, 3, 'did you mean "tool-calculator"?'],
+    ["a wrong config", WRONG_CONFIG, 3, "must be a list: received 3"],
+    ["no YAML", UNREADABLE, 3, "Cannot read YAML"],
+    ["a source that the policy refuses", REFUSED, 4, "take the https:// URL"],
+    ["both", UNKNOWN_AND_REFUSED, 4, 'did you mean "hooks-approval"?'],
+  ] as const
+) {
+  Deno.test(`every command on plans exits ${code} for a plan with ${what}`, async () => {
+    for (const command of ["plan check", "plan explain", "plan lock", "plan lock --check", "run -p"]) {
+      const args = [...command.split(" "), "-", ...(command === "run -p" ? ["hi"] : [])];
+      const given = await run(args, plan);
+      assertEquals([command, given.code], [command, code], given.stderr);
+      assertStringIncludes(given.stdout + given.stderr, expected);
+    }
+  });
+}
+
+Deno.test("plan check merges the files of -p, and checks each other file by itself", async () => {
+  const merged = await run(["plan", "check", "-p", "base.yaml", "-p", "less.yaml", "--json"]);
+  const [one, ...others] = JSON.parse(merged.stdout).data;
+  const { stdout: hash } = await run(["plan", "hash", "merged.yaml"]);
+  assertEquals(
+    [merged.code, one.file, one.plan_hash, others],
+    [0, "base.yaml + less.yaml", hash.trim(), []],
+  );
+  const alone = await run(["plan", "check", "base.yaml", "less.yaml"]);
+  assertEquals(alone.code, 3); // less.yaml alone has no session
+  const both = await run(["plan", "check", "-p", "base.yaml", "-p", "less.yaml", "merged.yaml"]);
+  assertEquals([both.code, both.stdout.split("\n").length], [0, 3]);
+});
+
+Deno.test("plan diff merges the files of --from and of -p", async () => {
+  const cases: [string[], number][] = [
+    [["base.yaml", "merged.yaml"], 0],
+    [["base.yaml", "-p", "base.yaml", "-p", "less.yaml"], 0],
+    [["base.yaml", "-p", "base.yaml", "-p", "more.yaml"], 1],
+    [["--from", "base.yaml", "--from", "more.yaml", "merged.yaml"], 0],
+    [["--from", "base.yaml", "--from", "less.yaml", "-p", "base.yaml", "-p", "more.yaml"], 1],
+  ];
+  for (const [args, expected] of cases) {
+    const { code, stderr } = await run(["plan", "diff", ...args]);
+    assertEquals([args, code], [args, expected], stderr);
+  }
+  const wrong: string[][] = [["base.yaml"], ["-p", "base.yaml"], [
+    "base.yaml",
+    "less.yaml",
+    "-p",
+    "more.yaml",
+  ]];
+  for (const args of wrong) {
+    const { code, stderr } = await run(["plan", "diff", ...args]);
+    assertEquals([args, code], [args, 2]);
+    assertStringIncludes(stderr, "name two, <from> and <to>");
+  }
+  assertStringIncludes((await run(["plan", "diff", "-", "-"])).stderr, "stdin can be read once");
+});
+
+Deno.test("version and --version are the same", async () => {
+  const [command, flag, json] = [
+    await run(["version"]),
+    await run(["--version"]),
+    await run(["-V", "--json"]),
+  ];
+  assertEquals([command.code, command.stdout], [0, flag.stdout]);
+  assertEquals(JSON.parse(json.stdout).deno, Deno.version.deno);
+  assertStringIncludes((await run(["version", "now"])).stderr, "flags only");
+});
+
+Deno.test("help names every command, and describes all, a group or one as JSON", async () => {
+  const { stdout } = await run(["help"]);
+  for (const { name, summary } of COMMANDS) {
+    assertStringIncludes(stdout, `  ${name.padEnd(15)}  ${summary}\n`);
+  }
+  const names = async (...words: string[]) =>
+    JSON.parse((await run(["help", ...words, "--json"])).stdout).data.map((one: { name: string }) =>
+      one.name
+    );
+  assertEquals(await names(), COMMANDS.map(({ name }) => name));
+  assertEquals(await names("source"), ["source add", "source remove", "source list"]);
+  assertEquals(await names("plan", "diff"), ["plan diff"]);
+  assertEquals((await run(["help", "plna", "--json"])).code, 2);
+});
