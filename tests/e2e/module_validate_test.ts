@@ -153,7 +153,7 @@ Deno.test("module validate says what is wrong with its words", async () => {
     [["nowhere"], /there is no such file or folder/],
     [["src"], /it has no mod.ts/],
     [["-t", "toll", "x"], /Cannot use --type: it is tool, provider/],
-    [["-o", "xml", "x"], /--output-format: it is text or json/],
+    [["-o", "xml", "x"], /--output-format: must be text, json/],
     [["--allow", "all", "x"], /--allow: it takes net, read/],
     [["--module-config", "[1]", "x"], /--module-config: it must be an object/],
     [["git+ssh://host/x"], /git\+ssh: is not fetched here/],
