@@ -16,6 +16,7 @@ export * from "./session_status.ts";
 export type * from "./spawn.ts";
 export * from "./plan.ts";
 export * from "./cancellation.ts";
+export { estimateTokens } from "./text_tokens.ts";
 export * from "./tokens.ts";
 export * from "./retry.ts";
 export * from "./standard_schema.ts";

@@ -1,15 +1,7 @@
-/**
- * Token estimates: how many tokens a text, a message or a request will take, without a tokenizer.
- *
- * Measured against o200k (`tests/bench/estimator`, all pieces of a kind together; in brackets texts written for the purpose
- * that no fit has seen): English prose +4 % (−1), source code +1 % (+1), JSON +1 % (−6), logs +1 % (+4), base64 0 % (+6), emoji
- * 0 % (−3), Chinese −2 % (−1), Japanese 0 % (+7), Korean +2 % (−3), Russian +2 % (+7; jokes and slang −12), German −6 %, some
- * 25 other languages together −5 %. One short text may be twice as far off. Characters ÷ 4 is off by −20 % on JSON, −60 % on
- * Chinese and base64.
- */
-import { automaton, SAME, UNKNOWN } from "./token_automaton.ts";
+/** Token estimates of messages, tool specifications and whole requests, without a tokenizer. */
 import { isObject, type JsonObject } from "./json.ts";
 import type { Message, ToolSpec } from "./messages.ts";
+import { estimateTokens } from "./text_tokens.ts";
 
 /** Tokens of a message beside its content: role, separators. */
 export const MESSAGE_OVERHEAD_TOKENS = 4;
@@ -31,29 +23,6 @@ const MEDIA: ReadonlySet<unknown> = new Set([
   "file",
   "input_file",
 ]);
-
-/**
- * Returns the estimated tokens of a text; 0 for an empty one, never less than an eighth of its length. One pass, one table
- * lookup a UTF-16 code unit.
- */
-export function estimateTokens(text: string): number {
-  const tables = automaton();
-  const { classes, repeats, next, cost } = tables;
-  let row = 0;
-  let sum = 0;
-  let last = -1;
-  for (let index = 0; index < text.length; index++) {
-    const code = text.charCodeAt(index);
-    let kind = classes[code] as number; // every code unit has a class
-    if (code === last && repeats[kind] === 1) kind = SAME;
-    last = code;
-    const cell = row + kind;
-    row = next[cell] as number; // `next` only names rows, which are whole
-    if (row === UNKNOWN) row = tables.learn(cell);
-    sum += cost[cell] as number; // the same
-  }
-  return Math.ceil(Math.max(sum / 100, text.length / 8));
-}
 
 /** Counts the tokens of a text. */
 export type CountText = (text: string) => number;

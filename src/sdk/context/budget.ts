@@ -3,7 +3,10 @@ import { isObject, type JsonObject, methodOf, type RequestOptions } from "../mod
 import type { Config } from "./config.ts";
 import type { Meter } from "./meter.ts";
 
-/** Tokens kept free for what estimates miss; at most a tenth of the window. */
+/** Share of the window kept free for what estimates miss. */
+const SAFETY_SHARE = 0.1;
+
+/** The most tokens kept free once the provider has reported a usage, which corrects the estimates. */
 const SAFETY_MARGIN_TOKENS = 4096;
 
 /** What is assumed when a provider tells its window but not the size of its answers (R0's example). */
@@ -15,19 +18,20 @@ const SMALLEST_SHARE = 0.25;
 /**
  * Returns the budget in tokens, at once or as a promise. In order: `token_budget` as given; window − `output_reserve_fraction` × max_output_tokens
  * − margin of the provider's model info, else of its defaults; `max_tokens`. A configured `max_tokens` is a ceiling on all
- * but the first. Tool schemas and injections are taken off, except from a given `token_budget`, which speaks of messages
+ * but the first. The margin is a tenth of the window, and at most 4,096 tokens once estimates are `corrected`. Tool schemas and injections are taken off, except from a given `token_budget`, which speaks of messages
  * alone. May be 0 or below: then nothing fits.
  */
 export function requestBudget(
   options: RequestOptions,
   config: Config,
   meter: Meter,
+  corrected: boolean,
 ): number | Promise<number> {
   const explicit = options.token_budget;
   if (typeof explicit === "number" && explicit > 0 && Number.isFinite(explicit)) return Math.floor(explicit);
   let taken = meter.tools(options.tools);
   for (const message of options.injections ?? []) taken += meter.message(message);
-  const budget = (infos: readonly Info[]) => inputTokens(infos, config) - taken;
+  const budget = (infos: readonly Info[]) => inputTokens(infos, config, corrected) - taken;
   const infos = [told(options.provider, "getModelInfo"), told(options.provider, "getInfo", "defaults")];
   // most providers tell at once: nobody waits then, at any request
   return infos.some(isPromise) ? Promise.all(infos).then(budget) : budget(infos as Info[]); // none is a promise
@@ -36,7 +40,7 @@ export function requestBudget(
 type Info = JsonObject | null;
 
 /** Tokens of the window that the first of these tells, less what the answer needs; what the config says when none does. */
-function inputTokens(infos: readonly Info[], config: Config): number {
+function inputTokens(infos: readonly Info[], config: Config, corrected: boolean): number {
   const { max_tokens, max_tokens_is_ceiling, output_reserve_fraction } = config;
   for (const info of infos) {
     const window = tokensOf(info?.context_window);
@@ -44,7 +48,8 @@ function inputTokens(infos: readonly Info[], config: Config): number {
     const reserve = Math.floor(
       output_reserve_fraction * (tokensOf(info?.max_output_tokens) ?? USUAL_MAX_OUTPUT_TOKENS),
     );
-    const margin = Math.min(SAFETY_MARGIN_TOKENS, Math.floor(window / 10));
+    const share = Math.floor(window * SAFETY_SHARE);
+    const margin = corrected ? Math.min(SAFETY_MARGIN_TOKENS, share) : share;
     const rest = window - reserve - margin;
     const offered = rest > 0 ? rest : Math.floor(window * SMALLEST_SHARE);
     return max_tokens_is_ceiling ? Math.min(offered, max_tokens) : offered;

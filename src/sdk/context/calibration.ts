@@ -28,6 +28,11 @@ export class Calibration {
   #estimated = 0;
   #reported = 0;
 
+  /** Whether a provider has reported a usage. */
+  get isKnown(): boolean {
+    return this.#anchor !== null;
+  }
+
   /** Learns from one request; a report that cannot be about this request is left out. */
   observe({ view, extras, reported }: Observation): void {
     const messages = reported - extras;

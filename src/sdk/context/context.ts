@@ -185,7 +185,12 @@ export class SimpleContext implements ContextManager {
     if (learning) await learning;
     this.#view.transcript.setPrompt(this.#factory && await promptOf(this.#factory));
     this.#usage.learn(this.#forms.meter.tools(options.tools), this.#view.calibration);
-    const told = requestBudget(options, this.#config, this.#forms.meter);
+    const told = requestBudget(
+      options,
+      this.#config,
+      this.#forms.meter,
+      this.#config.token_meter === "exact" || this.#view.calibration.isKnown,
+    );
     const limits = limitsOf(
       typeof told === "number" ? told : await told,
       this.#config,
