@@ -1,5 +1,5 @@
 /** How a turn ended: from what happened, never from the returned text (http.md, Runs, the table). */
-import { errorCode, errorMessage, errorName, providerErrorCode } from "../sdk/errors.ts";
+import { errorCode, errorMessage, errorName, providerErrorCode, toLLMError } from "../sdk/errors.ts";
 import { textOf, toBlocks } from "../sdk/messages.ts";
 import { sanitizeText } from "../sdk/tools.ts";
 import type { ContentBlock } from "../sdk/types.ts";
@@ -89,7 +89,7 @@ function failed(
   const message = brief(errorMessage(error));
   if (code !== undefined && RUN_CODES.has(code)) return ended("failed", "error", { code, message });
   if (error === turn.provider_error) {
-    return ended("failed", "error", { code: providerErrorCode(name), message });
+    return ended("failed", "error", { code: providerErrorCode(toLLMError(error).type), message });
   }
   return ended("failed", "error", { code: "internal", message });
 }

@@ -1,5 +1,5 @@
 /** Errors across the wire: what was thrown, as data, and an error that tells the same on the other side. Pure. */
-import { errorMessage, PreampError } from "../sdk/errors.ts";
+import { errorMessage, PreampError, retryAfterOf } from "../sdk/errors.ts";
 import { isObject, type JsonObject, toPlain } from "../sdk/json.ts";
 import type { Thrown } from "./protocol.ts";
 
@@ -28,6 +28,8 @@ export function encodeThrown(
   }
   const host = numberOf?.(error);
   const fields = plainFields(error);
+  const retry_after = retryAfterOf(error); // it may stand in headers, which are no plain data
+  if (retry_after !== null) fields.retry_after = retry_after;
   const stack = read(error, "stack");
   const cause = depth < MAX_CAUSES ? read(error, "cause") : undefined;
   const name = read(error, "name");

@@ -127,12 +127,17 @@ export function errorMessage(error: unknown): string {
   }
 }
 
-/** A field of anything that was thrown, when it is text: a getter of a stranger's error may throw itself. */
+/** Returns a field of anything that was thrown, when it is text. */
 function readText(error: unknown, key: string): string | undefined {
+  const value = read(error, key);
+  return typeof value === "string" ? value : undefined;
+}
+
+/** Returns a field of anything; undefined when it cannot be read: a getter of a stranger's error may throw. */
+function read(error: unknown, key: string): unknown {
   if (typeof error !== "object" || error === null) return undefined;
   try {
-    const value = (error as JsonObject)[key];
-    return typeof value === "string" ? value : undefined;
+    return (error as JsonObject)[key];
   } catch {
     return undefined;
   }
@@ -271,33 +276,106 @@ export function classifyLLMError(status_code: number | null, message: string): L
 
 const KNOWN_TYPES: ReadonlySet<string> = new Set(LLM_ERROR_TYPES);
 
+/** Names that vendors' SDKs give to failures which have no status. */
+const VENDOR_NAMES: Readonly<Record<string, LLMErrorType>> = {
+  TimeoutError: "LLMTimeoutError",
+  APITimeoutError: "LLMTimeoutError",
+  APIConnectionTimeoutError: "LLMTimeoutError",
+  APIConnectionError: "NetworkError",
+  APIUserAbortError: "AbortError",
+};
+
 /**
  * Returns anything a provider threw as an {@link LLMError}. One of ours, whichever copy of the class made it, keeps its
- * type and facts; an abort is an `AbortError`, a timeout signal an `LLMTimeoutError`; the rest is classified by its `status`
- * (or `status_code`) and its message.
+ * type and facts; an abort is an `AbortError`, a timeout signal an `LLMTimeoutError`; the rest is classified by its
+ * {@link statusOf status}, its code and its message, as the SDKs of vendors throw.
  */
 export function toLLMError(error: unknown, options: LLMErrorOptions = {}): LLMError {
   if (error instanceof LLMError) return error;
-  const fields: JsonObject = typeof error === "object" && error !== null ? { ...error } : {};
+  const [provider, model, retryable] = ["provider", "model", "retryable"].map((key) => read(error, key));
   const name = errorName(error);
   const message = errorMessage(error);
-  const status = numberOr(options.status_code ?? fields.status_code ?? fields.status, null);
-  const type = name === "TimeoutError"
-    ? "LLMTimeoutError"
-    : KNOWN_TYPES.has(name) && name !== "LLMError"
-    ? name as LLMErrorType // in the set of them
-    : classifyLLMError(status, message);
-  const retry_after = numberOr(options.retry_after ?? fields.retry_after, null);
+  const status = numberOr(options.status_code, null) ?? statusOf(error);
+  const type = typeOf(error, name, status, message);
+  const retry_after = numberOr(options.retry_after, null) ?? retryAfterOf(error);
   return new LLMError(type, message, {
     cause: error,
-    ...(typeof fields.provider === "string" ? { provider: fields.provider } : {}),
-    ...(typeof fields.model === "string" ? { model: fields.model } : {}),
-    ...(typeof fields.retryable === "boolean" ? { retryable: fields.retryable } : {}),
-    delay_multiplier: numberOr(fields.delay_multiplier, 1),
+    ...(typeof provider === "string" ? { provider } : {}),
+    ...(typeof model === "string" ? { model } : {}),
+    ...(typeof retryable === "boolean" ? { retryable } : {}),
+    delay_multiplier: numberOr(read(error, "delay_multiplier"), 1),
     ...options,
     ...(status === null ? {} : { status_code: status }),
     ...(retry_after === null ? {} : { retry_after }),
   });
+}
+
+function typeOf(error: unknown, name: string, status: number | null, message: string): LLMErrorType {
+  if (status === null && Object.hasOwn(VENDOR_NAMES, name)) return VENDOR_NAMES[name]!; // its own key
+  // an SDK's RateLimitError may be a quota that is used up, which its status and message tell
+  const is_ours = KNOWN_TYPES.has(name) && name !== "LLMError" &&
+    (name !== "RateLimitError" || status === null || typeof read(error, "retryable") === "boolean");
+  if (is_ours) return name as LLMErrorType; // in the set of them
+  return classifyLLMError(status, [message, readText(error, "code")].filter(Boolean).join(" "));
+}
+
+/** Returns the HTTP status of an error as SDKs tell it (`status_code`, `status`, `statusCode`, `response.status`), or null. */
+export function statusOf(error: unknown): number | null {
+  for (const [owner, key] of STATUS_FIELDS) {
+    const status = read(owner === "" ? error : read(error, owner), key);
+    if (typeof status === "number" && Number.isInteger(status) && status >= 100 && status <= 599) {
+      return status;
+    }
+  }
+  return null;
+}
+
+const STATUS_FIELDS = [
+  ["", "status_code"],
+  ["", "status"],
+  ["", "statusCode"],
+  ["response", "status"],
+  ["$metadata", "httpStatusCode"],
+] as const;
+
+/**
+ * Returns the seconds that a backend asked to wait: the error's own `retry_after`, or the header `retry-after` (seconds or a date)
+ * or `retry-after-ms` of its `headers`, a `Headers` or a record; null when it asked for none.
+ */
+export function retryAfterOf(error: unknown): number | null {
+  const own = numberOr(read(error, "retry_after"), null);
+  if (own !== null) return own;
+  for (
+    const headers of [
+      read(error, "headers"),
+      read(error, "responseHeaders"),
+      read(read(error, "response"), "headers"),
+    ]
+  ) {
+    const ms = numberOr(numeric(headerOf(headers, "retry-after-ms")), null);
+    if (ms !== null) return ms / 1000;
+    const told = headerOf(headers, "retry-after");
+    const seconds = numberOr(numeric(told), null);
+    if (seconds !== null) return seconds;
+    const date = told !== null && /[a-z]/i.test(told) ? Date.parse(told) : NaN;
+    if (Number.isFinite(date)) return Math.max(0, Math.ceil((date - Date.now()) / 1000));
+  }
+  return null;
+}
+
+function headerOf(headers: unknown, name: string): string | null {
+  if (headers instanceof Headers) return headers.get(name);
+  if (typeof headers !== "object" || headers === null) return null;
+  try {
+    const found = Object.entries(headers).find(([key]) => key.toLowerCase() === name)?.[1];
+    return typeof found === "string" || typeof found === "number" ? String(found) : null;
+  } catch {
+    return null; // a getter of a stranger's object
+  }
+}
+
+function numeric(text: string | null): number | undefined {
+  return text !== null && /^\s*\d+(\.\d+)?\s*$/.test(text) ? Number(text) : undefined;
 }
 
 function numberOr<T>(value: unknown, fallback: T): number | T {

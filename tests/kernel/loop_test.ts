@@ -1,9 +1,10 @@
 import { createLoop } from "../../src/sdk/loop/run.ts";
 import { LLMError } from "../../src/sdk/errors.ts";
 import { assertToolPairs } from "../../src/sdk/testing/assertions.ts";
+import { ProviderInfo } from "../../src/sdk/providers.ts";
 import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
 import { type ToolCallContext, ToolResult } from "../../src/sdk/tools.ts";
-import type { HookResult, JsonObject, Message, Orchestrator } from "../../src/sdk/types.ts";
+import type { HookResult, JsonObject, Message, Orchestrator, Provider } from "../../src/sdk/types.ts";
 import { assert, assertEquals, assertMatch, assertThrows } from "../assert.ts";
 import { calls, hook, kit, type TestModule, tool, until } from "./kit.ts";
 
@@ -996,4 +997,51 @@ Deno.test("a graceful cancel before the request is made asks no model (CANC-01)"
   });
   assertEquals((await made.run()).status, "cancelled");
   assertEquals(provider.requests, []);
+});
+
+/** A provider that throws as the SDK of a vendor does. */
+function vendor(fields: JsonObject, message: string): Provider {
+  return {
+    name: "vendor",
+    getInfo: () => ProviderInfo({ id: "vendor", display_name: "Vendor" }),
+    listModels: () => Promise.resolve([]),
+    complete: () => Promise.reject(Object.assign(new Error(message), fields)),
+    parseToolCalls: () => [],
+  };
+}
+
+for (
+  const [status, message, type, code] of [
+    [401, "401 Incorrect API key provided", "AuthenticationError", "provider_auth"],
+    [403, "403 Country not supported", "AccessDeniedError", "provider_auth"],
+    [400, "400 maximum context length is 8192 tokens", "ContextLengthError", "context_overflow"],
+    [400, "400 messages must not be empty", "InvalidRequestError", "provider_bad_response"],
+  ] as const
+) {
+  Deno.test(`an error with the status ${status} fails the run as ${code}: ${type}`, async () => {
+    const { run, data } = kit({ providers: [vendor({ status }, message)] });
+    const { status: ended, error } = await run();
+    assertEquals([ended, error], ["failed", { code, message }]);
+    assertEquals(data("provider:error"), [{
+      provider: "vendor",
+      error: { type, msg: message },
+      retryable: false,
+      status_code: status,
+    }]);
+  });
+}
+
+Deno.test("an error with a status that may pass is tried again, after the time that its headers ask for", async () => {
+  const fields = { status: 429, headers: new Headers({ "retry-after": "120" }) };
+  const { run, data, clock } = kit({
+    providers: [vendor(fields, "429 slow down")],
+    loop: { max_retries: 1 },
+  });
+  const running = run();
+  await until(() => data("provider:retry").length === 1);
+  const { delay, error_type } = data("provider:retry")[0]!;
+  assert(Number(delay) >= 60, String(delay)); // 120 s with jitter of a half at least
+  assertEquals(error_type, "RateLimitError");
+  clock.advance(200_000);
+  assertEquals((await running).error?.code, "provider_rate_limited");
 });

@@ -100,6 +100,21 @@ const DRESSING_HOOK = {
     };`,
 };
 
+/** Says that it is busy, as the SDKs of vendors do. */
+const VENDOR = {
+  of: `
+    export const mount = (coordinator) => {
+      const busy = Object.assign(new Error("429 busy"), { status: 429, headers: new Headers({ "retry-after": "60" }) });
+      return coordinator.mount("providers", {
+        name: "vendor",
+        getInfo: () => ({ id: "vendor", display_name: "Vendor" }),
+        listModels: () => [],
+        parseToolCalls: () => [],
+        complete: () => Promise.reject(busy),
+      });
+    };`,
+};
+
 const DENY_PROMPT = {
   of:
     `export const mount = ({ hooks }) => void hooks.register("prompt:submit", () => ({ action: "deny", reason: "not now" }));`,
@@ -209,6 +224,12 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   "a provider that fails": {
     provider: mock({ error: { type: "AuthenticationError", message: "bad key", status_code: 401 } }),
     shows: "provider:error",
+  },
+  "a provider that throws as the SDK of a vendor does": {
+    orchestrator: { ...LOOP, config: { max_retries: 0 } },
+    provider: VENDOR,
+    shows: "provider:error",
+    tiers: ["worker", "process"],
   },
   "hooks that change, inject, emit, keep and throw": {
     provider: mock(calling(SUM), "Changed."),

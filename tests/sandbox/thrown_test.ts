@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { decodeGuestError, decodeHostError, encodeThrown } from "../../src/sandbox/thrown.ts";
-import { LLMError, PreampError } from "../../src/sdk/errors.ts";
+import { LLMError, PreampError, toLLMError } from "../../src/sdk/errors.ts";
 import { assert, assertEquals } from "../assert.ts";
 
 const across = (error: unknown) => JSON.parse(JSON.stringify(encodeThrown(error)));
@@ -95,4 +95,13 @@ Deno.test("decodeGuestError() makes an error of anything", () => {
       },
     ),
   );
+});
+
+Deno.test("how long a backend asked to wait crosses, though headers are no plain data", () => {
+  const busy = Object.assign(new Error("busy"), {
+    status: 429,
+    headers: new Headers({ "retry-after": "7" }),
+  });
+  const error = toLLMError(decodeGuestError(across(busy), () => undefined));
+  assertEquals([error.type, error.status_code, error.retry_after], ["RateLimitError", 429, 7]);
 });

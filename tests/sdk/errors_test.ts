@@ -7,8 +7,11 @@ import {
   LLMError,
   PreampError,
   providerErrorCode,
+  retryAfterOf,
+  statusOf,
   toLLMError,
 } from "../../src/sdk/errors.ts";
+import type { JsonObject } from "../../src/sdk/json.ts";
 import { assert, assertEquals } from "../assert.ts";
 
 Deno.test("classifyLLMError() reads the status first (MODEL-10)", () => {
@@ -145,4 +148,114 @@ Deno.test("providerErrorCode() maps every failure to a code of http.md", () => {
     ["StreamError", "provider_bad_response"],
   ];
   for (const [type, code] of pairs) assertEquals(providerErrorCode(type!), code);
+});
+
+/** What the SDKs of vendors throw: fields of an error, and the failure that it is. */
+const VENDORS: readonly [
+  what: string,
+  fields: JsonObject,
+  message: string,
+  type: string,
+  retryable: boolean,
+  retry_after?: number,
+][] = [
+  ["a wrong key", { status: 401 }, "401 Incorrect API key provided", "AuthenticationError", false],
+  ["a forbidden model", { status: 403 }, "403 Country not supported", "AccessDeniedError", false],
+  ["no such model", { status: 404, type: "not_found_error" }, "404 model not found", "NotFoundError", false],
+  [
+    "a rate limit",
+    { status: 429, headers: new Headers({ "retry-after": "7" }) },
+    "429 Too many requests",
+    "RateLimitError",
+    true,
+    7,
+  ],
+  [
+    "a rate limit, headers as a record",
+    { status: 429, headers: { "Retry-After": "2.5" } },
+    "slow down",
+    "RateLimitError",
+    true,
+    2.5,
+  ],
+  [
+    "a rate limit in milliseconds",
+    { status: 429, headers: { "retry-after-ms": "250", "retry-after": "1" } },
+    "slow",
+    "RateLimitError",
+    true,
+    0.25,
+  ],
+  [
+    "a quota by its code",
+    { status: 429, name: "RateLimitError", code: "insufficient_quota" },
+    "You exceeded your current quota",
+    "QuotaExceededError",
+    false,
+  ],
+  [
+    "too long a context",
+    { status: 400 },
+    "400 This model's maximum context length is 8192 tokens",
+    "ContextLengthError",
+    false,
+  ],
+  [
+    "too long a context by its code",
+    { status: 400, code: "context_length_exceeded" },
+    "400 Please shorten",
+    "ContextLengthError",
+    false,
+  ],
+  [
+    "a wrong request",
+    { status: 400, type: "invalid_request_error" },
+    "400 messages: must not be empty",
+    "InvalidRequestError",
+    false,
+  ],
+  ["an overloaded backend", { status: 529 }, "529 Overloaded", "ProviderUnavailableError", true],
+  ["a broken backend", { statusCode: 500 }, "Internal error", "ProviderUnavailableError", true],
+  [
+    "an axios error",
+    { response: { status: 503, headers: { "retry-after": "3" } } },
+    "Request failed",
+    "ProviderUnavailableError",
+    true,
+    3,
+  ],
+  ["no connection", { name: "APIConnectionError" }, "Connection error.", "NetworkError", true],
+  ["a timeout", { name: "APIConnectionTimeoutError" }, "Request timed out.", "LLMTimeoutError", true],
+  ["an author's own type", { name: "ContentFilterError", status: 400 }, "no", "ContentFilterError", false],
+];
+
+for (const [what, fields, message, type, retryable, retry_after = null] of VENDORS) {
+  Deno.test(`toLLMError() tells what an SDK threw: ${what}`, () => {
+    const error = toLLMError(Object.assign(new Error(message), fields), { provider: "p" });
+    assertEquals([error.type, error.retryable, error.retry_after, error.message, error.provider], [
+      type,
+      retryable,
+      retry_after,
+      message,
+      "p",
+    ]);
+  });
+}
+
+Deno.test("retryAfterOf() reads a date, and nothing where nothing can be read", () => {
+  const at = (value: string) => retryAfterOf({ headers: { "retry-after": value } });
+  const seconds = at(new Date(Date.now() + 30_000).toUTCString())!;
+  assert(seconds >= 28 && seconds <= 31, String(seconds));
+  assertEquals([at("Wed, 21 Oct 2015 07:28:00 GMT"), at("soon"), at("-1"), at("")], [0, null, null, null]);
+  const broken = {
+    get headers() {
+      throw new Error("no");
+    },
+  };
+  assertEquals([retryAfterOf(broken), retryAfterOf(null), statusOf(broken), statusOf({ status: "429" })], [
+    null,
+    null,
+    null,
+    null,
+  ]);
 });

@@ -1,5 +1,5 @@
 /** The guard around a provider: no call that was cancelled, denied or not paid for; every answer read, settled and counted. */
-import { errorMessage, PreampError } from "../../sdk/errors.ts";
+import { errorMessage, PreampError, statusOf, toLLMError } from "../../sdk/errors.ts";
 import { isObject, toPlain } from "../../sdk/json.ts";
 import { toChatResponse, Usage } from "../../sdk/messages.ts";
 import { addSnakeCase, methodOf, withSnakeCase } from "../../sdk/spelling.ts";
@@ -239,15 +239,21 @@ class ProviderGuard {
       );
       const usage = response.usage ??= Usage({});
       return { response, usage };
-    } catch (error) {
+    } catch (thrown) {
       reservation.settle(null);
-      turn.limit ??= limitOf(error);
-      if (limitOf(error) === null) turn.provider_error = error;
+      turn.limit ??= limitOf(thrown);
+      if (limitOf(thrown) !== null) throw thrown;
+      const error = turn.provider_error = withType(thrown, this.#name);
       throw error;
     } finally {
       stream?.close();
     }
   }
+}
+
+/** An error with a status, as the SDKs of vendors throw, is told and retried as the failure that it is. */
+function withType(error: unknown, provider: string): unknown {
+  return statusOf(error) === null ? error : toLLMError(error, { provider });
 }
 
 function settle(turn: Turn, reservation: Reservation, usage: Usage): void {
