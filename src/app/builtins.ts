@@ -1,7 +1,6 @@
 /** The table of built-in modules: id → lazy import. A module is loaded when a plan first names it. */
 import { PreampError } from "../sdk/errors.ts";
-import type { Module, ModuleInfo } from "../sdk/types.ts";
-import type { ModuleListing } from "./types.ts";
+import type { Module } from "../sdk/types.ts";
 
 const BUILTINS: Readonly<Record<string, () => Promise<Module>>> = {
   "context-persistent": () => import("../../modules/context-persistent/mod.ts"),
@@ -40,18 +39,4 @@ export function builtinModule(id: string): Module | Promise<Module> {
     loaded.set(id, found);
     return found;
   });
-}
-
-/** Returns a built-in module as it is listed. @throws {PreampError} `not_found`. */
-export async function listingOf(id: string): Promise<ModuleListing> {
-  const { module: info } = await builtinModule(id);
-  const told: ModuleInfo = info ?? { id };
-  return {
-    id,
-    type: told.type ?? "tool",
-    version: told.version ?? "0.0.0",
-    description: told.description ?? "",
-    permissions: told.permissions ?? null,
-    config_schema: told.config_schema ?? null,
-  };
 }

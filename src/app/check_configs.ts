@@ -12,7 +12,7 @@ import { specsOf } from "../policy/authorise.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import type { Module } from "../sdk/contracts.ts";
 import type { ModuleSpec } from "../sdk/plan.ts";
-import { BUILTIN_IDS, builtinModule } from "./builtins.ts";
+import type { ModuleTable } from "./module_table.ts";
 import type { LookUp } from "./plan_env.ts";
 
 /** The findings of plans that were checked: a plan that is posted again is compiled to the same object. */
@@ -22,13 +22,13 @@ const checked = new WeakMap<CompiledPlan, Findings>();
  * Returns what is wrong with the configs of a plan's built-in modules as written; loads those modules. The schema of a module
  * of a URL is known when its code runs: see {@link checkOpened}.
  */
-export function checkConfigs(compiled: CompiledPlan): Findings | Promise<Findings> {
-  return checked.get(compiled) ?? checkWritten(compiled);
+export function checkConfigs(compiled: CompiledPlan, modules: ModuleTable): Findings | Promise<Findings> {
+  return checked.get(compiled) ?? checkWritten(compiled, modules);
 }
 
-async function checkWritten(compiled: CompiledPlan): Promise<Findings> {
+async function checkWritten(compiled: CompiledPlan, modules: ModuleTable): Promise<Findings> {
   const findings = new Findings();
-  for (const { spec, schema } of await schemasOf(compiled)) {
+  for (const { spec, schema } of await schemasOf(compiled, modules)) {
     checkConfig(spec.config, schema, configPath(spec, compiled.written), findings);
   }
   checked.set(compiled, findings);
@@ -41,9 +41,13 @@ async function checkWritten(compiled: CompiledPlan): Promise<Findings> {
  *
  * @param lookup Returns the value of a variable, or undefined when it is not set or may not be read.
  */
-export async function checkVariables(compiled: CompiledPlan, lookup: LookUp): Promise<Findings> {
+export async function checkVariables(
+  compiled: CompiledPlan,
+  modules: ModuleTable,
+  lookup: LookUp,
+): Promise<Findings> {
   const findings = new Findings();
-  for (const { spec, schema } of await schemasOf(compiled)) {
+  for (const { spec, schema } of await schemasOf(compiled, modules)) {
     const { value } = expandEnv(spec.config, lookup);
     const config = typeVariables(value, spec.config, schema);
     checkConfig(config, schema, configPath(spec, compiled.written), findings, spec.config);
@@ -52,26 +56,29 @@ export async function checkVariables(compiled: CompiledPlan, lookup: LookUp): Pr
 }
 
 /** Resolves to the built-in modules of a plan, each with its schema. */
-async function schemasOf({ plan }: CompiledPlan): Promise<{ spec: ModuleSpec; schema: JsonObject }[]> {
+async function schemasOf(
+  { plan }: CompiledPlan,
+  modules: ModuleTable,
+): Promise<{ spec: ModuleSpec; schema: JsonObject }[]> {
   const found = [];
   for (const spec of specsOf(plan)) {
-    if (!isBuiltin(spec)) continue;
-    await builtinModule(spec.module);
-    const schema = schemaOf(spec);
+    if (!isNamedById(spec, modules)) continue;
+    await modules.module(spec.module);
+    const schema = schemaOf(spec, modules);
     if (schema) found.push({ spec, schema });
   }
   return found;
 }
 
 /** Returns the schema of a built-in module's config; undefined for other modules, and before the module is loaded. */
-export function schemaOf(spec: ModuleSpec): JsonObject | undefined {
-  const module = isBuiltin(spec) ? builtinModule(spec.module) : undefined;
+export function schemaOf(spec: ModuleSpec, modules: ModuleTable): JsonObject | undefined {
+  const module = isNamedById(spec, modules) ? modules.module(spec.module) : undefined;
   return module instanceof Promise ? undefined : statedSchema(module?.module);
 }
 
 /** An unknown id is the policy's finding. */
-function isBuiltin({ module, source }: ModuleSpec): boolean {
-  return source.kind === "builtin" && BUILTIN_IDS.has(module);
+function isNamedById({ module, source }: ModuleSpec, { ids }: ModuleTable): boolean {
+  return source.kind === "builtin" && ids.has(module);
 }
 
 /**

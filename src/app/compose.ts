@@ -6,6 +6,7 @@ import { RunService } from "../runs/service.ts";
 import type { Clock, JsonObject } from "../sdk/types.ts";
 import type { Store } from "../store/store.ts";
 import { Loading } from "./loading.ts";
+import type { ModuleTable } from "./module_table.ts";
 import { NamedPlans } from "./named_plans.ts";
 import { Plans } from "./plans.ts";
 import { Sandboxing } from "./sandboxing.ts";
@@ -14,6 +15,7 @@ import { SourceOverrides, type SourcesFile } from "./sources.ts";
 /** What is put together. */
 export interface Parts {
   policy: Policy;
+  modules: ModuleTable;
   basePath: string;
   clock: Clock;
   store: Store;
@@ -28,6 +30,7 @@ export interface Parts {
 /** What comes of it. */
 export interface Composition {
   plans: Plans;
+  modules: ModuleTable;
   loading: Loading;
   sandboxing: Sandboxing;
   runs: RunService;
@@ -36,7 +39,9 @@ export interface Composition {
 }
 
 /** Puts plans and runs together. */
-export function compose({ policy, basePath, clock, store, env, secrets, ...parts }: Parts): Composition {
+export function compose(
+  { policy, modules, basePath, clock, store, env, secrets, ...parts }: Parts,
+): Composition {
   const redactor = secrets instanceof Redactor ? secrets : processRedactor(secrets);
   const log: Parts["log"] = (level, event, facts) => parts.log(level, event, redactor.redactValues(facts));
   const loading = new Loading({ cache_dir: parts.home && new URL("cache/", parts.home) });
@@ -44,6 +49,7 @@ export function compose({ policy, basePath, clock, store, env, secrets, ...parts
   const plans = new Plans({
     policy,
     named: new NamedPlans(parts.plans),
+    modules,
     env,
     loading,
     sandboxing,
@@ -62,6 +68,7 @@ export function compose({ policy, basePath, clock, store, env, secrets, ...parts
   if (store.kind !== "memory") runs.keepRecovering(); // what is kept in memory ends with its process
   return {
     plans,
+    modules,
     loading,
     sandboxing,
     runs,

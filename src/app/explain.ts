@@ -17,7 +17,7 @@ import { errorCode, type ErrorDetail, errorMessage, PreampError } from "../sdk/e
 import { canonicalJson } from "../sdk/json.ts";
 import type { ModuleSpec } from "../sdk/plan.ts";
 import { placeInAgent } from "./agent_plans.ts";
-import { listingOf } from "./builtins.ts";
+import type { ModuleTable } from "./module_table.ts";
 import { effectiveGrantOf, shownGrant } from "./grants.ts";
 import type { Loading } from "./loading.ts";
 import { hashLock } from "./locks.ts";
@@ -30,6 +30,7 @@ type JudgedPlans = Awaited<ReturnType<Plans["judgeAll"]>>;
 export interface ExplainParts {
   plans: Plans;
   loading: Loading;
+  modules: ModuleTable;
 }
 
 /**
@@ -41,7 +42,7 @@ export interface ExplainParts {
 export async function explain(
   input: LockedInput,
   caller: Caller,
-  { plans, loading }: ExplainParts,
+  { plans, loading, modules: table }: ExplainParts,
   base_url?: string,
 ): Promise<Explanation> {
   const judged = await plans.judgeAll(input, caller, base_url);
@@ -56,7 +57,7 @@ export async function explain(
     limits: grants.limits,
     env: compiled.env,
     warnings: warnings.map(toWarning),
-    modules: await Promise.all(modules.map((module, index) => factsOf(module, bundles[index]))),
+    modules: await Promise.all(modules.map((module, index) => factsOf(module, bundles[index], table))),
     ...(from === undefined ? {} : { base_url: from }),
   });
 }
@@ -145,9 +146,10 @@ function identityOf({ spec, grant, tier }: JudgedModule): string {
 async function factsOf(
   { spec, grant, tier, context: { lock } }: JudgedModule,
   bundle: ModuleBundle | undefined,
+  table: ModuleTable,
 ): Promise<ModuleFacts> {
   if (!bundle) {
-    const { permissions } = await listingOf(spec.module);
+    const { permissions } = await table.listing(spec.module);
     return { spec, ...grant, tier, pinned: true, declared: permissions ?? {} };
   }
   const { code, exports, url, integrity, files, imports_refused } = bundle;

@@ -5,7 +5,7 @@ import type { DocumentLimits } from "../plan/limits.ts";
 import type { Caller, RunRequest } from "../runs/types.ts";
 import { PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
-import { BUILTIN_IDS } from "./builtins.ts";
+import type { ModuleTable } from "./module_table.ts";
 import { DEMO_PLAN } from "./demo_plan.ts";
 import type { NamedPlans, PlanFile } from "./named_plans.ts";
 import { type SourceOverrides, withOverrides } from "./sources.ts";
@@ -23,6 +23,8 @@ export interface FoundPlan {
 /** Where plans are found. */
 export interface PlanPlaces {
   named: NamedPlans;
+  /** What a plan may name by its id alone. */
+  modules: ModuleTable;
   /** Where the modules of an operator's plans come from, whatever these say. */
   sources: SourceOverrides;
   /** Returns how large the plans of a caller may be; of nobody: those of the operator. */
@@ -92,7 +94,7 @@ export class PlanFinder {
       origin,
       limits,
       cache: this.#cache,
-      builtins: BUILTIN_IDS,
+      builtins: this.#options.modules.ids,
       ...(base_url === undefined ? {} : { base_url }),
       ...(name === undefined ? {} : { name }),
       ...(origin === "operator" ? { readText: readFileText } : {}),

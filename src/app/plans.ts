@@ -19,13 +19,13 @@ import type { ReadyPlan, SecretSink, ServiceLimits } from "../runs/deps.ts";
 import type { Caller, RunRequest, Warning } from "../runs/types.ts";
 import { type ErrorCode, errorCode, type ErrorDetail, PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
-import type { ModuleSpec, RunLimits } from "../sdk/types.ts";
+import type { Module, ModuleSpec, RunLimits } from "../sdk/types.ts";
 import { judgeAgents } from "./agent_plans.ts";
-import { BUILTIN_IDS, builtinModule } from "./builtins.ts";
 import { checkConfigs, checkOpened, checkVariables, schemaOf } from "./check_configs.ts";
 import { type FoundPlan, PlanFinder } from "./found_plans.ts";
 import { grantOf, grantPaths } from "./grants.ts";
 import type { Loading } from "./loading.ts";
+import type { ModuleTable } from "./module_table.ts";
 import { hashLock, Locks } from "./locks.ts";
 import type { NamedPlans } from "./named_plans.ts";
 import { expandConfig, type LookUp, unsetVariables } from "./plan_env.ts";
@@ -38,6 +38,8 @@ import { isOfUrl, UrlModules, urlSpecs } from "./url_modules.ts";
 export interface PlansOptions {
   policy: Policy;
   named: NamedPlans;
+  /** What a plan may name by its id alone. */
+  modules: ModuleTable;
   /** Environment variables of the process. */
   env: (name: string) => string | undefined;
   /** What modules are loaded with that are not compiled in. */
@@ -136,12 +138,15 @@ export class Plans {
         child: (written) => this.#ready({ ...found, input: written }, caller, { within: judged }),
       },
       registerSecrets: (secrets) => {
-        expanded = specs.map((spec) => expandConfig(spec, schemaOf(spec), lookup, secrets));
+        expanded = specs.map((spec) =>
+          expandConfig(spec, schemaOf(spec, this.#options.modules), lookup, secrets)
+        );
       },
       ...(specs.some(isOfUrl) ? { load: () => urlModules().load() } : {}),
       open: (spec, secrets, warn) => {
         const index = specs.indexOf(spec);
-        const config = expanded[index] ?? expandConfig(spec, schemaOf(spec), lookup, secrets);
+        const config = expanded[index] ??
+          expandConfig(spec, schemaOf(spec, this.#options.modules), lookup, secrets);
         if (index >= 0) expanded[index] = undefined; // it is its module's now, which may change it
         return this.#open(spec, urlModules, config, { secrets, warn, found, written: compiled.written });
       },
@@ -213,7 +218,7 @@ export class Plans {
     const policy = this.#policyOf(caller);
     const grants = this.#authorise(compiled, found, policy, options);
     // what was looked at before is there at once: none of these waits for a plan that is run again
-    const checking = checkConfigs(compiled);
+    const checking = checkConfigs(compiled, this.#options.modules);
     const configs = checking instanceof Promise ? await checking : checking;
     acceptConfigs(configs, found);
     const warnings = configs.warnings.length === 0
@@ -242,7 +247,7 @@ export class Plans {
     const options = {
       origin,
       policy,
-      builtins: BUILTIN_IDS,
+      builtins: this.#options.modules.ids,
       url_tiers: this.#options.sandboxing.url_tiers,
       paths: grantPaths(origin, base_url),
       ...(limits ? { limits } : {}),
@@ -273,7 +278,7 @@ export class Plans {
     await judgeAgents(compiled, async (written) => {
       const child = await this.#finder.located({ ...found, input: written });
       this.#authorise(child, found, policy, { within: { grants } });
-      acceptConfigs(await checkConfigs(child), found);
+      acceptConfigs(await checkConfigs(child, this.#options.modules), found);
       if (child.env.length > 0) await this.#acceptVariables(child, found, grants);
     });
     this.#judged.set(compiled, judged.add(policy));
@@ -281,7 +286,7 @@ export class Plans {
 
   /** @throws {PreampError} `plan_invalid`, when the value of a variable is not what its module's schema says. */
   async #acceptVariables(compiled: CompiledPlan, found: FoundPlan, grants: Grants): Promise<void> {
-    acceptConfigs(await checkVariables(compiled, this.#lookup(grants)), found);
+    acceptConfigs(await checkVariables(compiled, this.#options.modules, this.#lookup(grants)), found);
   }
 
   /** Returns the variables that a plan may read. */
@@ -317,19 +322,23 @@ export class Plans {
       written: JsonObject;
     },
   ): ReturnType<ReadyPlan["open"]> {
+    const check = (module: Pick<Module, "module">) =>
+      acceptOpened(checkOpened(spec, module, config, written), found, warn);
     if (spec.source.kind !== "builtin") {
       const console = (level: "info" | "warning" | "error", module: string, text: string) =>
         this.#options.sandboxing.tellConsole(level, secrets.redactValues({ module, text }));
       return urlModules().open(spec, { warn, console }).then((opened) => ({
         ...opened,
         config,
-        checkConfig: () => acceptOpened(checkOpened(spec, opened.module, config, written), found, warn),
+        checkConfig: () => check(opened.module),
       }));
     }
+    const { modules } = this.#options;
     const opened = { config, isolation: "inline", integrity: null } as const;
-    const module = builtinModule(spec.module);
-    return module instanceof Promise
-      ? module.then((loaded) => ({ ...opened, module: loaded }))
+    const module = modules.module(spec.module);
+    if (module instanceof Promise) return module.then((loaded) => ({ ...opened, module: loaded }));
+    return modules.isOwn(spec.module)
+      ? { ...opened, module, checkConfig: () => check(module) }
       : { ...opened, module };
   }
 
@@ -351,7 +360,7 @@ export class Plans {
       return { ok: false, errors: detailsOf(error), ...codeOf(error), warnings: [] };
     }
     const { plan_hash } = compiled;
-    const configs = await checkConfigs(compiled);
+    const configs = await checkConfigs(compiled, this.#options.modules);
     const warnings = [
       ...compiled.warnings,
       ...await withPlacesIn(found, configs.warnings.map((finding) => toWarningDetail(finding))),

@@ -6,9 +6,9 @@ import type { Runs } from "../runs/types.ts";
 import type { Clock, JsonObject } from "../sdk/types.ts";
 import { MemoryStore } from "../store/memory.ts";
 import type { Store } from "../store/store.ts";
-import { BUILTIN_IDS, listingOf } from "./builtins.ts";
 import { hostTiers } from "../sandbox/tiers.ts";
 import type { Composition } from "./compose.ts";
+import { createModuleTable, type InProcessModule } from "./module_table.ts";
 import type { SourcesFile } from "./sources.ts";
 import type { Readiness, Runtime } from "./types.ts";
 
@@ -27,6 +27,11 @@ export interface RuntimeConfig {
   home?: URL | null;
   /** Files of overrides of sources (`preamp source add`); the first one that has a module wins. Default: none. */
   sources?: readonly SourcesFile[];
+  /**
+   * Modules of the application, by the id that plans name them by. They run in this process without a sandbox, and every plan may
+   * use them, also one in a request. Default: none.
+   */
+  modules?: Readonly<Record<string, InProcessModule>>;
   /** Environment variables that plans may refer to. Default: the process's. */
   env?: (name: string) => string | undefined;
   /**
@@ -49,12 +54,13 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
   const { plans = null, home = null, sources = [], env = readEnv, secrets = [], log = () => {} } = config;
   const { basePath = "" } = config;
   const store = config.store ?? memoryStore(policy, clock, log);
+  const modules = createModuleTable(config.modules);
   let composed: Promise<Composition> | undefined;
   let draining = false;
 
   const open = () =>
     composed ??= import("./compose.ts").then(({ compose }) =>
-      compose({ policy, basePath, clock, store, plans, home, sources, env, secrets, log })
+      compose({ policy, modules, basePath, clock, store, plans, home, sources, env, secrets, log })
     );
 
   const explaining = () => import("./explain.ts");
@@ -71,8 +77,8 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
       list: async () => (await open()).plans.list(),
     },
     modules: {
-      list: () => Promise.all([...BUILTIN_IDS].map(listingOf)),
-      get: listingOf,
+      list: () => Promise.all([...modules.ids].map(modules.listing)),
+      get: modules.listing,
     },
     limits: { max_body_bytes: policy.limits.max_body_bytes },
     async ready() {

@@ -1,5 +1,5 @@
 /** `preamp module list`: what is compiled in. */
-import { BUILTIN_IDS, listingOf } from "../app/builtins.ts";
+import { createModuleTable } from "../app/module_table.ts";
 import type { Arguments } from "./arguments.ts";
 import type { Command } from "./command.ts";
 import { EXIT } from "./exit.ts";
@@ -23,7 +23,8 @@ async function run(args: Arguments, io: Io): Promise<number> {
     throw new UsageError(`Cannot list ${JSON.stringify(args.rest[0])}: module list takes no name`);
   }
   const json = wantsJson(args);
-  const modules = await Promise.all([...BUILTIN_IDS].map(listingOf));
+  const { ids, listing } = createModuleTable();
+  const modules = await Promise.all([...ids].map(listing));
   if (json) writeJson(io, { data: modules });
   else {
     const rows = modules.map(({ id, type, version, description }) => [id, type, version, description]);

@@ -11,6 +11,7 @@
  * ```
  */
 import { createRuntime, type RuntimeConfig } from "../app/runtime.ts";
+import type { InProcessModule } from "../app/module_table.ts";
 import type { Runtime } from "../app/types.ts";
 import { KeyRing } from "../policy/keys.ts";
 import { defaultPolicy, documentLimits, type Policy, policyFor } from "../policy/policy.ts";
@@ -25,7 +26,7 @@ export { type App, type AppOptions, type CallerBounds, type ConnectionInfo, crea
 export type { Log } from "./exchange.ts";
 export { formatLogRecord, type LogRecord } from "./log.ts";
 export { serve, type ServeOptions } from "./serve.ts";
-export type { Caller, Policy, Runtime, RuntimeConfig };
+export type { Caller, InProcessModule, Policy, Runtime, RuntimeConfig };
 
 /** What {@link createPreamp} is made of: the runtime's configuration, and who may reach it. */
 export interface PreampOptions extends Omit<RuntimeConfig, "log"> {

@@ -1,5 +1,6 @@
 import { assert, assertEquals, assertStrictEquals } from "../assert.ts";
 import { BUILTIN_IDS, builtinModule } from "../../src/app/builtins.ts";
+import { createModuleTable } from "../../src/app/module_table.ts";
 import { checkConfigs } from "../../src/app/check_configs.ts";
 import { createRuntime } from "../../src/app/runtime.ts";
 import { PlanCache } from "../../src/plan/cache.ts";
@@ -260,8 +261,8 @@ Deno.test("check() tells wrong configs and what the policy refuses together, and
 Deno.test("checkConfigs() looks at a plan once, however often it is posted", async () => {
   const cache = new PlanCache();
   const compile = () => compilePlan(TEXT, { origin: "caller", cache });
-  const first = await checkConfigs(await compile());
-  assertStrictEquals(checkConfigs(await compile()), first);
+  const first = await checkConfigs(await compile(), createModuleTable());
+  assertStrictEquals(checkConfigs(await compile(), createModuleTable()), first);
 });
 
 function placesOf(details: { path: string; line: number; column: number; hint: string }[]): unknown[] {

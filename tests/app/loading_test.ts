@@ -1,5 +1,6 @@
 /** The loader is somebody else's until a plan names a URL. */
 import { Loading } from "../../src/app/loading.ts";
+import { createModuleTable } from "../../src/app/module_table.ts";
 import { NamedPlans } from "../../src/app/named_plans.ts";
 import { Plans } from "../../src/app/plans.ts";
 import type { Loader } from "../../src/loader/loader.ts";
@@ -58,6 +59,7 @@ Deno.test("a plan of built-in modules is made ready and opened without a loader"
   const plans = new Plans({
     policy: defaultPolicy(),
     named: new NamedPlans(null),
+    modules: createModuleTable(),
     env: () => undefined,
     loading,
     sandboxing: new Sandboxing({ policy: defaultPolicy(), log() {} }),

@@ -2,6 +2,7 @@
 import { Sandboxing } from "../../src/app/sandboxing.ts";
 import { SourceOverrides } from "../../src/app/sources.ts";
 import { Loading } from "../../src/app/loading.ts";
+import { createModuleTable } from "../../src/app/module_table.ts";
 import { NamedPlans } from "../../src/app/named_plans.ts";
 import { Plans } from "../../src/app/plans.ts";
 import type { Entry } from "../../src/kernel/host.ts";
@@ -55,6 +56,7 @@ export function agentsKit(options: AgentsKitOptions = {}): AgentsKit {
   const plans = new Plans({
     policy,
     named: new NamedPlans(null),
+    modules: createModuleTable(),
     env: () => undefined,
     loading,
     sandboxing: new Sandboxing({ policy, log() {} }),
