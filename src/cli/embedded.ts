@@ -8,7 +8,6 @@ import { readArguments } from "./arguments.ts";
 import { ownOptions } from "./backend.ts";
 import { createLog } from "./log.ts";
 import { readSettings } from "./settings.ts";
-import { checkStore } from "./store_check.ts";
 import { systemIo } from "./system_io.ts";
 
 /** Milliseconds that runs get to come to rest when the process is told to stop; Deno Deploy gives 5 s for all. */
@@ -25,7 +24,6 @@ export interface EmbeddedServer {
 export async function openEmbedded(): Promise<EmbeddedServer> {
   const io = systemIo();
   const settings = await readSettings(readArguments([], []), io);
-  checkStore(settings.policy);
   const secrets = processRedactor(settings.api_keys);
   const log = createLog("json", io.err, secrets);
   for (const message of settings.warnings) log.note("warning", "settings", { message });

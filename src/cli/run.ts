@@ -11,7 +11,6 @@ import type { Command } from "./command.ts";
 import { EXIT, exitOfStatus } from "./exit.ts";
 import { DocumentFailure } from "./failure.ts";
 import type { Io } from "./io.ts";
-import { checkStore } from "./store_check.ts";
 import { formatFlags, readFormat, writeJson } from "./output_format.ts";
 import { messageText, summaryLine } from "./progress.ts";
 import { createRunDisplay, type RunDisplay } from "./run_display.ts";
@@ -66,7 +65,6 @@ const MORE_FORMATS = ["json-trace"] as const;
 async function run(args: Arguments, io: Io): Promise<number> {
   const format = readFormat(args, MORE_FORMATS);
   const settings = await readSettings(args, io);
-  checkStore(settings.policy);
   refuseSession(args, settings);
   const asked = await readRequest(args, io, settings);
   const style = styleOf(io.err);

@@ -15,7 +15,6 @@ import { loadBackend } from "./late.ts";
 import { createLog, type Log, type LogFormat } from "./log.ts";
 import { policyFlags, readSettings, settingFlags, type Settings, settingsHelp } from "./settings.ts";
 import { stopSignal } from "./stop.ts";
-import { checkStore } from "./store_check.ts";
 import { UsageError } from "./usage_error.ts";
 import type { Welcome } from "./welcome.ts";
 
@@ -60,7 +59,6 @@ async function run(args: Arguments, io: Io): Promise<number> {
   ]);
   const log = createLog(format, io.err, secrets);
   for (const message of settings.warnings) log.note("warning", "settings", { message });
-  checkStore(settings.policy);
   const server = open({ settings, auth, secrets, log });
   const signal = stopSignal(io, () => log.note("info", "stopping", {}));
   keepGoing(log);

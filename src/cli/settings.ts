@@ -35,15 +35,16 @@ export interface Settings {
   sources: readonly SourcesFile[];
   /** The keys of `PREAMP_API_KEYS`: never to be shown. */
   api_keys: readonly string[];
-  /** Variables that look like ours and are not; told, so that a typo does not drop a protection. */
+  /** Variables that begin like ours and are not: said, so that a typo does not drop a protection. */
   warnings: readonly string[];
 }
 
 /** Short flags of http.md → the keys they stand for. */
 const ALIASES: Readonly<Record<string, string>> = { host: "listen.host", port: "listen.port" };
 
-/** Variables that are no key of `preamp.yaml`. */
+/** Variables that are no setting of `preamp.yaml`. The first is read by clients: examples of requests use it. */
 const OWN_VARIABLES = [
+  "PREAMP_API_KEY",
   "PREAMP_API_KEYS",
   "PREAMP_CONFIG",
   "PREAMP_HOME",
@@ -51,7 +52,8 @@ const OWN_VARIABLES = [
   "PREAMP_NO_AUTH",
 ];
 
-const DEFAULT_CONFIG = "preamp.yaml";
+/** The settings file of a folder. */
+export const DEFAULT_CONFIG = "preamp.yaml";
 
 /** Returns the flags that set the policy: `--config`, and one for each key that may be set from outside. */
 export function settingFlags(short: readonly string[] = []): Flag[] {
@@ -211,7 +213,10 @@ function suspects(names: readonly string[]): string[] {
   for (const name of names) {
     if (!name.startsWith("PREAMP_") || known.includes(name)) continue;
     const meant = didYouMean(name, known);
-    if (meant !== undefined) warnings.push(`The variable ${name} is not used: did you mean ${meant}?`);
+    const advice = meant === undefined
+      ? "Preamp has no such setting; preamp help serve lists all"
+      : `did you mean ${meant}?`;
+    warnings.push(`The variable ${name} is not used: ${advice}`);
   }
   return warnings;
 }

@@ -144,9 +144,9 @@ export function origins(meaning: string): Rule<string[]> {
   };
 }
 
-/** Returns the rule of the store's URL. */
-export function storeUrl(default_value: string, meaning: string): Rule<string> {
-  return { form: "text", default: default_value, meaning, range: "memory", read: readStoreUrl };
+/** Returns the rule of where runs are kept. */
+export function storeName(meaning: string): Rule<string> {
+  return { form: "text", default: "memory", meaning, range: "memory", read: readStore };
 }
 
 /** Returns the rule of what callers may be granted: what is not named is not granted. */
@@ -235,18 +235,13 @@ export function originIn(text: string): string | undefined {
   return url?.protocol === "https:" || url?.protocol === "http:" ? url.origin : undefined;
 }
 
-function readStoreUrl(value: unknown, path: Path, findings: Findings): string | undefined {
+function readStore(value: unknown, path: Path, findings: Findings): string | undefined {
   const store = text(value, path, findings);
-  if (store === undefined || store === "memory" || store === "kv") return store;
-  if (["sqlite:", "kv:", "postgres://", "postgresql://"].some((start) => store.startsWith(start))) {
-    return store;
-  }
+  if (store === undefined || store === "memory") return store;
   // the URL of a store may hold a password: only its scheme is shown
-  const scheme = store.includes(":")
-    ? `"${store.slice(0, store.indexOf(":")).slice(0, 20)}:…"`
-    : describe(store);
-  const message =
-    `Cannot read store: must be memory, sqlite:<path>, kv, kv:<url> or postgres://…: received ${scheme}`;
-  findings.error(path, "value", message);
+  const [scheme = ""] = store.split(":");
+  const shown = store.includes(":") ? `"${scheme.slice(0, 20)}:…"` : describe(store);
+  const message = `Cannot use store ${shown}: this version keeps runs in memory only`;
+  findings.error(path, "value", message, "write memory");
   return undefined;
 }

@@ -17,7 +17,7 @@ import {
   origins,
   type Rule,
   seconds,
-  storeUrl,
+  storeName,
   urlPrefixes,
   whole,
   words,
@@ -32,7 +32,7 @@ export type SectionName = Exclude<keyof Policy, SingleName | "policies">;
 /** Keys at the top that are settings themselves. */
 export const SINGLES: { readonly [Name in SingleName]: Rule<Policy[Name]> } = {
   plans: words("plans/", "Folder of the operator's named plans", "a folder, relative to preamp.yaml"),
-  store: storeUrl("memory", "Where runs and sessions are kept; this version keeps them in memory only"),
+  store: storeName("Where runs and sessions are kept; this version has no other store"),
 };
 
 /** Sections of settings. */

@@ -1,4 +1,5 @@
 import { readArguments } from "../../src/cli/arguments.ts";
+import { policySettings } from "../../src/policy/settings.ts";
 import { policyFlags, readSettings, settingFlags } from "../../src/cli/settings.ts";
 import { assertEquals, assertMatch, assertRejects, assertStringIncludes } from "../assert.ts";
 import { fakeIo } from "./fake_io.ts";
@@ -34,7 +35,7 @@ Deno.test("readSettings() lays flags over variables, the short name of each over
   assertEquals((await read(["--listen.port", "3"], env)).policy.listen.port, 3);
 });
 
-Deno.test("readSettings() reads keys as hashes and names near misses of variables", async () => {
+Deno.test("readSettings() reads keys as hashes and names variables that no setting has", async () => {
   const { policy, api_keys, warnings } = await read([], {
     PREAMP_API_KEYS: " k1 ,k2,",
     PREAMP_PROT: "1",
@@ -42,7 +43,23 @@ Deno.test("readSettings() reads keys as hashes and names near misses of variable
   });
   assertEquals([api_keys, policy.auth.keys.length], [["k1", "k2"], 2]);
   assertMatch(policy.auth.keys[0]?.sha256 ?? "", /^[0-9a-f]{64}$/);
-  assertEquals(warnings, ["The variable PREAMP_PROT is not used: did you mean PREAMP_PORT?"]);
+  assertEquals(warnings, [
+    "The variable PREAMP_PROT is not used: did you mean PREAMP_PORT?",
+    "The variable PREAMP_MINE is not used: Preamp has no such setting; preamp help serve lists all",
+  ]);
+});
+
+Deno.test("readSettings() warns of no variable that is used, here or by clients", async () => {
+  const names = policySettings().map(({ variable, default: value }) => [variable, String(value)]);
+  const own = {
+    PREAMP_API_KEY: "k",
+    PREAMP_API_KEYS: "k",
+    PREAMP_HOME: "/h",
+    PREAMP_NO_AUTH: "",
+    PREAMP_PORT: "1",
+  };
+  const { warnings } = await read([], { ...Object.fromEntries(names), ...own, PREAMP_LOG_FORMAT: "json" });
+  assertEquals(warnings, []);
 });
 
 for (

@@ -11,7 +11,7 @@ const DOCUMENT = `
 listen: {host: 127.0.0.1, port: 8484}
 cors: {origins: ["https://app.example.com", "http://localhost:5173"]}
 plans: plans/
-store: sqlite:~/.preamp/preamp.db
+store: memory
 retention: {log_days: 30, idempotency_hours: 24}
 rates: {requests_per_minute: 600, runs_per_minute: 120}
 auth: {keys: [{name: ci, sha256: "${"0".repeat(64)}", policy: small}]}
@@ -27,7 +27,6 @@ limits: {max_iterations: 50, max_tool_calls: 200, max_total_tokens: 1000000, max
 Deno.test("parsePolicy() reads every key of the documented policy", async () => {
   const policy = await parsePolicy(DOCUMENT);
   const expected = defaultPolicy();
-  expected.store = "sqlite:~/.preamp/preamp.db";
   expected.cors.origins = ["https://app.example.com", "http://localhost:5173"];
   expected.auth.keys = [{ name: "ci", sha256: "0".repeat(64), policy: "small" }];
   expected.modules.allow = ["https://modules.example.com/agents/", "data:"];

@@ -1,0 +1,55 @@
+import { parsePolicy } from "../../src/policy/document.ts";
+import { defaultPolicy } from "../../src/policy/policy.ts";
+import { exampleDocument, referencePage } from "../../src/policy/reference.ts";
+import { allSettings } from "../../src/policy/settings.ts";
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
+
+Deno.test("exampleDocument() is a policy as it is, and the default one", async () => {
+  assertEquals(await parsePolicy(exampleDocument()), defaultPolicy());
+});
+
+Deno.test("exampleDocument() has every setting once, below its meaning, on lines that fit", () => {
+  const lines = exampleDocument().split("\n");
+  for (const { path, meaning } of allSettings()) {
+    const key = path.split(".").at(-1);
+    const at = lines.findIndex((line, index) =>
+      line.trim().startsWith(`${key}:`) && commentAbove(lines, index).startsWith(meaning)
+    );
+    assert(at > 0, path);
+  }
+  assertEquals(lines.filter((line) => line.length > 130), []);
+});
+
+/** Returns the text of the comment that ends above a line. */
+function commentAbove(lines: readonly string[], index: number): string {
+  let first = index;
+  while (lines[first - 1]?.trim().startsWith("#")) first--;
+  return lines.slice(first, index).map((line) => line.trim().slice(2)).join(" ");
+}
+
+Deno.test("what exampleDocument() says of policies can be used", async () => {
+  const [, policies = ""] = exampleDocument().split("policies: {}\n");
+  const text = `policies:\n${policies.replaceAll(/^#/gm, "")}`;
+  assertEquals((await parsePolicy(text)).policies, {
+    small: { limits: { max_total_tokens: 50_000 }, permissions: { max: { net: [] } } },
+  });
+});
+
+Deno.test("SETTINGS.md is what preamp config reference prints, formatted", async () => {
+  const written = await Deno.readTextFile(new URL("../../SETTINGS.md", import.meta.url));
+  const advice = "run: deno run -A main.ts config reference > SETTINGS.md; deno fmt SETTINGS.md";
+  assert(unformatted(written) === unformatted(referencePage()), advice);
+});
+
+/** Takes out what formatting changes: the width of columns, and where lines end. */
+function unformatted(text: string): string {
+  return text.replaceAll(/-+/g, "-").replaceAll(/\s+/g, " ");
+}
+
+Deno.test("each setting says its meaning, in the words of one sentence", () => {
+  for (const { path, meaning, range } of allSettings()) {
+    assertMatch(meaning, /^[A-Z].{15,}[^.]$/, path);
+    assert(range !== "", path);
+  }
+  assertStringIncludes(referencePage(), "| `max_concurrent_runs` |");
+});
