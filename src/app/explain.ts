@@ -8,7 +8,8 @@ import { diffPlans } from "../plan/diff.ts";
 import type { PlanDiff } from "../plan/diff_report.ts";
 import { explainPlan, type Explanation, type ModuleFacts, planGrant } from "../plan/explain.ts";
 import { Findings } from "../plan/findings.ts";
-import { type Lock, lockedSource, lockFromData, lockOf, lockOver } from "../plan/lock.ts";
+import { type Lock, lockFromData, lockOf, lockOver } from "../plan/lock.ts";
+import { LockLookup } from "../plan/lock_lookup.ts";
 import { specsOf } from "../policy/authorise.ts";
 import { Redactor } from "../policy/redact.ts";
 import type { Caller } from "../runs/types.ts";
@@ -144,7 +145,7 @@ function identityOf({ spec, grant, tier }: JudgedModule): string {
 }
 
 async function factsOf(
-  { spec, grant, tier, context: { lock } }: JudgedModule,
+  { spec, grant, tier, context: { lock, base_url } }: JudgedModule,
   bundle: ModuleBundle | undefined,
   table: ModuleTable,
 ): Promise<ModuleFacts> {
@@ -154,7 +155,7 @@ async function factsOf(
   }
   const { code, exports, url, integrity, files, imports_refused } = bundle;
   const pinned = spec.integrity !== undefined ||
-    lock !== undefined && Object.hasOwn(lock.modules, lockedSource(spec.source));
+    lock !== undefined && LockLookup.of(lock, base_url).modulesOf(spec.source).length > 0;
   const declared = exports.includes("module") ? await wantedOf(code) : {};
   return { spec, ...grant, tier, pinned, declared, graph: { url, integrity, files, imports_refused } };
 }

@@ -1,7 +1,8 @@
 /** From what a request names to a plan that may run: found, checked, allowed; its modules opened. */
 import { agentNames, childPlan } from "../plan/child_plan.ts";
 import type { CompiledPlan } from "../plan/compile.ts";
-import { type Lock, lockedSource, lockFromData } from "../plan/lock.ts";
+import { type Lock, lockFromData } from "../plan/lock.ts";
+import { LockLookup } from "../plan/lock_lookup.ts";
 import {
   documentError,
   type Findings,
@@ -128,7 +129,7 @@ export class Plans {
       warnings: [
         ...judged.warnings.map(toWarning),
         ...unsetVariables(compiled, this.#options.env),
-        ...(lock === undefined ? [] : unlocked(specs, lock)),
+        ...(lock === undefined ? [] : unlocked(specs, lock, base_url)),
       ],
       ...(base_url === undefined ? {} : { base_url }),
       agents: {
@@ -465,9 +466,10 @@ function codeOf(error: unknown): Pick<PlanCheck, "code"> {
 }
 
 /** Modules that a lock says nothing about: said, so that a lock that fell behind does not go unnoticed. */
-function unlocked(specs: readonly ModuleSpec[], lock: Lock): Warning[] {
+function unlocked(specs: readonly ModuleSpec[], lock: Lock, base_url: string | undefined): Warning[] {
+  const lookup = LockLookup.of(lock, base_url);
   return urlSpecs(specs).filter(({ source, integrity }) =>
-    integrity === undefined && !Object.hasOwn(lock.modules, lockedSource(source))
+    integrity === undefined && lookup.modulesOf(source).length === 0
   ).map(({ path, module }) => ({
     code: "module_not_locked",
     path,

@@ -1,5 +1,6 @@
 /** What is known of a module's bytes before they are fetched, and whether they are those bytes (threats T33, T34). Pure. */
-import { isInline, type Lock, type LockedModule, lockedName, lockedSource } from "../plan/lock.ts";
+import { isInline, type Lock, type LockedFile } from "../plan/lock.ts";
+import { LockLookup } from "../plan/lock_lookup.ts";
 import { PreampError } from "../sdk/errors.ts";
 import { shown } from "./shown.ts";
 import type { GraphFile, LoadContext, LoadSpec } from "./types.ts";
@@ -8,8 +9,9 @@ import type { GraphFile, LoadContext, LoadSpec } from "./types.ts";
 export interface Pins {
   /** Digests the graph must have; more than one when plan and lock both say it. */
   readonly integrity: readonly string[];
-  /** The module in the lock. */
-  readonly locked?: LockedModule;
+  /** Whether the lock has the module: then it must have every file of it. */
+  readonly locked: boolean;
+  /** Files that are in it must have its bytes, whichever module imports them. */
   readonly lock?: Lock;
   readonly base_url?: string;
 }
@@ -21,15 +23,19 @@ export interface Pins {
  */
 export function pinsOf(spec: LoadSpec, context: LoadContext, name: string): Pins {
   const { lock, base_url } = context;
-  const key = lockedSource(spec.source);
-  const locked = lock && Object.hasOwn(lock.modules, key) ? lock.modules[key] : undefined;
-  const integrity = [...new Set([spec.integrity, locked?.integrity].filter((one) => one !== undefined))];
+  const locked = lock ? LockLookup.of(lock, base_url).modulesOf(spec.source) : [];
+  const pinned = [spec.integrity, ...locked.map((module) => module.integrity)];
+  const integrity = [...new Set(pinned.filter((one) => one !== undefined))];
   if (integrity.length > 1) {
     throw new PreampError(
       "module_integrity_mismatch",
-      `Cannot load ${name}: the plan pins ${integrity[0]} and the lock ${
-        integrity[1]
-      }: write the lock anew, or drop one`,
+      spec.integrity === undefined
+        ? `Cannot load ${name}: the lock has it twice, as ${integrity[0]} and as ${
+          integrity[1]
+        }: write the lock anew`
+        : `Cannot load ${name}: the plan pins ${integrity[0]} and the lock ${
+          integrity[1]
+        }: write the lock anew, or drop one`,
     );
   }
   if ((context.frozen ?? context.policy.modules.frozen) && integrity.length === 0) {
@@ -40,15 +46,16 @@ export function pinsOf(spec: LoadSpec, context: LoadContext, name: string): Pins
   }
   return {
     integrity,
-    ...(locked && lock ? { locked, lock } : {}),
+    locked: locked.length > 0,
+    ...(lock ? { lock } : {}),
     ...(base_url === undefined ? {} : { base_url }),
   };
 }
 
 /** @throws {PreampError} `module_integrity_mismatch` when the lock has other bytes for this file. */
 export function checkFile(file: GraphFile, pins: Pins): void {
-  const expected = lockedFile(file, pins);
-  if (expected === undefined || expected.sha256 === file.sha256) return;
+  const expected = lockedFiles(file, pins).find(({ sha256 }) => sha256 !== file.sha256);
+  if (expected === undefined) return;
   throw new PreampError(
     "module_integrity_mismatch",
     `Cannot load ${shown(file.url, pins.base_url)}: its bytes are not those of the lock: expected sha256 ` +
@@ -68,7 +75,7 @@ export function checkGraph(
 ): void {
   for (const file of graph.files) {
     checkFile(file, pins);
-    if (pins.lock && !isInline(file.url) && !lockedFile(file, pins)) {
+    if (pins.locked && !isInline(file.url) && lockedFiles(file, pins).length === 0) {
       throw new PreampError(
         "module_pin_required",
         `Cannot load ${name}: the lock has the module but not ${
@@ -81,7 +88,7 @@ export function checkGraph(
   if (expected === undefined || expected === graph.integrity) return;
   const which = graph.files.length === 1
     ? `the bytes of ${shown(graph.url, pins.base_url)}`
-    : pins.lock
+    : pins.locked
     ? "which files it has"
     : `one of its ${graph.files.length} files (a lock would say which)`;
   throw new PreampError(
@@ -91,10 +98,6 @@ export function checkGraph(
   );
 }
 
-function lockedFile(
-  file: GraphFile,
-  { lock, base_url }: Pins,
-): { sha256: string; bytes: number } | undefined {
-  const key = lockedName(file.url, base_url);
-  return lock && Object.hasOwn(lock.files, key) ? lock.files[key] : undefined;
+function lockedFiles({ url }: GraphFile, { lock, base_url }: Pins): readonly LockedFile[] {
+  return lock ? LockLookup.of(lock, base_url).filesAt(url) : [];
 }

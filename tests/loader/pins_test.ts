@@ -174,3 +174,46 @@ Deno.test("load() finds a locked file beside the plan wherever the folder is", a
   assertMatch(error.message, /Cannot load \.\/x\.ts: its bytes are not those of the lock/);
   await Deno.remove(folder, { recursive: true });
 });
+
+Deno.test("load() compares with the lock however the plan spells the address", async () => {
+  await using server = serveFiles({ ...FILES });
+  const { port } = server;
+  const spec = specOf(`${server.url}mod.ts`);
+  await using first = loaderOf({ bundler });
+  const lock = lockOf([{ source: spec.source, ...await first.graph(spec, contextOf()) }]);
+  const spellings = [
+    `${server.url}mod.ts#x`,
+    `${server.url}mod.ts?`,
+    `${server.url}a/../mod.ts`,
+    `HTTP://127.1:${port}/mod.ts`,
+    `http://2130706433:${port}/mod.ts`,
+  ];
+  const load = async (spelling: string, frozen: boolean) => {
+    await using loader = loaderOf({ bundler });
+    return await loader.load(specOf(spelling), contextOf({ lock, frozen })).then(
+      () => "loaded",
+      ({ code }) => code,
+    );
+  };
+  for (const spelling of spellings) {
+    assertEquals([spelling, await load(spelling, true)], [spelling, "loaded"]);
+  }
+  const other = `export const mount = () => "other";`;
+  const escaped = ["%6Dod.ts", "mo%64%2Ets"];
+  server.files = { "mod.ts": other, alias: () => Response.redirect(`${server.url}mod.ts?`) };
+  for (const path of escaped) server.files[path] = other;
+  for (const spelling of [...spellings, ...[...escaped, "alias"].map((path) => server.url + path)]) {
+    assertEquals([spelling, await load(spelling, false)], [spelling, "module_integrity_mismatch"]);
+  }
+});
+
+Deno.test("load() holds a file that the lock has to its bytes, whichever module imports it", async () => {
+  await using server = serveFiles({ ...FILES, "other.ts": `export { b as mount } from "./lib/./%62.ts?";` });
+  const spec = specOf(`${server.url}mod.ts`);
+  await using first = loaderOf({ bundler });
+  const lock = lockOf([{ source: spec.source, ...await first.graph(spec, contextOf()) }]);
+  server.files["lib/%62.ts"] = "export const b = () => 2;";
+  await using loader = loaderOf({ bundler });
+  const error = await refusal(() => loader.load(specOf(`${server.url}other.ts`), contextOf({ lock })));
+  assertEquals(error.code, "module_integrity_mismatch");
+});
