@@ -1,4 +1,5 @@
 /** The operator's plans: the files of one folder, by name. Read anew when a file changed. */
+import { didYouMean } from "../plan/did_you_mean.ts";
 import { PreampError } from "../sdk/errors.ts";
 import { LOCK_FILE } from "./lock_file.ts";
 import { printable } from "../runs/ids.ts";
@@ -58,8 +59,10 @@ export class NamedPlans {
   /** @throws {PreampError} `not_found`; it never tells which of missing and foreign it is. */
   async get(name: string): Promise<PlanFile> {
     const file = await this.find(name);
-    if (!file) throw new PreampError("not_found", `Cannot find a plan named "${printable(name)}"`);
-    return file;
+    if (file) return file;
+    const meant = didYouMean(name, await this.names());
+    const hint = meant === undefined ? "" : `: did you mean "${meant}"?`;
+    throw new PreampError("not_found", `Cannot find a plan named "${printable(name)}"${hint}`);
   }
 
   async #readFile(name: string, url: URL): Promise<PlanFile | null> {

@@ -250,6 +250,7 @@ export class Plans {
       policy,
       builtins: this.#options.modules.ids,
       url_tiers: this.#options.sandboxing.url_tiers,
+      missing_tiers: this.#options.sandboxing.missing_tiers,
       paths: grantPaths(origin, base_url),
       ...(limits ? { limits } : {}),
     };

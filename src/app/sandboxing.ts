@@ -37,6 +37,15 @@ export class Sandboxing {
     ];
   }
 
+  /** Why modules of URLs cannot have the other tiers here. */
+  get missing_tiers(): { worker?: string; process?: string } {
+    const { worker, process } = this.tiers;
+    return {
+      ...(worker.available ? {} : { worker: worker.reason }),
+      ...(process.available ? {} : { process: process.reason }),
+    };
+  }
+
   /** Tells a line of a module's console to the log of the process. */
   tellConsole(level: "info" | "warning" | "error", facts: JsonObject): void {
     this.#options.log(level, "module_console", facts);

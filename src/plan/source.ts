@@ -73,6 +73,12 @@ function parseText(text: string, original: string, options: SourceOptions): Sour
     case "ssh":
       return refuse(`${scheme}: is not fetched here: received ${describe(text)}`);
     case undefined:
+      if (looksLikePath(text)) {
+        return refuse(
+          `a path starts with "./" or "/": received ${describe(text)}`,
+          `did you mean ${describe(`./${text}`)}?`,
+        );
+      }
       return refuse(`packages of another language are not loaded here: received ${describe(text)}`);
     default:
       return refuse(
@@ -171,6 +177,11 @@ function isPath(text: string): boolean {
   return text.startsWith("/") || text.startsWith("./") || text.startsWith("../") || text === "." ||
     text === ".." ||
     text.startsWith(".\\") || text.startsWith("..\\") || isDrivePath(text);
+}
+
+/** `shout.ts` and `tools/shout`, but no name of a package such as `amplifier-module-x`. */
+function looksLikePath(text: string): boolean {
+  return /^[^@\s:]+$/.test(text) && (text.includes("/") || /\.(?:[cm]?[jt]sx?|json)$/.test(text));
 }
 
 /** A Windows path such as `C:\\modules`. */

@@ -26,6 +26,8 @@ export interface AuthoriseOptions {
   limits?: Partial<RunLimits>;
   /** Tiers that this host can give to modules of URLs. Absent: none, only what is compiled in is loaded. */
   url_tiers?: readonly Tier[];
+  /** Why this host cannot give the other tiers, as the second half of a sentence. */
+  missing_tiers?: Readonly<Partial<Record<Tier, string>>>;
   /** What the paths of the plan (`asked`) and of the policy (`max`) mean. Absent: they are compared as they are written. */
   paths?: ExcessPaths;
 }
@@ -142,7 +144,7 @@ function builtinTier({ module, path, source, isolation }: ModuleSpec): { tier: T
 function urlTier(
   spec: ModuleSpec,
   url: string,
-  { origin, policy, url_tiers = [] }: AuthoriseOptions,
+  { origin, policy, url_tiers = [], missing_tiers = {} }: AuthoriseOptions,
 ): { tier: Tier } | { reason: Reason } {
   const path = `${spec.path}.isolation`;
   const standard: Tier = isTrustedInline(url, policy)
@@ -157,10 +159,10 @@ function urlTier(
     return { reason: refused({ path, message, hint: "leave isolation out, or ask for a stronger tier" }) };
   }
   if (url_tiers.includes(asked)) return { tier: asked };
-  const message = `Cannot run module "${spec.module}" in tier "${asked}": this host cannot give it`;
-  const hint = spec.isolation === undefined
-    ? "an operator may list its URL prefix in modules.inline"
-    : "leave isolation out";
+  const missing = missing_tiers[asked] ?? "this host cannot give it";
+  const message = `Cannot run module "${spec.module}" in tier "${asked}": ${missing}`;
+  const hint =
+    "an operator may give the server what is missing (GET /readyz lists it); built-in modules need no tier";
   return { reason: unavailable(path, message, hint) };
 }
 

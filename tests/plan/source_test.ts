@@ -151,3 +151,13 @@ Deno.test("checkPlan() names the forms we take when a source cannot be read (PLA
     assertMatch(findings.errors[0]?.hint ?? "", /https:\/\/.*file:.*data:.*npm:.*jsr:.*git\+https:/);
   }
 });
+
+Deno.test("parseSource() asks whether a path was meant that does not begin as one", () => {
+  const hintOf = (text: string) => {
+    const parsed = parseSource(text, { base_url: BASE });
+    return "problem" in parsed ? parsed.hint : "";
+  };
+  assertEquals(hintOf("shout.ts"), 'did you mean "./shout.ts"?');
+  assertEquals(hintOf("tools/shout"), 'did you mean "./tools/shout"?');
+  assertMatch(hintOf("amplifier-module-x"), /^take the URL of an ES module/);
+});

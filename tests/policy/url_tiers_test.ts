@@ -22,14 +22,22 @@ async function tierOf(
     providers: ["provider-mock"],
     tools: [tool],
   }, { origin });
-  return authorise(compiled, { origin, policy, builtins: BUILTINS, url_tiers }).tiers["tools[0]"];
+  const missing_tiers = { process: "this process may not start and watch children: it needs --allow-run" };
+  return authorise(compiled, { origin, policy, builtins: BUILTINS, url_tiers, missing_tiers })
+    .tiers["tools[0]"];
 }
 
 Deno.test("authorise() gives a caller's URL module inline from an origin in modules.inline alone", async () => {
   assertEquals(await tierOf("caller", { inline: true }), "inline");
   const error = await refusal(() => tierOf("caller"));
   assertEquals(error.code, "isolation_unavailable");
-  assertMatch(error.details[0]?.hint ?? "", /modules\.inline/);
+  assertEquals(error.details, [{
+    path: "tools[0].isolation",
+    message:
+      'Cannot run module "tool-x" in tier "process": this process may not start and watch children: it needs --allow-run',
+    hint:
+      "an operator may give the server what is missing (GET /readyz lists it); built-in modules need no tier",
+  }]);
 });
 
 Deno.test("authorise() gives an operator's URL module the policy's tier, and never a weaker one", async () => {

@@ -1,0 +1,16 @@
+import { NamedPlans } from "../../src/app/named_plans.ts";
+import { assertEquals } from "../assert.ts";
+import { refusal } from "../plan/support.ts";
+
+Deno.test("get() of a plan that is not there asks whether the nearest name was meant", async () => {
+  const folder = await Deno.makeTempDir();
+  await Deno.writeTextFile(`${folder}/support.yaml`, "");
+  const plans = new NamedPlans(new URL(`file://${folder}/`));
+  const near = await refusal(() => plans.get("suport"));
+  assertEquals([near.code, near.message], [
+    "not_found",
+    'Cannot find a plan named "suport": did you mean "support"?',
+  ]);
+  assertEquals((await refusal(() => plans.get("else"))).message, 'Cannot find a plan named "else"');
+  await Deno.remove(folder, { recursive: true });
+});
