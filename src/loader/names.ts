@@ -24,8 +24,9 @@ export function withoutMount(
   const has = exports.length === 0 ? "it exports nothing" : `it exports ${exports.slice(0, 10).join(", ")}`;
   const message = `Cannot load ${name}: it must export mount(coordinator, config): ${has}`;
   const hint = "write: export async function mount(coordinator, config) { … }";
-  const path = isInline(url) ? "" : shown(url, base_url);
+  const file = shown(url, base_url);
+  const path = isInline(url) ? "" : file;
   return new PreampError("module_invalid", message, {
-    details: [{ path, line: 1, column: 1, message, hint }],
+    details: [{ path, file, line: 1, column: 1, message, hint }],
   });
 }

@@ -33,8 +33,10 @@ function detailOf(
   base_url: string | undefined,
 ): ErrorDetail {
   const why = failed_url === undefined ? undefined : failed.get(failed_url)?.message;
+  const file = url === undefined ? undefined : shown(url, base_url);
   return {
-    path: url === undefined ? "" : shown(url, base_url),
+    path: file ?? "",
+    ...(file === undefined ? {} : { file }),
     ...(line === undefined ? {} : { line }),
     ...(column === undefined ? {} : { column }),
     message: why ?? message,

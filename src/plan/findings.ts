@@ -111,7 +111,9 @@ export function documentError(
 
 /** Returns a detail as one line for a terminal: `plans/support.yaml:14:5  tools[0].integrity  Cannot read …` (plan.md, Errors). */
 export function formatDetail(detail: ErrorDetail, name: string): string {
-  const place = detail.line === undefined ? name : `${name}:${detail.line}:${detail.column ?? 1}`;
-  const text = [place, detail.path, detail.message].filter((part) => part !== "").join("  ");
+  const { file = name, line, column = 1 } = detail;
+  const place = line === undefined ? file : `${file}:${line}:${column}`;
+  const path = detail.file === undefined ? detail.path : "";
+  const text = [place, path, detail.message].filter((part) => part !== "").join("  ");
   return detail.hint === undefined ? text : `${text} (${detail.hint})`;
 }

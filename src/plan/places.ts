@@ -13,10 +13,11 @@ export async function withPlaces<T extends ErrorDetail>(
   text: string,
   limits?: DocumentLimits,
 ): Promise<(T & ErrorDetail)[]> {
-  if (details.every((detail) => detail.line !== undefined)) return [...details];
+  const isPlaced = ({ line, file }: ErrorDetail) => line !== undefined || file !== undefined;
+  if (details.every(isPlaced)) return [...details];
   const { locate } = await parsePlanText(text, limits ? { limits } : {}); // it was read before: it is a plan
   return details.map((detail) => {
-    const path = detail.line === undefined ? parsePath(detail.path) : undefined;
+    const path = isPlaced(detail) ? undefined : parsePath(detail.path);
     if (path === undefined) return detail;
     return Object.assign({ path: detail.path, ...locate(path) }, detail);
   });

@@ -112,7 +112,7 @@ export class Guest {
 
   /** Links a bundle; resolves to what it exports. @throws What the module's top level threw; {@link deathError}. */
   async start(code: string, uses: readonly string[], deadline_ms: number): Promise<Shape> {
-    if (this.#death) throw deathError(this.#death, this.#options.name);
+    if (this.#death) throw deathError(this.#death, `module "${this.#options.name}"`);
     const { promise, resolve, reject } = Promise.withResolvers<Shape>();
     this.#linking = { resolve, reject };
     this.#channel.watch(deadline_ms);
@@ -138,7 +138,7 @@ export class Guest {
     args: readonly unknown[],
     options: CallOptions,
   ): Promise<unknown> {
-    if (this.#death) throw deathError(this.#death, this.#options.name);
+    if (this.#death) throw deathError(this.#death, `module "${this.#options.name}"`);
     const { signal, deadline_ms, grace_ms = 1_000, host } = options;
     signal?.throwIfAborted();
     const view = host.view();
@@ -247,7 +247,7 @@ export class Guest {
     this.#linking = null;
     this.#channel.watch(0);
     if (shape) linking.resolve(shape);
-    else linking.reject(decodeGuestError("error" in frame ? frame.error : undefined, () => undefined));
+    else linking.reject(this.#decoded("error" in frame ? frame.error : undefined, () => undefined));
   }
 
   #takeOfCall(frame: Extract<FromGuest, { call: string }>, bytes: number): Promise<void> | void {
@@ -275,12 +275,16 @@ export class Guest {
     }
   }
 
+  #decoded(error: unknown, errorOf: (number: number) => unknown): unknown {
+    return decodeGuestError(error, errorOf, `module "${this.#options.name}"`);
+  }
+
   /** Once for each question; the answer may be on its way already. */
   #abandon(open: Open, { id, reason }: Extract<FromGuest, { t: "abandon" }>): void {
     if (!(id <= this.#last_ask) || --this.#abandonable < 0) {
       return this.#violation("that it does not want what it did not ask for");
     }
-    open.asked.get(id)?.abort(decodeGuestError(reason, () => undefined));
+    open.asked.get(id)?.abort(this.#decoded(reason, () => undefined));
   }
 
   #countNote(): void {
@@ -305,7 +309,7 @@ export class Guest {
     this.#open.delete(id);
     for (const controller of open.asked.values()) controller.abort(new Error("the call is over"));
     if (error === undefined) open.resolve(value);
-    else open.reject(decodeGuestError(error, (number) => this.#errors.get(number)));
+    else open.reject(this.#decoded(error, (number) => this.#errors.get(number)));
   }
 
   async #answer(open: Open, frame: Extract<FromGuest, { t: "ask" }>): Promise<void> {
@@ -352,7 +356,7 @@ export class Guest {
 
   #die(death: Death): void {
     this.#death = death;
-    const error = deathError(death, this.#options.name);
+    const error = deathError(death, `module "${this.#options.name}"`);
     this.#linking?.reject(error);
     this.#linking = null;
     for (const open of this.#open.values()) {

@@ -11,6 +11,10 @@ const STANDARD: ReadonlySet<string> = new Set(["name", "message", "stack", "caus
 /** Names of Deno's permission errors: of today, and of the time before 2.0. */
 const PERMISSION_ERRORS: ReadonlySet<string> = new Set(["NotCapable", "PermissionDenied"]);
 
+/** What Deno says: `Requires net access to "api.example.com:443", run again with the --allow-net flag`. */
+const DENO_PERMISSION_TEXT =
+  /(Requires ([a-z]+) access(?: to (?:("[^"]*")|[^,]*))?), run again with the --allow-\2 flag/;
+
 /**
  * Codes that say what the host decided. A guest that makes one up is not believed: with `limit_reached` it would end the run,
  * with `denied` or `cancelled` change how it ended. An error of the host that it passes on comes back as itself (`host`).
@@ -65,20 +69,41 @@ function plainFields(error: object): JsonObject {
   return fields;
 }
 
-/** Returns an error that tells what a guest threw. `errorOf` finds an error of the host by its number. */
-export function decodeGuestError(value: unknown, errorOf: (number: number) => unknown): unknown {
+/**
+ * Returns an error that tells what a guest threw.
+ * @param errorOf Finds an error of the host by its number.
+ * @param module What messages call the module.
+ */
+export function decodeGuestError(
+  value: unknown,
+  errorOf: (number: number) => unknown,
+  module: string = "the module",
+): unknown {
   const thrown = readThrown(value);
   if (thrown.host !== undefined) {
     const own = errorOf(thrown.host);
     if (own !== undefined) return own;
   }
-  const error = toError(thrown);
+  const error = toError(PERMISSION_ERRORS.has(thrown.name) ? withAdvice(thrown, module) : thrown);
   const { code } = error as { code?: unknown };
   if (typeof code === "string" && HOST_CODES.has(code)) Reflect.deleteProperty(error, "code");
   if (PERMISSION_ERRORS.has(thrown.name) && code === undefined) {
     Object.assign(error, { code: "tool_permission_denied" });
   }
   return error;
+}
+
+/** Returns a permission error that names the line of the plan which grants what is missing, in place of Deno's flag. */
+function withAdvice(thrown: Thrown, module: string): Thrown {
+  const found = DENO_PERMISSION_TEXT.exec(thrown.message);
+  if (!found) return thrown;
+  const [text, wanted = "", kind = "", entry] = found;
+  const value = kind === "ffi" || entry === undefined ? "true" : `[${entry}]`;
+  const advice =
+    `${wanted}: ${module} may not: write permissions: {${kind}: ${value}} in its entry of the plan`;
+  const advised = (told: string) => told.replace(text, () => advice);
+  const { message, stack } = thrown;
+  return { ...thrown, message: advised(message), ...(stack === undefined ? {} : { stack: advised(stack) }) };
 }
 
 /** Returns an error that tells what the host threw, for the guest. */

@@ -9,6 +9,8 @@ import type { JsonObject } from "./json.ts";
 export interface ErrorDetail {
   /** Place in the document, such as `tools[0].permissions.net`; empty for the document itself. */
   path: string;
+  /** The module's file that line and column are in; absent when they are in the document. */
+  file?: string;
   /** Line in the text, from 1. */
   line?: number;
   /** Column in the text, from 1. */

@@ -172,6 +172,7 @@ function readDetails(value: unknown): ErrorDetail[] {
       path: printable(String(given.path ?? ""), MAX_MESSAGE_BYTES),
       message: printable(String(given.message ?? ""), MAX_MESSAGE_BYTES),
     };
+    if (typeof given.file === "string") detail.file = printable(given.file, MAX_MESSAGE_BYTES);
     if (typeof given.line === "number") detail.line = given.line;
     if (typeof given.column === "number") detail.column = given.column;
     if (typeof given.hint === "string") detail.hint = printable(given.hint, MAX_MESSAGE_BYTES);

@@ -260,6 +260,7 @@ const Session = z.object({
 
 const Detail = z.object({
   path: text,
+  file: text.optional(),
   line: z.int().min(1).optional(),
   column: z.int().min(1).optional(),
   message: text,

@@ -185,7 +185,7 @@ for (const [what, { source, line, column, message, hint }] of Object.entries(WRO
     }, "mod2.ts");
     const [detail] = error.details;
     assertEquals(error.code, "module_invalid");
-    assertEquals([detail?.path, detail?.line, detail?.column], [`${url}mod2.ts`, line, column]);
+    assertEquals([detail?.file, detail?.line, detail?.column], [`${url}mod2.ts`, line, column]);
     assertMatch(detail?.message ?? "", message);
     assertMatch(detail?.hint ?? "", hint);
     assert(

@@ -42,6 +42,35 @@ Deno.test("a refused permission has its code, wherever Deno was asked", () => {
   }
 });
 
+Deno.test("a refused permission names the line of the plan that grants it, not Deno's flag", () => {
+  const adviceFor = (message: string) => {
+    const stack = `NotCapable: ${message}\n    at execute (data:1:2)`;
+    const told = decodeGuestError(
+      { name: "NotCapable", message, stack },
+      () => undefined,
+      'module "tool-x"',
+    ) as Error;
+    assertEquals(told.stack, `NotCapable: ${told.message}\n    at execute (data:1:2)`);
+    return told.message;
+  };
+  assertEquals(
+    [
+      'Requires net access to "api.example.com:443", run again with the --allow-net flag',
+      "Requires env access, run again with the --allow-env flag",
+      "Requires write access to <TMP>, run again with the --allow-write flag",
+      'Requires ffi access to "/x.so", run again with the --allow-ffi flag',
+      "Deno.exit is not available to modules",
+    ].map(adviceFor),
+    [
+      'Requires net access to "api.example.com:443": module "tool-x" may not: write permissions: {net: ["api.example.com:443"]} in its entry of the plan',
+      'Requires env access: module "tool-x" may not: write permissions: {env: true} in its entry of the plan',
+      'Requires write access to <TMP>: module "tool-x" may not: write permissions: {write: true} in its entry of the plan',
+      'Requires ffi access to "/x.so": module "tool-x" may not: write permissions: {ffi: true} in its entry of the plan',
+      "Deno.exit is not available to modules",
+    ],
+  );
+});
+
 Deno.test("encodeThrown() never throws, and what it says is JSON, bounded", () => {
   const odd: unknown[] = [
     ...[undefined, null, 5, "text", Symbol("s"), 5n, () => {}, [], {}],
