@@ -2,7 +2,7 @@
 import { createRuntime } from "../src/app/runtime.ts";
 import type { Runtime } from "../src/app/types.ts";
 import type { Caller, Run } from "../src/runs/types.ts";
-import { assert, assertEquals } from "./assert.ts";
+import { assert, assertEquals, assertStringIncludes } from "./assert.ts";
 
 const FOLDER = new URL("../plans/", import.meta.url);
 
@@ -17,7 +17,7 @@ const ANSWERS: Record<string, string> = {
     "Twelve guests at 7.50 are 90, the room is for Friday, and the planner has a list. Let me look at it again.",
   locked_down: "Each tool did what it was granted, and nothing else.",
   minimal: "Hello from the smallest plan.",
-  todo: "Noted. Your todo list has 1 entry:\n- water the plants",
+  todo: "I noted it.",
   url_tool: "2026 is MMXXVI.",
 };
 
@@ -92,15 +92,13 @@ Deno.test("plans/calculator.yaml works out every prompt of its header with the t
 
 Deno.test("plans/todo.yaml finds its list again in a later run of the session", () =>
   withRuntime(async (runtime) => {
-    const [first, second, third] = await commandsOf("todo");
+    const [first, second] = await commandsOf("todo");
     const { session_id } = await run(runtime, "todo", first?.prompt ?? "");
-    await run(runtime, "todo", second?.prompt ?? "", session_id);
-    assertEquals(third?.session, true);
-    const shown = await run(runtime, "todo", third?.prompt ?? "", session_id);
-    assertEquals(
-      shown.output_text,
-      "Your todo list has 4 entries:\n- water the plants\n- invite Ann\n- bake a cake\n- find music",
-    );
+    assertEquals(second?.session, true);
+    const { id } = await run(runtime, "todo", second?.prompt ?? "", session_id);
+    const entries = await runtime.runs.events(CALLER, id, { after: 0, limit: 1000 });
+    const [listed] = entries.filter(({ event }) => event === "tool:post").map(({ data }) => data.result);
+    assertStringIncludes(JSON.stringify(listed), "Water the plants");
   }));
 
 Deno.test("plans/url_tool.yaml runs its own tool, which says what it is made of", () =>

@@ -14,9 +14,9 @@ import { ERROR_SCHEMA, readScript, type ScriptEntry, USAGE_SCHEMA } from "./scri
 /** What follows when the script is used up: the last text again, an error, or the prompt. */
 export type After = "repeat" | "error" | "echo";
 
-/** Where answers come from: a script, or without one the rule book. */
+/** Where answers come from: a script, or the default answers. */
 export type Answers =
-  | { kind: "rules" }
+  | { kind: "default" }
   | { kind: "script"; entries: readonly ScriptEntry[]; after: After };
 
 /** A config in which everything is present and right. */
@@ -149,7 +149,7 @@ function readAnswers(config: JsonObject, findings: Findings): Answers {
   }
   if (after !== undefined) findings.add("config.after", "needs responses, which may be an empty list", after);
   return response === undefined
-    ? { kind: "rules" }
+    ? { kind: "default" }
     : { kind: "script", entries: [{ text: response }], after: "repeat" };
 }
 

@@ -1,7 +1,4 @@
-/**
- * `provider-mock`: a provider without a model. It plays a script, the same on every machine, and without one answers by a
- * small rule book; needs no key and no network.
- */
+/** `provider-mock`: a provider without a model. It plays a script, the same on every machine; needs no key and no network. */
 import type { Coordinator, JsonObject, ModuleInfo } from "preamp";
 import { CONFIG_SCHEMA, readConfig } from "./config.ts";
 import { claimStateKey, Position } from "./position.ts";
@@ -14,7 +11,7 @@ export const module: ModuleInfo = {
   version: "1.0.0",
   type: "provider",
   mount_point: "providers",
-  description: "Answers from a script, or by a small rule book; deterministic, needs no key",
+  description: "Answers from a script, or repeats the prompt; deterministic, needs no key",
   config_schema: CONFIG_SCHEMA,
 };
 

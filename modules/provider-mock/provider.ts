@@ -14,10 +14,9 @@ import {
 import { type Answers, DEFAULT_TEXT, type MockConfig } from "./config.ts";
 import type { Position } from "./position.ts";
 import { composeReply, toResponse, usageOf } from "./reply.ts";
-import { answerByRules } from "./rule_book.ts";
+import { defaultAnswer, promptOf } from "./default_answer.ts";
 import type { ScriptEntry } from "./script.ts";
 import { streamBlocks } from "./stream.ts";
-import { promptOf } from "./turn.ts";
 
 /** What a provider needs beside its config. */
 export interface ProviderParts {
@@ -25,7 +24,7 @@ export interface ProviderParts {
   position: Position;
 }
 
-/** Returns a provider that answers from its script, or from the rule book. */
+/** Returns a provider that answers from its script, or by default_answer.ts. */
 export function createProvider(config: MockConfig, parts: ProviderParts): Provider {
   const { answers, chunk_chars, context_window, max_output_tokens, models, prices, priority } = config;
   const meter = new RequestMeter();
@@ -60,7 +59,7 @@ export function createProvider(config: MockConfig, parts: ProviderParts): Provid
 
 /** Returns what call number `index` (from 0) of the session is answered with. */
 function answerTo(answers: Answers, index: number, request: ChatRequest): ScriptEntry {
-  if (answers.kind === "rules") return answerByRules(request);
+  if (answers.kind === "default") return defaultAnswer(request);
   const { entries, after } = answers;
   const entry = entries[index];
   if (entry) return entry;

@@ -5,7 +5,7 @@ import { assertEquals } from "../assert.ts";
 
 const OPERATOR: Caller = { name: "cli", namespace: "test", origin: "operator" };
 /** What the provider answers without a script. */
-const ECHO = `You said: "Hello". I am the scripted demo provider, so that is all I make of it.`;
+const ECHO = `You said: "Hello". I am provider-mock, a scripted provider without a model.`;
 const GIT = "git+https://github.com/microsoft/amplifier-module-";
 
 /** A plan, the codes of its warnings by path, and what it answers to "Hello". */

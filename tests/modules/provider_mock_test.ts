@@ -1,4 +1,4 @@
-/** `provider-mock`: the script, its place in the session, streaming, errors, and the rule book without a script. */
+/** `provider-mock`: the script, its place in the session, streaming, errors, and the answers without a script. */
 import {
   type ChatRequest,
   type ChatResponse,
@@ -485,7 +485,7 @@ Deno.test("mount() names no long value of the config in its error", async () => 
 
 const calculator = [{ name: "calculator", parameters: {} }];
 
-testProvider("provider-mock's rule book", () => ({ module, mount }), {
+testProvider("provider-mock without a script", () => ({ module, mount }), {
   tool_request: { ...ask("What is 6 × 7?"), tools: calculator },
 });
 

@@ -1,0 +1,99 @@
+/**
+ * The answers without a script: an arithmetic question calls the tool `calculator`, and every other prompt is repeated. The
+ * answer depends on the messages since the prompt alone, so that it is the same on every machine.
+ */
+import { type ChatRequest, type Message, parseToolCall, textOf } from "preamp";
+import type { ScriptEntry } from "./script.ts";
+
+/** Code units of a prompt that are searched for an expression. */
+const MAX_READ_CHARS = 2_000;
+
+/** Code points of a prompt that are repeated. */
+const MAX_ECHO_CHARS = 200;
+
+/** A run of numbers, operators and parentheses; it begins and ends with a number or a parenthesis. */
+const EXPRESSION = /[-−(]*\d(?:[\d\s.()+*/^%×·÷x−-]*[\d)])?/g;
+
+/** What makes such a run arithmetic and not a date, a range or a size: an operator with spaces, or one of + * × ÷ ^. */
+const OPERATOR = /[\d)]\s*[+*×·÷^]\s*[-−(\d]|[\d)]\s+[-−/%x]\s+[(\d]/;
+
+/** Returns the answer to a request: a call of `calculator`, or text. */
+export function defaultAnswer(request: ChatRequest): ScriptEntry {
+  const { prompt, result } = readTurn(request.messages);
+  const source = findExpression(prompt.slice(0, MAX_READ_CHARS));
+  if (source === undefined) return { text: echo(prompt, offers(request, "calculator")) };
+  if (result !== undefined) return { text: sentence(source, result) };
+  if (!offers(request, "calculator")) {
+    return { text: `I cannot work out ${source}: this request offers no tool named "calculator".` };
+  }
+  return { tool_calls: [{ name: "calculator", arguments: { expression: normalise(source) } }] };
+}
+
+/** Returns the text of the last message that a person wrote; empty without one. */
+export function promptOf(messages: readonly Message[]): string {
+  const message = messages[promptIndex(messages)];
+  return message ? textOf(message.content) : "";
+}
+
+/** Returns the prompt, and the result of the last `calculator` call after it, if there is one. */
+function readTurn(messages: readonly Message[]): { prompt: string; result: string | undefined } {
+  const turn = messages.slice(promptIndex(messages) + 1);
+  const calls = turn.flatMap((message) => message.role === "assistant" ? callsOf(message) : []);
+  const id = calls.findLast(({ name }) => name === "calculator")?.id;
+  const answer = turn.find((message) => message.role === "tool" && message.tool_call_id === id);
+  return { prompt: promptOf(messages), result: id === undefined ? undefined : textOf(answer?.content ?? "") };
+}
+
+function callsOf(message: Message) {
+  const blocks = Array.isArray(message.content) ? message.content : [];
+  return (message.tool_calls ?? blocks.filter((block) => block.type === "tool_call")).map(parseToolCall);
+}
+
+function promptIndex(messages: readonly Message[]): number {
+  return messages.findLastIndex((message) => message.role === "user" && !isReminder(message));
+}
+
+/** Hooks and loops also write user messages: a hook's message has a source, a loop's has a tag. */
+function isReminder({ metadata, content }: Message): boolean {
+  return metadata?.source === "hook" || textOf(content).trimStart().startsWith("<system-reminder");
+}
+
+function offers({ tools, tool_choice }: ChatRequest, name: string): boolean {
+  const none = tool_choice === "none" || (typeof tool_choice === "object" && tool_choice.type === "none");
+  return !none && (tools ?? []).some((tool) => tool.name === name);
+}
+
+/** Returns the first expression as it was written, such as `6 × 7`. */
+function findExpression(prompt: string): string | undefined {
+  for (const [text] of prompt.matchAll(EXPRESSION)) {
+    if (OPERATOR.test(text) && isBalanced(text)) return text.trim();
+  }
+  return undefined;
+}
+
+function isBalanced(text: string): boolean {
+  let open = 0;
+  for (const character of text) {
+    if (character === "(") open++;
+    else if (character === ")" && --open < 0) return false;
+  }
+  return open === 0;
+}
+
+/** Returns the expression in the calculator's signs, such as `6*7`. */
+function normalise(expression: string): string {
+  return expression.replace(/\s+/g, "").replace(/[×·x]/g, "*").replaceAll("÷", "/").replaceAll("−", "-");
+}
+
+function sentence(source: string, result: string): string {
+  const [answer = ""] = result.split("\n\n"); // hooks append text after an empty line
+  if (answer.trim() !== "" && Number.isFinite(Number(answer))) return `${source} is ${answer}.`;
+  return `I could not work out ${source}: ${answer || "the tool returned nothing"}`;
+}
+
+function echo(prompt: string, calculates: boolean): string {
+  const text = [...prompt.trim()];
+  const cut = text.length > MAX_ECHO_CHARS ? `${text.slice(0, MAX_ECHO_CHARS).join("")}…` : text.join("");
+  const hint = calculates ? ' Try "What is 6 × 7?".' : "";
+  return `You said: "${cut}". I am provider-mock, a scripted provider without a model.${hint}`;
+}
