@@ -19,8 +19,6 @@ export interface ModuleTarget {
   readonly url: string;
   /** Id by its place, such as `tool-clock` for `tool-clock/mod.ts`. */
   readonly id: string;
-  /** Folder of the entry file when it lies on this machine; else null. */
-  readonly folder: URL | null;
   readonly spec: LoadSpec;
   readonly context: LoadContext;
 }
@@ -51,8 +49,7 @@ export async function readTarget(
   const { source } = parsed;
   const { origin, namespace } = TERMINAL;
   const context = { origin, namespace, policy, frozen: false, base_url: io.cwd.href };
-  const folder = source.url.startsWith("file:") ? new URL(".", source.url) : null;
-  return { name, url: source.url, id: idOf(source.url), folder, spec: { source }, context };
+  return { name, url: source.url, id: idOf(source.url), spec: { source }, context };
 }
 
 /** Gives a loader to `use` and ends it, with its bundler, whatever comes of it. */
@@ -104,7 +101,8 @@ async function exportOf(folder: URL): Promise<string | undefined> {
   return undefined;
 }
 
-const ENTRY_NAMES: ReadonlySet<string> = new Set(["mod", "index", "main", "bundle"]);
+/** Names of files that are the entry of their folder, without what follows the dot. */
+export const ENTRY_NAMES: ReadonlySet<string> = new Set(["mod", "index", "main", "bundle"]);
 
 /** Returns the id that a URL suggests: the file's name, or the folder's when the file is its entry. */
 function idOf(url: string): string {

@@ -145,12 +145,12 @@ async function validate(target: ModuleTarget, wishes: Wishes, strict: boolean, i
     return reportOf({ ...known, checks: [...before, outcome.check], suite: [] });
   }
   const { id, type, checks, suite } = outcome.validation;
-  const tests = target.folder ? [await checkTests(target.folder, type)] : [];
+  const tests = await checkTests(target.url, type);
   return reportOf({
     ...known,
     id: id ?? target.id,
     type,
-    checks: [...importable, ...checks, ...tests],
+    checks: [...importable, ...checks, ...tests ? [tests] : []],
     suite,
   });
 }
@@ -160,6 +160,7 @@ function refusals({ imports_refused }: ModuleBundle, io: Io): Check[] {
   return imports_refused.map(({ specifier, url, line, column }) => {
     const what = specifier === null ? "a computed import" : `the import of ${JSON.stringify(specifier)}`;
     const fact = `${what} at ${told(url, io)}:${line}:${column} throws when it is reached`;
-    return failed("module_imports", fact, "warning");
+    // what is computed may be a fallback that is never reached; what is written down was meant to be imported
+    return specifier === null ? passed("module_imports", fact) : failed("module_imports", fact, "warning");
   });
 }

@@ -2,12 +2,12 @@
  * Checks of what a module file exports, before and after its `mount` was called (behaviour.md §3.5, steps 2 to 4; VAL-03).
  * Pure: calls nothing.
  */
-import { isObject } from "../sdk/json.ts";
+import { isObject, type JsonObject } from "../sdk/json.ts";
 import { SNAKE_CASE } from "../sdk/spelling.ts";
 import type { ModuleType } from "../sdk/types.ts";
 import { PREFIX } from "./module_type.ts";
+import type { MountOutcome } from "./mount_return.ts";
 import { PERMISSION_KINDS } from "../sdk/permission_kinds.ts";
-import { declaredParameters } from "../sdk/parameters.ts";
 import type { Check } from "./validate.ts";
 
 /** Whether a call of an export gave a promise; undefined: it was not called. */
@@ -31,18 +31,14 @@ export function checkMountExists(module: object): Check {
   return failed("mount_exists", `the module must export mount(coordinator, config): received ${received}`);
 }
 
-/** Returns whether `mount` is as the contract says: async, with two parameters. */
+/** Returns whether `mount` is as the contract says: async. */
 // deno-lint-ignore ban-types -- whatever a module exports under the name
 export function checkMountSignature(mount: Function, awaited: Awaited): Check {
   const name = "mount_signature";
-  const declared = declaredParameters(mount);
-  if (declared < 2) {
-    return failed(name, `mount must take 2 parameters, coordinator and config: received ${declared}`);
-  }
   if (!isAsync(mount, awaited)) {
     return failed(name, "mount must be async: received a function that returns no promise");
   }
-  return passed(name, "mount(coordinator, config) is async");
+  return passed(name, "mount is async");
 }
 
 /** Returns whether the optional `onSessionReady` is as the contract says; null when there is none. */
@@ -52,9 +48,6 @@ export function checkSessionReady(module: object, awaited: Awaited): Check | nul
   if (!found) return null;
   const { key, value } = found;
   if (typeof value !== "function") return failed(name, `${key} must be a function: received ${typeof value}`);
-  if (declaredParameters(value) < 1) {
-    return failed(name, `${key} must take 1 parameter, coordinator: received 0`);
-  }
   if (!isAsync(value, awaited)) {
     return failed(name, `${key} must be async: received a function that returns no promise`);
   }
@@ -78,13 +71,18 @@ function isAsync(fn: Function, awaited: Awaited): boolean {
 
 const KNOWN_KINDS: ReadonlySet<string> = new Set(PERMISSION_KINDS);
 
-/** Returns whether the module says what it is, as R2's entry point does: `module` with id, type and version. */
-export function checkInfo(module: object, type: ModuleType): Check {
+/** Returns whether the module says what it is: in its export `module`, or in the metadata that `mount` returned. */
+export function checkInfo(module: object, type: ModuleType, outcome: MountOutcome): Check {
   const name = "module_info";
   const info = (module as { module?: unknown }).module;
   const example = `export const module = { id: "${PREFIX[type]}-…", type: "${type}", version: "1.0.0", … }`;
   const warn = (fact: string) => failed(name, `${fact}: write ${example}`, "warning");
-  if (info === undefined) return warn("the module does not say what it is");
+  if (info === undefined) {
+    const { name: id, version }: JsonObject = outcome.kind === "metadata" ? outcome.metadata : {};
+    return typeof id === "string" && typeof version === "string"
+      ? passed(name, `${id} ${version}`)
+      : warn("the module does not say what it is");
+  }
   if (!isObject(info)) return warn(`module must be an object: received ${typeof info}`);
   for (const key of ["id", "version"]) {
     if (typeof info[key] !== "string" || info[key] === "") return warn(`module.${key} must be a text`);

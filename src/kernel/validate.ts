@@ -7,7 +7,6 @@ import { isObject } from "../sdk/json.ts";
 import { inputSchemaOf, methodOf, unboundMethodOf } from "../sdk/spelling.ts";
 import type { ModuleType } from "../sdk/types.ts";
 import type { Mounted, MountPoint } from "./mounts.ts";
-import { declaredParameters } from "../sdk/parameters.ts";
 
 /** One check of one module. */
 export interface Check {
@@ -17,10 +16,7 @@ export interface Check {
   severity: "error" | "warning" | "info";
 }
 
-/**
- * Returns the checks of one instance that a module of this type mounted. Arity is checked where a missing parameter means a
- * missing duty (orchestrator, context writes); a tool or provider that ignores its argument is legal TypeScript.
- */
+/** Returns the checks of one instance that a module of this type mounted. A method may declare fewer parameters than it is given. */
 export function checkInstance(type: ModuleType, instance: unknown): Check[] {
   switch (type) {
     case "tool":
@@ -28,25 +24,25 @@ export function checkInstance(type: ModuleType, instance: unknown): Check[] {
         text("tool_name", instance, "name", "error"),
         text("tool_description", instance, "description", "warning"),
         schema(instance),
-        method("tool_execute", instance, "execute", 0),
+        method("tool_execute", instance, "execute"),
       ];
     case "provider":
       return [
         text("provider_name", instance, "name", "error"),
         providerInfo(instance),
-        method("provider_list_models", instance, "listModels", 0),
-        method("provider_complete", instance, "complete", 0),
-        method("provider_parse_tool_calls", instance, "parseToolCalls", 0),
+        method("provider_list_models", instance, "listModels"),
+        method("provider_complete", instance, "complete"),
+        method("provider_parse_tool_calls", instance, "parseToolCalls"),
       ];
     case "orchestrator":
-      return [method("orchestrator_execute", instance, "execute", 5)];
+      return [method("orchestrator_execute", instance, "execute")];
     case "context":
       return [
-        method("context_add_message", instance, "addMessage", 1),
-        method("context_get_messages_for_request", instance, "getMessagesForRequest", 0),
-        method("context_get_messages", instance, "getMessages", 0),
-        method("context_set_messages", instance, "setMessages", 1),
-        method("context_clear", instance, "clear", 0),
+        method("context_add_message", instance, "addMessage"),
+        method("context_get_messages_for_request", instance, "getMessagesForRequest"),
+        method("context_get_messages", instance, "getMessages"),
+        method("context_set_messages", instance, "setMessages"),
+        method("context_clear", instance, "clear"),
       ];
     default:
       return [];
@@ -141,19 +137,9 @@ function providerInfo(instance: unknown): Check {
   };
 }
 
-function method(name: string, instance: unknown, key: string, parameters: number): Check {
-  const found = unboundMethodOf(instance, key);
-  if (!found) {
-    return { name, passed: false, severity: "error", message: `${key} must be a function: received none` };
+function method(name: string, instance: unknown, key: string): Check {
+  if (unboundMethodOf(instance, key)) {
+    return { name, passed: true, severity: "info", message: `${key} is callable` };
   }
-  const declared = found.length < parameters ? declaredParameters(found) : parameters;
-  if (declared < parameters) {
-    return {
-      name,
-      passed: false,
-      severity: "error",
-      message: `${key} must take ${parameters} parameter${parameters === 1 ? "" : "s"}: received ${declared}`,
-    };
-  }
-  return { name, passed: true, severity: "info", message: `${key} is callable` };
+  return { name, passed: false, severity: "error", message: `${key} must be a function: received none` };
 }

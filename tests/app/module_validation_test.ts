@@ -72,7 +72,7 @@ Deno.test("validateModule() passes a placeholder (VAL-02)", async () => {
   assertEquals(await findings(r2_placeholder, { structure_only: false }), []);
 });
 
-Deno.test("validateModule() wants an async mount with two parameters (VAL-03)", async () => {
+Deno.test("validateModule() wants an async mount, with as many parameters as it needs", async () => {
   const sync = {
     mount: (coordinator: Coordinator, _config: JsonObject) => (coordinator.mount("tools", tool()), provides),
   };
@@ -83,7 +83,7 @@ Deno.test("validateModule() wants an async mount with two parameters (VAL-03)", 
     },
   };
   assertMatch((await findings(sync)).join(), /^error mount_signature: mount must be async/);
-  assertMatch((await findings(short)).join(), /^error mount_signature: mount must take 2 parameters/);
+  assertEquals(await findings(short), []);
 });
 
 Deno.test("validateModule() checks a tool's shape: two errors, two warnings (VAL-04)", async () => {
@@ -136,16 +136,12 @@ Deno.test("validateModule() reads a provider's plain get_info (VAL-08)", async (
   assertMatch((await findings(provider("p"), options)).join(), /^error provider_get_info/);
 });
 
-Deno.test("validateModule() counts the parameters of an orchestrator's execute (VAL-09)", async () => {
+Deno.test("validateModule() takes an orchestrator whose execute declares fewer parameters than it is given", async () => {
   const loop = (execute: unknown) => of((coordinator) => coordinator.mount("orchestrator", { execute }));
   const options = { id: "loop-x" };
-  const four = (_p: unknown, _c: unknown, _r: unknown, _t: unknown) => Promise.resolve("");
-  const five = (_p: unknown, _c: unknown, _r: unknown, _t: unknown, _h: unknown) => Promise.resolve("");
-  assertMatch(
-    (await findings(loop(four), options)).join(),
-    /^error orchestrator_execute: .*5 parameters: received 4/,
-  );
-  assertEquals(await findings(loop(five), options), []);
+  for (const execute of [() => Promise.resolve(""), (_prompt: unknown) => Promise.resolve("")]) {
+    assertEquals(await findings(loop(execute), options), []);
+  }
 });
 
 Deno.test("validateModule() misses set_messages of a context (VAL-10)", async () => {
@@ -233,7 +229,11 @@ Deno.test("validateModule() runs the suite: §10.2's cases are errors, further o
   const crash = await findings(complete({ execute: (input: { path: string }) => input.path.length }), {
     structure_only: false,
   });
-  assert(crash.some((one) => one.startsWith("error execute() answers an empty input: execute crashed")));
+  assert(
+    crash.some((one) =>
+      one.startsWith("error execute() answers an input that fits its schema: execute crashed")
+    ),
+  );
   const careless = complete({ execute: (input: JsonObject) => (input.seen = true, "out") });
   assertEquals(await findings(careless, { structure_only: false }), [
     "warning execute() does not change its input: execute changed the input it was given",

@@ -32,6 +32,21 @@ Deno.test("testTool() passes the requirements' plain and placeholder tools (R1, 
   for (const one of [plain, placeholder]) assertEquals((await check(() => one)).failed, []);
 });
 
+Deno.test("testTool() calls a tool with inputs that fit its schema, and says where it has none", async () => {
+  const schema = (field: object) => ({ type: "object", properties: { field }, required: ["field"] });
+  const strict = (input_schema: object) =>
+    tool({ input_schema, execute: ({ field }: { field: string }) => field.toUpperCase() });
+  assertEquals((await check(() => strict(schema({ type: "string", pattern: "^[a-z]{9}$" })))).failed, []);
+  const told: string[] = [];
+  const not_tried = (title: string, reason: string) => void told.push(`${title}: ${reason}`);
+  assertEquals((await check(() => strict(schema({ not: {} })), { not_tried })).failed, []);
+  assertEquals(told.length, 4);
+  assertEquals(
+    told[0]?.startsWith("execute() answers an input that fits its schema: no input was made"),
+    true,
+  );
+});
+
 Deno.test("testTool() fails everything when mount registers nothing (VAL-01)", async () => {
   const { failed, ran } = await check(() => module(() => null));
   assertEquals(failed.length, ran - 1);
@@ -65,32 +80,32 @@ const broken: [string, () => Tool | Module, string, ToolSuiteOptions?][] = [
   [
     "a crash on unknown input",
     () => tool({ execute: ({ path }: { path: string }) => path.length }),
-    "execute() answers an empty input",
+    "execute() answers an input that fits its schema",
   ],
   [
     "no result at all",
     () => tool({ execute: () => {} }),
-    "execute() answers an input that holds only a call id",
+    "execute() answers an input that fits its schema",
   ],
   [
     "a success that is no boolean",
     () => tool({ execute: () => ({ success: "yes" }) }),
-    "execute() answers an empty input",
+    "execute() answers an input that fits its schema",
   ],
   [
     "an error that is a text",
     () => tool({ execute: () => ({ success: false, error: "bad" }) }),
-    "execute() answers an empty input",
+    "execute() answers an input that fits its schema",
   ],
   [
     "a failure without a word",
     () => tool({ execute: () => ({ success: false }) }),
-    "execute() answers an empty input",
+    "execute() answers an input that fits its schema",
   ],
   [
     "an output JSON cannot hold",
     () => tool({ execute: () => ({ success: true, output: new Map([[1, 2]]) }) }),
-    "execute() answers an empty input",
+    "execute() answers an input that fits its schema",
   ],
   [
     "a changed input",

@@ -58,6 +58,64 @@ Deno.test("module validate prints R2's text and exits 1 (VAL-01)", () =>
     },
   ));
 
+/** The complete example of Amplifier's guide for tools, as it is in TypeScript. */
+const COMPLETE = `
+class MyTool {
+  get name() { return "my_tool"; }
+  get description() { return "Description of what this tool does and when to use it."; }
+  get input_schema() {
+    return {
+      type: "object",
+      properties: { param: { type: "string", description: "What this parameter does" } },
+      required: ["param"],
+    };
+  }
+  async execute(input: { param: string }) {
+    return { success: true, output: input.param.toUpperCase() };
+  }
+}
+export async function mount(coordinator: any, config?: any) {
+  const tool = new MyTool();
+  await coordinator.mount("tools", tool, { name: tool.name });
+  return { name: "tool-my-tool", version: "0.1.0", provides: ["my_tool"] };
+}
+`;
+
+Deno.test("module validate --strict takes the complete example of a tool, and one with a placeholder", () =>
+  withFiles({
+    "my_tool.ts": COMPLETE,
+    "later.ts": COMPLETE.replace(
+      "success: true, output: input.param.toUpperCase()",
+      'success: false, output: "Later"',
+    ),
+  }, async (cwd) => {
+    for (const file of ["my_tool.ts", "later.ts"]) {
+      const { code, report } = await validate(["--strict", file], cwd);
+      assertEquals([code, report.ok, report.warnings, errorsOf(report)], [0, true, 0, []]);
+      assertEquals(report.suite.filter(({ message }: Json) => message !== "ok"), []);
+    }
+  }));
+
+Deno.test("module validate --strict takes the modules of plans/ as they are", async () => {
+  for await (const { name } of Deno.readDir(`${ROOT}plans/modules`)) {
+    const { code, report } = await validate(["--strict", `plans/modules/${name}`], ROOT);
+    assertEquals([code, report.ok, errorsOf(report)], [0, true, []], name);
+  }
+});
+
+Deno.test("module validate looks for the tests of a single file beside it, and finds none without a word", () =>
+  withFiles({ "a.ts": tool(), "b.ts": tool(), "b_test.ts": "// nothing yet" }, async (cwd) => {
+    const found = async (file: string) => {
+      const { report } = await validate([file], cwd);
+      return report.checks.filter(({ name }: Json) => name === "module_tests").map(({ message }: Json) =>
+        message
+      );
+    };
+    assertEquals(await found("a.ts"), []);
+    const text = 'write b_test.ts with testTool("…", () => module) from "preamp/testing"';
+    assertEquals(await found("b.ts"), [`no test calls mount() or testTool(): ${text}`]);
+  }));
+
 Deno.test("module validate exits 0 with warnings, 1 with --strict (VAL-12)", () =>
   withFiles(
     { "provider-x/mod.ts": "export async function mount(coordinator, config) { return null; }" },
@@ -118,11 +176,12 @@ Deno.test("module validate survives a module that ends the process or floods its
     ),
   }, async (cwd) => {
     const options = ["-t", "tool"];
-    for (const name of ["exits.ts", "rejects.ts"]) {
-      const { report, code } = await validate([...options, name], cwd);
-      assertEquals(code, 1, name);
-      assertMatch(errorsOf(report).join(), /ended its process with code \d+ during execute\(\)/);
-    }
+    const exits = await validate([...options, "exits.ts"], cwd);
+    assertEquals(exits.code, 1);
+    assertMatch(errorsOf(exits.report).join(), /execute crashed .*: TypeError: Deno\.exit is not there/);
+    const rejects = await validate([...options, "rejects.ts"], cwd);
+    assertEquals(rejects.code, 1);
+    assertMatch(errorsOf(rejects.report).join(), /ended its process with code \d+ during execute\(\)/);
     const talks = await validate([...options, "talks.ts"], cwd);
     assertEquals(talks.code, 0);
     assertMatch(talks.stderr, /What the module wrote to its console:\n {2}\| x{100}\n/);

@@ -87,6 +87,8 @@ Deno.test("README.md runs a tool from its source, locks it, and refuses it when 
   try {
     await Deno.writeTextFile(`${folder}/shout.ts`, `${blocks("ts ignore")[0]}\n`);
     await Deno.writeTextFile(`${folder}/shout.yaml`, `${blocks("yaml")[2]}\n`);
+    const valid = await runProgram(["module", "validate", "--strict", "shout.ts"], here);
+    assertEquals([valid.code, valid.stderr], [0, ""], valid.stdout);
     const ran = await runProgram(plain!, here);
     assertEquals([ran.code, ran.stdout], [0, "Done.\n"], ran.stderr);
     assert(ran.stderr.includes("= HELLO!"), ran.stderr);

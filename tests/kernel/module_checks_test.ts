@@ -9,15 +9,15 @@ const nothing = { kind: "nothing" } as const;
 const absence = (type: ModuleType, rest: object = {}) =>
   absenceOf({ id: "m", type, module: {}, config: {}, outcome: nothing, ...rest });
 
-Deno.test("checkMountSignature() wants two parameters and a promise (VAL-03)", () => {
+Deno.test("checkMountSignature() wants a promise, and takes any number of parameters", () => {
   const functions: [(...args: never[]) => unknown, boolean | undefined, boolean][] = [
     [async (_a: unknown, _b: unknown) => await null, undefined, true],
     [async (_a: unknown, _b = {}) => await null, undefined, true],
     [async (..._all: unknown[]) => await null, undefined, true],
     [(_a: unknown, _b: unknown) => Promise.resolve(), true, true],
     [(_a: unknown, _b: unknown) => undefined, false, false],
-    [async (_a: unknown) => await null, true, false],
-    [async () => await null, true, false],
+    [async (_a: unknown) => await null, true, true],
+    [async () => await null, true, true],
   ];
   for (const [mount, awaited, fits] of functions) {
     assertEquals(checkMountSignature(mount, awaited).passed, fits, mount.toString());
@@ -31,7 +31,7 @@ Deno.test("checkSessionReady() accepts both spellings, and none", () => {
     true,
   );
   assertEquals(checkSessionReady({ on_session_ready: (_c: unknown) => null }, false)?.passed, false);
-  assertEquals(checkSessionReady({ onSessionReady: async () => await null }, undefined)?.passed, false);
+  assertEquals(checkSessionReady({ onSessionReady: async () => await null }, undefined)?.passed, true);
   assertEquals(checkSessionReady({ onSessionReady: 5 }, undefined)?.passed, false);
 });
 
@@ -79,10 +79,17 @@ Deno.test("typeOfExports() prefers moduleType, then upstream's attribute, then m
 
 Deno.test("checkInfo() warns of what a module does not say", () => {
   const good = { id: "tool-a", type: "tool", version: "1.0.0" };
-  assertEquals(checkInfo({ module: good }, "tool").passed, true);
+  assertEquals(checkInfo({ module: good }, "tool", nothing).passed, true);
   const bad = [undefined, "tool-a", { ...good, id: "" }, { ...good, version: 1 }, { ...good, type: "hook" }, {
     ...good,
     config_schema: "any",
   }, { ...good, permissions: { network: true } }];
-  for (const module of bad) assertEquals(checkInfo({ module }, "tool").severity, "warning");
+  for (const module of bad) assertEquals(checkInfo({ module }, "tool", nothing).severity, "warning");
+});
+
+Deno.test("checkInfo() takes the metadata that mount returned for what the module says", () => {
+  const metadata = { name: "tool-a", version: "0.1.0", provides: ["a"] };
+  assertEquals(checkInfo({}, "tool", { kind: "metadata", metadata }).message, "tool-a 0.1.0");
+  const { version: _, ...without } = metadata;
+  assertEquals(checkInfo({}, "tool", { kind: "metadata", metadata: without }).severity, "warning");
 });

@@ -32,6 +32,8 @@ export async function runValidatorChild(): Promise<never> {
   const request = frame.header as unknown as ValidationRequest; // written by the process that started this one
   const code = new TextDecoder().decode(frame.body);
   forwardConsole();
+  const exit: (code: number) => never = Deno.exit;
+  for (const name of ["exit", "kill"]) Object.defineProperty(Deno, name, { value: () => refuse(name) });
   await installSdk(request.bundle.uses);
   for (const name of PERMISSION_KINDS) {
     if (!request.allow.includes(name)) Deno.permissions.revokeSync({ name });
@@ -51,7 +53,12 @@ export async function runValidatorChild(): Promise<never> {
   } catch (error) {
     write({ kind: "not_importable", message: errorMessage(error) });
   }
-  Deno.exit(0); // whatever the module left running
+  exit(0); // whatever the module left running
+}
+
+/** What ends processes is not there in a session's sandbox either. */
+function refuse(name: string): never {
+  throw new TypeError(`Deno.${name} is not there: a module does not end the process that it runs in`);
 }
 
 /** Synchronous: what was written is out, even when the next step never ends. */

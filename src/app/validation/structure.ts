@@ -79,7 +79,7 @@ export async function checkStructure(module: object, options: StructureOptions):
   } else {
     checks.push(...checkMounting(module, type, provides, outcome, options));
     checks.push(...coordinator.mounted.flatMap((one) => checkMounted(one, coordinator.mounted.length > 1)));
-    checks.push(...await checkReady(module, coordinator, options), checkInfo(module, type));
+    checks.push(...await checkReady(module, coordinator, options), checkInfo(module, type, outcome));
     checks.push(...await checkObservability(coordinator));
   }
   checks.push(...await takeDown(coordinator, outcome, options));
@@ -152,15 +152,20 @@ function checkMounting(
     return [failed("protocol_compliance", message.replace(/^protocol_compliance: /, ""), severity)];
   }
   const told = type === "hook" ? `listens to ${provides.join(", ")}` : `mounted ${provides.join(", ")}`;
-  return [passed("protocol_compliance", told), checkReturned(type, provides, outcome)];
+  return [passed("protocol_compliance", told), checkReturned(module, type, provides, outcome)];
 }
 
-/** R2 demands metadata of a tool's mount; R0 and R3 take a cleanup, the instance, or nothing. */
-function checkReturned(type: ModuleType, provides: readonly string[], outcome: MountOutcome): Check {
+/** A tool says what it is by an export or by what `mount` returns; nothing is returned by many modules of other types. */
+function checkReturned(
+  module: object,
+  type: ModuleType,
+  provides: readonly string[],
+  outcome: MountOutcome,
+): Check {
   const name = "mount_return";
   switch (outcome.kind) {
     case "nothing":
-      return type === "tool"
+      return type === "tool" && (module as { module?: unknown }).module === undefined
         ? failed(
           name,
           "mount() should return metadata, {name, version, provides}: received nothing",

@@ -8,6 +8,12 @@ import { withinTime } from "../wait_for.ts";
 /** Registers one case, as `Deno.test` does. */
 export type TestFunction = (name: string, run: () => Promise<void>) => void;
 
+/** Thrown by a case that cannot be tried: nothing is known about the subject then. */
+export class NotTriedError extends Error {
+  /** The error's name. */
+  override readonly name = "NotTriedError";
+}
+
 /** Options of every suite. */
 export interface SuiteOptions {
   /** The `config` a module is mounted with; default {}. */
@@ -18,6 +24,8 @@ export interface SuiteOptions {
   test?: TestFunction;
   /** Milliseconds of real time that a case may take; default 5,000. */
   deadline_ms?: number;
+  /** Called for a case that could not be tried, which then passes; default: a line on the console. */
+  not_tried?: (title: string, reason: string) => void;
 }
 
 /** What a suite tests: a module, or what a module mounts. */
@@ -44,7 +52,10 @@ export type AddCase = (name: string, run: () => Promise<void>) => void;
  *
  * @throws {TypeError} when there is no `Deno.test` and no `test` was given.
  */
-export function casesOf(name: string, { test, deadline_ms = 5000 }: SuiteOptions): AddCase {
+export function casesOf(
+  name: string,
+  { test, deadline_ms = 5000, not_tried = logNotTried }: SuiteOptions,
+): AddCase {
   const host = globalThis as { Deno?: { test?: TestFunction } };
   const register = test ?? host.Deno?.test;
   if (!register) {
@@ -53,7 +64,19 @@ export function casesOf(name: string, { test, deadline_ms = 5000 }: SuiteOptions
     );
   }
   return (title, run) =>
-    register(`${name}: ${title}`, () => withinTime(run(), deadline_ms, `not done within ${deadline_ms} ms`));
+    register(`${name}: ${title}`, async () => {
+      try {
+        await withinTime(run(), deadline_ms, `not done within ${deadline_ms} ms`);
+      } catch (error) {
+        if (!(error instanceof NotTriedError)) throw error;
+        not_tried(title, error.message);
+      }
+    });
+}
+
+function logNotTried(title: string, reason: string): void {
+  // deno-lint-ignore no-console -- the output of the test run
+  console.info(`not tried: ${title}: ${reason}`);
 }
 
 /** Makes the subject and mounts it: a module by its `mount`, anything else at `point`. */

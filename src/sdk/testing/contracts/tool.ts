@@ -2,12 +2,14 @@
 import { deepFreeze, isObject, jsonEqual, type JsonObject, toPlain } from "../../json.ts";
 import { inputSchemaOf, methodOf } from "../../spelling.ts";
 import { type Tool, TOOL_NAME, type ToolCallContext, type ToolResult, toToolResult } from "../../tools.ts";
+import { exampleInput, type ExampleInputOptions } from "../example_input.ts";
 import {
   casesOf,
   type CreateSubject,
   expect,
   isCodeError,
   mountSubject,
+  NotTriedError,
   type SuiteOptions,
   withSubject,
 } from "./suite.ts";
@@ -16,13 +18,13 @@ import {
 export interface ToolSuiteOptions extends SuiteOptions {
   /** Name of the tool when the module mounts several; default the first. */
   tool?: string;
-  /** An input that must succeed. Without it, only inputs that must not crash are tried. */
+  /** An input that must succeed. Without it, one is made from `input_schema`: it must not crash. */
   input?: JsonObject;
 }
 
 /**
  * Registers the cases every tool must pass. `create` makes a fresh module, or a tool, per case; a tool with effects should be
- * given a place where they do no harm, because it is called with inputs it cannot know.
+ * given a place where they do no harm, because it is called with inputs that are made from its schema.
  */
 export function testTool(name: string, create: CreateSubject<Tool>, options: ToolSuiteOptions = {}): void {
   const test = casesOf(name, options);
@@ -33,6 +35,18 @@ export function testTool(name: string, create: CreateSubject<Tool>, options: Too
         : coordinator.tools[options.tool];
       expect(tool, "No tool was mounted and mount() did not return a Tool instance");
       return body(tool);
+    });
+  /** Calls the tool with the given input, else with one made from its schema; without one the case is not tried. */
+  const onInput = (
+    how: ExampleInputOptions,
+    body: (tool: Tool, input: JsonObject) => Promise<void>,
+  ) =>
+    onTool(async (tool) => {
+      const made = options.input && !how.full
+        ? { input: structuredClone(options.input) }
+        : await exampleInput(inputSchemaOf(tool), how);
+      if ("problem" in made) throw new NotTriedError(`no input was made from input_schema: ${made.problem}`);
+      await body(tool, made.input);
     });
 
   test("mount() mounts a tool", onTool(() => {}));
@@ -59,22 +73,14 @@ export function testTool(name: string, create: CreateSubject<Tool>, options: Too
       expect(typeof tool.execute === "function", "execute must be a function");
     }),
   );
+  test("execute() answers an input that fits its schema", onInput({}, (tool, input) => tryCall(tool, input)));
   test(
-    "execute() answers an input that holds only a call id",
-    onTool(async (tool) => {
-      await tryCall(tool, { _tool_call_id: "call_1" });
-    }),
-  );
-  test(
-    "execute() answers an empty input",
-    onTool(async (tool) => {
-      await tryCall(tool, {});
-    }),
+    "execute() answers an input with every property of its schema",
+    onInput({ full: true }, (tool, input) => tryCall(tool, input)),
   );
   test(
     "execute() does not change its input",
-    onTool(async (tool) => {
-      const input = structuredClone(options.input ?? { _tool_call_id: "call_1" });
+    onInput({}, async (tool, input) => {
       const before = structuredClone(input);
       await tryCall(tool, input);
       expect(jsonEqual(input, before), "execute changed the input it was given");
@@ -82,9 +88,7 @@ export function testTool(name: string, create: CreateSubject<Tool>, options: Too
   );
   test(
     "execute() settles when its call was cancelled before it began",
-    onTool(async (tool) => {
-      await tryCall(tool, options.input ?? {}, contextOf(AbortSignal.abort(new Error("cancelled"))));
-    }),
+    onInput({}, (tool, input) => tryCall(tool, input, contextOf(AbortSignal.abort(new Error("cancelled"))))),
   );
   if (options.input !== undefined) {
     const input = deepFreeze(structuredClone(options.input));
@@ -117,7 +121,7 @@ function checkSchema(tool: Tool): void {
   );
 }
 
-/** Calls with an input the tool may refuse: a result that reads, or an error that is no bug. */
+/** Calls with an input that fits, but that the tool may refuse: a result that reads, or an error that is no bug. */
 async function tryCall(tool: Tool, input: JsonObject, context = contextOf()): Promise<void> {
   let value: unknown;
   try {

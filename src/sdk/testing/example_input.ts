@@ -1,0 +1,289 @@
+/** An input that fits a JSON Schema, for trying a tool that nobody gave an example for. The same schema gives the same input. */
+import { isObject, jsonEqual, type JsonObject, type JsonSchema } from "../json.ts";
+import { schemaProblems } from "../loop/input_check.ts";
+import { textMatching } from "./pattern_text.ts";
+
+/** An input, or why none could be made. */
+export type ExampleInput = { input: JsonObject } | { problem: string };
+
+/** Options of {@link exampleInput}. */
+export interface ExampleInputOptions {
+  /** Whether optional properties are there too; default false. */
+  full?: boolean;
+}
+
+/** Levels that are followed into a schema; deeper ones are left out where they may be. */
+const MAX_DEPTH = 12;
+const MAX_ITEMS = 1000;
+
+const FORMATS: Readonly<Record<string, string>> = {
+  "date": "2026-01-01",
+  "date-time": "2026-01-01T00:00:00Z",
+  "time": "00:00:00Z",
+  "duration": "PT1H",
+  "email": "ada@example.com",
+  "hostname": "example.com",
+  "ipv4": "192.0.2.1",
+  "ipv6": "2001:db8::1",
+  "json-pointer": "/a",
+  "regex": "a",
+  "uri": "https://example.com/",
+  "uri-reference": "https://example.com/",
+  "uuid": "123e4567-e89b-42d3-a456-426614174000",
+};
+
+/** Texts for properties that have no format, by what their names end with. */
+const BY_NAME: readonly [name: RegExp, text: string][] = [
+  [/ur[il]$|link$|href$/i, "https://example.com/"],
+  [/email$/i, "ada@example.com"],
+  [/date$/i, "2026-01-01"],
+  [/time_?zone$|^zone$|^tz$/i, "UTC"],
+  [/json$/i, "{}"],
+  [/expression$/i, "1 + 1"],
+];
+
+/** Thrown where no value can be made. */
+class Impossible extends Error {}
+
+/**
+ * Resolves to an input that fits a tool's `input_schema`, checked as a loop checks it before a call.
+ *
+ * @example
+ * ```ts
+ * import { exampleInput } from "preamp/testing";
+ *
+ * const schema = { type: "object", properties: { count: { type: "integer", minimum: 2 } }, required: ["count"] };
+ * console.log(await exampleInput(schema)); // { input: { count: 2 } }
+ * ```
+ */
+export async function exampleInput(
+  schema: JsonSchema,
+  { full = false }: ExampleInputOptions = {},
+): Promise<ExampleInput> {
+  let input: unknown;
+  try {
+    input = new Maker(schema, full).value(schema, "", 0);
+  } catch (error) {
+    if (error instanceof Impossible) return { problem: error.message };
+    throw error;
+  }
+  if (!isObject(input)) return { problem: "its schema does not describe an object" };
+  const problems = await schemaProblems(schema, input, "input");
+  return problems.length === 0 ? { input } : { problem: problems.join("; ") };
+}
+
+/** Makes values for one schema and what it refers to. */
+class Maker {
+  readonly #root: JsonSchema;
+  readonly #full: boolean;
+
+  constructor(root: JsonSchema, full: boolean) {
+    this.#root = root;
+    this.#full = full;
+  }
+
+  value(given: unknown, name: string, depth: number): unknown {
+    if (given === undefined || given === true) return textFor(name);
+    if (!isObject(given)) throw new Impossible(`${name || "input"} may have no value at all`);
+    if (depth > MAX_DEPTH) throw new Impossible(`${name || "input"} is nested too deep`);
+    const schema = this.#resolved(given, depth);
+    if (Object.hasOwn(schema, "const")) return schema.const;
+    if (Array.isArray(schema.enum) && schema.enum.length > 0) return schema.enum[0];
+    if (Array.isArray(schema.examples) && schema.examples.length > 0) return schema.examples[0];
+    if (schema.default !== undefined && schema.default !== null) return schema.default;
+    const choices = [schema.oneOf, schema.anyOf].find((one) => Array.isArray(one)) as unknown[] | undefined;
+    if (choices) return this.#choice(schema, choices, name, depth);
+    return this.#ofType(schema, name, depth);
+  }
+
+  /** Returns a schema with its `$ref` and its `allOf` put into it. */
+  #resolved(schema: JsonObject, depth: number): JsonObject {
+    if (depth > MAX_DEPTH) throw new Impossible("its schema refers to itself");
+    const { $ref, allOf, ...rest } = schema;
+    let all = rest;
+    if (typeof $ref === "string") all = merged(all, this.#resolved(this.#referred($ref), depth + 1));
+    for (const part of Array.isArray(allOf) ? allOf : []) {
+      if (isObject(part)) all = merged(all, this.#resolved(part, depth + 1));
+    }
+    return all;
+  }
+
+  #referred(reference: string): JsonObject {
+    let found: unknown = this.#root;
+    if (!reference.startsWith("#")) {
+      throw new Impossible(`it refers to ${reference}, which is not in the schema`);
+    }
+    for (const step of decodeURIComponent(reference.slice(1)).split("/").slice(1)) {
+      const key = step.replaceAll("~1", "/").replaceAll("~0", "~");
+      found = isObject(found) || Array.isArray(found) ? (found as JsonObject)[key] : undefined;
+    }
+    if (isObject(found)) return found;
+    throw new Impossible(`it refers to ${reference}, which is not in the schema`);
+  }
+
+  #choice(schema: JsonObject, choices: readonly unknown[], name: string, depth: number): unknown {
+    const { oneOf: _, anyOf: __, ...rest } = schema;
+    let first: unknown;
+    for (const choice of choices) {
+      if (!isObject(choice) || choice.type === "null") continue;
+      try {
+        return this.value(merged(rest, this.#resolved(choice, depth + 1)), name, depth + 1);
+      } catch (error) {
+        if (!(error instanceof Impossible)) throw error;
+        first ??= error;
+      }
+    }
+    throw first ?? new Impossible(`${name || "input"} has no choice that can be made`);
+  }
+
+  #ofType(schema: JsonObject, name: string, depth: number): unknown {
+    switch (typeOf(schema)) {
+      case "object":
+        return this.#object(schema, depth);
+      case "array":
+        return this.#array(schema, name, depth);
+      case "integer":
+      case "number":
+        return numberFor(schema, name);
+      case "boolean":
+        return true;
+      case "null":
+        return null;
+      default:
+        return stringFor(schema, name);
+    }
+  }
+
+  #object(schema: JsonObject, depth: number): JsonObject {
+    const properties = isObject(schema.properties) ? schema.properties : {};
+    const required = Array.isArray(schema.required) ? schema.required.map(String) : [];
+    const made: JsonObject = {};
+    for (const key of required) {
+      const own = Object.hasOwn(properties, key) ? properties[key] : schema.additionalProperties;
+      made[key] = this.value(own, key, depth + 1);
+    }
+    const least = typeof schema.minProperties === "number" ? schema.minProperties : 0;
+    for (const key of Object.keys(properties)) {
+      if (Object.hasOwn(made, key) || (!this.#full && Object.keys(made).length >= least)) continue;
+      try {
+        made[key] = this.value(properties[key], key, depth + 1);
+      } catch (error) {
+        if (!(error instanceof Impossible)) throw error; // it may be left out
+      }
+    }
+    for (let index = 1; Object.keys(made).length < Math.min(least, MAX_ITEMS); index++) {
+      made[`key_${index}`] = this.value(schema.additionalProperties, `key_${index}`, depth + 1);
+    }
+    return made;
+  }
+
+  #array(schema: JsonObject, name: string, depth: number): unknown[] {
+    const { prefixItems, items, contains, minItems, uniqueItems } = schema;
+    const first = Array.isArray(prefixItems) ? prefixItems : [];
+    const least = typeof minItems === "number" ? minItems : 0;
+    if (least > MAX_ITEMS) throw new Impossible(`${name} needs ${least} entries`);
+    const made: unknown[] = first.slice(0, this.#full ? undefined : least)
+      .map((one) => this.value(one, name, depth + 1));
+    if (contains !== undefined) made.push(this.value(contains, name, depth + 1));
+    const wanted = this.#full && items !== false && depth < MAX_DEPTH / 2 ? Math.max(least, 1) : least;
+    while (made.length < wanted) {
+      const entry = this.value(items, name, depth + 1);
+      made.push(uniqueItems === true ? another(entry, made) : entry);
+    }
+    return made;
+  }
+}
+
+/** Returns two schemas as one that is as narrow as both, for the keywords that are read here. */
+function merged(a: JsonObject, b: JsonObject): JsonObject {
+  const all: JsonObject = { ...a, ...b };
+  if (isObject(a.properties) && isObject(b.properties)) all.properties = { ...a.properties, ...b.properties };
+  if (Array.isArray(a.required) && Array.isArray(b.required)) {
+    all.required = [...new Set([...a.required, ...b.required])];
+  }
+  for (
+    const [key, narrower] of [["minimum", Math.max], ["maximum", Math.min], ["minLength", Math.max]] as const
+  ) {
+    if (typeof a[key] === "number" && typeof b[key] === "number") all[key] = narrower(a[key], b[key]);
+  }
+  return all;
+}
+
+function typeOf({ type, ...schema }: JsonObject): unknown {
+  if (Array.isArray(type)) return type.find((one) => one !== "null") ?? "null";
+  if (type !== undefined) return type;
+  if (schema.properties !== undefined || schema.required !== undefined) return "object";
+  if (schema.items !== undefined || schema.prefixItems !== undefined) return "array";
+  return schema.minimum !== undefined || schema.maximum !== undefined ? "number" : "string";
+}
+
+/** Returns 1, or the nearest number that the schema takes. */
+function numberFor(schema: JsonObject, name: string): number {
+  const whole = typeOf(schema) === "integer";
+  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf } = schema;
+  const step = typeof multipleOf === "number" && multipleOf > 0 ? multipleOf : whole ? 1 : 0;
+  const bound = (value: unknown) => typeof value === "number" ? value : undefined;
+  const low = Math.max(bound(minimum) ?? -Infinity, bound(exclusiveMinimum) ?? -Infinity);
+  const high = Math.min(bound(maximum) ?? Infinity, bound(exclusiveMaximum) ?? Infinity);
+  const middle = Number.isFinite(low) && Number.isFinite(high) ? (low + high) / 2 : NaN;
+  const up = (value: number) => step > 0 ? Math.ceil(value / step) * step : value;
+  const down = (value: number) => step > 0 ? Math.floor(value / step) * step : value;
+  const candidates = [
+    1,
+    up(1),
+    up(low),
+    up(low) + (step || 0.5),
+    down(high),
+    down(high) - (step || 0.5),
+    middle,
+    0,
+  ];
+  const fits = (value: number) =>
+    Number.isFinite(value) && value >= (bound(minimum) ?? -Infinity) &&
+    value <= (bound(maximum) ?? Infinity) &&
+    value > (bound(exclusiveMinimum) ?? -Infinity) && value < (bound(exclusiveMaximum) ?? Infinity) &&
+    (step === 0 || Number.isInteger(value / step));
+  const found = candidates.find(fits);
+  if (found === undefined) throw new Impossible(`no number is made for ${name}`);
+  return found;
+}
+
+function stringFor({ pattern, format, minLength, maxLength }: JsonObject, name: string): string {
+  let text = typeof format === "string" ? FORMATS[format] ?? textFor(name) : textFor(name);
+  if (typeof pattern === "string" && !matches(pattern, text)) {
+    const found = textMatching(pattern);
+    if (found === undefined) throw new Impossible(`no text is made for the pattern of ${name}: ${pattern}`);
+    text = found;
+  }
+  if (typeof minLength === "number" && text.length < minLength) {
+    text = text.padEnd(Math.min(minLength, 100_000), "a");
+  }
+  return typeof maxLength === "number" ? [...text].slice(0, maxLength).join("") : text;
+}
+
+function matches(pattern: string, text: string): boolean {
+  try {
+    return new RegExp(pattern, "u").test(text);
+  } catch {
+    return false;
+  }
+}
+
+function textFor(name: string): string {
+  return BY_NAME.find(([ending]) => ending.test(name))?.[1] ?? "text";
+}
+
+/** Returns a value that is like `entry` and not yet in a list. */
+function another(entry: unknown, made: readonly unknown[]): unknown {
+  for (let index = 0; index <= made.length; index++) {
+    const next = index === 0
+      ? entry
+      : typeof entry === "number"
+      ? entry + index
+      : typeof entry === "string"
+      ? `${entry}${index}`
+      : entry;
+    if (!made.some((one) => jsonEqual(one, next))) return next;
+  }
+  return entry; // the check of the whole input says so
+}
