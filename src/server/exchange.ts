@@ -13,7 +13,7 @@ export interface Server {
   /** Path that the API is mounted under, such as `/agents`; empty for none. */
   readonly basePath: string;
   readonly clock: ServerClock;
-  /** Streams that are open; ended first when the server stops. */
+  /** Streams that are open; when the server stops they are ended with the runs. */
   readonly streams: Closers;
   /** Requests that wait for a run; answered last when the server stops. */
   readonly waiting: Closers;
@@ -73,12 +73,27 @@ export function noContent(headers: Record<string, string> = {}): Response {
 export class Closers {
   readonly #closers = new Set<() => void>();
   #closed = false;
+  #whenEmpty: (() => void) | undefined;
 
   /** Adds one, to be ended soon when all were ended before; returns a function that takes it out. */
   add(close: () => void): () => void {
     this.#closers.add(close);
     if (this.#closed) queueMicrotask(() => this.#closers.delete(close) && close());
-    return () => this.#closers.delete(close);
+    return () => {
+      this.#closers.delete(close);
+      if (this.#closers.size === 0) this.#whenEmpty?.();
+    };
+  }
+
+  /** Resolves when all are over by themselves, at the latest after `ms` milliseconds. */
+  async over(ms: number, clock: ServerClock): Promise<void> {
+    if (this.#closers.size === 0) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#whenEmpty = resolve;
+    const stop = clock.timer(ms, resolve);
+    await promise;
+    stop();
+    this.#whenEmpty = undefined;
   }
 
   /** How many there are. */

@@ -21,8 +21,8 @@ export interface App {
   /** Answers a request; never rejects. */
   fetch(request: Request, info?: ConnectionInfo): Promise<Response>;
   /**
-   * Ends open streams with a `retry:` hint, drains the runtime, then answers 202 to whoever still waits for a run. Resolves
-   * when that is done, at most a little after `grace_ms`.
+   * Drains the runtime: streams of runs that end with it get their `run:end`. Then ends the other streams with a `retry:` hint,
+   * and answers 202 to requests that still wait for a run. Resolves when that is done, at most a little after `grace_ms`.
    */
   drain(grace_ms: number): Promise<void>;
 }

@@ -46,6 +46,8 @@ export interface CallerBounds {
 }
 
 const BODY_DEADLINE_MS = 10_000;
+/** Milliseconds in which readers may take the last entries of runs that ended with the server. Our choice. */
+const LAST_ENTRIES_MS = 400;
 const MAX_PAGE_LIMIT = 1000;
 
 /** Returns the routes of a runtime. */
@@ -86,11 +88,12 @@ export function createRoutes(options: RoutesOptions): Routes {
   }
 
   async function drain(grace_ms: number): Promise<void> {
-    server.streams.closeAll();
     try {
       await runtime.drain(grace_ms);
+      // who reads a run that has ended now gets its last entries, who waits for one its answer
+      await Promise.all([server.streams, server.waiting].map((open) => open.over(LAST_ENTRIES_MS, clock)));
     } finally {
-      server.streams.closeAll(); // those that were opened meanwhile
+      server.streams.closeAll();
       server.waiting.closeAll();
     }
   }

@@ -26,8 +26,8 @@ const GRACE_MS = 3000;
 const DEADLINE_MS = 4500;
 
 /**
- * Listens until `signal` aborts, then stops: no new connections, streams end with a `retry:` hint, runs come to rest, waiting
- * requests are answered. Resolves when nothing is open, at the latest at the deadline; what is open then ends with the
+ * Listens until `signal` aborts, then stops: no new connections, runs come to rest, their readers get `run:end`, other streams end
+ * with a `retry:` hint, waiting requests are answered. Resolves when nothing is open, at the latest at the deadline; what is open then ends with the
  * process.
  *
  * @throws {Error} Deno's own when the address cannot be had.

@@ -164,20 +164,28 @@ Deno.test("serve exits 1 and says so when its port is in use", async () => {
 });
 
 for (const signal of ["SIGTERM", "SIGINT"] as const) {
-  Deno.test(`serve drains on ${signal}: ends streams, exits 0 within 5 s`, async () => {
+  Deno.test(`serve drains on ${signal}: readers get the end of the run, exits 0 within 5 s`, async () => {
     await using server = await startServer();
-    const stream = await server.fetch("/v1/runs", {
-      method: "POST",
-      headers: { accept: "text/event-stream", "content-type": "application/json" },
-      body: JSON.stringify({ prompt: "What is 6 × 7?" }),
-    });
+    const read = (method: string, path: string, accept: string) =>
+      server.fetch(path, {
+        method,
+        headers: { accept, "content-type": "application/json" },
+        ...(method === "POST" ? { body: JSON.stringify({ prompt: "What is 6 × 7?" }) } : {}),
+      });
+    const sse = await read("POST", "/v1/runs", "text/event-stream");
+    const run_id = sse.headers.get("preamp-run-id") ?? "";
     await waitingRun(server);
+    const ndjson = await read("GET", `/v1/runs/${run_id}/events`, "application/x-ndjson");
     const started = performance.now();
     server.kill(signal);
-    const [text, ended] = await Promise.all([stream.text(), server.ended]);
+    const [frames, lines, ended] = await Promise.all([sse.text(), ndjson.text(), server.ended]);
     assertEquals([ended.code, ended.signal], [0, null]);
     assert(performance.now() - started < 5_000);
-    assertMatch(text, /\nretry: \d+\n\n$/);
+    const framed = /\nevent: run:end\ndata: (.*)\n\n$/.exec(frames)?.[1] ?? "null";
+    const line = lines.trimEnd().split("\n").at(-1) ?? "null";
+    for (const last of [JSON.parse(framed), JSON.parse(line)]) {
+      assertEquals([last?.event, last?.data.run.id, last?.data.run.status], ["run:end", run_id, "cancelled"]);
+    }
   });
 }
 

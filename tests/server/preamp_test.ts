@@ -211,3 +211,21 @@ Deno.test("createPreamp() ends a run at its first unpriced call under a dollar c
   assertEquals(place("provider:response") > 0, true);
   assertEquals(place("provider:response") < place("execution:end"), true);
 });
+
+Deno.test("createPreamp() that is drained gives readers the end of their runs, and who waits the run", async () => {
+  await using preamp = open();
+  const plan = {
+    ...PLAN,
+    providers: [{ module: "provider-mock", config: { responses: [{ text: "x", delay_ms: 60_000 }] } }],
+  };
+  const body = { prompt: "?", plan };
+  const stream = await preamp.send("POST /v1/runs", body, { accept: "text/event-stream" });
+  const text = stream.text();
+  const waiting = preamp.send("POST /v1/runs", body);
+  while ((await bodyOf(await preamp.send("GET /v1/runs"), "RunList")).data.length < 2);
+  const started = performance.now();
+  await preamp.drain(1_000);
+  assertEquals(performance.now() - started < 1_500, true);
+  assertEquals(/\nevent: run:end\ndata: .*"status":"cancelled".*\n\n$/.test(await text), true);
+  assertEquals((await bodyOf(await waiting, "Run")).status, "cancelled");
+});
