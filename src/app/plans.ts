@@ -16,7 +16,7 @@ import type { LoadContext } from "../loader/types.ts";
 import type { Origin } from "../policy/origin.ts";
 import { documentLimits, type Policy, policyFor } from "../policy/policy.ts";
 import { authoriseWithin } from "../policy/within.ts";
-import type { ReadyPlan, SecretSink, ServiceLimits } from "../runs/deps.ts";
+import type { ModuleTold, ReadyPlan, ServiceLimits } from "../runs/deps.ts";
 import type { Caller, RunRequest, Warning } from "../runs/types.ts";
 import { type ErrorCode, errorCode, type ErrorDetail, PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
@@ -144,12 +144,15 @@ export class Plans {
         );
       },
       ...(specs.some(isOfUrl) ? { load: () => urlModules().load() } : {}),
-      open: (spec, secrets, warn) => {
+      ...(specs.some((spec) => isOfUrl(spec) && grants.tiers[spec.path] === "inline")
+        ? { withConsole: runWithConsole }
+        : {}),
+      open: (spec, secrets, told) => {
         const index = specs.indexOf(spec);
         const config = expanded[index] ??
           expandConfig(spec, schemaOf(spec, this.#options.modules), lookup, secrets);
         if (index >= 0) expanded[index] = undefined; // it is its module's now, which may change it
-        return this.#open(spec, urlModules, config, { secrets, warn, found, written: compiled.written });
+        return this.#open(spec, urlModules, config, { told, found, written: compiled.written });
       },
     };
   }
@@ -317,19 +320,12 @@ export class Plans {
     spec: ModuleSpec,
     urlModules: () => UrlModules,
     config: JsonObject,
-    { secrets, warn, found, written }: {
-      secrets: SecretSink;
-      warn: (code: string, message: string) => void;
-      found: FoundPlan;
-      written: JsonObject;
-    },
+    { told, found, written }: { told: ModuleTold; found: FoundPlan; written: JsonObject },
   ): ReturnType<ReadyPlan["open"]> {
     const check = (module: Pick<Module, "module">) =>
-      acceptOpened(checkOpened(spec, module, config, written), found, warn);
+      acceptOpened(checkOpened(spec, module, config, written), found, told.warn);
     if (spec.source.kind !== "builtin") {
-      const console = (level: "info" | "warning" | "error", module: string, text: string) =>
-        this.#options.sandboxing.tellConsole(level, secrets.redactValues({ module, text }));
-      return urlModules().open(spec, { warn, console }).then((opened) => ({
+      return urlModules().open(spec, told).then((opened) => ({
         ...opened,
         config,
         checkConfig: () => check(opened.module),
@@ -429,6 +425,12 @@ function acceptOpened(
   } catch (error) {
     return located(error, found).then((placed) => Promise.reject(placed));
   }
+}
+
+/** {@link ReadyPlan.withConsole}: what it needs is loaded when the first module is to run in this process. */
+async function runWithConsole<T>(write: ModuleTold["console"], body: () => Promise<T>): Promise<T> {
+  const { withModuleConsole } = await import("../loader/module_console.ts");
+  return await withModuleConsole(write, body);
 }
 
 /** Whether modules may be loaded for a plan, now or for an agent of it. */

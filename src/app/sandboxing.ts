@@ -8,7 +8,7 @@ import type { GuestLimits, GuestRequest, Sandbox } from "../sandbox/sandbox.ts";
 import type { GuestSlots } from "../sandbox/slots.ts";
 import { hostTiers, type TierReport } from "../sandbox/tiers.ts";
 import type { JsonObject, ModuleSpec } from "../sdk/types.ts";
-import type { RunTold } from "./url_modules.ts";
+import type { ModuleTold } from "../runs/deps.ts";
 
 /** What the sandbox is made with. */
 export interface SandboxingOptions {
@@ -44,11 +44,6 @@ export class Sandboxing {
       ...(worker.available ? {} : { worker: worker.reason }),
       ...(process.available ? {} : { process: process.reason }),
     };
-  }
-
-  /** Tells a line of a module's console to the log of the process. */
-  tellConsole(level: "info" | "warning" | "error", facts: JsonObject): void {
-    this.#options.log(level, "module_console", facts);
   }
 
   /** What this host has, and why it has not the rest. */
@@ -98,7 +93,7 @@ export interface GuestParts {
   grant: GuestRequest["grant"];
   session: GuestSlots;
   policy: Policy;
-  run: RunTold;
+  run: ModuleTold;
 }
 
 /** Returns what the sandbox is asked for a module. */
@@ -115,6 +110,6 @@ export function guestRequest({ spec, bundle, tier, grant, session, policy, run }
     limits: guestLimits(policy),
     session,
     warn: (code, message) => run.warn(code, message),
-    onLog: (level, text) => run.console(level, module, text),
+    onLog: (level, text) => run.console(level, text, module),
   };
 }

@@ -7,6 +7,7 @@ import type { Loader } from "../loader/loader.ts";
 import type { LoadContext, ModuleBundle } from "../loader/types.ts";
 import { errorCode, errorMessage, errorName, PreampError } from "../sdk/errors.ts";
 import type { Module, ModuleSpec } from "../sdk/types.ts";
+import type { ModuleTold } from "../runs/deps.ts";
 import type { GuestGrant } from "../sandbox/grant.ts";
 import type { OpenedGuest } from "../sandbox/guest_module.ts";
 import type { GuestSlots } from "../sandbox/slots.ts";
@@ -37,13 +38,6 @@ export interface UrlModulesOptions {
   tierOf(spec: ModuleSpec): "inline" | "worker" | "process";
   /** What a module may do where it runs, as files and permissions are now. */
   grantOf(spec: ModuleSpec): Readonly<Partial<GuestGrant>>;
-}
-
-/** What a run is told of a module that has no event of its own. */
-export interface RunTold {
-  warn(code: string, message: string): void;
-  /** A line of the module's console, for the log of the process. */
-  console(level: "info" | "warning" | "error", module: string, text: string): void;
 }
 
 /** What a plan's modules are made of, as far as they are not compiled in. One per session: its guests are counted together. */
@@ -77,7 +71,7 @@ export class UrlModules {
    */
   async open(
     spec: ModuleSpec,
-    run: RunTold,
+    run: ModuleTold,
   ): Promise<Omit<OpenedModule, "config">> {
     const { context, loading } = this.#options;
     const bundles = await this.#load();
@@ -94,7 +88,7 @@ export class UrlModules {
     spec: ModuleSpec,
     bundle: ModuleBundle,
     bundles: ReadonlyMap<string, ModuleBundle>,
-    run: RunTold,
+    run: ModuleTold,
     loader: Loader,
   ): Promise<Omit<OpenedModule, "config">> {
     const { context, policy, tierOf } = this.#options;
@@ -123,7 +117,7 @@ export class UrlModules {
   }
 
   /** Guests start side by side, with the first that is asked for. */
-  #startOthers(bundles: ReadonlyMap<string, ModuleBundle>, run: RunTold): void {
+  #startOthers(bundles: ReadonlyMap<string, ModuleBundle>, run: ModuleTold): void {
     if (this.#others_started) return;
     this.#others_started = true;
     const { tierOf, policy } = this.#options;
@@ -143,7 +137,7 @@ export class UrlModules {
     spec: ModuleSpec,
     bundle: ModuleBundle,
     tier: "worker" | "process",
-    run: RunTold,
+    run: ModuleTold,
   ): Promise<OpenedGuest> {
     const { policy, sandboxing, grantOf } = this.#options;
     let opening = this.#ahead.get(spec.path);

@@ -7,6 +7,7 @@ import { createPreamp, type Preamp } from "../server/mod.ts";
 import { readArguments } from "./arguments.ts";
 import { ownOptions } from "./backend.ts";
 import { createLog } from "./log.ts";
+import { logNodeWarnings, logStrayOutput } from "./stray_output.ts";
 import { readSettings } from "./settings.ts";
 import { systemIo } from "./system_io.ts";
 
@@ -26,6 +27,8 @@ export async function openEmbedded(): Promise<EmbeddedServer> {
   const settings = await readSettings(readArguments([], []), io);
   const secrets = processRedactor(settings.api_keys);
   const log = createLog("json", io.err, secrets);
+  logStrayOutput(log);
+  await logNodeWarnings(log);
   for (const message of settings.warnings) log.note("warning", "settings", { message });
   const preamp = createPreamp(ownOptions(settings, secrets, log));
   return {

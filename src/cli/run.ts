@@ -2,8 +2,10 @@
 import { createRuntime } from "../app/runtime.ts";
 import type { Runtime } from "../app/types.ts";
 import { Redactor } from "../policy/redact.ts";
+import type { RunInput } from "../runs/recording.ts";
 import type { Run, RunHandle } from "../runs/types.ts";
 import { errorCode, errorMessage, type PreampError } from "../sdk/errors.ts";
+import type { JsonObject } from "../sdk/json.ts";
 import type { Arguments, Flag } from "./arguments.ts";
 import { askAt } from "./ask.ts";
 import { TERMINAL } from "./caller.ts";
@@ -16,6 +18,7 @@ import { messageText, summaryLine } from "./progress.ts";
 import { createRunDisplay, type RunDisplay } from "./run_display.ts";
 import { type Asked, readRequest } from "./run_request.ts";
 import { policyFlags, readSettings, settingFlags, type Settings } from "./settings.ts";
+import { redirectConsole } from "./stray_output.ts";
 import { styleOf } from "./style.ts";
 import { UsageError } from "./usage_error.ts";
 
@@ -79,10 +82,12 @@ async function run(args: Arguments, io: Io): Promise<number> {
     secrets: settings.api_keys,
     // the error of the run itself is written at its end
     log: (level, event, facts) => {
+      if (event === "module_console") return progress.note(consoleText(facts));
       if (level === "info" || event === "execution_failed") return;
       warnings.add(`${event}: ${messageText(facts.message ?? facts)}`, facts.message);
     },
   });
+  redirectConsole((_level, text) => progress.note(consoleText({ module: "console", text })));
   let handle: RunHandle | undefined;
   const unlisten = onCtrlC(io, display, runtime, () => handle);
   try {
@@ -159,7 +164,7 @@ async function writeRun(runtime: Runtime, run: Run, format: "json" | "json-trace
   if (format === "json") return writeJson(io, run);
   const { events, replay } = await runtime.runs.recording(TERMINAL, run.id);
   // the plan and the session as they were: `preamp replay` needs them
-  writeJson(io, { run, events, replay: new Redactor().redact(replay) });
+  writeJson(io, { run, events, replay: withoutSecrets(replay) });
 }
 
 /** First after the step that runs, then at once, then without waiting (behaviour.md §15). */
@@ -199,4 +204,19 @@ function refuseSession(args: Arguments, { policy }: Settings): void {
     }: the store is memory, and what was kept there ended with its process: ` +
       "keep the conversation on a server (preamp serve) and send session_id",
   );
+}
+
+/** Returns what a module wrote to its console as one printable line. */
+function consoleText({ module, text }: JsonObject): string {
+  return `${messageText(module)}: ${messageText(text)}`;
+}
+
+/** Returns what a run started from with the secrets of its plans redacted; the rest is the conversation, which must replay. */
+function withoutSecrets({ plan, agents, ...rest }: RunInput): RunInput {
+  const redactor = new Redactor();
+  return {
+    ...rest,
+    plan: redactor.redact(plan),
+    ...(agents ? { agents: agents.map((agent) => ({ ...agent, plan: redactor.redact(agent.plan) })) } : {}),
+  };
 }

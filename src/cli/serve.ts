@@ -4,6 +4,7 @@ import { processRedactor } from "../policy/redact.ts";
 import { errorMessage } from "../sdk/errors.ts";
 import type { Backend } from "../server/mod.ts";
 import { systemClock } from "../server/clock.ts";
+import { describeError } from "../server/log.ts";
 import { createPass, type Pass } from "../server/pass.ts";
 import { serve } from "../server/serve.ts";
 import type { Arguments, Flag } from "./arguments.ts";
@@ -14,6 +15,7 @@ import type { Io } from "./io.ts";
 import { loadBackend } from "./late.ts";
 import { createLog, type Log, type LogFormat } from "./log.ts";
 import { policyFlags, readSettings, settingFlags, type Settings, settingsHelp } from "./settings.ts";
+import { logNodeWarnings, logStrayOutput } from "./stray_output.ts";
 import { stopSignal } from "./stop.ts";
 import { UsageError } from "./usage_error.ts";
 import type { Welcome } from "./welcome.ts";
@@ -61,7 +63,7 @@ async function run(args: Arguments, io: Io): Promise<number> {
   for (const message of settings.warnings) log.note("warning", "settings", { message });
   const server = open({ settings, auth, secrets, log });
   const signal = stopSignal(io, () => log.note("info", "stopping", {}));
-  keepGoing(log);
+  logStrayOutput(log);
   return await listen(server, settings, auth, io, log, signal);
 }
 
@@ -87,6 +89,7 @@ function open(parts: BackendParts): Server {
     log: (record) => parts.log.request(record),
     async routes() {
       const { openBackend } = await loadBackend();
+      await logNodeWarnings(parts.log);
       return (backend = openBackend(parts)).routes;
     },
   });
@@ -116,6 +119,7 @@ async function listen(
       host,
       port,
       signal,
+      onError: (error) => log.note("error", "answer_failed", describeError(error)),
       onListen({ url }) {
         io.out.write(`${url}\n`);
         log.note("info", "listening", { url, store: policy.store, auth: auth.kind });
@@ -197,16 +201,4 @@ function isLoopback(host: string): boolean {
   const parts = host.split(".");
   return parts.length === 4 && parts[0] === "127" &&
     parts.every((part) => /^\d{1,3}$/.test(part) && Number(part) < 256);
-}
-
-/** One stray rejection in a module must not end everybody's runs. */
-function keepGoing(log: Log): void {
-  globalThis.addEventListener("unhandledrejection", (event) => {
-    event.preventDefault();
-    const { reason } = event;
-    log.note("error", "unhandled_rejection", {
-      message: errorMessage(reason),
-      ...(reason instanceof Error && reason.stack !== undefined ? { stack: reason.stack } : {}),
-    });
-  });
 }

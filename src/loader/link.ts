@@ -1,6 +1,7 @@
 /** A bundle → a module in this process, as a `data:` import: it works under `deno run` and in the compiled program. */
 import { PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
+import { hasConsole, withOwnConsole } from "./module_console.ts";
 import { errorPlace } from "./error_place.ts";
 import { installSdk } from "../sdk/global.ts";
 import { shown } from "./shown.ts";
@@ -14,6 +15,8 @@ export interface LinkOptions {
   timeout_s: number;
   /** What messages call the module. */
   name: string;
+  /** What the lines of a console of its own are marked with; absent: it has that of the process. */
+  module?: string;
   base_url?: string;
 }
 
@@ -22,7 +25,7 @@ export interface LinkOptions {
  * @throws {PreampError} `module_load_failed` when it throws or does not end.
  */
 export async function linkModule(bundle: ModuleBundle, options: LinkOptions): Promise<JsonObject> {
-  const { instance, timeout_s, name, base_url } = options;
+  const { timeout_s, name, base_url } = options;
   await installSdk(bundle.uses);
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<never>((_, reject) => {
@@ -32,7 +35,7 @@ export async function linkModule(bundle: ModuleBundle, options: LinkOptions): Pr
     );
   });
   try {
-    const linked = import(dataUrl(bundle.code, instance));
+    const linked = link(bundle, options);
     return await Promise.race([linked, late]) as JsonObject;
   } catch (error) {
     const at = shownErrorPlace(error, bundle.files, base_url);
@@ -44,6 +47,15 @@ export async function linkModule(bundle: ModuleBundle, options: LinkOptions): Pr
     });
   } finally {
     clearTimeout(timer);
+  }
+}
+
+async function link({ code }: ModuleBundle, { instance, module }: LinkOptions): Promise<unknown> {
+  try {
+    return await import(dataUrl(module === undefined ? code : withOwnConsole(code, module), instance));
+  } catch (error) {
+    if (!hasConsole(error)) throw error;
+    return await import(dataUrl(code, instance));
   }
 }
 

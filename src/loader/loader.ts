@@ -125,6 +125,7 @@ class UrlLoader implements Loader {
         instance: instance.slice(0, 16),
         timeout_s: context.policy.isolation.load_timeout_s,
         name: nameOf(spec, context),
+        module: spec.module ?? nameOf(spec, context),
         ...(base_url === undefined ? {} : { base_url }),
       });
       this.#linked.set(key, linked);

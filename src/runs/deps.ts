@@ -2,6 +2,7 @@
 import type { KernelLimits } from "../kernel/core.ts";
 import type { OpenedModule } from "../kernel/host.ts";
 import type { CompiledPlan } from "../plan/compile.ts";
+import type { ConsoleLevel } from "../sdk/console.ts";
 import type { Clock, JsonObject, ModuleSpec, RunLimits } from "../sdk/types.ts";
 import type { Store } from "../store/store.ts";
 import type { LogLimits } from "./log.ts";
@@ -24,12 +25,20 @@ export interface ReadyPlan {
   readonly agents?: AgentPlans;
   /** Fetches and verifies what is not compiled in; executes nothing. What fails here leaves no run. */
   load?(): Promise<void>;
-  /** Finds a module and expands its config. `warn` is told what has no event of its own while the module lives. */
-  open(
-    spec: ModuleSpec,
-    secrets: SecretSink,
-    warn: (code: string, message: string) => void,
-  ): Promise<OpenedModule> | OpenedModule;
+  /** Finds a module and expands its config. `told` gets what has no event of its own while the module lives. */
+  open(spec: ModuleSpec, secrets: SecretSink, told: ModuleTold): Promise<OpenedModule> | OpenedModule;
+  /**
+   * Resolves to what a body resolves to; while it runs, what the plan's modules in this process write to their console goes to
+   * `write`. Absent: there is no such module.
+   */
+  withConsole?<T>(write: ModuleTold["console"], body: () => Promise<T>): Promise<T>;
+}
+
+/** What a run is told of its modules beside their events. */
+export interface ModuleTold {
+  warn(code: string, message: string): void;
+  /** A line of a module's console, for the log of the process. */
+  console(level: ConsoleLevel, text: string, module: string): void;
 }
 
 /** What a plan's sub-agents are made by. */

@@ -16,7 +16,8 @@ import type { JsonObject } from "../sdk/json.ts";
 import type { Awaitable } from "../store/store.ts";
 import type { ApprovalDesk } from "./approvals.ts";
 import { noteContext } from "./context_status.ts";
-import type { ReadyPlan, SecretSink } from "./deps.ts";
+import { MAX_CONSOLE_CHARS } from "../sdk/console.ts";
+import type { ModuleTold, ReadyPlan, SecretSink } from "./deps.ts";
 import type { RunFold } from "./fold.ts";
 import { knownApproval } from "./interruption.ts";
 import type { RunLog } from "./log.ts";
@@ -65,7 +66,7 @@ export class RunHost {
     return {
       clock: deps.clock,
       newId: deps.newId,
-      open: (spec) => ready.open(spec, secrets, (code, message) => this.warn(code, message, { session_id })),
+      open: (spec) => ready.open(spec, secrets, this.told(session_id)),
       record: (entry) => this.record(entry),
       ask: (request, signal) => this.#ask(request, signal),
       ...(options.inherited
@@ -77,6 +78,22 @@ export class RunHost {
       accept,
       redactEvent: (event, data) => secrets.redactEvent(event, data),
       warn: (code, message, facts) => this.warn(code, message, { session_id, ...facts }),
+    };
+  }
+
+  /** Returns what takes warnings and console lines of a session's modules. */
+  told(session_id: string): ModuleTold {
+    return {
+      warn: (code, message) => this.warn(code, message, { session_id }),
+      console: (level, text, module) => {
+        const { options: { deps, run_id }, secrets } = this.#parts;
+        // a line that was cut may end in the middle of a secret
+        const whole = text.length < MAX_CONSOLE_CHARS
+          ? text
+          : text.slice(0, text.length - secrets.held(text));
+        const line = secrets.redactValues({ module, text: whole });
+        deps.log(level, "module_console", { run_id, session_id, ...line });
+      },
     };
   }
 

@@ -152,6 +152,7 @@ export class Runner implements RunHandle {
       },
       fold: this.#fold,
       take: (id, parent_id) => options.takeChild(this, id, parent_id),
+      console: (id) => this.#host.told(id).console,
       letGo: (id) => options.letGoChild(id),
       save: (child) => this.#saveChild(child),
     });
@@ -236,10 +237,16 @@ export class Runner implements RunHandle {
   /** Initialises the session; resolves once the run exists. Rejects, and nothing is stored, when it cannot. */
   async begin(): Promise<void> {
     try {
-      await this.#begin();
+      await this.#withConsole(() => this.#begin());
     } catch (error) {
       throw this.#secrets.redactError(error);
     }
+  }
+
+  /** Has what modules of this process write to their console logged with the ids of the run. */
+  #withConsole<T>(body: () => Promise<T>): Promise<T> {
+    const { ready, session_id } = this.options;
+    return ready.withConsole?.(this.#host.told(session_id).console, body) ?? body();
   }
 
   async #begin(): Promise<void> {
@@ -328,7 +335,7 @@ export class Runner implements RunHandle {
     let outcome: Outcome;
     this.#host.start();
     try {
-      outcome = await this.#session.execute(prompt, this.#turnOptions());
+      outcome = await this.#withConsole(() => this.#session.execute(prompt, this.#turnOptions()));
     } catch (error) {
       outcome = failure(error);
     }
@@ -365,7 +372,7 @@ export class Runner implements RunHandle {
       const judged = this.#began &&
         warnOfUnheard(this.#session, (code, message) => this.#host.warn(code, message));
       if (judged) await judged;
-      await this.#session.cleanup(outcome.status);
+      await this.#withConsole(() => this.#session.cleanup(outcome.status));
     } catch (error) {
       this.#host.warn("cleanup_failed", errorMessage(error));
     }

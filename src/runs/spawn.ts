@@ -19,7 +19,7 @@ import type { Clock, Message, ResumeSession, SpawnRequest, SpawnResult, SpawnSes
 import type { Awaitable } from "../store/store.ts";
 import { checkTokens, follow, refused } from "./child_turn.ts";
 import { type Usage, usageOf } from "./child_usage.ts";
-import type { AgentPlans, ReadyPlan, RunsDeps } from "./deps.ts";
+import type { AgentPlans, ModuleTold, ReadyPlan, RunsDeps } from "./deps.ts";
 import type { RunFold } from "./fold.ts";
 import type { AgentInput } from "./recording.ts";
 import type { RememberedApproval } from "./remembered.ts";
@@ -38,6 +38,8 @@ export interface SpawnerParts {
   readonly fold: Pick<RunFold, "historyOf" | "usagesOf" | "rememberedOf" | "continueFrom">;
   /** Takes a session that an earlier spawn left, for this run alone. @throws {PreampError} `not_found`, `session_busy`. */
   take(session_id: string, parent_id: string): Promise<SavedSession>;
+  /** Returns what takes the console lines of a sub-agent's modules in this process. */
+  console(session_id: string): ModuleTold["console"];
   /** Lets another run have it. */
   letGo(session_id: string): Awaitable<void>;
   /** Keeps what a child's turn left. */
@@ -280,6 +282,10 @@ export class Spawner {
     }
   }
 
+  #withConsole<T>(ready: ReadyPlan, session_id: string, body: () => Promise<T>): Promise<T> {
+    return ready.withConsole?.(this.#parts.console(session_id), body) ?? body();
+  }
+
   /** Notes a child that is at work; the returned function says that nothing of it follows. */
   #begin(child: Session): () => void {
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -298,7 +304,11 @@ export class Spawner {
     const { session } = parent;
     const before = usage.counters.turn_count;
     await session.emit(saved ? "task:agent_resumed" : "task:agent_spawned", told);
-    const { outcome, began } = await follow(session, child, instruction);
+    const { outcome, began } = await this.#withConsole(
+      ready,
+      session_id,
+      () => follow(session, child, instruction),
+    );
     if (began) {
       await this.#parts.save({
         session_id,

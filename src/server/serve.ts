@@ -14,6 +14,8 @@ export interface ServeOptions {
   connections?: Partial<FrontLimits>;
   /** Told once, when connections are accepted. */
   onListen?(address: { url: string; hostname: string; port: number }): void;
+  /** Told of an answer that failed after the app had given it, such as a stream that broke. Default: nothing is told. */
+  onError?(error: unknown): void;
   /** Stops the server when it aborts. */
   signal?: AbortSignal;
   /** Milliseconds runs get to reach a resting place; default 3000. */
@@ -34,7 +36,11 @@ const DEADLINE_MS = 4500;
  */
 export async function serve(options: ServeOptions): Promise<void> {
   const { app, host, port, signal, grace_ms = GRACE_MS, deadline_ms = DEADLINE_MS } = options;
-  const inner = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, answer);
+  const onError = (error: unknown) => { // Deno's own writes to stderr
+    options.onError?.(error);
+    return new Response(null, { status: 500 });
+  };
+  const inner = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {}, onError }, answer);
   let front: Front;
   try {
     const limits = { ...FRONT_LIMITS, ...options.connections };

@@ -68,7 +68,7 @@ Deno.test("a plan of built-in modules is made ready and opened without a loader"
   const ready = await plans.ready({ prompt: "hello" }, OPERATOR);
   await ready.load?.();
   for (const spec of specsOf(ready.compiled.plan)) {
-    const { integrity } = await ready.open(spec, new Redactor(), () => {});
+    const { integrity } = await ready.open(spec, new Redactor(), { warn() {}, console() {} });
     assertEquals(integrity, null);
   }
   assertEquals(made(), 0);

@@ -1,4 +1,5 @@
 /** Runs plans whose modules are files that a test writes, in each tier that modules can run in. */
+import { assertEquals } from "../assert.ts";
 import { createRuntime } from "../../src/app/runtime.ts";
 import type { Entry } from "../../src/kernel/host.ts";
 import { defaultPolicy } from "../../src/policy/policy.ts";
@@ -14,18 +15,27 @@ const OPERATOR: Caller = { name: "terminal", namespace: "x", origin: "operator" 
 export interface Told {
   readonly run: Run;
   readonly entries: readonly Entry[];
+  /** What was logged meanwhile. */
+  readonly logged: readonly { level: string; event: string; facts: JsonObject }[];
 }
 
-/** Runs a plan beside files of these names, in a tier. Rejects as `runs.create` does. */
+/**
+ * Runs a plan beside files of these names, in a tier, and replays the run: that must be equal. Rejects as `runs.create` does.
+ * @param env Variables that the plan may name.
+ */
 export async function runWithFiles(
   tier: (typeof TIERS)[number],
   files: Readonly<Record<string, string>>,
   parts: JsonObject,
+  env: Readonly<Record<string, string>> = {},
 ): Promise<Told> {
   const folder = await Deno.makeTempDir();
   const base_url = `file://${folder}/`;
   const { isolation, modules, ...base } = defaultPolicy();
+  const logged: { level: string; event: string; facts: JsonObject }[] = [];
   const runtime = createRuntime({
+    env: (name) => env[name],
+    log: (level, event, facts) => void logged.push({ level, event, facts }),
     policy: {
       ...base,
       isolation: {
@@ -42,7 +52,10 @@ export async function runWithFiles(
     const plan = { session, providers: ["provider-mock"], ...parts };
     const handle = await runtime.runs.create({ prompt: "go", plan }, OPERATOR, { base_url });
     const run = await handle.settled("end");
-    return { run, entries: await runtime.runs.events(OPERATOR, run.id, {}) };
+    const entries = await runtime.runs.events(OPERATOR, run.id, { limit: Number.MAX_SAFE_INTEGER });
+    const told = { run, entries, logged: [...logged] };
+    assertEquals(await runtime.runs.replay(OPERATOR, run.id), { equal: true });
+    return told;
   } finally {
     await runtime.close();
     await Deno.remove(folder, { recursive: true });

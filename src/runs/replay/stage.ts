@@ -6,7 +6,7 @@ import { Session, type SessionOptions } from "../../kernel/session.ts";
 import type { Surface } from "../../kernel/surface.ts";
 import { quietEmission } from "../../sdk/hook_chain.ts";
 import type { ModuleSpec, MountPlan } from "../../sdk/types.ts";
-import type { ReadyPlan, SecretSink } from "../deps.ts";
+import type { ModuleTold, ReadyPlan, SecretSink } from "../deps.ts";
 import type { Actor, Conductor } from "./conductor.ts";
 import { decisionOf, withRecordedCleanups } from "./recall.ts";
 import type { ReplayClock } from "./replay_clock.ts";
@@ -126,7 +126,7 @@ export class Stage implements Actor {
     if (spec.type !== "orchestrator" && spec.type !== "context") {
       return { module: standInFor(entry, surface, this.#reader()), config: {}, placeOf, ...told };
     }
-    return { ...await ready.open(spec, secrets, () => {}), ...told };
+    return { ...await ready.open(spec, secrets, SILENT), ...told };
   }
 
   #reader(): TapeReader {
@@ -153,6 +153,9 @@ export class Stage implements Actor {
     ) void this.session.cancel("immediate");
   }
 }
+
+/** What modules write in a replay they wrote in the recorded run. */
+const SILENT: ModuleTold = { warn() {}, console() {} };
 
 /** The plan as it was mounted: orchestrator and context as they are, a stand-in for everything else. */
 function replayedPlan(plan: MountPlan, tape: Tape, mounted: Map<ModuleSpec, Entry>): MountPlan {
