@@ -33,6 +33,16 @@ async function askOne(
   now: () => number,
 ): ReturnType<Ask> {
   const release = progress.hold();
+  let asking = true;
+  /** Ends the line of the question, so that what follows starts a line of its own. */
+  const leave = (line_end: string) => {
+    if (!asking) return;
+    asking = false;
+    io.err.write(line_end);
+    release();
+  };
+  const abort = () => leave("\n");
+  signal.addEventListener("abort", abort, { once: true });
   try {
     const labels = approval.options.map((option) => typeof option === "string" ? option : option.label);
     io.err.write(questionText(approval, labels, io, now()));
@@ -41,7 +51,7 @@ async function askOne(
       const since = io.monotonic();
       const line = await io.in.line(signal);
       if (line === null) {
-        io.err.write("\n");
+        leave("\n");
         return null;
       }
       const decision = decisionOf(line, labels);
@@ -50,7 +60,8 @@ async function askOne(
       } else if (decision !== null) return { decision };
     }
   } finally {
-    release();
+    signal.removeEventListener("abort", abort);
+    leave("");
   }
 }
 

@@ -4,7 +4,7 @@ import { isObject } from "../sdk/json.ts";
 import { sumCostUsd } from "../sdk/money.ts";
 import type { OpenLine } from "./answer.ts";
 import type { Output } from "./io.ts";
-import { callKey, dollars, duration, type Progress, ProgressLines, shown } from "./progress.ts";
+import { callKey, dollars, duration, HeldLines, type Progress, ProgressLines, shown } from "./progress.ts";
 import { styleOf } from "./style.ts";
 import { cutToWidth } from "./width.ts";
 
@@ -30,29 +30,26 @@ export function liveProgress(output: Output, options: LiveOptions): Progress {
   const style = styleOf(output);
   const lines = new ProgressLines(style, { answer_is_seen: answer !== undefined });
   const state = new LiveState(monotonic);
-  let held = 0;
   let frame = 0;
   let drawn = false;
-  /** Lines that came while somebody else had the terminal. */
-  const waiting: string[] = [];
 
   const clear = () => {
     if (drawn) output.write(CLEAR_LINE);
     drawn = false;
   };
   const draw = () => {
-    if (held > 0 || answer?.open) return;
+    if (held.held || answer?.open) return;
     const spin = style.cyan(FRAMES[frame++ % FRAMES.length] ?? "");
     output.write(`${CLEAR_LINE}${spin} ${cutToWidth(state.text(), output.columns() - 3)}${LINE_START}`);
     drawn = true;
   };
-  const stop = every(FRAME_MS, draw);
-  const keep = (line: string) => {
-    if (held > 0) return void waiting.push(line);
+  const held = new HeldLines((line) => {
     clear();
     answer?.breakLine();
     output.write(`${line}\n`);
-  };
+  });
+  const stop = every(FRAME_MS, draw);
+  const keep = (line: string) => held.add(line);
 
   return {
     entry(entry) {
@@ -64,16 +61,11 @@ export function liveProgress(output: Output, options: LiveOptions): Progress {
     hold() {
       clear();
       answer?.breakLine();
-      held++;
-      return () => {
-        held--;
-        waiting.splice(0).forEach(keep);
-      };
+      return held.hold();
     },
     close() {
       stop();
-      held = 0;
-      waiting.splice(0).forEach(keep);
+      held.flush();
       clear();
     },
   };

@@ -33,10 +33,11 @@ const MAX_MESSAGE = 2_000;
  */
 export function plainProgress(output: Output, answer?: OpenLine): Progress {
   const lines = new ProgressLines(styleOf(output), { answer_is_seen: answer !== undefined });
-  const note = (text: string) => {
+  const held = new HeldLines((text) => {
     answer?.breakLine();
     output.write(`${text}\n`);
-  };
+  });
+  const note = (text: string) => held.add(text);
   return {
     entry(entry) {
       // what a terminal's live line shows by itself: whom the run waits for
@@ -47,10 +48,48 @@ export function plainProgress(output: Output, answer?: OpenLine): Progress {
     clear() {},
     hold() {
       answer?.breakLine();
-      return () => {};
+      return held.hold();
     },
-    close() {},
+    close: () => held.flush(),
   };
+}
+
+/** Lines that wait while somebody else has the terminal. */
+export class HeldLines {
+  readonly #print: (line: string) => void;
+  readonly #waiting: string[] = [];
+  #holds = 0;
+
+  /** @param print Writes a line, when nothing holds it back. */
+  constructor(print: (line: string) => void) {
+    this.#print = print;
+  }
+
+  /** Whether somebody else has the terminal. */
+  get held(): boolean {
+    return this.#holds > 0;
+  }
+
+  /** Prints a line, now or when it is no longer held back. */
+  add(line: string): void {
+    if (this.held) this.#waiting.push(line);
+    else this.#print(line);
+  }
+
+  /** Holds lines back until the returned function is called, once. */
+  hold(): () => void {
+    this.#holds++;
+    return () => {
+      this.#holds--;
+      if (!this.held) this.#waiting.splice(0).forEach(this.#print);
+    };
+  }
+
+  /** Prints what waits, whoever holds it. */
+  flush(): void {
+    this.#holds = 0;
+    this.#waiting.splice(0).forEach(this.#print);
+  }
 }
 
 /** Entries → lines. Remembers when each tool call began. */

@@ -1,6 +1,6 @@
 import { askAt, decisionOf } from "../../src/cli/ask.ts";
 import type { Approval } from "../../src/runs/types.ts";
-import type { Progress } from "../../src/cli/progress.ts";
+import { plainProgress, type Progress } from "../../src/cli/progress.ts";
 import { assert, assertEquals, assertStringIncludes } from "../assert.ts";
 import { fakeIo } from "./fake_io.ts";
 
@@ -82,6 +82,19 @@ Deno.test("askAt() does not take what was typed before the question was shown", 
   queueMicrotask(() => stop.abort("timeout"));
   assertEquals(await answer, null);
   assertStringIncludes(io.stderr, "typed before the question");
+});
+
+Deno.test("askAt() ends the line of a question that nobody answered before held lines follow, at once", () => {
+  const io = fakeIo({ terminal: true, lines: [] });
+  const progress = plainProgress(io.err);
+  const stop = new AbortController();
+  void askAt(io, progress, NOW)(APPROVAL, stop.signal);
+  return Promise.resolve().then(() => {
+    progress.note("Stopping");
+    assert(io.stderr.endsWith("y/n or 1-2 > "), io.stderr);
+    stop.abort("cancelled");
+    assert(io.stderr.endsWith("y/n or 1-2 > \nStopping\n"), io.stderr);
+  });
 });
 
 Deno.test("askAt() escapes every control character of prompt, tool, options and arguments", async () => {
