@@ -28,7 +28,7 @@ export function tellFailure(error: unknown, io: Io): number {
   const say = (text: string) => io.err.write(`${style.red("error:")} ${escapeUnprintable(text)}\n`);
   if (error instanceof UsageError) {
     for (const line of error.message.split("\n")) say(line);
-    io.err.write(`Try: preamp help${error.command === undefined ? "" : ` ${error.command}`}\n`);
+    io.err.write(`Try: preamp help${error.command ? ` ${error.command}` : ""}\n`);
     return EXIT.usage;
   }
   const failure = error instanceof DocumentFailure ? error.failure : error;

@@ -27,7 +27,7 @@ export const command: Command = {
     const found = findCommand(args.rest);
     if (!found || found.rest.length > 0) {
       const group = groupHelp(args.rest);
-      if (group === undefined) throw new UsageError(noSuchCommand(args.rest));
+      if (group === undefined) throw noSuchCommand(args.rest);
       io.out.write(group);
       return EXIT.done;
     }
@@ -40,7 +40,7 @@ export const command: Command = {
 function namedCommands(words: readonly string[]): CommandEntry[] {
   const name = words.join(" ");
   const named = COMMANDS.filter((entry) => entry.name === name || `${entry.name} `.startsWith(`${name} `));
-  if (words.length > 0 && named.length === 0) throw new UsageError(noSuchCommand(words));
+  if (words.length > 0 && named.length === 0) throw noSuchCommand(words);
   return words.length === 0 ? [...COMMANDS] : named;
 }
 
@@ -96,7 +96,7 @@ export function unknownCommand(args: readonly string[], io: Io): number {
     io.err.write(group);
     return EXIT.usage;
   }
-  throw new UsageError(noSuchCommand(args));
+  throw noSuchCommand(args);
 }
 
 /** Returns the commands that begin with a word, or undefined when none does. */
@@ -106,17 +106,32 @@ function groupHelp(words: readonly string[]): string | undefined {
   return rows.length === 0 ? undefined : `Usage:\n\n${tableText(rows, "  ")}`;
 }
 
-function noSuchCommand(args: readonly string[]): string {
+/** Returns the error of words that name no command; it points to the help of the group or command that they begin with. */
+function noSuchCommand(args: readonly string[]): UsageError {
   const names = COMMANDS.map(({ name }) => name);
-  const group = names.some((name) => name.startsWith(`${args[0]} `));
   const first = args[0] ?? "";
+  const group = names.some((name) => name.startsWith(`${first} `));
   const written = (group ? args.slice(0, 2).join(" ") : first).slice(0, 80);
   if (first.startsWith("-")) {
-    return `Cannot use ${JSON.stringify(written)}: a command comes first: preamp <command> ${written}`;
+    return new UsageError(
+      `Cannot use ${JSON.stringify(written)}: a command comes first: preamp <command> ${written}`,
+    );
+  }
+  const found = findCommand(args);
+  if (found) {
+    const error = new UsageError(
+      `Cannot use ${JSON.stringify(found.rest[0])}: ${found.entry.name} is the whole name of the command`,
+    );
+    error.command = found.entry.name;
+    return error;
   }
   const words = new Set(names.map((name) => group ? name : name.split(" ")[0]!)); // split gives at least one
   const meant = didYouMean(written, words);
-  return `Cannot run ${JSON.stringify(written)}: there is no such command${
-    meant === undefined ? "" : `: did you mean "${meant}"?`
-  }`;
+  const error = new UsageError(
+    `Cannot run ${JSON.stringify(written)}: there is no such command${
+      meant === undefined ? "" : `: did you mean "${meant}"?`
+    }`,
+  );
+  error.command = group ? first : "";
+  return error;
 }

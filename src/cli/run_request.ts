@@ -1,5 +1,6 @@
 /** The arguments of `preamp run` → what is asked of the runtime. */
-import { checkLimits } from "../plan/check_limits.ts";
+import { checkLimits, LIMIT_NAMES } from "../plan/check_limits.ts";
+import { didYouMean } from "../plan/did_you_mean.ts";
 import { Findings } from "../plan/findings.ts";
 import type { RunRequest } from "../runs/types.ts";
 import type { JsonObject } from "../sdk/json.ts";
@@ -77,6 +78,14 @@ function readLimits(given: readonly string[]): Partial<RunLimits> | undefined {
     }
     const name = text.slice(0, at);
     const value = text.slice(at + 1);
+    if (!LIMIT_NAMES.some((one) => one === name)) {
+      const meant = didYouMean(name, LIMIT_NAMES, 3);
+      throw new UsageError(
+        `Cannot use --limit: there is no limit ${JSON.stringify(name.slice(0, 80))}: ${
+          meant === undefined ? `the limits are ${LIMIT_NAMES.join(", ")}` : `did you mean ${meant}?`
+        }`,
+      );
+    }
     if (Object.hasOwn(data, name)) throw new UsageError(`Cannot use --limit: ${name} was given twice`);
     const number = name !== "max_cost_usd" && value.trim() !== "" && Number.isFinite(Number(value));
     Object.defineProperty(data, name, { value: number ? Number(value) : value, enumerable: true });

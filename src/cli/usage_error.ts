@@ -3,6 +3,6 @@
 /** A command line that cannot be used; `message` says what would do. */
 export class UsageError extends Error {
   override readonly name = "UsageError";
-  /** Command whose help tells more; set by the dispatcher. */
+  /** Command or group whose help says more, "" for the usage of the program. Default: the command that runs. */
   command?: string;
 }

@@ -134,6 +134,9 @@ Deno.test("wrong usage exits 2, writes nothing to stdout and says what was meant
     [["plan", "check", "--json=yes", "x.yaml"], "takes no value"],
     [["module", "list", "all"], "no name"],
     [["help", "srve"], 'did you mean "serve"?'],
+    [["help", "run", "it"], 'Cannot use "it": run is the whole name'],
+    [["plan", "foo"], "Try: preamp help plan\n"],
+    [["run", "--limit", "cost=1", "hi"], "the limits are max_iterations, "],
   ];
   for (const [args, told] of cases) {
     const { code, stdout, stderr } = await runProgram(args, { stdin: "" });
