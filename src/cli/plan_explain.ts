@@ -46,7 +46,7 @@ async function run(args: Arguments, io: Io): Promise<number> {
     } catch (error) {
       throw new DocumentFailure(name, error);
     }
-  });
+  }, { overridden: true });
   if (json) writeJson(io, explanation);
   else io.out.write(explanationText(explanation, name, io.out));
   return args.has("strict") && explanation.red_flags.length > 0 ? EXIT.failed : EXIT.done;

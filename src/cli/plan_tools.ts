@@ -29,16 +29,20 @@ export function planNames(args: Arguments, verb: string): string[] {
   return names;
 }
 
-/** Runs something over a runtime under the settings of the command line, which is closed behind it. */
+/**
+ * Runs something over a runtime under the settings of the command line, which is closed behind it.
+ * @param options `overridden`: modules come from where `preamp source add` says, as in a run.
+ */
 export async function withRuntime<T>(
   args: Arguments,
   io: Io,
   use: (runtime: Runtime) => Promise<T>,
+  { overridden = false }: { overridden?: boolean } = {},
 ): Promise<T> {
-  const { policy, plans, home, warnings } = await readSettings(args, io);
+  const { policy, plans, home, sources, warnings } = await readSettings(args, io);
   const { yellow } = styleOf(io.err);
   for (const warning of warnings) io.err.write(`${yellow("warning:")} ${warning}\n`);
-  const runtime = createRuntime({ policy, plans, home });
+  const runtime = createRuntime({ policy, plans, home, ...(overridden ? { sources } : {}) });
   try {
     return await use(runtime);
   } finally {

@@ -130,3 +130,21 @@ Deno.test("a caller's plan is not touched by the operator's sources", async () =
   const { status, body } = await program.post("/v1/runs", { prompt: "What is 6 × 7?", plan });
   assertEquals([status, body.output_text, server.requests], [200, "6 × 7 is 42.", []]);
 });
+
+Deno.test("an author tries a module under a named plan: source add file://$(pwd), run --profile dev, plan explain", async () => {
+  await using at = await place();
+  const dev = `${PLAN.split("\ntools")[0]}\ntools: [tool-mine]\n`; // no source: it is the author's to say
+  await Deno.mkdir(`${at.folder}/home/plans`, { recursive: true });
+  await at.write("home/plans/dev.yaml", dev);
+  await at.write("mod.ts", TOOL("from the author's folder"));
+  const unknown = await at.run("run", "--profile", "dev", "What is 6 × 7?");
+  assertEquals([unknown.code, unknown.stdout], [3, ""]);
+  assertStringIncludes(unknown.stderr, "home/plans/dev.yaml:3:9  tools[0]");
+  assertEquals((await at.run("source", "add", "tool-mine", `file://${at.folder}`)).code, 0);
+  const run = await at.run("run", "--profile", "dev", "What is 6 × 7?");
+  assertEquals(run.code, 0, run.stderr);
+  assertMatch(run.stderr, /^called calculator \{.*\} = from the author's folder \(\d+ ms\)$/m);
+  const explained = await at.run("plan", "explain", "home/plans/dev.yaml");
+  assertMatch(explained.stdout, /^tool-mine +tool +process +1 file/m);
+  assertStringIncludes(explained.stdout, "source_overridden");
+});
