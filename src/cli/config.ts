@@ -1,12 +1,14 @@
 /** `preamp config`: what `preamp.yaml` may say, and whether a file says it right. Starts nothing. */
 import { parsePolicy } from "../policy/document.ts";
 import { exampleDocument, referencePage } from "../policy/reference.ts";
+import { errorCode, type PreampError } from "../sdk/errors.ts";
 import type { Arguments } from "./arguments.ts";
 import type { Command } from "./command.ts";
 import { EXIT } from "./exit.ts";
 import { DocumentFailure } from "./failure.ts";
 import { locate, readNamed } from "./files.ts";
 import type { Io } from "./io.ts";
+import { formatFlags, wantsJson, writeJson } from "./output_format.ts";
 import { DEFAULT_CONFIG } from "./settings.ts";
 import { UsageError } from "./usage_error.ts";
 
@@ -28,10 +30,10 @@ export const reference: Command = {
 
 /** `preamp config check`. */
 export const check: Command = {
-  usage: "config check [file]",
+  usage: "config check [flags] [file]",
   summary:
     `Checks a settings file, default ${DEFAULT_CONFIG}; variables and flags are left alone. \`-\` is stdin.`,
-  flags: [],
+  flags: formatFlags({ help: "text (default), or {file, ok, errors}" }),
   details: () => "Exit codes: 0 the file can be used, 2 there is no such file, 3 something in it is wrong.\n",
   run: checkFile,
 };
@@ -44,7 +46,9 @@ function printText({ rest }: Arguments, io: Io, text: string): Promise<number> {
   return Promise.resolve(EXIT.done);
 }
 
-async function checkFile({ rest }: Arguments, io: Io): Promise<number> {
+async function checkFile(args: Arguments, io: Io): Promise<number> {
+  const { rest } = args;
+  const json = wantsJson(args);
   if (rest.length > 1) throw new UsageError("Cannot check more than one file: name one");
   const [file = DEFAULT_CONFIG] = rest;
   const name = file === "-" ? "<stdin>" : file;
@@ -52,8 +56,11 @@ async function checkFile({ rest }: Arguments, io: Io): Promise<number> {
   try {
     await parsePolicy(text, { name });
   } catch (error) {
-    throw new DocumentFailure(name, error);
+    if (!json || errorCode(error) === undefined) throw new DocumentFailure(name, error);
+    writeJson(io, { file: name, ok: false, errors: (error as PreampError).details }); // ours, by its code
+    return EXIT.plan_invalid;
   }
-  io.out.write(`${name}: ok\n`);
+  if (json) writeJson(io, { file: name, ok: true, errors: [] });
+  else io.out.write(`${name}: ok\n`);
   return EXIT.done;
 }
