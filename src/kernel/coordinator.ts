@@ -362,8 +362,10 @@ class DraftHooks implements HookRegistry {
     return dispose;
   }
 
+  /** @throws {PreampError} when the session has all the handlers it may have. */
   #register(event: string, handler: HookHandler, options: number | HookOptions, name?: string): Disposer {
     const draft = this.#draft();
+    this.#hooks.checkRoom(draft?.handlers.length ?? 0);
     if (!draft) return this.#hooks.register(event, handler, options, name, this.#module_id);
     checkRegistration(event, handler);
     const given: HookOptions = typeof options === "number"

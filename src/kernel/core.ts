@@ -13,6 +13,11 @@ export interface KernelLimits {
   tool_timeout_s: number;
   /** Bytes of a tool's output that are kept. */
   max_tool_result_bytes: number;
+  /** Tool calls and content blocks of one answer of a provider. */
+  max_answer_tool_calls: number;
+  max_answer_blocks: number;
+  /** Handlers that the modules of one session may have registered. */
+  max_hooks: number;
   /** Seconds one cleanup may take. */
   cleanup_timeout_s: number;
   /** Seconds one call of a hook's handler may take. */

@@ -2,7 +2,7 @@
  * The hook registry of a session: who listens to what, and the one door through which every event goes into the log. What
  * the answers of handlers come to is `sdk/hook_chain.ts`; what an event means is `watch.ts`. Knows no event.
  */
-import { errorMessage } from "../sdk/errors.ts";
+import { errorMessage, PreampError } from "../sdk/errors.ts";
 import { finite, HandlerList } from "../sdk/handler_list.ts";
 import { type ChainHandler, quietEmission, runChain, RUNTIME_EVENTS } from "../sdk/hook_chain.ts";
 import { toPlainObject } from "../sdk/json.ts";
@@ -22,6 +22,8 @@ import { withDeadline } from "./deadline.ts";
 /** What the registry is given from the session. */
 export interface HookSink {
   readonly clock: Clock;
+  /** Handlers that modules may have registered. */
+  readonly max_handlers: number;
   /** Milliseconds that one call of a handler may take. */
   readonly handler_timeout_ms: number;
   /** Tells what must have been told before this event; a promise means: wait. */
@@ -90,6 +92,19 @@ export class Hooks implements HookRegistry {
   ): Disposer | ((handler: HookHandler) => Disposer) {
     if (handler === undefined) return (later: HookHandler) => this.register(event, later);
     return this.register(event, handler, options, name);
+  }
+
+  /**
+   * Checks that there is room for one more handler, beside some that are not registered yet.
+   * @throws {PreampError} `module_invalid`.
+   */
+  checkRoom(drafted: number): void {
+    const { max_handlers } = this.#sink;
+    if (this.#handlers.size + drafted < max_handlers) return;
+    throw new PreampError(
+      "module_invalid",
+      `Cannot register a handler: a session may have ${max_handlers} of them (limits.max_hooks)`,
+    );
   }
 
   unregister(name: string): void {

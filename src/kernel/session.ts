@@ -111,6 +111,7 @@ export class Session {
     const publication = new Publication(core, this.#mounts, injections, backstop);
     core.hooks = new Hooks({
       clock: host.clock,
+      max_handlers: options.limits.max_hooks,
       handler_timeout_ms: options.limits.hook_timeout_s * 1000,
       begin: (event, data) => this.#before(event, data),
       prepare: (event, data) => watch.prepare(event, data),

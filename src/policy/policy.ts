@@ -41,6 +41,9 @@ export interface PolicyLimits extends RunLimits {
   cleanup_timeout_s: number;
   max_tool_output_bytes: number;
   max_tool_result_bytes: number;
+  max_answer_tool_calls: number;
+  max_answer_blocks: number;
+  max_hooks: number;
   max_log_entries: number;
   max_log_bytes: number;
   max_session_state_bytes: number;

@@ -126,6 +126,12 @@ export const SECTIONS: {
     cleanup_timeout_s: seconds(10, "Time that the cleanup of one module may take"),
     max_tool_output_bytes: bytes(256 * 1024, "Output of a sandboxed tool that is read before it is ended"),
     max_tool_result_bytes: bytes(128 * 1024, "Output of a tool that the model sees; the rest is cut off"),
+    max_answer_tool_calls: whole(128, "Tool calls in one answer of a model; an answer with more is an error"),
+    max_answer_blocks: whole(
+      2_000,
+      "Content blocks in one answer of a model; an answer with more is an error",
+    ),
+    max_hooks: whole(256, "Handlers of hooks in one session"),
     max_log_entries: whole(100_000, "Entries in the log of one run, deltas not counted"),
     max_log_bytes: bytes(64 * 1024 * 1024, "Size of the log of one run, deltas not counted"),
     max_session_state_bytes: bytes(64 * 1024, "Size of the session_state that modules keep in one session"),

@@ -11,6 +11,7 @@ import type { SecretSink } from "./deps.ts";
 import { DELTA, Deltas } from "./deltas.ts";
 import type { RunFold } from "./fold.ts";
 import { LateFlush } from "./late_flush.ts";
+import { Pauses } from "./pauses.ts";
 
 /**
  * Limits of one log, deltas not counted (trust.md). Of these there may be as many again: more entries are joined to larger ones,
@@ -54,6 +55,7 @@ export class RunLog {
   #closed = false;
   #flushing: Promise<void> | null = null;
   readonly #late: LateFlush;
+  readonly #pauses = new Pauses();
   #counted = 0;
   #bytes = 0;
   #full = false;
@@ -82,8 +84,10 @@ export class RunLog {
     if (held.length > 0) this.#push(held);
     this.#measure(this.#enter(draft));
     if (!this.#open) return;
-    if (isBarrier(draft)) return this.flush();
-    this.#defer();
+    if (!isBarrier(draft)) return this.#defer();
+    const pause = this.#pauses.next();
+    const stored = this.flush();
+    return stored && pause ? stored.then(() => pause) : stored ?? pause;
   }
 
   /** Makes a draft an entry that is folded and waits for the next commit; returns what its data weighs. */

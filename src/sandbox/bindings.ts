@@ -2,6 +2,7 @@
  * Where the objects of a guest stand, and what was done for it: by keys that say what an object is for, so that a guest that is
  * started again finds the places of the one before. Knows neither guests nor sessions.
  */
+import { PreampError } from "../sdk/errors.ts";
 import type { ObjectCall } from "./stand_ins.ts";
 
 /** Things that one module may mount, register or publish at a time. */
@@ -36,11 +37,14 @@ export class Bindings {
     this.#again = false;
   }
 
-  /** Says where an object of the guest stands; returns how it is called. @throws {TypeError} for too many, and for none. */
+  /** Says where an object of the guest stands; returns how it is called. @throws {TypeError} when it is none; {PreampError} when there are too many. */
   bind(key: string, ref: unknown): ObjectCall {
     if (!Number.isSafeInteger(ref)) throw new TypeError("an object without a number");
     if (this.#refs.size >= MAX_OBJECTS && !this.#refs.has(key)) {
-      throw new TypeError(`more than ${MAX_OBJECTS} objects`);
+      throw new PreampError(
+        "module_invalid",
+        `it registered or mounted more than ${MAX_OBJECTS} things: handlers, tools, functions`,
+      );
     }
     this.#refs.set(key, ref as number); // a whole number
     return (...call) => {

@@ -2,7 +2,7 @@
  * The host's end of the wire: opens calls, answers what a guest asks inside them, and ends a guest that breaks a rule. Knows
  * frames and bounds; what is asked is for the {@link CallHost} of each call to know.
  */
-import { errorMessage } from "../sdk/errors.ts";
+import { errorMessage, PreampError } from "../sdk/errors.ts";
 import { isObject, toPlain } from "../sdk/json.ts";
 import { type Channel, type Death, deathError } from "./channel.ts";
 import type { Effect, FromGuest, Shape, Thrown, ToGuest, View } from "./protocol.ts";
@@ -300,7 +300,8 @@ export class Guest {
       options.host.apply(effects);
       return true;
     } catch (error) {
-      this.#violation(`effects that are none: ${errorMessage(error)}`);
+      if (error instanceof PreampError) void this.kill({ cause: "violation", detail: error.message });
+      else this.#violation(`effects that are none: ${errorMessage(error)}`);
       return false;
     }
   }

@@ -136,7 +136,7 @@ export class GuestMounts {
       case "tools":
         return toolStandIn(shape, call, bounds);
       case "providers":
-        return providerStandIn(shape, () => this.#data.get(key) ?? {}, call);
+        return providerStandIn(shape, () => this.#data.get(key) ?? {}, call, bounds);
       case "context":
         return this.#context(shape, key, call);
       case "orchestrator":

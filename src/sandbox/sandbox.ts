@@ -1,4 +1,5 @@
 /** Running modules elsewhere: which tiers this host has, how many guests there may be, and a guest for a module. */
+import type { AnswerBounds } from "../sdk/answer_bounds.ts";
 import { errorMessage, PreampError } from "../sdk/errors.ts";
 import type { ModuleType } from "../sdk/types.ts";
 import type { Channel } from "./channel.ts";
@@ -12,7 +13,7 @@ import { type GuestTier, hostTiers, type TierReport } from "./tiers.ts";
 import { openWorkerChannel } from "./worker_tier.ts";
 
 /** What one guest may take; names and defaults: trust.md, Limits. */
-export interface GuestLimits {
+export interface GuestLimits extends AnswerBounds {
   readonly memory_mb: number;
   readonly cpu_s: number;
   readonly load_timeout_s: number;
@@ -102,12 +103,18 @@ export class Sandbox {
     const report = this.tiers[tier];
     if (!report.available) throw unavailable(module, tier, report.reason);
     const { load_timeout_s, max_tool_output_bytes, call_timeout_s } = limits;
+    const { max_answer_tool_calls, max_answer_blocks } = limits;
     const opened = await openGuestModule({
       name: module,
       type,
       code,
       uses,
-      bounds: { max_tool_output_bytes, deadline_ms: call_timeout_s * 1000 },
+      bounds: {
+        max_tool_output_bytes,
+        deadline_ms: call_timeout_s * 1000,
+        max_answer_tool_calls,
+        max_answer_blocks,
+      },
       load_timeout_ms: load_timeout_s * 1000,
       spawn: () => this.#spawn(request, session),
       warn,

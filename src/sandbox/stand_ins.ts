@@ -1,4 +1,5 @@
 /** A guest's objects as the session holds them: their data as they were told, their methods as calls. */
+import type { AnswerBounds } from "../sdk/answer_bounds.ts";
 import { isObject, type JsonObject, toPlain } from "../sdk/json.ts";
 import { PARAMETERS } from "../sdk/parameters.ts";
 import type {
@@ -37,7 +38,7 @@ export interface ObjectCallOptions {
 }
 
 /** Bounds of the calls of one guest. */
-export interface CallBounds {
+export interface CallBounds extends AnswerBounds {
   /** Output of a tool that is read (trust.md, Limits). */
   max_tool_output_bytes: number;
   /** Milliseconds a call may take whose caller sets no deadline of its own. */
@@ -88,7 +89,12 @@ export function toolStandIn(shape: Shape, call: ObjectCall, bounds: CallBounds):
 }
 
 /** Returns a guest's provider. `data` is asked each time: it may be told anew. */
-export function providerStandIn(shape: Shape, data: () => JsonObject, call: ObjectCall): Provider {
+export function providerStandIn(
+  shape: Shape,
+  data: () => JsonObject,
+  call: ObjectCall,
+  { max_answer_tool_calls, max_answer_blocks }: AnswerBounds,
+): Provider {
   const { name, priority } = shape.data;
   return {
     name,
@@ -100,7 +106,8 @@ export function providerStandIn(shape: Shape, data: () => JsonObject, call: Obje
     ...method(shape, "complete", (request: ChatRequest, options: CompleteOptions = {}) => {
       const { signal, onDelta } = options;
       const onNote = onDelta && ((delta: unknown) => onDelta(delta as Parameters<typeof onDelta>[0]));
-      const args = [toPlain(request), onDelta !== undefined];
+      // checked there already: an answer that is too much is never read here
+      const args = [toPlain(request), onDelta !== undefined, { max_answer_tool_calls, max_answer_blocks }];
       return call("complete", args, { signal, onNote, max_bytes: MAX_LARGE_BYTES });
     }),
   } as unknown as Provider; // the mount checks what it is

@@ -33,6 +33,11 @@ export class HandlerList {
     this.#timeout_ms = timeout_ms;
   }
 
+  /** Handlers that are registered. */
+  get size(): number {
+    return this.#registrations.length;
+  }
+
   /**
    * Adds a handler; returns what takes it out again.
    * @param module_id Id of the module that registers it.

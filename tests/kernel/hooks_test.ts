@@ -12,6 +12,7 @@ function registry(defaults: JsonObject = {}, handler_timeout_ms = 30_000) {
   const note = (event: string, emission: Emission) =>
     void settled.push({ event, action: emission.action, data: toPlain(emission.data) });
   const sink: HookSink = {
+    max_handlers: 256,
     handler_timeout_ms,
     clock,
     begin() {},
@@ -453,6 +454,7 @@ Deno.test("emit() survives answers whose getters throw and thenables that lie", 
 Deno.test("emit() rejects, and does not throw, when the log fails at once", async () => {
   const { hooks } = registry();
   const broken = new Hooks({
+    max_handlers: 256,
     handler_timeout_ms: 30_000,
     clock: new FakeClock(),
     begin() {},

@@ -107,6 +107,9 @@ export interface Kit {
 const KERNEL_LIMITS: KernelLimits = {
   tool_timeout_s: 60,
   max_tool_result_bytes: 131_072,
+  max_answer_tool_calls: 128,
+  max_answer_blocks: 2_000,
+  max_hooks: 256,
   cleanup_timeout_s: 10,
   hook_timeout_s: 30,
   approval_timeout: 300,

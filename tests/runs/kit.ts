@@ -74,6 +74,9 @@ export const STRANGER: Caller = { name: "key:other", namespace: "b", origin: "ca
 const LIMITS: ServiceLimits = {
   tool_timeout_s: 60,
   max_tool_result_bytes: 131_072,
+  max_answer_tool_calls: 128,
+  max_answer_blocks: 2_000,
+  max_hooks: 256,
   cleanup_timeout_s: 10,
   hook_timeout_s: 30,
   approval_timeout: 300,

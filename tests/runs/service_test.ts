@@ -346,6 +346,7 @@ Deno.test("follow() gives pages, and nothing that is not stored", async () => {
     plans: {
       p: { providers: [[calls(...many), "done"]], tools: [tool("t")], limits: { max_tool_calls: 300 } },
     },
+    limits: { max_answer_tool_calls: 300 },
     store: (store) => new SlowStore(store, 1),
   });
   const handle = await post("p");

@@ -11,8 +11,14 @@ import { TestCoordinator } from "../../src/sdk/testing/coordinator.ts";
 import { createTestCoordinator } from "../../src/sdk/testing/create_test_coordinator.ts";
 import type { Emission } from "../../src/sdk/types.ts";
 import { assert, assertEquals, assertRejects, assertStrictEquals, assertThrows } from "../assert.ts";
+import { PreampError } from "../../src/sdk/errors.ts";
 
-const BOUNDS = { max_tool_output_bytes: 1_000, deadline_ms: 1_000 };
+const BOUNDS = {
+  max_tool_output_bytes: 1_000,
+  deadline_ms: 1_000,
+  max_answer_tool_calls: 128,
+  max_answer_blocks: 2_000,
+};
 
 /** The host's side of one module, whose guest answers nothing. */
 function sides(
@@ -171,7 +177,11 @@ Deno.test("Bindings: an object undone makes room, and what was done is done once
   assertEquals(undone.length, 2_000);
   for (let ref = 1; ref <= 256; ref++) bindings.bind(`k${ref}`, ref);
   bindings.bind("k1", 7);
-  assertThrows(() => bindings.bind("one more", 1), TypeError, "more than 256 objects");
+  assertThrows(
+    () => bindings.bind("one more", 1),
+    PreampError,
+    "it registered or mounted more than 256 things",
+  );
   for (const ref of [undefined, null, 1.5, "1", {}]) assertThrows(() => bindings.bind("k1", ref), TypeError);
   let done = 0;
   bindings.once("a", () => void done++);

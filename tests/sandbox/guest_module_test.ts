@@ -9,7 +9,7 @@ import { objectStandIn } from "../../src/sandbox/stand_ins.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
 import type { Module, ModuleType, StreamDelta, ToolCallContext, ToolResult } from "../../src/sdk/types.ts";
 import { assert, assertEquals, assertMatch, assertRejects, assertStrictEquals } from "../assert.ts";
-import { Lab, type OpenOptions } from "./support.ts";
+import { Lab, type OpenOptions, ROOMY } from "./support.ts";
 
 /** A module that is mounted on a coordinator of its own, or on a given one. */
 async function mounted(
@@ -168,7 +168,7 @@ Deno.test("what a guest's mount returns is read as inline", async () => {
 
 Deno.test("objectStandIn() is nothing that can be waited for, whatever the guest says of it", () => {
   const shape = { data: { kept: 1 }, methods: { then: 2, cleanup: 0 } };
-  const made = objectStandIn(shape, () => Promise.resolve(), { max_tool_output_bytes: 1, deadline_ms: 1 });
+  const made = objectStandIn(shape, () => Promise.resolve(), { ...ROOMY, deadline_ms: 1 });
   assertEquals(Object.keys(made), ["kept", "cleanup"]);
 });
 

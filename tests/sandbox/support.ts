@@ -13,6 +13,8 @@ export const ROOMY: GuestLimits = {
   cpu_s: 60,
   load_timeout_s: 60,
   max_tool_output_bytes: 256 * 1024,
+  max_answer_tool_calls: 128,
+  max_answer_blocks: 2_000,
   call_timeout_s: 60,
 };
 

@@ -1,4 +1,5 @@
 /** The guard around a provider: no call that was cancelled, denied or not paid for; every answer read, settled and counted. */
+import { checkAnswerBounds } from "../../sdk/answer_bounds.ts";
 import { errorMessage, PreampError, statusOf, toLLMError } from "../../sdk/errors.ts";
 import { isObject, toPlain } from "../../sdk/json.ts";
 import { toChatResponse, Usage } from "../../sdk/messages.ts";
@@ -233,10 +234,10 @@ class ProviderGuard {
         stream ? { signal, onDelta: stream.onDelta } : { signal },
       );
       const told = await withAbort(Promise.resolve(answer), signal);
-      const response = withPairedCalls(
-        this.#core,
-        toChatResponse(told, methodOf(this.#provider, "parseToolCalls")),
-      );
+      checkAnswerBounds(told, this.#core.limits);
+      const read = toChatResponse(told, methodOf(this.#provider, "parseToolCalls"));
+      checkAnswerBounds(read, this.#core.limits); // the provider may find calls in its content
+      const response = withPairedCalls(this.#core, read);
       const usage = response.usage ??= Usage({});
       return { response, usage };
     } catch (thrown) {

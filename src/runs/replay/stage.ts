@@ -39,6 +39,9 @@ export interface StageOptions {
 /** Limits that the recorded values were held to when they were recorded, whatever they are today. */
 const AS_RECORDED = {
   max_tool_result_bytes: Number.MAX_SAFE_INTEGER,
+  max_answer_tool_calls: Number.MAX_SAFE_INTEGER,
+  max_answer_blocks: Number.MAX_SAFE_INTEGER,
+  max_hooks: Number.MAX_SAFE_INTEGER,
   max_session_state_bytes: Number.MAX_SAFE_INTEGER,
   approval_timeout: Number.MAX_SAFE_INTEGER,
 } as const satisfies Partial<KernelLimits>;

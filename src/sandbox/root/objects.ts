@@ -1,4 +1,5 @@
 /** The module's objects that the host may call, by number, and how a call of each is answered. */
+import { type AnswerBounds, checkAnswerBounds } from "../../sdk/answer_bounds.ts";
 import { isObject, type JsonObject, toPlain } from "../../sdk/json.ts";
 import { toChatResponse } from "../../sdk/messages.ts";
 import { inputSchemaOf, methodOf } from "../../sdk/spelling.ts";
@@ -77,10 +78,13 @@ async function serveProvider({ method, args, signal, note }: OpenCall, provider:
     ? { signal, onDelta: (delta: unknown) => note(toPlain(delta)) }
     : { signal };
   const answer = await methodOf(provider, "complete")!(request, options);
+  const bounds = args[2] as AnswerBounds; // the host's
+  checkAnswerBounds(answer, bounds); // here, so that the host never reads what is too much
   // what is no answer is told as it is: the guard on the other side says what is wrong with it
   if (typeof answer !== "string" && !isObject(answer)) return toPlain(answer);
   const parse = methodOf(provider, "parseToolCalls") as ((response: ChatResponse) => unknown) | undefined;
   const response = toChatResponse(answer, parse);
+  checkAnswerBounds(response, bounds); // the provider may find calls in its content
   const plain = toPlain(response) as JsonObject;
   if (response.tool_calls) plain.tool_calls = response.tool_calls.map(plainCall);
   return plain;

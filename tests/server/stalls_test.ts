@@ -1,0 +1,127 @@
+/**
+ * No module keeps the thread of the server: what a module says is bounded, with an error that names the bound, and a run that works
+ * long pauses. The longest time in which no timer was served is compared with that of a run that does nothing unusual.
+ */
+import { defaultPolicy } from "../../src/policy/policy.ts";
+import { createPreamp, type Preamp } from "../../src/server/mod.ts";
+import { assert, assertMatch } from "../assert.ts";
+
+type Plan = Record<string, unknown>;
+
+/** Milliseconds without a timer that one module may cause on a machine that has nothing else to do. */
+const STALL_MS = 100;
+/** How much slower than that machine this one may be before its usual run says so. */
+const SLOWER = 6;
+
+const source = (code: string) => `data:text/javascript,${encodeURIComponent(code)}`;
+
+const SESSION = { orchestrator: "loop-streaming", context: "context-simple" };
+const SUM = { name: "calculator", arguments: { expression: "1" } };
+
+/** A plan whose model is a module that answers with the value of an expression, then with a text. */
+function planOfProvider(answer: string): Plan {
+  const code = `let asked = 0; export const mount = (c) => c.mount("providers", {
+    name: "bomb", getInfo: () => ({ id: "bomb", display_name: "Bomb", capabilities: [], defaults: {} }),
+    listModels: () => [], parseToolCalls: () => [], complete: async () => asked++ === 0 ? (${answer}) : "done" })`;
+  return {
+    session: SESSION,
+    providers: [{ module: "provider-bomb", source: source(code) }],
+    tools: ["tool-calculator"],
+  };
+}
+
+/** A plan with a hook; its model calls a tool so many times. */
+function planOfHook(mount: string, calls = 1): Plan {
+  const responses = [{ tool_calls: Array(calls).fill(SUM) }, "done"];
+  return {
+    session: SESSION,
+    providers: [{ module: "provider-mock", config: { responses } }],
+    tools: ["tool-calculator"],
+    hooks: [{ module: "hook-bomb", source: source(`export const mount = async (c) => { ${mount} }`) }],
+  };
+}
+
+const CALLS = (count: number) =>
+  `{ content: [], tool_calls: Array.from({ length: ${count} }, (_, n) => ({ id: "c" + n, name: "calculator", arguments: { expression: "1" } })) }`;
+const BLOCKS = (count: number) =>
+  `{ content: Array.from({ length: ${count} }, () => ({ type: "text", text: "a" })) }`;
+const HANDLERS = (count: number) => `for (let n = 0; n < ${count}; n++) c.hooks.register("*", () => null)`;
+
+/** What a module does, and what the answer of the run says of it. */
+const BOMBS: readonly (readonly [what: string, plan: Plan, said: RegExp])[] = [
+  ["20,000 tool calls", planOfProvider(CALLS(20_000)), /limits\.max_answer_tool_calls\): received 20000/],
+  [
+    "20,000 tool calls in the content",
+    planOfProvider(
+      `{ content: Array.from({ length: 1_000 }, () => ({ type: "tool_call", name: "calculator", input: {} })) }`,
+    ),
+    /limits\.max_answer_tool_calls\): received 1000/,
+  ],
+  ["300,000 content blocks", planOfProvider(BLOCKS(300_000)), /limits\.max_answer_blocks\): received 300000/],
+  [
+    "more handlers than a session may have",
+    planOfHook(HANDLERS(300)),
+    /limits\.max_hooks|more than 256 things/,
+  ],
+  ["as many tool calls as there may be", planOfProvider(CALLS(128)), /"status":"completed"/],
+  ["as many blocks as there may be", planOfProvider(BLOCKS(2_000)), /"status":"completed"/],
+  ["a hundred handlers, each called at every event", planOfHook(HANDLERS(100), 10), /"status":"completed"/],
+  [
+    "much state, many capabilities and contributors",
+    planOfHook(
+      `for (let n = 0; n < 80; n++) { c.registerCapability("c" + n, {}); c.registerContributor("x", "y", () => n) }
+      c.hooks.register("tool:pre", () => { for (let n = 0; n < 3_000; n++) c.session_state["k" + n] = n })`,
+    ),
+    /"status":"completed"/,
+  ],
+];
+
+async function post(preamp: Preamp, plan: Plan): Promise<string> {
+  const response = await preamp.fetch(
+    new Request("http://localhost/v1/runs", {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ prompt: "go", plan }),
+    }),
+  );
+  return await response.text();
+}
+
+/** Resolves to what a run answers, and to the longest time in which no timer was served. */
+async function watched(preamp: Preamp, plan: Plan): Promise<{ body: string; stall_ms: number }> {
+  let stall_ms = 0;
+  let last = performance.now();
+  const timer = setInterval(() => {
+    const now = performance.now();
+    stall_ms = Math.max(stall_ms, now - last);
+    last = now;
+  });
+  const body = await post(preamp, plan);
+  await new Promise((resolve) => setTimeout(resolve, 5)); // the run may end before the timer it kept waiting
+  clearInterval(timer);
+  return { body, stall_ms };
+}
+
+for (const tier of ["inline", "process"] as const) {
+  Deno.test(`no answer of a module keeps the thread of the server, in tier ${tier}`, async (t) => {
+    const policy = defaultPolicy();
+    policy.modules.allow = ["data:"];
+    if (tier === "inline") policy.modules.inline = ["data:"];
+    const preamp = createPreamp({ authenticate: null, policy });
+    try {
+      const usual = planOfHook(`c.hooks.register("tool:pre", () => null)`);
+      await post(preamp, usual); // loads what is loaded once
+      for (const [what, plan, said] of BOMBS) {
+        await t.step(what, async () => {
+          const before = await watched(preamp, usual);
+          const { body, stall_ms } = await watched(preamp, plan);
+          assertMatch(body, said);
+          const most_ms = SLOWER * Math.max(STALL_MS, before.stall_ms);
+          assert(stall_ms < most_ms, `${what}: nothing was served for ${Math.round(stall_ms)} ms`);
+        });
+      }
+    } finally {
+      await preamp.close();
+    }
+  });
+}
