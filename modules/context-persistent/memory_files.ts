@@ -1,7 +1,7 @@
 /** Memory files: texts that every request of a session begins with (behaviour.md §8.6). */
 import type { Coordinator, JsonObject, Message } from "preamp";
 import { deepFreeze, errorCode, errorMessage, isObject, PreampError } from "preamp";
-import { basename, isAbsolute, relative, resolve } from "node:path";
+import { basename, isAbsolute, isWithin, normalize } from "./paths.ts";
 
 /** Bytes of one memory file; more is a mistake, not a memory. */
 const MOST_BYTES = 1_048_576;
@@ -66,18 +66,12 @@ async function checkGrant({ config }: Pick<Coordinator, "config">, file: string)
   );
 }
 
-function isWithin(folder: string, path: string): boolean {
-  const way = relative(folder, path);
-  return way === "" ||
-    (!isAbsolute(way) && way !== ".." && !way.startsWith("../") && !way.startsWith("..\\"));
-}
-
 /** Links followed, so that one does not lead out of a granted folder; a path that is not there is told when it is read. */
 async function realPath(path: string): Promise<string> {
   try {
     return await Deno.realPath(path);
   } catch {
-    return resolve(path);
+    return normalize(path);
   }
 }
 

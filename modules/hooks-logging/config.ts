@@ -1,7 +1,7 @@
 /** The module's config, checked. */
 import type { JsonObject } from "preamp";
-import { isAbsolute } from "node:path";
 import { isEventName, MAX_EVENT_CHARS, MAX_EVENTS } from "./events.ts";
+import { isAbsolute } from "./paths.ts";
 
 /** What is logged, and where to. */
 export interface LogSettings {

@@ -3,7 +3,7 @@
  * permissions that their entry in the plan has (trust.md). The policy has checked that plan before the run began.
  */
 import type { Coordinator, JsonObject } from "preamp";
-import { dirname, isAbsolute, relative, resolve } from "node:path";
+import { basename, dirname, isAbsolute, isWithin, normalize } from "./paths.ts";
 
 /**
  * Resolves to whether the plan lets `module_id`, configured with `path`, write to `file`, both absolute: an entry of the
@@ -37,22 +37,16 @@ function couldBe(written: unknown, path: string): boolean {
   return written === path || (typeof written === "string" && written.includes("${"));
 }
 
-function isWithin(folder: string, path: string): boolean {
-  const way = relative(folder, path);
-  return way === "" ||
-    (!isAbsolute(way) && way !== ".." && !way.startsWith("../") && !way.startsWith("..\\"));
-}
-
 /** Resolves to the path with the links of every part that exists followed. */
 async function realPath(path: string): Promise<string> {
   const missing: string[] = [];
-  for (let at = resolve(path);;) {
+  for (let at = normalize(path);;) {
     try {
-      return resolve(await Deno.realPath(at), ...missing);
+      return normalize([await Deno.realPath(at), ...missing].join("/"));
     } catch (error) {
       const parent = dirname(at);
       if (!(error instanceof Deno.errors.NotFound) || parent === at) throw error;
-      missing.unshift(relative(parent, at));
+      missing.unshift(basename(at));
       at = parent;
     }
   }

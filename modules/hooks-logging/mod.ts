@@ -1,11 +1,11 @@
 /** `hooks-logging`: every event as a JSON line, in the format users already parse (behaviour.md §6.3). */
 import type { Coordinator, HookResult, JsonObject, ModuleInfo, MountReturn } from "preamp";
-import { dirname } from "node:path";
 import { DEFAULT_MAX_BYTES, LEAST_MAX_BYTES, type LogSettings, readConfig } from "./config.ts";
 import { CANONICAL_EVENTS, DROPPED, eventNames, isDelta, MAX_EVENT_CHARS, MAX_EVENTS } from "./events.ts";
 import { fileSink } from "./file_sink.ts";
 import { mayWrite } from "./grant.ts";
 import { formatLine } from "./line.ts";
+import { dirname } from "./paths.ts";
 import { LineQueue, type Sink } from "./queue.ts";
 
 /** What this module is. */

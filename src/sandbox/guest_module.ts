@@ -165,8 +165,8 @@ class GuestModule {
 
   async #callMount(guest: Guest): Promise<MountAnswer> {
     const coordinator = this.#coordinator!; // set by #mount
-    const { type, load_timeout_ms, bounds } = this.#options;
-    const statics = staticsOf(coordinator, coordinator.newId("m").slice(-8));
+    const { name, type, load_timeout_ms, bounds } = this.#options;
+    const statics = staticsOf(coordinator, coordinator.newId("m").slice(-8), { name, config: this.#config });
     const args = [this.#config, statics, POINT[type]];
     const answered = await guest.call(0, "mount", args, {
       host: this.#host(surroundingsOf(coordinator), true),

@@ -6,13 +6,19 @@ import type { Statics } from "./protocol.ts";
 /** Keys of a module's entry in the plan that others may see. */
 const SHOWN = ["module", "instance_id"] as const;
 
+/** What a guest knows of itself: the name of its entry in the plan (the instance, or the module), and its config. */
+export interface OwnEntry {
+  readonly name: string;
+  readonly config: JsonObject;
+}
+
 /** Returns the statics of a session for one of its guests. */
-export function staticsOf(coordinator: Coordinator, id_seed: string): Statics {
+export function staticsOf(coordinator: Coordinator, id_seed: string, own: OwnEntry): Statics {
   const { session_id, parent_id, limits, injection_size_limit, injection_budget_per_turn } = coordinator;
   return {
     session_id,
     parent_id,
-    config: outline(coordinator.config),
+    config: outline(coordinator.config, own),
     limits: { ...limits },
     injection_size_limit,
     injection_budget_per_turn,
@@ -21,33 +27,46 @@ export function staticsOf(coordinator: Coordinator, id_seed: string): Statics {
 }
 
 /**
- * Returns a plan without configs, sources and agents: another module's settings hold keys, its sources tokens, and both are none
- * of a stranger's business.
+ * Returns a plan without sources, what agents are made of, and the configs and grants of other modules: another module's settings hold keys, its
+ * sources tokens, and neither concerns a stranger.
  */
-function outline(plan: JsonObject): JsonObject {
+function outline(plan: JsonObject, own: OwnEntry): JsonObject {
   const shown: JsonObject = {};
   const session = isObject(plan.session) ? plan.session : {};
-  const own = Object.entries(session).filter(([key, value]) =>
+  const flags = Object.entries(session).filter(([key, value]) =>
     !SLOTS.has(key) && (typeof value === "number" || typeof value === "boolean" || value === null)
   );
   shown.session = {
-    ...Object.fromEntries(own),
-    ...Object.fromEntries([...SLOTS].flatMap((key) => key in session ? [[key, entry(session[key])]] : [])),
+    ...Object.fromEntries(flags),
+    ...Object.fromEntries(
+      [...SLOTS].flatMap((key) => key in session ? [[key, entry(session[key], own)]] : []),
+    ),
   };
   for (const list of ["providers", "tools", "hooks"]) {
     const modules = plan[list];
-    if (Array.isArray(modules)) shown[list] = modules.map(entry);
+    if (Array.isArray(modules)) shown[list] = modules.map((one) => entry(one, own));
   }
+  if (isObject(plan.agents)) shown.agents = Object.fromEntries(Object.entries(plan.agents).map(agentOutline));
   if (isObject(plan.limits)) shown.limits = toPlain(plan.limits);
   return shown;
 }
 
+/** What a model is told of an agent, whoever offers it: its name, and what it is for. */
+function agentOutline([name, agent]: [string, unknown]): [string, JsonObject] {
+  const { description } = isObject(agent) ? agent : {};
+  return [name, typeof description === "string" ? { description } : {}];
+}
+
 const SLOTS: ReadonlySet<string> = new Set(["orchestrator", "context"]);
 
-function entry(value: unknown): JsonObject {
+function entry(value: unknown, own: OwnEntry): JsonObject {
   if (typeof value === "string") return { module: value };
   if (!isObject(value)) return {};
-  return Object.fromEntries(
-    SHOWN.flatMap((key) => typeof value[key] === "string" ? [[key, value[key]]] : []),
-  );
+  const shown: JsonObject = {};
+  for (const key of SHOWN) if (typeof value[key] === "string") shown[key] = value[key];
+  if ((value.instance_id ?? value.module) !== own.name) return shown;
+  // another entry may have the same name: what is shown of the config is what this module was given
+  shown.config = toPlain(own.config);
+  if (isObject(value.permissions)) shown.permissions = toPlain(value.permissions);
+  return shown;
 }

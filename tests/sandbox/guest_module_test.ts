@@ -35,7 +35,7 @@ const toolOf = (body: string) =>
   `export const mount = (coordinator, config) => coordinator.mount("tools", { name: "t", description: "d",
      execute: async (input, call) => { ${body} } });`;
 
-Deno.test("a guest is told its session, its own config, and of the plan only which modules there are", async () => {
+Deno.test("a guest is told its session, its own config and grant, and of the plan only which modules there are", async () => {
   await using lab = new Lab();
   const code = toolOf(`const { session_id, parent_id, limits } = coordinator;
     return { session_id, parent_id, limits, config: coordinator.config, own: config, dict: coordinator.toDict(),
@@ -61,8 +61,12 @@ Deno.test("a guest is told its session, its own config, and of the plan only whi
           source: "git+https://s3cret",
           config: { api_key: "s3cret" },
         }],
-        tools: ["t", { module: "u", config: { k: "s3cret" } }],
-        agents: { a: { system: "s3cret" } },
+        tools: [
+          "t",
+          { module: "u", config: { k: "s3cret" }, permissions: { read: ["/s3cret"] } },
+          { module: "guest", config: { mine: "s3cret" }, permissions: { net: ["a.example"] } },
+        ],
+        agents: { a: { system: "s3cret", description: "Helps" }, b: {} },
         limits: { max_tool_calls: 7 },
       },
     },
@@ -82,7 +86,12 @@ Deno.test("a guest is told its session, its own config, and of the plan only whi
         context: { module: "context-simple" },
       },
       providers: [{ module: "p", instance_id: "p2" }],
-      tools: [{ module: "t" }, { module: "u" }],
+      tools: [
+        { module: "t" },
+        { module: "u" },
+        { module: "guest", config: { mine: 1 }, permissions: { net: ["a.example"] } },
+      ],
+      agents: { a: { description: "Helps" }, b: {} },
       limits: { max_tool_calls: 7 },
     },
   });

@@ -1,0 +1,161 @@
+/** Every folder of `modules/` does by path, in a process of its own, what it does built in: the same run, with the same entries. */
+import { defaultPolicy } from "../../src/policy/policy.ts";
+import { createPreamp, type Preamp } from "../../src/server/mod.ts";
+import { assert, assertEquals } from "../assert.ts";
+
+// deno-lint-ignore no-explicit-any -- what the test asserts of it
+type Json = any;
+
+const MODULES = new URL("../../modules/", import.meta.url);
+
+/** How a module is configured in its run; most need nothing. */
+interface Setup {
+  readonly config?: Json;
+  readonly permissions?: Json;
+  /** Added to the plan. */
+  readonly plan?: Json;
+}
+
+const SUM = { name: "calculator", arguments: { expression: "6*7" } };
+const RESPONSES = [{ tool_calls: [SUM] }, { text: "It is 42." }];
+
+/** @param folder Where a module may write. */
+function setups(folder: string): Readonly<Record<string, Setup>> {
+  return {
+    "context-persistent": {
+      config: { memory_files: [`${folder}/memory.md`] },
+      permissions: { read: [folder] },
+    },
+    "context-summarizing": { config: { max_tokens: 4_000 } },
+    "hooks-approval": { config: { rules: [{ tool: "calculator", action: "deny" }] } },
+    "hooks-logging": {
+      config: { path: `${folder}/log.jsonl` },
+      permissions: { read: [folder], write: [folder] },
+    },
+    "provider-mock": { config: { responses: RESPONSES } },
+    "provider-replay": {
+      config: {
+        events: [{
+          event: "provider:response",
+          data: { provider: "mock", response: { content: [{ type: "text", text: "Again." }] } },
+        }],
+      },
+    },
+    "tool-task": {
+      plan: {
+        agents: { helper: { description: "Helps", system: "Help." } },
+        providers: [mock([
+          { tool_calls: [{ name: "task", arguments: { agent: "helper", instruction: "Say it" } }] },
+          { text: "Said." },
+          { text: "Done." },
+        ])],
+      },
+    },
+    "tool-todo": {
+      plan: {
+        providers: [mock([
+          {
+            tool_calls: [{
+              name: "todo",
+              arguments: {
+                action: "create",
+                todos: [{ content: "Test", status: "pending", activeForm: "Testing" }],
+              },
+            }],
+          },
+          { text: "Noted." },
+        ])],
+      },
+    },
+  };
+}
+
+function mock(responses: Json): Json {
+  return { module: "provider-mock", config: { responses, chunk_chars: 8 } };
+}
+
+/** Returns the plan of a module's run; `source`: where it comes from, absent: it is built in. */
+function planOf(id: string, { config, permissions, plan }: Setup, source?: string): Json {
+  const spec = {
+    module: id,
+    ...(config ? { config } : {}),
+    ...(permissions ? { permissions } : {}),
+    ...(source === undefined ? {} : { source }),
+  };
+  const kind = id.split("-")[0]!;
+  const whole: Json = {
+    session: {
+      orchestrator: kind === "loop" ? spec : "loop-streaming",
+      context: kind === "context" ? spec : "context-simple",
+    },
+    system: "Be brief.",
+    providers: [mock(RESPONSES)],
+    tools: ["tool-calculator"],
+    hooks: [],
+    ...plan,
+  };
+  if (kind === "provider") whole.providers = [spec];
+  else if (kind === "tool") whole.tools = whole.tools.filter((one: string) => one !== id).concat(spec);
+  else if (kind === "hooks") whole.hooks = [spec];
+  return whole;
+}
+
+/** Resolves to the entries of a run of a named plan, without what differs from run to run. */
+async function entriesOf(preamp: Preamp, plan: string): Promise<Json[]> {
+  const send = async (path: string, init: RequestInit = {}) => {
+    const headers = { "content-type": "application/json" };
+    return await (await preamp.fetch(new Request(`http://localhost${path}`, { ...init, headers }))).json();
+  };
+  const run = await send("/v1/runs", {
+    method: "POST",
+    body: JSON.stringify({ prompt: "What is 6 × 7?", plan_ref: plan }),
+  });
+  assertEquals([run.status, run.warnings], ["completed", []], JSON.stringify(run.error));
+  const { data } = await send(`/v1/runs/${run.id}/events?limit=1000`);
+  const names = new Map<string, string>();
+  const named = (text: string) => {
+    if (!names.has(text)) names.set(text, `${text.split("_")[0]} ${names.size}`);
+    return names.get(text);
+  };
+  return data.map(({ event, data }: Json) => {
+    const told = JSON.stringify({ event, data }, (key, value) => VOLATILE.has(key) ? undefined : value);
+    return JSON.parse(
+      told.replace(/\b(?:run|ses|turn|grp|call|req|apr|evt|sub)_[A-Za-z0-9]{8,}/g, named as () => string),
+    );
+  });
+}
+
+/** Fields that tell of one run: when it was, how long it took, where its modules came from, how many tokens its ids happen to have. */
+const VOLATILE: ReadonlySet<string> = new Set([
+  ...["timestamp", "ts", "duration_ms", "plan_hash", "isolation", "integrity", "ended_at", "created_at"],
+  ...["started_at", "created", "updated", "elapsed_ms", "input_tokens", "total_tokens", "tokens"],
+]);
+
+Deno.test("every module of ours gives the same run by path as built in", async (t) => {
+  const folder = await Deno.realPath(await Deno.makeTempDir());
+  const policy = defaultPolicy();
+  policy.isolation.load_timeout_s = policy.limits.hook_timeout_s = 60;
+  const preamp = createPreamp({ authenticate: null, policy, plans: new URL(`file://${folder}/`) });
+  try {
+    await Deno.writeTextFile(`${folder}/memory.md`, "Remember this.");
+    let tested = 0;
+    for await (const { name, isDirectory } of Deno.readDir(MODULES)) {
+      if (!isDirectory) continue;
+      tested++;
+      await t.step(name, async () => {
+        const setup = setups(folder)[name] ?? {};
+        const source = new URL(`${name}/mod.ts`, MODULES).href;
+        await Deno.writeTextFile(`${folder}/built-in.json`, JSON.stringify(planOf(name, setup)));
+        await Deno.writeTextFile(`${folder}/by-path.json`, JSON.stringify(planOf(name, setup, source)));
+        const built_in = await entriesOf(preamp, "built-in");
+        const by_path = await entriesOf(preamp, "by-path");
+        assert(built_in.length > 5);
+        assertEquals(by_path, built_in);
+      });
+    }
+    assert(tested >= 14);
+  } finally {
+    await preamp.close();
+    await Deno.remove(folder, { recursive: true });
+  }
+});
