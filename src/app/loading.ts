@@ -4,6 +4,7 @@
  */
 import type { Loader, LoaderOptions } from "../loader/loader.ts";
 import { hostTiers } from "../sandbox/tiers.ts";
+import { PreampError } from "../sdk/errors.ts";
 
 /** How the loader is made. */
 export interface LoadingOptions {
@@ -16,6 +17,26 @@ export interface LoadingOptions {
 /** What a bundler may take: a graph of 20 MiB needs about half of it. */
 const BUNDLER_LIMITS = { memory_mb: 1_024, cpu_s: 30 };
 
+/** First files of children that run from source. */
+const CHILDREN = ["../loader/bundler_source.js", "../sandbox/child/child_main.ts", "../sandbox/root/root.ts"];
+
+/**
+ * Puts the code of children into Deno's cache when this program came over the network: children may load cached files alone, and
+ * Deno has cached only what this process imports.
+ */
+async function cacheChildren(): Promise<void> {
+  const files = CHILDREN.map((file) => new URL(file, import.meta.url).href);
+  const args = ["cache", "--quiet", "--no-lock", ...files];
+  const { success, stderr } = await new Deno.Command(Deno.execPath(), { args, stdout: "null" }).output();
+  if (success) return;
+  const reason = new TextDecoder().decode(stderr).slice(0, 1000);
+  throw new PreampError(
+    "isolation_unavailable",
+    "Cannot load modules: deno cache could not fetch the code that sandboxes run: see the log of the process",
+    { cause: new Error(reason) },
+  );
+}
+
 /** The one loader of a composition. */
 export class Loading {
   readonly #options: LoadingOptions;
@@ -27,13 +48,17 @@ export class Loading {
 
   /** Resolves to the loader; the first call imports it. */
   loader(): Promise<Loader> {
-    return this.#loader ??= this.#make();
+    return this.#loader ??= this.#make().catch((error) => {
+      this.#loader = undefined; // it could not be made: the next call tries again
+      throw error;
+    });
   }
 
   async #make(): Promise<Loader> {
     const { cache_dir, load = () => import("../loader/loader.ts") } = this.#options;
     const { createLoader } = await load();
     if (!hostTiers().process.available) return createLoader({ cache_dir });
+    if (!Deno.build.standalone && !import.meta.url.startsWith("file:")) await cacheChildren();
     const { bundlerCommand, createBundlerProcess } = await import("../loader/bundler_process.ts");
     const { withLimits } = await import("../sandbox/child_command.ts");
     // a stranger's files can make a bundler take any memory there is (threats T36)

@@ -1,8 +1,9 @@
 /** The log of requests: one record for each, and the one line it is written as. */
 import { type JsonObject, toPlainObject } from "../sdk/json.ts";
+import type { Redactor } from "../policy/redact.ts";
 import { timestamp } from "../sdk/timestamp.ts";
 import type { ServerClock } from "./clock.ts";
-import type { Visit } from "./exchange.ts";
+import type { Log, Visit } from "./exchange.ts";
 import { escapeUnprintable } from "./printable.ts";
 
 /** What is told of one request. No query, header or body: prompts and keys travel there. */
@@ -25,6 +26,32 @@ export interface LogRecord {
   code?: string;
   /** What failed, for a 500 or a broken stream; never sent to the client. */
   error?: { name: string; message: string; stack?: string };
+}
+
+/** Gets what happens in a runtime. */
+type RuntimeLog = (level: "info" | "warning" | "error", event: string, facts: JsonObject) => void;
+
+const encoder = new TextEncoder();
+
+/**
+ * Returns the log of an application that names none: warnings and errors as lines of JSON on stderr, without the values that
+ * `secrets` knows. Requests that were answered are not among them.
+ */
+export function createDefaultLog(secrets: Redactor): { request: Log; runtime: RuntimeLog } {
+  function write(fields: JsonObject): void {
+    try {
+      Deno.stderr.writeSync(
+        encoder.encode(`${formatLogLine(secrets.redactValues(toPlainObject(fields)))}\n`),
+      );
+    } catch {
+      // nobody reads it any more, and there is no other place to write it to
+    }
+  }
+  return {
+    request: (record) => record.level === "error" && write(record as unknown as JsonObject),
+    runtime: (level, event, facts) =>
+      level !== "info" && write({ level, ts: timestamp(Date.now()), message: event, ...facts }),
+  };
 }
 
 /** Bytes of the longest line, its end included. */

@@ -14,10 +14,13 @@ import { createRuntime, type RuntimeConfig } from "../app/runtime.ts";
 import type { InProcessModule } from "../app/module_table.ts";
 import type { Runtime } from "../app/types.ts";
 import { KeyRing } from "../policy/keys.ts";
+import { policyFromData } from "../policy/parse.ts";
 import { defaultPolicy, documentLimits, type Policy, policyFor } from "../policy/policy.ts";
+import { processRedactor, Redactor } from "../policy/redact.ts";
 import type { Caller } from "../runs/types.ts";
 import { type Authenticate, authenticateWith, type Hosts } from "./access.ts";
 import type { Log } from "./exchange.ts";
+import { createDefaultLog } from "./log.ts";
 import { type App, createPass, type Routes } from "./pass.ts";
 import { type CallerBounds, createRoutes } from "./routes.ts";
 
@@ -26,6 +29,7 @@ export { type App, type AppOptions, type CallerBounds, type ConnectionInfo, crea
 export type { Log } from "./exchange.ts";
 export { formatLogRecord, type LogRecord } from "./log.ts";
 export { serve, type ServeOptions } from "./serve.ts";
+export { defaultPolicy, policyFromData };
 export type { Caller, InProcessModule, Policy, Runtime, RuntimeConfig };
 
 /** What {@link createPreamp} is made of: the runtime's configuration, and who may reach it. */
@@ -41,10 +45,10 @@ export interface PreampOptions extends Omit<RuntimeConfig, "log"> {
    * are answered with it and, since Hono's `mount()` removes it, without it. Default none.
    */
   basePath?: string;
-  /** Gets one record for each request. */
-  log?: Log;
-  /** Structured log of the runtime. */
-  runtime_log?: NonNullable<RuntimeConfig["log"]>;
+  /** Gets one record for each request. Default: those that failed are lines of JSON on stderr. Null: none are logged. */
+  log?: Log | null;
+  /** Gets what happens in the runtime. Default: warnings and errors are lines of JSON on stderr. Null: nothing is logged. */
+  runtime_log?: NonNullable<RuntimeConfig["log"]> | null;
 }
 
 /** A server to mount inside another, or to call without any. */
@@ -58,9 +62,11 @@ export interface Preamp extends App, AsyncDisposable {
 /** Returns a runtime with its HTTP API. Nothing is loaded, opened or started before the first request. */
 export function createPreamp(options: PreampOptions = {}): Preamp {
   const { hosts = "any", cors = options.policy?.cors, ...rest } = options;
-  const { log } = rest;
   const basePath = checkBasePath(rest.basePath ?? "");
-  const { runtime, routes, close } = createBackend({ ...rest, basePath });
+  const secrets = rest.secrets instanceof Redactor ? rest.secrets : processRedactor(rest.secrets ?? []);
+  const standard = createDefaultLog(secrets);
+  const { log = standard.request, runtime_log = standard.runtime } = rest;
+  const { runtime, routes, close } = createBackend({ ...rest, basePath, secrets, log, runtime_log });
   const app = createPass({ hosts, basePath, routes, ...(cors ? { cors } : {}), ...(log ? { log } : {}) });
   return { fetch: app.fetch, drain: app.drain, runtime, close, [Symbol.asyncDispose]: close };
 }

@@ -1,0 +1,156 @@
+/** The library in an application of its own: in another folder, and as a registry serves it. Always from source. */
+import { assertEquals, assertStringIncludes } from "../assert.ts";
+import { servePackage } from "./package_server.ts";
+import { ROOT } from "./program.ts";
+
+const APPLICATION = `
+import { Hono } from "hono";
+import { defineTool, z } from "preamp";
+import { createPreamp } from "preamp/server";
+
+const greet = defineTool({
+  name: "greet",
+  description: "Greets someone.",
+  input: z.object({ name: z.string() }),
+  execute: ({ name }) => \`Hello, \${name}!\`,
+});
+
+await using preamp = createPreamp({
+  authenticate: null,
+  basePath: "/agents",
+  plans: new URL("./plans/", import.meta.url),
+  modules: { "tool-greet": (coordinator) => coordinator.mount("tools", greet) },
+});
+const app = new Hono().mount("/agents", preamp.fetch);
+
+async function run(body: unknown) {
+  const headers = { "content-type": "application/json" };
+  const response = await app.request("/agents/v1/runs", { method: "POST", headers, body: JSON.stringify(body) });
+  return await response.json();
+}
+
+const calls = [{ name: "greet", arguments: { name: "Ada" } }];
+const own = await run({
+  prompt: "?",
+  plan: {
+    session: { orchestrator: "loop-basic", context: "context-simple" },
+    providers: [{ module: "provider-mock", config: { responses: [{ tool_calls: calls }, { text: "Greeted." }] } }],
+    tools: ["tool-greet"],
+  },
+});
+const shouted = await run({ prompt: "?", plan_ref: "shout" });
+const failed = await run({ prompt: "?", plan_ref: "broken" });
+console.log(JSON.stringify([
+  [own.status, own.output_text, own.isolation],
+  [shouted.status, shouted.output_text, shouted.isolation, shouted.warnings],
+  failed.error?.code ?? failed,
+]));
+`;
+
+const PLAN = `
+session: { orchestrator: loop-streaming, context: context-simple }
+providers:
+  - module: provider-mock
+    config: { responses: [{ tool_calls: [{ name: shout, arguments: { text: hello } }] }, { text: Shouted. }] }
+tools: [{ module: tool-shout, source: ./shout.ts }]
+`;
+
+const TOOL = `
+import { type Coordinator, defineTool, z } from "preamp";
+
+const shout = defineTool({
+  name: "shout",
+  description: "Says it louder.",
+  input: z.object({ text: z.string() }),
+  execute: ({ text }) => \`\${text.toUpperCase()}!\`,
+});
+
+export async function mount(coordinator: Coordinator): Promise<void> {
+  await coordinator.mount("tools", shout);
+}
+`;
+
+/** What the application prints: its own module runs inline, the one beside its plan in a sandbox. */
+const EXPECTED = [
+  ["completed", "Greeted.", {
+    "loop-basic": "inline",
+    "context-simple": "inline",
+    "provider-mock": "inline",
+    "tool-greet": "inline",
+  }],
+  ["completed", "Shouted.", {
+    "loop-streaming": "inline",
+    "context-simple": "inline",
+    "provider-mock": "inline",
+    "tool-shout": "process",
+  }, []],
+  "not_found",
+];
+
+/** Runs the application in a folder of its own; `config` is its deno.json. */
+async function runApplication(
+  { imports, ...rest }: { imports: Record<string, string>; links?: string[] },
+  env: Record<string, string> = {},
+): Promise<void> {
+  const folder = await Deno.makeTempDir();
+  const { imports: { hono } } = JSON.parse(await Deno.readTextFile(`${ROOT}deno.json`));
+  const config = { ...rest, imports: { ...imports, hono } };
+  try {
+    await Deno.mkdir(`${folder}/plans`);
+    await Deno.writeTextFile(`${folder}/deno.json`, JSON.stringify(config));
+    await Deno.writeTextFile(`${folder}/app.ts`, APPLICATION);
+    await Deno.writeTextFile(`${folder}/plans/shout.yaml`, PLAN);
+    await Deno.writeTextFile(`${folder}/plans/shout.ts`, TOOL);
+    const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
+      args: ["run", "--quiet", "--no-prompt", "--no-lock", "-A", "app.ts"],
+      cwd: folder,
+      env,
+    }).output();
+    const printed = new TextDecoder().decode(stdout);
+    assertEquals([code, new TextDecoder().decode(stderr)], [0, ""]);
+    assertEquals(JSON.parse(printed), EXPECTED);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+Deno.test("the library works in another folder, with the deno.json of the README", async () => {
+  const { links, imports } = await documentedConfig();
+  assertEquals(links, ["../preamp"]);
+  await runApplication({ links: [ROOT], imports });
+});
+
+Deno.test("the library works as a registry serves it, with sandboxes for modules", async () => {
+  await using registry = await servePackage();
+  const cache = await Deno.makeTempDir();
+  try {
+    // a cache of its own for what comes from here, and the packages that this project has
+    await Deno.symlink(await packagesFolder(), `${cache}/npm`);
+    const { imports } = await documentedConfig();
+    await runApplication({ imports }, { JSR_URL: registry.url, DENO_DIR: cache });
+  } finally {
+    await Deno.remove(cache, { recursive: true });
+  }
+});
+
+Deno.test("the package holds every file that its exports name, and no test", async () => {
+  const { exports, publish: { include } } = JSON.parse(await Deno.readTextFile(`${ROOT}deno.json`));
+  for (const path of Object.values<string>(exports)) {
+    const [folder = ""] = path.slice("./".length).split("/");
+    assertEquals([path, include.includes(folder)], [path, true]);
+  }
+  assertEquals(include.filter((path: string) => path.startsWith("tests")), []);
+});
+
+/** Resolves to the deno.json of the README's section about the library. */
+async function documentedConfig(): Promise<{ links: string[]; imports: Record<string, string> }> {
+  const [, section = ""] = (await Deno.readTextFile(`${ROOT}README.md`)).split("## As a library");
+  return JSON.parse(/```json\n([^]*?)```/.exec(section)?.[1] ?? "");
+}
+
+async function packagesFolder(): Promise<string> {
+  const { stdout } = await new Deno.Command(Deno.execPath(), { args: ["info", "--json"] }).output();
+  const { npmCache } = JSON.parse(new TextDecoder().decode(stdout)) as { npmCache: string };
+  assertStringIncludes(npmCache, "npm");
+  return npmCache;
+}
