@@ -1,18 +1,32 @@
 /** `defineTool` and its siblings: sugar that types what you write. Plain objects are equal citizens. */
 import type { ContextManager, Orchestrator } from "./contracts.ts";
+import { fieldError, requireText, requireTexts } from "./fields.ts";
 import type { HookHandler, HookOptions } from "./hooks.ts";
 import { isObject, type JsonObject, type JsonSchema } from "./json.ts";
+import { schemaProblems } from "./loop/input_check.ts";
 import type { Provider } from "./providers.ts";
-import { issuesText, type SchemaOutput, type StandardSchema } from "./standard_schema.ts";
+import { methodOf } from "./spelling.ts";
+import { issuesText, type SchemaOutput, type StandardIssue, type StandardSchema } from "./standard_schema.ts";
 import { type RiskLevel, type Tool, type ToolCallContext, toolFailure } from "./tools.ts";
 
-/** A tool with a schema that types its input. */
-export interface ToolDefinition<Schema extends StandardSchema> {
+/** What describes the input of a tool: a zod (or any Standard Schema) schema, or a JSON Schema of an object. */
+export type InputSchema = StandardSchema | JsonSchema;
+
+/** What `execute` gets: the output of a Standard Schema, or the input that a JSON Schema takes. */
+export type InputOf<Schema extends InputSchema> = Schema extends StandardSchema ? SchemaOutput<Schema>
+  // deno-lint-ignore no-explicit-any -- a JSON Schema has no types: the fields are what it says
+  : Record<string, any>;
+
+/** A tool with a schema of its input. */
+export interface ToolDefinition<Schema extends InputSchema> {
   /** Short, snake_case, unique among the mounted tools. */
   name: string;
   /** What it does and expects, for the model. */
   description: string;
-  /** A zod (or any Standard Schema) schema: the input is parsed with it before `execute`, and `input_schema` derived from it. */
+  /**
+   * A zod (or any Standard Schema) schema: the input is parsed with it before `execute`, and `input_schema` derived from it. Or a
+   * JSON Schema of an object: the input is checked by it, and it is the `input_schema`.
+   */
   input: Schema;
   /** Overrides the derived JSON Schema. */
   input_schema?: JsonSchema;
@@ -23,14 +37,14 @@ export interface ToolDefinition<Schema extends StandardSchema> {
   /** Whether a call may be repeated after a crash without a second effect. */
   idempotent?: boolean;
   /** Runs one call on parsed input; returns (a promise of) anything a tool may return. */
-  execute(input: SchemaOutput<Schema>, call?: ToolCallContext): unknown;
+  execute(input: InputOf<Schema>, call?: ToolCallContext): unknown;
 }
 
 /**
- * Returns a tool whose `input_schema` is derived from a schema and whose `execute` gets the parsed input. Input that does
- * not fit is answered with a `tool_input_invalid` result that names every finding, for the model to mend.
+ * Returns a tool whose `input_schema` comes from a schema and whose `execute` gets the parsed input. Input that does not fit is
+ * answered with a `tool_input_invalid` result that names every finding, for the model to mend.
  *
- * @throws {TypeError} when the schema cannot be told as a JSON Schema of an object and no `input_schema` is given.
+ * @throws {TypeError} when the definition lacks a name, an `input` or `execute`, or `input` does not describe an object.
  *
  * @example A tool with typed input
  * ```ts
@@ -44,18 +58,88 @@ export interface ToolDefinition<Schema extends StandardSchema> {
  * });
  * console.log(await greet.execute({ name: "Ada" })); // "Hello, Ada!"
  * ```
+ *
+ * @example The same with a JSON Schema
+ * ```ts
+ * import { defineTool } from "preamp";
+ *
+ * const greet = defineTool({
+ *   name: "greet",
+ *   description: "Greets a person by name.",
+ *   input: { type: "object", properties: { name: { type: "string" } }, required: ["name"] },
+ *   execute: ({ name }) => `Hello, ${name}!`,
+ * });
+ * console.log(await greet.execute({ name: "Ada" })); // "Hello, Ada!"
+ * ```
  */
-export function defineTool<Schema extends StandardSchema>(definition: ToolDefinition<Schema>): Tool {
-  const { input, execute, ...rest } = definition;
+export function defineTool<const Schema extends InputSchema>(definition: ToolDefinition<Schema>): Tool {
+  requireText("tool", "name", definition.name);
+  const { input: _, execute, ...rest } = definition;
+  requireMethods("tool", definition, ["execute"]);
+  const check = checkOf(definition);
   return {
     ...rest,
-    input_schema: definition.input_schema ?? jsonSchemaOf(definition.name, input),
+    input_schema: check.input_schema,
     async execute(given: JsonObject, call?: ToolCallContext) {
-      const parsed = await input["~standard"].validate(given);
-      if (parsed.issues) return toolFailure(issuesText(parsed.issues), { type: "tool_input_invalid" });
-      return await execute.call(definition, parsed.value, call);
+      const parsed = await check.parse(given);
+      if ("problem" in parsed) return toolFailure(parsed.problem, { type: "tool_input_invalid" });
+      return await execute.call(definition, parsed.value as InputOf<Schema>, call); // what the schema let through
     },
   };
+}
+
+/** How the input of a tool is described and parsed. */
+interface InputCheck {
+  readonly input_schema: JsonSchema;
+  parse(input: JsonObject): Promise<{ value: unknown } | { problem: string }>;
+}
+
+function checkOf({ name, input, input_schema }: ToolDefinition<InputSchema>): InputCheck {
+  if (isStandardSchema(input)) {
+    return {
+      input_schema: input_schema ?? jsonSchemaOf(name, input),
+      async parse(given) {
+        const { value, issues } = await input["~standard"].validate(given) as {
+          value?: unknown;
+          issues?: readonly StandardIssue[];
+        };
+        return issues ? { problem: issuesText(issues) } : { value };
+      },
+    };
+  }
+  const schema = input_schema ?? objectSchema(name, input);
+  return {
+    input_schema: schema,
+    async parse(value) {
+      const problems = await schemaProblems(schema, value, "input");
+      return problems.length > 0 ? { problem: problems.join("; ") } : { value };
+    },
+  };
+}
+
+/** ArkType's schemas are functions. */
+function isStandardSchema(value: unknown): value is StandardSchema {
+  return (isObject(value) || typeof value === "function") && "~standard" in value;
+}
+
+/** @throws {TypeError} when a value is not a JSON Schema of an object. */
+function objectSchema(name: string, value: unknown): JsonSchema {
+  const refuse = (fact: string) =>
+    new TypeError(
+      `Cannot make tool "${name}": input must be a zod schema such as z.object({…}), or a JSON Schema of an object: ${fact}`,
+    );
+  if (!isObject(value)) throw refuse(`received ${value === null ? "null" : typeof value}`);
+  const field = Object.keys(value).find((key) => isStandardSchema(value[key]));
+  if (field !== undefined) {
+    throw refuse(`received an object of schemas: wrap it in z.object({ ${field}: … })`);
+  }
+  if (value.type === "object") return value;
+  const says = ["properties", "required", "anyOf", "oneOf", "allOf", "$ref", "additionalProperties"];
+  if (value.type === undefined && says.some((keyword) => value[keyword] !== undefined)) {
+    return { type: "object", ...value };
+  }
+  if (value.type === undefined) throw refuse('received an object that is none: write type: "object"');
+  throw refuse(`received a schema of type ${JSON.stringify(value.type)}`);
 }
 
 function jsonSchemaOf(name: string, schema: StandardSchema): JsonSchema {
@@ -80,19 +164,30 @@ function jsonSchemaOf(name: string, schema: StandardSchema): JsonSchema {
   throw refuse("a tool's input is an object");
 }
 
-/** Returns the provider; types what you write. */
+/** Returns the provider; types what you write. @throws {TypeError} when its name or a method is missing. */
 export function defineProvider(provider: Provider): Provider {
-  return provider;
+  requireText("provider", "name", provider.name);
+  return requireMethods("provider", provider, ["getInfo", "listModels", "complete", "parseToolCalls"]);
 }
 
-/** Returns the orchestrator; types what you write. */
+/** Returns the orchestrator; types what you write. @throws {TypeError} when `execute` is missing. */
 export function defineOrchestrator(orchestrator: Orchestrator): Orchestrator {
-  return orchestrator;
+  return requireMethods("loop", orchestrator, ["execute"]);
 }
 
-/** Returns the context manager; types what you write. */
+/** Returns the context manager; types what you write. @throws {TypeError} when a method is missing. */
 export function defineContext(context: ContextManager): ContextManager {
-  return context;
+  const methods = ["addMessage", "getMessagesForRequest", "getMessages", "setMessages", "clear"];
+  return requireMethods("context", context, methods);
+}
+
+/** @throws {TypeError} naming the first method that is not there, in either spelling. */
+function requireMethods<Part extends object>(model: string, part: Part, methods: readonly string[]): Part {
+  for (const name of methods) {
+    if (methodOf(part, name)) continue;
+    throw fieldError(model, name, "must be a function", (part as Record<string, unknown>)[name]);
+  }
+  return part;
 }
 
 /** A hook: the events it wants and what it does with them. */
@@ -103,7 +198,12 @@ export interface HookDefinition extends HookOptions {
   handler: HookHandler;
 }
 
-/** Returns the hook; types what you write. A module's `mount` may return it, or register the handler itself. */
+/**
+ * Returns the hook; types what you write. A module's `mount` may return it, or register the handler itself.
+ *
+ * @throws {TypeError} when `events` is not a list of names, or the handler is missing.
+ */
 export function defineHook(hook: HookDefinition): HookDefinition {
-  return hook;
+  requireTexts("hook", "events", hook.events);
+  return requireMethods("hook", hook, ["handler"]);
 }

@@ -137,3 +137,51 @@ Deno.test("the other defines return what they are given", () => {
   assert(defineContext(context) === context);
   assert(defineHook(hook) === hook);
 });
+
+Deno.test("defineTool() takes a JSON Schema of an object, and checks the input by it", async () => {
+  const input = {
+    type: "object",
+    properties: { count: { type: "integer", minimum: 1 } },
+    required: ["count"],
+  };
+  const tool = defineTool({ ...named, input, execute: ({ count }) => `${count + 1}` });
+  assertEquals(tool.input_schema, input);
+  assertEquals(await tool.execute({ count: 2 }), "3");
+  const result = await tool.execute({ count: 0 }) as { success: boolean; error: { type: string } };
+  assertEquals([result.success, result.error.type], [false, "tool_input_invalid"]);
+  const short = defineTool({ ...named, input: { properties: {} }, execute: () => "" });
+  assertEquals(short.input_schema, { type: "object", properties: {} });
+});
+
+Deno.test("defineTool() and its siblings say what they want", () => {
+  const execute = () => "";
+  const of = (input: unknown) => () => defineTool({ ...named, input: input as StandardSchema, execute });
+  const wrong: [make: () => unknown, message: string][] = [
+    [
+      of("text"),
+      "input must be a zod schema such as z.object({…}), or a JSON Schema of an object: received string",
+    ],
+    [of(undefined), "received undefined"],
+    [of(null), "received null"],
+    [of({ type: "array" }), 'received a schema of type "array"'],
+    [of({ name: "string" }), 'received an object that is none: write type: "object"'],
+    [of({ name: z.string() }), "received an object of schemas: wrap it in z.object({ name: … })"],
+    [() => defineTool({ ...named, name: "", input: {}, execute }), "Cannot make a tool: name must be"],
+    [
+      () => defineTool({ ...named, input: z.object({}), execute: undefined as never }),
+      "Cannot make a tool: execute must be a function: received undefined",
+    ],
+    [() => defineProvider({ name: "x" } as never), "Cannot make a provider: getInfo must be a function"],
+    [() => defineOrchestrator({} as never), "Cannot make a loop: execute must be a function"],
+    [
+      () => defineContext({ addMessage() {} } as never),
+      "Cannot make a context: getMessagesForRequest must be",
+    ],
+    [
+      () => defineHook({ events: "tool:pre" } as never),
+      "Cannot make a hook: events must be a list of strings",
+    ],
+    [() => defineHook({ events: ["tool:pre"] } as never), "Cannot make a hook: handler must be a function"],
+  ];
+  for (const [make, message] of wrong) assertThrows(make, TypeError, message);
+});
