@@ -4,10 +4,9 @@ import { shown } from "../loader/shown.ts";
 import type { LoadContext, LoadSpec } from "../loader/types.ts";
 import { parseSource } from "../plan/source.ts";
 import type { Policy } from "../policy/policy.ts";
-import { isObject } from "../sdk/json.ts";
 import type { Arguments } from "./arguments.ts";
 import { TERMINAL } from "./caller.ts";
-import { locate, readOptional } from "./files.ts";
+import { locate } from "./files.ts";
 import type { Io } from "./io.ts";
 import { UsageError } from "./usage_error.ts";
 
@@ -15,7 +14,7 @@ import { UsageError } from "./usage_error.ts";
 export interface ModuleTarget {
   /** As it was written. */
   readonly name: string;
-  /** Its entry file. */
+  /** Its entry file; of a folder its `mod.ts`. */
   readonly url: string;
   /** Id by its place, such as `tool-clock` for `tool-clock/mod.ts`. */
   readonly id: string;
@@ -40,7 +39,7 @@ export async function readTarget(
   if (more !== undefined) {
     throw new UsageError(`Cannot ${verb} ${JSON.stringify(more)}: one module at a time`);
   }
-  const written = /^[a-z][a-z0-9+.-]+:/i.test(name) ? name : (await entryOf(name, io)).href; // a drive has one letter
+  const written = /^[a-z][a-z0-9+.-]+:/i.test(name) ? name : await urlOf(name, io); // a drive has one letter
   const parsed = parseSource(written);
   if ("problem" in parsed || parsed.source.kind !== "url") {
     const why = "problem" in parsed ? `${parsed.problem}: ${parsed.hint}` : "it is no URL";
@@ -67,38 +66,21 @@ export function told(url: string, io: Io): string {
   return shown(url, io.cwd.href);
 }
 
-/** A folder means its `mod.ts`, or what its `deno.json` exports (behaviour.md §3.1). */
-async function entryOf(name: string, io: Io): Promise<URL> {
+/** Returns the URL of a file, or of a folder with a slash at the end. */
+async function urlOf(name: string, io: Io): Promise<string> {
   const url = locate(name, io.cwd);
   const info = await Deno.stat(url).catch((error) => {
     if (error instanceof Deno.errors.NotFound) return null;
     throw new UsageError(`Cannot read ${JSON.stringify(name)}: ${error.message}`, { cause: error });
   });
   if (!info) throw new UsageError(`Cannot read ${JSON.stringify(name)}: there is no such file or folder`);
-  if (!info.isDirectory) return url;
-  const folder = url.href.endsWith("/") ? url : new URL(`${url.href}/`);
-  const entry = new URL("mod.ts", folder);
-  if (await Deno.stat(entry).then(() => true, () => false)) return entry;
-  const exported = await exportOf(folder);
-  if (exported !== undefined) return new URL(exported, folder);
+  if (!info.isDirectory) return url.href;
+  const folder = url.href.endsWith("/") ? url.href : `${url.href}/`;
+  const isThere = (file: string) => Deno.stat(new URL(file, folder)).then(() => true, () => false);
+  if (await isThere("mod.ts") || await isThere("deno.json")) return folder;
   throw new UsageError(
     `Cannot read ${JSON.stringify(name)}: it has no mod.ts, and no deno.json with "exports"`,
   );
-}
-
-async function exportOf(folder: URL): Promise<string | undefined> {
-  for (const file of ["deno.json", "jsr.json"]) {
-    const text = await readOptional(new URL(file, folder), file);
-    if (text === undefined) continue;
-    try {
-      const { exports } = JSON.parse(text) as { exports?: unknown };
-      const main = isObject(exports) ? exports["."] : exports;
-      if (typeof main === "string") return main;
-    } catch (error) {
-      throw new UsageError(`Cannot read ${JSON.stringify(file)}: it is not JSON`, { cause: error });
-    }
-  }
-  return undefined;
 }
 
 /** Names of files that are the entry of their folder, without what follows the dot. */

@@ -7,7 +7,7 @@ import type { BundleAnswer, ModuleBundle } from "./types.ts";
 export function bundleOf(
   requested: string,
   entry: string,
-  graph: Pick<GraphFetch, "files" | "redirects" | "requests">,
+  graph: Pick<GraphFetch, "files" | "added" | "redirects" | "requests">,
   answer: BundleAnswer & { kind: "bundle" },
 ): ModuleBundle {
   const files = answer.inputs.flatMap((url) => {
@@ -15,6 +15,7 @@ export function bundleOf(
     return file ? [{ url, sha256: file.sha256, bytes: file.bytes.length }] : [];
   });
   files.push(...answer.inline);
+  files.push(...graph.added.map(({ url, sha256, bytes }) => ({ url, sha256, bytes: bytes.length })));
   const paths = new Map(files.map((file) => [file, pathFrom(entry, file.url, file.sha256)]));
   files.sort((a, b) => paths.get(a)! < paths.get(b)! ? -1 : 1); // each has its own
   const used = new Set(answer.inputs);

@@ -53,6 +53,18 @@ export class FileFetcher implements Disposable {
     return await this.#fetchWeb(url, as_code);
   }
 
+  /** Resolves to a file; null when it is not there, or is nothing that this plan may ask for. Throws as {@link fetch} else. */
+  async fetchIfThere(asked: string, use: SourceUse): Promise<FetchedFile | null> {
+    if (sourceProblem(new URL(asked), use, this.#options.rules)) return null;
+    try {
+      const file = await this.fetch(asked, use, false);
+      return file.bytes[0] === LESS_THAN ? null : file; // a web page, as some servers answer for what is not there
+    } catch (error) {
+      if (error instanceof MissingFile) return null;
+      throw error;
+    }
+  }
+
   [Symbol.dispose](): void {
     this.#connections.close();
   }
@@ -82,7 +94,7 @@ export class FileFetcher implements Disposable {
     } catch (error) {
       if (error instanceof PreampError) throw error;
       if (error instanceof Deno.errors.NotFound) {
-        throw this.#failed(
+        throw this.#missing(
           url,
           "there is no such file",
           "check the path: it is relative to the importing file",
@@ -188,11 +200,9 @@ export class FileFetcher implements Disposable {
       return { value: { location, ...timing }, reusable: false };
     }
     if (head.status !== 200) {
-      throw this.#failed(
-        url,
-        `its server answered ${head.status}`,
-        HINTS[head.status] ?? "check the address",
-      );
+      const fact = `its server answered ${head.status}`;
+      const hint = HINTS[head.status] ?? "check the address";
+      throw MISSING.has(head.status) ? this.#missing(url, fact, hint) : this.#failed(url, fact, hint);
     }
     if (as_code && isPage(head) && mayImport(kindOfUrl(url.href))) {
       throw this.#failed(url, "it is a web page, not a module", "name the URL of the raw file");
@@ -233,6 +243,10 @@ export class FileFetcher implements Disposable {
     return bytes;
   }
 
+  #missing(url: URL, fact: string, hint: string): MissingFile {
+    return new MissingFile("module_fetch_failed", `Cannot fetch ${this.#shown(url)}: ${fact}: ${hint}`);
+  }
+
   #failed(url: URL | string, fact: string, hint: string, cause?: unknown): PreampError {
     return new PreampError("module_fetch_failed", `Cannot fetch ${this.#shown(url)}: ${fact}: ${hint}`, {
       cause,
@@ -241,6 +255,13 @@ export class FileFetcher implements Disposable {
 }
 
 type Answer = { bytes: Uint8Array; max_age_s?: number } | { location: string; max_age_s?: number };
+
+/** Thrown when a file is not there, as its server or this machine says. */
+class MissingFile extends PreampError {}
+
+/** What servers answer for a file that is not there; some do not tell that from one that is not public. */
+const MISSING: ReadonlySet<number> = new Set([401, 403, 404, 410]);
+const LESS_THAN = 0x3c;
 
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 

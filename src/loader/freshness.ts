@@ -15,6 +15,8 @@ interface Entry {
   key: string;
   until: number;
   files: readonly { url: string; mtime_ms: number; bytes: number }[];
+  /** Files of this machine that would change the graph if they were there. */
+  absent: readonly string[];
 }
 
 /** Remembers which bundle is current for which URL. */
@@ -33,7 +35,7 @@ export class Freshness {
   async get(name: string): Promise<string | undefined> {
     const entry = this.#entries.get(name);
     if (!entry) return undefined;
-    if (this.#monotonic() < entry.until && await areUnchanged(entry.files)) return entry.key;
+    if (this.#monotonic() < entry.until && await isUnchanged(entry)) return entry.key;
     entry.until = -Infinity;
     return undefined;
   }
@@ -43,8 +45,8 @@ export class Freshness {
     return this.#entries.get(name)?.key;
   }
 
-  /** Remembers a key and what it was made of. */
-  set(name: string, key: string, files: readonly FetchedFile[]): void {
+  /** Remembers a key, what it was made of, and URLs of files that were looked for and not there. */
+  set(name: string, key: string, files: readonly FetchedFile[], absent: readonly string[] = []): void {
     const now_ms = Date.now();
     const local = files.flatMap(({ url, mtime_ms, bytes }) =>
       mtime_ms === undefined ? [] : [{ url, mtime_ms, bytes: bytes.length }]
@@ -55,14 +57,21 @@ export class Freshness {
       max_age_s === undefined ? this.#fresh_ms : Math.min(max_age_s * 1000, MAX_MS)
     );
     const until = isRacy || unsure ? -Infinity : this.#monotonic() + Math.min(MAX_MS, ...spans);
-    this.#entries.set(name, { key, until, files: local });
+    this.#entries.set(name, {
+      key,
+      until,
+      files: local,
+      absent: absent.filter((url) => url.startsWith("file:")),
+    });
     const [oldest] = this.#entries.keys();
     if (this.#entries.size > MAX_ENTRIES && oldest !== undefined) this.#entries.delete(oldest);
   }
 }
 
-async function areUnchanged(files: Entry["files"]): Promise<boolean> {
+async function isUnchanged({ files, absent }: Entry): Promise<boolean> {
   try {
+    const appeared = absent.map((url) => Deno.stat(new URL(url)).then(() => true, () => false));
+    if ((await Promise.all(appeared)).includes(true)) return false;
     const found = await Promise.all(files.map(({ url }) => Deno.stat(new URL(url))));
     return found.every(({ mtime, size }, index) =>
       mtime?.getTime() === files[index]?.mtime_ms && size === files[index]?.bytes

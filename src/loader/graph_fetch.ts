@@ -32,6 +32,8 @@ export class GraphFetch {
   readonly redirects = new Map<string, string>();
   /** By requested URL. */
   readonly failed = new Map<string, PreampError>();
+  /** Files that no other file imports, and that are a part of the graph all the same. */
+  readonly added: FetchedFile[] = [];
   /** In the order in which they were asked for. */
   readonly requests: GraphRequest[] = [];
   readonly #options: GraphFetchOptions;
@@ -56,6 +58,13 @@ export class GraphFetch {
     for (const request of wanted) this.#want(request);
     this.#next();
     await this.#settled.promise;
+  }
+
+  /** Adds a file that belongs to the graph and that no file imports: the `deno.json` that says what the entry is. */
+  add(file: FetchedFile): void {
+    this.#options.check(file);
+    this.files.set(file.url, file);
+    this.added.push(file);
   }
 
   #want(request: GraphRequest): void {

@@ -14,6 +14,7 @@ import { createBundlerProcess } from "./bundler_process.ts";
 import type { ConnectionOptions } from "./connections.ts";
 import { DiskCache } from "./disk_cache.ts";
 import { type FetchOptions, FileFetcher } from "./fetch.ts";
+import { configUrl, entryOfFolder } from "./folder_entry.ts";
 import { Freshness } from "./freshness.ts";
 import { GraphFetch } from "./graph_fetch.ts";
 import { linkModule, shownErrorPlace } from "./link.ts";
@@ -45,10 +46,13 @@ export interface LoaderOptions extends ConnectionOptions {
   /** Default: esbuild in a child of our own executable. */
   bundler?: Bundler;
   /** Default: {@link FileFetcher}. */
-  fetcher?: (options: FetchOptions) => Pick<FileFetcher, "fetch"> & Disposable;
+  fetcher?: (options: FetchOptions) => Fetcher;
   /** Milliseconds of a clock that never goes back. Default `performance.now`. */
   monotonic?: () => number;
 }
+
+/** What files are fetched with. */
+type Fetcher = Pick<FileFetcher, "fetch" | "fetchIfThere"> & Disposable;
 
 /** Loads modules by URL. */
 export interface Loader {
@@ -153,7 +157,7 @@ class UrlLoader implements Loader {
 
   async bundle(spec: LoadSpec, context: LoadContext): Promise<ModuleBundle> {
     const name = nameOf(spec, context);
-    const url = this.#resolve(spec, context, name);
+    const url = await this.#resolve(spec, context, name);
     const pins = pinsOf(spec, context, name);
     const known = await this.#known(url, context, pins);
     if (known) {
@@ -175,8 +179,8 @@ class UrlLoader implements Loader {
     await Promise.allSettled(this.#flights.values());
   }
 
-  /** The first step: what the plan names, if this plan may name it. */
-  #resolve({ source }: LoadSpec, context: LoadContext, name: string): string {
+  /** The first step: what the plan names, if this plan may name it; of a folder its URL with a slash at the end. */
+  async #resolve({ source }: LoadSpec, context: LoadContext, name: string): Promise<string> {
     if (source.kind !== "url") {
       throw new PreampError(
         "module_source_denied",
@@ -188,7 +192,8 @@ class UrlLoader implements Loader {
     if (problem) {
       throw new PreampError("module_source_denied", `Cannot load ${name}: ${problem.fact}: ${problem.hint}`);
     }
-    return source.url;
+    if (source.folder) return new URL(".", url).href;
+    return await isFolder(url) ? `${url.href}/` : source.url;
   }
 
   /** What was made before, of these pinned bytes, or of what is still current. */
@@ -237,16 +242,27 @@ class UrlLoader implements Loader {
         imports: (file, max) => this.#bundler.imports(file, max, client),
         name,
       });
-      await graph.fetch([{ url }, ...before?.requests ?? []], before !== undefined);
-      const { bundle, key } = await this.#bundled(url, scope, graph, stop.signal, client, context.base_url);
+      const { entry, config, decides } = url.endsWith("/")
+        ? await entryOfFolder(url, fetcher, context.base_url)
+        : { entry: { url }, config: null, decides: false };
+      if (config && decides) graph.add(config);
+      await graph.fetch([entry, ...before?.requests ?? []], before !== undefined);
+      const { bundle, key } = await this.#bundled(
+        url,
+        entry.url,
+        scope,
+        graph,
+        stop,
+        client,
+        context.base_url,
+      );
       checkGraph(bundle, pins, name);
       this.#memory.set(key, bundle);
       this.#memory.set(pinKey(scope, url, bundle.integrity), bundle);
-      this.#fresh.set(
-        `${scope} ${url}`,
-        key,
-        bundle.files.flatMap((file) => graph.files.get(file.url) ?? []),
-      );
+      const files = bundle.files.flatMap((file) => graph.files.get(file.url) ?? []);
+      if (config && !decides) files.push(config);
+      const absent = url.endsWith("/") && !config ? [configUrl(url)] : [];
+      this.#fresh.set(`${scope} ${url}`, key, files, absent);
       await this.#disk?.point(pinKey(scope, url, bundle.integrity), key);
       await this.#disk?.point(current, key);
       return bundle;
@@ -261,7 +277,7 @@ class UrlLoader implements Loader {
     context: LoadContext,
     signal: AbortSignal,
     name: string,
-  ): Pick<FileFetcher, "fetch"> & Disposable {
+  ): Fetcher {
     const { limits } = context.policy;
     const { lookup, ca_certs, fetcher = (options) => new FileFetcher(options) } = this.#options;
     let total = 0;
@@ -285,17 +301,18 @@ class UrlLoader implements Loader {
   /** Bundles what is there, and fetches what the bundler finds missing, until nothing is. */
   async #bundled(
     url: string,
+    entry_url: string,
     scope: string,
     graph: GraphFetch,
-    signal: AbortSignal,
+    { signal }: AbortController,
     client: BundlerClient,
     base_url: string | undefined,
   ): Promise<{ bundle: ModuleBundle; key: string }> {
     for (let round = 0; round < MAX_ROUNDS; round++) {
       signal.throwIfAborted();
-      const refused = graph.failed.get(url);
+      const refused = graph.failed.get(entry_url);
       if (refused) throw refused;
-      const entry = graph.redirects.get(url) ?? url;
+      const entry = graph.redirects.get(entry_url) ?? entry_url;
       const key = bundleKey(scope, url, entry, graph);
       const known = this.#memory.get(key) ?? await this.#disk?.get(key);
       if (known) return { bundle: known, key };
@@ -327,6 +344,12 @@ class UrlLoader implements Loader {
     if (hash === undefined) this.#lockHashes.set(lock, hash = canonicalHash(lock));
     return hash;
   }
+}
+
+/** A folder may have a dot in its name, as a file may have none. */
+async function isFolder(url: URL): Promise<boolean> {
+  if (url.protocol !== "file:") return false;
+  return await Deno.stat(url).then(({ isDirectory }) => isDirectory, () => false); // reading it says what is wrong
 }
 
 function tooSlow(name: string): PreampError {

@@ -68,7 +68,8 @@ function add<Value>(table: Map<string, Value[]>, key: string, value: Value): voi
 }
 
 function keyOf(source: Source): string {
-  return source.kind === "url" ? normalUrl(source.url) : lockedSource(source);
+  if (source.kind !== "url") return lockedSource(source);
+  return `${source.folder ? "folder " : ""}${normalUrl(source.url)}`; // a folder's entry may be another file
 }
 
 /** Nearly every key of a lock is a URL that has only one spelling: it need not be taken apart. */

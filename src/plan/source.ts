@@ -127,23 +127,26 @@ function parseUrl(text: string, original: string, scheme: string): SourceResult 
     return refuse(`a file: URL has no host: received ${describe(text)}`);
   }
   url.hash = "";
-  if (scheme === "file") url.pathname = fileOrEntry(url.pathname);
-  else if (url.pathname.endsWith("/")) url.pathname += "mod.ts";
-  return { source: { kind: "url", url: url.href, original } };
+  const path = scheme === "file" || url.pathname.endsWith("/") ? fileOrEntry(url.pathname) : url.pathname;
+  const folder = path !== url.pathname && url.search === ""; // a query may be a signature of this one file
+  url.pathname = path;
+  return { source: { kind: "url", url: url.href, original, ...(folder ? FOLDER : {}) } };
 }
 
 function parsePath(text: string, original: string, base_url: string | undefined): SourceResult {
-  const path = fileOrEntry(text.replaceAll("\\", "/"));
+  const written = text.replaceAll("\\", "/");
+  const path = fileOrEntry(written);
+  const folder = path === written ? {} : FOLDER;
   // "?" and "#" are letters of a file name, not of a URL
   const escaped = path.replaceAll("%", "%25").replaceAll("?", "%3F").replaceAll("#", "%23");
   if (escaped.startsWith("/") || isDrivePath(text)) {
     const url = new URL(`file://${escaped.startsWith("/") ? "" : "/"}${escaped}`).href;
-    return { source: { kind: "url", url, original, via: "path" } };
+    return { source: { kind: "url", url, original, via: "path", ...folder } };
   }
   if (base_url === undefined || !URL.canParse(escaped, base_url)) {
     return { source: { kind: "path", path, original } };
   }
-  return { source: { kind: "url", url: new URL(escaped, base_url).href, original, via: "path" } };
+  return { source: { kind: "url", url: new URL(escaped, base_url).href, original, via: "path", ...folder } };
 }
 
 function parseRegistry(registry: "npm" | "jsr", rest: string, original: string, cdn: string): SourceResult {
@@ -166,7 +169,9 @@ function parseRegistry(registry: "npm" | "jsr", rest: string, original: string, 
     : refuse(`it is no ${registry} package: received ${describe(original)}`);
 }
 
-/** A path whose last part has no extension is a folder, and a folder means its `mod.ts` (plan.md, Sources). */
+const FOLDER = { folder: true } as const;
+
+/** A path whose last part has no extension is a folder; its entry is `mod.ts` unless a `deno.json` in it says otherwise. */
 function fileOrEntry(path: string): string {
   const last = path.slice(path.lastIndexOf("/") + 1);
   if (last === "") return `${path}mod.ts`;

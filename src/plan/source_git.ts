@@ -97,7 +97,8 @@ function rewrite(url: URL, ref: string | null, subdirectory: string | null, orig
     return { problem: `"subdirectory" must stay in the repository: received ${describe(subdirectory)}` };
   }
   const last = folder.at(-1) ?? "";
-  const file = [...folder, ...(/\.[cm]?[jt]sx?$/.test(last) ? [] : ["mod.ts"])].map(encodeURIComponent).join(
+  const is_folder = !/\.[cm]?[jt]sx?$/.test(last);
+  const file = [...folder, ...(is_folder ? ["mod.ts"] : [])].map(encodeURIComponent).join(
     "/",
   );
   const git: GitSource = {
@@ -107,7 +108,14 @@ function rewrite(url: URL, ref: string | null, subdirectory: string | null, orig
   };
   const encodedRef = ref === null ? null : ref.split("/").map(encodeURIComponent).join("/");
   return {
-    source: { kind: "url", url: host.raw(url.host, repository, encodedRef, file), original, via: "git", git },
+    source: {
+      kind: "url",
+      url: host.raw(url.host, repository, encodedRef, file),
+      original,
+      via: "git",
+      git,
+      ...(is_folder ? { folder: true } : {}),
+    },
   };
 }
 

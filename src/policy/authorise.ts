@@ -3,7 +3,7 @@
  * nothing is silently dropped (trust.md).
  */
 import { type ErrorCode, type ErrorDetail, PreampError } from "../sdk/errors.ts";
-import type { ModuleSpec, MountPlan, RunLimits } from "../sdk/plan.ts";
+import type { ModuleSpec, MountPlan, RunLimits, Source } from "../sdk/plan.ts";
 import type { CompiledPlan } from "../plan/compile.ts";
 import { didYouMean } from "../plan/did_you_mean.ts";
 import { describe } from "../plan/path.ts";
@@ -70,7 +70,7 @@ export function authorise(compiled: CompiledPlan, options: AuthoriseOptions): Gr
   for (const spec of specsOf(plan)) {
     const from = sourceReasons(spec, options);
     const tier = from.length === 0 && spec.source.kind === "url"
-      ? urlTier(spec, spec.source.url, options)
+      ? urlTier(spec, placeOf(spec.source), options)
       : builtinTier(spec);
     reasons.push(...from, ...("reason" in tier ? [tier.reason] : []));
     const asked = spec.permissions ?? (spec.type === "tool" ? plan.permissions : undefined);
@@ -164,6 +164,11 @@ function urlTier(
   const hint =
     "an operator may give the server what is missing (GET /readyz lists it); built-in modules need no tier";
   return { reason: unavailable(path, message, hint) };
+}
+
+/** A folder is trusted as a whole: its `deno.json` may name any file in it. */
+function placeOf({ url, folder }: Extract<Source, { kind: "url" }>): string {
+  return folder ? new URL(".", url).href : url;
 }
 
 function denied(path: string, message: string, hint: string): Reason {

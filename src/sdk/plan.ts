@@ -7,7 +7,15 @@ export type Source =
   /** Compiled in. */
   | { kind: "builtin" }
   /** One URL: https, http, file, data; `original` is what the plan says, `via` the form when it was rewritten. */
-  | { kind: "url"; url: string; original: string; via?: "path" | "npm" | "jsr" | "git"; git?: GitSource }
+  | {
+    kind: "url";
+    url: string;
+    original: string;
+    via?: "path" | "npm" | "jsr" | "git";
+    git?: GitSource;
+    /** It names a folder: `url` is its `mod.ts`, and a `deno.json` beside that may name another file. */
+    folder?: true;
+  }
   /** A relative path of a plan that was not read from a file: there is nothing it is relative to. */
   | { kind: "path"; path: string; original: string };
 

@@ -239,11 +239,12 @@ Deno.test("module hash tells the digest that `integrity` takes, and every file",
   assert(changed.stdout.split("\n")[0] !== integrity);
 });
 
-Deno.test("module hash takes a folder for its mod.ts, or for what its deno.json exports", () =>
+Deno.test("module hash takes a folder for what its deno.json exports, or for its mod.ts", () =>
   withFiles({
     "a/mod.ts": tool(),
     "b/deno.json": `{ "exports": { ".": "./tool.ts" } }`,
     "b/tool.ts": tool(),
+    "b/mod.ts": "export const other = 1;",
     "c/deno.json": "{",
   }, async (cwd) => {
     const entries: [string, string][] = [["a", "/a/mod.ts"], ["./b/", "/b/tool.ts"], [
@@ -256,7 +257,7 @@ Deno.test("module hash takes a folder for its mod.ts, or for what its deno.json 
     }
     assertMatch(
       (await runProgram(["module", "hash", "c"], { cwd })).stderr,
-      /Cannot read "deno.json": it is not JSON/,
+      /Cannot read \.\/c\/deno\.json: it is not JSON/,
     );
   }));
 

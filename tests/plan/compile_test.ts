@@ -170,6 +170,7 @@ Deno.test("compilePlan() finds relative sources beside the plan", async () => {
     url: "file:///srv/tools/t/mod.ts",
     original: "../tools/t",
     via: "path",
+    folder: true,
   });
 });
 

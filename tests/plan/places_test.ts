@@ -12,7 +12,7 @@ Deno.test("a finding about a module's file is shown with that file, never with t
   );
   assertEquals(details.map((detail) => formatDetail(detail, "plan.yaml")), [
     './x.ts:2:13  Unexpected ";"',
-    "plan.yaml:2:13  tools[0].source  Cannot fetch it",
+    "plan.yaml:2:5  tools[0].source  Cannot fetch it",
     './y.ts  Unexpected ";"',
   ]);
 });

@@ -28,6 +28,7 @@ Deno.test("parseSource() reads git+https with ref and subdirectory into its fiel
     url: "https://raw.githubusercontent.com/org/repo/v1.2/modules/tool-x/mod.ts",
     via: "git",
     git: { repository: "https://github.com/org/repo", ref: "v1.2", subdirectory: "modules/tool-x" },
+    folder: true,
   });
 });
 
