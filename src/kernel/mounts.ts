@@ -90,6 +90,17 @@ export class Mounts {
     return this.providers.put(name, inner);
   }
 
+  /** Returns the tool that is mounted under a name, or that models call by it. */
+  toolNamed(name: string): Tool | undefined {
+    const tool = this.tools.get(name);
+    if (tool) return tool;
+    for (const key of this.tools.names) {
+      const other = this.tools.get(key)!; // it is mounted under that key
+      if (other.name === name) return other;
+    }
+    return undefined;
+  }
+
   /** Takes a provider away. */
   takeProvider(name: string): void {
     this.loop_providers.take(name);

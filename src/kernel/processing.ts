@@ -2,7 +2,7 @@
  * Doing what an emission asks for: inject, show, ask (behaviour.md §5.7), and telling the turn how its gate came out. Acts on
  * the verdict as the hooks left it, whatever became of the object in the loop's hands, and once.
  */
-import type { Emission, Injection, Message, Tool } from "../sdk/types.ts";
+import type { Emission, Injection, Message } from "../sdk/types.ts";
 import { type ApprovalSubject, askForApproval } from "./approvals.ts";
 import type { Core } from "./core.ts";
 import type { ContextHandle } from "./guards/context.ts";
@@ -114,7 +114,7 @@ export class Processing {
       };
     }
     const { call, name, input } = subject;
-    const tool = this.#toolNamed(name);
+    const tool = this.#mounts.toolNamed(name);
     return {
       event,
       tool_name: name,
@@ -123,11 +123,6 @@ export class Processing {
       risk_level: tool?.risk ?? "low",
       data: result.data,
     };
-  }
-
-  #toolNamed(name: string): Tool | undefined {
-    const { tools } = this.#mounts;
-    return tools.get(name) ?? tools.names.map((key) => tools.get(key)!).find((tool) => tool.name === name);
   }
 }
 

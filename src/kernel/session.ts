@@ -104,7 +104,7 @@ export class Session {
       this.cancellation,
       options.limits,
     );
-    const watch = this.#watch = new Watch(core);
+    const watch = this.#watch = new Watch(core, this.#mounts);
     const injections = this.#injections = new Injections(core);
     const processing = new Processing(core, watch, injections, this.#mounts);
     const backstop = this.#backstop = new Backstop(core, this.#mounts, processing);

@@ -4,8 +4,9 @@
  * (architecture.md, Guards).
  */
 import { toPlain, toPlainObject } from "../sdk/json.ts";
-import type { ApprovalQuestion, Emission, JsonObject } from "../sdk/types.ts";
+import type { ApprovalQuestion, Emission, JsonObject, Tool } from "../sdk/types.ts";
 import type { Core } from "./core.ts";
+import type { Mounts } from "./mounts.ts";
 import type { CallRecord, Gate, Turn } from "./turn.ts";
 
 /** What an emission stands for, so that processing its result can be told to the turn. */
@@ -37,10 +38,12 @@ interface Noted {
 export class Watch {
   readonly #core: Core;
   readonly #noted = new WeakMap<Emission, Noted>();
+  readonly #mounts: Mounts;
   #cancel_requested = false;
 
-  constructor(core: Core) {
+  constructor(core: Core, mounts: Mounts) {
     this.#core = core;
+    this.#mounts = mounts;
   }
 
   /** Returns what an emission stands for; undefined when it asks for nothing. */
@@ -130,9 +133,10 @@ export class Watch {
       turn.add(typeof id === "string" ? id : this.#core.host.newId("call"), String(name), input ?? {});
     call.gate = "pending";
     if (typeof name === "string" && name !== "") call.name = name; // what the gate sees is what may run
-    const payload = typeof id === "string" && input !== undefined
+    const whole = typeof id === "string" && input !== undefined
       ? data
       : { ...data, tool_name: name ?? call.name, tool_call_id: call.id, tool_input: input ?? call.asked };
+    const payload = withDeclared(whole, this.#mounts.toolNamed(call.name));
     this.#pending.set(payload, call);
     return payload;
   }
@@ -185,6 +189,17 @@ export class Watch {
     } else if (emission.action !== "ask_user") call.gate = "allowed";
     this.#note(emission, { call, pre: emission, name: call.name, input: call.input });
   }
+}
+
+/** Adds what a tool declares of its harm, for the hooks to decide by; a tool that declares none is told of with no word more. */
+function withDeclared(payload: JsonObject, tool: Tool | undefined): JsonObject {
+  const { risk = "low", requires_approval = false } = tool ?? {};
+  if (risk === "low" && !requires_approval) return payload;
+  return {
+    ...payload,
+    ...(risk === "low" ? {} : { risk }),
+    ...(requires_approval ? { requires_approval } : {}),
+  };
 }
 
 function isQuiet({ action, user_messages, injections }: Emission): boolean {

@@ -203,14 +203,32 @@ export function notify(
 /** Undoes a registration; also usable with `using`. */
 export type Disposer = (() => void) & Disposable;
 
+/** What a field of a HookResult is that its maker left out. */
+const RESULT_DEFAULTS: JsonObject = {
+  action: "continue",
+  data: null,
+  reason: null,
+  context_injection: null,
+  context_injection_role: "system",
+  ephemeral: false,
+  approval_prompt: null,
+  approval_options: null,
+  approval_timeout: 300,
+  approval_default: "deny",
+  suppress_output: false,
+  user_message: null,
+  user_message_level: "info",
+};
+
 /**
- * Returns a HookResult; the requirements' constructor. `action` is `continue` when it is absent; a text for one of R4's
- * closed words (action, role, level, default) must be one of them.
+ * Returns a HookResult with every default filled in; the requirements' constructor. A text for one of the closed words (action,
+ * role, level, default) must be one of them.
  *
  * @throws {TypeError} when a word is unknown, `data` is no object, or the approval timeout is not above 0.
  */
 export function HookResult(fields: HookResult | JsonObject = {}): HookResult {
-  const given: JsonObject = { action: "continue", ...fields };
+  const given: JsonObject = { ...RESULT_DEFAULTS };
+  for (const [field, value] of Object.entries(fields)) if (value !== undefined) given[field] = value;
   for (const [field, words] of CLOSED_WORDS) {
     if (given[field] !== undefined && given[field] !== null) {
       requireOneOf("HookResult", field, given[field], words);

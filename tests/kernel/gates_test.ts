@@ -775,3 +775,30 @@ Deno.test("fields that a module adds to every payload do not get into the runtim
   await made.run();
   assertEquals([made.asked[0]?.pattern, made.data("approval:required")[0]?.pattern], [undefined, undefined]);
 });
+
+Deno.test("tool:pre tells what the tool declares of its harm, whatever the loop says of it", async () => {
+  for (
+    const [declared, told] of [
+      [{}, {}],
+      [{ risk: "low", requires_approval: false }, {}],
+      [{ risk: "critical" }, { risk: "critical" }],
+      [{ risk: "high", requires_approval: true }, { risk: "high", requires_approval: true }],
+      [{ requires_approval: true }, { requires_approval: true }],
+    ] as const
+  ) {
+    const seen: JsonObject[] = [];
+    const made = kit({
+      providers: [[calls(["t", { a: 1 }]), "done"]],
+      tools: [tool("t", () => "ran", declared)],
+      hooks: [hook("tool:pre", (_event, { risk, requires_approval }) => {
+        seen.push({ risk, requires_approval });
+      })],
+    });
+    await made.run();
+    const [{ tool_name, tool_call_id, tool_input, parallel_group_id: _, ...rest } = {}] = made.data(
+      "tool:pre",
+    );
+    assertEquals([tool_name, tool_call_id, tool_input, rest], ["t", "c1", { a: 1 }, told]);
+    assertEquals(seen, [{ risk: undefined, requires_approval: undefined, ...told }]);
+  }
+});

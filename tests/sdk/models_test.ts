@@ -1,3 +1,4 @@
+import type { JsonObject } from "../../src/sdk/json.ts";
 import { ApprovalRequest, ApprovalResponse } from "../../src/sdk/approvals.ts";
 import { ModuleInfo } from "../../src/sdk/contracts.ts";
 import { HookResult } from "../../src/sdk/hooks.ts";
@@ -82,8 +83,28 @@ Deno.test("ModuleInfo() derives the mount point from the type and keeps a type i
   assertThrows(() => ModuleInfo({ id: "" }), TypeError);
 });
 
-Deno.test("HookResult() continues by default and refuses words that are not R4's", () => {
-  assertEquals(HookResult({ reason: "x" }), { action: "continue", reason: "x" });
+Deno.test("HookResult() fills in R4's defaults and refuses words that are not R4's", () => {
+  const defaults = {
+    action: "continue",
+    data: null,
+    reason: null,
+    context_injection: null,
+    context_injection_role: "system",
+    ephemeral: false,
+    approval_prompt: null,
+    approval_options: null,
+    approval_timeout: 300,
+    approval_default: "deny",
+    suppress_output: false,
+    user_message: null,
+    user_message_level: "info",
+  };
+  assertEquals(HookResult() as JsonObject, defaults);
+  assertEquals(HookResult({ reason: "x", data: undefined, user_message_source: "me" }) as JsonObject, {
+    ...defaults,
+    reason: "x",
+    user_message_source: "me",
+  });
   assertThrows(() => HookResult({ action: "block" }), TypeError, "action must be one of continue, deny");
   assertThrows(() => HookResult({ action: "modify", data: "x" }), TypeError, "data must be an object");
   assertThrows(() => HookResult({ action: "ask_user", approval_timeout: 0 }), TypeError, "approval_timeout");

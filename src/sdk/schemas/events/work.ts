@@ -32,7 +32,15 @@ const agent = { agent: text.nullable().optional(), sub_session_id: text, parent_
 
 /** Event → schema of its `data`. */
 export const WORK = {
-  "tool:pre": payload("A tool call is about to run; a gate. `tool_input` is what the hooks left.", call),
+  "tool:pre": payload("A tool call is about to run; a gate. `tool_input` is what the hooks left.", {
+    ...call,
+    risk: z.enum(["medium", "high", "critical"]).optional().meta({
+      description: "Risk that the tool declares; absent: low",
+    }),
+    requires_approval: flag.optional().meta({
+      description: "Whether the tool asks to be approved; absent: no",
+    }),
+  }),
   "tool:post": payload("A tool has answered.", {
     ...call,
     result: z.unknown().meta({ description: "{success, output, error}, or what a hook put in its place" }),
