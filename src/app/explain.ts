@@ -2,6 +2,7 @@
  * `explain`, `lock` and `diff` over what the runtime has: plans are judged, their modules fetched and hashed, and nothing of
  * them is executed. The pure parts are in `src/plan`.
  */
+import type { Declared } from "../loader/declared.ts";
 import type { LoadContext, ModuleBundle } from "../loader/types.ts";
 import { checkPermissions } from "../plan/check_permissions.ts";
 import { diffPlans } from "../plan/diff.ts";
@@ -150,20 +151,51 @@ async function factsOf(
   table: ModuleTable,
 ): Promise<ModuleFacts> {
   if (!bundle) {
-    const { permissions } = await table.listing(spec.module);
-    return { spec, ...grant, tier, pinned: true, declared: permissions ?? {} };
+    const { permissions, version, description } = await table.listing(spec.module);
+    return {
+      spec,
+      ...grant,
+      tier,
+      pinned: true,
+      declared: permissions ?? {},
+      stated: { version, description },
+    };
   }
   const { code, exports, url, integrity, files, imports_refused } = bundle;
   const pinned = spec.integrity !== undefined ||
     lock !== undefined && LockLookup.of(lock, base_url).modulesOf(spec.source).length > 0;
-  const declared = exports.includes("module") ? await wantedOf(code) : {};
-  return { spec, ...grant, tier, pinned, declared, graph: { url, integrity, files, imports_refused } };
+  const info = exports.includes("module") ? await readInfo(code) : NO_INFO;
+  const declared = wantedOf(info);
+  const stated = { version: textIn(info, "version"), description: textIn(info, "description") };
+  return {
+    spec,
+    ...grant,
+    tier,
+    pinned,
+    declared,
+    stated,
+    graph: { url, integrity, files, imports_refused },
+  };
 }
 
-/** Resolves to what a module says it wants, or null when that cannot be read. */
-async function wantedOf(code: string): Promise<Permissions | null> {
+/** What a module says of itself that exports no `module`. */
+const NO_INFO: Declared = { fields: {}, unread: [] };
+
+/** Characters of a text that a module says of itself. */
+const MAX_TEXT = 500;
+
+async function readInfo(code: string): Promise<Declared | null> {
   const { readDeclared } = await import("../loader/declared.ts");
-  const declared = await readDeclared(code);
+  return await readDeclared(code);
+}
+
+function textIn(info: Declared | null, field: "version" | "description"): string | null {
+  const value = info?.fields[field];
+  return typeof value === "string" ? value.slice(0, MAX_TEXT) : null;
+}
+
+/** Returns what a module says it wants, or null when that cannot be read. */
+function wantedOf(declared: Declared | null): Permissions | null {
   if (declared === null || declared.unread.includes("permissions")) return null;
   const findings = new Findings();
   const permissions = checkPermissions(declared.fields.permissions ?? {}, ["permissions"], findings);

@@ -1,4 +1,5 @@
 /** The modules that a plan names by their id alone: the built-in ones, and those that the application brings. */
+import { POINT } from "../kernel/mounting.ts";
 import { typeOfExports, typeOfId } from "../kernel/module_type.ts";
 import { PreampError } from "../sdk/errors.ts";
 import { isObject } from "../sdk/json.ts";
@@ -83,9 +84,12 @@ function kindOf(value: unknown): string {
 
 function listingOf(id: string, loaded: Module): ModuleListing {
   const info = loaded.module;
+  const type = typeOfExports(loaded) ?? typeOfId(id) ?? "tool"; // one of the first two: every id was checked
   return {
     id,
-    type: typeOfExports(loaded) ?? typeOfId(id) ?? "tool", // one of the first two: every id was checked
+    name: info?.name ?? id,
+    type,
+    mount_point: info?.mount_point ?? POINT[type],
     version: info?.version ?? "0.0.0",
     description: info?.description ?? "",
     permissions: info?.permissions ?? null,

@@ -334,10 +334,11 @@ export class Plans {
     const { modules } = this.#options;
     const opened = { config, isolation: "inline", integrity: null } as const;
     const module = modules.module(spec.module);
-    if (module instanceof Promise) return module.then((loaded) => ({ ...opened, module: loaded }));
+    const stated = {}; // the version of what is compiled in is that of the program
+    if (module instanceof Promise) return module.then((loaded) => ({ ...opened, stated, module: loaded }));
     return modules.isOwn(spec.module)
       ? { ...opened, module, checkConfig: () => check(module) }
-      : { ...opened, module };
+      : { ...opened, stated, module };
   }
 
   /** Returns a plan that is only looked at. @throws {PreampError} `not_found`, `plan_invalid`, `plan_limit_exceeded`. */

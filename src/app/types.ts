@@ -36,7 +36,9 @@ export interface NamedPlan {
 /** A built-in module as it is listed. */
 export interface ModuleListing {
   id: string;
+  name: string;
   type: string;
+  mount_point: string;
   version: string;
   description: string;
   permissions: ModuleInfo["permissions"] | null;

@@ -77,7 +77,9 @@ function isWorthTelling({ url, permissions: { wanted, asked } }: ExplainedModule
 
 function moduleText(module: ExplainedModule, style: Style): string {
   const { bold, cyan, dim } = style;
-  const lines = [`${bold(clean(module.module))} ${dim(`${module.path}, ${module.isolation}`)}\n`];
+  const version = module.version === null ? "" : ` ${clean(module.version)}`;
+  const lines = [`${bold(clean(module.module))}${version} ${dim(`${module.path}, ${module.isolation}`)}\n`];
+  if (module.description) lines.push(`  ${clean(module.description)}\n`);
   if (module.url !== null) {
     lines.push(`  ${dim("url")}        ${cyan(clean(module.url))}\n`);
     lines.push(`  ${dim("integrity")}  ${module.integrity}\n`);

@@ -18,6 +18,8 @@ export interface OpenedModule {
    * @throws {PreampError} `plan_invalid`
    */
   checkConfig?(): Promise<JsonObject> | JsonObject;
+  /** What is told of the module's name, version and what it provides; absent: what it says of itself. */
+  readonly stated?: JsonObject;
   /** Seconds that `mount` may take (trust.md, Limits). Absent: as long as it likes. */
   readonly load_timeout_s?: number;
   /** Ends what the module runs in. Called once, when nothing of the session is left to call it. Absent: nothing is to be ended. */

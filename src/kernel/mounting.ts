@@ -197,7 +197,29 @@ function announceMounted(
     names,
     isolation: opened.isolation,
     integrity: opened.integrity,
+    ...opened.stated ?? statedOf(opened.module, outcome),
   });
+}
+
+/** Characters of a text, and names of a list, that a module says of itself. */
+const MAX_STATED = { text: 128, names: 64 };
+
+/** Returns what a module says of itself, in its export `module` or in what `mount` returned. */
+function statedOf({ module: info }: Module, outcome: MountOutcome): JsonObject {
+  const metadata = outcome.kind === "metadata" ? outcome.metadata : {};
+  const exported: JsonObject = isObject(info) ? { ...info } : {};
+  const stated: JsonObject = {};
+  for (const key of ["name", "version"]) {
+    const value = metadata[key] ?? exported[key];
+    if (typeof value === "string" && value !== "") stated[key] = value.slice(0, MAX_STATED.text);
+  }
+  const { provides } = metadata;
+  if (Array.isArray(provides)) {
+    stated.provides = provides.slice(0, MAX_STATED.names).map((name) =>
+      String(name).slice(0, MAX_STATED.text)
+    );
+  }
+  return stated;
 }
 
 /** Mounts a returned instance when the module mounted nothing itself. */

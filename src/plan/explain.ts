@@ -24,6 +24,10 @@ export interface ExplainedFile {
 export interface ExplainedModule {
   module: string;
   type: ModuleType;
+  /** Version that the module states; null when it states none that can be read without running it. */
+  version: string | null;
+  /** What the module says of itself in one sentence; null as for `version`. */
+  description: string | null;
   /** Place in the plan, such as `tools[0]`. */
   path: string;
   /** Where its entry file was found; null for what is compiled in. */
@@ -78,6 +82,8 @@ export interface ModuleFacts {
   pinned: boolean;
   /** What its file declares; null when that cannot be read. */
   declared: Permissions | null;
+  /** What its file says of itself; null where it says nothing that can be read. */
+  stated: Pick<ExplainedModule, "version" | "description">;
   /** Absent for what is compiled in. */
   graph?: {
     url: string;
@@ -142,12 +148,14 @@ export function planGrant(spec: ModuleSpec, plan: MountPlan): Pick<ModuleFacts, 
 }
 
 function explainModule(
-  { spec, tier, asked, granted, dropped, declared, graph }: ModuleFacts,
+  { spec, tier, asked, granted, dropped, declared, stated, graph }: ModuleFacts,
   { base_url }: ExplainInput,
 ): ExplainedModule {
   return {
     module: spec.module,
     type: spec.type,
+    version: stated.version,
+    description: stated.description,
     path: spec.path,
     url: graph ? shownUrl(graph.url, base_url) : null,
     integrity: graph?.integrity ?? null,

@@ -275,7 +275,9 @@ const Code = z.enum(Object.keys(STATUS) as ErrorCode[]).meta({
 
 const Module = z.object({
   id: text,
+  name: text,
   type: text,
+  mount_point: text.meta({ description: "where it mounts itself, such as tools" }),
   version: text,
   description: text,
   permissions: z.record(z.string(), z.unknown()).nullable(),
@@ -304,6 +306,10 @@ const Explanation = z.object({
   modules: z.array(z.object({
     module: text,
     type: text,
+    version: text.nullable().meta({
+      description: "null: it states none that can be read without running it",
+    }),
+    description: text.nullable(),
     path: text.meta({ description: "place in the plan, such as tools[0]" }),
     url: text.nullable().meta({ description: "null: compiled in" }),
     integrity: text.nullable(),

@@ -20,7 +20,7 @@ const FILES = {
   "tool.ts": `import { help } from "./lib/help.ts";
     import data from "./data.json" with { type: "json" };
     ${POISON}
-    export const module = { id: "tool-x", permissions: { net: ["a.example.com"], env: ["T"] } } as const;
+    export const module = { id: "tool-x", version: "1.2.3", permissions: { net: ["a.example.com"], env: ["T"] } } as const;
     export function mount(): void { help(data); }`,
   "lib/help.ts": `${POISON} export function help(_: unknown): void {}`,
   "data.json": `{"a": 1}`,
@@ -76,6 +76,7 @@ Deno.test("explain() tells every file, what is wanted, asked and granted, and ru
     ]);
     assertEquals(tool.files.map(({ bytes }) => bytes > 0), [true, true, true]);
     assertMatch(tool.integrity ?? "", /^sha256-/);
+    assertEquals([tool.version, tool.description, told.modules[0]?.version], ["1.2.3", null, "1.0.0"]);
     assertEquals(tool.permissions, {
       wanted: { net: ["a.example.com"], env: ["T"] },
       asked: { net: ["a.example.com"], sys: true, env: ["PREAMP_X"] },

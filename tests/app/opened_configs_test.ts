@@ -107,6 +107,33 @@ for (const tier of TIERS) {
     assertEquals([error.code, error.details.map(({ path }) => path)], ["module_load_failed", ["hooks[0]"]]);
   });
 
+  Deno.test(`module:mounted tells what the module says of itself: ${tier}`, async () => {
+    const files = {
+      "own.js": `export const module = { id: "tool-own", type: "tool", name: "Own", version: "1.2.3" };
+        export const mount = (coordinator) => coordinator.mount("tools", { name: "own", description: "d", execute() {} });`,
+      "r2.js": `export async function mount(coordinator) {
+        await coordinator.mount("tools", { name: "r2", description: "d", execute() {} });
+        return { name: "tool-r2", version: "0.1.0", provides: ["r2"] };
+      }`,
+      "mute.js":
+        `export const mount = (coordinator) => coordinator.mount("tools", { name: "m", description: "d", execute() {} });`,
+    };
+    const tools = ["own", "r2", "mute"].map((name) => ({ module: `tool-${name}`, source: `./${name}.js` }));
+    const { entries } = await runWithFiles(tier, files, { tools });
+    const told = entries.filter(({ event }) => event === "module:mounted").map(({ data }) => {
+      const { module_id, name = null, version = null, provides = null } = data;
+      return [module_id, name, version, provides];
+    });
+    assertEquals(told, [
+      ["loop-basic", null, null, null],
+      ["context-simple", null, null, null],
+      ["provider-mock", null, null, null],
+      ["tool-own", "Own", "1.2.3", null],
+      ["tool-r2", "tool-r2", "0.1.0", ["r2"]],
+      ["tool-mute", null, null, null],
+    ]);
+  });
+
   Deno.test(`a module of another contract is not mounted: ${tier}`, async () => {
     const files = {
       "new.js": `export const module = { id: "tool-new", contract: 2 };\nexport function mount() {}`,

@@ -36,6 +36,7 @@ async function explain(
     tier: spec.source.kind === "url" ? "process" : "inline",
     pinned: true,
     declared: {},
+    stated: { version: "1.0.0", description: "Does it" },
     ...(spec.source.kind === "url"
       ? { graph: { url: spec.source.url, integrity: "sha256-x", files: [], imports_refused: [] } }
       : {}),

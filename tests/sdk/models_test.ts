@@ -1,4 +1,4 @@
-import type { JsonObject } from "../../src/sdk/json.ts";
+import { toPlainObject } from "../../src/sdk/json.ts";
 import { ApprovalRequest, ApprovalResponse } from "../../src/sdk/approvals.ts";
 import { ModuleInfo } from "../../src/sdk/contracts.ts";
 import { HookResult } from "../../src/sdk/hooks.ts";
@@ -99,8 +99,8 @@ Deno.test("HookResult() fills in R4's defaults and refuses words that are not R4
     user_message: null,
     user_message_level: "info",
   };
-  assertEquals(HookResult() as JsonObject, defaults);
-  assertEquals(HookResult({ reason: "x", data: undefined, user_message_source: "me" }) as JsonObject, {
+  assertEquals(toPlainObject(HookResult()), defaults);
+  assertEquals(toPlainObject(HookResult({ reason: "x", data: undefined, user_message_source: "me" })), {
     ...defaults,
     reason: "x",
     user_message_source: "me",

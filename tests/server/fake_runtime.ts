@@ -80,7 +80,9 @@ export class FakeRuntime implements Runtime {
 
 const moduleListing = {
   id: "tool-calculator",
+  name: "tool-calculator",
   type: "tool",
+  mount_point: "tools",
   version: "1.0.0",
   description: "Calculates",
   permissions: null,

@@ -5,6 +5,7 @@ import type { DraftEntry, Entry, Host, KnownApproval } from "../../kernel/host.t
 import { Session, type SessionOptions } from "../../kernel/session.ts";
 import type { Surface } from "../../kernel/surface.ts";
 import { quietEmission } from "../../sdk/hook_chain.ts";
+import type { JsonObject } from "../../sdk/json.ts";
 import type { ModuleSpec, MountPlan } from "../../sdk/types.ts";
 import type { ModuleTold, ReadyPlan, SecretSink } from "../deps.ts";
 import type { Actor, Conductor } from "./conductor.ts";
@@ -125,6 +126,7 @@ export class Stage implements Actor {
     const told = {
       isolation: entry.data.isolation as "inline", // as it was recorded
       integrity: entry.data.integrity as string | null,
+      stated: statedIn(entry.data),
     };
     if (spec.type !== "orchestrator" && spec.type !== "context") {
       return { module: standInFor(entry, surface, this.#reader()), config: {}, placeOf, ...told };
@@ -192,4 +194,10 @@ export function ownModules({ compiled }: ReadyPlan): string[] {
 export async function loadOwn(ready: ReadyPlan): Promise<void> {
   const { orchestrator, context } = ready.compiled.plan.session;
   if ([orchestrator, context].some(({ source }) => source.kind !== "builtin")) await ready.load?.();
+}
+
+/** What a module said of itself when it was mounted. */
+function statedIn({ name, version, provides }: JsonObject): JsonObject {
+  const stated = Object.entries({ name, version, provides });
+  return Object.fromEntries(stated.filter(([, value]) => value !== undefined));
 }

@@ -55,6 +55,11 @@ export const LIFECYCLE = {
     names: z.array(text),
     isolation: z.enum(["inline", "worker", "process"]),
     integrity: text.nullable(),
+    name: text.optional().meta({
+      description: "What the module calls itself; absent for what is compiled in",
+    }),
+    version: text.optional(),
+    provides: z.array(text).optional().meta({ description: "What its mount says it provides" }),
   }),
   "module:skipped": payload("A provider, tool or hook was left out.", {
     module_id: text,
