@@ -12,7 +12,9 @@ Deno.test("createModuleTable() has the built-in modules and those of the applica
   assertEquals([...table.ids], [...BUILTIN_IDS, "greeter", "tool-zebra"].sort());
   assertEquals(await table.listing("tool-zebra"), {
     id: "tool-zebra",
+    name: "tool-zebra",
     type: "tool",
+    mount_point: "tools",
     version: "0.0.0",
     description: "",
     permissions: null,
