@@ -5,10 +5,11 @@ import type { Flag } from "./arguments.ts";
 import type { Command } from "./command.ts";
 import { type CommandEntry, COMMANDS, findCommand } from "./commands.ts";
 import { EXIT } from "./exit.ts";
-import type { Io } from "./io.ts";
+import type { Io, Output } from "./io.ts";
 import { formatFlags, wantsJson, writeJson } from "./output_format.ts";
 import { tableText } from "./table.ts";
 import { UsageError } from "./usage_error.ts";
+import { wrapText } from "./wrap.ts";
 
 /** The command. */
 export const command: Command = {
@@ -31,12 +32,12 @@ export const command: Command = {
       io.out.write(group);
       return EXIT.done;
     }
-    io.out.write(await commandHelp(found.entry));
+    io.out.write(await commandHelp(found.entry, io.out));
     return EXIT.done;
   },
 };
 
-/** Returns the commands that words name: all, those of a group, or one. @throws {UsageError} when there is none. */
+/** Returns the commands that words name: all, those of a group, or one. @throws {UsageError} when they name no command. */
 function namedCommands(words: readonly string[]): CommandEntry[] {
   const name = words.join(" ");
   const named = COMMANDS.filter((entry) => entry.name === name || `${entry.name} `.startsWith(`${name} `));
@@ -71,13 +72,34 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 plan invalid, 4 refused or denied
 }
 
 /** Returns how one command is used. */
-export async function commandHelp(entry: CommandEntry): Promise<string> {
+export async function commandHelp(entry: CommandEntry, output: Output): Promise<string> {
   const { usage, summary, flags, details } = await entry.load();
-  const parts = [`Usage: preamp ${usage}\n\n${summary}\n`];
+  const parts = [`Usage: preamp ${usage}\n`, paragraphsText(`${summary}\n`, output)];
   const shown = flags.filter(({ help }) => help !== "");
-  if (shown.length > 0) parts.push(tableText(shown.map((flag) => [flagText(flag), flag.help]), "  "));
-  if (details) parts.push(await details());
+  if (shown.length > 0) parts.push(flagsText(shown, output));
+  if (details) parts.push(paragraphsText(await details(), output));
   return parts.join("\n");
+}
+
+/** Returns a row for each flag; on a terminal the texts are wrapped in their column. */
+function flagsText(flags: readonly Flag[], output: Output): string {
+  const width = Math.max(...flags.map((flag) => flagText(flag).length));
+  const room = output.terminal ? Math.max(30, output.columns() - width - 4) : Infinity;
+  const rows = flags.flatMap((flag) =>
+    wrapText(flag.help, room).map((line, index) => [index === 0 ? flagText(flag) : "", line])
+  );
+  return tableText(rows, "  ");
+}
+
+/** Returns text whose paragraphs are as wide as a terminal; examples and tables, which have wider gaps, are left alone. */
+function paragraphsText(text: string, output: Output): string {
+  if (!output.terminal) return text;
+  const columns = Math.max(40, output.columns());
+  return text.split("\n\n").map((block) => {
+    if (/^ | {2}/m.test(block)) return block;
+    const end = block.endsWith("\n") ? "\n" : "";
+    return wrapText(block.trimEnd().replaceAll("\n", " "), columns).join("\n") + end;
+  }).join("\n\n");
 }
 
 function flagText({ name, short, value, many }: Flag): string {

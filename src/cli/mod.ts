@@ -36,7 +36,7 @@ async function dispatch(args: readonly string[], io: Io): Promise<number> {
   const flags = end === -1 ? rest : rest.slice(0, end);
   if (entry.name !== "help" && (flags.includes("--help") || flags.includes("-h"))) {
     const { commandHelp } = await import("./help.ts");
-    io.out.write(await commandHelp(entry));
+    io.out.write(await commandHelp(entry, io.out));
     return 0;
   }
   const command = await entry.load();

@@ -12,7 +12,7 @@ export interface FormatOptions {
   help: string;
   /** One letter for `--output-format`. */
   short?: string;
-  /** Formats beside `text` and `json`. */
+  /** Formats in addition to `text` and `json`. */
   more?: readonly string[];
 }
 

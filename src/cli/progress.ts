@@ -13,7 +13,7 @@ export interface Progress {
   entry(entry: Entry): void;
   /** Writes a line that stays. */
   note(text: string): void;
-  /** Clears what is drawn, before somebody else writes to the same terminal. */
+  /** Clears what is drawn, before something else is written to the same terminal. */
   clear(): void;
   /** Leaves the terminal to somebody else until the returned function is called, once. */
   hold(): () => void;
@@ -54,7 +54,7 @@ export function plainProgress(output: Output, answer?: OpenLine): Progress {
   };
 }
 
-/** Lines that wait while somebody else has the terminal. */
+/** Lines that wait while a question has the terminal. */
 export class HeldLines {
   readonly #print: (line: string) => void;
   readonly #waiting: string[] = [];
@@ -65,7 +65,7 @@ export class HeldLines {
     this.#print = print;
   }
 
-  /** Whether somebody else has the terminal. */
+  /** Whether lines wait. */
   get held(): boolean {
     return this.#holds > 0;
   }
@@ -85,7 +85,7 @@ export class HeldLines {
     };
   }
 
-  /** Prints what waits, whoever holds it. */
+  /** Prints what waits, and holds nothing back from now on. */
   flush(): void {
     this.#holds = 0;
     this.#waiting.splice(0).forEach(this.#print);

@@ -52,8 +52,10 @@ export const command: Command = {
     `Progress and warnings go to stderr, the answer to stdout. A terminal displays every text of the model as it is
 written. When stdout is no terminal, it gets the answer alone: piece by piece when the plan has no tools, else once its
 last response is complete.
+
 Without a terminal an approval gets its default at once. Ctrl-C stops after the current step, a second one at once, a
 third one ends the process; the text that arrived stays. The exit code is 130.
+Each key of preamp.yaml is a flag too, such as --limits.tool_timeout_s 5: preamp help serve lists them.
 
   preamp run "What is 6 × 7?"
   preamp run --profile calculator "What is 12 * 12?"

@@ -23,11 +23,11 @@ export function createRunDisplay(io: Io, is_text: boolean): RunDisplay {
   const { out, err } = io;
   const together = is_text && out.terminal && err.terminal;
   const answer = is_text ? new AnswerWriter(out, together ? () => progress.clear() : undefined) : undefined;
-  const beside = together ? answer : undefined;
+  const seen = together ? answer : undefined;
   const live = err.terminal && io.env("TERM") !== "dumb";
   const progress: Progress = live
-    ? liveProgress(err, { monotonic: () => io.monotonic(), answer: beside })
-    : plainProgress(err, beside);
+    ? liveProgress(err, { monotonic: () => io.monotonic(), answer: seen })
+    : plainProgress(err, seen);
   const { yellow } = styleOf(err);
   const warnings = new Warnings((text) => progress.note(`${yellow("warning:")} ${messageText(text)}`));
   const display = (entry: Entry) => {
@@ -51,7 +51,7 @@ export class Warnings {
     this.#display = display;
   }
 
-  /** @param key What the same warning has in common, whoever reports it. Default: its text. */
+  /** @param key Equal for the same warning, whichever part reports it. Default: its text. */
   add(text: string, key: unknown = text): void {
     if (this.#seen.has(key)) return;
     this.#seen.add(key);

@@ -119,7 +119,7 @@ Deno.test("on one terminal, lines of progress start a line of their own and noth
   assertEquals(screen, "Let me\na note\n see\n\r\x1b[2K⠋ working 0 ms · 0 tokens\r\r\x1b[2K?");
 });
 
-Deno.test("plainProgress() starts a line of its own, and repeats no text of the answer beside it", () => {
+Deno.test("plainProgress() starts a line of its own, and repeats no text of the answer", () => {
   const io = fakeIo({ terminal: true });
   let screen = "";
   io.out.write = io.err.write = (text) => void (screen += text);

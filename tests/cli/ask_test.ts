@@ -84,7 +84,7 @@ Deno.test("askAt() does not take what was typed before the question was shown", 
   assertStringIncludes(io.stderr, "typed before the question");
 });
 
-Deno.test("askAt() ends the line of a question that nobody answered before held lines follow, at once", () => {
+Deno.test("askAt() ends the line of an aborted question at once, before the lines that waited", () => {
   const io = fakeIo({ terminal: true, lines: [] });
   const progress = plainProgress(io.err);
   const stop = new AbortController();

@@ -168,6 +168,10 @@ Deno.test("help names every command, and describes all, a group or one as JSON",
   const { stdout } = await run(["help"]);
   const lines = stdout.split("\n").map((line) => line.trim().split(/ {2,}/).join(": "));
   for (const { name, summary } of COMMANDS) assert(lines.includes(`${name}: ${summary}`), name);
+  const wide = fakeIo({ terminal: true });
+  await cli(["help", "run"], wide);
+  const lines_of_text = wide.stdout.split("\n").filter((line) => !line.startsWith("  preamp "));
+  assertEquals(lines_of_text.filter((line) => line.length > 80), []);
   const names = async (...words: string[]) =>
     JSON.parse((await run(["help", ...words, "--json"])).stdout).data.map((one: { name: string }) =>
       one.name

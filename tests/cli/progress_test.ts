@@ -47,7 +47,7 @@ Deno.test("plainProgress() tells what was denied or failed, and why", () => {
   ]);
 });
 
-Deno.test("plainProgress() tells where a tool failed, and the output of one that is not written yet", () => {
+Deno.test("plainProgress() shows where a tool failed, and the output of one that is not written yet", () => {
   const { err, ...io } = withErr();
   const progress = plainProgress(err);
   const advice = `${"Use the scripts. ".repeat(20)}Ask Ann.`;
