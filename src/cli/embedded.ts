@@ -3,12 +3,15 @@
  * `preamp.yaml`; without configured keys all but the open routes is 401.
  */
 import { processRedactor } from "../policy/redact.ts";
+import { errorMessage } from "../sdk/errors.ts";
 import { createPreamp, type Preamp } from "../server/mod.ts";
+import { createPass } from "../server/pass.ts";
 import { readArguments } from "./arguments.ts";
 import { ownOptions } from "./backend.ts";
+import type { Io } from "./io.ts";
 import { createLog } from "./log.ts";
 import { logNodeWarnings, logStrayOutput } from "./stray_output.ts";
-import { readSettings } from "./settings.ts";
+import { readSettings, type Settings } from "./settings.ts";
 import { systemIo } from "./system_io.ts";
 
 /** Milliseconds that runs get to come to rest when the process is told to stop; Deno Deploy gives 5 s for all. */
@@ -21,10 +24,15 @@ export interface EmbeddedServer {
   stop(): Promise<void>;
 }
 
-/** Returns the server; its log is lines of JSON on stderr. */
+/** Returns the server; its log is lines of JSON on stderr. With settings that cannot be used it answers 500 and logs why. */
 export async function openEmbedded(): Promise<EmbeddedServer> {
   const io = systemIo();
-  const settings = await readSettings(readArguments([], []), io);
+  let settings: Settings;
+  try {
+    settings = await readSettings(readArguments([], []), io);
+  } catch (error) {
+    return unusable(io, error);
+  }
   const secrets = processRedactor(settings.api_keys);
   const log = createLog("json", io.err, secrets);
   logStrayOutput(log);
@@ -41,4 +49,15 @@ export async function openEmbedded(): Promise<EmbeddedServer> {
       }
     },
   };
+}
+
+function unusable(io: Io, error: unknown): EmbeddedServer {
+  const log = createLog("json", io.err);
+  const failure = new Error(`Cannot use the settings: ${errorMessage(error)}`, { cause: error });
+  const { fetch } = createPass({
+    hosts: "any",
+    routes: () => Promise.reject(failure),
+    log: (record) => log.request(record),
+  });
+  return { fetch, stop: () => Promise.resolve(log.flush()) };
 }

@@ -70,6 +70,18 @@ Deno.test("deno serve main.ts takes the keys of PREAMP_API_KEYS", async () => {
   });
 });
 
+Deno.test("deno serve main.ts answers 500 and logs why when its settings cannot be used", async () => {
+  await withServed({ PREAMP_CONFIG: "/nowhere/preamp.yaml" }, async ({ url, end, output }) => {
+    assertEquals(await statusOf(`${url}/healthz`), 200);
+    assertEquals(await statusOf(`${url}/v1/runs`), 500);
+    assertEquals(await end("SIGTERM"), 0);
+    const lines = output().split("\n").filter((line) => line !== "" && !line.startsWith("deno serve: "));
+    const [health, failed, ...rest] = lines.map((line) => JSON.parse(line));
+    assertEquals([health.status, failed.status, rest], [200, 500, []]);
+    assertStringIncludes(failed.error.message, "/nowhere/preamp.yaml");
+  });
+});
+
 for (const signal of ["SIGTERM", "SIGINT"] as const) {
   Deno.test(`deno serve main.ts exits 0 and prints nothing after ${signal} before its first request`, async () => {
     await withServed({}, async ({ end, output }) => {
