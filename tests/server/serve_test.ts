@@ -92,6 +92,25 @@ Deno.test("serve() streams the first event while the run goes on, and cancels wh
   await stop();
 });
 
+Deno.test("serve() cancels a run when the client leaves that waits for its end", async () => {
+  const { url, runtime, stop } = await start();
+  const client = new AbortController();
+  const answer = fetch(`${url}/v1/runs`, {
+    method: "POST",
+    body: JSON.stringify({ prompt: "hang", on_disconnect: "cancel" }),
+    headers: { "content-type": "application/json" },
+    signal: client.signal,
+  });
+  while (runtime.runs.created.length === 0) await immediate();
+  const handle = await runtime.runs.handle({ name: "", namespace: "local", origin: "caller" }, "run_1");
+  client.abort();
+  assertEquals([await answer.catch(() => "left"), (await handle.settled("end")).status], [
+    "left",
+    "cancelled",
+  ]);
+  await stop();
+});
+
 Deno.test("serve() refuses a request without Host also when any host is ours", async () => {
   const app = createApp({ runtime: new FakeRuntime(), authenticate: null, hosts: "any" });
   const { port, stop } = await start({ app });
