@@ -53,7 +53,7 @@ export function compose(
     env,
     loading,
     sandboxing,
-    sources: new SourceOverrides(parts.sources),
+    sources: new SourceOverrides(parts.sources, policy.modules.esm_host),
   });
   const runs = new RunService({
     store,

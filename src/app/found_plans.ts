@@ -25,6 +25,8 @@ export interface PlanPlaces {
   named: NamedPlans;
   /** What a plan may name by its id alone. */
   modules: ModuleTable;
+  /** Where npm and JSR packages are fetched from, or `none`. */
+  esm_host: string;
   /** Where the modules of an operator's plans come from, whatever these say. */
   sources: SourceOverrides;
   /** Returns how large the plans of a caller may be; of nobody: those of the operator. */
@@ -95,6 +97,7 @@ export class PlanFinder {
       limits,
       cache: this.#cache,
       builtins: this.#options.modules.ids,
+      esm_host: this.#options.esm_host,
       ...(base_url === undefined ? {} : { base_url }),
       ...(name === undefined ? {} : { name }),
       ...(origin === "operator" ? { readText: readFileText } : {}),

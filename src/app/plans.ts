@@ -90,6 +90,7 @@ export class Plans {
     this.#options = options;
     this.#finder = new PlanFinder({
       ...options,
+      esm_host: options.policy.modules.esm_host,
       limitsOf: (caller) => documentLimits(caller ? this.#policyOf(caller) : options.policy),
     });
   }

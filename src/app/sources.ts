@@ -5,7 +5,7 @@
 import type { CompiledPlan } from "../plan/compile.ts";
 import { documentError, Findings, formatDetail, type Locate, toDetail } from "../plan/findings.ts";
 import { describe } from "../plan/path.ts";
-import { parseSource } from "../plan/source.ts";
+import { DEFAULT_ESM_HOST, parseSource } from "../plan/source.ts";
 import type { ModuleSpec, MountPlan, Source } from "../sdk/plan.ts";
 import { PreampError } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
@@ -34,7 +34,11 @@ const HINT = "write it with: preamp source add <id> <url>";
  * Resolves to the overrides of a file; none when there is no file.
  * @throws {PreampError} `plan_invalid` with every finding, its line and column.
  */
-export async function readOverrides({ url, base_url }: SourcesFile, name: string): Promise<Overrides> {
+export async function readOverrides(
+  { url, base_url }: SourcesFile,
+  name: string,
+  esm_host: string = DEFAULT_ESM_HOST,
+): Promise<Overrides> {
   let text: string;
   try {
     text = await Deno.readTextFile(url);
@@ -46,17 +50,23 @@ export async function readOverrides({ url, base_url }: SourcesFile, name: string
   const what = `the file "${name}"`;
   const { parseDocument } = await import("../plan/parse.ts");
   const { data, locate } = await parseDocument(text, { what });
-  return overridesOf(data, what, locate, base_url);
+  return overridesOf(data, what, locate, base_url, esm_host);
 }
 
-function overridesOf(data: JsonObject, what: string, locate: Locate, base_url: URL): Overrides {
+function overridesOf(
+  data: JsonObject,
+  what: string,
+  locate: Locate,
+  base_url: URL,
+  esm_host: string,
+): Overrides {
   const findings = new Findings();
   const overrides = new Map<string, Override>();
   const sources = data.sources ?? {};
   if (isObject(sources)) {
     for (const [id, text] of Object.entries(sources)) {
       const parsed = typeof text === "string"
-        ? parseSource(text, { base_url: base_url.href })
+        ? parseSource(text, { base_url: base_url.href, esm_host })
         : { problem: `must be text: received ${describe(text)}`, hint: HINT };
       if ("source" in parsed && typeof text === "string") overrides.set(id, { text, source: parsed.source });
       else if ("problem" in parsed) {
@@ -83,10 +93,12 @@ export function formatOverrides(sources: Readonly<Record<string, string>>): stri
 /** Reads files of overrides again when they changed; those that come first win. */
 export class SourceOverrides {
   readonly #files: readonly SourcesFile[];
+  readonly #esm_host: string;
   #read: { state: string; overrides: Overrides } | undefined;
 
-  constructor(files: readonly SourcesFile[]) {
+  constructor(files: readonly SourcesFile[], esm_host: string) {
     this.#files = files;
+    this.#esm_host = esm_host;
   }
 
   /** Whether there are none, whatever the files say: there is no file. */
@@ -98,7 +110,7 @@ export class SourceOverrides {
   async find(): Promise<Overrides> {
     const state = (await Promise.all(this.#files.map(({ url }) => stateOf(url)))).join(" ");
     if (this.#read?.state === state) return this.#read.overrides;
-    const read = await Promise.all(this.#files.map(readNamed));
+    const read = await Promise.all(this.#files.map((file) => readNamed(file, this.#esm_host)));
     const overrides = new Map(read.toReversed().flatMap((one) => [...one]));
     this.#read = { state, overrides };
     return overrides;
@@ -106,10 +118,10 @@ export class SourceOverrides {
 }
 
 /** The finding names the file itself: whoever asked for a plan takes places of an error for the plan's. */
-async function readNamed(file: SourcesFile): Promise<Overrides> {
+async function readNamed(file: SourcesFile, esm_host: string): Promise<Overrides> {
   const name = nameOf(file.url);
   try {
-    return await readOverrides(file, name);
+    return await readOverrides(file, name, esm_host);
   } catch (error) {
     if (!(error instanceof PreampError)) throw error;
     const [first] = error.details;

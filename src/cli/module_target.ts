@@ -40,7 +40,7 @@ export async function readTarget(
     throw new UsageError(`Cannot ${verb} ${JSON.stringify(more)}: one module at a time`);
   }
   const written = /^[a-z][a-z0-9+.-]+:/i.test(name) ? name : await urlOf(name, io); // a drive has one letter
-  const parsed = parseSource(written);
+  const parsed = parseSource(written, { esm_host: policy.modules.esm_host });
   if ("problem" in parsed || parsed.source.kind !== "url") {
     const why = "problem" in parsed ? `${parsed.problem}: ${parsed.hint}` : "it is no URL";
     throw new UsageError(`Cannot ${verb} ${JSON.stringify(name)}: ${why}`);

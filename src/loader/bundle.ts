@@ -191,7 +191,7 @@ class Graph {
       const text = `Cannot import ${JSON.stringify(path)} as ${JSON.stringify(attributes.type)}`;
       return { errors: [{ text, notes: [{ text: 'take with {type: "json"}, "text" or "bytes"' }] }] };
     }
-    const resolved = resolveSpecifier(path, from);
+    const resolved = resolveSpecifier(path, from, this.#request.esm_host);
     if (resolved.kind === "sdk") return { path: resolved.name, namespace: SDK, sideEffects: false };
     if (resolved.kind === "url") return this.#file(resolved.url, from);
     if (kind === "dynamic-import" || kind.startsWith("require")) return { path, external: true }; // told when it is reached

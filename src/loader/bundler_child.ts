@@ -59,7 +59,7 @@ async function answerOf(
   try {
     if (asked.kind === "bundle") return await bundleGraph(await esbuild, { ...asked.request, files });
     const [file] = files;
-    return { kind: "imports", urls: file ? await findImports(file, asked.max) : [] };
+    return { kind: "imports", urls: file ? await findImports(file, asked) : [] };
   } catch (error) {
     return { kind: "failed", message: error instanceof Error ? error.message : String(error) };
   }

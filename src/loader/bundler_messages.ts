@@ -1,5 +1,5 @@
 /** What the server and its bundler child say to each other: headers of frames. Types, and one number. */
-import type { BundleAnswer, BundleRequest } from "./types.ts";
+import type { BundleAnswer, BundleRequest, ImportsOptions } from "./types.ts";
 
 /** What one request asks for: a bundle of all its files, or what the first of them imports. */
 export type ChildRequest =
@@ -9,7 +9,7 @@ export type ChildRequest =
 /** A request without its files. */
 export type ChildQuestion =
   | { readonly kind: "bundle"; readonly request: Omit<BundleRequest, "files"> }
-  | { readonly kind: "imports"; readonly max: number };
+  | { readonly kind: "imports" } & ImportsOptions;
 
 /** What is answered. After `failed` the child ends: nothing in it can be trusted to work again. */
 export type ChildAnswer =

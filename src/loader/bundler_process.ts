@@ -8,7 +8,14 @@ import { type ChildAnswer, type ChildQuestion, READY_ID } from "./bundler_messag
 import { BundlerQueue } from "./bundler_queue.ts";
 import { FailedSources, problemOfFailure, type SourceProblem } from "./failed_sources.ts";
 import { encodeFrame, type Frame, FrameReader } from "./frames.ts";
-import type { BundleAnswer, Bundler, BundlerClient, BundleRequest, BundlerFile } from "./types.ts";
+import type {
+  BundleAnswer,
+  Bundler,
+  BundlerClient,
+  BundleRequest,
+  BundlerFile,
+  ImportsOptions,
+} from "./types.ts";
 
 /** How the child is started and held. */
 export interface BundlerProcessOptions {
@@ -107,9 +114,13 @@ class BundlerProcess implements Bundler {
     });
   }
 
-  async imports(file: BundlerFile, max: number, { name, owner }: BundlerClient): Promise<readonly string[]> {
+  async imports(
+    file: BundlerFile,
+    options: ImportsOptions,
+    { name, owner }: BundlerClient,
+  ): Promise<readonly string[]> {
     return await this.#queue.add({ owner, short: true }, async () => {
-      const { answer } = await this.#ask({ kind: "imports", max }, [file], name);
+      const { answer } = await this.#ask({ kind: "imports", ...options }, [file], name);
       return answer.kind === "imports" ? answer.urls : [];
     });
   }

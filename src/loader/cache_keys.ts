@@ -13,9 +13,9 @@ export function scopeOf({ namespace, origin, policy }: LoadContext): string {
   if (!known) scopes.set(policy, known = new Map());
   let scope = known.get(who);
   if (scope === undefined) {
-    const { allow, private_hosts } = policy.modules;
+    const { allow, private_hosts, esm_host } = policy.modules;
     const { max_module_bytes, max_graph_bytes, max_graph_files } = policy.limits;
-    const rules = { allow, private_hosts, max_module_bytes, max_graph_bytes, max_graph_files };
+    const rules = { allow, private_hosts, esm_host, max_module_bytes, max_graph_bytes, max_graph_files };
     known.set(who, scope = hex({ namespace, origin, rules }));
   }
   return scope;

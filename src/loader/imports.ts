@@ -5,20 +5,20 @@
  */
 import { init, parse } from "es-module-lexer";
 import { resolveSpecifier } from "./specifiers.ts";
-import type { BundlerFile } from "./types.ts";
+import type { BundlerFile, ImportsOptions } from "./types.ts";
 
 /**
- * Returns the URLs that a module in TypeScript or JavaScript imports, each once, at most `max`; none when it cannot be read.
+ * Returns the URLs that a module in TypeScript or JavaScript imports, each once; none when it cannot be read.
  * @throws {Error} when the lexer itself fails.
  */
 export async function findImports(
   { url, bytes }: Pick<BundlerFile, "url" | "bytes">,
-  max: number,
+  { max, esm_host }: ImportsOptions,
 ): Promise<string[]> {
   await init();
   const urls = new Set<string>();
   for (const specifier of specifiersOf(new TextDecoder().decode(bytes))) {
-    const resolved = resolveSpecifier(specifier, url);
+    const resolved = resolveSpecifier(specifier, url, esm_host);
     // what is in the URL itself needs no request
     if (resolved.kind === "url" && !resolved.url.startsWith("data:")) urls.add(resolved.url);
     if (urls.size >= max) break;

@@ -235,11 +235,12 @@ class UrlLoader implements Loader {
     try {
       using fetcher = this.#fetcher(url, context, stop.signal, name);
       const client = { name, owner: context.namespace };
+      const { esm_host } = context.policy.modules;
       const graph = new GraphFetch({
         fetcher,
         limits: context.policy.limits,
         check: ({ url, sha256, bytes }) => checkFile({ url, sha256, bytes: bytes.length }, pins),
-        imports: (file, max) => this.#bundler.imports(file, max, client),
+        imports: (file, max) => this.#bundler.imports(file, { max, esm_host }, client),
         name,
       });
       const { entry, config, decides } = url.endsWith("/")
@@ -254,7 +255,7 @@ class UrlLoader implements Loader {
         graph,
         stop,
         client,
-        context.base_url,
+        context,
       );
       checkGraph(bundle, pins, name);
       this.#memory.set(key, bundle);
@@ -306,7 +307,7 @@ class UrlLoader implements Loader {
     graph: GraphFetch,
     { signal }: AbortController,
     client: BundlerClient,
-    base_url: string | undefined,
+    { base_url, policy }: LoadContext,
   ): Promise<{ bundle: ModuleBundle; key: string }> {
     for (let round = 0; round < MAX_ROUNDS; round++) {
       signal.throwIfAborted();
@@ -321,6 +322,7 @@ class UrlLoader implements Loader {
         files: [...graph.files.values()].map(({ url, sha256, bytes }) => ({ url, sha256, bytes })),
         redirects: Object.fromEntries(graph.redirects),
         failed: Object.fromEntries([...graph.failed].map(([url, { message }]) => [url, message])),
+        esm_host: policy.modules.esm_host,
       }, client);
       if (answer.kind === "problems") {
         throw problemError(answer.problems, graph.failed, client.name, base_url);

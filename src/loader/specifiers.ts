@@ -1,5 +1,6 @@
 /** What a specifier inside a module means: a URL, a part of the SDK, or nothing we take. Pure; the bundler child uses it too. */
 import { describe } from "../plan/path.ts";
+import { registryUrl } from "../plan/source.ts";
 
 /** Bare specifiers that stand for what the host gives (modules.md, Author's import). */
 export const SDK_SPECIFIERS: readonly string[] = [
@@ -16,8 +17,11 @@ export type Resolved =
   | { readonly kind: "sdk"; readonly name: string }
   | { readonly kind: "refused"; readonly fact: string; readonly hint: string };
 
-/** Returns what `specifier` means in the file at `importer`. */
-export function resolveSpecifier(specifier: string, importer: string): Resolved {
+/**
+ * Returns what `specifier` means in the file at `importer`.
+ * @param esm_host Where npm and JSR packages are served as ES modules, or `none`.
+ */
+export function resolveSpecifier(specifier: string, importer: string, esm_host: string): Resolved {
   if (SDK_SPECIFIERS.includes(specifier)) return { kind: "sdk", name: specifier };
   if (specifier.startsWith("./") || specifier.startsWith("../") || specifier.startsWith("/")) {
     if (!URL.canParse(specifier, importer)) {
@@ -38,11 +42,12 @@ export function resolveSpecifier(specifier: string, importer: string): Resolved 
         ? { kind: "url", url: withoutHash(new URL(specifier)) }
         : refused(`${describe(specifier)} is no URL`, "write the whole URL of an ES module");
     case "npm":
-    case "jsr":
-      return refused(
-        `${scheme}: packages are not loaded inside a module: received ${describe(specifier)}`,
-        `import it by URL: https://esm.sh/${scheme === "jsr" ? "jsr/" : ""}${specifier.slice(4)}`,
-      );
+    case "jsr": {
+      const found = registryUrl(specifier, esm_host);
+      return "problem" in found
+        ? refused(`${describe(specifier)}: ${found.problem}`, found.hint)
+        : { kind: "url", url: found.url };
+    }
     case "node":
       return refused(
         `${describe(specifier)} is not there: a module has web APIs and what its permissions grant`,
@@ -53,7 +58,7 @@ export function resolveSpecifier(specifier: string, importer: string): Resolved 
         `${describe(specifier)} is a bare specifier, and nothing here says what it means`,
         `take ${
           SDK_SPECIFIERS.join(", ")
-        }, a path that starts with "./", or a URL such as https://esm.sh/${specifier}`,
+        }, a path that starts with "./", npm:${specifier}@VERSION, or a URL such as https://esm.sh/${specifier}`,
       );
     default:
       return refused(

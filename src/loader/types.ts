@@ -124,6 +124,8 @@ export interface BundleRequest {
   readonly redirects: Readonly<Record<string, string>>;
   /** URLs that cannot be had, and why. */
   readonly failed: Readonly<Record<string, string>>;
+  /** URL of the host that serves npm and JSR packages as ES modules, or `none`. */
+  readonly esm_host: string;
 }
 
 /** Something that is wrong in a file. */
@@ -154,6 +156,14 @@ export type BundleAnswer =
   | { readonly kind: "missing"; readonly urls: readonly { url: string; from: string }[] }
   | { readonly kind: "problems"; readonly problems: readonly BundleProblem[] };
 
+/** How the imports of a file are found. */
+export interface ImportsOptions {
+  /** The most URLs that are wanted. */
+  readonly max: number;
+  /** As in {@link BundleRequest}. */
+  readonly esm_host: string;
+}
+
 /** For whom the bundler works. */
 export interface BundlerClient {
   /** What messages call the module. */
@@ -171,10 +181,10 @@ export interface Bundler {
    */
   bundle(request: BundleRequest, client: BundlerClient): Promise<BundleAnswer>;
   /**
-   * Resolves to the URLs that a file seems to import, each once, at most `max`.
+   * Resolves to the URLs that a file seems to import, each once.
    * @throws {PreampError} As {@link Bundler.bundle}.
    */
-  imports(file: BundlerFile, max: number, client: BundlerClient): Promise<readonly string[]>;
+  imports(file: BundlerFile, options: ImportsOptions, client: BundlerClient): Promise<readonly string[]>;
   /** Begins to start, so that it is ready when the files are there. */
   prepare?(): void;
   close(): Promise<void>;

@@ -36,7 +36,7 @@ export interface CompileOptions {
   /** Reads `system: {file}`; without it such a plan is refused. Only called for an operator's plan. */
   readText?: (url: string) => Promise<string>;
   /** CDN of `npm:` and `jsr:` sources. */
-  esm_cdn?: string;
+  esm_host?: string;
   /** Ids of the built-in modules, for sources that mean one of them. The same set for all plans of a cache. */
   builtins?: ReadonlySet<string>;
   /** What errors call the plan. */
@@ -75,8 +75,8 @@ export async function compilePlan(
 
 /** Everything that the result depends on. */
 function cacheKey(form: string, text: string, options: CompileOptions): string {
-  const { origin, base_url = "", esm_cdn = "", readText, limits = null } = options;
-  return JSON.stringify([form, origin, base_url, esm_cdn, readText !== undefined, limits]) + text;
+  const { origin, base_url = "", esm_host = "", readText, limits = null } = options;
+  return JSON.stringify([form, origin, base_url, esm_host, readText !== undefined, limits]) + text;
 }
 
 function dataOf(text: string, what: string, limits: DocumentLimits): JsonObject {
@@ -95,7 +95,7 @@ function compileData(
     origin: options.origin,
     files: options.origin === "operator" && options.readText !== undefined && options.base_url !== undefined,
     ...(options.base_url === undefined ? {} : { base_url: options.base_url }),
-    ...(options.esm_cdn === undefined ? {} : { esm_cdn: options.esm_cdn }),
+    ...(options.esm_host === undefined ? {} : { esm_host: options.esm_host }),
     ...(options.builtins === undefined ? {} : { builtins: options.builtins }),
   });
   if (!plan) {

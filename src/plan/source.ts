@@ -12,8 +12,8 @@ import { describe } from "./path.ts";
 export interface SourceOptions {
   /** URL of the plan file; absent for plans that were not read from one. */
   base_url?: string;
-  /** CDN that serves npm and JSR packages as ES modules. Default {@link DEFAULT_ESM_CDN}. */
-  esm_cdn?: string;
+  /** URL of the host that serves npm and JSR packages as ES modules, or `none`. Default {@link DEFAULT_ESM_HOST}. */
+  esm_host?: string;
   /** Ids of the built-in modules: the repository in which Amplifier keeps one of these means the built-in module. */
   builtins?: ReadonlySet<string>;
 }
@@ -21,8 +21,10 @@ export interface SourceOptions {
 /** A source that was read, or why it cannot be. */
 export type SourceResult = { source: Source } | { problem: string; hint: string };
 
-/** The CDN of `npm:` and `jsr:` sources unless the operator names another. */
-export const DEFAULT_ESM_CDN = "https://esm.sh";
+/** The host of `npm:` and `jsr:` packages unless the operator names another. */
+export const DEFAULT_ESM_HOST = "https://esm.sh";
+/** Stands for no such host. */
+export const NO_ESM_HOST = "none";
 
 /** The forms we take, for messages. */
 export const SOURCE_FORMS =
@@ -63,7 +65,7 @@ function parseText(text: string, original: string, options: SourceOptions): Sour
         : refuse("it is no data: URL");
     case "npm":
     case "jsr":
-      return parseRegistry(scheme, text.slice(4), original, options.esm_cdn ?? DEFAULT_ESM_CDN);
+      return parseRegistry(scheme, original, options.esm_host);
     case "git+https":
       return orForms(parseGitUri(text, original));
     case "git+ssh":
@@ -149,7 +151,22 @@ function parsePath(text: string, original: string, base_url: string | undefined)
   return { source: { kind: "url", url: new URL(escaped, base_url).href, original, via: "path", ...folder } };
 }
 
-function parseRegistry(registry: "npm" | "jsr", rest: string, original: string, cdn: string): SourceResult {
+function parseRegistry(
+  registry: "npm" | "jsr",
+  original: string,
+  esm_host: string | undefined,
+): SourceResult {
+  const found = registryUrl(original.trim(), esm_host);
+  return "problem" in found ? found : { source: { kind: "url", url: found.url, original, via: registry } };
+}
+
+/** Returns the URL at which the ESM host serves a package, such as `npm:name@1` or `jsr:@scope/name@1/file`. */
+export function registryUrl(
+  text: string,
+  esm_host: string = DEFAULT_ESM_HOST,
+): { url: string } | { problem: string; hint: string } {
+  const registry = text.slice(0, 3).toLowerCase() === "npm" ? "npm" : "jsr";
+  const rest = text.slice(4);
   const name = rest.startsWith("/") ? rest.slice(1) : rest;
   const parts = name.split("/");
   const [first = "", second = ""] = parts;
@@ -157,16 +174,19 @@ function parseRegistry(registry: "npm" | "jsr", rest: string, original: string, 
   const bare = scoped ? second.split("@")[0] : first.split("@")[0];
   const valid = bare !== "" && (!scoped || first.length > 1) && (registry === "npm" || scoped) &&
     parts.every((part) => part !== "" && part !== "." && part !== "..") && !/[?#\\]/.test(name);
-  if (!valid) {
-    const form = registry === "npm"
-      ? "npm:name@version or npm:@scope/name@version/file"
-      : "jsr:@scope/name@version";
-    return refuse(`it is no ${registry} package: received ${describe(original)}`, `write ${form}`);
+  const problem = `it is no ${registry} package: received ${describe(text)}`;
+  const hint = `write ${
+    registry === "npm" ? "npm:name@version or npm:@scope/name@version/file" : "jsr:@scope/name@version"
+  }`;
+  if (!valid) return { problem, hint };
+  if (esm_host === NO_ESM_HOST) {
+    return {
+      problem: `${registry}: packages are not loaded here: received ${describe(text)}`,
+      hint: "make one file of a module and its packages with preamp module bundle, or set modules.esm_host",
+    };
   }
-  const url = `${cdn.endsWith("/") ? cdn.slice(0, -1) : cdn}/${registry === "jsr" ? "jsr/" : ""}${name}`;
-  return URL.canParse(url)
-    ? { source: { kind: "url", url: new URL(url).href, original, via: registry } }
-    : refuse(`it is no ${registry} package: received ${describe(original)}`);
+  const url = `${esm_host.replace(/\/$/, "")}/${registry === "jsr" ? "jsr/" : ""}${name}`;
+  return URL.canParse(url) ? { url: new URL(url).href } : { problem, hint };
 }
 
 const FOLDER = { folder: true } as const;

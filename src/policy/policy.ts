@@ -73,7 +73,13 @@ export interface Policy {
   retention: { log_days: number; idempotency_hours: number };
   rates: { requests_per_minute: number; runs_per_minute: number };
   auth: { keys: ApiKeyEntry[] };
-  modules: { allow: string[]; inline: string[]; frozen: boolean; private_hosts: string[] };
+  modules: {
+    allow: string[];
+    inline: string[];
+    frozen: boolean;
+    private_hosts: string[];
+    esm_host: string;
+  };
   /** Policies of keys, by name. */
   policies: Record<string, PolicyOverlay>;
   env: { allow: string[] };

@@ -9,6 +9,7 @@ import { checkPermissions } from "../plan/check_permissions.ts";
 import { boolean, integer, money, number, oneOf, text, texts } from "../plan/fields.ts";
 import type { Findings } from "../plan/findings.ts";
 import { describe, type Path } from "../plan/path.ts";
+import { DEFAULT_ESM_HOST, NO_ESM_HOST } from "../plan/source.ts";
 import { type FullPermissions, noPermissions } from "./full_permissions.ts";
 
 /** What one setting means, and how its value is read. */
@@ -244,4 +245,27 @@ function readStore(value: unknown, path: Path, findings: Findings): string | und
   const message = `Cannot use store ${shown}: this version keeps runs in memory only`;
   findings.error(path, "value", message, "write memory");
   return undefined;
+}
+
+/** Returns the rule of the host that serves npm and JSR packages as ES modules. */
+export function esmHost(meaning: string): Rule<string> {
+  return {
+    form: "text",
+    default: DEFAULT_ESM_HOST,
+    meaning,
+    range: `an https:// URL, an http:// URL of a private host, or ${NO_ESM_HOST}`,
+    for_keys: "set modules.esm_host of the server",
+    read(value, path, findings) {
+      const written = text(value, path, findings);
+      if (written === undefined || written === NO_ESM_HOST) return written;
+      const url = URL.canParse(written) ? new URL(written) : undefined;
+      const web = url?.protocol === "https:" || url?.protocol === "http:";
+      if (url && web && `${url.username}${url.password}${url.search}${url.hash}` === "") return written;
+      const message = `Cannot read esm_host: must be a URL without query, or ${NO_ESM_HOST}: received ${
+        describe(written)
+      }`;
+      findings.error(path, "value", message, `such as ${DEFAULT_ESM_HOST}`);
+      return undefined;
+    },
+  };
 }

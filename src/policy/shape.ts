@@ -11,6 +11,7 @@ import {
   callerPermissions,
   choice,
   dollars,
+  esmHost,
   flag,
   hosts,
   names,
@@ -80,6 +81,7 @@ export const SECTIONS: {
     inline: urlPrefixes("Where modules come from that run in this process, without a sandbox"),
     frozen: flag(false, "Refuses every module that neither the plan nor its lock pins"),
     private_hosts: hosts("Private and loopback hosts that modules may be fetched from"),
+    esm_host: esmHost("Where npm: and jsr: packages are fetched from as ES modules"),
   },
   env: {
     allow: names("Variables that the plans of callers may name as ${VAR}"),

@@ -6,6 +6,7 @@
 import { type AddressKind, addressKind } from "./addresses.ts";
 import type { Origin } from "./origin.ts";
 import type { Policy } from "./policy.ts";
+import { DEFAULT_ESM_HOST, NO_ESM_HOST } from "../plan/source.ts";
 import { defaultPort, isLoopbackName, matchesPrefix, mayClimb, namesHost } from "./prefixes.ts";
 
 /** What URLs are judged by. */
@@ -39,9 +40,14 @@ export function sourceRules(origin: Origin, policy: Pick<Policy, "modules">, ent
   return {
     origin,
     allow: policy.modules.allow,
-    private_hosts: policy.modules.private_hosts,
+    private_hosts: [...policy.modules.private_hosts, ...ownEsmHost(policy.modules)],
     entry,
   };
+}
+
+/** A host that the operator names for packages may be a private one; the default may not become one. */
+function ownEsmHost({ esm_host }: Policy["modules"]): string[] {
+  return esm_host === NO_ESM_HOST || esm_host === DEFAULT_ESM_HOST ? [] : [new URL(esm_host).host];
 }
 
 /** Returns why a URL may not be loaded, before any packet is sent for it; undefined when it may. */

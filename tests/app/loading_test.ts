@@ -63,7 +63,7 @@ Deno.test("a plan of built-in modules is made ready and opened without a loader"
     env: () => undefined,
     loading,
     sandboxing: new Sandboxing({ policy: defaultPolicy(), log() {} }),
-    sources: new SourceOverrides([]),
+    sources: new SourceOverrides([], "none"),
   });
   const ready = await plans.ready({ prompt: "hello" }, OPERATOR);
   await ready.load?.();

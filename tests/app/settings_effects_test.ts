@@ -79,6 +79,7 @@ const explained = async (server: SettingServer, source: string) => {
 };
 
 const FILES = serveFiles({
+  "esm/tool@1": toolModule("t", "return 1;"),
   "tool.ts": `import "./more.ts"; ${toolModule("t", "return 1;")}`,
   "more.ts": `export const more = ${JSON.stringify("x".repeat(2_000))};`,
   "moved.ts": (request) => Response.redirect(new URL("/tool.ts", request.url)),
@@ -229,6 +230,13 @@ const EFFECTS: Record<string, Effect | ProgramEffect> = {
     seen: "explained",
     usual: "module_source_denied",
     look: (server) => explained(server, `${FILES.url}tool.ts`),
+  },
+  "modules.esm_host": {
+    value: `${FILES.url}esm`,
+    beside: FETCHED,
+    seen: "explained",
+    usual: "module_source_denied", // the default is not in modules.allow
+    look: (server) => explained(server, "npm:tool@1"),
   },
   "env.allow": {
     value: ["SETTINGS_TEST"],

@@ -9,7 +9,7 @@ import { refusal } from "../plan/support.ts";
 function requestOf(source: string, url = "https://h.test/mod.ts"): BundleRequest {
   const bytes = new TextEncoder().encode(source);
   const sha256 = createHash("sha256").update(url).update(bytes).digest("hex"); // each address its own source
-  return { entry: url, files: [{ url, sha256, bytes }], redirects: {}, failed: {} };
+  return { entry: url, files: [{ url, sha256, bytes }], redirects: {}, failed: {}, esm_host: "none" };
 }
 
 function clientOf(name: string, owner = "key:test"): BundlerClient {

@@ -149,14 +149,14 @@ const WRONG: Readonly<
     line: 1,
     column: 15,
     message: /npm: packages/,
-    hint: /https:\/\/esm\.sh\/zod@3/,
+    hint: /preamp module bundle/,
   },
   "a jsr: import": {
     source: 'export * from "jsr:@a/b";',
     line: 1,
     column: 15,
     message: /jsr: packages/,
-    hint: /https:\/\/esm\.sh\/jsr\/@a\/b/,
+    hint: /set modules\.esm_host/,
   },
   "an attribute that is not taken": {
     source: 'import a from "./a.css" with { type: "css" };\nexport const mount = a;',

@@ -8,7 +8,7 @@ const BASE = "file:///srv/plans/support.yaml";
 /** Returns the source with the original left out, or the problem. */
 function read(
   value: unknown,
-  options: { base_url?: string; esm_cdn?: string } = { base_url: BASE },
+  options: { base_url?: string; esm_host?: string } = { base_url: BASE },
 ): unknown {
   const result = parseSource(value, options);
   if ("problem" in result) return result.problem;
@@ -16,7 +16,7 @@ function read(
   return source;
 }
 
-function urlOf(value: unknown, options?: { base_url?: string; esm_cdn?: string }): string {
+function urlOf(value: unknown, options?: { base_url?: string; esm_host?: string }): string {
   const result = parseSource(value, options ?? { base_url: BASE });
   assert("source" in result && result.source.kind === "url", JSON.stringify(result));
   return result.source.url;
@@ -93,7 +93,7 @@ for (const [source, url] of Object.entries(URLS)) {
 }
 
 Deno.test("parseSource() maps registries to the operator's CDN", () => {
-  assertEquals(urlOf("npm:a@1", { esm_cdn: "https://cdn.example/esm/" }), "https://cdn.example/esm/a@1");
+  assertEquals(urlOf("npm:a@1", { esm_host: "https://cdn.example/esm/" }), "https://cdn.example/esm/a@1");
 });
 
 Deno.test("parseSource() keeps a relative path of a plan without a file for the policy to refuse", () => {

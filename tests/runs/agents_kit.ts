@@ -60,7 +60,7 @@ export function agentsKit(options: AgentsKitOptions = {}): AgentsKit {
     env: () => undefined,
     loading,
     sandboxing: new Sandboxing({ policy, log() {} }),
-    sources: new SourceOverrides([]),
+    sources: new SourceOverrides([], "none"),
   });
   const counts = new Map<string, number>();
   const runs = new RunService({
