@@ -43,10 +43,10 @@ async function run(args: Arguments, io: Io): Promise<number> {
     throw new UsageError(`Cannot replay: name one file: received ${args.rest.length}`);
   }
   const json = wantsJson(args);
-  const { policy } = await readSettings(args, io);
+  const { policy, home, sources } = await readSettings(args, io);
   const text = name === "-" ? await io.in.text() : await readNamed(locate(name, io.cwd), name);
   const recording = readRecording(name === "-" ? "stdin" : name, text);
-  const runtime = createRuntime({ policy });
+  const runtime = createRuntime({ policy, home, sources });
   try {
     const report = await runtime.runs.replay(TERMINAL, recording);
     if (json) writeJson(io, report);

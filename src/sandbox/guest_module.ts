@@ -3,6 +3,7 @@
  * that died is started again at the next use, a few times, and its new objects take the places of the old ones.
  */
 import { isObject, type JsonObject } from "../sdk/json.ts";
+import { newIdSeed } from "../sdk/guest_ids.ts";
 import type { Coordinator, Module, ModuleType, MountReturn } from "../sdk/types.ts";
 import { answer, type Surroundings, surroundingsOf } from "./answers.ts";
 import { Bindings } from "./bindings.ts";
@@ -166,7 +167,7 @@ class GuestModule {
   async #callMount(guest: Guest): Promise<MountAnswer> {
     const coordinator = this.#coordinator!; // set by #mount
     const { name, type, load_timeout_ms, bounds } = this.#options;
-    const statics = staticsOf(coordinator, coordinator.newId("m").slice(-8), { name, config: this.#config });
+    const statics = staticsOf(coordinator, newIdSeed(coordinator, type), { name, config: this.#config });
     const args = [this.#config, statics, POINT[type]];
     const answered = await guest.call(0, "mount", args, {
       host: this.#host(surroundingsOf(coordinator), true),

@@ -2,6 +2,7 @@
  * The program as a process: `deno run` with the permissions of `deno task start`, or the executable that `$PREAMP_BIN`
  * names. Knows how to start it, talk to it and end it surely; what it should do is the tests' business.
  */
+import { assertCommandReplays, assertLinesAreJson, assertRunsReplay } from "./after_effects.ts";
 
 /** The project's root as a path, with a slash at the end. */
 export const ROOT: string = new URL("../../", import.meta.url).pathname;
@@ -100,7 +101,8 @@ export async function startProgram(args: readonly string[], options: ProgramOpti
 }
 
 /** An error that nothing handled, as Deno writes it (perhaps in colours) when it ends a process, and as the server logs it when it goes on. */
-const UNHANDLED = /^.{0,20}error.{0,10}: .{0,20}Uncaught.*$|^.*"message":"unhandled_rejection".*$/m;
+const UNHANDLED =
+  /^.{0,20}error.{0,10}: .{0,20}Uncaught.*$|^.*"message":"(?:unhandled_rejection|uncaught_error)".*$/m;
 
 /** @throws {Error} when the host left an error unhandled, whatever else it did right. */
 function assertNothingUnhandled(args: readonly string[], stderr: string): void {
@@ -108,8 +110,16 @@ function assertNothingUnhandled(args: readonly string[], stderr: string): void {
   if (found) throw new Error(`"preamp ${args.join(" ")}" left an error unhandled: ${found[0]}`);
 }
 
-/** Runs a command to its end. @throws {Error} when it takes more than a minute. */
+/** Runs a command to its end; a run is replayed then. @throws {Error} when it takes more than a minute. */
 export async function runProgram(args: readonly string[], options: ProgramOptions = {}): Promise<Ended> {
+  const ended = await runToEnd(args, options);
+  const again = (args: readonly string[], stdin: string | undefined) =>
+    runToEnd(args, { ...options, ...(stdin === undefined ? {} : { stdin }) });
+  await assertCommandReplays(args, ended, again, options.stdin);
+  return ended;
+}
+
+async function runToEnd(args: readonly string[], options: ProgramOptions): Promise<Ended> {
   const program = await startProgram(args, options);
   let late = false;
   const timer = setTimeout(() => {
@@ -123,7 +133,8 @@ export async function runProgram(args: readonly string[], options: ProgramOption
 }
 
 /**
- * Starts `preamp serve` on a free port and waits until it has told its address and its `curl`.
+ * Starts `preamp serve` on a free port and waits until it has told its address and its `curl`. Disposing of it replays its runs
+ * and looks at its log.
  * @param args further arguments of `serve`.
  */
 export async function startServer(
@@ -153,7 +164,7 @@ export async function startServer(
     status: response.status,
     body: await response.json() as Json,
   });
-  return {
+  const server: ServerProgram = {
     ...program,
     url,
     key,
@@ -167,7 +178,16 @@ export async function startServer(
           headers: { "content-type": "application/json", ...headers },
         }),
       ),
+    async [Symbol.asyncDispose]() {
+      try {
+        await assertRunsReplay(server);
+      } finally {
+        await program[Symbol.asyncDispose]();
+      }
+      if (!args.includes("pretty")) assertLinesAreJson(program.stderr.text);
+    },
   };
+  return server;
 }
 
 /** The command line before the arguments. The permissions are those of `deno task start`, wherever they change. */

@@ -6,6 +6,7 @@ import type { DraftEntry, Entry } from "../../kernel/host.ts";
 import { isObject, type JsonObject, toPlainObject } from "../../sdk/json.ts";
 import type { Clock, Emission } from "../../sdk/types.ts";
 import type { SecretSink } from "../deps.ts";
+import { LOOP_SEED } from "../../sdk/guest_ids.ts";
 import { REDACTED } from "../../policy/redact.ts";
 import { type Difference, firstDifference, type LeftOut, type Place } from "./compare.ts";
 import { answersOf, emissionOf } from "./recall.ts";
@@ -181,6 +182,13 @@ export class Conductor {
   /** Returns the id that a session made at this place of the recorded run. */
   newId(prefix: string, tape: Tape): string {
     const taken = this.#idsOf(tape.session_id);
+    if (prefix === LOOP_SEED) {
+      const seed = tape.seedAfter(this.#position, taken);
+      if (seed !== null) {
+        taken.add(seed);
+        return `${prefix}_${seed}`;
+      }
+    }
     const id = tape.idAfter(this.#position, prefix, taken);
     if (id === null) return `${prefix}_replay${++this.#made_ids}`; // nothing names it
     // an attempt that failed at once left no trace of its id: the next one asks again

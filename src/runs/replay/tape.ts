@@ -3,6 +3,7 @@
  * back, and what was answered to whom.
  */
 import type { Entry } from "../../kernel/host.ts";
+import { seedOf } from "../../sdk/guest_ids.ts";
 import type { AgentPart, Part } from "./parts.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 
@@ -173,6 +174,17 @@ export class Tape {
     return [...this.#mine()].filter(wanted);
   }
 
+  /** Returns the first seed of a loop that ran elsewhere, as its ids at or behind `from` have it and `taken` does not, or null. */
+  seedAfter(from: number, taken: ReadonlySet<string>): string | null {
+    for (const entry of this.#mine(from)) {
+      for (const id of idsOfLoop(entry)) {
+        const seed = seedOf(id);
+        if (seed !== null && !taken.has(seed)) return seed;
+      }
+    }
+    return null;
+  }
+
   /** Returns the first id with this prefix that an entry at or behind `from` names and `taken` does not have, or null. */
   idAfter(from: number, prefix: string, taken: ReadonlySet<string>): string | null {
     for (const entry of this.#mine(from)) {
@@ -180,6 +192,11 @@ export class Tape {
     }
     return null;
   }
+}
+
+/** Ids that a loop made up, where entries name them. */
+function idsOfLoop({ data }: Entry): string[] {
+  return [data.request_id, data.parallel_group_id].filter((id): id is string => typeof id === "string");
 }
 
 /** Ids that a session made up, where entries name them. */

@@ -17,6 +17,7 @@ import type {
   RunLimits,
   Tool,
 } from "../../sdk/types.ts";
+import { guestId } from "../../sdk/guest_ids.ts";
 import type { Statics, View } from "../protocol.ts";
 import { HooksStandIn } from "./hooks.ts";
 import type { GuestObjects } from "./objects.ts";
@@ -166,7 +167,7 @@ export class GuestCoordinator implements Coordinator {
   }
 
   newId(prefix: string): string {
-    return `${prefix}_${this.#statics.id_seed}${(this.#ids++).toString(36)}`;
+    return guestId(prefix, this.#statics.id_seed, this.#ids++);
   }
 
   registerCleanup(cleanup: Cleanup): void {
