@@ -5,6 +5,8 @@
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import { errorMessage, PreampError } from "../sdk/errors.ts";
 import { GATES, quietEmission, RUNTIME_EVENTS } from "../sdk/hook_chain.ts";
+import { SessionStatus } from "../sdk/session_status.ts";
+import { timestamp } from "../sdk/timestamp.ts";
 import { withSnakeCase } from "../sdk/spelling.ts";
 import type {
   CancellationToken,
@@ -253,6 +255,12 @@ export class ModuleCoordinator implements Coordinator {
 
   processHookResult(result: Emission, event: string, hook_name?: string): Promise<Emission> {
     return this.#shared.processHookResult(result, event, hook_name);
+  }
+
+  sessionStatus(): Promise<SessionStatus> {
+    const { host, session_id } = this.#shared.core;
+    const started_at = timestamp(host.clock.now());
+    return Promise.resolve(host.sessionStatus?.(session_id) ?? SessionStatus({ session_id, started_at }));
   }
 
   requestCancel(immediate = false): void {

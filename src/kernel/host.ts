@@ -2,6 +2,7 @@
  * All that a session is given from outside: time, ids, modules, the log, a person to ask. The kernel knows nobody else; it
  * has no `Deno.*`, no `fetch`, no timer and no clock of its own.
  */
+import type { SessionStatus } from "../sdk/session_status.ts";
 import type { ApprovalOption, Clock, Emission, JsonObject, Module, ModuleSpec } from "../sdk/types.ts";
 
 /** What `open` finds for a spec. */
@@ -134,6 +135,8 @@ export interface Host {
   ): KnownApproval | null;
   /** Returns the answer of this session that holds for a question too, or null: then a person is asked. */
   rememberedApproval?(asked: AskedAbout, session_id: string): RememberedAnswer | null;
+  /** Returns how a session stands, with its counters. Absent: nothing is counted. */
+  sessionStatus?(session_id: string): SessionStatus;
   /** The session is initialised: the run exists. */
   accept(): Promise<void> | void;
   /**

@@ -1,6 +1,6 @@
 /** What sub-agents use: counted by the one fold, once for each, and told among their parent's costs (behaviour.md §9.9). */
 import type { Session } from "../kernel/session.ts";
-import { type Counters, emptyCounters } from "../kernel/status.ts";
+import { type Counters, emptyCounters } from "../sdk/session_counters.ts";
 import { sumCostUsd } from "../sdk/money.ts";
 
 /** What a child has used over all its turns in this run, and what its own children have. */

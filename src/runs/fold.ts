@@ -3,7 +3,7 @@ import type { AskedAbout, Entry, RememberedAnswer } from "../kernel/host.ts";
 import type { UsedCeilings } from "../kernel/ceilings.ts";
 import type { LoggedUsage } from "../kernel/session.ts";
 import type { Outcome } from "../kernel/outcome.ts";
-import { count, emptyCounters } from "../kernel/status.ts";
+import { count, type Counters, emptyCounters } from "../sdk/session_counters.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import type { Message, RunLimits } from "../sdk/types.ts";
 import { recall, remember, type RememberedApproval } from "./remembered.ts";
@@ -25,6 +25,8 @@ export interface RunSeed {
   usages?: readonly LoggedUsage[];
   /** Answers of earlier runs that hold for later questions of the session. */
   remembered?: readonly RememberedApproval[] | undefined;
+  /** Counters of the session's earlier runs. */
+  counters?: Counters | undefined;
 }
 
 /** What a session had before. */
@@ -32,6 +34,7 @@ export interface SessionBefore {
   readonly messages: readonly Message[];
   readonly usages?: readonly LoggedUsage[];
   readonly remembered?: readonly RememberedApproval[];
+  readonly counters?: Counters;
 }
 
 /** Folds entries one by one; `run` is the run object as of the last. */
@@ -46,6 +49,8 @@ export class RunFold {
   readonly #remembered = new Map<string, readonly RememberedApproval[]>();
   /** Questions that a remembered answer was told for. */
   readonly #held = new Set<string>();
+  /** Counters of each session over all of its runs. */
+  readonly #session_counters = new Map<string, Counters>();
   readonly #usages = new Map<string, LoggedUsage[]>();
   #status: RunStatus = "queued";
   #limits!: RunLimits;
@@ -61,12 +66,14 @@ export class RunFold {
     this.#histories.set(seed.session_id, [...seed.history]);
     this.#usages.set(seed.session_id, [...seed.usages ?? []]);
     this.#remembered.set(seed.session_id, seed.remembered ?? []);
+    if (seed.counters) this.#session_counters.set(seed.session_id, { ...seed.counters });
   }
 
   /** Takes the next entry. */
   add(entry: Entry): void {
     if (entry.event === "content_block:delta") return;
     count(this.#counters, entry);
+    count(this.countersOf(entry.session_id), entry);
     const { data } = entry;
     switch (entry.event) {
       case "run:start":
@@ -168,6 +175,14 @@ export class RunFold {
     this.#histories.set(session_id, [...before.messages]);
     this.#usages.set(session_id, [...before.usages ?? []]);
     this.#remembered.set(session_id, before.remembered ?? []);
+    this.#session_counters.set(session_id, { ...before.counters ?? emptyCounters() });
+  }
+
+  /** Counters of a session over all of its runs; the fold's own, which go on. */
+  countersOf(session_id: string): Counters {
+    let counters = this.#session_counters.get(session_id);
+    if (!counters) this.#session_counters.set(session_id, counters = emptyCounters());
+    return counters;
   }
 
   /** What a session's requests took since its last compaction, oldest first. */

@@ -98,7 +98,7 @@ export function forkedSession(
 ): SavedSession {
   const at = new Date(now_ms).toISOString();
   // nobody's sub-agent, and nobody has answered anything here: it is a conversation of its own
-  const { spawned: _, remembered: __, ...own } = parent;
+  const { spawned: _, remembered: __, counters: ___, last_run: ____, ...own } = parent;
   return {
     ...own,
     object: {

@@ -11,6 +11,7 @@ import {
   type Host,
 } from "../kernel/host.ts";
 import type { Session } from "../kernel/session.ts";
+import { timestamp } from "../sdk/timestamp.ts";
 import { errorMessage } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
 import type { Awaitable } from "../store/store.ts";
@@ -20,6 +21,7 @@ import { MAX_CONSOLE_CHARS } from "../sdk/console.ts";
 import type { ModuleTold, ReadyPlan, SecretSink } from "./deps.ts";
 import type { RunFold } from "./fold.ts";
 import { knownApproval } from "./interruption.ts";
+import { statusFrom } from "./session_status.ts";
 import type { RunLog } from "./log.ts";
 import type { RunnerOptions } from "./runner.ts";
 
@@ -63,6 +65,9 @@ export class RunHost {
   of(ready: ReadyPlan, session_id: string): Host {
     const { options, secrets, accept } = this.#parts;
     const { deps } = options;
+    const started_at = session_id === options.session_id
+      ? options.saved?.object.created_at ?? timestamp(deps.clock.now())
+      : timestamp(deps.clock.now());
     return {
       clock: deps.clock,
       newId: deps.newId,
@@ -75,6 +80,12 @@ export class RunHost {
         }
         : {}),
       rememberedApproval: (asked, session_id) => this.#parts.fold.answerTo(asked, session_id),
+      sessionStatus: (id) => {
+        const { fold } = this.#parts;
+        const session = { id, created_at: started_at };
+        const last_activity = timestamp(deps.clock.now());
+        return statusFrom(session, fold.countersOf(id), fold.historyOf(id).length, { last_activity });
+      },
       accept,
       redactEvent: (event, data) => secrets.redactEvent(event, data),
       warn: (code, message, facts) => this.warn(code, message, { session_id, ...facts }),

@@ -24,6 +24,8 @@ import { RunLog } from "./log.ts";
 import { inputChange, type StoredInput } from "./recording.ts";
 import type { RememberedApproval } from "./remembered.ts";
 import { RunHost } from "./run_host.ts";
+import type { Counters } from "../sdk/session_counters.ts";
+import { type LastRun, lastRunOf } from "./session_status.ts";
 import type { SavedSession } from "./sessions.ts";
 import { type EndedChild, Spawner } from "./spawn.ts";
 import type { Approval, Caller, CreateOptions, Run, RunHandle, RunRequest, RunStatus } from "./types.ts";
@@ -86,6 +88,7 @@ export class Runner implements RunHandle {
   #stop: "graceful" | "immediate" | null = null;
   /** Whether the end was decided; entries of the clean-up still follow. */
   #ending = false;
+  #outcome: Outcome | null = null;
   #end_is_stored = false;
   #accepted = false;
   /** Where the turn stood that a process left behind. */
@@ -112,6 +115,7 @@ export class Runner implements RunHandle {
       history: (inherited?.input ?? { history: saved?.messages }).history ?? [],
       usages: (inherited?.input ?? saved)?.usages ?? [],
       remembered: (inherited?.input ?? saved)?.remembered,
+      counters: saved?.counters,
     });
     this.log = new RunLog({
       run_id,
@@ -365,6 +369,7 @@ export class Runner implements RunHandle {
   async finish(outcome: Outcome): Promise<void> {
     if (this.#ending) return;
     this.#ending = true;
+    this.#outcome = this.#redacted(outcome);
     const { deps, saveSession } = this.options;
     const stopped = this.#spawner.stop();
     if (stopped) await stopped;
@@ -439,6 +444,16 @@ export class Runner implements RunHandle {
   /** The messages of a session of this run: its own, or a sub-agent's. */
   messagesOf(session_id: string): readonly Message[] {
     return this.#fold.historyOf(session_id);
+  }
+
+  /** Counters of a session of this run over all of its runs. */
+  countersOf(session_id: string): Counters {
+    return { ...this.#fold.countersOf(session_id) };
+  }
+
+  /** How the run ended; null while it is under way. */
+  get last_run(): LastRun | null {
+    return this.#outcome && lastRunOf(this.#outcome);
   }
 
   /** What the requests of the session took since the last compaction. */

@@ -41,6 +41,8 @@ export function savedSession(runner: Runner, now_ms: number): SavedSession {
     session_state: runner.session_state,
     usages: [...runner.usages],
     ...(runner.remembered.length > 0 ? { remembered: runner.remembered } : {}),
+    counters: runner.countersOf(runner.session_id),
+    ...(runner.last_run ? { last_run: runner.last_run } : {}),
     plan: own_plan ? ready.compiled.written : saved.plan,
     ...(plan_lock ? { plan_lock } : {}),
     plan_base_url: own_plan ? ready.base_url ?? null : saved.plan_base_url,
@@ -71,6 +73,8 @@ export function savedChild(runner: Runner, child: EndedChild, now_ms: number): S
     session_state: runner.withoutSecrets(child.session_state),
     usages: [...child.usages],
     ...(child.remembered.length > 0 ? { remembered: child.remembered } : {}),
+    counters: runner.countersOf(session_id),
+    last_run: child.last_run,
     plan: ready.compiled.written,
     ...(plan_lock ? { plan_lock } : {}),
     plan_origin: ready.agents?.origin ?? "caller", // the least trust, should it ever be unknown

@@ -13,6 +13,7 @@ import { pointOf } from "./rerun.ts";
 import type { Runner } from "./runner.ts";
 import { listOptions, Sessions } from "./sessions.ts";
 import { cancelledOutcome, RunStarter } from "./starter.ts";
+import { withStatus } from "./session_status.ts";
 import type {
   Approval,
   Caller,
@@ -272,7 +273,7 @@ export class RunService implements Runs {
       this.#deps.clock.now(),
     );
     await this.#deps.store.commit([this.#sessions.put(caller, fork)]);
-    return fork.object;
+    return withStatus(fork);
   }
 
   /** Returns what modules had left in a session when it was this long: the run that went on from there knows. */
@@ -290,9 +291,9 @@ export class RunService implements Runs {
     fork: (caller: Caller, session_id: string, { turn }: { turn?: number } = {}): Promise<SessionObject> =>
       this.#fork(caller, session_id, turn),
     list: (caller: Caller, options: PageOptions): Promise<Page<SessionObject>> =>
-      this.#sessions.list(caller, options, this.#deps.limitsOf(caller)),
+      this.#sessions.list(caller, options, this.#deps.limitsOf(caller), (id) => this.#starter.at(id)),
     get: async (caller: Caller, session_id: string): Promise<SessionObject> =>
-      (await this.#sessions.load(caller, session_id)).object,
+      withStatus(await this.#sessions.load(caller, session_id), this.#starter.at(session_id)),
     remove: async (caller: Caller, session_id: string): Promise<void> => {
       await this.#sessions.load(caller, session_id);
       const family = await this.#sessions.familyOf(caller, session_id); // nobody else can ask its agents

@@ -2,20 +2,26 @@
 import { PreampError } from "../sdk/errors.ts";
 import type { JsonObject, Message } from "../sdk/types.ts";
 import type { LoggedUsage } from "../kernel/session.ts";
+import type { Counters } from "../sdk/session_counters.ts";
 import type { Change, Store } from "../store/store.ts";
 import { printable } from "./ids.ts";
 import type { RememberedApproval } from "./remembered.ts";
+import { type LastRun, type LiveSession, withStatus } from "./session_status.ts";
 import type { Caller, Page, PageOptions, SessionObject } from "./types.ts";
 
 const KIND = "session";
 
 /** What is kept of a session. */
 export interface SavedSession {
-  object: SessionObject;
+  object: Omit<SessionObject, "status">;
   messages: readonly Message[];
   session_state: JsonObject;
   /** What the requests since the last compaction took; absent in sessions kept before this was. */
   usages?: readonly LoggedUsage[];
+  /** Counters of all its runs; absent in sessions kept before this was. */
+  counters?: Counters;
+  /** How its last run ended; absent while one is under way, and in sessions kept before this was. */
+  last_run?: LastRun;
   /** Answers that hold for its later questions; absent: none. */
   remembered?: readonly RememberedApproval[];
   /** The plan as written, and whether it was an operator's: a continued session runs it with the same rights. */
@@ -56,9 +62,18 @@ export class Sessions {
     };
   }
 
-  async list(caller: Caller, options: PageOptions, limits: PageLimits): Promise<Page<SessionObject>> {
+  /** @param live Returns the run of a session that is under way. */
+  async list(
+    caller: Caller,
+    options: PageOptions,
+    limits: PageLimits,
+    live: (session_id: string) => LiveSession | undefined,
+  ): Promise<Page<SessionObject>> {
     const { records, next_cursor } = await this.#store.list(KIND, listOptions(caller, options, limits));
-    return { data: records.map((record) => (record.value as unknown as SavedSession).object), next_cursor };
+    const data = records.map((record) =>
+      withStatus(record.value as unknown as SavedSession, live(record.key))
+    );
+    return { data, next_cursor };
   }
 
   /** Ids of the sessions that a session's sub-agents have, and theirs; itself first. */

@@ -7,7 +7,7 @@ import type { KernelLimits } from "../kernel/core.ts";
 import { withAbort } from "../kernel/deadline.ts";
 import type { Host } from "../kernel/host.ts";
 import { type LoggedUsage, Session } from "../kernel/session.ts";
-import { count } from "../kernel/status.ts";
+import { count } from "../sdk/session_counters.ts";
 import type { Surface } from "../kernel/surface.ts";
 import { childPlan, SELF } from "../plan/child_plan.ts";
 import { preferProvider } from "../plan/preferences.ts";
@@ -23,6 +23,7 @@ import type { AgentPlans, ModuleTold, ReadyPlan, RunsDeps } from "./deps.ts";
 import type { RunFold } from "./fold.ts";
 import type { AgentInput } from "./recording.ts";
 import type { RememberedApproval } from "./remembered.ts";
+import { type LastRun, lastRunOf } from "./session_status.ts";
 import type { SavedSession } from "./sessions.ts";
 import { preferencesOfRoles } from "./model_roles.ts";
 import { readResumeRequest, readSpawnRequest } from "./spawn_request.ts";
@@ -60,6 +61,8 @@ export interface EndedChild {
   readonly session_state: JsonObject;
   readonly usages: readonly LoggedUsage[];
   readonly remembered: readonly RememberedApproval[];
+  /** How its turn ended. */
+  readonly last_run: LastRun;
   /** What its turn started from; null when none was begun. */
   readonly input: AgentInput | null;
 }
@@ -321,6 +324,7 @@ export class Spawner {
         session_state: child.session_state,
         usages: fold.usagesOf(session_id),
         remembered: fold.rememberedOf(session_id),
+        last_run: lastRunOf(outcome),
         input: inputOf(planned, turn.begun),
       });
     }

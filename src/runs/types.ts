@@ -100,6 +100,8 @@ export interface SessionObject {
   run_count: number;
   created_at: string;
   last_activity: string;
+  /** R4's SessionStatus: how the session stands, and its counters over all of its runs. */
+  status: JsonObject;
   metadata: JsonObject;
 }
 

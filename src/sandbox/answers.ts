@@ -176,6 +176,8 @@ async function askCoordinator(
       return await coordinator.unmount(String(args[0]), typeof args[1] === "string" ? args[1] : undefined);
     case "collectContributions":
       return toPlain(await coordinator.collectContributions(String(args[0])));
+    case "sessionStatus":
+      return (await coordinator.sessionStatus()).toDict();
     case "processHookResult": {
       const emission = emissions.meant(args[3], args[0]);
       const name = typeof args[2] === "string" ? args[2] : undefined;

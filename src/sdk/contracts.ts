@@ -6,6 +6,7 @@ import type { JsonObject, JsonSchema } from "./json.ts";
 import type { Message, Prompt, ToolSpec } from "./messages.ts";
 import type { RunLimits } from "./plan.ts";
 import type { Provider } from "./providers.ts";
+import type { SessionStatus } from "./session_status.ts";
 import type { Tool } from "./tools.ts";
 
 /** The kinds of module. */
@@ -220,6 +221,8 @@ export interface Coordinator {
   collectContributions(channel: string): Promise<unknown[]>;
   /** Does what an emission asks for: injects, shows, asks. Resolves to the emission, an ask settled to continue or deny. */
   processHookResult(result: Emission, event: string, hook_name?: string): Promise<Emission>;
+  /** Resolves to how the session stands, with its counters over all of its runs. */
+  sessionStatus(): Promise<SessionStatus>;
   /** Requests graceful, or with `true` immediate, cancellation. */
   requestCancel(immediate?: boolean): void;
   /** Sets the injection counter to zero; the session does so at each turn. */

@@ -34,6 +34,7 @@ export const SNAKE_CASE: Readonly<Record<string, string>> = {
   requestGraceful: "request_graceful",
   requestImmediate: "request_immediate",
   resetTurn: "reset_turn",
+  sessionStatus: "session_status",
   setDefaultFields: "set_default_fields",
   setMessages: "set_messages",
   setSystemPromptFactory: "set_system_prompt_factory",

@@ -255,6 +255,21 @@ const Session = z.object({
   run_count: count,
   created_at: time,
   last_activity: time,
+  status: z.object({
+    session_id: text,
+    started_at: time,
+    ended_at: time.optional(),
+    status: z.enum(["running", "completed", "failed", "cancelled"]).meta({ description: "of its last run" }),
+    total_messages: count,
+    tool_invocations: count,
+    tool_successes: count,
+    tool_failures: count,
+    total_input_tokens: count,
+    total_output_tokens: count,
+    cost_usd: text.optional().meta({ description: "decimal string; absent when no price was known" }),
+    last_activity: time.optional(),
+    last_error: z.object({ code: text, message: text }).optional(),
+  }).meta({ description: "how the session stands, and its counters over all of its runs" }),
   metadata: z.record(z.string(), z.unknown()),
 }).meta({ id: "Session" });
 

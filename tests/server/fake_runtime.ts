@@ -410,6 +410,18 @@ export class FakeRuns implements Runs {
       run_count: runs.length,
       created_at: TIME,
       last_activity: TIME,
+      status: {
+        session_id: id,
+        started_at: TIME,
+        ended_at: TIME,
+        status: "completed",
+        total_messages: 0,
+        tool_invocations: 0,
+        tool_successes: 0,
+        tool_failures: 0,
+        total_input_tokens: 0,
+        total_output_tokens: 0,
+      },
       metadata: {},
     }));
   }

@@ -6,7 +6,7 @@ import { Ceilings } from "../../kernel/ceilings.ts";
 import type { KernelLimits } from "../../kernel/core.ts";
 import type { Entry } from "../../kernel/host.ts";
 import type { Outcome } from "../../kernel/outcome.ts";
-import { count, emptyCounters } from "../../kernel/status.ts";
+import { count, emptyCounters } from "../../sdk/session_counters.ts";
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import { isObject, toPlainObject } from "../../sdk/json.ts";
 import type { Clock, Message, Prompt, RunLimits } from "../../sdk/types.ts";

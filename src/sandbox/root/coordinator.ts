@@ -5,6 +5,7 @@
 import { CancellationToken } from "../../sdk/cancellation.ts";
 import { isObject, type JsonObject, toPlain, toPlainObject } from "../../sdk/json.ts";
 import { type ManySlot, resolvePoint, type SingleSlot } from "../../sdk/mount_points.ts";
+import { SessionStatus, type SessionStatusFields } from "../../sdk/session_status.ts";
 import { withSnakeCase } from "../../sdk/spelling.ts";
 import type {
   Cleanup,
@@ -220,6 +221,11 @@ export class GuestCoordinator implements Coordinator {
   async processHookResult(result: Emission, event: string, hook_name?: string): Promise<Emission> {
     const args = [toPlain(result), event, hook_name, this.hooks.numberOf(result)];
     return await this.#rpc.ask("coordinator", "processHookResult", args) as Emission;
+  }
+
+  async sessionStatus(): Promise<SessionStatus> {
+    const told = await this.#rpc.ask("coordinator", "sessionStatus", []);
+    return SessionStatus(told as SessionStatusFields); // the host's
   }
 
   requestCancel(immediate = false): void {

@@ -5,6 +5,8 @@ import type { Emission, UserMessage } from "../hooks.ts";
 import { isObject, type JsonObject } from "../json.ts";
 import type { RunLimits } from "../plan.ts";
 import type { Provider } from "../providers.ts";
+import { count, emptyCounters } from "../session_counters.ts";
+import { SessionStatus } from "../session_status.ts";
 import { withSnakeCase } from "../spelling.ts";
 import type { Tool } from "../tools.ts";
 import { EventRecorder } from "./event_recorder.ts";
@@ -282,6 +284,26 @@ export class TestCoordinator implements Coordinator {
       size_limit: injection_size_limit,
       budget: injection_budget_per_turn,
       budget_mode: injection_budget_mode,
+    });
+  }
+
+  /** Resolves to how the session stands: what {@link hooks} recorded, and the messages of the mounted context. */
+  async sessionStatus(): Promise<SessionStatus> {
+    const counters = emptyCounters();
+    for (const [event, data] of this.hooks.getEvents()) count(counters, { event, data });
+    const { tool_invocations, tool_successes, total_input_tokens, total_output_tokens, cost_usd } = counters;
+    const now = new Date(this.clock.now());
+    return SessionStatus({
+      session_id: this.session_id,
+      started_at: now,
+      last_activity: now,
+      total_messages: (await this.context?.getMessages())?.length ?? 0,
+      tool_invocations,
+      tool_successes,
+      tool_failures: tool_invocations - tool_successes,
+      total_input_tokens,
+      total_output_tokens,
+      cost_usd,
     });
   }
 

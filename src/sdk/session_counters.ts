@@ -1,7 +1,6 @@
 /** The one fold of the log into counters: session status (behaviour.md §4.5). `runs/fold.ts` extends it to the run object. */
-import { isObject } from "../sdk/json.ts";
-import { sumCostUsd } from "../sdk/money.ts";
-import type { DraftEntry } from "./host.ts";
+import { isObject, type JsonObject } from "./json.ts";
+import { sumCostUsd } from "./money.ts";
 
 /** Counters of a log. */
 export interface Counters {
@@ -47,7 +46,10 @@ export function emptyCounters(): Counters {
 const NEVER_RAN: ReadonlySet<unknown> = new Set(["tool_not_found", "tool_input_invalid", "limit_reached"]);
 
 /** Folds one entry into the counters. */
-export function count(counters: Counters, entry: DraftEntry): void {
+export function count(
+  counters: Counters,
+  entry: { readonly event: string; readonly data: JsonObject },
+): void {
   const { data } = entry;
   switch (entry.event) {
     case "context:message":
