@@ -175,6 +175,99 @@ Deno.test("the SDK needs no Deno and no package but schemas, a tokenizer and the
   );
 });
 
+/** What a file exports and how often it names it, and what it takes from other files of ours. */
+interface Uses {
+  readonly exports: ReadonlySet<string>;
+  /** Name → how often it stands in the file, its declaration included. */
+  readonly mentions: ReadonlyMap<string, number>;
+  /** File → names that come from there; `*`: all of them. */
+  readonly imports: ReadonlyMap<string, ReadonlySet<string>>;
+}
+
+function usesOf(file: SourceFile): Uses {
+  const exports = new Set<string>();
+  const mentions = new Map<string, number>();
+  const imports = new Map<string, Set<string>>();
+  const dynamic: string[] = [];
+  const take = (source: unknown, names: readonly unknown[]) => {
+    const specifier = textOf(source);
+    if (typeof specifier !== "string") return;
+    const from = ENTRY_POINTS.get(specifier) ?? reach(file.path, specifier);
+    imports.set(from, new Set([...imports.get(from) ?? [], ...names.map(String)]));
+  };
+  const nameOf = (node: unknown) => (node as { name?: string; value?: string }).name ?? "default";
+  visit(file, {
+    Identifier: (node) => void mentions.set(node.name, (mentions.get(node.name) ?? 0) + 1),
+    ImportDeclaration: ({ source, specifiers }) =>
+      take(source, specifiers.map((one) => one.type === "ImportSpecifier" ? nameOf(one.imported) : "*")),
+    ExportAllDeclaration: ({ source }) => take(source, ["*"]),
+    ExportNamedDeclaration({ source, specifiers, declaration, parent }) {
+      if (parent.type !== "Program") return; // of a namespace
+      if (source) take(source, specifiers.map(({ local }) => nameOf(local)));
+      else for (const { exported } of specifiers) exports.add(nameOf(exported));
+      const declared = declaration as { id?: unknown; declarations?: { id: unknown }[] } | null;
+      for (const id of declared?.declarations?.map(({ id }) => id) ?? [declared?.id]) {
+        if (id) exports.add(nameOf(id));
+      }
+    },
+    ImportExpression: ({ source }) => void dynamic.push(String(textOf(source))),
+    TSImportType: (node) => take((node.argument as { literal?: unknown }).literal ?? node.argument, ["*"]),
+  });
+  for (const source of dynamic) take({ value: source }, [...mentions.keys()]); // what is taken from it is named somewhere
+  return { exports, mentions, imports };
+}
+
+/** Specifiers of the entry points → their files. */
+const ENTRY_POINTS: ReadonlyMap<string, string> = new Map(
+  Object.entries(
+    (JSON.parse(Deno.readTextFileSync(new URL("deno.json", ROOT))) as { exports: Record<string, string> })
+      .exports,
+  ).map(([name, path]) => [`preamp${name.slice(1)}`, path.slice(2)]),
+);
+
+/** Names that a file exports, that it does not use itself and that none of the others takes. */
+function unusedExports(files: readonly SourceFile[], isEntry: (path: string) => boolean): string[] {
+  const uses = new Map(files.map((file) => [file.path, usesOf(file)]));
+  const unused: string[] = [];
+  for (const [path, { exports, mentions }] of uses) {
+    if (isEntry(path)) continue;
+    const takers = [...uses.values()].map(({ imports }) => imports.get(path)).filter((names) => names);
+    for (const name of exports) {
+      const used = (mentions.get(name) ?? 0) > 1 ||
+        takers.some((names) => names!.has(name) || names!.has("*"));
+      if (!used) unused.push(`${path}: ${name}`);
+    }
+  }
+  return unused;
+}
+
+Deno.test("unusedExports() finds what nobody takes, whatever the form of the import", () => {
+  const files = [
+    {
+      path: "src/a.ts",
+      text: `export const a = 1; export function b() {} export class C {} export type D = 1;
+        export const own = 1; use(own); export interface Lost {} declare namespace n { export type T = 1; }`,
+    },
+    {
+      path: "src/b.ts",
+      text:
+        `import { a } from "./a.ts"; const { b } = await import("./a" + ".ts"); type T = import("./c.ts").F;
+        export { C } from "./a.ts"; import type { D } from "./a.ts";`,
+    },
+    { path: "src/c.ts", text: "export type F = 1;" },
+  ];
+  assertEquals(unusedExports(files, () => false), ["src/a.ts: Lost"]);
+});
+
+Deno.test("what src and modules export is used outside of tests", () => {
+  const entries = new Set([...ENTRY_POINTS.values(), "main.ts"]);
+  const main = { path: "main.ts", text: Deno.readTextFileSync(new URL("main.ts", ROOT)) };
+  const files = [...OURS, ...MODULES, ...sourceFiles(".tasks"), main];
+  const isEntry = (path: string) => entries.has(path) || /^modules\/[^/]+\/mod\.ts$/.test(path);
+  const unused = unusedExports(files, isEntry);
+  assertEquals(unused, ["src/cli/late.ts: packages"]); // never called: it names what is downloaded before the first line
+});
+
 /** What would make the kernel depend on its surroundings; time and ids come from its host. */
 const OUTSIDE: ReadonlySet<string> = new Set([
   "Deno",

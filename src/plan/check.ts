@@ -14,7 +14,7 @@ import { checkSystem, type SystemText } from "./check_system.ts";
 import { didYouMean } from "./did_you_mean.ts";
 import { findPlanEnv, type PlanEnvReference } from "./env_places.ts";
 import { text } from "./fields.ts";
-import { type Check, Findings } from "./findings.ts";
+import { Findings } from "./findings.ts";
 import { describe } from "./path.ts";
 import type { SourceOptions } from "./source.ts";
 
@@ -111,7 +111,7 @@ function checkSections(plan: JsonObject, findings: Findings): void {
     const meant = didYouMean(key, SECTIONS);
     if (meant === undefined) {
       const message = `Unknown sections will be ignored: ${describe(key)}`;
-      findings.warn([key], "unknown_sections", message, undefined, "unknown_sections");
+      findings.warn([key], "unknown_sections", message);
     } else {
       const message = `Cannot use section ${describe(key)}: a plan has no such section`;
       findings.error([key], "unknown_key", message, `did you mean "${meant}"?`);
@@ -120,7 +120,7 @@ function checkSections(plan: JsonObject, findings: Findings): void {
   if (!Object.hasOwn(plan, "session")) {
     const hint = "add session: {orchestrator: loop-streaming, context: context-simple}";
     findings.error([], "session_present", "Cannot read the plan: it has no session", hint);
-  } else findings.pass("session_present", "session is there");
+  }
   if (Object.hasOwn(plan, "preamp") && plan.preamp !== 1) {
     const message = `Cannot read preamp: must be 1, the version of the plan format: received ${
       describe(plan.preamp)
@@ -150,35 +150,4 @@ function checkEnvPlaces(env: readonly PlanEnvReference[], findings: Findings): v
     const message = `Cannot use \${${name}} here: variables are expanded in config only`;
     findings.error(at, "env_place", message, "write the value itself");
   }
-}
-
-/** A plan's checks in upstream's form (behaviour.md §2.5). */
-export interface Validation {
-  /** True when no check of severity error failed. */
-  passed: boolean;
-  checks: readonly Check[];
-  /** Returns `PASSED: 7/8 checks passed (0 errors, 1 warnings)`. */
-  summary(): string;
-  /** Returns the failed errors as a numbered list with a total; empty text when there are none. */
-  formatErrors(): string;
-}
-
-/** Returns how every check of a plan went, by name. Never throws. */
-export function validateMountPlan(value: unknown, options: CheckOptions = {}): Validation {
-  const { findings } = checkPlan(value, options);
-  const { checks, errors, warnings } = findings;
-  return {
-    passed: errors.length === 0,
-    checks,
-    summary() {
-      const passed = checks.filter((check) => check.passed).length;
-      const verdict = errors.length === 0 ? "PASSED" : "FAILED";
-      return `${verdict}: ${passed}/${checks.length} checks passed (${errors.length} errors, ${warnings.length} warnings)`;
-    },
-    formatErrors() {
-      if (errors.length === 0) return "";
-      const lines = errors.map(({ name, message }, index) => `${index + 1}. ${name}: ${message}`);
-      return [...lines, `${errors.length} ${errors.length === 1 ? "error" : "errors"} in all`].join("\n");
-    },
-  };
 }

@@ -113,7 +113,7 @@ function checkKnown(filter: unknown, agents: JsonObject, path: Path, findings: F
     const message = `The plan has no agent ${describe(name)}: it has ${
       Object.keys(agents).map(describe).join(", ")
     }`;
-    findings.warn([...path, index], "unknown_agent", message, undefined, "unknown_agent");
+    findings.warn([...path, index], "unknown_agent", message);
   }
 }
 

@@ -11,23 +11,6 @@ import { checkKeys } from "./fields.ts";
 import { Findings } from "./findings.ts";
 import { describe, describeKind, formatPath, type Path } from "./path.ts";
 
-/** Keywords that are looked at, and those that say nothing about what is right; a built-in module's schema has no other. */
-export const CONFIG_KEYWORDS: ReadonlySet<string> = new Set([
-  ...[
-    "type",
-    "enum",
-    "anyOf",
-    "properties",
-    "required",
-    "additionalProperties",
-    "items",
-    "minItems",
-    "maxItems",
-  ],
-  ...["minimum", "maximum", "exclusiveMinimum", "minLength", "maxLength", "format"],
-  ...["description", "default", "title", "examples"],
-]);
-
 /** The one `format` that is checked: money as a decimal string, never a float. */
 const MONEY_FORMAT = "decimal";
 const MONEY = 'a decimal number as text, such as "0.50"';

@@ -4,7 +4,7 @@ import { canonicalJson, type JsonObject } from "../sdk/json.ts";
 import type { ModuleSpec } from "../sdk/plan.ts";
 import { checkSpec } from "./check_spec.ts";
 import type { Findings } from "./findings.ts";
-import { describe, formatPath, type Path } from "./path.ts";
+import { describe, type Path } from "./path.ts";
 import type { SourceOptions } from "./source.ts";
 
 /** The sections that are lists of modules, with the type of their entries. */
@@ -30,7 +30,6 @@ export function checkList(
     findings.error(at, "type", message, `write ${section}: [${LIST_SECTIONS[section]}-…]`);
     return [];
   }
-  if (value.length === 0) findings.pass(`${formatPath(at)}_empty`, `${formatPath(at)} is empty`);
   const specs: ModuleSpec[] = [];
   const places: number[] = [];
   for (const [index, item] of value.entries()) {
@@ -66,7 +65,6 @@ function checkInstances(
           "duplicate_instance_id",
           message,
           "give each its own",
-          "duplicate_instance_id",
         );
       }
       ids.add(spec.instance_id);
@@ -99,7 +97,6 @@ function checkDuplicates(
         "duplicate_module",
         message,
         "remove one, or give it its own config",
-        "duplicate_module",
       );
     }
     seen.add(key);

@@ -40,9 +40,7 @@ export function checkSession(
 ): PartialSession {
   const at = [...path, "session"];
   const session: PartialSession = {};
-  const fields = Object.hasOwn(plan, "session")
-    ? sessionFields(plan, at, findings, options.overlay)
-    : undefined;
+  const fields = Object.hasOwn(plan, "session") ? sessionFields(plan, at, findings) : undefined;
   for (const slot of ["orchestrator", "context"] as const) {
     const config = checkSlotConfig(plan, slot, path, findings);
     if (!fields) continue;
@@ -61,7 +59,6 @@ function sessionFields(
   plan: JsonObject,
   at: Path,
   findings: Findings,
-  overlay: boolean,
 ): JsonObject | undefined {
   const fields = object(
     plan.session,
@@ -70,7 +67,6 @@ function sessionFields(
     "write session: {orchestrator: loop-streaming, context: context-simple}",
   );
   if (fields) checkKeys(fields, KEYS, at, findings, "error");
-  if (fields && !overlay) findings.pass("session_type", "session is an object");
   return fields;
 }
 

@@ -40,7 +40,7 @@ export function checkSpec(
 ): ModuleSpec | undefined {
   const place = formatPath(path);
   if (typeof value === "string") {
-    const id = checkId(value, path, place, findings);
+    const id = checkId(value, path, findings);
     return id === undefined
       ? undefined
       : { module: id, type, source: { kind: "builtin" }, config: {}, path: place };
@@ -60,7 +60,7 @@ export function checkSpec(
     module: checkModule(value, path, place, findings) ?? "",
     type,
     source: { kind: "builtin" },
-    config: checkConfig(value, path, place, findings),
+    config: checkConfig(value, path, findings),
     path: place,
   };
   checkSource(value, spec, path, findings, options);
@@ -77,15 +77,15 @@ function checkModule(fields: JsonObject, path: Path, place: string, findings: Fi
   const at = [...path, "module"];
   if (typeof fields.module !== "string") {
     const message = `Cannot read module: must be text: received ${describe(fields.module)}`;
-    findings.error(at, "module_type", message, SPEC_HINT, `${place}_module_type`);
+    findings.error(at, "module_type", message, SPEC_HINT);
     return undefined;
   }
-  return checkId(fields.module, at, place, findings);
+  return checkId(fields.module, at, findings);
 }
 
-function checkId(id: string, at: Path, place: string, findings: Findings): string | undefined {
+function checkId(id: string, at: Path, findings: Findings): string | undefined {
   if (id.trim() === "") {
-    findings.error(at, "module_empty", "Cannot read module: it is empty", SPEC_HINT, `${place}_module_empty`);
+    findings.error(at, "module_empty", "Cannot read module: it is empty", SPEC_HINT);
     return undefined;
   }
   if (id.length > MAX_ID || hasSpace(id)) {
@@ -93,14 +93,13 @@ function checkId(id: string, at: Path, place: string, findings: Findings): strin
       `Cannot read module: must be an id without spaces, at most ${MAX_ID} characters: received ${
         describe(id)
       }`;
-    findings.error(at, "module_invalid", message, SPEC_HINT, `${place}_module_invalid`);
+    findings.error(at, "module_invalid", message, SPEC_HINT);
     return undefined;
   }
-  findings.pass(`${place}_module_valid`, `${place} names module "${id}"`);
   return id;
 }
 
-function checkConfig(fields: JsonObject, path: Path, place: string, findings: Findings): JsonObject {
+function checkConfig(fields: JsonObject, path: Path, findings: Findings): JsonObject {
   if (!Object.hasOwn(fields, "config")) return {};
   if (isObject(fields.config)) return fields.config;
   const message = `Cannot read config: must be an object: received ${describeKind(fields.config)}`;
@@ -109,7 +108,6 @@ function checkConfig(fields: JsonObject, path: Path, place: string, findings: Fi
     "config_type",
     message,
     "leave it out, or write {}",
-    `${place}_config_type`,
   );
   return {};
 }
@@ -126,7 +124,7 @@ function checkSource(
   const { source } = fields;
   if (typeof source !== "string" && !isObject(source)) {
     const message = `Cannot read source: must be text or an object: received ${describe(source)}`;
-    findings.error(at, "source_type", message, SOURCE_FORMS, `${spec.path}_source_type`);
+    findings.error(at, "source_type", message, SOURCE_FORMS);
     return;
   }
   const result = parseSource(source, options);
@@ -140,7 +138,7 @@ function checkSource(
     } else spec.source = result.source;
   } else {
     const message = `Cannot read source: ${result.problem}`;
-    findings.error(at, "source_invalid", message, result.hint, `${spec.path}_source_invalid`);
+    findings.error(at, "source_invalid", message, result.hint);
   }
 }
 
@@ -160,7 +158,7 @@ function checkInstance(fields: JsonObject, spec: ModuleSpec, path: Path, finding
     const value = fields[key];
     if (typeof value !== "string" || value === "" || value.length > MAX_ID || hasSpace(value)) {
       const message = `Cannot read ${key}: must be a name without spaces: received ${describe(value)}`;
-      findings.error([...path, key], "instance_id_type", message, undefined, `${spec.path}_instance_id_type`);
+      findings.error([...path, key], "instance_id_type", message);
     } else if (spec.instance_id !== undefined && spec.instance_id !== value) {
       const message = `Cannot read instance_id: it differs from id: received ${describe(value)}`;
       findings.error(
@@ -168,7 +166,6 @@ function checkInstance(fields: JsonObject, spec: ModuleSpec, path: Path, finding
         "instance_id_type",
         message,
         "keep instance_id",
-        `${spec.path}_instance_id_type`,
       );
     } else spec.instance_id = value;
   }

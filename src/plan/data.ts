@@ -35,7 +35,7 @@ export function textOfData(value: unknown, what: string, { max_bytes }: Document
  * @throws {PreampError} `plan_limit_exceeded` at the first limit, `plan_invalid` with all findings.
  */
 export function checkData(data: JsonValue, what: string, { max_nodes, max_depth }: DocumentLimits): void {
-  const findings: Omit<Finding, "code" | "name">[] = [];
+  const findings: Omit<Finding, "code">[] = [];
   const path: (string | number)[] = [];
   let nodes = 0;
 

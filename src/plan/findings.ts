@@ -1,28 +1,14 @@
 /**
- * What is found while a document is checked: named checks in upstream's style (behaviour.md §2.5), told as
- * {@link ErrorDetail}s with a place in the text when there is one, and thrown as one error that lists them all.
+ * What is found while a document is checked, told as {@link ErrorDetail}s with a place in the text when there is one, and thrown as one error that lists them all.
  */
 import { type ErrorCode, type ErrorDetail, PreampError } from "../sdk/errors.ts";
 import type { Position } from "./lines.ts";
 import { formatPath, type Path } from "./path.ts";
 
-/** How bad a finding is. */
-export type Severity = "error" | "warning" | "info";
-
-/** One check and how it went. */
-export interface Check {
-  /** Upstream's name of it, such as `tools[0]_module_required`. */
-  name: string;
-  passed: boolean;
-  message: string;
-  severity: Severity;
-}
-
-/** A check that did not pass, with its place. */
+/** What is wrong, or may be, with its place. */
 export interface Finding {
-  /** The check's name without its path, such as `module_required`. */
+  /** What kind of finding it is, such as `module_required`. */
   code: string;
-  name: string;
   path: Path;
   message: string;
   hint?: string;
@@ -39,46 +25,24 @@ const MAX_DETAILS = 200;
 
 /** Collects findings in the order they are made. */
 export class Findings {
-  /** Every check, passed or not. */
-  readonly checks: Check[] = [];
   /** What must be mended. */
   readonly errors: Finding[] = [];
   /** What may be wrong. */
   readonly warnings: Finding[] = [];
 
-  /** Notes a failed check that makes the document invalid. `name` defaults to `<path>_<code>`. */
-  error(path: Path, code: string, message: string, hint?: string, name?: string): void {
-    this.errors.push(this.#failed("error", path, code, message, hint, name));
+  /** Notes what makes the document invalid. */
+  error(path: Path, code: string, message: string, hint?: string): void {
+    this.errors.push({ code, path, message, ...(hint === undefined ? {} : { hint }) });
   }
 
-  /** Notes a failed check that leaves the document valid. */
-  warn(path: Path, code: string, message: string, hint?: string, name?: string): void {
-    this.warnings.push(this.#failed("warning", path, code, message, hint, name));
-  }
-
-  /** Notes a check that passed. */
-  pass(name: string, message: string): void {
-    this.checks.push({ name, passed: true, message, severity: "info" });
-  }
-
-  #failed(
-    severity: Severity,
-    path: Path,
-    code: string,
-    message: string,
-    hint: string | undefined,
-    name: string | undefined,
-  ): Finding {
-    const place = formatPath(path);
-    const finding: Finding = { code, name: name ?? (place ? `${place}_${code}` : code), path, message };
-    if (hint !== undefined) finding.hint = hint;
-    this.checks.push({ name: finding.name, passed: false, message, severity });
-    return finding;
+  /** Notes what leaves the document valid. */
+  warn(path: Path, code: string, message: string, hint?: string): void {
+    this.warnings.push({ code, path, message, ...(hint === undefined ? {} : { hint }) });
   }
 }
 
 /** Returns a finding as an error detail; with `locate`, line and column too. */
-export function toDetail(finding: Omit<Finding, "code" | "name">, locate?: Locate): ErrorDetail {
+export function toDetail(finding: Omit<Finding, "code">, locate?: Locate): ErrorDetail {
   const detail: ErrorDetail = { path: formatPath(finding.path), message: finding.message };
   if (locate) Object.assign(detail, locate(finding.path));
   if (finding.hint !== undefined) detail.hint = finding.hint;

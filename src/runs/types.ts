@@ -2,14 +2,7 @@
 import type { ApprovalRequest, Entry } from "../kernel/host.ts";
 import type { Recording } from "./recording.ts";
 import type { ReplayReport } from "./replay/replay.ts";
-import type {
-  ApprovalOption,
-  ContentBlock,
-  ErrorDetail,
-  JsonObject,
-  Prompt,
-  RunLimits,
-} from "../sdk/types.ts";
+import type { ApprovalOption, ContentBlock, JsonObject, Prompt, RunLimits } from "../sdk/types.ts";
 
 /** Where a run stands; exactly one of the last five, once, for ever. */
 export type RunStatus =
@@ -235,6 +228,3 @@ export interface Runs {
     fork(caller: Caller, session_id: string, options?: { turn?: number }): Promise<SessionObject>;
   };
 }
-
-/** A finding about a plan, error or warning. */
-export type Finding = ErrorDetail & { code?: string };

@@ -181,9 +181,6 @@ export type MountAnswer =
   /** What is none of these, as it is. */
   | { readonly kind: "other"; readonly value: unknown };
 
-/** Objects whose synchronous members are told again, after `onSessionReady` (modules.md). */
-export type Refreshed = Readonly<Record<string, Shape>>;
-
 /** Known fields and methods of what may stand at a mount point; what else an object has stays in the guest. */
 export const FIELDS: Readonly<Record<string, { data: readonly string[]; methods: readonly string[] }>> = {
   orchestrator: { data: ["resumable"], methods: ["execute"] },

@@ -105,11 +105,6 @@ export function quietEmission(data: JsonObject): Emission {
   };
 }
 
-/** Returns an emission that denies for a reason. */
-export function denial(data: JsonObject, reason: string, hook_name: string | null = null): Emission {
-  return { ...quietEmission(data), action: "deny", reason, hook_name };
-}
-
 /**
  * Runs the handlers in order, each over its own copy of `data`, and resolves to what their answers come to. Never rejects
  * and never changes `data`, which must be JSON-safe ({@link toPlainObject}).

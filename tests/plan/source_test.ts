@@ -1,3 +1,4 @@
+import { formatPath } from "../../src/plan/path.ts";
 import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { parseSource } from "../../src/plan/source.ts";
 import { checkPlan } from "../../src/plan/check.ts";
@@ -148,7 +149,9 @@ for (const [what, source] of Object.entries(REFUSED)) {
 Deno.test("checkPlan() names the forms we take when a source cannot be read (PLAN-15)", () => {
   for (const source of ["zip+https://example.com/a.zip", "git+ssh://git@github.com/o/r", "some-package"]) {
     const { findings } = checkPlan({ ...GOOD, tools: [{ module: "a", source }] });
-    assertEquals(findings.errors.map(({ name }) => name), ["tools[0]_source_invalid"]);
+    assertEquals(findings.errors.map(({ path, code }) => [formatPath(path), code]), [
+      ["tools[0].source", "source_invalid"],
+    ]);
     assertMatch(findings.errors[0]?.hint ?? "", /https:\/\/.*file:.*data:.*npm:.*jsr:.*git\+https:/);
   }
 });
