@@ -1,4 +1,5 @@
 /** Files that are named on the command line. */
+import { didYouMean } from "../plan/did_you_mean.ts";
 import { fileUrl, isAbsolute } from "./file_url.ts";
 import { UsageError } from "./usage_error.ts";
 
@@ -24,8 +25,26 @@ export async function readOptional(url: URL, name: string): Promise<string | und
 /** Resolves to the text of a file. @throws {UsageError} when it is not there, or cannot be read. */
 export async function readNamed(url: URL, name: string): Promise<string> {
   const text = await readOptional(url, name);
-  if (text === undefined) throw new UsageError(`Cannot read ${JSON.stringify(name)}: there is no such file`);
-  return text;
+  if (text !== undefined) return text;
+  const meant = await similarName(url);
+  throw new UsageError(
+    `Cannot read ${JSON.stringify(name)}: there is no such file${
+      meant === undefined ? "" : `: did you mean ${JSON.stringify(name.replace(/[^/\\]*$/, meant))}?`
+    }`,
+  );
+}
+
+/** Resolves to the name of a file in the same folder that was probably meant. */
+async function similarName(url: URL): Promise<string | undefined> {
+  const names: string[] = [];
+  try {
+    for await (const { name, isDirectory } of Deno.readDir(new URL(".", url))) {
+      if (!isDirectory) names.push(name);
+    }
+  } catch {
+    return undefined; // there is no such folder, or it may not be read: there is nothing to suggest
+  }
+  return didYouMean(decodeURIComponent(url.pathname.split("/").at(-1) ?? ""), names);
 }
 
 function reasonOf(error: unknown): string {
