@@ -5,10 +5,14 @@
  * `COMPILE_DENO` names another Deno to compile with, `DENORT_BIN` its base runtime, where Deno's download host is out of reach.
  */
 
+import { writeSdkFiles } from "./sdk_files.ts";
+
 const ROOT = new URL("../", import.meta.url);
 const BUNDLE = new URL("dist/bundle/", ROOT);
 /** esbuild's WebAssembly, beside the program's own code: read there by `src/loader/wasm_asset.ts`. */
 const WASM = new URL("esbuild.wasm.gz", BUNDLE);
+/** The SDK for authors: read by `src/cli/sdk_files.ts`. */
+const SDK_FILES = new URL("sdk.json.gz", BUNDLE);
 const OUTPUT = new URL("dist/preamp", ROOT);
 
 /**
@@ -42,6 +46,7 @@ await run(Deno.execPath(), [
   ...ROOTS.map((root) => new URL(root, ROOT).pathname),
 ]);
 await compress(import.meta.resolve("esbuild-wasm/esbuild.wasm"), WASM);
+await writeSdkFiles(SDK_FILES);
 await run(Deno.env.get("COMPILE_DENO") ?? Deno.execPath(), [
   "compile",
   "--quiet",
@@ -51,6 +56,7 @@ await run(Deno.env.get("COMPILE_DENO") ?? Deno.execPath(), [
   ...manifest.unstable.map((feature) => `--unstable-${feature}`),
   ...permissions(manifest.tasks.start),
   `--include=${WASM.pathname}`,
+  `--include=${SDK_FILES.pathname}`,
   ...ROOTS.map((root) => `--include=${new URL(root.replace(/\.ts$/, ".js"), BUNDLE).pathname}`),
   `--output=${OUTPUT.pathname}`,
   ...Deno.args,

@@ -27,6 +27,7 @@ export const COMMANDS: readonly CommandEntry[] = [
   other("plan hash", "print the hash of a plan"),
   other("module list", "list the built-in modules"),
   other("module new", "begin a module: code, test, README"),
+  other("module types", "write the SDK's types and test kit for editors and tests"),
   other("module validate", "check a module against its contract, and try it"),
   other("module bundle", "make one file of a module"),
   other("module hash", "print the digest that pins a module"),

@@ -2,13 +2,14 @@
 import manifest from "../../deno.json" with { type: "json" };
 import { PREFIX } from "../kernel/module_type.ts";
 import { didYouMean } from "../plan/did_you_mean.ts";
-import { isObject } from "../sdk/json.ts";
 import type { ModuleType } from "../sdk/types.ts";
 import type { Arguments } from "./arguments.ts";
 import type { Command } from "./command.ts";
 import { EXIT } from "./exit.ts";
-import { locate, readOptional } from "./files.ts";
+import { denoJson, isMapped } from "./deno_json.ts";
+import { locate } from "./files.ts";
 import type { Io } from "./io.ts";
+import { SDK_IMPORTS, writeSdkFiles } from "./sdk_files.ts";
 import { fill, type Template, type Words } from "./templates/template.ts";
 import { formatFlags, wantsJson, writeJson } from "./output_format.ts";
 import { UsageError } from "./usage_error.ts";
@@ -32,8 +33,9 @@ export const command: Command = {
   ],
   details: () =>
     `What it writes passes \`preamp module validate --strict\` and its own tests, \`deno test\`. Nothing is
-overwritten. deno.json says where editors and tests find "preamp": in the sources of this program, or for the
-executable in its package; --sdk names another place. A module that runs gets it from its host.
+overwritten. deno.json says where editors and tests find "preamp": in .preamp/sdk, which is written too
+(preamp module types), or in the sources of a program that runs from them; --sdk names another place. A module
+that runs gets it from its host.
 `,
   run,
 };
@@ -55,13 +57,18 @@ async function run(args: Arguments, io: Io): Promise<number> {
     "mod_test.ts": fill(template.test, words),
     "README.md": fill(readme(template), words),
   };
-  if (!await isMapped(folder)) files["deno.json"] = denoJson(args.value("sdk"), io);
+  const sdk = args.value("sdk");
+  const mapped = await isMapped(folder);
+  if (!mapped) files["deno.json"] = denoJson(sdk === undefined ? ownImports() : importsAt(sdk, io));
   await writeNew(folder, dir, files);
+  const own = !mapped && sdk === undefined && Deno.build.standalone;
+  if (own) await writeSdkFiles(folder);
+  const names = [...Object.keys(files), ...own ? [".preamp/sdk/"] : []];
   if (json) {
-    writeJson(io, { id: words.id, folder: dir, files: Object.keys(files) });
+    writeJson(io, { id: words.id, folder: dir, files: names });
     return EXIT.done;
   }
-  const list = Object.keys(files).map((file) => `  ${dir}/${file}\n`).join("");
+  const list = names.map((file) => `  ${dir}/${file}\n`).join("");
   const next = `  cd ${dir}\n  deno test\n  ${program()} module validate --strict .\n`;
   io.out.write(`${words.id} is ready:\n${list}\nNext:\n${next}`);
   return EXIT.done;
@@ -91,59 +98,26 @@ function wordsOf(type: ModuleType, written: string): Words {
   return { id: prefix + name, name: name.replaceAll("-", "_") };
 }
 
-/** Whether the nearest deno.json already says what "preamp" is. */
-async function isMapped(folder: URL): Promise<boolean> {
-  for (let at = folder;; at = new URL("../", at)) {
-    for (const file of ["deno.json", "deno.jsonc"]) {
-      const text = await readOptional(new URL(file, at), file).catch(() => undefined); // above our reach: as if there were none
-      if (text !== undefined) return maps(text);
-    }
-    if (at.pathname === new URL("../", at).pathname) return false;
-  }
+/** The executable writes the SDK beside the module; a program that runs from its sources is the SDK. */
+function ownImports(): Record<string, string> {
+  return Deno.build.standalone ? SDK_IMPORTS : sourceImports(new URL("../sdk/mod.ts", import.meta.url));
 }
 
-function maps(config: string): boolean {
-  try {
-    const { imports } = JSON.parse(config) as { imports?: unknown };
-    return isObject(imports) && Object.hasOwn(imports, "preamp");
-  } catch {
-    return config.includes('"preamp"'); // it has comments, or is no JSON: Deno says so better than we do
-  }
+function importsAt(sdk: string, io: Io): Record<string, string> {
+  const isUrl = /^[a-z][a-z0-9+.-]+:/i.test(sdk) && URL.canParse(sdk);
+  return sourceImports(isUrl ? new URL(sdk) : locate(sdk, io.cwd));
 }
 
-function denoJson(sdk: string | undefined, io: Io): string {
+function sourceImports(mod: URL): Record<string, string> {
   const { imports } = manifest;
-  const document = {
-    exports: "./mod.ts",
-    imports: {
-      ...sdkImports(sdk, io),
-      zod: imports.zod,
-      "@cfworker/json-schema": imports["@cfworker/json-schema"], // the loop's own: an import map has no other place for it
-    },
-    fmt: { lineWidth: 110 },
+  return {
+    preamp: mod.href,
+    ...Object.fromEntries(
+      ["loop", "context", "testing"].map((part) => [`preamp/${part}`, new URL(`${part}.ts`, mod).href]),
+    ),
+    zod: imports.zod,
+    "@cfworker/json-schema": imports["@cfworker/json-schema"], // the loop's own: an import map has no other place for it
   };
-  return `${JSON.stringify(document, null, 2)}\n`;
-}
-
-/** The compiled program has no source files to point at: there the package is named. */
-function sdkImports(sdk: string | undefined, io: Io): Record<string, string> {
-  const names = ["loop", "context", "testing"];
-  if (sdk === undefined && Deno.build.standalone) {
-    const base = `jsr:${manifest.name}@^${manifest.version}`;
-    return Object.fromEntries([
-      ["preamp", base],
-      ...names.map((part) => [`preamp/${part}`, `${base}/${part}`]),
-    ]);
-  }
-  const mod = sdk === undefined
-    ? new URL("../sdk/mod.ts", import.meta.url)
-    : /^[a-z][a-z0-9+.-]+:/i.test(sdk) && URL.canParse(sdk)
-    ? new URL(sdk)
-    : locate(sdk, io.cwd);
-  return Object.fromEntries([
-    ["preamp", mod.href],
-    ...names.map((part) => [`preamp/${part}`, new URL(`${part}.ts`, mod).href]),
-  ]);
 }
 
 async function writeNew(folder: URL, dir: string, files: Readonly<Record<string, string>>): Promise<void> {

@@ -12,6 +12,7 @@ export const OTHERS = {
   "plan hash": async () => (await import("./plan_hash.ts")).command,
   "module list": async () => (await import("./module_list.ts")).command,
   "module new": async () => (await import("./module_new.ts")).command,
+  "module types": async () => (await import("./module_types.ts")).command,
   "module validate": async () => (await import("./module_validate.ts")).command,
   "module bundle": async () => (await import("./module_bundle.ts")).command,
   "module hash": async () => (await import("./module_hash.ts")).command,

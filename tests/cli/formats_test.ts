@@ -40,6 +40,7 @@ const ARGUMENTS: Readonly<Record<string, readonly string[] | null>> = {
   "plan hash": ["base.yaml"],
   "module list": [],
   "module new": ["tool", "clock"],
+  "module types": [],
   "module validate": ["--structure-only", "tool.ts"],
   "module bundle": ["tool.ts"],
   "module hash": ["tool.ts"],

@@ -33,17 +33,20 @@ async function inFolder(use: (folder: string) => Promise<void>): Promise<void> {
   }
 }
 
-/** Puts a `preamp` and this Deno where the shell finds them; the compiled one is told where the SDK's sources are. */
+/**
+ * Puts a `preamp` and this Deno where the shell finds them. Beside the executable Deno starts with nothing: an empty cache, and no
+ * network.
+ */
 async function programsIn(folder: string): Promise<string> {
   const bin = Deno.env.get("PREAMP_BIN");
   const path = bin === undefined || bin.startsWith("/") ? bin : ROOT + bin;
   const start = path === undefined ? `'${Deno.execPath()}' run -A '${ROOT}main.ts'` : `'${path}'`;
-  const sdk = `case "$1 $2" in "module new") set -- "$@" --sdk 'file://${ROOT}src/sdk/mod.ts';; esac`;
   await Deno.mkdir(`${folder}/bin`);
-  await Deno.writeTextFile(`${folder}/bin/preamp`, `#!/bin/sh\n${sdk}\nexec ${start} "$@"\n`, {
+  await Deno.writeTextFile(`${folder}/bin/preamp`, `#!/bin/sh\nexec ${start} "$@"\n`, {
     mode: 0o755,
   });
-  const deno = `#!/bin/sh\nexec '${Deno.execPath()}' "$@"\n`;
+  const alone = path === undefined ? "" : `export DENO_DIR='${folder}/deno' HTTPS_PROXY=http://127.0.0.1:9\n`;
+  const deno = `#!/bin/sh\n${alone}exec '${Deno.execPath()}' "$@"\n`;
   await Deno.writeTextFile(`${folder}/bin/deno`, deno, { mode: 0o755 });
   return `${folder}/bin`;
 }
@@ -86,7 +89,7 @@ Deno.test("modules/README.md leads from an empty folder to a locked module at a 
       assertMatch(tested, /^tool-dice: ok {2}sha256-/m);
       await Deno.writeTextFile(`${work}/plan.yaml`, plan.text);
       assertMatch(await run(2), /The dice are cast\./);
-      assertMatch(await run(3), /tool-dice@1\.0\.0\.js: \d+ bytes from 1 file/);
+      assertMatch(await run(3), /tool-dice@1\.0\.0\.js: \d+ bytes from 2 files/);
       const hashed = await run(4);
       assertMatch(hashed, /^sha256-[\w+/]{43}=\n/);
       assertMatch(hashed, /^tool-dice: ok/m);

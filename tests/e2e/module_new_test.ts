@@ -3,6 +3,13 @@ import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { ROOT, runProgram } from "./program.ts";
 
 const SDK = new URL("src/sdk/mod.ts", `file://${ROOT}`).href;
+/** The executable writes what Deno needs beside the module: Deno gets an empty cache and no network then. */
+const EXECUTABLE = Deno.env.has("PREAMP_BIN");
+const CACHE = EXECUTABLE ? await Deno.makeTempDir() : undefined;
+const ALONE = CACHE === undefined ? {} : { DENO_DIR: CACHE, HTTPS_PROXY: "http://127.0.0.1:9" };
+globalThis.addEventListener("unload", () => {
+  if (CACHE !== undefined) Deno.removeSync(CACHE, { recursive: true });
+});
 
 async function inFolder(use: (folder: string) => Promise<void>): Promise<void> {
   const folder = await Deno.makeTempDir();
@@ -22,7 +29,7 @@ async function deno(args: readonly string[], cwd: string): Promise<string> {
   const { success, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
     args: [...args],
     cwd,
-    env: { NO_COLOR: "1" },
+    env: { NO_COLOR: "1", ...ALONE },
   }).output();
   const text = new TextDecoder().decode(stdout) + new TextDecoder().decode(stderr);
   assert(success, `deno ${args.join(" ")}\n${text}`);
@@ -40,10 +47,11 @@ const types: [type: string, id: string][] = [
 for (const [type, id] of types) {
   Deno.test(`module new ${type} writes what passes validate --strict, its own tests, fmt and lint`, () =>
     inFolder(async (cwd) => {
-      const made = await runProgram(["module", "new", type, "city-clock", "--sdk", SDK], { cwd });
+      const made = await runProgram(["module", "new", type, "city-clock"], { cwd });
       assertEquals([made.code, made.stderr], [0, ""]);
       const files = await namesIn(`${cwd}/${id}`);
-      assertEquals(files, ["README.md", "deno.json", "mod.ts", "mod_test.ts"]);
+      const own = EXECUTABLE ? [".preamp"] : [];
+      assertEquals(files, [...own, "README.md", "deno.json", "mod.ts", "mod_test.ts"]);
       const { code, stdout, stderr } = await runProgram(
         ["module", "validate", "--strict", "-o", "json", id],
         { cwd },
@@ -80,6 +88,44 @@ Deno.test("module new leaves deno.json away where one says what preamp is", () =
     assert((await namesIn(`${cwd}/other/b`)).includes("deno.json"));
     const files = await namesIn(`${cwd}/hooks-a`);
     assertEquals(files, ["README.md", "mod.ts", "mod_test.ts"]);
+  }));
+
+Deno.test("module types writes the SDK again where it is missing, and says what deno.json lacks", () =>
+  inFolder(async (cwd) => {
+    const types = async (...args: string[]) => {
+      const { code, stdout, stderr } = await runProgram(["module", "types", ...args], { cwd });
+      assertEquals([code, stderr], [0, ""], stdout);
+      return stdout;
+    };
+    const told = await types();
+    if (!EXECUTABLE) return assertMatch(told, /^Nothing to write: this program runs from its sources/);
+    assertEquals(told, "The SDK is in .preamp/sdk\n");
+    assertEquals(await namesIn(cwd), [".preamp", "deno.json"]);
+    await Deno.writeTextFile(`${cwd}/.preamp/sdk/of_another_version.ts`, "");
+    await types();
+    assertEquals((await namesIn(`${cwd}/.preamp/sdk`)).includes("of_another_version.ts"), false);
+    await Deno.writeTextFile(
+      `${cwd}/use.ts`,
+      `import { defineTool, z } from "preamp";
+import { createLoop } from "preamp/loop";
+import { SimpleContext } from "preamp/context";
+import { testTool } from "preamp/testing";
+import { z as whole } from "zod";
+const name: z.infer<ReturnType<typeof whole.string>> = "ada";
+console.log([defineTool, createLoop, SimpleContext, testTool].map((one) => typeof one), whole.string().parse(name));
+`,
+    );
+    assertMatch(
+      await deno(["run", "--check", "use.ts"], cwd),
+      /\[ "function", "function", "function", "function" \] ada/,
+    );
+    await Deno.mkdir(`${cwd}/other`);
+    await Deno.writeTextFile(`${cwd}/other/deno.json`, "{}");
+    assertMatch(
+      await types("other"),
+      /^The SDK is in other\/\.preamp\/sdk\nAdd this to deno\.json:\n\{\n {2}"imports"/,
+    );
+    assertEquals(await Deno.readTextFile(`${cwd}/other/deno.json`), "{}");
   }));
 
 const wrong: [args: string[], text: RegExp][] = [

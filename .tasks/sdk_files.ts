@@ -1,0 +1,102 @@
+/**
+ * The SDK as files that need nothing else: what `preamp module types` writes into an author's folder, so that editors, `deno
+ * check` and `deno test` work there without a network. Its sources, and the packages they import as one file each with their types.
+ */
+
+const ROOT = new URL("../", import.meta.url);
+const SDK = new URL("src/sdk/", ROOT);
+/** The entry points that `deno.json` of an author names. */
+const ENTRIES = ["mod.ts", "loop.ts", "context.ts", "testing.ts"];
+
+/** Where an imported package is among the files. */
+const PACKAGES: Readonly<Record<string, string>> = {
+  "zod": "zod/mod.js",
+  "@cfworker/json-schema": "json_schema/mod.js",
+  "gpt-tokenizer/encoding/o200k_base": "tokenizer.ts",
+};
+
+/** Stands for the exact tokenizer, whose table is larger than everything else together. */
+const TOKENIZER = `/** Counts tokens exactly in the runtime alone: its table is too large for these files. */
+export function countTokens(_text: string, _options?: unknown): number {
+  throw new Error('Cannot count tokens exactly here: set token_meter to "estimate" in tests');
+}
+`;
+
+/** Writes the files as gzipped JSON, path → text; read by `src/cli/sdk_files.ts`. */
+export async function writeSdkFiles(output: URL): Promise<void> {
+  const files: Record<string, string> = { "tokenizer.ts": TOKENIZER };
+  for (const file of await sdkFiles()) {
+    const text = await Deno.readTextFile(new URL(file, SDK));
+    files[`preamp/${file}`] = withoutPackages(text, file.split("/").length);
+  }
+  await addPackage("zod", "zod", files);
+  await addPackage("@cfworker/json-schema", "json_schema", files);
+  const json = new Blob([JSON.stringify(files)]).stream();
+  await Deno.writeFile(output, json.pipeThrough(new CompressionStream("gzip")));
+}
+
+/** Resolves to the files of the SDK that its entry points reach, relative to its folder. */
+async function sdkFiles(): Promise<string[]> {
+  const found = new Set<string>();
+  for (const entry of ENTRIES) {
+    const { modules } = JSON.parse(await output(["info", "--json", new URL(entry, SDK).href])) as {
+      modules: { specifier: string }[];
+    };
+    for (const { specifier } of modules) {
+      if (specifier.startsWith(SDK.href)) found.add(specifier.slice(SDK.href.length));
+    }
+  }
+  return [...found].sort();
+}
+
+/** Returns a source with its imports of packages as relative ones; `depth`: folders up to where the packages are. */
+function withoutPackages(text: string, depth: number): string {
+  let result = text;
+  for (const [name, file] of Object.entries(PACKAGES)) {
+    for (const [before, after] of [["from ", ""], ["import(", ")"]]) {
+      result = result.replaceAll(
+        `${before}"${name}"${after}`,
+        `${before}"${"../".repeat(depth)}${file}"${after}`,
+      );
+    }
+  }
+  return result;
+}
+
+/** Adds a package as one file of JavaScript, and its declarations as they are. */
+async function addPackage(name: string, folder: string, files: Record<string, string>): Promise<void> {
+  const entry = new URL(import.meta.resolve(name));
+  const base = new URL(".", entry);
+  const code = await output(["bundle", "--quiet", "--minify", "--platform=browser", entry.href]);
+  files[`${folder}/mod.js`] = `// @ts-self-types="./${declarationsOf(entry, base)}"\n${code}`;
+  await addDeclarations(new URL(declarationsOf(entry, base), base), base, folder, files);
+}
+
+function declarationsOf(entry: URL, base: URL): string {
+  return entry.href.slice(base.href.length).replace(/\.js$/, ".d.ts");
+}
+
+async function addDeclarations(
+  url: URL,
+  base: URL,
+  folder: string,
+  files: Record<string, string>,
+): Promise<void> {
+  const path = `${folder}/${url.href.slice(base.href.length)}`;
+  if (files[path] !== undefined) return;
+  const text = await Deno.readTextFile(url);
+  // Deno reads declarations by their own names
+  files[path] = text.replaceAll(/((?:from|import)\s*\(?\s*["']\.[^"']*)\.js(["'])/g, "$1.d.ts$2")
+    .replace(/\/\/# sourceMappingURL=.*\n?/, "");
+  for (const [, specifier] of files[path].matchAll(/(?:from|import)\s*\(?\s*["'](\.[^"']*\.d\.ts)["']/g)) {
+    await addDeclarations(new URL(specifier!, url), base, folder, files);
+  }
+}
+
+async function output(args: readonly string[]): Promise<string> {
+  const { success, stdout, stderr } = await new Deno.Command(Deno.execPath(), { args: [...args], cwd: ROOT })
+    .output();
+  const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
+  if (!success) throw new Error(`Cannot make the SDK's files: deno ${args.join(" ")}\n${text(stderr)}`);
+  return text(stdout);
+}
