@@ -41,6 +41,7 @@ interface ProgramEffect {
 }
 
 const TOOL = { tool_calls: [{ name: "large", arguments: {} }] };
+const TWO_CALLS = { tool_calls: [...TOOL.tool_calls, ...TOOL.tool_calls] };
 const DATA_TOOL = { module: "tool-t", source: dataUrl(toolModule("t", "return 'ok';")) };
 const FROM_DATA = { modules: { allow: ["data:"] } };
 const ASKING = calling("large", {}, {
@@ -347,6 +348,24 @@ const EFFECTS: Record<string, Effect | ProgramEffect> = {
     seen: "limit:max_duration_s",
     look: (server) => stopReason(server, SLOW),
   },
+  "limits.max_answer_tool_calls": {
+    value: 1,
+    seen: "max_answer_tool_calls",
+    usual: "end_turn",
+    look: (server) => boundPassed(server, planOf([TWO_CALLS, "done"], { tools: ["tool-shown"] })),
+  },
+  "limits.max_answer_blocks": {
+    value: 1,
+    seen: "max_answer_blocks",
+    usual: "end_turn",
+    look: (server) => boundPassed(server, planOf([{ thinking: "hm", text: "done" }])),
+  },
+  "limits.max_hooks": {
+    value: 1,
+    seen: "max_hooks",
+    usual: "end_turn",
+    look: (server) => boundPassed(server, planOf(["done"], { hooks: ["hooks-two"] })),
+  },
   "limits.max_concurrent_runs": { value: 1, seen: "too_many_runs", usual: "started", look: secondRun },
   "limits.max_runs_per_key": { value: 1, seen: "too_many_runs", usual: "started", look: secondRun },
   "limits.max_body_bytes": {
@@ -487,6 +506,13 @@ const EFFECTS: Record<string, Effect | ProgramEffect> = {
 const TWO_GUESTS = planOf(["done"], {
   tools: [DATA_TOOL, { module: "tool-u", source: dataUrl(toolModule("u", "return 1;")) }],
 });
+
+/** Resolves to the limit that the error or a warning of a run names, else to how it ended. */
+async function boundPassed(server: SettingServer, plan: unknown): Promise<unknown> {
+  const run = await server.run(plan);
+  const said = JSON.stringify([run.error, run.warnings, run]);
+  return /limits\.(max_\w+)/.exec(said)?.[1] ?? run.stop_reason;
+}
 
 /** Runs a plan twice; resolves to what there is of the log of the first run. */
 async function logOfFirst(server: SettingServer): Promise<unknown> {

@@ -149,6 +149,9 @@ const MODULES: Record<string, InProcessModule> = {
   "hooks-silent"(coordinator: Coordinator) {
     coordinator.hooks.register("tool:pre", () => new Promise<never>(() => {}), { timeout_ms: 0 });
   },
+  "hooks-two"(coordinator: Coordinator) {
+    for (const event of ["session:start", "session:end"]) coordinator.hooks.register(event, () => null);
+  },
   "hooks-lingering"(coordinator: Coordinator) {
     coordinator.hooks.register("session:end", () => null);
     return () => new Promise<void>(() => {});
