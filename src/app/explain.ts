@@ -13,6 +13,7 @@ import { type Lock, lockFromData, lockOf, lockOver } from "../plan/lock.ts";
 import { LockLookup } from "../plan/lock_lookup.ts";
 import { specsOf } from "../policy/authorise.ts";
 import { Redactor } from "../policy/redact.ts";
+import { bundlerProcess } from "../sandbox/tiers.ts";
 import type { Caller } from "../runs/types.ts";
 import type { Permissions } from "../sdk/contracts.ts";
 import { errorCode, type ErrorDetail, errorMessage, PreampError } from "../sdk/errors.ts";
@@ -58,7 +59,7 @@ export async function explain(
     lock_hash: lock === undefined ? null : hashLock(lock),
     limits: grants.limits,
     env: compiled.env,
-    warnings: warnings.map(toWarning),
+    warnings: [...warnings.map(toWarning), ...bundlerWarnings(modules)],
     modules: await Promise.all(modules.map((module, index) => factsOf(module, bundles[index], table))),
     ...(from === undefined ? {} : { base_url: from }),
   });
@@ -104,6 +105,13 @@ export async function diff(
   ];
   const redactor = new Redactor();
   return diffPlans(before, after, (key, value) => redactor.redact({ [key]: value })[key]);
+}
+
+/** Without a process for the bundler not every module of a URL can be loaded. */
+function bundlerWarnings(modules: readonly JudgedModule[]): Explanation["warnings"] {
+  const own = bundlerProcess();
+  if (own.available || modules.every(({ spec }) => spec.source.kind === "builtin")) return [];
+  return [{ code: "bundler_in_process", message: `Modules of URLs are bundled here: ${own.reason}` }];
 }
 
 /** A module of a plan or of one of its agents. */

@@ -3,7 +3,7 @@
  * time or memory. One loader for runs, `explain` and `lock`, so that they see the same bytes and share one cache.
  */
 import type { Loader, LoaderOptions } from "../loader/loader.ts";
-import { hostTiers } from "../sandbox/tiers.ts";
+import { bundlerProcess, hostTiers } from "../sandbox/tiers.ts";
 import { PreampError } from "../sdk/errors.ts";
 
 /** How the loader is made. */
@@ -57,6 +57,11 @@ export class Loading {
   async #make(): Promise<Loader> {
     const { cache_dir, load = () => import("../loader/loader.ts") } = this.#options;
     const { createLoader } = await load();
+    const own = bundlerProcess();
+    if (!own.available) {
+      const { createInProcessBundler } = await import("../loader/bundler_in_process.ts");
+      return createLoader({ cache_dir, bundler: createInProcessBundler(own.reason) });
+    }
     if (!hostTiers().process.available) return createLoader({ cache_dir });
     if (!Deno.build.standalone && !import.meta.url.startsWith("file:")) await cacheChildren();
     const { bundlerCommand, createBundlerProcess } = await import("../loader/bundler_process.ts");

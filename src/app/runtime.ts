@@ -6,7 +6,7 @@ import type { Runs } from "../runs/types.ts";
 import type { Clock, JsonObject } from "../sdk/types.ts";
 import { MemoryStore } from "../store/memory.ts";
 import type { Store } from "../store/store.ts";
-import { hostTiers } from "../sandbox/tiers.ts";
+import { bundlerProcess, hostTiers, type TierAnswer } from "../sandbox/tiers.ts";
 import type { Composition } from "./compose.ts";
 import { createModuleTable, type InProcessModule } from "./module_table.ts";
 import type { SourcesFile } from "./sources.ts";
@@ -88,7 +88,7 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
       if (!stored.ok) reasons.push(stored.reason ?? "store not reachable");
       const abandoned = composed ? (await composed).sandboxing.abandoned : 0;
       if (abandoned > 0) reasons.push(`${abandoned} workers could not be ended: restart the server`);
-      return { ok: reasons.length === 0, reasons, isolation: isolationReport() };
+      return { ok: reasons.length === 0, reasons, ...hostReport() };
     },
     async drain(grace_ms) {
       draining = true;
@@ -118,12 +118,13 @@ function memoryStore(
   });
 }
 
-/** Returns which tiers this host gives to modules of URLs: true, or why not. */
-function isolationReport(): Readiness["isolation"] {
+/** Returns what this host gives to modules of URLs: true, or why not. */
+function hostReport(): Pick<Readiness, "isolation" | "bundler"> {
   const { worker, process } = hostTiers();
+  const answerOf = (answer: TierAnswer) => answer.available ? true : answer.reason;
   return {
-    worker: worker.available ? true : worker.reason,
-    process: process.available ? true : process.reason,
+    isolation: { worker: answerOf(worker), process: answerOf(process) },
+    bundler: answerOf(bundlerProcess()),
   };
 }
 

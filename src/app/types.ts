@@ -61,6 +61,8 @@ export interface Readiness {
   reasons: string[];
   /** Tiers that modules of URLs can have here: true, or why not (modules.md, Isolation tiers). */
   isolation: { worker: true | string; process: true | string };
+  /** Whether modules of URLs are bundled in a process of its own: true, or why not, and what can be loaded then. */
+  bundler: true | string;
 }
 
 /** What `createRuntime` gives. */

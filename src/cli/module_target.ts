@@ -1,5 +1,6 @@
 /** The module that a command line names, as a path or a URL: the author's own, loaded with the operator's rights. */
-import { createLoader, type Loader } from "../loader/loader.ts";
+import { Loading } from "../app/loading.ts";
+import type { Loader } from "../loader/loader.ts";
 import { shown } from "../loader/shown.ts";
 import type { LoadContext, LoadSpec } from "../loader/types.ts";
 import { parseSource } from "../plan/source.ts";
@@ -53,11 +54,11 @@ export async function readTarget(
 
 /** Gives a loader to `use` and ends it, with its bundler, whatever comes of it. */
 export async function withLoader<T>(use: (loader: Loader) => Promise<T>): Promise<T> {
-  const loader = createLoader();
+  const loading = new Loading({ cache_dir: null });
   try {
-    return await use(loader);
+    return await use(await loading.loader());
   } finally {
-    await loader.close();
+    await loading.close();
   }
 }
 

@@ -3,7 +3,7 @@
  * policies and plans only as what it is handed; never mounts a module, and never runs one unless it is asked to `load`.
  */
 import type { Lock } from "../plan/lock.ts";
-import { sourceProblem, sourceRules } from "../policy/sources.ts";
+import { isTrustedInline, sourceProblem, sourceRules } from "../policy/sources.ts";
 import { canonicalHash } from "../sdk/digest.ts";
 import { PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
@@ -234,7 +234,8 @@ class UrlLoader implements Loader {
     const timer = setTimeout(() => stop.abort(tooSlow(name)), this.#options.graph_timeout_ms ?? 60_000);
     try {
       using fetcher = this.#fetcher(url, context, stop.signal, name);
-      const client = { name, owner: context.namespace };
+      const trusted = context.origin === "operator" && isTrustedInline(url, context.policy);
+      const client = { name, owner: context.namespace, trusted };
       const { esm_host } = context.policy.modules;
       const graph = new GraphFetch({
         fetcher,

@@ -28,6 +28,16 @@ export function publishable({ code, uses, url }: ModuleBundle): string {
   return `${head}${text}${MAP_COMMENT}${bytes.toBase64()}\n`;
 }
 
+/** Returns what a text that {@link publishable} made takes from the host, and its code with every line in its place. */
+export function readHead(text: string): { uses: string[]; code: string } {
+  const end = text.indexOf("\n");
+  const line = end === -1 ? text : text.slice(0, end);
+  const uses = [...line.matchAll(/import \* as preamp_\d+ from "([a-z/]+)";/g)].map(([, name = ""]) => name);
+  return uses.length > 0 && line === headOf(uses)
+    ? { uses, code: text.slice(end) }
+    : { uses: [], code: text };
+}
+
 function headOf(uses: readonly string[]): string {
   const imports = uses.map((name, index) => `import * as preamp_${index} from ${JSON.stringify(name)};`);
   const parts = uses.map((name, index) => `sdk[${JSON.stringify(name)}]??=preamp_${index};`);

@@ -170,6 +170,8 @@ export interface BundlerClient {
   readonly name: string;
   /** Whose module it is: owners that wait are served in turn. */
   readonly owner: string;
+  /** Whether the operator trusts the module like its own code, in a plan of its own. */
+  readonly trusted: boolean;
 }
 
 /** Makes one text of many files. Everything that takes time in proportion to a stranger's source happens in it. */

@@ -19,6 +19,26 @@ export function hostTiers(): TierReport {
   return known ??= { worker: workerTier(), process: processTier() };
 }
 
+let bundler: TierAnswer | undefined;
+
+/** Returns whether the bundler of modules can have a process of its own here. The answer does not change either. */
+export function bundlerProcess(): TierAnswer {
+  return bundler ??= mayStartItself() ? { available: true } : missing(
+    "this process may not start itself (it needs --allow-run): it bundles only what modules.inline trusts, and takes what " +
+      "preamp module bundle made",
+  );
+}
+
+function mayStartItself(): boolean {
+  try {
+    const command = Deno.execPath();
+    return typeof Deno.Command === "function" &&
+      Deno.permissions.querySync({ name: "run", command }).state === "granted";
+  } catch {
+    return false; // this host has no programs, or does not say where this one is
+  }
+}
+
 function workerTier(): TierAnswer {
   if (typeof Worker !== "function") return missing("this host has no workers");
   if (Deno.build.standalone) return { available: true };

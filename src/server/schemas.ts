@@ -408,6 +408,9 @@ export const ANSWERS = {
     isolation: z.object({ worker: TierAnswer, process: TierAnswer }).meta({
       description: "tiers that modules of URLs can have here: true, or why not",
     }),
+    bundler: TierAnswer.meta({
+      description: "whether modules of URLs are bundled in a process of its own: true, or why not",
+    }),
   }).meta({ id: "Readiness" }),
   Problem: z.object({
     type: text,

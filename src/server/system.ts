@@ -5,8 +5,8 @@ import { textResponse } from "./text_response.ts";
 
 /** `GET /readyz`: the store answers and no drain is under way, else 503 with the reasons; and which tiers modules can have. */
 export const readiness: Handler = async (call) => {
-  const { ok, reasons, isolation } = await call.env.server.runtime.ready();
-  const body = { ok, reasons, isolation };
+  const { ok, reasons, isolation, bundler } = await call.env.server.runtime.ready();
+  const body = { ok, reasons, isolation, bundler };
   return ok ? answer(body) : answer(body, 503, { "retry-after": "1" });
 };
 

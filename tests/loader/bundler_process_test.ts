@@ -13,7 +13,7 @@ function requestOf(source: string, url = "https://h.test/mod.ts"): BundleRequest
 }
 
 function clientOf(name: string, owner = "key:test"): BundlerClient {
-  return { name, owner };
+  return { name, owner, trusted: false };
 }
 
 /** A child that speaks the protocol and does what a test wants. */

@@ -65,7 +65,11 @@ export class FakeRuntime implements Runtime {
   };
 
   ready(): Promise<Readiness> {
-    return Promise.resolve({ ...this.readiness, isolation: { worker: true, process: "no shell" } });
+    return Promise.resolve({
+      ...this.readiness,
+      isolation: { worker: true, process: "no shell" },
+      bundler: true,
+    });
   }
 
   drain(grace_ms: number): Promise<void> {
