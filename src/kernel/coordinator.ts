@@ -7,6 +7,7 @@ import { errorMessage, PreampError } from "../sdk/errors.ts";
 import { GATES, quietEmission, RUNTIME_EVENTS } from "../sdk/hook_chain.ts";
 import { SessionStatus } from "../sdk/session_status.ts";
 import { timestamp } from "../sdk/timestamp.ts";
+import { EventNames } from "../sdk/hooks.ts";
 import { withSnakeCase } from "../sdk/spelling.ts";
 import type {
   CancellationToken,
@@ -25,7 +26,7 @@ import type {
   Tool,
 } from "../sdk/types.ts";
 import type { Core } from "./core.ts";
-import { checkRegistration, disposer } from "../sdk/handler_list.ts";
+import { checkRegistration, disposer, registerHook } from "../sdk/handler_list.ts";
 import type { Hooks } from "./hooks.ts";
 import { problemsOf } from "./validate.ts";
 import { isMany, type Mounted, type Mounts, resolveMount, resolvePoint } from "./mounts.ts";
@@ -144,6 +145,10 @@ export class ModuleCoordinator implements Coordinator {
   // not async: the mutation happens when `mount` is called, even if nobody awaits it (behaviour.md §1.3)
   mount(point: string, module: object, name?: string | { name?: string }): Promise<void> {
     try {
+      if (point === "hooks" && isObject(module)) {
+        registerHook(this.hooks, module, isObject(name) ? name.name : name);
+        return Promise.resolve();
+      }
       const mounted = resolveMount(point, module, name);
       if (this.#draft) this.#draft.mounted.push(mounted);
       else this.#mountLate(mounted);
@@ -339,7 +344,7 @@ export class ModuleCoordinator implements Coordinator {
 withSnakeCase(ModuleCoordinator);
 
 /** The registry as one module sees it: registrations of a draft wait for its commit, everything else goes through. */
-class DraftHooks implements HookRegistry {
+class DraftHooks extends EventNames implements HookRegistry {
   readonly #hooks: Hooks;
   readonly #module_id: string;
   readonly #draft: () => Draft | null;
@@ -354,6 +359,7 @@ class DraftHooks implements HookRegistry {
     draft: () => Draft | null,
     refused: (event: string) => void,
   ) {
+    super();
     this.#hooks = hooks;
     this.#module_id = module_id;
     this.#draft = draft;

@@ -6,6 +6,7 @@ import { errorMessage, PreampError } from "../sdk/errors.ts";
 import { finite, HandlerList } from "../sdk/handler_list.ts";
 import { type ChainHandler, quietEmission, runChain, RUNTIME_EVENTS } from "../sdk/hook_chain.ts";
 import { toPlainObject } from "../sdk/json.ts";
+import { EventNames } from "../sdk/hooks.ts";
 import { withSnakeCase } from "../sdk/spelling.ts";
 import { timestamp } from "../sdk/timestamp.ts";
 import type {
@@ -48,16 +49,7 @@ export interface HookSink {
 }
 
 /** The registry. One per session. */
-export class Hooks implements HookRegistry {
-  readonly SESSION_START = "session:start";
-  readonly SESSION_END = "session:end";
-  readonly PROMPT_SUBMIT = "prompt:submit";
-  readonly TOOL_PRE = "tool:pre";
-  readonly TOOL_POST = "tool:post";
-  readonly CONTEXT_PRE_COMPACT = "context:pre_compact";
-  readonly ORCHESTRATOR_COMPLETE = "orchestrator:complete";
-  readonly USER_NOTIFICATION = "user:notification";
-
+export class Hooks extends EventNames implements HookRegistry {
   readonly #sink: HookSink;
   readonly #handlers: HandlerList;
   #defaults: JsonObject;
@@ -66,6 +58,7 @@ export class Hooks implements HookRegistry {
 
   /** Creates a registry whose payloads start with `defaults`. */
   constructor(sink: HookSink, defaults: JsonObject) {
+    super();
     this.#sink = sink;
     this.#handlers = new HandlerList(sink.handler_timeout_ms);
     this.#defaults = defaults;

@@ -4,6 +4,7 @@
  */
 import { errorMessage, hasCode, PreampError } from "../sdk/errors.ts";
 import { describe } from "../sdk/fields.ts";
+import { registerHook } from "../sdk/handler_list.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import { methodOf, unboundMethodOf } from "../sdk/spelling.ts";
 import type { Cleanup, ErrorDetail, Module, ModuleSpec, ModuleType, MountPlan } from "../sdk/types.ts";
@@ -230,22 +231,9 @@ function adopt(coordinator: ModuleCoordinator, spec: ModuleSpec, outcome: MountO
   coordinator.addToDraft(resolveMount(POINT[spec.type], outcome.instance, undefined));
 }
 
-function adoptHook(coordinator: ModuleCoordinator, instance: JsonObject, name: string): void {
+function adoptHook(coordinator: ModuleCoordinator, instance: JsonObject, id: string): void {
   if (coordinator.drafted_events.length > 0 || !Array.isArray(instance.events)) return;
-  const handler = methodOf(instance, "handler")!;
-  for (const event of instance.events) {
-    coordinator.hooks.register(String(event), (told, data) => handler(told, data) as null, {
-      name,
-      ...pick(instance),
-    });
-  }
-}
-
-function pick(instance: JsonObject): JsonObject {
-  const { priority, timeout_ms, fail_closed, name } = instance;
-  return Object.fromEntries(
-    Object.entries({ priority, timeout_ms, fail_closed, name }).filter(([, value]) => value !== undefined),
-  );
+  registerHook(coordinator.hooks, instance, typeof instance.name === "string" ? instance.name : id);
 }
 
 /** @throws {Skip} when the module mounted nothing of its type, or something that breaks the protocol. */

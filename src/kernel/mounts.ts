@@ -43,11 +43,6 @@ export function resolveMount(point: string, module: unknown, name?: string | { n
       `Cannot mount at "${point}": must be an object: received ${module === null ? "null" : typeof module}`,
     );
   }
-  if (point === "hooks") {
-    throw new TypeError(
-      'Cannot mount at "hooks": handlers are registered with coordinator.hooks.register(event, handler)',
-    );
-  }
   if (point === "session") {
     if (given === "orchestrator" || given === "context") return { point: given, name: given, module };
     throw new TypeError(

@@ -3,7 +3,9 @@
  * kernel's registry and the recorder of tests. Calls nobody.
  */
 import { type ChainHandler, GATES, HANDLER_TIMEOUT_MS, isWildcard, matchesEvent } from "./hook_chain.ts";
-import type { Disposer, HookHandler, HookOptions } from "./hooks.ts";
+import type { Disposer, HookHandler, HookOptions, HookRegistry } from "./hooks.ts";
+import type { JsonObject } from "./json.ts";
+import { methodOf } from "./spelling.ts";
 
 interface Registration extends ChainHandler {
   readonly id: number;
@@ -133,6 +135,32 @@ export class HandlerList {
     return this.#registrations.filter(wanted).sort((a, b) =>
       a.priority - b.priority || Number(a.observes) - Number(b.observes) || a.id - b.id
     );
+  }
+}
+
+/**
+ * Registers a hook that is an object: its `handler` for each of its `events`. What is mounted at `hooks` is one, and what a hook's
+ * `mount` may return.
+ *
+ * @param name Name of the handlers; default: the hook's own.
+ * @throws {TypeError} when it has no events, or no handler.
+ */
+export function registerHook(
+  hooks: Pick<HookRegistry, "register">,
+  hook: object,
+  name?: string,
+): void {
+  const { events, priority, timeout_ms, fail_closed, name: own } = hook as JsonObject;
+  const handler = methodOf(hook, "handler");
+  if (!Array.isArray(events) || !handler) {
+    throw new TypeError(
+      'Cannot mount at "hooks": a hook there has events and a handler; others call coordinator.hooks.register(event, handler)',
+    );
+  }
+  const given = { priority, timeout_ms, fail_closed, name: name ?? own };
+  const options = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+  for (const event of events) {
+    hooks.register(String(event), (told, data) => handler(told, data) as null, options);
   }
 }
 

@@ -166,8 +166,44 @@ export interface Emission {
   approval_prompt: string | null;
 }
 
+/** Names of the events that the requirements call by a constant of the registry. */
+export class EventNames {
+  /** `session:start`. */
+  get SESSION_START(): string {
+    return "session:start";
+  }
+  /** `session:end`. */
+  get SESSION_END(): string {
+    return "session:end";
+  }
+  /** `prompt:submit`. */
+  get PROMPT_SUBMIT(): string {
+    return "prompt:submit";
+  }
+  /** `tool:pre`. */
+  get TOOL_PRE(): string {
+    return "tool:pre";
+  }
+  /** `tool:post`. */
+  get TOOL_POST(): string {
+    return "tool:post";
+  }
+  /** `context:pre_compact`. */
+  get CONTEXT_PRE_COMPACT(): string {
+    return "context:pre_compact";
+  }
+  /** `orchestrator:complete`. */
+  get ORCHESTRATOR_COMPLETE(): string {
+    return "orchestrator:complete";
+  }
+  /** `user:notification`. */
+  get USER_NOTIFICATION(): string {
+    return "user:notification";
+  }
+}
+
 /** What events are emitted to and handlers registered on. */
-export interface HookRegistry {
+export interface HookRegistry extends EventNames {
   /** Registers a handler; a number is the priority. `"*"` and `"tool:*"` observe. Returns a disposer that may be called twice. */
   register(event: string, handler: HookHandler, options?: number | HookOptions, name?: string): Disposer;
   /** The same as `register`; without a handler, returns a function that registers one. */

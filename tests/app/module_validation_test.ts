@@ -200,7 +200,7 @@ Deno.test("validateModule() tells what mount throws, what never ends, and what a
     }, /^error protocol_compliance: mount\(\) failed: Error: no disk$/],
     [() => new Promise(() => {}), /^error protocol_compliance: mount\(\) failed: .*not done within 0.05 s$/],
     [(coordinator) => coordinator.mount("nonsense", tool()), /Unknown mount point "nonsense"/],
-    [(coordinator) => coordinator.mount("hooks", { events: [], handler() {} }), /Cannot mount at "hooks"/],
+    [(coordinator) => coordinator.mount("hooks", { events: "all", handler() {} }), /Cannot mount at "hooks"/],
   ];
   for (const [mount, text] of cases) assertMatch((await findings(of(mount), { call_ms: 50 })).join(), text);
 });

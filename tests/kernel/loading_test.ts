@@ -228,7 +228,7 @@ Deno.test("mount() refuses what it does not know (LOAD-09, LOAD-10)", async () =
   await session.initialize();
   assertMatch(refused[0]!, /^Unknown mount point "nonsense"/);
   assertEquals(refused[1], "Name required for tools");
-  assertMatch(refused[2]!, /handlers are registered with coordinator\.hooks\.register/);
+  assertMatch(refused[2]!, /others call coordinator\.hooks\.register/);
   assertMatch(refused[3]!, /name must be "orchestrator" or "context"/);
   assertMatch(refused[4]!, /received null/);
   assertEquals(refused[5], "Name required to unmount from tools");

@@ -3,6 +3,7 @@
  * and told with the next message; what needs an answer is asked (modules.md, Isolation tiers).
  */
 import { CancellationToken } from "../../sdk/cancellation.ts";
+import { registerHook } from "../../sdk/handler_list.ts";
 import { isObject, type JsonObject, toPlain, toPlainObject } from "../../sdk/json.ts";
 import { type ManySlot, resolvePoint, type SingleSlot } from "../../sdk/mount_points.ts";
 import { SessionStatus, type SessionStatusFields } from "../../sdk/session_status.ts";
@@ -140,6 +141,7 @@ export class GuestCoordinator implements Coordinator {
 
   async mount(point: string, module: object, name?: string | { name?: string }): Promise<void> {
     const given = isObject(name) ? name.name : name;
+    if (point === "hooks" && isObject(module)) return registerHook(this.hooks, module, given);
     if (typeof module !== "object" && typeof module !== "function" || module === null) {
       await this.#rpc.ask("coordinator", "mount", [point, { name: given, value: toPlain(module) }]);
       return;

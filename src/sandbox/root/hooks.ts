@@ -1,5 +1,6 @@
 /** The hook registry as a guest holds it: handlers stay here, events go to the host. */
 import { isObject, type JsonObject, toPlain, toPlainObject } from "../../sdk/json.ts";
+import { EventNames } from "../../sdk/hooks.ts";
 import { withSnakeCase } from "../../sdk/spelling.ts";
 import type { Disposer, Emission, HookHandler, HookOptions, HookRegistry } from "../../sdk/types.ts";
 import type { NumberedEmission } from "../emissions.ts";
@@ -7,16 +8,7 @@ import type { GuestObjects } from "./objects.ts";
 import type { GuestRpc } from "./rpc.ts";
 
 /** The registry of one guest. */
-export class HooksStandIn implements HookRegistry {
-  readonly SESSION_START = "session:start";
-  readonly SESSION_END = "session:end";
-  readonly PROMPT_SUBMIT = "prompt:submit";
-  readonly TOOL_PRE = "tool:pre";
-  readonly TOOL_POST = "tool:post";
-  readonly CONTEXT_PRE_COMPACT = "context:pre_compact";
-  readonly ORCHESTRATOR_COMPLETE = "orchestrator:complete";
-  readonly USER_NOTIFICATION = "user:notification";
-
+export class HooksStandIn extends EventNames implements HookRegistry {
   readonly #rpc: GuestRpc;
   readonly #objects: GuestObjects;
   readonly #handlers: () => Readonly<Record<string, string[]>>;
@@ -28,6 +20,7 @@ export class HooksStandIn implements HookRegistry {
     objects: GuestObjects,
     handlers: () => Readonly<Record<string, string[]>>,
   ) {
+    super();
     this.#rpc = rpc;
     this.#objects = objects;
     this.#handlers = handlers;

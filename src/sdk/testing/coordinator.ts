@@ -7,6 +7,7 @@ import type { RunLimits } from "../plan.ts";
 import type { Provider } from "../providers.ts";
 import { count, emptyCounters } from "../session_counters.ts";
 import { SessionStatus } from "../session_status.ts";
+import { registerHook } from "../handler_list.ts";
 import { withSnakeCase } from "../spelling.ts";
 import type { Tool } from "../tools.ts";
 import { EventRecorder } from "./event_recorder.ts";
@@ -159,7 +160,9 @@ export class TestCoordinator implements Coordinator {
 
   #mount(point: string, module: object, name: string | undefined): void {
     if (typeof module !== "object" && typeof module !== "function" || module === null) {
-      throw new TypeError(`Cannot mount at "${point}": must be an object: received ${String(module)}`);
+      throw new TypeError(
+        `Cannot mount at "${point}": must be an object: received ${module === null ? "null" : typeof module}`,
+      );
     }
     if (point === "hooks") return this.#mountHook(module as JsonObject, name);
     const { single, many } = resolvePoint(point, name);
@@ -176,13 +179,7 @@ export class TestCoordinator implements Coordinator {
   }
 
   #mountHook(hook: JsonObject, name: string | undefined): void {
-    const { events, handler, ...options } = hook;
-    if (!Array.isArray(events) || typeof handler !== "function") {
-      throw new TypeError(
-        'Cannot mount at "hooks": a hook there has events and a handler; others call coordinator.hooks.register(event, handler)',
-      );
-    }
-    for (const event of events) this.hooks.register(event, handler as never, options, name);
+    registerHook(this.hooks, hook, name);
     this.mount_history.push({ mount_point: "hooks", module: hook, name: name ?? null });
   }
 

@@ -2,7 +2,14 @@
 import type { Clock } from "../contracts.ts";
 import { HandlerList } from "../handler_list.ts";
 import { quietEmission, runChain } from "../hook_chain.ts";
-import type { Disposer, Emission, HookHandler, HookOptions, HookRegistry } from "../hooks.ts";
+import {
+  type Disposer,
+  type Emission,
+  EventNames,
+  type HookHandler,
+  type HookOptions,
+  type HookRegistry,
+} from "../hooks.ts";
 import { isObject, type JsonObject, toPlainObject } from "../json.ts";
 import { withSnakeCase } from "../spelling.ts";
 import { FakeClock } from "./fake_clock.ts";
@@ -22,7 +29,7 @@ export interface HandlerFailure {
  * A hook registry with the rules of behaviour.md §5 that records `[event, data]` of every event, numbered as the log does
  * it: after the event's handlers ran, with the data they left, without the fields the registry itself adds.
  */
-export class EventRecorder implements HookRegistry {
+export class EventRecorder extends EventNames implements HookRegistry {
   /** Everything that was emitted, in order. */
   readonly events: [event: string, data: JsonObject][] = [];
   /** Handlers that threw or took too long. */
@@ -33,6 +40,7 @@ export class EventRecorder implements HookRegistry {
 
   /** Creates a registry in the time of `clock`; the default clock stands still, so no handler is ever too slow. */
   constructor(clock: Clock = new FakeClock()) {
+    super();
     this.#clock = clock;
   }
 
