@@ -74,12 +74,12 @@ async function run(args: Arguments, io: Io): Promise<number> {
   return EXIT.done;
 }
 
-function typeOf(written: string | undefined): Exclude<ModuleType, "resolver"> {
+function typeOf(written: string | undefined): ModuleType {
   const types = Object.keys(TEMPLATES);
   if (written === undefined) {
     throw new UsageError(`Cannot begin a module: it needs a type: ${types.join(", ")}`);
   }
-  if (Object.hasOwn(TEMPLATES, written)) return written as Exclude<ModuleType, "resolver">; // the table's keys
+  if (Object.hasOwn(TEMPLATES, written)) return written as ModuleType; // the table's keys
   const meant = didYouMean(written, types);
   const hint = meant === undefined ? `one of ${types.join(", ")}` : `did you mean ${meant}?`;
   throw new UsageError(`Cannot begin a module of type ${JSON.stringify(written.slice(0, 40))}: ${hint}`);

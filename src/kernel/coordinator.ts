@@ -188,8 +188,7 @@ export class ModuleCoordinator implements Coordinator {
     if (point === "tools") mounts.tools.take(name!);
     else if (point === "providers") mounts.takeProvider(name!);
     else if (point === "orchestrator") mounts.orchestrator = null;
-    else if (point === "context") mounts.context = null;
-    else mounts.resolver = null;
+    else mounts.context = null;
   }
 
   get(point: string, name?: string): unknown {
@@ -204,8 +203,6 @@ export class ModuleCoordinator implements Coordinator {
         return this.orchestrator;
       case "context":
         return this.context;
-      default:
-        return this.#shared.mounts.resolver;
     }
   }
 

@@ -9,7 +9,6 @@ export const MODULE_TYPES: readonly ModuleType[] = [
   "hook",
   "orchestrator",
   "context",
-  "resolver",
 ];
 
 /** How ids of a type begin. */
@@ -19,7 +18,6 @@ export const PREFIX: Readonly<Record<ModuleType, string>> = {
   hook: "hooks",
   orchestrator: "loop",
   context: "context",
-  resolver: "resolver",
 };
 
 const BY_PREFIX: Readonly<Record<string, ModuleType>> = {

@@ -18,7 +18,6 @@ const METHODS: Readonly<Record<ModuleType, readonly string[]>> = {
   provider: ["complete"],
   tool: ["execute"],
   hook: ["handler"],
-  resolver: ["resolve"],
 };
 
 /** Returns what a mount of a module of this type returned. */

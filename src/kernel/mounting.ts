@@ -31,7 +31,6 @@ export const POINT: Readonly<Record<ModuleType, string>> = {
   provider: "providers",
   tool: "tools",
   hook: "hooks",
-  resolver: "module-source-resolver",
 };
 
 /** A module that was skipped: where the plan names it, and why. */

@@ -3,7 +3,7 @@ import { isObject } from "../sdk/json.ts";
 import type { ContextManager, Orchestrator, Provider, Tool } from "../sdk/types.ts";
 
 /** A canonical mount point that modules are put at. */
-export type MountPoint = "orchestrator" | "context" | "module-source-resolver" | "providers" | "tools";
+export type MountPoint = "orchestrator" | "context" | "providers" | "tools";
 
 /** One thing that a module put at a mount point, before it is guarded. */
 export interface Mounted {
@@ -24,7 +24,6 @@ const ALIASES: Readonly<Record<string, MountPoint>> = {
   provider: "providers",
   tools: "tools",
   tool: "tools",
-  "module-source-resolver": "module-source-resolver",
 };
 
 /** Returns true when the point holds many modules by name. */
@@ -72,7 +71,6 @@ export function resolvePoint(point: string): MountPoint {
 export class Mounts {
   orchestrator: Orchestrator | null = null;
   context: ContextManager | null = null;
-  resolver: object | null = null;
   readonly tools = new LiveMap<Tool>();
   /** As modules see them. */
   readonly providers = new LiveMap<Provider>();
@@ -104,7 +102,7 @@ export class Mounts {
 
   /** Empties every mount point. */
   clear(): void {
-    this.orchestrator = this.context = this.resolver = null;
+    this.orchestrator = this.context = null;
     for (const map of [this.tools, this.providers, this.loop_providers]) {
       for (const name of map.names) map.take(name);
     }

@@ -65,11 +65,6 @@ export class Publication {
         });
         return () => this.#warnOf(mounts.tools.put(name, handle), mounted, module_id);
       }
-      default:
-        return () => {
-          this.#warnOf(mounts.resolver, mounted, module_id);
-          mounts.resolver = mounted.module;
-        };
     }
   }
 

@@ -55,7 +55,6 @@ export const TYPE_AT: Readonly<Record<MountPoint, ModuleType>> = {
   context: "context",
   providers: "provider",
   tools: "tool",
-  "module-source-resolver": "resolver",
 };
 
 /** Returns what breaks the protocol in something that is mounted, in one line; null when nothing does. */

@@ -29,7 +29,6 @@ export const POINT: Readonly<Record<ModuleType, string>> = {
   provider: "providers",
   tool: "tools",
   hook: "hooks",
-  resolver: "module-source-resolver",
 };
 
 /** What the mounts of a guest are made with. */

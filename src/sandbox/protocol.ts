@@ -210,7 +210,6 @@ export const FIELDS: Readonly<Record<string, { data: readonly string[]; methods:
     ],
     methods: ["execute"],
   },
-  "module-source-resolver": { data: ["name"], methods: ["resolve"] },
 };
 
 /** Methods by which something that `mount` returned is known as an instance of its type (behaviour.md §3.3), by mount point. */

@@ -10,7 +10,7 @@ import type { SessionStatus } from "./session_status.ts";
 import type { Tool } from "./tools.ts";
 
 /** The kinds of module. */
-export type ModuleType = "orchestrator" | "context" | "provider" | "tool" | "hook" | "resolver";
+export type ModuleType = "orchestrator" | "context" | "provider" | "tool" | "hook";
 
 /** Deno permissions, in Deno's own names and value forms. */
 export interface Permissions {
@@ -65,7 +65,6 @@ const MOUNT_POINTS: Readonly<Record<string, string>> = {
   provider: "providers",
   tool: "tools",
   hook: "hooks",
-  resolver: "module-source-resolver",
 };
 
 /**

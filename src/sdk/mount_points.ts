@@ -1,7 +1,7 @@
 /** The mount points and their other spellings (behaviour.md §1.3). */
 
 /** A point that holds one module. */
-export type SingleSlot = "orchestrator" | "context" | "module-source-resolver";
+export type SingleSlot = "orchestrator" | "context";
 
 /** A point that holds modules by name. */
 export type ManySlot = "providers" | "tools";
@@ -11,7 +11,6 @@ const SINGLES: Readonly<Record<string, SingleSlot>> = {
   orchestrators: "orchestrator",
   context: "context",
   contexts: "context",
-  "module-source-resolver": "module-source-resolver",
 };
 const MANY: Readonly<Record<string, ManySlot>> = {
   providers: "providers",

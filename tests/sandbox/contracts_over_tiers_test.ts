@@ -16,11 +16,9 @@ import { errorMessage } from "../../src/sdk/errors.ts";
 import { assert, assertEquals } from "../assert.ts";
 import { type Code, Lab } from "./support.ts";
 
-type SuiteType = Exclude<ModuleType, "resolver">;
-
 /** How a suite is run on a subject. */
 interface SuiteRun {
-  readonly type: SuiteType;
+  readonly type: ModuleType;
   readonly config?: JsonObject;
   /** What the suite of the type is told beside. */
   readonly options?: JsonObject;
@@ -108,7 +106,7 @@ const SUBJECTS: readonly (readonly [path: string, run: SuiteRun])[] = [
 ];
 
 /** Modules that break their contract, and how. */
-const BROKEN: readonly (readonly [what: string, type: SuiteType, code: string])[] = [
+const BROKEN: readonly (readonly [what: string, type: ModuleType, code: string])[] = [
   [
     "a tool that crashes, has no description and changes its input",
     "tool",

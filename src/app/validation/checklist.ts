@@ -47,9 +47,6 @@ const MEMBERS: Readonly<Record<ModuleType, readonly Item[]>> = {
     ]],
     ["the context has getMessagesForRequest()", ["context_get_messages_for_request"]],
   ],
-  resolver: [['mount() calls coordinator.mount("module-source-resolver", resolver)', [
-    "protocol_compliance",
-  ]]],
 };
 
 const COMMON: readonly Item[] = [
