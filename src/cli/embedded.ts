@@ -17,7 +17,7 @@ import { systemIo } from "./system_io.ts";
 /** Milliseconds that runs get to come to rest when the process is told to stop; Deno Deploy gives 5 s for all. */
 const GRACE_MS = 3_000;
 
-/** A server whose process somebody else listens for. */
+/** A server that gets its requests from `deno serve` or Deno Deploy. */
 export interface EmbeddedServer {
   readonly fetch: Preamp["fetch"];
   /** Ends streams and runs, and writes what the log still holds. */

@@ -44,7 +44,7 @@ export function createDefaultLog(secrets: Redactor): { request: Log; runtime: Ru
         encoder.encode(`${formatLogLine(secrets.redactValues(toPlainObject(fields)))}\n`),
       );
     } catch {
-      // nobody reads it any more, and there is no other place to write it to
+      // stderr is closed, and there is no other place to write to
     }
   }
   return {
