@@ -51,7 +51,13 @@ export function createLog(
       request: (record) => write(formatLogRecord(redactedRecord(record))),
       note(level, event, facts) {
         write(
-          formatLogLine({ level, ts: time(), message: event, ...secrets.redactValues(toPlainObject(facts)) }),
+          formatLogLine({
+            level,
+            ts: time(),
+            code: event,
+            message: event,
+            ...secrets.redactValues(toPlainObject(facts)),
+          }),
         );
         flush();
       },

@@ -250,18 +250,30 @@ export class Redactor {
         : by_value || typeof value === "object"
         ? this.#value(value, isSecret)
         : value;
-      if (item === value && name === key || !Object.hasOwn(fields, key)) continue;
-      copy ??= { ...fields };
-      if (name !== key) delete copy[key];
-      Object.defineProperty(copy, name, {
-        value: item,
-        enumerable: true,
-        configurable: true,
-        writable: true,
-      });
+      if (!Object.hasOwn(fields, key)) continue;
+      if (copy === undefined) {
+        if (item === value && name === key) continue;
+        copy = fieldsBefore(fields, key); // in their order, which what is made of them has too
+      }
+      setField(copy, name, item);
     }
     return copy ?? fields;
   }
+}
+
+/** Returns a copy of the fields before one. */
+function fieldsBefore(fields: JsonObject, end: string): JsonObject {
+  const copy: JsonObject = {};
+  for (const key in fields) {
+    if (key === end) break;
+    if (Object.hasOwn(fields, key)) setField(copy, key, fields[key]);
+  }
+  return copy;
+}
+
+/** Sets a field whatever its name is, `__proto__` too. */
+function setField(fields: JsonObject, name: string, value: unknown): void {
+  Object.defineProperty(fields, name, { value, enumerable: true, configurable: true, writable: true });
 }
 
 /** Returns whether a field is redacted for its name. */

@@ -11,6 +11,7 @@ export function formsOf(secret: string): string[] {
   const hex = bytes.toHex();
   const forms = new Set([
     secret,
+    secret.replaceAll(/\p{Cc}/gu, ""), // texts for models and terminals lose control characters
     JSON.stringify(secret).slice(1, -1),
     url,
     url.toLowerCase() === url ? url : lowerEscapes(url),

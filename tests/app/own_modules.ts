@@ -40,7 +40,7 @@ export async function runWithFiles(
       ...base,
       isolation: {
         ...isolation,
-        load_timeout_s: 60,
+        load_timeout_s: 120, // `deno test` checks the types of a guest's program first
         urls_from_operator: tier === "inline" ? "worker" : tier,
       },
       modules: { ...modules, inline: tier === "inline" ? [base_url] : [] },

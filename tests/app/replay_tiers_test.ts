@@ -49,6 +49,15 @@ const RESPONSES = [
 ];
 
 const PLANS: Record<string, JsonObject> = {
+  "an approval of a call that holds a secret": {
+    providers: [{ module: "provider-mock", config: { responses: RESPONSES.slice(1) } }],
+    tools: [{ module: "tool-odd", source: "./tools.js", config: { phrase: "${PHRASE}" } }],
+    hooks: [{
+      module: "hooks-asks",
+      source: "./asks.js",
+      config: { rules: [{ tool: "*", action: "ask", default: "allow", timeout_s: 0.05 }] },
+    }],
+  },
   "every kind of module": {
     session: {
       orchestrator: { module: "loop-own", source: "./loop.js" },
@@ -61,15 +70,6 @@ const PLANS: Record<string, JsonObject> = {
     }],
     tools: [{ module: "tool-odd", source: "./tools.js", config: { phrase: "${PHRASE}" } }],
     hooks: [{ module: "hooks-own", source: "./hook.js" }],
-  },
-  "an approval of a call that holds a secret": {
-    providers: [{ module: "provider-mock", config: { responses: RESPONSES.slice(1) } }],
-    tools: [{ module: "tool-odd", source: "./tools.js", config: { phrase: "${PHRASE}" } }],
-    hooks: [{
-      module: "hooks-asks",
-      source: "./asks.js",
-      config: { rules: [{ tool: "*", action: "ask", default: "allow", timeout_s: 0.05 }] },
-    }],
   },
 };
 

@@ -102,7 +102,7 @@ export async function startProgram(args: readonly string[], options: ProgramOpti
 
 /** An error that nothing handled, as Deno writes it (perhaps in colours) when it ends a process, and as the server logs it when it goes on. */
 const UNHANDLED =
-  /^.{0,20}error.{0,10}: .{0,20}Uncaught.*$|^.*"message":"(?:unhandled_rejection|uncaught_error)".*$/m;
+  /^.{0,20}error.{0,10}: .{0,20}Uncaught.*$|^.*"code":"(?:unhandled_rejection|uncaught_error)".*$/m;
 
 /** @throws {Error} when the host left an error unhandled, whatever else it did right. */
 function assertNothingUnhandled(args: readonly string[], stderr: string): void {

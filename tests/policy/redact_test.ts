@@ -52,7 +52,11 @@ Deno.test("redact() returns the same object when there is nothing to hide, and n
 });
 
 Deno.test("redact() hides secrets in keys too", () => {
-  assertEquals(JSON.stringify(new Redactor([SECRET]).redact({ [SECRET]: 1 })), `{"${REDACTED}":1}`);
+  const data = JSON.parse(`{"a":1,"${SECRET}":{"__proto__":2,"b":"${SECRET}"},"c":3}`);
+  assertEquals(
+    JSON.stringify(new Redactor([SECRET]).redact(data)),
+    `{"a":1,"${REDACTED}":{"__proto__":2,"b":"${REDACTED}"},"c":3}`,
+  );
 });
 
 const SPELLINGS: Record<string, (secret: string) => string> = {
