@@ -38,7 +38,16 @@ for (const format of ["json", "pretty"] as const) {
     const { log, written } = logOf(format);
     log.request(record("/a"));
     log.note("info", "stopped", {});
-    assertEquals(written.map((text) => text.match(/\/a|stopped/g)), [["/a", "stopped"]]);
+    assertEquals(written.map((text) => [...new Set(text.match(/\/a|stopped/g))]), [["/a", "stopped"]]);
+  });
+
+  Deno.test(`createLog() names an event and what is said of it, as ${format}`, () => {
+    const { log, written } = logOf(format);
+    log.note("warning", "guest_not_ended", { message: "it is stuck: s3cret", run_id: "run_1" });
+    const line = format === "json"
+      ? '{"level":"warning","ts":"1970-01-01T00:00:00.000Z","code":"guest_not_ended","message":"it is stuck: [REDACTED]","run_id":"run_1"}\n'
+      : "00:00:00.000 warning guest_not_ended  message=it is stuck: [REDACTED]  run_id=run_1\n";
+    assertEquals(written, [line]);
   });
 
   Deno.test(`createLog() loses what cannot be written, and nothing else, as ${format}`, async () => {
