@@ -98,7 +98,7 @@ async function run(args: Arguments, io: Io): Promise<number> {
     const ended = await follow(runtime, handle, display);
     warnings.addAll(ended.warnings);
     const answered = ended.status === "completed" || ended.status === "incomplete";
-    answer?.finish(answered ? ended.output_text : null);
+    answer?.finish(answered && ended.output_text !== "" ? ended.output_text : null);
     progress.close();
     if (ended.error !== null) {
       io.err.write(`${style.red("error:")} ${messageText(ended.error.message)} (${ended.error.code})\n`);

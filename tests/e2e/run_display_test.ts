@@ -95,6 +95,13 @@ for (
   });
 }
 
+Deno.test("run keeps what arrived of the answer when a limit ends the run", async () => {
+  for (const plan of ["half.yaml", "half_tools.yaml"]) {
+    const { code, stdout } = await run("-p", plan, "--limit", "max_duration_s=2", "Tell me a story");
+    assertEquals([plan, code, stdout], [plan, 1, "Once upon a time\n"]);
+  }
+});
+
 Deno.test("run shows where a tool failed, what one that is not written yet says, progress and a hook's message", async () => {
   const { code, stdout, stderr } = await run("-p", "tools.yaml", "go");
   assertEquals([code, stdout], [0, "Done.\n"], stderr);

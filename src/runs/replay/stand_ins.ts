@@ -159,7 +159,7 @@ async function answerFrom(
   for (const delta of pieces) options.onDelta?.(delta);
   if (!outcome) {
     const aborted = tape.find(position, ({ event }) => event === "llm:stream_aborted");
-    if (aborted) throw failureOf(aborted); // its process ended before it could say more
+    if (aborted) throw stopOf(aborted, reader.limit);
     const half = tape.is_cut ? halfTold(tape, position) : null;
     if (half !== null) return half;
     reader.endWithoutOutcome();
@@ -173,6 +173,13 @@ async function answerFrom(
   await reader.reached(next ?? outcome);
   if (outcome.event !== "provider:response") throw failureOf(outcome);
   return responseOf(outcome.data);
+}
+
+/** A stream that ended without an outcome: a limit stopped it, or its process ended. */
+function stopOf(aborted: Entry, limit: string | null): Error {
+  const { error } = aborted.data;
+  if (limit === null || !isObject(error) || error.type !== "PreampError") return failureOf(aborted);
+  return errorOfType({ ...error, type: "limit_reached" }, limit);
 }
 
 function isPiece({ event }: Entry): boolean {
