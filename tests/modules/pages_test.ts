@@ -1,0 +1,58 @@
+/** The pages beside the built-in modules: every plan on them is checked and run as a reader would try it. */
+import { createRuntime } from "../../src/app/runtime.ts";
+import { parseDocument } from "../../src/plan/parse.ts";
+import type { Caller } from "../../src/runs/types.ts";
+import { isObject, type JsonObject } from "../../src/sdk/json.ts";
+import { assert, assertEquals } from "../assert.ts";
+
+const FOLDER = new URL("../../modules/", import.meta.url);
+const OPERATOR: Caller = { name: "cli", namespace: "test", origin: "operator" };
+
+/** Folders of a machine that the pages name. */
+const FOLDERS = /\/srv\/agent|\/var\/log\/preamp/g;
+
+/** What a page leaves out of a plan because it is about something else. */
+const REST: JsonObject = {
+  session: { orchestrator: "loop-basic", context: "context-simple" },
+  providers: ["provider-mock"],
+};
+
+/** Returns the YAML blocks of a page. */
+async function blocksOf(id: string): Promise<string[]> {
+  const page = await Deno.readTextFile(new URL(`${id}/README.md`, FOLDER));
+  return [...page.matchAll(/^```yaml\n(.*?)^```/gms)].map(([, text]) => text!);
+}
+
+/** Returns a block as a whole plan: a session that names one of its modules gets the other. */
+async function planOf(block: string): Promise<JsonObject> {
+  const { data } = await parseDocument(block, { what: "the page" });
+  const session = isObject(data.session) ? data.session : {};
+  return { ...REST, ...data, session: { ...REST.session as JsonObject, ...session } };
+}
+
+for await (const { name: id, isDirectory } of Deno.readDir(FOLDER)) {
+  if (!isDirectory) continue;
+  for (const [index, block] of (await blocksOf(id)).entries()) {
+    Deno.test(`modules/${id}/README.md, plan ${index + 1}, checks without a word and runs`, async () => {
+      const folder = await Deno.realPath(await Deno.makeTempDir());
+      const runtime = createRuntime({ env: () => undefined });
+      const options = { base_url: `file://${folder}/` };
+      try {
+        const plan = JSON.parse(JSON.stringify(await planOf(block)).replaceAll(FOLDERS, folder));
+        for (const name of ["style.md", "facts.md"]) {
+          await Deno.writeTextFile(`${folder}/${name}`, "Be brief.");
+        }
+        const { errors, warnings } = await runtime.plans.check({ plan }, OPERATOR, options);
+        assertEquals([errors, warnings], [[], []]);
+        const run = await (await runtime.runs.create({ plan, prompt: "Hello" }, OPERATOR, options)).settled(
+          "end",
+        );
+        assertEquals([run.status, run.error], ["completed", null]);
+        assert(run.output_text);
+      } finally {
+        await runtime.close();
+        await Deno.remove(folder, { recursive: true });
+      }
+    });
+  }
+}
