@@ -202,7 +202,10 @@ function wrong(value: unknown, rule: string, path: Path, report: Report): void {
     ? String(value)
     : describeKind(value);
   const message = `Cannot read ${nameOf(path)}: must be ${rule}: received ${shown}`;
-  report.findings.error(path, "config", message, hintFor(variables) ?? quotesHint(value, rule));
+  const hint = variables.length > 0 && (rule === WORDS.array || rule === WORDS.object)
+    ? `write ${rule} itself: a variable holds text`
+    : hintFor(variables);
+  report.findings.error(path, "config", message, hint ?? quotesHint(value, rule));
 }
 
 function quotesHint(value: unknown, rule: string): string | undefined {

@@ -62,7 +62,7 @@ function parse(yaml: typeof Yaml, text: string, limits: DocumentLimits): Yaml.Ev
     if (error.reason.startsWith("nesting exceeded")) {
       throw new LimitPassed(`more than ${limits.max_depth} lists and objects inside one another`, at);
     }
-    throw new YamlSyntaxError(error.reason, at);
+    throw new YamlSyntaxError(error.reason, at, quotesHint(text, at));
   }
 }
 
@@ -261,4 +261,13 @@ function checkTag(text: string, event: { tagStart: number; tagEnd: number }, ...
     event.tagStart,
     "plans are plain data: text, numbers, booleans, null, lists and objects",
   );
+}
+
+/** A `${VAR}` inside braces or brackets opens a mapping of its own: returns what to write when there is one at the place. */
+function quotesHint(text: string, at: number): string | undefined {
+  const end = text.indexOf("\n", at);
+  const line = text.slice(text.lastIndexOf("\n", at - 1) + 1, end === -1 ? undefined : end);
+  return /(?<!["'$])\$\{[A-Za-z_]/.test(line)
+    ? 'write a ${VAR} inside { } or [ ] in quotes: "${VAR}"'
+    : undefined;
 }

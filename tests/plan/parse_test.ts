@@ -266,3 +266,16 @@ Deno.test("locate() counts lines that end in CRLF and CR", async () => {
   const { locate } = await parsePlanText("a: 1\r\nb: 2\rc: 3\n");
   assertEquals([locate(["b"]).line, locate(["c"]).line], [2, 3]);
 });
+
+Deno.test("parsePlanText() says that a ${VAR} inside braces needs quotes", async () => {
+  const hint = async (text: string) => (await refusal(() => parsePlanText(text))).details[0]?.hint;
+  assertEquals(
+    await hint("config: { max: ${MAX:-5} }"),
+    'write a ${VAR} inside { } or [ ] in quotes: "${VAR}"',
+  );
+  assertEquals(
+    await hint("config: { max: [${MAX}, 5 }"),
+    'write a ${VAR} inside { } or [ ] in quotes: "${VAR}"',
+  );
+  assertEquals(await hint('config: { max: "${MAX}" other }'), undefined);
+});
