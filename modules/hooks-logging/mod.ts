@@ -140,9 +140,15 @@ async function openSinks(coordinator: Coordinator, settings: LogSettings): Promi
 }
 
 async function writeStderr(text: string): Promise<void> {
+  const { stderr } = Deno as Partial<Pick<typeof Deno, "stderr">>;
+  if (stderr === undefined) { // a sandbox has none: its console goes to the log of the process
+    // deno-lint-ignore no-console -- see above
+    for (const line of text.split("\n")) if (line !== "") console.error(line);
+    return;
+  }
   const bytes = new TextEncoder().encode(text);
   for (let written = 0; written < bytes.length;) {
-    written += await Deno.stderr.write(bytes.subarray(written));
+    written += await stderr.write(bytes.subarray(written));
   }
 }
 

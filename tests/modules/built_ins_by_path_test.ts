@@ -20,28 +20,28 @@ const SUM = { name: "calculator", arguments: { expression: "6*7" } };
 const RESPONSES = [{ tool_calls: [SUM] }, { text: "It is 42." }];
 
 /** @param folder Where a module may write. */
-function setups(folder: string): Readonly<Record<string, Setup>> {
+function setups(folder: string): Readonly<Record<string, readonly Setup[]>> {
   return {
-    "context-persistent": {
+    "context-persistent": [{
       config: { memory_files: [`${folder}/memory.md`] },
       permissions: { read: [folder] },
-    },
-    "context-summarizing": { config: { max_tokens: 4_000 } },
-    "hooks-approval": { config: { rules: [{ tool: "calculator", action: "deny" }] } },
-    "hooks-logging": {
+    }],
+    "context-summarizing": [{ config: { max_tokens: 4_000 } }],
+    "hooks-approval": [{ config: { rules: [{ tool: "calculator", action: "deny" }] } }],
+    "hooks-logging": [{
       config: { path: `${folder}/log.jsonl` },
       permissions: { read: [folder], write: [folder] },
-    },
-    "provider-mock": { config: { responses: RESPONSES } },
-    "provider-replay": {
+    }, {}],
+    "provider-mock": [{ config: { responses: RESPONSES } }],
+    "provider-replay": [{
       config: {
         events: [{
           event: "provider:response",
           data: { provider: "mock", response: { content: [{ type: "text", text: "Again." }] } },
         }],
       },
-    },
-    "tool-task": {
+    }],
+    "tool-task": [{
       plan: {
         agents: { helper: { description: "Helps", system: "Help." } },
         providers: [mock([
@@ -50,8 +50,8 @@ function setups(folder: string): Readonly<Record<string, Setup>> {
           { text: "Done." },
         ])],
       },
-    },
-    "tool-todo": {
+    }],
+    "tool-todo": [{
       plan: {
         providers: [mock([
           {
@@ -66,7 +66,7 @@ function setups(folder: string): Readonly<Record<string, Setup>> {
           { text: "Noted." },
         ])],
       },
-    },
+    }],
   };
 }
 
@@ -143,14 +143,15 @@ Deno.test("every module of ours gives the same run by path as built in", async (
       if (!isDirectory) continue;
       tested++;
       await t.step(name, async () => {
-        const setup = setups(folder)[name] ?? {};
         const source = new URL(`${name}/mod.ts`, MODULES).href;
-        await Deno.writeTextFile(`${folder}/built-in.json`, JSON.stringify(planOf(name, setup)));
-        await Deno.writeTextFile(`${folder}/by-path.json`, JSON.stringify(planOf(name, setup, source)));
-        const built_in = await entriesOf(preamp, "built-in");
-        const by_path = await entriesOf(preamp, "by-path");
-        assert(built_in.length > 5);
-        assertEquals(by_path, built_in);
+        for (const setup of setups(folder)[name] ?? [{}]) {
+          await Deno.writeTextFile(`${folder}/built-in.json`, JSON.stringify(planOf(name, setup)));
+          await Deno.writeTextFile(`${folder}/by-path.json`, JSON.stringify(planOf(name, setup, source)));
+          const built_in = await entriesOf(preamp, "built-in");
+          const by_path = await entriesOf(preamp, "by-path");
+          assert(built_in.length > 5);
+          assertEquals(by_path, built_in);
+        }
       });
     }
     assert(tested >= 14);
