@@ -1,6 +1,7 @@
 /** Errors across the wire: what was thrown, as data, and an error that tells the same on the other side. Pure. */
 import { errorMessage, PreampError, retryAfterOf } from "../sdk/errors.ts";
 import { isObject, type JsonObject, toPlain } from "../sdk/json.ts";
+import { cut, Object, Reflect, Set, toText } from "../sdk/primordials.ts";
 import type { Thrown } from "./protocol.ts";
 
 /** Characters of a message, and of a stack, that are passed on. */
@@ -28,23 +29,32 @@ export function encodeThrown(
   depth = 0,
 ): Thrown {
   if (typeof error !== "object" || error === null) {
-    return { name: "Error", message: errorMessage(error).slice(0, MAX_TEXT) };
+    return { name: "Error", message: cut(errorMessage(error), 0, MAX_TEXT) };
   }
   const host = numberOf?.(error);
   const fields = plainFields(error);
-  const retry_after = retryAfterOf(error); // it may stand in headers, which are no plain data
+  const retry_after = retryOf(error);
   if (retry_after !== null) fields.retry_after = retry_after;
   const stack = read(error, "stack");
   const cause = depth < MAX_CAUSES ? read(error, "cause") : undefined;
   const name = read(error, "name");
   return {
-    name: typeof name === "string" ? name.slice(0, 200) : "Error",
-    message: errorMessage(error).slice(0, MAX_TEXT),
-    ...(typeof stack === "string" ? { stack: stack.slice(0, MAX_TEXT) } : {}),
+    name: typeof name === "string" ? cut(name, 0, 200) : "Error",
+    message: cut(errorMessage(error), 0, MAX_TEXT),
+    ...(typeof stack === "string" ? { stack: cut(stack, 0, MAX_TEXT) } : {}),
     ...(Object.keys(fields).length > 0 ? { fields } : {}),
     ...(isObject(cause) ? { cause: encodeThrown(cause, numberOf, depth + 1) } : {}),
     ...(host === undefined ? {} : { host }),
   };
+}
+
+/** It may be in headers, which are no plain data; those, and what reads them, may be the module's own. */
+function retryOf(error: object): number | null {
+  try {
+    return retryAfterOf(error);
+  } catch {
+    return null;
+  }
 }
 
 function read(error: object, key: string): unknown {
@@ -58,10 +68,12 @@ function read(error: object, key: string): unknown {
 function plainFields(error: object): JsonObject {
   const fields: JsonObject = {};
   try {
-    for (const [key, value] of Object.entries(error)) {
-      if (STANDARD.has(key) || typeof value === "function") continue;
+    for (const key in error) {
+      if (STANDARD.has(key) || !Object.hasOwn(error, key)) continue;
+      const value = Reflect.get(error, key);
+      if (typeof value === "function") continue;
       const plain = toPlain(value);
-      if (JSON.stringify(plain).length <= MAX_TEXT) fields[key] = plain;
+      if (toText(plain).length <= MAX_TEXT) fields[key] = plain;
     }
   } catch {
     // what cannot be read is not passed on
@@ -136,9 +148,9 @@ function readThrown(value: unknown, depth = 0): Thrown {
   const given = isObject(value) ? value : {};
   const { name, message, stack, fields, cause, host } = given;
   return {
-    name: typeof name === "string" ? name.slice(0, 200) : "Error",
-    message: typeof message === "string" ? message.slice(0, MAX_TEXT) : "an error that cannot be read",
-    ...(typeof stack === "string" ? { stack: stack.slice(0, MAX_TEXT) } : {}),
+    name: typeof name === "string" ? cut(name, 0, 200) : "Error",
+    message: typeof message === "string" ? cut(message, 0, MAX_TEXT) : "an error that cannot be read",
+    ...(typeof stack === "string" ? { stack: cut(stack, 0, MAX_TEXT) } : {}),
     ...(isObject(fields) ? { fields: toPlain(fields) as JsonObject } : {}),
     ...(isObject(cause) && depth < MAX_CAUSES ? { cause: readThrown(cause, depth + 1) } : {}),
     ...(typeof host === "number" ? { host } : {}),

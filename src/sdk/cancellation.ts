@@ -1,4 +1,5 @@
 /** The cancellation token of a session: graceful lets running tools finish, immediate abandons them (behaviour.md §9.4). */
+import { AbortController, Map, Set } from "./primordials.ts";
 import { withSnakeCase } from "./spelling.ts";
 
 /** How far cancellation has gone. */

@@ -1,5 +1,7 @@
 /** A console that writes each call as one text at a level of the log. Knows neither where the text goes nor how values are inspected. */
 
+import { cut, join, map } from "./primordials.ts";
+
 /** Levels of a line of the log. */
 export type ConsoleLevel = "info" | "warning" | "error";
 
@@ -35,9 +37,9 @@ export function consoleMethods(
     const level = Object.hasOwn(LEVELS, name) ? LEVELS[name] : undefined;
     methods[name] = (...values) => {
       if (level === undefined || name === "assert" && values[0]) return;
-      const told = name === "assert" ? ["Assertion failed", ...values.slice(1)] : values;
-      const texts = told.map((value) => typeof value === "string" ? value : inspect(value));
-      write(level, texts.join(" ").slice(0, MAX_CONSOLE_CHARS));
+      if (name === "assert") values[0] = "Assertion failed";
+      const texts = map(values, (value) => typeof value === "string" ? value : inspect(value));
+      write(level, cut(join(texts, " "), 0, MAX_CONSOLE_CHARS));
     };
   }
   return methods;

@@ -3,6 +3,8 @@
  * text that hashes are taken of. Knows nothing of messages, tools or hooks.
  */
 
+import { isArray, Object } from "./primordials.ts";
+
 /** Any value that survives `JSON.parse(JSON.stringify(value))`. */
 export type JsonValue = string | number | boolean | null | JsonValue[] | { [key: string]: JsonValue };
 
@@ -14,7 +16,7 @@ export type JsonSchema = JsonObject;
 
 /** Returns true when `value` is a plain object or class instance, not null and not an array. */
 export function isObject(value: unknown): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+  return typeof value === "object" && value !== null && !isArray(value);
 }
 
 const MAX_DEPTH = 64;
@@ -86,7 +88,7 @@ function copy(value: object, depth: number, parents: Parents | null): JsonValue 
   if (depth >= MAX_DEPTH) return "[Deep]";
   for (let parent = parents; parent; parent = parent.next) if (parent.value === value) return "[Circular]";
   try {
-    if (Array.isArray(value)) return copyItems(value, depth, parents);
+    if (isArray(value)) return copyItems(value, depth, parents);
     const prototype = Object.getPrototypeOf(value);
     return prototype === Object.prototype || prototype === null
       ? copyFields(value as JsonObject, depth, parents)
@@ -97,7 +99,7 @@ function copy(value: object, depth: number, parents: Parents | null): JsonValue 
 }
 
 function copyItems(items: readonly unknown[], depth: number, parents: Parents | null): JsonValue[] {
-  const result = new Array<JsonValue>(items.length);
+  const result: JsonValue[] = [];
   let here: Parents | null = null;
   for (let index = 0; index < items.length; index++) {
     const item = items[index];
@@ -196,7 +198,7 @@ export function canonicalJson(value: unknown): string {
     }
     return JSON.stringify(value);
   }
-  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`;
+  if (isArray(value)) return `[${value.map(canonicalJson).join(",")}]`;
   if (isObject(value)) {
     const fields = Object.keys(value).filter((key) => value[key] !== undefined).sort();
     return `{${fields.map((key) => `${JSON.stringify(key)}:${canonicalJson(value[key])}`).join(",")}}`;
@@ -207,8 +209,8 @@ export function canonicalJson(value: unknown): string {
 /** Returns true when two JSON-safe values are equal, whatever the order of their keys. */
 export function jsonEqual(a: unknown, b: unknown): boolean {
   if (a === b) return true;
-  if (Array.isArray(a)) {
-    return Array.isArray(b) && a.length === b.length && a.every((item, index) => jsonEqual(item, b[index]));
+  if (isArray(a)) {
+    return isArray(b) && a.length === b.length && a.every((item, index) => jsonEqual(item, b[index]));
   }
   if (!isObject(a) || !isObject(b)) return false;
   const keys = Object.keys(a);
@@ -227,7 +229,7 @@ function isFrozenPlain(value: unknown, depth: number): value is JsonValue {
   if (typeof value === "string" || typeof value === "boolean" || value === null) return true;
   if (typeof value === "number") return Number.isFinite(value);
   if (typeof value !== "object" || depth >= MAX_DEPTH || !Object.isFrozen(value)) return false; // what holds itself is deep
-  if (Array.isArray(value)) {
+  if (isArray(value)) {
     for (let index = 0; index < value.length; index++) { // a gap is no JSON, and `every` would skip it
       if (!isFrozenPlain(value[index], depth + 1)) return false;
     }

@@ -1,5 +1,7 @@
 /** What a function says it takes: read from its source, because `length` stops at the first default. Pure. */
 
+import { cut, find, includes, push, sourceOf, trim } from "./primordials.ts";
+
 /** A function that stands for another one elsewhere says with it how many parameters that one declares. */
 export const PARAMETERS: unique symbol = Symbol.for("preamp.parameters");
 
@@ -11,11 +13,14 @@ export const PARAMETERS: unique symbol = Symbol.for("preamp.parameters");
 export function declaredParameters(fn: Function): number {
   const stated = (fn as unknown as { [PARAMETERS]?: unknown })[PARAMETERS];
   if (typeof stated === "number") return stated;
-  const source = Function.prototype.toString.call(fn);
-  if (source.includes("[native code]")) return Number.MAX_SAFE_INTEGER;
+  const source = sourceOf(fn);
+  if (includes(source, "[native code]")) return Number.MAX_SAFE_INTEGER;
   const list = parameterList(source);
   if (list === null) return Math.max(fn.length, 1);
-  if (list.some((parameter) => parameter.startsWith("...")) || /\barguments\b/.test(source)) {
+  for (let at = 0; at < list.length; at++) {
+    if (cut(list[at]!, 0, 3) === "...") return Number.MAX_SAFE_INTEGER;
+  }
+  if (/\barguments\b/.test(source)) {
     return Number.MAX_SAFE_INTEGER;
   }
   return Math.max(fn.length, list.length);
@@ -23,8 +28,8 @@ export function declaredParameters(fn: Function): number {
 
 /** Splits the first parenthesised list of a function's source at its top-level commas; null for a bare arrow parameter. */
 function parameterList(source: string): string[] | null {
-  const arrow = source.indexOf("=>");
-  const open = source.indexOf("(");
+  const arrow = find(source, "=>", 0);
+  const open = find(source, "(", 0);
   if (open < 0 || (arrow >= 0 && arrow < open)) return null;
   const parts: string[] = [];
   let depth = 0;
@@ -42,23 +47,23 @@ function parameterList(source: string): string[] | null {
       continue;
     }
     if (char === '"' || char === "'" || char === "`") quote = char;
-    else if ("([{".includes(char)) depth++;
+    else if (includes("([{", char)) depth++;
     else if (char === ")" && depth === 0) break;
-    else if (")]}".includes(char)) depth--;
+    else if (includes(")]}", char)) depth--;
     else if (char === "," && depth === 0) {
-      parts.push(part.trim());
+      if (trim(part)) push(parts, trim(part));
       part = "";
       continue;
     }
     part += char;
   }
-  if (part.trim()) parts.push(part.trim());
-  return parts.filter((text) => text !== "");
+  if (trim(part)) push(parts, trim(part));
+  return parts;
 }
 
 /** Returns the index of the last character of the comment that begins at `start`. */
 function endOfComment(source: string, start: number): number {
   const closing = source[start + 1] === "/" ? "\n" : "*/";
-  const end = source.indexOf(closing, start + 2);
+  const end = find(source, closing, start + 2);
   return end < 0 ? source.length : end + closing.length - 1;
 }

@@ -3,6 +3,7 @@
  * the two directions of it: reading a module that uses either, and offering both on what we hand out.
  */
 import { isObject, type JsonObject } from "./json.ts";
+import { bind } from "./primordials.ts";
 
 /** camelCase → snake_case of every method that a module may have or call. */
 export const SNAKE_CASE: Readonly<Record<string, string>> = {
@@ -45,7 +46,8 @@ export const SNAKE_CASE: Readonly<Record<string, string>> = {
 
 /** Returns the method `name` of `object` in either spelling, bound to it, or undefined. */
 export function methodOf(object: unknown, name: string): ((...args: unknown[]) => unknown) | undefined {
-  return unboundMethodOf(object, name)?.bind(object);
+  const method = unboundMethodOf(object, name);
+  return method && bind(method, object);
 }
 
 /** The same, not bound: for who looks at it and does not call it. */

@@ -6,6 +6,7 @@ import { CancellationToken } from "../../sdk/cancellation.ts";
 import { registerHook } from "../../sdk/handler_list.ts";
 import { isObject, type JsonObject, toPlain, toPlainObject } from "../../sdk/json.ts";
 import { type ManySlot, resolvePoint, type SingleSlot } from "../../sdk/mount_points.ts";
+import { bind, Map, map, Object } from "../../sdk/primordials.ts";
 import { SessionStatus, type SessionStatusFields } from "../../sdk/session_status.ts";
 import { withSnakeCase } from "../../sdk/spelling.ts";
 import type {
@@ -79,13 +80,9 @@ export class GuestCoordinator implements Coordinator {
     this.#view = { ...this.#view, ...view };
     this.#told_at = performance.now();
     if (view.state) this.#state.update(view.state);
-    if (view.tools) {
-      const tools = view.tools.map((one) => [one.key, new ToolStandIn(this.#rpc, one)] as const);
-      this.#tools = Object.freeze(Object.assign(Object.create(null), Object.fromEntries(tools)));
-    }
+    if (view.tools) this.#tools = byKey(view.tools, (one) => new ToolStandIn(this.#rpc, one));
     if (view.providers) {
-      const providers = view.providers.map((one) => [one.key, new ProviderStandIn(this.#rpc, one)] as const);
-      this.#providers = Object.freeze(Object.assign(Object.create(null), Object.fromEntries(providers)));
+      this.#providers = byKey(view.providers, (one) => new ProviderStandIn(this.#rpc, one));
     }
     this.cancel(view.cancellation);
   }
@@ -182,8 +179,9 @@ export class GuestCoordinator implements Coordinator {
     const refs: Record<string, number> = {};
     if (typeof value === "function") refs[""] = this.#objects.add(value);
     else if (isObject(value)) {
-      for (const [key, item] of Object.entries(value)) {
-        if (typeof item === "function") refs[key] = this.#objects.add(item.bind(value));
+      for (const key in value) {
+        const item = Object.hasOwn(value, key) ? value[key] : undefined;
+        if (typeof item === "function") refs[key] = this.#objects.add(bind(item, value));
       }
     }
     const plain = typeof value === "function" ? null : toPlain(value);
@@ -199,13 +197,14 @@ export class GuestCoordinator implements Coordinator {
     const found = Object.hasOwn(known, name) ? known[name] : undefined;
     if (!found) return null;
     const call = (method: string) => (...args: unknown[]) =>
-      this.#rpc.ask("capability", method, [name, ...args.map(toPlain)]);
+      this.#rpc.ask("capability", method, [name, ...map(args, toPlain)]);
     if (found.methods.includes("")) return call("");
     if (!isObject(found.value)) return found.value;
-    return Object.assign(
-      toPlainObject(found.value),
-      Object.fromEntries(found.methods.map((m) => [m, call(m)])),
-    );
+    const capability: JsonObject = toPlainObject(found.value);
+    for (let at = 0; at < found.methods.length; at++) {
+      capability[found.methods[at]!] = call(found.methods[at]!);
+    }
+    return capability;
   }
 
   registerContributor(channel: string, name: string, callback: () => unknown): void {
@@ -266,10 +265,25 @@ const THE_LOOP: Orchestrator = Object.freeze({
   execute: () => Promise.reject(new Error("Cannot execute the loop: a turn is begun by the session")),
 });
 
+/** Returns what is made of each view under its key, frozen. */
+function byKey<View extends { key: string }, T>(
+  views: readonly View[],
+  make: (view: View) => T,
+): Record<string, T> {
+  const made: Record<string, T> = Object.create(null);
+  for (let at = 0; at < views.length; at++) made[views[at]!.key] = make(views[at]!);
+  return Object.freeze(made);
+}
+
 /** The host's handles first; of its own things the module sees the bare ones until they are told back. */
 function withOwn<T>(told: Record<string, T>, own: Record<string, T>): Record<string, T> {
-  const missing = Object.entries(own).filter(([name]) => !Object.hasOwn(told, name));
-  return missing.length === 0 ? told : { ...told, ...Object.fromEntries(missing) };
+  let all = told;
+  for (const name in own) {
+    if (Object.hasOwn(told, name)) continue;
+    if (all === told) all = { ...told };
+    all[name] = own[name]!;
+  }
+  return all;
 }
 
 function keyOf(map: Record<string, object>, item: object): string | undefined {

@@ -56,6 +56,15 @@ export function harden(): void {
   }
   fix(scope, "navigator", Object.freeze({ userAgent: navigator.userAgent, language: navigator.language }));
   coarsenClock();
+  keepCall();
+}
+
+/**
+ * Deno's own message ports (2.9) call through this one: a module that replaced it would be deaf. An assignment throws at once, with
+ * the place in the module.
+ */
+function keepCall(): void {
+  Object.defineProperty(Function.prototype, "call", { writable: false, configurable: false });
 }
 
 function isGraphics(name: string): boolean {

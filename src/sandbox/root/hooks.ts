@@ -1,6 +1,7 @@
 /** The hook registry as a guest holds it: handlers stay here, events go to the host. */
 import { isObject, type JsonObject, toPlain, toPlainObject } from "../../sdk/json.ts";
 import { EventNames } from "../../sdk/hooks.ts";
+import { Object, WeakMap } from "../../sdk/primordials.ts";
 import { withSnakeCase } from "../../sdk/spelling.ts";
 import type { Disposer, Emission, HookHandler, HookOptions, HookRegistry } from "../../sdk/types.ts";
 import type { NumberedEmission } from "../emissions.ts";

@@ -2,6 +2,7 @@
 import { type AnswerBounds, checkAnswerBounds } from "../../sdk/answer_bounds.ts";
 import { isObject, type JsonObject, toPlain } from "../../sdk/json.ts";
 import { toChatResponse } from "../../sdk/messages.ts";
+import { bind, Map, map, Reflect } from "../../sdk/primordials.ts";
 import { inputSchemaOf, methodOf } from "../../sdk/spelling.ts";
 import { toToolResult } from "../../sdk/tools.ts";
 import type { ChatRequest, ChatResponse, Message, Prompt } from "../../sdk/types.ts";
@@ -32,9 +33,9 @@ export class GuestObjects {
   /** Returns what every mounted object says of itself now. */
   shapes(): Record<string, Shape> {
     const shapes: Record<string, Shape> = {};
-    for (const [ref, { point, object }] of this.#entries) {
+    this.#entries.forEach(({ point, object }, ref) => {
       if (point === "tools" || point === "providers") shapes[ref] = shapeAt(point, object);
-    }
+    });
     return shapes;
   }
 
@@ -86,7 +87,7 @@ async function serveProvider({ method, args, signal, note }: OpenCall, provider:
   const response = toChatResponse(answer, parse);
   checkAnswerBounds(response, bounds); // the provider may find calls in its content
   const plain = toPlain(response) as JsonObject;
-  if (response.tool_calls) plain.tool_calls = response.tool_calls.map(plainCall);
+  if (response.tool_calls) plain.tool_calls = map(response.tool_calls, plainCall);
   return plain;
 }
 
@@ -112,7 +113,7 @@ async function serveOrchestrator(
   orchestrator: object,
   coordinator: GuestCoordinator,
 ): Promise<unknown> {
-  const [prompt, options] = args as [Prompt, JsonObject];
+  const { 0: prompt, 1: options } = args as [Prompt, JsonObject];
   const { providers, tools, hooks } = coordinator;
   const execute = methodOf(orchestrator, "execute")!;
   const given = { ...options, coordinator };
@@ -132,5 +133,5 @@ async function serveFunction({ method, args }: OpenCall, object: object): Promis
 function symbolMethod(object: object, method: string): ((...args: unknown[]) => unknown) | undefined {
   const symbol = method === "@@asyncDispose" ? Symbol.asyncDispose : Symbol.dispose;
   const found = Reflect.get(object, symbol);
-  return typeof found === "function" ? found.bind(object) : undefined;
+  return typeof found === "function" ? bind(found, object) : undefined;
 }

@@ -5,6 +5,7 @@
 import { installSdk } from "../../sdk/global.ts";
 import { methodOf } from "../../sdk/spelling.ts";
 import { isObject, type JsonObject, toPlain } from "../../sdk/json.ts";
+import { JSON, Object, Reflect } from "../../sdk/primordials.ts";
 import type { Module } from "../../sdk/types.ts";
 import {
   INSTANCE_METHODS,
@@ -77,7 +78,8 @@ class GuestRoot {
     return this.#objects.shapes();
   }
 
-  async #mount([config, statics, point]: readonly unknown[]): Promise<MountAnswer> {
+  async #mount(args: readonly unknown[]): Promise<MountAnswer> {
+    const { 0: config, 1: statics, 2: point } = args;
     const coordinator = new GuestCoordinator(
       this.#rpc,
       this.#objects,
@@ -95,7 +97,7 @@ class GuestRoot {
     if (!isObject(returned)) return { kind: "other", value: toPlain(returned) };
     const methods = Object.hasOwn(INSTANCE_METHODS, point) ? INSTANCE_METHODS[point]! : [];
     const rest_shape = withDisposers(returned);
-    if (methods.length === 0 || !methods.every((name) => methodOf(returned, name))) {
+    if (!hasAll(returned, methods)) {
       return { kind: "object", ref: this.#objects.add(returned), shape: rest_shape };
     }
     const rest = this.#objects.add(returned); // the same object, called as it is
@@ -104,11 +106,22 @@ class GuestRoot {
   }
 }
 
+function hasAll(object: object, methods: readonly string[]): boolean {
+  for (let at = 0; at < methods.length; at++) if (!methodOf(object, methods[at]!)) return false;
+  return methods.length > 0;
+}
+
 function withDisposers(object: object): Shape {
   const { data, methods } = shapeOf(object);
-  const disposers = [["@@asyncDispose", Symbol.asyncDispose], ["@@dispose", Symbol.dispose]] as const;
-  const found = disposers.filter(([, symbol]) => typeof Reflect.get(object, symbol) === "function");
-  return { data, methods: { ...methods, ...Object.fromEntries(found.map(([name]) => [name, 0])) } };
+  const has = (symbol: symbol) => typeof Reflect.get(object, symbol) === "function";
+  return {
+    data,
+    methods: {
+      ...methods,
+      ...(has(Symbol.asyncDispose) ? { "@@asyncDispose": 0 } : {}),
+      ...(has(Symbol.dispose) ? { "@@dispose": 0 } : {}),
+    },
+  };
 }
 
 /** An error that nobody caught is told and stops nothing: the calls that are open go on. */
@@ -131,13 +144,21 @@ addEventListener("message", (event) => {
   const root = new GuestRoot((text) => post(text));
   port.onmessage = ({ data }: MessageEvent<string | LoadAhead>) => {
     if (typeof data === "string") root.take(data);
-    else void loadAhead(data.parts).then(() => post(LOADED));
+    else void answerLoaded(data.parts);
+  };
+  const answerLoaded = async (parts: readonly string[]) => {
+    await loadAhead(parts);
+    post(LOADED);
   };
   post(LOADED);
 }, { once: true });
 
+let has_loaded = false;
+
 /** The SDK, and the check of tool inputs that serving a call may need: later there may be no permission to read them. */
 async function loadAhead(parts: readonly string[]): Promise<void> {
+  if (has_loaded && parts.length === 0) return; // asked again, to see whether this worker still answers
+  has_loaded = true;
   await Promise.all([
     installSdk(parts),
     import("../../sdk/loop/input_check.ts"),

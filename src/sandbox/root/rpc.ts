@@ -4,6 +4,7 @@
  */
 import type { Effect, FromGuest, ToGuest, View } from "../protocol.ts";
 import { NOTE_CREDIT } from "../protocol.ts";
+import { AbortController, Map, push, slice, toText, WeakMap, withResolvers } from "../../sdk/primordials.ts";
 import { decodeHostError, encodeThrown } from "../thrown.ts";
 
 /** A call that the host opened. */
@@ -101,27 +102,36 @@ export class GuestRpc {
    * Asks the host and resolves to its answer, in the call that was opened last and is still open.
    * @throws {Error} when no call is open: nothing of a module happens between calls (modules.md, Isolation tiers).
    */
-  ask(target: string, method: string, args: readonly unknown[], options: AskOptions = {}): Promise<unknown> {
+  async ask(
+    target: string,
+    method: string,
+    args: readonly unknown[],
+    options: AskOptions = {},
+  ): Promise<unknown> {
     const call = this.#latestCall();
-    if (call === undefined) return Promise.reject(outsideCall(`${target}.${method}`));
+    if (call === undefined) throw outsideCall(`${target}.${method}`);
     const { signal, onPiece } = options;
-    if (signal?.aborted) return Promise.reject(signal.reason);
+    if (signal?.aborted) throw signal.reason;
     const id = this.#next_ask++;
-    const { promise, resolve, reject } = Promise.withResolvers<unknown>();
+    const { promise, resolve, reject } = withResolvers<unknown>();
     this.#asked.set(id, { resolve, reject, onPiece });
     this.#send({ t: "ask", call, id, target, method, args, ...this.#takeEffects() });
-    if (!signal) return promise;
+    if (!signal) return await promise;
     const abandon = () => {
       this.#send({ t: "abandon", call, id, reason: encodeThrown(signal.reason) });
     };
     signal.addEventListener("abort", abandon, { once: true });
-    return promise.finally(() => signal.removeEventListener("abort", abandon));
+    try {
+      return await promise;
+    } finally {
+      signal.removeEventListener("abort", abandon);
+    }
   }
 
   /** Notes something for the host to do before anything else it hears. @throws {Error} when no call is open. */
   effect(effect: Effect, what: string): void {
     if (this.#latestCall() === undefined) throw outsideCall(what);
-    this.#effects.push(effect);
+    push(this.#effects, effect);
   }
 
   /** Sends a line of the console. */
@@ -147,7 +157,7 @@ export class GuestRpc {
 
   #latestCall(): string | undefined {
     let latest: string | undefined;
-    for (const id of this.#calls.keys()) latest = id;
+    this.#calls.forEach((_, id) => latest = id);
     return latest;
   }
 
@@ -159,23 +169,23 @@ export class GuestRpc {
   }
 
   #send(frame: FromGuest, is_note = false): void {
-    if (this.#waiting.length > 0 || (is_note && this.#credit <= 0)) this.#waiting.push({ frame, is_note });
+    if (this.#waiting.length > 0 || (is_note && this.#credit <= 0)) push(this.#waiting, { frame, is_note });
     else this.#put(frame, is_note);
   }
 
   #put(frame: FromGuest, is_note: boolean): void {
     if (is_note) this.#credit--;
-    this.#post(JSON.stringify(frame));
+    this.#post(toText(frame));
   }
 
   #drain(): void {
     let sent = 0;
-    for (const { frame, is_note } of this.#waiting) {
+    for (; sent < this.#waiting.length; sent++) {
+      const { frame, is_note } = this.#waiting[sent]!;
       if (is_note && this.#credit <= 0) break;
       this.#put(frame, is_note);
-      sent++;
     }
-    this.#waiting = this.#waiting.slice(sent);
+    this.#waiting = slice(this.#waiting, sent);
   }
 }
 

@@ -2,6 +2,7 @@
 import { errorMessage } from "../../sdk/errors.ts";
 import { isObject, type JsonObject, toPlain } from "../../sdk/json.ts";
 import { declaredParameters } from "../../sdk/parameters.ts";
+import { Object, push, Reflect, Set } from "../../sdk/primordials.ts";
 import { methodOf, SNAKE_CASE } from "../../sdk/spelling.ts";
 import { FIELDS, type Shape } from "../protocol.ts";
 
@@ -13,7 +14,8 @@ export function shapeAt(point: string, object: object): Shape {
   const known = FIELDS[point];
   if (!known) return shapeOf(object);
   const data: JsonObject = {};
-  for (const field of known.data) {
+  for (let at = 0; at < known.data.length; at++) {
+    const field = known.data[at]!;
     const value = Reflect.get(object, field);
     if (value !== undefined && typeof value !== "function") data[field] = toPlain(value);
   }
@@ -34,14 +36,17 @@ function addInfo(data: JsonObject, provider: object): void {
   if (data.priority === undefined && isObject(config) && typeof config.priority === "number") {
     data.priority = config.priority;
   }
-  for (const [field, name] of [["info", "getInfo"], ["model_info", "getModelInfo"]] as const) {
-    const method = methodOf(provider, name);
-    if (!method) continue;
-    try {
-      data[field] = toPlain(method());
-    } catch (error) {
-      data[`${field}_error`] = errorMessage(error);
-    }
+  addAnswer(data, provider, "info", "getInfo");
+  addAnswer(data, provider, "model_info", "getModelInfo");
+}
+
+function addAnswer(data: JsonObject, provider: object, field: string, name: string): void {
+  const method = methodOf(provider, name);
+  if (!method) return;
+  try {
+    data[field] = toPlain(method());
+  } catch (error) {
+    data[`${field}_error`] = errorMessage(error);
   }
 }
 
@@ -53,16 +58,21 @@ export function shapeOf(object: object): Shape {
     level !== null && level !== Object.prototype && level !== Function.prototype;
     level = Object.getPrototypeOf(level)
   ) {
-    for (const name of Object.getOwnPropertyNames(level)) if (name !== "constructor") names.add(name);
+    const own = Object.getOwnPropertyNames(level);
+    for (let at = 0; at < own.length; at++) if (own[at] !== "constructor") names.add(own[at]!);
   }
-  const methods = [...names].filter((name) => typeof readMember(object, name) === "function");
+  const methods: string[] = [];
+  names.forEach((name) => {
+    if (methods.length < MAX_METHODS && typeof readMember(object, name) === "function") push(methods, name);
+  });
   const data = toPlain({ ...object });
-  return { data: isObject(data) ? data : {}, methods: arities(object, methods.slice(0, MAX_METHODS)) };
+  return { data: isObject(data) ? data : {}, methods: arities(object, methods) };
 }
 
 function arities(object: object, names: readonly string[]): Record<string, number> {
   const found: Record<string, number> = {};
-  for (const name of names) {
+  for (let at = 0; at < names.length; at++) {
+    const name = names[at]!;
     const method = readMember(object, name) ?? readMember(object, SNAKE_CASE[name] ?? name);
     if (typeof method === "function") found[name] = declaredParameters(method);
   }

@@ -1,6 +1,7 @@
 /** Tools, providers and the conversation of the session as a guest holds them: each call goes to the host's guarded handle. */
 import { toPlain, toPlainObject } from "../../sdk/json.ts";
 import { toChatResponse } from "../../sdk/messages.ts";
+import { map, Object } from "../../sdk/primordials.ts";
 import { withSnakeCase } from "../../sdk/spelling.ts";
 import {
   parseToolCall,
@@ -101,7 +102,7 @@ export class ProviderStandIn implements Provider {
   }
 
   parseToolCalls(response: ChatResponse): ToolCall[] {
-    return (response.tool_calls ?? []).map(parseToolCall);
+    return map(response.tool_calls ?? [], parseToolCall);
   }
 }
 

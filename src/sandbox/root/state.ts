@@ -1,5 +1,6 @@
 /** `session_state` as a guest holds it: read from the last snapshot, written here and told with the next message. */
 import { type JsonObject, toPlain } from "../../sdk/json.ts";
+import { Object, Proxy, toText } from "../../sdk/primordials.ts";
 import type { GuestRpc } from "./rpc.ts";
 
 /** Bytes of JSON that the state of a session may have (trust.md, Limits): said here too, so that an assignment throws at once. */
@@ -25,7 +26,7 @@ export class StateStandIn {
 
   /** Takes the state as the host has it. */
   update(state: JsonObject): void {
-    for (const key of Object.keys(this.#values)) delete this.#values[key];
+    for (const key in this.#values) delete this.#values[key]; // it has no prototype
     Object.assign(this.#values, state);
   }
 
@@ -37,7 +38,7 @@ export class StateStandIn {
       return true;
     }
     const plain = toPlain(value);
-    const bytes = JSON.stringify({ ...this.#values, [key]: plain }).length;
+    const bytes = toText({ ...this.#values, [key]: plain }).length;
     if (bytes > MAX_BYTES) {
       throw new RangeError(
         `Cannot set session_state.${key}: a session keeps at most ${MAX_BYTES} bytes: received ${bytes}`,

@@ -1,0 +1,113 @@
+/**
+ * Built-ins of the language as they were when this file was loaded. A module may replace a built-in of its isolate, as polyfills
+ * do; what serves the module in its sandbox, and the functions of the SDK that it needs for that, take theirs from here. Names are
+ * those of the language, so that code which imports them reads as ever; methods of lists and texts take their receiver first.
+ */
+
+const { apply } = globalThis.Reflect;
+
+type Method<This, Args extends unknown[], Result> = (this: This, ...args: Args) => Result;
+
+/** Returns a method as a function that takes its receiver first. */
+function uncurried<This, Args extends unknown[], Result>(
+  method: Method<This, Args, Result>,
+): (self: This, ...args: Args) => Result {
+  return (self, ...args) => apply(method, self, args);
+}
+
+/** Returns an object with the same members, which are nobody's to replace. */
+function copyOf<T extends object>(namespace: T): T {
+  const descriptors = globalThis.Object.getOwnPropertyDescriptors(namespace);
+  return globalThis.Object.freeze(globalThis.Object.create(null, descriptors)) as T;
+}
+
+/** Gives a class the methods of the built-in that it extends as its own. */
+function own(made: { prototype: object }, built_in: { prototype: object }): void {
+  const { constructor: _, ...methods } = globalThis.Object.getOwnPropertyDescriptors(built_in.prototype) as
+    & PropertyDescriptorMap
+    & { constructor?: PropertyDescriptor };
+  globalThis.Object.defineProperties(made.prototype, methods);
+  globalThis.Object.freeze(made.prototype);
+}
+
+const { Object: Objects, JSON: Json, Reflect: Reflection } = globalThis;
+
+/** `JSON`; {@link toText} writes texts. */
+export const JSON: typeof globalThis.JSON = copyOf(Json);
+/** The functions of `Object`. */
+export const Object: typeof globalThis.Object = copyOf(Objects);
+/** The functions of `Reflect`. */
+export const Reflect: typeof globalThis.Reflect = copyOf(Reflection);
+/** `Array.isArray`. */
+export const isArray: typeof Array.isArray = Array.isArray;
+/** The class `Proxy`. */
+export const Proxy: typeof globalThis.Proxy = globalThis.Proxy;
+/** The class `AbortController`. */
+export const AbortController: typeof globalThis.AbortController = globalThis.AbortController;
+
+/** `Map`. */
+export class Map<K, V> extends globalThis.Map<K, V> {}
+own(Map, globalThis.Map);
+
+/** `Set`. */
+export class Set<T> extends globalThis.Set<T> {}
+own(Set, globalThis.Set);
+
+/** `WeakMap`. */
+export class WeakMap<K extends WeakKey, V> extends globalThis.WeakMap<K, V> {}
+own(WeakMap, globalThis.WeakMap);
+
+const arrays = Array.prototype;
+const texts = String.prototype;
+const BuiltInPromise = Promise;
+const { withResolvers: promiseWithResolvers } = Promise;
+
+/** `list.push(item)`. */
+export const push: <T>(list: T[], item: T) => number = uncurried(arrays.push) as never;
+/** `list.slice(start)`. */
+export const slice: <T>(list: readonly T[], start: number) => T[] = uncurried(arrays.slice) as never;
+/** `list.map(change)`. */
+export const map: <T, R>(list: readonly T[], change: (item: T) => R) => R[] = uncurried(arrays.map) as never;
+/** `list.join(separator)`. */
+export const join: (list: readonly string[], separator: string) => string = uncurried(arrays.join) as never;
+/** `text.slice(start, end)`. */
+export const cut: (text: string, start: number, end: number) => string = uncurried(texts.slice) as never;
+/** `text.includes(part)`. */
+export const includes: (text: string, part: string) => boolean = uncurried(texts.includes) as never;
+/** `text.indexOf(part, start)`. */
+export const find: (text: string, part: string, start: number) => number = uncurried(texts.indexOf) as never;
+/** `text.trim()`. */
+export const trim: (text: string) => string = uncurried(texts.trim);
+/** `fn.toString()`, as every function has it. */
+// deno-lint-ignore ban-types -- any function at all is asked
+export const sourceOf: (fn: Function) => string = uncurried(Function.prototype.toString);
+/** `fn.bind(self)`. */
+export const bind: <F>(fn: F, self: unknown) => F = uncurried(Function.prototype.bind) as never;
+
+/** `Promise.withResolvers()`. */
+export function withResolvers<T>(): PromiseWithResolvers<T> {
+  return apply(promiseWithResolvers, BuiltInPromise, []) as PromiseWithResolvers<T>;
+}
+
+/** Prototypes whose `toJSON`, where a module defines one, would change what {@link toText} writes. */
+const WRITTEN: readonly object[] = [Objects.prototype, arrays];
+
+/** Returns the JSON text of plain data, whatever `toJSON` a module has given to all objects or all lists. */
+export function toText(plain: unknown): string {
+  const hidden: [object, PropertyDescriptor][] = [];
+  for (let at = 0; at < WRITTEN.length; at++) {
+    const prototype = WRITTEN[at]!;
+    const found = Object.getOwnPropertyDescriptor(prototype, "toJSON");
+    if (found?.configurable) {
+      hidden[hidden.length] = [prototype, found];
+      Reflect.deleteProperty(prototype, "toJSON");
+    }
+  }
+  try {
+    return JSON.stringify(plain);
+  } finally {
+    for (let at = 0; at < hidden.length; at++) {
+      Object.defineProperty(hidden[at]![0], "toJSON", hidden[at]![1]);
+    }
+  }
+}
