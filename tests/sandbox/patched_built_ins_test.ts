@@ -34,7 +34,7 @@ const BUILT_INS: Readonly<Record<string, readonly string[]>> = {
   "JSON": ["stringify", "parse"],
   "String.prototype": ["slice", "startsWith", "endsWith", "split", "includes"],
   "Function.prototype": ["bind", "apply", "toString"],
-  "globalThis": ["Map", "WeakMap", "Set", "AbortController", "Error", "Proxy"],
+  "globalThis": ["Map", "WeakMap", "Set", "AbortController", "Proxy"],
 };
 
 /** What a built-in is replaced with, given what it was. */

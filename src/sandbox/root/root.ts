@@ -23,6 +23,7 @@ import { type LoadAhead, LOADED } from "../root_worker.ts";
 import { GuestObjects } from "./objects.ts";
 import { GuestRpc, type OpenCall } from "./rpc.ts";
 import { shapeAt, shapeOf } from "./shapes.ts";
+import { hideOwnFrames } from "./stack_traces.ts";
 
 /** First message of the worker's creator. */
 interface Setup {
@@ -62,6 +63,7 @@ class GuestRoot {
       reportUncaught(this.#rpc);
       const url = `data:text/javascript;charset=utf-8;base64,${new TextEncoder().encode(code).toBase64()}`;
       harden();
+      hideOwnFrames();
       const linked = await import(url) as Record<string, unknown>;
       this.#module = linked as unknown as Module; // what it is, the mount finds out
       const shape = shapeOf({ ...linked });
