@@ -52,7 +52,7 @@ for (const tier of ["worker", "process"] as const) {
     for (const [what, text] of Object.entries(output)) {
       assert(!text.includes("file:") && !text.includes("sandbox/root"), `${what}: ${text}`);
     }
-    assertMatch(output.mount!, /^Error: x\n    at Module\.mount \(data:text\/javascript[^\n]*:\d+:\d+\)/);
+    assertMatch(output.mount!, /^Error: x\n {4}at Module\.mount \(data:text\/javascript[^\n]*:\d+:\d+\)/);
   });
 }
 
