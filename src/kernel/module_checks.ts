@@ -69,6 +69,9 @@ function isAsync(fn: Function, awaited: Awaited): boolean {
   return tag === "AsyncFunction" || awaited !== false;
 }
 
+/** Version of the module contract that this runtime has. */
+export const CONTRACT = 1;
+
 const KNOWN_KINDS: ReadonlySet<string> = new Set(PERMISSION_KINDS);
 
 /** Returns whether the module says what it is: in its export `module`, or in the metadata that `mount` returned. */
@@ -90,7 +93,13 @@ export function checkInfo(module: object, type: ModuleType, outcome: MountOutcom
   if (info.type !== type) {
     return warn(`module.type must be "${type}": received ${JSON.stringify(info.type) ?? "none"}`);
   }
-  const { config_schema = null, permissions = {} } = info;
+  const { config_schema = null, permissions = {}, contract = CONTRACT } = info;
+  if (contract !== CONTRACT) {
+    return failed(
+      name,
+      `module.contract must be ${CONTRACT}: received ${JSON.stringify(contract) ?? "none"}`,
+    );
+  }
   if (config_schema !== null && !isObject(config_schema)) {
     return warn(`module.config_schema must be a JSON Schema: received ${typeof config_schema}`);
   }

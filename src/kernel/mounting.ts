@@ -12,7 +12,7 @@ import { absenceOf } from "./absence.ts";
 import { ModuleCoordinator, type Shared } from "./coordinator.ts";
 import { withDeadline } from "./deadline.ts";
 import type { OpenedModule } from "./host.ts";
-import { missingProvides } from "./module_checks.ts";
+import { CONTRACT, missingProvides } from "./module_checks.ts";
 import { classifyMountReturn, type MountOutcome } from "./mount_return.ts";
 import { type Mounted, resolveMount } from "./mounts.ts";
 import { problemsOf } from "./validate.ts";
@@ -104,9 +104,6 @@ export async function mountModule(shared: Shared, spec: ModuleSpec): Promise<Mou
   if (told) await told;
   return { spec, module: opened.module, coordinator };
 }
-
-/** Version of the module contract that this runtime has. */
-const CONTRACT = 1;
 
 /** Returns why a module that is written for another version of the contract is not mounted; null when it is not such a one. */
 function foreignContract({ module: info }: Module): Skip | null {

@@ -93,3 +93,10 @@ Deno.test("checkInfo() takes the metadata that mount returned for what the modul
   const { version: _, ...without } = metadata;
   assertEquals(checkInfo({}, "tool", { kind: "metadata", metadata: without }).severity, "warning");
 });
+
+Deno.test("checkInfo() refuses a module of another contract, as a session does", () => {
+  const good = { id: "tool-a", type: "tool", version: "1.0.0" };
+  assertEquals(checkInfo({ module: { ...good, contract: 1 } }, "tool", nothing).passed, true);
+  const { severity, message } = checkInfo({ module: { ...good, contract: 2 } }, "tool", nothing);
+  assertEquals([severity, message], ["error", "module.contract must be 1: received 2"]);
+});
