@@ -46,6 +46,9 @@ const LOG_ONLY: ReadonlySet<string> = new Set(
   [...RUNTIME_EVENTS].filter((event) => /^(run:|session:state$|context:)/.test(event)),
 );
 
+/** Warnings of one run: a module may register as many handlers as it likes. */
+const MAX_WARNINGS = 20;
+
 /** What a gate is called elsewhere, without its punctuation. */
 const ELSEWHERE: Readonly<Record<string, string>> = {
   pretooluse: "tool:pre",
@@ -79,8 +82,8 @@ async function judge(
   } catch (error) {
     warn("contributor_failed", errorMessage(error));
   }
-  for (const { event, module_id } of suspects) {
-    if (hasEmitter(event, declared)) continue;
+  const unheard = suspects.filter(({ event }) => !hasEmitter(event, declared));
+  for (const { event, module_id } of unheard.slice(0, MAX_WARNINGS)) {
     const handler = `Module "${module_id}" registered a handler for ${JSON.stringify(event.slice(0, 80))}`;
     warn("event_unknown", `${handler}: ${reason(event, declared)}`);
   }

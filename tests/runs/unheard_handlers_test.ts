@@ -79,3 +79,8 @@ Deno.test("a hook that declares nothing of its own and fails to say so does not 
   });
   assertEquals(warnings, [told("tool:per", 'nothing emits this event; did you mean "tool:pre"?')]);
 });
+
+Deno.test("a run has at most 20 such warnings", async () => {
+  const events = Array.from({ length: 100 }, (_, index) => `audit:${index}`);
+  assertEquals((await warningsOf(events)).length, 20);
+});
