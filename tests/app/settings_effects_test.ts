@@ -7,7 +7,7 @@ import { allSettings } from "../../src/policy/settings.ts";
 import { OVERLAY_SECTIONS } from "../../src/policy/shape.ts";
 import type { JsonObject } from "../../src/sdk/types.ts";
 import { assertEquals } from "../assert.ts";
-import { runProgram, startServer } from "../e2e/program.ts";
+import { runProgram, startProgram, startServer } from "../e2e/program.ts";
 import { serveFiles } from "../loader/support.ts";
 import {
   calling,
@@ -116,8 +116,9 @@ const EFFECTS: Record<string, Effect | ProgramEffect> = {
   },
   "listen.host": {
     async look_at_program() {
-      await using server = await startServer(["--listen.host", "127.0.0.2"]);
-      assertEquals(new URL(server.url).hostname, "127.0.0.2");
+      await using program = await startProgram(["serve", "--port", "0", "--listen.host", "127.0.0.2"]);
+      const text = await program.stdout.until((text) => text.includes("\n"));
+      assertEquals(new URL(text.split("\n")[0] ?? "").hostname, "127.0.0.2");
     },
   },
   "listen.port": {
