@@ -170,7 +170,17 @@ export class Redactor {
 
   /** Returns the data of an event with its secrets replaced; those of a module's own event by key name too. */
   redactEvent<T>(event: string, data: T): T {
-    return RUNTIME_EVENTS.has(event) ? this.redactValues(data) : this.redact(data);
+    if (!RUNTIME_EVENTS.has(event)) return this.redact(data);
+    return this.redactValues(event === "prompt:complete" ? this.#withWholePreview(data) : data);
+  }
+
+  /** Returns the data of `prompt:complete` whose preview of a longer answer does not end in the middle of a secret. */
+  #withWholePreview<T>(data: T): T {
+    if (this.#needles.length === 0 || !isObject(data)) return data;
+    const { response_preview: preview, length } = data;
+    if (typeof preview !== "string" || [...preview].length >= Number(length)) return data;
+    const held = this.held(preview);
+    return held === 0 ? data : { ...data, response_preview: preview.slice(0, -held) };
   }
 
   /** Returns an error without secrets in what is displayed of it; the same one when it holds none. */
@@ -195,6 +205,7 @@ export class Redactor {
    * entry of a log takes it.
    */
   weighEvent(event: string, data: unknown): number {
+    if (event === "prompt:complete" && this.#withWholePreview(data) !== data) return NaN;
     return this.#weigh(data, RUNTIME_EVENTS.has(event) ? isNoSecretField : isSecretField);
   }
 

@@ -165,6 +165,15 @@ Deno.test("redactEvent() hides fields by name in modules' own events, never in t
   }
 });
 
+Deno.test("redactEvent() leaves no beginning of a secret at the end of a preview that was cut", () => {
+  const redactor = new Redactor(["s3cret-value"]);
+  const cut = { response_preview: "it is s3cret-v", length: 300 };
+  assertEquals(redactor.redactEvent("prompt:complete", cut), { response_preview: "it is ", length: 300 });
+  assertEquals(redactor.weighEvent("prompt:complete", cut), NaN);
+  const whole = { response_preview: "it is s3cret-v", length: 14 };
+  assertStrictEquals(redactor.redactEvent("prompt:complete", whole), whole);
+});
+
 Deno.test("redactError() hides secrets in all that is displayed of an error, and keeps what tells it apart", () => {
   const redactor = new Redactor(["s3cret-value"]);
   const plain = new PreampError("plan_invalid", "Cannot read the plan");
