@@ -169,10 +169,9 @@ async function factsOf(
       stated: { version, description },
     };
   }
-  const { code, exports, url, integrity, files, imports_refused } = bundle;
+  const { declared: info, url, integrity, files, imports_refused } = bundle;
   const pinned = spec.integrity !== undefined ||
     lock !== undefined && LockLookup.of(lock, base_url).modulesOf(spec.source).length > 0;
-  const info = exports.includes("module") ? await readInfo(code) : NO_INFO;
   const declared = wantedOf(info);
   const stated = { version: textIn(info, "version"), description: textIn(info, "description") };
   return {
@@ -186,16 +185,8 @@ async function factsOf(
   };
 }
 
-/** What a module says of itself that exports no `module`. */
-const NO_INFO: Declared = { fields: {}, unread: [] };
-
 /** Characters of a text that a module says of itself. */
 const MAX_TEXT = 500;
-
-async function readInfo(code: string): Promise<Declared | null> {
-  const { readDeclared } = await import("../loader/declared.ts");
-  return await readDeclared(code);
-}
 
 function textIn(info: Declared | null, field: "version" | "description"): string | null {
   const value = info?.fields[field];

@@ -80,7 +80,7 @@ export class UrlModules {
     try {
       return await this.#openBundle(spec, bundle, bundles, run, loader);
     } catch (error) {
-      throw spec.type === "hook" && await saysItGates(bundle) ? gateFailure(error) : error;
+      throw spec.type === "hook" && saysItGates(bundle) ? gateFailure(error) : error;
     }
   }
 
@@ -183,10 +183,8 @@ export class UrlModules {
 }
 
 /** Whether a module whose code could not run says in its source that it decides what may happen. */
-async function saysItGates({ code, exports }: ModuleBundle): Promise<boolean> {
-  if (!exports.includes("module")) return false;
-  const { readDeclared } = await import("../loader/declared.ts");
-  return (await readDeclared(code))?.fields.gates === true;
+function saysItGates({ declared }: ModuleBundle): boolean {
+  return declared?.fields.gates === true;
 }
 
 /** A gate that could not be loaded, told so to the session, which fails without it. */

@@ -20,7 +20,7 @@ export function bundleOf(
   files.sort((a, b) => paths.get(a)! < paths.get(b)! ? -1 : 1); // each has its own
   const used = new Set(answer.inputs);
   const requests = graph.requests.filter(({ url }) => used.has(graph.redirects.get(url) ?? url));
-  const { code, exports, uses, imports_refused } = answer;
+  const { code, exports, uses, imports_refused, declared } = answer;
   return {
     requested,
     url: entry,
@@ -30,6 +30,7 @@ export function bundleOf(
     uses,
     imports_refused,
     code,
+    declared,
     requests,
   };
 }

@@ -4,7 +4,8 @@
  */
 import { createHash } from "node:crypto";
 import type * as Esbuild from "esbuild-wasm/esm/browser.js";
-import { sealImports } from "./leftovers.ts";
+import { type Sealed, sealImports } from "./leftovers.ts";
+import { type Declared, NOTHING_DECLARED, readDeclared } from "./declared.ts";
 import { kindOfAttribute, kindOfUrl, mayImport, mediaTypeOf } from "./media.ts";
 import { originalPlaces, type SourceMap } from "./source_map.ts";
 import { resolveSpecifier } from "./specifiers.ts";
@@ -27,6 +28,8 @@ const MAX_REPORTED = 100;
 const MAX_TEXT = 1_000;
 /** Missing files of one answer; what else is missing is in the next one. */
 const MAX_MISSING = 1_000;
+/** Characters of what a module says of itself. */
+const MAX_DECLARED = 256 * 1024;
 /** Names that a module may export. */
 const MAX_EXPORTS = 10_000;
 
@@ -111,8 +114,16 @@ async function seal(outputs: readonly Esbuild.OutputFile[], graph: Graph): Promi
     inline: [...graph.inline.values()],
     exports: sealed.exports,
     uses: [...graph.uses],
+    declared: await declaredBy(sealed),
     imports_refused: placesOf(text, sealed.refused.slice(0, MAX_REPORTED), map),
   };
+}
+
+/** What is too long to be handed on is as if it could not be read. */
+async function declaredBy({ code, exports }: Sealed): Promise<Declared | null> {
+  if (!exports.includes("module")) return NOTHING_DECLARED;
+  const declared = await readDeclared(code);
+  return declared && JSON.stringify(declared).length <= MAX_DECLARED ? declared : null;
 }
 
 function withMap(code: string, map: SourceMap): string {

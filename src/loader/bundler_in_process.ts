@@ -5,6 +5,7 @@
 import { errorMessage, PreampError } from "../sdk/errors.ts";
 import { type Builder, bundleGraph } from "./bundle.ts";
 import { BundlerQueue } from "./bundler_queue.ts";
+import { NOTHING_DECLARED, readDeclared } from "./declared.ts";
 import { FailedSources, problemOfFailure } from "./failed_sources.ts";
 import { findImports } from "./imports.ts";
 import { sealImports } from "./leftovers.ts";
@@ -97,6 +98,7 @@ async function alreadyBundled({ entry, files }: BundleRequest): Promise<BundleAn
       exports: sealed.exports,
       uses,
       imports_refused: [],
+      declared: sealed.exports.includes("module") ? await readDeclared(code) : NOTHING_DECLARED,
     };
   } catch {
     return undefined; // it imports, or it is no JavaScript: esbuild says which

@@ -7,7 +7,7 @@ import { init, parse } from "es-module-lexer/minimal";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import { readLiteral, type Reference, UNKNOWN } from "./literal.ts";
 
-/** Characters of the largest bundle that is read: it is read where requests are served. Our choice, as the others here. */
+/** Characters of the largest bundle that is read: one that is longer is not read. Our choice, as the others here. */
 const MAX_CHARS = 1024 * 1024;
 /** Characters that the lexer may see in all, about 50 ms: each constant that a literal names takes another pass. */
 const MAX_READ_CHARS = 2 * 1024 * 1024;
@@ -20,6 +20,9 @@ export interface Declared {
   /** Names of the fields that would have to be computed. */
   readonly unread: readonly string[];
 }
+
+/** What a module says of itself that exports no `module`. */
+export const NOTHING_DECLARED: Declared = { fields: {}, unread: [] };
 
 /** Resolves to what the module declares; null when there is no such literal. */
 export async function readDeclared(code: string): Promise<Declared | null> {

@@ -6,7 +6,7 @@
 import type { ModuleBundle } from "./types.ts";
 
 /** Changes whenever the form of these files or what bundles look like does. */
-const FORMAT = "2";
+const FORMAT = "3";
 
 /** A bundle's file is the hash of the rest, the facts as JSON, and the code; the first two are a line each. */
 const NEWLINE = 0x0a;

@@ -1,6 +1,7 @@
 /** The shapes that pass between the parts of the loader, and what it is asked and answers. Types only. */
 import type { Lock } from "../plan/lock.ts";
 import type { Origin } from "../policy/origin.ts";
+import type { Declared } from "./declared.ts";
 import type { Policy } from "../policy/policy.ts";
 import type { JsonObject } from "../sdk/json.ts";
 import type { ModuleSpec, Source } from "../sdk/plan.ts";
@@ -80,6 +81,8 @@ export interface ModuleGraph {
 export interface ModuleBundle extends ModuleGraph {
   /** One ES module with its source map inline; nothing in it imports. */
   readonly code: string;
+  /** What it says of itself (`export const module`), read without running it; null when that cannot be read. */
+  readonly declared: Declared | null;
   /** What was asked for to get its files: a later version is likely to be made of the same. */
   readonly requests: readonly GraphRequest[];
 }
@@ -152,6 +155,7 @@ export type BundleAnswer =
     readonly exports: readonly string[];
     readonly uses: readonly string[];
     readonly imports_refused: readonly RefusedImport[];
+    readonly declared: Declared | null;
   }
   | { readonly kind: "missing"; readonly urls: readonly { url: string; from: string }[] }
   | { readonly kind: "problems"; readonly problems: readonly BundleProblem[] };

@@ -155,8 +155,8 @@ Deno.test("load() takes nothing from a disk that was altered, torn or is not to 
         () => "",
       ]
     ) {
-      for await (const { name } of Deno.readDir(new URL("bundles-2/", cache_dir))) {
-        const url = new URL(`bundles-2/${name}`, cache_dir);
+      for await (const { name } of Deno.readDir(new URL("bundles-3/", cache_dir))) {
+        const url = new URL(`bundles-3/${name}`, cache_dir);
         if (name.endsWith(".bundle")) await Deno.writeTextFile(url, alter(await Deno.readTextFile(url)));
       }
       await using loader = loaderOf({ bundler: counting(), cache_dir });

@@ -2,7 +2,7 @@ import { bundlerCommand, createBundlerProcess } from "../../src/loader/bundler_p
 import type { Bundler } from "../../src/loader/types.ts";
 import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { DEEP, LARGE, type SourceBomb } from "./source_bombs.ts";
-import { contextOf, loaderOf, policyOf, refusal, serveFiles, specOf } from "./support.ts";
+import { contextOf, leastPause, loaderOf, policyOf, refusal, serveFiles, specOf } from "./support.ts";
 
 const GOOD = "export const mount = () => 1;";
 
@@ -54,31 +54,6 @@ Deno.test("prepare() does not ask the bundler again about bytes that it failed o
   assertMatch(again.message, /its code is nested too deep/);
   assertEquals(bundler.starts, starts);
 });
-
-/** Returns the longest time in milliseconds that this thread served nothing else while `work` was under way. */
-async function longestPause(work: () => Promise<unknown>): Promise<number> {
-  let longest = 0;
-  let last = performance.now();
-  const timer = setInterval(() => {
-    const now = performance.now();
-    longest = Math.max(longest, now - last);
-    last = now;
-  }, 1);
-  await new Promise((resolve) => setTimeout(resolve, 5));
-  await work();
-  await new Promise((resolve) => setTimeout(resolve, 5));
-  clearInterval(timer);
-  return longest;
-}
-
-/** The shortest of some measurements: a busy machine makes each of them longer, never shorter. */
-async function leastPause(work: (round: number) => Promise<unknown>): Promise<number> {
-  let least = Infinity;
-  for (let round = 0; round < 5 && least >= 100; round++) {
-    least = Math.min(least, await longestPause(() => work(round)));
-  }
-  return least;
-}
 
 for (const [name, { file, text }] of Object.entries(LARGE) as [string, SourceBomb][]) {
   Deno.test(`prepare() of ${name} does not occupy this thread for 100 ms`, async () => {
