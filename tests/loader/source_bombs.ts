@@ -32,7 +32,7 @@ export const DEEP: Readonly<Record<string, SourceBomb>> = {
 
 const BYTES = 5_000_000;
 /** Statements enough to take long, few enough that all tests of them take seconds. */
-const COUNT = 15_000;
+const COUNT = 6_000;
 
 /** Sources that are large: they are bundled, or refused in time, and keep nothing else waiting. */
 export const LARGE: Readonly<Record<string, SourceBomb>> = {
