@@ -69,7 +69,8 @@ export async function exampleInput(
   }
   if (!isObject(input)) return { problem: "its schema does not describe an object" };
   const problems = await schemaProblems(schema, input, "input");
-  return problems.length === 0 ? { input } : { problem: problems.join("; ") };
+  const [problem] = problems;
+  return problem === undefined ? { input } : { problem };
 }
 
 /** Makes values for one schema and what it refers to. */
