@@ -119,7 +119,7 @@ export class Guest {
     this.#send({ t: "start", code, uses });
     const timer = setTimeout(() => {
       const detail = `its top level was not done within ${deadline_ms / 1000} s`;
-      void this.kill({ cause: "timeout", detail });
+      this.#kill({ cause: "timeout", detail });
     }, deadline_ms);
     try {
       return await promise;
@@ -148,7 +148,7 @@ export class Guest {
     this.#open.set(id, open);
     this.#channel.watch(deadline_ms === undefined ? 0 : deadline_ms + 2 * grace_ms);
     this.#send({ t: "call", call: id, ref, method, args, ...(view ? { view } : {}) });
-    const watches = new Watches((detail) => void this.kill({ cause: "timeout", detail }));
+    const watches = new Watches((detail) => this.#kill({ cause: "timeout", detail }));
     if (deadline_ms !== undefined) watches.after(deadline_ms, `no answer within ${deadline_ms / 1000} s`);
     const abort = () => {
       this.#send({ t: "abort", call: id, reason: this.#encode(signal!.reason) });
@@ -172,6 +172,14 @@ export class Guest {
   /** Ends it. */
   async kill(death: Death): Promise<void> {
     await this.#channel.kill(death);
+  }
+
+  /** Ends it while nothing waits for that: what goes wrong with it is logged. */
+  #kill(death: Death): void {
+    this.kill(death).catch((error) => {
+      const { name, onViolation } = this.#options;
+      onViolation(`Module "${name}" could not be ended: ${errorMessage(error)}`);
+    });
   }
 
   #send(frame: ToGuest): void {
@@ -233,7 +241,7 @@ export class Guest {
     this.#log_bytes += line.length + 32;
     if (this.#log_bytes > MAX_LOG_BYTES) {
       const detail = `it wrote more than ${MAX_LOG_BYTES} bytes to its console`;
-      return void this.kill({ cause: "output", detail });
+      return this.#kill({ cause: "output", detail });
     }
     this.#options.onLog(level === "error" || level === "warning" ? level : "info", line);
     this.#countNote();
@@ -258,7 +266,7 @@ export class Guest {
       open.bytes += bytes;
       if (open.bytes > options.max_bytes) {
         const detail = `its answer has more than ${options.max_bytes} bytes`;
-        return void this.kill({ cause: "output", detail });
+        return this.#kill({ cause: "output", detail });
       }
     }
     switch (frame.t) {
@@ -300,7 +308,7 @@ export class Guest {
       options.host.apply(effects);
       return true;
     } catch (error) {
-      if (error instanceof PreampError) void this.kill({ cause: "violation", detail: error.message });
+      if (error instanceof PreampError) this.#kill({ cause: "violation", detail: error.message });
       else this.#violation(`effects that are none: ${errorMessage(error)}`);
       return false;
     }
@@ -352,7 +360,7 @@ export class Guest {
 
   #violation(what: string): void {
     this.#options.onViolation(`Module "${this.#options.name}" sent ${what}: it was ended`);
-    void this.kill({ cause: "violation", detail: `it broke the protocol: ${what}` });
+    this.#kill({ cause: "violation", detail: `it broke the protocol: ${what}` });
   }
 
   #die(death: Death): void {

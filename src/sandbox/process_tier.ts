@@ -72,9 +72,18 @@ export class GuestProcess implements Channel {
   }
 
   async kill(death: Death): Promise<void> {
-    this.#process.ref(); // who waits for the end of a spare one keeps this process alive until then
+    this.#keepWaiting();
     this.#end(death);
     await this.dead;
+  }
+
+  /** Who waits for the end of a spare child keeps this process alive until then. */
+  #keepWaiting(): void {
+    try {
+      this.#process.ref();
+    } catch {
+      // it has ended already: there is nothing to wait for
+    }
   }
 
   /** Whether it still runs, as far as we know. */

@@ -65,7 +65,6 @@ const ENDS: Seen = { ends: true };
 const SKIPPED: Seen = { skipped: true };
 const TIMEOUT: Seen = { fails: ["tool_timeout"] };
 const MEMORY: Seen = { fails: ["tool_memory_exceeded"] };
-const CRASHED: Seen = { fails: ["tool_crashed"] };
 /** What nobody catches is told to the log, and the call goes on or ends with the guest. */
 const UNCAUGHT: Seen = { fails: ["tool_crashed", "tool_timeout"] };
 const OUTPUT: Seen = { fails: ["tool_output_exceeded"] };
@@ -196,10 +195,10 @@ export const ESCAPE_KINDS: readonly EscapeKind[] = [
   frames("act_from_timer", "T19", ENDS, "speaks", { inputs: TWICE, bystander: true, tiers: BOTH }),
   frames("foreign_capability", "T19", SHUT, "answers", { tiers: BOTH }),
   frames("progress_after", "T19", ENDS, "speaks", { inputs: TWICE, tiers: BOTH }),
-  frames("raw_no_frame", "T19", CRASHED, "answers", { bystander: true, tiers: BOTH }),
-  frames("raw_other_call", "T19", CRASHED, "answers", { bystander: true, tiers: BOTH }),
-  frames("raw_second_start", "T19", CRASHED, "answers", { tiers: BOTH }),
-  frames("raw_unknown_effect", "T19", CRASHED, "answers", { tiers: BOTH }),
+  frames("raw_no_frame", "T19", ENDS, "answers", { bystander: true, tiers: BOTH }),
+  frames("raw_other_call", "T19", ENDS, "answers", { bystander: true, tiers: BOTH }),
+  frames("raw_second_start", "T19", ENDS, "answers", { tiers: BOTH }),
+  frames("raw_unknown_effect", "T19", ENDS, "answers", { tiers: BOTH }),
   frames("raw_prototype", "T9 T19", ENDS, "answers", { tiers: BOTH }),
   frames("raw_long_line", "T17 T19", { fails: ["tool_output_exceeded", "tool_crashed"] }, "speaks"),
   frames("raw_flood_cheap", "T17 T19", ENDS, "speaks"),

@@ -85,3 +85,11 @@ Deno.test("hostTiers() says why there are no children where they may not be star
     reason: "this process may not start and watch children: it needs --allow-run",
   }]);
 });
+
+Deno.test("a child that has ended by itself can still be told to end", async () => {
+  const child = startGuestProcess({ memory_mb: 128, cpu_s: 10 });
+  child.assign({ grant: guestGrant({}), uses: [], env: {}, memory_mb: 128, cpu_s: 10 });
+  await child.kill({ cause: "ended", detail: "first" });
+  await child.kill({ cause: "timeout", detail: "second" });
+  assertEquals((await child.dead).detail, "first");
+});
