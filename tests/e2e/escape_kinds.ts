@@ -200,7 +200,7 @@ export const ESCAPE_KINDS: readonly EscapeKind[] = [
   frames("raw_second_start", "T19", ENDS, "answers", { tiers: BOTH }),
   frames("raw_unknown_effect", "T19", ENDS, "answers", { tiers: BOTH }),
   frames("raw_prototype", "T9 T19", ENDS, "answers", { tiers: BOTH }),
-  frames("raw_long_line", "T17 T19", { fails: ["tool_output_exceeded", "tool_crashed"] }, "speaks"),
+  frames("raw_long_line", "T17 T19", ENDS, "speaks"),
   frames("raw_flood_cheap", "T17 T19", ENDS, "speaks"),
   frames("raw_flood_questions", "T17 T19", ENDS, "speaks"),
   frames("raw_flood_effects", "T17 T19", ENDS, "speaks"),
