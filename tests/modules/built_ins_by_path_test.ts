@@ -118,7 +118,13 @@ async function entriesOf(preamp: Preamp, plan: string): Promise<Json[]> {
     return names.get(text);
   };
   return data.map(({ event, data }: Json) => {
-    const told = JSON.stringify({ event, data }, (key, value) => VOLATILE.has(key) ? undefined : value);
+    // what is compiled in has no name and version of its own
+    const { name: _, version: __, provides: ___, ...mounted } = data;
+    const compared = event === "module:mounted" ? mounted : data;
+    const told = JSON.stringify(
+      { event, data: compared },
+      (key, value) => VOLATILE.has(key) ? undefined : value,
+    );
     return JSON.parse(
       told.replace(/\b(?:run|ses|turn|grp|call|req|apr|evt|sub)_[A-Za-z0-9]{8,}/g, named as () => string),
     );
