@@ -4,14 +4,13 @@
  *   deno run … main.ts serve        the same as `preamp serve`
  *   deno serve … main.ts            the HTTP API on an address that Deno chooses; keys come from PREAMP_API_KEYS
  */
-import type { EmbeddedServer } from "./src/cli/embedded.ts";
-import { loadChildren, loadEmbedded } from "./src/cli/late.ts";
+import type { EmbeddedServer } from "./src/cli/deno_serve.ts";
 import { cli } from "./src/cli/mod.ts";
-import { systemIo } from "./src/cli/system_io.ts";
+import { systemIo } from "./src/cli/terminal/system_io.ts";
 
 // The compiled program is its own children too.
 if (Deno.build.standalone && Deno.args[0] === "child") {
-  const { runChild } = await loadChildren();
+  const { runChild } = await import("./src/cli/child_roles.ts");
   await runChild(Deno.args.slice(1));
 }
 
@@ -19,7 +18,7 @@ let server: Promise<EmbeddedServer> | undefined;
 
 /** Answers a request; the server is created by the first one. */
 async function fetch(request: Request, info?: Deno.ServeHandlerInfo): Promise<Response> {
-  server ??= loadEmbedded().then(({ openEmbedded }) => openEmbedded());
+  server ??= import("./src/cli/deno_serve.ts").then(({ openEmbedded }) => openEmbedded());
   try {
     return await (await server).fetch(request, info);
   } catch (error) {

@@ -21,8 +21,8 @@ const OUTPUT = new URL("dist/preamp", ROOT);
  */
 const V8_FLAGS = "--disallow-code-generation-from-strings,--liftoff-only";
 
-/** First files of workers: the bundler does not follow `new Worker(…)` (src/sandbox/root_worker.ts names them too). */
-const ROOTS = ["src/sandbox/root/root.ts"];
+/** First files of workers: the bundler does not follow `new Worker(…)` (src/sandbox/start_worker.ts names them too). */
+const ROOTS = ["src/sandbox/worker_runtime/main.ts"];
 
 interface Manifest {
   tasks: { start: string };

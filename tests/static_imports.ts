@@ -12,19 +12,16 @@ interface Graph {
 
 /** Resolves to what a file loads when it is imported, dynamic imports left out. */
 export function staticImports(path: string): Promise<string[]> {
-  return reachable(path, false);
+  return reachable(path);
 }
 
-/** Resolves to what `deno run` reads before it starts a file: what it imports later too, when its name stands there. */
-export function graphAtStart(path: string): Promise<string[]> {
-  return reachable(path, true);
+/** Resolves to every file and package that Deno finds from a file: dynamic imports and types too. */
+export async function wholeGraph(path: string): Promise<string[]> {
+  return (await graphOf(path)).modules.map(({ specifier }) => specifier);
 }
 
-async function reachable(path: string, dynamic: boolean): Promise<string[]> {
-  const { stdout, success } = await new Deno.Command(Deno.execPath(), { args: ["info", "--json", path] })
-    .output();
-  assert(success);
-  const { roots, redirects, modules }: Graph = JSON.parse(new TextDecoder().decode(stdout));
+async function reachable(path: string): Promise<string[]> {
+  const { roots, redirects, modules } = await graphOf(path);
   const bySpecifier = new Map(modules.map((module) => [module.specifier, module]));
   const seen = new Set<string>();
   const queue = [...roots];
@@ -33,8 +30,15 @@ async function reachable(path: string, dynamic: boolean): Promise<string[]> {
     if (seen.has(specifier)) continue;
     seen.add(specifier);
     for (const { code, isDynamic } of bySpecifier.get(specifier)?.dependencies ?? []) {
-      if (code && (dynamic || !isDynamic)) queue.push(code.specifier);
+      if (code && !isDynamic) queue.push(code.specifier);
     }
   }
   return [...seen];
+}
+
+async function graphOf(path: string): Promise<Graph> {
+  const { stdout, success } = await new Deno.Command(Deno.execPath(), { args: ["info", "--json", path] })
+    .output();
+  assert(success);
+  return JSON.parse(new TextDecoder().decode(stdout));
 }

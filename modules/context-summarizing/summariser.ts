@@ -15,7 +15,7 @@ import {
 } from "preamp";
 import type { SummaryFacts } from "preamp/context";
 import type { SummaryConfig } from "./config.ts";
-import { partsOf, within } from "./parts.ts";
+import { partsOf, within } from "./chunks.ts";
 
 /** Share of a provider's window that one part may take. */
 const WINDOW_SHARE = 0.25;

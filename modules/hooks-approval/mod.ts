@@ -1,6 +1,6 @@
 /** `hooks-approval`: which tool calls run, which wait for a person, which never run (behaviour.md §9.2, modules.md). */
 import type { Coordinator, HookHandler, HookResult, JsonObject, ModuleInfo, MountReturn, Tool } from "preamp";
-import { couldRun, type Invocation, invocationsOf, surelyRuns } from "./argv.ts";
+import { couldRun, type Invocation, invocationsOf, surelyRuns } from "./command_match.ts";
 import { MAX_GLOB_CHARS } from "./glob.ts";
 import { MAX_RULES, readRules, type Rule } from "./rules.ts";
 

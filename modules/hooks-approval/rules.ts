@@ -1,6 +1,6 @@
 /** The rules of a plan's config, checked and compiled. A rule that says less than its author meant is refused. */
 import type { JsonObject } from "preamp";
-import type { ArgvPattern } from "./argv.ts";
+import type { ArgvPattern } from "./command_match.ts";
 import { compileGlob, type Glob, MAX_GLOB_CHARS } from "./glob.ts";
 
 /** What a rule does with a call. */

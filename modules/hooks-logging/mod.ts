@@ -4,7 +4,7 @@ import { DEFAULT_MAX_BYTES, LEAST_MAX_BYTES, type LogSettings, readConfig } from
 import { CANONICAL_EVENTS, DROPPED, eventNames, isDelta, MAX_EVENT_CHARS, MAX_EVENTS } from "./events.ts";
 import { fileSink } from "./file_sink.ts";
 import { mayWrite } from "./grant.ts";
-import { formatLine } from "./line.ts";
+import { formatLine } from "./format_line.ts";
 import { dirname } from "./paths.ts";
 import { LineQueue, type Sink } from "./queue.ts";
 

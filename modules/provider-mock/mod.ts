@@ -1,7 +1,7 @@
 /** `provider-mock`: a provider without a model. It plays a script, the same on every machine; needs no key and no network. */
 import type { Coordinator, JsonObject, ModuleInfo } from "preamp";
 import { CONFIG_SCHEMA, readConfig } from "./config.ts";
-import { claimStateKey, Position } from "./position.ts";
+import { claimStateKey, Position } from "./script_position.ts";
 import { createProvider } from "./provider.ts";
 
 /** What the module says of itself. */

@@ -12,7 +12,7 @@ import {
   type ToolCall,
 } from "preamp";
 import { type Answers, DEFAULT_TEXT, type MockConfig } from "./config.ts";
-import type { Position } from "./position.ts";
+import type { Position } from "./script_position.ts";
 import { composeReply, toResponse, usageOf } from "./reply.ts";
 import { defaultAnswer, promptOf } from "./default_answer.ts";
 import type { ScriptEntry } from "./script.ts";

@@ -13,7 +13,7 @@ import {
   type ToolCallContext,
 } from "preamp";
 import { CONFIG_SCHEMA, readConfig, type TaskConfig } from "./config.ts";
-import { promptOf } from "./inherit.ts";
+import { promptOf } from "./inherited_prompt.ts";
 import { describeAgents, inputSchema, readInput, type TaskInput } from "./input.ts";
 
 /** What this module is. */

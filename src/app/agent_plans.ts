@@ -1,8 +1,8 @@
 /** The agents of a plan, judged before it runs as if each were spawned from it: what cannot run is said up front. */
 import { agentNames, childPlan } from "../plan/child_plan.ts";
 import type { CompiledPlan } from "../plan/compile.ts";
-import { keyOf } from "../plan/spec_key.ts";
-import { formatPath } from "../plan/path.ts";
+import { keyOf } from "../plan/source/spec_key.ts";
+import { formatPath } from "../plan/value_path.ts";
 import { type ErrorCode, errorCode, type ErrorDetail, PreampError } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 

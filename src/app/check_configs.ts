@@ -2,11 +2,11 @@
  * The configs of modules against the schemas that these tell of themselves: those of built-in modules before anything runs, those of
  * others when their code is there, before `mount`.
  */
-import { checkConfig, fillDefaults } from "../plan/check_config.ts";
+import { checkConfig, fillDefaults } from "../plan/check/check_config.ts";
 import type { CompiledPlan } from "../plan/compile.ts";
 import { expandEnv, findEnv } from "../plan/env.ts";
-import { Findings } from "../plan/findings.ts";
-import { parsePath, type Path } from "../plan/path.ts";
+import { Findings } from "../plan/check/findings.ts";
+import { parsePath, type Path } from "../plan/value_path.ts";
 import { typeVariables } from "../plan/typed_env.ts";
 import { specsOf } from "../policy/authorise.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";

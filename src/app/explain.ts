@@ -2,18 +2,18 @@
  * `explain`, `lock` and `diff` over what the runtime has: plans are judged, their modules fetched and hashed, and nothing of
  * them is executed. The pure parts are in `src/plan`.
  */
-import type { Declared } from "../loader/declared.ts";
+import type { Declared } from "../loader/static_manifest.ts";
 import type { LoadContext, ModuleBundle } from "../loader/types.ts";
-import { checkPermissions } from "../plan/check_permissions.ts";
+import { checkPermissions } from "../plan/check/check_permissions.ts";
 import { diffPlans } from "../plan/diff.ts";
 import type { PlanDiff } from "../plan/diff_report.ts";
 import { explainPlan, type Explanation, type ModuleFacts, planGrant } from "../plan/explain.ts";
-import { Findings } from "../plan/findings.ts";
+import { Findings } from "../plan/check/findings.ts";
 import { type Lock, lockFromData, lockOf, lockOver } from "../plan/lock.ts";
 import { LockLookup } from "../plan/lock_lookup.ts";
 import { specsOf } from "../policy/authorise.ts";
 import { Redactor } from "../policy/redact.ts";
-import { bundlerProcess } from "../sandbox/tiers.ts";
+import { bundlerProcess } from "../sandbox/isolation_tiers.ts";
 import type { Caller } from "../runs/types.ts";
 import type { Permissions } from "../sdk/contracts.ts";
 import { errorCode, type ErrorDetail, errorMessage, PreampError } from "../sdk/errors.ts";
@@ -21,10 +21,10 @@ import { canonicalJson } from "../sdk/json.ts";
 import type { ModuleSpec } from "../sdk/plan.ts";
 import { placeInAgent } from "./agent_plans.ts";
 import type { ModuleTable } from "./module_table.ts";
-import { effectiveGrantOf, shownGrant } from "./grants.ts";
-import type { Loading } from "./loading.ts";
-import { hashLock } from "./locks.ts";
-import type { JudgedPlan, Plans } from "./plans.ts";
+import { effectiveGrantOf, shownGrant } from "./module_permissions.ts";
+import type { Loading } from "./lazy_loader.ts";
+import { hashLock } from "./plan_locks.ts";
+import type { JudgedPlan, Plans } from "./plan_service.ts";
 import type { ComparedInput, LockedInput } from "./types.ts";
 
 type JudgedPlans = Awaited<ReturnType<Plans["judgeAll"]>>;

@@ -1,8 +1,8 @@
 /** The operator's plans: the files of one folder, by name. Read anew when a file changed. */
-import { didYouMean } from "../plan/did_you_mean.ts";
+import { didYouMean } from "../text/did_you_mean.ts";
 import { PreampError } from "../sdk/errors.ts";
 import { LOCK_FILE } from "./lock_file.ts";
-import { printable } from "../runs/ids.ts";
+import { printable } from "../process/ids.ts";
 
 /** A plan file as it was read. */
 export interface PlanFile {

@@ -4,7 +4,7 @@ import { type EnvReference, expandEnv } from "../plan/env.ts";
 import { typeVariables } from "../plan/typed_env.ts";
 import { specsOf } from "../policy/authorise.ts";
 import { isSecretKey } from "../policy/redact.ts";
-import type { SecretSink } from "../runs/deps.ts";
+import type { SecretSink } from "../runs/ports.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import type { ModuleSpec } from "../sdk/types.ts";
 import type { Warning } from "../runs/types.ts";

@@ -1,15 +1,15 @@
-/** The runtime: what server, CLI and library start from. Light: the parts are put together at first use (`compose.ts`). */
+/** The runtime: what server, CLI and library start from. Light: the parts are put together at first use (`create_services.ts`). */
 import { defaultPolicy, type Policy } from "../policy/policy.ts";
 import type { Redactor } from "../policy/redact.ts";
-import { systemClock } from "../runs/clock.ts";
+import { systemClock } from "../process/system_clock.ts";
 import type { Runs } from "../runs/types.ts";
 import type { Clock, JsonObject } from "../sdk/types.ts";
 import { MemoryStore } from "../store/memory.ts";
 import type { Store } from "../store/store.ts";
-import { bundlerProcess, hostTiers, type TierAnswer } from "../sandbox/tiers.ts";
-import type { Composition } from "./compose.ts";
+import { bundlerProcess, hostTiers, type TierAnswer } from "../sandbox/isolation_tiers.ts";
+import type { Composition } from "./create_services.ts";
 import { createModuleTable, type InProcessModule } from "./module_table.ts";
-import type { SourcesFile } from "./sources.ts";
+import type { SourcesFile } from "./source_overrides.ts";
 import type { Readiness, Runtime } from "./types.ts";
 
 /** What a runtime is made of; every part has a default. */
@@ -59,7 +59,7 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
   let draining = false;
 
   const open = () =>
-    composed ??= import("./compose.ts").then(({ compose }) =>
+    composed ??= import("./create_services.ts").then(({ compose }) =>
       compose({ policy, modules, basePath, clock, store, plans, home, sources, env, secrets, log })
     );
 

@@ -1,5 +1,5 @@
 /** Words of a command line → flags and the rest, strictly: what is not known is an error that names what was meant. */
-import { didYouMean } from "../plan/did_you_mean.ts";
+import { didYouMean } from "../text/did_you_mean.ts";
 import { UsageError } from "./usage_error.ts";
 
 /** A flag that a command takes. */

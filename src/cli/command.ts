@@ -1,6 +1,6 @@
 /** What a command is: how it is used, and what it does. Each has a file of its own. */
 import type { Arguments, Flag } from "./arguments.ts";
-import type { Io } from "./io.ts";
+import type { Io } from "./terminal/io.ts";
 
 /** A command of `preamp`. */
 export interface Command {

@@ -1,7 +1,5 @@
-/** The table of commands: name, one line, and where it is. Nothing is loaded before it is asked for. */
+/** The table of commands: name, summary and file. A command's file is loaded when the command is run. */
 import type { Command } from "./command.ts";
-import { loadOtherCommands } from "./late.ts";
-import type { OTHERS } from "./other_commands.ts";
 
 /** A command before it is loaded. */
 export interface CommandEntry {
@@ -13,37 +11,109 @@ export interface CommandEntry {
 
 /** Every command, in the order of the usage. */
 export const COMMANDS: readonly CommandEntry[] = [
-  {
-    name: "serve",
-    summary: "serve the HTTP API",
-    load: async () => (await import("./serve.ts")).command,
-  },
-  other("run", "run a prompt once, here"),
-  other("replay", "replay a saved run and say where it parts"),
-  other("plan check", "check plans; nothing is run or fetched"),
-  other("plan explain", "show what a plan may touch; nothing is run"),
-  other("plan lock", "pin the bytes of a plan's modules"),
-  other("plan diff", "show what a plan widens and narrows against another"),
-  other("plan hash", "print the hash of a plan"),
-  other("module list", "list the built-in modules"),
-  other("module new", "begin a module: code, test, README"),
-  other("module types", "write the SDK's types and test kit for editors and tests"),
-  other("module validate", "check a module against its contract, and try it"),
-  other("module bundle", "make one file of a module"),
-  other("module hash", "print the digest that pins a module"),
-  other("config example", "print a preamp.yaml with every default"),
-  other("config check", "check a preamp.yaml"),
-  other("config reference", "describe every setting"),
-  other("source add", "take a module from another place"),
-  other("source remove", "take it from where the plan says again"),
-  other("source list", "list where modules are taken from"),
-  other("completion", "print the completion of a shell: bash, zsh or fish"),
-  other("version", "print the version of this program"),
-  other("help", "show how a command is used"),
+  entry("serve", "serve the HTTP API", async () => (await import("./commands/serve.ts")).command),
+  entry("run", "run a prompt once, here", async () => (await import("./commands/run.ts")).command),
+  entry(
+    "replay",
+    "replay a saved run and say where it parts",
+    async () => (await import("./commands/replay.ts")).command,
+  ),
+  entry(
+    "plan check",
+    "check plans; nothing is run or fetched",
+    async () => (await import("./commands/plan_check.ts")).command,
+  ),
+  entry(
+    "plan explain",
+    "show what a plan may touch; nothing is run",
+    async () => (await import("./commands/plan_explain.ts")).command,
+  ),
+  entry(
+    "plan lock",
+    "pin the bytes of a plan's modules",
+    async () => (await import("./commands/plan_lock.ts")).command,
+  ),
+  entry(
+    "plan diff",
+    "show what a plan widens and narrows against another",
+    async () => (await import("./commands/plan_diff.ts")).command,
+  ),
+  entry(
+    "plan hash",
+    "print the hash of a plan",
+    async () => (await import("./commands/plan_hash.ts")).command,
+  ),
+  entry(
+    "module list",
+    "list the built-in modules",
+    async () => (await import("./commands/module_list.ts")).command,
+  ),
+  entry(
+    "module new",
+    "begin a module: code, test, README",
+    async () => (await import("./commands/module_new.ts")).command,
+  ),
+  entry(
+    "module types",
+    "write the SDK's types and test kit for editors and tests",
+    async () => (await import("./commands/module_types.ts")).command,
+  ),
+  entry(
+    "module validate",
+    "check a module against its contract, and try it",
+    async () => (await import("./commands/module_validate.ts")).command,
+  ),
+  entry(
+    "module bundle",
+    "make one file of a module",
+    async () => (await import("./commands/module_bundle.ts")).command,
+  ),
+  entry(
+    "module hash",
+    "print the digest that pins a module",
+    async () => (await import("./commands/module_hash.ts")).command,
+  ),
+  entry(
+    "config example",
+    "print a preamp.yaml with every default",
+    async () => (await import("./commands/config.ts")).example,
+  ),
+  entry("config check", "check a preamp.yaml", async () => (await import("./commands/config.ts")).check),
+  entry(
+    "config reference",
+    "describe every setting",
+    async () => (await import("./commands/config.ts")).reference,
+  ),
+  entry(
+    "source add",
+    "take a module from another place",
+    async () => (await import("./commands/source_add.ts")).command,
+  ),
+  entry(
+    "source remove",
+    "take it from where the plan says again",
+    async () => (await import("./commands/source_remove.ts")).command,
+  ),
+  entry(
+    "source list",
+    "list where modules are taken from",
+    async () => (await import("./commands/source_list.ts")).command,
+  ),
+  entry(
+    "completion",
+    "print the completion of a shell: bash, zsh or fish",
+    async () => (await import("./commands/completion.ts")).command,
+  ),
+  entry(
+    "version",
+    "print the version of this program",
+    async () => (await import("./commands/version.ts")).command,
+  ),
+  entry("help", "show how a command is used", async () => (await import("./commands/help.ts")).command),
 ];
 
-function other(name: keyof typeof OTHERS, summary: string): CommandEntry {
-  return { name, summary, load: async () => await (await loadOtherCommands()).OTHERS[name]() };
+function entry(name: string, summary: string, load: () => Promise<Command>): CommandEntry {
+  return { name, summary, load };
 }
 
 /** Returns the command that a command line begins with, and what follows its name. */

@@ -1,13 +1,13 @@
 /** An explanation as a reviewer reads it: an overview, a table of modules, what each may touch, and what to look at. */
 import type { ExplainedModule, Explanation } from "../plan/explain.ts";
-import { PERMISSION_NAMES } from "../plan/check_permissions.ts";
-import { LIMIT_NAMES } from "../plan/check_limits.ts";
+import { PERMISSION_NAMES } from "../plan/check/check_permissions.ts";
+import { LIMIT_NAMES } from "../plan/check/check_limits.ts";
 import type { Permissions } from "../sdk/contracts.ts";
-import { escapeUnprintable } from "../server/printable.ts";
-import type { Output } from "./io.ts";
-import { type Style, styleOf } from "./style.ts";
-import { tableText } from "./table.ts";
-import { wrapText } from "./wrap.ts";
+import { escapeUnprintable } from "../text/escape.ts";
+import type { Output } from "./terminal/io.ts";
+import { type Style, styleOf } from "./terminal/style.ts";
+import { tableText } from "./terminal/table.ts";
+import { wrapText } from "./terminal/wrap.ts";
 
 /** Returns the whole text. */
 export function explanationText(

@@ -1,5 +1,5 @@
 /** Files that are named on the command line. */
-import { didYouMean } from "../plan/did_you_mean.ts";
+import { didYouMean } from "../text/did_you_mean.ts";
 import { fileUrl, isAbsolute } from "./file_url.ts";
 import { UsageError } from "./usage_error.ts";
 

@@ -1,8 +1,8 @@
 /** Where what outlives a process is kept: beside the project, and in the user's home. */
-import type { SourcesFile } from "../app/sources.ts";
+import type { SourcesFile } from "../app/source_overrides.ts";
 import { fileUrl } from "./file_url.ts";
 import { locate } from "./files.ts";
-import type { Io } from "./io.ts";
+import type { Io } from "./terminal/io.ts";
 
 /** Returns `$PREAMP_HOME`, else `~/.preamp`, as a URL that ends in a slash; null where there is no home folder. */
 export function homeOf({ env, cwd }: Pick<Io, "cwd" | "env">): URL | null {

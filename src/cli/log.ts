@@ -1,12 +1,12 @@
 /** The log of `serve` on stderr: a line of JSON for machines, or a short one for a person (http.md, Running). */
 import { Redactor } from "../policy/redact.ts";
-import { formatLogLine, formatLogRecord, type LogRecord } from "../server/log.ts";
-import { escapeUnprintable } from "../server/printable.ts";
+import { formatLogLine, formatLogRecord, type LogRecord } from "../server/access_log.ts";
+import { escapeUnprintable } from "../text/escape.ts";
 import { type JsonObject, toPlainObject } from "../sdk/json.ts";
 import { timestamp } from "../sdk/timestamp.ts";
-import { GatheredOutput } from "./gathered_output.ts";
-import type { Output } from "./io.ts";
-import { styleOf } from "./style.ts";
+import { GatheredOutput } from "./terminal/buffered_output.ts";
+import type { Output } from "./terminal/io.ts";
+import { styleOf } from "./terminal/style.ts";
 
 /** How lines are written. */
 export type LogFormat = "json" | "pretty";

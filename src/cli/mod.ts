@@ -1,8 +1,8 @@
 /** `preamp …` as a function: words in, exit code out. */
 import { readArguments } from "./arguments.ts";
 import { findCommand } from "./commands.ts";
-import type { Io } from "./io.ts";
-import { systemIo } from "./system_io.ts";
+import type { Io } from "./terminal/io.ts";
+import { systemIo } from "./terminal/system_io.ts";
 import { UsageError } from "./usage_error.ts";
 
 /** Flags that stand for a command. */
@@ -18,7 +18,7 @@ export async function cli(args: readonly string[], io: Io = systemIo()): Promise
   try {
     return await dispatch(args, io);
   } catch (error) {
-    const { tellFailure } = await import("./failure.ts");
+    const { tellFailure } = await import("./errors.ts");
     return tellFailure(error, io);
   }
 }
@@ -28,14 +28,14 @@ async function dispatch(args: readonly string[], io: Io): Promise<number> {
   const name = first === undefined ? undefined : COMMAND_FLAGS.get(first);
   const found = findCommand(name === undefined ? args : [name, ...args.slice(1)]);
   if (!found) {
-    const { unknownCommand } = await import("./help.ts");
+    const { unknownCommand } = await import("./commands/help.ts");
     return unknownCommand(args, io);
   }
   const { entry, rest } = found;
   const end = rest.indexOf("--");
   const flags = end === -1 ? rest : rest.slice(0, end);
   if (entry.name !== "help" && (flags.includes("--help") || flags.includes("-h"))) {
-    const { commandHelp } = await import("./help.ts");
+    const { commandHelp } = await import("./commands/help.ts");
     io.out.write(await commandHelp(entry, io.out));
     return 0;
   }

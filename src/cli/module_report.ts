@@ -1,11 +1,11 @@
 /** What `preamp module validate` found, as a document and as a person reads it. Runs and reads nothing. */
 import { beyondChecklist, type ChecklistItem, checklistOf } from "../app/validation/checklist.ts";
 import { countFindings } from "../app/validation/report.ts";
-import type { Check } from "../kernel/validate.ts";
+import type { Check } from "../kernel/mounting/validate_instance.ts";
 import type { ModuleType } from "../sdk/types.ts";
-import { escapeUnprintable } from "../server/printable.ts";
-import type { Output } from "./io.ts";
-import { styleOf } from "./style.ts";
+import { escapeUnprintable } from "../text/escape.ts";
+import type { Output } from "./terminal/io.ts";
+import { styleOf } from "./terminal/style.ts";
 
 /** All that is found about a module: the document of `--output-format json`. */
 export interface Report {

@@ -1,14 +1,14 @@
 /** The module that a command line names, as a path or a URL: the author's own, loaded with the operator's rights. */
-import { Loading } from "../app/loading.ts";
+import { Loading } from "../app/lazy_loader.ts";
 import type { Loader } from "../loader/loader.ts";
-import { shown } from "../loader/shown.ts";
+import { shown } from "../loader/display_url.ts";
 import type { LoadContext, LoadSpec } from "../loader/types.ts";
-import { parseSource } from "../plan/source.ts";
+import { parseSource } from "../plan/source/source.ts";
 import type { Policy } from "../policy/policy.ts";
 import type { Arguments } from "./arguments.ts";
 import { TERMINAL } from "./caller.ts";
 import { locate } from "./files.ts";
-import type { Io } from "./io.ts";
+import type { Io } from "./terminal/io.ts";
 import { UsageError } from "./usage_error.ts";
 
 /** A module that was named. */

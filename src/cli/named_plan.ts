@@ -1,8 +1,8 @@
 /** `preamp run --profile NAME`: a plan by its name, from the folder of named plans or the one of the user's home. */
 import { NamedPlans } from "../app/named_plans.ts";
-import { didYouMean } from "../plan/did_you_mean.ts";
+import { didYouMean } from "../text/did_you_mean.ts";
 import type { Arguments } from "./arguments.ts";
-import type { Io } from "./io.ts";
+import type { Io } from "./terminal/io.ts";
 import type { PlanText } from "./plan_files.ts";
 import type { Settings } from "./settings.ts";
 import { UsageError } from "./usage_error.ts";

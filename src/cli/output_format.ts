@@ -1,6 +1,6 @@
 /** `--output-format` and its short form `--json`, the same for every command. */
 import type { Arguments, Flag } from "./arguments.ts";
-import type { Io } from "./io.ts";
+import type { Io } from "./terminal/io.ts";
 import { UsageError } from "./usage_error.ts";
 
 /** Formats that every command with an answer has. */

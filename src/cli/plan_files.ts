@@ -1,12 +1,12 @@
 /** Plans that are named on the command line: the operator's own, merged from left to right (plan.md, Overlays). */
 import { isAbsolute } from "./file_url.ts";
 import { mergeAll } from "../plan/merge.ts";
-import { parsePlanText } from "../plan/parse.ts";
-import { parseSource } from "../plan/source.ts";
+import { parsePlanText } from "../plan/parse/parse.ts";
+import { parseSource } from "../plan/source/source.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
-import { DocumentFailure } from "./failure.ts";
+import { DocumentFailure } from "./errors.ts";
 import { locate, readNamed } from "./files.ts";
-import type { Io } from "./io.ts";
+import type { Io } from "./terminal/io.ts";
 import { UsageError } from "./usage_error.ts";
 
 /** A plan as it was read; nothing of it is checked. */

@@ -1,12 +1,12 @@
 /** What a person sees of `preamp run`: progress and warnings on stderr, the answer on stdout. */
 import type { Entry } from "../kernel/host.ts";
-import { skippedText } from "../runs/fold.ts";
+import { skippedText } from "../runs/run/run_projection.ts";
 import type { Warning } from "../runs/types.ts";
 import { AnswerWriter } from "./answer.ts";
-import type { Io } from "./io.ts";
-import { liveProgress } from "./live_progress.ts";
-import { messageText, plainProgress, type Progress } from "./progress.ts";
-import { styleOf } from "./style.ts";
+import type { Io } from "./terminal/io.ts";
+import { liveProgress } from "./terminal/live_progress.ts";
+import { messageText, plainProgress, type Progress } from "./terminal/progress_lines.ts";
+import { styleOf } from "./terminal/style.ts";
 
 /** What a run is displayed with. */
 export interface RunDisplay {

@@ -1,12 +1,12 @@
 /** The arguments of `preamp run` → what is asked of the runtime. */
-import { checkLimits, LIMIT_NAMES } from "../plan/check_limits.ts";
-import { didYouMean } from "../plan/did_you_mean.ts";
-import { Findings } from "../plan/findings.ts";
+import { checkLimits, LIMIT_NAMES } from "../plan/check/check_limits.ts";
+import { didYouMean } from "../text/did_you_mean.ts";
+import { Findings } from "../plan/check/findings.ts";
 import type { RunRequest } from "../runs/types.ts";
 import type { JsonObject } from "../sdk/json.ts";
 import type { RunLimits } from "../sdk/plan.ts";
 import type { Arguments } from "./arguments.ts";
-import type { Io } from "./io.ts";
+import type { Io } from "./terminal/io.ts";
 import { readNamedPlan } from "./named_plan.ts";
 import { readPlans } from "./plan_files.ts";
 import type { Settings } from "./settings.ts";

@@ -3,9 +3,9 @@
  * names where the value was given.
  */
 import { mergePlans } from "../plan/merge.ts";
-import { didYouMean } from "../plan/did_you_mean.ts";
-import { entriesOfKeys } from "../policy/keys.ts";
-import { policyFromData } from "../policy/parse.ts";
+import { didYouMean } from "../text/did_you_mean.ts";
+import { entriesOfKeys } from "../policy/api_keys.ts";
+import { policyFromData } from "../policy/parse_policy.ts";
 import type { Policy } from "../policy/policy.ts";
 import {
   type OutsideSetting,
@@ -13,15 +13,14 @@ import {
   type Setting,
   settingsToData,
   valuesOf,
-} from "../policy/settings.ts";
+} from "../policy/policy_settings.ts";
 import { hasCode, type PreampError } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
-import type { SourcesFile } from "../app/sources.ts";
+import type { SourcesFile } from "../app/source_overrides.ts";
 import type { Arguments, Flag } from "./arguments.ts";
 import { locate, readOptional } from "./files.ts";
 import { homeOf, sourceFilesOf } from "./home.ts";
-import type { Io } from "./io.ts";
-import { loadParser } from "./late.ts";
+import type { Io } from "./terminal/io.ts";
 import { UsageError } from "./usage_error.ts";
 
 /** What a command is set to. */
@@ -183,8 +182,8 @@ async function readConfig(args: Arguments, io: Io): Promise<{ data: JsonObject; 
     throw new UsageError(`Cannot read the policy ${JSON.stringify(file)}: there is no such file`);
   }
   const [{ parseDocument }, { DocumentFailure }] = await Promise.all([
-    loadParser(),
-    import("./failure.ts"),
+    import("../plan/parse/parse.ts"),
+    import("./errors.ts"),
   ]);
   try {
     const what = `the policy "${file}"`;

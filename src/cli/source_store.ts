@@ -1,9 +1,9 @@
 /** What the commands around overrides of sources share: which file is meant, reading it, writing it whole. */
-import { formatOverrides, type Overrides, readOverrides, type SourcesFile } from "../app/sources.ts";
+import { formatOverrides, type Overrides, readOverrides, type SourcesFile } from "../app/source_overrides.ts";
 import type { Arguments, Flag } from "./arguments.ts";
-import { DocumentFailure } from "./failure.ts";
+import { DocumentFailure } from "./errors.ts";
 import { sourceFilesOf } from "./home.ts";
-import type { Io } from "./io.ts";
+import type { Io } from "./terminal/io.ts";
 import { UsageError } from "./usage_error.ts";
 
 /** The flag that names the file. */

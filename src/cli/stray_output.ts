@@ -3,7 +3,7 @@
  * process. All of it becomes lines of the log.
  */
 import { consoleMethods, type ConsoleWriter } from "../sdk/console.ts";
-import { describeError } from "../server/log.ts";
+import { describeError } from "../server/access_log.ts";
 import type { Log } from "./log.ts";
 
 /** Logs errors that no code handles, and the console; one stray error in a module must not end the runs of all others. */

@@ -1,6 +1,6 @@
 /** What the bundler made and what was fetched, as one bundle. Pure. */
-import type { GraphFetch } from "./graph_fetch.ts";
-import { integrityOf, pathFrom } from "./manifest.ts";
+import type { GraphFetch } from "./prefetch.ts";
+import { integrityOf, pathFrom } from "./graph_digest.ts";
 import type { BundleAnswer, ModuleBundle } from "./types.ts";
 
 /** Returns the bundle of an answer: only files that went in are a part of the graph. */

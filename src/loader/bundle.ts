@@ -4,9 +4,9 @@
  */
 import { createHash } from "node:crypto";
 import type * as Esbuild from "esbuild-wasm/esm/browser.js";
-import { type Sealed, sealImports } from "./leftovers.ts";
-import { type Declared, NOTHING_DECLARED, readDeclared } from "./declared.ts";
-import { kindOfAttribute, kindOfUrl, mayImport, mediaTypeOf } from "./media.ts";
+import { type Sealed, sealImports } from "./seal_imports.ts";
+import { type Declared, NOTHING_DECLARED, readDeclared } from "./static_manifest.ts";
+import { kindOfAttribute, kindOfUrl, mayImport, mediaTypeOf } from "./media_type.ts";
 import { originalPlaces, type SourceMap } from "./source_map.ts";
 import { resolveSpecifier } from "./specifiers.ts";
 import type { BundleAnswer, BundleProblem, BundleRequest, GraphFile, RefusedImport } from "./types.ts";

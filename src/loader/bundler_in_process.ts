@@ -5,12 +5,12 @@
 import { errorMessage, PreampError } from "../sdk/errors.ts";
 import { type Builder, bundleGraph } from "./bundle.ts";
 import { BundlerQueue } from "./bundler_queue.ts";
-import { NOTHING_DECLARED, readDeclared } from "./declared.ts";
+import { NOTHING_DECLARED, readDeclared } from "./static_manifest.ts";
 import { FailedSources, problemOfFailure } from "./failed_sources.ts";
 import { findImports } from "./imports.ts";
-import { sealImports } from "./leftovers.ts";
-import { kindOfUrl } from "./media.ts";
-import { readHead } from "./publish.ts";
+import { sealImports } from "./seal_imports.ts";
+import { kindOfUrl } from "./media_type.ts";
+import { readHead } from "./publishable_bundle.ts";
 import { SDK_SPECIFIERS } from "./specifiers.ts";
 import type {
   BundleAnswer,

@@ -1,7 +1,7 @@
 /** Names of what is remembered. Whoever asks under another policy or name space meets another name. Pure. */
 import { createHash } from "node:crypto";
 import { canonicalJson } from "../sdk/json.ts";
-import type { GraphFetch } from "./graph_fetch.ts";
+import type { GraphFetch } from "./prefetch.ts";
 import type { LoadContext } from "./types.ts";
 
 const scopes = new WeakMap<object, Map<string, string>>();

@@ -4,7 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import { PreampError } from "../sdk/errors.ts";
-import { kindOfUrl } from "./media.ts";
+import { kindOfUrl } from "./media_type.ts";
 import type { BundlerFile } from "./types.ts";
 
 /** Sources that are remembered; the one that failed longest ago is forgotten first. */

@@ -4,8 +4,8 @@
  */
 import { PreampError } from "../sdk/errors.ts";
 import { isObject } from "../sdk/json.ts";
-import type { FileFetcher } from "./fetch.ts";
-import { shown } from "./shown.ts";
+import type { FileFetcher } from "./file_fetcher.ts";
+import { shown } from "./display_url.ts";
 import type { FetchedFile, GraphRequest } from "./types.ts";
 
 /** Bytes of a `deno.json` that is read. */

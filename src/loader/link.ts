@@ -2,9 +2,9 @@
 import { PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
 import { hasConsole, withOwnConsole } from "./module_console.ts";
-import { errorPlace } from "./error_place.ts";
-import { installSdk } from "../sdk/global.ts";
-import { shown } from "./shown.ts";
+import { errorPlace } from "./error_location.ts";
+import { installSdk } from "../sdk/sdk_global.ts";
+import { shown } from "./display_url.ts";
 import type { ModuleBundle } from "./types.ts";
 
 /** How a bundle is linked. */

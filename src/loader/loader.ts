@@ -3,7 +3,7 @@
  * policies and plans only as what it is handed; never mounts a module, and never runs one unless it is asked to `load`.
  */
 import type { Lock } from "../plan/lock.ts";
-import { isTrustedInline, sourceProblem, sourceRules } from "../policy/sources.ts";
+import { isTrustedInline, sourceProblem, sourceRules } from "../policy/source_rules.ts";
 import { canonicalHash } from "../sdk/digest.ts";
 import { PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
@@ -11,17 +11,17 @@ import { bundleOf } from "./assemble.ts";
 import { BundleCache } from "./bundle_cache.ts";
 import { bundleKey, pinKey, scopeOf } from "./cache_keys.ts";
 import { createBundlerProcess } from "./bundler_process.ts";
-import type { ConnectionOptions } from "./connections.ts";
+import type { ConnectionOptions } from "./net/pinned_connections.ts";
 import { DiskCache } from "./disk_cache.ts";
-import { type FetchOptions, FileFetcher } from "./fetch.ts";
+import { type FetchOptions, FileFetcher } from "./file_fetcher.ts";
 import { configUrl, entryOfFolder } from "./folder_entry.ts";
-import { Freshness } from "./freshness.ts";
-import { GraphFetch } from "./graph_fetch.ts";
+import { Freshness } from "./cache_freshness.ts";
+import { GraphFetch } from "./prefetch.ts";
 import { linkModule, shownErrorPlace } from "./link.ts";
 import { areAsOnDisk } from "./local_files.ts";
-import { checkFile, checkGraph, type Pins, pinsOf } from "./pins.ts";
-import { nameOf, withoutMount } from "./names.ts";
-import { problemError } from "./problems.ts";
+import { checkFile, checkGraph, type Pins, pinsOf } from "./integrity.ts";
+import { nameOf, withoutMount } from "./module_label.ts";
+import { problemError } from "./bundle_errors.ts";
 import type {
   Bundler,
   BundlerClient,

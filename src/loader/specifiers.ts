@@ -1,6 +1,6 @@
 /** What a specifier inside a module means: a URL, a part of the SDK, or nothing we take. Pure; the bundler child uses it too. */
-import { describe } from "../plan/path.ts";
-import { registryUrl } from "../plan/source.ts";
+import { describe } from "../plan/value_path.ts";
+import { registryUrl } from "../plan/source/source.ts";
 
 /** Bare specifiers that stand for what the host gives (modules.md, Author's import). */
 export const SDK_SPECIFIERS: readonly string[] = [

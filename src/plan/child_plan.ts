@@ -6,8 +6,8 @@ import { PreampError } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import type { ProviderPreference } from "../sdk/spawn.ts";
 import { mergePlans } from "./merge.ts";
-import { describe } from "./path.ts";
-import { isListed } from "./spec_key.ts";
+import { describe } from "./value_path.ts";
+import { isListed } from "./source/spec_key.ts";
 
 /** The agent that is the plan itself. */
 export const SELF = "self";

@@ -6,13 +6,13 @@ import { canonicalHash } from "../sdk/digest.ts";
 import { deepFreeze, isObject, type JsonObject } from "../sdk/json.ts";
 import type { MountPlan } from "../sdk/plan.ts";
 import type { PlanCache } from "./cache.ts";
-import { checkPlan, type FileReference } from "./check.ts";
-import { checkData, textOfData } from "./data.ts";
+import { checkPlan, type FileReference } from "./check/check.ts";
+import { checkData, textOfData } from "./parse/plan_from_data.ts";
 import type { PlanEnvReference } from "./env_places.ts";
-import { documentError, type Locate, toDetail, toWarning, type WarningDetail } from "./findings.ts";
-import { DOCUMENT_LIMITS, type DocumentLimits, exceedsBytes } from "./limits.ts";
-import { parseDocument } from "./parse.ts";
-import { describe } from "./path.ts";
+import { documentError, type Locate, toDetail, toWarning, type WarningDetail } from "./check/findings.ts";
+import { DOCUMENT_LIMITS, type DocumentLimits, exceedsBytes } from "./parse/document_limits.ts";
+import { parseDocument } from "./parse/parse.ts";
+import { describe } from "./value_path.ts";
 
 /** A plan that was accepted. Frozen, all the way down. */
 export interface CompiledPlan {

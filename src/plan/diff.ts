@@ -5,7 +5,7 @@
 import { isObject, jsonEqual, type JsonObject } from "../sdk/json.ts";
 import { compareDecimal } from "../sdk/money.ts";
 import type { ModuleSpec, MountPlan } from "../sdk/plan.ts";
-import { LIMIT_NAMES } from "./check_limits.ts";
+import { LIMIT_NAMES } from "./check/check_limits.ts";
 import { DiffReport, type PlanDiff, type Redact } from "./diff_report.ts";
 import { diffConfig } from "./diff_config.ts";
 import { diffSpec, sourceText } from "./diff_spec.ts";

@@ -5,7 +5,7 @@
 import { isObject, jsonEqual, type JsonObject } from "../sdk/json.ts";
 import type { ModuleSpec } from "../sdk/plan.ts";
 import type { DiffReport } from "./diff_report.ts";
-import { formatPath, type Path } from "./path.ts";
+import { formatPath, type Path } from "./value_path.ts";
 
 /** Tells how the config of a module differs. */
 export function diffConfig(old: ModuleSpec, spec: ModuleSpec, report: DiffReport): void {

@@ -2,7 +2,7 @@
 import type { ModuleSpec, MountPlan, Source } from "../sdk/plan.ts";
 import type { DiffReport } from "./diff_report.ts";
 import { askedOf } from "./explain.ts";
-import { grantedBeyond, type GrantEntry } from "./grants.ts";
+import { grantedBeyond, type GrantEntry } from "./permissions/grants.ts";
 
 /** Tells how a module's source, pin, tier and grant differ. `new`: the module was not there, so that only its grant is told. */
 export function diffSpec(

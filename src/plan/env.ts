@@ -3,7 +3,7 @@
  * in a plan as written, expanded late and once: what a variable holds is never scanned again.
  */
 import { isObject, type JsonObject } from "../sdk/json.ts";
-import { formatPath, type Path } from "./path.ts";
+import { formatPath, type Path } from "./value_path.ts";
 
 /** A reference to an environment variable. */
 export interface EnvReference {

@@ -1,6 +1,6 @@
 /** Where in a plan `${VAR}` means a variable: in every `config`, never in text for the model. */
 import { type EnvReference, visitEnv } from "./env.ts";
-import { formatPath, type Path } from "./path.ts";
+import { formatPath, type Path } from "./value_path.ts";
 
 /** A reference in a plan. */
 export interface PlanEnvReference extends EnvReference {

@@ -4,9 +4,9 @@
  */
 import type { ModuleType, Permissions } from "../sdk/contracts.ts";
 import type { ModuleSpec, MountPlan, RunLimits } from "../sdk/plan.ts";
-import { denoFlags } from "./deno_flags.ts";
+import { denoFlags } from "./permissions/deno_flags.ts";
 import { isInline, lockedName } from "./lock.ts";
-import { blockOf, type DroppedEntry, entriesOf, grantedBeyond } from "./grants.ts";
+import { blockOf, type DroppedEntry, entriesOf, grantedBeyond } from "./permissions/grants.ts";
 import { type FlaggedModule, moduleFlags, planFlags, type RedFlag } from "./red_flags.ts";
 
 /** Where a module runs. */

@@ -9,11 +9,11 @@
 import { type ErrorDetail, PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
 import type { Source } from "../sdk/plan.ts";
-import { checkKeys, integer, object } from "./fields.ts";
-import { documentError, Findings, type Locate, toDetail } from "./findings.ts";
-import type { DocumentLimits } from "./limits.ts";
-import { parseDocument } from "./parse.ts";
-import { describe, type Path } from "./path.ts";
+import { checkKeys, integer, object } from "./check/field_checks.ts";
+import { documentError, Findings, type Locate, toDetail } from "./check/findings.ts";
+import type { DocumentLimits } from "./parse/document_limits.ts";
+import { parseDocument } from "./parse/parse.ts";
+import { describe, type Path } from "./value_path.ts";
 
 /** A lock that was read. */
 export interface Lock {

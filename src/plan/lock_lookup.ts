@@ -4,7 +4,7 @@
  */
 import type { Source } from "../sdk/plan.ts";
 import { isInline, type Lock, type LockedFile, type LockedModule, lockedSource } from "./lock.ts";
-import { parseSource } from "./source.ts";
+import { parseSource } from "./source/source.ts";
 
 /** A lock as it is read for plans of one folder. */
 export class LockLookup {

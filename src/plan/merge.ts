@@ -15,8 +15,8 @@
  * Nothing a parent denies is ever lost, whatever stands over it.
  */
 import { isObject, type JsonObject } from "../sdk/json.ts";
-import { keyOf } from "./spec_key.ts";
-import { FORBIDDEN_KEYS } from "./tree.ts";
+import { keyOf } from "./source/spec_key.ts";
+import { FORBIDDEN_KEYS } from "./parse/document_tree.ts";
 
 /** Lists of permissions and search paths: what is laid over them is added (upstream's merge_tool_configs). */
 export const UNION_KEYS: ReadonlySet<string> = new Set([

@@ -4,9 +4,9 @@
  */
 import type { Permissions } from "../sdk/contracts.ts";
 import type { ModuleSpec, MountPlan } from "../sdk/plan.ts";
-import { LIMIT_NAMES } from "./check_limits.ts";
-import type { PermissionName } from "./check_permissions.ts";
-import { type DroppedEntry, entriesOf, type GrantEntry } from "./grants.ts";
+import { LIMIT_NAMES } from "./check/check_limits.ts";
+import type { PermissionName } from "./check/check_permissions.ts";
+import { type DroppedEntry, entriesOf, type GrantEntry } from "./permissions/grants.ts";
 
 /** One thing to look at. `code` is stable; readers take unknown ones. */
 export interface RedFlag {

@@ -5,15 +5,15 @@
 import { type ErrorCode, type ErrorDetail, PreampError } from "../sdk/errors.ts";
 import type { ModuleSpec, MountPlan, RunLimits, Source } from "../sdk/plan.ts";
 import type { CompiledPlan } from "../plan/compile.ts";
-import { didYouMean } from "../plan/did_you_mean.ts";
-import { describe } from "../plan/path.ts";
-import { endpointReasons } from "./endpoints.ts";
-import { type AskedLimits, combineLimits } from "./limits.ts";
-import { type Origin, trustOf } from "./origin.ts";
-import { excessOf, type ExcessPaths, fullPermissions } from "./permissions.ts";
+import { didYouMean } from "../text/did_you_mean.ts";
+import { describe } from "../plan/value_path.ts";
+import { endpointReasons } from "./provider_endpoints.ts";
+import { type AskedLimits, combineLimits } from "./combine_limits.ts";
+import { type Origin, trustOf } from "./plan_trust.ts";
+import { excessOf, type ExcessPaths, fullPermissions } from "./effective_permissions.ts";
 import type { FullPermissions } from "./full_permissions.ts";
 import type { Policy } from "./policy.ts";
-import { isTrustedInline, sourceProblem, sourceRules } from "./sources.ts";
+import { isTrustedInline, sourceProblem, sourceRules } from "./source_rules.ts";
 
 /** What a plan is judged by. */
 export interface AuthoriseOptions {

@@ -1,6 +1,6 @@
 /** The text of `preamp.yaml` → policy. Apart from parse.ts, which a server needs that has no such file. */
-import { parseDocument } from "../plan/parse.ts";
-import { policyFromData } from "./parse.ts";
+import { parseDocument } from "../plan/parse/parse.ts";
+import { policyFromData } from "./parse_policy.ts";
 import type { Policy } from "./policy.ts";
 
 /**

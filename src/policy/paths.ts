@@ -2,7 +2,7 @@
  * What the paths of a grant mean: from which folder, and where they really lead. A grant names real folders, because Deno
  * compares text and then follows links: a link that changes later must not move the grant.
  */
-import { type FilePath, parsePath, pathFrom, pathText } from "../plan/file_path.ts";
+import { type FilePath, parsePath, pathFrom, pathText } from "../plan/permissions/file_path.ts";
 
 /** Returns where a path leads, absolute; undefined when that cannot be told. */
 export type Resolve = (path: FilePath) => FilePath | undefined;

@@ -5,11 +5,11 @@
 import type { Permissions } from "../sdk/contracts.ts";
 import { PreampError } from "../sdk/errors.ts";
 import type { RunLimits } from "../sdk/plan.ts";
-import { smallerDecimal } from "../plan/fields.ts";
-import type { DocumentLimits } from "../plan/limits.ts";
+import { smallerDecimal } from "../plan/check/field_checks.ts";
+import type { DocumentLimits } from "../plan/parse/document_limits.ts";
 import type { FullPermissions } from "./full_permissions.ts";
 import type { Rule, Rules } from "./rules.ts";
-import { SECTIONS, SINGLES } from "./shape.ts";
+import { SECTIONS, SINGLES } from "./policy_schema.ts";
 
 /** A key that may call the API. */
 export interface ApiKeyEntry {

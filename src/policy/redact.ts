@@ -6,9 +6,9 @@
  */
 import { type ErrorCode, errorCode, errorMessage, errorName, PreampError } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
-import { ITEM_BYTES, KEY_BYTES, MARKS_BYTES, SCALAR_BYTES } from "../sdk/size.ts";
-import { formsOf } from "./secret_forms.ts";
-import { createCut } from "./secret_prefix.ts";
+import { ITEM_BYTES, KEY_BYTES, MARKS_BYTES, SCALAR_BYTES } from "../sdk/json_size.ts";
+import { formsOf } from "./secret_encodings.ts";
+import { createCut } from "./partial_secrets.ts";
 
 /** What stands in place of a secret. */
 export const REDACTED = "[REDACTED]";

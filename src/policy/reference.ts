@@ -1,6 +1,6 @@
 /** The settings for people, from the one table: a `preamp.yaml` with every default, and a page that describes each. */
-import { allSettings, type Setting, valuesOf } from "./settings.ts";
-import { OVERLAY_SECTIONS } from "./shape.ts";
+import { allSettings, type Setting, valuesOf } from "./policy_settings.ts";
+import { OVERLAY_SECTIONS } from "./policy_schema.ts";
 
 /** Settings of one key at the top of the document; the name is empty for those that are such keys themselves. */
 interface Section {

@@ -4,12 +4,12 @@
  */
 import type { Permissions } from "../sdk/contracts.ts";
 import type { JsonObject } from "../sdk/json.ts";
-import { MIN_DURATION_S } from "../plan/check_limits.ts";
-import { checkPermissions } from "../plan/check_permissions.ts";
-import { boolean, integer, money, number, oneOf, text, texts } from "../plan/fields.ts";
-import type { Findings } from "../plan/findings.ts";
-import { describe, type Path } from "../plan/path.ts";
-import { DEFAULT_ESM_HOST, NO_ESM_HOST } from "../plan/source.ts";
+import { MIN_DURATION_S } from "../plan/check/check_limits.ts";
+import { checkPermissions } from "../plan/check/check_permissions.ts";
+import { boolean, integer, money, number, oneOf, text, texts } from "../plan/check/field_checks.ts";
+import type { Findings } from "../plan/check/findings.ts";
+import { describe, type Path } from "../plan/value_path.ts";
+import { DEFAULT_ESM_HOST, NO_ESM_HOST } from "../plan/source/source.ts";
 import { type FullPermissions, noPermissions } from "./full_permissions.ts";
 
 /** What one setting means, and how its value is read. */

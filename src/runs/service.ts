@@ -1,18 +1,18 @@
-/** The doors to runs and sessions: whose they are, reading, answering, stopping, deleting. Starting is `starter.ts`. */
+/** The doors to runs and sessions: whose they are, reading, answering, stopping, deleting. Starting is `scheduler/scheduler.ts`. */
 import type { Entry } from "../kernel/host.ts";
 import { PreampError } from "../sdk/errors.ts";
 import { type JsonObject, toPlain } from "../sdk/json.ts";
-import { approvalDeletion, tooLate } from "./approvals.ts";
-import type { RunsDeps } from "./deps.ts";
-import { RunFold } from "./fold.ts";
-import { forkedSession, messagesOfTurns, parentOf, withAnswers } from "./fork.ts";
-import { printable } from "./ids.ts";
-import { inputDeletion, loadInput, recordedInput, type Recording } from "./recording.ts";
+import { approvalDeletion, tooLate } from "./run/approvals.ts";
+import type { RunsDeps } from "./ports.ts";
+import { RunFold } from "./run/run_projection.ts";
+import { forkedSession, messagesOfTurns, parentOf, withAnswers } from "./storage/fork.ts";
+import { printable } from "../process/ids.ts";
+import { inputDeletion, loadInput, recordedInput, type Recording } from "./storage/run_input.ts";
 import type { ReplayReport } from "./replay/replay.ts";
-import { pointOf } from "./rerun.ts";
-import type { Runner } from "./runner.ts";
-import { listOptions, Sessions } from "./sessions.ts";
-import { cancelledOutcome, RunStarter } from "./starter.ts";
+import { pointOf } from "./storage/resume_point.ts";
+import type { Runner } from "./run/run.ts";
+import { listOptions, Sessions } from "./storage/session_store.ts";
+import { cancelledOutcome, RunStarter } from "./scheduler/scheduler.ts";
 import { withStatus } from "./session_status.ts";
 import type {
   Approval,

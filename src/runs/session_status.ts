@@ -1,9 +1,9 @@
 /** How a session stands, with its counters over all of its runs (behaviour.md §4.5). A fold of the log, as the run object is. */
 import type { Counters } from "../sdk/session_counters.ts";
-import type { Outcome } from "../kernel/outcome.ts";
+import type { Outcome } from "../kernel/session/outcome.ts";
 import type { JsonObject } from "../sdk/json.ts";
 import { type SessionState, SessionStatus } from "../sdk/session_status.ts";
-import type { SavedSession } from "./sessions.ts";
+import type { SavedSession } from "./storage/session_store.ts";
 import type { SessionObject } from "./types.ts";
 
 /** How the last run of a session ended. */

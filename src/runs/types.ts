@@ -1,6 +1,6 @@
 /** What a run looks like from outside: the run object, approvals, sessions, requests (http.md). Data only. */
 import type { ApprovalRequest, Entry } from "../kernel/host.ts";
-import type { Recording } from "./recording.ts";
+import type { Recording } from "./storage/run_input.ts";
 import type { ReplayReport } from "./replay/replay.ts";
 import type { ApprovalOption, ContentBlock, JsonObject, Prompt, RunLimits } from "../sdk/types.ts";
 

@@ -2,8 +2,8 @@
  * Handlers that wait for an event which nothing emits, such as a gate that is registered for `tool:before`: each is a warning of the
  * run. Judged at its end, because modules may emit events that they declare nowhere.
  */
-import type { Session } from "../kernel/session.ts";
-import { didYouMean } from "../plan/did_you_mean.ts";
+import type { Session } from "../kernel/session/session.ts";
+import { didYouMean } from "../text/did_you_mean.ts";
 import { RUNTIME_EVENTS } from "../sdk/hook_chain.ts";
 import { errorMessage } from "../sdk/errors.ts";
 

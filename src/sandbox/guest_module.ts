@@ -5,17 +5,17 @@
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import { newIdSeed } from "../sdk/guest_ids.ts";
 import type { Coordinator, Module, ModuleType, MountReturn } from "../sdk/types.ts";
-import { answer, type Surroundings, surroundingsOf } from "./answers.ts";
-import { Bindings } from "./bindings.ts";
+import { answer, type Surroundings, surroundingsOf } from "./guest_requests.ts";
+import { Bindings } from "./object_table.ts";
 import { type Death, deathError } from "./channel.ts";
-import { Effects } from "./effects.ts";
-import { Emissions } from "./emissions.ts";
-import type { AskedOptions, CallHost, Guest } from "./guest.ts";
+import { Effects } from "./notifications.ts";
+import { Emissions } from "./emission_table.ts";
+import type { AskedOptions, CallHost, Guest } from "./guest_connection.ts";
 import { GuestMounts, MAX_SHAPE_BYTES, POINT } from "./guest_mounts.ts";
 import type { MountAnswer, Shape } from "./protocol.ts";
-import type { CallBounds, ObjectCallOptions } from "./stand_ins.ts";
-import { staticsOf } from "./statics.ts";
-import { ViewSource } from "./view.ts";
+import type { CallBounds, ObjectCallOptions } from "./guest_proxies.ts";
+import { staticsOf } from "./session_snapshot.ts";
+import { ViewSource } from "./session_delta.ts";
 
 /** What a guest module is made with. */
 export interface GuestModuleOptions {

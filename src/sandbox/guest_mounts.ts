@@ -3,9 +3,9 @@ import { errorMessage } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
 import { resolvePoint } from "../sdk/mount_points.ts";
 import type { Coordinator, ModuleType, MountReturn, Provider } from "../sdk/types.ts";
-import type { Bindings } from "./bindings.ts";
-import { ContextMemory } from "./context_memory.ts";
-import { readShape } from "./guest.ts";
+import type { Bindings } from "./object_table.ts";
+import { ContextMemory } from "./context_restart.ts";
+import { readShape } from "./guest_connection.ts";
 import type { MountAnswer, Shape } from "./protocol.ts";
 import {
   type CallBounds,
@@ -16,7 +16,7 @@ import {
   orchestratorStandIn,
   providerStandIn,
   toolStandIn,
-} from "./stand_ins.ts";
+} from "./guest_proxies.ts";
 
 /** Bytes of what one object says of itself: its description and schema. */
 export const MAX_SHAPE_BYTES = 128 * 1024;

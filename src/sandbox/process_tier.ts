@@ -3,10 +3,10 @@
  * read within bounds, killed as a group.
  */
 import type { Channel, ChannelListener, Death, DeathCause } from "./channel.ts";
-import { LineReader } from "./child/lines.ts";
+import { LineReader } from "./child/line_reader.ts";
 import { type ChildSettings, EXIT, type MakeReady, type Readiness, WATCH } from "./child/settings.ts";
 import { childCommand, childEnv, type SystemLimits } from "./child_command.ts";
-import { Turns } from "./turns.ts";
+import { Turns } from "./fair_scheduler.ts";
 
 /** Bytes of stderr that are kept, to tell a child that had no memory from others. */
 const MAX_STDERR = 16 * 1024;

@@ -3,13 +3,13 @@ import type { AnswerBounds } from "../sdk/answer_bounds.ts";
 import { errorMessage, PreampError } from "../sdk/errors.ts";
 import type { ModuleType } from "../sdk/types.ts";
 import type { Channel } from "./channel.ts";
-import { Guest } from "./guest.ts";
-import { type GuestGrant, guestGrant } from "./grant.ts";
+import { Guest } from "./guest_connection.ts";
+import { type GuestGrant, guestGrant } from "./worker_permissions.ts";
 import { type OpenedGuest, openGuestModule } from "./guest_module.ts";
-import { Pool } from "./pool.ts";
+import { Pool } from "./warm_pool.ts";
 import { type GuestProcess, startGuestProcess } from "./process_tier.ts";
-import { type GuestSlots, Slots } from "./slots.ts";
-import { type GuestTier, hostTiers, type TierReport } from "./tiers.ts";
+import { type GuestSlots, Slots } from "./guest_semaphore.ts";
+import { type GuestTier, hostTiers, type TierReport } from "./isolation_tiers.ts";
 import { openWorkerChannel } from "./worker_tier.ts";
 
 /** What one guest may take; names and defaults: trust.md, Limits. */

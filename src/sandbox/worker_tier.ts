@@ -3,8 +3,8 @@
  * memory, and on today's Deno a worker that is busy cannot be ended (modules.md, Isolation tiers).
  */
 import type { Channel, ChannelListener, Death } from "./channel.ts";
-import type { GuestGrant } from "./grant.ts";
-import { loadAhead, LOADED, type RootWorker, startRootWorker } from "./root_worker.ts";
+import type { GuestGrant } from "./worker_permissions.ts";
+import { loadAhead, LOADED, type RootWorker, startRootWorker } from "./start_worker.ts";
 
 /** Milliseconds that a worker has to answer before it is taken for one that cannot be ended. */
 const PATIENCE_MS = 500;

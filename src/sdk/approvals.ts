@@ -1,5 +1,5 @@
 /** The approval models of behaviour.md §4.7: what a module that asks by itself sends and gets. */
-import { fieldError, requireOneOf, requireText } from "./fields.ts";
+import { fieldError, requireOneOf, requireText } from "./checks.ts";
 import type { JsonObject } from "./json.ts";
 import type { RiskLevel } from "./tools.ts";
 

@@ -1,6 +1,6 @@
 /** The cancellation token of a session: graceful lets running tools finish, immediate abandons them (behaviour.md §9.4). */
 import { AbortController, Map, Set } from "./primordials.ts";
-import { withSnakeCase } from "./spelling.ts";
+import { withSnakeCase } from "./snake_case_aliases.ts";
 
 /** How far cancellation has gone. */
 export type CancellationState = "none" | "graceful" | "immediate";

@@ -1,7 +1,7 @@
 /** The contract of a module file, and what a module is given: coordinator, context manager, orchestrator (R0-R3). */
 import type { CancellationToken } from "./cancellation.ts";
 import type { Emission, HookRegistry } from "./hooks.ts";
-import { requireObject, requireText } from "./fields.ts";
+import { requireObject, requireText } from "./checks.ts";
 import type { JsonObject, JsonSchema } from "./json.ts";
 import type { Message, Prompt, ToolSpec } from "./messages.ts";
 import type { RunLimits } from "./plan.ts";

@@ -1,11 +1,11 @@
 /** `defineTool` and its siblings: sugar that types what you write. Plain objects are equal citizens. */
 import type { ContextManager, Orchestrator } from "./contracts.ts";
-import { fieldError, requireText, requireTexts } from "./fields.ts";
+import { fieldError, requireText, requireTexts } from "./checks.ts";
 import type { HookHandler, HookOptions } from "./hooks.ts";
 import { isObject, type JsonObject, type JsonSchema } from "./json.ts";
-import { schemaProblems } from "./loop/input_check.ts";
+import { schemaProblems } from "./loop/tool_input_validation.ts";
 import type { Provider } from "./providers.ts";
-import { methodOf } from "./spelling.ts";
+import { methodOf } from "./snake_case_aliases.ts";
 import { issuesText, type SchemaOutput, type StandardIssue, type StandardSchema } from "./standard_schema.ts";
 import { type RiskLevel, type Tool, type ToolCallContext, toolFailure } from "./tools.ts";
 

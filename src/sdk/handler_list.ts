@@ -5,7 +5,7 @@
 import { type ChainHandler, GATES, HANDLER_TIMEOUT_MS, isWildcard, matchesEvent } from "./hook_chain.ts";
 import type { Disposer, HookHandler, HookOptions, HookRegistry } from "./hooks.ts";
 import type { JsonObject } from "./json.ts";
-import { methodOf } from "./spelling.ts";
+import { methodOf } from "./snake_case_aliases.ts";
 
 interface Registration extends ChainHandler {
   readonly id: number;

@@ -1,5 +1,5 @@
 /** Hooks: results, their lenient reading, and what an emission comes to (behaviour.md §4.3, §5). */
-import { fieldError, requireOneOf } from "./fields.ts";
+import { fieldError, requireOneOf } from "./checks.ts";
 import { isObject, type JsonObject } from "./json.ts";
 
 /** What a handler wants to happen. */

@@ -4,14 +4,19 @@
  *
  * @module
  */
-export { BlockTeller } from "./loop/blocks.ts";
-export { assistantMessage, responseData } from "./loop/answer.ts";
-export { isPassing, providerFailure, retriesItself } from "./loop/failures.ts";
-export { chooseProvider, type ChosenProvider, nextProvider, rankProviders } from "./loop/providers.ts";
-export { injectionMessage, placeInjections, ToolOffer } from "./loop/requests.ts";
-export { createLoop, type LoopConfig } from "./loop/run.ts";
-export { type SelectingParts, type Selection, selectTool } from "./loop/selecting.ts";
-export { type Standing, standingOf } from "./loop/standing.ts";
+export { BlockTeller } from "./loop/content_block_events.ts";
+export { assistantMessage, responseData } from "./loop/assistant_message.ts";
+export { isPassing, providerFailure, retriesItself } from "./loop/provider_errors.ts";
+export {
+  chooseProvider,
+  type ChosenProvider,
+  nextProvider,
+  rankProviders,
+} from "./loop/provider_selection.ts";
+export { injectionMessage, placeInjections, ToolOffer } from "./loop/chat_request.ts";
+export { createLoop, type LoopConfig } from "./loop/loop.ts";
+export { type SelectingParts, type Selection, selectTool } from "./loop/tool_selection.ts";
+export { type Standing, standingOf } from "./loop/resume_point.ts";
 export { SteeringQueue } from "./loop/steering.ts";
 export {
   type BatchResult,
@@ -20,6 +25,6 @@ export {
   type ToolBatch,
   toolErrorType,
 } from "./loop/tool_calls.ts";
-export { inputProblems } from "./loop/input_check.ts";
+export { inputProblems } from "./loop/tool_input_validation.ts";
 export { loopConfigSchema, type LoopSchemaDefaults } from "./loop/config_schema.ts";
-export { type LoopDefaults, mountLoop } from "./loop/mount.ts";
+export { type LoopDefaults, mountLoop } from "./loop/mount_loop.ts";

@@ -1,5 +1,5 @@
 /** What goes to a model and comes back: content blocks, messages, requests, responses, usage (behaviour.md §4.6). */
-import { fieldError, requireObject, requireOneOf, requireText } from "./fields.ts";
+import { fieldError, requireObject, requireOneOf, requireText } from "./checks.ts";
 import { isObject, type JsonObject, type JsonSchema } from "./json.ts";
 import { parseToolCall, type ToolCall } from "./tools.ts";
 

@@ -6,7 +6,7 @@ import {
   requireText,
   requireTexts,
   requireWhole,
-} from "./fields.ts";
+} from "./checks.ts";
 import type { JsonObject } from "./json.ts";
 import type { ChatRequest, ChatResponse, StreamDelta } from "./messages.ts";
 import type { ToolCall } from "./tools.ts";

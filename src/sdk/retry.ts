@@ -1,7 +1,7 @@
 /** Trying a provider call again: when, how often, and after how long (behaviour.md §4.8). */
 import type { Clock } from "./contracts.ts";
 import { errorMessage, errorName } from "./errors.ts";
-import { fieldError, requireWhole } from "./fields.ts";
+import { fieldError, requireWhole } from "./checks.ts";
 
 /** How often and how long to wait. Times are in seconds, as in the requirements. */
 export interface RetryConfig {

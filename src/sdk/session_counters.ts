@@ -1,4 +1,4 @@
-/** The one fold of the log into counters: session status (behaviour.md §4.5). `runs/fold.ts` extends it to the run object. */
+/** The one fold of the log into counters: session status (behaviour.md §4.5). `runs/run/run_projection.ts` extends it to the run object. */
 import { isObject, type JsonObject } from "./json.ts";
 import { sumCostUsd } from "./money.ts";
 

@@ -1,8 +1,8 @@
 /** SessionStatus, R4's summary of a session (behaviour.md §4.5). */
-import { fieldError, requireOneOf, requireText, requireWhole } from "./fields.ts";
+import { fieldError, requireOneOf, requireText, requireWhole } from "./checks.ts";
 import { type JsonObject, toPlainObject } from "./json.ts";
 import { Usage } from "./messages.ts";
-import { withSnakeCase } from "./spelling.ts";
+import { withSnakeCase } from "./snake_case_aliases.ts";
 
 /** How a session stands. */
 export type SessionState = "running" | "completed" | "failed" | "cancelled";

@@ -1,7 +1,7 @@
 /**
  * Estimates how many tokens a text takes, without a tokenizer. A text is split as tokenizers split it, and each part costs
  * by its class and length. Pairs of letters that are rare in European languages mark random strings. The costs were fitted
- * against o200k on prose in 70 languages, code, JSON and random strings (tests/sdk/tokens_test.ts states the errors).
+ * against o200k on prose in 70 languages, code, JSON and random strings (tests/sdk/token_estimate_test.ts states the errors).
  */
 
 /** For each letter from a to z, the letters that often follow it (at least 1 in 1,250 of all pairs). */

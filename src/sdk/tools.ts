@@ -1,5 +1,5 @@
 /** Tools: the contract, the calls, the results, and how anything a tool returns is read (behaviour.md §4.1, §4.2, C1, C8). */
-import { fieldError } from "./fields.ts";
+import { fieldError } from "./checks.ts";
 import { isObject, type JsonObject, type JsonSchema, toPlain } from "./json.ts";
 
 /** What models can call a tool: vendors refuse a request in which one tool has another name. */

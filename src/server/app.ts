@@ -1,8 +1,8 @@
 /** The app of a runtime: the pass, and the routes behind it. */
-import { type App, createPass, type PassOptions } from "./pass.ts";
+import { type App, createPass, type PassOptions } from "./http_app.ts";
 import { createRoutes, type RoutesOptions } from "./routes.ts";
 
-export type { App, ConnectionInfo } from "./pass.ts";
+export type { App, ConnectionInfo } from "./http_app.ts";
 export type { CallerBounds } from "./routes.ts";
 
 /** What an app is made of. */

@@ -13,22 +13,22 @@
 import { createRuntime, type RuntimeConfig } from "../app/runtime.ts";
 import type { InProcessModule } from "../app/module_table.ts";
 import type { Runtime } from "../app/types.ts";
-import { KeyRing } from "../policy/keys.ts";
-import { policyFromData } from "../policy/parse.ts";
+import { KeyRing } from "../policy/api_keys.ts";
+import { policyFromData } from "../policy/parse_policy.ts";
 import { defaultPolicy, documentLimits, type Policy, policyFor } from "../policy/policy.ts";
 import { processRedactor, Redactor } from "../policy/redact.ts";
 import type { Caller } from "../runs/types.ts";
-import { type Authenticate, authenticateWith, type Hosts } from "./access.ts";
-import type { Log } from "./exchange.ts";
-import { createDefaultLog } from "./log.ts";
-import { type App, createPass, type Routes } from "./pass.ts";
+import { type Authenticate, authenticateWith, type Hosts } from "./auth.ts";
+import type { Log } from "./context.ts";
+import { createDefaultLog } from "./access_log.ts";
+import { type App, createPass, type Routes } from "./http_app.ts";
 import { type CallerBounds, createRoutes } from "./routes.ts";
 
-export { ANONYMOUS, type Authenticate, authenticateWith, type Hosts } from "./access.ts";
+export { ANONYMOUS, type Authenticate, authenticateWith, type Hosts } from "./auth.ts";
 export { type App, type AppOptions, type CallerBounds, type ConnectionInfo, createApp } from "./app.ts";
-export type { Log } from "./exchange.ts";
-export { formatLogRecord, type LogRecord } from "./log.ts";
-export { serve, type ServeOptions } from "./serve.ts";
+export type { Log } from "./context.ts";
+export { formatLogRecord, type LogRecord } from "./access_log.ts";
+export { serve, type ServeOptions } from "./net/listen.ts";
 export { defaultPolicy, policyFromData };
 export type { Caller, InProcessModule, Policy, Runtime, RuntimeConfig };
 

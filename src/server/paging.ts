@@ -1,7 +1,7 @@
 /** How many items of a list one request may ask for. */
-import { documentError } from "../plan/findings.ts";
-import type { Call } from "./exchange.ts";
-import { checkQuery, type Query } from "./validation.ts";
+import { documentError } from "../plan/check/findings.ts";
+import type { Call } from "./context.ts";
+import { checkQuery, type Query } from "./body/validation.ts";
 
 /** Queries of lists. */
 type ListQuery = "EventsQuery" | "ListRunsQuery" | "MessagesQuery" | "PageQuery";

@@ -1,7 +1,7 @@
 /** Errors as answers: RFC 9457 `application/problem+json` with our members (http.md, Problems). */
 import { type ErrorCode, errorCode, type ErrorDetail, errorMessage } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
-import { printable } from "./printable.ts";
+import { printable } from "../text/escape.ts";
 import { textResponse } from "./text_response.ts";
 
 /** HTTP status of every code. Does not compile when a code is missing. */

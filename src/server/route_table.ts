@@ -1,12 +1,20 @@
 /** Every route in one place: what serves it, what it takes, what it answers, how it can fail. OpenAPI is made of this table. */
 import type { ErrorCode } from "../sdk/errors.ts";
-import { decideApproval, listApprovals } from "./approvals.ts";
-import { createRun } from "./create_run.ts";
-import { runEvents } from "./events.ts";
-import type { Handler } from "./exchange.ts";
-import { health, HEALTH_PATH } from "./pass.ts";
-import { checkPlan, diffPlans, explainPlan, getModule, listModules, listPlans, lockPlan } from "./plans.ts";
-import { cancelRun, getRun, listRuns, removeRun, replayRun, steerRun } from "./runs.ts";
+import { decideApproval, listApprovals } from "./routes/approvals.ts";
+import { createRun } from "./routes/create_run.ts";
+import { runEvents } from "./routes/events.ts";
+import type { Handler } from "./context.ts";
+import { health, HEALTH_PATH } from "./http_app.ts";
+import {
+  checkPlan,
+  diffPlans,
+  explainPlan,
+  getModule,
+  listModules,
+  listPlans,
+  lockPlan,
+} from "./routes/plans.ts";
+import { cancelRun, getRun, listRuns, removeRun, replayRun, steerRun } from "./routes/runs.ts";
 import {
   forkSession,
   getSession,
@@ -14,9 +22,9 @@ import {
   listSessionRuns,
   listSessions,
   removeSession,
-} from "./sessions.ts";
-import { eventsSchema, landing, openApi, readiness } from "./system.ts";
-import type { AnswerName, BodyName, QueryName } from "./validation.ts";
+} from "./routes/sessions.ts";
+import { eventsSchema, landing, openApi, readiness } from "./routes/meta.ts";
+import type { AnswerName, BodyName, QueryName } from "./body/validation.ts";
 
 /** One answer of a route. */
 export interface RouteAnswer {

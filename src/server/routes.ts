@@ -2,16 +2,16 @@
 import { HonoBase } from "hono/hono-base";
 import { TrieRouter } from "hono/router/trie-router";
 import type { Runtime } from "../app/types.ts";
-import { DOCUMENT_LIMITS, type DocumentLimits } from "../plan/limits.ts";
+import { DOCUMENT_LIMITS, type DocumentLimits } from "../plan/parse/document_limits.ts";
 import type { Caller } from "../runs/types.ts";
 import { PreampError } from "../sdk/errors.ts";
-import { ANONYMOUS, type Authenticate, authorise } from "./access.ts";
-import type { BodyLimits } from "./body.ts";
+import { ANONYMOUS, type Authenticate, authorise } from "./auth.ts";
+import type { BodyLimits } from "./body/read_bytes.ts";
 import { type ServerClock, systemClock } from "./clock.ts";
-import { type Call, Closers, type Exchange, type Log, type Server } from "./exchange.ts";
-import { describeError, recordOf } from "./log.ts";
-import type { Routes } from "./pass.ts";
-import { createRate } from "./rates.ts";
+import { type Call, Closers, type Exchange, type Log, type Server } from "./context.ts";
+import { describeError, recordOf } from "./access_log.ts";
+import type { Routes } from "./http_app.ts";
+import { createRate } from "./rate_limiter.ts";
 import { type Route, ROUTES } from "./route_table.ts";
 
 /** What routes are made of. */

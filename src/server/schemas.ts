@@ -3,7 +3,7 @@
  * that it cannot drift. The only file of the server that loads zod; imported at the first request that has something to check.
  */
 import * as z from "zod";
-import { MIN_DURATION_S } from "../plan/check_limits.ts";
+import { MIN_DURATION_S } from "../plan/check/check_limits.ts";
 import type { ErrorCode } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import { STATUS } from "./problems.ts";

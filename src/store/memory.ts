@@ -1,6 +1,6 @@
 /** The store in memory: for one process, gone with it. Bounded: the logs of runs that ended go first, oldest first. */
 import { comparePlaces, decodeCursor, encodeCursor } from "./cursor.ts";
-import { weigh } from "../sdk/size.ts";
+import { weigh } from "../sdk/json_size.ts";
 import { weighRecord } from "./size.ts";
 import {
   type Change,

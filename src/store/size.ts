@@ -1,5 +1,5 @@
 /** How much room a record takes, about. */
-import { KEY_BYTES, MARKS_BYTES, weigh } from "../sdk/size.ts";
+import { KEY_BYTES, MARKS_BYTES, weigh } from "../sdk/json_size.ts";
 
 /** What a frozen field of a record weighs: many runs are stored with the same plan. */
 const frozen_fields = new WeakMap<object, number>();

@@ -3,8 +3,8 @@
  * may be there. The rows are compared with the table of settings: a setting without a row fails, and so a setting without effect
  * cannot be added.
  */
-import { allSettings } from "../../src/policy/settings.ts";
-import { OVERLAY_SECTIONS } from "../../src/policy/shape.ts";
+import { allSettings } from "../../src/policy/policy_settings.ts";
+import { OVERLAY_SECTIONS } from "../../src/policy/policy_schema.ts";
 import type { JsonObject } from "../../src/sdk/types.ts";
 import { assertEquals } from "../assert.ts";
 import { runProgram, startProgram, startServer } from "../e2e/program.ts";

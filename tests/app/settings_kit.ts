@@ -1,8 +1,8 @@
 /** A server with one setting of `preamp.yaml`, for all callers or for one key alone, and modules that show what it does. */
 import type { InProcessModule } from "../../src/app/module_table.ts";
-import { hashKey } from "../../src/policy/keys.ts";
-import { policyFromData } from "../../src/policy/parse.ts";
-import { systemClock } from "../../src/runs/clock.ts";
+import { hashKey } from "../../src/policy/api_keys.ts";
+import { policyFromData } from "../../src/policy/parse_policy.ts";
+import { systemClock } from "../../src/process/system_clock.ts";
 import type { Clock, Coordinator, JsonObject, ToolCallContext } from "../../src/sdk/types.ts";
 import { createPreamp } from "../../src/server/mod.ts";
 import { mergePlans } from "../../src/plan/merge.ts";

@@ -1,7 +1,7 @@
 /** The floor of a loop: the same provider and tool called by hand, with nothing around them. */
 import { module as calculatorInfo, mount as mountCalculator } from "../../modules/tool-calculator/mod.ts";
 import { mount as mountProvider } from "../../modules/provider-mock/mod.ts";
-import { systemClock } from "../../src/runs/clock.ts";
+import { systemClock } from "../../src/process/system_clock.ts";
 import type {
   Clock,
   Coordinator,

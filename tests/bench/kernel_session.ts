@@ -1,8 +1,8 @@
 /** A kernel session for a bench: modules given as objects, real time, entries numbered, stamped and kept in memory. */
 import { defaultPolicy } from "../../src/policy/policy.ts";
-import { Ceilings } from "../../src/kernel/ceilings.ts";
+import { Ceilings } from "../../src/kernel/run_limits.ts";
 import type { DraftEntry, Entry, Host } from "../../src/kernel/host.ts";
-import { Session } from "../../src/kernel/session.ts";
+import { Session } from "../../src/kernel/session/session.ts";
 import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
 import type {
   Clock,

@@ -1,5 +1,5 @@
 /** This project's loop as a loop to measure: a whole run with guards, events, hooks and log, over a store in memory. */
-import { systemClock } from "../../src/runs/clock.ts";
+import { systemClock } from "../../src/process/system_clock.ts";
 import type { Run } from "../../src/runs/types.ts";
 import type { MeasuredLoop } from "./loop_figures.ts";
 import { ProbeClock } from "./loop_scripts.ts";

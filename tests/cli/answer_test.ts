@@ -1,6 +1,6 @@
 import { AnswerWriter } from "../../src/cli/answer.ts";
-import { liveProgress } from "../../src/cli/live_progress.ts";
-import { plainProgress } from "../../src/cli/progress.ts";
+import { liveProgress } from "../../src/cli/terminal/live_progress.ts";
+import { plainProgress } from "../../src/cli/terminal/progress_lines.ts";
 import type { Entry } from "../../src/kernel/host.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
 import { assertEquals } from "../assert.ts";

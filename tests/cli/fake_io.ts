@@ -1,5 +1,5 @@
 /** The outside of a command, made by the test: text in, text out, signals by hand. */
-import type { Io, Output } from "../../src/cli/io.ts";
+import type { Io, Output } from "../../src/cli/terminal/io.ts";
 
 /** What a fake outside is made of. */
 export interface FakeIoOptions {

@@ -1,5 +1,5 @@
 import { readArguments } from "../../src/cli/arguments.ts";
-import { policySettings } from "../../src/policy/settings.ts";
+import { policySettings } from "../../src/policy/policy_settings.ts";
 import { policyFlags, readSettings, settingFlags } from "../../src/cli/settings.ts";
 import { assertEquals, assertMatch, assertRejects, assertStringIncludes } from "../assert.ts";
 import { fakeIo } from "./fake_io.ts";

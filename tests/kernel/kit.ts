@@ -2,8 +2,8 @@
  * A kernel session for tests: modules are mount functions in memory, time stands still, ids count up, entries are kept in a
  * list, and a person answers by script. Needs no permission.
  */
-import { Ceilings } from "../../src/kernel/ceilings.ts";
-import type { KernelLimits } from "../../src/kernel/core.ts";
+import { Ceilings } from "../../src/kernel/run_limits.ts";
+import type { KernelLimits } from "../../src/kernel/session/session_context.ts";
 import type {
   ApprovalDecision,
   ApprovalRequest,
@@ -12,10 +12,10 @@ import type {
   Host,
   OpenedModule,
 } from "../../src/kernel/host.ts";
-import type { Outcome } from "../../src/kernel/outcome.ts";
-import { Session, type SessionOptions } from "../../src/kernel/session.ts";
+import type { Outcome } from "../../src/kernel/session/outcome.ts";
+import { Session, type SessionOptions } from "../../src/kernel/session/session.ts";
 import { toPlain } from "../../src/sdk/json.ts";
-import { mountLoop } from "../../src/sdk/loop/mount.ts";
+import { mountLoop } from "../../src/sdk/loop/mount_loop.ts";
 import { FakeClock } from "../../src/sdk/testing/fake_clock.ts";
 import { MockContextManager } from "../../src/sdk/testing/mock_context.ts";
 import { MockProvider, type ScriptStep } from "../../src/sdk/testing/mock_provider.ts";

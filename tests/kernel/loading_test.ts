@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertMatch, assertRejects } from "../assert.ts";
-import { IRON_LAW } from "../../src/kernel/absence.ts";
+import { IRON_LAW } from "../../src/kernel/mounting/mount_diagnosis.ts";
 import { MockContextManager } from "../../src/sdk/testing/mock_context.ts";
 import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
 import { ToolResult } from "../../src/sdk/tools.ts";

@@ -1,7 +1,7 @@
 /** What the loop can do beside its turn: trying again, another provider, keeping a distance, native tools, structured output. */
 import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { LLMError } from "../../src/sdk/errors.ts";
-import { mountLoop } from "../../src/sdk/loop/mount.ts";
+import { mountLoop } from "../../src/sdk/loop/mount_loop.ts";
 import { MockProvider, type ScriptStep } from "../../src/sdk/testing/mock_provider.ts";
 import { ProviderInfo } from "../../src/sdk/providers.ts";
 import type { JsonObject, Module } from "../../src/sdk/types.ts";

@@ -1,4 +1,4 @@
-import { createLoop } from "../../src/sdk/loop/run.ts";
+import { createLoop } from "../../src/sdk/loop/loop.ts";
 import { LLMError } from "../../src/sdk/errors.ts";
 import { assertToolPairs } from "../../src/sdk/testing/assertions.ts";
 import { ProviderInfo } from "../../src/sdk/providers.ts";

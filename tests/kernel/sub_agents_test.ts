@@ -1,6 +1,6 @@
 /** What the kernel has for sub-agents: ceilings within ceilings, deadlines that stand still, sessions with a parent. */
 import { assert, assertEquals, assertRejects, assertThrows } from "../assert.ts";
-import { Ceilings } from "../../src/kernel/ceilings.ts";
+import { Ceilings } from "../../src/kernel/run_limits.ts";
 import { CallDeadline } from "../../src/kernel/guards/call_deadline.ts";
 import { CancellationToken } from "../../src/sdk/cancellation.ts";
 import { errorCode } from "../../src/sdk/errors.ts";

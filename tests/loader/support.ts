@@ -2,7 +2,7 @@
 import { createLoader, type Loader, type LoaderOptions } from "../../src/loader/loader.ts";
 import type { LoadContext, LoadSpec } from "../../src/loader/types.ts";
 import { defaultPolicy, type Policy } from "../../src/policy/policy.ts";
-import { parseSource } from "../../src/plan/source.ts";
+import { parseSource } from "../../src/plan/source/source.ts";
 
 export { refusal } from "../plan/support.ts";
 

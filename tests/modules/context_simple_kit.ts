@@ -2,7 +2,7 @@
 import type { ContextManager, Coordinator, HookHandler, JsonObject, Message, Provider, Tool } from "preamp";
 import { estimateTokens, messageTokens } from "preamp";
 import { mount } from "../../modules/context-simple/mod.ts";
-import type { ContextStatus } from "../../src/sdk/context/context.ts";
+import type { ContextStatus } from "../../src/sdk/context/simple_context.ts";
 import { assert, assertEquals } from "../assert.ts";
 
 /** A mounted context and what it did. */

@@ -3,7 +3,7 @@ import { type ChatRequest, errorCode, type JsonObject, type Message } from "prea
 import { MockProvider, testContext, TestCoordinator } from "preamp/testing";
 import * as contextSimple from "../../modules/context-simple/mod.ts";
 import * as contextSummarizing from "../../modules/context-summarizing/mod.ts";
-import { partsOf } from "../../modules/context-summarizing/parts.ts";
+import { partsOf } from "../../modules/context-summarizing/chunks.ts";
 import { estimateTokens } from "preamp";
 import { assert, assertEquals, assertRejects } from "../assert.ts";
 import { addAll, assertView, groups, system, tokensOf, user, withoutNotice } from "./context_simple_kit.ts";

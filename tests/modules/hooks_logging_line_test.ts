@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { assert, assertEquals, assertRejects } from "../assert.ts";
-import { formatLine, MAX_LINE_BYTES } from "../../modules/hooks-logging/line.ts";
+import { formatLine, MAX_LINE_BYTES } from "../../modules/hooks-logging/format_line.ts";
 import { LineQueue } from "../../modules/hooks-logging/queue.ts";
 
 const bytesOf = (text: string) => new TextEncoder().encode(text).length;

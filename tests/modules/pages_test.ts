@@ -1,6 +1,6 @@
 /** The pages beside the built-in modules: every plan on them is checked and run as a reader would try it. */
 import { createRuntime } from "../../src/app/runtime.ts";
-import { parseDocument } from "../../src/plan/parse.ts";
+import { parseDocument } from "../../src/plan/parse/parse.ts";
 import type { Caller } from "../../src/runs/types.ts";
 import { isObject, type JsonObject } from "../../src/sdk/json.ts";
 import { assert, assertEquals } from "../assert.ts";

@@ -2,10 +2,14 @@ import fc from "fast-check";
 import { assert, assertEquals, assertMatch, assertThrows } from "../assert.ts";
 import { childPlan } from "../../src/plan/child_plan.ts";
 import { compilePlan } from "../../src/plan/compile.ts";
-import { formatPath, parsePath } from "../../src/plan/path.ts";
-import { withPlaces } from "../../src/plan/places.ts";
-import { preferenceProblem, preferProvider, PROTECTED_CONFIG_KEYS } from "../../src/plan/preferences.ts";
-import { hasWildcard, matchesWildcard } from "../../src/plan/wildcard.ts";
+import { formatPath, parsePath } from "../../src/plan/value_path.ts";
+import { withPlaces } from "../../src/plan/check/locate_details.ts";
+import {
+  preferenceProblem,
+  preferProvider,
+  PROTECTED_CONFIG_KEYS,
+} from "../../src/plan/provider_preferences.ts";
+import { hasWildcard, matchesWildcard } from "../../src/plan/permissions/wildcard.ts";
 import { deepFreeze, type JsonObject } from "../../src/sdk/json.ts";
 import { detailAt, GOOD, refusal } from "./support.ts";
 

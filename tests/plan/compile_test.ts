@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertRejects, assertStrictEquals, assertStringIncludes } from "../assert.ts";
 import { PlanCache } from "../../src/plan/cache.ts";
 import { compilePlan, hashPlan } from "../../src/plan/compile.ts";
-import { formatDetail } from "../../src/plan/findings.ts";
+import { formatDetail } from "../../src/plan/check/findings.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
 import { detailAt, GOOD, refusal } from "./support.ts";
 

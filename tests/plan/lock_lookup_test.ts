@@ -1,6 +1,6 @@
 import { lockFromData } from "../../src/plan/lock.ts";
 import { LockLookup, normalUrl } from "../../src/plan/lock_lookup.ts";
-import { parseSource } from "../../src/plan/source.ts";
+import { parseSource } from "../../src/plan/source/source.ts";
 import type { Source } from "../../src/sdk/plan.ts";
 import { assertEquals } from "../assert.ts";
 

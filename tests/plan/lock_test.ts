@@ -7,7 +7,7 @@ import {
   lockOf,
   parseLock,
 } from "../../src/plan/lock.ts";
-import { parseSource } from "../../src/plan/source.ts";
+import { parseSource } from "../../src/plan/source/source.ts";
 import { assertEquals, assertMatch } from "../assert.ts";
 import { detailAt, refusal } from "./support.ts";
 

@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
-import { PERMISSION_NAMES } from "../../src/plan/check_permissions.ts";
-import { fullPermissions } from "../../src/policy/permissions.ts";
+import { PERMISSION_NAMES } from "../../src/plan/check/check_permissions.ts";
+import { fullPermissions } from "../../src/policy/effective_permissions.ts";
 import { noPermissions } from "../../src/policy/full_permissions.ts";
 import { BUILTINS, detailAt, judge, policyWith, refusal } from "./support.ts";
 

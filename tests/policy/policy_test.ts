@@ -1,9 +1,9 @@
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
 import { parsePolicy } from "../../src/policy/document.ts";
-import { policyFromData } from "../../src/policy/parse.ts";
-import { DOCUMENT_LIMITS } from "../../src/plan/limits.ts";
+import { policyFromData } from "../../src/policy/parse_policy.ts";
+import { DOCUMENT_LIMITS } from "../../src/plan/parse/document_limits.ts";
 import { defaultPolicy, documentLimits, policyFor } from "../../src/policy/policy.ts";
-import { policySettings, settingsToData } from "../../src/policy/settings.ts";
+import { policySettings, settingsToData } from "../../src/policy/policy_settings.ts";
 import { detailAt, refusal } from "./support.ts";
 
 /** The document of the design's page on trust, its key completed. */

@@ -3,7 +3,7 @@ import { Buffer } from "node:buffer";
 import { assert, assertEquals, assertStrictEquals } from "../assert.ts";
 import { isSecretKey, REDACTED, Redactor } from "../../src/policy/redact.ts";
 import { PreampError } from "../../src/sdk/errors.ts";
-import { weigh } from "../../src/sdk/size.ts";
+import { weigh } from "../../src/sdk/json_size.ts";
 
 const SECRET = "s3cr3t/Key+with=odd&chars";
 

@@ -1,14 +1,14 @@
 /** Runs with sub-agents, for tests: real plans under a real policy, a clock that stands still, modules that can be put in. */
-import { Sandboxing } from "../../src/app/sandboxing.ts";
-import { SourceOverrides } from "../../src/app/sources.ts";
-import { Loading } from "../../src/app/loading.ts";
+import { Sandboxing } from "../../src/app/lazy_sandbox.ts";
+import { SourceOverrides } from "../../src/app/source_overrides.ts";
+import { Loading } from "../../src/app/lazy_loader.ts";
 import { createModuleTable } from "../../src/app/module_table.ts";
 import { NamedPlans } from "../../src/app/named_plans.ts";
-import { Plans } from "../../src/app/plans.ts";
+import { Plans } from "../../src/app/plan_service.ts";
 import type { Entry } from "../../src/kernel/host.ts";
 import { defaultPolicy, type PolicyLimits } from "../../src/policy/policy.ts";
 import { Redactor } from "../../src/policy/redact.ts";
-import type { ReadyPlan } from "../../src/runs/deps.ts";
+import type { ReadyPlan } from "../../src/runs/ports.ts";
 import { RunService } from "../../src/runs/service.ts";
 import type { Run, RunHandle } from "../../src/runs/types.ts";
 import { FakeClock } from "../../src/sdk/testing/fake_clock.ts";

@@ -1,7 +1,7 @@
 /** Replay does not depend on how long anything took: not on gaps between entries, not on turns of the microtask queue. */
 import type { Entry } from "../../src/kernel/host.ts";
-import { ReplayClock } from "../../src/runs/replay/replay_clock.ts";
-import { createLoop } from "../../src/sdk/loop/run.ts";
+import { ReplayClock } from "../../src/runs/replay/virtual_clock.ts";
+import { createLoop } from "../../src/sdk/loop/loop.ts";
 import type { Orchestrator } from "../../src/sdk/types.ts";
 import { assertEquals } from "../assert.ts";
 import { CALLER, immediate, replayed } from "./kit.ts";

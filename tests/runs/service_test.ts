@@ -1,6 +1,6 @@
 /** Everything that can be done with runs: starting once, approvals, reading, limits, deleting, stopping. */
 import type { Entry } from "../../src/kernel/host.ts";
-import { RunFold } from "../../src/runs/fold.ts";
+import { RunFold } from "../../src/runs/run/run_projection.ts";
 import type { Approval, Caller, Run, RunHandle } from "../../src/runs/types.ts";
 import type { PreampError } from "../../src/sdk/errors.ts";
 import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";

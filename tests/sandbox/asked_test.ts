@@ -1,10 +1,10 @@
 /** What a guest may ask and do is read as a stranger's word: whatever it is, the session stands as it was, or says no. */
 import fc from "fast-check";
-import { SessionState } from "../../src/kernel/state.ts";
-import { answer, surroundingsOf } from "../../src/sandbox/answers.ts";
-import { Bindings } from "../../src/sandbox/bindings.ts";
-import { Effects } from "../../src/sandbox/effects.ts";
-import { Emissions } from "../../src/sandbox/emissions.ts";
+import { SessionState } from "../../src/kernel/session/session_state.ts";
+import { answer, surroundingsOf } from "../../src/sandbox/guest_requests.ts";
+import { Bindings } from "../../src/sandbox/object_table.ts";
+import { Effects } from "../../src/sandbox/notifications.ts";
+import { Emissions } from "../../src/sandbox/emission_table.ts";
 import { GuestMounts } from "../../src/sandbox/guest_mounts.ts";
 import type { Effect } from "../../src/sandbox/protocol.ts";
 import { TestCoordinator } from "../../src/sdk/testing/coordinator.ts";

@@ -1,11 +1,11 @@
 /** What a module is to its session when it runs elsewhere: everything that works inline, as far as a wire can carry it. */
-import { classifyMountReturn } from "../../src/kernel/mount_return.ts";
+import { classifyMountReturn } from "../../src/kernel/mounting/mount_return.ts";
 import { FakeApproval } from "../../src/sdk/testing/fake_approval.ts";
 import { FakeClock } from "../../src/sdk/testing/fake_clock.ts";
 import { TestCoordinator, type TestCoordinatorOptions } from "../../src/sdk/testing/coordinator.ts";
 import { MockTool } from "../../src/sdk/testing/mock_tool.ts";
-import { methodOf } from "../../src/sdk/spelling.ts";
-import { objectStandIn } from "../../src/sandbox/stand_ins.ts";
+import { methodOf } from "../../src/sdk/snake_case_aliases.ts";
+import { objectStandIn } from "../../src/sandbox/guest_proxies.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
 import type { Module, ModuleType, StreamDelta, ToolCallContext, ToolResult } from "../../src/sdk/types.ts";
 import { assert, assertEquals, assertMatch, assertRejects, assertStrictEquals } from "../assert.ts";

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { LineReader } from "../../src/sandbox/child/lines.ts";
+import { LineReader } from "../../src/sandbox/child/line_reader.ts";
 import { assert, assertEquals } from "../assert.ts";
 
 const bytesOf = (text: string) => new TextEncoder().encode(text);

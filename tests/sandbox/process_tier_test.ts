@@ -1,9 +1,9 @@
 /** Children as the host starts and ends them. What a module cannot do in one is the escape suite's. */
-import { LineReader } from "../../src/sandbox/child/lines.ts";
-import { Guest } from "../../src/sandbox/guest.ts";
-import { guestGrant } from "../../src/sandbox/grant.ts";
+import { LineReader } from "../../src/sandbox/child/line_reader.ts";
+import { Guest } from "../../src/sandbox/guest_connection.ts";
+import { guestGrant } from "../../src/sandbox/worker_permissions.ts";
 import { type GuestProcess, startGuestProcess } from "../../src/sandbox/process_tier.ts";
-import { hostTiers } from "../../src/sandbox/tiers.ts";
+import { hostTiers } from "../../src/sandbox/isolation_tiers.ts";
 import { assertEquals, assertRejects, assertStrictEquals } from "../assert.ts";
 import { ROOMY } from "./support.ts";
 
@@ -68,7 +68,7 @@ Deno.test("hostTiers() says what this host has, and the same each time", () => {
 
 Deno.test("hostTiers() says why there are no children where they may not be started", async () => {
   const code = `import { hostTiers } from ${
-    JSON.stringify(new URL("../../src/sandbox/tiers.ts", import.meta.url).href)
+    JSON.stringify(new URL("../../src/sandbox/isolation_tiers.ts", import.meta.url).href)
   };
     console.log(JSON.stringify(hostTiers()));`;
   const { stdout } = await new Deno.Command(Deno.execPath(), {

@@ -3,10 +3,10 @@
  * data (trace.md, section 4: "No entry, no order and no owner changes").
  */
 import type { DraftEntry } from "../../src/kernel/host.ts";
-import type { Outcome } from "../../src/kernel/outcome.ts";
+import type { Outcome } from "../../src/kernel/session/outcome.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
 import type { Module, ModuleType } from "../../src/sdk/types.ts";
-import type { GuestTier } from "../../src/sandbox/tiers.ts";
+import type { GuestTier } from "../../src/sandbox/isolation_tiers.ts";
 import { assert, assertEquals } from "../assert.ts";
 import { type Answer, type Kit, kit, type KitOptions, type TestModule } from "../kernel/kit.ts";
 import { type Code, Lab } from "./support.ts";

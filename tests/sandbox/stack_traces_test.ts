@@ -50,7 +50,7 @@ for (const tier of ["worker", "process"] as const) {
     const { output } = await coordinator.tools.looked!.execute({}) as { output: Record<string, string> };
     assertEquals(Object.keys(output), LOOKED);
     for (const [what, text] of Object.entries(output)) {
-      assert(!text.includes("file:") && !text.includes("sandbox/root"), `${what}: ${text}`);
+      assert(!text.includes("file:") && !text.includes("sandbox/worker_runtime"), `${what}: ${text}`);
     }
     assertMatch(output.mount!, /^Error: x\n {4}at Module\.mount \(data:text\/javascript[^\n]*:\d+:\d+\)/);
   });

@@ -1,6 +1,6 @@
 import { exampleInput } from "preamp/testing";
 import fc from "fast-check";
-import { schemaProblems } from "../../src/sdk/loop/input_check.ts";
+import { schemaProblems } from "../../src/sdk/loop/tool_input_validation.ts";
 import { assertEquals } from "../assert.ts";
 import type { JsonObject } from "preamp";
 

@@ -1,7 +1,7 @@
 /** An app over the fake runtime, and a client of it that needs no socket. */
 import { type App, type AppOptions, createApp } from "../../src/server/app.ts";
-import type { LogRecord } from "../../src/server/log.ts";
-import { type AnswerName, loadSchemas } from "../../src/server/validation.ts";
+import type { LogRecord } from "../../src/server/access_log.ts";
+import { type AnswerName, loadSchemas } from "../../src/server/body/validation.ts";
 import { FakeClock } from "./fake_clock.ts";
 import { FakeRuntime } from "./fake_runtime.ts";
 

@@ -4,7 +4,7 @@
  */
 import type { Readiness, Runtime } from "../../src/app/types.ts";
 import type { Entry } from "../../src/kernel/host.ts";
-import type { Recording } from "../../src/runs/recording.ts";
+import type { Recording } from "../../src/runs/storage/run_input.ts";
 import type { ReplayReport } from "../../src/runs/replay/replay.ts";
 import type {
   Approval,

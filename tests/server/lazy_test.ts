@@ -1,31 +1,48 @@
-import { assert, assertEquals } from "../assert.ts";
-import { graphAtStart, staticImports } from "../static_imports.ts";
+import { assertEquals } from "../assert.ts";
+import { staticImports, wholeGraph } from "../static_imports.ts";
 
 Deno.test("the server starts without a schema library or a parser of YAML", async () => {
-  for (const path of ["src/server/app.ts", "src/server/serve.ts"]) {
+  for (const path of ["src/server/app.ts", "src/server/net/listen.ts"]) {
     assertEquals(packagesIn(await staticImports(path)), path.endsWith("app.ts") ? ["hono"] : []);
   }
 });
 
 Deno.test("serve starts without its routes, the runtime and any package", async () => {
-  const graph = await graphAtStart("main.ts");
+  const graph = await staticImports("main.ts");
   const later = [
     "src/server/routes.ts",
     "src/app/runtime.ts",
-    "src/cli/backend.ts",
-    "src/cli/other_commands.ts",
+    "src/cli/server_backend.ts",
+    "src/cli/commands/run.ts",
   ];
   assertEquals(graph.filter((one) => later.some((path) => one.endsWith(path))), []);
-  assertEquals(packagesIn(await staticImports("main.ts")), []);
-  assert(graph.some((one) => one.endsWith("src/server/front.ts")));
-  assert(graph.length < 100, `${graph.length} files are read before the first line`);
+  assertEquals(packagesIn(graph), []);
 });
 
-Deno.test("deno run downloads every package before the first line of the program", async () => {
-  const later = ["backend", "children", "embedded", "other_commands"].map((name) => `src/cli/${name}.ts`);
-  const used = await Promise.all([...later, "src/sandbox/root/root.ts"].map(graphAtStart));
-  assertEquals(packagesIn(await graphAtStart("main.ts")), packagesIn(used.flat()));
+Deno.test("imports are literal: Deno finds every file and package from main.ts and the first files of children", async () => {
+  const found = new Set((await Promise.all(["main.ts", ...CHILDREN].map(wholeGraph))).flat());
+  const missing = [...sourceFiles("src/")].filter((path) => !found.has(new URL(path, ROOT).href));
+  assertEquals(missing, []);
+  const packages = (await Promise.all(CHILDREN.map(wholeGraph))).flatMap(packagesIn);
+  assertEquals(packages.filter((name) => !packagesIn([...found]).includes(name)), []);
 });
+
+const ROOT = new URL("../../", import.meta.url);
+
+/** First files of child processes and workers. */
+const CHILDREN = [
+  "src/sandbox/child/child_main.ts",
+  "src/sandbox/worker_runtime/main.ts",
+  "src/app/validation/child_main.ts",
+  "src/loader/bundler_child.ts",
+];
+
+function* sourceFiles(folder: string): Generator<string> {
+  for (const { name, isDirectory } of Deno.readDirSync(new URL(folder, ROOT))) {
+    if (isDirectory) yield* sourceFiles(`${folder}${name}/`);
+    else if (name.endsWith(".ts")) yield `${folder}${name}`;
+  }
+}
 
 /** Returns the names of packages in a graph, each once. */
 function packagesIn(graph: readonly string[]): string[] {

@@ -2,7 +2,7 @@ import { assert, assertEquals } from "../assert.ts";
 import { openApiDocument } from "../../src/server/openapi.ts";
 import { STATUS } from "../../src/server/problems.ts";
 import { codesOf, ROUTES } from "../../src/server/route_table.ts";
-import { loadSchemas } from "../../src/server/validation.ts";
+import { loadSchemas } from "../../src/server/body/validation.ts";
 import { EVENT_DATA } from "../../src/sdk/schemas/events.ts";
 import { isObject } from "../../src/sdk/json.ts";
 import { testApp } from "./client.ts";

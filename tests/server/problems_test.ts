@@ -1,8 +1,8 @@
 import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { systemClock } from "../../src/server/clock.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
-import { formatLogLine, formatLogRecord, type LogRecord } from "../../src/server/log.ts";
-import { printable } from "../../src/server/printable.ts";
+import { formatLogLine, formatLogRecord, type LogRecord } from "../../src/server/access_log.ts";
+import { printable } from "../../src/text/escape.ts";
 import { problemResponse, STATUS, TITLE, toProblem } from "../../src/server/problems.ts";
 import { type ErrorCode, PreampError } from "../../src/sdk/errors.ts";
 import { bodyOf, problemOf, testApp } from "./client.ts";

@@ -1,7 +1,7 @@
 import fc from "fast-check";
-import { parseJsonData, quickJsonData } from "../../src/server/json_document.ts";
-import { quickRequest } from "../../src/server/quick_request.ts";
-import { checkBody } from "../../src/server/validation.ts";
+import { parseJsonData, quickJsonData } from "../../src/server/body/json.ts";
+import { quickRequest } from "../../src/server/body/common_request.ts";
+import { checkBody } from "../../src/server/body/validation.ts";
 import { assertEquals } from "../assert.ts";
 
 Deno.test("quickJsonData() reads what the full reader reads when the text is as JSON.stringify writes it", () => {

@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "../assert.ts";
-import { weigh } from "../../src/sdk/size.ts";
+import { weigh } from "../../src/sdk/json_size.ts";
 import { weighRecord } from "../../src/store/size.ts";
 
 Deno.test("weigh() is near the bytes of a value's JSON, lists and nested objects included", () => {

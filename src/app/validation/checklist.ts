@@ -1,5 +1,5 @@
 /** R2's validation checklist, eight items for a tool, read off the checks; the other types have their own members in the middle. */
-import type { Check } from "../../kernel/validate.ts";
+import type { Check } from "../../kernel/mounting/validate_instance.ts";
 import type { ModuleType } from "../../sdk/types.ts";
 
 /** One box. */

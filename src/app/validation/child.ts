@@ -4,7 +4,7 @@
  */
 import { encodeFrame, FrameReader } from "../../loader/frames.ts";
 import { linkModule, shownErrorPlace } from "../../loader/link.ts";
-import { installSdk } from "../../sdk/global.ts";
+import { installSdk } from "../../sdk/sdk_global.ts";
 import type { ModuleBundle } from "../../loader/types.ts";
 import { errorMessage } from "../../sdk/errors.ts";
 import type { JsonObject } from "../../sdk/json.ts";

@@ -2,8 +2,8 @@
  * The validator child as the command line sees it: started for one module, watched step by step, killed when a step does not
  * end. A module that loops for ever, ends the process or eats memory costs its author an error and nobody else anything.
  */
-import { failed } from "../../kernel/module_checks.ts";
-import type { Check } from "../../kernel/validate.ts";
+import { failed } from "../../kernel/mounting/module_checks.ts";
+import type { Check } from "../../kernel/mounting/validate_instance.ts";
 import { cacheEnv, V8_FLAGS } from "../../loader/bundler_process.ts";
 import { encodeFrame, type Frame, FrameReader } from "../../loader/frames.ts";
 import { PreampError } from "../../sdk/errors.ts";

@@ -1,5 +1,5 @@
 /** What validating a module comes to: findings and how severe they are (behaviour.md §3.5). Data and counting only. */
-import type { Check } from "../../kernel/validate.ts";
+import type { Check } from "../../kernel/mounting/validate_instance.ts";
 import type { ModuleType } from "../../sdk/types.ts";
 
 /** What was found about a module that was run. */

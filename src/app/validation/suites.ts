@@ -2,8 +2,8 @@
  * What a module does: the contract suites of `preamp/testing` (behaviour.md §10.2), run outside of a test runner, each case on
  * a module mounted for it alone.
  */
-import { failed, passed } from "../../kernel/module_checks.ts";
-import type { Check } from "../../kernel/validate.ts";
+import { failed, passed } from "../../kernel/mounting/module_checks.ts";
+import type { Check } from "../../kernel/mounting/validate_instance.ts";
 import { errorMessage, errorName } from "../../sdk/errors.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { testContext } from "../../sdk/testing/contracts/context.ts";
@@ -13,7 +13,7 @@ import { testProvider } from "../../sdk/testing/contracts/provider.ts";
 import type { SuiteOptions, TestFunction } from "../../sdk/testing/contracts/suite.ts";
 import { testTool } from "../../sdk/testing/contracts/tool.ts";
 import type { Module, ModuleType } from "../../sdk/types.ts";
-import { thrownText } from "./structure.ts";
+import { thrownText } from "./contract_check.ts";
 
 /** Registers the cases of a suite. */
 type Suite = (name: string, create: () => Module, options: SuiteOptions) => void;

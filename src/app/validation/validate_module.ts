@@ -2,7 +2,7 @@
 import type { JsonObject } from "../../sdk/json.ts";
 import type { Module, ModuleType } from "../../sdk/types.ts";
 import type { Validation } from "./report.ts";
-import { checkStructure, ownId } from "./structure.ts";
+import { checkStructure, ownId } from "./contract_check.ts";
 import { runSuite } from "./suites.ts";
 
 /** What is tried, and how. */

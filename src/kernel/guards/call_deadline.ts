@@ -2,7 +2,7 @@
  * How long one tool call may take. The clock stands still while a sub-agent of the call runs: that one has ceilings of its own,
  * and a person may be asked in it. Owns no clock.
  */
-import { later, settlesSoon, withAbort, withGrace } from "../deadline.ts";
+import { later, settlesSoon, withAbort, withGrace } from "../timeouts.ts";
 import type { HostClock } from "../host.ts";
 
 /** What a deadline is made with. */

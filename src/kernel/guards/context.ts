@@ -1,11 +1,11 @@
 /** The guard around a context manager: every write goes into the log; what tool calls still wait for an answer is known here. */
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import { deepFreeze, toPlain, toPlainObject } from "../../sdk/json.ts";
-import { methodOf, withSnakeCase } from "../../sdk/spelling.ts";
+import { methodOf, withSnakeCase } from "../../sdk/snake_case_aliases.ts";
 import type { ContextManager, JsonObject, Message, RequestOptions } from "../../sdk/types.ts";
-import type { Core } from "../core.ts";
-import type { Injections } from "../injections.ts";
-import { OpenCalls } from "./open_calls.ts";
+import type { Core } from "../session/session_context.ts";
+import type { Injections } from "../hooks/injections.ts";
+import { OpenCalls } from "./pending_calls.ts";
 
 type Method = (...args: unknown[]) => unknown;
 

@@ -3,8 +3,8 @@ import { checkAnswerBounds } from "../../sdk/answer_bounds.ts";
 import { errorMessage, PreampError, statusOf, toLLMError } from "../../sdk/errors.ts";
 import { isObject, toPlain } from "../../sdk/json.ts";
 import { toChatResponse, Usage } from "../../sdk/messages.ts";
-import { addSnakeCase, methodOf, withSnakeCase } from "../../sdk/spelling.ts";
-import { RequestMeter, toolTokens } from "../../sdk/tokens.ts";
+import { addSnakeCase, methodOf, withSnakeCase } from "../../sdk/snake_case_aliases.ts";
+import { RequestMeter, toolTokens } from "../../sdk/token_estimate.ts";
 import { parseToolCall } from "../../sdk/tools.ts";
 import type {
   ChatRequest,
@@ -17,10 +17,10 @@ import type {
   StreamDelta,
   ToolCall,
 } from "../../sdk/types.ts";
-import type { Reservation } from "../ceilings.ts";
-import { cancelledError, type Core } from "../core.ts";
-import { withAbort } from "../deadline.ts";
-import type { Turn } from "../turn.ts";
+import type { Reservation } from "../run_limits.ts";
+import { cancelledError, type Core } from "../session/session_context.ts";
+import { withAbort } from "../timeouts.ts";
+import type { Turn } from "../session/turn_state.ts";
 import { limitOf } from "./tool.ts";
 
 /** What the guard needs of the session beside the core. */

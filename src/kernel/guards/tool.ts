@@ -1,12 +1,12 @@
 /** The guard around a tool: nothing runs that was not allowed for this very input, counted, and given a deadline. */
 import { errorCode, errorMessage, errorName, PreampError } from "../../sdk/errors.ts";
 import { deepFreeze, isObject, jsonEqual, toPlainObject } from "../../sdk/json.ts";
-import { inputSchemaOf } from "../../sdk/spelling.ts";
+import { inputSchemaOf } from "../../sdk/snake_case_aliases.ts";
 import { serializeOutput, toolFailure, ToolResult, toToolResult } from "../../sdk/tools.ts";
 import type { JsonObject, JsonSchema, RiskLevel, Tool, ToolCallContext } from "../../sdk/types.ts";
-import type { Core } from "../core.ts";
-import { recoveredResult } from "../recovery.ts";
-import type { CallRecord } from "../turn.ts";
+import type { Core } from "../session/session_context.ts";
+import { recoveredResult } from "../session/turn_recovery.ts";
+import type { CallRecord } from "../session/turn_state.ts";
 import { CallDeadline } from "./call_deadline.ts";
 
 /** Emits and processes the `tool:pre` of a call whose loop did not; resolves once the gate is settled. */

@@ -2,28 +2,28 @@
  * Replays a recorded run: orchestrators and contexts for real, its sub-agents' too, everything else from the log; says where
  * the two part (architecture.md, Replay).
  */
-import { Ceilings } from "../../kernel/ceilings.ts";
-import type { KernelLimits } from "../../kernel/core.ts";
+import { Ceilings } from "../../kernel/run_limits.ts";
+import type { KernelLimits } from "../../kernel/session/session_context.ts";
 import type { Entry } from "../../kernel/host.ts";
-import type { Outcome } from "../../kernel/outcome.ts";
+import type { Outcome } from "../../kernel/session/outcome.ts";
 import { count, emptyCounters } from "../../sdk/session_counters.ts";
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import { isObject, toPlainObject } from "../../sdk/json.ts";
 import type { Clock, Message, Prompt, RunLimits } from "../../sdk/types.ts";
-import { follow } from "../child_turn.ts";
-import type { ReadyPlan, SecretSink } from "../deps.ts";
-import { noteContext } from "../context_status.ts";
-import { RunFold } from "../fold.ts";
-import { knownApproval, standingOf, stateAfter, usedBefore, wasBegun } from "../interruption.ts";
-import type { Recording } from "../recording.ts";
-import { ownCeilings } from "../spawn.ts";
+import { follow } from "../subagents/turn.ts";
+import type { ReadyPlan, SecretSink } from "../ports.ts";
+import { noteContext } from "../run/context_status.ts";
+import { RunFold } from "../run/run_projection.ts";
+import { knownApproval, standingOf, stateAfter, usedBefore, wasBegun } from "../scheduler/crash_state.ts";
+import type { Recording } from "../storage/run_input.ts";
+import { ownCeilings } from "../subagents/spawner.ts";
 import type { Difference } from "./compare.ts";
-import { Conductor } from "./conductor.ts";
-import { isTakeover, ownParts, type Part } from "./parts.ts";
-import { ReplayClock } from "./replay_clock.ts";
-import { type Role, rolesOf, tellsResponses } from "./roles.ts";
-import { loadOwn, ownModules, Stage } from "./stage.ts";
-import { Tape } from "./tape.ts";
+import { Conductor } from "./sequencer.ts";
+import { isTakeover, ownParts, type Part } from "./segments.ts";
+import { ReplayClock } from "./virtual_clock.ts";
+import { type Role, rolesOf, tellsResponses } from "./subagents.ts";
+import { loadOwn, ownModules, Stage } from "./replay_session.ts";
+import { Tape } from "./recorded_events.ts";
 
 /** What a replay came to. */
 export interface ReplayReport {
@@ -250,7 +250,7 @@ class Replay {
     this.#agents.set(stage, done);
   }
 
-  /** As `runs/spawn.ts` has it: the turn between the two events that the parent tells of it. */
+  /** As `runs/subagents/spawner.ts` has it: the turn between the two events that the parent tells of it. */
   async #performAgent(
     parent: Stage,
     stage: Stage,

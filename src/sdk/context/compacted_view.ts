@@ -3,14 +3,14 @@
  * nothing of hooks and of where the history is kept.
  */
 import { deepFreeze, type JsonObject, type Message } from "../mod.ts";
-import { Calibration } from "./calibration.ts";
+import { Calibration } from "./token_calibration.ts";
 import type { Config } from "./config.ts";
-import { type Limits, type Proposal, proposeCompaction } from "./escalation.ts";
-import type { Forms } from "./forms.ts";
+import { type Limits, type Proposal, proposeCompaction } from "./compaction_trigger.ts";
+import type { Forms } from "./message_variants.ts";
 import { compactionNotice } from "./notice.ts";
-import { handlesOf } from "./recall.ts";
+import { handlesOf } from "./recall_tool.ts";
 import { type Capped, capToolResult, toRequestMessage } from "./request_message.ts";
-import { decisionsOf, fingerprint, type Saved, shortenedOf, withPlaces } from "./sticky.ts";
+import { decisionsOf, fingerprint, type Saved, shortenedOf, withPlaces } from "./saved_compaction.ts";
 import { type Decisions, entriesOf, Transcript } from "./transcript.ts";
 
 /** See the top of the file. */

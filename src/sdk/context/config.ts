@@ -1,6 +1,6 @@
 /** The knobs of `context-simple`: upstream's names and defaults (behaviour.md §8.3), checked once, at mount. */
 import { type JsonObject, PreampError } from "../mod.ts";
-import type { TokenMeter } from "./meter.ts";
+import type { TokenMeter } from "./token_counter.ts";
 
 /** How much the notice says. */
 export type NoticeVerbosity = "minimal" | "normal" | "verbose";

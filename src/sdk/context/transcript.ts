@@ -4,8 +4,8 @@
  * compaction left out is no longer here. Knows nothing of budgets.
  */
 import type { Message } from "../mod.ts";
-import { withBreakpoint } from "./breakpoints.ts";
-import type { Forms } from "./forms.ts";
+import { withBreakpoint } from "./cache_breakpoints.ts";
+import type { Forms } from "./message_variants.ts";
 import { answersOf, type CallName, callsOf, isHuman, missingResult } from "./request_message.ts";
 
 /** One message of the history and how the view shows it. */

@@ -8,11 +8,11 @@ import { type HookRegistry, notify } from "../hooks.ts";
 import { isObject } from "../json.ts";
 import type { ChatRequest, ChatResponse } from "../messages.ts";
 import { RetryConfig, retryDelay, withRetry } from "../retry.ts";
-import { responseData, withCallBlocks } from "./answer.ts";
-import { BlockTeller } from "./blocks.ts";
-import { isBrokenStream, isPassing, providerFailure, retriesItself } from "./failures.ts";
-import type { Pace } from "./pace.ts";
-import type { ChosenProvider } from "./providers.ts";
+import { responseData, withCallBlocks } from "./assistant_message.ts";
+import { BlockTeller } from "./content_block_events.ts";
+import { isBrokenStream, isPassing, providerFailure, retriesItself } from "./provider_errors.ts";
+import type { Pace } from "./call_throttle.ts";
+import type { ChosenProvider } from "./provider_selection.ts";
 
 /** What model calls are made with. */
 export interface ModelCallParts {

@@ -5,8 +5,8 @@
 import { isObject, type JsonObject, type JsonSchema } from "../json.ts";
 import type { Message, ResponseFormat } from "../messages.ts";
 import type { Provider } from "../providers.ts";
-import { capabilitiesOf } from "./failures.ts";
-import { schemaProblems } from "./input_check.ts";
+import { capabilitiesOf } from "./provider_errors.ts";
+import { schemaProblems } from "./tool_input_validation.ts";
 
 /** Requests to mend an answer, for each turn (our choice: what two do not mend a third seldom does). */
 export const MAX_REPAIRS = 2;

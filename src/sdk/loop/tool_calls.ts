@@ -14,8 +14,8 @@ import {
   ToolResult,
   toToolResult,
 } from "../tools.ts";
-import { inputProblems } from "./input_check.ts";
-import type { Selection } from "./selecting.ts";
+import { inputProblems } from "./tool_input_validation.ts";
+import type { Selection } from "./tool_selection.ts";
 
 /** What a batch of calls is run with. */
 export interface ToolBatch {

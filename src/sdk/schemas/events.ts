@@ -7,7 +7,7 @@ import type { JsonObject, JsonSchema } from "../json.ts";
 import { LIFECYCLE } from "./events/lifecycle.ts";
 import { MODEL } from "./events/model.ts";
 import { TURN } from "./events/turn.ts";
-import { WORK } from "./events/work.ts";
+import { WORK } from "./events/tools.ts";
 
 /** Event → schema of its `data`. */
 export const EVENT_DATA: Readonly<Record<string, z.ZodType>> = { ...LIFECYCLE, ...TURN, ...MODEL, ...WORK };

@@ -8,12 +8,12 @@ import type { Provider } from "../providers.ts";
 import { count, emptyCounters } from "../session_counters.ts";
 import { SessionStatus } from "../session_status.ts";
 import { registerHook } from "../handler_list.ts";
-import { withSnakeCase } from "../spelling.ts";
+import { withSnakeCase } from "../snake_case_aliases.ts";
 import type { Tool } from "../tools.ts";
 import { EventRecorder } from "./event_recorder.ts";
 import { FakeApproval } from "./fake_approval.ts";
 import { FakeClock } from "./fake_clock.ts";
-import { HookEffects } from "./hook_effects.ts";
+import { HookEffects } from "./hook_actions.ts";
 import { resolvePoint, type SingleSlot } from "../mount_points.ts";
 
 /** How a {@link TestCoordinator} is set up; everything has a default. */

@@ -11,7 +11,7 @@ import {
   type HookRegistry,
 } from "../hooks.ts";
 import { isObject, type JsonObject, toPlainObject } from "../json.ts";
-import { withSnakeCase } from "../spelling.ts";
+import { withSnakeCase } from "../snake_case_aliases.ts";
 import { FakeClock } from "./fake_clock.ts";
 import { withinTime } from "./wait_for.ts";
 

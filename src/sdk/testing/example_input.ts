@@ -1,6 +1,6 @@
 /** An input that fits a JSON Schema, for trying a tool that nobody gave an example for. The same schema gives the same input. */
 import { isObject, jsonEqual, type JsonObject, type JsonSchema } from "../json.ts";
-import { schemaProblems } from "../loop/input_check.ts";
+import { schemaProblems } from "../loop/tool_input_validation.ts";
 import { textMatching } from "./pattern_text.ts";
 
 /** An input, or why none could be made. */

@@ -1,6 +1,6 @@
 /** A person who answers approvals by script. */
 import type { ApprovalQuestion } from "../hooks.ts";
-import { withSnakeCase } from "../spelling.ts";
+import { withSnakeCase } from "../snake_case_aliases.ts";
 
 /**
  * What happens when the person is asked: an option's label, `timeout` (the time is over at once), `never` (no answer: the

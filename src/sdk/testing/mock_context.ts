@@ -2,7 +2,7 @@
 import type { ContextManager, RequestOptions } from "../contracts.ts";
 import type { Message } from "../messages.ts";
 import { toPlain } from "../json.ts";
-import { withSnakeCase } from "../spelling.ts";
+import { withSnakeCase } from "../snake_case_aliases.ts";
 
 /** A context manager over a list; what goes in and out is copied. */
 export class MockContextManager implements ContextManager {

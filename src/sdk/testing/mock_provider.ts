@@ -10,7 +10,7 @@ import {
   Usage,
 } from "../messages.ts";
 import { type CompleteOptions, ModelInfo, type Provider, ProviderInfo } from "../providers.ts";
-import { withSnakeCase } from "../spelling.ts";
+import { withSnakeCase } from "../snake_case_aliases.ts";
 import type { ToolCall } from "../tools.ts";
 
 /** A failure of the script. */

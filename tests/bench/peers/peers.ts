@@ -8,7 +8,7 @@ import {
   trimMessages,
 } from "@langchain/core/messages";
 import { type ModelMessage, pruneMessages } from "ai";
-import { messageTokens } from "../../../src/sdk/tokens.ts";
+import { messageTokens } from "../../../src/sdk/token_estimate.ts";
 import type { Message } from "../../../src/sdk/types.ts";
 import type { Trimmer } from "../trimmers.ts";
 

@@ -1,6 +1,6 @@
 /** Events of runs, modules and sessions (trace.md, entries 1-8 and 36-38; behaviour.md §1.6, §6.2). */
 import * as z from "zod";
-import { count, fields, flag, payload, text } from "./field.ts";
+import { count, fields, flag, payload, text } from "./fields.ts";
 
 const status = z.enum([
   "queued",

@@ -1,6 +1,6 @@
 /** Events of model calls (trace.md, entries 12-16; behaviour.md §6.2, §7.10). */
 import * as z from "zod";
-import { amount, block, count, failure, fields, flag, ordinal, payload, text, usage } from "./field.ts";
+import { amount, block, count, failure, fields, flag, ordinal, payload, text, usage } from "./fields.ts";
 
 const provider = text;
 const request_id = text.meta({ description: "one attempt of a model call" });

@@ -1,6 +1,6 @@
 /** Events of a turn: its begin and end, prompts, steering, cancellation (trace.md, entries 9-10 and 33-35). */
 import * as z from "zod";
-import { amount, content, count, fields, flag, ordinal, payload, text } from "./field.ts";
+import { amount, content, count, fields, flag, ordinal, payload, text } from "./fields.ts";
 
 /** Event → schema of its `data`. */
 export const TURN = {

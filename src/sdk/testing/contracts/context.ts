@@ -3,7 +3,7 @@ import type { ContextManager, RequestOptions } from "../../contracts.ts";
 import { errorMessage } from "../../errors.ts";
 import { jsonEqual } from "../../json.ts";
 import { type Message, textOf } from "../../messages.ts";
-import { methodOf } from "../../spelling.ts";
+import { methodOf } from "../../snake_case_aliases.ts";
 import { assertToolPairs } from "../assertions.ts";
 import type { TestCoordinator } from "../coordinator.ts";
 import {

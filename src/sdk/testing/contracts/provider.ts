@@ -9,7 +9,7 @@ import {
   toChatResponse,
 } from "../../messages.ts";
 import type { CompleteOptions, ModelInfo, Provider, ProviderInfo } from "../../providers.ts";
-import { methodOf } from "../../spelling.ts";
+import { methodOf } from "../../snake_case_aliases.ts";
 import type { ToolCall } from "../../tools.ts";
 import { casesOf, type CreateSubject, expect, type SuiteOptions, thrownBy, withSubject } from "./suite.ts";
 

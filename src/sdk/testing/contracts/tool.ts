@@ -1,6 +1,6 @@
 /** The tool contract as tests (behaviour.md §10.2, Tool). */
 import { deepFreeze, isObject, jsonEqual, type JsonObject, toPlain } from "../../json.ts";
-import { inputSchemaOf, methodOf } from "../../spelling.ts";
+import { inputSchemaOf, methodOf } from "../../snake_case_aliases.ts";
 import { type Tool, TOOL_NAME, type ToolCallContext, type ToolResult, toToolResult } from "../../tools.ts";
 import { exampleInput, type ExampleInputOptions } from "../example_input.ts";
 import {

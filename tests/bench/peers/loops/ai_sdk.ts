@@ -1,6 +1,6 @@
 /** AI SDK: `generateText` and `streamText` with a tool, until there is an answer. */
 import { generateText, isStepCount, jsonSchema, type LanguageModel, streamText, tool } from "ai";
-import { systemClock } from "../../../../src/runs/clock.ts";
+import { systemClock } from "../../../../src/process/system_clock.ts";
 import { ProbeClock } from "../../loop_scripts.ts";
 import type { JsonObject } from "../../../../src/sdk/types.ts";
 import type { Contestant } from "./contestant.ts";

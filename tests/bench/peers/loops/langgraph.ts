@@ -5,7 +5,7 @@ import { ChatGenerationChunk, type ChatResult } from "@langchain/core/outputs";
 import type { CallbackManagerForLLMRun } from "@langchain/core/callbacks/manager";
 import { tool } from "@langchain/core/tools";
 import { createReactAgent } from "@langchain/langgraph/prebuilt";
-import { systemClock } from "../../../../src/runs/clock.ts";
+import { systemClock } from "../../../../src/process/system_clock.ts";
 import { ProbeClock } from "../../loop_scripts.ts";
 import type { JsonObject } from "../../../../src/sdk/types.ts";
 import type { Contestant } from "./contestant.ts";

@@ -10,7 +10,7 @@ import {
   tool,
   Usage,
 } from "@openai/agents";
-import { systemClock } from "../../../../src/runs/clock.ts";
+import { systemClock } from "../../../../src/process/system_clock.ts";
 import { ProbeClock } from "../../loop_scripts.ts";
 import type { JsonObject } from "../../../../src/sdk/types.ts";
 import type { Contestant } from "./contestant.ts";

@@ -1,0 +1,110 @@
+/** From what a request names to the text of a plan, and from that to a compiled one. Judges nothing. */
+import { type CompiledPlan, compilePlan } from "../plan/compile.ts";
+import { PlanCache } from "../plan/cache.ts";
+import type { DocumentLimits } from "../plan/parse/document_limits.ts";
+import type { Caller, RunRequest } from "../runs/types.ts";
+import { PreampError } from "../sdk/errors.ts";
+import type { JsonObject } from "../sdk/json.ts";
+import type { ModuleTable } from "./module_table.ts";
+import { DEMO_PLAN } from "./demo_plan.ts";
+import type { NamedPlans, PlanFile } from "./named_plans.ts";
+import { type SourceOverrides, withOverrides } from "./source_overrides.ts";
+
+/** A plan as it was found, before it is checked. */
+export interface FoundPlan {
+  input: JsonObject | string;
+  origin: "operator" | "caller";
+  /** How large it may be. */
+  limits: DocumentLimits;
+  base_url?: string;
+  name?: string;
+}
+
+/** Where plans are found. */
+export interface PlanPlaces {
+  named: NamedPlans;
+  /** What a plan may name by its id alone. */
+  modules: ModuleTable;
+  /** Where npm and JSR packages are fetched from, or `none`. */
+  esm_host: string;
+  /** Where the modules of an operator's plans come from, whatever these say. */
+  sources: SourceOverrides;
+  /** Returns how large the plans of a caller may be; of nobody: those of the operator. */
+  limitsOf(caller: Caller | null): DocumentLimits;
+}
+
+/** Finds and compiles plans; the same text is compiled once. */
+export class PlanFinder {
+  readonly #options: PlanPlaces;
+  readonly #cache = new PlanCache();
+
+  constructor(options: PlanPlaces) {
+    this.#options = options;
+  }
+
+  /** Finds what a request names: a plan of its own, one of the operator's, the default. @throws {PreampError} `not_found`, `request_invalid`. */
+  find(
+    request: Pick<RunRequest, "plan" | "plan_ref">,
+    caller: Caller,
+    base_url: string | undefined,
+  ): FoundPlan | Promise<FoundPlan> {
+    if (request.plan !== undefined && request.plan_ref !== undefined) {
+      throw new PreampError(
+        "request_invalid",
+        "Cannot read the request: plan and plan_ref exclude each other: received both",
+      );
+    }
+    if (request.plan !== undefined) {
+      const { origin } = caller;
+      const limits = this.#options.limitsOf(origin === "operator" ? null : caller);
+      return origin === "operator" && base_url !== undefined
+        ? { input: request.plan, origin, limits, base_url }
+        : { input: request.plan, origin, limits };
+    }
+    return request.plan_ref === undefined ? this.#standard() : this.named(request.plan_ref);
+  }
+
+  async #standard(): Promise<FoundPlan> {
+    const standard = await this.#options.named.find("default");
+    return standard ? this.#ofFile(standard) : this.#ofOperator({ input: DEMO_PLAN, name: "demo" });
+  }
+
+  /** Finds a plan of the operator's by its name. @throws {PreampError} `not_found`. */
+  async named(name: string): Promise<FoundPlan> {
+    return this.#ofFile(await this.#options.named.get(name));
+  }
+
+  #ofFile({ name, text, base_url }: PlanFile): FoundPlan {
+    return this.#ofOperator({ input: text, base_url, name });
+  }
+
+  #ofOperator(plan: Pick<FoundPlan, "input" | "base_url" | "name">): FoundPlan {
+    return { ...plan, origin: "operator", limits: this.#options.limitsOf(null) };
+  }
+
+  /** Returns a plan compiled, its modules where the operator's overrides say. @throws {PreampError} As {@link compile}. */
+  located(found: FoundPlan): Promise<CompiledPlan> {
+    const compiling = this.compile(found);
+    const { sources } = this.#options;
+    if (found.origin !== "operator" || sources.empty) return compiling;
+    return compiling.then(async (compiled) => withOverrides(compiled, await sources.find()));
+  }
+
+  /** Returns a plan compiled. @throws {PreampError} `plan_invalid`, `plan_limit_exceeded`. */
+  compile({ input, origin, limits, base_url, name }: FoundPlan): Promise<CompiledPlan> {
+    return compilePlan(input, {
+      origin,
+      limits,
+      cache: this.#cache,
+      builtins: this.#options.modules.ids,
+      esm_host: this.#options.esm_host,
+      ...(base_url === undefined ? {} : { base_url }),
+      ...(name === undefined ? {} : { name }),
+      ...(origin === "operator" ? { readText: readFileText } : {}),
+    });
+  }
+}
+
+async function readFileText(url: string): Promise<string> {
+  return await Deno.readTextFile(new URL(url));
+}

@@ -1,0 +1,483 @@
+/** From what a request names to a plan that may run: found, checked, allowed; its modules opened. */
+import { agentNames, childPlan } from "../plan/child_plan.ts";
+import type { CompiledPlan } from "../plan/compile.ts";
+import { type Lock, lockFromData } from "../plan/lock.ts";
+import { LockLookup } from "../plan/lock_lookup.ts";
+import {
+  documentError,
+  type Findings,
+  toDetail,
+  toWarning as toWarningDetail,
+  type WarningDetail,
+} from "../plan/check/findings.ts";
+import { withPlaces } from "../plan/check/locate_details.ts";
+import { authorise, type Grants, specsOf } from "../policy/authorise.ts";
+import type { LoadContext } from "../loader/types.ts";
+import type { Origin } from "../policy/plan_trust.ts";
+import { documentLimits, type Policy, policyFor } from "../policy/policy.ts";
+import { authoriseWithin } from "../policy/delegation.ts";
+import type { ModuleTold, ReadyPlan, ServiceLimits } from "../runs/ports.ts";
+import type { Caller, RunRequest, Warning } from "../runs/types.ts";
+import { type ErrorCode, errorCode, type ErrorDetail, PreampError } from "../sdk/errors.ts";
+import type { JsonObject } from "../sdk/json.ts";
+import type { Module, ModuleSpec, RunLimits } from "../sdk/types.ts";
+import { judgeAgents } from "./agent_plans.ts";
+import { checkConfigs, checkOpened, checkVariables, schemaOf } from "./check_configs.ts";
+import { type FoundPlan, PlanFinder } from "./plan_finder.ts";
+import { grantOf, grantPaths } from "./module_permissions.ts";
+import type { Loading } from "./lazy_loader.ts";
+import type { ModuleTable } from "./module_table.ts";
+import { hashLock, Locks } from "./plan_locks.ts";
+import type { NamedPlans } from "./named_plans.ts";
+import { expandConfig, type LookUp, unsetVariables } from "./plan_env.ts";
+import type { Sandboxing } from "./lazy_sandbox.ts";
+import type { LockedInput, NamedPlan, PlanCheck, PlanInput } from "./types.ts";
+import { rewrittenSources, type SourceOverrides } from "./source_overrides.ts";
+import { isOfUrl, UrlModules, urlSpecs } from "./remote_modules.ts";
+
+/** What plans are made ready with. */
+export interface PlansOptions {
+  policy: Policy;
+  named: NamedPlans;
+  /** What a plan may name by its id alone. */
+  modules: ModuleTable;
+  /** Environment variables of the process. */
+  env: (name: string) => string | undefined;
+  /** What modules are loaded with that are not compiled in. */
+  loading: Loading;
+  /** Where those run that this process does not trust. */
+  sandboxing: Sandboxing;
+  /** Where the modules of an operator's plans come from, whatever these say. */
+  sources: SourceOverrides;
+}
+
+/** A plan as the policy judged it. */
+export interface JudgedPlan {
+  compiled: CompiledPlan;
+  /** What is odd about it, its configs included. */
+  warnings: readonly WarningDetail[];
+  origin: Origin;
+  grants: Grants;
+  /** With it the plan's modules are loaded. */
+  context: LoadContext;
+  base_url?: string;
+}
+
+/** How a plan is judged. */
+interface JudgeOptions {
+  lock?: JsonObject;
+  /** Ceilings of the request. */
+  limits?: Partial<RunLimits>;
+  /** The plan that spawns this one, as it was judged. */
+  within?: JudgedPlan;
+  /** For whoever writes the lock anew. */
+  ignore_lock?: boolean;
+}
+
+/** Judges plans and makes them ready. */
+export class Plans {
+  readonly #options: PlansOptions;
+  readonly #finder: PlanFinder;
+  /** Plans whose agents may all run, with the policies that say so. */
+  readonly #judged = new WeakMap<CompiledPlan, Set<Policy>>();
+  /** What plans got the last time; the same plan under the same policy gets the same (2 % of a short run to work out). */
+  readonly #granted = new WeakMap<CompiledPlan, { origin: Origin; policy: Policy; grants: Grants }>();
+  readonly #locks = new Locks();
+  readonly #policies = new Map<string | undefined, Policy>();
+  readonly #limits = new WeakMap<Policy, ServiceLimits>();
+
+  constructor(options: PlansOptions) {
+    this.#options = options;
+    this.#finder = new PlanFinder({
+      ...options,
+      esm_host: options.policy.modules.esm_host,
+      limitsOf: (caller) => documentLimits(caller ? this.#policyOf(caller) : options.policy),
+    });
+  }
+
+  /**
+   * Returns the plan of a request, ready to run.
+   * @throws {PreampError} `not_found` for an unknown `plan_ref`; `plan_invalid`, `plan_limit_exceeded`; `policy_refused`,
+   * `module_source_denied`, `isolation_unavailable`; `lock_invalid`.
+   */
+  async ready(request: RunRequest, caller: Caller, base_url?: string): Promise<ReadyPlan> {
+    const finding = this.#finder.find(request, caller, base_url);
+    const found = finding instanceof Promise ? await finding : finding;
+    try {
+      return await this.#ready(found, caller, request);
+    } catch (error) {
+      throw await located(error, found);
+    }
+  }
+
+  async #ready(found: FoundPlan, caller: Caller, options: JudgeOptions): Promise<ReadyPlan> {
+    const judged = await this.#judge(found, caller, options);
+    const { compiled, grants, context, base_url, origin } = judged;
+    const { lock } = context;
+    const policy = this.#policyOf(caller);
+    const { limits } = policy;
+    const specs = specsOf(compiled.plan);
+    let modules: UrlModules | undefined;
+    const urlModules = () => modules ??= this.#urlModules(judged, policy, specs);
+    const lookup = this.#lookup(grants);
+    /** Configs that were expanded for their secrets, as the specs are; the first who opens a module gets its config as it is. */
+    let expanded: (JsonObject | undefined)[] = [];
+    return {
+      compiled,
+      limits: grants.limits,
+      cost_is_asked_for: grants.cost_limit === "asked",
+      lock_hash: lock === undefined ? null : hashLock(lock),
+      warnings: [
+        ...judged.warnings.map(toWarning),
+        ...unsetVariables(compiled, this.#options.env),
+        ...(lock === undefined ? [] : unlocked(specs, lock, base_url)),
+      ],
+      ...(base_url === undefined ? {} : { base_url }),
+      agents: {
+        origin,
+        max_depth: limits.max_depth,
+        max_sessions: limits.max_sessions,
+        child: (written) => this.#ready({ ...found, input: written }, caller, { within: judged }),
+      },
+      registerSecrets: (secrets) => {
+        expanded = specs.map((spec) =>
+          expandConfig(spec, schemaOf(spec, this.#options.modules), lookup, secrets)
+        );
+      },
+      ...(specs.some(isOfUrl) ? { load: () => urlModules().load() } : {}),
+      ...(specs.some((spec) => isOfUrl(spec) && grants.tiers[spec.path] === "inline")
+        ? { withConsole: runWithConsole }
+        : {}),
+      open: (spec, secrets, told) => {
+        const index = specs.indexOf(spec);
+        const config = expanded[index] ??
+          expandConfig(spec, schemaOf(spec, this.#options.modules), lookup, secrets);
+        if (index >= 0) expanded[index] = undefined; // it is its module's now, which may change it
+        return this.#open(spec, urlModules, config, { told, found, written: compiled.written });
+      },
+    };
+  }
+
+  #urlModules(judged: JudgedPlan, policy: Policy, specs: readonly ModuleSpec[]): UrlModules {
+    const { loading, sandboxing } = this.#options;
+    const { context, grants } = judged;
+    return new UrlModules({
+      specs,
+      context,
+      policy,
+      loading,
+      sandboxing,
+      tierOf: ({ path }) => grants.tiers[path] ?? "process", // a place nobody judged gets the strongest
+      grantOf: (spec) => grantOf(spec, judged),
+    });
+  }
+
+  /**
+   * Returns the plan of a request as the policy judges it: what it gets, and how its modules are loaded. Fetches nothing.
+   * @throws {PreampError} As {@link Plans.ready}.
+   */
+  async judge(
+    request: Pick<RunRequest, "plan" | "plan_ref" | "lock" | "limits">,
+    caller: Caller,
+    base_url?: string,
+  ): Promise<JudgedPlan> {
+    const found = await this.#finder.find(request, caller, base_url);
+    try {
+      return await this.#judge(found, caller, request);
+    } catch (error) {
+      throw await located(error, found);
+    }
+  }
+
+  /**
+   * Returns a plan as {@link Plans.judge}, and each of its agents as it would be spawned from it.
+   * @param options `ignore_lock`: for whoever writes the lock anew.
+   * @throws {PreampError} As {@link Plans.judge}.
+   */
+  async judgeAll(
+    request: Pick<RunRequest, "plan" | "plan_ref" | "lock">,
+    caller: Caller,
+    base_url?: string,
+    { ignore_lock = false }: { ignore_lock?: boolean } = {},
+  ): Promise<{ plan: JudgedPlan; agents: { name: string; plan: JudgedPlan }[] }> {
+    const found = await this.#finder.find(request, caller, base_url);
+    try {
+      const plan = await this.#judge(found, caller, { ...request, ignore_lock });
+      const agents = [];
+      for (const name of agentNames(plan.compiled.written)) {
+        const { written } = childPlan(plan.compiled.written, name);
+        const child = { ...found, input: written };
+        const options = { ...request, ignore_lock, within: plan };
+        agents.push({ name, plan: await this.#judge(child, caller, options) });
+      }
+      return { plan, agents };
+    } catch (error) {
+      throw await located(error, found);
+    }
+  }
+
+  async #judge(found: FoundPlan, caller: Caller, options: JudgeOptions): Promise<JudgedPlan> {
+    const { origin } = found;
+    const { within, ignore_lock } = options;
+    const compiled = await this.#finder.located(found);
+    const policy = this.#policyOf(caller);
+    const grants = this.#authorise(compiled, found, policy, options);
+    // what was looked at before is there at once: none of these waits for a plan that is run again
+    const checking = checkConfigs(compiled, this.#options.modules);
+    const configs = checking instanceof Promise ? await checking : checking;
+    acceptConfigs(configs, found);
+    const warnings = configs.warnings.length === 0
+      ? compiled.warnings
+      : [...compiled.warnings, ...configs.warnings.map((finding) => toWarningDetail(finding))];
+    if (compiled.env.length > 0) await this.#acceptVariables(compiled, found, grants);
+    const agents = within === undefined ? this.#judgeAgents(compiled, found, policy, grants) : undefined;
+    if (agents) await agents;
+    const beside = found.base_url !== undefined && mayLoad(compiled) ? found.base_url : undefined;
+    const may_have_lock = !ignore_lock && (options.lock !== undefined || beside !== undefined);
+    const inherited = ignore_lock ? undefined : within?.context.lock;
+    const lock = inherited ?? (may_have_lock ? await this.#locks.find(options.lock, beside) : undefined);
+    const base = found.base_url === undefined ? {} : { base_url: found.base_url };
+    const context = { origin, namespace: caller.namespace, policy, ...base, ...(lock ? { lock } : {}) };
+    return { compiled, warnings, grants, context, origin, ...base };
+  }
+
+  #authorise(
+    compiled: CompiledPlan,
+    { origin, base_url }: Pick<FoundPlan, "origin" | "base_url">,
+    policy: Policy,
+    { limits, within }: { limits?: Partial<RunLimits>; within?: Pick<JudgedPlan, "grants"> },
+  ): Grants {
+    const known = limits || within ? undefined : this.#granted.get(compiled);
+    if (known?.origin === origin && known.policy === policy) return known.grants;
+    const options = {
+      origin,
+      policy,
+      builtins: this.#options.modules.ids,
+      url_tiers: this.#options.sandboxing.url_tiers,
+      missing_tiers: this.#options.sandboxing.missing_tiers,
+      paths: grantPaths(origin, base_url),
+      ...(limits ? { limits } : {}),
+    };
+    if (within) return authoriseWithin(compiled, options, within.grants);
+    const grants = authorise(compiled, options);
+    if (!limits) this.#granted.set(compiled, { origin, policy, grants });
+    return grants;
+  }
+
+  /** Once for each plan and policy: a plan with many agents would pay at every run, and each is judged anew when it is spawned. */
+  #judgeAgents(
+    compiled: CompiledPlan,
+    found: FoundPlan,
+    policy: Policy,
+    grants: Grants,
+  ): Promise<void> | void {
+    if (!this.#judged.get(compiled)?.has(policy)) return this.#judgeAnew(compiled, found, policy, grants);
+  }
+
+  async #judgeAnew(
+    compiled: CompiledPlan,
+    found: FoundPlan,
+    policy: Policy,
+    grants: Grants,
+  ): Promise<void> {
+    const judged = this.#judged.get(compiled) ?? new Set<Policy>();
+    await judgeAgents(compiled, async (written) => {
+      const child = await this.#finder.located({ ...found, input: written });
+      this.#authorise(child, found, policy, { within: { grants } });
+      acceptConfigs(await checkConfigs(child, this.#options.modules), found);
+      if (child.env.length > 0) await this.#acceptVariables(child, found, grants);
+    });
+    this.#judged.set(compiled, judged.add(policy));
+  }
+
+  /** @throws {PreampError} `plan_invalid`, when the value of a variable is not what its module's schema says. */
+  async #acceptVariables(compiled: CompiledPlan, found: FoundPlan, grants: Grants): Promise<void> {
+    acceptConfigs(await checkVariables(compiled, this.#options.modules, this.#lookup(grants)), found);
+  }
+
+  /** Returns the variables that a plan may read. */
+  #lookup(grants: Grants): LookUp {
+    return (name) => grants.mayReadEnv(name) ? this.#options.env(name) : undefined;
+  }
+
+  /** The loader remembers what a policy means by the policy itself: the same name gives the same object. */
+  #policyOf({ policy: name }: Caller): Policy {
+    let policy = this.#policies.get(name);
+    if (!policy) this.#policies.set(name, policy = policyFor(this.#options.policy, name));
+    return policy;
+  }
+
+  /** Returns the limits that hold for the runs of a caller. @throws {PreampError} `forbidden` when its policy is gone. */
+  limitsOf(caller: Caller): ServiceLimits {
+    const policy = this.#policyOf(caller);
+    let limits = this.#limits.get(policy);
+    if (!limits) {
+      this.#limits.set(policy, limits = { ...policy.limits, ...policy.retention });
+    }
+    return limits;
+  }
+
+  #open(
+    spec: ModuleSpec,
+    urlModules: () => UrlModules,
+    config: JsonObject,
+    { told, found, written }: { told: ModuleTold; found: FoundPlan; written: JsonObject },
+  ): ReturnType<ReadyPlan["open"]> {
+    const check = (module: Pick<Module, "module">) =>
+      acceptOpened(checkOpened(spec, module, config, written), found, told.warn);
+    if (spec.source.kind !== "builtin") {
+      return urlModules().open(spec, told).then((opened) => ({
+        ...opened,
+        config,
+        checkConfig: () => check(opened.module),
+      }));
+    }
+    const { modules } = this.#options;
+    const opened = { config, isolation: "inline", integrity: null } as const;
+    const module = modules.module(spec.module);
+    const stated = {}; // the version of what is compiled in is that of the program
+    if (module instanceof Promise) return module.then((loaded) => ({ ...opened, stated, module: loaded }));
+    return modules.isOwn(spec.module)
+      ? { ...opened, module, checkConfig: () => check(module) }
+      : { ...opened, stated, module };
+  }
+
+  /** Returns a plan that is only looked at. @throws {PreampError} `not_found`, `plan_invalid`, `plan_limit_exceeded`. */
+  async compiled(input: PlanInput, caller: Caller, base_url?: string, name?: string): Promise<CompiledPlan> {
+    const found = await this.#finder.find(input, caller, base_url);
+    return await this.#finder.compile(name === undefined ? found : { name, ...found });
+  }
+
+  /** Checks a plan's structure and the policy; runs and fetches nothing. A bad plan is a good answer. */
+  async check(input: LockedInput, caller: Caller, options: { base_url?: string } = {}): Promise<PlanCheck> {
+    const found = "plan_ref" in input
+      ? await this.#finder.named(input.plan_ref)
+      : await this.#finder.find(input, caller, options.base_url);
+    let compiled: CompiledPlan;
+    try {
+      compiled = await this.#finder.located(found);
+    } catch (error) {
+      return { ok: false, errors: detailsOf(error), ...codeOf(error), warnings: [] };
+    }
+    const { plan_hash } = compiled;
+    const configs = await checkConfigs(compiled, this.#options.modules);
+    const warnings = [
+      ...compiled.warnings,
+      ...await withPlacesIn(found, configs.warnings.map((finding) => toWarningDetail(finding))),
+      ...unsetVariables(compiled, this.#options.env).map((warning) => ({ path: "", ...warning })),
+    ];
+    const sources = rewrittenSources(specsOf(compiled.plan));
+    const told = { warnings, plan_hash, ...(sources.length > 0 ? { sources } : {}) };
+    const errors = await withPlacesIn(found, configs.errors.map((finding) => toDetail(finding)));
+    let refused: Pick<PlanCheck, "code"> = errors.length > 0 ? { code: "plan_invalid" } : {};
+    try {
+      if (input.lock !== undefined) lockFromData(input.lock);
+      const policy = this.#policyOf(caller);
+      const grants = this.#authorise(compiled, found, policy, {});
+      if (errors.length === 0) {
+        if (compiled.env.length > 0) await this.#acceptVariables(compiled, found, grants);
+        // what agents inherit is wrong in them too, and said already
+        await this.#judgeAgents(compiled, found, policy, grants);
+      }
+    } catch (error) {
+      errors.push(...detailsOf(await located(error, found)));
+      refused = refused.code ? refused : codeOf(error);
+    }
+    return { ok: errors.length === 0, ...refused, errors, ...told };
+  }
+
+  /** Returns the operator's plans that can be read; a broken one is left out, `plan check` says why. */
+  async list(): Promise<NamedPlan[]> {
+    const plans: NamedPlan[] = [];
+    for (const name of await this.#options.named.names()) {
+      try {
+        const { plan_hash, written } = await this.#finder.compile(await this.#finder.named(name));
+        const { description } = written;
+        plans.push({ name, plan_hash, ...(typeof description === "string" ? { description } : {}) });
+      } catch (error) {
+        if (errorCode(error) === undefined) throw error;
+      }
+    }
+    return plans;
+  }
+}
+
+/** @throws {PreampError} `plan_invalid`, when a module's config is not what its schema says. */
+function acceptConfigs({ errors }: Findings, { name }: FoundPlan): void {
+  if (errors.length === 0) return;
+  const what = name === undefined ? "the plan" : `the plan "${name}"`;
+  throw documentError("plan_invalid", what, errors.map((finding) => toDetail(finding)));
+}
+
+/**
+ * Returns the config that an opened module is mounted with, and warns of what may be wrong with it.
+ * @throws {PreampError} As {@link acceptConfigs}.
+ */
+function acceptOpened(
+  { findings, config }: ReturnType<typeof checkOpened>,
+  found: FoundPlan,
+  warn: (code: string, message: string) => void,
+): Promise<JsonObject> | JsonObject {
+  for (const { code, message, hint } of findings.warnings) {
+    warn(code, hint === undefined ? message : `${message} (${hint})`);
+  }
+  try {
+    acceptConfigs(findings, found);
+    return config;
+  } catch (error) {
+    return located(error, found).then((placed) => Promise.reject(placed));
+  }
+}
+
+/** {@link ReadyPlan.withConsole}: what it needs is loaded when the first module is to run in this process. */
+async function runWithConsole<T>(write: ModuleTold["console"], body: () => Promise<T>): Promise<T> {
+  const { withModuleConsole } = await import("../loader/module_console.ts");
+  return await withModuleConsole(write, body);
+}
+
+/** Whether modules may be loaded for a plan, now or for an agent of it. */
+function mayLoad({ plan, written }: CompiledPlan): boolean {
+  return specsOf(plan).some(isOfUrl) || agentNames(written).length > 0;
+}
+
+/** Returns findings with the places they have in the plan's text, when it has one. */
+async function withPlacesIn<T extends ErrorDetail>(
+  { input, limits }: FoundPlan,
+  details: readonly T[],
+): Promise<T[]> {
+  return typeof input === "string" ? await withPlaces(details, input, limits) : [...details];
+}
+
+/** Returns an error about a plan with the places its findings have in the plan's text. */
+async function located(error: unknown, { input, limits }: FoundPlan): Promise<unknown> {
+  if (typeof input !== "string" || errorCode(error) === undefined) return error;
+  const { code, message, details, facts, cause } = error as PreampError; // ours, by its code
+  if (!Array.isArray(details) || details.length === 0) return error;
+  return new PreampError(code, message, { details: await withPlaces(details, input, limits), facts, cause });
+}
+
+function toWarning({ code, path, message }: { code: string; path: string; message: string }): Warning {
+  return path === "" ? { code, message } : { code, path, message };
+}
+
+function detailsOf(error: unknown): ErrorDetail[] {
+  if (errorCode(error) === undefined) throw error;
+  const { details, message } = error as PreampError;
+  return details.length > 0 ? [...details] : [{ path: "", message }];
+}
+
+function codeOf(error: unknown): Pick<PlanCheck, "code"> {
+  return { code: errorCode(error) as ErrorCode }; // `detailsOf` takes errors with our codes alone
+}
+
+/** Modules that a lock says nothing about: said, so that a lock that fell behind does not go unnoticed. */
+function unlocked(specs: readonly ModuleSpec[], lock: Lock, base_url: string | undefined): Warning[] {
+  const lookup = LockLookup.of(lock, base_url);
+  return urlSpecs(specs).filter(({ source, integrity }) =>
+    integrity === undefined && lookup.modulesOf(source).length === 0
+  ).map(({ path, module }) => ({
+    code: "module_not_locked",
+    path,
+    message: `The lock does not have module "${module}": run preamp plan lock`,
+  }));
+}

@@ -1,0 +1,76 @@
+/** `preamp completion bash|zsh|fish`: what a shell completes, generated from the commands themselves. */
+import { didYouMean } from "../../text/did_you_mean.ts";
+import type { Arguments, Flag } from "../arguments.ts";
+import { COMMANDS } from "../commands.ts";
+import type { Command } from "../command.ts";
+import {
+  bashScript,
+  type CompletedCommand,
+  type CompletedFlag,
+  fishScript,
+  zshScript,
+} from "../completion_scripts.ts";
+import { EXIT } from "../exit.ts";
+import type { Io } from "../terminal/io.ts";
+import { UsageError } from "../usage_error.ts";
+
+const SCRIPTS: Readonly<Record<string, (commands: readonly CompletedCommand[]) => string>> = {
+  bash: bashScript,
+  zsh: zshScript,
+  fish: fishScript,
+};
+
+/** The command. */
+export const command: Command = {
+  usage: "completion <bash|zsh|fish>",
+  summary: "Prints a script that completes commands, flags and their values in a shell.",
+  flags: [],
+  details: () =>
+    `bash, in ~/.bashrc:                   source <(preamp completion bash)
+zsh, in ~/.zshrc behind compinit:     source <(preamp completion zsh)
+fish, in ~/.config/fish/config.fish:  preamp completion fish | source
+`,
+  run,
+};
+
+async function run(args: Arguments, io: Io): Promise<number> {
+  const [shell, ...more] = args.rest;
+  const shells = Object.keys(SCRIPTS);
+  if (shell === undefined || more.length > 0) {
+    throw new UsageError(`Cannot complete: name one shell: ${shells.join(", ")}`);
+  }
+  const script = Object.hasOwn(SCRIPTS, shell) ? SCRIPTS[shell] : undefined;
+  if (!script) {
+    const meant = didYouMean(shell, shells);
+    throw new UsageError(
+      `Cannot complete for ${JSON.stringify(shell.slice(0, 40))}: ${
+        meant === undefined ? `the shells are ${shells.join(", ")}` : `did you mean ${meant}?`
+      }`,
+    );
+  }
+  io.out.write(script(await Promise.all(COMMANDS.map(completed))));
+  return EXIT.done;
+}
+
+async function completed({ name, summary, load }: typeof COMMANDS[number]): Promise<CompletedCommand> {
+  const { usage, flags } = await load();
+  const shown = flags.filter(({ help }) => help !== "").map(completedFlag);
+  const help: CompletedFlag = { name: "help", help: "show how it is used", values: null };
+  const all = name === "help" ? shown : [...shown, help];
+  return { name, summary, flags: all, words: name === "help" ? commandWords() : choices(usage) };
+}
+
+function completedFlag({ name, short, value, help }: Flag): CompletedFlag {
+  const values = value === undefined ? null : value.includes("|") ? value.split("|") : [];
+  return { name, help, values, ...(short === undefined ? {} : { short }) };
+}
+
+/** Returns the words of the first argument that is one of a few: `<bash|zsh|fish>`. */
+function choices(usage: string): string[] {
+  const [, listed] = /^[^<[]*<([a-z]+(?:\|[a-z]+)+)>/.exec(usage) ?? [];
+  return listed?.split("|") ?? [];
+}
+
+function commandWords(): string[] {
+  return [...new Set(COMMANDS.map(({ name }) => name.split(" ")[0]!))]; // split gives at least one
+}

@@ -1,0 +1,77 @@
+/** `preamp module bundle`: a module and all its files as one ES module, to be published as one file. Executes nothing of it. */
+import { publishable } from "../../loader/publishable_bundle.ts";
+import type { ModuleBundle } from "../../loader/types.ts";
+import type { Arguments, Flag } from "../arguments.ts";
+import type { Command } from "../command.ts";
+import { EXIT } from "../exit.ts";
+import { locate } from "../files.ts";
+import type { Io } from "../terminal/io.ts";
+import { readTarget, told, withLoader } from "../module_target.ts";
+import { formatFlags, wantsJson, writeJson } from "../output_format.ts";
+import { policyFlags, readSettings, settingFlags } from "../settings.ts";
+import { UsageError } from "../usage_error.ts";
+
+const OWN_FLAGS: readonly Flag[] = [
+  { name: "output", short: "o", value: "FILE", help: "write here instead of stdout" },
+  ...formatFlags({
+    help: "the code (default), or {url, integrity, bytes, files, imports_refused, output, code}",
+  }),
+  ...settingFlags(),
+];
+
+/** The command. */
+export const command: Command = {
+  usage: "module bundle [flags] <path|url>",
+  summary: "Bundles a module with all it imports into one ES module, its source map inside; runs nothing.",
+  flags: [...OWN_FLAGS, ...policyFlags(OWN_FLAGS)],
+  details: () =>
+    `What a module imports as "preamp", "preamp/loop", "preamp/context", "preamp/testing" or "zod" stays an
+import: the host gives it. Everything else goes in.
+`,
+  run,
+};
+
+async function run(args: Arguments, io: Io): Promise<number> {
+  const json = wantsJson(args);
+  const { policy } = await readSettings(args, io);
+  const target = await readTarget(args, io, policy, "bundle");
+  const bundle = await withLoader((loader) => loader.bundle(target.spec, target.context));
+  const code = publishable(bundle);
+  for (const { specifier, url, line, column } of bundle.imports_refused) {
+    const what = specifier === null ? "a computed import" : `import of ${JSON.stringify(specifier)}`;
+    io.err.write(`warning: ${told(url, io)}:${line}:${column}: ${what} throws when it is reached\n`);
+  }
+  const output = args.value("output");
+  if (output !== undefined) await writeCode(output, code, bundle, io);
+  const { url, integrity, files, imports_refused } = bundle;
+  const bytes = new TextEncoder().encode(code).length;
+  if (json) {
+    const where = output === undefined ? { output: null, code } : { output, code: null };
+    writeJson(io, { url, integrity, bytes, files, imports_refused, ...where });
+  } else if (output === undefined) io.out.write(code);
+  else {
+    const count = `${files.length} ${files.length === 1 ? "file" : "files"}`;
+    io.err.write(`${output}: ${bytes} bytes from ${count}\n`);
+  }
+  return EXIT.done;
+}
+
+async function writeCode(
+  output: string,
+  code: string,
+  { files }: Pick<ModuleBundle, "files">,
+  { cwd }: Io,
+): Promise<void> {
+  const file = locate(output, cwd);
+  if (files.some(({ url }) => url === file.href)) {
+    throw new UsageError(
+      `Cannot write ${JSON.stringify(output)}: it is one of the module's own files: name another`,
+    );
+  }
+  try {
+    await Deno.writeTextFile(file, code);
+  } catch (error) {
+    const why = error instanceof Deno.errors.NotFound ? "its folder is not there" : (error as Error).message;
+    throw new UsageError(`Cannot write ${JSON.stringify(output)}: ${why}`, { cause: error });
+  }
+}

@@ -1,0 +1,46 @@
+/** `preamp module hash`: what a module is made of, and the digest that pins it. Executes nothing of it. */
+import type { Arguments, Flag } from "../arguments.ts";
+import type { Command } from "../command.ts";
+import { EXIT } from "../exit.ts";
+import type { Io } from "../terminal/io.ts";
+import { readTarget, told, withLoader } from "../module_target.ts";
+import { formatFlags, wantsJson, writeJson } from "../output_format.ts";
+import { policyFlags, readSettings, settingFlags } from "../settings.ts";
+import { styleOf } from "../terminal/style.ts";
+import { tableText } from "../terminal/table.ts";
+
+const OWN_FLAGS: readonly Flag[] = [
+  ...formatFlags({
+    help: "text (default), or {url, integrity, exports, uses, imports_refused, files}",
+  }),
+  ...settingFlags(),
+];
+
+/** The command. */
+export const command: Command = {
+  usage: "module hash [flags] <path|url>",
+  summary:
+    "Prints the digest that pins a module (`integrity` in a plan) and the files it covers; runs nothing.",
+  flags: [...OWN_FLAGS, ...policyFlags(OWN_FLAGS)],
+  run,
+};
+
+async function run(args: Arguments, io: Io): Promise<number> {
+  const json = wantsJson(args);
+  const { policy } = await readSettings(args, io);
+  const target = await readTarget(args, io, policy, "hash");
+  const graph = await withLoader((loader) => loader.graph(target.spec, target.context));
+  if (json) {
+    const { url, integrity, exports, uses, imports_refused, files } = graph;
+    writeJson(io, { url, integrity, exports, uses, imports_refused, files });
+    return EXIT.done;
+  }
+  const { dim } = styleOf(io.out);
+  const rows = graph.files.map(({ url, sha256, bytes }) => [sha256, String(bytes), told(url, io)]);
+  io.out.write(`${graph.integrity}\n${dim(tableText([["sha256", "bytes", "file"], ...rows], "  "))}`);
+  for (const { specifier, url, line, column } of graph.imports_refused) {
+    const what = specifier === null ? "a computed import" : `import of ${JSON.stringify(specifier)}`;
+    io.err.write(`warning: ${told(url, io)}:${line}:${column}: ${what} throws when it is reached\n`);
+  }
+  return EXIT.done;
+}

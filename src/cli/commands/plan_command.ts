@@ -1,0 +1,51 @@
+/** What the commands on plans that fetch modules share: which files, which runtime, which form of the answer. */
+import { createRuntime } from "../../app/runtime.ts";
+import type { Runtime } from "../../app/types.ts";
+import type { Arguments, Flag } from "../arguments.ts";
+import type { Io } from "../terminal/io.ts";
+import { formatFlags } from "../output_format.ts";
+import { readSettings } from "../settings.ts";
+import { styleOf } from "../terminal/style.ts";
+import { UsageError } from "../usage_error.ts";
+
+/** `-p FILE`, as `preamp run` takes it. */
+export const PLAN_FLAG: Flag = {
+  name: "plan",
+  short: "p",
+  value: "FILE",
+  many: true,
+  help: "a plan; several are laid over one another, left to right",
+};
+
+/** `--output-format` and `--json`. */
+export const FORMAT_FLAGS: readonly Flag[] = formatFlags({
+  help: "a table (default), or the object that the HTTP API answers",
+});
+
+/** Returns the files of `-p` and those behind the command. @throws {UsageError} when there is none. */
+export function planNames(args: Arguments, verb: string): string[] {
+  const names = [...args.all("plan"), ...args.rest];
+  if (names.length === 0) throw new UsageError(`Cannot ${verb} a plan: no file was named`);
+  return names;
+}
+
+/**
+ * Runs something over a runtime under the settings of the command line, which is closed behind it.
+ * @param options `overridden`: modules come from where `preamp source add` says, as in a run.
+ */
+export async function withRuntime<T>(
+  args: Arguments,
+  io: Io,
+  use: (runtime: Runtime) => Promise<T>,
+  { overridden = false }: { overridden?: boolean } = {},
+): Promise<T> {
+  const { policy, plans, home, sources, warnings } = await readSettings(args, io);
+  const { yellow } = styleOf(io.err);
+  for (const warning of warnings) io.err.write(`${yellow("warning:")} ${warning}\n`);
+  const runtime = createRuntime({ policy, plans, home, ...(overridden ? { sources } : {}) });
+  try {
+    return await use(runtime);
+  } finally {
+    await runtime.close();
+  }
+}

@@ -1,0 +1,131 @@
+/** `preamp plan diff`: what a plan may do that another may not, and the other way round. Fetches nothing, runs nothing. */
+import type { PlanChange, PlanDiff } from "../../plan/diff_report.ts";
+import type { JsonValue } from "../../sdk/json.ts";
+import { escapeUnprintable } from "../../text/escape.ts";
+import type { Arguments, Flag } from "../arguments.ts";
+import { TERMINAL } from "../caller.ts";
+import type { Command } from "../command.ts";
+import { EXIT } from "../exit.ts";
+import { DocumentFailure } from "../errors.ts";
+import type { Io, Output } from "../terminal/io.ts";
+import { wantsJson, writeJson } from "../output_format.ts";
+import { type GivenPlan, readPlans } from "../plan_files.ts";
+import { FORMAT_FLAGS, withRuntime } from "./plan_command.ts";
+import { styleOf } from "../terminal/style.ts";
+import { UsageError } from "../usage_error.ts";
+import { wrapText } from "../terminal/wrap.ts";
+import { cutToWidth } from "../terminal/width.ts";
+import { policyFlags, settingFlags } from "../settings.ts";
+
+const OWN_FLAGS: readonly Flag[] = [
+  { name: "from", value: "FILE", many: true, help: "the first plan; several are merged, left to right" },
+  {
+    name: "plan",
+    short: "p",
+    value: "FILE",
+    many: true,
+    help: "the second plan; several are merged, left to right",
+  },
+  ...FORMAT_FLAGS,
+  ...settingFlags(),
+];
+
+/** The command. */
+export const command: Command = {
+  usage: "plan diff [flags] [<from>] [<to>]",
+  summary: "Compares two plans: what the second widens, what it narrows, what else changed. `-` is stdin.",
+  flags: [...OWN_FLAGS, ...policyFlags(OWN_FLAGS)],
+  details: () =>
+    `What cannot be shown to narrow is told as widening: a new module, another source, a removed pin, hook or ceiling, a
+weaker tier, a wider grant, a variable, looser approval rules.
+Each plan is a file, or several that are merged as \`preamp run\` does: --from for the first plan, -p for the second.
+Exit codes: 0 nothing widens, 1 something does, 3 a plan is invalid.
+
+  preamp plan diff old.yaml new.yaml
+  preamp plan diff old.yaml -p base.yaml -p prod.yaml
+  preamp plan diff --from base.yaml --from test.yaml -p base.yaml -p prod.yaml
+`,
+  run,
+};
+
+async function run(args: Arguments, io: Io): Promise<number> {
+  const names = planPair(args);
+  if (names.flat().filter((name) => name === "-").length > 1) {
+    throw new UsageError("Cannot compare plans: stdin can be read once: name a file instead of the second -");
+  }
+  const json = wantsJson(args);
+  const from = await readPlans(names[0], io);
+  const to = await readPlans(names[1], io);
+  const diff = await withRuntime(args, io, async ({ plans }) => {
+    // each by itself first, so that an error names its file
+    for (const given of [from, to]) {
+      try {
+        await plans.diff(input(given), input(given), TERMINAL);
+      } catch (error) {
+        throw new DocumentFailure(given.name, error);
+      }
+    }
+    return await plans.diff(input(from), input(to), TERMINAL);
+  });
+  if (json) writeJson(io, diff);
+  else io.out.write(diffText(diff, io.out));
+  return diff.widens.length > 0 ? EXIT.failed : EXIT.done;
+}
+
+/** Returns the files of both plans: what no flag gives is what follows the command. @throws {UsageError} for another number. */
+function planPair(args: Arguments): [from: readonly string[], to: readonly string[]] {
+  const rest = [...args.rest];
+  const filesOf = (flag: string): readonly string[] => args.has(flag) ? args.all(flag) : rest.splice(0, 1);
+  const from = filesOf("from");
+  const to = filesOf("plan");
+  if (from.length > 0 && to.length > 0 && rest.length === 0) return [from, to];
+  const given = [
+    ...(args.has("from") ? ["--from"] : []),
+    ...(args.has("plan") ? ["-p"] : []),
+    ...args.rest.map((name) => JSON.stringify(name)),
+  ];
+  throw new UsageError(
+    `Cannot compare plans: name two, <from> and <to>; --from and -p take several files that are merged: received ${
+      given.join(" ") || "none"
+    }`,
+  );
+}
+
+function input({ plan, base_url }: GivenPlan): { plan: GivenPlan["plan"]; base_url: string } {
+  return { plan, base_url };
+}
+
+/** Returns the changes, those that widen first. */
+export function diffText(diff: PlanDiff, output: Pick<Output, "color" | "columns">): string {
+  const { bold, dim, green, red, yellow } = styleOf(output);
+  const columns = Math.max(40, output.columns());
+  const section = (
+    title: string,
+    sign: string,
+    changes: readonly PlanChange[],
+    paint: (text: string) => string,
+  ) => {
+    if (changes.length === 0) return [];
+    const lines = changes.flatMap(({ path, from, to, message }) => [
+      `${paint(sign)} ${bold(clean(path))}\n`,
+      ...wrapText(clean(message), columns - 4).map((line) => `    ${line}\n`),
+      ...(from === null ? [] : [dim(`    from ${shown(from, columns - 9)}\n`)]),
+      ...(to === null ? [] : [dim(`    to   ${shown(to, columns - 9)}\n`)]),
+    ]);
+    return [`${paint(`${changes.length} ${title}`)}\n${lines.join("")}`];
+  };
+  const sections = [
+    ...section("widen", "+", diff.widens, red),
+    ...section("narrow", "-", diff.narrows, green),
+    ...section("other", "~", diff.other, yellow),
+  ];
+  return sections.length === 0 ? `${green("no difference")}\n` : sections.join("\n");
+}
+
+function shown(value: JsonValue, columns: number): string {
+  return cutToWidth(clean(JSON.stringify(value)), columns);
+}
+
+function clean(text: string): string {
+  return escapeUnprintable(text);
+}

@@ -1,0 +1,53 @@
+/** `preamp plan explain`: what a plan may touch, before anything of it runs. Fetches its modules, executes none. */
+import type { Arguments, Flag } from "../arguments.ts";
+import { TERMINAL } from "../caller.ts";
+import type { Command } from "../command.ts";
+import { EXIT } from "../exit.ts";
+import { explanationText } from "../explain_text.ts";
+import { DocumentFailure } from "../errors.ts";
+import type { Io } from "../terminal/io.ts";
+import { readPlans } from "../plan_files.ts";
+import { wantsJson, writeJson } from "../output_format.ts";
+import { FORMAT_FLAGS, PLAN_FLAG, planNames, withRuntime } from "./plan_command.ts";
+import { policyFlags, settingFlags } from "../settings.ts";
+
+const OWN_FLAGS: readonly Flag[] = [
+  PLAN_FLAG,
+  ...FORMAT_FLAGS,
+  { name: "strict", help: "exit 1 when there is a red flag" },
+  ...settingFlags(["frozen"]),
+];
+
+/** The command. */
+export const command: Command = {
+  usage: "plan explain [flags] <file>…",
+  summary:
+    "Shows what a plan may touch: modules with their hashes, permissions, variables, ceilings, red flags. Fetches modules, runs none.",
+  flags: [...OWN_FLAGS, ...policyFlags(OWN_FLAGS)],
+  details: () =>
+    `A plan.lock.json beside the plan is used. wanted: what a module says of itself; asked: what the plan gives it;
+granted: what of that this process has; refused: the rest. Paths of the Deno flags start at the plan's folder.
+Exit codes: 0 explained, 1 a module cannot be had or is not what its pin says (--strict: or there is a red flag),
+3 plan invalid, 4 refused by policy.
+
+  preamp plan explain plans/support.yaml
+  preamp plan explain -p base.yaml -p prod.yaml --output-format json
+`,
+  run,
+};
+
+async function run(args: Arguments, io: Io): Promise<number> {
+  const names = planNames(args, "explain");
+  const json = wantsJson(args);
+  const { name, plan, base_url } = await readPlans(names, io);
+  const explanation = await withRuntime(args, io, async ({ plans }) => {
+    try {
+      return await plans.explain({ plan }, TERMINAL, { base_url });
+    } catch (error) {
+      throw new DocumentFailure(name, error);
+    }
+  }, { overridden: true });
+  if (json) writeJson(io, explanation);
+  else io.out.write(explanationText(explanation, name, io.out));
+  return args.has("strict") && explanation.red_flags.length > 0 ? EXIT.failed : EXIT.done;
+}

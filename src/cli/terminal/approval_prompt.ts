@@ -1,0 +1,118 @@
+/** A person at the terminal decides: shows exactly what would run, takes `y`, `n` or one of the offered options. */
+import type { Approval, CreateOptions } from "../../runs/types.ts";
+import { escapeUnprintable } from "../../text/escape.ts";
+import type { Io } from "./io.ts";
+import { duration, type Progress, shown } from "./progress_lines.ts";
+import { styleOf } from "./style.ts";
+
+/** Answers approvals; see {@link CreateOptions}. */
+export type Ask = NonNullable<CreateOptions["ask"]>;
+
+/** An answer within this time was typed before the question could be read: our choice, faster than anybody reads. */
+const TYPED_AHEAD_MS = 150;
+
+const YES: ReadonlySet<string> = new Set(["y", "yes", "allow"]);
+const NO: ReadonlySet<string> = new Set(["n", "no", "deny"]);
+
+/** Returns who answers the approvals of a run here. Without a terminal nobody does: the default applies at once. */
+export function askAt(io: Io, progress: Progress, now: () => number = Date.now): Ask {
+  if (!io.in.terminal || !io.err.terminal) return () => Promise.resolve(null);
+  let before: Promise<unknown> = Promise.resolve();
+  return (approval, signal) => {
+    const answer = before.then(() => signal.aborted ? null : askOne(approval, signal, io, progress, now));
+    before = answer.catch(() => {}); // one question at a time; each rejects by itself
+    return answer;
+  };
+}
+
+async function askOne(
+  approval: Approval,
+  signal: AbortSignal,
+  io: Io,
+  progress: Progress,
+  now: () => number,
+): ReturnType<Ask> {
+  const release = progress.hold();
+  let asking = true;
+  /** Ends the line of the question, so that what follows starts a line of its own. */
+  const leave = (line_end: string) => {
+    if (!asking) return;
+    asking = false;
+    io.err.write(line_end);
+    release();
+  };
+  const abort = () => leave("\n");
+  signal.addEventListener("abort", abort, { once: true });
+  try {
+    const labels = approval.options.map((option) => typeof option === "string" ? option : option.label);
+    io.err.write(questionText(approval, labels, io, now()));
+    while (true) {
+      io.err.write(`${choicesText(labels)} > `);
+      const since = io.monotonic();
+      const line = await io.in.line(signal);
+      if (line === null) {
+        leave("\n");
+        return null;
+      }
+      const decision = decisionOf(line, labels);
+      if (io.monotonic() - since < TYPED_AHEAD_MS) {
+        io.err.write("\nThat was typed before the question was shown. Once more, please.\n");
+      } else if (decision !== null) return { decision };
+    }
+  } finally {
+    signal.removeEventListener("abort", abort);
+    leave("");
+  }
+}
+
+/** Returns what is asked, every character of it visible as what it is. */
+export function questionText(
+  approval: Approval,
+  labels: readonly string[],
+  io: Pick<Io, "err">,
+  now_ms: number,
+): string {
+  const { bold, yellow } = styleOf(io.err);
+  const { prompt, tool_name, tool_input, risk_level, action, expires_at, pattern } = approval;
+  const left = duration(Math.max(0, Date.parse(expires_at) - now_ms));
+  const rows = [
+    [
+      "tool",
+      tool_name === null
+        ? `none (${shown(action)})`
+        : `${escapeUnprintable(tool_name)}, risk ${shown(risk_level)}`,
+    ],
+    ["arguments", argumentsText(tool_input)],
+    ...(pattern === undefined ? [] : [["the like", shown(pattern)]]),
+    ["asked by", shown(approval.hook_name ?? "the runtime")],
+    ["expires", `in ${left}, then ${approval.default === "allow" ? "allowed" : "denied"}`],
+  ].map(([name = "", text = ""]) => `  ${name.padEnd(10)} ${text}\n`);
+  const question = escapeLines(prompt).join("\n  ");
+  const offered = labels.map((label, index) => `  ${index + 1}) ${shown(label)}\n`);
+  return `\n${yellow("?")} ${bold(question)}\n${rows.join("")}${offered.join("")}`;
+}
+
+/** The arguments whole, never cut: what is not seen must not be allowed. */
+function argumentsText(input: unknown): string {
+  if (input === null) return "none";
+  const short = JSON.stringify(input) ?? "none";
+  const lines = short.length <= 60 ? [short] : (JSON.stringify(input, null, 2) ?? "").split("\n");
+  return lines.map(escapeUnprintable).join(`\n${" ".repeat(13)}`);
+}
+
+function escapeLines(text: string): string[] {
+  return text.split("\n").map(escapeUnprintable);
+}
+
+function choicesText(labels: readonly string[]): string {
+  return labels.length === 0 ? "y/n" : `y/n or 1-${labels.length}`;
+}
+
+/** Returns the decision that a line means, or null when it means none. */
+export function decisionOf(line: string, labels: readonly string[]): string | null {
+  const answer = line.trim().toLowerCase();
+  if (YES.has(answer)) return "allow";
+  if (NO.has(answer)) return "deny";
+  const numbered = /^\d{1,3}$/.test(answer) ? labels[Number(answer) - 1] : undefined;
+  return numbered ?? labels.find((label) => label.toLowerCase() === answer && answer !== "") ?? null;
+}

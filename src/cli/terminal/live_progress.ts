@@ -1,0 +1,151 @@
+/** Progress on a terminal: lines that stay, and below them one that lives: what goes on, for how long, tokens and cost. */
+import type { Entry } from "../../kernel/host.ts";
+import { isObject } from "../../sdk/json.ts";
+import { sumCostUsd } from "../../sdk/money.ts";
+import type { OpenLine } from "../answer.ts";
+import type { Output } from "./io.ts";
+import {
+  callKey,
+  dollars,
+  duration,
+  HeldLines,
+  type Progress,
+  ProgressLines,
+  shown,
+} from "./progress_lines.ts";
+import { styleOf } from "./style.ts";
+import { cutToWidth } from "./width.ts";
+
+/** What a live line needs of the world. */
+export interface LiveOptions {
+  /** Milliseconds that never go backwards. */
+  monotonic(): number;
+  /** Calls back every `ms` milliseconds until the returned function is called. Default: `setInterval`. */
+  every?(ms: number, callback: () => void): () => void;
+  /** The answer, when it is written to the same terminal. */
+  answer?: OpenLine | undefined;
+}
+
+const FRAMES = [..."⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"];
+const FRAME_MS = 80;
+const CLEAR_LINE = "\r\x1b[2K";
+/** The cursor rests at the start, so that what a module writes by itself goes over the line, not behind it. */
+const LINE_START = "\r";
+
+/** Returns progress for a terminal. */
+export function liveProgress(output: Output, options: LiveOptions): Progress {
+  const { monotonic, every = interval, answer } = options;
+  const style = styleOf(output);
+  const lines = new ProgressLines(style, { answer_is_seen: answer !== undefined });
+  const state = new LiveState(monotonic);
+  let frame = 0;
+  let drawn = false;
+
+  const clear = () => {
+    if (drawn) output.write(CLEAR_LINE);
+    drawn = false;
+  };
+  const draw = () => {
+    if (held.held || answer?.open) return;
+    const spin = style.cyan(FRAMES[frame++ % FRAMES.length] ?? "");
+    output.write(`${CLEAR_LINE}${spin} ${cutToWidth(state.text(), output.columns() - 3)}${LINE_START}`);
+    drawn = true;
+  };
+  const held = new HeldLines((line) => {
+    clear();
+    answer?.breakLine();
+    output.write(`${line}\n`);
+  });
+  const stop = every(FRAME_MS, draw);
+  const keep = (line: string) => held.add(line);
+
+  return {
+    entry(entry) {
+      state.take(entry);
+      lines.of(entry).forEach(keep);
+    },
+    note: keep,
+    clear,
+    hold() {
+      clear();
+      answer?.breakLine();
+      return held.hold();
+    },
+    close() {
+      stop();
+      held.flush();
+      clear();
+    },
+  };
+}
+
+/** What is going on right now. */
+class LiveState {
+  readonly #monotonic: () => number;
+  readonly #tools = new Map<string, { name: string; since: number }>();
+  #doing = "starting";
+  #since: number;
+  #tokens = 0;
+  #cost_usd: string | null = null;
+
+  constructor(monotonic: () => number) {
+    this.#monotonic = monotonic;
+    this.#since = monotonic();
+  }
+
+  take(entry: Entry): void {
+    const { event, data, verdict } = entry;
+    const call = callKey(entry);
+    switch (event) {
+      case "provider:request":
+        return this.#now(`waiting for ${shown(data.provider)}`);
+      case "content_block:start":
+        return this.#now(data.block_type === "thinking" ? "thinking" : "writing");
+      case "provider:response":
+        this.#count(data.usage);
+        return this.#now("working");
+      case "tool:pre":
+        if (verdict?.action !== "deny") {
+          this.#tools.set(call, { name: shown(data.tool_name), since: this.#monotonic() });
+        }
+        return;
+      case "approval:granted":
+        if (this.#tools.has(call)) {
+          this.#tools.set(call, { name: shown(data.tool_name), since: this.#monotonic() });
+        }
+        return;
+      case "approval:denied":
+      case "tool:post":
+      case "tool:error":
+        this.#tools.delete(call);
+        return;
+    }
+  }
+
+  #now(doing: string): void {
+    this.#doing = doing;
+    this.#since = this.#monotonic();
+  }
+
+  #count(usage: unknown): void {
+    if (!isObject(usage)) return;
+    if (typeof usage.total_tokens === "number") this.#tokens += usage.total_tokens;
+    if (typeof usage.cost_usd === "string") {
+      this.#cost_usd = sumCostUsd([this.#cost_usd, usage.cost_usd]);
+    }
+  }
+
+  text(): string {
+    const now = this.#monotonic();
+    const doing = this.#tools.size === 0
+      ? `${this.#doing} ${duration(now - this.#since)}`
+      : [...this.#tools.values()].map(({ name, since }) => `${name} ${duration(now - since)}`).join(", ");
+    const tokens = `${this.#tokens.toLocaleString("en-US")} tokens`;
+    return [doing, tokens, ...(this.#cost_usd === null ? [] : [dollars(this.#cost_usd)])].join(" · ");
+  }
+}
+
+function interval(ms: number, callback: () => void): () => void {
+  const timer = setInterval(callback, ms);
+  return () => clearInterval(timer);
+}

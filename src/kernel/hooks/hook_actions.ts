@@ -1,0 +1,134 @@
+/**
+ * Doing what an emission asks for: inject, show, ask (behaviour.md §5.7), and telling the turn how its gate came out. Acts on
+ * the verdict as the hooks left it, whatever became of the object in the loop's hands, and once.
+ */
+import type { Emission, Injection, Message } from "../../sdk/types.ts";
+import { type ApprovalSubject, askForApproval } from "./approvals.ts";
+import type { Core } from "../session/session_context.ts";
+import type { ContextHandle } from "../guards/context.ts";
+import type { Injections } from "./injections.ts";
+import type { Mounts } from "../mounting/mounts.ts";
+import type { Gate } from "../session/turn_state.ts";
+import type { CallSubject, Subject, Watch } from "../session/turn_tracker.ts";
+
+/** Processing of a session's emissions. */
+export class Processing {
+  readonly #core: Core;
+  readonly #watch: Watch;
+  readonly #injections: Injections;
+  readonly #mounts: Mounts;
+  /** What became of emissions that stand for something: a second processing of one gets the first's outcome. */
+  readonly #outcomes = new WeakMap<Emission, Promise<Emission>>();
+
+  constructor(core: Core, watch: Watch, injections: Injections, mounts: Mounts) {
+    this.#core = core;
+    this.#watch = watch;
+    this.#injections = injections;
+    this.#mounts = mounts;
+  }
+
+  /** Does what an emission asks for; resolves to it with an ask settled to continue or deny. */
+  process(given: Emission, event: string, hook_name?: string): Promise<Emission> {
+    const subject = this.#watch.subjectOf(given);
+    if (subject === undefined) return this.#process(given, undefined, event, hook_name);
+    let outcome = this.#outcomes.get(given);
+    if (!outcome) {
+      this.#outcomes.set(
+        given,
+        outcome = this.#process(this.#watch.verdictOf(given), subject, event, hook_name),
+      );
+    }
+    return outcome;
+  }
+
+  async #process(
+    result: Emission,
+    subject: Subject | undefined,
+    event: string,
+    hook_name: string | undefined,
+  ): Promise<Emission> {
+    const injections = await this.#inject(result.injections ?? [], event, hook_name);
+    let settled: Emission = { ...result, injections };
+    for (const message of result.user_messages ?? []) {
+      await this.#core.hooks.emit("user:notification", {
+        message: message.message,
+        level: message.level,
+        source: message.source,
+      });
+    }
+    if (result.action === "ask_user" && result.approval) {
+      const outcome = await askForApproval(
+        this.#core,
+        result.approval,
+        this.#approvalSubject(event, result, subject),
+      );
+      settled = outcome.allowed
+        ? { ...settled, action: "continue", reason: null }
+        : { ...settled, action: "deny", reason: outcome.reason };
+    }
+    if (subject && "call" in subject) settleCall(subject, settled);
+    else if (subject) this.#settleGate(subject.gate, settled);
+    return settled;
+  }
+
+  /** Stores what is to be stored; resolves to the injections that may be used, cleaned. */
+  async #inject(
+    injections: readonly Injection[],
+    event: string,
+    hook_name: string | undefined,
+  ): Promise<Injection[]> {
+    const admitted: Injection[] = [];
+    for (const injection of injections) {
+      const clean = await this.#injections.admit(hook_name ? { ...injection, hook_name } : injection);
+      if (clean === null) continue;
+      admitted.push(clean);
+      if (!clean.ephemeral) await this.#store(this.#injections.toMessage(clean, event));
+    }
+    return admitted;
+  }
+
+  async #store(message: Message): Promise<void> {
+    const context = this.#mounts.context as ContextHandle | null;
+    if (context === null) return;
+    if (context.has_open_calls) this.#injections.hold(message);
+    else await context.addMessage(message);
+  }
+
+  #settleGate(gate: Gate, settled: Emission): void {
+    gate.processed = true;
+    const { turn } = this.#core;
+    if (turn === null || settled.action !== "deny") return;
+    if (gate.event === "prompt:submit") turn.prompt_denied = settled.reason;
+    else turn.request_denied = settled.reason;
+  }
+
+  #approvalSubject(event: string, result: Emission, subject: Subject | undefined): ApprovalSubject {
+    if (!subject || !("call" in subject)) {
+      return {
+        event,
+        tool_name: null,
+        tool_call_id: null,
+        tool_input: null,
+        risk_level: "low",
+        data: result.data,
+      };
+    }
+    const { call, name, input } = subject;
+    const tool = this.#mounts.toolNamed(name);
+    return {
+      event,
+      tool_name: name,
+      tool_call_id: call.id,
+      tool_input: input,
+      risk_level: tool?.risk ?? "low",
+      data: result.data,
+    };
+  }
+}
+
+/** An answer holds for the name and input that were asked about: when the gate was emitted again meanwhile, that one decides. */
+function settleCall({ call, pre }: CallSubject, settled: Emission): void {
+  if (call.gate !== "pending" || call.pre !== pre) return;
+  call.gate = settled.action === "deny" ? "denied" : "allowed";
+  call.reason = settled.reason ?? "";
+}

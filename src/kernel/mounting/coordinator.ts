@@ -1,0 +1,445 @@
+/**
+ * What a module reaches: one coordinator per module over the shared parts of the session. Until the module is committed,
+ * what it mounts and registers is a draft that only itself can see (behaviour.md §1.4; trace.md, section 4, B).
+ */
+import { isObject, type JsonObject } from "../../sdk/json.ts";
+import { errorMessage, PreampError } from "../../sdk/errors.ts";
+import { GATES, quietEmission, RUNTIME_EVENTS } from "../../sdk/hook_chain.ts";
+import { SessionStatus } from "../../sdk/session_status.ts";
+import { timestamp } from "../../sdk/timestamp.ts";
+import { EventNames } from "../../sdk/hooks.ts";
+import { withSnakeCase } from "../../sdk/snake_case_aliases.ts";
+import type {
+  CancellationToken,
+  Cleanup,
+  Clock,
+  ContextManager,
+  Coordinator,
+  Disposer,
+  Emission,
+  HookHandler,
+  HookOptions,
+  HookRegistry,
+  Orchestrator,
+  Provider,
+  RunLimits,
+  Tool,
+} from "../../sdk/types.ts";
+import type { Core } from "../session/session_context.ts";
+import { checkRegistration, disposer, registerHook } from "../../sdk/handler_list.ts";
+import type { Hooks } from "../hooks/hooks.ts";
+import { problemsOf } from "./validate_instance.ts";
+import { isMany, type Mounted, type Mounts, resolveMount, resolvePoint } from "./mounts.ts";
+
+/** Parts of a session that its modules share. */
+export interface Shared {
+  readonly core: Core;
+  readonly mounts: Mounts;
+  readonly config: JsonObject;
+  readonly capabilities: Map<string, unknown>;
+  readonly contributors: Map<string, { name: string; callback: () => unknown }[]>;
+  readonly cleanups: { module_id: string; cleanup: Cleanup }[];
+  /** What ends the guests that modules run in: after every cleanup, a module may still be asked for something by another's. */
+  readonly guests: (() => Promise<void>)[];
+  /** Guards what a module mounts; the returned function publishes it and cannot fail. */
+  prepare(mounted: Mounted, module_id: string): () => void;
+  processHookResult(result: Emission, event: string, hook_name?: string): Promise<Emission>;
+  resetTurn(): void;
+  cancel(mode: "graceful" | "immediate"): void;
+}
+
+interface Draft {
+  mounted: Mounted[];
+  handlers: {
+    event: string;
+    handler: HookHandler;
+    options: HookOptions;
+    dispose: (() => void) | null;
+    gone: boolean;
+  }[];
+  cleanups: Cleanup[];
+  effects: (() => void)[];
+}
+
+/** The coordinator of one module. */
+export class ModuleCoordinator implements Coordinator {
+  readonly module_id: string;
+  #hooks: HookRegistry | null = null;
+  readonly #shared: Shared;
+  readonly #is_loop: boolean;
+  #draft: Draft | null = { mounted: [], handlers: [], cleanups: [], effects: [] };
+
+  /** @param is_loop Whether the module is the orchestrator: its model calls are the turn's. */
+  constructor(shared: Shared, module_id: string, is_loop = false) {
+    this.#shared = shared;
+    this.module_id = module_id;
+    this.#is_loop = is_loop;
+  }
+
+  /** Made when it is asked for: many modules listen to nothing. */
+  get hooks(): HookRegistry {
+    return this.#hooks ??= new DraftHooks(
+      this.#shared.core.hooks,
+      this.module_id,
+      () => this.#draft,
+      (event) =>
+        this.#shared.core.host.warn(
+          "event_reserved",
+          `Module "${this.module_id}" cannot emit "${event}": it is the runtime's`,
+        ),
+    );
+  }
+
+  get session_id(): string {
+    return this.#shared.core.session_id;
+  }
+  get parent_id(): string | null {
+    return this.#shared.core.parent_id;
+  }
+  get config(): JsonObject {
+    return this.#shared.config;
+  }
+  get session_state(): JsonObject {
+    return this.#shared.core.state.view;
+  }
+  get clock(): Clock {
+    return this.#shared.core.host.clock;
+  }
+  get limits(): RunLimits {
+    return this.#shared.core.ceilings.limits;
+  }
+  get cancellation(): CancellationToken {
+    return this.#shared.core.cancellation;
+  }
+  get injection_size_limit(): number | null {
+    return this.#shared.core.plan.session.injection_size_limit ?? null;
+  }
+  get injection_budget_per_turn(): number | null {
+    return this.#shared.core.plan.session.injection_budget_per_turn ?? null;
+  }
+  get tools(): Record<string, Tool> {
+    return this.#many("tools", this.#shared.mounts.tools.view);
+  }
+  get providers(): Record<string, Provider> {
+    const { providers, loop_providers } = this.#shared.mounts;
+    return this.#many("providers", (this.#is_loop ? loop_providers : providers).view);
+  }
+  get orchestrator(): Orchestrator | null {
+    return this.#single("orchestrator", this.#shared.mounts.orchestrator);
+  }
+  get context(): ContextManager | null {
+    return this.#single("context", this.#shared.mounts.context);
+  }
+
+  #many<T>(point: string, published: Record<string, T>): Record<string, T> {
+    const own = this.#draft?.mounted.filter((mounted) => mounted.point === point) ?? [];
+    if (own.length === 0) return published;
+    return { ...published, ...Object.fromEntries(own.map((mounted) => [mounted.name, mounted.module as T])) };
+  }
+
+  #single<T>(point: string, published: T | null): T | null {
+    const own = this.#draft?.mounted.findLast((mounted) => mounted.point === point);
+    return own ? own.module as T : published;
+  }
+
+  // not async: the mutation happens when `mount` is called, even if nobody awaits it (behaviour.md §1.3)
+  mount(point: string, module: object, name?: string | { name?: string }): Promise<void> {
+    try {
+      if (point === "hooks" && isObject(module)) {
+        registerHook(this.hooks, module, isObject(name) ? name.name : name);
+        return Promise.resolve();
+      }
+      const mounted = resolveMount(point, module, name);
+      if (this.#draft) this.#draft.mounted.push(mounted);
+      else this.#mountLate(mounted);
+      return Promise.resolve();
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  #mountLate(mounted: Mounted): void {
+    const facts = problemsOf(mounted);
+    if (facts !== null) {
+      throw new PreampError("module_invalid", `Cannot mount "${mounted.name}" at ${mounted.point}: ${facts}`);
+    }
+    this.#shared.prepare(mounted, this.module_id)();
+  }
+
+  unmount(point: string, name?: string): Promise<void> {
+    try {
+      const canonical = resolvePoint(point);
+      if (isMany(canonical) && name === undefined) {
+        throw new TypeError(`Name required to unmount from ${canonical}`);
+      }
+      if (this.#draft) {
+        this.#draft.mounted = this.#draft.mounted.filter((one) =>
+          one.point !== canonical || (isMany(canonical) && one.name !== name)
+        );
+      } else this.#take(canonical, name);
+      return Promise.resolve();
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  #take(point: string, name: string | undefined): void {
+    const { mounts } = this.#shared;
+    if (point === "tools") mounts.tools.take(name!);
+    else if (point === "providers") mounts.takeProvider(name!);
+    else if (point === "orchestrator") mounts.orchestrator = null;
+    else mounts.context = null;
+  }
+
+  get(point: string, name?: string): unknown {
+    if (point === "hooks") return this.hooks;
+    if (point === "session" && name !== undefined) return this.get(name);
+    switch (resolvePoint(point)) {
+      case "tools":
+        return name === undefined ? this.tools : this.tools[name] ?? null;
+      case "providers":
+        return name === undefined ? this.providers : this.providers[name] ?? null;
+      case "orchestrator":
+        return this.orchestrator;
+      case "context":
+        return this.context;
+    }
+  }
+
+  newId(prefix: string): string {
+    return this.#shared.core.host.newId(prefix);
+  }
+
+  registerCleanup(cleanup: Cleanup): void {
+    if (typeof cleanup !== "function") return;
+    if (this.#draft) this.#draft.cleanups.push(cleanup);
+    else this.#shared.cleanups.push({ module_id: this.module_id, cleanup });
+  }
+
+  registerCapability(name: string, value: unknown): void {
+    this.#now(() => this.#shared.capabilities.set(name, value));
+  }
+
+  getCapability(name: string): unknown {
+    return this.#shared.capabilities.get(name) ?? null;
+  }
+
+  registerContributor(channel: string, name: string, callback: () => unknown): void {
+    this.#now(() => {
+      const list = this.#shared.contributors.get(channel) ?? [];
+      list.push({ name, callback });
+      this.#shared.contributors.set(channel, list);
+    });
+  }
+
+  /** Does it now, or when the draft is committed. */
+  #now(effect: () => void): void {
+    if (this.#draft) this.#draft.effects.push(effect);
+    else effect();
+  }
+
+  async collectContributions(channel: string): Promise<unknown[]> {
+    const values: unknown[] = [];
+    for (const { name, callback } of [...this.#shared.contributors.get(channel) ?? []]) {
+      if (this.cancellation.is_immediate) break;
+      try {
+        const value = await callback();
+        if (value !== null && value !== undefined) values.push(value);
+      } catch (error) {
+        this.#shared.core.host.warn(
+          "contributor_failed",
+          `Contributor "${name}" of ${channel} failed: ${errorMessage(error)}`,
+        );
+      }
+    }
+    return values;
+  }
+
+  processHookResult(result: Emission, event: string, hook_name?: string): Promise<Emission> {
+    return this.#shared.processHookResult(result, event, hook_name);
+  }
+
+  sessionStatus(): Promise<SessionStatus> {
+    const { host, session_id } = this.#shared.core;
+    const started_at = timestamp(host.clock.now());
+    return Promise.resolve(host.sessionStatus?.(session_id) ?? SessionStatus({ session_id, started_at }));
+  }
+
+  requestCancel(immediate = false): void {
+    this.#shared.cancel(immediate ? "immediate" : "graceful");
+  }
+
+  resetTurn(): void {
+    this.#shared.resetTurn();
+  }
+
+  toDict(): JsonObject {
+    const { mounts, capabilities } = this.#shared;
+    return {
+      tools: mounts.tools.names,
+      providers: mounts.providers.names,
+      has_orchestrator: mounts.orchestrator !== null,
+      has_context: mounts.context !== null,
+      capabilities: [...capabilities.keys()],
+      has_approval_provider: true,
+      has_display_service: true,
+    };
+  }
+
+  /** What the module has mounted so far. */
+  get drafted(): readonly Mounted[] {
+    return this.#draft?.mounted ?? [];
+  }
+
+  /** Events the module has registered handlers for so far. */
+  get drafted_events(): string[] {
+    const handlers = this.#draft?.handlers ?? [];
+    if (handlers.length === 0) return [];
+    return [...new Set(handlers.filter((one) => !one.gone).map((one) => one.event))];
+  }
+
+  /** Whether the module has registered a handler so far whose failing would deny: it decides what may happen. */
+  get drafted_gate(): boolean {
+    const handlers = this.#draft?.handlers ?? [];
+    return handlers.some(({ gone, event, options }) =>
+      !gone && GATES.has(event) && options.fail_closed !== false
+    );
+  }
+
+  /** Mounts as if the module had called `mount`. */
+  addToDraft(mounted: Mounted): void {
+    this.#draft?.mounted.push(mounted);
+  }
+
+  /**
+   * Publishes what was drafted, under these names; from here on everything takes effect at once. Throws, and nothing is
+   * published, when a guard cannot be put around something.
+   */
+  commit(rename: (mounted: Mounted) => Mounted): void {
+    const draft = this.#draft;
+    const { hooks } = this.#shared.core;
+    if (!draft) return;
+    const publish = draft.mounted.map((mounted) => this.#shared.prepare(rename(mounted), this.module_id));
+    this.#draft = null;
+    for (const put of publish) put();
+    for (const one of draft.handlers) {
+      if (one.gone) continue;
+      one.dispose = hooks.register(one.event, one.handler, one.options, undefined, this.module_id);
+    }
+    for (const cleanup of draft.cleanups) this.registerCleanup(cleanup);
+    for (const effect of draft.effects) effect();
+  }
+
+  /** Forgets what was drafted; returns the cleanups that the module registered. */
+  discard(): Cleanup[] {
+    const cleanups = this.#draft?.cleanups ?? [];
+    this.#draft = { mounted: [], handlers: [], cleanups: [], effects: [] };
+    return cleanups;
+  }
+}
+
+withSnakeCase(ModuleCoordinator);
+
+/** The registry as one module sees it: registrations of a draft wait for its commit, everything else goes through. */
+class DraftHooks extends EventNames implements HookRegistry {
+  readonly #hooks: Hooks;
+  readonly #module_id: string;
+  readonly #draft: () => Draft | null;
+  readonly #refused: (event: string) => void;
+  /** Name → what takes away the module's own handlers of that name. */
+  #own: Map<string, Disposer[]> | null = null;
+
+  /** @param refused Told of an event that is not emitted, because it is the runtime's. */
+  constructor(
+    hooks: Hooks,
+    module_id: string,
+    draft: () => Draft | null,
+    refused: (event: string) => void,
+  ) {
+    super();
+    this.#hooks = hooks;
+    this.#module_id = module_id;
+    this.#draft = draft;
+    this.#refused = refused;
+  }
+
+  register(event: string, handler: HookHandler, options: number | HookOptions = {}, name?: string): Disposer {
+    const dispose = this.#register(event, handler, options, name);
+    const known = String(name ?? (typeof options === "object" ? options?.name : undefined) ?? handler.name);
+    this.#own ??= new Map();
+    const own = this.#own.get(known);
+    if (own) own.push(dispose);
+    else this.#own.set(known, [dispose]);
+    return dispose;
+  }
+
+  /** @throws {PreampError} when the session has all the handlers it may have. */
+  #register(event: string, handler: HookHandler, options: number | HookOptions, name?: string): Disposer {
+    const draft = this.#draft();
+    this.#hooks.checkRoom(draft?.handlers.length ?? 0);
+    if (!draft) return this.#hooks.register(event, handler, options, name, this.#module_id);
+    checkRegistration(event, handler);
+    const given: HookOptions = typeof options === "number"
+      ? { priority: options }
+      : isObject(options)
+      ? { ...options }
+      : {};
+    const entry: Draft["handlers"][number] = {
+      event,
+      handler,
+      options: name === undefined ? given : { ...given, name },
+      dispose: null,
+      gone: false,
+    };
+    draft.handlers.push(entry);
+    return disposer(() => {
+      entry.gone = true;
+      entry.dispose?.();
+    });
+  }
+
+  on(event: string): (handler: HookHandler) => Disposer;
+  on(event: string, handler: HookHandler, options?: number | HookOptions, name?: string): Disposer;
+  on(
+    event: string,
+    handler?: HookHandler,
+    options?: number | HookOptions,
+    name?: string,
+  ): Disposer | ((handler: HookHandler) => Disposer) {
+    if (handler === undefined) return (later: HookHandler) => this.register(event, later);
+    return this.register(event, handler, options, name);
+  }
+
+  /** The module's own handlers: a gate that any other module could take away by its name would be none. */
+  unregister(name: string): void {
+    for (const dispose of this.#own?.get(name) ?? []) dispose();
+    this.#own?.delete(name);
+  }
+
+  emit(event: string, data?: JsonObject | null): Promise<Emission> {
+    if (!RUNTIME_EVENTS.has(event)) return this.#hooks.emit(event, data);
+    this.#refused(event);
+    return Promise.resolve(quietEmission(data ?? {}));
+  }
+
+  notify(event: string, data?: JsonObject | null): Promise<unknown> | void {
+    if (!RUNTIME_EVENTS.has(event)) return this.#hooks.notify(event, data);
+    this.#refused(event);
+  }
+
+  emitAndCollect(event: string, data?: JsonObject | null, timeout_s?: number): Promise<JsonObject[]> {
+    if (!RUNTIME_EVENTS.has(event)) return this.#hooks.emitAndCollect(event, data, timeout_s);
+    this.#refused(event);
+    return Promise.resolve([]);
+  }
+
+  setDefaultFields(fields: JsonObject): void {
+    this.#hooks.setDefaultFields(fields);
+  }
+
+  listHandlers(event?: string): Record<string, string[]> {
+    return this.#hooks.listHandlers(event);
+  }
+}
+
+withSnakeCase(DraftHooks);

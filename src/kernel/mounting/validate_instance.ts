@@ -1,0 +1,144 @@
+/**
+ * Protocol checks on what a live mount registered (behaviour.md §3.5). Structural: of a module's methods it runs only those
+ * that say what it is, `getInfo` and `getSchema`.
+ */
+import { errorMessage } from "../../sdk/errors.ts";
+import { isObject } from "../../sdk/json.ts";
+import { inputSchemaOf, methodOf, unboundMethodOf } from "../../sdk/snake_case_aliases.ts";
+import type { ModuleType } from "../../sdk/types.ts";
+import type { Mounted, MountPoint } from "./mounts.ts";
+
+/** One check of one module. */
+export interface Check {
+  name: string;
+  passed: boolean;
+  message: string;
+  severity: "error" | "warning" | "info";
+}
+
+/** Returns the checks of one instance that a module of this type mounted. A method may declare fewer parameters than it is given. */
+export function checkInstance(type: ModuleType, instance: unknown): Check[] {
+  switch (type) {
+    case "tool":
+      return [
+        text("tool_name", instance, "name", "error"),
+        text("tool_description", instance, "description", "warning"),
+        schema(instance),
+        method("tool_execute", instance, "execute"),
+      ];
+    case "provider":
+      return [
+        text("provider_name", instance, "name", "error"),
+        providerInfo(instance),
+        method("provider_list_models", instance, "listModels"),
+        method("provider_complete", instance, "complete"),
+        method("provider_parse_tool_calls", instance, "parseToolCalls"),
+      ];
+    case "orchestrator":
+      return [method("orchestrator_execute", instance, "execute")];
+    case "context":
+      return [
+        method("context_add_message", instance, "addMessage"),
+        method("context_get_messages_for_request", instance, "getMessagesForRequest"),
+        method("context_get_messages", instance, "getMessages"),
+        method("context_set_messages", instance, "setMessages"),
+        method("context_clear", instance, "clear"),
+      ];
+    default:
+      return [];
+  }
+}
+
+/** What is mounted at a point. */
+export const TYPE_AT: Readonly<Record<MountPoint, ModuleType>> = {
+  orchestrator: "orchestrator",
+  context: "context",
+  providers: "provider",
+  tools: "tool",
+};
+
+/** Returns what breaks the protocol in something that is mounted, in one line; null when nothing does. */
+export function problemsOf({ point, module }: Mounted): string | null {
+  let problems: string | null = null;
+  for (const { name, message, passed, severity } of checkInstance(TYPE_AT[point], module)) {
+    if (passed || severity !== "error") continue;
+    problems = problems === null ? `${name}: ${message}` : `${problems}; ${name}: ${message}`;
+  }
+  return problems;
+}
+
+function text(name: string, instance: unknown, key: string, severity: "error" | "warning"): Check {
+  let value: unknown;
+  try {
+    value = isObject(instance) || typeof instance === "function"
+      ? (instance as unknown as Record<string, unknown>)[key]
+      : undefined;
+  } catch (error) {
+    return {
+      name,
+      passed: false,
+      severity: "error",
+      message: `${key} could not be read: ${errorMessage(error)}`,
+    };
+  }
+  const passed = typeof value === "string" && value !== "";
+  const received = typeof value === "string" ? '""' : String(value);
+  return {
+    name,
+    passed,
+    severity: passed ? "info" : severity,
+    message: passed ? `${key} is set` : `${key} must be a non-empty string: received ${received}`,
+  };
+}
+
+function schema(instance: unknown): Check {
+  const name = "tool_input_schema";
+  const raw = isObject(instance)
+    ? instance.input_schema ?? instance.inputSchema ?? methodOf(instance, "getSchema")?.() ?? {}
+    : {};
+  if (isObject(raw)) {
+    return {
+      name,
+      passed: true,
+      severity: "info",
+      message: `input_schema has ${Object.keys(inputSchemaOf(instance)).length} keys`,
+    };
+  }
+  return {
+    name,
+    passed: false,
+    severity: "warning",
+    message: `input_schema must be an object: received ${raw === null ? "null" : typeof raw}`,
+  };
+}
+
+/** What a provider says of itself must be readable; one that cannot say it yet is let through with a warning. */
+function providerInfo(instance: unknown): Check {
+  const name = "provider_get_info";
+  const getInfo = methodOf(instance, "getInfo");
+  if (!getInfo) {
+    return { name, passed: false, severity: "error", message: "getInfo must be a function: received none" };
+  }
+  let info: unknown;
+  try {
+    info = getInfo();
+  } catch (error) {
+    return { name, passed: false, severity: "warning", message: `getInfo failed: ${errorMessage(error)}` };
+  }
+  if (isObject(info) && typeof info.id === "string" && typeof info.display_name === "string") {
+    return { name, passed: true, severity: "info", message: "getInfo returns provider info" };
+  }
+  return {
+    name,
+    passed: false,
+    severity: "error",
+    message: "getInfo must return an object with id and display_name: received another value",
+  };
+}
+
+function method(name: string, instance: unknown, key: string): Check {
+  if (unboundMethodOf(instance, key)) {
+    return { name, passed: true, severity: "info", message: `${key} is callable` };
+  }
+  return { name, passed: false, severity: "error", message: `${key} must be a function: received none` };
+}

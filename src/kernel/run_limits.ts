@@ -1,0 +1,233 @@
+/**
+ * Ceilings of a run, shared by all its sessions: reserve before, settle after. Only guards ask; nobody else counts.
+ * Rules and numbers: trust.md, Limits.
+ */
+import { PreampError } from "../sdk/errors.ts";
+import { parseDecimal } from "../sdk/money.ts";
+import type { RunLimits, Usage } from "../sdk/types.ts";
+import { later } from "./timeouts.ts";
+import type { HostClock } from "./host.ts";
+
+/** Names of the ceilings that can end a run. */
+export type CeilingName = keyof RunLimits;
+
+/** Output tokens below which a lowered reservation is not worth making (trust.md). */
+const MIN_OUTPUT_TOKENS = 256;
+
+/** Options of {@link Ceilings}. */
+export interface CeilingOptions {
+  limits: RunLimits;
+  /** Whether `max_cost_usd` was set by plan or request: then an unpriced call ends the run (trust.md). */
+  cost_is_asked_for?: boolean;
+  clock: HostClock;
+  /** Ceilings that hold beside these: a sub-agent's own are counted within its parent's. */
+  within?: Ceilings;
+}
+
+/** A place taken for one model call; settle it exactly once. */
+export interface Reservation {
+  /** What the answer may have, in tokens; lowered to what is left. */
+  readonly max_output_tokens: number;
+  /** Counts what the call really took. Null: it did not answer. Throws when an unpriced call must end the run. */
+  settle(usage: Usage | null): void;
+}
+
+/** What a run had used of its ceilings. */
+export interface UsedCeilings {
+  model_calls: number;
+  tool_calls: number;
+  tokens: number;
+  cost_usd: string | null;
+  duration_ms: number;
+}
+
+/** What has been used of a run's ceilings. */
+export class Ceilings {
+  readonly limits: RunLimits;
+  /** Aborts with `limit_reached` when `max_duration_s` is over. */
+  readonly signal: AbortSignal;
+  readonly #options: CeilingOptions;
+  readonly #expiry = new AbortController();
+  readonly #max_cost: bigint;
+  #answered = 0;
+  #under_way = 0;
+  #tool_calls = 0;
+  #tokens = 0;
+  #reserved_tokens = 0;
+  #cost = 0n;
+  #used_ms = 0;
+  #since: number | null = null;
+  /** Sessions that are at work, and persons that are waited for: the clock runs while the first and not the second. */
+  #working = 0;
+  #waiting = 0;
+  #stop_timer: (() => void) | null = null;
+
+  constructor(options: CeilingOptions) {
+    this.#options = options;
+    this.limits = Object.freeze({ ...options.limits }); // modules see it: nobody raises a ceiling
+    const { within } = options;
+    this.signal = within ? AbortSignal.any([this.#expiry.signal, within.signal]) : this.#expiry.signal;
+    this.#max_cost = parseDecimal(options.limits.max_cost_usd);
+  }
+
+  /**
+   * Takes a place for one model call.
+   * @throws {PreampError} `limit_reached` for max_iterations, max_total_tokens, max_cost_usd or max_duration_s.
+   */
+  reserveCall(input_tokens: number, max_output_tokens: number): Reservation {
+    const outer = this.#options.within?.reserveCall(input_tokens, max_output_tokens);
+    if (outer === undefined) return this.#reserveHere(input_tokens, max_output_tokens);
+    let own: Reservation;
+    try {
+      own = this.#reserveHere(input_tokens, outer.max_output_tokens);
+    } catch (error) {
+      outer.settle(null);
+      throw error;
+    }
+    return {
+      max_output_tokens: own.max_output_tokens,
+      settle(usage) {
+        try {
+          own.settle(usage);
+        } finally {
+          outer.settle(usage);
+        }
+      },
+    };
+  }
+
+  #reserveHere(input_tokens: number, max_output_tokens: number): Reservation {
+    this.#checkTime();
+    const { limits } = this;
+    if (this.#answered + this.#under_way >= limits.max_iterations) {
+      throw reached("max_iterations", `${limits.max_iterations} model calls were answered`);
+    }
+    if (this.#cost >= this.#max_cost) {
+      throw reached("max_cost_usd", `the run has cost ${limits.max_cost_usd} US dollars`);
+    }
+    const left = limits.max_total_tokens - this.#tokens - this.#reserved_tokens - input_tokens;
+    const output = Math.min(max_output_tokens, left);
+    if (output < Math.min(MIN_OUTPUT_TOKENS, max_output_tokens)) {
+      throw reached(
+        "max_total_tokens",
+        `of ${limits.max_total_tokens} tokens too few are left for another model call`,
+      );
+    }
+    const reserved = input_tokens + output;
+    this.#reserved_tokens += reserved;
+    this.#under_way++;
+    let open = true;
+    return {
+      max_output_tokens: output,
+      settle: (usage) => {
+        if (!open) return;
+        open = false;
+        this.#reserved_tokens -= reserved;
+        this.#under_way--;
+        if (usage) this.#settle(usage);
+      },
+    };
+  }
+
+  #settle(usage: Usage): void {
+    this.#answered++;
+    this.#tokens += usage.total_tokens;
+    if (usage.cost_usd !== null) this.#cost += parseDecimal(usage.cost_usd);
+    else if (this.#options.cost_is_asked_for) {
+      throw reached(
+        "max_cost_usd",
+        'the provider reported no cost for this call; set config.prices of the provider, such as {input: "3", ' +
+          'output: "15"} in US dollars per million tokens, or leave max_cost_usd out',
+      );
+    }
+  }
+
+  /** Takes up what a run had used before it was interrupted. */
+  restore(used: UsedCeilings): void {
+    this.#answered += used.model_calls;
+    this.#tool_calls += used.tool_calls;
+    this.#tokens += used.tokens;
+    if (used.cost_usd !== null) this.#cost += parseDecimal(used.cost_usd);
+    this.#used_ms += used.duration_ms;
+  }
+
+  /** Counts one tool call. @throws {PreampError} `limit_reached` when `max_tool_calls` were made. */
+  countToolCall(): void {
+    this.#checkTime();
+    if (this.#tool_calls >= this.limits.max_tool_calls) {
+      throw reached("max_tool_calls", `${this.limits.max_tool_calls} tool calls were made`);
+    }
+    this.#options.within?.countToolCall();
+    this.#tool_calls++;
+  }
+
+  /** Tokens that are neither used nor reserved. */
+  get tokens_left(): number {
+    const own = this.limits.max_total_tokens - this.#tokens - this.#reserved_tokens;
+    return Math.max(0, Math.min(own, this.#options.within?.tokens_left ?? own));
+  }
+
+  #checkTime(): void {
+    if (this.signal.aborted) throw this.signal.reason;
+  }
+
+  /** Says that a session is at work: the run's clock runs until the last of them calls {@link stop}. */
+  start(): void {
+    this.#options.within?.start();
+    this.#working++;
+    this.#adjust();
+  }
+
+  /** Says that a session has stopped work. */
+  stop(): void {
+    this.#options.within?.stop();
+    this.#working--;
+    this.#adjust();
+  }
+
+  /** Runs `wait` with the clock stopped: a person's time does not count. Several may wait at once. */
+  async paused<T>(wait: () => Promise<T>): Promise<T> {
+    const { within } = this.#options;
+    this.#waiting++;
+    this.#adjust();
+    try {
+      return await (within ? within.paused(wait) : wait());
+    } finally {
+      this.#waiting--;
+      this.#adjust();
+    }
+  }
+
+  #adjust(): void {
+    const runs = this.#working > 0 && this.#waiting === 0 && !this.signal.aborted;
+    if (runs && this.#since === null) this.#startClock();
+    else if (!runs && this.#since !== null) this.#stopClock();
+  }
+
+  #startClock(): void {
+    this.#since = this.#options.clock.monotonic();
+    const left = Math.max(0, this.limits.max_duration_s * 1000 - this.#used_ms);
+    this.#stop_timer = later(
+      this.#options.clock,
+      left,
+      () =>
+        this.#expiry.abort(reached("max_duration_s", `the run took ${this.limits.max_duration_s} seconds`)),
+    );
+  }
+
+  #stopClock(): void {
+    this.#used_ms += this.#options.clock.monotonic() - this.#since!; // set: the caller looked
+    this.#since = null;
+    this.#stop_timer?.();
+    this.#stop_timer = null;
+  }
+
+  /** Ends the run for a limit that is kept elsewhere, such as the size of its log. */
+  stopFor(limit: string, fact: string): void {
+    this.#expiry.abort(reached(limit, fact));
+  }
+}
+
+function reached(limit: CeilingName | (string & Record<never, never>), fact: string): PreampError {
+  return new PreampError("limit_reached", `Cannot go on: ${limit} is reached: ${fact}`, { facts: { limit } });
+}

@@ -1,0 +1,485 @@
+/**
+ * One session: initialise → execute → cleanup (trace.md, section 4, B-D). Puts the parts together and keeps their order;
+ * what each part does is in its own file. Refuses to know where modules, time and storage come from: that is the host.
+ */
+import { CancellationToken } from "../../sdk/cancellation.ts";
+import { errorMessage, PreampError } from "../../sdk/errors.ts";
+import { GATES } from "../../sdk/hook_chain.ts";
+import { deepFreeze, isObject, type JsonObject, toPlainObject } from "../../sdk/json.ts";
+import type { ErrorDetail, Message, MountPlan, Prompt } from "../../sdk/types.ts";
+import { Backstop } from "../hooks/loop_contract.ts";
+import type { Ceilings } from "../run_limits.ts";
+import type { Shared } from "../mounting/coordinator.ts";
+import { Core, type KernelLimits } from "./session_context.ts";
+import type { ContextHandle } from "../guards/context.ts";
+import { withDeadline } from "../timeouts.ts";
+import { Hooks } from "../hooks/hooks.ts";
+import type { Host } from "../host.ts";
+import { Injections } from "../hooks/injections.ts";
+import {
+  announceReady,
+  endGuests,
+  type MountedModule,
+  mountingOrder,
+  mountModule,
+  runCleanups,
+} from "../mounting/mounting.ts";
+import { Mounts } from "../mounting/mounts.ts";
+import type { Outcome } from "./outcome.ts";
+import { Processing } from "../hooks/hook_actions.ts";
+import { Publication } from "../mounting/guarded_mounts.ts";
+import { SessionState } from "./session_state.ts";
+import { type Surface, surfaceOf } from "../mounting/mount_descriptors.ts";
+import type { Turn } from "./turn_state.ts";
+import { runTurn, turnOf, type TurnOptions } from "./run_turn.ts";
+import { Watch } from "./turn_tracker.ts";
+
+/** Usage of one answered request: how long the history was when it was made, and what it took. */
+export interface LoggedUsage {
+  readonly messages: number;
+  readonly input_tokens: number;
+}
+
+/** What a session is made of. */
+export interface SessionOptions {
+  plan: MountPlan;
+  /** The plan as written; modules see it as `coordinator.config`. */
+  written?: JsonObject;
+  host: Host;
+  ceilings: Ceilings;
+  limits: KernelLimits;
+  session_id: string;
+  parent_id?: string | null;
+  /** State and history of a continued session. */
+  session_state?: JsonObject;
+  history?: readonly Message[];
+  /** What providers reported in earlier runs, for the context to count by: see {@link LoggedUsage}. */
+  usages?: readonly LoggedUsage[];
+  /** Whether the session has run before: `session:resume` instead of `session:start`, no first system message. */
+  continued?: boolean;
+  /** The session's token; a child's follows its parent's. */
+  cancellation?: CancellationToken;
+  /** Capabilities that are there before the first module is mounted, such as `session.spawn`. */
+  capabilities?: Readonly<Record<string, unknown>>;
+}
+
+/** A tool call that a sub-agent is spawned from. */
+export interface HeldCall {
+  /** What events tell of it: `tool_call_id`, `parallel_group_id`. */
+  readonly told: JsonObject;
+  /** Lets its deadline go on. */
+  release(): void;
+}
+
+/** One session of a run. */
+export class Session {
+  readonly cancellation: CancellationToken;
+  readonly #options: SessionOptions;
+  readonly #core: Core;
+  readonly #watch: Watch;
+  readonly #injections: Injections;
+  readonly #backstop: Backstop;
+  readonly #mounts = new Mounts();
+  readonly #shared: Shared;
+  #modules: MountedModule[] = [];
+  #initialized: Promise<void> | null = null;
+  #announced = false;
+  #executing = false;
+  #executed = false;
+  #cleaned = false;
+
+  constructor(options: SessionOptions) {
+    const { plan, host } = options;
+    this.#options = options;
+    this.cancellation = options.cancellation ?? new CancellationToken();
+    const parent_id = options.parent_id ?? null;
+    const state = new SessionState(options.session_state ?? {}, options.limits.max_session_state_bytes);
+    const core = this.#core = new Core(
+      host,
+      plan,
+      options.session_id,
+      parent_id,
+      state,
+      options.ceilings,
+      this.cancellation,
+      options.limits,
+    );
+    const watch = this.#watch = new Watch(core, this.#mounts);
+    const injections = this.#injections = new Injections(core);
+    const processing = new Processing(core, watch, injections, this.#mounts);
+    const backstop = this.#backstop = new Backstop(core, this.#mounts, processing);
+    const publication = new Publication(core, this.#mounts, injections, backstop);
+    core.hooks = new Hooks({
+      clock: host.clock,
+      max_handlers: options.limits.max_hooks,
+      handler_timeout_ms: options.limits.hook_timeout_s * 1000,
+      begin: (event, data) => this.#before(event, data),
+      prepare: (event, data) => watch.prepare(event, data),
+      momentFields: () => momentFields(core.turn),
+      settle: (event, emission, prepared) => {
+        watch.settle(event, emission, prepared);
+        return core.writeEmission(event, emission, prepared);
+      },
+      decides: (event) => GATES.has(event),
+      tell: (event, prepared) => core.write(event, toPlainObject(prepared)),
+      write: (event, emission, given) => core.writeEmission(event, emission, given),
+      recall: host.recall && ((event, data) => host.recall!(event, data)),
+      recallAnswers: host.recallAnswers && ((event, data) => host.recallAnswers!(event, data)),
+      warn: (code, message, error) =>
+        host.warn(code, message, error === undefined ? {} : core.placeFacts(error)),
+    }, { session_id: options.session_id, parent_id });
+    this.#shared = {
+      core,
+      mounts: this.#mounts,
+      config: frozenConfig(options.written),
+      capabilities: ownCapabilities(options, core),
+      contributors: new Map(),
+      cleanups: [],
+      guests: [],
+      prepare: (mounted, module_id) => publication.prepare(mounted, module_id),
+      processHookResult: (result, event, hook_name) => processing.process(result, event, hook_name),
+      cancel: (mode) =>
+        void this.cancel(mode).catch((error) => host.warn("cancel_failed", errorMessage(error))),
+      resetTurn: () => injections.resetTurn(),
+    };
+  }
+
+  /** Id of the session. */
+  get session_id(): string {
+    return this.#core.session_id;
+  }
+
+  /** What modules keep from run to run, as it stands. */
+  get session_state(): JsonObject {
+    return this.#core.state.snapshot();
+  }
+
+  /** Whether the orchestrator understands `resume`. */
+  get resumable(): boolean {
+    return this.#mounts.orchestrator?.resumable === true;
+  }
+
+  /** Turn and iteration that an entry of this moment belongs to. */
+  get moment(): { turn_id?: string; iteration?: number } {
+    return momentFields(this.#core.turn);
+  }
+
+  /** How full the last request was, as the guards measured it; for contexts that tell nothing themselves. */
+  get context_usage(): { tokens: number; budget: number; level: number; compactions: number } {
+    return { ...this.#core.request_size, level: 0, compactions: 0 };
+  }
+
+  /** What tools and providers say of themselves: all that a replay needs in their place. */
+  get surface(): Surface {
+    return surfaceOf(this.#mounts);
+  }
+
+  /** Returns a capability that a module published, or null. */
+  getCapability(name: string): unknown {
+    return this.#shared.capabilities.get(name) ?? null;
+  }
+
+  /** What handlers that have heard nothing so far were registered for, and by which modules. */
+  get unheard_handlers(): { event: string; module_id: string | undefined }[] {
+    return this.#core.hooks.unheard();
+  }
+
+  /**
+   * Resolves to what modules contribute to a channel.
+   * @throws {Error} when that takes longer than a cleanup may.
+   */
+  async contributionsTo(channel: string): Promise<unknown[]> {
+    const { host, limits } = this.#core;
+    const [first] = this.#modules;
+    if (!first) return [];
+    return await withDeadline(
+      first.coordinator.collectContributions(channel),
+      limits.cleanup_timeout_s * 1000,
+      host.clock,
+      () => new Error(`Cannot collect ${channel}: not done within ${limits.cleanup_timeout_s} s`),
+    ) as unknown[];
+  }
+
+  /** Emits an event of this session that no module of it emits. */
+  async emit(event: string, data: JsonObject): Promise<void> {
+    await this.#core.hooks.emit(event, data);
+  }
+
+  /** Adds to a contribution channel in the runtime's own name (behaviour.md §9.6). */
+  contribute(channel: string, name: string, callback: () => unknown): void {
+    const { contributors } = this.#shared;
+    const list = contributors.get(channel) ?? [];
+    contributors.set(channel, [...list.filter((one) => one.name !== name), { name, callback }]);
+  }
+
+  /** Stops the deadline of a call that runs, whose tool waits for a sub-agent; a call that is none is told as nothing. */
+  holdCall(tool_call_id: string | undefined): HeldCall {
+    const call = tool_call_id === undefined
+      ? undefined
+      : this.#core.turn?.calls.find((one) => one.id === tool_call_id && one.deadline !== null);
+    if (!call) return { told: {}, release: () => {} };
+    const release = call.deadline!.hold(); // it was looked for
+    const group = call.pre?.data.parallel_group_id;
+    return {
+      told: { tool_call_id: call.id, ...(typeof group === "string" ? { parallel_group_id: group } : {}) },
+      release,
+    };
+  }
+
+  /** Returns the models of the provider mounted under one of these names, by id; empty when it tells none. */
+  async modelsOf(names: readonly string[]): Promise<string[]> {
+    const { providers } = this.#mounts;
+    const name = names.find((one) => providers.get(one) !== undefined);
+    const models = name === undefined ? [] : await providers.get(name)!.listModels();
+    return models.flatMap((model) => isObject(model) && typeof model.id === "string" ? [model.id] : []);
+  }
+
+  /** Tokens that the largest window of a mounted provider takes; null when none tells. */
+  get context_window(): number | null {
+    const told = this.#mounts.providers.names
+      .map((name) => this.#mounts.providers.get(name)!.getInfo().defaults.context_window)
+      .filter((tokens) => typeof tokens === "number");
+    return told.length === 0 ? null : Math.max(...told);
+  }
+
+  /**
+   * Mounts everything, once. Undoes it all when it fails.
+   * @throws {PreampError} `module_load_failed`, or why a module's code could not be had.
+   */
+  initialize(): Promise<void> {
+    return this.#initialized ??= this.#initialize();
+  }
+
+  /** Undoes what modules mounted and registered. */
+  #forget(): void {
+    const { mounts, capabilities, contributors } = this.#shared;
+    mounts.clear();
+    this.#core.hooks.clear();
+    capabilities.clear();
+    for (const [name, value] of ownCapabilities(this.#options, this.#core)) capabilities.set(name, value);
+    contributors.clear();
+    this.#modules = [];
+  }
+
+  async #initialize(): Promise<void> {
+    try {
+      await this.#mountAll();
+    } catch (error) {
+      this.#initialized = null;
+      await runCleanups(this.#shared);
+      this.#forget();
+      throw error;
+    }
+  }
+
+  async #mountAll(): Promise<void> {
+    const { plan, host, history, parent_id } = this.#options;
+    const skipped: ErrorDetail[] = [];
+    for (const spec of mountingOrder(plan)) {
+      const outcome = await mountModule(this.#shared, spec);
+      if ("skipped" in outcome) skipped.push(outcome.skipped);
+      else this.#modules.push(outcome);
+    }
+    if (this.#mounts.providers.names.length === 0) throw noProvider(skipped);
+    const ready = announceReady(this.#shared, this.#modules);
+    if (ready) await ready;
+    if (history && history.length > 0) await this.#context.load(history);
+    if (parent_id && !this.#options.continued) {
+      await this.#core.hooks.emit("session:fork", {
+        parent: parent_id,
+        session_id: this.session_id,
+        ...this.#metadata(),
+      });
+    }
+    await host.accept();
+  }
+
+  /**
+   * Runs one turn to its end; whatever the modules do, it resolves.
+   * @throws {PreampError} `session_busy` while another turn runs; what {@link initialize} throws; what the log throws.
+   */
+  async execute(prompt: Prompt, options: TurnOptions = {}): Promise<Outcome> {
+    if (this.#executing) {
+      throw new PreampError("session_busy", "Cannot run a turn: another one has not ended");
+    }
+    this.#executing = true;
+    try {
+      await this.initialize();
+      return await this.#execute(prompt, options);
+    } finally {
+      this.#executing = false;
+    }
+  }
+
+  async #execute(prompt: Prompt, options: TurnOptions): Promise<Outcome> {
+    const core = this.#core;
+    if (this.#executed) this.cancellation.reset();
+    if (!this.cancellation.is_cancelled) this.#watch.reset();
+    this.#executed = true;
+    this.#injections.resetTurn();
+    const disarm = core.armStepSignal();
+    core.ceilings.start();
+    try {
+      if (!this.#announced) await this.#announce();
+      core.turn = turnOf(core, prompt, options);
+      // the plan's own: without it nothing was initialised
+      const { coordinator } = this.#modules.find((module) => module.spec.type === "orchestrator")!;
+      const parts = { core, watch: this.#watch, backstop: this.#backstop, mounts: this.#mounts, coordinator };
+      return await runTurn(core.turn, parts, options);
+    } finally {
+      core.turn = null;
+      disarm();
+      core.ceilings.stop();
+    }
+  }
+
+  async #announce(): Promise<void> {
+    this.#announced = true;
+    const { continued, parent_id, plan } = this.#options;
+    const told = this.#core.hooks.notify(continued ? "session:resume" : "session:start", {
+      session_id: this.session_id,
+      parent_id: parent_id ?? null,
+      ...this.#metadata(),
+    });
+    if (told) await told;
+    if (!continued) {
+      if (plan.system !== undefined) await this.#context.addMessage(systemMessage(plan.system));
+    } else await this.#replaceSystem(plan.system);
+  }
+
+  #metadata(): JsonObject {
+    const { metadata, raw } = this.#options.plan.session;
+    return {
+      ...(metadata && Object.keys(metadata).length > 0 ? { metadata } : {}),
+      ...(raw ? { raw: this.#shared.config } : {}),
+    };
+  }
+
+  /** A plan sent with a continued session replaces the earlier plan's system message, nobody else's (http.md). */
+  async #replaceSystem(system: string | undefined): Promise<void> {
+    const history = this.#options.history ?? [];
+    const index = history.findIndex((message) =>
+      message.role === "system" && message.metadata?.source === "plan"
+    );
+    const before = index < 0 ? undefined : history[index]!.content;
+    if (before === system) return;
+    const rest = history.filter((_, at) => at !== index);
+    await this.#context.setMessages(system === undefined ? rest : [systemMessage(system), ...rest]);
+  }
+
+  /** Asks the turn to stop; `cancel:requested` is told once, at the first request. */
+  async cancel(mode: "graceful" | "immediate"): Promise<void> {
+    const first = !this.cancellation.is_cancelled;
+    if (mode === "immediate") this.cancellation.requestImmediate();
+    else this.cancellation.requestGraceful();
+    if (first) await this.tellCancel();
+  }
+
+  /** Tells that the session was asked to stop, by its parent's token too; the event comes once, whoever tells. */
+  async tellCancel(): Promise<void> {
+    await this.#core.hooks.emit("cancel:requested", { state: this.cancellation.state });
+    for (const error of await this.cancellation.triggerCallbacks()) {
+      this.#core.host.warn("cancel_callback_failed", errorMessage(error));
+    }
+  }
+
+  /** `session:end`, the cleanups in reverse order, `session:cleanup`; a second call does nothing. */
+  async cleanup(status: string): Promise<void> {
+    if (this.#cleaned) return;
+    this.#cleaned = true;
+    if (this.#initialized === null) return; // it never was: there is nothing to end
+    const { hooks } = this.#core;
+    const ended = hooks.notify("session:end", { session_id: this.session_id, status });
+    if (ended) await ended;
+    const cleaning = runCleanups(this.#shared);
+    const { ran, failed } = cleaning instanceof Promise ? await cleaning : cleaning;
+    const cleaned = hooks.notify("session:cleanup", { ran, failed });
+    if (cleaned) await cleaned;
+    const written = this.#core.writeState();
+    if (written) await written;
+  }
+
+  /** Ends the guests of a session that nobody will clean up, such as a replay that is over. */
+  async abandon(): Promise<void> {
+    await endGuests(this.#shared);
+  }
+
+  get #context(): ContextHandle {
+    return this.#mounts.context as ContextHandle;
+  }
+
+  /** What is mounted. */
+  get mounts(): Mounts {
+    return this.#mounts;
+  }
+
+  /** What must have been told before an event: a loop's end that says cancelled comes behind `cancel:completed`, that behind its request. */
+  #before(event: string, data: JsonObject | null): Promise<unknown> | void {
+    switch (event) {
+      case "provider:request":
+        return this.#backstop.beforeRequest();
+      case "cancel:completed":
+        if (this.#core.turn === null || this.#watch.cancel_requested) break;
+        // nobody asked for it where a provider says that its call was aborted: then this is how it is asked for
+        return this.cancellation.is_cancelled ? this.tellCancel() : this.cancel("immediate");
+      case "execution:end":
+      case "orchestrator:complete": {
+        const { turn, hooks } = this.#core;
+        if (turn === null || turn.cancel_told || data?.status !== "cancelled") break;
+        return hooks.emit("cancel:completed", {});
+      }
+    }
+    return this.#core.beginTurn(event);
+  }
+}
+
+/** Written plan → what modules see of it. Compiled plans are frozen and run again and again: one copy will do for all their runs. */
+const configs = new WeakMap<JsonObject, JsonObject>();
+
+function frozenConfig(written: JsonObject = {}): JsonObject {
+  let config = configs.get(written);
+  if (config) return config;
+  config = deepFreeze(toPlainObject(written));
+  if (Object.isFrozen(written)) configs.set(written, config); // else its owner may change it before the next session
+  return config;
+}
+
+/** Capabilities that are there before any module: the session's own, and those it was made with. */
+function ownCapabilities({ usages, capabilities }: SessionOptions, core: Core): Map<string, unknown> {
+  const { host } = core;
+  const redact = (event: unknown, data: unknown) => host.redactEvent?.(String(event), toPlainObject(data));
+  return new Map<string, unknown>([
+    ["session.usages", () => usages ?? []],
+    ["session.last_usage", () => core.last_usage],
+    ...(host.redactEvent ? [["session.redact", redact] as const] : []),
+    ...Object.entries(capabilities ?? {}),
+  ]);
+}
+
+function momentFields(turn: Turn | null): JsonObject {
+  if (turn === null) return {};
+  return turn.iteration > 0 ? { turn_id: turn.id, iteration: turn.iteration } : { turn_id: turn.id };
+}
+
+function systemMessage(text: string): Message {
+  return { role: "system", content: text, metadata: { source: "plan" } };
+}
+
+/** Nothing could answer: the run is refused before it exists (http.md, Problems; behaviour.md §1.5's words). */
+function noProvider(skipped: readonly ErrorDetail[]): PreampError {
+  const details = skipped.filter(({ path }) => path.startsWith("providers["));
+  const [first] = details;
+  return first
+    ? new PreampError(
+      "module_load_failed",
+      `Cannot initialize without provider: none of the plan's providers could be mounted: ${first.message}`,
+      { details },
+    )
+    : new PreampError("module_load_failed", "Cannot initialize without provider: No providers mounted", {
+      details: [{
+        path: "providers",
+        message: "Cannot answer without provider: the plan must name at least one: received none",
+        hint: "add providers: [provider-mock]",
+      }],
+    });
+}

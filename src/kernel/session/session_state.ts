@@ -1,0 +1,81 @@
+/** `coordinator.session_state`: what modules keep from run to run. Notes which top-level keys were assigned since the last look. */
+import { type JsonObject, toPlain } from "../../sdk/json.ts";
+
+/** The state of one session. `view` is what modules see; assigning a top-level key of it marks that key. */
+export class SessionState {
+  /** Assign here. Values are copied when assigned: later changes inside them are not seen. */
+  readonly view: JsonObject;
+  readonly #values: JsonObject = Object.create(null);
+  readonly #sizes = new Map<string, number>();
+  readonly #dirty = new Set<string>();
+  #max_bytes = Number.MAX_SAFE_INTEGER;
+  #bytes = 2;
+
+  /**
+   * Starts from what was saved with the session, even if that is more than the limit of today.
+   * @param max_bytes Bytes of JSON that it may have.
+   */
+  constructor(saved: JsonObject, max_bytes: number) {
+    for (const [key, value] of Object.entries(saved)) this.#assign(key, value);
+    if (this.#dirty.size > 0) this.#dirty.clear();
+    this.#max_bytes = max_bytes;
+    this.view = new Proxy(this.#values, new StateTraps((key, value) => this.#assign(key, value)));
+  }
+
+  #assign(key: string, value: unknown): boolean {
+    if (key === "__proto__") throw new TypeError("Cannot set session_state.__proto__: choose another key");
+    const plain = value === undefined ? undefined : toPlain(value);
+    const size = plain === undefined ? 0 : JSON.stringify(key).length + JSON.stringify(plain).length + 2;
+    const total = this.#bytes - (this.#sizes.get(key) ?? 0) + size;
+    if (total > this.#max_bytes && total > this.#bytes) {
+      throw new RangeError(
+        `Cannot set session_state.${key}: a session keeps at most ${this.#max_bytes} bytes: received ${total}`,
+      );
+    }
+    this.#bytes = total;
+    this.#sizes.set(key, size);
+    if (plain === undefined) delete this.#values[key];
+    else this.#values[key] = plain;
+    this.#dirty.add(key);
+    return true;
+  }
+
+  /** Returns the keys assigned since the last call with their values (null for a deleted one), or null when there are none. */
+  takeChanges(): JsonObject | null {
+    if (this.#dirty.size === 0) return null;
+    const changes: JsonObject = {};
+    for (const key of this.#dirty) changes[key] = toPlain(this.#values[key] ?? null);
+    this.#dirty.clear();
+    return changes;
+  }
+
+  /** Returns a copy of everything. */
+  snapshot(): JsonObject {
+    return toPlain(this.#values) as JsonObject;
+  }
+}
+
+/** What assigning to the view does. A class: every session has one, and a literal would make each function anew. */
+class StateTraps implements ProxyHandler<JsonObject> {
+  readonly #assign: (key: string, value: unknown) => boolean;
+
+  constructor(assign: (key: string, value: unknown) => boolean) {
+    this.#assign = assign;
+  }
+
+  set(_: JsonObject, key: string | symbol, value: unknown): boolean {
+    return typeof key === "string" && this.#assign(key, value);
+  }
+
+  defineProperty(_: JsonObject, key: string | symbol, descriptor: PropertyDescriptor): boolean {
+    return typeof key === "string" && "value" in descriptor && this.#assign(key, descriptor.value);
+  }
+
+  preventExtensions(): boolean {
+    return false;
+  }
+
+  deleteProperty(_: JsonObject, key: string | symbol): boolean {
+    return typeof key === "string" && this.#assign(key, undefined);
+  }
+}

@@ -1,0 +1,45 @@
+/** What the bundler found wrong, as the error that the author or operator reads: file, line, column, what to do. Pure. */
+import { type ErrorDetail, PreampError } from "../sdk/errors.ts";
+import { shown } from "./display_url.ts";
+import type { BundleProblem } from "./types.ts";
+
+/** Returns the error for problems; `failed`: why files could not be had, by requested URL. */
+export function problemError(
+  problems: readonly BundleProblem[],
+  failed: ReadonlyMap<string, PreampError>,
+  name: string,
+  base_url: string | undefined,
+): PreampError {
+  const details = problems.map((problem) => detailOf(problem, failed, base_url));
+  const cause = problems.map(({ failed_url }) =>
+    failed_url === undefined ? undefined : failed.get(failed_url)
+  )
+    .find((error) => error !== undefined);
+  const [first] = details;
+  if (!first) return new PreampError("module_invalid", `Cannot load ${name}: it cannot be bundled`);
+  const place = first.line === undefined ? first.path : `${first.path}:${first.line}:${first.column ?? 1}`;
+  const more = details.length > 1 ? ` (and ${details.length - 1} more)` : "";
+  const hint = first.hint === undefined ? "" : `: ${first.hint}`;
+  return new PreampError(
+    cause?.code ?? "module_invalid",
+    `Cannot load ${name}: ${place === "" ? "" : `${place}: `}${first.message}${hint}${more}`,
+    { details, cause, ...(cause ? { facts: cause.facts } : {}) },
+  );
+}
+
+function detailOf(
+  { message, hint, url, line, column, failed_url }: BundleProblem,
+  failed: ReadonlyMap<string, PreampError>,
+  base_url: string | undefined,
+): ErrorDetail {
+  const why = failed_url === undefined ? undefined : failed.get(failed_url)?.message;
+  const file = url === undefined ? undefined : shown(url, base_url);
+  return {
+    path: file ?? "",
+    ...(file === undefined ? {} : { file }),
+    ...(line === undefined ? {} : { line }),
+    ...(column === undefined ? {} : { column }),
+    message: why ?? message,
+    ...(hint === undefined ? {} : { hint }),
+  };
+}

@@ -1,0 +1,103 @@
+/** What is known of a module's bytes before they are fetched, and whether they are those bytes (threats T33, T34). Pure. */
+import { isInline, type Lock, type LockedFile } from "../plan/lock.ts";
+import { LockLookup } from "../plan/lock_lookup.ts";
+import { PreampError } from "../sdk/errors.ts";
+import { shown } from "./display_url.ts";
+import type { GraphFile, LoadContext, LoadSpec } from "./types.ts";
+
+/** The pins of one module. */
+export interface Pins {
+  /** Digests the graph must have; more than one when plan and lock both say it. */
+  readonly integrity: readonly string[];
+  /** Whether the lock has the module: then it must have every file of it. */
+  readonly locked: boolean;
+  /** Files that are in it must have its bytes, whichever module imports them. */
+  readonly lock?: Lock;
+  readonly base_url?: string;
+}
+
+/**
+ * Returns a module's pins.
+ * @throws {PreampError} `module_pin_required` when every module must be pinned and this one is not; `module_integrity_mismatch`
+ * when plan and lock contradict each other.
+ */
+export function pinsOf(spec: LoadSpec, context: LoadContext, name: string): Pins {
+  const { lock, base_url } = context;
+  const locked = lock ? LockLookup.of(lock, base_url).modulesOf(spec.source) : [];
+  const pinned = [spec.integrity, ...locked.map((module) => module.integrity)];
+  const integrity = [...new Set(pinned.filter((one) => one !== undefined))];
+  if (integrity.length > 1) {
+    throw new PreampError(
+      "module_integrity_mismatch",
+      spec.integrity === undefined
+        ? `Cannot load ${name}: the lock has it twice, as ${integrity[0]} and as ${
+          integrity[1]
+        }: write the lock anew`
+        : `Cannot load ${name}: the plan pins ${integrity[0]} and the lock ${
+          integrity[1]
+        }: write the lock anew, or drop one`,
+    );
+  }
+  if ((context.frozen ?? context.policy.modules.frozen) && integrity.length === 0) {
+    throw new PreampError(
+      "module_pin_required",
+      `Cannot load ${name}: every module must be pinned, and neither plan nor lock has its integrity: run preamp plan lock`,
+    );
+  }
+  return {
+    integrity,
+    locked: locked.length > 0,
+    ...(lock ? { lock } : {}),
+    ...(base_url === undefined ? {} : { base_url }),
+  };
+}
+
+/** @throws {PreampError} `module_integrity_mismatch` when the lock has other bytes for this file. */
+export function checkFile(file: GraphFile, pins: Pins): void {
+  const expected = lockedFiles(file, pins).find(({ sha256 }) => sha256 !== file.sha256);
+  if (expected === undefined) return;
+  throw new PreampError(
+    "module_integrity_mismatch",
+    `Cannot load ${shown(file.url, pins.base_url)}: its bytes are not those of the lock: expected sha256 ` +
+      `${expected.sha256}: received ${file.sha256} (${file.bytes} bytes, the lock says ${expected.bytes})`,
+    { facts: { url: shown(file.url, pins.base_url), expected: expected.sha256, received: file.sha256 } },
+  );
+}
+
+/**
+ * Checks a whole graph: every file of a locked module is in the lock with these bytes, and the digest is the pinned one.
+ * @throws {PreampError} `module_pin_required`, `module_integrity_mismatch`.
+ */
+export function checkGraph(
+  graph: { integrity: string; url: string; files: readonly GraphFile[] },
+  pins: Pins,
+  name: string,
+): void {
+  for (const file of graph.files) {
+    checkFile(file, pins);
+    if (pins.locked && !isInline(file.url) && lockedFiles(file, pins).length === 0) {
+      throw new PreampError(
+        "module_pin_required",
+        `Cannot load ${name}: the lock has the module but not ${
+          shown(file.url, pins.base_url)
+        }: run preamp plan lock`,
+      );
+    }
+  }
+  const [expected] = pins.integrity;
+  if (expected === undefined || expected === graph.integrity) return;
+  const which = graph.files.length === 1
+    ? `the bytes of ${shown(graph.url, pins.base_url)}`
+    : pins.locked
+    ? "which files it has"
+    : `one of its ${graph.files.length} files (a lock would say which)`;
+  throw new PreampError(
+    "module_integrity_mismatch",
+    `Cannot load ${name}: ${which} changed: expected ${expected}: received ${graph.integrity}`,
+    { facts: { url: shown(graph.url, pins.base_url), expected, received: graph.integrity } },
+  );
+}
+
+function lockedFiles({ url }: GraphFile, { lock, base_url }: Pins): readonly LockedFile[] {
+  return lock ? LockLookup.of(lock, base_url).filesAt(url) : [];
+}

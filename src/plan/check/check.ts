@@ -1,0 +1,153 @@
+/**
+ * Plan data → checked plan with every short form expanded, or every finding about it (plan.md's table, behaviour.md
+ * §2.5). Pure; runs nothing, fetches nothing, reads nothing.
+ */
+import { isObject, type JsonObject } from "../../sdk/json.ts";
+import type { MountPlan, RunLimits } from "../../sdk/plan.ts";
+import { checkAgents } from "./check_agents.ts";
+import { checkLimits } from "./check_limits.ts";
+import { checkList } from "./check_lists.ts";
+import { checkPermissions } from "./check_permissions.ts";
+import { checkSession } from "./check_session.ts";
+import { checkSpawn } from "./check_spawn.ts";
+import { checkSystem, type SystemText } from "./check_system.ts";
+import { didYouMean } from "../../text/did_you_mean.ts";
+import { findPlanEnv, type PlanEnvReference } from "../env_places.ts";
+import { text } from "./field_checks.ts";
+import { Findings } from "./findings.ts";
+import { describe } from "../value_path.ts";
+import type { SourceOptions } from "../source/source.ts";
+
+/** How a plan is checked. */
+export interface CheckOptions extends SourceOptions {
+  /** Whether `system: {file}` may be used: only in an operator's plan that was read from disk. Default false. */
+  files?: boolean;
+  /** Whose plan it is; decides what a `${VAR}` outside of `config` is (env_places.ts). Default `operator`. */
+  origin?: "operator" | "caller";
+}
+
+/** A text that must still be read from a file, with the place it belongs to. */
+export interface FileReference {
+  /** `[]` for the plan's own system instruction, `["agents", name]` for an agent's. */
+  owner: readonly string[];
+  file: string;
+}
+
+/** A plan that was checked. `plan` is there when there are no errors. */
+export interface Checked {
+  plan?: MountPlan;
+  findings: Findings;
+  env: PlanEnvReference[];
+  files: FileReference[];
+}
+
+/** Every section a plan may have. */
+export const SECTIONS: ReadonlySet<string> = new Set([
+  "preamp",
+  "description",
+  "session",
+  "orchestrator",
+  "context",
+  "system",
+  "providers",
+  "tools",
+  "hooks",
+  "agents",
+  "spawn",
+  "limits",
+  "permissions",
+]);
+
+/** Checks a plan's data; the value is not copied, and what the result holds of it is shared. */
+export function checkPlan(value: unknown, options: CheckOptions = {}): Checked {
+  const findings = new Findings();
+  const checked: Checked = { findings, env: [], files: [] };
+  if (!isObject(value)) {
+    const message = `Cannot read the plan: must be an object: received ${describe(value)}`;
+    findings.error([], "root_type", message, "start with session:");
+    return checked;
+  }
+  checkSections(value, findings);
+  const session = checkSession(value, [], findings, { ...options, overlay: false });
+  const providers = checkList(value, "providers", [], findings, options);
+  const tools = checkList(value, "tools", [], findings, options);
+  const hooks = checkList(value, "hooks", [], findings, options);
+  if (!Object.hasOwn(value, "providers") || Array.isArray(value.providers) && value.providers.length === 0) {
+    findings.warn(
+      [],
+      "no_providers",
+      "The plan has no providers: nothing can answer",
+      "add providers: [provider-mock]",
+    );
+  }
+  const system = readSystem(value, findings, options, checked.files);
+  const agents = checkAgents(value.agents, Object.hasOwn(value, "agents"), findings, options, checked.files);
+  const spawn = checkSpawn(value, [], findings);
+  const limits = Object.hasOwn(value, "limits") ? checkLimits(value.limits, ["limits"], findings) : {};
+  const permissions = Object.hasOwn(value, "permissions")
+    ? checkPermissions(value.permissions, ["permissions"], findings)
+    : undefined;
+  checked.env = findPlanEnv(value);
+  if (options.origin !== "caller") checkEnvPlaces(checked.env, findings);
+  const { orchestrator, context } = session;
+  if (findings.errors.length > 0 || !orchestrator || !context) return checked;
+  checked.plan = {
+    session: { ...session, orchestrator, context },
+    ...(system === undefined ? {} : { system }),
+    providers,
+    tools,
+    hooks,
+    agents,
+    ...(spawn === undefined ? {} : { spawn }),
+    limits: limits satisfies Partial<RunLimits>,
+    ...(permissions === undefined ? {} : { permissions }),
+  };
+  return checked;
+}
+
+function checkSections(plan: JsonObject, findings: Findings): void {
+  for (const key of Object.keys(plan)) {
+    if (SECTIONS.has(key)) continue;
+    const meant = didYouMean(key, SECTIONS);
+    if (meant === undefined) {
+      const message = `Unknown sections will be ignored: ${describe(key)}`;
+      findings.warn([key], "unknown_sections", message);
+    } else {
+      const message = `Cannot use section ${describe(key)}: a plan has no such section`;
+      findings.error([key], "unknown_key", message, `did you mean "${meant}"?`);
+    }
+  }
+  if (!Object.hasOwn(plan, "session")) {
+    const hint = "add session: {orchestrator: loop-streaming, context: context-simple}";
+    findings.error([], "session_present", "Cannot read the plan: it has no session", hint);
+  }
+  if (Object.hasOwn(plan, "preamp") && plan.preamp !== 1) {
+    const message = `Cannot read preamp: must be 1, the version of the plan format: received ${
+      describe(plan.preamp)
+    }`;
+    findings.error(["preamp"], "value", message, "write preamp: 1");
+  }
+  if (Object.hasOwn(plan, "description")) text(plan.description, ["description"], findings);
+}
+
+function readSystem(
+  plan: JsonObject,
+  findings: Findings,
+  options: CheckOptions,
+  files: FileReference[],
+): string | undefined {
+  if (!Object.hasOwn(plan, "system")) return undefined;
+  const system: SystemText | undefined = checkSystem(plan.system, ["system"], findings, {
+    files: options.files ?? false,
+  });
+  if (system && "file" in system) files.push({ owner: [], file: system.file });
+  return system && "text" in system ? system.text : undefined;
+}
+
+function checkEnvPlaces(env: readonly PlanEnvReference[], findings: Findings): void {
+  for (const { name, at, expanded } of env) {
+    if (expanded) continue;
+    const message = `Cannot use \${${name}} here: variables are expanded in config only`;
+    findings.error(at, "env_place", message, "write the value itself");
+  }
+}

@@ -1,0 +1,133 @@
+/** The `agents` section: each entry a partial plan that is laid over its parent's when it is spawned (behaviour.md §2.4). */
+import type { JsonObject } from "../../sdk/json.ts";
+import type { CheckOptions, FileReference } from "./check.ts";
+import { checkLimits } from "./check_limits.ts";
+import { checkList } from "./check_lists.ts";
+import { checkPermissions } from "./check_permissions.ts";
+import { checkSession } from "./check_session.ts";
+import { checkSpawn } from "./check_spawn.ts";
+import { checkSystem } from "./check_system.ts";
+import { checkKeys, object, text } from "./field_checks.ts";
+import type { Findings } from "./findings.ts";
+import { SELF } from "../child_plan.ts";
+import { describe, formatPath, type Path } from "../value_path.ts";
+import { preferenceProblem } from "../provider_preferences.ts";
+
+const KEYS: ReadonlySet<string> = new Set([
+  "description",
+  "session",
+  "orchestrator",
+  "context",
+  "system",
+  "instruction",
+  "providers",
+  "tools",
+  "hooks",
+  "agents",
+  "spawn",
+  "limits",
+  "permissions",
+  "provider_preferences",
+  "model_role",
+]);
+
+/** Returns the overlays as written, after each was checked as a partial plan. */
+export function checkAgents(
+  value: unknown,
+  present: boolean,
+  findings: Findings,
+  options: CheckOptions,
+  files: FileReference[],
+): JsonObject {
+  if (!present) return {};
+  const agents = object(value, ["agents"], findings, "write agents: {name: {description, tools, …}}");
+  for (const name of Object.keys(agents ?? {})) {
+    const path = ["agents", name];
+    if (name === SELF) {
+      const message = `Cannot use agent name "${SELF}": it stands for the plan itself`;
+      findings.error(path, "reserved", message, "choose another name");
+    }
+    const overlay = object(agents?.[name], path, findings, "write {description, system, tools, …}");
+    if (overlay) checkOverlay(overlay, path, findings, options, files);
+    if (overlay) checkKnown(overlay.agents, agents ?? {}, [...path, "agents"], findings);
+  }
+  return agents ?? {};
+}
+
+/** One role, or several of which the first that is known is taken. */
+function checkRole(value: unknown, path: readonly string[], findings: Findings): void {
+  if (Array.isArray(value)) value.forEach((role, index) => text(role, [...path, index], findings));
+  else if (value !== undefined) text(value, path, findings);
+}
+
+function checkOverlay(
+  written: JsonObject,
+  path: readonly string[],
+  findings: Findings,
+  options: CheckOptions,
+  files: FileReference[],
+): void {
+  const overlay = withoutAppends(written);
+  checkKeys(overlay, KEYS, path, findings, "warning");
+  if (Object.hasOwn(overlay, "description")) text(overlay.description, [...path, "description"], findings);
+  checkRole(overlay.model_role, [...path, "model_role"], findings);
+  checkSession(overlay, path, findings, { ...options, overlay: true });
+  for (const section of ["providers", "tools", "hooks"] as const) {
+    checkList(overlay, section, path, findings, options);
+  }
+  if (Object.hasOwn(overlay, "system")) {
+    const system = checkSystem(overlay.system, [...path, "system"], findings, {
+      files: options.files ?? false,
+    });
+    if (system && "file" in system) files.push({ owner: path, file: system.file });
+  }
+  if (Object.hasOwn(overlay, "instruction")) text(overlay.instruction, [...path, "instruction"], findings);
+  if (Object.hasOwn(overlay, "agents")) checkFilter(overlay.agents, [...path, "agents"], findings);
+  checkSpawn(overlay, path, findings);
+  if (Object.hasOwn(overlay, "limits")) checkLimits(overlay.limits, [...path, "limits"], findings);
+  if (Object.hasOwn(overlay, "permissions")) {
+    checkPermissions(overlay.permissions, [...path, "permissions"], findings);
+  }
+  if (Object.hasOwn(overlay, "provider_preferences")) {
+    checkPreferences(overlay.provider_preferences, path, findings);
+  }
+}
+
+/** `tools+` is `tools` that is appended (merge.ts); both are checked alike. */
+function withoutAppends(written: JsonObject): JsonObject {
+  if (!Object.keys(written).some((key) => key.endsWith("+"))) return written;
+  const overlay: JsonObject = {};
+  for (const [key, value] of Object.entries(written)) {
+    const plain = key.endsWith("+") ? key.slice(0, -1) : key;
+    const before = overlay[plain];
+    overlay[plain] = Array.isArray(before) && Array.isArray(value) ? [...before, ...value] : value;
+  }
+  return overlay;
+}
+
+/** A name that is filtered for and that no agent has keeps nothing: said, because it is a typo or a leftover. */
+function checkKnown(filter: unknown, agents: JsonObject, path: Path, findings: Findings): void {
+  if (!Array.isArray(filter)) return;
+  for (const [index, name] of filter.entries()) {
+    if (typeof name !== "string" || Object.hasOwn(agents, name)) continue;
+    const message = `The plan has no agent ${describe(name)}: it has ${
+      Object.keys(agents).map(describe).join(", ")
+    }`;
+    findings.warn([...path, index], "unknown_agent", message);
+  }
+}
+
+function checkFilter(value: unknown, path: Path, findings: Findings): void {
+  const listed = Array.isArray(value) && value.every((name) => typeof name === "string");
+  if (value === "all" || value === "none" || listed) return;
+  const message = `Cannot read ${formatPath(path)}: must be "all", "none" or a list of names: received ${
+    describe(value)
+  }`;
+  findings.error(path, "type", message);
+}
+
+function checkPreferences(value: unknown, path: readonly string[], findings: Findings): void {
+  const problem = preferenceProblem(value, "provider_preferences");
+  if (problem === null) return;
+  findings.error([...path, "provider_preferences"], "type", `Cannot read ${problem}`);
+}

@@ -1,0 +1,114 @@
+/** The shape of `permissions:` blocks, in plans and in the policy: Deno's names and value forms (trust.md). */
+import type { Permissions } from "../../sdk/contracts.ts";
+import { hasControl } from "../../text/characters.ts";
+import { didYouMean } from "../../text/did_you_mean.ts";
+import { checkKeys, object, texts } from "./field_checks.ts";
+import { PERMISSION_KINDS, type PermissionKind } from "../../sdk/permission_kinds.ts";
+import type { Findings } from "./findings.ts";
+import { parseNetEntry } from "../permissions/net_entry.ts";
+import { describe, type Path } from "../value_path.ts";
+
+/** Deno's permission names. */
+export const PERMISSION_NAMES = PERMISSION_KINDS;
+
+/** One of Deno's permission names. */
+export type PermissionName = PermissionKind;
+
+/** What Deno's `sys` knows (2.6.8 and 2.9.6; `umask` came between): with any other word a worker is not started. */
+const SYS_KINDS: ReadonlySet<string> = new Set([
+  "hostname",
+  "osRelease",
+  "osUptime",
+  "loadavg",
+  "networkInterfaces",
+  "systemMemoryInfo",
+  "uid",
+  "gid",
+  "username",
+  "cpus",
+  "homedir",
+  "getegid",
+  "statfs",
+  "getPriority",
+  "setPriority",
+  "userInfo",
+  "inspector",
+  "setuid",
+  "umask",
+]);
+
+const KNOWN: ReadonlySet<string> = new Set(PERMISSION_NAMES);
+const HINT = 'write true, false or a list, such as net: ["api.example.com"]';
+
+/** Returns a permissions block when it has Deno's form: each name true, false or a list of text. */
+export function checkPermissions(value: unknown, path: Path, findings: Findings): Permissions | undefined {
+  const fields = object(value, path, findings, 'write names with values, such as {net: ["api.example.com"]}');
+  if (!fields) return undefined;
+  checkKeys(fields, KNOWN, path, findings, "error");
+  const permissions: Permissions = {};
+  for (const name of PERMISSION_NAMES) {
+    if (!Object.hasOwn(fields, name)) continue;
+    const given = fields[name];
+    const place = [...path, name];
+    if (typeof given === "boolean") permissions[name] = given;
+    else if (Array.isArray(given)) {
+      const entries = texts(given, place, findings, HINT);
+      if (entries) permissions[name] = entries;
+      entries?.forEach((entry, index) => checkEntry(name, entry, [...place, index], findings));
+    } else {
+      findings.error(
+        place,
+        "type",
+        `Cannot read ${name}: must be true, false or a list of text: received ${describe(given)}`,
+        HINT,
+      );
+    }
+  }
+  return permissions;
+}
+
+/** Refuses what Deno would take for something else, or not take at all: then the module could not even be started. */
+function checkEntry(name: PermissionName, entry: string, path: Path, findings: Findings): void {
+  const problem = hasControl(entry) ? { fact: "it holds a control character" } : problemOf(name, entry);
+  if (!problem) return;
+  const message = `Cannot read an entry of ${name}: ${problem.fact}: received ${describe(entry)}`;
+  findings.error(path, "value", message, problem.hint);
+}
+
+function problemOf(name: PermissionName, entry: string): { fact: string; hint?: string } | undefined {
+  switch (name) {
+    case "net":
+    case "import": {
+      const parsed = parseNetEntry(entry);
+      return "must" in parsed ? { fact: `must be ${parsed.must}`, hint: parsed.hint } : undefined;
+    }
+    case "read":
+    case "write":
+    case "ffi":
+      return pathProblem(entry);
+    case "env":
+      return /[=\s]/.test(entry) ? { fact: "must be a variable's name" } : undefined;
+    case "sys":
+      return SYS_KINDS.has(entry) ? undefined : sysProblem(entry);
+    case "run":
+      return undefined;
+  }
+}
+
+function pathProblem(entry: string): { fact: string; hint: string } | undefined {
+  if (entry === "~" || entry.startsWith("~/")) {
+    return {
+      fact: 'nothing puts a home folder for "~"',
+      hint: "write the folder whole, such as /home/me/notes",
+    };
+  }
+  if (!entry.startsWith("file:")) return undefined;
+  const hint = URL.canParse(entry) ? `write "${new URL(entry).pathname}"` : "write it without file:";
+  return { fact: "must be a path", hint };
+}
+
+function sysProblem(entry: string): { fact: string; hint: string } {
+  const meant = didYouMean(entry, SYS_KINDS);
+  const known = `known are ${[...SYS_KINDS].join(", ")}`;
+  return { fact: "Deno has no such fact", hint: meant ? `did you mean "${meant}"? ${known}` : known };
+}

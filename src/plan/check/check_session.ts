@@ -1,0 +1,183 @@
+/** The `session` section with its two modules, and the top-level blocks that belong to them (behaviour.md §2.1). */
+import { isObject, type JsonObject } from "../../sdk/json.ts";
+import type { ModuleSpec, MountPlan } from "../../sdk/plan.ts";
+import { checkSpec } from "./check_spec.ts";
+import { boolean, checkKeys, integer, object, oneOf } from "./field_checks.ts";
+import type { Findings } from "./findings.ts";
+import { describe, describeKind, type Path } from "../value_path.ts";
+import type { SourceOptions } from "../source/source.ts";
+
+type Session = MountPlan["session"];
+type Slot = "orchestrator" | "context";
+
+const KEYS: ReadonlySet<string> = new Set([
+  "orchestrator",
+  "orchestrator_source",
+  "context",
+  "context_source",
+  "injection_budget_per_turn",
+  "injection_size_limit",
+  "injection_budget_mode",
+  "raw",
+  "metadata",
+  "hooks_first",
+]);
+
+/** A session as far as it was given; an overlay's may lack its modules. */
+export type PartialSession = Partial<Session>;
+
+/**
+ * Returns the session of a plan (or of an overlay, which need not name orchestrator and context).
+ *
+ * @param plan The object that holds `session`, `orchestrator` and `context`.
+ * @param path Place of that object.
+ */
+export function checkSession(
+  plan: JsonObject,
+  path: Path,
+  findings: Findings,
+  options: SourceOptions & { overlay: boolean },
+): PartialSession {
+  const at = [...path, "session"];
+  const session: PartialSession = {};
+  const fields = Object.hasOwn(plan, "session") ? sessionFields(plan, at, findings) : undefined;
+  for (const slot of ["orchestrator", "context"] as const) {
+    const config = checkSlotConfig(plan, slot, path, findings);
+    if (!fields) continue;
+    if (!Object.hasOwn(fields, slot)) {
+      if (!options.overlay) missing(slot, at, findings);
+      continue;
+    }
+    const spec = checkSlot(fields, slot, config, at, findings, options);
+    if (spec) session[slot] = spec;
+  }
+  if (fields) checkSettings(fields, session, at, findings);
+  return session;
+}
+
+function sessionFields(
+  plan: JsonObject,
+  at: Path,
+  findings: Findings,
+): JsonObject | undefined {
+  const fields = object(
+    plan.session,
+    at,
+    findings,
+    "write session: {orchestrator: loop-streaming, context: context-simple}",
+  );
+  if (fields) checkKeys(fields, KEYS, at, findings, "error");
+  return fields;
+}
+
+function missing(slot: Slot, at: Path, findings: Findings): void {
+  const hint = slot === "orchestrator" ? "add orchestrator: loop-streaming" : "add context: context-simple";
+  findings.error(at, `${slot}_present`, `Configuration must specify session.${slot}`, hint);
+}
+
+/** The string form takes its source and config from beside it; the object form has its own (PLAN-04, PLAN-05). */
+function checkSlot(
+  fields: JsonObject,
+  slot: Slot,
+  config: JsonObject | undefined,
+  at: Path,
+  findings: Findings,
+  options: SourceOptions,
+): ModuleSpec | undefined {
+  const value = fields[slot];
+  const sourceKey = `${slot}_source`;
+  if (typeof value !== "string") {
+    if (isObject(value)) warnIgnored(fields, slot, config, at, findings);
+    return checkSpec(value, slot, [...at, slot], findings, options);
+  }
+  const spec = checkSpec(value, slot, [...at, slot], findings, options);
+  if (spec && config) spec.config = config;
+  if (spec && Object.hasOwn(fields, sourceKey)) {
+    const sourced = checkSpec(
+      { module: value, source: fields[sourceKey] },
+      slot,
+      [...at, slot],
+      findings,
+      options,
+    );
+    if (!sourced) return undefined;
+    spec.source = sourced.source;
+  }
+  return spec;
+}
+
+function warnIgnored(
+  fields: JsonObject,
+  slot: Slot,
+  config: JsonObject | undefined,
+  at: Path,
+  findings: Findings,
+): void {
+  if (config && Object.keys(config).length > 0) {
+    const message =
+      `Cannot use ${slot}.config: session.${slot} is an object and has its own config; it is ignored`;
+    findings.warn(
+      [...at.slice(0, -1), slot, "config"],
+      "ignored",
+      message,
+      `move it to session.${slot}.config`,
+    );
+  }
+  if (Object.hasOwn(fields, `${slot}_source`)) {
+    const message =
+      `Cannot use ${slot}_source: session.${slot} is an object and has its own source; it is ignored`;
+    findings.warn([...at, `${slot}_source`], "ignored", message, `move it to session.${slot}.source`);
+  }
+}
+
+/** Returns the config of a top-level `orchestrator:` or `context:` block. */
+function checkSlotConfig(
+  plan: JsonObject,
+  slot: Slot,
+  path: Path,
+  findings: Findings,
+): JsonObject | undefined {
+  if (!Object.hasOwn(plan, slot)) return undefined;
+  const at = [...path, slot];
+  const block = object(
+    plan[slot],
+    at,
+    findings,
+    `name the module in session.${slot}; write ${slot}: {config: {…}} here`,
+  );
+  if (!block) return undefined;
+  checkKeys(block, new Set(["config"]), at, findings, "warning");
+  if (!Object.hasOwn(block, "config")) return undefined;
+  if (isObject(block.config)) return block.config;
+  const message = `Cannot read config: must be an object: received ${describeKind(block.config)}`;
+  findings.error([...at, "config"], "type", message, "leave it out, or write {}");
+  return undefined;
+}
+
+function checkSettings(fields: JsonObject, session: PartialSession, at: Path, findings: Findings): void {
+  for (const key of ["injection_budget_per_turn", "injection_size_limit"] as const) {
+    if (!Object.hasOwn(fields, key)) continue;
+    const value = fields[key] === null ? null : integer(fields[key], [...at, key], findings, 0);
+    if (value !== undefined) session[key] = value;
+  }
+  if (Object.hasOwn(fields, "injection_budget_mode")) {
+    const mode = oneOf(
+      fields.injection_budget_mode,
+      ["warn", "drop", "error"] as const,
+      [...at, "injection_budget_mode"],
+      findings,
+    );
+    if (mode) session.injection_budget_mode = mode;
+  }
+  for (const key of ["raw", "hooks_first"] as const) {
+    if (!Object.hasOwn(fields, key)) continue;
+    const value = boolean(fields[key], [...at, key], findings);
+    if (value !== undefined) session[key] = value;
+  }
+  if (!Object.hasOwn(fields, "metadata")) return;
+  if (isObject(fields.metadata)) session.metadata = fields.metadata;
+  else {
+    const message = `Cannot read metadata: must be an object: received ${describe(fields.metadata)}`;
+    findings.error([...at, "metadata"], "type", message);
+  }
+}

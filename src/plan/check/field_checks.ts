@@ -1,0 +1,173 @@
+/**
+ * What a value in a document must be, in words that say what would do: used by the plan's checker and by the policy's.
+ * Every function notes what is wrong in the findings and returns the value only when it may be used.
+ */
+import { isObject, type JsonObject } from "../../sdk/json.ts";
+import { compareDecimal, isDecimal } from "../../sdk/money.ts";
+import { didYouMean } from "../../text/did_you_mean.ts";
+import type { Findings } from "./findings.ts";
+import { describe, describeKind, formatPath, type Path } from "../value_path.ts";
+
+/** How a key that nobody knows is taken: as an error, or as a warning unless it is nearly a known one (plan.md). */
+export type Unknown = "error" | "warning";
+
+/**
+ * Notes the keys of `fields` that are not in `known`; one within two letters of a known key is always an error.
+ *
+ * @param aliases Further keys that are taken, too short to be what a typo meant.
+ */
+export function checkKeys(
+  fields: JsonObject,
+  known: ReadonlySet<string>,
+  path: Path,
+  findings: Findings,
+  unknown: Unknown,
+  aliases?: ReadonlySet<string>,
+): void {
+  for (const key of Object.keys(fields)) {
+    if (known.has(key) || aliases?.has(key)) continue;
+    const meant = didYouMean(key, known);
+    const place = [...path, key];
+    const where = path.length === 0 ? "the document" : formatPath(path);
+    const message = `Cannot use key ${describe(key)}: ${where} has no such key`;
+    if (meant !== undefined) findings.error(place, "unknown_key", message, `did you mean "${meant}"?`);
+    else if (unknown === "error") {
+      findings.error(place, "unknown_key", message, `use ${[...known].join(", ")}`);
+    } else {findings.warn(
+        place,
+        "unknown_key",
+        `${message}; it is ignored`,
+        known.size === 0 ? "it has no keys" : `known keys: ${[...known].join(", ")}`,
+      );}
+  }
+}
+
+/** Returns `value` when it is an object. */
+export function object(
+  value: unknown,
+  path: Path,
+  findings: Findings,
+  hint?: string,
+): JsonObject | undefined {
+  if (isObject(value)) return value;
+  findings.error(
+    path,
+    "type",
+    `Cannot read ${nameOf(path)}: must be an object: received ${describeKind(value)}`,
+    hint,
+  );
+  return undefined;
+}
+
+/** Returns `value` when it is text that is not blank. */
+export function text(value: unknown, path: Path, findings: Findings, hint?: string): string | undefined {
+  if (typeof value === "string" && value.trim() !== "") return value;
+  findings.error(
+    path,
+    "type",
+    `Cannot read ${nameOf(path)}: must be text: received ${describeKind(value)}`,
+    hint,
+  );
+  return undefined;
+}
+
+/** Returns `value` when it is true or false. */
+export function boolean(value: unknown, path: Path, findings: Findings): boolean | undefined {
+  if (typeof value === "boolean") return value;
+  findings.error(
+    path,
+    "type",
+    `Cannot read ${nameOf(path)}: must be true or false: received ${describe(value)}`,
+  );
+  return undefined;
+}
+
+/** Returns `value` when it is a whole number of at least `min` (and at most `max`, default 2⁵³−1). */
+export function integer(
+  value: unknown,
+  path: Path,
+  findings: Findings,
+  min: number,
+  max: number = Number.MAX_SAFE_INTEGER,
+): number | undefined {
+  if (typeof value === "number" && Number.isSafeInteger(value) && value >= min && value <= max) return value;
+  const range = max === Number.MAX_SAFE_INTEGER ? `of at least ${min}` : `from ${min} to ${max}`;
+  const hint = typeof value === "string" && /^\d+$/.test(value) ? "write it without quotes" : undefined;
+  findings.error(
+    path,
+    "type",
+    `Cannot read ${nameOf(path)}: must be a whole number ${range}: received ${describe(value)}`,
+    hint,
+  );
+  return undefined;
+}
+
+/** Returns `value` when it is a finite number of at least `min`; for durations that may be parts of a second. */
+export function number(value: unknown, path: Path, findings: Findings, min: number): number | undefined {
+  if (typeof value === "number" && Number.isFinite(value) && value >= min) return value;
+  findings.error(
+    path,
+    "type",
+    `Cannot read ${nameOf(path)}: must be a number of at least ${min}: received ${describe(value)}`,
+  );
+  return undefined;
+}
+
+/** Returns `value` when it is money: a decimal string such as `"0.50"`. Numbers are refused, floats being what they are. */
+export function money(value: unknown, path: Path, findings: Findings): string | undefined {
+  if (isDecimal(value)) return value;
+  const hint = typeof value === "number" && value >= 0
+    ? `write it in quotes: "${value}"`
+    : 'write it as "0.50"';
+  findings.error(
+    path,
+    "type",
+    `Cannot read ${nameOf(path)}: must be US dollars as a decimal string: received ${describe(value)}`,
+    hint,
+  );
+  return undefined;
+}
+
+/** Returns `value` when it is one of `choices`. */
+export function oneOf<T extends string>(
+  value: unknown,
+  choices: readonly T[],
+  path: Path,
+  findings: Findings,
+): T | undefined {
+  const found = choices.find((choice) => choice === value);
+  if (found !== undefined) return found;
+  const meant = typeof value === "string" ? didYouMean(value, choices) : undefined;
+  findings.error(
+    path,
+    "type",
+    `Cannot read ${nameOf(path)}: must be ${choices.join(", ")}: received ${describe(value)}`,
+    meant === undefined ? undefined : `did you mean "${meant}"?`,
+  );
+  return undefined;
+}
+
+/** Returns `value` when it is a list of texts, none blank. */
+export function texts(value: unknown, path: Path, findings: Findings, hint?: string): string[] | undefined {
+  if (!Array.isArray(value)) {
+    findings.error(
+      path,
+      "type",
+      `Cannot read ${nameOf(path)}: must be a list: received ${describe(value)}`,
+      hint,
+    );
+    return undefined;
+  }
+  const all = value.map((item, index) => text(item, [...path, index], findings, hint));
+  return all.every((item) => item !== undefined) ? all : undefined;
+}
+
+/** Returns the smaller of two decimal strings. */
+export function smallerDecimal(a: string, b: string): string {
+  return compareDecimal(a, b) <= 0 ? a : b;
+}
+
+function nameOf(path: Path): string {
+  const last = path.at(-1);
+  return last === undefined ? "the document" : typeof last === "number" ? "this entry" : formatPath([last]);
+}

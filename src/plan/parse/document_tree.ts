@@ -1,0 +1,149 @@
+/**
+ * A document as a tree that knows where each value stands. Both readers (JSON, YAML) make it, one function turns it into
+ * plain data under the limits, one finds the place of a path. Knows nothing of plans.
+ */
+import type { JsonValue } from "../../sdk/json.ts";
+import type { DocumentLimits } from "./document_limits.ts";
+import type { Path } from "../value_path.ts";
+
+/** One value of a document. `at` is the offset of its first character. */
+export type TreeNode = ScalarNode | ListNode | MapNode;
+
+/** Text, a number, a boolean or null. */
+export interface ScalarNode {
+  kind: "scalar";
+  at: number;
+  value: string | number | boolean | null;
+}
+
+/** A list. An aliased value is the same node in several places. */
+export interface ListNode {
+  kind: "list";
+  at: number;
+  items: TreeNode[];
+}
+
+/** An object; entries in the order of the text, duplicates included. */
+export interface MapNode {
+  kind: "map";
+  at: number;
+  entries: { key: string; at: number; value: TreeNode }[];
+}
+
+/** Something wrong with a document, at an offset of its text. */
+export interface TreeProblem {
+  path: Path;
+  at: number;
+  message: string;
+  hint?: string;
+}
+
+/** Thrown by {@link toData} when a limit is passed. */
+export class LimitPassed extends Error {
+  /** Where the limit was passed. */
+  readonly at: number;
+
+  /** Creates the signal; `message` says which limit and what was found. */
+  constructor(message: string, at: number) {
+    super(message);
+    this.at = at;
+  }
+}
+
+/** Keys that reach an object's prototype (threats T9). */
+export const FORBIDDEN_KEYS: ReadonlySet<string> = new Set(["__proto__", "constructor", "prototype"]);
+
+/**
+ * Returns the plain data of a tree and every problem of it: duplicate keys, forbidden keys, numbers that JSON cannot hold,
+ * text that is not well-formed. Aliased values are copied, so that the data is a tree too.
+ *
+ * @throws {LimitPassed} at the first value beyond `max_nodes` or `max_depth`.
+ */
+export function toData(root: TreeNode, limits: DocumentLimits): { data: JsonValue; problems: TreeProblem[] } {
+  const problems: TreeProblem[] = [];
+  const path: (string | number)[] = [];
+  let nodes = 0;
+
+  function build(node: TreeNode, depth: number): JsonValue {
+    countOne(node.at);
+    if (node.kind === "scalar") return scalar(node);
+    if (depth >= limits.max_depth) {
+      throw new LimitPassed(`more than ${limits.max_depth} lists and objects inside one another`, node.at);
+    }
+    return node.kind === "list" ? list(node, depth) : map(node, depth);
+  }
+
+  function countOne(at: number): void {
+    if (++nodes > limits.max_nodes) throw new LimitPassed(`more than ${limits.max_nodes} values`, at);
+  }
+
+  function scalar(node: ScalarNode): JsonValue {
+    const { value, at } = node;
+    if (typeof value === "number" && !Number.isFinite(value)) {
+      problem(at, `Cannot read a number: it is not finite: received ${value}`);
+    } else if (typeof value === "string" && !value.isWellFormed()) {
+      problem(at, "Cannot read text: it holds half of a surrogate pair", "write the whole character");
+    }
+    return value;
+  }
+
+  function list(node: ListNode, depth: number): JsonValue[] {
+    const items: JsonValue[] = [];
+    for (const [index, item] of node.items.entries()) {
+      path.push(index);
+      items.push(build(item, depth + 1));
+      path.pop();
+    }
+    return items;
+  }
+
+  function map(node: MapNode, depth: number): JsonValue {
+    const fields: { [key: string]: JsonValue } = {};
+    for (const { key, at, value } of node.entries) {
+      const before = nodes;
+      path.push(key);
+      if (FORBIDDEN_KEYS.has(key)) {
+        problem(at, `Cannot read key "${key}": it is not allowed in any object`, "rename the key");
+      } else if (Object.hasOwn(fields, key)) {
+        problem(
+          at,
+          `Cannot read key ${JSON.stringify(key.slice(0, 80))}: it stands twice in one object`,
+          "keep one",
+        );
+      } else if (!key.isWellFormed()) {
+        problem(at, "Cannot read a key: it holds half of a surrogate pair", "write the whole character");
+      } else {
+        fields[key] = build(value, depth + 1);
+      }
+      if (nodes === before) countOne(at); // what is refused counts too: the number of problems is bounded
+      path.pop();
+    }
+    return fields;
+  }
+
+  function problem(at: number, message: string, hint?: string): void {
+    problems.push({ path: [...path], at, message, ...(hint === undefined ? {} : { hint }) });
+  }
+
+  return { data: build(root, 0), problems };
+}
+
+/** Returns the offset of the value at `path`, of its key when it is a field, or of the nearest thing around it that exists. */
+export function offsetOf(root: TreeNode, path: Path): number {
+  let node = root;
+  let at = root.at;
+  for (const step of path) {
+    if (node.kind === "list" && typeof step === "number") {
+      const item = node.items[step];
+      if (!item) break;
+      node = item;
+      at = item.at;
+    } else if (node.kind === "map" && typeof step === "string") {
+      const entry = node.entries.find(({ key }) => key === step);
+      if (!entry) break;
+      node = entry.value;
+      at = entry.at;
+    } else break;
+  }
+  return at;
+}

@@ -1,0 +1,192 @@
+/**
+ * JSON text (RFC 8259) → tree. A reader of our own because `JSON.parse` tells neither places nor duplicate keys; strings
+ * and numbers are still decoded by it. Strict: what it takes, `JSON.parse` takes, and the other way round.
+ */
+import type { MapNode, TreeNode } from "./document_tree.ts";
+import { LimitPassed } from "./document_tree.ts";
+
+/** Thrown where JSON text is broken. */
+export class JsonSyntaxError extends Error {
+  /** Offset of the character that cannot be. */
+  readonly at: number;
+
+  /** Creates the error; `message` says what was expected. */
+  constructor(message: string, at: number) {
+    super(message);
+    this.at = at;
+  }
+}
+
+/**
+ * Returns the tree of JSON text.
+ *
+ * @throws {JsonSyntaxError} where the text is not JSON.
+ * @throws {LimitPassed} when lists and objects lie deeper than `max_depth`, or there are more than `max_nodes` values.
+ */
+export function readJson(text: string, max_depth: number, max_nodes = Infinity): TreeNode {
+  const reader = new Reader(text, max_depth, max_nodes);
+  reader.space();
+  const root = reader.value(0);
+  reader.space();
+  if (reader.position < text.length) {
+    throw new JsonSyntaxError("nothing may follow the document", reader.position);
+  }
+  return root;
+}
+
+class Reader {
+  position = 0;
+  readonly #text: string;
+  readonly #maxDepth: number;
+  readonly #maxNodes: number;
+  #nodes = 0;
+
+  constructor(text: string, maxDepth: number, maxNodes: number) {
+    this.#text = text;
+    this.#maxDepth = maxDepth;
+    this.#maxNodes = maxNodes;
+  }
+
+  space(): void {
+    for (;; this.position++) {
+      const code = this.#text.charCodeAt(this.position);
+      if (code !== 32 && code !== 10 && code !== 13 && code !== 9) return;
+    }
+  }
+
+  value(depth: number): TreeNode {
+    const at = this.position;
+    if (++this.#nodes > this.#maxNodes) throw new LimitPassed(`more than ${this.#maxNodes} values`, at);
+    switch (this.#text.charCodeAt(at)) {
+      case 0x7b:
+        return this.#map(at, depth);
+      case 0x5b:
+        return this.#list(at, depth);
+      case 0x22:
+        return { kind: "scalar", at, value: this.#string() };
+      case 0x74:
+        return this.#word(at, "true", true);
+      case 0x66:
+        return this.#word(at, "false", false);
+      case 0x6e:
+        return this.#word(at, "null", null);
+      default:
+        return { kind: "scalar", at, value: this.#number(at) };
+    }
+  }
+
+  #map(at: number, depth: number): TreeNode {
+    this.#enter(at, depth);
+    const entries: MapNode["entries"] = [];
+    if (this.#empty(0x7d)) return { kind: "map", at, entries };
+    do {
+      this.space();
+      const keyAt = this.position;
+      if (this.#text.charCodeAt(keyAt) !== 0x22) this.#fail("expected a key in double quotes");
+      const key = this.#string();
+      this.space();
+      if (this.#text.charCodeAt(this.position) !== 0x3a) this.#fail('expected ":" after a key');
+      this.position++;
+      this.space();
+      entries.push({ key, at: keyAt, value: this.value(depth + 1) });
+    } while (this.#more(0x7d, 'expected "," or "}"'));
+    return { kind: "map", at, entries };
+  }
+
+  #list(at: number, depth: number): TreeNode {
+    this.#enter(at, depth);
+    const items: TreeNode[] = [];
+    if (this.#empty(0x5d)) return { kind: "list", at, items };
+    do {
+      this.space();
+      items.push(this.value(depth + 1));
+    } while (this.#more(0x5d, 'expected "," or "]"'));
+    return { kind: "list", at, items };
+  }
+
+  #enter(at: number, depth: number): void {
+    if (depth >= this.#maxDepth) {
+      throw new LimitPassed(`more than ${this.#maxDepth} lists and objects inside one another`, at);
+    }
+    this.position++;
+  }
+
+  #empty(close: number): boolean {
+    this.space();
+    if (this.#text.charCodeAt(this.position) !== close) return false;
+    this.position++;
+    return true;
+  }
+
+  #more(close: number, expected: string): boolean {
+    this.space();
+    const code = this.#text.charCodeAt(this.position);
+    if (code !== close && code !== 0x2c) this.#fail(expected);
+    this.position++;
+    return code === 0x2c;
+  }
+
+  #word<T>(at: number, word: string, value: T): { kind: "scalar"; at: number; value: T } {
+    if (!this.#text.startsWith(word, at)) this.#fail("expected a value");
+    this.position += word.length;
+    return { kind: "scalar", at, value };
+  }
+
+  #string(): string {
+    const start = this.position;
+    let simple = true;
+    for (let index = start + 1; index < this.#text.length; index++) {
+      const code = this.#text.charCodeAt(index);
+      if (code === 0x22) {
+        this.position = index + 1;
+        return simple ? this.#text.slice(start + 1, index) : this.#decode(start, index + 1);
+      }
+      if (code === 0x5c) {
+        simple = false;
+        index++;
+      } else if (code < 0x20) {
+        throw new JsonSyntaxError("a control character must be escaped in text", index);
+      }
+    }
+    throw new JsonSyntaxError("the text that starts here has no end", start);
+  }
+
+  #decode(start: number, end: number): string {
+    try {
+      return JSON.parse(this.#text.slice(start, end));
+    } catch {
+      throw new JsonSyntaxError("the text that starts here has an escape that JSON does not know", start);
+    }
+  }
+
+  #number(start: number): number {
+    let index = start;
+    const digits = (): boolean => {
+      const first = index;
+      while (isDigit(this.#text.charCodeAt(index))) index++;
+      return index > first;
+    };
+    if (this.#text[index] === "-") index++;
+    if (this.#text[index] === "0") index++;
+    else if (!digits()) this.#fail("expected a value");
+    if (this.#text[index] === ".") {
+      index++;
+      if (!digits()) throw new JsonSyntaxError("expected a digit", index);
+    }
+    if (this.#text[index] === "e" || this.#text[index] === "E") {
+      index++;
+      if (this.#text[index] === "+" || this.#text[index] === "-") index++;
+      if (!digits()) throw new JsonSyntaxError("expected a digit", index);
+    }
+    this.position = index;
+    return Number(this.#text.slice(start, index));
+  }
+
+  #fail(message: string): never {
+    throw new JsonSyntaxError(message, this.position);
+  }
+}
+
+function isDigit(code: number): boolean {
+  return code >= 48 && code <= 57;
+}

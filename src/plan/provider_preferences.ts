@@ -1,0 +1,183 @@
+/**
+ * Which provider a sub-agent is given (behaviour.md §2.4): the first preference whose provider the plan has, and whose model
+ * it lists, becomes the one that is asked first. A preference chooses among what the plan has; it never brings a credential,
+ * an endpoint or a network setting, and never reads a variable.
+ */
+import { isObject, type JsonObject } from "../sdk/json.ts";
+import type { ProviderPreference } from "../sdk/spawn.ts";
+import { findEnv } from "./env.ts";
+import { mergePlans } from "./merge.ts";
+import { describe } from "./value_path.ts";
+import { keyOf } from "./source/spec_key.ts";
+import { hasWildcard, matchesWildcard } from "./permissions/wildcard.ts";
+
+/** Config keys that a preference never sets, without case, hyphens and underscores (upstream's PROTECTED_CONFIG_KEYS, and ours). */
+export const PROTECTED_CONFIG_KEYS: ReadonlySet<string> = new Set([
+  "apikey",
+  "apibase",
+  "apiversion",
+  "auth",
+  "authorization",
+  "azureendpoint",
+  "baseurl",
+  "credential",
+  "credentials",
+  "endpoint",
+  "headers",
+  "extraheaders",
+  "defaultheaders",
+  "host",
+  "httpproxy",
+  "httpsproxy",
+  "organization",
+  "password",
+  "port",
+  "privatekey",
+  "project",
+  "proxy",
+  "secret",
+  "token",
+  "url",
+  "verify",
+  "verifyssl",
+]);
+
+const PROTECTED_ENDS = [
+  "apikey",
+  "token",
+  "secret",
+  "password",
+  "credential",
+  "credentials",
+  "url",
+  "endpoint",
+  "proxy",
+];
+
+/** Priority of a provider that states none (behaviour.md §7.2). */
+const DEFAULT_PRIORITY = 100;
+
+/** Returns why a list of preferences cannot be used, as `<place>: <fact>`, or null. `place` names the list. */
+export function preferenceProblem(value: unknown, place: string): string | null {
+  if (!Array.isArray(value)) {
+    return `${place}: must be a list of {provider, model}: received ${describe(value)}`;
+  }
+  for (const [index, item] of value.entries()) {
+    const problem = problemOf(item);
+    if (problem !== null) return `${place}[${index}]${problem}`;
+  }
+  return null;
+}
+
+function problemOf(item: unknown): string | null {
+  if (!isObject(item)) return `: must be {provider, model}: received ${describe(item)}`;
+  const { provider, model, config } = item;
+  if (typeof provider !== "string" || provider === "") {
+    return `.provider: must be the name of a provider: received ${describe(provider)}`;
+  }
+  if (model !== undefined && (typeof model !== "string" || model === "")) {
+    return `.model: must be the name of a model: received ${describe(model)}`;
+  }
+  if (config !== undefined && !isObject(config)) {
+    return `.config: must be an object: received ${describe(config)}`;
+  }
+  const kept = protectedKey(config);
+  if (kept !== undefined) {
+    return `.config: must not set ${
+      describe(kept)
+    }: credentials, endpoints and network settings are the plan's`;
+  }
+  const [reference] = findEnv(item);
+  return reference
+    ? `: must not name the variable ${describe(reference.name)}: it is not expanded here`
+    : null;
+}
+
+/** Returns the first key at any depth that a preference must not set. */
+function protectedKey(value: unknown): string | undefined {
+  if (Array.isArray(value)) return value.map(protectedKey).find((key) => key !== undefined);
+  if (!isObject(value)) return undefined;
+  for (const [key, item] of Object.entries(value)) {
+    const name = key.toLowerCase().replaceAll(/[-_\s]/g, "");
+    if (PROTECTED_CONFIG_KEYS.has(name) || PROTECTED_ENDS.some((end) => name.endsWith(end))) return key;
+    const inner = protectedKey(item);
+    if (inner !== undefined) return inner;
+  }
+  return undefined;
+}
+
+/** Tells the models of a provider by the names it may be mounted under; empty when it tells none. */
+export type ModelsOf = (names: readonly string[]) => Promise<readonly string[]>;
+
+/**
+ * Returns the plan with the first preference that can be met put before every other provider: its model set, its priority one
+ * below the lowest (a promoted provider goes first). Null: none can be met, and the plan's own order holds.
+ */
+export async function preferProvider(
+  plan: JsonObject,
+  preferences: readonly ProviderPreference[],
+  modelsOf: ModelsOf,
+): Promise<JsonObject | null> {
+  const providers = Array.isArray(plan.providers) ? plan.providers : [];
+  for (const { provider, model, config = {} } of preferences) {
+    const index = providers.findIndex((spec) => isNamed(spec, provider));
+    if (index < 0) continue;
+    const chosen = await chooseModel(model, providers[index], modelsOf);
+    if (chosen === null) continue;
+    const priority = Math.min(DEFAULT_PRIORITY, ...providers.map(priorityOf)) - 1;
+    const over = { ...config, priority, ...(chosen === undefined ? {} : { model: chosen }) };
+    return withoutDefault(mergePlans(plan, { providers: [{ ...identity(providers[index]), config: over }] }));
+  }
+  return null;
+}
+
+/** A loop's own `default_provider` would go before any priority. */
+function withoutDefault(plan: JsonObject): JsonObject {
+  const { session, orchestrator } = plan;
+  if (isObject(session) && isObject(session.orchestrator)) dropDefault(session.orchestrator.config);
+  if (isObject(orchestrator)) dropDefault(orchestrator.config);
+  return plan;
+}
+
+function dropDefault(config: unknown): void {
+  if (isObject(config)) delete config.default_provider; // a copy of ours: mergePlans shares nothing
+}
+
+function isNamed(spec: unknown, name: string): boolean {
+  const module = moduleOf(spec);
+  return keyOf(spec) === name || module === name || module === `provider-${name}`;
+}
+
+/** Returns the model to ask for: undefined when none is named, null when none of the provider's fits. */
+async function chooseModel(
+  model: string | undefined,
+  spec: unknown,
+  modelsOf: ModelsOf,
+): Promise<string | undefined | null> {
+  if (model === undefined || !hasWildcard(model)) return model;
+  const module = moduleOf(spec) ?? "";
+  const short = module.startsWith("provider-") ? module.slice("provider-".length) : module;
+  const models = await modelsOf([keyOf(spec) ?? module, module, short]);
+  return models.find((id) => matchesWildcard(model, id)) ?? null;
+}
+
+function moduleOf(spec: unknown): string | undefined {
+  const module = isObject(spec) ? spec.module : spec;
+  return typeof module === "string" ? module : undefined;
+}
+
+function priorityOf(spec: unknown): number {
+  const config = isObject(spec) ? spec.config : undefined;
+  return isObject(config) && typeof config.priority === "number" ? config.priority : DEFAULT_PRIORITY;
+}
+
+/** What a spec is merged by, and nothing else of it. */
+function identity(spec: unknown): JsonObject {
+  if (!isObject(spec)) return { module: spec };
+  const { module, instance_id, id } = spec;
+  return {
+    module,
+    ...(instance_id === undefined ? {} : { instance_id }),
+    ...(id === undefined ? {} : { id }),
+  };
+}

@@ -1,0 +1,228 @@
+/**
+ * A module's source in every form of plan.md → one URL. Pure: nothing is looked at, no network, no disk. Whether a URL may
+ * be loaded is the policy's question; this file only says what a source means.
+ */
+import { isObject } from "../../sdk/json.ts";
+import type { Source } from "../../sdk/plan.ts";
+import { parseGitDict, parseGitUri } from "./source_git.ts";
+import { hasControl, hasSpace } from "../../text/characters.ts";
+import { describe } from "../value_path.ts";
+
+/** Where relative sources start and where registry packages come from. */
+export interface SourceOptions {
+  /** URL of the plan file; absent for plans that were not read from one. */
+  base_url?: string;
+  /** URL of the host that serves npm and JSR packages as ES modules, or `none`. Default {@link DEFAULT_ESM_HOST}. */
+  esm_host?: string;
+  /** Ids of the built-in modules: the repository in which Amplifier keeps one of these means the built-in module. */
+  builtins?: ReadonlySet<string>;
+}
+
+/** A source that was read, or why it cannot be. */
+export type SourceResult = { source: Source } | { problem: string; hint: string };
+
+/** The host of `npm:` and `jsr:` packages unless the operator names another. */
+export const DEFAULT_ESM_HOST = "https://esm.sh";
+/** Stands for no such host. */
+export const NO_ESM_HOST = "none";
+
+/** The forms we take, for messages. */
+export const SOURCE_FORMS =
+  "take the URL of an ES module (https://host/mod.ts), http://127.0.0.1:PORT/…, file:///…, ./relative/path, data:…, " +
+  "npm:name@1, jsr:@scope/name@1, or git+https://host/org/repo@ref#subdirectory=folder on GitHub, GitLab, Bitbucket, " +
+  "Codeberg or Gitea; leave source out for a built-in module";
+
+/** Returns what a spec's `source` means: a string, or one of the dictionary forms of behaviour.md §2.3. */
+export function parseSource(value: unknown, options: SourceOptions = {}): SourceResult {
+  if (value === undefined) return { source: { kind: "builtin" } };
+  if (typeof value === "string") return parseText(value.trim(), value, options);
+  if (isObject(value)) return parseDict(value, options);
+  return refuse(`must be text or an object with "type": received ${describe(value)}`);
+}
+
+function parseText(text: string, original: string, options: SourceOptions): SourceResult {
+  if (text === "") return refuse("it is empty");
+  const mayHoldSpaces = isPath(text) || text.startsWith("data:");
+  if (mayHoldSpaces ? hasControl(text) : hasSpace(text)) {
+    return refuse(`it holds a space or control character: received ${describe(text)}`);
+  }
+  if (text.includes("$(")) {
+    return refuse(
+      `no shell runs here to fill in "$(": received ${describe(text)}`,
+      "write ./path, relative to the plan file",
+    );
+  }
+  if (isPath(text)) return parsePath(text, original, options.base_url);
+  const scheme = schemeOf(text);
+  switch (scheme) {
+    case "https":
+    case "http":
+    case "file":
+      return parseUrl(text, original, scheme);
+    case "data":
+      return URL.canParse(text)
+        ? { source: { kind: "url", url: text, original } }
+        : refuse("it is no data: URL");
+    case "npm":
+    case "jsr":
+      return parseRegistry(scheme, original, options.esm_host);
+    case "git+https":
+      return orForms(parseGitUri(text, original));
+    case "git+ssh":
+    case "git+http":
+    case "git+file":
+    case "git":
+    case "ssh":
+      return refuse(`${scheme}: is not fetched here: received ${describe(text)}`);
+    case undefined:
+      if (looksLikePath(text)) {
+        return refuse(
+          `a path starts with "./" or "/": received ${describe(text)}`,
+          `did you mean ${describe(`./${text}`)}?`,
+        );
+      }
+      return refuse(`packages of another language are not loaded here: received ${describe(text)}`);
+    default:
+      return refuse(
+        scheme.startsWith("zip+")
+          ? `archives are not unpacked here: received ${describe(text)}`
+          : `${scheme}: is no form we take: received ${describe(text)}`,
+      );
+  }
+}
+
+function parseDict(value: Record<string, unknown>, options: SourceOptions): SourceResult {
+  switch (value.type) {
+    case "git":
+      return orForms(parseGitDict(value));
+    case "file": {
+      if (typeof value.path !== "string" || value.path === "") {
+        return refuse('a source of type "file" needs "path"');
+      }
+      const path = isPath(value.path) || schemeOf(value.path) === "file" ? value.path : `./${value.path}`;
+      return parseText(path, value.path, options);
+    }
+    case "url":
+    case "http":
+    case "https":
+      if (typeof value.url !== "string") return refuse(`a source of type "${value.type}" needs "url"`);
+      return parseText(value.url, value.url, options);
+    case "package":
+      return refuse(`packages of another language are not loaded here: received ${describe(value.name)}`);
+    default:
+      return refuse(`"type" of a source must be git, file or url: received ${describe(value.type)}`);
+  }
+}
+
+function parseUrl(text: string, original: string, scheme: string): SourceResult {
+  if (!text.slice(scheme.length + 1).startsWith("//") || !URL.canParse(text)) {
+    return refuse(`it is no URL: received ${describe(text)}`);
+  }
+  const url = new URL(text);
+  if (url.username || url.password) {
+    return refuse(
+      "a URL must not hold a user name or password",
+      "give the module its credentials through config and ${VAR}",
+    );
+  }
+  if (scheme === "file" && url.host !== "") {
+    return refuse(`a file: URL has no host: received ${describe(text)}`);
+  }
+  url.hash = "";
+  const path = scheme === "file" || url.pathname.endsWith("/") ? fileOrEntry(url.pathname) : url.pathname;
+  const folder = path !== url.pathname && url.search === ""; // a query may be a signature of this one file
+  url.pathname = path;
+  return { source: { kind: "url", url: url.href, original, ...(folder ? FOLDER : {}) } };
+}
+
+function parsePath(text: string, original: string, base_url: string | undefined): SourceResult {
+  const written = text.replaceAll("\\", "/");
+  const path = fileOrEntry(written);
+  const folder = path === written ? {} : FOLDER;
+  // "?" and "#" are letters of a file name, not of a URL
+  const escaped = path.replaceAll("%", "%25").replaceAll("?", "%3F").replaceAll("#", "%23");
+  if (escaped.startsWith("/") || isDrivePath(text)) {
+    const url = new URL(`file://${escaped.startsWith("/") ? "" : "/"}${escaped}`).href;
+    return { source: { kind: "url", url, original, via: "path", ...folder } };
+  }
+  if (base_url === undefined || !URL.canParse(escaped, base_url)) {
+    return { source: { kind: "path", path, original } };
+  }
+  return { source: { kind: "url", url: new URL(escaped, base_url).href, original, via: "path", ...folder } };
+}
+
+function parseRegistry(
+  registry: "npm" | "jsr",
+  original: string,
+  esm_host: string | undefined,
+): SourceResult {
+  const found = registryUrl(original.trim(), esm_host);
+  return "problem" in found ? found : { source: { kind: "url", url: found.url, original, via: registry } };
+}
+
+/** Returns the URL at which the ESM host serves a package, such as `npm:name@1` or `jsr:@scope/name@1/file`. */
+export function registryUrl(
+  text: string,
+  esm_host: string = DEFAULT_ESM_HOST,
+): { url: string } | { problem: string; hint: string } {
+  const registry = text.slice(0, 3).toLowerCase() === "npm" ? "npm" : "jsr";
+  const rest = text.slice(4);
+  const name = rest.startsWith("/") ? rest.slice(1) : rest;
+  const parts = name.split("/");
+  const [first = "", second = ""] = parts;
+  const scoped = first.startsWith("@");
+  const bare = scoped ? second.split("@")[0] : first.split("@")[0];
+  const valid = bare !== "" && (!scoped || first.length > 1) && (registry === "npm" || scoped) &&
+    parts.every((part) => part !== "" && part !== "." && part !== "..") && !/[?#\\]/.test(name);
+  const problem = `it is no ${registry} package: received ${describe(text)}`;
+  const hint = `write ${
+    registry === "npm" ? "npm:name@version or npm:@scope/name@version/file" : "jsr:@scope/name@version"
+  }`;
+  if (!valid) return { problem, hint };
+  if (esm_host === NO_ESM_HOST) {
+    return {
+      problem: `${registry}: packages are not loaded here: received ${describe(text)}`,
+      hint: "make one file of a module and its packages with preamp module bundle, or set modules.esm_host",
+    };
+  }
+  const url = `${esm_host.replace(/\/$/, "")}/${registry === "jsr" ? "jsr/" : ""}${name}`;
+  return URL.canParse(url) ? { url: new URL(url).href } : { problem, hint };
+}
+
+const FOLDER = { folder: true } as const;
+
+/** A path whose last part has no extension is a folder; its entry is `mod.ts` unless a `deno.json` in it says otherwise. */
+function fileOrEntry(path: string): string {
+  const last = path.slice(path.lastIndexOf("/") + 1);
+  if (last === "") return `${path}mod.ts`;
+  return /[^.]\.[a-z][a-z0-9]*$/i.test(last) ? path : `${path}/mod.ts`; // the "2" of tool-v1.2 is no extension
+}
+
+function isPath(text: string): boolean {
+  return text.startsWith("/") || text.startsWith("./") || text.startsWith("../") || text === "." ||
+    text === ".." ||
+    text.startsWith(".\\") || text.startsWith("..\\") || isDrivePath(text);
+}
+
+/** `shout.ts` and `tools/shout`, but no name of a package such as `amplifier-module-x`. */
+function looksLikePath(text: string): boolean {
+  return /^[^@\s:]+$/.test(text) && (text.includes("/") || /\.(?:[cm]?[jt]sx?|json)$/.test(text));
+}
+
+/** A Windows path such as `C:\\modules`. */
+function isDrivePath(text: string): boolean {
+  return /^[a-z]:[\\/]/i.test(text);
+}
+
+/** Returns the scheme of a URI in lower case (RFC 3986 §3.1), or undefined. */
+function schemeOf(text: string): string | undefined {
+  return /^([a-z][a-z0-9+.-]*):/i.exec(text)?.[1]?.toLowerCase();
+}
+
+function orForms(result: { source: Source } | { problem: string }): SourceResult {
+  return "source" in result ? result : refuse(result.problem);
+}
+
+function refuse(problem: string, hint: string = SOURCE_FORMS): SourceResult {
+  return { problem, hint };
+}

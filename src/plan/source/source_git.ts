@@ -1,0 +1,146 @@
+/**
+ * Amplifier's git sources, rewritten to the raw URL of one file: the URL is what replaces git (plan.md, Sources). One row
+ * per kind of host.
+ */
+import type { GitSource, Source } from "../../sdk/plan.ts";
+import { hasSpace } from "../../text/characters.ts";
+import { describe } from "../value_path.ts";
+
+/** A git source that was rewritten, or why it cannot be. */
+export type GitResult = { source: Source } | { problem: string };
+
+interface GitHost {
+  matches(host: string): boolean;
+  /** Whether a repository may lie deeper than `org/repo`. */
+  nested: boolean;
+  raw(host: string, repository: string, ref: string | null, file: string): string;
+}
+
+/** `HEAD` is each host's own word for the default branch. */
+const HOSTS: readonly GitHost[] = [
+  {
+    matches: (host) => host === "github.com" || host === "www.github.com",
+    nested: false,
+    raw: (_, repository, ref, file) =>
+      `https://raw.githubusercontent.com/${repository}/${ref ?? "HEAD"}/${file}`,
+  },
+  {
+    matches: (host) => host === "gitlab.com" || host.startsWith("gitlab."),
+    nested: true,
+    raw: (host, repository, ref, file) => `https://${host}/${repository}/-/raw/${ref ?? "HEAD"}/${file}`,
+  },
+  {
+    matches: (host) => host === "bitbucket.org",
+    nested: false,
+    raw: (host, repository, ref, file) => `https://${host}/${repository}/raw/${ref ?? "HEAD"}/${file}`,
+  },
+  {
+    matches: (host) => host === "codeberg.org" || host === "gitea.com" || /^(gitea|forgejo)\./.test(host),
+    nested: false,
+    raw: (host, repository, ref, file) => `https://${host}/${repository}/raw/${giteaRef(ref)}/${file}`,
+  },
+];
+
+/** Returns the source of `git+https://host/org/repo[@ref][#subdirectory=path]`. */
+export function parseGitUri(text: string, original: string): GitResult {
+  const location = text.slice("git+".length);
+  if (!URL.canParse(location)) return { problem: `it is no git URL: received ${describe(original)}` };
+  const url = new URL(location);
+  const fragment = new URLSearchParams(url.hash.slice(1));
+  const unknown = [...fragment.keys()].find((key) => key !== "subdirectory");
+  if (unknown !== undefined) {
+    return { problem: `the part after "#" may only be subdirectory=path: received ${describe(original)}` };
+  }
+  const at = url.pathname.indexOf("@");
+  const ref = at === -1 ? null : decode(url.pathname.slice(at + 1));
+  if (at !== -1) url.pathname = url.pathname.slice(0, at);
+  return rewrite(url, ref, fragment.get("subdirectory"), original);
+}
+
+/** Returns the source of `{type: git, url, ref?, subdirectory?}` (behaviour.md §2.3). */
+export function parseGitDict(value: Record<string, unknown>): GitResult {
+  const { url, ref = null, subdirectory = null } = value;
+  if (typeof url !== "string") return { problem: 'a source of type "git" needs "url"' };
+  if (ref !== null && typeof ref !== "string") {
+    return { problem: `"ref" must be text: received ${describe(ref)}` };
+  }
+  if (subdirectory !== null && typeof subdirectory !== "string") {
+    return { problem: `"subdirectory" must be text: received ${describe(subdirectory)}` };
+  }
+  const location = url.startsWith("git+") ? url.slice(4) : url;
+  if (!URL.canParse(location) || !location.startsWith("https:")) {
+    return { problem: `"url" of a git source must be https: received ${describe(url)}` };
+  }
+  return rewrite(new URL(location), ref, subdirectory, url);
+}
+
+function rewrite(url: URL, ref: string | null, subdirectory: string | null, original: string): GitResult {
+  if (url.username || url.password) return { problem: "a git URL must not hold a user name or password" };
+  const host = HOSTS.find(({ matches }) => matches(url.host));
+  if (!host) {
+    return {
+      problem: `we do not know where ${describe(url.host)} keeps raw files, give the https URL of mod.ts`,
+    };
+  }
+  const parts = url.pathname.split("/").filter((part) => part !== "");
+  if (parts.length < 2 || !host.nested && parts.length > 2) {
+    return { problem: `a git URL must name org and repo: received ${describe(original)}` };
+  }
+  const repository = parts.join("/").replace(/\.git$/, "");
+  if (ref !== null && !isRef(ref)) {
+    return { problem: `the part after "@" is no branch, tag or commit: received ${describe(ref)}` };
+  }
+  const folder = subdirectory === null
+    ? []
+    : subdirectory.split("/").filter((part) => part !== "" && part !== ".");
+  if (folder.includes("..")) {
+    return { problem: `"subdirectory" must stay in the repository: received ${describe(subdirectory)}` };
+  }
+  const last = folder.at(-1) ?? "";
+  const is_folder = !/\.[cm]?[jt]sx?$/.test(last);
+  const file = [...folder, ...(is_folder ? ["mod.ts"] : [])].map(encodeURIComponent).join(
+    "/",
+  );
+  const git: GitSource = {
+    repository: `https://${url.host}/${repository}`,
+    ref,
+    subdirectory: folder.length > 0 ? folder.join("/") : null,
+  };
+  const encodedRef = ref === null ? null : ref.split("/").map(encodeURIComponent).join("/");
+  return {
+    source: {
+      kind: "url",
+      url: host.raw(url.host, repository, encodedRef, file),
+      original,
+      via: "git",
+      git,
+      ...(is_folder ? { folder: true } : {}),
+    },
+  };
+}
+
+/** Gitea says which kind a ref is: a full commit is plain, `refs/tags/x` says so, all else is taken for a branch or tag by the server. */
+function giteaRef(ref: string | null): string {
+  if (ref === null) return "branch/HEAD";
+  if (/^([0-9a-f]{40}|[0-9a-f]{64})$/.test(ref)) return `commit/${ref}`;
+  if (ref.startsWith("refs/tags/")) return `tag/${ref.slice("refs/tags/".length)}`;
+  if (ref.startsWith("refs/heads/")) return `branch/${ref.slice("refs/heads/".length)}`;
+  return /^v?\d+(\.\d+)+/.test(ref) ? `tag/${ref}` : `branch/${ref}`;
+}
+
+/** The rules of `git check-ref-format` that matter in a URL. */
+function isRef(ref: string): boolean {
+  if (ref === "" || ref.length > 250 || ref.startsWith("/") || ref.endsWith("/") || ref.endsWith(".lock")) {
+    return false;
+  }
+  return !ref.includes("..") && !ref.includes("//") && !ref.includes("@{") &&
+    !hasSpace(ref) && !/[~^:?*[\\]/.test(ref);
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text; // a lone "%": judged as it stands
+  }
+}

@@ -1,0 +1,17 @@
+/** What a module spec as written is known by within its list. */
+import { isObject } from "../../sdk/json.ts";
+
+/** Returns the key that specs are merged by: `instance_id` (or `id`), else `module`; undefined for what is no spec. */
+export function keyOf(spec: unknown): string | undefined {
+  if (typeof spec === "string") return spec;
+  if (!isObject(spec)) return undefined;
+  const key = spec.instance_id ?? spec.id ?? spec.module;
+  return typeof key === "string" ? key : undefined;
+}
+
+/** Returns true when a list of names means this spec: by its key or by its module. */
+export function isListed(spec: unknown, names: ReadonlySet<string>): boolean {
+  const key = keyOf(spec);
+  if (key === undefined) return false;
+  return names.has(key) || (isObject(spec) && typeof spec.module === "string" && names.has(spec.module));
+}

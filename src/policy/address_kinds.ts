@@ -1,0 +1,90 @@
+/**
+ * What kind of network an IP address belongs to: the IANA special-purpose registries (RFC 6890 and its updates) as a table.
+ * Takes the canonical text that the URL parser and resolvers give; what it cannot read is `invalid`, never `public`.
+ */
+import { parseAddress } from "../plan/permissions/ip_address.ts";
+
+/** Where packets to an address go. Everything but `public` is refused unless the operator named the host. */
+export type AddressKind =
+  | "public"
+  | "loopback"
+  | "private"
+  | "link-local"
+  | "shared"
+  | "unspecified"
+  | "multicast"
+  | "reserved"
+  | "invalid";
+
+type Block = readonly [prefix: string, bits: number, kind: AddressKind];
+
+/** IANA IPv4 Special-Purpose Address Registry, and multicast. The first match wins. */
+const V4: readonly Block[] = [
+  ["0.0.0.0", 8, "unspecified"],
+  ["10.0.0.0", 8, "private"],
+  ["100.64.0.0", 10, "shared"],
+  ["127.0.0.0", 8, "loopback"],
+  ["169.254.0.0", 16, "link-local"],
+  ["172.16.0.0", 12, "private"],
+  ["192.0.0.0", 24, "reserved"],
+  ["192.0.2.0", 24, "reserved"],
+  ["192.88.99.0", 24, "reserved"],
+  ["192.168.0.0", 16, "private"],
+  ["198.18.0.0", 15, "reserved"],
+  ["198.51.100.0", 24, "reserved"],
+  ["203.0.113.0", 24, "reserved"],
+  ["224.0.0.0", 4, "multicast"],
+  ["240.0.0.0", 4, "reserved"],
+];
+
+/** IANA IPv6 Special-Purpose Address Registry inside 2000::/3, and the networks outside of it that have a name. */
+const V6: readonly Block[] = [
+  ["::", 128, "unspecified"],
+  ["::1", 128, "loopback"],
+  ["fc00::", 7, "private"],
+  ["fe80::", 10, "link-local"],
+  ["fec0::", 10, "private"],
+  ["ff00::", 8, "multicast"],
+  ["2001::", 23, "reserved"],
+  ["2001:db8::", 32, "reserved"],
+  ["3fff::", 20, "reserved"],
+];
+
+/** Networks that carry an IPv4 address inside: the kind is that of the address inside. */
+const EMBEDDING: readonly (readonly [prefix: string, bits: number, at: number])[] = [
+  ["::ffff:0:0", 96, 12], // v4-mapped
+  ["::ffff:0:0:0", 96, 12], // v4-translated, RFC 2765
+  ["64:ff9b::", 96, 12], // NAT64, RFC 6052
+  ["2002::", 16, 2], // 6to4, RFC 3056
+];
+
+/** Returns the kind of an address; `invalid` for text that is no address. An IPv6 zone (`%eth0`) and brackets are ignored. */
+export function addressKind(text: string): AddressKind {
+  const bytes = parseAddress(text);
+  if (!bytes) return "invalid";
+  return bytes.length === 4 ? kindV4(bytes) : kindV6(bytes);
+}
+
+function kindV4(bytes: readonly number[]): AddressKind {
+  return V4.find(([prefix, bits]) => inBlock(bytes, prefix, bits))?.[2] ?? "public";
+}
+
+function kindV6(bytes: readonly number[]): AddressKind {
+  for (const [prefix, bits, at] of EMBEDDING) {
+    if (!inBlock(bytes, prefix, bits)) continue;
+    return kindV4(bytes.slice(at, at + 4));
+  }
+  const named = V6.find(([prefix, bits]) => inBlock(bytes, prefix, bits))?.[2];
+  if (named) return named;
+  return inBlock(bytes, "2000::", 3) ? "public" : "reserved"; // only 2000::/3 is given out (RFC 4291 §2.4)
+}
+
+function inBlock(bytes: readonly number[], prefix: string, bits: number): boolean {
+  const start = parseAddress(prefix);
+  if (!start || start.length !== bytes.length) return false;
+  for (let bit = 0; bit < bits; bit += 8) {
+    const mask = bits - bit >= 8 ? 0xff : (0xff << (8 - (bits - bit))) & 0xff;
+    if (((bytes[bit / 8] ?? 0) & mask) !== ((start[bit / 8] ?? 0) & mask)) return false;
+  }
+  return true;
+}

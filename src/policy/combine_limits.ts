@@ -1,0 +1,56 @@
+/** The ceilings of a run: the smallest of plan, request and policy; more than the policy gives is refused (trust.md). */
+import type { ErrorDetail } from "../sdk/errors.ts";
+import { compareDecimal } from "../sdk/money.ts";
+import type { RunLimits } from "../sdk/plan.ts";
+import { smallerDecimal } from "../plan/check/field_checks.ts";
+
+/** Ceilings as they were asked for. */
+export interface AskedLimits {
+  plan?: Partial<RunLimits>;
+  request?: Partial<RunLimits>;
+}
+
+/** The ceilings in force, and every one that was asked above the policy's. */
+export interface CombinedLimits {
+  limits: RunLimits;
+  /** Who set the dollar ceiling: an unpriced call ends the run under `asked`, and is a warning under `policy` (trust.md). */
+  cost_limit: "asked" | "policy";
+  reasons: ErrorDetail[];
+}
+
+const COUNTS = ["max_iterations", "max_tool_calls", "max_total_tokens", "max_duration_s"] as const;
+
+/** Returns the smallest of the ceilings, field by field; those asked above the policy's are reasons to refuse. */
+export function combineLimits(policy: RunLimits, asked: AskedLimits): CombinedLimits {
+  const limits = onlyRunLimits(policy);
+  const reasons: ErrorDetail[] = [];
+  for (const [who, given] of [["plan", asked.plan], ["request", asked.request]] as const) {
+    const path = (name: string) => who === "plan" ? `limits.${name}` : `request.limits.${name}`;
+    for (const name of COUNTS) {
+      const value = given?.[name];
+      if (value === undefined) continue;
+      if (value > policy[name]) reasons.push(above(path(name), name, String(value), String(policy[name])));
+      else limits[name] = Math.min(limits[name], value);
+    }
+    const cost = given?.max_cost_usd;
+    if (cost === undefined) continue;
+    if (compareDecimal(cost, policy.max_cost_usd) > 0) {
+      reasons.push(above(path("max_cost_usd"), "max_cost_usd", `"${cost}"`, `"${policy.max_cost_usd}"`));
+    } else limits.max_cost_usd = smallerDecimal(limits.max_cost_usd, cost);
+  }
+  const asksCost = asked.plan?.max_cost_usd !== undefined || asked.request?.max_cost_usd !== undefined;
+  return { limits, cost_limit: asksCost ? "asked" : "policy", reasons };
+}
+
+function above(path: string, name: string, asked: string, most: string): ErrorDetail {
+  return {
+    path,
+    message: `Cannot raise ${name}: the policy's ceiling is ${most}: received ${asked}`,
+    hint: `write at most ${most}, or leave it out`,
+  };
+}
+
+function onlyRunLimits(policy: RunLimits): RunLimits {
+  const { max_iterations, max_tool_calls, max_total_tokens, max_cost_usd, max_duration_s } = policy;
+  return { max_iterations, max_tool_calls, max_total_tokens, max_cost_usd, max_duration_s };
+}

@@ -1,0 +1,69 @@
+/** A sub-agent's grants against its parent's: delegation never adds a permission (architecture.md, "A sub-agent is"). */
+import { type ErrorDetail, PreampError } from "../sdk/errors.ts";
+import { PERMISSION_NAMES } from "../plan/check/check_permissions.ts";
+import type { CompiledPlan } from "../plan/compile.ts";
+import { describe } from "../plan/value_path.ts";
+import { authorise, type AuthoriseOptions, type Grants } from "./authorise.ts";
+import { excessOf } from "./effective_permissions.ts";
+import type { Resolve } from "./paths.ts";
+import { type FullPermissions, noPermissions } from "./full_permissions.ts";
+
+/** Returns everything that a plan grants to any of its modules, or to whichever tool states nothing. */
+export function grantedAnywhere(grants: Pick<Grants, "permissions">): FullPermissions {
+  const all = noPermissions();
+  for (const permissions of Object.values(grants.permissions)) {
+    for (const name of PERMISSION_NAMES) all[name] = joined(all[name], permissions[name]);
+  }
+  return all;
+}
+
+function joined(one: boolean | string[], other: boolean | string[]): boolean | string[] {
+  if (one === true || other === true) return true;
+  const entries = [...new Set([...(Array.isArray(one) ? one : []), ...(Array.isArray(other) ? other : [])])];
+  return entries.length === 0 && one === false ? false : entries;
+}
+
+/**
+ * Returns why a child may not have its grants: each entry of a module that no module of the parent has. Tiers and limits are
+ * judged by `authorise` alike for both, so they cannot be wider.
+ *
+ * @param resolve What the paths of both mean; they are beside one plan. Default: what is written.
+ */
+export function beyondParent(
+  child: Pick<Grants, "permissions">,
+  parent: Pick<Grants, "permissions">,
+  resolve?: Resolve,
+): ErrorDetail[] {
+  const most = grantedAnywhere(parent);
+  const paths = resolve ? { asked: resolve, max: resolve } : {};
+  return Object.entries(child.permissions).flatMap(([path, permissions]) =>
+    excessOf(permissions, most, paths).map(({ permission, entry }) => {
+      const what = entry === true ? `all of ${permission}` : `${permission} ${describe(entry)}`;
+      return {
+        path: `${path}.permissions.${permission}`,
+        message: `Cannot grant ${what} to a sub-agent: no module of the plan that spawns it has it`,
+        hint: "grant it to a module of the plan too, or leave it out",
+      };
+    })
+  );
+}
+
+/**
+ * Returns what a sub-agent's plan gets: judged like any plan of its origin, and within what its parent got.
+ *
+ * @throws {PreampError} as `authorise` does; `policy_refused` for a grant that the parent has not.
+ */
+export function authoriseWithin(
+  compiled: CompiledPlan,
+  options: AuthoriseOptions,
+  parent: Pick<Grants, "permissions">,
+): Grants {
+  const grants = authorise(compiled, options);
+  const details = beyondParent(grants, parent, options.paths?.asked);
+  const [first] = details;
+  if (!first) return grants;
+  const message = details.length === 1
+    ? first.message
+    : `Cannot run this sub-agent: ${details.length} reasons, the first: ${first.path}: ${first.message}`;
+  throw new PreampError("policy_refused", message, { details });
+}

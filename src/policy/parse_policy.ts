@@ -1,0 +1,115 @@
+/** What `preamp.yaml` says → policy, with errors as good as a plan's: every finding, with line, column and hint (trust.md). */
+import { isObject, type JsonObject } from "../sdk/json.ts";
+import { checkKeys, object } from "../plan/check/field_checks.ts";
+import { documentError, Findings, type Locate, toDetail } from "../plan/check/findings.ts";
+import { describe, type Path } from "../plan/value_path.ts";
+import { defaultPolicy, type Policy, type PolicyOverlay } from "./policy.ts";
+import type { Rules } from "./rules.ts";
+import { OVERLAY_SECTIONS, SECTIONS, SINGLES } from "./policy_schema.ts";
+
+const KEYS: ReadonlySet<string> = new Set([
+  ...Object.keys(SECTIONS),
+  ...Object.keys(SINGLES),
+  "policies",
+]);
+
+/**
+ * Returns the policy of data: a parsed document, settings from flags and variables, or one laid over the other.
+ *
+ * @throws {PreampError} `plan_invalid` with every finding.
+ */
+export function policyFromData(data: JsonObject, options: { what?: string; locate?: Locate } = {}): Policy {
+  const findings = new Findings();
+  const policy = readPolicy(data, findings);
+  if (findings.errors.length > 0) {
+    const details = findings.errors.map((finding) => toDetail(finding, options.locate));
+    throw documentError("plan_invalid", options.what ?? "the policy", details);
+  }
+  return policy;
+}
+
+function readPolicy(data: JsonObject, findings: Findings): Policy {
+  const policy = defaultPolicy();
+  checkKeys(data, KEYS, [], findings, "error");
+  Object.assign(policy, readRules(SINGLES, data, [], findings, data));
+  for (const [name, rules] of Object.entries<Rules>(SECTIONS)) {
+    const section = readSection(rules, data, [name], findings, data);
+    Object.assign(policy[name as keyof typeof SECTIONS], section); // Object.entries loses the key type
+  }
+  if (Object.hasOwn(data, "policies")) policy.policies = readOverlays(data, findings);
+  return policy;
+}
+
+/** Reads the last part of `path` in `data` as a section of settings; keys that cannot be used are left out and noted. */
+function readSection(
+  rules: Rules,
+  data: JsonObject,
+  path: Path,
+  findings: Findings,
+  document: JsonObject,
+): Record<string, unknown> | undefined {
+  const name = String(path.at(-1));
+  if (!Object.hasOwn(data, name)) return undefined;
+  const fields = object(data[name], path, findings, `write ${name}: {${Object.keys(rules)[0]}: …}`);
+  if (!fields) return undefined;
+  checkKeys(fields, new Set(Object.keys(rules)), path, findings, "error");
+  return readRules(rules, fields, path, findings, document);
+}
+
+function readRules(
+  rules: Rules,
+  fields: JsonObject,
+  path: Path,
+  findings: Findings,
+  document: JsonObject,
+): Record<string, unknown> {
+  const read: Record<string, unknown> = {};
+  for (const [key, rule] of Object.entries(rules)) {
+    if (!Object.hasOwn(fields, key)) continue;
+    const value = rule.read(fields[key], [...path, key], findings, document);
+    if (value !== undefined) read[key] = value;
+  }
+  return read;
+}
+
+function readOverlays(document: JsonObject, findings: Findings): Record<string, PolicyOverlay> {
+  const overlays: Record<string, PolicyOverlay> = {};
+  const fields = object(document.policies, ["policies"], findings, "write policies: {name: {limits: {…}}}");
+  for (const [name, written] of Object.entries(fields ?? {})) {
+    const path = ["policies", name];
+    const sections = object(written, path, findings);
+    if (!sections) continue;
+    checkKeys(sections, new Set(OVERLAY_SECTIONS), path, findings, "error");
+    const overlay: Record<string, unknown> = {};
+    for (const section of OVERLAY_SECTIONS) {
+      const rules: Rules = SECTIONS[section];
+      const read = readSection(rules, sections, [...path, section], findings, document);
+      if (!read) continue;
+      refuseOfServer(rules, read, [...path, section], findings);
+      overlay[section] = read;
+    }
+    narrowPermissions(overlay, sections);
+    overlays[name] = overlay; // every section was read by the rules of its own type
+  }
+  return overlays;
+}
+
+/** Notes settings of the whole server in the policy of a key, where they could not hold. */
+function refuseOfServer(rules: Rules, read: Record<string, unknown>, path: Path, findings: Findings): void {
+  for (const key of Object.keys(read)) {
+    const hint = rules[key]?.for_keys;
+    if (hint === undefined) continue;
+    const message = `Cannot set ${describe(key)} for one key: it holds for the whole server`;
+    findings.error([...path, key], "value", message, hint);
+  }
+}
+
+/** An overlay's `permissions.max` changes only what it names; the reader fills in the rest for the server's own. */
+function narrowPermissions(overlay: Record<string, unknown>, written: JsonObject): void {
+  const read = isObject(overlay.permissions) ? overlay.permissions.max : undefined;
+  const said = isObject(written.permissions) ? written.permissions.max : undefined;
+  if (!isObject(overlay.permissions) || !isObject(read) || !isObject(said)) return;
+  overlay.permissions.max = Object.fromEntries(
+    Object.entries(read).filter(([name]) => Object.hasOwn(said, name)),
+  );
+}

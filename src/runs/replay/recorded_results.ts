@@ -1,0 +1,100 @@
+/** What the hooks of a recorded run made of its events, and what a person answered: read from the tape. */
+import type { ApprovalDecision, ApprovalRequest, Entry } from "../../kernel/host.ts";
+import { quietEmission } from "../../sdk/hook_chain.ts";
+import { isObject, type JsonObject } from "../../sdk/json.ts";
+import type { ApprovalQuestion, Emission, Injection } from "../../sdk/types.ts";
+import { callOf, type Tape } from "./recorded_events.ts";
+
+/** Returns the emission that a recorded entry stands for. */
+export function emissionOf(entry: Entry, data: JsonObject, tape: Tape): Emission {
+  const { verdict } = entry;
+  const emission = quietEmission(verdict?.modified ? { ...entry.data } : data);
+  if (!verdict) return emission;
+  const injections = (verdict.injections ?? []) as unknown as Injection[]; // written by the kernel
+  const [first] = injections;
+  return {
+    ...emission,
+    action: verdict.action as Emission["action"], // as above
+    hook_name: verdict.hook_name,
+    reason: verdict.reason ?? null,
+    modified: verdict.modified === true,
+    injections: injections.map((injection) => ({ ...injection })),
+    context_injection: first ? injections.map(({ text }) => text).join("\n\n") : null,
+    context_injection_role: first?.role ?? "system",
+    ephemeral: first?.ephemeral ?? false,
+    append_to_last_tool_result: injections.some((injection) => injection.append_to_last_tool_result),
+    ...(verdict.action === "ask_user" ? asked(questionOf(entry, tape)) : {}),
+  };
+}
+
+function asked(approval: ApprovalQuestion): Partial<Emission> {
+  return { approval, approval_prompt: approval.prompt };
+}
+
+/** The question as it was put; of one that never was (the call could not run), the kernel's own words. */
+function questionOf(entry: Entry, tape: Tape): ApprovalQuestion {
+  const call = callOf(entry.data);
+  const isIt = ({ event, data }: Entry) =>
+    event === "approval:required" &&
+    (call === null ? data.action === entry.event : data.tool_call_id === call);
+  const put = tape.find(entry.seq, isIt) ?? tape.findBefore(isIt); // before an interruption: it stays the same question
+  const hook_name = entry.verdict?.hook_name ?? "";
+  if (!put) {
+    // an answer given before may hold for it: then that entry tells what would have been asked
+    const isHeld = ({ data }: Entry) => data.remembered === true && data.tool_call_id === call;
+    const held = (tape.find(entry.seq, isHeld) ?? tape.findBefore(isHeld))?.data;
+    return {
+      prompt: typeof held?.prompt === "string" ? held.prompt : "Allow this operation?",
+      ...(typeof held?.pattern === "string" ? { pattern: held.pattern } : {}),
+      options: ["Allow", "Deny"],
+      timeout: null,
+      default: "deny",
+      hook_name,
+    };
+  }
+  const data = put.data as unknown as ApprovalRequest; // written by the kernel
+  return {
+    prompt: data.prompt,
+    options: data.options,
+    timeout: Math.max(0.001, (Date.parse(data.expires_at) - Date.parse(put.ts)) / 1000),
+    default: data.default,
+    risk_level: data.risk_level,
+    hook_name,
+    ...(data.pattern === undefined ? {} : { pattern: data.pattern }),
+  };
+}
+
+/** Returns what came of a question: null when there was nobody to ask; undefined when the tape does not say. */
+export function decisionOf(tape: Tape, approval_id: string): ApprovalDecision | null | undefined {
+  const entry = tape.find(
+    0,
+    ({ event, data }) =>
+      (event === "approval:granted" || event === "approval:denied") && data.approval_id === approval_id,
+  );
+  if (!entry) return undefined;
+  const { decision, reason, decided_by } = entry.data as unknown as ApprovalDecision; // written by the kernel
+  if (reason === "No approval system available" && decided_by === null) return null;
+  return { decision, reason, decided_by };
+}
+
+/**
+ * Returns a session's report of its cleanups together with those of the modules that do not run in a replay: what these came to
+ * is read from the log.
+ */
+export function withRecordedCleanups(made: JsonObject, tape: Tape): JsonObject {
+  const recorded = tape.find(0, ({ event }) => event === "session:cleanup")?.data;
+  if (!recorded || !Array.isArray(recorded.failed) || !Array.isArray(made.failed)) return made;
+  const own = [...made.failed];
+  const failed = recorded.failed.filter(isObject)
+    .flatMap((one) => tape.isOwnModule(one.module_id) ? own.splice(0, 1) : [one]);
+  return { ...made, ran: Math.max(Number(made.ran), Number(recorded.ran)), failed: [...failed, ...own] };
+}
+
+/** Returns what hooks answered when they were asked what to do with a call. */
+export function answersOf(tape: Tape, from: number, data: JsonObject): JsonObject[] {
+  const decided = tape.find(
+    from,
+    (entry) => callOf(entry.data) === callOf(data) && Array.isArray(entry.data.decisions),
+  );
+  return decided ? (decided.data.decisions as unknown[]).filter(isObject) : [];
+}

@@ -1,0 +1,203 @@
+/** One session of a replay: real orchestrator, context and kernel, everything else from its tape. */
+import type { Ceilings } from "../../kernel/run_limits.ts";
+import type { KernelLimits } from "../../kernel/session/session_context.ts";
+import type { DraftEntry, Entry, Host, KnownApproval } from "../../kernel/host.ts";
+import { Session, type SessionOptions } from "../../kernel/session/session.ts";
+import type { Surface } from "../../kernel/mounting/mount_descriptors.ts";
+import { quietEmission } from "../../sdk/hook_chain.ts";
+import type { JsonObject } from "../../sdk/json.ts";
+import type { ModuleSpec, MountPlan } from "../../sdk/types.ts";
+import type { ModuleTold, ReadyPlan, SecretSink } from "../ports.ts";
+import type { Actor, Conductor } from "./sequencer.ts";
+import { decisionOf, withRecordedCleanups } from "./recorded_results.ts";
+import type { ReplayClock } from "./virtual_clock.ts";
+import { placeOf, standInFor, type TapeReader } from "./stubs.ts";
+import type { Tape } from "./recorded_events.ts";
+
+/** What a session is put on the stage with. */
+export interface StageOptions {
+  readonly conductor: Conductor;
+  readonly clock: ReplayClock;
+  readonly tape: Tape;
+  readonly ready: ReadyPlan;
+  readonly secrets: SecretSink;
+  readonly surface: Surface;
+  readonly ceilings: Ceilings;
+  readonly limits: KernelLimits;
+  /** Name of the ceiling that ended the turn, or null. */
+  readonly limit: string | null;
+  /** Ends the turn for that ceiling where the tape has no outcome of a call. */
+  stopFor(limit: string): void;
+  /** Where the session stands when it begins. */
+  readonly standing: Pick<SessionOptions, "parent_id" | "session_state" | "history" | "usages" | "continued">;
+  /** Told each entry that the session makes, before its turn comes. */
+  made?(entry: DraftEntry): void;
+  rememberedApproval: NonNullable<Host["rememberedApproval"]>;
+  /** What was asked before the process that this session's part begins in. */
+  knownApproval?: NonNullable<Host["knownApproval"]>;
+}
+
+/** Limits that the recorded values were held to when they were recorded, whatever they are today. */
+const AS_RECORDED = {
+  max_tool_result_bytes: Number.MAX_SAFE_INTEGER,
+  max_answer_tool_calls: Number.MAX_SAFE_INTEGER,
+  max_answer_blocks: Number.MAX_SAFE_INTEGER,
+  max_hooks: Number.MAX_SAFE_INTEGER,
+  max_session_state_bytes: Number.MAX_SAFE_INTEGER,
+  approval_timeout: Number.MAX_SAFE_INTEGER,
+} as const satisfies Partial<KernelLimits>;
+
+/** A session on the stage. */
+export class Stage implements Actor {
+  readonly session: Session;
+  readonly tape: Tape;
+  readonly #options: StageOptions;
+  readonly #mounted = new Map<ModuleSpec, Entry>();
+  #closed = false;
+
+  constructor(options: StageOptions) {
+    const { tape, ready, limits, ceilings, standing } = options;
+    this.#options = options;
+    this.tape = tape;
+    this.session = new Session({
+      plan: replayedPlan(ready.compiled.plan, tape, this.#mounted),
+      written: ready.compiled.written,
+      host: this.#host(),
+      ceilings,
+      limits: { ...limits, ...AS_RECORDED },
+      session_id: tape.session_id,
+      ...standing,
+    });
+  }
+
+  steer(text: string): void {
+    const steer = this.session.getCapability("session.steer");
+    // what a loop that runs elsewhere makes of it shows in what it does
+    if (typeof steer === "function") Promise.resolve(steer(text)).catch(() => {});
+  }
+
+  cancel(mode: "graceful" | "immediate"): void {
+    void this.session.cancel(mode);
+  }
+
+  /** Sends it away: whatever it still does, nobody looks at. */
+  close(): void {
+    this.#closed = true;
+    this.session.cancellation.requestImmediate();
+  }
+
+  /** Whether it was sent away. */
+  get closed(): boolean {
+    return this.#closed;
+  }
+
+  #host(): Host {
+    const { conductor, clock, tape, made, knownApproval, rememberedApproval, secrets } = this.#options;
+    return {
+      clock,
+      newId: (prefix) => this.#closed ? `${prefix}_gone` : conductor.newId(prefix, tape),
+      open: (spec) => this.#open(spec),
+      record: (entry) => {
+        if (this.#closed) return;
+        made?.(entry);
+        if (entry.event === "session:cleanup") entry.data = withRecordedCleanups(entry.data, tape);
+        return conductor.record(entry);
+      },
+      async ask({ approval_id }) {
+        const decision = decisionOf(tape, approval_id);
+        return decision === undefined ? await new Promise(() => {}) : decision;
+      },
+      ...(knownApproval
+        ? { knownApproval: (...asked): KnownApproval | null => knownApproval(...asked) }
+        : {}),
+      rememberedApproval,
+      accept() {}, // the run exists
+      recall: (event, data) => this.#closed ? quietEmission(data) : conductor.recall(event, data, tape),
+      recallAnswers: (_event, data) => this.#closed ? [] : conductor.recallAnswers(data, tape),
+      redactEvent: (event, data) => secrets.redactEvent(event, data),
+      warn() {},
+    };
+  }
+
+  async #open(spec: ModuleSpec) {
+    const { ready, secrets, surface } = this.#options;
+    const entry = this.#mounted.get(spec);
+    if (!entry) return await new Promise<never>(() => {}); // its process ended before it was mounted
+    const told = {
+      isolation: entry.data.isolation as "inline", // as it was recorded
+      integrity: entry.data.integrity as string | null,
+      stated: statedIn(entry.data),
+    };
+    if (spec.type !== "orchestrator" && spec.type !== "context") {
+      return { module: standInFor(entry, surface, this.#reader()), config: {}, placeOf, ...told };
+    }
+    return { ...await ready.open(spec, secrets, SILENT), ...told };
+  }
+
+  #reader(): TapeReader {
+    const { tape, limit, conductor } = this.#options;
+    return {
+      tape,
+      limit,
+      get position() {
+        return conductor.position;
+      },
+      reached: (entry) => conductor.reached(entry),
+      endWithoutOutcome: () => this.#endWithoutOutcome(),
+    };
+  }
+
+  /** The log says when a turn was cancelled or its time was over; what else ends a call is a limit of the log's own. */
+  #endWithoutOutcome(): void {
+    const { tape, limit, stopFor } = this.#options;
+    if (tape.is_cut || this.#closed) return; // its process ended
+    if (limit !== null && limit !== "max_duration_s") stopFor(limit);
+    else if (
+      tape.find(0, ({ event, data }) => event === "cancel:completed" && data.was_immediate === true) &&
+      this.session.cancellation.is_cancelled
+    ) void this.session.cancel("immediate");
+  }
+}
+
+/** What modules write in a replay they wrote in the recorded run. */
+const SILENT: ModuleTold = { warn() {}, console() {} };
+
+/** The plan as it was mounted: orchestrator and context as they are, a stand-in for everything else. */
+function replayedPlan(plan: MountPlan, tape: Tape, mounted: Map<ModuleSpec, Entry>): MountPlan {
+  const specs = { provider: [] as ModuleSpec[], tool: [] as ModuleSpec[], hook: [] as ModuleSpec[] };
+  for (const entry of tape.all(({ event }) => event === "module:mounted")) {
+    const type = String(entry.data.type);
+    const own = type === "orchestrator" || type === "context" ? plan.session[type] : null;
+    if (own) mounted.set(own, entry);
+    else if (type === "provider" || type === "tool" || type === "hook") {
+      const spec: ModuleSpec = {
+        module: String(entry.data.module_id),
+        type,
+        source: { kind: "builtin" },
+        config: {},
+        path: `${type}s[${specs[type].length}]`,
+      };
+      mounted.set(spec, entry);
+      specs[type].push(spec);
+    }
+  }
+  return { ...plan, providers: specs.provider, tools: specs.tool, hooks: specs.hook };
+}
+
+/** Returns the ids of the modules that run for real. */
+export function ownModules({ compiled }: ReadyPlan): string[] {
+  const { orchestrator, context } = compiled.plan.session;
+  return [orchestrator, context].map((spec) => spec.instance_id ?? spec.module);
+}
+
+/** Fetches the modules that run for real, when they are not compiled in. */
+export async function loadOwn(ready: ReadyPlan): Promise<void> {
+  const { orchestrator, context } = ready.compiled.plan.session;
+  if ([orchestrator, context].some(({ source }) => source.kind !== "builtin")) await ready.load?.();
+}
+
+/** What a module said of itself when it was mounted. */
+function statedIn({ name, version, provides }: JsonObject): JsonObject {
+  const stated = Object.entries({ name, version, provides });
+  return Object.fromEntries(stated.filter(([, value]) => value !== undefined));
+}

@@ -1,0 +1,79 @@
+/**
+ * The parts of a recorded log that one session made in one go: the run's own session from its start, or from where another
+ * process went on with it, and each turn of a sub-agent.
+ */
+import type { Entry } from "../../kernel/host.ts";
+import type { AgentInput } from "../storage/run_input.ts";
+
+/** A part of a log. Indexes count entries from 0; `to` is behind the last. */
+export interface Part {
+  readonly session_id: string;
+  readonly from: number;
+  readonly to: number;
+  /** Whether its process ended in the middle of it: what was not told then, nobody knows. */
+  readonly is_cut: boolean;
+}
+
+/** A sub-agent's turn. */
+export interface AgentPart extends Part {
+  /** `task:agent_spawned` or `task:agent_resumed` of its parent. */
+  readonly opening: Entry;
+  /** `task:agent_completed` of its parent; null when its process ended before. */
+  readonly closing: Entry | null;
+  readonly parent_id: string;
+  /** What it started from; null when that is not known, and it can only be played back. */
+  readonly input: AgentInput | null;
+}
+
+/** Returns whether an entry says that another process has taken the run over. */
+export function isTakeover({ event, data }: Entry): boolean {
+  return event === "run:status" && data.resumed === true;
+}
+
+/** Returns the parts that the run's own session made: more than one when processes took it over. */
+export function ownParts(entries: readonly Entry[]): Part[] {
+  const session_id = entries[0]?.session_id ?? "";
+  const takeovers = entries.flatMap((entry, index) => isTakeover(entry) ? [index] : []);
+  return [0, ...takeovers].map((from, number) => ({
+    session_id,
+    from,
+    to: takeovers[number] ?? entries.length,
+    is_cut: number < takeovers.length &&
+      !entries.slice(from, takeovers[number]).some(({ event, session_id: of }) =>
+        event === "execution:end" && of === session_id
+      ),
+  }));
+}
+
+/** Returns the turns of sub-agents, in the order of their beginnings. */
+export function agentParts(entries: readonly Entry[], inputs: readonly AgentInput[]): AgentPart[] {
+  return entries.flatMap((opening, index) => {
+    if (opening.event !== "task:agent_spawned" && opening.event !== "task:agent_resumed") return [];
+    const session_id = String(opening.data.sub_session_id);
+    const rest = entries.slice(index + 1);
+    const ends = rest.findIndex((entry) => isTakeover(entry) || isEndOf(entry, opening));
+    const to = ends < 0 ? entries.length : index + 1 + ends;
+    const last = entries[to];
+    const closing = last && isEndOf(last, opening) ? last : null;
+    const turn_id = entries.slice(index, to).find((entry) =>
+      entry.session_id === session_id && entry.turn_id !== undefined
+    )?.turn_id;
+    const input = inputs.find((one) => one.session_id === session_id && one.turn_id === turn_id) ?? null;
+    const parent_id = opening.session_id;
+    return [{
+      session_id,
+      from: index + 1,
+      to,
+      is_cut: closing === null,
+      opening,
+      closing,
+      parent_id,
+      input,
+    }];
+  });
+}
+
+function isEndOf({ event, session_id, data }: Entry, opening: Entry): boolean {
+  return event === "task:agent_completed" && session_id === opening.session_id &&
+    data.sub_session_id === opening.data.sub_session_id;
+}

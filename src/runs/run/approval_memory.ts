@@ -1,0 +1,64 @@
+/**
+ * Answers of a person that hold for later questions of their session (behaviour.md §9.1, `remember`): kept with the session, a
+ * fold of its log, and never another session's, a sub-agent's or a fork's either.
+ */
+import type { AskedAbout, Entry } from "../../kernel/host.ts";
+import type { Approval } from "../types.ts";
+
+/** Answers that a session keeps; the oldest goes first. Our choice: they are looked through for each question. */
+const MOST_REMEMBERED = 256;
+
+/** An answer that holds for the like of its question. */
+export interface RememberedApproval {
+  readonly approval_id: string;
+  readonly action: string;
+  readonly tool_name: string | null;
+  readonly hook_name: string | null;
+  /** `session`: for the same prompt; `pattern`: for the same pattern. */
+  readonly scope: "session" | "pattern";
+  /** The prompt, or the pattern: without one the hash of the exact arguments. */
+  readonly holds_for: string;
+  readonly allowed: boolean;
+  readonly decision: string;
+  readonly decided_by: string | null;
+}
+
+/** Returns the answers of a session once this one is among them; the same when it holds for its own question alone. */
+export function remember(
+  before: readonly RememberedApproval[],
+  approval: Approval,
+  { event, data }: Entry,
+): readonly RememberedApproval[] {
+  const scope = data.remember;
+  if (scope !== "session" && scope !== "pattern") return before;
+  const { id: approval_id, action, tool_name, hook_name } = approval;
+  const answer: RememberedApproval = {
+    approval_id,
+    action,
+    tool_name,
+    hook_name,
+    scope,
+    holds_for: keyOf(approval, scope),
+    allowed: event === "approval:granted",
+    decision: String(data.decision),
+    decided_by: data.decided_by as string | null, // written by the kernel
+  };
+  return [...before.filter((one) => !isLike(one, approval)), answer].slice(-MOST_REMEMBERED);
+}
+
+/** Returns the answer that holds for a question, the latest first; null when there is none. */
+export function recall(answers: readonly RememberedApproval[], asked: AskedAbout): RememberedApproval | null {
+  return answers.findLast((answer) => isLike(answer, asked)) ?? null;
+}
+
+function isLike(answer: RememberedApproval, asked: AskedAbout): boolean {
+  return answer.action === asked.action && answer.tool_name === asked.tool_name &&
+    answer.hook_name === asked.hook_name && answer.holds_for === keyOf(asked, answer.scope);
+}
+
+function keyOf(
+  { prompt, pattern, args_hash }: Pick<AskedAbout, "prompt" | "pattern" | "args_hash">,
+  scope: "session" | "pattern",
+): string {
+  return scope === "session" ? prompt : pattern ?? args_hash;
+}

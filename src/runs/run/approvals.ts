@@ -1,0 +1,221 @@
+/** Approvals as stored resources: one compare-and-set decides each, whoever answers and however late (http.md, Approvals). */
+import { allows } from "../../kernel/hooks/approvals.ts";
+import type { ApprovalDecision, ApprovalRequest } from "../../kernel/host.ts";
+import { PreampError } from "../../sdk/errors.ts";
+import type { SecretSink } from "../ports.ts";
+import type { ApprovalOption, JsonObject } from "../../sdk/types.ts";
+import { type Change, ConflictError, type Store } from "../../store/store.ts";
+
+/** Where an answer comes from. */
+export interface Answer {
+  decision: string;
+  reason: string | null;
+  decided_by: string | null;
+}
+
+interface Waiting {
+  request: ApprovalRequest;
+  resolve(decision: ApprovalDecision): void;
+}
+
+const KIND = "approval";
+
+/** The approvals of one run. */
+export class ApprovalDesk {
+  readonly #store: Store;
+  readonly #run_id: string;
+  readonly #namespace: string;
+  readonly #secrets: Pick<SecretSink, "redactValues">;
+  readonly #waiting = new Map<string, Waiting>();
+  /** Questions that readers know of already and that are not stored yet. */
+  readonly #expected = new Map<string, PromiseWithResolvers<void>>();
+
+  constructor(
+    store: Store,
+    run_id: string,
+    namespace: string,
+    secrets: Pick<SecretSink, "redactValues">,
+  ) {
+    this.#secrets = secrets;
+    this.#store = store;
+    this.#run_id = run_id;
+    this.#namespace = namespace;
+  }
+
+  /** Says that a question is about to be asked: whoever answers meanwhile waits until it is stored. */
+  expect(approval_id: string): void {
+    this.#expected.set(approval_id, Promise.withResolvers());
+  }
+
+  #asked(approval_id: string): void {
+    this.#expected.get(approval_id)?.resolve();
+    this.#expected.delete(approval_id);
+  }
+
+  /** Lets everybody go who still waits for a question: the run has ended. */
+  close(): void {
+    for (const approval_id of [...this.#expected.keys()]) this.#asked(approval_id);
+  }
+
+  /** Stores a question and waits for its answer; when `signal` aborts, closes it unless an answer came first. */
+  async ask(request: ApprovalRequest, signal: AbortSignal, opened: () => void): Promise<ApprovalDecision> {
+    const known = await this.#store.get(KIND, `${this.#run_id}/${request.approval_id}`);
+    if (known && known.value.status !== "pending") {
+      this.#asked(request.approval_id);
+      return answerOf(known.value); // it was answered, and the process ended before it could say so
+    }
+    if (!known) {
+      await this.#store.commit([{ put: this.#record(request, { status: "pending" }), expect: 0 }]);
+    }
+    const answered = new Promise<ApprovalDecision>((resolve) =>
+      this.#waiting.set(request.approval_id, { request, resolve })
+    );
+    const close = () => void this.#close(request, signal.reason);
+    if (signal.aborted) close();
+    else signal.addEventListener("abort", close, { once: true });
+    this.#asked(request.approval_id);
+    opened();
+    try {
+      return await answered;
+    } finally {
+      signal.removeEventListener("abort", close);
+      this.#waiting.delete(request.approval_id);
+    }
+  }
+
+  /** Closes a question that nobody waits for any more; resolves to what is to be told of it: an answer that was given before. */
+  async drop(request: ApprovalRequest, reason: string): Promise<ApprovalDecision> {
+    const known = await this.#store.get(KIND, `${this.#run_id}/${request.approval_id}`);
+    const answered = known !== null && known.value.status !== "pending";
+    const answer = answered ? answerOf(known.value) : { decision: "deny", reason, decided_by: null };
+    if (!answered) {
+      await this.#store.commit([{ put: this.#record(request, { status: "denied", ...answer }) }]);
+    }
+    this.#asked(request.approval_id);
+    return answer;
+  }
+
+  #record(request: ApprovalRequest, fields: JsonObject) {
+    return {
+      kind: KIND,
+      key: `${this.#run_id}/${request.approval_id}`,
+      namespace: this.#namespace,
+      value: this.#secrets.redactValues({
+        args_hash: request.args_hash,
+        options: request.options,
+        expires_at: request.expires_at,
+        ...fields,
+      }),
+    };
+  }
+
+  async #close(request: ApprovalRequest, reason: unknown): Promise<void> {
+    const expired = reason === "timeout";
+    const answer: Answer = {
+      decision: expired ? "timeout" : "deny",
+      reason: expired ? null : String(reason),
+      decided_by: null,
+    };
+    try {
+      await this.#settle(request, answer, expired ? "expired" : "denied");
+    } catch (error) {
+      if (error instanceof ConflictError) return await this.#takeAnswer(request); // it came first and is what counts
+      const lost = { decision: "deny", reason: "The answer could not be stored", decided_by: null }; // fail closed
+      this.#waiting.get(request.approval_id)?.resolve(lost);
+    }
+  }
+
+  /** Hands on an answer that is in the store: whoever gave it may be another process. */
+  async #takeAnswer({ approval_id }: ApprovalRequest): Promise<void> {
+    const record = await this.#store.get(KIND, `${this.#run_id}/${approval_id}`);
+    if (record && record.value.status !== "pending") {
+      this.#waiting.get(approval_id)?.resolve(answerOf(record.value));
+    }
+  }
+
+  async #settle(request: ApprovalRequest, answer: Answer, status: string): Promise<void> {
+    await this.#store.commit([{ put: this.#record(request, { status, ...answer }), expect: 1 }]);
+    this.#waiting.get(request.approval_id)?.resolve(answer);
+  }
+
+  /**
+   * Answers a question.
+   * @throws {PreampError} `not_found`, `approval_already_resolved`, `approval_expired`, `approval_args_mismatch`, or
+   * `request_invalid` for a decision that is not offered.
+   */
+  async decide(approval_id: string, answer: Answer, args_hash?: string): Promise<void> {
+    await this.#expected.get(approval_id)?.promise;
+    const record = await this.#store.get(KIND, `${this.#run_id}/${approval_id}`);
+    if (!record) throw new PreampError("not_found", "Cannot find this approval");
+    const { status, options, expires_at } = record.value as {
+      status: string;
+      options: ApprovalOption[];
+      expires_at: string;
+    };
+    if (status !== "pending") throw tooLate({ status, expires_at });
+    if (args_hash !== undefined && args_hash !== record.value.args_hash) {
+      throw new PreampError(
+        "approval_args_mismatch",
+        `Cannot answer the approval: it is for arguments ${record.value.args_hash}: received ${args_hash}`,
+      );
+    }
+    const decision = offered(answer.decision, options);
+    const waiting = this.#waiting.get(approval_id);
+    if (!waiting) throw tooLate({ status: "closed", expires_at });
+    try {
+      const status = allows(decision, options) ? "granted" : "denied";
+      await this.#settle(waiting.request, { ...answer, decision }, status);
+    } catch (error) {
+      if (!(error instanceof ConflictError)) throw error;
+      const now = await this.#store.get(KIND, `${this.#run_id}/${approval_id}`);
+      throw tooLate({ status: String(now?.value.status), expires_at });
+    }
+  }
+
+  /** Denies every question that waits. */
+  async denyAll(reason: string): Promise<void> {
+    for (const { request } of [...this.#waiting.values()]) {
+      await this.#settle(request, { decision: "deny", reason, decided_by: null }, "denied").catch(() => {}); // answered meanwhile
+    }
+  }
+
+  /** Closes a question as if its time were over. */
+  async expire(request: ApprovalRequest): Promise<void> {
+    await this.#close(request, "timeout");
+  }
+}
+
+function answerOf({ decision, reason, decided_by }: JsonObject): ApprovalDecision {
+  const text = (value: unknown) => typeof value === "string" ? value : null;
+  return { decision: text(decision) ?? "deny", reason: text(reason), decided_by: text(decided_by) };
+}
+
+/** Returns the change that forgets a question, for the deletion of its run. */
+export function approvalDeletion(run_id: string, approval_id: string): Change {
+  return { delete: { kind: KIND, key: `${run_id}/${approval_id}` } };
+}
+
+/** Returns the error of an answer to a question that is closed. */
+export function tooLate(approval: { status: string; expires_at: string }): PreampError {
+  const { status, expires_at } = approval;
+  return status === "expired"
+    ? new PreampError("approval_expired", `Cannot answer the approval: it expired at ${expires_at}`)
+    : new PreampError(
+      "approval_already_resolved",
+      `Cannot answer the approval: it was answered already: it is ${status}`,
+    );
+}
+
+/** Returns the decision as it is offered. @throws {PreampError} `request_invalid` when it is not. */
+function offered(decision: string, options: readonly ApprovalOption[]): string {
+  if (decision === "allow" || decision === "deny") return decision;
+  const labels = options.map((option) => typeof option === "string" ? option : option.label);
+  const label = labels.find((one) => one.toLowerCase() === decision.toLowerCase());
+  if (label !== undefined) return label;
+  throw new PreampError(
+    "request_invalid",
+    `Cannot answer the approval: decision must be one of allow, deny, ${labels.join(", ")}: received ${
+      JSON.stringify(decision.slice(0, 100))
+    }`,
+  );
+}

@@ -1,0 +1,127 @@
+/**
+ * The pieces of answers on their way into the log. Two things may join pieces of one block: a secret that is split over them
+ * is taken out whole (threats.md T21), and a run that has told very many tells larger ones, because ceilings do not count them
+ * and a log that is open must not grow without end. What a reader joins is the same text, in a log without gaps.
+ */
+import { type DraftEntry, draftEntry } from "../../kernel/host.ts";
+import type { SecretSink } from "../ports.ts";
+
+/** The event of a piece. */
+export const DELTA = "content_block:delta";
+
+/** Characters of the pieces that are told once there were `max_pieces` of them: 100 bytes of envelope are little beside it. */
+const JOINED_CHARS = 16 * 1024;
+
+const NONE: readonly DraftEntry[] = [];
+
+/** Entries behind which no piece of the session's answers follows, beside the end of the block itself. */
+const ENDS: ReadonlySet<string> = new Set([
+  "provider:response",
+  "provider:error",
+  "provider:retry",
+  "llm:stream_aborted",
+  "execution:end",
+  "session:end",
+]);
+
+/** A block of which something is held back, or was. */
+interface Block {
+  held: string;
+  /** Pieces that were told. */
+  sequence: number;
+  /** The last piece as it came: what it says of itself holds for what is still to be told. */
+  last: DraftEntry;
+}
+
+/** Pieces of one run. */
+export class Deltas {
+  readonly #secrets: SecretSink;
+  readonly #max_pieces: number;
+  readonly #blocks = new Map<string, Block>();
+  #pieces = 0;
+  #chars = 0;
+
+  constructor(secrets: SecretSink, max_pieces: number) {
+    this.#secrets = secrets;
+    this.#max_pieces = max_pieces;
+  }
+
+  /** Characters of all pieces. */
+  get chars(): number {
+    return this.#chars;
+  }
+
+  /** Counts a piece that is in the log already. */
+  count(piece: DraftEntry): void {
+    this.#pieces++;
+    this.#chars += textOf(piece).length;
+  }
+
+  /** Returns the piece as it is to be told, or null while all of it is held back. */
+  take(piece: DraftEntry): DraftEntry | null {
+    if (typeof piece.data.delta !== "string") { // what a hook made of it: nothing to join
+      return { ...piece, data: this.#secrets.redactValues(piece.data) };
+    }
+    const text = piece.data.delta;
+    this.#chars += text.length;
+    const full = this.#pieces >= this.#max_pieces;
+    if (!full && this.#secrets.size === 0 && this.#blocks.size === 0) {
+      this.#pieces++;
+      return piece;
+    }
+    const key = keyOf(piece);
+    let block = this.#blocks.get(key);
+    if (!block) {
+      this.#blocks.set(key, block = { held: "", sequence: Number(piece.data.sequence) - 1, last: piece });
+    }
+    const whole = block.held + text;
+    const ready = whole.length - (this.#secrets.size === 0 ? 0 : this.#secrets.held(whole));
+    block.last = piece;
+    if (ready === 0 || full && ready < JOINED_CHARS) {
+      block.held = whole;
+      return null;
+    }
+    block.held = whole.slice(ready);
+    return this.#told(block, whole.slice(0, ready));
+  }
+
+  /** Returns what is held back of the blocks that an entry ends, to be told before it. */
+  before(entry: DraftEntry): readonly DraftEntry[] {
+    if (this.#blocks.size === 0) return NONE; // asked before every entry: one empty list for all
+    const own = entry.event === "content_block:end" ? keyOf(entry) : null;
+    if (own === null && !ENDS.has(entry.event)) return NONE;
+    return this.#end((key, { last }) => own === null ? last.session_id === entry.session_id : key === own);
+  }
+
+  /** Returns all that is held back: nothing follows. */
+  rest(): DraftEntry[] {
+    return this.#end(() => true);
+  }
+
+  #end(ends: (key: string, block: Block) => boolean): DraftEntry[] {
+    const told: DraftEntry[] = [];
+    for (const [key, block] of this.#blocks) {
+      if (!ends(key, block)) continue;
+      this.#blocks.delete(key);
+      if (block.held !== "") told.push(this.#told(block, block.held));
+    }
+    return told;
+  }
+
+  /** A piece of its own: what came may be in the log already. */
+  #told(block: Block, delta: string): DraftEntry {
+    this.#pieces++;
+    block.sequence++;
+    const { last: { event, session_id, data, ...rest }, sequence } = block;
+    const numbered = typeof data.sequence === "number" ? { sequence } : {};
+    return draftEntry(event, session_id, this.#secrets.redactValues({ ...data, ...numbered, delta }), rest);
+  }
+}
+
+function textOf({ data: { delta } }: DraftEntry): string {
+  return typeof delta === "string" ? delta : "";
+}
+
+function keyOf({ session_id, data: { request_id, block_index } }: DraftEntry): string {
+  return `${session_id} ${request_id} ${block_index}`;
+}

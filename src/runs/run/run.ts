@@ -1,0 +1,547 @@
+/**
+ * One run from its plan to its end (trace.md, section 4, B-D): makes the session, keeps the log, ends the run
+ * exactly once. Who may start it and where its session comes from is `scheduler/scheduler.ts`; what the session is given, `run/session_host.ts`.
+ */
+import { Ceilings } from "../../kernel/run_limits.ts";
+import { allows } from "../../kernel/hooks/approvals.ts";
+import { draftEntry } from "../../kernel/host.ts";
+import type { Outcome } from "../../kernel/session/outcome.ts";
+import type { RecoveredTurn } from "../../kernel/session/turn_recovery.ts";
+import type { TurnOptions } from "../../kernel/session/run_turn.ts";
+import { type LoggedUsage, Session, type SessionOptions } from "../../kernel/session/session.ts";
+import { errorMessage, PreampError } from "../../sdk/errors.ts";
+import type { JsonObject } from "../../sdk/json.ts";
+import { warnOfUnheard } from "../unheard_handlers.ts";
+import { timestamp } from "../../sdk/timestamp.ts";
+import type { Message, Prompt } from "../../sdk/types.ts";
+import type { Awaitable, Change, Fence } from "../../store/store.ts";
+import { ApprovalDesk } from "./approvals.ts";
+import type { ReadyPlan, RunsDeps, SecretSink, ServiceLimits } from "../ports.ts";
+import { RunFold } from "./run_projection.ts";
+import {
+  type Inherited,
+  requestOf,
+  standingOf,
+  stateAfter,
+  usedBefore,
+  wasBegun,
+} from "../scheduler/crash_state.ts";
+import { inputOf, recordChange } from "../storage/run_record.ts";
+import { RunLog } from "./run_log.ts";
+import { inputChange, type StoredInput } from "../storage/run_input.ts";
+import type { RememberedApproval } from "./approval_memory.ts";
+import { RunHost } from "./session_host.ts";
+import type { Counters } from "../../sdk/session_counters.ts";
+import { type LastRun, lastRunOf } from "../session_status.ts";
+import type { SavedSession } from "../storage/session_store.ts";
+import { type EndedChild, Spawner } from "../subagents/spawner.ts";
+import type { Approval, Caller, CreateOptions, Run, RunHandle, RunRequest, RunStatus } from "../types.ts";
+
+const DAY_MS = 86_400_000;
+
+/** How a run goes on with a turn that was begun elsewhere: behind an entry of another run, or before a crash. */
+export interface ResumeOptions {
+  /** Iterations of the turn that were answered. */
+  iteration: number;
+}
+
+/** What a run is made with. */
+export interface RunnerOptions {
+  /** Goes on with a run whose process is gone. */
+  inherited?: Inherited;
+  /** Goes on with a turn; absent: the prompt is new. */
+  resume?: ResumeOptions;
+  deps: RunsDeps;
+  caller: Caller;
+  request: RunRequest;
+  create: CreateOptions;
+  ready: ReadyPlan;
+  run_id: string;
+  session_id: string;
+  /** The session as it was before this run; null for a new one. */
+  saved: SavedSession | null;
+  fence: () => Fence | undefined;
+  /** Takes the session of a sub-agent that an earlier spawn left. @throws {PreampError} `not_found`, `session_busy`. */
+  takeChild(runner: Runner, session_id: string, parent_id: string): Promise<SavedSession>;
+  letGoChild(session_id: string): Awaitable<void>;
+  /** Keeps a sub-agent's session. */
+  saveChild(runner: Runner, child: EndedChild): Change;
+  /** Keeps the session with what the run left of it. */
+  saveSession(runner: Runner): Change;
+  /** Changes that come into being with the run, such as its idempotency key. */
+  with_run: readonly Change[];
+}
+
+/** A run that is under way, or has ended in this process. */
+export class Runner implements RunHandle {
+  readonly id: string;
+  readonly session_id: string;
+  readonly created_at: string;
+  readonly log: RunLog;
+  readonly desk: ApprovalDesk;
+  readonly options: RunnerOptions;
+  readonly #fold: RunFold;
+  readonly #limits: ServiceLimits;
+  readonly #secrets: SecretSink;
+  readonly #ceilings: Ceilings;
+  readonly #spawner: Spawner;
+  readonly #host: RunHost;
+  readonly #ended = Promise.withResolvers<Run>();
+  readonly #watchers = new Set<() => void>();
+  #session: Session;
+  /** Whether the session was begun: what it leaves is kept. */
+  #began = false;
+  /** How the run was asked to stop before its session was begun. */
+  #stop: "graceful" | "immediate" | null = null;
+  /** Whether the end was decided; entries of the clean-up still follow. */
+  #ending = false;
+  #outcome: Outcome | null = null;
+  #end_is_stored = false;
+  #accepted = false;
+  /** Where the turn stood that a process left behind. */
+  #recovered: RecoveredTurn | null = null;
+  /** What the run started from, once its session was initialised. */
+  #input: StoredInput | null = null;
+
+  constructor(options: RunnerOptions) {
+    const { deps, ready, run_id, session_id, saved, caller } = options;
+    this.options = options;
+    this.id = run_id;
+    this.session_id = session_id;
+    const { inherited } = options;
+    this.created_at = inherited?.input.created_at ?? timestamp(deps.clock.now());
+    const limits = this.#limits = deps.limitsOf(caller);
+    this.#secrets = deps.secrets();
+    ready.registerSecrets(this.#secrets);
+    this.#fold = new RunFold({
+      id: run_id,
+      session_id,
+      created_at: this.created_at,
+      events_url: `${deps.basePath ?? ""}/v1/runs/${run_id}/events`,
+      warnings: ready.warnings,
+      history: (inherited?.input ?? { history: saved?.messages }).history ?? [],
+      usages: (inherited?.input ?? saved)?.usages ?? [],
+      remembered: (inherited?.input ?? saved)?.remembered,
+      counters: saved?.counters,
+    });
+    this.log = new RunLog({
+      run_id,
+      store: deps.store,
+      clock: deps.clock,
+      fold: this.#fold,
+      limits,
+      fence: options.fence,
+      secrets: this.#secrets,
+      onFull: (limit) =>
+        this.#ceilings.stopFor(
+          limit,
+          `the log of the run has ${limits[limit]} ${limit === "max_log_bytes" ? "bytes" : "entries"}`,
+        ),
+    });
+    this.desk = new ApprovalDesk(deps.store, run_id, caller.namespace, this.#secrets);
+    this.#ceilings = new Ceilings({
+      limits: ready.limits,
+      cost_is_asked_for: ready.cost_is_asked_for,
+      clock: deps.clock,
+    });
+    this.#host = new RunHost({
+      options,
+      log: this.log,
+      desk: this.desk,
+      fold: this.#fold,
+      secrets: this.#secrets,
+      session: () => this.#session,
+      accept: () => this.#accept(),
+      notify: () => this.#notify(),
+    });
+    this.#spawner = new Spawner({
+      deps,
+      limits,
+      host: (given, id) => {
+        given.registerSecrets(this.#secrets);
+        return this.#host.of(given, id);
+      },
+      fold: this.#fold,
+      take: (id, parent_id) => options.takeChild(this, id, parent_id),
+      console: (id) => this.#host.told(id).console,
+      letGo: (id) => options.letGoChild(id),
+      save: (child) => this.#saveChild(child),
+    });
+    if (inherited) this.#inherit(inherited);
+    this.#session = inherited && this.#fold.status !== "queued"
+      ? this.#inheritedSession(inherited)
+      : this.#newSession(saved);
+  }
+
+  /** Takes up the run where its log ends. */
+  #inherit({ input, entries }: Inherited): void {
+    for (const entry of entries) this.#fold.add(entry);
+    this.log.continueBehind(entries);
+    this.#accepted = true;
+    this.#input = this.#fold.status === "queued" ? null : input;
+    this.#recovered = standingOf(entries, this.session_id, input.resume);
+    this.#ceilings.restore(usedBefore(this.#fold, entries, this.#recovered));
+    for (const { status, id } of this.#fold.approvals) if (status === "pending") this.desk.expect(id);
+  }
+
+  #inheritedSession({ input, entries }: Inherited): Session {
+    const { session_id } = this.options;
+    return this.#makeSession({
+      session_state: stateAfter(input.session_state, entries, session_id),
+      history: [...this.#fold.historyOf(session_id)],
+      usages: this.#fold.usagesOf(session_id),
+      continued: wasBegun(entries, session_id) || input.continued,
+    });
+  }
+
+  /** @param begun What the session starts from. */
+  #makeSession(begun: Pick<SessionOptions, "session_state" | "history" | "usages" | "continued">): Session {
+    const { ready, session_id } = this.options;
+    return new Session({
+      plan: ready.compiled.plan,
+      written: ready.compiled.written,
+      host: this.#host.of(ready, session_id),
+      ceilings: this.#ceilings,
+      capabilities: this.#spawner.capabilities(() => this.#session, ready, this.#ceilings),
+      limits: this.#limits,
+      session_id,
+      ...begun,
+    });
+  }
+
+  /** A child that cannot be kept has answered all the same: it cannot be asked again, and that is said. */
+  async #saveChild(child: EndedChild): Promise<void> {
+    const { deps, saveChild, fence } = this.options;
+    if (this.#input && child.input) {
+      this.#input = { ...this.#input, agents: [...this.#input.agents ?? [], child.input] };
+    }
+    const input = this.#input ? [inputChange(this.#input, true)] : [];
+    try {
+      await deps.store.commit([saveChild(this, child), ...input], fence());
+    } catch (error) {
+      this.#host.warn("agent_not_kept", errorMessage(error), { session_id: child.session_id });
+    }
+  }
+
+  #newSession(saved: SavedSession | null): Session {
+    return this.#makeSession({
+      session_state: saved?.session_state ?? {},
+      history: saved?.messages ?? [],
+      usages: saved?.usages ?? [],
+      continued: saved !== null,
+    });
+  }
+
+  /** Takes the session as the run before left it: for a queued run, whose turn comes now. */
+  continueFrom(saved: SavedSession): void {
+    this.options.saved = saved;
+    this.#fold.continueFrom(this.session_id, saved);
+    this.#session = this.#newSession(saved);
+  }
+
+  /** Says that the run waits for its session; it exists from here on. */
+  async queue(): Promise<void> {
+    await this.#start("queued");
+    await this.#accept();
+  }
+
+  /** Initialises the session; resolves once the run exists. Rejects, and nothing is stored, when it cannot. */
+  async begin(): Promise<void> {
+    try {
+      await this.#withConsole(() => this.#begin());
+    } catch (error) {
+      throw this.#secrets.redactError(error);
+    }
+  }
+
+  /** Has what modules of this process write to their console logged with the ids of the run. */
+  #withConsole<T>(body: () => Promise<T>): Promise<T> {
+    const { ready, session_id } = this.options;
+    return ready.withConsole?.(this.#host.told(session_id).console, body) ?? body();
+  }
+
+  async #begin(): Promise<void> {
+    if (this.options.inherited) await this.#takeOver(this.options.inherited);
+    else if (this.#accepted) await this.#host.status({ status: "running" });
+    else {
+      const started = this.#start("running");
+      if (started) await started;
+    }
+    const loaded = this.options.ready.load?.();
+    if (loaded) await loaded;
+    await this.#session.initialize();
+    this.#began = true;
+    if (this.#input === null) await this.#keepInput(); // a queued run: it was accepted before its session was made
+    if (this.#stop !== null) await this.#session.cancel(this.#stop);
+  }
+
+  /** Says that the run goes on here. Its agents do not: what they asked a person nobody waits for any more. */
+  async #takeOver({ entries }: Inherited): Promise<void> {
+    await this.#host.status({ ...this.#openStatus, resumed: true });
+    for (const approval of this.#fold.approvals) {
+      const { id, session_id, tool_name, tool_call_id, args_hash, options } = approval;
+      if (approval.status !== "pending" || session_id === this.session_id) continue;
+      const answer = await this.desk.drop(requestOf(approval), "its agent was interrupted");
+      const asked = entries.find(({ data }) => data.approval_id === id);
+      const told = { approval_id: id, tool_name, tool_call_id, args_hash, ...answer };
+      const event = allows(answer.decision, options) ? "approval:granted" : "approval:denied";
+      const { parent_id = null, turn_id, iteration } = asked ?? {};
+      await this.#host.record(draftEntry(event, session_id, told, { parent_id, turn_id, iteration }));
+    }
+  }
+
+  /** Where a run stands that goes on: it waits for a person still, or it runs. */
+  get #openStatus(): { status: RunStatus } {
+    return { status: this.#fold.status === "awaiting_approval" ? "awaiting_approval" : "running" };
+  }
+
+  /** Keeps what the run started from, now that its modules have told what they are. */
+  async #keepInput(): Promise<void> {
+    this.#input = inputOf(this, this.#session.surface);
+    await this.options.deps.store.commit([inputChange(this.#input, true)], this.options.fence());
+  }
+
+  #start(status: "queued" | "running"): Promise<void> | void {
+    const { ready, request } = this.options;
+    return this.log.record(draftEntry("run:start", this.session_id, {
+      status,
+      plan_hash: ready.compiled.plan_hash,
+      lock_hash: ready.lock_hash,
+      limits: { ...ready.limits },
+      metadata: request.metadata ?? {},
+    }));
+  }
+
+  #notify(): void {
+    if (this.#watchers.size > 0) { for (const notice of [...this.#watchers]) notice(); }
+  }
+
+  #accept(): Awaitable<void> {
+    if (this.#accepted) return;
+    if (this.options.resume && !this.#session.resumable) {
+      throw new PreampError(
+        "not_replayable",
+        "Cannot go on from this entry: the plan's orchestrator does not say resumable: true",
+      );
+    }
+    this.options.create.admit?.(this.#fold.run);
+    this.#accepted = true;
+    const { deps, with_run, saveSession, fence } = this.options;
+    // a queued run leaves the session alone: another run is at work in it
+    const queued = this.#fold.status === "queued";
+    const input = inputOf(this, queued ? null : this.#session.surface);
+    if (!queued) this.#input = input;
+    const kept = queued ? [inputChange(input, true)] : [inputChange(input, true), saveSession(this)];
+    const stored = this.log.accept((appended) =>
+      deps.store.commit([appended, recordChange(this), ...kept, ...with_run], fence())
+    );
+    return stored?.catch((error) => {
+      this.#accepted = false;
+      throw error;
+    });
+  }
+
+  /** Runs the turn and ends the run; resolves when everything is stored. Never rejects. */
+  async run(prompt: Prompt): Promise<void> {
+    let outcome: Outcome;
+    this.#host.start();
+    try {
+      outcome = await this.#withConsole(() => this.#session.execute(prompt, this.#turnOptions()));
+    } catch (error) {
+      outcome = failure(error);
+    }
+    await this.finish(outcome);
+  }
+
+  #turnOptions(): TurnOptions {
+    const { resume } = this.options;
+    return {
+      ...(resume ? { resume: true, ...resume } : {}),
+      ...(this.#recovered ? { recovered: this.#recovered } : {}),
+    };
+  }
+
+  /** Ends a run whose process is gone and that nobody can go on with. */
+  async interrupt(error: unknown): Promise<void> {
+    const message = `Cannot go on with the run: its process ended: ${errorMessage(error)}`;
+    await this.finish({ ...failure(error), error: { code: "interrupted", message } });
+  }
+
+  /** Ends a run that could not go on, such as a queued one whose modules cannot be had. */
+  async fail(error: unknown): Promise<void> {
+    await this.finish(failure(error));
+  }
+
+  /** `session:end`, cleanups, the session kept, `run:end`: exactly once. */
+  async finish(outcome: Outcome): Promise<void> {
+    if (this.#ending) return;
+    this.#ending = true;
+    this.#outcome = this.#redacted(outcome);
+    const { deps, saveSession } = this.options;
+    const stopped = this.#spawner.stop();
+    if (stopped) await stopped;
+    try {
+      const judged = this.#began &&
+        warnOfUnheard(this.#session, (code, message) => this.#host.warn(code, message));
+      if (judged) await judged;
+      await this.#withConsole(() => this.#session.cleanup(outcome.status));
+    } catch (error) {
+      this.#host.warn("cleanup_failed", errorMessage(error));
+    }
+    this.#host.close();
+    if (this.#host.context_noted) await this.#host.context_noted;
+    const run = this.#fold.end(this.#redacted(outcome), timestamp(deps.clock.now()));
+    try {
+      await this.log.end(
+        draftEntry("run:end", this.session_id, { run: run as unknown as JsonObject }),
+        () => [
+          recordChange(this),
+          ...(this.#accepted ? this.#expiring() : []),
+          ...(this.#began ? [saveSession(this)] : []),
+        ],
+      );
+      this.#end_is_stored = true;
+    } catch (error) {
+      deps.log("error", "run_end_not_stored", { run_id: this.id, message: errorMessage(error) });
+    }
+    this.desk.close();
+    this.log.close();
+    this.#ended.resolve(this.current());
+    this.#notify();
+  }
+
+  /** Returns the changes that keep log and input for as long as the policy says. */
+  #expiring(): Change[] {
+    const at_ms = this.options.deps.clock.now() + this.#limits.log_days * DAY_MS;
+    return [
+      inputChange(this.#input ?? inputOf(this, null), false, at_ms),
+      { expireLog: this.id, at_ms },
+    ];
+  }
+
+  #redacted(outcome: Outcome): Outcome {
+    return this.#secrets.redactValues({ outcome: outcome as unknown as JsonObject })
+      .outcome as unknown as Outcome;
+  }
+
+  current(): Run {
+    return this.#fold.run;
+  }
+
+  /** Approvals of the run, pending and decided. */
+  get approvals(): Approval[] {
+    return this.#fold.approvals;
+  }
+
+  /** Whether the store knows that the run has ended. */
+  get end_is_stored(): boolean {
+    return this.#end_is_stored;
+  }
+
+  /** Whether the end of the run is decided. */
+  get ended(): boolean {
+    return this.#ending;
+  }
+
+  /** The messages of the session, this run's included. */
+  get messages(): readonly Message[] {
+    return this.#fold.historyOf(this.session_id);
+  }
+
+  /** The messages of a session of this run: its own, or a sub-agent's. */
+  messagesOf(session_id: string): readonly Message[] {
+    return this.#fold.historyOf(session_id);
+  }
+
+  /** Counters of a session of this run over all of its runs. */
+  countersOf(session_id: string): Counters {
+    return { ...this.#fold.countersOf(session_id) };
+  }
+
+  /** How the run ended; null while it is under way. */
+  get last_run(): LastRun | null {
+    return this.#outcome && lastRunOf(this.#outcome);
+  }
+
+  /** What the requests of the session took since the last compaction. */
+  get usages(): readonly LoggedUsage[] {
+    return this.#fold.usagesOf(this.session_id);
+  }
+
+  /** Answers that hold for later questions of the session. */
+  get remembered(): readonly RememberedApproval[] {
+    return this.#fold.rememberedOf(this.session_id);
+  }
+
+  get session_state(): JsonObject {
+    return this.withoutSecrets(this.#session.session_state);
+  }
+
+  /** Returns data as they may be stored. */
+  withoutSecrets<T extends object>(data: T): T {
+    return this.#secrets.redactValues(data as JsonObject) as T; // plain data of the same shape
+  }
+
+  settled(until: "end" | "attention"): Promise<Run> {
+    if (until === "end") return this.#ended.promise;
+    return this.#when(() => this.#fold.status === "awaiting_approval").then(() => this.current());
+  }
+
+  /** Resolves when `holds` does, or when the run has ended. */
+  #when(holds: () => boolean): Promise<void> {
+    return new Promise((resolve) => {
+      const look = () => {
+        if (!holds() && this.current().ended_at === null) return;
+        this.#watchers.delete(look);
+        resolve();
+      };
+      this.#watchers.add(look);
+      look();
+    });
+  }
+
+  /** Returns an approval once its answer is in the log. */
+  async decided(approval_id: string): Promise<Approval> {
+    const find = () => this.#fold.approvals.find((approval) => approval.id === approval_id);
+    await this.#when(() => find()?.status !== "pending");
+    return { ...find()! };
+  }
+
+  /** Stops the run; a question that waits is denied. */
+  async cancel(mode: "graceful" | "immediate", reason = "cancelled"): Promise<void> {
+    if (this.#ending) return;
+    await this.desk.denyAll(reason);
+    // until it is begun the session may be made anew, and would forget
+    if (!this.#began) this.#stop = this.#stop === "immediate" ? this.#stop : mode;
+    else await this.#session.cancel(mode);
+  }
+
+  /** @throws {PreampError} `run_ended`, `not_steerable`, `request_invalid` for blank text, `overloaded`. */
+  async steer(text: string): Promise<void> {
+    if (this.#ending) throw new PreampError("run_ended", "Cannot steer the run: it has ended");
+    if (this.#fold.status === "queued") {
+      throw new PreampError(
+        "not_steerable",
+        "Cannot steer the run: it waits for its session and has not started",
+      );
+    }
+    const steer = this.#session.getCapability("session.steer");
+    if (typeof steer !== "function") {
+      throw new PreampError(
+        "not_steerable",
+        "Cannot steer the run: its orchestrator takes no steering; loop-streaming does",
+      );
+    }
+    await steer(text); // of a loop that runs elsewhere it is a question
+  }
+}
+
+function failure(error: unknown): Outcome {
+  return {
+    status: "failed",
+    stop_reason: "error",
+    output_text: "",
+    output: [],
+    error: { code: "internal", message: errorMessage(error) },
+  };
+}

@@ -1,0 +1,320 @@
+/** The run object as a fold of its log (trace.md, section 3), and the history of each of its sessions. */
+import type { AskedAbout, Entry, RememberedAnswer } from "../../kernel/host.ts";
+import type { UsedCeilings } from "../../kernel/run_limits.ts";
+import type { LoggedUsage } from "../../kernel/session/session.ts";
+import type { Outcome } from "../../kernel/session/outcome.ts";
+import { count, type Counters, emptyCounters } from "../../sdk/session_counters.ts";
+import { isObject, type JsonObject } from "../../sdk/json.ts";
+import type { Message, RunLimits } from "../../sdk/types.ts";
+import { recall, remember, type RememberedApproval } from "./approval_memory.ts";
+import type { Approval, ContextUsage, Run, RunStatus, Warning } from "../types.ts";
+
+/** Usages kept for the next run; more requests than this between two compactions are none that matter. */
+const MOST_USAGES = 2048;
+
+/** What a run object has that no entry says. */
+export interface RunSeed {
+  id: string;
+  session_id: string;
+  created_at: string;
+  /** Where the log of the run is read. */
+  events_url: string;
+  warnings: readonly Warning[];
+  /** History of the session before this run, and what its requests took since the last compaction. */
+  history: readonly Message[];
+  usages?: readonly LoggedUsage[];
+  /** Answers of earlier runs that hold for later questions of the session. */
+  remembered?: readonly RememberedApproval[] | undefined;
+  /** Counters of the session's earlier runs. */
+  counters?: Counters | undefined;
+}
+
+/** What a session had before. */
+export interface SessionBefore {
+  readonly messages: readonly Message[];
+  readonly usages?: readonly LoggedUsage[];
+  readonly remembered?: readonly RememberedApproval[];
+  readonly counters?: Counters;
+}
+
+/** Folds entries one by one; `run` is the run object as of the last. */
+export class RunFold {
+  readonly #seed: RunSeed;
+  readonly #counters = emptyCounters();
+  readonly #warnings: Warning[];
+  readonly #approvals = new Map<string, Approval>();
+  readonly #isolation: Record<string, string> = {};
+  readonly #histories = new Map<string, Message[]>();
+  readonly #state: JsonObject = {};
+  readonly #remembered = new Map<string, readonly RememberedApproval[]>();
+  /** Questions that a remembered answer was told for. */
+  readonly #held = new Set<string>();
+  /** Counters of each session over all of its runs. */
+  readonly #session_counters = new Map<string, Counters>();
+  readonly #usages = new Map<string, LoggedUsage[]>();
+  #status: RunStatus = "queued";
+  #limits!: RunLimits;
+  #plan_hash = "";
+  #lock_hash: string | null = null;
+  #metadata: JsonObject = {};
+  #context: ContextUsage = { tokens: 0, budget: 0, level: 0, compactions: 0 };
+  #ended: Run | null = null;
+
+  constructor(seed: RunSeed) {
+    this.#seed = seed;
+    this.#warnings = [...seed.warnings];
+    this.#histories.set(seed.session_id, [...seed.history]);
+    this.#usages.set(seed.session_id, [...seed.usages ?? []]);
+    this.#remembered.set(seed.session_id, seed.remembered ?? []);
+    if (seed.counters) this.#session_counters.set(seed.session_id, { ...seed.counters });
+  }
+
+  /** Takes the next entry. */
+  add(entry: Entry): void {
+    if (entry.event === "content_block:delta") return;
+    count(this.#counters, entry);
+    count(this.countersOf(entry.session_id), entry);
+    const { data } = entry;
+    switch (entry.event) {
+      case "run:start":
+        this.#start(data);
+        break;
+      case "run:status":
+        this.#status = data.status as RunStatus;
+        break;
+      case "run:end":
+        this.#ended = data.run as unknown as Run;
+        break;
+      case "module:mounted":
+        this.#isolation[String(data.module_id)] = String(data.isolation);
+        break;
+      case "module:skipped":
+        this.#skipped(data);
+        break;
+      case "approval:required":
+        this.#approvals.set(String(data.approval_id), approvalOf(entry));
+        break;
+      case "approval:granted":
+      case "approval:denied":
+        this.#decide(entry);
+        break;
+      case "context:message":
+        this.historyOf(entry.session_id).push(data.message as unknown as Message);
+        break;
+      case "context:reset":
+        this.#histories.set(entry.session_id, [...data.messages as Message[]]);
+        this.#usages.delete(entry.session_id);
+        break;
+      case "context:compaction": // what was reported before is in the state that the context keeps with it
+        this.#usages.delete(entry.session_id);
+        break;
+      case "provider:response":
+        this.#noteUsage(entry.session_id, data);
+        break;
+      case "session:state":
+        if (isObject(data.set) && entry.session_id === this.#seed.session_id) {
+          Object.assign(this.#state, data.set);
+        }
+        break;
+    }
+  }
+
+  #skipped(data: JsonObject): void {
+    this.warn({ code: `module_${data.reason}`, message: skippedText(data) });
+  }
+
+  #start(data: JsonObject): void {
+    this.#status = data.status as RunStatus;
+    this.#plan_hash = String(data.plan_hash);
+    this.#lock_hash = data.lock_hash as string | null;
+    this.#limits = data.limits as RunLimits;
+    this.#metadata = data.metadata as JsonObject;
+  }
+
+  #decide(entry: Entry): void {
+    if (entry.data.remembered === true) return void this.#held.add(questionKey(entry.session_id, entry.data));
+    const approval = this.#approvals.get(String(entry.data.approval_id));
+    if (!approval) return;
+    const { decision, reason, decided_by } = entry.data;
+    approval.status = decision === "timeout"
+      ? "expired"
+      : entry.event === "approval:granted"
+      ? "granted"
+      : "denied";
+    approval.decision = String(decision);
+    approval.reason = reason as string | null;
+    approval.decided_by = decided_by as string | null;
+    approval.decided_at = entry.ts;
+    const { session_id } = entry;
+    this.#remembered.set(session_id, remember(this.rememberedOf(session_id), approval, entry));
+  }
+
+  /** Answers that hold for later questions of a session. */
+  rememberedOf(session_id: string): readonly RememberedApproval[] {
+    return this.#remembered.get(session_id) ?? [];
+  }
+
+  /** Returns the answer that holds for a question of a session, or null. */
+  answerTo(asked: AskedAbout, session_id: string): RememberedAnswer | null {
+    const answer = recall(this.rememberedOf(session_id), asked);
+    return answer && { ...answer, told: this.#held.has(questionKey(session_id, asked)) };
+  }
+
+  #noteUsage(session_id: string, { usage, inner }: JsonObject): void {
+    if (inner === true) return; // a call of a hook or a tool: it says nothing about the history
+    const input_tokens = isObject(usage) ? usage.input_tokens : undefined;
+    if (typeof input_tokens !== "number" || input_tokens <= 0) return;
+    let usages = this.#usages.get(session_id);
+    if (!usages) this.#usages.set(session_id, usages = []);
+    usages.push({ messages: this.historyOf(session_id).length, input_tokens });
+    if (usages.length > MOST_USAGES) usages.shift();
+  }
+
+  /** Puts what a session had before this run, or before this turn of it, where its log goes on. */
+  continueFrom(session_id: string, before: SessionBefore): void {
+    this.#histories.set(session_id, [...before.messages]);
+    this.#usages.set(session_id, [...before.usages ?? []]);
+    this.#remembered.set(session_id, before.remembered ?? []);
+    this.#session_counters.set(session_id, { ...before.counters ?? emptyCounters() });
+  }
+
+  /** Counters of a session over all of its runs; the fold's own, which go on. */
+  countersOf(session_id: string): Counters {
+    let counters = this.#session_counters.get(session_id);
+    if (!counters) this.#session_counters.set(session_id, counters = emptyCounters());
+    return counters;
+  }
+
+  /** What a session's requests took since its last compaction, oldest first. */
+  usagesOf(session_id: string): readonly LoggedUsage[] {
+    return this.#usages.get(session_id) ?? [];
+  }
+
+  /** The messages of a session of this run, as they stand. */
+  historyOf(session_id: string): Message[] {
+    let history = this.#histories.get(session_id);
+    if (!history) this.#histories.set(session_id, history = []);
+    return history;
+  }
+
+  /** Approvals of this run, oldest first. */
+  get approvals(): Approval[] {
+    return [...this.#approvals.values()];
+  }
+
+  /** What the run has used of its ceilings, but for time. */
+  get used(): Omit<UsedCeilings, "duration_ms"> {
+    const { turn_count, tool_invocations, total_tokens, cost_usd } = this.#counters;
+    return { model_calls: turn_count, tool_calls: tool_invocations, tokens: total_tokens, cost_usd };
+  }
+
+  get status(): RunStatus {
+    return this.#ended?.status ?? this.#status;
+  }
+
+  /** How full the context was at the last request; told by the context manager, see `run/run.ts`. */
+  set context(usage: ContextUsage) {
+    this.#context = usage;
+  }
+
+  /** Adds a warning that came up while the run was under way; once, though modules are mounted again for a sub-agent or after a crash. */
+  warn(warning: Warning): void {
+    const { code, message } = warning;
+    if (this.#warnings.some((one) => one.code === code && one.message === message)) return;
+    this.#warnings.push(warning);
+  }
+
+  /** The run object as of the last entry. */
+  get run(): Run {
+    return this.#ended ?? this.#compose(null, null);
+  }
+
+  /** The run object as it ends: the data of `run:end`. */
+  end(outcome: Outcome, ended_at: string): Run {
+    return this.#compose(outcome, ended_at);
+  }
+
+  #compose(outcome: Outcome | null, ended_at: string | null): Run {
+    const { id, session_id, created_at } = this.#seed;
+    const counters = this.#counters;
+    return {
+      id,
+      object: "run",
+      session_id,
+      status: outcome?.status ?? this.#status,
+      stop_reason: outcome?.stop_reason ?? null,
+      output_text: outcome?.output_text ?? "",
+      output: outcome?.output ?? [],
+      turn_count: counters.turn_count,
+      tool_call_count: counters.tool_invocations,
+      usage: {
+        input_tokens: counters.total_input_tokens,
+        output_tokens: counters.total_output_tokens,
+        total_tokens: counters.total_tokens,
+        cache_read_tokens: counters.cache_read_tokens,
+        cache_write_tokens: counters.cache_write_tokens,
+        cost_usd: counters.cost_usd,
+      },
+      limits: this.#limits,
+      plan_hash: this.#plan_hash,
+      lock_hash: this.#lock_hash,
+      warnings: [...this.#warnings],
+      approvals: outcome
+        ? []
+        : this.approvals.filter((approval) => approval.status === "pending").map((approval) => ({
+          ...approval,
+        })),
+      error: outcome?.error ?? null,
+      metadata: this.#metadata,
+      context: {
+        ...this.#context,
+        level: this.#context.level || counters.compaction_level,
+        compactions: counters.compactions,
+      },
+      isolation: { ...this.#isolation },
+      created_at,
+      ended_at,
+      events_url: this.#seed.events_url,
+    };
+  }
+}
+
+function questionKey(
+  session_id: string,
+  { tool_call_id, args_hash }: { tool_call_id?: unknown; args_hash?: unknown },
+): string {
+  return `${session_id} ${tool_call_id} ${args_hash}`;
+}
+
+/** Returns the resource of an `approval:required` entry (http.md, Approvals). */
+function approvalOf(entry: Entry): Approval {
+  const { approval_id, ...fields } = entry.data;
+  return {
+    id: String(approval_id),
+    object: "approval",
+    run_id: entry.run_id,
+    session_id: entry.session_id,
+    ...fields as unknown as Omit<
+      Approval,
+      "id" | "object" | "run_id" | "session_id" | "status" | "created_at"
+    >,
+    status: "pending",
+    created_at: entry.ts,
+  };
+}
+
+/** Returns what a context manager says of itself, as far as it is numbers. */
+export function contextUsageOf(told: JsonObject): ContextUsage {
+  const number = (value: unknown) => typeof value === "number" && Number.isFinite(value) ? value : 0;
+  return {
+    tokens: number(told.tokens),
+    budget: number(told.budget),
+    level: number(told.level),
+    compactions: number(told.compactions),
+  };
+}
+
+/** Returns the warning for the data of `module:skipped`. */
+export function skippedText({ module_id, message }: JsonObject): string {
+  return `Module "${module_id}" was skipped: ${message}`;
+}

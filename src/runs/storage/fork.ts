@@ -1,0 +1,117 @@
+/**
+ * Forks: a new session with part of another's history (behaviour.md §9.8). A turn begins with a message of the user's own:
+ * texts that steer, remind or were injected are part of the turn they came in.
+ */
+import { PreampError } from "../../sdk/errors.ts";
+import { isObject, type JsonObject } from "../../sdk/json.ts";
+import type { Message } from "../../sdk/types.ts";
+import type { Recording } from "./run_input.ts";
+import type { SavedSession } from "./session_store.ts";
+
+/** Where a new session comes from. */
+export interface ForkPoint {
+  /** Messages of the new session, every call answered. */
+  messages: readonly Message[];
+  session_state: JsonObject;
+  /** Told in the session's metadata, beside `forked_at`. */
+  lineage: JsonObject;
+}
+
+/**
+ * Returns the messages up to the end of a turn, from 1.
+ *
+ * @throws {PreampError} `request_invalid` when there is no such turn.
+ */
+export function messagesOfTurns(messages: readonly Message[], turn: number | undefined): Message[] {
+  const starts = messages.flatMap((message, index) => isOfUser(message) ? [index] : []);
+  const last = turn ?? starts.length;
+  if (last < 1 || last > starts.length) {
+    throw new PreampError(
+      "request_invalid",
+      `Cannot fork the session: it has ${starts.length} turns: received turn ${last}`,
+    );
+  }
+  return withAnswers(messages.slice(0, starts[last]));
+}
+
+function isOfUser({ role, metadata }: Message): boolean {
+  return role === "user" && (metadata?.source === undefined || metadata.source === "user");
+}
+
+/** Returns messages in which every call has a result: one that was cut off gets one that says so. */
+export function withAnswers(messages: readonly Message[]): Message[] {
+  const answered = new Set(messages.map(({ tool_call_id }) => tool_call_id));
+  const whole: Message[] = [];
+  let open: Message[] = [];
+  for (const message of messages) {
+    if (message.role !== "tool") whole.push(...open.splice(0));
+    whole.push(message);
+    if (message.role !== "assistant") continue;
+    open = callsOf(message).filter(({ id }) => !answered.has(id)).map(({ id, name }) => ({
+      role: "tool",
+      tool_call_id: id,
+      name,
+      content: `Error: Tool '${name}' was not executed: the session was forked here`,
+    }));
+  }
+  return [...whole, ...open];
+}
+
+function callsOf({ tool_calls }: Message): { id: string; name: string }[] {
+  if (!Array.isArray(tool_calls)) return [];
+  return tool_calls.filter(isObject).map((call) => ({
+    id: String(call.id),
+    name: String(call.name ?? call.tool),
+  }));
+}
+
+/** Returns what a fork of a run's session is made from: the session if it is still there, with the run's own plan. */
+export function parentOf({ run, replay }: Recording, origin: SavedSession | null): SavedSession {
+  const object = origin?.object ?? {
+    id: run.session_id,
+    object: "session",
+    parent_id: null,
+    plan_hash: run.plan_hash,
+    run_count: 0,
+    created_at: run.created_at,
+    last_activity: run.created_at,
+    metadata: run.metadata,
+  };
+  const { plan, plan_origin, plan_base_url, plan_lock } = replay;
+  return {
+    ...(plan_lock ? { plan_lock } : {}),
+    object: { ...object, plan_hash: run.plan_hash },
+    messages: [],
+    session_state: {},
+    plan,
+    plan_origin,
+    plan_base_url,
+  };
+}
+
+/** Returns the session that begins at a point of another. */
+export function forkedSession(
+  parent: SavedSession,
+  id: string,
+  { messages, session_state, lineage }: ForkPoint,
+  now_ms: number,
+): SavedSession {
+  const at = new Date(now_ms).toISOString();
+  // nobody's sub-agent, and nobody has answered anything here: it is a conversation of its own
+  const { spawned: _, remembered: __, counters: ___, last_run: ____, ...own } = parent;
+  return {
+    ...own,
+    object: {
+      ...parent.object,
+      id,
+      parent_id: parent.object.id,
+      run_count: 0,
+      created_at: at,
+      last_activity: at,
+      metadata: { ...parent.object.metadata, ...lineage, forked_at: at },
+    },
+    messages,
+    session_state,
+    usages: [], // they were told of a history that is another one now
+  };
+}

@@ -1,0 +1,64 @@
+/** What a module asks for when it spawns an agent, read strictly: it may come from a model, or from a guest. */
+import { preferenceProblem } from "../../plan/provider_preferences.ts";
+import { describe } from "../../plan/value_path.ts";
+import { PreampError } from "../../sdk/errors.ts";
+import { isObject, toPlainObject } from "../../sdk/json.ts";
+import type { ProviderPreference, SpawnRequest } from "../../sdk/types.ts";
+
+/** Characters an agent's or a session's name may have; our choice. */
+const MAX_NAME = 200;
+
+/** Returns the request as a copy of plain data. @throws {PreampError} `request_invalid`. */
+export function readSpawnRequest(given: unknown): SpawnRequest {
+  if (!isObject(given)) throw invalid(`must be {instruction, agent}: received ${describe(given)}`);
+  const fields = toPlainObject(given);
+  const { instruction } = fields;
+  if (typeof instruction !== "string" || instruction.trim() === "") {
+    throw invalid(`instruction must be text: received ${describe(instruction)}`);
+  }
+  const request: SpawnRequest = { instruction };
+  for (const key of ["agent", "session_id", "tool_call_id"] as const) {
+    const value = fields[key];
+    if (value === undefined || value === null) continue;
+    if (typeof value !== "string" || value === "" || value.length > MAX_NAME) {
+      throw invalid(`${key} must be text of at most ${MAX_NAME} characters: received ${describe(value)}`);
+    }
+    request[key] = value;
+  }
+  if (request.agent !== undefined && request.session_id !== undefined) {
+    throw invalid("agent and session_id exclude each other: received both");
+  }
+  for (const key of ["exclude_tools", "inherit_tools"] as const) {
+    const value = fields[key];
+    if (value === undefined || value === null) continue;
+    if (!Array.isArray(value) || !value.every((name) => typeof name === "string")) {
+      throw invalid(`${key} must be a list of module ids: received ${describe(value)}`);
+    }
+    request[key] = value;
+  }
+  if (request.exclude_tools && request.inherit_tools) {
+    throw invalid("exclude_tools and inherit_tools exclude each other: received both");
+  }
+  const { provider_preferences, metadata } = fields;
+  if (provider_preferences !== undefined && provider_preferences !== null) {
+    const problem = preferenceProblem(provider_preferences, "provider_preferences");
+    if (problem !== null) throw invalid(problem);
+    request.provider_preferences = provider_preferences as unknown as ProviderPreference[]; // without a problem it is one
+  }
+  if (metadata !== undefined && metadata !== null) {
+    if (!isObject(metadata)) throw invalid(`metadata must be an object: received ${describe(metadata)}`);
+    request.metadata = metadata;
+  }
+  return request;
+}
+
+/** Returns the request of `session.resume` as one of `session.spawn`. @throws {PreampError} `request_invalid`. */
+export function readResumeRequest(given: unknown): SpawnRequest {
+  const request = readSpawnRequest(given);
+  if (request.session_id !== undefined) return request;
+  throw invalid("session_id must be the id of an agent's session: received none");
+}
+
+function invalid(fact: string): PreampError {
+  return new PreampError("request_invalid", `Cannot spawn an agent: ${fact}`);
+}

@@ -1,0 +1,48 @@
+/**
+ * What a guest's context manager was told, kept on this side: one that died and was started again is told it anew, so that the
+ * model of the run that goes on still has its conversation. Knows calls, not contexts.
+ */
+import type { ObjectCall, ObjectCallOptions } from "./guest_proxies.ts";
+
+/** The memory of one mounted context. */
+export class ContextMemory {
+  #messages: unknown[] = [];
+  #system_prompt: readonly unknown[] | null = null;
+  #options: ObjectCallOptions | null = null;
+
+  /** Returns the call, remembering what it told. */
+  over(call: ObjectCall): ObjectCall {
+    return async (method, args, options) => {
+      const answer = await call(method, args, options);
+      this.#note(method, args, options);
+      return answer;
+    };
+  }
+
+  /** Tells it all again, through this call. */
+  async remind(call: ObjectCall): Promise<void> {
+    if (this.#options === null) return; // it was never told anything
+    if (this.#system_prompt) await call("setSystemPromptFactory", this.#system_prompt, this.#options);
+    await call("setMessages", [this.#messages], this.#options);
+  }
+
+  #note(method: string, args: readonly unknown[], options: ObjectCallOptions): void {
+    switch (method) {
+      case "addMessage":
+        this.#messages.push(args[0]);
+        break;
+      case "setMessages":
+        this.#messages = Array.isArray(args[0]) ? [...args[0]] : [];
+        break;
+      case "clear":
+        this.#messages = [];
+        break;
+      case "setSystemPromptFactory":
+        this.#system_prompt = args;
+        break;
+      default:
+        return;
+    }
+    this.#options = options;
+  }
+}

@@ -1,0 +1,310 @@
+/**
+ * The coordinator as a guest holds it. What is synchronous is answered from the last snapshot; what is done at once is done here
+ * and told with the next message; what needs an answer is asked (modules.md, Isolation tiers).
+ */
+import { CancellationToken } from "../../sdk/cancellation.ts";
+import { registerHook } from "../../sdk/handler_list.ts";
+import { isObject, type JsonObject, toPlain, toPlainObject } from "../../sdk/json.ts";
+import { type ManySlot, resolvePoint, type SingleSlot } from "../../sdk/mount_points.ts";
+import { bind, Map, map, Object } from "../../sdk/primordials.ts";
+import { SessionStatus, type SessionStatusFields } from "../../sdk/session_status.ts";
+import { withSnakeCase } from "../../sdk/snake_case_aliases.ts";
+import type {
+  Cleanup,
+  Clock,
+  ContextManager,
+  Coordinator,
+  Emission,
+  Orchestrator,
+  Provider,
+  RunLimits,
+  Tool,
+} from "../../sdk/types.ts";
+import { guestId } from "../../sdk/guest_ids.ts";
+import type { Statics, View } from "../protocol.ts";
+import { HooksStandIn } from "./hooks_proxy.ts";
+import type { GuestObjects } from "./exported_objects.ts";
+import type { GuestRpc } from "./rpc.ts";
+import { shapeAt } from "./export_shapes.ts";
+import { ContextStandIn, ProviderStandIn, ToolStandIn } from "./proxies.ts";
+import { StateStandIn } from "./state_proxy.ts";
+
+/** The coordinator of one guest. */
+export class GuestCoordinator implements Coordinator {
+  readonly hooks: HooksStandIn;
+  readonly clock: Clock;
+  readonly cancellation: CancellationToken = new CancellationToken();
+  /** The conversation as the host keeps it, whoever keeps it there. */
+  readonly conversation: ContextManager;
+  readonly #rpc: GuestRpc;
+  readonly #objects: GuestObjects;
+  readonly #statics: Statics;
+  readonly #state: StateStandIn;
+  #tools: Record<string, Tool> = Object.freeze(Object.create(null));
+  #providers: Record<string, Provider> = Object.freeze(Object.create(null));
+  /** What the module mounted itself, until the host tells it back behind a guard. */
+  readonly #own: Record<ManySlot, Record<string, object>> = { tools: {}, providers: {} };
+  readonly #slots = new Map<SingleSlot, object>();
+  readonly #capabilities = new Map<string, unknown>();
+  #view: View;
+  #told_at = performance.now();
+  #ids = 0;
+
+  constructor(rpc: GuestRpc, objects: GuestObjects, statics: Statics, view: View) {
+    this.#rpc = rpc;
+    this.#objects = objects;
+    this.#statics = statics;
+    this.#state = new StateStandIn(rpc);
+    this.#view = view;
+    this.hooks = new HooksStandIn(rpc, objects, () => this.#view.handlers ?? {});
+    this.conversation = new ContextStandIn(
+      rpc,
+      (provider) => keyOf(this.providers, provider),
+      (factory) => {
+        const ref = factory === null ? null : this.#objects.add(factory);
+        this.#rpc.effect({ e: "system_prompt", ref }, "context.setSystemPromptFactory");
+      },
+    );
+    this.clock = {
+      now: () => this.#view.now + performance.now() - this.#told_at,
+      monotonic: () => this.#view.monotonic + performance.now() - this.#told_at,
+      after: async (ms, signal) => {
+        await this.#rpc.ask("clock", "after", [ms], { signal });
+      },
+    };
+    this.update(view);
+  }
+
+  /** Takes what changed in the session. */
+  update(view: View): void {
+    this.#view = { ...this.#view, ...view };
+    this.#told_at = performance.now();
+    if (view.state) this.#state.update(view.state);
+    if (view.tools) this.#tools = byKey(view.tools, (one) => new ToolStandIn(this.#rpc, one));
+    if (view.providers) {
+      this.#providers = byKey(view.providers, (one) => new ProviderStandIn(this.#rpc, one));
+    }
+    this.cancel(view.cancellation);
+  }
+
+  /** Follows the session's cancellation. */
+  cancel(state: View["cancellation"]): void {
+    const { cancellation } = this;
+    if (state === cancellation.state) return;
+    if (state === "none") return cancellation.reset();
+    if (state === "graceful") cancellation.requestGraceful();
+    else cancellation.requestImmediate();
+    void cancellation.triggerCallbacks(); // what they throw is nobody's here
+  }
+
+  get session_id(): string {
+    return this.#statics.session_id;
+  }
+  get parent_id(): string | null {
+    return this.#statics.parent_id;
+  }
+  get config(): JsonObject {
+    return this.#statics.config;
+  }
+  get limits(): RunLimits {
+    return this.#statics.limits;
+  }
+  get injection_size_limit(): number | null {
+    return this.#statics.injection_size_limit;
+  }
+  get injection_budget_per_turn(): number | null {
+    return this.#statics.injection_budget_per_turn;
+  }
+  get session_state(): JsonObject {
+    return this.#state.view;
+  }
+  get tools(): Record<string, Tool> {
+    return withOwn(this.#tools, this.#own.tools as Record<string, Tool>);
+  }
+  get providers(): Record<string, Provider> {
+    return withOwn(this.#providers, this.#own.providers as Record<string, Provider>);
+  }
+  get context(): ContextManager | null {
+    const own = this.#slots.get("context");
+    if (own) return own as ContextManager;
+    return this.#view.context === true ? this.conversation : null;
+  }
+  /** The module's own loop; of another one a guest knows only that it is there. */
+  get orchestrator(): Orchestrator | null {
+    const own = this.#slots.get("orchestrator");
+    if (own) return own as Orchestrator;
+    return this.#view.orchestrator === true ? THE_LOOP : null;
+  }
+
+  async mount(point: string, module: object, name?: string | { name?: string }): Promise<void> {
+    const given = isObject(name) ? name.name : name;
+    if (point === "hooks" && isObject(module)) return registerHook(this.hooks, module, given);
+    if (typeof module !== "object" && typeof module !== "function" || module === null) {
+      await this.#rpc.ask("coordinator", "mount", [point, { name: given, value: toPlain(module) }]);
+      return;
+    }
+    const slot = slotOf(point, given);
+    const ref = this.#objects.add(module, slot?.point ?? point);
+    const shape = shapeAt(slot?.point ?? point, module);
+    const key = await this.#rpc.ask("coordinator", "mount", [point, { name: given, ref, shape }]);
+    if (slot?.single) this.#slots.set(slot.single, module);
+    else if (slot?.many && typeof key === "string") this.#own[slot.many][key] = module;
+  }
+
+  async unmount(point: string, name?: string): Promise<void> {
+    await this.#rpc.ask("coordinator", "unmount", [point, name]);
+    const slot = slotOf(point, name);
+    if (slot?.single) this.#slots.delete(slot.single);
+    else if (slot?.many && name !== undefined) delete this.#own[slot.many][name];
+  }
+
+  get(point: string, name?: string): unknown {
+    if (point === "hooks") return this.hooks;
+    const { single, many } = resolvePoint(point, name);
+    if (many) return name === undefined ? this[many] : this[many][name] ?? null;
+    if (single === "orchestrator" || single === "context") return this[single];
+    return this.#slots.get(single) ?? null;
+  }
+
+  newId(prefix: string): string {
+    return guestId(prefix, this.#statics.id_seed, this.#ids++);
+  }
+
+  registerCleanup(cleanup: Cleanup): void {
+    if (typeof cleanup !== "function") return;
+    this.#rpc.effect({ e: "cleanup", ref: this.#objects.add(() => cleanup()) }, "registerCleanup");
+  }
+
+  registerCapability(name: string, value: unknown): void {
+    const refs: Record<string, number> = {};
+    if (typeof value === "function") refs[""] = this.#objects.add(value);
+    else if (isObject(value)) {
+      for (const key in value) {
+        const item = Object.hasOwn(value, key) ? value[key] : undefined;
+        if (typeof item === "function") refs[key] = this.#objects.add(bind(item, value));
+      }
+    }
+    const plain = typeof value === "function" ? null : toPlain(value);
+    this.#rpc.effect({ e: "capability", name: String(name), value: plain, refs }, "registerCapability");
+    this.#capabilities.set(String(name), value);
+  }
+
+  /** A capability of another module: data as of now, functions that answer with a promise. */
+  getCapability(name: string): unknown {
+    const own = this.#capabilities.get(name);
+    if (own !== undefined) return own;
+    const known = this.#view.capabilities ?? {};
+    const found = Object.hasOwn(known, name) ? known[name] : undefined;
+    if (!found) return null;
+    const call = (method: string) => (...args: unknown[]) =>
+      this.#rpc.ask("capability", method, [name, ...map(args, toPlain)]);
+    if (found.methods.includes("")) return call("");
+    if (!isObject(found.value)) return found.value;
+    const capability: JsonObject = toPlainObject(found.value);
+    for (let at = 0; at < found.methods.length; at++) {
+      capability[found.methods[at]!] = call(found.methods[at]!);
+    }
+    return capability;
+  }
+
+  registerContributor(channel: string, name: string, callback: () => unknown): void {
+    const ref = this.#objects.add(() => callback());
+    this.#rpc.effect(
+      { e: "contributor", channel: String(channel), name: String(name), ref },
+      "registerContributor",
+    );
+  }
+
+  async collectContributions(channel: string): Promise<unknown[]> {
+    return await this.#rpc.ask("coordinator", "collectContributions", [channel]) as unknown[];
+  }
+
+  async processHookResult(result: Emission, event: string, hook_name?: string): Promise<Emission> {
+    const args = [toPlain(result), event, hook_name, this.hooks.numberOf(result)];
+    return await this.#rpc.ask("coordinator", "processHookResult", args) as Emission;
+  }
+
+  async sessionStatus(): Promise<SessionStatus> {
+    const told = await this.#rpc.ask("coordinator", "sessionStatus", []);
+    return SessionStatus(told as SessionStatusFields); // the host's
+  }
+
+  requestCancel(immediate = false): void {
+    this.#rpc.effect({ e: "cancel", immediate: immediate === true }, "requestCancel");
+    this.cancel(immediate ? "immediate" : "graceful");
+  }
+
+  resetTurn(): void {
+    this.#rpc.effect({ e: "reset_turn" }, "resetTurn");
+  }
+
+  toDict(): JsonObject {
+    return {
+      tools: Object.keys(this.tools),
+      providers: Object.keys(this.providers),
+      has_orchestrator: this.orchestrator !== null,
+      has_context: this.context !== null,
+      capabilities: [
+        ...new Set([...Object.keys(this.#view.capabilities ?? {}), ...this.#capabilities.keys()]),
+      ],
+      has_approval_provider: true,
+      has_display_service: true,
+    };
+  }
+
+  /** Calls a function that the host passed, by its name. */
+  async callBack(name: string): Promise<string> {
+    return String(await this.#rpc.ask("function", name, []));
+  }
+}
+
+withSnakeCase(GuestCoordinator);
+
+/** What a guest sees of a loop that is not its own: turns are the session's to begin. */
+const THE_LOOP: Orchestrator = Object.freeze({
+  execute: () => Promise.reject(new Error("Cannot execute the loop: a turn is begun by the session")),
+});
+
+/** Returns what is made of each view under its key, frozen. */
+function byKey<View extends { key: string }, T>(
+  views: readonly View[],
+  make: (view: View) => T,
+): Record<string, T> {
+  const made: Record<string, T> = Object.create(null);
+  for (let at = 0; at < views.length; at++) made[views[at]!.key] = make(views[at]!);
+  return Object.freeze(made);
+}
+
+/** The host's handles first; of its own things the module sees the bare ones until they are told back. */
+function withOwn<T>(told: Record<string, T>, own: Record<string, T>): Record<string, T> {
+  let all = told;
+  for (const name in own) {
+    if (Object.hasOwn(told, name)) continue;
+    if (all === told) all = { ...told };
+    all[name] = own[name]!;
+  }
+  return all;
+}
+
+function keyOf(map: Record<string, object>, item: object): string | undefined {
+  const { name } = item as { name?: unknown };
+  const found = Object.entries(map).find(([, one]) => one === item) ??
+    Object.entries(map).find(([key, one]) => key === name || (one as { name?: unknown }).name === name);
+  return found?.[0];
+}
+
+interface Slot {
+  point: string;
+  single?: SingleSlot;
+  many?: ManySlot;
+}
+
+/** Where a mount goes; undefined: the host says what is wrong with it. */
+function slotOf(point: string, name: string | undefined): Slot | undefined {
+  try {
+    const { single, many } = resolvePoint(point, name);
+    return single ? { point: single, single } : { point: many!, many: many! };
+  } catch {
+    return undefined; // the host's answer is the one the module gets
+  }
+}

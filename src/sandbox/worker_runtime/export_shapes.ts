@@ -1,0 +1,88 @@
+/** What a module's objects are made of, told to the host when they are mounted (modules.md: synchronous members are snapshots). */
+import { errorMessage } from "../../sdk/errors.ts";
+import { isObject, type JsonObject, toPlain } from "../../sdk/json.ts";
+import { declaredParameters } from "../../sdk/parameters.ts";
+import { Object, push, Reflect, Set } from "../../sdk/primordials.ts";
+import { methodOf, SNAKE_CASE } from "../../sdk/snake_case_aliases.ts";
+import { FIELDS, type Shape } from "../protocol.ts";
+
+/** Methods of one object that are told at the most. */
+const MAX_METHODS = 64;
+
+/** Returns the shape of something mounted at a point. */
+export function shapeAt(point: string, object: object): Shape {
+  const known = FIELDS[point];
+  if (!known) return shapeOf(object);
+  const data: JsonObject = {};
+  for (let at = 0; at < known.data.length; at++) {
+    const field = known.data[at]!;
+    const value = Reflect.get(object, field);
+    if (value !== undefined && typeof value !== "function") data[field] = toPlain(value);
+  }
+  if (point === "tools") addSchema(data, object);
+  if (point === "providers") addInfo(data, object);
+  return { data, methods: arities(object, known.methods) };
+}
+
+/** A schema that is no object is told as it is: whoever checks the mount says so. */
+function addSchema(data: JsonObject, tool: object): void {
+  const { input_schema, inputSchema } = tool as { input_schema?: unknown; inputSchema?: unknown };
+  const schema = input_schema ?? inputSchema ?? methodOf(tool, "getSchema")?.();
+  if (schema !== undefined) data.input_schema = toPlain(schema);
+}
+
+function addInfo(data: JsonObject, provider: object): void {
+  const { config } = provider as { config?: unknown };
+  if (data.priority === undefined && isObject(config) && typeof config.priority === "number") {
+    data.priority = config.priority;
+  }
+  addAnswer(data, provider, "info", "getInfo");
+  addAnswer(data, provider, "model_info", "getModelInfo");
+}
+
+function addAnswer(data: JsonObject, provider: object, field: string, name: string): void {
+  const method = methodOf(provider, name);
+  if (!method) return;
+  try {
+    data[field] = toPlain(method());
+  } catch (error) {
+    data[`${field}_error`] = errorMessage(error);
+  }
+}
+
+/** Returns the shape of any object: its own data and every method it or its class has. */
+export function shapeOf(object: object): Shape {
+  const names = new Set<string>();
+  for (
+    let level: object | null = object;
+    level !== null && level !== Object.prototype && level !== Function.prototype;
+    level = Object.getPrototypeOf(level)
+  ) {
+    const own = Object.getOwnPropertyNames(level);
+    for (let at = 0; at < own.length; at++) if (own[at] !== "constructor") names.add(own[at]!);
+  }
+  const methods: string[] = [];
+  names.forEach((name) => {
+    if (methods.length < MAX_METHODS && typeof readMember(object, name) === "function") push(methods, name);
+  });
+  const data = toPlain({ ...object });
+  return { data: isObject(data) ? data : {}, methods: arities(object, methods) };
+}
+
+function arities(object: object, names: readonly string[]): Record<string, number> {
+  const found: Record<string, number> = {};
+  for (let at = 0; at < names.length; at++) {
+    const name = names[at]!;
+    const method = readMember(object, name) ?? readMember(object, SNAKE_CASE[name] ?? name);
+    if (typeof method === "function") found[name] = declaredParameters(method);
+  }
+  return found;
+}
+
+function readMember(object: object, name: string): unknown {
+  try {
+    return Reflect.get(object, name);
+  } catch {
+    return undefined; // a getter that throws is no method
+  }
+}

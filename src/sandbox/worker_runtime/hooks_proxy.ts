@@ -1,0 +1,107 @@
+/** The hook registry as a guest holds it: handlers stay here, events go to the host. */
+import { isObject, type JsonObject, toPlain, toPlainObject } from "../../sdk/json.ts";
+import { EventNames } from "../../sdk/hooks.ts";
+import { Object, WeakMap } from "../../sdk/primordials.ts";
+import { withSnakeCase } from "../../sdk/snake_case_aliases.ts";
+import type { Disposer, Emission, HookHandler, HookOptions, HookRegistry } from "../../sdk/types.ts";
+import type { NumberedEmission } from "../emission_table.ts";
+import type { GuestObjects } from "./exported_objects.ts";
+import type { GuestRpc } from "./rpc.ts";
+
+/** The registry of one guest. */
+export class HooksStandIn extends EventNames implements HookRegistry {
+  readonly #rpc: GuestRpc;
+  readonly #objects: GuestObjects;
+  readonly #handlers: () => Readonly<Record<string, string[]>>;
+  /** By what numbers the host knows emissions. */
+  readonly #numbers = new WeakMap<object, number>();
+
+  constructor(
+    rpc: GuestRpc,
+    objects: GuestObjects,
+    handlers: () => Readonly<Record<string, string[]>>,
+  ) {
+    super();
+    this.#rpc = rpc;
+    this.#objects = objects;
+    this.#handlers = handlers;
+  }
+
+  register(event: string, handler: HookHandler, options: number | HookOptions = {}, name?: string): Disposer {
+    if (typeof event !== "string" || event === "") {
+      throw new TypeError(
+        `Cannot register a handler: event must be a non-empty string: received ${JSON.stringify(event)}`,
+      );
+    }
+    if (typeof handler !== "function") {
+      throw new TypeError(
+        `Cannot register a handler for "${event}": must be a function: received ${typeof handler}`,
+      );
+    }
+    const given = typeof options === "number"
+      ? { priority: options }
+      : isObject(options)
+      ? toPlainObject(options)
+      : {};
+    const shown = name ?? given.name ?? (handler.name || undefined);
+    // a function of its own for each registration: disposing of one leaves the others
+    const ref = this.#objects.add((told: string, data: JsonObject) => handler(told, data));
+    const named = typeof shown === "string" ? { ...given, name: shown } : given;
+    this.#rpc.effect({ e: "register", ref, event, options: named }, "hooks.register");
+    let done = false;
+    const dispose = () => {
+      if (done) return;
+      done = true;
+      this.#rpc.effect({ e: "dispose", ref }, "a disposer");
+    };
+    return Object.assign(dispose, { [Symbol.dispose]: dispose });
+  }
+
+  on(event: string): (handler: HookHandler) => Disposer;
+  on(event: string, handler: HookHandler, options?: number | HookOptions, name?: string): Disposer;
+  on(
+    event: string,
+    handler?: HookHandler,
+    options?: number | HookOptions,
+    name?: string,
+  ): Disposer | ((handler: HookHandler) => Disposer) {
+    if (handler === undefined) return (later: HookHandler) => this.register(event, later);
+    return this.register(event, handler, options, name);
+  }
+
+  unregister(name: string): void {
+    this.#rpc.effect({ e: "unregister", name: String(name) }, "hooks.unregister");
+  }
+
+  async emit(event: string, data: JsonObject | null = null): Promise<Emission> {
+    const told = await this.#rpc.ask("hooks", "emit", [event, toPlain(data)]);
+    const { number, emission } = told as NumberedEmission; // the host's
+    this.#numbers.set(emission, number);
+    return emission;
+  }
+
+  /** Returns the number by which the host knows an emission; null for what it did not emit. */
+  numberOf(emission: unknown): number | null {
+    return isObject(emission) ? this.#numbers.get(emission) ?? null : null;
+  }
+
+  async emitAndCollect(
+    event: string,
+    data: JsonObject | null = null,
+    timeout_s?: number,
+  ): Promise<JsonObject[]> {
+    return await this.#rpc.ask("hooks", "emitAndCollect", [event, toPlain(data), timeout_s]) as JsonObject[];
+  }
+
+  setDefaultFields(fields: JsonObject): void {
+    this.#rpc.effect({ e: "default_fields", fields: toPlainObject(fields) }, "hooks.setDefaultFields");
+  }
+
+  listHandlers(event?: string): Record<string, string[]> {
+    const all = this.#handlers();
+    if (event === undefined) return { ...all };
+    return { [event]: [...Object.hasOwn(all, event) ? all[event] ?? [] : []] };
+  }
+}
+
+withSnakeCase(HooksStandIn);

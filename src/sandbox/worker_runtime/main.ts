@@ -1,0 +1,169 @@
+/**
+ * The root of a guest: the first and only code of ours in its worker. Takes the port, hardens the globals, links the module
+ * and serves the host's calls. Runs in both tiers: in a worker of the server, and in the worker inside a child.
+ */
+import { installSdk } from "../../sdk/sdk_global.ts";
+import { methodOf } from "../../sdk/snake_case_aliases.ts";
+import { isObject, type JsonObject, toPlain } from "../../sdk/json.ts";
+import { JSON, Object, Reflect } from "../../sdk/primordials.ts";
+import type { Module } from "../../sdk/types.ts";
+import {
+  INSTANCE_METHODS,
+  type MountAnswer,
+  type Shape,
+  type Statics,
+  type ToGuest,
+  type View,
+} from "../protocol.ts";
+import { encodeThrown } from "../error_codec.ts";
+import { redirectConsole } from "./console.ts";
+import { GuestCoordinator } from "./coordinator_proxy.ts";
+import { harden } from "./harden.ts";
+import { type LoadAhead, LOADED } from "../start_worker.ts";
+import { GuestObjects } from "./exported_objects.ts";
+import { GuestRpc, type OpenCall } from "./rpc.ts";
+import { shapeAt, shapeOf } from "./export_shapes.ts";
+import { hideOwnFrames } from "./stack_traces.ts";
+
+/** First message of the worker's creator. */
+interface Setup {
+  port: MessagePort;
+}
+
+/** Serves one module over a port. */
+class GuestRoot {
+  readonly #rpc: GuestRpc;
+  readonly #objects = new GuestObjects();
+  #module: Module | undefined;
+  #coordinator: GuestCoordinator | undefined;
+  #view: View | undefined;
+
+  constructor(post: (text: string) => void) {
+    this.#rpc = new GuestRpc(post, {
+      serve: (call) => this.#serve(call),
+      view: (view) => {
+        this.#view = view;
+        this.#coordinator?.update(view);
+      },
+      cancellation: (state) => this.#coordinator?.cancel(state),
+    });
+  }
+
+  take(text: string): void {
+    const message = JSON.parse(text) as ToGuest; // the host's
+    if (message.t === "start") void this.#start(message.code, message.uses);
+    else this.#rpc.take(message);
+  }
+
+  /** Links the module: its top level runs, behind hardened globals. */
+  async #start(code: string, uses: readonly string[]): Promise<void> {
+    try {
+      await installSdk(uses);
+      redirectConsole(this.#rpc);
+      reportUncaught(this.#rpc);
+      const url = `data:text/javascript;charset=utf-8;base64,${new TextEncoder().encode(code).toBase64()}`;
+      harden();
+      hideOwnFrames();
+      const linked = await import(url) as Record<string, unknown>;
+      this.#module = linked as unknown as Module; // what it is, the mount finds out
+      const shape = shapeOf({ ...linked });
+      this.#rpc.tell({ t: "ready", exports: shape });
+    } catch (error) {
+      this.#rpc.tell({ t: "failed", error: encodeThrown(error) });
+    }
+  }
+
+  async #serve(call: OpenCall): Promise<unknown> {
+    if (call.ref !== 0) return await this.#objects.serve(call, this.#coordinator!); // the host mounts first
+    if (call.method === "mount") return await this.#mount(call.args);
+    await methodOf(this.#module, "onSessionReady")?.(this.#coordinator);
+    return this.#objects.shapes();
+  }
+
+  async #mount(args: readonly unknown[]): Promise<MountAnswer> {
+    const { 0: config, 1: statics, 2: point } = args;
+    const coordinator = new GuestCoordinator(
+      this.#rpc,
+      this.#objects,
+      statics as Statics, // the host's
+      this.#view!, // comes with the call
+    );
+    this.#coordinator = coordinator;
+    const returned = await methodOf(this.#module, "mount")!(coordinator, config as JsonObject);
+    return this.#answerOf(returned, String(point));
+  }
+
+  #answerOf(returned: unknown, point: string): MountAnswer {
+    if (returned === undefined || returned === null) return { kind: "nothing" };
+    if (typeof returned === "function") return { kind: "function", ref: this.#objects.add(returned) };
+    if (!isObject(returned)) return { kind: "other", value: toPlain(returned) };
+    const methods = Object.hasOwn(INSTANCE_METHODS, point) ? INSTANCE_METHODS[point]! : [];
+    const rest_shape = withDisposers(returned);
+    if (!hasAll(returned, methods)) {
+      return { kind: "object", ref: this.#objects.add(returned), shape: rest_shape };
+    }
+    const rest = this.#objects.add(returned); // the same object, called as it is
+    const shape = shapeAt(point, returned);
+    return { kind: "instance", ref: this.#objects.add(returned, point), shape, rest, rest_shape };
+  }
+}
+
+function hasAll(object: object, methods: readonly string[]): boolean {
+  for (let at = 0; at < methods.length; at++) if (!methodOf(object, methods[at]!)) return false;
+  return methods.length > 0;
+}
+
+function withDisposers(object: object): Shape {
+  const { data, methods } = shapeOf(object);
+  const has = (symbol: symbol) => typeof Reflect.get(object, symbol) === "function";
+  return {
+    data,
+    methods: {
+      ...methods,
+      ...(has(Symbol.asyncDispose) ? { "@@asyncDispose": 0 } : {}),
+      ...(has(Symbol.dispose) ? { "@@dispose": 0 } : {}),
+    },
+  };
+}
+
+/** An error that nobody caught is told and stops nothing: the calls that are open go on. */
+function reportUncaught(rpc: GuestRpc): void {
+  addEventListener("error", (event) => {
+    event.preventDefault();
+    rpc.log("error", `Uncaught ${encodeThrown(event.error).name}: ${encodeThrown(event.error).message}`);
+  });
+  addEventListener("unhandledrejection", (event) => {
+    event.preventDefault();
+    const { name, message } = encodeThrown(event.reason);
+    rpc.log("error", `Unhandled rejection: ${name}: ${message}`);
+  });
+}
+
+/** The port stays in this file's hands: what a module finds in its globals does not reach the host. */
+addEventListener("message", (event) => {
+  const { port } = (event as MessageEvent<Setup>).data;
+  const post = port.postMessage.bind(port);
+  const root = new GuestRoot((text) => post(text));
+  port.onmessage = ({ data }: MessageEvent<string | LoadAhead>) => {
+    if (typeof data === "string") root.take(data);
+    else void answerLoaded(data.parts);
+  };
+  const answerLoaded = async (parts: readonly string[]) => {
+    await loadAhead(parts);
+    post(LOADED);
+  };
+  post(LOADED);
+}, { once: true });
+
+let has_loaded = false;
+
+/** The SDK, and the check of tool inputs that serving a call may need: later there may be no permission to read them. */
+async function loadAhead(parts: readonly string[]): Promise<void> {
+  if (has_loaded && parts.length === 0) return; // asked again, to see whether this worker still answers
+  has_loaded = true;
+  await Promise.all([
+    installSdk(parts),
+    import("../../sdk/loop/tool_input_validation.ts"),
+    import("@cfworker/json-schema"),
+  ]);
+}

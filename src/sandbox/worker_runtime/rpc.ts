@@ -1,0 +1,194 @@
+/**
+ * The guest's end of the wire: sends what a module asks and does, takes what the host answers and calls. Knows nothing of what
+ * is asked or called. The only one who holds the port.
+ */
+import type { Effect, FromGuest, ToGuest, View } from "../protocol.ts";
+import { NOTE_CREDIT } from "../protocol.ts";
+import { AbortController, Map, push, slice, toText, WeakMap, withResolvers } from "../../sdk/primordials.ts";
+import { decodeHostError, encodeThrown } from "../error_codec.ts";
+
+/** A call that the host opened. */
+export interface OpenCall {
+  readonly id: string;
+  readonly ref: number;
+  readonly method: string;
+  readonly args: readonly unknown[];
+  /** Aborts when the host gives up. */
+  readonly signal: AbortSignal;
+  /** Sends a piece of the result. */
+  note(value: unknown): void;
+}
+
+/** What is done with what the host says. */
+export interface RpcEvents {
+  /** Runs a call and resolves to its plain result. */
+  serve(call: OpenCall): Promise<unknown>;
+  /** What of the session changed. */
+  view(view: View): void;
+  cancellation(state: View["cancellation"]): void;
+}
+
+/** How something is asked. */
+export interface AskOptions {
+  signal?: AbortSignal | undefined;
+  /** Takes the pieces of the answer as they arrive. */
+  onPiece?: ((value: unknown) => void) | undefined;
+}
+
+interface Asked {
+  resolve(value: unknown): void;
+  reject(error: unknown): void;
+  onPiece: ((value: unknown) => void) | undefined;
+}
+
+/** One guest's wire. */
+export class GuestRpc {
+  readonly #post: (text: string) => void;
+  readonly #events: RpcEvents;
+  readonly #calls = new Map<string, AbortController>();
+  readonly #asked = new Map<number, Asked>();
+  /** Errors of the host, so that one that is thrown on comes back as itself. */
+  readonly #hostErrors = new WeakMap<object, number>();
+  #effects: Effect[] = [];
+  /** What waits for credit, and what must not overtake it. */
+  #waiting: { frame: FromGuest; is_note: boolean }[] = [];
+  #credit = NOTE_CREDIT;
+  #next_ask = 1;
+
+  constructor(post: (text: string) => void, events: RpcEvents) {
+    this.#post = post;
+    this.#events = events;
+  }
+
+  /** Takes one message of the host. */
+  take(message: Exclude<ToGuest, { t: "start" }>): void {
+    switch (message.t) {
+      case "call":
+        if (message.view) this.#events.view(message.view);
+        void this.#serve(message);
+        return;
+      case "abort":
+        return this.#calls.get(message.call)?.abort(decodeHostError(message.reason));
+      case "reply":
+        return this.#settle(message);
+      case "piece":
+        return this.#asked.get(message.id)?.onPiece?.(message.value);
+      case "credit":
+        this.#credit += message.n;
+        return this.#drain();
+      case "cancellation":
+        return this.#events.cancellation(message.state);
+    }
+  }
+
+  async #serve({ call: id, ref, method, args }: Extract<ToGuest, { t: "call" }>): Promise<void> {
+    const controller = new AbortController();
+    this.#calls.set(id, controller);
+    const note = (value: unknown) => {
+      if (this.#calls.has(id)) this.#send({ t: "note", call: id, value }, true);
+    };
+    let outcome: { value?: unknown; error?: ReturnType<typeof encodeThrown> };
+    try {
+      const value = await this.#events.serve({ id, ref, method, args, signal: controller.signal, note });
+      outcome = value === undefined ? {} : { value };
+    } catch (error) {
+      outcome = { error: encodeThrown(error, (known) => this.#hostErrors.get(known)) };
+    }
+    this.#calls.delete(id);
+    this.#send({ t: "result", call: id, ...outcome, ...this.#takeEffects() });
+  }
+
+  /**
+   * Asks the host and resolves to its answer, in the call that was opened last and is still open.
+   * @throws {Error} when no call is open: nothing of a module happens between calls (modules.md, Isolation tiers).
+   */
+  async ask(
+    target: string,
+    method: string,
+    args: readonly unknown[],
+    options: AskOptions = {},
+  ): Promise<unknown> {
+    const call = this.#latestCall();
+    if (call === undefined) throw outsideCall(`${target}.${method}`);
+    const { signal, onPiece } = options;
+    if (signal?.aborted) throw signal.reason;
+    const id = this.#next_ask++;
+    const { promise, resolve, reject } = withResolvers<unknown>();
+    this.#asked.set(id, { resolve, reject, onPiece });
+    this.#send({ t: "ask", call, id, target, method, args, ...this.#takeEffects() });
+    if (!signal) return await promise;
+    const abandon = () => {
+      this.#send({ t: "abandon", call, id, reason: encodeThrown(signal.reason) });
+    };
+    signal.addEventListener("abort", abandon, { once: true });
+    try {
+      return await promise;
+    } finally {
+      signal.removeEventListener("abort", abandon);
+    }
+  }
+
+  /** Notes something for the host to do before anything else it hears. @throws {Error} when no call is open. */
+  effect(effect: Effect, what: string): void {
+    if (this.#latestCall() === undefined) throw outsideCall(what);
+    push(this.#effects, effect);
+  }
+
+  /** Sends a line of the console. */
+  log(level: "info" | "warning" | "error", text: string): void {
+    this.#send({ t: "log", level, text }, true);
+  }
+
+  /** Sends what is no part of a call. */
+  tell(frame: Extract<FromGuest, { t: "ready" | "failed" }>): void {
+    this.#send(frame);
+  }
+
+  #settle({ id, value, error, view }: Extract<ToGuest, { t: "reply" }>): void {
+    if (view) this.#events.view(view);
+    const asked = this.#asked.get(id);
+    if (!asked) return;
+    this.#asked.delete(id);
+    if (error === undefined) return asked.resolve(value);
+    const thrown = decodeHostError(error);
+    if (error.host !== undefined) this.#hostErrors.set(thrown, error.host);
+    asked.reject(thrown);
+  }
+
+  #latestCall(): string | undefined {
+    let latest: string | undefined;
+    this.#calls.forEach((_, id) => latest = id);
+    return latest;
+  }
+
+  #takeEffects(): { effects?: readonly Effect[] } {
+    if (this.#effects.length === 0) return {};
+    const effects = this.#effects;
+    this.#effects = [];
+    return { effects };
+  }
+
+  #send(frame: FromGuest, is_note = false): void {
+    if (this.#waiting.length > 0 || (is_note && this.#credit <= 0)) push(this.#waiting, { frame, is_note });
+    else this.#put(frame, is_note);
+  }
+
+  #put(frame: FromGuest, is_note: boolean): void {
+    if (is_note) this.#credit--;
+    this.#post(toText(frame));
+  }
+
+  #drain(): void {
+    let sent = 0;
+    for (; sent < this.#waiting.length; sent++) {
+      const { frame, is_note } = this.#waiting[sent]!;
+      if (is_note && this.#credit <= 0) break;
+      this.#put(frame, is_note);
+    }
+    this.#waiting = slice(this.#waiting, sent);
+  }
+}
+
+function outsideCall(what: string): Error {
+  return new Error(`Cannot use ${what} now: a module acts only while it is called`);
+}

@@ -1,0 +1,106 @@
+/** A compaction that is being thought through: what would be left out or shortened, and what that comes to. Changes nothing. */
+import type { Message } from "../mod.ts";
+import type { Forms } from "./message_variants.ts";
+import { isPinned } from "./request_message.ts";
+import {
+  type Decisions,
+  entriesOf,
+  type Entry,
+  type Form,
+  type Transcript,
+  type Unit,
+} from "./transcript.ts";
+
+/** See the top of the file. */
+export class Attempt implements Decisions {
+  readonly #forms: Forms;
+  readonly removed = new Set<Unit>();
+  readonly changed = new Map<Entry, Form>();
+  /** Tokens of the view as it would be. */
+  tokens: number;
+  /** Messages that would be left out, beside those already. */
+  messages_removed = 0;
+  /** Units that are still in. */
+  units: Unit[];
+  readonly first_human: Unit | undefined;
+  readonly last_human: Unit | undefined;
+  /** The last calls and their results, when no human message follows: the model has not read them yet. */
+  readonly tail: Unit | undefined;
+
+  /** Begins with the view as it is. */
+  constructor(transcript: Transcript) {
+    this.#forms = transcript.forms;
+    this.tokens = transcript.tokens;
+    this.units = [...transcript.units];
+    this.first_human = this.units.find((unit) => unit.kind === "human");
+    this.last_human = this.units.findLast((unit) => unit.kind === "human");
+    const last = this.units.findLast((unit) => unit.kind !== "other");
+    this.tail = last?.kind === "group" ? last : undefined;
+  }
+
+  /** The tool results that are still in, oldest first, without those of the tail. */
+  get results(): Entry[] {
+    return this.units.filter((unit) => unit !== this.tail).flatMap((unit) => entriesOf(unit).slice(1));
+  }
+
+  /** Tool results that would newly be shown truncated. */
+  get messages_truncated(): number {
+    return this.#newlyShort().filter((entry) => entry.message.role !== "user").length;
+  }
+
+  /** User messages that would newly be shown as stubs. */
+  get user_messages_stubbed(): number {
+    return this.#newlyShort().filter((entry) => entry.message.role === "user").length;
+  }
+
+  #newlyShort(): Entry[] {
+    return this.units.flatMap(entriesOf).filter((entry) =>
+      this.changed.has(entry) && entry.kept_chars === null
+    );
+  }
+
+  /** Whether a unit may be left out at all. */
+  isRemovable(unit: Unit): boolean {
+    return unit.kind !== "human" && unit !== this.tail &&
+      !entriesOf(unit).some((entry) => isPinned(entry.message));
+  }
+
+  /** How an entry would be shown. */
+  formOf(entry: Entry): Form {
+    return this.changed.get(entry) ?? entry;
+  }
+
+  /** Tokens of a unit as it would be shown. */
+  tokensOf(unit: Unit): number {
+    return entriesOf(unit).reduce((sum, entry) => sum + this.formOf(entry).tokens, 0);
+  }
+
+  /** Leaves units out. */
+  remove(units: ReadonlySet<Unit>): void {
+    for (const unit of units) {
+      this.tokens -= this.tokensOf(unit);
+      this.messages_removed += entriesOf(unit).length;
+      this.removed.add(unit);
+    }
+    if (units.size > 0) this.units = this.units.filter((unit) => !units.has(unit));
+  }
+
+  /** Shows a tool result cut to so many characters, when that saves something. */
+  truncate(entry: Entry, chars: number): void {
+    this.#shorten(entry, this.#forms.truncated(entry, chars), chars);
+  }
+
+  /** Shows a user message as a stub, when that saves something. */
+  stub(entry: Entry): void {
+    this.#shorten(entry, this.#forms.stubbed(entry), 0);
+  }
+
+  #shorten(entry: Entry, shown: Message | null, kept_chars: number): void {
+    if (!shown) return;
+    const before = this.formOf(entry);
+    const tokens = this.#forms.count(shown);
+    if (tokens >= before.tokens) return;
+    this.tokens += tokens - before.tokens;
+    this.changed.set(entry, { shown, tokens, kept_chars });
+  }
+}

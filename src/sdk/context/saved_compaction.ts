@@ -1,0 +1,132 @@
+/**
+ * What survives a restart: the decisions of all compactions so far, in the form they are kept in `session_state`. With the
+ * same history they give back the same view, byte for byte; with another history they are void.
+ */
+import { isObject, type JsonObject, type Message } from "../mod.ts";
+import type { SavedCalibration } from "./token_calibration.ts";
+import type { Forms } from "./message_variants.ts";
+import {
+  type Decisions,
+  entriesOf,
+  type Entry,
+  type Form,
+  type Transcript,
+  type Unit,
+} from "./transcript.ts";
+
+/** What is kept. Numbers name messages by their place in the history. */
+export interface Saved {
+  readonly version: 1;
+  /** Messages of the history when the decisions were made, and {@link fingerprint} of them. */
+  readonly messages: number;
+  readonly fingerprint: number;
+  /** Messages left out, as first and last place of each stretch. */
+  readonly removed: readonly (readonly [number, number])[];
+  /** Shortened messages: place, and how many characters were kept. */
+  readonly shortened: readonly (readonly [number, number])[];
+  /** Level of the last compaction. */
+  readonly level: number;
+  readonly compactions: number;
+  /** What was learned from reported usage up to then; null before the first report, and when it is not used. */
+  readonly calibration: SavedCalibration | null;
+  /** The message that stands for what was left out; absent without one. */
+  readonly lead?: Message;
+}
+
+/** Returns the fingerprint of a history with one more message; begins with 0. Not a digest: it finds mistakes, not malice. */
+export function fingerprint(before: number, { role, content, tool_calls, tool_call_id }: Message): number {
+  let hash = withText(before, String(role)); // anything may be missing, or of another type
+  hash = withNumber(hash, lengthOf(content));
+  hash = withNumber(hash, lengthOf(tool_calls));
+  if (typeof tool_call_id === "string") hash = withText(hash, tool_call_id);
+  return withText(hash, typeof content === "string" ? content : "") >>> 0;
+}
+
+/** Characters of a text that a fingerprint is taken of. */
+const FINGERPRINT_CHARS = 64;
+
+function lengthOf(value: unknown): number {
+  return typeof value === "string" || Array.isArray(value) ? value.length : 0;
+}
+
+function withText(before: number, text: string): number {
+  const length = Math.min(text.length, FINGERPRINT_CHARS);
+  let hash = before;
+  for (let index = 0; index < length; index++) hash = withNumber(hash, text.charCodeAt(index));
+  return hash;
+}
+
+/** FNV-1a. */
+function withNumber(before: number, value: number): number {
+  return Math.imul(before ^ value, 0x01000193);
+}
+
+/** Returns stretches of places with more places in them, in order, neighbours joined. O(n log n) in their number, which nobody notices. */
+export function withPlaces(
+  stretches: readonly (readonly [number, number])[],
+  places: readonly number[],
+): [number, number][] {
+  const all = [...stretches, ...places.map((place) => [place, place] as const)].sort((a, b) => a[0] - b[0]);
+  const joined: [number, number][] = [];
+  for (const [first, last] of all) {
+    const before = joined.at(-1);
+    if (before && before[1] >= first - 1) before[1] = Math.max(before[1], last);
+    else joined.push([first, last]);
+  }
+  return joined;
+}
+
+/** Returns the places of shortened messages, as {@link Saved} wants them. */
+export function shortenedOf(transcript: Transcript): [number, number][] {
+  return transcript.units.flatMap(entriesOf)
+    .filter((entry) => entry.kept_chars !== null && entry.index >= 0)
+    .map((entry) => [entry.index, entry.kept_chars ?? 0]);
+}
+
+/** Returns what was kept under a key of `session_state`, or null when there is nothing or it cannot be read. */
+export function readSaved(state: JsonObject, key: string): Saved | null {
+  const value = state[key];
+  if (!isObject(value) || value.version !== 1) return null;
+  const numbers = [value.messages, value.fingerprint, value.level, value.compactions];
+  if (!numbers.every((number) => Number.isSafeInteger(number))) return null;
+  const { calibration } = value;
+  if (calibration !== null && !(isNumbers(calibration) && calibration.length === 4)) return null;
+  if (value.lead !== undefined && !isObject(value.lead)) return null;
+  return isPairs(value.removed) && isPairs(value.shortened) ? value as unknown as Saved : null; // every field was checked
+}
+
+function isNumbers(value: unknown): value is number[] {
+  return Array.isArray(value) && value.every((number) => Number.isFinite(number));
+}
+
+function isPairs(value: unknown): boolean {
+  return Array.isArray(value) &&
+    value.every((pair) =>
+      Array.isArray(pair) && pair.length === 2 && pair.every((number) => Number.isSafeInteger(number))
+    );
+}
+
+/** Returns the kept decisions for a transcript that was filled from the same history. */
+export function decisionsOf(saved: Saved, transcript: Transcript): Decisions {
+  const removed = new Set<Unit>();
+  const changed = new Map<Entry, Form>();
+  const kept = new Map(saved.shortened);
+  let stretch = 0;
+  for (const unit of transcript.units) {
+    while ((saved.removed[stretch]?.[1] ?? Infinity) < unit.head.index) stretch++;
+    if ((saved.removed[stretch]?.[0] ?? Infinity) <= unit.head.index) removed.add(unit);
+    else {
+      for (const entry of entriesOf(unit)) {
+        const form = formOf(entry, kept.get(entry.index), transcript.forms);
+        if (form) changed.set(entry, form);
+      }
+    }
+  }
+  return { removed, changed };
+}
+
+function formOf(entry: Entry, kept_chars: number | undefined, forms: Forms): Form | null {
+  if (kept_chars === undefined) return null;
+  const shown = entry.message.role === "user" ? forms.stubbed(entry) : forms.truncated(entry, kept_chars);
+  return shown && { shown, tokens: forms.count(shown), kept_chars };
+}

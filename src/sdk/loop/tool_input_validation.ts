@@ -1,0 +1,87 @@
+/** Tool input against the tool's JSON Schema, interpreted: a stranger's schema is never compiled to code (ORCH-20). */
+import type { Schema, Validator } from "@cfworker/json-schema";
+import { type JsonObject, type JsonSchema, toPlain } from "../json.ts";
+import { inputSchemaOf } from "../snake_case_aliases.ts";
+import type { Tool } from "../tools.ts";
+
+const MAX_PROBLEMS = 5;
+
+type Validators = typeof import("@cfworker/json-schema");
+
+let loaded: Validators | null = null;
+const validators = new WeakMap<object, Validator>();
+
+/** Returns what is wrong with an input, for the model to mend; empty when nothing is. A promise when somebody must be waited for. */
+export function inputProblems(
+  tool: Pick<Tool, "input_schema" | "checkInput">,
+  input: JsonObject,
+): Promise<readonly string[]> | readonly string[] {
+  const schema = inputSchemaOf(tool);
+  if (isTrivial(schema)) return [];
+  return tool.checkInput?.(input) ?? schemaProblems(schema, input, "input", "the tool's input_schema");
+}
+
+/**
+ * Returns what is wrong with a value by its JSON Schema (2020-12); `what` is what the whole value is called. A promise only the
+ * first time, while the validator is loaded.
+ */
+export function schemaProblems(
+  schema: JsonSchema,
+  value: unknown,
+  what: string,
+  schema_name = "the schema",
+): Promise<string[]> | string[] {
+  if (loaded) return problemsOf(loaded, schema, value, what, schema_name);
+  return import("@cfworker/json-schema").then((library) =>
+    problemsOf(loaded = library, schema, value, what, schema_name)
+  );
+}
+
+function problemsOf(
+  { Validator }: Validators,
+  schema: JsonSchema,
+  value: unknown,
+  what: string,
+  schema_name: string,
+): string[] {
+  let validator = validators.get(schema);
+  if (!validator) {
+    // a copy: the validator writes its own marks into the schema
+    validator = new Validator(toPlain(schema) as Schema, "2020-12", false);
+    validators.set(schema, validator);
+  }
+  let result;
+  try {
+    result = validator.validate(value);
+  } catch (error) {
+    return [`${schema_name} cannot be used: ${error instanceof Error ? error.message : String(error)}`];
+  }
+  if (result.valid) return [];
+  const leaves = result.errors.filter((error) => !WRAPPERS.has(error.keyword));
+  const problems = (leaves.length > 0 ? leaves : result.errors).map((error) =>
+    `${place(error.instanceLocation, what)}: ${error.error}`
+  );
+  return [...new Set(problems)].slice(0, MAX_PROBLEMS);
+}
+
+/** Keywords whose error only says that one of their parts has one. */
+const WRAPPERS: ReadonlySet<string> = new Set([
+  "properties",
+  "items",
+  "prefixItems",
+  "allOf",
+  "$ref",
+  "additionalItems",
+  "contains",
+]);
+
+function isTrivial(schema: JsonObject): boolean {
+  const { properties } = schema;
+  return schema.type === "object" && typeof properties === "object" && properties !== null &&
+    Object.keys(properties).length === 0 && Object.keys(schema).length === 2;
+}
+
+function place(location: string, what: string): string {
+  const path = location.replace(/^#\/?/, "").replaceAll("/", ".");
+  return path === "" ? what : path;
+}

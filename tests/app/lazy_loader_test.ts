@@ -1,0 +1,81 @@
+/** The loader is somebody else's until a plan names a URL. */
+import { Loading } from "../../src/app/lazy_loader.ts";
+import { createModuleTable } from "../../src/app/module_table.ts";
+import { NamedPlans } from "../../src/app/named_plans.ts";
+import { Plans } from "../../src/app/plan_service.ts";
+import type { Loader } from "../../src/loader/loader.ts";
+import { Sandboxing } from "../../src/app/lazy_sandbox.ts";
+import { SourceOverrides } from "../../src/app/source_overrides.ts";
+import { specsOf } from "../../src/policy/authorise.ts";
+import { defaultPolicy } from "../../src/policy/policy.ts";
+import { Redactor } from "../../src/policy/redact.ts";
+import type { Caller } from "../../src/runs/types.ts";
+import { assert, assertEquals } from "../assert.ts";
+import { staticImports } from "../static_imports.ts";
+
+const OPERATOR: Caller = { name: "terminal", namespace: "test", origin: "operator" };
+
+function countedLoading(): { loading: Loading; made: () => number; closed: () => number } {
+  let made = 0;
+  let closed = 0;
+  const loader = { close: () => Promise.resolve(void closed++) } as Partial<Loader> as Loader; // only closed here
+  const loading = new Loading({
+    cache_dir: null,
+    load: () => Promise.resolve({ createLoader: () => (made++, loader) }),
+  });
+  return { loading, made: () => made, closed: () => closed };
+}
+
+Deno.test("Loading makes one loader at the first call, and close() ends it", async () => {
+  const { loading, made, closed } = countedLoading();
+  assertEquals(made(), 0);
+  const [first, second] = await Promise.all([loading.loader(), loading.loader()]);
+  assert(first === second);
+  await loading.close();
+  assertEquals([made(), closed()], [1, 1]);
+});
+
+Deno.test("Loading that was never asked has nothing to close", async () => {
+  const { loading, made, closed } = countedLoading();
+  await loading.close();
+  assertEquals([made(), closed()], [0, 0]);
+});
+
+Deno.test("nothing of the loader is imported on the way to a run of built-in modules", async () => {
+  for (
+    const path of [
+      "main.ts",
+      "src/server/mod.ts",
+      "src/app/create_services.ts",
+      "src/cli/commands/run.ts",
+      "src/cli/commands/serve.ts",
+    ]
+  ) {
+    const imports = await staticImports(path);
+    assertEquals(
+      imports.filter((specifier) => /src\/loader\/|esbuild|es-module-lexer/.test(specifier)),
+      [],
+      path,
+    );
+  }
+});
+
+Deno.test("a plan of built-in modules is made ready and opened without a loader", async () => {
+  const { loading, made } = countedLoading();
+  const plans = new Plans({
+    policy: defaultPolicy(),
+    named: new NamedPlans(null),
+    modules: createModuleTable(),
+    env: () => undefined,
+    loading,
+    sandboxing: new Sandboxing({ policy: defaultPolicy(), log() {} }),
+    sources: new SourceOverrides([], "none"),
+  });
+  const ready = await plans.ready({ prompt: "hello" }, OPERATOR);
+  await ready.load?.();
+  for (const spec of specsOf(ready.compiled.plan)) {
+    const { integrity } = await ready.open(spec, new Redactor(), { warn() {}, console() {} });
+    assertEquals(integrity, null);
+  }
+  assertEquals(made(), 0);
+});

@@ -1,0 +1,61 @@
+import { assertEquals } from "../../assert.ts";
+import { check, example, reference } from "../../../src/cli/commands/config.ts";
+import { tellFailure } from "../../../src/cli/errors.ts";
+import { readArguments } from "../../../src/cli/arguments.ts";
+import { exampleDocument, referencePage } from "../../../src/policy/reference.ts";
+import type { Command } from "../../../src/cli/command.ts";
+import { fakeIo } from "../fake_io.ts";
+
+async function run(command: Command, words: readonly string[], stdin = "") {
+  const io = fakeIo({ stdin, cwd: new URL("../../fixtures/r0/", import.meta.url) });
+  let code: number;
+  try {
+    code = await command.run(readArguments(words, command.flags), io);
+  } catch (error) {
+    code = tellFailure(error, io);
+  }
+  return { code, stdout: io.stdout, stderr: io.stderr };
+}
+
+Deno.test("config example and config reference print what the table of settings says", async () => {
+  assertEquals(await run(example, []), { code: 0, stdout: exampleDocument(), stderr: "" });
+  assertEquals(await run(reference, []), { code: 0, stdout: referencePage(), stderr: "" });
+});
+
+Deno.test("config check accepts what config example prints", async () => {
+  assertEquals(await run(check, ["-"], exampleDocument()), { code: 0, stdout: "<stdin>: ok\n", stderr: "" });
+});
+
+Deno.test("config check says everything that is wrong, each with line, column and advice, and exits 3", async () => {
+  const text = `limits: { max_iteration: 5, max_plan_bytes: 1MB }
+store: sqlite:x
+polices: {}
+auth: { keys: [{ name: a, sha256: "${"0".repeat(64)}", policy: smal }] }
+policies: { small: { limits: { max_concurrent_runs: 3 } } }
+`;
+  const { code, stdout, stderr } = await run(check, ["-"], text);
+  assertEquals([code, stdout], [3, ""]);
+  const found = stderr.trimEnd().split("\n").map((line) => {
+    const [, place, path, advice] = /^error: <stdin>:(\d+:\d+) {2}(\S+) .*?(?: \(([^()]*)\))?$/.exec(line) ??
+      [];
+    return [place, path, advice];
+  });
+  assertEquals(found.sort(([a = ""], [b = ""]) => a < b ? -1 : 1), [
+    ["1:11", "limits.max_iteration", 'did you mean "max_iterations"?'],
+    ["1:29", "limits.max_plan_bytes", undefined],
+    ["2:1", "store", "write memory"],
+    ["3:1", "polices", 'did you mean "policies"?'],
+    ["4:103", "auth.keys[0].policy", 'did you mean "small"?'],
+    [
+      "5:32",
+      "policies.small.limits.max_concurrent_runs",
+      "set limits.max_concurrent_runs of the server; max_runs_per_key bounds one key",
+    ],
+  ]);
+});
+
+Deno.test("config check exits 2 for a file that is not there, and for two files", async () => {
+  assertEquals((await run(check, ["none.yaml"])).code, 2);
+  assertEquals((await run(check, [])).stderr.includes('"preamp.yaml": there is no such file'), true);
+  assertEquals((await run(check, ["a", "b"])).code, 2);
+});

@@ -1,0 +1,56 @@
+/** `preamp replay`: what `run --output-format json-trace` saved, without a server. */
+import { cli } from "../../../src/cli/mod.ts";
+import { EXIT } from "../../../src/cli/exit.ts";
+import { assertEquals, assertMatch, assertStringIncludes } from "../../assert.ts";
+import { fakeIo } from "../fake_io.ts";
+
+const PLAN = `
+session: {orchestrator: loop-streaming, context: context-simple}
+system: Be brief.
+providers: [provider-mock]
+tools: [tool-calculator]
+hooks: [{module: hooks-approval, config: {rules: [{tool: calculator, action: ask}]}}]
+`;
+
+/** A saved run. */
+async function saved(): Promise<string> {
+  const io = fakeIo({ terminal: false, stdin: PLAN });
+  await cli(["run", "-p", "-", "--output-format", "json-trace", "compute 6*7"], io);
+  return io.stdout;
+}
+
+Deno.test("replay of a saved run is equal; exit code 0", async () => {
+  const io = fakeIo({ stdin: await saved() });
+  assertEquals(await cli(["replay", "-"], io), EXIT.done);
+  assertMatch(io.stdout, /^equal: \d+ entries of run run_\w+\n$/);
+  const json = fakeIo({ stdin: await saved() });
+  assertEquals(await cli(["replay", "--json", "-"], json), EXIT.done);
+  assertEquals(JSON.parse(json.stdout), { equal: true });
+});
+
+Deno.test("replay of a changed log says where; exit code 1", async () => {
+  const recording = JSON.parse(await saved());
+  const entry = recording.events.find(({ event }: { event: string }) => event === "prompt:complete");
+  entry.data.length = 1;
+  const io = fakeIo({ stdin: JSON.stringify(recording) });
+  assertEquals(await cli(["replay", "-"], io), EXIT.failed);
+  assertStringIncludes(io.stdout, `different: entry ${entry.seq} prompt:complete data.length`);
+  assertMatch(io.stdout, /recorded: 1\n {2}replayed: \d+\n$/);
+});
+
+Deno.test("replay refuses what is no saved run; exit code 2", async () => {
+  for (
+    const stdin of [
+      "",
+      "nonsense",
+      "[]",
+      '{"run": {}, "events": []}',
+      '{"run": {}, "events": [], "replay": {}}',
+    ]
+  ) {
+    assertEquals(await cli(["replay", "-"], fakeIo({ stdin })), EXIT.usage);
+  }
+  assertEquals(await cli(["replay"], fakeIo()), EXIT.usage);
+  assertEquals(await cli(["replay", "a", "b"], fakeIo()), EXIT.usage);
+  assertEquals(await cli(["replay", "nowhere.json"], fakeIo()), EXIT.usage);
+});

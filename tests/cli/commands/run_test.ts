@@ -1,0 +1,76 @@
+import { cli } from "../../../src/cli/mod.ts";
+import { EXIT, exitOfCode, exitOfStatus } from "../../../src/cli/exit.ts";
+import { cutToWidth } from "../../../src/cli/terminal/width.ts";
+import { assert, assertEquals, assertStringIncludes } from "../../assert.ts";
+import { fakeIo } from "../fake_io.ts";
+
+const ASKING = `
+session: {orchestrator: loop-streaming, context: context-simple}
+providers: [provider-mock]
+tools: [tool-calculator]
+hooks: [{module: hooks-approval, config: {rules: [{tool: calculator, action: ask}]}}]
+`;
+
+Deno.test("run asks at the terminal and goes on as the person says", async () => {
+  const io = fakeIo({ terminal: true, stdin: ASKING, lines: ["y"] });
+  assertEquals(await cli(["run", "-p", "-", "compute 6*7"], io), 0);
+  assertEquals(io.stdout, "6*7 is 42.\n");
+  assertStringIncludes(io.stderr, "Allow calculator?");
+  assertStringIncludes(io.stderr, "allowed calculator by terminal");
+});
+
+Deno.test("run leaves on the third Ctrl-C, whatever still runs", async () => {
+  const slow = "session: {orchestrator: loop-streaming, context: context-simple}\n" +
+    "providers: [{module: provider-mock, config: {responses: [{delay_ms: 5, text: late}]}}]\n";
+  const io = fakeIo({ stdin: slow });
+  const write = io.err.write;
+  io.err.write = (text) => {
+    write(text);
+    if (!text.startsWith("asking")) return;
+    io.stop();
+    io.stop();
+    try {
+      io.stop();
+    } catch { /* exit never returns */ }
+  };
+  assertEquals(await cli(["run", "-p", "-", "hi"], io), EXIT.interrupted);
+  assertEquals(io.exits, [EXIT.interrupted]);
+});
+
+Deno.test("run refuses an overlay of another folder that has relative paths", async () => {
+  const folder = await Deno.makeTempDir();
+  try {
+    await Deno.writeTextFile(`${folder}/over.yaml`, "tools: [{module: tool-mine, source: ./mod.ts}]\n");
+    const io = fakeIo();
+    assertEquals(await cli(["plan", "hash", "plans/minimal.yaml", `${folder}/over.yaml`], io), EXIT.usage);
+    assertStringIncludes(io.stderr, '"./mod.ts" is relative');
+    await Deno.writeTextFile(`${folder}/over.yaml`, "limits: {max_tool_calls: 1}\n");
+    const fine = fakeIo();
+    assertEquals(await cli(["plan", "hash", "plans/minimal.yaml", `${folder}/over.yaml`], fine), EXIT.done);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
+Deno.test("exitOfStatus() and exitOfCode() are the table of http.md", () => {
+  const statuses = ["completed", "incomplete", "denied", "cancelled", "failed"] as const;
+  assertEquals(statuses.map(exitOfStatus), [0, 1, 4, 130, 1]);
+  const codes = [
+    "plan_invalid",
+    "plan_limit_exceeded",
+    "policy_refused",
+    "module_source_denied",
+    "isolation_unavailable",
+    "internal",
+    "module_load_failed",
+    undefined,
+  ];
+  assertEquals(codes.map(exitOfCode), [3, 3, 4, 4, 4, 1, 1, 1]);
+});
+
+Deno.test("cutToWidth() counts columns, not characters", () => {
+  assertEquals(cutToWidth("short", 10), "short");
+  assertEquals(cutToWidth("a long line", 6), "a lon…");
+  assertEquals(cutToWidth("漢字漢字", 5), "漢字…");
+  assert([...cutToWidth("e\u0301".repeat(9), 4)].length >= 7);
+});

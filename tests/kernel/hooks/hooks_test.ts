@@ -1,0 +1,514 @@
+import { Hooks, type HookSink } from "../../../src/kernel/hooks/hooks.ts";
+import { toPlain } from "../../../src/sdk/json.ts";
+import { FakeClock } from "../../../src/sdk/testing/fake_clock.ts";
+import type { Emission, HookResult, JsonObject } from "../../../src/sdk/types.ts";
+import { assert, assertEquals, assertRejects, assertThrows } from "../../assert.ts";
+
+/** A registry over a clock that stands still; `settled` is what would become entries. */
+function registry(defaults: JsonObject = {}, handler_timeout_ms = 30_000) {
+  const clock = new FakeClock();
+  const settled: { event: string; action: string; data: unknown }[] = [];
+  const warnings: string[] = [];
+  const note = (event: string, emission: Emission) =>
+    void settled.push({ event, action: emission.action, data: toPlain(emission.data) });
+  const sink: HookSink = {
+    max_handlers: 256,
+    handler_timeout_ms,
+    clock,
+    begin() {},
+    prepare: (_event, data) => data,
+    momentFields: () => ({}),
+    settle: note,
+    decides: (event) => event === "gate",
+    tell: (event, data) => void settled.push({ event, action: "told", data: toPlain(data) }),
+    write: note,
+    warn: (_code, message) => void warnings.push(message),
+  };
+  return { hooks: new Hooks(sink, defaults), clock, settled, warnings };
+}
+
+const answer = (result: HookResult) => () => result;
+
+Deno.test("emit() runs handlers by priority, equal ones in order of registration (HOOK-01)", async () => {
+  const { hooks } = registry();
+  const order: string[] = [];
+  const add = (name: string, priority: number) =>
+    hooks.register("x", () => void order.push(name), { priority, name });
+  add("ten", 10);
+  add("minus", -5);
+  add("first", 0);
+  add("second", 0);
+  await hooks.emit("x", {});
+  assertEquals(order, ["minus", "first", "second", "ten"]);
+});
+
+Deno.test("emit() stops at a deny and tells its reason (HOOK-02)", async () => {
+  const { hooks } = registry();
+  let ran = false;
+  hooks.register("x", answer({ action: "deny", reason: "no" }), 0, "guard");
+  hooks.register("x", () => void (ran = true), 10);
+  const { action, reason, hook_name } = await hooks.emit("x", {});
+  assertEquals({ action, reason, hook_name, ran }, {
+    action: "deny",
+    reason: "no",
+    hook_name: "guard",
+    ran: false,
+  });
+});
+
+Deno.test("emit() lets a later deny win over ask_user (HOOK-03)", async () => {
+  const { hooks } = registry();
+  hooks.register("x", answer({ action: "ask_user", approval_prompt: "ok?" }), 0);
+  hooks.register("x", answer({ action: "deny", reason: "never" }), 10);
+  const { action, reason, approval } = await hooks.emit("x", {});
+  assertEquals({ action, reason, approval }, { action: "deny", reason: "never", approval: null });
+});
+
+Deno.test("emit() hands modified data from handler to handler, and says so (HOOK-04)", async () => {
+  const { hooks } = registry();
+  const seen: unknown[] = [];
+  hooks.register("x", (_event, data) => ({ action: "modify", data: { ...data, a: 2 } }), 0);
+  hooks.register("x", (_event, data) => {
+    seen.push(data.a);
+    return { action: "modify", data: { b: 3 } };
+  }, 10);
+  const { action, data, modified } = await hooks.emit("x", { a: 1 });
+  assertEquals({ action, data, modified, seen }, {
+    action: "continue",
+    data: { b: 3 },
+    modified: true,
+    seen: [2],
+  });
+});
+
+Deno.test("emit() keeps modified data beside an injection and beside a question (HOOK-05)", async () => {
+  for (const action of ["inject_context", "ask_user"] as const) {
+    const { hooks } = registry();
+    hooks.register("x", answer({ action: "modify", data: { a: 2 } }), 0);
+    hooks.register("x", answer({ action, context_injection: "note" } as HookResult), 10);
+    const emission = await hooks.emit("x", { a: 1 });
+    assertEquals([emission.action, emission.data, emission.modified], [action, { a: 2 }, true]);
+  }
+});
+
+Deno.test("emit() merges injections and keeps each of them (HOOK-06)", async () => {
+  const { hooks } = registry();
+  hooks.register(
+    "x",
+    answer({ action: "inject_context", context_injection: "A", ephemeral: true }),
+    0,
+    "one",
+  );
+  hooks.register(
+    "x",
+    answer({
+      action: "inject_context",
+      context_injection: "B",
+      context_injection_role: "user",
+      append_to_last_tool_result: true,
+    }),
+    10,
+    "two",
+  );
+  const emission = await hooks.emit("x", {});
+  assertEquals(emission.action, "inject_context");
+  assertEquals(
+    [
+      emission.context_injection,
+      emission.context_injection_role,
+      emission.ephemeral,
+      emission.append_to_last_tool_result,
+    ],
+    ["A\n\nB", "system", true, true],
+  );
+  assertEquals(emission.injections, [
+    { text: "A", role: "system", ephemeral: true, append_to_last_tool_result: false, hook_name: "one" },
+    { text: "B", role: "user", ephemeral: false, append_to_last_tool_result: true, hook_name: "two" },
+  ]);
+});
+
+Deno.test("emit() keeps the first of two questions (HOOK-07)", async () => {
+  const { hooks } = registry();
+  hooks.register("x", answer({ action: "ask_user", approval_prompt: "first?" }), 0);
+  hooks.register("x", answer({ action: "ask_user", approval_prompt: "second?" }), 10);
+  assertEquals((await hooks.emit("x", {})).approval?.prompt, "first?");
+});
+
+Deno.test("emit() skips a handler that throws where nothing is decided, and says so (HOOK-08)", async () => {
+  const { hooks, warnings } = registry();
+  let ran = 0;
+  hooks.register(
+    "tool:post",
+    () => {
+      throw new Error("broken");
+    },
+    0,
+    "bad",
+  );
+  hooks.register("tool:post", () => Promise.reject(new Error("late")), 1, "worse");
+  hooks.register("tool:post", () => void ran++, 2);
+  assertEquals((await hooks.emit("tool:post", {})).action, "continue");
+  assertEquals(ran, 1);
+  assertEquals(warnings, [
+    'Hook "bad" failed on tool:post: broken',
+    'Hook "worse" failed on tool:post: late',
+  ]);
+});
+
+for (const event of ["prompt:submit", "provider:request", "tool:pre"]) {
+  Deno.test(`emit() denies ${event} when a handler fails, unless it said otherwise (HOOK-08, HOOK-17)`, async () => {
+    for (const fail_closed of [true, undefined, false]) {
+      const { hooks } = registry();
+      hooks.register(event, () => {
+        throw new Error("broken");
+      }, fail_closed === undefined ? {} : { fail_closed });
+      assertEquals((await hooks.emit(event, {})).action, fail_closed === false ? "continue" : "deny");
+    }
+  });
+}
+
+Deno.test("emit() denies when a handler answers nonsense (HOOK-09)", async () => {
+  for (const nonsense of [42, "deny", true, [], { action: "explode" }, { action: "modify", data: 7 }]) {
+    const { hooks } = registry();
+    hooks.register("x", () => nonsense as unknown as HookResult);
+    const { action, reason } = await hooks.emit("x", {});
+    assertEquals(
+      [action, reason],
+      ["deny", "Hook handler returned invalid response"],
+      JSON.stringify(nonsense),
+    );
+  }
+});
+
+Deno.test("emit() takes null, undefined and what is no promise for continue (HOOK-10)", async () => {
+  const { hooks } = registry();
+  let ran = 0;
+  hooks.register("x", () => null);
+  hooks.register("x", () => undefined as unknown as null);
+  hooks.register("x", async () => await Promise.resolve(null));
+  hooks.register("x", () => void ran++);
+  assertEquals((await hooks.emit("x", { a: 1 })).action, "continue");
+  assertEquals(ran, 1);
+});
+
+Deno.test("emit() adds defaults and always its own timestamp (HOOK-11)", async () => {
+  const { hooks } = registry({ session_id: "s", parent_id: null });
+  let seen: JsonObject = {};
+  hooks.register("x", (_event, data) => void (seen = data));
+  await hooks.emit("x", { timestamp: "x", a: 1 });
+  assertEquals(seen, { session_id: "s", parent_id: null, a: 1, timestamp: "2026-01-01T00:00:00.000Z" });
+});
+
+Deno.test("emit() lets the caller's fields win over defaults (HOOK-12)", async () => {
+  const { hooks } = registry({ session_id: "s" });
+  let seen: JsonObject = {};
+  hooks.register("x", (_event, data) => void (seen = data));
+  await hooks.emit("x", { session_id: "y" });
+  assertEquals(seen.session_id, "y");
+});
+
+Deno.test("emit() without handlers gives the same data back, without a timestamp, and still writes (HOOK-13)", async () => {
+  const { hooks, settled } = registry({ session_id: "s" });
+  const data = { a: 1 };
+  const emission = await hooks.emit("x", data);
+  assert(emission.data === data);
+  assertEquals(settled, [{ event: "x", action: "continue", data: { a: 1 } }]);
+});
+
+Deno.test("register() gives a disposer of this registration alone, whatever its name (HOOK-14)", async () => {
+  const { hooks } = registry();
+  const heard: string[] = [];
+  const disposers = ["a", "b", "c"].map((event) =>
+    hooks.register(event, (name) => void heard.push(name), 0, "same")
+  );
+  disposers[0]!();
+  disposers[0]!();
+  for (const event of ["a", "b", "c"]) await hooks.emit(event, {});
+  assertEquals(heard, ["b", "c"]);
+  {
+    using _ = disposers[1]!;
+  }
+  await hooks.emit("b", {});
+  assertEquals(heard, ["b", "c"]);
+});
+
+Deno.test("unregister() removes every handler of a name", async () => {
+  const { hooks } = registry();
+  let ran = 0;
+  hooks.register("a", () => void ran++, 0, "same");
+  hooks.register("b", () => void ran++, 0, "same");
+  hooks.unregister("same");
+  await hooks.emit("a", {});
+  await hooks.emit("b", {});
+  assertEquals(ran, 0);
+});
+
+Deno.test("register() during an emit takes effect at the next one (HOOK-15)", async () => {
+  const { hooks } = registry();
+  const order: string[] = [];
+  let added = false;
+  hooks.register("x", () => {
+    order.push("a");
+    if (!added) hooks.register("x", () => void order.push("b"));
+    added = true;
+  });
+  await hooks.emit("x", {});
+  await hooks.emit("x", {});
+  assertEquals(order, ["a", "a", "b"]);
+});
+
+Deno.test("emitAndCollect() skips handlers that are slow, fail or have nothing to say (HOOK-16)", async () => {
+  const { hooks, clock, settled, warnings } = registry();
+  hooks.register("x", () => ({ action: "continue", data: { from: "first" } } as HookResult));
+  hooks.register("x", async () => {
+    await clock.after(2000);
+    return { action: "continue", data: { from: "slow" } } as HookResult;
+  }, { name: "slow" });
+  hooks.register("x", () => null);
+  hooks.register("x", () => {
+    throw new Error("broken");
+  }, { name: "bad" });
+  hooks.register("x", () => ({ action: "deny", data: { from: "last" } } as unknown as HookResult));
+  const collected = hooks.emitAndCollect("x", { q: 1 }, 1);
+  await clock.advance(1000);
+  assertEquals(await collected, [{ from: "first" }, { from: "last" }]);
+  assertEquals(settled, [{ event: "x", action: "continue", data: { q: 1 } }]);
+  assertEquals(warnings, ['Hook "slow" failed on x: no answer within 1 s', 'Hook "bad" failed on x: broken']);
+});
+
+Deno.test("emit() ends a hung handler: deny when it fails closed, continue when not (HOOK-17)", async () => {
+  for (const fail_closed of [true, false]) {
+    const { hooks, clock } = registry();
+    hooks.register("x", () => new Promise<null>(() => {}), { timeout_ms: 50, fail_closed, name: "hung" });
+    const emitted = hooks.emit("x", {});
+    await clock.advance(49);
+    await clock.advance(1);
+    const { action } = await emitted;
+    assertEquals(action, fail_closed ? "deny" : "continue");
+    assertEquals(clock.pending, 0);
+  }
+});
+
+Deno.test("emit() gives a handler 30 s unless it says otherwise, and takes nonsense for the default", async () => {
+  for (const timeout_ms of [undefined, NaN, "soon" as unknown as number]) {
+    const { hooks, clock } = registry();
+    hooks.register(
+      "tool:pre",
+      () => new Promise<null>(() => {}),
+      timeout_ms === undefined ? {} : { timeout_ms },
+    );
+    const emitted = hooks.emit("tool:pre", {});
+    await clock.advance(29_999);
+    assertEquals(clock.pending, 1);
+    await clock.advance(1);
+    assertEquals((await emitted).action, "deny");
+  }
+});
+
+Deno.test("emit() gives a handler what it asks for, at most what the server allows", async () => {
+  for (const [timeout_ms, most] of [[undefined, 500], [20, 20], [9_000, 500], [0, 500]] as const) {
+    const { hooks, clock } = registry({}, 500);
+    const options = timeout_ms === undefined ? {} : { timeout_ms };
+    hooks.register("tool:pre", () => new Promise<null>(() => {}), options);
+    const emitted = hooks.emit("tool:pre", {});
+    await clock.advance(most - 1);
+    assertEquals(clock.pending, 1);
+    await clock.advance(1);
+    assertEquals((await emitted).action, "deny");
+  }
+});
+
+Deno.test("emitAndCollect() waits no longer than the server allows", async () => {
+  const { hooks, clock, warnings } = registry({}, 500);
+  hooks.register("x", () => new Promise<null>(() => {}));
+  const collected = hooks.emitAndCollect("x", {}, 60);
+  await clock.advance(500);
+  assertEquals([await collected, warnings.length], [[], 1]);
+});
+
+Deno.test("emit() leaves no timer behind a handler that answers", async () => {
+  const { hooks, clock } = registry();
+  hooks.register("x", async () => {
+    await clock.after(10);
+    return null;
+  });
+  const emitted = hooks.emit("x", {});
+  await clock.advance(10);
+  await emitted;
+  assertEquals(clock.pending, 0);
+});
+
+Deno.test("listHandlers() tells all by event, or one event with an empty list (HOOK-18)", () => {
+  const { hooks } = registry();
+  hooks.register("a", function named() {
+    return null;
+  });
+  hooks.register("b", () => null, 5, "late");
+  hooks.register("b", () => null, -5, "early");
+  assertEquals(hooks.listHandlers(), { a: ["named"], b: ["early", "late"] });
+  assertEquals(hooks.listHandlers("b"), { b: ["early", "late"] });
+  assertEquals(hooks.listHandlers("x"), { x: [] });
+});
+
+Deno.test("emit() shares nothing with its handlers, whatever they do to the payload (HOOK-19)", async () => {
+  class Thing {
+    inner = { value: 1 };
+  }
+  const { hooks } = registry();
+  const given = { at: new Date(0), thing: new Thing(), list: [1] };
+  const seen: unknown[] = [];
+  for (let index = 0; index < 2; index++) {
+    hooks.register("x", (_event, data) => {
+      seen.push(structuredClone(data.at), structuredClone(data.list));
+      (data.list as number[]).push(9);
+      (data.thing as Thing).inner.value = 9;
+      delete data.at;
+    });
+  }
+  const { data } = await hooks.emit("x", given);
+  assertEquals(given, {
+    at: new Date(0),
+    thing: Object.assign(new Thing(), { inner: { value: 1 } }),
+    list: [1],
+  });
+  assertEquals(seen, ["1970-01-01T00:00:00.000Z", [1], "1970-01-01T00:00:00.000Z", [1]]);
+  assertEquals(data.list, [1]);
+});
+
+Deno.test("emit() runs wildcards after exact matches, as observers (HOOK-20)", async () => {
+  const { hooks } = registry();
+  const order: string[] = [];
+  hooks.register("*", () => {
+    order.push("*");
+    return { action: "deny", reason: "observers decide nothing" };
+  });
+  hooks.register("tool:*", () => {
+    order.push("tool:*");
+    throw new Error("broken");
+  });
+  hooks.register("tool:pre", () => void order.push("exact"));
+  assertEquals((await hooks.emit("tool:pre", {})).action, "continue");
+  assertEquals(order, ["exact", "*", "tool:*"]);
+  await hooks.emit("prompt:submit", {});
+  assertEquals(order, ["exact", "*", "tool:*", "*"]);
+});
+
+Deno.test("emit() takes null for no data (HOOK-21)", async () => {
+  const { hooks } = registry();
+  let seen: JsonObject = {};
+  assertEquals((await hooks.emit("x", null)).data, {});
+  hooks.register("x", (_event, data) => void (seen = data));
+  await hooks.emit("x", null);
+  await hooks.emit("x");
+  assertEquals(Object.keys(seen), ["timestamp"]);
+});
+
+Deno.test("on() is register(), or waits for the handler", async () => {
+  const { hooks } = registry();
+  let ran = 0;
+  hooks.on("x", () => void ran++);
+  hooks.on("x")(() => void ran++);
+  await hooks.emit("x", {});
+  assertEquals(ran, 2);
+});
+
+Deno.test("register() refuses what is no event and no handler", () => {
+  const { hooks } = registry();
+  assertThrows(() => hooks.register("", () => null), TypeError, "event must be a non-empty string");
+  assertThrows(() => hooks.register(7 as unknown as string, () => null), TypeError, "received 7");
+  assertThrows(() => hooks.register("x", "f" as unknown as () => null), TypeError, "must be a function");
+});
+
+Deno.test("register() takes a priority that is no number for 0", async () => {
+  const { hooks } = registry();
+  const order: string[] = [];
+  hooks.register("x", () => void order.push("one"), { priority: 1 });
+  hooks.register("x", () => void order.push("nan"), { priority: NaN });
+  hooks.register("x", () => void order.push("minus"), { priority: -1 });
+  await hooks.emit("x", {});
+  assertEquals(order, ["minus", "nan", "one"]);
+});
+
+Deno.test("emit() survives answers whose getters throw and thenables that lie", async () => {
+  const { hooks, warnings } = registry();
+  hooks.register("x", () =>
+    ({
+      get action(): never {
+        throw new Error("gotcha");
+      },
+    }) as unknown as HookResult);
+  hooks.register("x", () =>
+    ({
+      then(resolve: (value: unknown) => void) {
+        resolve({ action: "continue" });
+        throw new Error("after");
+      },
+    }) as unknown as HookResult);
+  hooks.register("x", () => {
+    throw Object.create(null);
+  });
+  assertEquals((await hooks.emit("x", {})).action, "continue");
+  assertEquals(warnings.length, 2);
+});
+
+Deno.test("emit() rejects, and does not throw, when the log fails at once", async () => {
+  const { hooks } = registry();
+  const broken = new Hooks({
+    max_handlers: 256,
+    handler_timeout_ms: 30_000,
+    clock: new FakeClock(),
+    begin() {},
+    prepare: (_event, data) => data,
+    momentFields: () => ({}),
+    settle() {
+      throw new Error("store is gone");
+    },
+    decides: () => false,
+    tell() {
+      throw new Error("store is gone");
+    },
+    write() {},
+    warn() {},
+  }, {});
+  const emitted = broken.emit("x", {});
+  await assertRejects(() => emitted, Error, "store is gone");
+  const told = broken.notify("x", {});
+  await assertRejects(() => Promise.resolve(told), Error, "store is gone");
+  assertEquals(hooks.listHandlers(), {});
+});
+
+Deno.test("notify() is emit() when handlers are there, and settles what decides something", async () => {
+  const { hooks, settled } = registry();
+  assertEquals(hooks.notify("x", { a: 1 }), undefined);
+  assertEquals(hooks.notify("gate", { a: 2 }), undefined);
+  hooks.register("x", () => ({ action: "modify", data: { a: 4 } }));
+  const told = hooks.notify("x", { a: 3 });
+  assert(told instanceof Promise);
+  await told;
+  assertEquals(settled, [
+    { event: "x", action: "told", data: { a: 1 } },
+    { event: "gate", action: "continue", data: { a: 2 } },
+    { event: "x", action: "continue", data: { a: 4 } },
+  ]);
+});
+
+Deno.test("setDefaultFields() replaces the defaults", async () => {
+  const { hooks } = registry({ session_id: "s" });
+  let seen: JsonObject = {};
+  hooks.register("x", (_event, data) => void (seen = data));
+  hooks.setDefaultFields({ team: "blue" });
+  await hooks.emit("x", {});
+  assertEquals(seen, { team: "blue", timestamp: "2026-01-01T00:00:00.000Z" });
+});
+
+Deno.test("the registry answers to the requirements' spellings and names its events", async () => {
+  const { hooks } = registry();
+  const spelled = hooks as unknown as Record<string, (...args: unknown[]) => unknown>;
+  assertEquals(await spelled.emit_and_collect!("x", {}), []);
+  assertEquals(spelled.list_handlers!("x"), { x: [] });
+  assertEquals([hooks.SESSION_START, hooks.TOOL_PRE, hooks.USER_NOTIFICATION], [
+    "session:start",
+    "tool:pre",
+    "user:notification",
+  ]);
+});

@@ -1,0 +1,106 @@
+/** The checks of a module's exports, and what it means that nothing was mounted. */
+import { absenceOf, IRON_LAW, unmetRequirements } from "../../../src/kernel/mounting/mount_diagnosis.ts";
+import {
+  checkInfo,
+  checkMountSignature,
+  checkSessionReady,
+} from "../../../src/kernel/mounting/module_checks.ts";
+import { typeOfExports, typeOfId } from "../../../src/kernel/mounting/module_type.ts";
+import type { ModuleType } from "../../../src/sdk/types.ts";
+import { assertEquals, assertMatch } from "../../assert.ts";
+
+const nothing = { kind: "nothing" } as const;
+const absence = (type: ModuleType, rest: object = {}) =>
+  absenceOf({ id: "m", type, module: {}, config: {}, outcome: nothing, ...rest });
+
+Deno.test("checkMountSignature() wants a promise, and takes any number of parameters", () => {
+  const functions: [(...args: never[]) => unknown, boolean | undefined, boolean][] = [
+    [async (_a: unknown, _b: unknown) => await null, undefined, true],
+    [async (_a: unknown, _b = {}) => await null, undefined, true],
+    [async (..._all: unknown[]) => await null, undefined, true],
+    [(_a: unknown, _b: unknown) => Promise.resolve(), true, true],
+    [(_a: unknown, _b: unknown) => undefined, false, false],
+    [async (_a: unknown) => await null, true, true],
+    [async () => await null, true, true],
+  ];
+  for (const [mount, awaited, fits] of functions) {
+    assertEquals(checkMountSignature(mount, awaited).passed, fits, mount.toString());
+  }
+});
+
+Deno.test("checkSessionReady() accepts both spellings, and none", () => {
+  assertEquals(checkSessionReady({}, undefined), null);
+  assertEquals(
+    checkSessionReady({ onSessionReady: async (_c: unknown) => await null }, undefined)?.passed,
+    true,
+  );
+  assertEquals(checkSessionReady({ on_session_ready: (_c: unknown) => null }, false)?.passed, false);
+  assertEquals(checkSessionReady({ onSessionReady: async () => await null }, undefined)?.passed, true);
+  assertEquals(checkSessionReady({ onSessionReady: 5 }, undefined)?.passed, false);
+});
+
+Deno.test("absenceOf() tells who declined from who broke the contract (VAL-01, VAL-12)", () => {
+  assertEquals(absence("tool"), { reason: "protocol_compliance", message: IRON_LAW });
+  assertEquals(absence("provider").reason, "not_configured");
+  assertMatch(absence("hook").message, /No hook was registered/);
+  for (const type of ["orchestrator", "context"] as const) {
+    assertEquals(absence(type).reason, "protocol_compliance");
+  }
+  const skipped = { outcome: { kind: "skipped", reason: "no display" } };
+  assertEquals(absence("tool", skipped), { reason: "not_configured", message: "no display" });
+});
+
+Deno.test("absenceOf() forgives a tool whose declared requirements are not met", () => {
+  const module = { module: { config_schema: { required: ["api_key"] } } };
+  assertEquals(absence("tool", { module }).reason, "not_configured");
+  assertMatch(absence("tool", { module }).message, /its config lacks api_key/);
+  assertEquals(absence("tool", { module, config: { api_key: "k" } }).message, IRON_LAW);
+  const mount = Object.assign(() => {}, { requires: ["url", "api_key"] });
+  assertEquals(unmetRequirements({ mount }, { url: "", api_key: "k" }), ["url"]);
+});
+
+Deno.test("typeOfId() reads the word before the first hyphen (LOAD-14)", () => {
+  const ids: [string, ModuleType | undefined][] = [
+    ["hooks-tool-dedupe", "hook"],
+    ["hook-provider", "hook"],
+    ["amplifier-module-tool-context", "tool"],
+    ["loop-basic", "orchestrator"],
+    ["orchestrator-tool", "orchestrator"],
+    ["context-hooks", "context"],
+    ["provider-mock", "provider"],
+    ["toolbox", undefined],
+    ["constructor-x", undefined],
+  ];
+  for (const [id, type] of ids) assertEquals(typeOfId(id), type, id);
+});
+
+Deno.test("typeOfExports() prefers moduleType, then upstream's attribute, then module.type", () => {
+  assertEquals(typeOfExports({ moduleType: "hook", module: { type: "tool" } }), "hook");
+  assertEquals(typeOfExports({ __amplifier_module_type__: "context" }), "context");
+  assertEquals(typeOfExports({ moduleType: "x", module: { type: "provider" } }), "provider");
+  assertEquals(typeOfExports({}), undefined);
+});
+
+Deno.test("checkInfo() warns of what a module does not say", () => {
+  const good = { id: "tool-a", type: "tool", version: "1.0.0" };
+  assertEquals(checkInfo({ module: good }, "tool", nothing).passed, true);
+  const bad = [undefined, "tool-a", { ...good, id: "" }, { ...good, version: 1 }, { ...good, type: "hook" }, {
+    ...good,
+    config_schema: "any",
+  }, { ...good, permissions: { network: true } }];
+  for (const module of bad) assertEquals(checkInfo({ module }, "tool", nothing).severity, "warning");
+});
+
+Deno.test("checkInfo() takes the metadata that mount returned for what the module says", () => {
+  const metadata = { name: "tool-a", version: "0.1.0", provides: ["a"] };
+  assertEquals(checkInfo({}, "tool", { kind: "metadata", metadata }).message, "tool-a 0.1.0");
+  const { version: _, ...without } = metadata;
+  assertEquals(checkInfo({}, "tool", { kind: "metadata", metadata: without }).severity, "warning");
+});
+
+Deno.test("checkInfo() refuses a module of another contract, as a session does", () => {
+  const good = { id: "tool-a", type: "tool", version: "1.0.0" };
+  assertEquals(checkInfo({ module: { ...good, contract: 1 } }, "tool", nothing).passed, true);
+  const { severity, message } = checkInfo({ module: { ...good, contract: 2 } }, "tool", nothing);
+  assertEquals([severity, message], ["error", "module.contract must be 1: received 2"]);
+});

@@ -1,0 +1,433 @@
+import { Ceilings } from "../../src/kernel/run_limits.ts";
+import { assertToolPairs } from "../../src/sdk/testing/assertions.ts";
+import { FakeClock } from "../../src/sdk/testing/fake_clock.ts";
+import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
+import type { HookRegistry, JsonObject, RunLimits, Usage } from "../../src/sdk/types.ts";
+import { assert, assertEquals, assertMatch, assertThrows } from "../assert.ts";
+import { calls, hook, kit, tool, until } from "./kit.ts";
+
+const LIMITS: RunLimits = {
+  max_iterations: 2,
+  max_tool_calls: 2,
+  max_total_tokens: 10_000,
+  max_cost_usd: "0.10",
+  max_duration_s: 60,
+};
+
+function ceilings(limits: Partial<RunLimits> = {}, cost_is_asked_for = false) {
+  const clock = new FakeClock();
+  return { clock, made: new Ceilings({ limits: { ...LIMITS, ...limits }, cost_is_asked_for, clock }) };
+}
+
+const usage = (total_tokens: number, cost_usd: string | null = "0"): Usage => ({
+  input_tokens: total_tokens,
+  output_tokens: 0,
+  total_tokens,
+  cost_usd,
+});
+
+function limitOf(run: () => unknown): unknown {
+  const error = assertThrows(run) as unknown as { code: string; facts: JsonObject };
+  assertEquals(error.code, "limit_reached");
+  return error.facts.limit;
+}
+
+Deno.test("reserveCall() counts answers and calls under way, not failed ones", () => {
+  const { made } = ceilings();
+  const first = made.reserveCall(10, 10);
+  made.reserveCall(10, 10).settle(null);
+  made.reserveCall(10, 10).settle(usage(20));
+  assertEquals(limitOf(() => made.reserveCall(10, 10)), "max_iterations");
+  first.settle(null);
+  first.settle(usage(20));
+  made.reserveCall(10, 10).settle(usage(20));
+  assertEquals(limitOf(() => made.reserveCall(10, 10)), "max_iterations");
+});
+
+Deno.test("reserveCall() lowers the answer to what is left, and stops below 256 tokens", () => {
+  const { made } = ceilings({ max_iterations: 100 });
+  assertEquals(made.reserveCall(4_000, 4_096).max_output_tokens, 4_096);
+  assertEquals(made.reserveCall(1_000, 4_096).max_output_tokens, 904);
+  assertEquals(limitOf(() => made.reserveCall(10, 4_096)), "max_total_tokens");
+  const { made: tight } = ceilings({ max_total_tokens: 300 });
+  assertEquals(limitOf(() => tight.reserveCall(45, 4_096)), "max_total_tokens");
+  assertEquals(tight.reserveCall(44, 4_096).max_output_tokens, 256);
+  const { made: small } = ceilings({ max_total_tokens: 300 });
+  assertEquals(small.reserveCall(200, 100).max_output_tokens, 100);
+});
+
+Deno.test("settle() counts what a call really took", () => {
+  const { made } = ceilings({ max_iterations: 100 });
+  made.reserveCall(4_000, 5_000).settle(usage(100));
+  assertEquals(made.reserveCall(4_000, 5_000).max_output_tokens, 5_000);
+});
+
+Deno.test("reserveCall() stops at the dollars, exactly", () => {
+  const { made } = ceilings({ max_iterations: 100 });
+  made.reserveCall(1, 1).settle(usage(2, "0.0999999999"));
+  made.reserveCall(1, 1).settle(usage(2, "0.0000000001"));
+  assertEquals(limitOf(() => made.reserveCall(1, 1)), "max_cost_usd");
+});
+
+Deno.test("an unpriced call ends the run when the dollars were asked for, else it is let through", () => {
+  const { made } = ceilings({}, true);
+  const error = assertThrows(() => made.reserveCall(1, 1).settle(usage(2, null)));
+  assertMatch(error.message, /config\.prices/);
+  const { made: lenient } = ceilings();
+  lenient.reserveCall(1, 1).settle(usage(2, null));
+});
+
+Deno.test("the clock of a run goes while a session works and nobody is waited for", async () => {
+  const { made, clock } = ceilings();
+  made.start();
+  await clock.advance(30_000);
+  await made.paused(() => clock.advance(1_000_000));
+  made.start(); // a child
+  await made.paused(() => made.paused(() => clock.advance(1_000_000)));
+  made.stop();
+  await clock.advance(29_999);
+  assertEquals(made.signal.aborted, false);
+  await clock.advance(1);
+  assertEquals(made.signal.aborted, true);
+  assertEquals(limitOf(() => made.countToolCall()), "max_duration_s");
+  made.stop();
+  assertEquals(clock.pending, 0);
+});
+
+Deno.test("stop() stops the clock; waiting that outlives the work does not start it again", async () => {
+  const { made, clock } = ceilings();
+  made.start();
+  const waiting = made.paused(() => clock.after(10));
+  made.stop();
+  await clock.advance(10);
+  await waiting;
+  assertEquals(clock.pending, 0);
+  await clock.advance(1_000_000);
+  assertEquals(made.signal.aborted, false);
+});
+
+Deno.test("nobody raises a ceiling through the limits that modules see", () => {
+  const { made } = ceilings();
+  assertThrows(() => (made.limits as { max_tool_calls: number }).max_tool_calls = 9, TypeError);
+});
+
+Deno.test("max_tool_calls refuses the next call, answers it, and ends the run (trace: ceiling)", async () => {
+  const provider = new MockProvider({ responses: [calls(["t"], ["t"], ["t"]), "never"] });
+  let ran = 0;
+  const { run, turn, data, messages } = kit({
+    loop: { max_parallel_tools: 1 },
+    limits: { max_tool_calls: 2 },
+    providers: [provider],
+    tools: [tool("t", () => ++ran)],
+  });
+  const outcome = await run();
+  assertEquals([outcome.status, outcome.stop_reason, outcome.error], [
+    "incomplete",
+    "limit:max_tool_calls",
+    null,
+  ]);
+  assertEquals([ran, provider.call_count], [2, 1]);
+  assertEquals(turn().slice(turn().indexOf("tool:pre")), [
+    ...["tool:pre", "tool:post", "tool:pre", "tool:post", "tool:pre", "tool:error"],
+    ...["context:message", "context:message", "context:message", "execution:end", "orchestrator:complete"],
+  ]);
+  assertEquals((data("tool:error")[0]?.error as JsonObject).type, "limit_reached");
+  assertEquals(data("execution:end")[0]?.status, "completed");
+  assertEquals(data("orchestrator:complete")[0]?.status, "incomplete");
+  assertMatch(String(messages().at(-1)?.content), /max_tool_calls is reached/);
+  assertToolPairs(messages());
+});
+
+Deno.test("the run's ceilings on model calls end it incomplete, with a clean history", async () => {
+  const cases: [Partial<RunLimits>, string][] = [
+    [{ max_iterations: 1 }, "limit:max_iterations"],
+    [{ max_total_tokens: 400 }, "limit:max_total_tokens"],
+    [{ max_cost_usd: "0.001" }, "limit:max_cost_usd"],
+  ];
+  for (const [limits, stop_reason] of cases) {
+    const step = {
+      ...calls(["t"]) as JsonObject,
+      usage: { input_tokens: 100, output_tokens: 100, cost_usd: "0.001" },
+    };
+    const { run, data, messages } = kit({
+      limits,
+      loop: { max_iterations: 50 },
+      providers: [[step, "never"]],
+      tools: [tool("t")],
+    });
+    const outcome = await run();
+    assertEquals([outcome.status, outcome.stop_reason], ["incomplete", stop_reason]);
+    assertEquals(data("provider:response").length, 1);
+    assertEquals(data("provider:error"), []);
+    assertEquals(data("orchestrator:complete")[0]?.status, "incomplete");
+    assertToolPairs(messages());
+  }
+});
+
+Deno.test("the loop leaves room for its wrap-up below the run's ceiling", async () => {
+  const { run } = kit({ limits: { max_iterations: 3 }, providers: [[calls(["t"])]], tools: [tool("t")] });
+  assertEquals((await run()).stop_reason, "limit:max_iterations");
+});
+
+Deno.test("an unpriced answer under dollars that were asked for is the last one, and is told", async () => {
+  const { run, data } = kit({ cost_is_asked_for: true, providers: [["an answer"]] });
+  const outcome = await run();
+  assertEquals([outcome.status, outcome.stop_reason], ["incomplete", "limit:max_cost_usd"]);
+  assertEquals(data("provider:response").map((told) => told.usage), [
+    { input_tokens: 10, output_tokens: 5, total_tokens: 15, cost_usd: null },
+  ]);
+});
+
+Deno.test("max_duration_s ends a model call and a tool", async () => {
+  for (const what of ["provider", "tool"]) {
+    const { run, clock, data, messages } = kit({
+      limits: { max_duration_s: 1 },
+      providers: [what === "provider" ? [{ text: "late", delay_ms: 10_000 }] : [calls(["t"]), "never"]],
+      tools: [tool("t", async () => await clock.after(10_000))],
+    });
+    const done = run();
+    await until(() => clock.pending > 1);
+    await clock.advance(1_000);
+    const outcome = await done;
+    assertEquals([outcome.status, outcome.stop_reason], ["incomplete", "limit:max_duration_s"]);
+    assertEquals(data("orchestrator:complete")[0]?.status, "incomplete");
+    assertToolPairs(messages());
+  }
+});
+
+Deno.test("a loop that neither ends nor listens is left behind, ten seconds after it was told to stop", async () => {
+  for (const why of ["time", "cancel"]) {
+    const { run, session, clock, data, turn } = kit({
+      limits: { max_duration_s: 1 },
+      orchestrator: async (coordinator) =>
+        await coordinator.mount("orchestrator", {
+          execute: (_p: unknown, _c: unknown, _v: unknown, _t: unknown, _h: unknown) =>
+            new Promise<string>(() => {}),
+        }),
+    });
+    const done = run();
+    await until(() => clock.pending > 0);
+    if (why === "cancel") await session.cancel("immediate");
+    else await clock.advance(1_000);
+    await clock.advance(9_999);
+    assertEquals(data("orchestrator:complete"), []);
+    await clock.advance(1);
+    const outcome = await done;
+    assertEquals(
+      [outcome.status, outcome.stop_reason],
+      why === "time" ? ["incomplete", "limit:max_duration_s"] : ["cancelled", "cancelled"],
+    );
+    assertEquals(turn().filter((event) => event !== "cancel:requested"), [
+      "execution:start",
+      ...(why === "cancel" ? ["cancel:completed"] : []),
+      "execution:end",
+      "orchestrator:complete",
+    ]);
+    assertEquals(clock.pending, 0);
+  }
+});
+
+Deno.test("a loop that was left behind tells the end of its turn to nobody (CANC-06)", async () => {
+  const late = Promise.withResolvers<void>();
+  const { run, session, clock, data, turn } = kit({
+    orchestrator: async (coordinator) =>
+      await coordinator.mount("orchestrator", {
+        async execute(_p: unknown, _c: unknown, _v: unknown, _t: unknown, hooks: HookRegistry) {
+          await late.promise;
+          for (const event of ["cancel:completed", "execution:end", "orchestrator:complete"]) {
+            await hooks.emit(event, { orchestrator: "late", status: "success" });
+          }
+          await hooks.emit("late:done", {});
+          return "";
+        },
+      }),
+  });
+  const done = run();
+  await until(() => clock.pending > 0);
+  await session.cancel("immediate");
+  await clock.advance(10_000);
+  assertEquals((await done).status, "cancelled");
+  late.resolve();
+  await until(() => data("late:done").length === 1);
+  assertEquals(turn().filter((event) => event !== "late:done"), [
+    "execution:start",
+    "cancel:requested",
+    "cancel:completed",
+    "execution:end",
+    "orchestrator:complete",
+  ]);
+});
+
+Deno.test("a tool has its time, and is told to stop; the turn goes on", async () => {
+  let told: unknown;
+  const { run, clock, data, messages } = kit({
+    kernel: { tool_timeout_s: 2 },
+    providers: [[calls(["t"]), "done"]],
+    tools: [
+      tool(
+        "t",
+        (_input, call) =>
+          new Promise(() => call!.signal.addEventListener("abort", () => told = call!.signal.reason)),
+      ),
+    ],
+  });
+  const done = run();
+  await until(() => clock.pending > 1);
+  await clock.advance(2_000);
+  assertEquals((await done).status, "completed");
+  assertEquals((told as { code: string }).code, "tool_timeout");
+  assertEquals(data("tool:error").map((one) => one.error), [
+    { type: "tool_timeout", msg: 'Cannot wait for tool "t": no result within 2 s' },
+  ]);
+  assertToolPairs(messages());
+  assertEquals(clock.pending, 0);
+});
+
+Deno.test("a tool without a time limit may take its time", async () => {
+  const { run, clock } = kit({
+    kernel: { tool_timeout_s: 0 },
+    limits: { max_duration_s: 10_000 },
+    providers: [[calls(["t"]), "done"]],
+    tools: [tool("t", async () => await clock.after(3_600_000))],
+  });
+  const done = run();
+  await until(() => clock.pending > 1);
+  await clock.advance(3_600_000);
+  assertEquals((await done).status, "completed");
+});
+
+Deno.test("output and error of a tool are cut to what is kept, with a marker", async () => {
+  const big = "é".repeat(50_000);
+  const outputs: [() => unknown, string][] = [
+    [() => big, "output"],
+    [() => ({ big }), "output"],
+    [() => ({ success: false, error: { message: big, type: "Big" } }), "failure"],
+    [() => Promise.reject(Object.assign(new Error(big), { name: "Big", code: "tool_crashed" })), "thrown"],
+  ];
+  for (const [execute, what] of outputs) {
+    const { run, entries, messages, data } = kit({
+      kernel: { max_tool_result_bytes: 1_000 },
+      providers: [[calls(["t"]), "done"]],
+      tools: [tool("t", execute)],
+    });
+    assertEquals((await run()).status, "completed");
+    const text = String(messages()[2]?.content);
+    assertMatch(text, /bytes cut: max_tool_result_bytes is 1000/);
+    assert(new TextEncoder().encode(text).length < 1_200);
+    assert(!text.includes("\ufffd"));
+    const told = entries.find((entry) => entry.event === "tool:post" || entry.event === "tool:error");
+    assert(JSON.stringify(told).length < 5_000, what);
+    if (what === "thrown") assertEquals((data("tool:error")[0]?.error as JsonObject).type, "tool_crashed");
+  }
+});
+
+Deno.test("output that fits is left as it is", async () => {
+  const { run, data } = kit({
+    kernel: { max_tool_result_bytes: 1_000 },
+    providers: [[calls(["t"]), "done"]],
+    tools: [tool("t", () => ({ text: "é".repeat(400) }))],
+  });
+  await run();
+  assertEquals((data("tool:post")[0]?.result as JsonObject).output, { text: "é".repeat(400) });
+});
+
+Deno.test("a hook that asks a model is counted and told, and is none of the loop's business", async () => {
+  const provider = new MockProvider({ responses: [calls(["t"], ["t"]), "judge one", "judge two", "done"] });
+  const { run, data, turn, messages } = kit({
+    limits: { max_iterations: 4 },
+    loop: { max_parallel_tools: 1, max_iterations: 3 },
+    providers: [provider],
+    tools: [tool("t")],
+    hooks: [async (coordinator) => {
+      coordinator.hooks.register("tool:pre", async () => {
+        const verdict = await coordinator.providers.mock!.complete({
+          messages: [{ role: "user", content: "safe?" }],
+        });
+        assertMatch(String(verdict.content[0]?.text), /^judge/);
+        return null;
+      });
+      await Promise.resolve();
+    }],
+  });
+  const outcome = await run();
+  assertEquals([outcome.status, outcome.output_text], ["completed", "done"]);
+  assertEquals(turn().filter((event) => event.startsWith("tool:") || event.startsWith("provider:")), [
+    ...["provider:request", "provider:response"],
+    ...["provider:response", "tool:pre", "tool:post", "provider:response", "tool:pre", "tool:post"],
+    ...["provider:request", "provider:response"],
+  ]);
+  assertEquals(data("provider:response").map((told) => told.inner ?? false), [false, true, true, false]);
+  assertEquals(data("orchestrator:complete")[0]?.turn_count, 2);
+  assertToolPairs(messages());
+});
+
+Deno.test("a hook's model calls meet the same ceiling", async () => {
+  const { run } = kit({
+    limits: { max_iterations: 1 },
+    providers: [["answer"]],
+    hooks: [(coordinator) => {
+      coordinator.hooks.register("prompt:submit", async () => {
+        await coordinator.providers.mock!.complete({ messages: [] });
+        return null;
+      });
+    }],
+  });
+  assertEquals((await run()).stop_reason, "limit:max_iterations");
+});
+
+Deno.test("no model and no tool is to be had outside a turn", async () => {
+  const failures: string[] = [];
+  const { session } = kit({
+    tools: [tool("t")],
+    hooks: [async (coordinator) => {
+      coordinator.hooks.register("x", () => null);
+      await coordinator.providers.mock!.complete({ messages: [] }).catch((error) =>
+        failures.push(error.message)
+      );
+      await Promise.resolve(coordinator.tools.t!.execute({})).catch((error) => failures.push(error.message));
+    }],
+  });
+  await session.initialize();
+  assertEquals(failures, [
+    'Cannot call provider "mock": no turn is running',
+    'Cannot execute tool "t": no turn is running',
+  ]);
+});
+
+Deno.test("what a loop says of an answer's cost does not count", async () => {
+  const { run, data } = kit({
+    orchestrator: async (coordinator) =>
+      await coordinator.mount("orchestrator", {
+        async execute(
+          _p: unknown,
+          _c: unknown,
+          providers: Record<string, MockProvider>,
+          _t: unknown,
+          hooks: typeof coordinator.hooks,
+        ) {
+          await providers.mock!.complete({ messages: [] });
+          await hooks.emit("provider:response", {
+            provider: "other",
+            usage: { input_tokens: 0, cost_usd: "0" },
+            tool_calls: false,
+          });
+          await hooks.emit("provider:response", { provider: "other", usage: { input_tokens: 9e9 } });
+          return "done";
+        },
+      }),
+    providers: [["answer"]],
+  });
+  await run();
+  assertEquals(data("provider:response").map(({ provider, usage }) => [provider, usage]), [
+    ["mock", { input_tokens: 10, output_tokens: 5, total_tokens: 15, cost_usd: null }],
+  ]);
+});
+
+Deno.test("a ceiling kept elsewhere ends the run like any other", async () => {
+  const { run, ceilings: made } = kit({
+    providers: [[calls(["t"]), "never"]],
+    tools: [tool("t")],
+    hooks: [hook("tool:post", () => void made.stopFor("max_log_entries", "the log is full"))],
+  });
+  assertEquals((await run()).stop_reason, "limit:max_log_entries");
+});

@@ -1,0 +1,523 @@
+import { CancellationToken } from "../../../src/sdk/cancellation.ts";
+import { LLMError } from "../../../src/sdk/errors.ts";
+import { assertToolPairs } from "../../../src/sdk/testing/assertions.ts";
+import { MockContextManager } from "../../../src/sdk/testing/mock_context.ts";
+import { MockProvider } from "../../../src/sdk/testing/mock_provider.ts";
+import type { Coordinator, HookRegistry, JsonObject, Message } from "../../../src/sdk/types.ts";
+import { assert, assertEquals, assertRejects, assertThrows } from "../../assert.ts";
+import { calls, hook, kit, nextTurn, type TestModule, tool, until } from "../kit.ts";
+
+const contents = (messages: readonly Message[]) =>
+  messages.map((
+    { role, content },
+  ) => [
+    role,
+    typeof content === "string" ? content : content.map((block) => block.text ?? block.type).join(),
+  ]);
+
+/** A module that hands its coordinator out. */
+function spy(): { module: TestModule; coordinator: () => Coordinator } {
+  let given: Coordinator | null = null;
+  return {
+    module: async (coordinator) => {
+      given = coordinator;
+      await coordinator.mount("tools", tool("spy"));
+    },
+    coordinator: () => given!,
+  };
+}
+
+Deno.test("a child says whose child it is, last, and in every entry (SESS-01)", async () => {
+  const { session, names, data, entries, run } = kit({
+    options: { parent_id: "ses_0" },
+    session: { metadata: { a: 1 } },
+  });
+  await session.initialize();
+  assertEquals(names().at(-1), "session:fork");
+  assertEquals(data("session:fork"), [{ parent: "ses_0", session_id: "ses_1", metadata: { a: 1 } }]);
+  await run();
+  assertEquals(new Set(entries.map((entry) => entry.parent_id)), new Set(["ses_0"]));
+  assertEquals(data("session:start"), [{ session_id: "ses_1", parent_id: "ses_0", metadata: { a: 1 } }]);
+});
+
+Deno.test("session:start is told once, session:resume in its place for a continued session (SESS-02, SESS-04)", async () => {
+  for (const continued of [false, true]) {
+    const { run, session, names, data } = kit({
+      options: { continued, history: [] },
+      session: { metadata: { a: 1 } },
+      providers: [["one", "two"]],
+    });
+    await run();
+    await run();
+    await session.cleanup("completed");
+    const event = continued ? "session:resume" : "session:start";
+    const other = continued ? "session:start" : "session:resume";
+    assertEquals(names().filter((name) => name === event || name === other), [event]);
+    assertEquals(data(event), [{ session_id: "ses_1", parent_id: null, metadata: { a: 1 } }]);
+  }
+});
+
+Deno.test("with raw the plan goes with session:start, once (SESS-03)", async () => {
+  const written = { session: { raw: true }, providers: [{ module: "p", config: { model: "m" } }] };
+  const { run, data } = kit({ session: { raw: true }, options: { written }, providers: [["one", "two"]] });
+  await run();
+  await run();
+  assertEquals(data("session:start"), [{ session_id: "ses_1", parent_id: null, raw: written }]);
+});
+
+Deno.test("cleanup() tells session:end before the cleanups run, session:cleanup after, once (SESS-06)", async () => {
+  const order: string[] = [];
+  const { run, session, names, data } = kit({
+    hooks: [(coordinator) => {
+      coordinator.hooks.register("session:end", () => void order.push("session:end"));
+      coordinator.hooks.register("session:cleanup", () => void order.push("session:cleanup"));
+      return () => void order.push("cleanup");
+    }],
+  });
+  await run();
+  await session.cleanup("completed");
+  await session.cleanup("failed");
+  assertEquals(order, ["session:end", "cleanup", "session:cleanup"]);
+  assertEquals(names().slice(-2), ["session:end", "session:cleanup"]);
+  assertEquals(data("session:end"), [{ session_id: "ses_1", status: "completed" }]);
+  assertEquals(data("session:cleanup"), [{ ran: 1, failed: [] }]);
+});
+
+Deno.test("cleanup() of a session that never was tells nothing", async () => {
+  const { session, names } = kit();
+  await session.cleanup("cancelled");
+  assertEquals(names(), []);
+});
+
+Deno.test("a continued session gets its history, without telling it again", async () => {
+  const history: Message[] = [{ role: "user", content: "before" }, { role: "assistant", content: "then" }];
+  const provider = new MockProvider({ response: "now" });
+  const { run, messages } = kit({ options: { continued: true, history }, providers: [provider] });
+  await run("after");
+  assertEquals(contents(provider.requests[0]!.messages), [["user", "before"], ["assistant", "then"], [
+    "user",
+    "after",
+  ]]);
+  assertEquals(contents(messages()), [["user", "after"], ["assistant", "now"]]);
+});
+
+Deno.test("a new system text replaces the earlier plan's and nobody else's", async () => {
+  const old: Message = { role: "system", content: "Be brief.", metadata: { source: "plan" } };
+  const hooks: Message = { role: "system", content: "from a hook", metadata: { source: "hook" } };
+  const user: Message = { role: "user", content: "hi" };
+  const cases: [string | undefined, Message[], Message[] | null][] = [
+    ["Be brief.", [old, hooks, user], null],
+    ["Be long.", [old, hooks, user], [{ ...old, content: "Be long." }, hooks, user]],
+    [undefined, [old, hooks, user], [hooks, user]],
+    ["Be new.", [hooks, user], [{ ...old, content: "Be new." }, hooks, user]],
+    [undefined, [hooks, user], null],
+  ];
+  for (const [system, history, reset] of cases) {
+    const { run, data } = kit({
+      options: { continued: true, history },
+      ...(system === undefined ? {} : { system }),
+    });
+    await run();
+    assertEquals(
+      data("context:reset"),
+      reset === null ? [] : [{ messages: reset as unknown as JsonObject[] }],
+    );
+  }
+});
+
+Deno.test("session_state is restored before mount, told before the next barrier, and whole at the end", async () => {
+  const seen: unknown[] = [];
+  const { run, session, names, data } = kit({
+    options: { session_state: { kept: { n: 1 } } },
+    providers: [[calls(["t"]), "done"]],
+    tools: [async (coordinator) => {
+      seen.push(coordinator.session_state.kept);
+      coordinator.session_state.mounted = true;
+      await coordinator.mount(
+        "tools",
+        tool("t", () => {
+          coordinator.session_state.kept = { n: 2 };
+          coordinator.session_state.gone = 1;
+          delete coordinator.session_state.gone;
+        }),
+      );
+      return () => coordinator.session_state.last = "word";
+    }],
+  });
+  await run();
+  assertEquals(seen, [{ n: 1 }]);
+  assertEquals(data("session:state"), [{ set: { mounted: true } }, { set: { kept: { n: 2 }, gone: null } }]);
+  const told = names();
+  assertEquals(told[told.lastIndexOf("session:state") + 1], "tool:post");
+  await session.cleanup("completed");
+  assertEquals(names().slice(-3), ["session:end", "session:cleanup", "session:state"]);
+  assertEquals(session.session_state, { kept: { n: 2 }, mounted: true, last: "word" });
+});
+
+Deno.test("session_state keeps copies, 64 KiB and no prototype", async () => {
+  const { module, coordinator } = spy();
+  const { session } = kit({ tools: [module] });
+  await session.initialize();
+  const { session_state } = coordinator();
+  const given = { n: 1 };
+  session_state.given = given;
+  given.n = 2;
+  assertEquals(session.session_state, { given: { n: 1 } });
+  assertThrows(() => session_state.big = "x".repeat(65_536), RangeError, "at most 65536 bytes");
+  assertThrows(() => Reflect.set(session_state, "__proto__", {}), TypeError, "choose another key");
+  assertThrows(() => Object.freeze(session_state), TypeError);
+  session_state.big = "x".repeat(60_000);
+  delete session_state.big;
+  session_state.next = "x".repeat(60_000);
+  assertEquals(Object.keys(session.session_state), ["given", "next"]);
+});
+
+Deno.test("session_state that was saved under a larger limit is kept, and may only become smaller", async () => {
+  const { module, coordinator } = spy();
+  const saved = { big: "x".repeat(500), small: 1 };
+  const { session } = kit({
+    tools: [module],
+    kernel: { max_session_state_bytes: 100 },
+    options: { session_state: saved },
+  });
+  await session.initialize();
+  const { session_state } = coordinator();
+  assertEquals(session.session_state, saved);
+  assertThrows(() => session_state.more = 1, RangeError, "at most 100 bytes");
+  session_state.big = "x".repeat(400);
+  delete session_state.big;
+  session_state.more = 1;
+  assertEquals(session.session_state, { small: 1, more: 1 });
+});
+
+Deno.test("execute() initialises, refuses a second turn beside the first, and runs the next one", async () => {
+  const { session, clock } = kit({ providers: [[{ text: "slow", delay_ms: 10 }, "two"]] });
+  const first = session.execute("a");
+  await until(() => clock.pending > 1);
+  await assertRejects(() => session.execute("b"), Error, "another one has not ended");
+  await clock.advance(10);
+  assertEquals((await first).output_text, "slow");
+  assertEquals((await session.execute("c")).output_text, "two");
+});
+
+const CANCELLED_END = ["cancel:requested", "cancel:completed", "execution:end", "orchestrator:complete"];
+
+Deno.test("a call that its provider says was aborted cancels the turn: asked, done, then its end, each once (CANC-06)", async () => {
+  const { run, turn, data } = kit({
+    providers: [new MockProvider({ responses: [{ error: new LLMError("AbortError", "gone") }, "never"] })],
+    loop: { fallback: true, max_retries: 2 },
+  });
+  const outcome = await run();
+  assertEquals([outcome.status, outcome.stop_reason, outcome.error], ["cancelled", "cancelled", null]);
+  assertEquals(turn().slice(-4), CANCELLED_END);
+  assertEquals(turn().includes("provider:error"), false);
+  assertEquals([data("cancel:requested"), data("cancel:completed")], [[{ state: "immediate" }], [{
+    was_immediate: true,
+  }]]);
+  assertEquals(data("execution:end")[0]?.status, "cancelled");
+  assertEquals(data("orchestrator:complete")[0]?.status, "cancelled");
+});
+
+Deno.test("a loop of somebody else's that says cancelled at its end is told in the right order (CANC-06)", async () => {
+  for (const mode of ["graceful", "immediate", null] as const) {
+    const { run, turn, data, session } = kit({
+      orchestrator: async (coordinator) =>
+        await coordinator.mount("orchestrator", {
+          async execute(_p: unknown, _c: unknown, _v: unknown, _t: unknown, hooks: HookRegistry) {
+            if (mode !== null) await session.cancel(mode);
+            await hooks.emit("execution:end", { response: "", status: "cancelled" });
+            await hooks.emit("orchestrator:complete", {
+              orchestrator: "x",
+              turn_count: 0,
+              status: "cancelled",
+            });
+            return "";
+          },
+        }),
+    });
+    assertEquals((await run()).status, "cancelled");
+    assertEquals(turn(), ["execution:start", ...CANCELLED_END]);
+    assertEquals(data("cancel:completed"), [{ was_immediate: mode !== "graceful" }]);
+  }
+});
+
+Deno.test("a graceful cancel lets tools finish, stores their results and asks no model (CANC-01, CANC-06; trace: graceful)", async () => {
+  const provider = new MockProvider({ responses: [calls(["t"]), "never"] });
+  const { run, session, clock, turn, data, messages } = kit({
+    providers: [provider],
+    tools: [tool("t", async () => {
+      await clock.after(10);
+      return "finished";
+    })],
+  });
+  const done = run();
+  await until(() => clock.pending > 1);
+  await session.cancel("graceful");
+  await session.cancel("graceful");
+  assertEquals(turn().at(-1), "cancel:requested");
+  await clock.advance(10);
+  const outcome = await done;
+  assertEquals([outcome.status, outcome.stop_reason, outcome.error], ["cancelled", "cancelled", null]);
+  assertEquals(turn().slice(turn().indexOf("tool:pre")), [
+    ...["tool:pre", "cancel:requested", "tool:post", "context:message", "cancel:completed"],
+    ...["execution:end", "orchestrator:complete"],
+  ]);
+  assertEquals(data("cancel:requested"), [{ state: "graceful" }]);
+  assertEquals(data("cancel:completed"), [{ was_immediate: false }]);
+  assertEquals(data("execution:end")[0]?.status, "cancelled");
+  assertEquals(data("orchestrator:complete")[0]?.status, "cancelled");
+  assertEquals(contents(messages()).at(-1), ["tool", "finished"]);
+  assertEquals(provider.call_count, 1);
+});
+
+Deno.test("an immediate cancel answers every call once, real or not, and closes the turn (CANC-02; trace: immediate)", async () => {
+  const signals: boolean[] = [];
+  const { run, session, clock, data, messages, turn } = kit({
+    loop: { max_parallel_tools: 2 },
+    providers: [[calls(["fast"], ["slow"], ["waiting"]), "never"]],
+    tools: [
+      tool("fast", () => "real"),
+      tool("slow", async (_input, call) => {
+        await new Promise<void>((resolve) => call!.signal.addEventListener("abort", () => resolve()));
+        signals.push(call!.signal.aborted);
+      }),
+      tool("waiting", async () => await clock.after(1_000_000)),
+    ],
+  });
+  const done = run();
+  await until(() => data("tool:pre").length === 3);
+  await session.cancel("immediate");
+  assertEquals((await done).status, "cancelled");
+  assertEquals(signals, [true]);
+  const cancelled = (name: string) =>
+    `{"error":"Tool execution was cancelled by user","cancelled":true,"tool":"${name}"}`;
+  assertEquals(contents(messages()).slice(2), [
+    ["tool", "real"],
+    ["tool", cancelled("slow")],
+    ["tool", cancelled("waiting")],
+    ["assistant", "The previous operation was cancelled. The results of completed tools are preserved."],
+  ]);
+  assertToolPairs(messages());
+  assertEquals(data("cancel:completed"), [{ was_immediate: true }]);
+  assertEquals(turn().filter((event) => event === "tool:error"), []);
+});
+
+Deno.test("an immediate cancel ends a model call at once", async () => {
+  const { run, session, clock, data, turn } = kit({ providers: [[{ text: "late", delay_ms: 1000 }]] });
+  const done = run();
+  await until(() => clock.pending > 1);
+  await session.cancel("immediate");
+  assertEquals((await done).status, "cancelled");
+  assertEquals(turn().slice(-4), [
+    "cancel:requested",
+    "cancel:completed",
+    "execution:end",
+    "orchestrator:complete",
+  ]);
+  assertEquals(data("provider:error"), []);
+  assertEquals(clock.pending, 0);
+});
+
+Deno.test("a cancel while a person is asked denies the call and ends the turn", async () => {
+  for (const mode of ["graceful", "immediate"] as const) {
+    const { run, session, data, messages, clock } = kit({
+      providers: [[calls(["t"]), "never"]],
+      tools: [tool("t")],
+      hooks: [hook("tool:pre", () => ({ action: "ask_user" }))],
+      answers: ["never"],
+    });
+    const done = run();
+    await until(() => data("approval:required").length === 1);
+    await session.cancel(mode);
+    assertEquals((await done).status, "cancelled");
+    assertEquals(data("approval:denied").map(({ decision, reason }) => [decision, reason]), [[
+      "deny",
+      "cancelled",
+    ]]);
+    assertToolPairs(messages());
+    assertEquals(clock.pending, 0);
+  }
+});
+
+Deno.test("the token's requests escalate and never go back (CANC-03)", () => {
+  const token = new CancellationToken();
+  assertEquals(
+    [token.requestGraceful(), token.requestGraceful(), token.requestImmediate(), token.requestGraceful()],
+    [true, false, true, false],
+  );
+  assertEquals([token.state, token.is_cancelled, token.signal.aborted], ["immediate", true, true]);
+});
+
+Deno.test("a child follows from where its parent is (CANC-04)", () => {
+  const parent = new CancellationToken();
+  const child = new CancellationToken();
+  parent.requestGraceful();
+  parent.registerChild(child);
+  assertEquals(child.state, "graceful");
+  parent.requestImmediate();
+  assertEquals(child.state, "immediate");
+});
+
+Deno.test("a cancelled turn does not cancel the next one (CANC-05)", async () => {
+  const { run, session, clock, data } = kit({
+    providers: [[{ text: "late", delay_ms: 1000 }, "second", { text: "late", delay_ms: 1000 }]],
+  });
+  for (let round = 0; round < 2; round++) {
+    const done = run();
+    await until(() => clock.pending > 1);
+    await session.cancel("immediate");
+    assertEquals((await done).status, "cancelled");
+    if (round === 0) assertEquals((await run()).output_text, "second");
+  }
+  assertEquals(data("cancel:requested").length, 2);
+});
+
+Deno.test("cancel events are told once, whatever the loop adds (CANC-06)", async () => {
+  const { session, run, names } = kit({
+    orchestrator: async (coordinator) =>
+      await coordinator.mount("orchestrator", {
+        async execute(_p: unknown, _c: unknown, _v: unknown, _t: unknown, hooks: Coordinator["hooks"]) {
+          coordinator.requestCancel();
+          for (let round = 0; round < 2; round++) {
+            await hooks.emit("cancel:requested", { orchestrator: "old", state: "graceful" });
+            await hooks.emit("cancel:completed", { was_immediate: false });
+            await hooks.emit("execution:end", { response: "", status: "cancelled" });
+            await hooks.emit("orchestrator:complete", {
+              orchestrator: "old",
+              turn_count: 0,
+              status: "cancelled",
+            });
+          }
+          return "";
+        },
+      }),
+  });
+  assertEquals((await run()).status, "cancelled");
+  await session.cleanup("cancelled");
+  assertEquals(names().slice(names().indexOf("session:start")), [
+    ...["session:start", "execution:start", "cancel:requested", "cancel:completed"],
+    ...["execution:end", "orchestrator:complete", "session:end", "session:cleanup"],
+  ]);
+});
+
+Deno.test("a cancel callback that throws stops nobody (CANC-07)", async () => {
+  const { module, coordinator } = spy();
+  const { session, warnings } = kit({ tools: [module] });
+  await session.initialize();
+  const ran: number[] = [];
+  coordinator().cancellation.onCancel(() => void ran.push(1));
+  coordinator().cancellation.onCancel(() => {
+    throw new Error("not me");
+  });
+  coordinator().cancellation.onCancel(() => void ran.push(3));
+  await session.cancel("graceful");
+  assertEquals(ran, [1, 3]);
+  assertEquals(warnings, [{ code: "cancel_callback_failed", message: "not me" }]);
+});
+
+Deno.test("contributions are gathered in order; nulls and failures are left out (OBS-01)", async () => {
+  const { module, coordinator } = spy();
+  const { session, warnings } = kit({ tools: [module] });
+  await session.initialize();
+  const given = coordinator();
+  given.registerContributor("session.cost", "a", () => ({ cost_usd: "0.10" }));
+  given.registerContributor("session.cost", "b", () => {
+    throw new Error("no");
+  });
+  given.registerContributor("session.cost", "c", () => Promise.resolve({ cost_usd: "0.02" }));
+  given.registerContributor("session.cost", "d", () => null);
+  given.registerContributor("other", "e", () => 1);
+  assertEquals(await given.collectContributions("session.cost"), [{ cost_usd: "0.10" }, {
+    cost_usd: "0.02",
+  }]);
+  assertEquals(await given.collectContributions("nobody"), []);
+  assertEquals(warnings, [{
+    code: "contributor_failed",
+    message: 'Contributor "b" of session.cost failed: no',
+  }]);
+});
+
+Deno.test("the coordinator answers to the requirements' spellings", async () => {
+  const { module, coordinator } = spy();
+  const { session } = kit({ tools: [module], options: { written: { session: {} } } });
+  await session.initialize();
+  const given = coordinator() as unknown as Record<string, (...args: unknown[]) => unknown> & Coordinator;
+  given.register_capability!("x", 1);
+  assertEquals(given.get_capability!("x"), 1);
+  assertEquals(given.get_capability!("y"), null);
+  given.register_contributor!("c", "n", () => 2);
+  assertEquals(await given.collect_contributions!("c"), [2]);
+  assertEquals(given.to_dict!(), {
+    tools: ["spy"],
+    providers: ["mock"],
+    has_orchestrator: true,
+    has_context: true,
+    capabilities: ["session.usages", "session.last_usage", "session.steer", "x"],
+    has_approval_provider: true,
+    has_display_service: true,
+  });
+  assertEquals([given.session_id, given.parent_id, given.config], ["ses_1", null, { session: {} }]);
+  assert(given.get("tools", "spy") === given.tools.spy);
+  assert(given.get("session", "context") === given.context);
+  assert(given.get("hooks") === given.hooks);
+  assertThrows(() => given.get("nonsense"), TypeError, "Unknown mount point");
+});
+
+Deno.test("a handler sees where it is: ids, turn, iteration", async () => {
+  const seen: JsonObject[] = [];
+  const { run } = kit({ hooks: [hook("provider:response", (_event, data) => void seen.push(data))] });
+  await run();
+  const { session_id, parent_id, turn_id, iteration, timestamp } = seen[0]!;
+  assertEquals({ session_id, parent_id, turn_id, iteration, timestamp }, {
+    session_id: "ses_1",
+    parent_id: null,
+    turn_id: "turn_1",
+    iteration: 1,
+    timestamp: "2026-01-01T00:00:00.000Z",
+  });
+});
+
+Deno.test("what one module publishes, others find; what a child's token is told, it hears", async () => {
+  const parent = new CancellationToken();
+  const child = new CancellationToken();
+  parent.registerChild(child);
+  const { run, session } = kit({ options: { cancellation: child } });
+  await session.initialize();
+  parent.requestGraceful();
+  const outcome = await run();
+  assertEquals(outcome.status, "cancelled");
+});
+
+Deno.test("a context of R0's spelling is guarded like any other", async () => {
+  const inner = new MockContextManager();
+  const old = {
+    add_message: (message: Message) => inner.addMessage(message),
+    get_messages_for_request: () => inner.getMessagesForRequest(),
+    get_messages: () => inner.getMessages(),
+    set_messages: (messages: Message[]) => inner.setMessages(messages),
+    clear: () => inner.clear(),
+  };
+  const { run, messages, session, data } = kit({
+    context: async (coordinator) => await coordinator.mount("context", old),
+  });
+  await run();
+  assertEquals(contents(messages()), contents(inner.messages));
+  const handle = session.mounts.context as unknown as Record<
+    string,
+    (...args: unknown[]) => Promise<unknown>
+  >;
+  assertEquals(contents(await handle.get_messages!() as Message[]), contents(inner.messages));
+  await handle.clear!();
+  assertEquals(data("context:reset"), [{ messages: [] }]);
+  assertEquals(inner.messages, []);
+});
+
+Deno.test("a turn leaves no timer and no listener behind", async () => {
+  const { run, session, clock } = kit({
+    providers: [[calls(["t"]), "done"]],
+    tools: [tool("t", async () => await nextTurn())],
+  });
+  await run();
+  await session.cleanup("completed");
+  assertEquals(clock.pending, 0);
+});

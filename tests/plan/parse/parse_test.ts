@@ -1,0 +1,281 @@
+import fc from "fast-check";
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "../../assert.ts";
+import { readJson } from "../../../src/plan/parse/json_tree.ts";
+import { toData } from "../../../src/plan/parse/document_tree.ts";
+import { DOCUMENT_LIMITS } from "../../../src/plan/parse/document_limits.ts";
+import { parsePlanText } from "../../../src/plan/parse/parse.ts";
+import { detailAt, refusal } from "../support.ts";
+
+const KIB = 1024;
+const MAX = 256 * KIB;
+
+async function dataOf(text: string): Promise<unknown> {
+  return (await parsePlanText(text)).data;
+}
+
+Deno.test("parsePlanText() reads YAML, JSON, and the text of either inside a JSON string", async () => {
+  const expected = { session: { orchestrator: "loop-basic", raw: true }, tools: ["a", null, 1.5] };
+  const json = JSON.stringify(expected);
+  const yaml = "session: {orchestrator: loop-basic, raw: true}\ntools:\n  - a\n  - ~\n  - 1.5\n";
+  assertEquals(await dataOf(yaml), expected);
+  assertEquals(await dataOf(json), expected);
+  assertEquals(await dataOf(JSON.stringify(yaml)), expected);
+  assertEquals(await dataOf(JSON.stringify(json)), expected);
+  assertEquals(await dataOf(`\uFEFF${yaml}`), expected);
+  assertEquals(
+    await dataOf(`  {session: {orchestrator: loop-basic, raw: true}, tools: [a, ~, 1.5,]}`),
+    expected,
+  );
+});
+
+Deno.test("parsePlanText() follows YAML 1.2 and not 1.1 in what plain scalars mean", async () => {
+  const text =
+    "a: yes\nb: 0o17\nc: 017\nd: 2024-01-01\ne: 1_000\nf: 0x1F\ng: \"1\"\nh: ''\ni: !!str 7\nj: |\n  two\n  lines\n";
+  assertEquals(await dataOf(text), {
+    a: "yes",
+    b: 15,
+    c: 17,
+    d: "2024-01-01",
+    e: "1_000",
+    f: 31,
+    g: "1",
+    h: "",
+    i: "7",
+    j: "two\nlines\n",
+  });
+});
+
+Deno.test("parsePlanText() copies what an alias stands for", async () => {
+  const data = await dataOf("a: &x {k: [1]}\nb: *x\n*y : 1\nc: &y z\n".replace("*y : 1\n", "")) as Record<
+    string,
+    { k: number[] }
+  >;
+  assertEquals(data.b, { k: [1] });
+  assert(data.a !== data.b && data.a!.k !== data.b!.k);
+});
+
+Deno.test("parsePlanText() tells line and column of a syntax error", async () => {
+  const error = await refusal(() => parsePlanText("session:\n  a: 1\n b: 2\n"));
+  assertEquals(error.code, "plan_invalid");
+  assertEquals(error.details.length, 1);
+  assertEquals([error.details[0]?.line, error.details[0]?.column], [3, 2]);
+  assertStringIncludes(error.details[0]?.message ?? "", "Cannot read YAML: ");
+});
+
+Deno.test("parsePlanText() reports the language that the text is in when neither reader takes it", async () => {
+  const json = await refusal(() => parsePlanText('{"a": 1,\n "b": [1, 2}\n'));
+  assertStringIncludes(json.message, "Cannot read JSON");
+  assertEquals([json.details[0]?.line, json.details[0]?.column], [2, 12]);
+});
+
+Deno.test("parsePlanText() reports every duplicate key with its place, in YAML and in JSON", async () => {
+  const yaml = await refusal(() => parsePlanText("a: 1\nb: {c: 1, c: 2}\na: 2\n"));
+  assertEquals(yaml.code, "plan_invalid");
+  assertEquals(yaml.details.map(({ path, line, column }) => [path, line, column]), [["b.c", 2, 11], [
+    "a",
+    3,
+    1,
+  ]]);
+  const json = await refusal(() => parsePlanText('{"a": 1,\n "\\u0061": 2}'));
+  assertEquals([detailAt(json, "a").line, detailAt(json, "a").column], [2, 2]);
+});
+
+for (const key of ["__proto__", "constructor", "prototype"]) {
+  Deno.test(`parsePlanText() refuses the key ${key} at any depth (T9)`, async () => {
+    for (const text of [`x:\n  - {${key}: {polluted: 1}}\n`, `{"x": [{"${key}": {"polluted": 1}}]}`]) {
+      const error = await refusal(() => parsePlanText(text));
+      assertEquals(error.code, "plan_invalid");
+      assertStringIncludes(detailAt(error, `x[0].${key}`).message, key);
+    }
+    assertEquals(({} as Record<string, unknown>).polluted, undefined);
+  });
+}
+
+const REFUSED: Record<string, [text: string, fact: RegExp]> = {
+  "an empty text": ["", /empty/],
+  "comments alone": ["# nothing\n", /empty/],
+  "a second document": ["a: 1\n---\nb: 2\n", /second document/],
+  "a tag of its own": ["a: !secret x\n", /tag !secret/],
+  "a known tag of YAML 1.1": ["a: !!binary aGk=\n", /tag !!binary/],
+  "a %TAG line": ["%TAG ! tag:example.com,2000:\n---\na: !x 1\n", /tags of one's own/],
+  "a tag that does not fit": ["a: !!int x\n", /no value of the tag !!int/],
+  "a merge key": ["a: &x {b: 1}\nc:\n  <<: *x\n", /merge keys/],
+  "an alias of nothing": ["a: *x\n", /stands for nothing/],
+  "an alias that holds itself": ["a: &x [*x]\n", /holds itself/],
+  "a key that is a list": ["? [a]\n: 1\n", /key must be text/],
+  "an empty key": [": 1\n", /key must be text/],
+  "infinity": ["a: .inf\n", /not finite/],
+  "a number JSON cannot hold": ['{"a": 1e999}', /not finite/],
+  "half a surrogate pair": ['{"a": "\\ud800"}', /surrogate/],
+  "a list": ["- a\n", /must be an object/],
+  "a scalar": ["just text\n", /must be an object/],
+  "a NUL": ["a: \u0000\n", /null byte/],
+};
+for (const [what, [text, fact]] of Object.entries(REFUSED)) {
+  Deno.test(`parsePlanText() refuses ${what}`, async () => {
+    const error = await refusal(() => parsePlanText(text));
+    assertEquals(error.code, "plan_invalid");
+    assertMatch(error.message, fact);
+    assert(error.details[0]?.line !== undefined);
+  });
+}
+
+Deno.test('parsePlanText() takes "<<" and numbers as keys when they are only text', async () => {
+  assertEquals(await dataOf('"<<": 1\n2: two\n'), { "<<": 1, "2": "two" });
+});
+
+function nested(depth: number): string {
+  return `{"a": ${"[".repeat(depth - 1)}1${"]".repeat(depth - 1)}}`;
+}
+
+function yamlNested(depth: number): string {
+  return Array.from({ length: depth }, (_, level) => `${" ".repeat(level)}a:`).join("\n") + " 1\n";
+}
+
+Deno.test("parsePlanText() takes 32 levels and refuses 33, in YAML and in JSON (T7)", async () => {
+  for (const make of [nested, yamlNested]) {
+    await parsePlanText(make(32));
+    assertEquals((await refusal(() => parsePlanText(make(33)))).code, "plan_limit_exceeded");
+  }
+});
+
+Deno.test("parsePlanText() takes 10,000 values and refuses one more (T7)", async () => {
+  const list = (count: number) => `a:\n${"- x\n".repeat(count)}`; // the root and the list are values too
+  await parsePlanText(list(9_998));
+  const error = await refusal(() => parsePlanText(list(9_999)));
+  assertEquals([error.code, error.details[0]?.line], ["plan_limit_exceeded", 10_000]);
+});
+
+Deno.test("parsePlanText() takes 50 aliases and refuses one more (T7)", async () => {
+  const text = (count: number) => `a: &x 1\nb:\n${"- *x\n".repeat(count)}`;
+  await parsePlanText(text(50));
+  assertEquals((await refusal(() => parsePlanText(text(51)))).code, "plan_limit_exceeded");
+});
+
+Deno.test("parsePlanText() counts bytes of UTF-8, not characters (T7)", async () => {
+  const text = (characters: number) => `a: ${"é".repeat(characters)}`;
+  await parsePlanText(text(MAX / 2 - 2));
+  assertEquals((await refusal(() => parsePlanText(text(MAX / 2 - 1)))).code, "plan_limit_exceeded");
+});
+
+const bomb = [
+  "a: &a [x,x,x,x,x,x,x,x,x]",
+  ..."bcdefg".split("").map((name, index) => {
+    const before = "abcdef"[index];
+    return `${name}: &${name} [${Array(7).fill(`*${before}`).join(",")}]`;
+  }),
+].join("\n");
+
+/** Each must be parsed or refused within 200 ms. */
+const NASTY: Record<string, string> = {
+  "an alias bomb": bomb,
+  "256 KiB of [": "[".repeat(MAX),
+  "256 KiB of {": "{".repeat(MAX),
+  "256 KiB of [ after a key": `{"a":${"[".repeat(MAX - 5)}`,
+  "one key 40,000 times": "a: 1\n".repeat(40_000),
+  "one key 130,000 times in a flow map": `{${"a,".repeat(MAX / 2 - 1)}}`,
+  "a JSON key 37,000 times": `{${'"a":1,'.repeat(37_000)}"a":1}`,
+  "distinct keys": Array.from({ length: 22_000 }, (_, index) => `key${index}: 1`).join("\n"),
+  "a long plain scalar": `a: ${"x".repeat(MAX - 3)}`,
+  "a long quoted scalar": `a: "${"\\u0041".repeat(43_000)}"`,
+  "a scalar of many lines": `a: ${"x\n ".repeat(80_000)}`,
+  "a folded block": `a: >\n${"  x\n\n".repeat(52_000)}`,
+  "comments": "#\n".repeat(MAX / 2),
+  "documents": "---\n".repeat(MAX / 4),
+  "byte order marks": `a: b\n${" \uFEFF\n".repeat(50_000)}`,
+  "anchors": Array.from({ length: 15_000 }, (_, index) => `- &a${index} x`).join("\n"),
+  "nested properties": Array.from({ length: 30 }, (_, level) => `${" ".repeat(level)}&a${level} k:`).join(
+    "\n",
+  ),
+  "properties on lines of their own": `k:\n${
+    Array.from({ length: 30 }, (_, level) => `${" ".repeat(level + 1)}&a${level}\n${" ".repeat(level + 1)}k:`)
+      .join("\n")
+  }`,
+  "flow pairs": `[${"a: b,".repeat(52_000)}]`,
+  "complex keys": "? [a, b]\n: c\n".repeat(20_000),
+  "blank lines": `a:${"\n".repeat(MAX - 2)}`,
+  "tabs": `a:\n${"\t".repeat(MAX - 3)}`,
+  "an open quote": `"${"a\n".repeat(MAX / 2 - 1)}`,
+  "a long number": `{"a": ${"9".repeat(MAX - 8)}}`,
+  "a long key": `${"x".repeat(MAX - 3)}: 1`,
+  "an error at the very end": `${"- x\n".repeat(60_000)} bad: [`,
+};
+for (const [what, text] of Object.entries(NASTY)) {
+  Deno.test(`parsePlanText() parses or refuses ${what} within 200 ms (T7)`, async () => {
+    await parsePlanText("a: 1"); // the parser is loaded
+    let fastest = Infinity; // of some: a busy machine is not a slow parser
+    for (let run = 0; run < 10 && fastest > 200; run++) {
+      const start = performance.now();
+      await parsePlanText(text).catch((error) => assertMatch(error.code, /^plan_(invalid|limit_exceeded)$/));
+      fastest = Math.min(fastest, performance.now() - start);
+    }
+    assert(fastest <= 200, `took ${fastest.toFixed(0)} ms`);
+  });
+}
+
+Deno.test("readJson() takes what JSON.parse takes, with the same value", () => {
+  fc.assert(fc.property(fc.json({ depthSize: "small", stringUnit: "binary" }), fc.nat(4), (json, indent) => {
+    const text = JSON.stringify(JSON.parse(json), null, indent);
+    const limits = { ...DOCUMENT_LIMITS, max_nodes: 1e6, max_depth: 1e3 };
+    const { data, problems } = toData(readJson(text, 1e3), limits);
+    if (problems.length === 0) assertEquals(JSON.stringify(data), JSON.stringify(JSON.parse(text)));
+  }));
+});
+
+Deno.test("readJson() refuses what JSON.parse refuses", () => {
+  const alphabet = fc.constantFrom(...'{}[]",:0123456789.eE+-truefalsn \\\n\t/u'.split(""));
+  fc.assert(
+    fc.property(fc.array(alphabet, { maxLength: 12 }), (letters) => {
+      const text = letters.join("");
+      assertEquals(accepts(() => readJson(text, 100)), accepts(() => JSON.parse(text)), text);
+    }),
+    { numRuns: 3000 },
+  );
+});
+
+function accepts(run: () => unknown): boolean {
+  try {
+    run();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+Deno.test("parsePlanText() never throws anything but a PreampError, whatever the text", async () => {
+  const alphabet = fc.constantFrom(..."a:-?&*!|>'\"{}[],#% \n\t<~1.".split(""));
+  await fc.assert(
+    fc.asyncProperty(fc.array(alphabet, { maxLength: 40 }), async (letters) => {
+      await parsePlanText(letters.join("")).catch((error) => assertMatch(error.code, /^plan_/));
+    }),
+    { numRuns: 2000 },
+  );
+});
+
+Deno.test("locate() returns the key of a field, the start of an entry, and the nearest thing around what is not there", async () => {
+  const text = "session:\n  context: x\ntools:\n  - module: tool-a\n    permissions: {net: [a, b]}\n";
+  const { locate } = await parsePlanText(text);
+  assertEquals(locate(["session", "context"]), { line: 2, column: 3 });
+  assertEquals(locate(["tools", 0, "permissions", "net"]), { line: 5, column: 19 });
+  assertEquals(locate(["tools", 0, "permissions", "net", 1]), { line: 5, column: 28 });
+  assertEquals(locate(["tools", 0, "config"]), { line: 4, column: 5 });
+  assertEquals(locate(["limits"]), { line: 1, column: 1 });
+});
+
+Deno.test("locate() counts lines that end in CRLF and CR", async () => {
+  const { locate } = await parsePlanText("a: 1\r\nb: 2\rc: 3\n");
+  assertEquals([locate(["b"]).line, locate(["c"]).line], [2, 3]);
+});
+
+Deno.test("parsePlanText() says that a ${VAR} inside braces needs quotes", async () => {
+  const hint = async (text: string) => (await refusal(() => parsePlanText(text))).details[0]?.hint;
+  assertEquals(
+    await hint("config: { max: ${MAX:-5} }"),
+    'write a ${VAR} inside { } or [ ] in quotes: "${VAR}"',
+  );
+  assertEquals(
+    await hint("config: { max: [${MAX}, 5 }"),
+    'write a ${VAR} inside { } or [ ] in quotes: "${VAR}"',
+  );
+  assertEquals(await hint('config: { max: "${MAX}" other }'), undefined);
+});

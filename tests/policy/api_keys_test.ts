@@ -1,0 +1,60 @@
+import { assert, assertEquals, assertMatch, assertNotEquals } from "../assert.ts";
+import { entriesOfKeys, generateKey, hashKey, KeyRing, LOCAL_NAMESPACE } from "../../src/policy/api_keys.ts";
+
+Deno.test("hashKey() returns the lower-case hex SHA-256", () => {
+  assertEquals(hashKey("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+});
+
+Deno.test("KeyRing finds the holder of each key and nobody for any other", () => {
+  const ring = new KeyRing([
+    { name: "ci", sha256: hashKey("key-of-ci"), policy: "small" },
+    { name: "app", sha256: hashKey("key-of-app") },
+  ]);
+  assertEquals(ring.find("key-of-ci"), { name: "ci", namespace: "key:ci", policy: "small" });
+  assertEquals(ring.find("key-of-app"), { name: "app", namespace: "key:app" });
+  for (const wrong of ["", "key-of-c", "key-of-cix", "KEY-OF-CI", hashKey("key-of-ci")]) {
+    assertEquals(ring.find(wrong), undefined);
+  }
+  assertEquals(new KeyRing([]).find("anything"), undefined);
+});
+
+Deno.test("KeyRing gives every key its own namespace", () => {
+  const ring = new KeyRing(entriesOfKeys("a,b"), "c");
+  const namespaces = ["a", "b", "c"].map((key) => ring.find(key)?.namespace);
+  assertEquals(new Set(namespaces).size, 3);
+  assertEquals(namespaces[2], LOCAL_NAMESPACE);
+  assertEquals(ring.size, 3);
+});
+
+Deno.test("entriesOfKeys() names a key by what it is, not by where it stands", () => {
+  const [a, b] = entriesOfKeys("a,b");
+  assertEquals(entriesOfKeys(" b ,, a,b").map(({ name }) => name), [b?.name, a?.name]);
+  assertEquals(entriesOfKeys("").length, 0);
+  assertMatch(a?.name ?? "", /^env-[0-9a-f]{12}$/);
+});
+
+Deno.test("generateKey() makes keys of 256 random bits that fit a header", () => {
+  const key = generateKey();
+  assertMatch(key, /^pk_[A-Za-z0-9_-]{43}$/);
+  assertNotEquals(generateKey(), key);
+});
+
+Deno.test("KeyRing.find() looks at every key whichever matches", () => {
+  const entries = Array.from(
+    { length: 200 },
+    (_, index) => ({ name: `k${index}`, sha256: hashKey(`key-${index}`) }),
+  );
+  const ring = new KeyRing(entries);
+  const time = (key: string) => {
+    let best = Infinity;
+    for (let round = 0; round < 60; round++) {
+      const start = performance.now();
+      for (let call = 0; call < 40; call++) ring.find(key);
+      best = Math.min(best, performance.now() - start);
+    }
+    return best;
+  };
+  time("warm up");
+  const ratio = time("key-199") / time("key-0");
+  assert(ratio > 0.5 && ratio < 2, `last to first key: ${ratio.toFixed(2)}`);
+});

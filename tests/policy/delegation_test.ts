@@ -1,0 +1,101 @@
+import fc from "fast-check";
+import { assert, assertEquals, assertStringIncludes } from "../assert.ts";
+import { childPlan } from "../../src/plan/child_plan.ts";
+import { PERMISSION_NAMES } from "../../src/plan/check/check_permissions.ts";
+import { compilePlan } from "../../src/plan/compile.ts";
+import { authorise } from "../../src/policy/authorise.ts";
+import { defaultPolicy } from "../../src/policy/policy.ts";
+import { excessOf } from "../../src/policy/effective_permissions.ts";
+import { authoriseWithin, grantedAnywhere } from "../../src/policy/delegation.ts";
+import { errorCode } from "../../src/sdk/errors.ts";
+import type { JsonObject } from "../../src/sdk/json.ts";
+import { BUILTINS, refusal } from "./support.ts";
+
+const HOSTS = ["a.example", "b.example", "*.example", "a.example:443"];
+const PATHS = ["/data", "/tmp", "/data/in"];
+const ENTRIES = {
+  net: HOSTS,
+  import: HOSTS,
+  read: PATHS,
+  write: PATHS,
+  ffi: PATHS,
+  env: ["A_B", "A_*", "C"],
+  run: ["git", "sh"],
+  sys: ["hostname", "uid"],
+};
+/** At most three names: with all eight nearly everything is refused. */
+const permissions = fc.uniqueArray(fc.constantFrom(...PERMISSION_NAMES), { maxLength: 3 }).chain((names) =>
+  fc.record(
+    Object.fromEntries(
+      names.map((name) => [
+        name,
+        fc.oneof(fc.boolean(), fc.array(fc.constantFrom(...ENTRIES[name]), { maxLength: 2 })),
+      ]),
+    ),
+  )
+);
+const tool = fc.record({
+  module: fc.constantFrom("tool-calculator", "tool-filesystem"),
+  instance_id: fc.constantFrom("i1", "i2", "i3"),
+  permissions: fc.option(permissions, { nil: undefined }),
+}, { requiredKeys: ["module", "instance_id"] });
+const section = fc.record({
+  tools: fc.uniqueArray(tool, { maxLength: 3, selector: ({ instance_id }) => instance_id }),
+  permissions: fc.option(permissions, { nil: undefined }),
+}, { requiredKeys: ["tools"] });
+
+Deno.test("authoriseWithin() never gives a child a grant that its parent has not, whatever plan and overlay (PLAN-13)", async () => {
+  let given = 0;
+  let refused = 0;
+  await fc.assert(
+    fc.asyncProperty(
+      section,
+      section,
+      async (parent, overlay) => {
+        const origin = "operator";
+        const written = JSON.parse(JSON.stringify({
+          session: { orchestrator: "loop-streaming", context: "context-simple" },
+          providers: ["provider-mock"],
+          ...parent,
+          agents: { child: overlay },
+        })) as JsonObject;
+        const options = { origin, policy: defaultPolicy(), builtins: BUILTINS } as const;
+        const grants = authorise(await compilePlan(written, { origin }), options);
+        const child = await compilePlan(childPlan(written, "child").written, { origin });
+        const most = grantedAnywhere(grants);
+        const alone = authorise(child, options);
+        const wider = Object.values(alone.permissions).some((one) => excessOf(one, most).length > 0);
+        try {
+          const within = authoriseWithin(child, options, grants);
+          assert(!wider);
+          for (const one of Object.values(within.permissions)) assertEquals(excessOf(one, most), []);
+          given++;
+        } catch (error) {
+          assertEquals(errorCode(error), "policy_refused");
+          assert(wider); // nothing is refused that the parent has
+          refused++;
+        }
+      },
+    ),
+    { numRuns: 300 },
+  );
+  assert(given > 20 && refused > 20, `${given} given, ${refused} refused`);
+});
+
+Deno.test("authoriseWithin() judges a child like any plan of its origin, and says every reason", async () => {
+  const session = { orchestrator: "loop-streaming", context: "context-simple" };
+  const parent = await compilePlan({ session, providers: ["provider-mock"] }, { origin: "operator" });
+  const options = { origin: "operator", policy: defaultPolicy(), builtins: BUILTINS } as const;
+  const grants = authorise(parent, options);
+  const child = (tools: unknown[]) =>
+    compilePlan({ session, providers: ["provider-mock"], tools } as JsonObject, { origin: "operator" });
+  const wide = await child([{ module: "tool-filesystem", permissions: { read: ["/etc"], run: true } }]);
+  const error = await refusal(() => authoriseWithin(wide, options, grants));
+  assertEquals(error.details.map(({ path }) => path), [
+    "tools[0].permissions.read",
+    "tools[0].permissions.run",
+  ]);
+  assertStringIncludes(error.details[0]?.message ?? "", 'Cannot grant read "/etc" to a sub-agent');
+  const unknown = await child(["tool-unheard-of"]);
+  assertEquals((await refusal(() => authoriseWithin(unknown, options, grants))).code, "plan_invalid");
+});

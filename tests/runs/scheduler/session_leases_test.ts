@@ -1,0 +1,47 @@
+import { SessionHolds } from "../../../src/runs/scheduler/session_leases.ts";
+import type { Runner } from "../../../src/runs/run/run.ts";
+import type { JsonObject } from "../../../src/sdk/types.ts";
+import { MemoryStore } from "../../../src/store/memory.ts";
+import type { Store } from "../../../src/store/store.ts";
+import { assertEquals } from "../../assert.ts";
+import { until } from "../../kernel/kit.ts";
+
+const RUNNER = {} as Runner; // nobody asks it anything
+
+Deno.test("SessionHolds does not renew what was let go of while another lease was renewed", async () => {
+  const slow = Promise.withResolvers<void>();
+  const renewed: string[] = [];
+  const store: Store = new MemoryStore();
+  const renew = store.renew.bind(store);
+  store.renew = async (lease, owner, ttl_ms) => {
+    renewed.push(lease);
+    if (lease === "session/a") await slow.promise;
+    return await renew(lease, owner, ttl_ms);
+  };
+  const logged: [string, JsonObject][] = [];
+  const { promise: tick, restore } = capturedInterval();
+  const holds = new SessionHolds(store, "here", (_level, event, facts) => logged.push([event, facts]));
+  try {
+    for (const id of ["a", "b", "c"]) await holds.take(id, RUNNER);
+    (await tick)();
+    await holds.letGo("b");
+    slow.resolve();
+    await until(() => renewed.includes("session/c"));
+    assertEquals(renewed, ["session/a", "session/c"]);
+    assertEquals(logged, []);
+  } finally {
+    restore();
+    holds.close();
+  }
+});
+
+/** Takes the next interval's function instead of starting it. */
+function capturedInterval(): { promise: Promise<() => void>; restore: () => void } {
+  const { promise, resolve } = Promise.withResolvers<() => void>();
+  const before = globalThis.setInterval;
+  globalThis.setInterval = ((run: () => void) => {
+    resolve(run);
+    return 0;
+  }) as unknown as typeof setInterval; // the handle is only given back to clearInterval
+  return { promise, restore: () => void (globalThis.setInterval = before) };
+}

@@ -1,0 +1,145 @@
+import fc from "fast-check";
+import { assert, assertEquals, assertRejects } from "../../assert.ts";
+import { entryStream, type EntryStreamOptions } from "../../../src/server/streaming/log_stream.ts";
+import { FakeClock, settle } from "../fake_clock.ts";
+
+function streamOf(pages: readonly (readonly string[])[], options: Partial<EntryStreamOptions<string>> = {}) {
+  const seen = { asked: 0, ended: [] as string[] };
+  const clock = new FakeClock();
+  const stream = entryStream<string>({
+    async *follow() {
+      for (const page of pages) {
+        seen.asked++;
+        yield page;
+      }
+    },
+    frame: (entry) => entry,
+    clock,
+    onEnd: (how) => seen.ended.push(how),
+    ...options,
+  });
+  return { ...stream, seen, clock };
+}
+
+Deno.test("entryStream() gives every byte once and in order, however entries are paged", async () => {
+  await fc.assert(fc.asyncProperty(
+    fc.array(fc.array(fc.string({ unit: "grapheme" }))),
+    async (pages) => {
+      const { body, seen } = streamOf(pages);
+      assertEquals(await new Response(body).text(), pages.flat().join(""));
+      assertEquals(seen.ended, ["complete"]);
+    },
+  ));
+});
+
+Deno.test("entryStream() splits a large page and never a character", async () => {
+  const entry = "é漢😀".repeat(10_000);
+  const { body } = streamOf([[entry, entry, entry, entry]]);
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of body) chunks.push(chunk);
+  assert(chunks.length > 1);
+  const strict = new TextDecoder("utf-8", { fatal: true });
+  assertEquals(chunks.map((chunk) => strict.decode(chunk)).join(""), entry.repeat(4));
+});
+
+Deno.test("entryStream() asks for nothing before it is read", async () => {
+  const { seen } = streamOf([["a"], ["b"]], { opening: "o" });
+  await settle();
+  assertEquals(seen.asked, 0);
+});
+
+Deno.test("entryStream() asks for the next page only when the last one was taken", async () => {
+  const { body, seen } = streamOf([["a"], ["b"], ["c"]]);
+  const reader = body.getReader();
+  await reader.read();
+  await settle();
+  assertEquals(seen.asked, 1);
+  await reader.read();
+  await settle();
+  assertEquals(seen.asked, 2);
+  await reader.cancel();
+});
+
+Deno.test("entryStream() skips empty pages", async () => {
+  assertEquals(await new Response(streamOf([[], ["a"], [], ["b"], []]).body).text(), "ab");
+});
+
+Deno.test("entryStream() breaks the body when the log fails", async () => {
+  const { body, seen } = streamOf([], {
+    // deno-lint-ignore require-yield -- it fails first
+    async *follow() {
+      throw new Error("store");
+    },
+  });
+  await assertRejects(() => new Response(body).text(), Error, "store");
+  assertEquals(seen.ended, ["failed"]);
+});
+
+Deno.test("entryStream() pings while it waits, and not for a reader that does not read", async () => {
+  const gate = Promise.withResolvers<void>();
+  const { body, clock } = streamOf([], {
+    async *follow() {
+      await gate.promise;
+      yield ["a"];
+    },
+    ping: { text: "p", every_ms: 15_000 },
+  });
+  const reader = body.getReader();
+  const first = reader.read();
+  await clock.advance(15_000);
+  assertEquals(new TextDecoder().decode((await first).value), "p");
+  await clock.advance(60_000);
+  assertEquals(clock.pending, 0);
+  const second = reader.read();
+  await settle();
+  gate.resolve();
+  assertEquals(new TextDecoder().decode((await second).value), "a");
+  assertEquals(clock.pending, 0);
+});
+
+Deno.test("entryStream() ends with its farewell, whether a reader waits or not, once", async () => {
+  for (const waits of [true, false]) {
+    const aborted: boolean[] = [];
+    const { body, end, seen } = streamOf([], {
+      async *follow(signal) {
+        yield ["a"];
+        await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
+        aborted.push(true);
+      },
+      farewell: "bye",
+    });
+    const reader = body.getReader();
+    await reader.read();
+    const next = waits ? reader.read() : null;
+    await settle();
+    end();
+    end();
+    assertEquals(new TextDecoder().decode((await (next ?? reader.read())).value), "bye");
+    assertEquals((await reader.read()).done, true);
+    assertEquals(seen.ended, ["ended"]);
+    assertEquals(aborted.length, waits ? 1 : 0); // without a waiting reader the log was not asked again
+  }
+});
+
+Deno.test("entryStream() lets go of the log when the reader leaves", async () => {
+  let released = false;
+  const { body, seen, end } = streamOf([], {
+    async *follow(signal) {
+      try {
+        yield ["a"];
+        await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
+      } finally {
+        released = true;
+      }
+    },
+  });
+  const reader = body.getReader();
+  await reader.read();
+  const waiting = reader.read();
+  await settle();
+  await reader.cancel();
+  await waiting;
+  await settle();
+  end();
+  assertEquals([released, seen.ended], [true, ["left"]]);
+});
