@@ -5,11 +5,11 @@ import { newId } from "../process/ids.ts";
 import { RunService } from "../runs/service.ts";
 import type { Clock, JsonObject } from "../sdk/types.ts";
 import type { Store } from "../store/store.ts";
-import { Loading } from "./lazy_loader.ts";
+import { LazyLoader } from "./lazy_loader.ts";
 import type { ModuleTable } from "./module_table.ts";
 import { NamedPlans } from "./named_plans.ts";
 import { Plans } from "./plan_service.ts";
-import { Sandboxing } from "./lazy_sandbox.ts";
+import { LazySandbox } from "./lazy_sandbox.ts";
 import { SourceOverrides, type SourcesFile } from "./source_overrides.ts";
 
 /** What is put together. */
@@ -31,8 +31,8 @@ export interface Parts {
 export interface Composition {
   plans: Plans;
   modules: ModuleTable;
-  loading: Loading;
-  sandboxing: Sandboxing;
+  loading: LazyLoader;
+  sandboxing: LazySandbox;
   runs: RunService;
   /** Ends runs, then what modules are loaded with. */
   close(): Promise<void>;
@@ -44,8 +44,8 @@ export function compose(
 ): Composition {
   const redactor = secrets instanceof Redactor ? secrets : processRedactor(secrets);
   const log: Parts["log"] = (level, event, facts) => parts.log(level, event, redactor.redactValues(facts));
-  const loading = new Loading({ cache_dir: parts.home && new URL("cache/", parts.home) });
-  const sandboxing = new Sandboxing({ policy, log });
+  const loading = new LazyLoader({ cache_dir: parts.home && new URL("cache/", parts.home) });
+  const sandboxing = new LazySandbox({ policy, log });
   const plans = new Plans({
     policy,
     named: new NamedPlans(parts.plans),

@@ -21,10 +21,10 @@ import { canonicalJson } from "../sdk/json.ts";
 import type { ModuleSpec } from "../sdk/plan.ts";
 import { placeInAgent } from "./agent_plans.ts";
 import type { ModuleTable } from "./module_table.ts";
-import { effectiveGrantOf, shownGrant } from "./module_permissions.ts";
-import type { Loading } from "./lazy_loader.ts";
+import { displayGrant, effectiveGrantOf } from "./module_permissions.ts";
+import type { LazyLoader } from "./lazy_loader.ts";
 import { hashLock } from "./plan_locks.ts";
-import type { JudgedPlan, Plans } from "./plan_service.ts";
+import type { AuthorisedPlan, Plans } from "./plan_service.ts";
 import type { ComparedInput, LockedInput } from "./types.ts";
 
 type JudgedPlans = Awaited<ReturnType<Plans["judgeAll"]>>;
@@ -32,7 +32,7 @@ type JudgedPlans = Awaited<ReturnType<Plans["judgeAll"]>>;
 /** What plans are looked at with. */
 export interface ExplainParts {
   plans: Plans;
-  loading: Loading;
+  loading: LazyLoader;
   modules: ModuleTable;
 }
 
@@ -140,10 +140,10 @@ function modulesOf({ plan, agents }: JudgedPlans): JudgedModule[] {
   return [...own, ...brought];
 }
 
-function judgedModule(spec: ModuleSpec, judged: JudgedPlan): JudgedModule {
+function judgedModule(spec: ModuleSpec, judged: AuthorisedPlan): JudgedModule {
   const { compiled, grants, context } = judged;
   const { granted, dropped } = effectiveGrantOf(spec, judged);
-  const grant = { ...planGrant(spec, compiled.plan), granted: shownGrant(granted, judged), dropped };
+  const grant = { ...planGrant(spec, compiled.plan), granted: displayGrant(granted, judged), dropped };
   return { spec, grant, tier: grants.tiers[spec.path] ?? "inline", context };
 }
 
@@ -205,7 +205,7 @@ function wantedOf(declared: Declared | null): Permissions | null {
 /** Bundles of all that is not compiled in, by index, fetched side by side; all that fail are told. */
 async function fetchAll(
   modules: readonly Pick<JudgedModule, "spec" | "context">[],
-  loading: Loading,
+  loading: LazyLoader,
 ): Promise<(ModuleBundle | undefined)[]> {
   if (modules.every(({ spec }) => spec.source.kind === "builtin")) return modules.map(() => undefined);
   const loader = await loading.loader();

@@ -42,7 +42,7 @@ async function cacheChildren(): Promise<void> {
 }
 
 /** The one loader of a composition. */
-export class Loading {
+export class LazyLoader {
   readonly #options: LoadingOptions;
   #loader: Promise<Loader> | undefined;
 

@@ -18,7 +18,7 @@ export interface SandboxingOptions {
 }
 
 /** The one sandbox of a composition. */
-export class Sandboxing {
+export class LazySandbox {
   readonly #options: SandboxingOptions;
   #sandbox: Promise<Sandbox> | undefined;
   #made: Sandbox | undefined;

@@ -10,11 +10,11 @@ import {
   type GuestPermissions,
 } from "../policy/effective_permissions.ts";
 import type { ModuleSpec } from "../sdk/plan.ts";
-import { heldByProcess } from "./process_permissions.ts";
-import type { JudgedPlan } from "./plan_service.ts";
+import { grantedToProcess } from "./process_permissions.ts";
+import type { AuthorisedPlan } from "./plan_service.ts";
 
 /** What of a judged plan its modules' grants depend on. */
-export type GrantingPlan = Pick<JudgedPlan, "compiled" | "grants" | "origin" | "base_url">;
+export type GrantingPlan = Pick<AuthorisedPlan, "compiled" | "grants" | "origin" | "base_url">;
 
 /**
  * Returns what a module may do, ready for Deno's worker options: plan ∩ policy ∩ process, an operator's plan ∩ process. Real
@@ -31,7 +31,7 @@ export function effectiveGrantOf(spec: ModuleSpec, judged: GrantingPlan): Effect
   return effectiveGrant({
     plan: askedOf(spec, plan) ?? {},
     ...(ceiling === undefined ? {} : { ceiling }),
-    process: heldByProcess,
+    process: grantedToProcess,
     resolve: asked,
     resolveCeiling: max,
   });
@@ -49,18 +49,21 @@ export function grantPaths(origin: Origin, base_url: string | undefined): Requir
 }
 
 /** Returns a grant for people: paths below the plan's folder are named from there, so that callers see none above it. */
-export function shownGrant(granted: GuestPermissions, { origin, base_url }: GrantingPlan): GuestPermissions {
+export function displayGrant(
+  granted: GuestPermissions,
+  { origin, base_url }: GrantingPlan,
+): GuestPermissions {
   const here = parsePath(".");
   const { asked } = grantPaths(origin, base_url);
   const folder = here && asked(here);
   if (!folder) return granted;
   const from = pathText(folder);
   const shown = (value: boolean | string[]) =>
-    Array.isArray(value) ? value.map((path) => shownPath(path, from)) : value;
+    Array.isArray(value) ? value.map((path) => displayPath(path, from)) : value;
   return { ...granted, read: shown(granted.read), write: shown(granted.write), ffi: shown(granted.ffi) };
 }
 
-function shownPath(path: string, folder: string): string {
+function displayPath(path: string, folder: string): string {
   if (path === folder) return ".";
   const inside = folder === "/" ? folder : `${folder}/`;
   return path.startsWith(inside) && folder !== "/" ? `./${path.slice(inside.length)}` : path;

@@ -2,7 +2,7 @@
 import { didYouMean } from "../text/did_you_mean.ts";
 import { PreampError } from "../sdk/errors.ts";
 import { LOCK_FILE } from "./lock_file.ts";
-import { printable } from "../process/ids.ts";
+import { printableId } from "../process/ids.ts";
 
 /** A plan file as it was read. */
 export interface PlanFile {
@@ -62,7 +62,7 @@ export class NamedPlans {
     if (file) return file;
     const meant = didYouMean(name, await this.names());
     const hint = meant === undefined ? "" : `: did you mean "${meant}"?`;
-    throw new PreampError("not_found", `Cannot find a plan named "${printable(name)}"${hint}`);
+    throw new PreampError("not_found", `Cannot find a plan named "${printableId(name)}"${hint}`);
   }
 
   async #readFile(name: string, url: URL): Promise<PlanFile | null> {

@@ -11,7 +11,7 @@ import type { NamedPlans, PlanFile } from "./named_plans.ts";
 import { type SourceOverrides, withOverrides } from "./source_overrides.ts";
 
 /** A plan as it was found, before it is checked. */
-export interface FoundPlan {
+export interface ResolvedPlan {
   input: JsonObject | string;
   origin: "operator" | "caller";
   /** How large it may be. */
@@ -47,7 +47,7 @@ export class PlanFinder {
     request: Pick<RunRequest, "plan" | "plan_ref">,
     caller: Caller,
     base_url: string | undefined,
-  ): FoundPlan | Promise<FoundPlan> {
+  ): ResolvedPlan | Promise<ResolvedPlan> {
     if (request.plan !== undefined && request.plan_ref !== undefined) {
       throw new PreampError(
         "request_invalid",
@@ -64,26 +64,26 @@ export class PlanFinder {
     return request.plan_ref === undefined ? this.#standard() : this.named(request.plan_ref);
   }
 
-  async #standard(): Promise<FoundPlan> {
+  async #standard(): Promise<ResolvedPlan> {
     const standard = await this.#options.named.find("default");
     return standard ? this.#ofFile(standard) : this.#ofOperator({ input: DEMO_PLAN, name: "demo" });
   }
 
   /** Finds a plan of the operator's by its name. @throws {PreampError} `not_found`. */
-  async named(name: string): Promise<FoundPlan> {
+  async named(name: string): Promise<ResolvedPlan> {
     return this.#ofFile(await this.#options.named.get(name));
   }
 
-  #ofFile({ name, text, base_url }: PlanFile): FoundPlan {
+  #ofFile({ name, text, base_url }: PlanFile): ResolvedPlan {
     return this.#ofOperator({ input: text, base_url, name });
   }
 
-  #ofOperator(plan: Pick<FoundPlan, "input" | "base_url" | "name">): FoundPlan {
+  #ofOperator(plan: Pick<ResolvedPlan, "input" | "base_url" | "name">): ResolvedPlan {
     return { ...plan, origin: "operator", limits: this.#options.limitsOf(null) };
   }
 
   /** Returns a plan compiled, its modules where the operator's overrides say. @throws {PreampError} As {@link compile}. */
-  located(found: FoundPlan): Promise<CompiledPlan> {
+  located(found: ResolvedPlan): Promise<CompiledPlan> {
     const compiling = this.compile(found);
     const { sources } = this.#options;
     if (found.origin !== "operator" || sources.empty) return compiling;
@@ -91,7 +91,7 @@ export class PlanFinder {
   }
 
   /** Returns a plan compiled. @throws {PreampError} `plan_invalid`, `plan_limit_exceeded`. */
-  compile({ input, origin, limits, base_url, name }: FoundPlan): Promise<CompiledPlan> {
+  compile({ input, origin, limits, base_url, name }: ResolvedPlan): Promise<CompiledPlan> {
     return compilePlan(input, {
       origin,
       limits,

@@ -16,21 +16,21 @@ import type { LoadContext } from "../loader/types.ts";
 import type { Origin } from "../policy/plan_trust.ts";
 import { documentLimits, type Policy, policyFor } from "../policy/policy.ts";
 import { authoriseWithin } from "../policy/delegation.ts";
-import type { ModuleTold, ReadyPlan, ServiceLimits } from "../runs/ports.ts";
+import type { ModuleTold, RunnablePlan, ServiceLimits } from "../runs/ports.ts";
 import type { Caller, RunRequest, Warning } from "../runs/types.ts";
 import { type ErrorCode, errorCode, type ErrorDetail, PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
 import type { Module, ModuleSpec, RunLimits } from "../sdk/types.ts";
 import { judgeAgents } from "./agent_plans.ts";
 import { checkConfigs, checkOpened, checkVariables, schemaOf } from "./check_configs.ts";
-import { type FoundPlan, PlanFinder } from "./plan_finder.ts";
+import { PlanFinder, type ResolvedPlan } from "./plan_finder.ts";
 import { grantOf, grantPaths } from "./module_permissions.ts";
-import type { Loading } from "./lazy_loader.ts";
+import type { LazyLoader } from "./lazy_loader.ts";
 import type { ModuleTable } from "./module_table.ts";
 import { hashLock, Locks } from "./plan_locks.ts";
 import type { NamedPlans } from "./named_plans.ts";
 import { expandConfig, type LookUp, unsetVariables } from "./plan_env.ts";
-import type { Sandboxing } from "./lazy_sandbox.ts";
+import type { LazySandbox } from "./lazy_sandbox.ts";
 import type { LockedInput, NamedPlan, PlanCheck, PlanInput } from "./types.ts";
 import { rewrittenSources, type SourceOverrides } from "./source_overrides.ts";
 import { isOfUrl, UrlModules, urlSpecs } from "./remote_modules.ts";
@@ -44,15 +44,15 @@ export interface PlansOptions {
   /** Environment variables of the process. */
   env: (name: string) => string | undefined;
   /** What modules are loaded with that are not compiled in. */
-  loading: Loading;
+  loading: LazyLoader;
   /** Where those run that this process does not trust. */
-  sandboxing: Sandboxing;
+  sandboxing: LazySandbox;
   /** Where the modules of an operator's plans come from, whatever these say. */
   sources: SourceOverrides;
 }
 
 /** A plan as the policy judged it. */
-export interface JudgedPlan {
+export interface AuthorisedPlan {
   compiled: CompiledPlan;
   /** What is odd about it, its configs included. */
   warnings: readonly WarningDetail[];
@@ -69,7 +69,7 @@ interface JudgeOptions {
   /** Ceilings of the request. */
   limits?: Partial<RunLimits>;
   /** The plan that spawns this one, as it was judged. */
-  within?: JudgedPlan;
+  within?: AuthorisedPlan;
   /** For whoever writes the lock anew. */
   ignore_lock?: boolean;
 }
@@ -100,7 +100,7 @@ export class Plans {
    * @throws {PreampError} `not_found` for an unknown `plan_ref`; `plan_invalid`, `plan_limit_exceeded`; `policy_refused`,
    * `module_source_denied`, `isolation_unavailable`; `lock_invalid`.
    */
-  async ready(request: RunRequest, caller: Caller, base_url?: string): Promise<ReadyPlan> {
+  async ready(request: RunRequest, caller: Caller, base_url?: string): Promise<RunnablePlan> {
     const finding = this.#finder.find(request, caller, base_url);
     const found = finding instanceof Promise ? await finding : finding;
     try {
@@ -110,7 +110,7 @@ export class Plans {
     }
   }
 
-  async #ready(found: FoundPlan, caller: Caller, options: JudgeOptions): Promise<ReadyPlan> {
+  async #ready(found: ResolvedPlan, caller: Caller, options: JudgeOptions): Promise<RunnablePlan> {
     const judged = await this.#judge(found, caller, options);
     const { compiled, grants, context, base_url, origin } = judged;
     const { lock } = context;
@@ -158,7 +158,7 @@ export class Plans {
     };
   }
 
-  #urlModules(judged: JudgedPlan, policy: Policy, specs: readonly ModuleSpec[]): UrlModules {
+  #urlModules(judged: AuthorisedPlan, policy: Policy, specs: readonly ModuleSpec[]): UrlModules {
     const { loading, sandboxing } = this.#options;
     const { context, grants } = judged;
     return new UrlModules({
@@ -180,7 +180,7 @@ export class Plans {
     request: Pick<RunRequest, "plan" | "plan_ref" | "lock" | "limits">,
     caller: Caller,
     base_url?: string,
-  ): Promise<JudgedPlan> {
+  ): Promise<AuthorisedPlan> {
     const found = await this.#finder.find(request, caller, base_url);
     try {
       return await this.#judge(found, caller, request);
@@ -199,7 +199,7 @@ export class Plans {
     caller: Caller,
     base_url?: string,
     { ignore_lock = false }: { ignore_lock?: boolean } = {},
-  ): Promise<{ plan: JudgedPlan; agents: { name: string; plan: JudgedPlan }[] }> {
+  ): Promise<{ plan: AuthorisedPlan; agents: { name: string; plan: AuthorisedPlan }[] }> {
     const found = await this.#finder.find(request, caller, base_url);
     try {
       const plan = await this.#judge(found, caller, { ...request, ignore_lock });
@@ -216,7 +216,7 @@ export class Plans {
     }
   }
 
-  async #judge(found: FoundPlan, caller: Caller, options: JudgeOptions): Promise<JudgedPlan> {
+  async #judge(found: ResolvedPlan, caller: Caller, options: JudgeOptions): Promise<AuthorisedPlan> {
     const { origin } = found;
     const { within, ignore_lock } = options;
     const compiled = await this.#finder.located(found);
@@ -243,9 +243,9 @@ export class Plans {
 
   #authorise(
     compiled: CompiledPlan,
-    { origin, base_url }: Pick<FoundPlan, "origin" | "base_url">,
+    { origin, base_url }: Pick<ResolvedPlan, "origin" | "base_url">,
     policy: Policy,
-    { limits, within }: { limits?: Partial<RunLimits>; within?: Pick<JudgedPlan, "grants"> },
+    { limits, within }: { limits?: Partial<RunLimits>; within?: Pick<AuthorisedPlan, "grants"> },
   ): Grants {
     const known = limits || within ? undefined : this.#granted.get(compiled);
     if (known?.origin === origin && known.policy === policy) return known.grants;
@@ -267,7 +267,7 @@ export class Plans {
   /** Once for each plan and policy: a plan with many agents would pay at every run, and each is judged anew when it is spawned. */
   #judgeAgents(
     compiled: CompiledPlan,
-    found: FoundPlan,
+    found: ResolvedPlan,
     policy: Policy,
     grants: Grants,
   ): Promise<void> | void {
@@ -276,7 +276,7 @@ export class Plans {
 
   async #judgeAnew(
     compiled: CompiledPlan,
-    found: FoundPlan,
+    found: ResolvedPlan,
     policy: Policy,
     grants: Grants,
   ): Promise<void> {
@@ -291,7 +291,7 @@ export class Plans {
   }
 
   /** @throws {PreampError} `plan_invalid`, when the value of a variable is not what its module's schema says. */
-  async #acceptVariables(compiled: CompiledPlan, found: FoundPlan, grants: Grants): Promise<void> {
+  async #acceptVariables(compiled: CompiledPlan, found: ResolvedPlan, grants: Grants): Promise<void> {
     acceptConfigs(await checkVariables(compiled, this.#options.modules, this.#lookup(grants)), found);
   }
 
@@ -321,8 +321,8 @@ export class Plans {
     spec: ModuleSpec,
     urlModules: () => UrlModules,
     config: JsonObject,
-    { told, found, written }: { told: ModuleTold; found: FoundPlan; written: JsonObject },
-  ): ReturnType<ReadyPlan["open"]> {
+    { told, found, written }: { told: ModuleTold; found: ResolvedPlan; written: JsonObject },
+  ): ReturnType<RunnablePlan["open"]> {
     const check = (module: Pick<Module, "module">) =>
       acceptOpened(checkOpened(spec, module, config, written), found, told.warn);
     if (spec.source.kind !== "builtin") {
@@ -403,7 +403,7 @@ export class Plans {
 }
 
 /** @throws {PreampError} `plan_invalid`, when a module's config is not what its schema says. */
-function acceptConfigs({ errors }: Findings, { name }: FoundPlan): void {
+function acceptConfigs({ errors }: Findings, { name }: ResolvedPlan): void {
   if (errors.length === 0) return;
   const what = name === undefined ? "the plan" : `the plan "${name}"`;
   throw documentError("plan_invalid", what, errors.map((finding) => toDetail(finding)));
@@ -415,7 +415,7 @@ function acceptConfigs({ errors }: Findings, { name }: FoundPlan): void {
  */
 function acceptOpened(
   { findings, config }: ReturnType<typeof checkOpened>,
-  found: FoundPlan,
+  found: ResolvedPlan,
   warn: (code: string, message: string) => void,
 ): Promise<JsonObject> | JsonObject {
   for (const { code, message, hint } of findings.warnings) {
@@ -429,7 +429,7 @@ function acceptOpened(
   }
 }
 
-/** {@link ReadyPlan.withConsole}: what it needs is loaded when the first module is to run in this process. */
+/** {@link RunnablePlan.withConsole}: what it needs is loaded when the first module is to run in this process. */
 async function runWithConsole<T>(write: ModuleTold["console"], body: () => Promise<T>): Promise<T> {
   const { withModuleConsole } = await import("../loader/module_console.ts");
   return await withModuleConsole(write, body);
@@ -442,14 +442,14 @@ function mayLoad({ plan, written }: CompiledPlan): boolean {
 
 /** Returns findings with the places they have in the plan's text, when it has one. */
 async function withPlacesIn<T extends ErrorDetail>(
-  { input, limits }: FoundPlan,
+  { input, limits }: ResolvedPlan,
   details: readonly T[],
 ): Promise<T[]> {
   return typeof input === "string" ? await withPlaces(details, input, limits) : [...details];
 }
 
 /** Returns an error about a plan with the places its findings have in the plan's text. */
-async function located(error: unknown, { input, limits }: FoundPlan): Promise<unknown> {
+async function located(error: unknown, { input, limits }: ResolvedPlan): Promise<unknown> {
   if (typeof input !== "string" || errorCode(error) === undefined) return error;
   const { code, message, details, facts, cause } = error as PreampError; // ours, by its code
   if (!Array.isArray(details) || details.length === 0) return error;

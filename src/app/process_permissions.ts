@@ -20,7 +20,7 @@ const FIELD = {
 } as const;
 
 /** Returns true when this process has an entry, or all of a permission, whole. */
-export function heldByProcess(permission: PermissionName, entry: Entry | "all"): boolean {
+export function grantedToProcess(permission: PermissionName, entry: Entry | "all"): boolean {
   const all = stateOf({ name: permission });
   if (all === "whole") return true;
   if (entry === "all") return false;

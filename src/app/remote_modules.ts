@@ -12,8 +12,8 @@ import type { GuestGrant } from "../sandbox/worker_permissions.ts";
 import type { OpenedGuest } from "../sandbox/guest_module.ts";
 import type { GuestSlots } from "../sandbox/guest_semaphore.ts";
 import type { Policy } from "../policy/policy.ts";
-import type { Loading } from "./lazy_loader.ts";
-import { guestRequest, type Sandboxing } from "./lazy_sandbox.ts";
+import type { LazyLoader } from "./lazy_loader.ts";
+import { guestRequest, type LazySandbox } from "./lazy_sandbox.ts";
 
 /** Returns the specs that a loader is needed for. */
 export function urlSpecs(specs: readonly ModuleSpec[]): ModuleSpec[] {
@@ -32,8 +32,8 @@ export interface UrlModulesOptions {
   context: LoadContext;
   /** The policy that holds for whoever asks. */
   policy: Policy;
-  loading: Loading;
-  sandboxing: Sandboxing;
+  loading: LazyLoader;
+  sandboxing: LazySandbox;
   /** Where a module runs. */
   tierOf(spec: ModuleSpec): "inline" | "worker" | "process";
   /** What a module may do where it runs, as files and permissions are now. */

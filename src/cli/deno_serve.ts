@@ -5,7 +5,7 @@
 import { processRedactor } from "../policy/redact.ts";
 import { errorMessage } from "../sdk/errors.ts";
 import { createPreamp, type Preamp } from "../server/mod.ts";
-import { createPass } from "../server/http_app.ts";
+import { createHttpApp } from "../server/http_app.ts";
 import { readArguments } from "./arguments.ts";
 import { ownOptions } from "./server_backend.ts";
 import type { Io } from "./terminal/io.ts";
@@ -54,7 +54,7 @@ export async function openEmbedded(): Promise<EmbeddedServer> {
 function unusable(io: Io, error: unknown): EmbeddedServer {
   const log = createLog("json", io.err);
   const failure = new Error(`Cannot use the settings: ${errorMessage(error)}`, { cause: error });
-  const { fetch } = createPass({
+  const { fetch } = createHttpApp({
     hosts: "any",
     routes: () => Promise.reject(failure),
     log: (record) => log.request(record),

@@ -1,7 +1,7 @@
 /** The module that a command line names, as a path or a URL: the author's own, loaded with the operator's rights. */
-import { Loading } from "../app/lazy_loader.ts";
+import { LazyLoader } from "../app/lazy_loader.ts";
 import type { Loader } from "../loader/loader.ts";
-import { shown } from "../loader/display_url.ts";
+import { displayUrl } from "../loader/display_url.ts";
 import type { LoadContext, LoadSpec } from "../loader/types.ts";
 import { parseSource } from "../plan/source/source.ts";
 import type { Policy } from "../policy/policy.ts";
@@ -54,7 +54,7 @@ export async function readTarget(
 
 /** Gives a loader to `use` and ends it, with its bundler, whatever comes of it. */
 export async function withLoader<T>(use: (loader: Loader) => Promise<T>): Promise<T> {
-  const loading = new Loading({ cache_dir: null });
+  const loading = new LazyLoader({ cache_dir: null });
   try {
     return await use(await loading.loader());
   } finally {
@@ -63,8 +63,8 @@ export async function withLoader<T>(use: (loader: Loader) => Promise<T>): Promis
 }
 
 /** Returns a URL as messages show it, relative to the working directory. */
-export function told(url: string, io: Io): string {
-  return shown(url, io.cwd.href);
+export function displayPath(url: string, io: Io): string {
+  return displayUrl(url, io.cwd.href);
 }
 
 /** Returns the URL of a file, or of a folder with a slash at the end. */

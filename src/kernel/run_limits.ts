@@ -9,19 +9,19 @@ import { later } from "./timeouts.ts";
 import type { HostClock } from "./host.ts";
 
 /** Names of the ceilings that can end a run. */
-export type CeilingName = keyof RunLimits;
+export type LimitName = keyof RunLimits;
 
 /** Output tokens below which a lowered reservation is not worth making (trust.md). */
 const MIN_OUTPUT_TOKENS = 256;
 
-/** Options of {@link Ceilings}. */
+/** Options of {@link RunLimitGuard}. */
 export interface CeilingOptions {
   limits: RunLimits;
   /** Whether `max_cost_usd` was set by plan or request: then an unpriced call ends the run (trust.md). */
   cost_is_asked_for?: boolean;
   clock: HostClock;
   /** Ceilings that hold beside these: a sub-agent's own are counted within its parent's. */
-  within?: Ceilings;
+  within?: RunLimitGuard;
 }
 
 /** A place taken for one model call; settle it exactly once. */
@@ -42,7 +42,7 @@ export interface UsedCeilings {
 }
 
 /** What has been used of a run's ceilings. */
-export class Ceilings {
+export class RunLimitGuard {
   readonly limits: RunLimits;
   /** Aborts with `limit_reached` when `max_duration_s` is over. */
   readonly signal: AbortSignal;
@@ -228,6 +228,6 @@ export class Ceilings {
   }
 }
 
-function reached(limit: CeilingName | (string & Record<never, never>), fact: string): PreampError {
+function reached(limit: LimitName | (string & Record<never, never>), fact: string): PreampError {
   return new PreampError("limit_reached", `Cannot go on: ${limit} is reached: ${fact}`, { facts: { limit } });
 }

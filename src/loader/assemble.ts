@@ -1,5 +1,5 @@
 /** What the bundler made and what was fetched, as one bundle. Pure. */
-import type { GraphFetch } from "./prefetch.ts";
+import type { GraphPrefetcher } from "./prefetch.ts";
 import { integrityOf, pathFrom } from "./graph_digest.ts";
 import type { BundleAnswer, ModuleBundle } from "./types.ts";
 
@@ -7,7 +7,7 @@ import type { BundleAnswer, ModuleBundle } from "./types.ts";
 export function bundleOf(
   requested: string,
   entry: string,
-  graph: Pick<GraphFetch, "files" | "added" | "redirects" | "requests">,
+  graph: Pick<GraphPrefetcher, "files" | "added" | "redirects" | "requests">,
   answer: BundleAnswer & { kind: "bundle" },
 ): ModuleBundle {
   const files = answer.inputs.flatMap((url) => {

@@ -1,6 +1,6 @@
 /** What the bundler found wrong, as the error that the author or operator reads: file, line, column, what to do. Pure. */
 import { type ErrorDetail, PreampError } from "../sdk/errors.ts";
-import { shown } from "./display_url.ts";
+import { displayUrl } from "./display_url.ts";
 import type { BundleProblem } from "./types.ts";
 
 /** Returns the error for problems; `failed`: why files could not be had, by requested URL. */
@@ -33,7 +33,7 @@ function detailOf(
   base_url: string | undefined,
 ): ErrorDetail {
   const why = failed_url === undefined ? undefined : failed.get(failed_url)?.message;
-  const file = url === undefined ? undefined : shown(url, base_url);
+  const file = url === undefined ? undefined : displayUrl(url, base_url);
   return {
     path: file ?? "",
     ...(file === undefined ? {} : { file }),

@@ -1,7 +1,7 @@
 /** Names of what is remembered. Whoever asks under another policy or name space meets another name. Pure. */
 import { createHash } from "node:crypto";
 import { canonicalJson } from "../sdk/json.ts";
-import type { GraphFetch } from "./prefetch.ts";
+import type { GraphPrefetcher } from "./prefetch.ts";
 import type { LoadContext } from "./types.ts";
 
 const scopes = new WeakMap<object, Map<string, string>>();
@@ -26,7 +26,7 @@ export function bundleKey(
   scope: string,
   requested: string,
   entry: string,
-  { files, redirects }: Pick<GraphFetch, "files" | "redirects">,
+  { files, redirects }: Pick<GraphPrefetcher, "files" | "redirects">,
 ): string {
   const hashes = [...files.values()].map(({ url, sha256 }) => [url, sha256]).sort();
   return hex({ scope, requested, entry, files: hashes, redirects: [...redirects].sort() });

@@ -2,15 +2,15 @@
 import { mediaTypeOf } from "./media_type.ts";
 
 /** Returns a URL for people. A file is told relative to `base_url`, or by its name alone. */
-export function shown(text: string, base_url?: string): string {
+export function displayUrl(text: string, base_url?: string): string {
   if (text.startsWith("data:")) return `data:${mediaTypeOf(text).slice(0, 40)},…`;
   if (!URL.canParse(text)) return text.slice(0, 200);
   const url = new URL(text);
-  if (url.protocol === "file:") return shownFile(url, base_url);
+  if (url.protocol === "file:") return displayFile(url, base_url);
   return `${url.origin}${url.pathname}${url.search === "" ? "" : "?…"}`.slice(0, 500);
 }
 
-function shownFile(url: URL, base_url: string | undefined): string {
+function displayFile(url: URL, base_url: string | undefined): string {
   const path = decode(url.pathname);
   if (base_url?.startsWith("file:")) {
     const base = decode(new URL(".", base_url).pathname);

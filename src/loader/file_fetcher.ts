@@ -19,7 +19,7 @@ import {
 } from "./net/pinned_connections.ts";
 import { AnswerCut, bodyEnds, type Head, HttpError, readBody, readHead } from "./net/http1_client.ts";
 import { kindOfUrl, mayImport } from "./media_type.ts";
-import { shown } from "./display_url.ts";
+import { displayUrl } from "./display_url.ts";
 import type { FetchedFile, LoaderPolicy } from "./types.ts";
 
 /** What files are fetched under. */
@@ -84,7 +84,7 @@ export class FileFetcher implements Disposable {
   }
 
   #shown(url: URL | string): string {
-    return shown(typeof url === "string" ? url : url.href, this.#options.base_url);
+    return displayUrl(typeof url === "string" ? url : url.href, this.#options.base_url);
   }
 
   async #readFile(url: URL): Promise<FetchedFile> {

@@ -5,7 +5,7 @@
 import { PreampError } from "../sdk/errors.ts";
 import { isObject } from "../sdk/json.ts";
 import type { FileFetcher } from "./file_fetcher.ts";
-import { shown } from "./display_url.ts";
+import { displayUrl } from "./display_url.ts";
 import type { FetchedFile, GraphRequest } from "./types.ts";
 
 /** Bytes of a `deno.json` that is read. */
@@ -39,7 +39,7 @@ export async function entryOfFolder(
   const config = await fetcher.fetchIfThere(configUrl(folder), { as: "entry" });
   if (!config) return { entry: standard, config, decides: false };
   const exported = exportOf(config, (fact, hint) => {
-    const file = shown(config.url, base_url);
+    const file = displayUrl(config.url, base_url);
     const message = `Cannot read ${file}: ${fact}`;
     const details = [{ path: file, file, message, hint }];
     return new PreampError("module_invalid", `${message}: ${hint}`, { details });

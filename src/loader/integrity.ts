@@ -2,11 +2,11 @@
 import { isInline, type Lock, type LockedFile } from "../plan/lock.ts";
 import { LockLookup } from "../plan/lock_lookup.ts";
 import { PreampError } from "../sdk/errors.ts";
-import { shown } from "./display_url.ts";
+import { displayUrl } from "./display_url.ts";
 import type { GraphFile, LoadContext, LoadSpec } from "./types.ts";
 
 /** The pins of one module. */
-export interface Pins {
+export interface IntegrityPins {
   /** Digests the graph must have; more than one when plan and lock both say it. */
   readonly integrity: readonly string[];
   /** Whether the lock has the module: then it must have every file of it. */
@@ -21,7 +21,7 @@ export interface Pins {
  * @throws {PreampError} `module_pin_required` when every module must be pinned and this one is not; `module_integrity_mismatch`
  * when plan and lock contradict each other.
  */
-export function pinsOf(spec: LoadSpec, context: LoadContext, name: string): Pins {
+export function pinsOf(spec: LoadSpec, context: LoadContext, name: string): IntegrityPins {
   const { lock, base_url } = context;
   const locked = lock ? LockLookup.of(lock, base_url).modulesOf(spec.source) : [];
   const pinned = [spec.integrity, ...locked.map((module) => module.integrity)];
@@ -53,14 +53,16 @@ export function pinsOf(spec: LoadSpec, context: LoadContext, name: string): Pins
 }
 
 /** @throws {PreampError} `module_integrity_mismatch` when the lock has other bytes for this file. */
-export function checkFile(file: GraphFile, pins: Pins): void {
+export function checkFile(file: GraphFile, pins: IntegrityPins): void {
   const expected = lockedFiles(file, pins).find(({ sha256 }) => sha256 !== file.sha256);
   if (expected === undefined) return;
   throw new PreampError(
     "module_integrity_mismatch",
-    `Cannot load ${shown(file.url, pins.base_url)}: its bytes are not those of the lock: expected sha256 ` +
+    `Cannot load ${
+      displayUrl(file.url, pins.base_url)
+    }: its bytes are not those of the lock: expected sha256 ` +
       `${expected.sha256}: received ${file.sha256} (${file.bytes} bytes, the lock says ${expected.bytes})`,
-    { facts: { url: shown(file.url, pins.base_url), expected: expected.sha256, received: file.sha256 } },
+    { facts: { url: displayUrl(file.url, pins.base_url), expected: expected.sha256, received: file.sha256 } },
   );
 }
 
@@ -70,7 +72,7 @@ export function checkFile(file: GraphFile, pins: Pins): void {
  */
 export function checkGraph(
   graph: { integrity: string; url: string; files: readonly GraphFile[] },
-  pins: Pins,
+  pins: IntegrityPins,
   name: string,
 ): void {
   for (const file of graph.files) {
@@ -79,7 +81,7 @@ export function checkGraph(
       throw new PreampError(
         "module_pin_required",
         `Cannot load ${name}: the lock has the module but not ${
-          shown(file.url, pins.base_url)
+          displayUrl(file.url, pins.base_url)
         }: run preamp plan lock`,
       );
     }
@@ -87,17 +89,17 @@ export function checkGraph(
   const [expected] = pins.integrity;
   if (expected === undefined || expected === graph.integrity) return;
   const which = graph.files.length === 1
-    ? `the bytes of ${shown(graph.url, pins.base_url)}`
+    ? `the bytes of ${displayUrl(graph.url, pins.base_url)}`
     : pins.locked
     ? "which files it has"
     : `one of its ${graph.files.length} files (a lock would say which)`;
   throw new PreampError(
     "module_integrity_mismatch",
     `Cannot load ${name}: ${which} changed: expected ${expected}: received ${graph.integrity}`,
-    { facts: { url: shown(graph.url, pins.base_url), expected, received: graph.integrity } },
+    { facts: { url: displayUrl(graph.url, pins.base_url), expected, received: graph.integrity } },
   );
 }
 
-function lockedFiles({ url }: GraphFile, { lock, base_url }: Pins): readonly LockedFile[] {
+function lockedFiles({ url }: GraphFile, { lock, base_url }: IntegrityPins): readonly LockedFile[] {
   return lock ? LockLookup.of(lock, base_url).filesAt(url) : [];
 }

@@ -4,7 +4,7 @@ import type { JsonObject } from "../sdk/json.ts";
 import { hasConsole, withOwnConsole } from "./module_console.ts";
 import { errorPlace } from "./error_location.ts";
 import { installSdk } from "../sdk/sdk_global.ts";
-import { shown } from "./display_url.ts";
+import { displayUrl } from "./display_url.ts";
 import type { ModuleBundle } from "./types.ts";
 
 /** How a bundle is linked. */
@@ -38,7 +38,7 @@ export async function linkModule(bundle: ModuleBundle, options: LinkOptions): Pr
     const linked = link(bundle, options);
     return await Promise.race([linked, late]) as JsonObject;
   } catch (error) {
-    const at = shownErrorPlace(error, bundle.files, base_url);
+    const at = displayErrorLocation(error, bundle.files, base_url);
     const place = at === undefined ? "" : `${at}: `;
     const fact = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
     throw new PreampError("module_load_failed", `Cannot load ${name}: ${place}${fact.slice(0, 1000)}`, {
@@ -65,7 +65,7 @@ function dataUrl(code: string, instance: string): string {
 }
 
 /** Returns `<url>:<line>:<column>` of what an error of a module was thrown at, as messages show URLs; undefined: elsewhere. */
-export function shownErrorPlace(
+export function displayErrorLocation(
   error: unknown,
   files: readonly { url: string }[],
   base_url: string | undefined,
@@ -74,5 +74,5 @@ export function shownErrorPlace(
   if (at === undefined) return undefined;
   const column = at.lastIndexOf(":");
   const line = at.lastIndexOf(":", column - 1);
-  return shown(at.slice(0, line), base_url) + at.slice(line);
+  return displayUrl(at.slice(0, line), base_url) + at.slice(line);
 }

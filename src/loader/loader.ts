@@ -16,10 +16,10 @@ import { DiskCache } from "./disk_cache.ts";
 import { type FetchOptions, FileFetcher } from "./file_fetcher.ts";
 import { configUrl, entryOfFolder } from "./folder_entry.ts";
 import { Freshness } from "./cache_freshness.ts";
-import { GraphFetch } from "./prefetch.ts";
-import { linkModule, shownErrorPlace } from "./link.ts";
+import { GraphPrefetcher } from "./prefetch.ts";
+import { displayErrorLocation, linkModule } from "./link.ts";
 import { areAsOnDisk } from "./local_files.ts";
-import { checkFile, checkGraph, type Pins, pinsOf } from "./integrity.ts";
+import { checkFile, checkGraph, type IntegrityPins, pinsOf } from "./integrity.ts";
 import { nameOf, withoutMount } from "./module_label.ts";
 import { problemError } from "./bundle_errors.ts";
 import type {
@@ -147,7 +147,7 @@ class UrlLoader implements Loader {
   }
 
   placeOf({ files }: ModuleBundle, { base_url }: LoadContext): (error: unknown) => string | undefined {
-    return (error) => shownErrorPlace(error, files, base_url);
+    return (error) => displayErrorLocation(error, files, base_url);
   }
 
   async graph(spec: LoadSpec, context: LoadContext): Promise<ModuleGraph> {
@@ -197,7 +197,7 @@ class UrlLoader implements Loader {
   }
 
   /** What was made before, of these pinned bytes, or of what is still current. */
-  async #known(url: string, context: LoadContext, pins: Pins): Promise<ModuleBundle | undefined> {
+  async #known(url: string, context: LoadContext, pins: IntegrityPins): Promise<ModuleBundle | undefined> {
     const scope = scopeOf(context);
     const [integrity] = pins.integrity;
     if (integrity === undefined) {
@@ -222,7 +222,7 @@ class UrlLoader implements Loader {
   }
 
   /** Fetches, verifies and bundles. */
-  async #make(url: string, context: LoadContext, pins: Pins, name: string): Promise<ModuleBundle> {
+  async #make(url: string, context: LoadContext, pins: IntegrityPins, name: string): Promise<ModuleBundle> {
     const scope = scopeOf(context);
     const current = pinKey(scope, url, "");
     const before = await this.#last(scope, url);
@@ -237,7 +237,7 @@ class UrlLoader implements Loader {
       const trusted = context.origin === "operator" && isTrustedInline(url, context.policy);
       const client = { name, owner: context.namespace, trusted };
       const { esm_host } = context.policy.modules;
-      const graph = new GraphFetch({
+      const graph = new GraphPrefetcher({
         fetcher,
         limits: context.policy.limits,
         check: ({ url, sha256, bytes }) => checkFile({ url, sha256, bytes: bytes.length }, pins),
@@ -305,7 +305,7 @@ class UrlLoader implements Loader {
     url: string,
     entry_url: string,
     scope: string,
-    graph: GraphFetch,
+    graph: GraphPrefetcher,
     { signal }: AbortController,
     client: BundlerClient,
     { base_url, policy }: LoadContext,

@@ -1,13 +1,13 @@
 /** What messages call a module, and the one thing that every module must export. Pure. */
 import { isInline } from "../plan/lock.ts";
 import { PreampError } from "../sdk/errors.ts";
-import { shown } from "./display_url.ts";
+import { displayUrl } from "./display_url.ts";
 import type { LoadContext, LoadSpec, ModuleGraph } from "./types.ts";
 
 /** Returns `module "tool-x" (https://…)`. */
 export function nameOf({ module, source }: LoadSpec, { base_url }: LoadContext): string {
   const from = source.kind === "url"
-    ? shown(source.url, base_url)
+    ? displayUrl(source.url, base_url)
     : source.kind === "path"
     ? source.original
     : "";
@@ -24,7 +24,7 @@ export function withoutMount(
   const has = exports.length === 0 ? "it exports nothing" : `it exports ${exports.slice(0, 10).join(", ")}`;
   const message = `Cannot load ${name}: it must export mount(coordinator, config): ${has}`;
   const hint = "write: export async function mount(coordinator, config) { … }";
-  const file = shown(url, base_url);
+  const file = displayUrl(url, base_url);
   const path = isInline(url) ? "" : file;
   return new PreampError("module_invalid", message, {
     details: [{ path, file, line: 1, column: 1, message, hint }],

@@ -25,7 +25,7 @@ export interface GraphFetchOptions {
 }
 
 /** One graph while it is fetched. */
-export class GraphFetch {
+export class GraphPrefetcher {
   /** By URL after redirects. */
   readonly files = new Map<string, FetchedFile>();
   /** Requested URL → URL after redirects. */

@@ -74,7 +74,7 @@ export function expandEnv(
   let refers = false;
   const secrets = new Set<string>();
 
-  function expand(item: unknown, place: Place): unknown {
+  function expand(item: unknown, place: Position): unknown {
     if (typeof item === "string") return expandText(item, place);
     if (Array.isArray(item)) {
       return item.map((entry, index) => expandItem(entry, { within: place, at: index }));
@@ -83,12 +83,12 @@ export function expandEnv(
   }
 
   /** Entries keep their place: an unset one becomes empty text. */
-  function expandItem(item: unknown, place: Place): unknown {
+  function expandItem(item: unknown, place: Position): unknown {
     const value = expand(item, place);
     return value === undefined ? "" : value;
   }
 
-  function expandFields(fields: JsonObject, place: Place): JsonObject {
+  function expandFields(fields: JsonObject, place: Position): JsonObject {
     const result: JsonObject = {};
     for (const key of Object.keys(fields)) {
       const item = fields[key];
@@ -102,7 +102,7 @@ export function expandEnv(
   }
 
   /** Undefined when the whole text was a reference to a variable that is not set. */
-  function expandText(text: string, place: Place): string | undefined {
+  function expandText(text: string, place: Position): string | undefined {
     if (!text.includes("${")) return text;
     const parts = scan(text);
     let result = "";
@@ -136,12 +136,12 @@ export function expandEnv(
 }
 
 /** Where a value stands; its text is only written for what is missing, because that costs more than the copy. */
-interface Place {
-  readonly within: Place | null;
+interface Position {
+  readonly within: Position | null;
   readonly at: string | number;
 }
 
-function placeText({ within, at }: Place): string {
+function placeText({ within, at }: Position): string {
   if (within === null) return String(at);
   const outer = placeText(within);
   if (typeof at === "number") return `${outer}[${at}]`;

@@ -157,11 +157,11 @@ function explainModule(
     version: stated.version,
     description: stated.description,
     path: spec.path,
-    url: graph ? shownUrl(graph.url, base_url) : null,
+    url: graph ? displayUrl(graph.url, base_url) : null,
     integrity: graph?.integrity ?? null,
     isolation: tier,
     files: (graph?.files ?? []).map(({ url, sha256, bytes }) => ({
-      url: shownUrl(url, base_url),
+      url: displayUrl(url, base_url),
       sha256,
       bytes,
     })),
@@ -191,7 +191,7 @@ function flaggedOf(
 }
 
 /** Without queries, which may hold a signature, and without the code of data: URLs; files by their path from the plan. */
-function shownUrl(text: string, base_url: string | undefined): string {
+function displayUrl(text: string, base_url: string | undefined): string {
   if (isInline(text)) return `${text.slice(0, Math.min(text.indexOf(","), 80))},…`;
   if (text.startsWith("file:")) return lockedName(text, base_url);
   const { origin, pathname, search } = new URL(text);
@@ -253,7 +253,7 @@ function warningsOf(
     ...(graph?.imports_refused ?? []).map(({ specifier, url, line }) => ({
       code: "import_refused",
       path: spec.path,
-      message: `${shownUrl(url, base_url)}:${line} imports ${
+      message: `${displayUrl(url, base_url)}:${line} imports ${
         specifier === null ? "what it computes" : JSON.stringify(specifier)
       }: it will throw`,
     })),

@@ -10,7 +10,7 @@ import { describe } from "../plan/value_path.ts";
 import { endpointReasons } from "./provider_endpoints.ts";
 import { type AskedLimits, combineLimits } from "./combine_limits.ts";
 import { type Origin, trustOf } from "./plan_trust.ts";
-import { excessOf, type ExcessPaths, fullPermissions } from "./effective_permissions.ts";
+import { type ExcessPaths, excessPermissions, fullPermissions } from "./effective_permissions.ts";
 import type { FullPermissions } from "./full_permissions.ts";
 import type { Policy } from "./policy.ts";
 import { isTrustedInline, sourceProblem, sourceRules } from "./source_rules.ts";
@@ -186,7 +186,7 @@ function permissionReasons(
   paths: ExcessPaths | undefined,
 ): Reason[] {
   const owner = spec.permissions ? `${spec.path}.permissions` : "permissions";
-  return excessOf(asked, max, paths).map(({ permission, entry }) => {
+  return excessPermissions(asked, max, paths).map(({ permission, entry }) => {
     const what = entry === true ? `all of ${permission}` : `${permission} ${describe(entry)}`;
     const given = max[permission];
     const most = Array.isArray(given) && given.length > 0 ? given.map(describe).join(", ") : "nothing";

@@ -4,7 +4,7 @@ import { PERMISSION_NAMES } from "../plan/check/check_permissions.ts";
 import type { CompiledPlan } from "../plan/compile.ts";
 import { describe } from "../plan/value_path.ts";
 import { authorise, type AuthoriseOptions, type Grants } from "./authorise.ts";
-import { excessOf } from "./effective_permissions.ts";
+import { excessPermissions } from "./effective_permissions.ts";
 import type { Resolve } from "./paths.ts";
 import { type FullPermissions, noPermissions } from "./full_permissions.ts";
 
@@ -29,7 +29,7 @@ function joined(one: boolean | string[], other: boolean | string[]): boolean | s
  *
  * @param resolve What the paths of both mean; they are beside one plan. Default: what is written.
  */
-export function beyondParent(
+export function exceedsParent(
   child: Pick<Grants, "permissions">,
   parent: Pick<Grants, "permissions">,
   resolve?: Resolve,
@@ -37,7 +37,7 @@ export function beyondParent(
   const most = grantedAnywhere(parent);
   const paths = resolve ? { asked: resolve, max: resolve } : {};
   return Object.entries(child.permissions).flatMap(([path, permissions]) =>
-    excessOf(permissions, most, paths).map(({ permission, entry }) => {
+    excessPermissions(permissions, most, paths).map(({ permission, entry }) => {
       const what = entry === true ? `all of ${permission}` : `${permission} ${describe(entry)}`;
       return {
         path: `${path}.permissions.${permission}`,
@@ -59,7 +59,7 @@ export function authoriseWithin(
   parent: Pick<Grants, "permissions">,
 ): Grants {
   const grants = authorise(compiled, options);
-  const details = beyondParent(grants, parent, options.paths?.asked);
+  const details = exceedsParent(grants, parent, options.paths?.asked);
   const [first] = details;
   if (!first) return grants;
   const message = details.length === 1

@@ -16,7 +16,7 @@ import { type FullPermissions, noPermissions } from "./full_permissions.ts";
 export type GuestPermissions = FullPermissions;
 
 /** Tells whether this process has an entry, or all of a permission; what it cannot tell it says no to. */
-export type Holds = (permission: PermissionName, entry: Entry | "all") => boolean;
+export type GrantCheck = (permission: PermissionName, entry: Entry | "all") => boolean;
 
 /** What a module's grant is made of. */
 export interface GrantInput {
@@ -24,7 +24,7 @@ export interface GrantInput {
   plan: Permissions;
   /** The most the policy lets it have; absent for an operator's plan, which the process alone bounds. */
   ceiling?: Permissions;
-  process: Holds;
+  process: GrantCheck;
   /** What the plan's paths mean. Default: what is written. */
   resolve?: Resolve;
   /** What the ceiling's paths mean. Default: what is written. */
@@ -157,7 +157,7 @@ export interface ExcessPaths {
 }
 
 /** Returns everything that `asked` has beyond `max`: entries that no single entry of `max` holds whole. */
-export function excessOf(
+export function excessPermissions(
   asked: Permissions | undefined,
   max: Permissions,
   { asked: resolve = asWritten, max: resolveMax = asWritten }: ExcessPaths = {},

@@ -5,7 +5,7 @@
  * whole needles that reach over that place included: 0 when the text may go out as it is. What may go out never ends within a
  * needle, whatever follows.
  */
-export function createCut(needles: readonly string[]): (text: string) => number {
+export function createPartialSecretFilter(needles: readonly string[]): (text: string) => number {
   const sorted = [...needles].sort();
   const firsts = new Set(sorted.map((needle) => needle[0]));
   const longest = sorted.reduce((most, { length }) => Math.max(most, length), 0);

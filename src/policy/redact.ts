@@ -8,7 +8,7 @@ import { type ErrorCode, errorCode, errorMessage, errorName, PreampError } from 
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import { ITEM_BYTES, KEY_BYTES, MARKS_BYTES, SCALAR_BYTES } from "../sdk/json_size.ts";
 import { formsOf } from "./secret_encodings.ts";
-import { createCut } from "./partial_secrets.ts";
+import { createPartialSecretFilter } from "./partial_secrets.ts";
 
 /** What stands in place of a secret. */
 export const REDACTED = "[REDACTED]";
@@ -138,7 +138,7 @@ export class Redactor {
 
   /** Returns how many characters at the end of a text are to wait for what follows: they may be the beginning of a secret. */
   held(text: string): number {
-    return (this.#cut ??= createCut(this.#needles))(text);
+    return (this.#cut ??= createPartialSecretFilter(this.#needles))(text);
   }
 
   /** Number of registered values. */

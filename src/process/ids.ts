@@ -27,6 +27,6 @@ export function newId(prefix: string): string {
 }
 
 /** Returns an id as it may stand in a message: short and printable. */
-export function printable(id: string): string {
+export function printableId(id: string): string {
   return id.slice(0, 80).replace(/[^\x20-\x7e]/g, "?");
 }

@@ -10,7 +10,7 @@ import type { PageLimits } from "./storage/session_store.ts";
 import type { Caller, RunRequest, Warning } from "./types.ts";
 
 /** A plan that may run: checked, and allowed by the policy. */
-export interface ReadyPlan {
+export interface RunnablePlan {
   readonly compiled: CompiledPlan;
   readonly limits: RunLimits;
   /** Whether plan or request set `max_cost_usd`: then an unpriced call ends the run. */
@@ -53,7 +53,7 @@ export interface AgentPlans {
    * Makes the plan of a sub-agent ready: compiled, judged again, and within what this plan was granted.
    * @throws {PreampError} `plan_invalid`, `policy_refused`, and what else a plan may not run for.
    */
-  child(written: JsonObject): Promise<ReadyPlan>;
+  child(written: JsonObject): Promise<RunnablePlan>;
 }
 
 /** Takes the values that must never be seen, and takes them out of what is seen. */
@@ -93,7 +93,7 @@ export interface RunsDeps {
   readonly limitsOf: (caller: Caller) => ServiceLimits;
   newId(prefix: string): string;
   /** Makes the plan of a request ready. `base_url`: where the relative sources of an operator's plan start. */
-  ready(request: RunRequest, caller: Caller, base_url: string | undefined): Promise<ReadyPlan>;
+  ready(request: RunRequest, caller: Caller, base_url: string | undefined): Promise<RunnablePlan>;
   secrets(): SecretSink;
   /** Structured log of the process. */
   log(level: "info" | "warning" | "error", event: string, facts: JsonObject): void;

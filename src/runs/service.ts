@@ -4,15 +4,15 @@ import { PreampError } from "../sdk/errors.ts";
 import { type JsonObject, toPlain } from "../sdk/json.ts";
 import { approvalDeletion, tooLate } from "./run/approvals.ts";
 import type { RunsDeps } from "./ports.ts";
-import { RunFold } from "./run/run_projection.ts";
+import { RunProjection } from "./run/run_projection.ts";
 import { forkedSession, messagesOfTurns, parentOf, withAnswers } from "./storage/fork.ts";
-import { printable } from "../process/ids.ts";
+import { printableId } from "../process/ids.ts";
 import { inputDeletion, loadInput, recordedInput, type Recording } from "./storage/run_input.ts";
 import type { ReplayReport } from "./replay/replay.ts";
 import { pointOf } from "./storage/resume_point.ts";
-import type { Runner } from "./run/run.ts";
+import type { ActiveRun } from "./run/run.ts";
 import { listOptions, Sessions } from "./storage/session_store.ts";
-import { cancelledOutcome, RunStarter } from "./scheduler/scheduler.ts";
+import { cancelledOutcome, RunScheduler } from "./scheduler/scheduler.ts";
 import { withStatus } from "./session_status.ts";
 import type {
   Approval,
@@ -35,19 +35,19 @@ const PAGE = 256;
 export class RunService implements Runs {
   readonly #deps: RunsDeps;
   readonly #sessions: Sessions;
-  readonly #starter: RunStarter;
+  readonly #starter: RunScheduler;
 
   constructor(deps: RunsDeps) {
     this.#deps = deps;
     this.#sessions = new Sessions(deps.store);
-    this.#starter = new RunStarter(deps, this.#sessions);
+    this.#starter = new RunScheduler(deps, this.#sessions);
   }
 
   create(request: RunRequest, caller: Caller, options: CreateOptions = {}): Promise<RunHandle> {
     return this.#starter.create(request, caller, options, (run_id) => this.handle(caller, run_id));
   }
 
-  #runnerOf(caller: Caller, run_id: string): Runner | undefined {
+  #runnerOf(caller: Caller, run_id: string): ActiveRun | undefined {
     const runner = this.#starter.runner(run_id);
     return runner?.options.caller.namespace === caller.namespace ? runner : undefined;
   }
@@ -57,7 +57,7 @@ export class RunService implements Runs {
     if (runner) return runner.current();
     const record = await this.#deps.store.get("run", run_id);
     if (!record || record.namespace !== caller.namespace) {
-      throw new PreampError("not_found", `Cannot find run "${printable(run_id)}"`);
+      throw new PreampError("not_found", `Cannot find run "${printableId(run_id)}"`);
     }
     return record.value as unknown as Run;
   }
@@ -145,7 +145,7 @@ export class RunService implements Runs {
   ): Promise<Approval> {
     const approvals = await this.approvals(caller, run_id);
     const approval = approvals.find((one) => one.id === approval_id);
-    if (!approval) throw new PreampError("not_found", `Cannot find approval "${printable(approval_id)}"`);
+    if (!approval) throw new PreampError("not_found", `Cannot find approval "${printableId(approval_id)}"`);
     const runner = this.#runnerOf(caller, run_id);
     if (!runner || runner.ended) throw tooLate(approval);
     const reason = answer.reason ?? null;
@@ -209,7 +209,7 @@ export class RunService implements Runs {
     if (input === null) {
       throw new PreampError(
         "not_replayable",
-        `Cannot replay run "${printable(run_id)}": what it started from is no longer kept`,
+        `Cannot replay run "${printableId(run_id)}": what it started from is no longer kept`,
       );
     }
     return { run, events, replay: recordedInput(input) };
@@ -300,7 +300,7 @@ export class RunService implements Runs {
       if (family.some((id) => this.#starter.at(id))) {
         throw new PreampError(
           "session_busy",
-          `Cannot delete session "${printable(session_id)}": a run of it has not ended`,
+          `Cannot delete session "${printableId(session_id)}": a run of it has not ended`,
         );
       }
       await this.#sessions.remove(family);
@@ -329,7 +329,7 @@ export class RunService implements Runs {
 }
 
 function foldApprovals(run: Run, entries: readonly Entry[]): Approval[] {
-  const fold = new RunFold({
+  const fold = new RunProjection({
     id: run.id,
     session_id: run.session_id,
     created_at: run.created_at,

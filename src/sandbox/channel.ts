@@ -2,7 +2,7 @@
 import { PreampError } from "../sdk/errors.ts";
 
 /** Why a guest is no more. */
-export type DeathCause =
+export type ExitReason =
   /** It ended by itself: exit, panic, a signal from elsewhere. */
   | "crashed"
   /** It had more memory than it may. */
@@ -17,8 +17,8 @@ export type DeathCause =
   | "ended";
 
 /** The end of a guest. */
-export interface Death {
-  readonly cause: DeathCause;
+export interface GuestExit {
+  readonly cause: ExitReason;
   /** For people, such as `exit code 3`. */
   readonly detail: string;
 }
@@ -32,9 +32,9 @@ export interface Channel {
   /** Whom texts are given to, and how many bytes the next one may have. Set once, before anything is sent. */
   listen(listener: ChannelListener): void;
   /** Ends the guest; resolves when nothing of it is left. The first cause that is given is the one that counts. */
-  kill(death: Death): Promise<void>;
+  kill(death: GuestExit): Promise<void>;
   /** Resolves when the guest is gone. */
-  readonly dead: Promise<Death>;
+  readonly dead: Promise<GuestExit>;
   /** Resolves when it is sure what is left of a guest that is gone: true for nothing, false when it works on and nobody can end it. */
   readonly stopped: Promise<boolean>;
 }
@@ -48,7 +48,7 @@ export interface ChannelListener {
   ready(): Promise<void> | undefined;
 }
 
-const CODES: Readonly<Record<DeathCause, PreampError["code"]>> = {
+const CODES: Readonly<Record<ExitReason, PreampError["code"]>> = {
   crashed: "tool_crashed",
   memory: "tool_memory_exceeded",
   timeout: "tool_timeout",
@@ -58,7 +58,7 @@ const CODES: Readonly<Record<DeathCause, PreampError["code"]>> = {
 };
 
 /** Returns the error that a call of a dead guest is answered with (http.md, Problems: the codes of tool results). */
-export function deathError(death: Death, name: string): PreampError {
+export function exitError(death: GuestExit, name: string): PreampError {
   return new PreampError(CODES[death.cause], `Cannot use module "${name}": ${death.detail}`, {
     facts: { cause: death.cause },
   });

@@ -2,7 +2,7 @@
 import { errorMessage, PreampError, retryAfterOf } from "../sdk/errors.ts";
 import { isObject, type JsonObject, toPlain } from "../sdk/json.ts";
 import { cut, Object, Reflect, Set, toText } from "../sdk/primordials.ts";
-import type { Thrown } from "./protocol.ts";
+import type { SerializedError } from "./protocol.ts";
 
 /** Characters of a message, and of a stack, that are passed on. */
 const MAX_TEXT = 16_384;
@@ -27,7 +27,7 @@ export function encodeThrown(
   error: unknown,
   numberOf?: (error: object) => number | undefined,
   depth = 0,
-): Thrown {
+): SerializedError {
   if (typeof error !== "object" || error === null) {
     return { name: "Error", message: cut(errorMessage(error), 0, MAX_TEXT) };
   }
@@ -106,7 +106,7 @@ export function decodeGuestError(
 }
 
 /** Returns a permission error that names the line of the plan which grants what is missing, in place of Deno's flag. */
-function withAdvice(thrown: Thrown, module: string): Thrown {
+function withAdvice(thrown: SerializedError, module: string): SerializedError {
   const found = DENO_PERMISSION_TEXT.exec(thrown.message);
   if (!found) return thrown;
   const [text, wanted = "", kind = "", entry] = found;
@@ -119,7 +119,7 @@ function withAdvice(thrown: Thrown, module: string): Thrown {
 }
 
 /** Returns an error that tells what the host threw, for the guest. */
-export function decodeHostError(thrown: Thrown): Error {
+export function decodeHostError(thrown: SerializedError): Error {
   const { fields = {}, name, message } = thrown;
   if (name !== "PreampError") return toError(thrown);
   const { code, details, facts } = fields;
@@ -129,7 +129,7 @@ export function decodeHostError(thrown: Thrown): Error {
   });
 }
 
-function toError({ name, message, stack, fields, cause }: Thrown): Error {
+function toError({ name, message, stack, fields, cause }: SerializedError): Error {
   const error = new Error(message, cause ? { cause: toError(cause) } : undefined);
   for (const [key, value] of Object.entries(fields ?? {})) {
     if (!STANDARD.has(key)) Object.defineProperty(error, key, { value, ...OWN });
@@ -144,7 +144,7 @@ function toError({ name, message, stack, fields, cause }: Thrown): Error {
 const OWN = { configurable: true, enumerable: true, writable: true } as const;
 
 /** A guest's word for what it threw, whatever that is. */
-function readThrown(value: unknown, depth = 0): Thrown {
+function readThrown(value: unknown, depth = 0): SerializedError {
   const given = isObject(value) ? value : {};
   const { name, message, stack, fields, cause, host } = given;
   return {

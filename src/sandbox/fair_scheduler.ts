@@ -6,7 +6,7 @@ const SLICE_MS = 4;
 const WINDOW_MS = 50;
 
 /** Turns of one thread. */
-export class Turns {
+export class FairScheduler {
   readonly #monotonic: () => number;
   readonly #later: (then: () => void) => void;
   readonly #waiting: (() => void)[] = [];

@@ -4,17 +4,17 @@
  */
 import { errorMessage, PreampError } from "../sdk/errors.ts";
 import { isObject, toPlain } from "../sdk/json.ts";
-import { type Channel, type Death, deathError } from "./channel.ts";
-import type { Effect, FromGuest, Shape, Thrown, ToGuest, View } from "./protocol.ts";
+import { type Channel, exitError, type GuestExit } from "./channel.ts";
+import type { FromGuest, Notification, SerializedError, SessionDelta, Shape, ToGuest } from "./protocol.ts";
 import { NOTE_CREDIT } from "./protocol.ts";
 import { decodeGuestError, encodeThrown } from "./error_codec.ts";
 
 /** What a call is opened for: it answers what the guest asks while the call is open. */
 export interface CallHost {
   /** What changed in the session since the guest was told last. */
-  view(): View | undefined;
+  view(): SessionDelta | undefined;
   /** Does what the guest did without waiting. @throws {TypeError} for an effect that is none. */
-  apply(effects: readonly Effect[]): void;
+  apply(effects: readonly Notification[]): void;
   /** Answers. `signal` aborts when the guest no longer wants it; `onPiece` sends a piece ahead. */
   ask(target: string, method: string, args: readonly unknown[], options: AskedOptions): Promise<unknown>;
 }
@@ -75,13 +75,13 @@ const CREDIT_STEP = NOTE_CREDIT / 2;
 const MAX_ERRORS = 64;
 
 /** One guest that runs. */
-export class Guest {
+export class GuestConnection {
   readonly #channel: Channel;
   readonly #options: GuestOptions;
   readonly #open = new Map<string, Open>();
   readonly #errors = new Map<number, unknown>();
   #linking: { resolve(shape: Shape): void; reject(error: unknown): void } | null = null;
-  #death: Death | null = null;
+  #death: GuestExit | null = null;
   #next_call = 1;
   #next_error = 1;
   #asked = 0;
@@ -106,13 +106,13 @@ export class Guest {
   }
 
   /** How it ended; null while it runs. */
-  get death(): Death | null {
+  get death(): GuestExit | null {
     return this.#death;
   }
 
-  /** Links a bundle; resolves to what it exports. @throws What the module's top level threw; {@link deathError}. */
+  /** Links a bundle; resolves to what it exports. @throws What the module's top level threw; {@link exitError}. */
   async start(code: string, uses: readonly string[], deadline_ms: number): Promise<Shape> {
-    if (this.#death) throw deathError(this.#death, `module "${this.#options.name}"`);
+    if (this.#death) throw exitError(this.#death, `module "${this.#options.name}"`);
     const { promise, resolve, reject } = Promise.withResolvers<Shape>();
     this.#linking = { resolve, reject };
     this.#channel.watch(deadline_ms);
@@ -130,7 +130,7 @@ export class Guest {
 
   /**
    * Calls the module (`ref` 0) or one of its objects.
-   * @throws What the guest threw; {@link deathError} when it ended first.
+   * @throws What the guest threw; {@link exitError} when it ended first.
    */
   async call(
     ref: number,
@@ -138,7 +138,7 @@ export class Guest {
     args: readonly unknown[],
     options: CallOptions,
   ): Promise<unknown> {
-    if (this.#death) throw deathError(this.#death, `module "${this.#options.name}"`);
+    if (this.#death) throw exitError(this.#death, `module "${this.#options.name}"`);
     const { signal, deadline_ms, grace_ms = 1_000, host } = options;
     signal?.throwIfAborted();
     const view = host.view();
@@ -165,17 +165,17 @@ export class Guest {
   }
 
   /** Tells the session's cancellation. */
-  tellCancellation(state: View["cancellation"]): void {
+  tellCancellation(state: SessionDelta["cancellation"]): void {
     this.#send({ t: "cancellation", state });
   }
 
   /** Ends it. */
-  async kill(death: Death): Promise<void> {
+  async kill(death: GuestExit): Promise<void> {
     await this.#channel.kill(death);
   }
 
   /** Ends it while nothing waits for that: what goes wrong with it is logged. */
-  #kill(death: Death): void {
+  #kill(death: GuestExit): void {
     this.kill(death).catch((error) => {
       const { name, onViolation } = this.#options;
       onViolation(`Module "${name}" could not be ended: ${errorMessage(error)}`);
@@ -301,7 +301,7 @@ export class Guest {
     this.#notes = 0;
   }
 
-  #applyEffects({ options }: Open, effects: readonly Effect[] | undefined): boolean {
+  #applyEffects({ options }: Open, effects: readonly Notification[] | undefined): boolean {
     if (effects === undefined) return true;
     try {
       if (!Array.isArray(effects) || effects.length > MAX_EFFECTS) throw new TypeError("too many effects");
@@ -333,7 +333,7 @@ export class Guest {
     const controller = new AbortController();
     open.asked.set(id, controller);
     const { host } = open.options;
-    let answer: { value?: unknown; error?: Thrown; view?: View };
+    let answer: { value?: unknown; error?: SerializedError; view?: SessionDelta };
     try {
       const onPiece = (value: unknown) => this.#send({ t: "piece", id, value });
       const value = await host.ask(target, method, args, { signal: controller.signal, onPiece });
@@ -350,7 +350,7 @@ export class Guest {
   }
 
   /** Stacks and causes of the host are nobody's business; the error itself is kept, for when it comes back. */
-  #encode(error: unknown): Thrown {
+  #encode(error: unknown): SerializedError {
     const { stack: _, cause: __, ...thrown } = encodeThrown(error);
     const host = this.#next_error++;
     this.#errors.set(host, error);
@@ -363,9 +363,9 @@ export class Guest {
     this.#kill({ cause: "violation", detail: `it broke the protocol: ${what}` });
   }
 
-  #die(death: Death): void {
+  #die(death: GuestExit): void {
     this.#death = death;
-    const error = deathError(death, `module "${this.#options.name}"`);
+    const error = exitError(death, `module "${this.#options.name}"`);
     this.#linking?.reject(error);
     this.#linking = null;
     for (const open of this.#open.values()) {

@@ -7,10 +7,10 @@ import { newIdSeed } from "../sdk/guest_ids.ts";
 import type { Coordinator, Module, ModuleType, MountReturn } from "../sdk/types.ts";
 import { answer, type Surroundings, surroundingsOf } from "./guest_requests.ts";
 import { Bindings } from "./object_table.ts";
-import { type Death, deathError } from "./channel.ts";
+import { exitError, type GuestExit } from "./channel.ts";
 import { Effects } from "./notifications.ts";
 import { Emissions } from "./emission_table.ts";
-import type { AskedOptions, CallHost, Guest } from "./guest_connection.ts";
+import type { AskedOptions, CallHost, GuestConnection } from "./guest_connection.ts";
 import { GuestMounts, MAX_SHAPE_BYTES, POINT } from "./guest_mounts.ts";
 import type { MountAnswer, Shape } from "./protocol.ts";
 import type { CallBounds, ObjectCallOptions } from "./guest_proxies.ts";
@@ -29,7 +29,7 @@ export interface GuestModuleOptions {
   /** Milliseconds for the module's top level, and for its mount. */
   readonly load_timeout_ms: number;
   /** Starts an empty guest. */
-  spawn(): Promise<Guest>;
+  spawn(): Promise<GuestConnection>;
   /** Told what has no event of its own. */
   warn(code: string, message: string): void;
 }
@@ -43,11 +43,11 @@ export interface OpenedGuest {
 
 /** Times that a guest is started again in one session. */
 const MAX_RESTARTS = 3;
-const SESSION_OVER: Death = { cause: "ended", detail: "its session is over" };
+const SESSION_OVER: GuestExit = { cause: "ended", detail: "its session is over" };
 
 /**
  * Starts a guest and links the module in it.
- * @throws {PreampError} {@link deathError}; or what the module's top level threw.
+ * @throws {PreampError} {@link exitError}; or what the module's top level threw.
  */
 export async function openGuestModule(options: GuestModuleOptions): Promise<OpenedGuest> {
   const guest = new GuestModule(options);
@@ -68,8 +68,8 @@ class GuestModule {
   /** Signals of the session whose abort the guest is told. */
   readonly #followed = new WeakSet<AbortSignal>();
   #views = new ViewSource();
-  #guest: Guest | null = null;
-  #starting: Promise<Guest> | null = null;
+  #guest: GuestConnection | null = null;
+  #starting: Promise<GuestConnection> | null = null;
   #restarts = 0;
   #closed = false;
   #coordinator: Coordinator | null = null;
@@ -110,7 +110,7 @@ class GuestModule {
     await starting?.then((guest) => guest.kill(SESSION_OVER), () => {});
   }
 
-  async #start(): Promise<{ guest: Guest; exports: Shape }> {
+  async #start(): Promise<{ guest: GuestConnection; exports: Shape }> {
     const { spawn, code, uses, load_timeout_ms } = this.#options;
     const guest = await spawn();
     try {
@@ -122,13 +122,13 @@ class GuestModule {
   }
 
   /** The guest, started again when it died. */
-  #live(): Promise<Guest> | Guest {
+  #live(): Promise<GuestConnection> | GuestConnection {
     const guest = this.#guest;
     if (guest && guest.death === null) return guest;
     if (this.#starting) return this.#starting;
-    const death = guest?.death ?? { cause: "ended", detail: "it did not start" } satisfies Death;
+    const death = guest?.death ?? { cause: "ended", detail: "it did not start" } satisfies GuestExit;
     if (this.#closed || this.#restarts >= MAX_RESTARTS || this.#coordinator === null) {
-      throw deathError(death, this.#options.name);
+      throw exitError(death, this.#options.name);
     }
     this.#restarts++;
     const { name, warn } = this.#options;
@@ -139,7 +139,7 @@ class GuestModule {
     return this.#starting = this.#restart().finally(() => this.#starting = null);
   }
 
-  async #restart(): Promise<Guest> {
+  async #restart(): Promise<GuestConnection> {
     this.#views = new ViewSource();
     const { guest } = await this.#start();
     this.#bindings.startAgain();
@@ -153,7 +153,7 @@ class GuestModule {
     } finally {
       this.#bindings.endAgain();
     }
-    if (this.#closed) throw deathError(SESSION_OVER, this.#options.name);
+    if (this.#closed) throw exitError(SESSION_OVER, this.#options.name);
     return this.#guest = guest;
   }
 
@@ -164,7 +164,7 @@ class GuestModule {
     return this.#mounts.returned(await this.#callMount(guest));
   }
 
-  async #callMount(guest: Guest): Promise<MountAnswer> {
+  async #callMount(guest: GuestConnection): Promise<MountAnswer> {
     const coordinator = this.#coordinator!; // set by #mount
     const { name, type, load_timeout_ms, bounds } = this.#options;
     const statics = staticsOf(coordinator, newIdSeed(coordinator, type), { name, config: this.#config });
@@ -182,7 +182,7 @@ class GuestModule {
     await this.#callReady(await this.#live());
   }
 
-  async #callReady(guest: Guest): Promise<void> {
+  async #callReady(guest: GuestConnection): Promise<void> {
     const { load_timeout_ms } = this.#options;
     const refreshed = await guest.call(0, "onSessionReady", [], {
       host: this.#host(surroundingsOf(this.#coordinator!), true),
@@ -202,7 +202,7 @@ class GuestModule {
   }
 
   async #callOn(
-    guest: Guest,
+    guest: GuestConnection,
     key: string,
     method: string,
     args: readonly unknown[],
@@ -211,7 +211,7 @@ class GuestModule {
     const ref = this.#bindings.refOf(key);
     if (ref === undefined) {
       const detail = "it was started again, and did not mount this anew";
-      throw deathError({ cause: "crashed", detail }, this.#options.name);
+      throw exitError({ cause: "crashed", detail }, this.#options.name);
     }
     const surroundings = around ?? (this.#around ??= surroundingsOf(this.#coordinator!)); // something of it is mounted
     this.#follow(surroundings.coordinator);

@@ -9,13 +9,13 @@ import { readShape } from "./guest_connection.ts";
 import type { MountAnswer, Shape } from "./protocol.ts";
 import {
   type CallBounds,
-  contextStandIn,
-  functionStandIn,
+  contextProxy,
+  functionProxy,
   type ObjectCall,
-  objectStandIn,
-  orchestratorStandIn,
-  providerStandIn,
-  toolStandIn,
+  objectProxy,
+  orchestratorProxy,
+  providerProxy,
+  toolProxy,
 } from "./guest_proxies.ts";
 
 /** Bytes of what one object says of itself: its description and schema. */
@@ -86,16 +86,16 @@ export class GuestMounts {
     const { bounds, bindings, type } = this.#options;
     switch (answered.kind) {
       case "function":
-        return functionStandIn(bindings.bind("returned", answered.ref), bounds);
+        return functionProxy(bindings.bind("returned", answered.ref), bounds);
       case "object": {
         const shape = readShape(answered.shape) ?? EMPTY;
-        return objectStandIn(shape, bindings.bind("returned", answered.ref), bounds);
+        return objectProxy(shape, bindings.bind("returned", answered.ref), bounds);
       }
       case "instance": {
         const shape = readShape(answered.shape) ?? EMPTY;
         const instance = this.#standIn(POINT[type], "instance", answered.ref, shape);
         const rest = readShape(answered.rest_shape) ?? EMPTY;
-        return { ...objectStandIn(rest, bindings.bind("returned", answered.rest), bounds), ...instance };
+        return { ...objectProxy(rest, bindings.bind("returned", answered.rest), bounds), ...instance };
       }
       case "other":
         return answered.value as MountReturn; // the kernel says what is wrong with it
@@ -133,15 +133,15 @@ export class GuestMounts {
     this.#data.set(key, shape.data);
     switch (point) {
       case "tools":
-        return toolStandIn(shape, call, bounds);
+        return toolProxy(shape, call, bounds);
       case "providers":
-        return providerStandIn(shape, () => this.#data.get(key) ?? {}, call, bounds);
+        return providerProxy(shape, () => this.#data.get(key) ?? {}, call, bounds);
       case "context":
         return this.#context(shape, key, call);
       case "orchestrator":
-        return orchestratorStandIn(shape, call, () => this.#options.coordinator());
+        return orchestratorProxy(shape, call, () => this.#options.coordinator());
       default:
-        return objectStandIn(shape, call, bounds);
+        return objectProxy(shape, call, bounds);
     }
   }
 
@@ -149,7 +149,7 @@ export class GuestMounts {
     const { bounds, warn, name } = this.#options;
     const memory = this.#memories.get(key) ?? new ContextMemory();
     this.#memories.set(key, memory);
-    return contextStandIn(shape, memory.over(call), bounds, {
+    return contextProxy(shape, memory.over(call), bounds, {
       pass: (fn) => this.#pass(fn),
       nameOf: (provider) => this.#providerName(provider),
       warn: (error) => warn("system_prompt_lost", `Module "${name}": ${errorMessage(error)}`),

@@ -65,7 +65,7 @@ function method<T extends (...args: never[]) => unknown>(
 }
 
 /** Returns a guest's tool. */
-export function toolStandIn(shape: Shape, call: ObjectCall, bounds: CallBounds): Tool {
+export function toolProxy(shape: Shape, call: ObjectCall, bounds: CallBounds): Tool {
   const { max_tool_output_bytes: max_bytes, deadline_ms } = bounds;
   return {
     ...shape.data,
@@ -89,7 +89,7 @@ export function toolStandIn(shape: Shape, call: ObjectCall, bounds: CallBounds):
 }
 
 /** Returns a guest's provider. `data` is asked each time: it may be told anew. */
-export function providerStandIn(
+export function providerProxy(
   shape: Shape,
   data: () => JsonObject,
   call: ObjectCall,
@@ -120,7 +120,7 @@ function told(data: JsonObject, field: string): unknown {
 }
 
 /** Returns a guest's context manager. `pass` gives a function of the host a name the guest may call it by. */
-export function contextStandIn(
+export function contextProxy(
   shape: Shape,
   call: ObjectCall,
   bounds: CallBounds,
@@ -149,7 +149,7 @@ export function contextStandIn(
 }
 
 /** Returns a guest's orchestrator; `around` are its arguments, and all that it may ask of. */
-export function orchestratorStandIn(
+export function orchestratorProxy(
   shape: Shape,
   call: ObjectCall,
   standard: () => Coordinator,
@@ -172,7 +172,7 @@ export function orchestratorStandIn(
 }
 
 /** Returns a guest's handler. Observers of everything are not told deltas: each would cost a message (modules.md). */
-export function handlerStandIn(event: string, call: ObjectCall, timeout_ms: number): HookHandler {
+export function handlerProxy(event: string, call: ObjectCall, timeout_ms: number): HookHandler {
   const observes = event.includes("*");
   return (told, data) => {
     if (observes && told.endsWith(":delta")) return null;
@@ -182,7 +182,7 @@ export function handlerStandIn(event: string, call: ObjectCall, timeout_ms: numb
 }
 
 /** Returns a guest's function. */
-export function functionStandIn(
+export function functionProxy(
   call: ObjectCall,
   bounds: CallBounds,
 ): (...args: unknown[]) => Promise<unknown> {
@@ -191,7 +191,7 @@ export function functionStandIn(
 }
 
 /** Returns any other object of a guest. */
-export function objectStandIn(shape: Shape, call: ObjectCall, bounds: CallBounds): object {
+export function objectProxy(shape: Shape, call: ObjectCall, bounds: CallBounds): object {
   const options = { max_bytes: MAX_SMALL_BYTES, deadline_ms: bounds.deadline_ms };
   const found: Record<string | symbol, unknown> = { ...(isObject(shape.data) ? shape.data : {}) };
   for (const name of Object.keys(shape.methods)) {

@@ -14,7 +14,7 @@ export interface GuestSlots {
 }
 
 /** Room for guests. */
-export class Slots {
+export class GuestSemaphore {
   readonly #max: number;
   readonly #max_wait_ms: number;
   #taken = 0;

@@ -3,8 +3,8 @@ import { errorMessage } from "../sdk/errors.ts";
 import { isObject } from "../sdk/json.ts";
 import type { Coordinator } from "../sdk/types.ts";
 import type { Bindings } from "./object_table.ts";
-import type { Effect } from "./protocol.ts";
-import { type CallBounds, functionStandIn, handlerStandIn } from "./guest_proxies.ts";
+import type { Notification } from "./protocol.ts";
+import { type CallBounds, functionProxy, handlerProxy } from "./guest_proxies.ts";
 
 /** Characters of a handler's name. */
 const MAX_NAME = 128;
@@ -28,7 +28,7 @@ export class Effects {
   }
 
   /** Does one. @throws {TypeError} when it is none: a guest of ours does not send such. */
-  apply(effect: Effect, coordinator: Coordinator): void {
+  apply(effect: Notification, coordinator: Coordinator): void {
     if (!isObject(effect)) throw new TypeError("an effect that is no object");
     const { bindings } = this.#options;
     switch (effect.e) {
@@ -67,10 +67,10 @@ export class Effects {
   }
 
   #function(key: string, ref: unknown): (...args: unknown[]) => Promise<unknown> {
-    return functionStandIn(this.#options.bindings.bind(key, ref), this.#options.bounds);
+    return functionProxy(this.#options.bindings.bind(key, ref), this.#options.bounds);
   }
 
-  #register({ ref, event, options }: Extract<Effect, { e: "register" }>, { hooks }: Coordinator): void {
+  #register({ ref, event, options }: Extract<Notification, { e: "register" }>, { hooks }: Coordinator): void {
     if (typeof event !== "string" || event === "" || !isObject(options)) {
       throw new TypeError("a handler of nothing");
     }
@@ -79,7 +79,7 @@ export class Effects {
     // everybody waits for a handler: a stranger may ask for less than the policy's time, not for more, nor for none (0)
     const asked_ms = typeof options.timeout_ms === "number" ? options.timeout_ms : 0;
     const timeout_ms = asked_ms > 0 ? Math.min(asked_ms, bounds.deadline_ms) : bounds.deadline_ms;
-    const handler = handlerStandIn(event, bindings.bind(key, ref), timeout_ms);
+    const handler = handlerProxy(event, bindings.bind(key, ref), timeout_ms);
     const { priority, name, fail_closed } = options;
     bindings.once(key, () =>
       hooks.register(event, handler, {
@@ -91,7 +91,10 @@ export class Effects {
   }
 
   /** A guest that was started again publishes its data anew; what others hold of the functions of the old one still works. */
-  #publish({ name, value, refs }: Extract<Effect, { e: "capability" }>, coordinator: Coordinator): void {
+  #publish(
+    { name, value, refs }: Extract<Notification, { e: "capability" }>,
+    coordinator: Coordinator,
+  ): void {
     if (typeof name !== "string" || !isObject(refs)) throw new TypeError("a capability without a name");
     const functions = Object.fromEntries(
       Object.entries(refs).map((
@@ -103,7 +106,10 @@ export class Effects {
     this.#options.bindings.once(`capability/${name}`, () => coordinator.registerCapability(name, whole));
   }
 
-  #contribute({ channel, name, ref }: Extract<Effect, { e: "contributor" }>, coordinator: Coordinator): void {
+  #contribute(
+    { channel, name, ref }: Extract<Notification, { e: "contributor" }>,
+    coordinator: Coordinator,
+  ): void {
     const { bindings } = this.#options;
     const key = bindings.numbered(`contributor/${channel}/${name}`);
     const callback = this.#function(key, ref);
@@ -113,7 +119,7 @@ export class Effects {
     );
   }
 
-  #setState(effect: Extract<Effect, { e: "state" | "deleted" }>, { session_state }: Coordinator): void {
+  #setState(effect: Extract<Notification, { e: "state" | "deleted" }>, { session_state }: Coordinator): void {
     const key = String(effect.key);
     try {
       if (effect.e === "deleted") delete session_state[key];

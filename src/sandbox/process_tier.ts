@@ -2,11 +2,11 @@
  * The `process` tier: a module in a child of our own executable. Here is the host's side of it: started in a group of its own,
  * read within bounds, killed as a group.
  */
-import type { Channel, ChannelListener, Death, DeathCause } from "./channel.ts";
+import type { Channel, ChannelListener, ExitReason, GuestExit } from "./channel.ts";
 import { LineReader } from "./child/line_reader.ts";
 import { type ChildSettings, EXIT, type MakeReady, type Readiness, WATCH } from "./child/settings.ts";
 import { childCommand, childEnv, type SystemLimits } from "./child_command.ts";
-import { Turns } from "./fair_scheduler.ts";
+import { FairScheduler } from "./fair_scheduler.ts";
 
 /** Bytes of stderr that are kept, to tell a child that had no memory from others. */
 const MAX_STDERR = 16 * 1024;
@@ -18,11 +18,11 @@ const READ_BYTES = 64 * 1024;
 const DRAIN_MS = 200;
 
 /** One for the process: its guests share one thread. */
-const TURNS = new Turns();
+const TURNS = new FairScheduler();
 
 /** A child that is there, and perhaps belongs to nobody yet. */
 export class GuestProcess implements Channel {
-  readonly dead: Promise<Death>;
+  readonly dead: Promise<GuestExit>;
   readonly stopped: Promise<boolean>;
   readonly #process: Deno.ChildProcess;
   readonly #folder: string;
@@ -30,7 +30,7 @@ export class GuestProcess implements Channel {
   readonly #reader: ReadableStreamBYOBReader;
   readonly #encoder = new TextEncoder();
   #listener: ChannelListener | null = null;
-  #death: Death | null = null;
+  #death: GuestExit | null = null;
   /** Lines of this turn of the event loop: they are written at once. */
   #unsent = "";
   #waiting = 0;
@@ -71,7 +71,7 @@ export class GuestProcess implements Channel {
     this.#write(`${WATCH}${Math.ceil(deadline_ms)}`);
   }
 
-  async kill(death: Death): Promise<void> {
+  async kill(death: GuestExit): Promise<void> {
     this.#keepWaiting();
     this.#end(death);
     await this.dead;
@@ -114,7 +114,7 @@ export class GuestProcess implements Channel {
   }
 
   /** The first death counts: what follows is its consequence. */
-  #end(death: Death): void {
+  #end(death: GuestExit): void {
     if (this.#death) return;
     this.#death = death;
     this.#killGroup();
@@ -131,7 +131,7 @@ export class GuestProcess implements Channel {
     }
   }
 
-  async #run(): Promise<Death> {
+  async #run(): Promise<GuestExit> {
     const reading = this.#read();
     const status = await this.#process.status;
     this.#killGroup(); // what the child started outlives it otherwise
@@ -189,7 +189,7 @@ export class GuestProcess implements Channel {
   stderrText() {
     return this.#stderr;
   }
-  #deathOf({ code, signal }: Deno.CommandStatus): Death {
+  #deathOf({ code, signal }: Deno.CommandStatus): GuestExit {
     const cause = BY_CODE[code];
     if (cause) return { cause, detail: DETAILS[cause] };
     if (signal === "SIGXCPU") return { cause: "timeout", detail: DETAILS.timeout };
@@ -201,13 +201,13 @@ export class GuestProcess implements Channel {
   }
 }
 
-const BY_CODE: Readonly<Record<number, Exclude<DeathCause, "ended">>> = {
+const BY_CODE: Readonly<Record<number, Exclude<ExitReason, "ended">>> = {
   [EXIT.memory]: "memory",
   [EXIT.cpu]: "timeout",
   [EXIT.deadline]: "timeout",
 };
 
-const DETAILS: Readonly<Record<Exclude<DeathCause, "ended">, string>> = {
+const DETAILS: Readonly<Record<Exclude<ExitReason, "ended">, string>> = {
   memory: "it took more memory than it may (isolation.memory_mb)",
   timeout: "it took more processor time than a call may (isolation.cpu_s), or did not answer in time",
   crashed: "its process ended",

@@ -21,13 +21,13 @@ export interface Shape {
 }
 
 /** Something thrown, as data. */
-export interface Thrown {
+export interface SerializedError {
   readonly name: string;
   readonly message: string;
   readonly stack?: string;
   /** Own fields that are plain data, such as `code`, `status_code`, `retryable`. */
   readonly fields?: JsonObject;
-  readonly cause?: Thrown;
+  readonly cause?: SerializedError;
   /** Number of the error of the host that this one is: it comes back as it went. */
   readonly host?: number;
 }
@@ -61,7 +61,7 @@ export interface CapabilityView {
 }
 
 /** What of the session a guest reads synchronously, as of the message it came with. Fields that did not change are absent. */
-export interface View {
+export interface SessionDelta {
   /** The host's clock, in milliseconds. */
   readonly now: number;
   readonly monotonic: number;
@@ -76,7 +76,7 @@ export interface View {
 }
 
 /** What a guest is told once, with `mount`. */
-export interface Statics {
+export interface SessionSnapshot {
   readonly session_id: string;
   readonly parent_id: string | null;
   /** The plan without what is other modules' business. */
@@ -89,7 +89,7 @@ export interface Statics {
 }
 
 /** What a module did without waiting for an answer; the host does it before anything the guest says later. */
-export type Effect =
+export type Notification =
   | { readonly e: "register"; readonly ref: number; readonly event: string; readonly options: JsonObject }
   | { readonly e: "dispose"; readonly ref: number }
   | { readonly e: "unregister"; readonly name: string }
@@ -117,17 +117,17 @@ export type ToGuest =
     readonly ref: number;
     readonly method: string;
     readonly args: readonly unknown[];
-    readonly view?: View;
+    readonly view?: SessionDelta;
   }
   /** Abort the signal of a call. */
-  | { readonly t: "abort"; readonly call: string; readonly reason: Thrown }
+  | { readonly t: "abort"; readonly call: string; readonly reason: SerializedError }
   /** Answer to something the guest asked. */
   | {
     readonly t: "reply";
     readonly id: number;
     readonly value?: unknown;
-    readonly error?: Thrown;
-    readonly view?: View;
+    readonly error?: SerializedError;
+    readonly view?: SessionDelta;
   }
   /** A piece of an answer that the guest waits for. */
   | { readonly t: "piece"; readonly id: number; readonly value: unknown }
@@ -139,14 +139,14 @@ export type ToGuest =
 export type FromGuest =
   /** The bundle is linked: what it exports. */
   | { readonly t: "ready"; readonly exports: Shape }
-  | { readonly t: "failed"; readonly error: Thrown }
+  | { readonly t: "failed"; readonly error: SerializedError }
   /** End of a call. */
   | {
     readonly t: "result";
     readonly call: string;
     readonly value?: unknown;
-    readonly error?: Thrown;
-    readonly effects?: readonly Effect[];
+    readonly error?: SerializedError;
+    readonly effects?: readonly Notification[];
   }
   /** Asks the host for something, inside a call. */
   | {
@@ -156,10 +156,10 @@ export type FromGuest =
     readonly target: string;
     readonly method: string;
     readonly args: readonly unknown[];
-    readonly effects?: readonly Effect[];
+    readonly effects?: readonly Notification[];
   }
   /** No longer wants what it asked for. */
-  | { readonly t: "abandon"; readonly call: string; readonly id: number; readonly reason: Thrown }
+  | { readonly t: "abandon"; readonly call: string; readonly id: number; readonly reason: SerializedError }
   /** A piece of the result of a call. */
   | { readonly t: "note"; readonly call: string; readonly value: unknown }
   /** A line of the module's console; the only thing a guest may say outside a call. */

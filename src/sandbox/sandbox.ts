@@ -3,12 +3,12 @@ import type { AnswerBounds } from "../sdk/answer_bounds.ts";
 import { errorMessage, PreampError } from "../sdk/errors.ts";
 import type { ModuleType } from "../sdk/types.ts";
 import type { Channel } from "./channel.ts";
-import { Guest } from "./guest_connection.ts";
+import { GuestConnection } from "./guest_connection.ts";
 import { type GuestGrant, guestGrant } from "./worker_permissions.ts";
 import { type OpenedGuest, openGuestModule } from "./guest_module.ts";
 import { Pool } from "./warm_pool.ts";
 import { type GuestProcess, startGuestProcess } from "./process_tier.ts";
-import { type GuestSlots, Slots } from "./guest_semaphore.ts";
+import { GuestSemaphore, type GuestSlots } from "./guest_semaphore.ts";
 import { type GuestTier, hostTiers, type TierReport } from "./isolation_tiers.ts";
 import { openWorkerChannel } from "./worker_tier.ts";
 
@@ -53,14 +53,14 @@ export interface GuestRequest {
 /** Runs modules. */
 export class Sandbox {
   readonly #options: SandboxOptions;
-  readonly #slots: Slots;
+  readonly #slots: GuestSemaphore;
   readonly #pool: Pool<GuestProcess>;
   readonly #ending = new Set<Promise<void>>();
   #abandoned = 0;
 
   constructor(options: SandboxOptions) {
     this.#options = options;
-    this.#slots = new Slots(options.max_guests);
+    this.#slots = new GuestSemaphore(options.max_guests);
     const { usual, spares } = options;
     this.#pool = new Pool({
       ...usual,
@@ -145,7 +145,7 @@ export class Sandbox {
   async #spawn(
     { tier, module, grant, uses, limits, onLog }: GuestRequest,
     session: GuestSlots,
-  ): Promise<Guest> {
+  ): Promise<GuestConnection> {
     const release = await session.take(module);
     let channel: Channel;
     try {
@@ -161,7 +161,7 @@ export class Sandbox {
       if (!stopped) this.#abandoned++;
     });
     const { log } = this.#options;
-    return new Guest(channel, {
+    return new GuestConnection(channel, {
       name: module,
       onLog,
       onViolation: (message) => log("warning", "protocol_violation", { module, message }),

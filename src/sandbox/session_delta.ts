@@ -3,7 +3,7 @@ import { isObject, type JsonObject, toPlain } from "../sdk/json.ts";
 import { ProviderInfo } from "../sdk/providers.ts";
 import { inputSchemaOf, methodOf } from "../sdk/snake_case_aliases.ts";
 import type { Coordinator, Provider, Tool } from "../sdk/types.ts";
-import type { CapabilityView, ProviderView, ToolView, View } from "./protocol.ts";
+import type { CapabilityView, ProviderView, SessionDelta, ToolView } from "./protocol.ts";
 
 /** The maps of a call; the orchestrator's are its arguments. */
 export interface ViewedMaps {
@@ -21,9 +21,9 @@ export class ViewSource {
   #slots = "";
 
   /** Returns what the guest does not know yet. `whole`: also what only few ask for, the list of handlers. */
-  next(coordinator: Coordinator, maps: ViewedMaps, whole: boolean): View {
+  next(coordinator: Coordinator, maps: ViewedMaps, whole: boolean): SessionDelta {
     const { clock, cancellation } = coordinator;
-    const view: { -readonly [K in keyof View]: View[K] } = {
+    const view: { -readonly [K in keyof SessionDelta]: SessionDelta[K] } = {
       now: clock.now(),
       monotonic: clock.monotonic(),
       cancellation: cancellation.state,
@@ -48,7 +48,7 @@ export class ViewSource {
     return view;
   }
 
-  #addSlots(view: { -readonly [K in keyof View]: View[K] }, coordinator: Coordinator): void {
+  #addSlots(view: { -readonly [K in keyof SessionDelta]: SessionDelta[K] }, coordinator: Coordinator): void {
     const orchestrator = coordinator.orchestrator !== null;
     const context = coordinator.context !== null;
     const slots = `${orchestrator} ${context}`;
@@ -58,7 +58,10 @@ export class ViewSource {
     view.context = context;
   }
 
-  #addCapabilities(view: { -readonly [K in keyof View]: View[K] }, coordinator: Coordinator): void {
+  #addCapabilities(
+    view: { -readonly [K in keyof SessionDelta]: SessionDelta[K] },
+    coordinator: Coordinator,
+  ): void {
     const { capabilities } = coordinator.toDict();
     const names = Array.isArray(capabilities) ? capabilities.map(String) : [];
     const now = names.flatMap((name) => [name, coordinator.getCapability(name)]);
@@ -69,7 +72,10 @@ export class ViewSource {
     );
   }
 
-  #addHandlers(view: { -readonly [K in keyof View]: View[K] }, coordinator: Coordinator): void {
+  #addHandlers(
+    view: { -readonly [K in keyof SessionDelta]: SessionDelta[K] },
+    coordinator: Coordinator,
+  ): void {
     const handlers = coordinator.hooks.listHandlers();
     const text = JSON.stringify(handlers);
     if (text === this.#handlers) return;

@@ -1,7 +1,7 @@
 /** What a guest is told of the session once. It learns which modules there are, and nothing of their configuration. Pure. */
 import { isObject, type JsonObject, toPlain } from "../sdk/json.ts";
 import type { Coordinator } from "../sdk/types.ts";
-import type { Statics } from "./protocol.ts";
+import type { SessionSnapshot } from "./protocol.ts";
 
 /** Keys of a module's entry in the plan that others may see. */
 const SHOWN = ["module", "instance_id"] as const;
@@ -13,7 +13,7 @@ export interface OwnEntry {
 }
 
 /** Returns the statics of a session for one of its guests. */
-export function staticsOf(coordinator: Coordinator, id_seed: string, own: OwnEntry): Statics {
+export function staticsOf(coordinator: Coordinator, id_seed: string, own: OwnEntry): SessionSnapshot {
   const { session_id, parent_id, limits, injection_size_limit, injection_budget_per_turn } = coordinator;
   return {
     session_id,

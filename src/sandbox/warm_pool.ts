@@ -2,21 +2,21 @@
  * Children that are started ahead: the next module does not wait for one (modules.md: a small warm pool hides the start). Some
  * are ready for any module, and some have their worker already, with a grant that is asked for again and again: plans repeat.
  */
-import type { Death } from "./channel.ts";
+import type { GuestExit } from "./channel.ts";
 import type { Readiness } from "./child/settings.ts";
 import type { SystemLimits } from "./child_command.ts";
 import { grantKey, guestGrant } from "./worker_permissions.ts";
 
 /** A child that waits. */
-export interface Spare {
+export interface WarmChild {
   readonly alive: boolean;
   /** Has it start its worker. */
   prepare(ready: Readiness): void;
-  kill(death: Death): Promise<void>;
+  kill(death: GuestExit): Promise<void>;
 }
 
 /** What a pool is made with. */
-export interface PoolOptions<Child extends Spare> extends SystemLimits {
+export interface PoolOptions<Child extends WarmChild> extends SystemLimits {
   /** Children of each kind that wait: of those for any module, and for each of the grants. Default 1. */
   readonly spares?: number;
   /** Milliseconds until children that nobody took are ended. Default 60 s. */
@@ -39,7 +39,7 @@ const REFILL_MS = 150;
 const ANY = "";
 
 /** A few spare children; none before the first is asked for. */
-export class Pool<Child extends Spare> {
+export class Pool<Child extends WarmChild> {
   readonly #options: Required<PoolOptions<Child>>;
   readonly #spares = new Map<string, Child[]>();
   /** By key, the latest last. */

@@ -2,7 +2,7 @@
  * The `worker` tier: a module in a worker of this process, with permissions of its own. Not a boundary: it shares this process's
  * memory, and on today's Deno a worker that is busy cannot be ended (modules.md, Isolation tiers).
  */
-import type { Channel, ChannelListener, Death } from "./channel.ts";
+import type { Channel, ChannelListener, GuestExit } from "./channel.ts";
 import type { GuestGrant } from "./worker_permissions.ts";
 import { loadAhead, LOADED, type RootWorker, startRootWorker } from "./start_worker.ts";
 
@@ -15,16 +15,16 @@ export function openWorkerChannel(grant: GuestGrant): Channel {
 }
 
 class WorkerChannel implements Channel {
-  readonly dead: Promise<Death>;
+  readonly dead: Promise<GuestExit>;
   readonly stopped: Promise<boolean>;
   readonly #root: RootWorker;
-  readonly #died: (death: Death) => void;
+  readonly #died: (death: GuestExit) => void;
   readonly #settled: (stopped: boolean) => void;
   #gone = false;
 
   constructor(root: RootWorker) {
     this.#root = root;
-    const { promise, resolve } = Promise.withResolvers<Death>();
+    const { promise, resolve } = Promise.withResolvers<GuestExit>();
     this.dead = promise;
     this.#died = resolve;
     const stopped = Promise.withResolvers<boolean>();
@@ -60,12 +60,12 @@ class WorkerChannel implements Channel {
     // nobody could end it: the host's own timers abandon it
   }
 
-  kill(death: Death): Promise<void> {
+  kill(death: GuestExit): Promise<void> {
     this.#end(death);
     return Promise.resolve();
   }
 
-  #end(death: Death): void {
+  #end(death: GuestExit): void {
     if (this.#gone) return;
     this.#gone = true;
     this.#died(death);

@@ -84,7 +84,7 @@ export interface ChainOptions {
 }
 
 /** Returns an emission in which nobody asked for anything. */
-export function quietEmission(data: JsonObject): Emission {
+export function noopEmission(data: JsonObject): Emission {
   return {
     action: "continue",
     data,
@@ -115,7 +115,7 @@ export async function runChain(
   data: JsonObject,
   options: ChainOptions = {},
 ): Promise<Emission> {
-  const emission = quietEmission(data);
+  const emission = noopEmission(data);
   const observed = RUNTIME_EVENTS.has(event);
   for (const handler of handlers) {
     let result: ParsedHookResult | null;

@@ -4,7 +4,7 @@
  *
  * @module
  */
-export { BlockTeller } from "./loop/content_block_events.ts";
+export { ContentBlockEmitter } from "./loop/content_block_events.ts";
 export { assistantMessage, responseData } from "./loop/assistant_message.ts";
 export { isPassing, providerFailure, retriesItself } from "./loop/provider_errors.ts";
 export {
@@ -13,7 +13,7 @@ export {
   nextProvider,
   rankProviders,
 } from "./loop/provider_selection.ts";
-export { injectionMessage, placeInjections, ToolOffer } from "./loop/chat_request.ts";
+export { injectionMessage, placeInjections, ToolListBuilder } from "./loop/chat_request.ts";
 export { createLoop, type LoopConfig } from "./loop/loop.ts";
 export { type SelectingParts, type Selection, selectTool } from "./loop/tool_selection.ts";
 export { type Standing, standingOf } from "./loop/resume_point.ts";

@@ -3,7 +3,7 @@ import { type JsonObject, toPlainObject } from "../sdk/json.ts";
 import type { Redactor } from "../policy/redact.ts";
 import { timestamp } from "../sdk/timestamp.ts";
 import type { ServerClock } from "./clock.ts";
-import type { Log, Visit } from "./context.ts";
+import type { Log, RequestInfo } from "./context.ts";
 import { escapeUnprintable } from "../text/escape.ts";
 
 /** What is told of one request. No query, header or body: prompts and keys travel there. */
@@ -119,7 +119,7 @@ function shortened(value: unknown, cut: typeof CUTS[number], depth: number): unk
 }
 
 /** Returns the record of a request that was answered after `ms` milliseconds, kept to the microsecond: further digits are noise. */
-export function recordOf(visit: Visit, status: number, ms: number, clock: ServerClock): LogRecord {
+export function recordOf(visit: RequestInfo, status: number, ms: number, clock: ServerClock): LogRecord {
   const { request_id, method, path, caller } = visit;
   return {
     level: status >= 500 ? "error" : "info",

@@ -8,21 +8,21 @@ import type { LogRecord } from "./access_log.ts";
 import { textResponse } from "./text_response.ts";
 
 /** What all requests share. */
-export interface Server {
+export interface ServerState {
   readonly runtime: Runtime;
   /** Path that the API is mounted under, such as `/agents`; empty for none. */
   readonly basePath: string;
   readonly clock: ServerClock;
   /** Streams that are open; when the server stops they are ended with the runs. */
-  readonly streams: Closers;
+  readonly streams: DisposerSet;
   /** Requests that wait for a run; answered last when the server stops. */
-  readonly waiting: Closers;
+  readonly waiting: DisposerSet;
   /** Notes what failed after the answer began. */
-  note(exchange: Exchange, error: unknown): void;
+  note(exchange: RequestContext, error: unknown): void;
 }
 
 /** One request, as the log tells of it. */
-export interface Visit {
+export interface RequestInfo {
   readonly request_id: string;
   /** Null until the key was checked. */
   caller: Caller | null;
@@ -31,8 +31,8 @@ export interface Visit {
 }
 
 /** What a handler finds in its context's `env`. */
-export interface Exchange extends Visit {
-  readonly server: Server;
+export interface RequestContext extends RequestInfo {
+  readonly server: ServerState;
   /** Bounds of the body; the caller's own once it is known. */
   body: BodyLimits;
   /** Items that the caller may ask for on one page of a list. */
@@ -40,10 +40,10 @@ export interface Exchange extends Visit {
 }
 
 /** A handler's context. */
-export type Call = Context<{ Bindings: Exchange }>;
+export type HandlerContext = Context<{ Bindings: RequestContext }>;
 
 /** Answers one request; throws a `PreampError` for a problem. An open route's caller is anonymous. */
-export type Handler = (call: Call, caller: Caller) => Response | Promise<Response>;
+export type Handler = (call: HandlerContext, caller: Caller) => Response | Promise<Response>;
 
 /** Receives one record for each request. Must not throw. */
 export type Log = (record: LogRecord) => void;
@@ -55,13 +55,13 @@ const JSON_HEADERS = {
 } as const;
 
 /** Returns a JSON answer. */
-export function answer(body: unknown, status = 200, headers?: Record<string, string>): Response {
+export function jsonResponse(body: unknown, status = 200, headers?: Record<string, string>): Response {
   return textResponse(JSON.stringify(body), status, headers ? { ...JSON_HEADERS, ...headers } : JSON_HEADERS);
 }
 
 /** Returns a JSON list that is its own only page. */
-export function answerList(data: readonly unknown[]): Response {
-  return answer({ data, next_cursor: null });
+export function listResponse(data: readonly unknown[]): Response {
+  return jsonResponse({ data, next_cursor: null });
 }
 
 /** Returns the answer of a deletion. */
@@ -70,7 +70,7 @@ export function noContent(headers: Record<string, string> = {}): Response {
 }
 
 /** Things to be ended when the server stops. Each takes itself out when it is over before. */
-export class Closers {
+export class DisposerSet {
   readonly #closers = new Set<() => void>();
   #closed = false;
   #whenEmpty: (() => void) | undefined;

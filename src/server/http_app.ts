@@ -6,7 +6,7 @@ import { newId } from "../process/ids.ts";
 import { createHostCheck, type Hosts } from "./auth.ts";
 import { type ServerClock, systemClock } from "./clock.ts";
 import { createCors } from "./cors.ts";
-import { answer, type Log, type Visit } from "./context.ts";
+import { jsonResponse, type Log, type RequestInfo } from "./context.ts";
 import { describeError, type LogRecord, recordOf } from "./access_log.ts";
 import { problemResponse, toProblem } from "./problems.ts";
 import { encodedResponse, headResponse, isLargeText } from "./text_response.ts";
@@ -30,13 +30,13 @@ export interface App {
 /** What is behind the pass. */
 export interface Routes {
   /** Answers a request; throws, or rejects with, a `PreampError` for a problem. */
-  answer(request: Request, visit: Visit): Response | Promise<Response>;
+  answer(request: Request, visit: RequestInfo): Response | Promise<Response>;
   /** {@link App.drain}. */
   drain(grace_ms: number): Promise<void>;
 }
 
 /** What a pass is made of. */
-export interface PassOptions {
+export interface HttpAppOptions {
   /** Names the server is reached by, beside `localhost`, `127.0.0.1` and `[::1]`. Default none. */
   hosts?: Hosts;
   /** Origins whose pages may send requests and read answers, such as `https://app.example.com`. Default none. */
@@ -56,17 +56,17 @@ export const HEALTH_PATH = "/healthz";
 
 /** `GET /healthz`: the process is up. Touches nothing. */
 export function health(): Response {
-  return answer({ status: "ok" });
+  return jsonResponse({ status: "ok" });
 }
 
 /** An app whose routes can be opened before they are asked for. */
-export interface Pass extends App {
+export interface HttpApp extends App {
   /** Resolves when the routes are there. */
   open(): Promise<unknown>;
 }
 
 /** Returns the pass, and with it the app. */
-export function createPass(options: PassOptions): Pass {
+export function createHttpApp(options: HttpAppOptions): HttpApp {
   const { log, clock = systemClock } = options;
   const cors = createCors(options.cors?.origins ?? []);
   const checkHost = createHostCheck(options.hosts ?? [], cors);
@@ -85,14 +85,14 @@ export function createPass(options: PassOptions): Pass {
     }
   }
 
-  function answerVisit(request: Request, visit: Visit): Response | Promise<Response> {
+  function answerVisit(request: Request, visit: RequestInfo): Response | Promise<Response> {
     if (health_paths.has(visit.path) && request.method === "GET") return health();
     return routes ? routes.answer(request, visit) : open().then((routes) => routes.answer(request, visit));
   }
 
   async function fetch(request: Request, info?: ConnectionInfo): Promise<Response> {
     const started = clock.monotonic();
-    const visit: Visit = {
+    const visit: RequestInfo = {
       request_id: newId("req"),
       caller: null,
       method: request.method,

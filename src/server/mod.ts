@@ -21,7 +21,7 @@ import type { Caller } from "../runs/types.ts";
 import { type Authenticate, authenticateWith, type Hosts } from "./auth.ts";
 import type { Log } from "./context.ts";
 import { createDefaultLog } from "./access_log.ts";
-import { type App, createPass, type Routes } from "./http_app.ts";
+import { type App, createHttpApp, type Routes } from "./http_app.ts";
 import { type CallerBounds, createRoutes } from "./routes.ts";
 
 export { ANONYMOUS, type Authenticate, authenticateWith, type Hosts } from "./auth.ts";
@@ -67,7 +67,7 @@ export function createPreamp(options: PreampOptions = {}): Preamp {
   const standard = createDefaultLog(secrets);
   const { log = standard.request, runtime_log = standard.runtime } = rest;
   const { runtime, routes, close } = createBackend({ ...rest, basePath, secrets, log, runtime_log });
-  const app = createPass({ hosts, basePath, routes, ...(cors ? { cors } : {}), ...(log ? { log } : {}) });
+  const app = createHttpApp({ hosts, basePath, routes, ...(cors ? { cors } : {}), ...(log ? { log } : {}) });
   return { fetch: app.fetch, drain: app.drain, runtime, close, [Symbol.asyncDispose]: close };
 }
 

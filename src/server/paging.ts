@@ -1,6 +1,6 @@
 /** How many items of a list one request may ask for. */
 import { documentError } from "../plan/check/findings.ts";
-import type { Call } from "./context.ts";
+import type { HandlerContext } from "./context.ts";
 import { checkQuery, type Query } from "./body/validation.ts";
 
 /** Queries of lists. */
@@ -11,7 +11,10 @@ type ListQuery = "EventsQuery" | "ListRunsQuery" | "MessagesQuery" | "PageQuery"
  *
  * @throws {PreampError} `request_invalid` as {@link checkQuery}, and for a `limit` above the policy's `max_page_limit`.
  */
-export async function checkListQuery<Name extends ListQuery>(name: Name, call: Call): Promise<Query<Name>> {
+export async function checkListQuery<Name extends ListQuery>(
+  name: Name,
+  call: HandlerContext,
+): Promise<Query<Name>> {
   const query = await checkQuery(name, call.req.url);
   const { limit }: { limit?: number } = query;
   const { max_page_limit } = call.env;

@@ -1,7 +1,7 @@
 /** Errors as answers: RFC 9457 `application/problem+json` with our members (http.md, Problems). */
 import { type ErrorCode, errorCode, type ErrorDetail, errorMessage } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
-import { printable } from "../text/escape.ts";
+import { escapeAndTruncate } from "../text/escape.ts";
 import { textResponse } from "./text_response.ts";
 
 /** HTTP status of every code. Does not compile when a code is missing. */
@@ -151,7 +151,7 @@ export function toProblem(error: unknown): Problem {
     code,
     message: code === "internal"
       ? "Cannot answer the request: the server failed: the log has the reason under the request id"
-      : printable(errorMessage(error), MAX_MESSAGE_BYTES),
+      : escapeAndTruncate(errorMessage(error), MAX_MESSAGE_BYTES),
     details: code === "internal" ? [] : readDetails((error as { details?: unknown }).details),
     retry_after_s: status === 429 || status === 503
       ? (typeof retry_after_s === "number" && retry_after_s > 0 ? Math.ceil(retry_after_s) : 1)
@@ -169,13 +169,13 @@ function readDetails(value: unknown): ErrorDetail[] {
   if (!Array.isArray(value)) return [];
   return value.slice(0, MAX_DETAILS).filter(isObject).map((given) => {
     const detail: ErrorDetail = {
-      path: printable(String(given.path ?? ""), MAX_MESSAGE_BYTES),
-      message: printable(String(given.message ?? ""), MAX_MESSAGE_BYTES),
+      path: escapeAndTruncate(String(given.path ?? ""), MAX_MESSAGE_BYTES),
+      message: escapeAndTruncate(String(given.message ?? ""), MAX_MESSAGE_BYTES),
     };
-    if (typeof given.file === "string") detail.file = printable(given.file, MAX_MESSAGE_BYTES);
+    if (typeof given.file === "string") detail.file = escapeAndTruncate(given.file, MAX_MESSAGE_BYTES);
     if (typeof given.line === "number") detail.line = given.line;
     if (typeof given.column === "number") detail.column = given.column;
-    if (typeof given.hint === "string") detail.hint = printable(given.hint, MAX_MESSAGE_BYTES);
+    if (typeof given.hint === "string") detail.hint = escapeAndTruncate(given.hint, MAX_MESSAGE_BYTES);
     return detail;
   });
 }

@@ -2,7 +2,7 @@
 import { PreampError } from "../sdk/errors.ts";
 
 /** A place in a list that is ordered by age, newest first. */
-export interface Place {
+export interface CursorPosition {
   /** Milliseconds since the epoch. */
   readonly created_ms: number;
   /** Number of the record in the order of creation; tells apart what was created in the same millisecond. */
@@ -10,12 +10,12 @@ export interface Place {
 }
 
 /** Returns a place as a cursor: opaque to callers. */
-export function encodeCursor({ created_ms, order }: Place): string {
+export function encodeCursor({ created_ms, order }: CursorPosition): string {
   return `${created_ms.toString(36)}-${order.toString(36)}`;
 }
 
 /** Returns the place of a cursor. @throws {PreampError} `request_invalid` when it is none of ours. */
-export function decodeCursor(cursor: string): Place {
+export function decodeCursor(cursor: string): CursorPosition {
   const [first = "", second = "", ...more] = cursor.split("-");
   const place = { created_ms: parseInt(first, 36), order: parseInt(second, 36) };
   if (more.length > 0 || encodeCursor(place) !== cursor) {
@@ -25,6 +25,6 @@ export function decodeCursor(cursor: string): Place {
 }
 
 /** Orders places newest first: negative when `a` comes before `b`. */
-export function comparePlaces(a: Place, b: Place): number {
+export function comparePlaces(a: CursorPosition, b: CursorPosition): number {
   return b.created_ms - a.created_ms || b.order - a.order;
 }

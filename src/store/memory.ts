@@ -1,6 +1,6 @@
 /** The store in memory: for one process, gone with it. Bounded: the logs of runs that ended go first, oldest first. */
 import { comparePlaces, decodeCursor, encodeCursor } from "./cursor.ts";
-import { weigh } from "../sdk/json_size.ts";
+import { estimateJsonBytes } from "../sdk/json_size.ts";
 import { weighRecord } from "./size.ts";
 import {
   type Change,
@@ -123,7 +123,7 @@ export class MemoryStore implements Store {
 
   #apply(change: Change): void {
     if ("append" in change) {
-      this.#append(change.append, change.entries, change.bytes ?? weigh(change.entries));
+      this.#append(change.append, change.entries, change.bytes ?? estimateJsonBytes(change.entries));
     } else if ("put" in change) this.#put(change.put);
     else if ("delete" in change) this.#drop(change.delete.kind, change.delete.key);
     else if ("deleteLog" in change) this.#dropLog(change.deleteLog);

@@ -22,7 +22,7 @@ function escapeUnits(character: string): string {
 }
 
 /** Returns text as one printable line of at most `maxBytes` bytes of UTF-8; what was cut is marked by `…`. */
-export function printable(text: string, maxBytes: number): string {
+export function escapeAndTruncate(text: string, maxBytes: number): string {
   // Escapes grow the text sixfold at most, so nothing beyond maxBytes characters can ever be kept.
   const line = escapeUnprintable(text.slice(0, maxBytes + 1).replaceAll(/[\r\n\t]+/g, " "));
   const encoder = new TextEncoder();

@@ -1,10 +1,10 @@
 /** The loader is somebody else's until a plan names a URL. */
-import { Loading } from "../../src/app/lazy_loader.ts";
+import { LazyLoader } from "../../src/app/lazy_loader.ts";
 import { createModuleTable } from "../../src/app/module_table.ts";
 import { NamedPlans } from "../../src/app/named_plans.ts";
 import { Plans } from "../../src/app/plan_service.ts";
 import type { Loader } from "../../src/loader/loader.ts";
-import { Sandboxing } from "../../src/app/lazy_sandbox.ts";
+import { LazySandbox } from "../../src/app/lazy_sandbox.ts";
 import { SourceOverrides } from "../../src/app/source_overrides.ts";
 import { specsOf } from "../../src/policy/authorise.ts";
 import { defaultPolicy } from "../../src/policy/policy.ts";
@@ -15,11 +15,11 @@ import { staticImports } from "../static_imports.ts";
 
 const OPERATOR: Caller = { name: "terminal", namespace: "test", origin: "operator" };
 
-function countedLoading(): { loading: Loading; made: () => number; closed: () => number } {
+function countedLoading(): { loading: LazyLoader; made: () => number; closed: () => number } {
   let made = 0;
   let closed = 0;
   const loader = { close: () => Promise.resolve(void closed++) } as Partial<Loader> as Loader; // only closed here
-  const loading = new Loading({
+  const loading = new LazyLoader({
     cache_dir: null,
     load: () => Promise.resolve({ createLoader: () => (made++, loader) }),
   });
@@ -68,7 +68,7 @@ Deno.test("a plan of built-in modules is made ready and opened without a loader"
     modules: createModuleTable(),
     env: () => undefined,
     loading,
-    sandboxing: new Sandboxing({ policy: defaultPolicy(), log() {} }),
+    sandboxing: new LazySandbox({ policy: defaultPolicy(), log() {} }),
     sources: new SourceOverrides([], "none"),
   });
   const ready = await plans.ready({ prompt: "hello" }, OPERATOR);

@@ -1,11 +1,11 @@
 /** What a module gets in this process: asked of Deno, and tried in a worker that is given just that. */
 import { pathToFileURL } from "node:url";
 import {
+  displayGrant,
   effectiveGrantOf,
   type GrantingPlan,
   grantOf,
   grantPaths,
-  shownGrant,
 } from "../../src/app/module_permissions.ts";
 import { compilePlan } from "../../src/plan/compile.ts";
 import { authorise } from "../../src/policy/authorise.ts";
@@ -239,7 +239,7 @@ Deno.test("shownGrant() names what is beside the plan from there", () =>
       write: [`${folder}/plan/data/f`],
       ffi: [`${folder}/planet`],
     };
-    const shown = shownGrant(granted, judged);
+    const shown = displayGrant(granted, judged);
     assertEquals([shown.read, shown.write, shown.ffi], [[".", `${folder}/other`], ["./data/f"], [
       `${folder}/planet`,
     ]]);

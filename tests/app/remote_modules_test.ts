@@ -1,6 +1,6 @@
 /** The modules of a plan are all there before any of them runs. */
-import { Loading } from "../../src/app/lazy_loader.ts";
-import { Sandboxing } from "../../src/app/lazy_sandbox.ts";
+import { LazyLoader } from "../../src/app/lazy_loader.ts";
+import { LazySandbox } from "../../src/app/lazy_sandbox.ts";
 import { UrlModules } from "../../src/app/remote_modules.ts";
 import type { Loader } from "../../src/loader/loader.ts";
 import type { LoadContext, ModuleBundle } from "../../src/loader/types.ts";
@@ -20,7 +20,7 @@ const BUILT_IN: ModuleSpec = { ...specOf("built-in"), source: { kind: "builtin" 
 
 /** A loader that says what it was asked; `prepare` of a name is held until it is let go. */
 function scripted(): {
-  loading: Loading;
+  loading: LazyLoader;
   steps: string[];
   held: Map<string, PromiseWithResolvers<void>>;
   signals: AbortSignal[];
@@ -46,21 +46,21 @@ function scripted(): {
     },
   } as unknown as Loader; // what is used of it
   return {
-    loading: new Loading({ cache_dir: null, load: () => Promise.resolve({ createLoader: () => loader }) }),
+    loading: new LazyLoader({ cache_dir: null, load: () => Promise.resolve({ createLoader: () => loader }) }),
     steps,
     held,
     signals,
   };
 }
 
-function modulesOf(specs: readonly ModuleSpec[], loading: Loading): UrlModules {
+function modulesOf(specs: readonly ModuleSpec[], loading: LazyLoader): UrlModules {
   const policy = defaultPolicy();
   return new UrlModules({
     specs,
     context: contextOf(),
     policy,
     loading,
-    sandboxing: new Sandboxing({ policy, log() {} }),
+    sandboxing: new LazySandbox({ policy, log() {} }),
     tierOf: () => "inline",
     grantOf: () => ({}),
   });

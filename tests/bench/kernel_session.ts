@@ -1,6 +1,6 @@
 /** A kernel session for a bench: modules given as objects, real time, entries numbered, stamped and kept in memory. */
 import { defaultPolicy } from "../../src/policy/policy.ts";
-import { Ceilings } from "../../src/kernel/run_limits.ts";
+import { RunLimitGuard } from "../../src/kernel/run_limits.ts";
 import type { DraftEntry, Entry, Host } from "../../src/kernel/host.ts";
 import { Session } from "../../src/kernel/session/session.ts";
 import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
@@ -64,7 +64,7 @@ export function openKernelSession(orchestrator: Orchestrator): { session: Sessio
   const session = new Session({
     plan,
     host,
-    ceilings: new Ceilings({ limits: LIMITS, clock }),
+    ceilings: new RunLimitGuard({ limits: LIMITS, clock }),
     limits: { ...defaultPolicy().limits, tool_timeout_s: 0 },
     session_id: "ses_bench",
   });

@@ -2,7 +2,7 @@
  * A kernel session for tests: modules are mount functions in memory, time stands still, ids count up, entries are kept in a
  * list, and a person answers by script. Needs no permission.
  */
-import { Ceilings } from "../../src/kernel/run_limits.ts";
+import { RunLimitGuard } from "../../src/kernel/run_limits.ts";
 import type { KernelLimits } from "../../src/kernel/session/session_context.ts";
 import type {
   ApprovalDecision,
@@ -83,7 +83,7 @@ export interface KitOptions extends PlanOptions {
 export interface Kit {
   readonly session: Session;
   readonly clock: FakeClock;
-  readonly ceilings: Ceilings;
+  readonly ceilings: RunLimitGuard;
   /** Entries in order. */
   readonly entries: DraftEntry[];
   /** Names of the entries in order, from the turn's first entry on: mounting and session:start are left out. */
@@ -162,7 +162,7 @@ export function kit(options: KitOptions = {}): Kit {
     accept() {},
     warn: (code, message) => void warnings.push({ code, message }),
   };
-  const ceilings = new Ceilings({
+  const ceilings = new RunLimitGuard({
     limits: { ...LIMITS, ...options.limits },
     cost_is_asked_for: options.cost_is_asked_for ?? false,
     clock,

@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertMatch, assertRejects } from "../assert.ts";
-import { IRON_LAW } from "../../src/kernel/mounting/mount_diagnosis.ts";
+import { NO_TOOL_MOUNTED } from "../../src/kernel/mounting/mount_diagnosis.ts";
 import { MockContextManager } from "../../src/sdk/testing/mock_context.ts";
 import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
 import { ToolResult } from "../../src/sdk/tools.ts";
@@ -323,14 +323,14 @@ Deno.test("mounting keeps the order of the plan, hooks last or, when asked, firs
 
 Deno.test("a tool module that mounts nothing is skipped with the words of R2 (VAL-01)", async () => {
   assertEquals(
-    IRON_LAW,
+    NO_TOOL_MOUNTED,
     "protocol_compliance: No tool was mounted and mount() did not return a Tool instance",
   );
   for (const returned of [null, undefined, 7, { what: "ever" }, { name: "x", provides: [] }]) {
     const { session, data } = kit({ tools: [() => returned as unknown as null] });
     await session.initialize();
     const [skipped] = data("module:skipped");
-    assertEquals([skipped?.reason, skipped?.message], ["protocol_compliance", IRON_LAW]);
+    assertEquals([skipped?.reason, skipped?.message], ["protocol_compliance", NO_TOOL_MOUNTED]);
   }
 });
 

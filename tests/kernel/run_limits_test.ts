@@ -1,4 +1,4 @@
-import { Ceilings } from "../../src/kernel/run_limits.ts";
+import { RunLimitGuard } from "../../src/kernel/run_limits.ts";
 import { assertToolPairs } from "../../src/sdk/testing/assertions.ts";
 import { FakeClock } from "../../src/sdk/testing/fake_clock.ts";
 import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
@@ -16,7 +16,7 @@ const LIMITS: RunLimits = {
 
 function ceilings(limits: Partial<RunLimits> = {}, cost_is_asked_for = false) {
   const clock = new FakeClock();
-  return { clock, made: new Ceilings({ limits: { ...LIMITS, ...limits }, cost_is_asked_for, clock }) };
+  return { clock, made: new RunLimitGuard({ limits: { ...LIMITS, ...limits }, cost_is_asked_for, clock }) };
 }
 
 const usage = (total_tokens: number, cost_usd: string | null = "0"): Usage => ({

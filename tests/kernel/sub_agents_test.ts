@@ -1,6 +1,6 @@
 /** What the kernel has for sub-agents: ceilings within ceilings, deadlines that stand still, sessions with a parent. */
 import { assert, assertEquals, assertRejects, assertThrows } from "../assert.ts";
-import { Ceilings } from "../../src/kernel/run_limits.ts";
+import { RunLimitGuard } from "../../src/kernel/run_limits.ts";
 import { CallDeadline } from "../../src/kernel/guards/call_deadline.ts";
 import { CancellationToken } from "../../src/sdk/cancellation.ts";
 import { errorCode } from "../../src/sdk/errors.ts";
@@ -18,8 +18,8 @@ const LIMITS: RunLimits = {
 const USED: Usage = { input_tokens: 1_000, output_tokens: 1_000, total_tokens: 2_000, cost_usd: null };
 
 function nested(own: Partial<RunLimits>, clock = new FakeClock()) {
-  const outer = new Ceilings({ limits: LIMITS, clock });
-  const inner = new Ceilings({ limits: { ...LIMITS, ...own }, clock, within: outer });
+  const outer = new RunLimitGuard({ limits: LIMITS, clock });
+  const inner = new RunLimitGuard({ limits: { ...LIMITS, ...own }, clock, within: outer });
   return { outer, inner, clock };
 }
 
@@ -56,8 +56,8 @@ Deno.test("Ceilings within others give nothing that the outer has not: tokens lo
 
 Deno.test("Ceilings within others: an unpriced call that ends the inner is settled in the outer all the same", () => {
   const clock = new FakeClock();
-  const outer = new Ceilings({ limits: LIMITS, clock });
-  const inner = new Ceilings({ limits: LIMITS, clock, within: outer, cost_is_asked_for: true });
+  const outer = new RunLimitGuard({ limits: LIMITS, clock });
+  const inner = new RunLimitGuard({ limits: LIMITS, clock, within: outer, cost_is_asked_for: true });
   const reservation = inner.reserveCall(1_000, 1_000);
   assertEquals(limitOf(() => reservation.settle(USED)), "max_cost_usd");
   assertEquals(outer.tokens_left, 8_000);

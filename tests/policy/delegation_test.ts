@@ -5,7 +5,7 @@ import { PERMISSION_NAMES } from "../../src/plan/check/check_permissions.ts";
 import { compilePlan } from "../../src/plan/compile.ts";
 import { authorise } from "../../src/policy/authorise.ts";
 import { defaultPolicy } from "../../src/policy/policy.ts";
-import { excessOf } from "../../src/policy/effective_permissions.ts";
+import { excessPermissions } from "../../src/policy/effective_permissions.ts";
 import { authoriseWithin, grantedAnywhere } from "../../src/policy/delegation.ts";
 import { errorCode } from "../../src/sdk/errors.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
@@ -64,11 +64,11 @@ Deno.test("authoriseWithin() never gives a child a grant that its parent has not
         const child = await compilePlan(childPlan(written, "child").written, { origin });
         const most = grantedAnywhere(grants);
         const alone = authorise(child, options);
-        const wider = Object.values(alone.permissions).some((one) => excessOf(one, most).length > 0);
+        const wider = Object.values(alone.permissions).some((one) => excessPermissions(one, most).length > 0);
         try {
           const within = authoriseWithin(child, options, grants);
           assert(!wider);
-          for (const one of Object.values(within.permissions)) assertEquals(excessOf(one, most), []);
+          for (const one of Object.values(within.permissions)) assertEquals(excessPermissions(one, most), []);
           given++;
         } catch (error) {
           assertEquals(errorCode(error), "policy_refused");

@@ -8,7 +8,11 @@ import { PERMISSION_NAMES, type PermissionName } from "../../src/plan/check/chec
 import { entryText } from "../../src/plan/permissions/permission_entry.ts";
 import type { DroppedEntry } from "../../src/plan/permissions/grants.ts";
 import { pathsBeside } from "../../src/policy/paths.ts";
-import { effectiveGrant, excessOf, type Holds } from "../../src/policy/effective_permissions.ts";
+import {
+  effectiveGrant,
+  excessPermissions,
+  type GrantCheck,
+} from "../../src/policy/effective_permissions.ts";
 import { noPermissions } from "../../src/policy/full_permissions.ts";
 import type { Permissions } from "../../src/sdk/contracts.ts";
 import { assert, assertEquals } from "../assert.ts";
@@ -47,7 +51,7 @@ function realPath(path: string): string | undefined {
 }
 
 const resolve = pathsBeside(() => PLAN_FOLDER, realPath);
-const everything: Holds = () => true;
+const everything: GrantCheck = () => true;
 
 /** What someone may try, by permission. Files are where they really are. */
 const ACCESSES: Readonly<Record<PermissionName, readonly string[]>> = {
@@ -204,7 +208,7 @@ const block = blocks(ENTRY);
 const WHOLE: Permissions = Object.fromEntries(PERMISSION_NAMES.map((name) => [name, true]));
 
 /** A process that has a block and tells so by accesses: an entry is held when nothing that it lets through is missing. */
-function having(process: Permissions): Holds {
+function having(process: Permissions): GrantCheck {
   return (permission, entry) =>
     process[permission] === true ||
     entry !== "all" && ACCESSES[permission].every((access) =>
@@ -313,13 +317,13 @@ Deno.test("effectiveGrant() with nothing is nothing, and with everything the pla
 
 Deno.test("excessOf() finds exactly what a ceiling would drop", () => {
   fc.assert(fc.property(block, block, (asked, max) => {
-    const excess = excessOf(asked, max, { asked: resolve, max: resolve });
+    const excess = excessPermissions(asked, max, { asked: resolve, max: resolve });
     const { dropped } = grant(asked, max);
     const names = (
       list: readonly { permission: string; entry: string | true }[],
     ) => [...new Set(list.map(({ permission, entry }) => `${permission} ${entry}`))];
     assertEquals(names(excess), names(dropped));
-    assertEquals(excessOf(asked, asked, { asked: resolve, max: resolve }), []);
+    assertEquals(excessPermissions(asked, asked, { asked: resolve, max: resolve }), []);
   }));
 });
 
@@ -399,7 +403,7 @@ for (const [name, plan, ceiling, expected, dropped = []] of TABLE) {
 }
 
 Deno.test("effectiveGrant() grants nothing of a whole that the process has a part of, and says so", () => {
-  const process: Holds = (_, entry) => entry !== "all" && entryText(entry) === "a.com:443";
+  const process: GrantCheck = (_, entry) => entry !== "all" && entryText(entry) === "a.com:443";
   assertEquals(grant({ net: true }, undefined, process).dropped, [{
     permission: "net",
     entry: true,

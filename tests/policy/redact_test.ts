@@ -3,7 +3,7 @@ import { Buffer } from "node:buffer";
 import { assert, assertEquals, assertStrictEquals } from "../assert.ts";
 import { isSecretKey, REDACTED, Redactor } from "../../src/policy/redact.ts";
 import { PreampError } from "../../src/sdk/errors.ts";
-import { weigh } from "../../src/sdk/json_size.ts";
+import { estimateJsonBytes } from "../../src/sdk/json_size.ts";
 
 const SECRET = "s3cr3t/Key+with=odd&chars";
 
@@ -146,7 +146,7 @@ Deno.test("weighEvent() is weigh() for what redactEvent() leaves alone, and NaN 
   fc.assert(fc.property(event, value, (event, value) => {
     const data = { value };
     const clean = redactor.redactEvent(event, data) === data;
-    assertEquals(redactor.weighEvent(event, data), clean ? weigh(data) : NaN);
+    assertEquals(redactor.weighEvent(event, data), clean ? estimateJsonBytes(data) : NaN);
   }));
 });
 

@@ -1,14 +1,14 @@
 /** Runs with sub-agents, for tests: real plans under a real policy, a clock that stands still, modules that can be put in. */
-import { Sandboxing } from "../../src/app/lazy_sandbox.ts";
+import { LazySandbox } from "../../src/app/lazy_sandbox.ts";
 import { SourceOverrides } from "../../src/app/source_overrides.ts";
-import { Loading } from "../../src/app/lazy_loader.ts";
+import { LazyLoader } from "../../src/app/lazy_loader.ts";
 import { createModuleTable } from "../../src/app/module_table.ts";
 import { NamedPlans } from "../../src/app/named_plans.ts";
 import { Plans } from "../../src/app/plan_service.ts";
 import type { Entry } from "../../src/kernel/host.ts";
 import { defaultPolicy, type PolicyLimits } from "../../src/policy/policy.ts";
 import { Redactor } from "../../src/policy/redact.ts";
-import type { ReadyPlan } from "../../src/runs/ports.ts";
+import type { RunnablePlan } from "../../src/runs/ports.ts";
 import { RunService } from "../../src/runs/service.ts";
 import type { Run, RunHandle } from "../../src/runs/types.ts";
 import { FakeClock } from "../../src/sdk/testing/fake_clock.ts";
@@ -52,14 +52,14 @@ export function agentsKit(options: AgentsKitOptions = {}): AgentsKit {
   const suffix = options.beside ? "b" : "";
   const policy = defaultPolicy();
   Object.assign(policy.limits, options.limits);
-  const loading = new Loading({ cache_dir: null });
+  const loading = new LazyLoader({ cache_dir: null });
   const plans = new Plans({
     policy,
     named: new NamedPlans(null),
     modules: createModuleTable(),
     env: () => undefined,
     loading,
-    sandboxing: new Sandboxing({ policy, log() {} }),
+    sandboxing: new LazySandbox({ policy, log() {} }),
     sources: new SourceOverrides([], "none"),
   });
   const counts = new Map<string, number>();
@@ -101,7 +101,7 @@ export function agentsKit(options: AgentsKitOptions = {}): AgentsKit {
   };
 }
 
-function withModules(ready: ReadyPlan, options: AgentsKitOptions): ReadyPlan {
+function withModules(ready: RunnablePlan, options: AgentsKitOptions): RunnablePlan {
   const { modules = {}, fetching } = options;
   const { agents } = ready;
   return {

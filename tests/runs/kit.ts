@@ -4,7 +4,7 @@ import type { Recording } from "../../src/runs/storage/run_input.ts";
 import type { ReplayReport } from "../../src/runs/replay/replay.ts";
 import { RunService } from "../../src/runs/service.ts";
 import type { Caller, CreateOptions, Run, RunHandle, RunRequest } from "../../src/runs/types.ts";
-import type { ReadyPlan, SecretSink, ServiceLimits } from "../../src/runs/ports.ts";
+import type { RunnablePlan, SecretSink, ServiceLimits } from "../../src/runs/ports.ts";
 import type { Entry } from "../../src/kernel/host.ts";
 import { Redactor } from "../../src/policy/redact.ts";
 import { canonicalHash } from "../../src/sdk/digest.ts";
@@ -168,7 +168,12 @@ function secrets(): SecretSink {
   return new Redactor();
 }
 
-function readyPlan(written: JsonObject, found: TestPlan, request: RunRequest, clock: FakeClock): ReadyPlan {
+function readyPlan(
+  written: JsonObject,
+  found: TestPlan,
+  request: RunRequest,
+  clock: FakeClock,
+): RunnablePlan {
   if (found.refused) throw found.refused;
   const { plan, open } = planOf(found, clock);
   return {

@@ -1,6 +1,6 @@
 /** Everything that can be done with runs: starting once, approvals, reading, limits, deleting, stopping. */
 import type { Entry } from "../../src/kernel/host.ts";
-import { RunFold } from "../../src/runs/run/run_projection.ts";
+import { RunProjection } from "../../src/runs/run/run_projection.ts";
 import type { Approval, Caller, Run, RunHandle } from "../../src/runs/types.ts";
 import type { PreampError } from "../../src/sdk/errors.ts";
 import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
@@ -413,7 +413,7 @@ Deno.test("the run object is the fold of its log and nothing else", async () => 
   const compare = async (last: string) => {
     const log = await entries(handle.id);
     assertEquals(log.at(-1)?.event, last);
-    const fold = new RunFold({
+    const fold = new RunProjection({
       id: handle.id,
       session_id: handle.session_id,
       created_at: handle.current().created_at,

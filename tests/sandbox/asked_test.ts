@@ -6,7 +6,7 @@ import { Bindings } from "../../src/sandbox/object_table.ts";
 import { Effects } from "../../src/sandbox/notifications.ts";
 import { Emissions } from "../../src/sandbox/emission_table.ts";
 import { GuestMounts } from "../../src/sandbox/guest_mounts.ts";
-import type { Effect } from "../../src/sandbox/protocol.ts";
+import type { Notification } from "../../src/sandbox/protocol.ts";
 import { TestCoordinator } from "../../src/sdk/testing/coordinator.ts";
 import { createTestCoordinator } from "../../src/sdk/testing/create_test_coordinator.ts";
 import type { Emission } from "../../src/sdk/types.ts";
@@ -78,7 +78,7 @@ Deno.test("Effects.apply() takes any effect or says that it is none", () => {
       const { effects, coordinator } = sides();
       for (const effect of given) {
         try {
-          effects.apply(effect as Effect, coordinator); // a stranger's word for one
+          effects.apply(effect as Notification, coordinator); // a stranger's word for one
         } catch (error) {
           assert(error instanceof Error);
         }

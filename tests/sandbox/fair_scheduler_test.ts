@@ -1,15 +1,15 @@
-import { Turns } from "../../src/sandbox/fair_scheduler.ts";
+import { FairScheduler } from "../../src/sandbox/fair_scheduler.ts";
 import { assert, assertEquals } from "../assert.ts";
 
 function turns(): {
-  turns: Turns;
+  turns: FairScheduler;
   work(ms: number): Promise<void> | undefined;
   pass(ms: number): void;
   round(): void;
 } {
   let now = 1_000;
   const later: (() => void)[] = [];
-  const made = new Turns(() => now, (then) => void later.push(then));
+  const made = new FairScheduler(() => now, (then) => void later.push(then));
   return {
     turns: made,
     work(ms) {

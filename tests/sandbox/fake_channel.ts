@@ -1,5 +1,5 @@
 /** A wire with nobody at its other end but the test: what the host sends is kept, what a guest would send is given by hand. */
-import type { Channel, ChannelListener, Death } from "../../src/sandbox/channel.ts";
+import type { Channel, ChannelListener, GuestExit } from "../../src/sandbox/channel.ts";
 import type { ToGuest } from "../../src/sandbox/protocol.ts";
 
 /** A frame of the host, of one kind. */
@@ -7,19 +7,19 @@ export type Sent<T extends ToGuest["t"]> = Extract<ToGuest, { t: T }>;
 
 /** The wire. */
 export class FakeChannel implements Channel {
-  readonly dead: Promise<Death>;
+  readonly dead: Promise<GuestExit>;
   readonly stopped: Promise<boolean> = Promise.resolve(true);
   /** Frames of the host, in order. */
   readonly sent: ToGuest[] = [];
   /** What {@link watch} was told, in order. */
   readonly watched: number[] = [];
-  death: Death | null = null;
+  death: GuestExit | null = null;
   #listener: ChannelListener | null = null;
-  readonly #died: (death: Death) => void;
+  readonly #died: (death: GuestExit) => void;
   #waiting: { of: ToGuest["t"]; at: number; found(frame: ToGuest): void } | null = null;
 
   constructor() {
-    const { promise, resolve } = Promise.withResolvers<Death>();
+    const { promise, resolve } = Promise.withResolvers<GuestExit>();
     this.dead = promise;
     this.#died = resolve;
   }
@@ -40,7 +40,7 @@ export class FakeChannel implements Channel {
     this.#listener = listener;
   }
 
-  kill(death: Death): Promise<void> {
+  kill(death: GuestExit): Promise<void> {
     this.death ??= death;
     this.#died(this.death);
     return Promise.resolve();

@@ -1,8 +1,8 @@
 /** The host's end of the wire against a guest that says anything at all. */
 import fc from "fast-check";
 import { PreampError } from "../../src/sdk/errors.ts";
-import { type AskedOptions, type CallOptions, Guest } from "../../src/sandbox/guest_connection.ts";
-import { type Effect, NOTE_CREDIT } from "../../src/sandbox/protocol.ts";
+import { type AskedOptions, type CallOptions, GuestConnection } from "../../src/sandbox/guest_connection.ts";
+import { NOTE_CREDIT, type Notification } from "../../src/sandbox/protocol.ts";
 import { assert, assertEquals, assertMatch, assertRejects, assertStrictEquals } from "../assert.ts";
 import { FakeChannel } from "./fake_channel.ts";
 
@@ -13,8 +13,8 @@ function scripted(ask: Ask = () => undefined) {
   const channel = new FakeChannel();
   const violations: string[] = [];
   const log: string[] = [];
-  const effects: Effect[] = [];
-  const guest = new Guest(channel, {
+  const effects: Notification[] = [];
+  const guest = new GuestConnection(channel, {
     name: "m",
     onLog: (level, text) => log.push(`${level}: ${text}`),
     onViolation: (message) => violations.push(message),

@@ -5,7 +5,7 @@ import { FakeClock } from "../../src/sdk/testing/fake_clock.ts";
 import { TestCoordinator, type TestCoordinatorOptions } from "../../src/sdk/testing/coordinator.ts";
 import { MockTool } from "../../src/sdk/testing/mock_tool.ts";
 import { methodOf } from "../../src/sdk/snake_case_aliases.ts";
-import { objectStandIn } from "../../src/sandbox/guest_proxies.ts";
+import { objectProxy } from "../../src/sandbox/guest_proxies.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
 import type { Module, ModuleType, StreamDelta, ToolCallContext, ToolResult } from "../../src/sdk/types.ts";
 import { assert, assertEquals, assertMatch, assertRejects, assertStrictEquals } from "../assert.ts";
@@ -177,7 +177,7 @@ Deno.test("what a guest's mount returns is read as inline", async () => {
 
 Deno.test("objectStandIn() is nothing that can be waited for, whatever the guest says of it", () => {
   const shape = { data: { kept: 1 }, methods: { then: 2, cleanup: 0 } };
-  const made = objectStandIn(shape, () => Promise.resolve(), { ...ROOMY, deadline_ms: 1 });
+  const made = objectProxy(shape, () => Promise.resolve(), { ...ROOMY, deadline_ms: 1 });
   assertEquals(Object.keys(made), ["kept", "cleanup"]);
 });
 

@@ -1,4 +1,4 @@
-import { Slots } from "../../src/sandbox/guest_semaphore.ts";
+import { GuestSemaphore } from "../../src/sandbox/guest_semaphore.ts";
 import { assertEquals, assertMatch, assertRejects } from "../assert.ts";
 
 async function overload(taken: Promise<unknown>): Promise<string> {
@@ -8,7 +8,7 @@ async function overload(taken: Promise<unknown>): Promise<string> {
 }
 
 Deno.test("Slots gives room to whoever waits longest, once for each that ends", async () => {
-  const slots = new Slots(2);
+  const slots = new GuestSemaphore(2);
   const session = slots.session(10);
   const held = [await session.take("a"), await session.take("b")];
   const order: string[] = [];
@@ -35,7 +35,7 @@ Deno.test("Slots gives room to whoever waits longest, once for each that ends", 
 });
 
 Deno.test("Slots refuses who waited in vain, and takes no room from those behind", async () => {
-  const slots = new Slots(1, 5);
+  const slots = new GuestSemaphore(1, 5);
   const release = await slots.session(10).take("a");
   const late = slots.session(10);
   assertMatch(
@@ -51,7 +51,7 @@ Deno.test("Slots refuses who waited in vain, and takes no room from those behind
 });
 
 Deno.test("Slots refuses a session more than its own, at once, and not for those that were refused", async () => {
-  const slots = new Slots(2, 5);
+  const slots = new GuestSemaphore(2, 5);
   const session = slots.session(2);
   const [first] = [await session.take("a"), await session.take("b")];
   assertMatch(await overload(session.take("c")), /its session has 2.*isolation\.max_guests_per_session/);

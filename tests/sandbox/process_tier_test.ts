@@ -1,6 +1,6 @@
 /** Children as the host starts and ends them. What a module cannot do in one is the escape suite's. */
 import { LineReader } from "../../src/sandbox/child/line_reader.ts";
-import { Guest } from "../../src/sandbox/guest_connection.ts";
+import { GuestConnection } from "../../src/sandbox/guest_connection.ts";
 import { guestGrant } from "../../src/sandbox/worker_permissions.ts";
 import { type GuestProcess, startGuestProcess } from "../../src/sandbox/process_tier.ts";
 import { hostTiers } from "../../src/sandbox/isolation_tiers.ts";
@@ -15,9 +15,9 @@ function child(): { process: GuestProcess } & AsyncDisposable {
   return { process, [Symbol.asyncDispose]: () => process.kill(ENDED) };
 }
 
-function guestIn(process: GuestProcess, env: Record<string, string>, grant = {}): Guest {
+function guestIn(process: GuestProcess, env: Record<string, string>, grant = {}): GuestConnection {
   process.assign({ grant: guestGrant(grant), uses: [], env, memory_mb: 512, cpu_s: 60 });
-  return new Guest(process, { name: "m", onLog() {}, onViolation() {} });
+  return new GuestConnection(process, { name: "m", onLog() {}, onViolation() {} });
 }
 
 const HOST = { view: () => undefined, apply() {}, ask: () => Promise.resolve() };

@@ -1,11 +1,11 @@
 /** Children that wait: which of them a module gets, and for whom new ones are started. */
 import type { Readiness } from "../../src/sandbox/child/settings.ts";
 import { guestGrant } from "../../src/sandbox/worker_permissions.ts";
-import { Pool, type Spare } from "../../src/sandbox/warm_pool.ts";
+import { Pool, type WarmChild } from "../../src/sandbox/warm_pool.ts";
 import { assertEquals, assertThrows } from "../assert.ts";
 
 /** A child that only remembers what it was told. */
-class FakeChild implements Spare {
+class FakeChild implements WarmChild {
   readonly id: number;
   ready: readonly string[] | null = null;
   alive = true;

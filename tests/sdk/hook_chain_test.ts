@@ -5,7 +5,7 @@ import {
   GATES,
   isWildcard,
   matchesEvent,
-  quietEmission,
+  noopEmission,
   runChain,
 } from "../../src/sdk/hook_chain.ts";
 import type { Emission, HookHandler } from "../../src/sdk/hooks.ts";
@@ -268,7 +268,7 @@ Deno.test("runChain() puts a promise under the deadline, not a plain answer", as
 Deno.test("quietEmission() is the caller's own data (HOOK-13)", async () => {
   const data = { x: 1 };
   assert((await runChain([], "e", data)).data === data);
-  assertEquals(quietEmission(data).action, "continue");
+  assertEquals(noopEmission(data).action, "continue");
 });
 
 Deno.test("matchesEvent() knows exact names, prefixes and all (C21)", () => {

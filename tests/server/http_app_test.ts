@@ -1,4 +1,4 @@
-import { createPass, type Routes } from "../../src/server/http_app.ts";
+import { createHttpApp, type Routes } from "../../src/server/http_app.ts";
 import { assertEquals } from "../assert.ts";
 
 const ROUTES: Routes = {
@@ -13,7 +13,7 @@ function get(path: string, method = "GET"): Request {
 Deno.test("createPass() says that the process is up before its routes are there, and lets all else wait for them", async () => {
   const opened = Promise.withResolvers<Routes>();
   let asked = 0;
-  const { fetch } = createPass({ routes: () => (asked++, opened.promise) });
+  const { fetch } = createHttpApp({ routes: () => (asked++, opened.promise) });
   const health = await fetch(get("/healthz?deep=1"));
   assertEquals([health.status, await health.json(), asked], [200, { status: "ok" }, 0]);
   assertEquals((await fetch(get("/healthz", "HEAD"))).status, 200);
@@ -27,7 +27,7 @@ Deno.test("createPass() says that the process is up before its routes are there,
 Deno.test("createPass() answers 500 while its routes cannot be had, logs why, and tries again", async () => {
   const told: unknown[] = [];
   let broken = true;
-  const { fetch } = createPass({
+  const { fetch } = createHttpApp({
     routes: () => broken ? Promise.reject(new Error("no such file")) : Promise.resolve(ROUTES),
     log: ({ status, code, error }) => told.push([status, code, error?.message]),
   });
@@ -41,8 +41,8 @@ Deno.test("createPass() opens its routes to drain them, and beforehand when it i
   const done: unknown[] = [];
   const routes = { ...ROUTES, drain: (ms: number) => Promise.resolve(void done.push(ms)) };
   const open = () => Promise.resolve(void done.push("opened")).then(() => routes);
-  await createPass({ routes: open }).drain(5);
-  const { open: opening, drain } = createPass({ routes: open });
+  await createHttpApp({ routes: open }).drain(5);
+  const { open: opening, drain } = createHttpApp({ routes: open });
   await opening();
   await drain(6);
   assertEquals(done, ["opened", 5, "opened", 6]);

@@ -2,7 +2,7 @@ import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { systemClock } from "../../src/server/clock.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
 import { formatLogLine, formatLogRecord, type LogRecord } from "../../src/server/access_log.ts";
-import { printable } from "../../src/text/escape.ts";
+import { escapeAndTruncate } from "../../src/text/escape.ts";
 import { problemResponse, STATUS, TITLE, toProblem } from "../../src/server/problems.ts";
 import { type ErrorCode, PreampError } from "../../src/sdk/errors.ts";
 import { bodyOf, problemOf, testApp } from "./client.ts";
@@ -74,9 +74,9 @@ Deno.test("toProblem() keeps messages to 2 KiB of printable text", () => {
 });
 
 Deno.test("printable() leaves printable text alone", () => {
-  assertEquals(printable("6 × 7 is 42 😀", 100), "6 × 7 is 42 😀");
-  assertEquals(printable("ééé", 6), "ééé");
-  assertEquals(printable("éééé", 6), "é…");
+  assertEquals(escapeAndTruncate("6 × 7 is 42 😀", 100), "6 × 7 is 42 😀");
+  assertEquals(escapeAndTruncate("ééé", 6), "ééé");
+  assertEquals(escapeAndTruncate("éééé", 6), "é…");
 });
 
 function record(fields: Partial<LogRecord>): LogRecord {

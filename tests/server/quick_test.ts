@@ -1,12 +1,12 @@
 import fc from "fast-check";
-import { parseJsonData, quickJsonData } from "../../src/server/body/json.ts";
-import { quickRequest } from "../../src/server/body/common_request.ts";
+import { parseJsonData, parseSimpleJson } from "../../src/server/body/json.ts";
+import { validateCommonRequest } from "../../src/server/body/common_request.ts";
 import { checkBody } from "../../src/server/body/validation.ts";
 import { assertEquals } from "../assert.ts";
 
 Deno.test("quickJsonData() reads what the full reader reads when the text is as JSON.stringify writes it", () => {
   fc.assert(fc.property(fc.json({ maxDepth: 5 }), (text) => {
-    const quick = quickJsonData(text);
+    const quick = parseSimpleJson(text);
     if (quick !== undefined) assertEquals(quick, parseJsonData(text, "the text"));
   }));
   const text = JSON.stringify({
@@ -14,7 +14,7 @@ Deno.test("quickJsonData() reads what the full reader reads when the text is as 
     plan: { tools: ["tool-todo"] },
     metadata: { n: 1.5, on: true },
   });
-  assertEquals(quickJsonData(text), JSON.parse(text));
+  assertEquals(parseSimpleJson(text), JSON.parse(text));
 });
 
 Deno.test("quickJsonData() leaves to the full reader what that must judge", () => {
@@ -36,8 +36,8 @@ Deno.test("quickJsonData() leaves to the full reader what that must judge", () =
     `${"[".repeat(100_000)}`,
     JSON.stringify(new Array(20_001).fill(1)),
   ];
-  for (const text of left.slice(0, -2)) assertEquals([text, quickJsonData(text)], [text, undefined]);
-  for (const text of left.slice(-2)) assertEquals(quickJsonData(text), undefined);
+  for (const text of left.slice(0, -2)) assertEquals([text, parseSimpleJson(text)], [text, undefined]);
+  for (const text of left.slice(-2)) assertEquals(parseSimpleJson(text), undefined);
 });
 
 Deno.test("quickRequest() takes nothing that the schema refuses, and the same of what it takes", async () => {
@@ -55,7 +55,7 @@ Deno.test("quickRequest() takes nothing that the schema refuses, and the same of
     )
   );
   await fc.assert(fc.asyncProperty(request, async (fields) => {
-    const quick = quickRequest(fields);
+    const quick = validateCommonRequest(fields);
     if (quick !== undefined) assertEquals(quick, await checkBody("RunRequest", fields));
   }));
   const usual = {
@@ -65,7 +65,7 @@ Deno.test("quickRequest() takes nothing that the schema refuses, and the same of
     background: true,
     metadata: {},
   };
-  assertEquals(quickRequest(usual), usual as unknown as ReturnType<typeof quickRequest>);
+  assertEquals(validateCommonRequest(usual), usual as unknown as ReturnType<typeof validateCommonRequest>);
 });
 
 Deno.test("quickRequest() leaves to the schema what is wrong or unusual", () => {
@@ -87,5 +87,5 @@ Deno.test("quickRequest() leaves to the schema what is wrong or unusual", () => 
     { prompt: "Hello", metadata: null },
     { prompt: "Hello", toString: "x" },
   ];
-  for (const value of left) assertEquals([value, quickRequest(value)], [value, undefined]);
+  for (const value of left) assertEquals([value, validateCommonRequest(value)], [value, undefined]);
 });

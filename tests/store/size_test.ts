@@ -1,18 +1,25 @@
 import { assert, assertEquals } from "../assert.ts";
-import { weigh } from "../../src/sdk/json_size.ts";
+import { estimateJsonBytes } from "../../src/sdk/json_size.ts";
 import { weighRecord } from "../../src/store/size.ts";
 
 Deno.test("weigh() is near the bytes of a value's JSON, lists and nested objects included", () => {
   const text = "word ".repeat(200);
   for (const value of [text, [text, text], { a: text, b: [{ c: text }, text] }, [[[[text]]]]]) {
     const json = JSON.stringify(value).length;
-    assert(Math.abs(weigh(value) - json) < json * 0.1, `${weigh(value)} for ${json}`);
+    assert(Math.abs(estimateJsonBytes(value) - json) < json * 0.1, `${estimateJsonBytes(value)} for ${json}`);
   }
 });
 
 Deno.test("weigh() gives what holds nothing a weight, too", () => {
   assertEquals(
-    [weigh(null), weigh(7), weigh(true), weigh(""), weigh([]), weigh({})].every((one) => one > 0),
+    [
+      estimateJsonBytes(null),
+      estimateJsonBytes(7),
+      estimateJsonBytes(true),
+      estimateJsonBytes(""),
+      estimateJsonBytes([]),
+      estimateJsonBytes({}),
+    ].every((one) => one > 0),
     true,
   );
 });
@@ -27,6 +34,9 @@ Deno.test("weighRecord() is weigh(), frozen fields included, and weighs those on
     tools: Object.freeze(["one", "two"]),
   });
   const record = { run_id: "run_1", plan, input: { n: 1 }, none: null };
-  assertEquals([weighRecord(record), weighRecord({ ...record })], [weigh(record), weigh(record)]);
+  assertEquals([weighRecord(record), weighRecord({ ...record })], [
+    estimateJsonBytes(record),
+    estimateJsonBytes(record),
+  ]);
   assertEquals(reads, 3); // weigh() twice, weighRecord() once
 });

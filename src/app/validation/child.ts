@@ -3,7 +3,7 @@
  * asked for, and none of its variables. Answers one request, step by step, and ends.
  */
 import { encodeFrame, FrameReader } from "../../loader/frames.ts";
-import { linkModule, shownErrorPlace } from "../../loader/link.ts";
+import { displayErrorLocation, linkModule } from "../../loader/link.ts";
 import { installSdk } from "../../sdk/sdk_global.ts";
 import type { ModuleBundle } from "../../loader/types.ts";
 import { errorMessage } from "../../sdk/errors.ts";
@@ -47,7 +47,7 @@ export async function runValidatorChild(): Promise<never> {
       base_url: request.base_url,
     });
     const onStep = (name: string) => write({ kind: "step", name });
-    const placeOf = (error: unknown) => shownErrorPlace(error, request.bundle.files, request.base_url);
+    const placeOf = (error: unknown) => displayErrorLocation(error, request.bundle.files, request.base_url);
     const validation = await validateModule(module, { ...request.options, onStep, placeOf });
     write({ kind: "done", validation });
   } catch (error) {

@@ -6,7 +6,7 @@ import type { Command } from "../command.ts";
 import { EXIT } from "../exit.ts";
 import { locate } from "../files.ts";
 import type { Io } from "../terminal/io.ts";
-import { readTarget, told, withLoader } from "../module_target.ts";
+import { displayPath, readTarget, withLoader } from "../module_target.ts";
 import { formatFlags, wantsJson, writeJson } from "../output_format.ts";
 import { policyFlags, readSettings, settingFlags } from "../settings.ts";
 import { UsageError } from "../usage_error.ts";
@@ -39,7 +39,7 @@ async function run(args: Arguments, io: Io): Promise<number> {
   const code = publishable(bundle);
   for (const { specifier, url, line, column } of bundle.imports_refused) {
     const what = specifier === null ? "a computed import" : `import of ${JSON.stringify(specifier)}`;
-    io.err.write(`warning: ${told(url, io)}:${line}:${column}: ${what} throws when it is reached\n`);
+    io.err.write(`warning: ${displayPath(url, io)}:${line}:${column}: ${what} throws when it is reached\n`);
   }
   const output = args.value("output");
   if (output !== undefined) await writeCode(output, code, bundle, io);

@@ -3,7 +3,7 @@ import type { Arguments, Flag } from "../arguments.ts";
 import type { Command } from "../command.ts";
 import { EXIT } from "../exit.ts";
 import type { Io } from "../terminal/io.ts";
-import { readTarget, told, withLoader } from "../module_target.ts";
+import { displayPath, readTarget, withLoader } from "../module_target.ts";
 import { formatFlags, wantsJson, writeJson } from "../output_format.ts";
 import { policyFlags, readSettings, settingFlags } from "../settings.ts";
 import { styleOf } from "../terminal/style.ts";
@@ -36,11 +36,11 @@ async function run(args: Arguments, io: Io): Promise<number> {
     return EXIT.done;
   }
   const { dim } = styleOf(io.out);
-  const rows = graph.files.map(({ url, sha256, bytes }) => [sha256, String(bytes), told(url, io)]);
+  const rows = graph.files.map(({ url, sha256, bytes }) => [sha256, String(bytes), displayPath(url, io)]);
   io.out.write(`${graph.integrity}\n${dim(tableText([["sha256", "bytes", "file"], ...rows], "  "))}`);
   for (const { specifier, url, line, column } of graph.imports_refused) {
     const what = specifier === null ? "a computed import" : `import of ${JSON.stringify(specifier)}`;
-    io.err.write(`warning: ${told(url, io)}:${line}:${column}: ${what} throws when it is reached\n`);
+    io.err.write(`warning: ${displayPath(url, io)}:${line}:${column}: ${what} throws when it is reached\n`);
   }
   return EXIT.done;
 }

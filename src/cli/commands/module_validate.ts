@@ -13,7 +13,7 @@ import type { Command } from "../command.ts";
 import { EXIT } from "../exit.ts";
 import type { Io } from "../terminal/io.ts";
 import { consoleText, counted, type Report, reportOf, reportText } from "../module_report.ts";
-import { type ModuleTarget, readTarget, told, withLoader } from "../module_target.ts";
+import { displayPath, type ModuleTarget, readTarget, withLoader } from "../module_target.ts";
 import { checkTests } from "./module_tests.ts";
 import { formatFlags, wantsJson, writeJson } from "../output_format.ts";
 import { policyFlags, readSettings, settingFlags } from "../settings.ts";
@@ -108,7 +108,7 @@ function kindsOf(args: Arguments): PermissionKind[] {
 
 async function validate(target: ModuleTarget, wishes: Wishes, strict: boolean, io: Io): Promise<Report> {
   const report = {
-    module: told(target.url, io),
+    module: displayPath(target.url, io),
     id: target.id,
     type: wishes.type ?? typeOfId(target.id) ?? "tool",
     integrity: null,
@@ -159,7 +159,7 @@ async function validate(target: ModuleTarget, wishes: Wishes, strict: boolean, i
 function refusals({ imports_refused }: ModuleBundle, io: Io): Check[] {
   return imports_refused.map(({ specifier, url, line, column }) => {
     const what = specifier === null ? "a computed import" : `the import of ${JSON.stringify(specifier)}`;
-    const fact = `${what} at ${told(url, io)}:${line}:${column} throws when it is reached`;
+    const fact = `${what} at ${displayPath(url, io)}:${line}:${column} throws when it is reached`;
     // what is computed may be a fallback that is never reached; what is written down was meant to be imported
     return specifier === null ? passed("module_imports", fact) : failed("module_imports", fact, "warning");
   });

@@ -109,8 +109,8 @@ export function diffText(diff: PlanDiff, output: Pick<Output, "color" | "columns
     const lines = changes.flatMap(({ path, from, to, message }) => [
       `${paint(sign)} ${bold(clean(path))}\n`,
       ...wrapText(clean(message), columns - 4).map((line) => `    ${line}\n`),
-      ...(from === null ? [] : [dim(`    from ${shown(from, columns - 9)}\n`)]),
-      ...(to === null ? [] : [dim(`    to   ${shown(to, columns - 9)}\n`)]),
+      ...(from === null ? [] : [dim(`    from ${formatValue(from, columns - 9)}\n`)]),
+      ...(to === null ? [] : [dim(`    to   ${formatValue(to, columns - 9)}\n`)]),
     ]);
     return [`${paint(`${changes.length} ${title}`)}\n${lines.join("")}`];
   };
@@ -122,7 +122,7 @@ export function diffText(diff: PlanDiff, output: Pick<Output, "color" | "columns
   return sections.length === 0 ? `${green("no difference")}\n` : sections.join("\n");
 }
 
-function shown(value: JsonValue, columns: number): string {
+function formatValue(value: JsonValue, columns: number): string {
   return cutToWidth(clean(JSON.stringify(value)), columns);
 }
 

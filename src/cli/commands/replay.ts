@@ -84,17 +84,17 @@ function isEntry(value: unknown): boolean {
 
 function reportText({ run, events }: Recording, { first_difference }: ReplayReport, io: Io): string {
   const { bold, green, red } = styleOf(io.out);
-  if (!first_difference) return `${green("equal")}: ${events.length} entries of run ${shown(run.id)}\n`;
+  if (!first_difference) return `${green("equal")}: ${events.length} entries of run ${formatValue(run.id)}\n`;
   const { seq, path, recorded, replayed } = first_difference;
   const event = events[seq - 1]?.event ?? "";
   const place = `entry ${seq} ${event}${path === "" ? "" : ` ${path}`}`;
-  return `${red("different")}: ${bold(shown(place))}\n  recorded: ${shown(recorded)}\n  replayed: ${
-    shown(replayed)
-  }\n`;
+  return `${red("different")}: ${bold(formatValue(place))}\n  recorded: ${
+    formatValue(recorded)
+  }\n  replayed: ${formatValue(replayed)}\n`;
 }
 
 /** As JSON, on one line, no longer than a screen. */
-function shown(value: unknown): string {
+function formatValue(value: unknown): string {
   const text = escapeUnprintable(typeof value === "string" ? value : JSON.stringify(value) ?? "nothing");
   return text.length <= 2_000 ? text : `${text.slice(0, 2_000)}…`;
 }

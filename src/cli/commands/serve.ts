@@ -5,7 +5,7 @@ import { errorMessage } from "../../sdk/errors.ts";
 import type { Backend } from "../../server/mod.ts";
 import { systemClock } from "../../server/clock.ts";
 import { describeError } from "../../server/access_log.ts";
-import { createPass, type Pass } from "../../server/http_app.ts";
+import { createHttpApp, type HttpApp } from "../../server/http_app.ts";
 import { serve } from "../../server/net/listen.ts";
 import type { Arguments, Flag } from "../arguments.ts";
 import type { BackendParts } from "../server_backend.ts";
@@ -67,8 +67,8 @@ async function run(args: Arguments, io: Io): Promise<number> {
 }
 
 /** What answers, while most of it is not there yet. */
-interface Server {
-  readonly pass: Pass;
+interface RunningServer {
+  readonly pass: HttpApp;
   /** Ends all runs and closes the store. */
   close(): Promise<void>;
 }
@@ -77,10 +77,10 @@ interface Server {
  * Returns a server that is up, and says so, before its routes and the runtime are loaded: they take several times as long as the
  * rest of the start. Whatever needs them waits for them, so that `/readyz` tells the truth.
  */
-function open(parts: BackendParts): Server {
+function open(parts: BackendParts): RunningServer {
   const { policy } = parts.settings;
   let backend: Backend | undefined;
-  const pass = createPass({
+  const pass = createHttpApp({
     // With keys of its own a server may stand behind any name: a rebound one brings no key, and a foreign Origin is refused
     // all the same. Without, only loopback's names are its own (trust.md).
     hosts: parts.auth.kind === "configured" ? "any" : [policy.listen.host],
@@ -96,7 +96,7 @@ function open(parts: BackendParts): Server {
 }
 
 async function listen(
-  { pass, close }: Server,
+  { pass, close }: RunningServer,
   { policy, plans }: Settings,
   auth: Welcome["auth"],
   io: Io,

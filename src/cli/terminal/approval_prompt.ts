@@ -2,7 +2,7 @@
 import type { Approval, CreateOptions } from "../../runs/types.ts";
 import { escapeUnprintable } from "../../text/escape.ts";
 import type { Io } from "./io.ts";
-import { duration, type Progress, shown } from "./progress_lines.ts";
+import { duration, formatValue, type Progress } from "./progress_lines.ts";
 import { styleOf } from "./style.ts";
 
 /** Answers approvals; see {@link CreateOptions}. */
@@ -79,16 +79,16 @@ export function questionText(
     [
       "tool",
       tool_name === null
-        ? `none (${shown(action)})`
-        : `${escapeUnprintable(tool_name)}, risk ${shown(risk_level)}`,
+        ? `none (${formatValue(action)})`
+        : `${escapeUnprintable(tool_name)}, risk ${formatValue(risk_level)}`,
     ],
     ["arguments", argumentsText(tool_input)],
-    ...(pattern === undefined ? [] : [["the like", shown(pattern)]]),
-    ["asked by", shown(approval.hook_name ?? "the runtime")],
+    ...(pattern === undefined ? [] : [["the like", formatValue(pattern)]]),
+    ["asked by", formatValue(approval.hook_name ?? "the runtime")],
     ["expires", `in ${left}, then ${approval.default === "allow" ? "allowed" : "denied"}`],
   ].map(([name = "", text = ""]) => `  ${name.padEnd(10)} ${text}\n`);
   const question = escapeLines(prompt).join("\n  ");
-  const offered = labels.map((label, index) => `  ${index + 1}) ${shown(label)}\n`);
+  const offered = labels.map((label, index) => `  ${index + 1}) ${formatValue(label)}\n`);
   return `\n${yellow("?")} ${bold(question)}\n${rows.join("")}${offered.join("")}`;
 }
 

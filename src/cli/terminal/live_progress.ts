@@ -8,10 +8,10 @@ import {
   callKey,
   dollars,
   duration,
+  formatValue,
   HeldLines,
   type Progress,
   ProgressLines,
-  shown,
 } from "./progress_lines.ts";
 import { styleOf } from "./style.ts";
 import { cutToWidth } from "./width.ts";
@@ -98,7 +98,7 @@ class LiveState {
     const call = callKey(entry);
     switch (event) {
       case "provider:request":
-        return this.#now(`waiting for ${shown(data.provider)}`);
+        return this.#now(`waiting for ${formatValue(data.provider)}`);
       case "content_block:start":
         return this.#now(data.block_type === "thinking" ? "thinking" : "writing");
       case "provider:response":
@@ -106,12 +106,12 @@ class LiveState {
         return this.#now("working");
       case "tool:pre":
         if (verdict?.action !== "deny") {
-          this.#tools.set(call, { name: shown(data.tool_name), since: this.#monotonic() });
+          this.#tools.set(call, { name: formatValue(data.tool_name), since: this.#monotonic() });
         }
         return;
       case "approval:granted":
         if (this.#tools.has(call)) {
-          this.#tools.set(call, { name: shown(data.tool_name), since: this.#monotonic() });
+          this.#tools.set(call, { name: formatValue(data.tool_name), since: this.#monotonic() });
         }
         return;
       case "approval:denied":

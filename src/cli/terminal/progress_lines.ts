@@ -41,7 +41,9 @@ export function plainProgress(output: Output, answer?: OpenLine): Progress {
   return {
     entry(entry) {
       // what a terminal's live line shows by itself: whom the run waits for
-      if (entry.event === "provider:request") note(`${indentOf(entry)}asking ${shown(entry.data.provider)}`);
+      if (entry.event === "provider:request") {
+        note(`${indentOf(entry)}asking ${formatValue(entry.data.provider)}`);
+      }
       lines.of(entry).forEach(note);
     },
     note,
@@ -119,7 +121,7 @@ export class ProgressLines {
       case "tool:pre":
         this.#started.set(call, Date.parse(ts));
         return verdict?.action === "deny"
-          ? [`${red("denied")} ${callText(data)}: ${shown(verdict.reason ?? "")}`]
+          ? [`${red("denied")} ${callText(data)}: ${formatValue(verdict.reason ?? "")}`]
           : [];
       case "approval:granted":
         this.#started.set(call, Date.parse(ts)); // waiting for a person is not the tool's time
@@ -132,16 +134,16 @@ export class ProgressLines {
         return [`${red("failed")} ${callText(data)}: ${errorText(data.error)}`];
       case "provider:response":
         if (data.tool_calls !== true || this.#answer_is_seen && entry.parent_id === undefined) return [];
-        return textsOf(data.response).map((text) => dim(shown(text)));
+        return textsOf(data.response).map((text) => dim(formatValue(text)));
       case "provider:error":
-        return [`${red("failed")} provider ${shown(data.provider)}: ${errorText(data.error)}`];
+        return [`${red("failed")} provider ${formatValue(data.provider)}: ${errorText(data.error)}`];
       case "task:agent_spawned":
-        return [`agent ${shown(data.agent ?? data.sub_session_id)}`];
+        return [`agent ${formatValue(data.agent ?? data.sub_session_id)}`];
       case "task:agent_resumed":
-        return [`agent ${shown(data.agent ?? data.sub_session_id)} goes on`];
+        return [`agent ${formatValue(data.agent ?? data.sub_session_id)} goes on`];
       case "task:agent_completed":
         return data.status === "completed" ? [] : [
-          `${red(shown(data.status))} agent ${shown(data.agent)}: ${
+          `${red(formatValue(data.status))} agent ${formatValue(data.agent)}: ${
             errorText(data.error ?? data.stop_reason)
           }`,
         ];
@@ -162,7 +164,7 @@ export class ProgressLines {
       : errorText(result.error);
     return result.success === false
       ? `${red("failed")} ${callText(data)}: ${reason} ${time}`
-      : `${green("called")} ${callText(data)} = ${shown(result.output)} ${time}`;
+      : `${green("called")} ${callText(data)} = ${formatValue(result.output)} ${time}`;
   }
 
   /** A hook's `user_message`, a tool's `progress`, a warning of the context. */
@@ -170,13 +172,13 @@ export class ProgressLines {
     const { cyan, dim, red, yellow } = this.#style;
     const text = messageText(message);
     const [, kind, name] = /^(tool:|hook:)?(.*)$/s.exec(typeof source === "string" ? source : "") ?? [];
-    if (kind === "tool:") return `${cyan(shown(name))}: ${text}`;
+    if (kind === "tool:") return `${cyan(formatValue(name))}: ${text}`;
     const label = level === "error"
       ? red("error:")
       : level === "warning"
       ? yellow("warning:")
       : cyan("note:");
-    return `${label} ${text}${name ? dim(` (${shown(name)})`) : ""}`;
+    return `${label} ${text}${name ? dim(` (${formatValue(name)})`) : ""}`;
   }
 }
 
@@ -191,17 +193,17 @@ export function callKey({ session_id, data }: Entry): string {
 }
 
 function callText(data: JsonObject): string {
-  return `${shown(data.tool_name)} ${shown(data.tool_input)}`;
+  return `${formatValue(data.tool_name)} ${formatValue(data.tool_input)}`;
 }
 
 function subject(data: JsonObject): string {
-  return data.tool_name === null ? "the step" : shown(data.tool_name);
+  return data.tool_name === null ? "the step" : formatValue(data.tool_name);
 }
 
 function by(data: JsonObject): string {
-  if (typeof data.decided_by === "string") return ` by ${shown(data.decided_by)}`;
+  if (typeof data.decided_by === "string") return ` by ${formatValue(data.decided_by)}`;
   if (data.decision === "timeout") return ": nobody answered, the default applies";
-  return typeof data.reason === "string" ? `: ${shown(data.reason)}` : "";
+  return typeof data.reason === "string" ? `: ${formatValue(data.reason)}` : "";
 }
 
 /** The message, and the place in the module's file where it was thrown. */
@@ -219,7 +221,7 @@ function textsOf(response: unknown): string[] {
 }
 
 /** Returns anything as one printable, short piece of a line. */
-export function shown(value: unknown): string {
+export function formatValue(value: unknown): string {
   return printed(value, MAX_TEXT);
 }
 

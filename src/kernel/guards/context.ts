@@ -3,7 +3,7 @@ import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import { deepFreeze, toPlain, toPlainObject } from "../../sdk/json.ts";
 import { methodOf, withSnakeCase } from "../../sdk/snake_case_aliases.ts";
 import type { ContextManager, JsonObject, Message, RequestOptions } from "../../sdk/types.ts";
-import type { Core } from "../session/session_context.ts";
+import type { SessionContext } from "../session/session_context.ts";
 import type { Injections } from "../hooks/injections.ts";
 import { OpenCalls } from "./pending_calls.ts";
 
@@ -19,7 +19,7 @@ export interface ContextDuties {
 
 /** The guarded handle of a context manager. */
 export class ContextHandle implements ContextManager {
-  readonly #core: Core;
+  readonly #core: SessionContext;
   readonly #injections: Injections;
   readonly #duties: ContextDuties;
   readonly #inner: Record<
@@ -31,7 +31,7 @@ export class ContextHandle implements ContextManager {
   #count = 0;
   readonly #calls = new OpenCalls();
 
-  constructor(core: Core, context: ContextManager, injections: Injections, duties: ContextDuties) {
+  constructor(core: SessionContext, context: ContextManager, injections: Injections, duties: ContextDuties) {
     this.#core = core;
     this.#injections = injections;
     this.#duties = duties;

@@ -18,7 +18,7 @@ import type {
   ToolCall,
 } from "../../sdk/types.ts";
 import type { Reservation } from "../run_limits.ts";
-import { cancelledError, type Core } from "../session/session_context.ts";
+import { cancelledError, type SessionContext } from "../session/session_context.ts";
 import { withAbort } from "../timeouts.ts";
 import type { Turn } from "../session/turn_state.ts";
 import { limitOf } from "./tool.ts";
@@ -47,7 +47,7 @@ const DEFAULT_MAX_OUTPUT_TOKENS = 4096;
 
 /** Guards a provider mounted under `name`. */
 export function guardProvider(
-  core: Core,
+  core: SessionContext,
   provider: Provider,
   name: string,
   duties: ProviderDuties,
@@ -101,14 +101,14 @@ class ProviderHandle implements Provider {
 withSnakeCase(ProviderHandle);
 
 class ProviderGuard {
-  readonly #core: Core;
+  readonly #core: SessionContext;
   readonly #provider: Provider;
   readonly #name: string;
   readonly #duties: ProviderDuties;
   readonly #meter = new RequestMeter();
   #info: ProviderInfo | null = null;
 
-  constructor(core: Core, provider: Provider, name: string, duties: ProviderDuties) {
+  constructor(core: SessionContext, provider: Provider, name: string, duties: ProviderDuties) {
     this.#core = core;
     this.#provider = provider;
     this.#name = name;
@@ -266,7 +266,7 @@ function settle(turn: Turn, reservation: Reservation, usage: Usage): void {
   }
 }
 
-function readInfo(core: Core, provider: Provider, name: string): ProviderInfo {
+function readInfo(core: SessionContext, provider: Provider, name: string): ProviderInfo {
   let told: unknown;
   try {
     told = methodOf(provider, "getInfo")?.();
@@ -320,7 +320,7 @@ function priorityOf(provider: Provider): number {
   return isObject(config) && typeof config.priority === "number" ? config.priority : 100;
 }
 
-function joinSignals(core: Core, given: AbortSignal | undefined): AbortSignal {
+function joinSignals(core: SessionContext, given: AbortSignal | undefined): AbortSignal {
   if (given === undefined || given === core.cancellation.signal) return core.step_signal;
   return AbortSignal.any([core.step_signal, given]);
 }
@@ -329,7 +329,7 @@ function joinSignals(core: Core, given: AbortSignal | undefined): AbortSignal {
  * Every call of an answer has an id of its own and one block in the content, whatever the provider told: an answer that is
  * stored as its content alone (as R0's loop does) then still pairs with its results.
  */
-function withPairedCalls(core: Core, response: ChatResponse): ChatResponse {
+function withPairedCalls(core: SessionContext, response: ChatResponse): ChatResponse {
   const { tool_calls } = response;
   if (!tool_calls || tool_calls.length === 0) return response;
   const calls = uniqueIds(core, tool_calls);
@@ -357,7 +357,7 @@ function isCallBlock(block: ContentBlock): boolean {
 }
 
 /** A model that repeats an id within one answer gets new ids for the repetitions: every call is answered exactly once. */
-function uniqueIds(core: Core, calls: ToolCall[]): ToolCall[] {
+function uniqueIds(core: SessionContext, calls: ToolCall[]): ToolCall[] {
   const seen = new Set<string>();
   if (calls.every((call) => !seen.has(call.id) && seen.add(call.id))) return calls;
   seen.clear();

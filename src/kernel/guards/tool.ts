@@ -4,7 +4,7 @@ import { deepFreeze, isObject, jsonEqual, toPlainObject } from "../../sdk/json.t
 import { inputSchemaOf } from "../../sdk/snake_case_aliases.ts";
 import { serializeOutput, toolFailure, ToolResult, toToolResult } from "../../sdk/tools.ts";
 import type { JsonObject, JsonSchema, RiskLevel, Tool, ToolCallContext } from "../../sdk/types.ts";
-import type { Core } from "../session/session_context.ts";
+import type { SessionContext } from "../session/session_context.ts";
 import { recoveredResult } from "../session/turn_recovery.ts";
 import type { CallRecord } from "../session/turn_state.ts";
 import { CallDeadline } from "./call_deadline.ts";
@@ -32,14 +32,14 @@ export class ToolHandle implements Tool {
   readonly idempotent: boolean;
   declare readonly native_specs?: Readonly<Record<string, JsonObject>>;
   declare readonly checkInput?: (input: JsonObject) => Promise<readonly string[]>;
-  readonly #core: Core;
+  readonly #core: SessionContext;
   readonly #tool: Tool;
   readonly #key: string;
   readonly #gate: GateCall;
   readonly #module_id: string;
 
   /** Wraps `tool`. */
-  constructor(core: Core, tool: Tool, { key, name, module_id, gate }: ToolMount) {
+  constructor(core: SessionContext, tool: Tool, { key, name, module_id, gate }: ToolMount) {
     this.#core = core;
     this.#tool = tool;
     this.#key = key;

@@ -6,7 +6,7 @@ import { canonicalHash } from "../../sdk/digest.ts";
 import { errorMessage } from "../../sdk/errors.ts";
 import { deepFreeze, toPlain, toPlainObject } from "../../sdk/json.ts";
 import type { ApprovalOption, ApprovalQuestion, JsonObject } from "../../sdk/types.ts";
-import type { Core } from "../session/session_context.ts";
+import type { SessionContext } from "../session/session_context.ts";
 import { later } from "../timeouts.ts";
 import type { ApprovalDecision, ApprovalRequest, AskedAbout, RememberedAnswer } from "../host.ts";
 
@@ -39,7 +39,7 @@ const ALLOWING: ReadonlySet<string> = new Set(["allow", "allow once", "allow alw
  * told, shown, stored and hashed is one frozen object, and its `tool_input` is the input that runs.
  */
 export async function askForApproval(
-  core: Core,
+  core: SessionContext,
   question: ApprovalQuestion,
   subject: ApprovalSubject,
 ): Promise<ApprovalOutcome> {
@@ -95,7 +95,7 @@ export async function askForApproval(
 }
 
 /** Returns the seconds that a person has to answer: what the hook says, at most what the server allows. */
-function timeoutOf({ host, limits }: Core, { timeout, hook_name }: ApprovalQuestion): number {
+function timeoutOf({ host, limits }: SessionContext, { timeout, hook_name }: ApprovalQuestion): number {
   const most = Math.min(limits.approval_timeout, LONGEST_TIMEOUT_S);
   if (timeout === null || timeout <= most) return timeout ?? most;
   const message =
@@ -105,7 +105,11 @@ function timeoutOf({ host, limits }: Core, { timeout, hook_name }: ApprovalQuest
 }
 
 /** An answer of this session that was given to hold for the like: told, and nobody is asked. */
-async function holdTo(core: Core, answer: RememberedAnswer, asked: AskedAbout): Promise<ApprovalOutcome> {
+async function holdTo(
+  core: SessionContext,
+  answer: RememberedAnswer,
+  asked: AskedAbout,
+): Promise<ApprovalOutcome> {
   const { approval_id, allowed, decision, decided_by, told } = answer;
   const { tool_name, tool_call_id, args_hash, prompt, pattern } = asked;
   if (!told) {
@@ -126,7 +130,7 @@ async function holdTo(core: Core, answer: RememberedAnswer, asked: AskedAbout): 
 }
 
 async function waitForAnswer(
-  core: Core,
+  core: SessionContext,
   request: ApprovalRequest,
   timeout_ms: number,
 ): Promise<ApprovalDecision | null> {

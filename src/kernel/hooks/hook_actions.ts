@@ -4,23 +4,23 @@
  */
 import type { Emission, Injection, Message } from "../../sdk/types.ts";
 import { type ApprovalSubject, askForApproval } from "./approvals.ts";
-import type { Core } from "../session/session_context.ts";
+import type { SessionContext } from "../session/session_context.ts";
 import type { ContextHandle } from "../guards/context.ts";
 import type { Injections } from "./injections.ts";
 import type { Mounts } from "../mounting/mounts.ts";
 import type { Gate } from "../session/turn_state.ts";
-import type { CallSubject, Subject, Watch } from "../session/turn_tracker.ts";
+import type { CallSubject, GateSubject, TurnTracker } from "../session/turn_tracker.ts";
 
 /** Processing of a session's emissions. */
-export class Processing {
-  readonly #core: Core;
-  readonly #watch: Watch;
+export class HookActions {
+  readonly #core: SessionContext;
+  readonly #watch: TurnTracker;
   readonly #injections: Injections;
   readonly #mounts: Mounts;
   /** What became of emissions that stand for something: a second processing of one gets the first's outcome. */
   readonly #outcomes = new WeakMap<Emission, Promise<Emission>>();
 
-  constructor(core: Core, watch: Watch, injections: Injections, mounts: Mounts) {
+  constructor(core: SessionContext, watch: TurnTracker, injections: Injections, mounts: Mounts) {
     this.#core = core;
     this.#watch = watch;
     this.#injections = injections;
@@ -28,7 +28,7 @@ export class Processing {
   }
 
   /** Does what an emission asks for; resolves to it with an ask settled to continue or deny. */
-  process(given: Emission, event: string, hook_name?: string): Promise<Emission> {
+  apply(given: Emission, event: string, hook_name?: string): Promise<Emission> {
     const subject = this.#watch.subjectOf(given);
     if (subject === undefined) return this.#process(given, undefined, event, hook_name);
     let outcome = this.#outcomes.get(given);
@@ -43,7 +43,7 @@ export class Processing {
 
   async #process(
     result: Emission,
-    subject: Subject | undefined,
+    subject: GateSubject | undefined,
     event: string,
     hook_name: string | undefined,
   ): Promise<Emission> {
@@ -102,7 +102,7 @@ export class Processing {
     else turn.request_denied = settled.reason;
   }
 
-  #approvalSubject(event: string, result: Emission, subject: Subject | undefined): ApprovalSubject {
+  #approvalSubject(event: string, result: Emission, subject: GateSubject | undefined): ApprovalSubject {
     if (!subject || !("call" in subject)) {
       return {
         event,

@@ -4,7 +4,7 @@
  */
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import { finite, HandlerList } from "../../sdk/handler_list.ts";
-import { type ChainHandler, quietEmission, runChain, RUNTIME_EVENTS } from "../../sdk/hook_chain.ts";
+import { type ChainHandler, noopEmission, runChain, RUNTIME_EVENTS } from "../../sdk/hook_chain.ts";
 import { toPlainObject } from "../../sdk/json.ts";
 import { EventNames } from "../../sdk/hooks.ts";
 import { withSnakeCase } from "../../sdk/snake_case_aliases.ts";
@@ -21,24 +21,24 @@ import type {
 import { withDeadline } from "../timeouts.ts";
 
 /** What the registry is given from the session. */
-export interface HookSink {
+export interface HookSessionPort {
   readonly clock: Clock;
   /** Handlers that modules may have registered. */
   readonly max_handlers: number;
   /** Milliseconds that one call of a handler may take. */
   readonly handler_timeout_ms: number;
   /** Tells what must have been told before this event; a promise means: wait. */
-  begin(event: string, data: JsonObject | null): Promise<unknown> | void;
+  ensurePreceding(event: string, data: JsonObject | null): Promise<unknown> | void;
   /** Completes what the emitter left out; returns the same object when nothing is missing, null when the event is dropped. */
   prepare(event: string, data: JsonObject): JsonObject | null;
   /** Fields of the moment that handlers see beside the defaults: `turn_id`, `iteration`. */
   momentFields(): JsonObject;
   /** Takes notice of the outcome and writes the entry; a promise means: wait. `prepared` is what {@link prepare} returned. */
-  settle(event: string, emission: Emission, prepared: JsonObject): Promise<void> | void;
+  recordOutcome(event: string, emission: Emission, prepared: JsonObject): Promise<void> | void;
   /** Whether something depends on what comes of an event: then it is settled, whoever looks at the outcome. */
-  decides(event: string): boolean;
+  isGate(event: string): boolean;
   /** Writes the entry of an event that nobody listens to and that decides nothing; a promise means: wait. */
-  tell(event: string, prepared: JsonObject): Promise<void> | void;
+  record(event: string, prepared: JsonObject): Promise<void> | void;
   /** Writes the entry of an event that decides nothing; a promise means: wait. */
   write(event: string, emission: Emission, given: JsonObject): Promise<void> | void;
   /** Answers for the handlers, when a recorded run is replayed. */
@@ -50,14 +50,14 @@ export interface HookSink {
 
 /** The registry. One per session. */
 export class Hooks extends EventNames implements HookRegistry {
-  readonly #sink: HookSink;
+  readonly #sink: HookSessionPort;
   readonly #handlers: HandlerList;
   #defaults: JsonObject;
   /** Module and event of the answers that were reported to have no effect. */
   #ignored: Set<string> | null = null;
 
   /** Creates a registry whose payloads start with `defaults`. */
-  constructor(sink: HookSink, defaults: JsonObject) {
+  constructor(sink: HookSessionPort, defaults: JsonObject) {
     super();
     this.#sink = sink;
     this.#handlers = new HandlerList(sink.handler_timeout_ms);
@@ -111,7 +111,7 @@ export class Hooks extends EventNames implements HookRegistry {
 
   emit(event: string, given: JsonObject | null = null): Promise<Emission> {
     try {
-      const begun = this.#sink.begin(event, given);
+      const begun = this.#sink.ensurePreceding(event, given);
       return begun ? begun.then(() => this.#emit(event, given)) : this.#emit(event, given);
     } catch (error) {
       return Promise.reject(error); // a store that answers at once fails at once: still as a rejection
@@ -120,17 +120,17 @@ export class Hooks extends EventNames implements HookRegistry {
 
   #emit(event: string, given: JsonObject | null): Promise<Emission> {
     const data = this.#sink.prepare(event, given ?? {});
-    if (data === null) return Promise.resolve(quietEmission(given ?? {}));
+    if (data === null) return Promise.resolve(noopEmission(given ?? {}));
     const handled = this.#handled(event, data);
     if (handled) return handled;
-    const emission = quietEmission(data);
-    const stored = this.#sink.settle(event, emission, data);
+    const emission = noopEmission(data);
+    const stored = this.#sink.recordOutcome(event, emission, data);
     return stored ? stored.then(() => emission) : Promise.resolve(emission);
   }
 
   notify(event: string, given: JsonObject | null = null): Promise<unknown> | void {
     try {
-      const begun = this.#sink.begin(event, given);
+      const begun = this.#sink.ensurePreceding(event, given);
       return begun ? begun.then(() => this.#notify(event, given)) : this.#notify(event, given);
     } catch (error) {
       return Promise.reject(error);
@@ -141,9 +141,9 @@ export class Hooks extends EventNames implements HookRegistry {
     const data = this.#sink.prepare(event, given ?? {});
     if (data === null) return;
     return this.#handled(event, data) ??
-      (this.#sink.decides(event)
-        ? this.#sink.settle(event, quietEmission(data), data)
-        : this.#sink.tell(event, data));
+      (this.#sink.isGate(event)
+        ? this.#sink.recordOutcome(event, noopEmission(data), data)
+        : this.#sink.record(event, data));
   }
 
   /** Has the handlers of an event asked, or the recording; void when nobody is to be asked. */
@@ -156,7 +156,7 @@ export class Hooks extends EventNames implements HookRegistry {
 
   async #emitTo(handlers: readonly ChainHandler[], event: string, data: JsonObject): Promise<Emission> {
     const emission = await this.#ask(handlers, event, data);
-    await this.#sink.settle(event, emission, data);
+    await this.#sink.recordOutcome(event, emission, data);
     return emission;
   }
 
@@ -167,19 +167,19 @@ export class Hooks extends EventNames implements HookRegistry {
     data: JsonObject,
   ): Promise<Emission> {
     await this.#ask(handlers, event, data);
-    await this.#sink.tell(event, data);
-    return quietEmission(data);
+    await this.#sink.record(event, data);
+    return noopEmission(data);
   }
 
   async #emitRecalled(
-    recall: NonNullable<HookSink["recall"]>,
+    recall: NonNullable<HookSessionPort["recall"]>,
     handlers: readonly ChainHandler[],
     event: string,
     data: JsonObject,
   ): Promise<Emission> {
     if (handlers.length > 0) await this.#ask(handlers, event, data);
     const emission = await recall(event, data);
-    await this.#sink.settle(event, emission, data);
+    await this.#sink.recordOutcome(event, emission, data);
     return emission;
   }
 
@@ -231,7 +231,7 @@ export class Hooks extends EventNames implements HookRegistry {
     const data = given ?? {};
     const text = JSON.stringify(toPlainObject(data));
     if (this.#sink.recallAnswers) {
-      await this.#sink.write(event, quietEmission(data), data);
+      await this.#sink.write(event, noopEmission(data), data);
       return this.#sink.recallAnswers(event, data);
     }
     for (const handler of this.#handlers.of(event)) {
@@ -249,7 +249,7 @@ export class Hooks extends EventNames implements HookRegistry {
         this.#sink.warn("hook_failed", message, error);
       }
     }
-    await this.#sink.write(event, quietEmission(data), data);
+    await this.#sink.write(event, noopEmission(data), data);
     return collected;
   }
 

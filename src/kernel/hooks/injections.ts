@@ -2,18 +2,18 @@
 import { PreampError } from "../../sdk/errors.ts";
 import { sanitizeText } from "../../sdk/tools.ts";
 import type { Injection, Message } from "../../sdk/types.ts";
-import type { Core } from "../session/session_context.ts";
+import type { SessionContext } from "../session/session_context.ts";
 
 /** Numbers above which a plan that sets no limit is told so (C16). */
 const DOCUMENTED = { size: 10_240, budget: 10_000 };
 
 /** Injections of one session. */
 export class Injections {
-  readonly #core: Core;
+  readonly #core: SessionContext;
   #tokens = 0;
   #held: Message[] = [];
 
-  constructor(core: Core) {
+  constructor(core: SessionContext) {
     this.#core = core;
   }
 

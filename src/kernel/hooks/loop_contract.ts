@@ -6,19 +6,19 @@ import { errorCode, errorMessage } from "../../sdk/errors.ts";
 import { toPlain } from "../../sdk/json.ts";
 import { toolErrorType } from "../../sdk/loop/tool_calls.ts";
 import { cancelledCallText, serializeOutput } from "../../sdk/tools.ts";
-import type { Core } from "../session/session_context.ts";
+import type { SessionContext } from "../session/session_context.ts";
 import type { ContextHandle } from "../guards/context.ts";
 import type { Mounts } from "../mounting/mounts.ts";
-import type { Processing } from "./hook_actions.ts";
+import type { HookActions } from "./hook_actions.ts";
 import type { CallRecord, Turn } from "../session/turn_state.ts";
 
 /** The backstop of a session. */
-export class Backstop {
-  readonly #core: Core;
+export class LoopContract {
+  readonly #core: SessionContext;
   readonly #mounts: Mounts;
-  readonly #processing: Processing;
+  readonly #processing: HookActions;
 
-  constructor(core: Core, mounts: Mounts, processing: Processing) {
+  constructor(core: SessionContext, mounts: Mounts, processing: HookActions) {
     this.#core = core;
     this.#mounts = mounts;
     this.#processing = processing;
@@ -68,7 +68,7 @@ export class Backstop {
       const { id, name, asked } = call;
       await this.#core.hooks.emit("tool:pre", { tool_name: name, tool_call_id: id, tool_input: asked });
     }
-    if (call.gate === "pending" && call.pre !== null) await this.#processing.process(call.pre, "tool:pre");
+    if (call.gate === "pending" && call.pre !== null) await this.#processing.apply(call.pre, "tool:pre");
   }
 
   /** Before a `provider:request`: the prompt must have passed its gate, also when the loop does not ask. */
@@ -82,7 +82,7 @@ export class Backstop {
     await this.#core.beginTurn();
     if (turn.prompt_told) return;
     const submitted = await this.#core.hooks.emit("prompt:submit", { prompt: turn.prompt });
-    await this.#processing.process(submitted, "prompt:submit");
+    await this.#processing.apply(submitted, "prompt:submit");
   }
 
   /**
@@ -110,10 +110,10 @@ export class Backstop {
     if (turn.request_gate === null || turn.requests_by_kernel) {
       turn.requests_by_kernel = true;
       const asked = await core.hooks.emit("provider:request", { provider, iteration: turn.iteration + 1 });
-      await this.#processing.process(asked, "provider:request");
+      await this.#processing.apply(asked, "provider:request");
     }
     for (const gate of [turn.prompt_gate, turn.request_gate]) {
-      if (gate && !gate.processed) await this.#processing.process(gate.emission, gate.event);
+      if (gate && !gate.processed) await this.#processing.apply(gate.emission, gate.event);
     }
   }
 

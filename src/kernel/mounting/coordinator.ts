@@ -4,7 +4,7 @@
  */
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
-import { GATES, quietEmission, RUNTIME_EVENTS } from "../../sdk/hook_chain.ts";
+import { GATES, noopEmission, RUNTIME_EVENTS } from "../../sdk/hook_chain.ts";
 import { SessionStatus } from "../../sdk/session_status.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
 import { EventNames } from "../../sdk/hooks.ts";
@@ -25,15 +25,15 @@ import type {
   RunLimits,
   Tool,
 } from "../../sdk/types.ts";
-import type { Core } from "../session/session_context.ts";
+import type { SessionContext } from "../session/session_context.ts";
 import { checkRegistration, disposer, registerHook } from "../../sdk/handler_list.ts";
 import type { Hooks } from "../hooks/hooks.ts";
 import { problemsOf } from "./validate_instance.ts";
 import { isMany, type Mounted, type Mounts, resolveMount, resolvePoint } from "./mounts.ts";
 
 /** Parts of a session that its modules share. */
-export interface Shared {
-  readonly core: Core;
+export interface CoordinatorContext {
+  readonly core: SessionContext;
   readonly mounts: Mounts;
   readonly config: JsonObject;
   readonly capabilities: Map<string, unknown>;
@@ -65,12 +65,12 @@ interface Draft {
 export class ModuleCoordinator implements Coordinator {
   readonly module_id: string;
   #hooks: HookRegistry | null = null;
-  readonly #shared: Shared;
+  readonly #shared: CoordinatorContext;
   readonly #is_loop: boolean;
   #draft: Draft | null = { mounted: [], handlers: [], cleanups: [], effects: [] };
 
   /** @param is_loop Whether the module is the orchestrator: its model calls are the turn's. */
-  constructor(shared: Shared, module_id: string, is_loop = false) {
+  constructor(shared: CoordinatorContext, module_id: string, is_loop = false) {
     this.#shared = shared;
     this.module_id = module_id;
     this.#is_loop = is_loop;
@@ -419,7 +419,7 @@ class DraftHooks extends EventNames implements HookRegistry {
   emit(event: string, data?: JsonObject | null): Promise<Emission> {
     if (!RUNTIME_EVENTS.has(event)) return this.#hooks.emit(event, data);
     this.#refused(event);
-    return Promise.resolve(quietEmission(data ?? {}));
+    return Promise.resolve(noopEmission(data ?? {}));
   }
 
   notify(event: string, data?: JsonObject | null): Promise<unknown> | void {

@@ -2,8 +2,8 @@
 import { describe } from "../../sdk/checks.ts";
 import { TOOL_NAME } from "../../sdk/tools.ts";
 import type { ContextManager, Orchestrator, Provider, Tool } from "../../sdk/types.ts";
-import type { Backstop } from "../hooks/loop_contract.ts";
-import type { Core } from "../session/session_context.ts";
+import type { LoopContract } from "../hooks/loop_contract.ts";
+import type { SessionContext } from "../session/session_context.ts";
 import { ContextHandle } from "../guards/context.ts";
 import { guardProvider } from "../guards/provider.ts";
 import { ToolHandle } from "../guards/tool.ts";
@@ -11,13 +11,13 @@ import type { Injections } from "../hooks/injections.ts";
 import type { Mounted, Mounts } from "./mounts.ts";
 
 /** Publishing for one session. */
-export class Publication {
-  readonly #core: Core;
+export class GuardedMounts {
+  readonly #core: SessionContext;
   readonly #mounts: Mounts;
   readonly #injections: Injections;
-  readonly #backstop: Backstop;
+  readonly #backstop: LoopContract;
 
-  constructor(core: Core, mounts: Mounts, injections: Injections, backstop: Backstop) {
+  constructor(core: SessionContext, mounts: Mounts, injections: Injections, backstop: LoopContract) {
     this.#core = core;
     this.#mounts = mounts;
     this.#injections = injections;
@@ -25,7 +25,7 @@ export class Publication {
   }
 
   /** Guards what a module mounts; the returned function publishes it and cannot fail. */
-  prepare(mounted: Mounted, module_id: string): () => void {
+  wrap(mounted: Mounted, module_id: string): () => void {
     const core = this.#core;
     const mounts = this.#mounts;
     const backstop = this.#backstop;

@@ -5,7 +5,7 @@ import type { JsonObject, JsonSchema, ProviderInfo, RiskLevel } from "../../sdk/
 import type { Mounts } from "./mounts.ts";
 
 /** A tool as it was mounted. */
-export interface ToolSurface {
+export interface ToolDescriptor {
   /** Name it is mounted under. */
   key: string;
   name: string;
@@ -27,13 +27,13 @@ export interface ProviderSurface {
 }
 
 /** Tools and providers, in mount order. */
-export interface Surface {
-  tools: ToolSurface[];
+export interface MountedDescriptors {
+  tools: ToolDescriptor[];
   providers: ProviderSurface[];
 }
 
 /** Returns what the mounted tools and providers say of themselves. */
-export function surfaceOf(mounts: Mounts): Surface {
+export function describeMounted(mounts: Mounts): MountedDescriptors {
   const tools = mounts.tools.names.map((key) => {
     const tool = mounts.tools.get(key)!; // it is mounted under that name
     const { name, description, input_schema = {}, risk = "low" } = tool;

@@ -7,11 +7,12 @@ import type { ModuleType } from "../../sdk/types.ts";
 import type { MountOutcome } from "./mount_return.ts";
 
 /** Text of the Iron Law (R2), byte for byte. */
-export const IRON_LAW = "protocol_compliance: No tool was mounted and mount() did not return a Tool instance";
+export const NO_TOOL_MOUNTED =
+  "protocol_compliance: No tool was mounted and mount() did not return a Tool instance";
 
 /** Returns the message for a module of this type that mounted nothing; for tools the text that R2 quotes. */
 export function nothingMounted(type: ModuleType): string {
-  if (type === "tool") return IRON_LAW;
+  if (type === "tool") return NO_TOOL_MOUNTED;
   if (type === "hook") {
     return "protocol_compliance: No hook was registered and mount() did not return a Hook instance";
   }

@@ -9,7 +9,7 @@ import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { methodOf, unboundMethodOf } from "../../sdk/snake_case_aliases.ts";
 import type { Cleanup, ErrorDetail, Module, ModuleSpec, ModuleType, MountPlan } from "../../sdk/types.ts";
 import { absenceOf } from "./mount_diagnosis.ts";
-import { ModuleCoordinator, type Shared } from "./coordinator.ts";
+import { type CoordinatorContext, ModuleCoordinator } from "./coordinator.ts";
 import { withDeadline } from "../timeouts.ts";
 import type { OpenedModule } from "../host.ts";
 import { CONTRACT, missingProvides } from "./module_checks.ts";
@@ -56,7 +56,10 @@ export function mountingOrder(plan: MountPlan): ModuleSpec[] {
  * Mounts one module and emits `module:mounted`, or `module:skipped` for a provider, tool or hook that fails.
  * @throws {PreampError} `module_load_failed` for an orchestrator or context that fails; whatever `host.open` throws.
  */
-export async function mountModule(shared: Shared, spec: ModuleSpec): Promise<MountedModule | SkippedModule> {
+export async function mountModule(
+  shared: CoordinatorContext,
+  spec: ModuleSpec,
+): Promise<MountedModule | SkippedModule> {
   const { core } = shared;
   let opened: OpenedModule;
   try {
@@ -133,7 +136,7 @@ async function checkedConfig(opened: OpenedModule): Promise<JsonObject | Skip> {
 /** Waits for a stranger's `mount` as long as it may take: what it does later stays in a draft that nobody publishes. */
 function inTime(
   mounted: unknown,
-  { core }: Shared,
+  { core }: CoordinatorContext,
   { module }: ModuleSpec,
   { load_timeout_s }: OpenedModule,
 ): unknown {
@@ -174,7 +177,7 @@ function commit(coordinator: ModuleCoordinator, spec: ModuleSpec): string[] {
 }
 
 function announceMounted(
-  shared: Shared,
+  shared: CoordinatorContext,
   spec: ModuleSpec,
   opened: OpenedModule,
   outcome: MountOutcome,
@@ -278,7 +281,12 @@ function asMounted(mounted: Mounted): Mounted {
   return mounted;
 }
 
-function warnMissing(shared: Shared, spec: ModuleSpec, metadata: JsonObject, names: readonly string[]): void {
+function warnMissing(
+  shared: CoordinatorContext,
+  spec: ModuleSpec,
+  metadata: JsonObject,
+  names: readonly string[],
+): void {
   const missing = missingProvides(metadata, names);
   if (missing.length > 0) {
     shared.core.host.warn(
@@ -288,7 +296,11 @@ function warnMissing(shared: Shared, spec: ModuleSpec, metadata: JsonObject, nam
   }
 }
 
-async function undo(shared: Shared, coordinator: ModuleCoordinator, outcome: MountOutcome): Promise<void> {
+async function undo(
+  shared: CoordinatorContext,
+  coordinator: ModuleCoordinator,
+  outcome: MountOutcome,
+): Promise<void> {
   const cleanups = coordinator.discard();
   if ("cleanup" in outcome && outcome.cleanup) cleanups.push(outcome.cleanup);
   for (const cleanup of cleanups.reverse()) {
@@ -302,7 +314,7 @@ async function undo(shared: Shared, coordinator: ModuleCoordinator, outcome: Mou
 
 /** @param failed What was thrown, and whether the module is a hook that decides what may happen. */
 async function skip(
-  shared: Shared,
+  shared: CoordinatorContext,
   spec: ModuleSpec,
   skipped: Skip,
   { cause, gates }: { cause?: unknown; gates: boolean },
@@ -341,12 +353,15 @@ function hintOfRequired({ type, required }: ModuleSpec): { hint?: string } {
 }
 
 /** Calls `onSessionReady` of every module, in mount order; a failure is an event and stops nobody. */
-export function announceReady(shared: Shared, modules: readonly MountedModule[]): Promise<void> | void {
+export function announceReady(
+  shared: CoordinatorContext,
+  modules: readonly MountedModule[],
+): Promise<void> | void {
   const waiting = modules.filter(({ module }) => unboundMethodOf(module, "onSessionReady") !== undefined);
   if (waiting.length > 0) return tellReady(shared, waiting);
 }
 
-async function tellReady(shared: Shared, modules: readonly MountedModule[]): Promise<void> {
+async function tellReady(shared: CoordinatorContext, modules: readonly MountedModule[]): Promise<void> {
   for (const { spec, module, coordinator } of modules) {
     const ready = methodOf(module, "onSessionReady")!; // it was looked for
     try {
@@ -367,12 +382,12 @@ export interface CleanupReport {
 }
 
 /** Runs all cleanups in reverse order, each under its deadline. */
-export function runCleanups(shared: Shared): Promise<CleanupReport> | CleanupReport {
+export function runCleanups(shared: CoordinatorContext): Promise<CleanupReport> | CleanupReport {
   if (shared.cleanups.length === 0 && shared.guests.length === 0) return { ran: 0, failed: [] };
   return runEach(shared);
 }
 
-async function runEach(shared: Shared): Promise<CleanupReport> {
+async function runEach(shared: CoordinatorContext): Promise<CleanupReport> {
   const failed: { module_id: string; error: string }[] = [];
   const cleanups = shared.cleanups.splice(0).reverse();
   for (const { module_id, cleanup } of cleanups) {
@@ -387,14 +402,14 @@ async function runEach(shared: Shared): Promise<CleanupReport> {
 }
 
 /** Ends every guest of the session, all at once; one that cannot be ended is said. */
-export async function endGuests(shared: Shared): Promise<void> {
+export async function endGuests(shared: CoordinatorContext): Promise<void> {
   const ended = await Promise.allSettled(shared.guests.splice(0).map((end) => end()));
   for (const one of ended) {
     if (one.status === "rejected") shared.core.host.warn("guest_not_ended", errorMessage(one.reason));
   }
 }
 
-async function runCleanup(shared: Shared, cleanup: Cleanup): Promise<void> {
+async function runCleanup(shared: CoordinatorContext, cleanup: Cleanup): Promise<void> {
   const { host, limits } = shared.core;
   const returned = cleanup();
   if (!isObject(returned) || typeof returned.then !== "function") return;

@@ -3,7 +3,7 @@ import { errorCode, errorMessage, errorName, providerErrorCode, toLLMError } fro
 import { textOf, toBlocks } from "../../sdk/messages.ts";
 import { sanitizeText } from "../../sdk/tools.ts";
 import type { ContentBlock } from "../../sdk/types.ts";
-import type { Core } from "./session_context.ts";
+import type { SessionContext } from "./session_context.ts";
 import { limitOf } from "../guards/tool.ts";
 import type { Turn } from "./turn_state.ts";
 
@@ -36,7 +36,7 @@ const MAX_MESSAGE = 1_800;
 export type Returned = { text: string } | { error: unknown };
 
 /** Returns the outcome of a turn. */
-export function outcomeOf(core: Core, turn: Turn, returned: Returned): Outcome {
+export function outcomeOf(core: SessionContext, turn: Turn, returned: Returned): Outcome {
   const text = "text" in returned ? returned.text : "";
   const ended = (
     status: Outcome["status"],
@@ -71,7 +71,7 @@ export function outcomeOf(core: Core, turn: Turn, returned: Returned): Outcome {
 }
 
 function failed(
-  core: Core,
+  core: SessionContext,
   turn: Turn,
   error: unknown,
   ended: (status: Outcome["status"], stop_reason: string, error?: Outcome["error"]) => Outcome,

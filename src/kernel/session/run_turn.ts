@@ -7,15 +7,15 @@ import { toPlain } from "../../sdk/json.ts";
 import { assistantMessage } from "../../sdk/loop/assistant_message.ts";
 import { textOf } from "../../sdk/messages.ts";
 import type { Coordinator, Prompt } from "../../sdk/types.ts";
-import type { Backstop } from "../hooks/loop_contract.ts";
-import type { Core } from "./session_context.ts";
+import type { LoopContract } from "../hooks/loop_contract.ts";
+import type { SessionContext } from "./session_context.ts";
 import { withGrace } from "../timeouts.ts";
 import type { ContextHandle } from "../guards/context.ts";
 import type { Mounts } from "../mounting/mounts.ts";
 import { type Outcome, outcomeOf, type Returned } from "./outcome.ts";
 import { type RecoveredTurn, turnFrom } from "./turn_recovery.ts";
 import { Turn } from "./turn_state.ts";
-import type { Watch } from "./turn_tracker.ts";
+import type { TurnTracker } from "./turn_tracker.ts";
 
 /** Options of {@link Session.execute}. */
 export interface TurnOptions {
@@ -29,16 +29,20 @@ export interface TurnOptions {
 
 /** What a turn is run with. */
 export interface TurnParts {
-  readonly core: Core;
-  readonly watch: Watch;
-  readonly backstop: Backstop;
+  readonly core: SessionContext;
+  readonly watch: TurnTracker;
+  readonly backstop: LoopContract;
   readonly mounts: Mounts;
   /** The orchestrator's own. */
   readonly coordinator: Coordinator;
 }
 
 /** Makes the turn that options ask for. */
-export function turnOf(core: Core, prompt: Prompt, { recovered, resume, iteration }: TurnOptions): Turn {
+export function turnOf(
+  core: SessionContext,
+  prompt: Prompt,
+  { recovered, resume, iteration }: TurnOptions,
+): Turn {
   if (recovered) return turnFrom(recovered, prompt);
   const turn = new Turn(core.host.newId("turn"), prompt);
   if (resume) {

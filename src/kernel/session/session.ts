@@ -7,10 +7,10 @@ import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import { GATES } from "../../sdk/hook_chain.ts";
 import { deepFreeze, isObject, type JsonObject, toPlainObject } from "../../sdk/json.ts";
 import type { ErrorDetail, Message, MountPlan, Prompt } from "../../sdk/types.ts";
-import { Backstop } from "../hooks/loop_contract.ts";
-import type { Ceilings } from "../run_limits.ts";
-import type { Shared } from "../mounting/coordinator.ts";
-import { Core, type KernelLimits } from "./session_context.ts";
+import { LoopContract } from "../hooks/loop_contract.ts";
+import type { RunLimitGuard } from "../run_limits.ts";
+import type { CoordinatorContext } from "../mounting/coordinator.ts";
+import { type KernelLimits, SessionContext } from "./session_context.ts";
 import type { ContextHandle } from "../guards/context.ts";
 import { withDeadline } from "../timeouts.ts";
 import { Hooks } from "../hooks/hooks.ts";
@@ -26,13 +26,13 @@ import {
 } from "../mounting/mounting.ts";
 import { Mounts } from "../mounting/mounts.ts";
 import type { Outcome } from "./outcome.ts";
-import { Processing } from "../hooks/hook_actions.ts";
-import { Publication } from "../mounting/guarded_mounts.ts";
+import { HookActions } from "../hooks/hook_actions.ts";
+import { GuardedMounts } from "../mounting/guarded_mounts.ts";
 import { SessionState } from "./session_state.ts";
-import { type Surface, surfaceOf } from "../mounting/mount_descriptors.ts";
+import { describeMounted, type MountedDescriptors } from "../mounting/mount_descriptors.ts";
 import type { Turn } from "./turn_state.ts";
 import { runTurn, turnOf, type TurnOptions } from "./run_turn.ts";
-import { Watch } from "./turn_tracker.ts";
+import { TurnTracker } from "./turn_tracker.ts";
 
 /** Usage of one answered request: how long the history was when it was made, and what it took. */
 export interface LoggedUsage {
@@ -46,7 +46,7 @@ export interface SessionOptions {
   /** The plan as written; modules see it as `coordinator.config`. */
   written?: JsonObject;
   host: Host;
-  ceilings: Ceilings;
+  ceilings: RunLimitGuard;
   limits: KernelLimits;
   session_id: string;
   parent_id?: string | null;
@@ -64,7 +64,7 @@ export interface SessionOptions {
 }
 
 /** A tool call that a sub-agent is spawned from. */
-export interface HeldCall {
+export interface PausedCall {
   /** What events tell of it: `tool_call_id`, `parallel_group_id`. */
   readonly told: JsonObject;
   /** Lets its deadline go on. */
@@ -75,12 +75,12 @@ export interface HeldCall {
 export class Session {
   readonly cancellation: CancellationToken;
   readonly #options: SessionOptions;
-  readonly #core: Core;
-  readonly #watch: Watch;
+  readonly #core: SessionContext;
+  readonly #watch: TurnTracker;
   readonly #injections: Injections;
-  readonly #backstop: Backstop;
+  readonly #backstop: LoopContract;
   readonly #mounts = new Mounts();
-  readonly #shared: Shared;
+  readonly #shared: CoordinatorContext;
   #modules: MountedModule[] = [];
   #initialized: Promise<void> | null = null;
   #announced = false;
@@ -94,7 +94,7 @@ export class Session {
     this.cancellation = options.cancellation ?? new CancellationToken();
     const parent_id = options.parent_id ?? null;
     const state = new SessionState(options.session_state ?? {}, options.limits.max_session_state_bytes);
-    const core = this.#core = new Core(
+    const core = this.#core = new SessionContext(
       host,
       plan,
       options.session_id,
@@ -104,24 +104,24 @@ export class Session {
       this.cancellation,
       options.limits,
     );
-    const watch = this.#watch = new Watch(core, this.#mounts);
+    const watch = this.#watch = new TurnTracker(core, this.#mounts);
     const injections = this.#injections = new Injections(core);
-    const processing = new Processing(core, watch, injections, this.#mounts);
-    const backstop = this.#backstop = new Backstop(core, this.#mounts, processing);
-    const publication = new Publication(core, this.#mounts, injections, backstop);
+    const processing = new HookActions(core, watch, injections, this.#mounts);
+    const backstop = this.#backstop = new LoopContract(core, this.#mounts, processing);
+    const publication = new GuardedMounts(core, this.#mounts, injections, backstop);
     core.hooks = new Hooks({
       clock: host.clock,
       max_handlers: options.limits.max_hooks,
       handler_timeout_ms: options.limits.hook_timeout_s * 1000,
-      begin: (event, data) => this.#before(event, data),
+      ensurePreceding: (event, data) => this.#before(event, data),
       prepare: (event, data) => watch.prepare(event, data),
       momentFields: () => momentFields(core.turn),
-      settle: (event, emission, prepared) => {
+      recordOutcome: (event, emission, prepared) => {
         watch.settle(event, emission, prepared);
         return core.writeEmission(event, emission, prepared);
       },
-      decides: (event) => GATES.has(event),
-      tell: (event, prepared) => core.write(event, toPlainObject(prepared)),
+      isGate: (event) => GATES.has(event),
+      record: (event, prepared) => core.write(event, toPlainObject(prepared)),
       write: (event, emission, given) => core.writeEmission(event, emission, given),
       recall: host.recall && ((event, data) => host.recall!(event, data)),
       recallAnswers: host.recallAnswers && ((event, data) => host.recallAnswers!(event, data)),
@@ -136,8 +136,8 @@ export class Session {
       contributors: new Map(),
       cleanups: [],
       guests: [],
-      prepare: (mounted, module_id) => publication.prepare(mounted, module_id),
-      processHookResult: (result, event, hook_name) => processing.process(result, event, hook_name),
+      prepare: (mounted, module_id) => publication.wrap(mounted, module_id),
+      processHookResult: (result, event, hook_name) => processing.apply(result, event, hook_name),
       cancel: (mode) =>
         void this.cancel(mode).catch((error) => host.warn("cancel_failed", errorMessage(error))),
       resetTurn: () => injections.resetTurn(),
@@ -170,8 +170,8 @@ export class Session {
   }
 
   /** What tools and providers say of themselves: all that a replay needs in their place. */
-  get surface(): Surface {
-    return surfaceOf(this.#mounts);
+  get surface(): MountedDescriptors {
+    return describeMounted(this.#mounts);
   }
 
   /** Returns a capability that a module published, or null. */
@@ -213,7 +213,7 @@ export class Session {
   }
 
   /** Stops the deadline of a call that runs, whose tool waits for a sub-agent; a call that is none is told as nothing. */
-  holdCall(tool_call_id: string | undefined): HeldCall {
+  holdCall(tool_call_id: string | undefined): PausedCall {
     const call = tool_call_id === undefined
       ? undefined
       : this.#core.turn?.calls.find((one) => one.id === tool_call_id && one.deadline !== null);
@@ -445,7 +445,10 @@ function frozenConfig(written: JsonObject = {}): JsonObject {
 }
 
 /** Capabilities that are there before any module: the session's own, and those it was made with. */
-function ownCapabilities({ usages, capabilities }: SessionOptions, core: Core): Map<string, unknown> {
+function ownCapabilities(
+  { usages, capabilities }: SessionOptions,
+  core: SessionContext,
+): Map<string, unknown> {
   const { host } = core;
   const redact = (event: unknown, data: unknown) => host.redactEvent?.(String(event), toPlainObject(data));
   return new Map<string, unknown>([

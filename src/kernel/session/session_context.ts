@@ -1,7 +1,7 @@
 /** What all parts of one session share. Made by the session; has no behaviour but writing entries. */
 import { type JsonObject, toPlain, toPlainObject } from "../../sdk/json.ts";
 import type { CancellationToken, Emission, MountPlan } from "../../sdk/types.ts";
-import type { Ceilings } from "../run_limits.ts";
+import type { RunLimitGuard } from "../run_limits.ts";
 import type { Hooks } from "../hooks/hooks.ts";
 import { draftEntry, type Host, isBarrier, type Verdict } from "../host.ts";
 import type { SessionState } from "./session_state.ts";
@@ -29,7 +29,7 @@ export interface KernelLimits {
 }
 
 /** The shared parts. `hooks` and `turn` are set by the session. */
-export class Core {
+export class SessionContext {
   hooks!: Hooks;
   turn: Turn | null = null;
   /** The last answer to the loop: its number in the session, from 1, and what it reported; null before the first. */
@@ -45,7 +45,7 @@ export class Core {
     readonly session_id: string,
     readonly parent_id: string | null,
     readonly state: SessionState,
-    readonly ceilings: Ceilings,
+    readonly ceilings: RunLimitGuard,
     readonly cancellation: CancellationToken,
     readonly limits: KernelLimits,
   ) {}

@@ -7,7 +7,7 @@ import { toPlainObject } from "../../sdk/json.ts";
 import type { ChatResponse, Emission, JsonObject, Prompt, ToolResult, Usage } from "../../sdk/types.ts";
 
 /** What can be stopped and goes on: the clock of a call that waits for a sub-agent. */
-export interface Holdable {
+export interface Pausable {
   /** Stops it until the returned function is called. */
   hold(): () => void;
 }
@@ -35,7 +35,7 @@ export interface CallRecord {
   /** Whether `tool:post` or `tool:error` was emitted for it. */
   told: boolean;
   /** Its deadline while it runs. */
-  deadline: Holdable | null;
+  deadline: Pausable | null;
 }
 
 /** An event at which hooks may stop the turn, and whether their verdict was acted on. */

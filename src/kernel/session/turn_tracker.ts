@@ -5,12 +5,12 @@
  */
 import { toPlain, toPlainObject } from "../../sdk/json.ts";
 import type { ApprovalQuestion, Emission, JsonObject, Tool } from "../../sdk/types.ts";
-import type { Core } from "./session_context.ts";
+import type { SessionContext } from "./session_context.ts";
 import type { Mounts } from "../mounting/mounts.ts";
 import type { CallRecord, Gate, Turn } from "./turn_state.ts";
 
 /** What an emission stands for, so that processing its result can be told to the turn. */
-export type Subject = CallSubject | { gate: Gate };
+export type GateSubject = CallSubject | { gate: Gate };
 
 /** A tool call as one emission of its `tool:pre` left it. */
 export interface CallSubject {
@@ -28,26 +28,26 @@ const OF_TURNS: ReadonlySet<string> = new Set([
   "orchestrator:complete",
 ]);
 
-interface Noted {
-  readonly subject: Subject;
+interface TrackedEmission {
+  readonly subject: GateSubject;
   /** What the hooks wanted. The loop holds the original and could change it before it is acted on. */
   readonly verdict: Emission;
 }
 
 /** Bookkeeping over the events of a session. */
-export class Watch {
-  readonly #core: Core;
-  readonly #noted = new WeakMap<Emission, Noted>();
+export class TurnTracker {
+  readonly #core: SessionContext;
+  readonly #noted = new WeakMap<Emission, TrackedEmission>();
   readonly #mounts: Mounts;
   #cancel_requested = false;
 
-  constructor(core: Core, mounts: Mounts) {
+  constructor(core: SessionContext, mounts: Mounts) {
     this.#core = core;
     this.#mounts = mounts;
   }
 
   /** Returns what an emission stands for; undefined when it asks for nothing. */
-  subjectOf(emission: Emission): Subject | undefined {
+  subjectOf(emission: Emission): GateSubject | undefined {
     return this.#noted.get(emission)?.subject;
   }
 
@@ -171,8 +171,8 @@ export class Watch {
   }
 
   /** Where nobody asked for anything there is nothing to act on, whatever a loop makes of the object: most gates are passed so. */
-  #note(emission: Emission, subject: Subject): void {
-    if (isQuiet(emission)) return;
+  #note(emission: Emission, subject: GateSubject): void {
+    if (isNoop(emission)) return;
     this.#noted.set(emission, { subject, verdict: snapshot(emission) });
   }
 
@@ -202,7 +202,7 @@ function withDeclared(payload: JsonObject, tool: Tool | undefined): JsonObject {
   };
 }
 
-function isQuiet({ action, user_messages, injections }: Emission): boolean {
+function isNoop({ action, user_messages, injections }: Emission): boolean {
   return action === "continue" && user_messages.length === 0 && injections.length === 0;
 }
 

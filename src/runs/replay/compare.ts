@@ -15,7 +15,7 @@ export interface Difference {
 }
 
 /** A difference without its entry. */
-export type Place = Omit<Difference, "seq">;
+export type DifferencePlace = Omit<Difference, "seq">;
 
 /** Which fields are not compared: `clock` those that depend on time and run; `redacted` also those of texts that were redacted. */
 export type LeftOut = "clock" | "redacted";
@@ -26,7 +26,7 @@ export function firstDifference(
   replayed: unknown,
   left_out: LeftOut,
   path = "",
-): Place | null {
+): DifferencePlace | null {
   if (Object.is(recorded, replayed)) return null;
   if (Array.isArray(recorded) && Array.isArray(replayed)) {
     for (let index = 0; index < Math.max(recorded.length, replayed.length); index++) {
@@ -44,7 +44,7 @@ function differenceOfFields(
   replayed: JsonObject,
   left_out: LeftOut,
   path: string,
-): Place | null {
+): DifferencePlace | null {
   for (const key of new Set([...Object.keys(recorded), ...Object.keys(replayed)])) {
     if (isOfTheClock(key) || left_out === "redacted" && OF_WHOLE_TEXTS.has(key)) continue;
     const found = firstDifference(

@@ -4,7 +4,7 @@
  */
 import type { Entry } from "../../kernel/host.ts";
 import { seedOf } from "../../sdk/guest_ids.ts";
-import type { AgentPart, Part } from "./segments.ts";
+import type { AgentPart, Segment } from "./segments.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 
 /**
@@ -44,7 +44,7 @@ const OF_SESSIONS: ReadonlySet<string> = new Set([
 /** What a tape is made of. */
 export interface TapeOptions {
   readonly entries: readonly Entry[];
-  readonly part: Part;
+  readonly part: Segment;
   /** Ids of the orchestrator and the context. */
   readonly own_modules: readonly string[];
   /** Sub-agents of this session that run for real. */
@@ -54,10 +54,10 @@ export interface TapeOptions {
 }
 
 /** The part of a recorded log that one session made. */
-export class Tape {
+export class RecordedEvents {
   readonly session_id: string;
   readonly entries: readonly Entry[];
-  readonly #part: Part;
+  readonly #part: Segment;
   readonly #own_modules: readonly string[];
   readonly #openings: ReadonlySet<Entry | null>;
   readonly #closings: ReadonlySet<Entry | null>;

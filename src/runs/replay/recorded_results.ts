@@ -1,14 +1,14 @@
 /** What the hooks of a recorded run made of its events, and what a person answered: read from the tape. */
 import type { ApprovalDecision, ApprovalRequest, Entry } from "../../kernel/host.ts";
-import { quietEmission } from "../../sdk/hook_chain.ts";
+import { noopEmission } from "../../sdk/hook_chain.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import type { ApprovalQuestion, Emission, Injection } from "../../sdk/types.ts";
-import { callOf, type Tape } from "./recorded_events.ts";
+import { callOf, type RecordedEvents } from "./recorded_events.ts";
 
 /** Returns the emission that a recorded entry stands for. */
-export function emissionOf(entry: Entry, data: JsonObject, tape: Tape): Emission {
+export function emissionOf(entry: Entry, data: JsonObject, tape: RecordedEvents): Emission {
   const { verdict } = entry;
-  const emission = quietEmission(verdict?.modified ? { ...entry.data } : data);
+  const emission = noopEmission(verdict?.modified ? { ...entry.data } : data);
   if (!verdict) return emission;
   const injections = (verdict.injections ?? []) as unknown as Injection[]; // written by the kernel
   const [first] = injections;
@@ -32,7 +32,7 @@ function asked(approval: ApprovalQuestion): Partial<Emission> {
 }
 
 /** The question as it was put; of one that never was (the call could not run), the kernel's own words. */
-function questionOf(entry: Entry, tape: Tape): ApprovalQuestion {
+function questionOf(entry: Entry, tape: RecordedEvents): ApprovalQuestion {
   const call = callOf(entry.data);
   const isIt = ({ event, data }: Entry) =>
     event === "approval:required" &&
@@ -65,7 +65,7 @@ function questionOf(entry: Entry, tape: Tape): ApprovalQuestion {
 }
 
 /** Returns what came of a question: null when there was nobody to ask; undefined when the tape does not say. */
-export function decisionOf(tape: Tape, approval_id: string): ApprovalDecision | null | undefined {
+export function decisionOf(tape: RecordedEvents, approval_id: string): ApprovalDecision | null | undefined {
   const entry = tape.find(
     0,
     ({ event, data }) =>
@@ -81,7 +81,7 @@ export function decisionOf(tape: Tape, approval_id: string): ApprovalDecision | 
  * Returns a session's report of its cleanups together with those of the modules that do not run in a replay: what these came to
  * is read from the log.
  */
-export function withRecordedCleanups(made: JsonObject, tape: Tape): JsonObject {
+export function withRecordedCleanups(made: JsonObject, tape: RecordedEvents): JsonObject {
   const recorded = tape.find(0, ({ event }) => event === "session:cleanup")?.data;
   if (!recorded || !Array.isArray(recorded.failed) || !Array.isArray(made.failed)) return made;
   const own = [...made.failed];
@@ -91,7 +91,7 @@ export function withRecordedCleanups(made: JsonObject, tape: Tape): JsonObject {
 }
 
 /** Returns what hooks answered when they were asked what to do with a call. */
-export function answersOf(tape: Tape, from: number, data: JsonObject): JsonObject[] {
+export function answersOf(tape: RecordedEvents, from: number, data: JsonObject): JsonObject[] {
   const decided = tape.find(
     from,
     (entry) => callOf(entry.data) === callOf(data) && Array.isArray(entry.data.decisions),

@@ -2,7 +2,7 @@
  * Replays a recorded run: orchestrators and contexts for real, its sub-agents' too, everything else from the log; says where
  * the two part (architecture.md, Replay).
  */
-import { Ceilings } from "../../kernel/run_limits.ts";
+import { RunLimitGuard } from "../../kernel/run_limits.ts";
 import type { KernelLimits } from "../../kernel/session/session_context.ts";
 import type { Entry } from "../../kernel/host.ts";
 import type { Outcome } from "../../kernel/session/outcome.ts";
@@ -11,19 +11,19 @@ import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import { isObject, toPlainObject } from "../../sdk/json.ts";
 import type { Clock, Message, Prompt, RunLimits } from "../../sdk/types.ts";
 import { follow } from "../subagents/turn.ts";
-import type { ReadyPlan, SecretSink } from "../ports.ts";
+import type { RunnablePlan, SecretSink } from "../ports.ts";
 import { noteContext } from "../run/context_status.ts";
-import { RunFold } from "../run/run_projection.ts";
-import { knownApproval, standingOf, stateAfter, usedBefore, wasBegun } from "../scheduler/crash_state.ts";
+import { RunProjection } from "../run/run_projection.ts";
+import { hasStarted, knownApproval, stateAfter, turnStateOf, usedBefore } from "../scheduler/crash_state.ts";
 import type { Recording } from "../storage/run_input.ts";
 import { ownCeilings } from "../subagents/spawner.ts";
 import type { Difference } from "./compare.ts";
-import { Conductor } from "./sequencer.ts";
-import { isTakeover, ownParts, type Part } from "./segments.ts";
+import { Sequencer } from "./sequencer.ts";
+import { isTakeover, ownParts, type Segment } from "./segments.ts";
 import { ReplayClock } from "./virtual_clock.ts";
 import { type Role, rolesOf, tellsResponses } from "./subagents.ts";
-import { loadOwn, ownModules, Stage } from "./replay_session.ts";
-import { Tape } from "./recorded_events.ts";
+import { loadOwn, ownModules, ReplaySession } from "./replay_session.ts";
+import { RecordedEvents } from "./recorded_events.ts";
 
 /** What a replay came to. */
 export interface ReplayReport {
@@ -34,7 +34,7 @@ export interface ReplayReport {
 /** What a replay needs beside the recording. */
 export interface ReplayDeps {
   /** The recording's plan, checked: where orchestrator and context come from. */
-  ready: ReadyPlan;
+  ready: RunnablePlan;
   secrets: SecretSink;
   clock: Clock;
   limits: KernelLimits;
@@ -53,23 +53,23 @@ export async function replay(recording: Recording, deps: ReplayDeps): Promise<Re
 
 /** A session on the stage, and what its agents are made within. */
 interface Acting {
-  readonly stage: Stage;
-  readonly ceilings: Ceilings;
+  readonly stage: ReplaySession;
+  readonly ceilings: RunLimitGuard;
 }
 
 class Replay {
   readonly #recording: Recording;
   readonly #deps: ReplayDeps;
   readonly #roles: readonly Role[];
-  readonly #parts: readonly Part[];
+  readonly #parts: readonly Segment[];
   readonly #clock: ReplayClock;
-  readonly #fold: RunFold;
+  readonly #fold: RunProjection;
   /** Until what the context manager says of itself is in the fold. */
   #noted: Promise<void> | undefined;
-  readonly #conductor: Conductor;
+  readonly #conductor: Sequencer;
   readonly #acting = new Map<string, Acting>();
   /** Sub-agents at work, and when each has ended. */
-  readonly #agents = new Map<Stage, Promise<void>>();
+  readonly #agents = new Map<ReplaySession, Promise<void>>();
 
   constructor(recording: Recording, deps: ReplayDeps, roles: readonly Role[]) {
     const { events } = recording;
@@ -79,7 +79,7 @@ class Replay {
     this.#parts = ownParts(events);
     this.#clock = new ReplayClock(Date.parse(events[0]!.ts));
     this.#fold = foldOf(recording);
-    this.#conductor = new Conductor({
+    this.#conductor = new Sequencer({
       entries: events,
       clock: this.#clock,
       real_clock: deps.clock,
@@ -125,32 +125,32 @@ class Replay {
     this.#noted = noteContext(stage.session, this.#fold, () => {}) ?? this.#noted;
   }
 
-  #tapeOf(part: Part, ready: ReadyPlan): Tape {
+  #tapeOf(part: Segment, ready: RunnablePlan): RecordedEvents {
     const agents = this.#roles.map((role) => role.part).filter(({ parent_id, from, to }) =>
       parent_id === part.session_id && from > part.from && to <= part.to
     );
     const { events: entries, replay } = this.#recording;
     const open_calls = replay.resume ? openCallsOf(replay.history) : [];
-    return new Tape({ entries, part, own_modules: ownModules(ready), agents, open_calls });
+    return new RecordedEvents({ entries, part, own_modules: ownModules(ready), agents, open_calls });
   }
 
   /** Begins the run's own session: anew, or where another process took it over. */
-  #begin(part: Part, was_queued = true): void {
+  #begin(part: Segment, was_queued = true): void {
     const { events, replay, run } = this.#recording;
     const { ready, secrets, limits } = this.#deps;
     const tape = this.#tapeOf(part, ready);
     if (tape.all(({ event }) => event === "module:mounted").length === 0) return; // its process ended while it waited
     const { session_id } = part;
-    const ceilings = new Ceilings({
+    const ceilings = new RunLimitGuard({
       limits: events[0]!.data.limits as RunLimits, // written by the runner
       cost_is_asked_for: replay.cost_is_asked_for,
       clock: this.#clock,
     });
     const before = events.slice(0, part.from);
-    const recovered = part.from === 0 ? null : standingOf(before, session_id, replay.resume);
+    const recovered = part.from === 0 ? null : turnStateOf(before, session_id, replay.resume);
     if (part.from > 0) ceilings.restore(usedBefore(this.#fold, before, recovered));
     const { history, session_state, usages, continued } = replay;
-    const stage = new Stage({
+    const stage = new ReplaySession({
       conductor: this.#conductor,
       clock: this.#clock,
       tape,
@@ -166,7 +166,7 @@ class Replay {
         history: [...this.#fold.historyOf(session_id)],
         session_state: stateAfter(session_state, before, session_id),
         usages: this.#fold.usagesOf(session_id),
-        continued: wasBegun(before, session_id) || continued,
+        continued: hasStarted(before, session_id) || continued,
       },
       ...(part.from > 0
         ? { knownApproval: (asked, of) => knownApproval(this.#fold.approvals, asked, of) }
@@ -176,14 +176,14 @@ class Replay {
     void this.#performOwn(stage, recovered);
   }
 
-  #enter(stage: Stage, ceilings: Ceilings): void {
+  #enter(stage: ReplaySession, ceilings: RunLimitGuard): void {
     this.#acting.set(stage.tape.session_id, { stage, ceilings });
     this.#conductor.enter(stage);
   }
 
   async #performOwn(
-    stage: Stage,
-    recovered: ReturnType<typeof standingOf>,
+    stage: ReplaySession,
+    recovered: ReturnType<typeof turnStateOf>,
   ): Promise<void> {
     const { run, events, replay: { resume } } = this.#recording;
     let outcome: Outcome;
@@ -224,10 +224,10 @@ class Replay {
     const { limits } = parent.ceilings;
     const ceilings = input.limited
       ? ownCeilings(parent.ceilings, ready, clock)
-      : new Ceilings({ limits, clock, within: parent.ceilings }); // what ends this turn alone, ends this alone
+      : new RunLimitGuard({ limits, clock, within: parent.ceilings }); // what ends this turn alone, ends this alone
     const counters = emptyCounters();
     const { session_state, history, usages, continued } = input;
-    const stage = new Stage({
+    const stage = new ReplaySession({
       conductor: this.#conductor,
       clock,
       tape: this.#tapeOf(part, ready),
@@ -252,8 +252,8 @@ class Replay {
 
   /** As `runs/subagents/spawner.ts` has it: the turn between the two events that the parent tells of it. */
   async #performAgent(
-    parent: Stage,
-    stage: Stage,
+    parent: ReplaySession,
+    stage: ReplaySession,
     { part: { opening, from, to, session_id } }: Role,
     turn_count: () => number,
   ): Promise<void> {
@@ -290,8 +290,8 @@ function limitIn(stop_reason: unknown): string | null {
   return reason.startsWith("limit:") ? reason.slice("limit:".length) : null;
 }
 
-function foldOf({ run, replay }: Recording): RunFold {
-  return new RunFold({
+function foldOf({ run, replay }: Recording): RunProjection {
+  return new RunProjection({
     id: run.id,
     session_id: run.session_id,
     created_at: run.created_at,

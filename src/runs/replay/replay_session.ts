@@ -1,28 +1,28 @@
 /** One session of a replay: real orchestrator, context and kernel, everything else from its tape. */
-import type { Ceilings } from "../../kernel/run_limits.ts";
+import type { RunLimitGuard } from "../../kernel/run_limits.ts";
 import type { KernelLimits } from "../../kernel/session/session_context.ts";
 import type { DraftEntry, Entry, Host, KnownApproval } from "../../kernel/host.ts";
 import { Session, type SessionOptions } from "../../kernel/session/session.ts";
-import type { Surface } from "../../kernel/mounting/mount_descriptors.ts";
-import { quietEmission } from "../../sdk/hook_chain.ts";
+import type { MountedDescriptors } from "../../kernel/mounting/mount_descriptors.ts";
+import { noopEmission } from "../../sdk/hook_chain.ts";
 import type { JsonObject } from "../../sdk/json.ts";
 import type { ModuleSpec, MountPlan } from "../../sdk/types.ts";
-import type { ModuleTold, ReadyPlan, SecretSink } from "../ports.ts";
-import type { Actor, Conductor } from "./sequencer.ts";
+import type { ModuleTold, RunnablePlan, SecretSink } from "../ports.ts";
+import type { ReplayedSession, Sequencer } from "./sequencer.ts";
 import { decisionOf, withRecordedCleanups } from "./recorded_results.ts";
 import type { ReplayClock } from "./virtual_clock.ts";
-import { placeOf, standInFor, type TapeReader } from "./stubs.ts";
-import type { Tape } from "./recorded_events.ts";
+import { type EventReader, placeOf, stubFor } from "./stubs.ts";
+import type { RecordedEvents } from "./recorded_events.ts";
 
 /** What a session is put on the stage with. */
 export interface StageOptions {
-  readonly conductor: Conductor;
+  readonly conductor: Sequencer;
   readonly clock: ReplayClock;
-  readonly tape: Tape;
-  readonly ready: ReadyPlan;
+  readonly tape: RecordedEvents;
+  readonly ready: RunnablePlan;
   readonly secrets: SecretSink;
-  readonly surface: Surface;
-  readonly ceilings: Ceilings;
+  readonly surface: MountedDescriptors;
+  readonly ceilings: RunLimitGuard;
   readonly limits: KernelLimits;
   /** Name of the ceiling that ended the turn, or null. */
   readonly limit: string | null;
@@ -48,9 +48,9 @@ const AS_RECORDED = {
 } as const satisfies Partial<KernelLimits>;
 
 /** A session on the stage. */
-export class Stage implements Actor {
+export class ReplaySession implements ReplayedSession {
   readonly session: Session;
-  readonly tape: Tape;
+  readonly tape: RecordedEvents;
   readonly #options: StageOptions;
   readonly #mounted = new Map<ModuleSpec, Entry>();
   #closed = false;
@@ -112,7 +112,7 @@ export class Stage implements Actor {
         : {}),
       rememberedApproval,
       accept() {}, // the run exists
-      recall: (event, data) => this.#closed ? quietEmission(data) : conductor.recall(event, data, tape),
+      recall: (event, data) => this.#closed ? noopEmission(data) : conductor.recall(event, data, tape),
       recallAnswers: (_event, data) => this.#closed ? [] : conductor.recallAnswers(data, tape),
       redactEvent: (event, data) => secrets.redactEvent(event, data),
       warn() {},
@@ -129,12 +129,12 @@ export class Stage implements Actor {
       stated: statedIn(entry.data),
     };
     if (spec.type !== "orchestrator" && spec.type !== "context") {
-      return { module: standInFor(entry, surface, this.#reader()), config: {}, placeOf, ...told };
+      return { module: stubFor(entry, surface, this.#reader()), config: {}, placeOf, ...told };
     }
     return { ...await ready.open(spec, secrets, SILENT), ...told };
   }
 
-  #reader(): TapeReader {
+  #reader(): EventReader {
     const { tape, limit, conductor } = this.#options;
     return {
       tape,
@@ -163,7 +163,7 @@ export class Stage implements Actor {
 const SILENT: ModuleTold = { warn() {}, console() {} };
 
 /** The plan as it was mounted: orchestrator and context as they are, a stand-in for everything else. */
-function replayedPlan(plan: MountPlan, tape: Tape, mounted: Map<ModuleSpec, Entry>): MountPlan {
+function replayedPlan(plan: MountPlan, tape: RecordedEvents, mounted: Map<ModuleSpec, Entry>): MountPlan {
   const specs = { provider: [] as ModuleSpec[], tool: [] as ModuleSpec[], hook: [] as ModuleSpec[] };
   for (const entry of tape.all(({ event }) => event === "module:mounted")) {
     const type = String(entry.data.type);
@@ -185,13 +185,13 @@ function replayedPlan(plan: MountPlan, tape: Tape, mounted: Map<ModuleSpec, Entr
 }
 
 /** Returns the ids of the modules that run for real. */
-export function ownModules({ compiled }: ReadyPlan): string[] {
+export function ownModules({ compiled }: RunnablePlan): string[] {
   const { orchestrator, context } = compiled.plan.session;
   return [orchestrator, context].map((spec) => spec.instance_id ?? spec.module);
 }
 
 /** Fetches the modules that run for real, when they are not compiled in. */
-export async function loadOwn(ready: ReadyPlan): Promise<void> {
+export async function loadOwn(ready: RunnablePlan): Promise<void> {
   const { orchestrator, context } = ready.compiled.plan.session;
   if ([orchestrator, context].some(({ source }) => source.kind !== "builtin")) await ready.load?.();
 }

@@ -6,7 +6,7 @@ import type { Entry } from "../../kernel/host.ts";
 import type { AgentInput } from "../storage/run_input.ts";
 
 /** A part of a log. Indexes count entries from 0; `to` is behind the last. */
-export interface Part {
+export interface Segment {
   readonly session_id: string;
   readonly from: number;
   readonly to: number;
@@ -15,7 +15,7 @@ export interface Part {
 }
 
 /** A sub-agent's turn. */
-export interface AgentPart extends Part {
+export interface AgentPart extends Segment {
   /** `task:agent_spawned` or `task:agent_resumed` of its parent. */
   readonly opening: Entry;
   /** `task:agent_completed` of its parent; null when its process ended before. */
@@ -31,7 +31,7 @@ export function isTakeover({ event, data }: Entry): boolean {
 }
 
 /** Returns the parts that the run's own session made: more than one when processes took it over. */
-export function ownParts(entries: readonly Entry[]): Part[] {
+export function ownParts(entries: readonly Entry[]): Segment[] {
   const session_id = entries[0]?.session_id ?? "";
   const takeovers = entries.flatMap((entry, index) => isTakeover(entry) ? [index] : []);
   return [0, ...takeovers].map((from, number) => ({

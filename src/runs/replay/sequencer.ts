@@ -8,14 +8,14 @@ import type { Clock, Emission } from "../../sdk/types.ts";
 import type { SecretSink } from "../ports.ts";
 import { LOOP_SEED } from "../../sdk/guest_ids.ts";
 import { REDACTED } from "../../policy/redact.ts";
-import { type Difference, firstDifference, type LeftOut, type Place } from "./compare.ts";
+import { type Difference, type DifferencePlace, firstDifference, type LeftOut } from "./compare.ts";
 import { answersOf, emissionOf } from "./recorded_results.ts";
 import type { ReplayClock } from "./virtual_clock.ts";
-import { callOf, type Tape } from "./recorded_events.ts";
+import { callOf, type RecordedEvents } from "./recorded_events.ts";
 
 /** A session that runs for real, and its part of the log. */
-export interface Actor {
-  readonly tape: Tape;
+export interface ReplayedSession {
+  readonly tape: RecordedEvents;
   steer(text: string): void;
   cancel(mode: "graceful" | "immediate"): void;
 }
@@ -39,9 +39,9 @@ interface Waiting {
 }
 
 /** Milliseconds without progress after which the replay is said to have parted from the tape (our choice). */
-const STUCK_MS = 2_000;
+const NO_PROGRESS_TIMEOUT_MS = 2_000;
 /** Milliseconds that an entry with an uncertain maker is left for the session to make, and a session that sleeps late. */
-const PATIENCE_MS = 20;
+const SETTLE_DELAY_MS = 20;
 
 /** Events of which several may be under way at once: one that is early waits for its turn. */
 const PARALLEL: ReadonlySet<string> = new Set([
@@ -67,13 +67,13 @@ const AFTER_CANCEL: ReadonlySet<string> = new Set([
 ]);
 
 /** Leads one replay. */
-export class Conductor {
+export class Sequencer {
   readonly #options: ConductorOptions;
   readonly #left_out: LeftOut;
   readonly #waiting: Waiting[] = [];
   /** Who goes on when an entry comes next, by its place. */
   readonly #reaching = new Map<number, (() => void)[]>();
-  readonly #actors = new Map<string, Actor>();
+  readonly #actors = new Map<string, ReplayedSession>();
   readonly #recalled = new Set<Entry>();
   /** Session → ids that were made or named. */
   readonly #ids = new Map<string, Set<string>>();
@@ -95,7 +95,7 @@ export class Conductor {
     this.#left_out = JSON.stringify(options.entries).includes(REDACTED) ? "redacted" : "clock";
   }
 
-  #compare(recorded: unknown, replayed: unknown, path?: string): Place | null {
+  #compare(recorded: unknown, replayed: unknown, path?: string): DifferencePlace | null {
     return firstDifference(recorded, replayed, this.#left_out, path);
   }
 
@@ -119,7 +119,7 @@ export class Conductor {
   }
 
   /** Puts a session on the stage, in place of an earlier one of its id. */
-  enter(actor: Actor): void {
+  enter(actor: ReplayedSession): void {
     this.#actors.set(actor.tape.session_id, actor);
     this.#ended.delete(actor.tape.session_id);
   }
@@ -141,7 +141,7 @@ export class Conductor {
     for (const { resolve } of this.#waiting.splice(0)) resolve();
   }
 
-  #actorOf(entry: Entry): Actor | undefined {
+  #actorOf(entry: Entry): ReplayedSession | undefined {
     const actor = this.#actors.get(entry.session_id);
     return actor?.tape.holds(entry) ? actor : undefined;
   }
@@ -162,7 +162,7 @@ export class Conductor {
   }
 
   /** Returns what the hooks of the recorded run made of an event of a session. */
-  recall(event: string, data: JsonObject, tape: Tape): Emission {
+  recall(event: string, data: JsonObject, tape: RecordedEvents): Emission {
     const call = callOf(data);
     const entry = tape.find(
       this.#position,
@@ -175,12 +175,12 @@ export class Conductor {
   }
 
   /** Returns what hooks answered to an event that collects answers. */
-  recallAnswers(data: JsonObject, tape: Tape): JsonObject[] {
+  recallAnswers(data: JsonObject, tape: RecordedEvents): JsonObject[] {
     return answersOf(tape, this.#position, data);
   }
 
   /** Returns the id that a session made at this place of the recorded run. */
-  newId(prefix: string, tape: Tape): string {
+  newId(prefix: string, tape: RecordedEvents): string {
     const taken = this.#idsOf(tape.session_id);
     if (prefix === LOOP_SEED) {
       const seed = tape.seedAfter(this.#position, taken);
@@ -203,7 +203,7 @@ export class Conductor {
   }
 
   /** Says that a session is done; what is still on its tape then was not made. */
-  end(tape: Tape): void {
+  end(tape: RecordedEvents): void {
     if (this.#over.signal.aborted) return;
     this.#ended.add(tape.session_id);
     this.#pump();
@@ -211,7 +211,7 @@ export class Conductor {
     if (!next || next.event === "run:end") return;
     const is_all = next.session_id !== tape.session_id && tape.ends_log;
     if (is_all || this.#actorOf(next)?.tape === tape) {
-      this.#part(next, { path: "", recorded: shown(next), replayed: null });
+      this.#part(next, { path: "", recorded: comparableEntry(next), replayed: null });
     }
   }
 
@@ -270,7 +270,7 @@ export class Conductor {
     const index = this.#waiting.findIndex(({ entry }) => isSame(entry, next));
     if (index < 0) return false;
     const [{ entry, resolve }] = this.#waiting.splice(index, 1) as [Waiting];
-    const difference = this.#compare(shown(next), this.#shown(entry));
+    const difference = this.#compare(comparableEntry(next), this.#shown(entry));
     if (difference) this.#part(next, difference);
     else this.#play(next);
     resolve();
@@ -280,7 +280,7 @@ export class Conductor {
   #shown(entry: DraftEntry): JsonObject {
     const { secrets } = this.#options;
     const plain = toPlainObject({ ...entry });
-    const told = shown(plain as unknown as Entry);
+    const told = comparableEntry(plain as unknown as Entry);
     told.data = secrets.redactEvent(entry.event, told.data as JsonObject);
     if (isObject(told.verdict)) told.verdict = secrets.redactValues(told.verdict);
     return told;
@@ -328,7 +328,7 @@ export class Conductor {
   }
 
   /** Keys of the orchestrator's and the context's are compared, others are played back. */
-  #stepState(next: Entry, { tape }: Actor): boolean {
+  #stepState(next: Entry, { tape }: ReplayedSession): boolean {
     const recorded = next.data.set as JsonObject; // written by the kernel
     const mine = this.#waitingOf(next.session_id);
     const index = this.#waiting.findIndex((one) => one.entry.event === "session:state" && mine.includes(one));
@@ -362,7 +362,7 @@ export class Conductor {
    * Cancels again. Where the recorded turn went on as if nothing had been, it had passed its check already: so it must here,
    * and what it makes next is waited for first.
    */
-  #stepCancel(next: Entry, actor: Actor): boolean {
+  #stepCancel(next: Entry, actor: ReplayedSession): boolean {
     const { tape } = actor;
     if (this.#waiting.some(({ entry }) => isSame(entry, next))) return this.#take(next);
     if (this.#recalled.has(next)) return false; // it is on its way
@@ -383,7 +383,7 @@ export class Conductor {
   /** Leaves an entry for the session to make, a little while. */
   #bePatient(next: Entry): false {
     const patience = this.#patience = new AbortController();
-    this.#options.real_clock.after(PATIENCE_MS, patience.signal).then(() => {
+    this.#options.real_clock.after(SETTLE_DELAY_MS, patience.signal).then(() => {
       if (this.#next !== next) return;
       this.#given_up = next;
       this.#pump();
@@ -399,7 +399,8 @@ export class Conductor {
       const replayed = this.#shown(early.entry);
       this.#part(
         next,
-        this.#compare(shown(next), replayed) ?? { path: "", recorded: shown(next), replayed },
+        this.#compare(comparableEntry(next), replayed) ??
+          { path: "", recorded: comparableEntry(next), replayed },
       );
     }
     return false;
@@ -424,10 +425,10 @@ export class Conductor {
     const next = this.#next;
     if (!next || this.#over.signal.aborted) return;
     const watch = this.#watch = new AbortController();
-    this.#options.real_clock.after(STUCK_MS, watch.signal).then(() => {
+    this.#options.real_clock.after(NO_PROGRESS_TIMEOUT_MS, watch.signal).then(() => {
       const [early] = this.#waiting;
       const replayed = early ? this.#shown(early.entry) : null;
-      this.#part(next, { path: "", recorded: shown(next), replayed });
+      this.#part(next, { path: "", recorded: comparableEntry(next), replayed });
     }, () => {}); // something happened
     this.#watchSleep();
   }
@@ -437,7 +438,7 @@ export class Conductor {
     this.#sleep?.abort();
     if (this.#patience?.signal.aborted === false) return;
     const sleep = this.#sleep = new AbortController();
-    this.#options.real_clock.after(PATIENCE_MS, sleep.signal).then(() => {
+    this.#options.real_clock.after(SETTLE_DELAY_MS, sleep.signal).then(() => {
       if (this.#options.clock.endLateSleep()) this.#watchSleep();
     }, () => {}); // as above
   }
@@ -450,6 +451,6 @@ function isSame(made: DraftEntry, next: Entry): boolean {
 }
 
 /** An entry as it is compared: without what the log adds, and without the step that something from outside happened to meet. */
-function shown({ seq: _, ts: __, run_id: ___, iteration, ...rest }: Entry): JsonObject {
+function comparableEntry({ seq: _, ts: __, run_id: ___, iteration, ...rest }: Entry): JsonObject {
   return rest.event === "cancel:requested" || iteration === undefined ? { ...rest } : { ...rest, iteration };
 }

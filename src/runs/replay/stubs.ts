@@ -1,6 +1,10 @@
 /** Modules that stand in for the providers, tools and hooks of a recorded run: the same names, answers from the tape. */
 import type { Entry } from "../../kernel/host.ts";
-import type { ProviderSurface, Surface, ToolSurface } from "../../kernel/mounting/mount_descriptors.ts";
+import type {
+  MountedDescriptors,
+  ProviderSurface,
+  ToolDescriptor,
+} from "../../kernel/mounting/mount_descriptors.ts";
 import { LLMError, type LLMErrorType, PreampError } from "../../sdk/errors.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { parseToolCall } from "../../sdk/tools.ts";
@@ -14,11 +18,11 @@ import type {
   StreamDelta,
   Tool,
 } from "../../sdk/types.ts";
-import type { Tape } from "./recorded_events.ts";
+import type { RecordedEvents } from "./recorded_events.ts";
 
 /** What stand-ins ask. */
-export interface TapeReader {
-  readonly tape: Tape;
+export interface EventReader {
+  readonly tape: RecordedEvents;
   /** Index of the entry that comes next. */
   readonly position: number;
   /** Name of the ceiling that ended the turn, or null. */
@@ -30,7 +34,7 @@ export interface TapeReader {
 }
 
 /** Returns the module that stands in for one that was mounted. */
-export function standInFor(mounted: Entry, surface: Surface, reader: TapeReader): Module {
+export function stubFor(mounted: Entry, surface: MountedDescriptors, reader: EventReader): Module {
   const names = (mounted.data.names as unknown[]).map(String); // written by the kernel
   switch (mounted.data.type) {
     case "tool":
@@ -76,7 +80,11 @@ async function mountAll(
 }
 
 /** Mounts what modules mounted beside their own kind. */
-async function mountLeftOvers(coordinator: Coordinator, surface: Surface, reader: TapeReader): Promise<void> {
+async function mountLeftOvers(
+  coordinator: Coordinator,
+  surface: MountedDescriptors,
+  reader: EventReader,
+): Promise<void> {
   const claimed = namesClaimed(reader.tape);
   for (const tool of surface.tools) {
     if (claimed.has(tool.key) || tool.key in coordinator.tools) continue;
@@ -84,14 +92,14 @@ async function mountLeftOvers(coordinator: Coordinator, surface: Surface, reader
   }
 }
 
-function namesClaimed(tape: Tape): Set<string> {
+function namesClaimed(tape: RecordedEvents): Set<string> {
   const mounted = tape.all(({ event, data }) => event === "module:mounted" && data.type === "tool");
   return new Set(mounted.flatMap(({ data }) => (data.names as unknown[]).map(String)));
 }
 
-function toolOf({ key: _, ...surface }: ToolSurface, reader: TapeReader): Tool {
+function toolOf({ key: _, ...surface }: ToolDescriptor, reader: EventReader): Tool {
   return {
-    ...surface as Omit<ToolSurface, "key" | "native_specs">,
+    ...surface as Omit<ToolDescriptor, "key" | "native_specs">,
     ...(surface.native_specs ? { native_specs: surface.native_specs as Record<string, JsonObject> } : {}),
     execute(_input, call) {
       const told = reader.tape.find(
@@ -134,7 +142,7 @@ function errorOfType({ type = "Error", msg = "" }: JsonObject, limit: string | n
   return error;
 }
 
-function providerOf({ name, priority, info, model_info }: ProviderSurface, reader: TapeReader): Provider {
+function providerOf({ name, priority, info, model_info }: ProviderSurface, reader: EventReader): Provider {
   return {
     name,
     priority,
@@ -148,7 +156,7 @@ function providerOf({ name, priority, info, model_info }: ProviderSurface, reade
 
 /** Plays the next attempt of a provider: its pieces as they came, then its answer or its failure. */
 async function answerFrom(
-  reader: TapeReader,
+  reader: EventReader,
   name: string,
   options: CompleteOptions = {},
 ): Promise<ChatResponse> {
@@ -193,7 +201,7 @@ function isOutcome({ event, data }: Entry, name: string): boolean {
 }
 
 /** The pieces that came before the first block was whole: what follows is told from the answer itself. */
-function piecesOf(tape: Tape, from: number, until: number): StreamDelta[] {
+function piecesOf(tape: RecordedEvents, from: number, until: number): StreamDelta[] {
   const pieces: StreamDelta[] = [];
   const types = new Map<unknown, StreamDelta["block_type"]>();
   tape.find(from, ({ event, data, seq }) => {
@@ -217,7 +225,7 @@ function piecesOf(tape: Tape, from: number, until: number): StreamDelta[] {
 }
 
 /** An answer of which blocks were told whole when the process ended: those, and what is known of the others; null: none was. */
-function halfTold(tape: Tape, from: number): ChatResponse | null {
+function halfTold(tape: RecordedEvents, from: number): ChatResponse | null {
   const ends: JsonObject[] = [];
   const types = new Map<unknown, JsonObject>();
   const texts = new Map<unknown, string>();

@@ -1,7 +1,7 @@
 /** Which sub-agents of a recorded run can run for real, and by which plan. The others are played back. */
 import type { Entry } from "../../kernel/host.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
-import type { ReadyPlan } from "../ports.ts";
+import type { RunnablePlan } from "../ports.ts";
 import type { AgentInput, Recording } from "../storage/run_input.ts";
 import { type AgentPart, agentParts } from "./segments.ts";
 import { loadOwn } from "./replay_session.ts";
@@ -10,7 +10,7 @@ import { loadOwn } from "./replay_session.ts";
 export interface Role {
   readonly part: AgentPart;
   readonly input: AgentInput;
-  readonly ready: ReadyPlan;
+  readonly ready: RunnablePlan;
 }
 
 /**
@@ -19,7 +19,7 @@ export interface Role {
  *
  * @throws {PreampError} what the plan of an agent fails with that may not run any more.
  */
-export async function rolesOf({ run, events, replay }: Recording, root: ReadyPlan): Promise<Role[]> {
+export async function rolesOf({ run, events, replay }: Recording, root: RunnablePlan): Promise<Role[]> {
   const roles: Role[] = [];
   for (const part of agentParts(events, replay.agents ?? [])) {
     const { input, parent_id } = part;

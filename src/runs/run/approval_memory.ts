@@ -24,7 +24,7 @@ export interface RememberedApproval {
 }
 
 /** Returns the answers of a session once this one is among them; the same when it holds for its own question alone. */
-export function remember(
+export function storeApproval(
   before: readonly RememberedApproval[],
   approval: Approval,
   { event, data }: Entry,
@@ -47,7 +47,10 @@ export function remember(
 }
 
 /** Returns the answer that holds for a question, the latest first; null when there is none. */
-export function recall(answers: readonly RememberedApproval[], asked: AskedAbout): RememberedApproval | null {
+export function findApproval(
+  answers: readonly RememberedApproval[],
+  asked: AskedAbout,
+): RememberedApproval | null {
   return answers.findLast((answer) => isLike(answer, asked)) ?? null;
 }
 

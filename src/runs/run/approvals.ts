@@ -21,7 +21,7 @@ interface Waiting {
 const KIND = "approval";
 
 /** The approvals of one run. */
-export class ApprovalDesk {
+export class ApprovalQueue {
   readonly #store: Store;
   readonly #run_id: string;
   readonly #namespace: string;

@@ -1,7 +1,7 @@
 /** What a run object says of its context: asked of the context manager, else as the kernel measured it. */
 import type { Session } from "../../kernel/session/session.ts";
 import { isObject } from "../../sdk/json.ts";
-import { contextUsageOf, type RunFold } from "./run_projection.ts";
+import { contextUsageOf, type RunProjection } from "./run_projection.ts";
 
 /**
  * Notes it in the fold. A promise when the context manager runs elsewhere and has to be asked; it never rejects.
@@ -10,7 +10,7 @@ import { contextUsageOf, type RunFold } from "./run_projection.ts";
  */
 export function noteContext(
   session: Session,
-  fold: RunFold,
+  fold: RunProjection,
   onError: (error: unknown) => void,
 ): Promise<void> | undefined {
   const status = session.getCapability("context.status");

@@ -5,7 +5,7 @@
 import { setImmediate } from "node:timers";
 
 /** The flush of one log that is asked for and not done yet. */
-export class LateFlush {
+export class DeferredFlush {
   readonly #flush: () => void;
   readonly #after_ms: number;
   #timer: ReturnType<typeof setTimeout> | null = null;
@@ -24,25 +24,25 @@ export class LateFlush {
   }
 
   /** Asks for it; once. */
-  ask(): void {
+  schedule(): void {
     if (this.pending) return;
     if (this.#after_ms > 0) this.#timer = setTimeout(this.#run, this.#after_ms);
-    else LateFlush.#next(this);
+    else DeferredFlush.#next(this);
   }
 
   /** Takes back what was asked for. */
-  callOff(): void {
+  cancel(): void {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
     if (this.#at < 0) return;
-    const soon = LateFlush.#soon;
+    const soon = DeferredFlush.#soon;
     const last = soon.pop()!; // it is there itself
     if (last !== this) soon[last.#at = this.#at] = last;
     this.#at = -1;
   }
 
   readonly #run = (): void => {
-    this.callOff();
+    this.cancel();
     this.#flush();
   };
 
@@ -50,16 +50,16 @@ export class LateFlush {
    * All that are to be done at the next turn, by one immediate: one for each cost a run of one answer 3 KB and six calls into the
    * runtime. A list whose gaps are filled, not a set: what a set of runs holds outlives them (`scheduler/releasing_map.ts`).
    */
-  static readonly #soon: LateFlush[] = [];
+  static readonly #soon: DeferredFlush[] = [];
   static #is_armed = false;
 
-  static #next(one: LateFlush): void {
-    one.#at = LateFlush.#soon.push(one) - 1;
-    if (LateFlush.#is_armed) return;
-    LateFlush.#is_armed = true;
+  static #next(one: DeferredFlush): void {
+    one.#at = DeferredFlush.#soon.push(one) - 1;
+    if (DeferredFlush.#is_armed) return;
+    DeferredFlush.#is_armed = true;
     setImmediate(() => {
-      LateFlush.#is_armed = false;
-      for (const flush of [...LateFlush.#soon]) if (flush.pending) flush.#run();
+      DeferredFlush.#is_armed = false;
+      for (const flush of [...DeferredFlush.#soon]) if (flush.pending) flush.#run();
     });
   }
 }

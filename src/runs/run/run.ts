@@ -2,7 +2,7 @@
  * One run from its plan to its end (trace.md, section 4, B-D): makes the session, keeps the log, ends the run
  * exactly once. Who may start it and where its session comes from is `scheduler/scheduler.ts`; what the session is given, `run/session_host.ts`.
  */
-import { Ceilings } from "../../kernel/run_limits.ts";
+import { RunLimitGuard } from "../../kernel/run_limits.ts";
 import { allows } from "../../kernel/hooks/approvals.ts";
 import { draftEntry } from "../../kernel/host.ts";
 import type { Outcome } from "../../kernel/session/outcome.ts";
@@ -15,16 +15,16 @@ import { warnOfUnheard } from "../unheard_handlers.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
 import type { Message, Prompt } from "../../sdk/types.ts";
 import type { Awaitable, Change, Fence } from "../../store/store.ts";
-import { ApprovalDesk } from "./approvals.ts";
-import type { ReadyPlan, RunsDeps, SecretSink, ServiceLimits } from "../ports.ts";
-import { RunFold } from "./run_projection.ts";
+import { ApprovalQueue } from "./approvals.ts";
+import type { RunnablePlan, RunsDeps, SecretSink, ServiceLimits } from "../ports.ts";
+import { RunProjection } from "./run_projection.ts";
 import {
-  type Inherited,
+  hasStarted,
+  type OrphanedRun,
   requestOf,
-  standingOf,
   stateAfter,
+  turnStateOf,
   usedBefore,
-  wasBegun,
 } from "../scheduler/crash_state.ts";
 import { inputOf, recordChange } from "../storage/run_record.ts";
 import { RunLog } from "./run_log.ts";
@@ -48,42 +48,42 @@ export interface ResumeOptions {
 /** What a run is made with. */
 export interface RunnerOptions {
   /** Goes on with a run whose process is gone. */
-  inherited?: Inherited;
+  inherited?: OrphanedRun;
   /** Goes on with a turn; absent: the prompt is new. */
   resume?: ResumeOptions;
   deps: RunsDeps;
   caller: Caller;
   request: RunRequest;
   create: CreateOptions;
-  ready: ReadyPlan;
+  ready: RunnablePlan;
   run_id: string;
   session_id: string;
   /** The session as it was before this run; null for a new one. */
   saved: SavedSession | null;
   fence: () => Fence | undefined;
   /** Takes the session of a sub-agent that an earlier spawn left. @throws {PreampError} `not_found`, `session_busy`. */
-  takeChild(runner: Runner, session_id: string, parent_id: string): Promise<SavedSession>;
+  takeChild(runner: ActiveRun, session_id: string, parent_id: string): Promise<SavedSession>;
   letGoChild(session_id: string): Awaitable<void>;
   /** Keeps a sub-agent's session. */
-  saveChild(runner: Runner, child: EndedChild): Change;
+  saveChild(runner: ActiveRun, child: EndedChild): Change;
   /** Keeps the session with what the run left of it. */
-  saveSession(runner: Runner): Change;
+  saveSession(runner: ActiveRun): Change;
   /** Changes that come into being with the run, such as its idempotency key. */
   with_run: readonly Change[];
 }
 
 /** A run that is under way, or has ended in this process. */
-export class Runner implements RunHandle {
+export class ActiveRun implements RunHandle {
   readonly id: string;
   readonly session_id: string;
   readonly created_at: string;
   readonly log: RunLog;
-  readonly desk: ApprovalDesk;
+  readonly desk: ApprovalQueue;
   readonly options: RunnerOptions;
-  readonly #fold: RunFold;
+  readonly #fold: RunProjection;
   readonly #limits: ServiceLimits;
   readonly #secrets: SecretSink;
-  readonly #ceilings: Ceilings;
+  readonly #ceilings: RunLimitGuard;
   readonly #spawner: Spawner;
   readonly #host: RunHost;
   readonly #ended = Promise.withResolvers<Run>();
@@ -113,7 +113,7 @@ export class Runner implements RunHandle {
     const limits = this.#limits = deps.limitsOf(caller);
     this.#secrets = deps.secrets();
     ready.registerSecrets(this.#secrets);
-    this.#fold = new RunFold({
+    this.#fold = new RunProjection({
       id: run_id,
       session_id,
       created_at: this.created_at,
@@ -138,8 +138,8 @@ export class Runner implements RunHandle {
           `the log of the run has ${limits[limit]} ${limit === "max_log_bytes" ? "bytes" : "entries"}`,
         ),
     });
-    this.desk = new ApprovalDesk(deps.store, run_id, caller.namespace, this.#secrets);
-    this.#ceilings = new Ceilings({
+    this.desk = new ApprovalQueue(deps.store, run_id, caller.namespace, this.#secrets);
+    this.#ceilings = new RunLimitGuard({
       limits: ready.limits,
       cost_is_asked_for: ready.cost_is_asked_for,
       clock: deps.clock,
@@ -174,23 +174,23 @@ export class Runner implements RunHandle {
   }
 
   /** Takes up the run where its log ends. */
-  #inherit({ input, entries }: Inherited): void {
+  #inherit({ input, entries }: OrphanedRun): void {
     for (const entry of entries) this.#fold.add(entry);
     this.log.continueBehind(entries);
     this.#accepted = true;
     this.#input = this.#fold.status === "queued" ? null : input;
-    this.#recovered = standingOf(entries, this.session_id, input.resume);
+    this.#recovered = turnStateOf(entries, this.session_id, input.resume);
     this.#ceilings.restore(usedBefore(this.#fold, entries, this.#recovered));
     for (const { status, id } of this.#fold.approvals) if (status === "pending") this.desk.expect(id);
   }
 
-  #inheritedSession({ input, entries }: Inherited): Session {
+  #inheritedSession({ input, entries }: OrphanedRun): Session {
     const { session_id } = this.options;
     return this.#makeSession({
       session_state: stateAfter(input.session_state, entries, session_id),
       history: [...this.#fold.historyOf(session_id)],
       usages: this.#fold.usagesOf(session_id),
-      continued: wasBegun(entries, session_id) || input.continued,
+      continued: hasStarted(entries, session_id) || input.continued,
     });
   }
 
@@ -276,7 +276,7 @@ export class Runner implements RunHandle {
   }
 
   /** Says that the run goes on here. Its agents do not: what they asked a person nobody waits for any more. */
-  async #takeOver({ entries }: Inherited): Promise<void> {
+  async #takeOver({ entries }: OrphanedRun): Promise<void> {
     await this.#host.status({ ...this.#openStatus, resumed: true });
     for (const approval of this.#fold.approvals) {
       const { id, session_id, tool_name, tool_call_id, args_hash, options } = approval;

@@ -5,12 +5,12 @@
 import { type DraftEntry, type Entry, isBarrier, type Verdict } from "../../kernel/host.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
 import type { Clock } from "../../sdk/types.ts";
-import { weigh } from "../../sdk/json_size.ts";
+import { estimateJsonBytes } from "../../sdk/json_size.ts";
 import type { Awaitable, Change, Fence, Store } from "../../store/store.ts";
 import type { SecretSink } from "../ports.ts";
 import { DELTA, Deltas } from "./delta_buffer.ts";
-import type { RunFold } from "./run_projection.ts";
-import { LateFlush } from "./deferred_flush.ts";
+import type { RunProjection } from "./run_projection.ts";
+import { DeferredFlush } from "./deferred_flush.ts";
 import { Pauses } from "../pauses.ts";
 
 /**
@@ -27,7 +27,7 @@ export interface RunLogOptions {
   run_id: string;
   store: Store;
   clock: Clock;
-  fold: RunFold;
+  fold: RunProjection;
   limits: LogLimits;
   fence: () => Fence | undefined;
   /** Takes secrets out of an entry's data. */
@@ -54,7 +54,7 @@ export class RunLog {
   #open = false;
   #closed = false;
   #flushing: Promise<void> | null = null;
-  readonly #late: LateFlush;
+  readonly #late: DeferredFlush;
   readonly #pauses = new Pauses();
   #counted = 0;
   #bytes = 0;
@@ -64,7 +64,7 @@ export class RunLog {
     this.#options = options;
     this.#deltas = new Deltas(options.secrets, options.limits.max_log_entries);
     // the next barrier meets the same store, and throws where somebody waits
-    this.#late = new LateFlush(() => void this.flush()?.catch(() => {}), options.store.buffer_ms);
+    this.#late = new DeferredFlush(() => void this.flush()?.catch(() => {}), options.store.buffer_ms);
   }
 
   /** Goes on behind entries that are stored already: readers may see what follows as it comes. */
@@ -73,7 +73,7 @@ export class RunLog {
     this.#open = true;
     for (const entry of entries) {
       if (entry.event === DELTA) this.#deltas.count(entry);
-      else this.#measure(weigh(entry.data));
+      else this.#measure(estimateJsonBytes(entry.data));
     }
   }
 
@@ -115,7 +115,7 @@ export class RunLog {
 
   #waitAsPiece(piece: DraftEntry): void {
     const { delta } = piece.data; // pieces were looked at together
-    this.#wait(this.#number(piece), typeof delta === "string" ? delta.length : weigh(piece.data));
+    this.#wait(this.#number(piece), typeof delta === "string" ? delta.length : estimateJsonBytes(piece.data));
   }
 
   /** Has an entry wait for the next commit; `bytes` is what its data weighs, counted once for limits and store. */
@@ -126,7 +126,7 @@ export class RunLog {
 
   /** Entries that nobody waits for go with the next barrier, or a little later together: a commit for each would cost more. */
   #defer(): void {
-    if (this.#open) this.#late.ask();
+    if (this.#open) this.#late.schedule();
   }
 
   /** Makes the draft the entry: it is the log's from here on. */
@@ -147,7 +147,7 @@ export class RunLog {
     const bytes = secrets.weighEvent(draft.event, draft.data);
     if (!Number.isNaN(bytes)) return bytes;
     draft.data = secrets.redactEvent(draft.event, draft.data);
-    return weigh(draft.data);
+    return estimateJsonBytes(draft.data);
   }
 
   #measure(bytes: number): void {
@@ -197,7 +197,7 @@ export class RunLog {
 
   /** Stores what waits; entries that cannot be stored wait again, so that the log never has a gap. */
   #commit(commit: (appended: Appended) => Awaitable<void>): Promise<void> | void {
-    this.#late.callOff();
+    this.#late.cancel();
     const [entries, bytes] = [this.#pending, this.#pending_bytes];
     this.#pending = [];
     this.#pending_bytes = 0;

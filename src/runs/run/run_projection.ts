@@ -6,14 +6,14 @@ import type { Outcome } from "../../kernel/session/outcome.ts";
 import { count, type Counters, emptyCounters } from "../../sdk/session_counters.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import type { Message, RunLimits } from "../../sdk/types.ts";
-import { recall, remember, type RememberedApproval } from "./approval_memory.ts";
+import { findApproval, type RememberedApproval, storeApproval } from "./approval_memory.ts";
 import type { Approval, ContextUsage, Run, RunStatus, Warning } from "../types.ts";
 
 /** Usages kept for the next run; more requests than this between two compactions are none that matter. */
 const MOST_USAGES = 2048;
 
 /** What a run object has that no entry says. */
-export interface RunSeed {
+export interface InitialRun {
   id: string;
   session_id: string;
   created_at: string;
@@ -38,8 +38,8 @@ export interface SessionBefore {
 }
 
 /** Folds entries one by one; `run` is the run object as of the last. */
-export class RunFold {
-  readonly #seed: RunSeed;
+export class RunProjection {
+  readonly #seed: InitialRun;
   readonly #counters = emptyCounters();
   readonly #warnings: Warning[];
   readonly #approvals = new Map<string, Approval>();
@@ -60,7 +60,7 @@ export class RunFold {
   #context: ContextUsage = { tokens: 0, budget: 0, level: 0, compactions: 0 };
   #ended: Run | null = null;
 
-  constructor(seed: RunSeed) {
+  constructor(seed: InitialRun) {
     this.#seed = seed;
     this.#warnings = [...seed.warnings];
     this.#histories.set(seed.session_id, [...seed.history]);
@@ -146,7 +146,7 @@ export class RunFold {
     approval.decided_by = decided_by as string | null;
     approval.decided_at = entry.ts;
     const { session_id } = entry;
-    this.#remembered.set(session_id, remember(this.rememberedOf(session_id), approval, entry));
+    this.#remembered.set(session_id, storeApproval(this.rememberedOf(session_id), approval, entry));
   }
 
   /** Answers that hold for later questions of a session. */
@@ -156,7 +156,7 @@ export class RunFold {
 
   /** Returns the answer that holds for a question of a session, or null. */
   answerTo(asked: AskedAbout, session_id: string): RememberedAnswer | null {
-    const answer = recall(this.rememberedOf(session_id), asked);
+    const answer = findApproval(this.rememberedOf(session_id), asked);
     return answer && { ...answer, told: this.#held.has(questionKey(session_id, asked)) };
   }
 

@@ -15,11 +15,11 @@ import { timestamp } from "../../sdk/timestamp.ts";
 import { errorMessage } from "../../sdk/errors.ts";
 import type { JsonObject } from "../../sdk/json.ts";
 import type { Awaitable } from "../../store/store.ts";
-import type { ApprovalDesk } from "./approvals.ts";
+import type { ApprovalQueue } from "./approvals.ts";
 import { noteContext } from "./context_status.ts";
 import { MAX_CONSOLE_CHARS } from "../../sdk/console.ts";
-import type { ModuleTold, ReadyPlan, SecretSink } from "../ports.ts";
-import type { RunFold } from "./run_projection.ts";
+import type { ModuleTold, RunnablePlan, SecretSink } from "../ports.ts";
+import type { RunProjection } from "./run_projection.ts";
 import { knownApproval } from "../scheduler/crash_state.ts";
 import { statusFrom } from "../session_status.ts";
 import type { RunLog } from "./run_log.ts";
@@ -29,8 +29,8 @@ import type { RunnerOptions } from "./run.ts";
 export interface RunHostParts {
   readonly options: RunnerOptions;
   readonly log: RunLog;
-  readonly desk: ApprovalDesk;
-  readonly fold: RunFold;
+  readonly desk: ApprovalQueue;
+  readonly fold: RunProjection;
   readonly secrets: SecretSink;
   /** The run's own session, as it is when asked. */
   session(): Session;
@@ -62,7 +62,7 @@ export class RunHost {
   }
 
   /** All that a session of this run is given: its own, or a sub-agent's. */
-  of(ready: ReadyPlan, session_id: string): Host {
+  of(ready: RunnablePlan, session_id: string): Host {
     const { options, secrets, accept } = this.#parts;
     const { deps } = options;
     const started_at = session_id === options.session_id

@@ -9,14 +9,14 @@ export interface AdmissionLimits {
 }
 
 /** A run's place among those that are admitted; give it back when the run has ended. */
-export interface Place {
+export interface AdmissionSlot {
   readonly caller: Caller;
   readonly session_id: string;
 }
 
 /** The places that are taken. */
 export class Admission {
-  readonly #places = new Set<Place>();
+  readonly #places = new Set<AdmissionSlot>();
   readonly #limitsOf: (caller: Caller) => AdmissionLimits;
 
   constructor(limitsOf: (caller: Caller) => AdmissionLimits) {
@@ -28,7 +28,7 @@ export class Admission {
    * a process that is gone, needs no leave.
    * @throws {PreampError} `too_many_runs`.
    */
-  enter(caller: Caller, session_id: string, if_busy: RunRequest["if_busy"], admitted = false): Place {
+  enter(caller: Caller, session_id: string, if_busy: RunRequest["if_busy"], admitted = false): AdmissionSlot {
     const others = [...this.#places].filter((place) =>
       if_busy === "queue" || place.session_id !== session_id
     );
@@ -46,7 +46,7 @@ export class Admission {
   }
 
   /** Gives a place back. */
-  leave(place: Place): void {
+  leave(place: AdmissionSlot): void {
     this.#places.delete(place);
   }
 }

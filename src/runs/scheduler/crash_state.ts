@@ -4,12 +4,12 @@ import type { UsedCeilings } from "../../kernel/run_limits.ts";
 import { type RecoveredTurn, recoverTurn } from "../../kernel/session/turn_recovery.ts";
 import { REDACTED } from "../../policy/redact.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
-import type { RunFold } from "../run/run_projection.ts";
+import type { RunProjection } from "../run/run_projection.ts";
 import type { RunInput, StoredInput } from "../storage/run_input.ts";
 import type { Approval } from "../types.ts";
 
 /** A run that another process began and did not end. */
-export interface Inherited {
+export interface OrphanedRun {
   readonly input: StoredInput;
   /** What the log has of it. */
   readonly entries: readonly Entry[];
@@ -32,7 +32,7 @@ export function stateAfter(before: JsonObject, entries: readonly Entry[], sessio
 }
 
 /** Returns where the turn of an interrupted run stands, or null when none was begun. `resume`: it began in another run. */
-export function standingOf(
+export function turnStateOf(
   entries: readonly Entry[],
   session_id: string,
   resume: RunInput["resume"],
@@ -49,7 +49,7 @@ export function standingOf(
 
 /** Returns what a run had used of its ceilings when its process ended. `recovered`: where the turn of its own session stood. */
 export function usedBefore(
-  fold: RunFold,
+  fold: RunProjection,
   entries: readonly Entry[],
   recovered: RecoveredTurn | null,
 ): UsedCeilings {
@@ -63,7 +63,7 @@ export function usedBefore(
 }
 
 /** Returns whether a session of a log was begun: when it is made again it goes on. */
-export function wasBegun(entries: readonly Entry[], session_id: string): boolean {
+export function hasStarted(entries: readonly Entry[], session_id: string): boolean {
   return entries.some(({ event, session_id: of }) =>
     of === session_id && (event === "session:start" || event === "session:resume")
   );

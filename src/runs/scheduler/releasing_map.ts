@@ -3,7 +3,7 @@
  * in them, until the next full collection. A map of runs that come and go is outgrown every few runs, so every run would
  * outlive its end by far, and be copied with all it is made of: a third of the time of a short run.
  */
-export class Roster<T extends object> {
+export class ReleasingMap<T extends object> {
   /** What an outgrown table keeps is the slot; it is emptied when its item leaves. */
   readonly #slots = new Map<string, { item: T | undefined }>();
 

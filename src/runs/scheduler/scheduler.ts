@@ -7,15 +7,15 @@ import type { Outcome } from "../../kernel/session/outcome.ts";
 import { errorCode, errorMessage, PreampError } from "../../sdk/errors.ts";
 import type { Prompt } from "../../sdk/types.ts";
 import type { Awaitable } from "../../store/store.ts";
-import { Admission, type Place } from "./admission.ts";
-import type { ReadyPlan, RunsDeps } from "../ports.ts";
-import { SessionHolds } from "./session_leases.ts";
+import { Admission, type AdmissionSlot } from "./admission.ts";
+import type { RunnablePlan, RunsDeps } from "../ports.ts";
+import { SessionLeases } from "./session_leases.ts";
 import { Idempotency } from "./idempotency.ts";
-import { printable } from "../../process/ids.ts";
-import type { Inherited } from "./crash_state.ts";
+import { printableId } from "../../process/ids.ts";
+import type { OrphanedRun } from "./crash_state.ts";
 import { inputChange, inputDeletion, openInputs, type StoredInput } from "../storage/run_input.ts";
-import { Roster } from "./releasing_map.ts";
-import { type ResumeOptions, Runner } from "../run/run.ts";
+import { ReleasingMap } from "./releasing_map.ts";
+import { ActiveRun, type ResumeOptions } from "../run/run.ts";
 import { askedPlan, callerOfPlan, savedChild, savedSession } from "../storage/saved_session.ts";
 import type { SavedSession, Sessions } from "../storage/session_store.ts";
 import type { Caller, CreateOptions, RunHandle, RunRequest } from "../types.ts";
@@ -24,12 +24,12 @@ import type { Caller, CreateOptions, RunHandle, RunRequest } from "../types.ts";
 const RECOVER_EVERY_MS = 2_500;
 
 /** The runs of this process, from their start to their end. */
-export class RunStarter {
+export class RunScheduler {
   readonly #deps: RunsDeps;
   readonly #sessions: Sessions;
   readonly #idempotency: Idempotency;
-  readonly #runners = new Roster<Runner>();
-  readonly #holds: SessionHolds;
+  readonly #runners = new ReleasingMap<ActiveRun>();
+  readonly #holds: SessionLeases;
   readonly #admission: Admission;
   /** Session id → settled when the last run of its queue has ended. */
   readonly #queues = new Map<string, Promise<unknown>>();
@@ -41,12 +41,12 @@ export class RunStarter {
     this.#deps = deps;
     this.#sessions = sessions;
     this.#idempotency = new Idempotency(deps.store);
-    this.#holds = new SessionHolds(deps.store, deps.newId("proc"), deps.log);
+    this.#holds = new SessionLeases(deps.store, deps.newId("proc"), deps.log);
     this.#admission = new Admission((caller) => deps.limitsOf(caller));
   }
 
   /** Returns a run that has not ended, or whose end could not be stored. */
-  runner(run_id: string): Runner | undefined {
+  runner(run_id: string): ActiveRun | undefined {
     return this.#runners.get(run_id);
   }
 
@@ -56,7 +56,7 @@ export class RunStarter {
   }
 
   /** Returns the run that is at work in a session. */
-  at(session_id: string): Runner | undefined {
+  at(session_id: string): ActiveRun | undefined {
     return this.#holds.at(session_id);
   }
 
@@ -77,7 +77,7 @@ export class RunStarter {
     );
   }
 
-  async #create(request: RunRequest, caller: Caller, options: CreateOptions): Promise<Runner> {
+  async #create(request: RunRequest, caller: Caller, options: CreateOptions): Promise<ActiveRun> {
     if (this.#draining) throw new PreampError("draining", "Cannot start a run: the server is stopping");
     const session_id = request.session_id ?? this.#deps.newId("ses");
     const place = this.#admission.enter(caller, session_id, request.if_busy);
@@ -101,7 +101,7 @@ export class RunStarter {
   }
 
   /** Gives a place back when its run has ended. */
-  #leaveAtEnd(runner: Runner, place: Place): void {
+  #leaveAtEnd(runner: ActiveRun, place: AdmissionSlot): void {
     runner.settled("end").then(() => this.#admission.leave(place)); // it never rejects
   }
 
@@ -112,12 +112,12 @@ export class RunStarter {
   }
 
   /** Takes the session for a run: one that waits for a person is superseded, another one refused or cancelled. */
-  #take(runner: Runner): Awaitable<void> {
+  #take(runner: ActiveRun): Awaitable<void> {
     const { session_id } = runner;
-    return this.#holds.at(session_id) ? this.#takeOff(runner) : this.#holds.take(session_id, runner);
+    return this.#holds.at(session_id) ? this.#takeOff(runner) : this.#holds.acquire(session_id, runner);
   }
 
-  async #takeOff(runner: Runner): Promise<void> {
+  async #takeOff(runner: ActiveRun): Promise<void> {
     const { id, session_id, options: { request } } = runner;
     for (let busy = this.#holds.at(session_id); busy; busy = this.#holds.at(session_id)) {
       if (busy.session_id !== session_id) {
@@ -138,11 +138,11 @@ export class RunStarter {
       }
       await this.#holds.released(session_id);
     }
-    await this.#holds.take(session_id, runner); // nothing came between: whoever else waited finds this run there
+    await this.#holds.acquire(session_id, runner); // nothing came between: whoever else waited finds this run there
   }
 
   /** Takes the session and begins the run. `is_new`: the session comes into being with it, there is nothing to be read again. */
-  async #start(runner: Runner, is_new = false): Promise<void> {
+  async #start(runner: ActiveRun, is_new = false): Promise<void> {
     const taken = this.#take(runner);
     if (taken) await taken;
     const { saved } = runner.options;
@@ -150,7 +150,7 @@ export class RunStarter {
       if (saved !== null && !is_new) await this.#catchUp(runner, saved);
       await runner.begin();
     } catch (error) {
-      await this.#holds.letGo(runner.session_id);
+      await this.#holds.release(runner.session_id);
       throw error;
     }
     this.#keep(runner);
@@ -244,10 +244,10 @@ export class RunStarter {
       ...(input.resume ? { resume: input.resume } : {}),
       inherited: { input, entries: log },
     });
-    await this.#holds.take(session_id, runner);
+    await this.#holds.acquire(session_id, runner);
     const since = await this.#deps.store.entries(run_id, log.length, 1);
     if (since === null || since.length > 0) { // it went on while its lease was being taken
-      await this.#holds.letGo(session_id);
+      await this.#holds.release(session_id);
       return false;
     }
     const place = this.#admission.enter(caller, session_id, "queue", true);
@@ -256,7 +256,7 @@ export class RunStarter {
       await runner.begin();
     } catch (error) {
       await runner.interrupt(error);
-      await this.#holds.letGo(session_id);
+      await this.#holds.release(session_id);
       return true;
     }
     this.#keep(runner);
@@ -268,7 +268,7 @@ export class RunStarter {
    * Takes the session as it is now that nobody else is at work in it: another run may have ended since it was read.
    * @throws {PreampError} `session_conflict` when the plan that the run took from it was replaced meanwhile.
    */
-  async #catchUp(runner: Runner, saved: SavedSession): Promise<void> {
+  async #catchUp(runner: ActiveRun, saved: SavedSession): Promise<void> {
     const { request, caller } = runner.options;
     const now = await this.#sessions.load(caller, runner.session_id);
     if (now === saved) return;
@@ -282,7 +282,7 @@ export class RunStarter {
     runner.continueFrom(now);
   }
 
-  async #enqueue(runner: Runner): Promise<void> {
+  async #enqueue(runner: ActiveRun): Promise<void> {
     const { session_id } = runner;
     const before = (this.#queues.get(session_id) ?? this.#holds.released(session_id)).catch(() => {}); // its own affair
     const stored = runner.queue();
@@ -295,13 +295,13 @@ export class RunStarter {
   }
 
   /** A queued run's turn: it starts as soon as nobody is at work in its session; resolves when it has ended. */
-  async #takeTurn(runner: Runner): Promise<void> {
+  async #takeTurn(runner: ActiveRun): Promise<void> {
     const { session_id } = runner;
     while (this.#holds.at(session_id)) await this.#holds.released(session_id);
     if (this.#draining) await runner.finish(cancelledOutcome());
     if (runner.ended) return;
     try {
-      await this.#holds.take(session_id, runner);
+      await this.#holds.acquire(session_id, runner);
     } catch (error) {
       return await runner.fail(error);
     }
@@ -311,11 +311,11 @@ export class RunStarter {
     } catch (error) {
       await runner.fail(error);
     }
-    if (runner.ended) await this.#holds.letGo(session_id);
+    if (runner.ended) await this.#holds.release(session_id);
     else await this.#go(runner);
   }
 
-  #go(runner: Runner): Promise<void> {
+  #go(runner: ActiveRun): Promise<void> {
     const { request, create: { signal } } = runner.options;
     if (signal && request.on_disconnect === "cancel") {
       const leave = () => void runner.cancel("immediate", "client disconnected").catch(() => {}); // it ended meanwhile
@@ -325,11 +325,11 @@ export class RunStarter {
     return this.#track(this.#runToEnd(runner, request.prompt));
   }
 
-  async #runToEnd(runner: Runner, prompt: Prompt): Promise<void> {
+  async #runToEnd(runner: ActiveRun, prompt: Prompt): Promise<void> {
     try {
       await runner.run(prompt);
     } finally {
-      const left = this.#holds.letGo(runner.session_id);
+      const left = this.#holds.release(runner.session_id);
       if (left) await left;
     }
   }
@@ -347,17 +347,17 @@ export class RunStarter {
     request: RunRequest;
     caller: Caller;
     options: CreateOptions;
-    ready: ReadyPlan;
+    ready: RunnablePlan;
     run_id: string;
     session_id: string;
     saved: SavedSession | null;
     resume?: ResumeOptions | undefined;
-    inherited?: Inherited;
-  }): Runner {
+    inherited?: OrphanedRun;
+  }): ActiveRun {
     const { request, caller, options, ready, run_id, session_id, saved, resume, inherited } = parts;
     const { idempotency } = options;
     const expires_ms = this.#deps.clock.now() + this.#deps.limitsOf(caller).idempotency_hours * 3_600_000;
-    return new Runner({
+    return new ActiveRun({
       deps: this.#deps,
       caller,
       request,
@@ -368,7 +368,7 @@ export class RunStarter {
       saved,
       fence: () => this.#holds.fence(session_id),
       takeChild: (runner, id, parent_id) => this.#takeChild(caller, runner, id, parent_id),
-      letGoChild: (id) => this.#holds.letGo(id),
+      letGoChild: (id) => this.#holds.release(id),
       saveChild: (runner, child) =>
         this.#sessions.put(caller, savedChild(runner, child, this.#deps.clock.now())),
       saveSession: (runner) => this.#sessions.put(caller, savedSession(runner, this.#deps.clock.now())),
@@ -381,7 +381,7 @@ export class RunStarter {
   /** A sub-agent's session goes on only for who spawned it, and for one run at a time. */
   async #takeChild(
     caller: Caller,
-    runner: Runner,
+    runner: ActiveRun,
     session_id: string,
     parent_id: string,
   ): Promise<SavedSession> {
@@ -389,19 +389,19 @@ export class RunStarter {
     if (found.object.parent_id !== parent_id || found.spawned === undefined) {
       throw new PreampError(
         "not_found",
-        `Cannot find session "${printable(session_id)}" among this session's agents`,
+        `Cannot find session "${printableId(session_id)}" among this session's agents`,
       );
     }
-    await this.#holds.take(session_id, runner);
+    await this.#holds.acquire(session_id, runner);
     try {
       return await this.#sessions.load(caller, session_id); // a run of it may have ended since it was read
     } catch (error) {
-      await this.#holds.letGo(session_id);
+      await this.#holds.release(session_id);
       throw error;
     }
   }
 
-  #keep(runner: Runner): void {
+  #keep(runner: ActiveRun): void {
     this.#runners.set(runner.id, runner);
     runner.settled("end").then(() => {
       if (runner.end_is_stored) this.#runners.delete(runner.id); // else only the runner knows how it ended

@@ -5,26 +5,26 @@
 import { PreampError } from "../../sdk/errors.ts";
 import type { JsonObject } from "../../sdk/types.ts";
 import type { Awaitable, Fence, Store } from "../../store/store.ts";
-import { Roster } from "./releasing_map.ts";
-import type { Runner } from "../run/run.ts";
+import { ReleasingMap } from "./releasing_map.ts";
+import type { ActiveRun } from "../run/run.ts";
 
 /** Milliseconds a session's lease is held without renewal (architecture.md, Resume). */
 const LEASE_MS = 5_000;
 const RENEW_MS = 1_500;
 
-interface Hold {
-  readonly runner: Runner;
+interface Lease {
+  readonly runner: ActiveRun;
   /** Made when somebody waits for it. */
   released: PromiseWithResolvers<void> | null;
   fence: Fence | undefined;
 }
 
 /** The sessions that runs of this process are at work in. */
-export class SessionHolds {
+export class SessionLeases {
   readonly #store: Store;
   readonly #owner: string;
   readonly #log: (level: "error", event: string, facts: JsonObject) => void;
-  readonly #holds = new Roster<Hold>();
+  readonly #holds = new ReleasingMap<Lease>();
   #renewing: ReturnType<typeof setInterval> | null = null;
 
   /** @param owner Name of this process among those that share the store. */
@@ -35,12 +35,12 @@ export class SessionHolds {
   }
 
   /** Returns the run that holds a session. */
-  at(session_id: string): Runner | undefined {
+  at(session_id: string): ActiveRun | undefined {
     return this.#holds.get(session_id)?.runner;
   }
 
   /** Returns every run that holds a session. */
-  get runners(): Runner[] {
+  get runners(): ActiveRun[] {
     return this.#holds.items.map((hold) => hold.runner);
   }
 
@@ -59,9 +59,9 @@ export class SessionHolds {
    * Takes a session for a run; in this process that is decided before the first wait.
    * @throws {PreampError} `session_busy` while another run, here or elsewhere, holds it.
    */
-  take(session_id: string, runner: Runner): Awaitable<void> {
+  acquire(session_id: string, runner: ActiveRun): Awaitable<void> {
     if (this.#holds.has(session_id)) throw busy(session_id, "another run has not ended");
-    const hold: Hold = { runner, released: null, fence: undefined };
+    const hold: Lease = { runner, released: null, fence: undefined };
     this.#holds.set(session_id, hold);
     const lease = `session/${session_id}`;
     try {
@@ -79,14 +79,14 @@ export class SessionHolds {
     }
   }
 
-  #grant(session_id: string, hold: Hold, { lease, token }: { lease: string; token: number | null }): void {
+  #grant(session_id: string, hold: Lease, { lease, token }: { lease: string; token: number | null }): void {
     if (token === null) throw busy(session_id, "another server runs one");
     hold.fence = { lease, token };
     this.#renewing ??= setInterval(() => void this.#renewAll(), RENEW_MS);
   }
 
   /** Lets go of a session, whatever the store says to it: a lease that is not released expires. */
-  letGo(session_id: string): Awaitable<void> {
+  release(session_id: string): Awaitable<void> {
     const hold = this.#holds.get(session_id);
     if (!hold) return;
     let released: Promise<void> | void = undefined;
@@ -101,11 +101,11 @@ export class SessionHolds {
     );
   }
 
-  #notReleased({ fence }: Hold, error: unknown): void {
+  #notReleased({ fence }: Lease, error: unknown): void {
     this.#log("error", "lease_not_released", { lease: fence?.lease ?? null, message: String(error) });
   }
 
-  #leave(session_id: string, hold: Hold): void {
+  #leave(session_id: string, hold: Lease): void {
     this.#holds.delete(session_id);
     hold.fence = undefined; // nothing is left to renew
     hold.released?.resolve();

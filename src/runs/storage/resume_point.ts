@@ -5,7 +5,7 @@ import { assistantMessage } from "../../sdk/loop/assistant_message.ts";
 import { parseToolCall } from "../../sdk/tools.ts";
 import type { Message, Prompt } from "../../sdk/types.ts";
 import { type ForkPoint, withAnswers } from "./fork.ts";
-import { RunFold } from "../run/run_projection.ts";
+import { RunProjection } from "../run/run_projection.ts";
 import type { Recording } from "./run_input.ts";
 import type { ResumeOptions } from "../run/run.ts";
 
@@ -36,7 +36,7 @@ export function pointOf({ run, events, replay }: Recording, from_event: number):
   if (!started) {
     throw new PreampError("not_replayable", `Cannot go on from entry ${from_event}: no turn was begun`);
   }
-  const fold = new RunFold({
+  const fold = new RunProjection({
     id: run.id,
     session_id: run.session_id,
     created_at: run.created_at,

@@ -4,7 +4,7 @@
  */
 import type { Entry } from "../../kernel/host.ts";
 import type { LoggedUsage } from "../../kernel/session/session.ts";
-import type { Surface } from "../../kernel/mounting/mount_descriptors.ts";
+import type { MountedDescriptors } from "../../kernel/mounting/mount_descriptors.ts";
 import type { JsonObject, Message, Prompt } from "../../sdk/types.ts";
 import type { Change, Store } from "../../store/store.ts";
 import type { RememberedApproval } from "../run/approval_memory.ts";
@@ -25,7 +25,7 @@ export interface AgentInput {
   session_state: JsonObject;
   usages: readonly LoggedUsage[];
   remembered?: readonly RememberedApproval[];
-  surface: Surface;
+  surface: MountedDescriptors;
 }
 
 /** What a run started from. */
@@ -48,7 +48,7 @@ export interface RunInput {
   /** Answers that held for later questions of the session. */
   remembered?: readonly RememberedApproval[];
   /** Null while the session is not initialised. */
-  surface: Surface | null;
+  surface: MountedDescriptors | null;
   /** The turn that the run goes on with, when it was begun in another run: its prompt is in the history. */
   resume?: { prompt: Prompt; iteration: number };
   /** Turns of sub-agents that have ended, in the order of their ends. Absent: none, or nobody knows. */

@@ -2,10 +2,10 @@
 import type { JsonObject } from "../../sdk/json.ts";
 import type { Change } from "../../store/store.ts";
 import type { StoredInput } from "./run_input.ts";
-import type { Runner } from "../run/run.ts";
+import type { ActiveRun } from "../run/run.ts";
 
 /** Returns what a run started from. `surface`: null while its session is not initialised. */
-export function inputOf(runner: Runner, surface: StoredInput["surface"]): StoredInput {
+export function inputOf(runner: ActiveRun, surface: StoredInput["surface"]): StoredInput {
   const { ready, request: { plan, plan_ref, ...request }, caller, saved, resume } = runner.options;
   const own_plan = saved === null || plan !== undefined || plan_ref !== undefined;
   const by_operator = plan_ref !== undefined || plan === undefined;
@@ -34,7 +34,7 @@ export function inputOf(runner: Runner, surface: StoredInput["surface"]): Stored
 }
 
 /** Returns the change that keeps the run object for lists and for readers in other processes. */
-export function recordChange(runner: Runner): Change {
+export function recordChange(runner: ActiveRun): Change {
   const run = runner.current();
   return {
     put: {

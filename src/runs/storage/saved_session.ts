@@ -1,7 +1,7 @@
 /** What a run takes from its session and leaves of it: whose plan it runs, and what is kept (trace.md, section 4, D). */
 import { timestamp } from "../../sdk/timestamp.ts";
 import type { JsonObject } from "../../sdk/types.ts";
-import type { Runner } from "../run/run.ts";
+import type { ActiveRun } from "../run/run.ts";
 import type { SavedSession } from "./session_store.ts";
 import type { EndedChild } from "../subagents/spawner.ts";
 import type { Caller, RunRequest } from "../types.ts";
@@ -21,7 +21,7 @@ export function callerOfPlan(caller: Caller, request: RunRequest, saved: SavedSe
 }
 
 /** Returns the session as it is after a run. */
-export function savedSession(runner: Runner, now_ms: number): SavedSession {
+export function savedSession(runner: ActiveRun, now_ms: number): SavedSession {
   const { saved, ready, request, caller } = runner.options;
   const at = timestamp(now_ms);
   const own_plan = saved === null || hasOwnPlan(runner);
@@ -54,7 +54,7 @@ export function savedSession(runner: Runner, now_ms: number): SavedSession {
 }
 
 /** Returns a sub-agent's session as it is after its turn in a run. */
-export function savedChild(runner: Runner, child: EndedChild, now_ms: number): SavedSession {
+export function savedChild(runner: ActiveRun, child: EndedChild, now_ms: number): SavedSession {
   const { session_id, parent_id, agent, ready, limited, saved } = child;
   const at = timestamp(now_ms);
   const plan_lock = lockOf(runner);
@@ -83,12 +83,12 @@ export function savedChild(runner: Runner, child: EndedChild, now_ms: number): S
   };
 }
 
-function hasOwnPlan({ options: { request } }: Runner): boolean {
+function hasOwnPlan({ options: { request } }: ActiveRun): boolean {
   return request.plan !== undefined || request.plan_ref !== undefined;
 }
 
 /** The lock that came with the plan of a run. */
-function lockOf(runner: Runner): JsonObject | undefined {
+function lockOf(runner: ActiveRun): JsonObject | undefined {
   const { saved, request } = runner.options;
   return saved === null || hasOwnPlan(runner) ? request.lock : saved.plan_lock;
 }

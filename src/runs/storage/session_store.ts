@@ -4,7 +4,7 @@ import type { JsonObject, Message } from "../../sdk/types.ts";
 import type { LoggedUsage } from "../../kernel/session/session.ts";
 import type { Counters } from "../../sdk/session_counters.ts";
 import type { Change, Store } from "../../store/store.ts";
-import { printable } from "../../process/ids.ts";
+import { printableId } from "../../process/ids.ts";
 import type { RememberedApproval } from "../run/approval_memory.ts";
 import { type LastRun, type LiveSession, withStatus } from "../session_status.ts";
 import type { Caller, Page, PageOptions, SessionObject } from "../types.ts";
@@ -123,5 +123,5 @@ export function listOptions(
 }
 
 function notFound(id: string): PreampError {
-  return new PreampError("not_found", `Cannot find session "${printable(id)}"`);
+  return new PreampError("not_found", `Cannot find session "${printableId(id)}"`);
 }

@@ -2,13 +2,13 @@
  * Sub-agents: kernel sessions of the same run (architecture.md, "A sub-agent is"). One log, one desk of approvals, one set of
  * ceilings for all of them; plan, history, state and turn are each one's own. Every session of the run gets `session.spawn`.
  */
-import { Ceilings } from "../../kernel/run_limits.ts";
+import { RunLimitGuard } from "../../kernel/run_limits.ts";
 import type { KernelLimits } from "../../kernel/session/session_context.ts";
 import { withAbort } from "../../kernel/timeouts.ts";
 import type { Host } from "../../kernel/host.ts";
 import { type LoggedUsage, Session } from "../../kernel/session/session.ts";
 import { count } from "../../sdk/session_counters.ts";
-import type { Surface } from "../../kernel/mounting/mount_descriptors.ts";
+import type { MountedDescriptors } from "../../kernel/mounting/mount_descriptors.ts";
 import { childPlan, SELF } from "../../plan/child_plan.ts";
 import { preferProvider } from "../../plan/provider_preferences.ts";
 import { combineLimits } from "../../policy/combine_limits.ts";
@@ -26,8 +26,8 @@ import type {
 import type { Awaitable } from "../../store/store.ts";
 import { checkTokens, follow, refused } from "./turn.ts";
 import { type Usage, usageOf } from "./usage.ts";
-import type { AgentPlans, ModuleTold, ReadyPlan, RunsDeps } from "../ports.ts";
-import type { RunFold } from "../run/run_projection.ts";
+import type { AgentPlans, ModuleTold, RunnablePlan, RunsDeps } from "../ports.ts";
+import type { RunProjection } from "../run/run_projection.ts";
 import type { AgentInput } from "../storage/run_input.ts";
 import type { RememberedApproval } from "../run/approval_memory.ts";
 import { type LastRun, lastRunOf } from "../session_status.ts";
@@ -41,9 +41,9 @@ export interface SpawnerParts {
   /** Limits of the run that spawns. */
   readonly limits: KernelLimits;
   /** Returns the host of a session that runs by this plan. */
-  host(ready: ReadyPlan, session_id: string): Host;
+  host(ready: RunnablePlan, session_id: string): Host;
   /** What the log tells of each session. */
-  readonly fold: Pick<RunFold, "historyOf" | "usagesOf" | "rememberedOf" | "continueFrom">;
+  readonly fold: Pick<RunProjection, "historyOf" | "usagesOf" | "rememberedOf" | "continueFrom">;
   /** Takes a session that an earlier spawn left, for this run alone. @throws {PreampError} `not_found`, `session_busy`. */
   take(session_id: string, parent_id: string): Promise<SavedSession>;
   /** Returns what takes the console lines of a sub-agent's modules in this process. */
@@ -59,7 +59,7 @@ export interface EndedChild {
   readonly session_id: string;
   readonly parent_id: string;
   readonly agent: string;
-  readonly ready: ReadyPlan;
+  readonly ready: RunnablePlan;
   /** Whether its overlay sets ceilings of its own. */
   readonly limited: boolean;
   /** What it was before, when it went on. */
@@ -77,9 +77,9 @@ export interface EndedChild {
 /** A session of the run as a parent. */
 interface Parent {
   readonly session: Session;
-  readonly ready: ReadyPlan;
+  readonly ready: RunnablePlan;
   readonly agents: AgentPlans;
-  readonly ceilings: Ceilings;
+  readonly ceilings: RunLimitGuard;
   /** 0 for the run's own session. */
   readonly depth: number;
   /** What each of its children has used, over all their turns in this run. */
@@ -90,7 +90,7 @@ interface Parent {
 interface Planned {
   readonly session_id: string;
   readonly agent: string;
-  readonly ready: ReadyPlan;
+  readonly ready: RunnablePlan;
   /** Whether its overlay sets ceilings of its own. */
   readonly limited: boolean;
   readonly saved: SavedSession | null;
@@ -98,7 +98,7 @@ interface Planned {
 
 /** What is known of a child's turn once it has begun. */
 interface BegunTurn {
-  surface: Surface | null;
+  surface: MountedDescriptors | null;
   turn_id: string | null;
 }
 
@@ -128,7 +128,11 @@ export class Spawner {
    * Returns the capabilities of the run's own session.
    * @param session Asked when a spawn is wanted: the session is made with what this returns.
    */
-  capabilities(session: () => Session, ready: ReadyPlan, ceilings: Ceilings): Record<string, unknown> {
+  capabilities(
+    session: () => Session,
+    ready: RunnablePlan,
+    ceilings: RunLimitGuard,
+  ): Record<string, unknown> {
     const children = new Map<string, Usage>();
     return this.#capabilities(
       ready,
@@ -136,7 +140,7 @@ export class Spawner {
     );
   }
 
-  #capabilities({ agents }: ReadyPlan, parent: (agents: AgentPlans) => Parent): Record<string, unknown> {
+  #capabilities({ agents }: RunnablePlan, parent: (agents: AgentPlans) => Parent): Record<string, unknown> {
     if (agents === undefined) return {};
     const spawn: SpawnSession = (request) => this.#spawn(parent(agents), request);
     const resume: ResumeSession = async (request) =>
@@ -292,7 +296,7 @@ export class Spawner {
     }
   }
 
-  #withConsole<T>(ready: ReadyPlan, session_id: string, body: () => Promise<T>): Promise<T> {
+  #withConsole<T>(ready: RunnablePlan, session_id: string, body: () => Promise<T>): Promise<T> {
     return ready.withConsole?.(this.#parts.console(session_id), body) ?? body();
   }
 
@@ -408,14 +412,14 @@ function inputOf(
 }
 
 /** Compiled and judged again, its modules fetched and verified: nothing of it has run yet. */
-async function loaded(agents: AgentPlans, written: JsonObject): Promise<ReadyPlan> {
+async function loaded(agents: AgentPlans, written: JsonObject): Promise<RunnablePlan> {
   const ready = await agents.child(written);
   await ready.load?.();
   return ready;
 }
 
 /** Returns an overlay's own ceilings: at most its parent's, counted within what is left of those. */
-export function ownCeilings(within: Ceilings, ready: ReadyPlan, clock: Clock): Ceilings {
+export function ownCeilings(within: RunLimitGuard, ready: RunnablePlan, clock: Clock): RunLimitGuard {
   const { limits } = combineLimits(within.limits, { plan: ready.limits });
-  return new Ceilings({ limits, cost_is_asked_for: ready.cost_is_asked_for, clock, within });
+  return new RunLimitGuard({ limits, cost_is_asked_for: ready.cost_is_asked_for, clock, within });
 }

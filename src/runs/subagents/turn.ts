@@ -1,5 +1,5 @@
 /** A sub-agent's turn: whether its prompt may be asked at all, and its session from mounting to clean-up. */
-import type { Ceilings } from "../../kernel/run_limits.ts";
+import type { RunLimitGuard } from "../../kernel/run_limits.ts";
 import type { Outcome } from "../../kernel/session/outcome.ts";
 import type { Session } from "../../kernel/session/session.ts";
 import { errorCode, errorMessage, PreampError } from "../../sdk/errors.ts";
@@ -53,7 +53,7 @@ function failure(error: unknown): Outcome {
 }
 
 /** A prompt that the run's tokens cannot pay for is refused before anything is made. */
-export function checkTokens(instruction: string, ceilings: Ceilings): void {
+export function checkTokens(instruction: string, ceilings: RunLimitGuard): void {
   const tokens = messageTokens({ role: "user", content: instruction });
   if (tokens < ceilings.tokens_left) return;
   throw refused(

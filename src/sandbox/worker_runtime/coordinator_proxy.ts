@@ -21,43 +21,43 @@ import type {
   Tool,
 } from "../../sdk/types.ts";
 import { guestId } from "../../sdk/guest_ids.ts";
-import type { Statics, View } from "../protocol.ts";
-import { HooksStandIn } from "./hooks_proxy.ts";
+import type { SessionDelta, SessionSnapshot } from "../protocol.ts";
+import { HooksProxy } from "./hooks_proxy.ts";
 import type { GuestObjects } from "./exported_objects.ts";
 import type { GuestRpc } from "./rpc.ts";
 import { shapeAt } from "./export_shapes.ts";
-import { ContextStandIn, ProviderStandIn, ToolStandIn } from "./proxies.ts";
-import { StateStandIn } from "./state_proxy.ts";
+import { ContextProxy, ProviderProxy, ToolProxy } from "./proxies.ts";
+import { StateProxy } from "./state_proxy.ts";
 
 /** The coordinator of one guest. */
 export class GuestCoordinator implements Coordinator {
-  readonly hooks: HooksStandIn;
+  readonly hooks: HooksProxy;
   readonly clock: Clock;
   readonly cancellation: CancellationToken = new CancellationToken();
   /** The conversation as the host keeps it, whoever keeps it there. */
   readonly conversation: ContextManager;
   readonly #rpc: GuestRpc;
   readonly #objects: GuestObjects;
-  readonly #statics: Statics;
-  readonly #state: StateStandIn;
+  readonly #statics: SessionSnapshot;
+  readonly #state: StateProxy;
   #tools: Record<string, Tool> = Object.freeze(Object.create(null));
   #providers: Record<string, Provider> = Object.freeze(Object.create(null));
   /** What the module mounted itself, until the host tells it back behind a guard. */
   readonly #own: Record<ManySlot, Record<string, object>> = { tools: {}, providers: {} };
   readonly #slots = new Map<SingleSlot, object>();
   readonly #capabilities = new Map<string, unknown>();
-  #view: View;
+  #view: SessionDelta;
   #told_at = performance.now();
   #ids = 0;
 
-  constructor(rpc: GuestRpc, objects: GuestObjects, statics: Statics, view: View) {
+  constructor(rpc: GuestRpc, objects: GuestObjects, statics: SessionSnapshot, view: SessionDelta) {
     this.#rpc = rpc;
     this.#objects = objects;
     this.#statics = statics;
-    this.#state = new StateStandIn(rpc);
+    this.#state = new StateProxy(rpc);
     this.#view = view;
-    this.hooks = new HooksStandIn(rpc, objects, () => this.#view.handlers ?? {});
-    this.conversation = new ContextStandIn(
+    this.hooks = new HooksProxy(rpc, objects, () => this.#view.handlers ?? {});
+    this.conversation = new ContextProxy(
       rpc,
       (provider) => keyOf(this.providers, provider),
       (factory) => {
@@ -76,19 +76,19 @@ export class GuestCoordinator implements Coordinator {
   }
 
   /** Takes what changed in the session. */
-  update(view: View): void {
+  update(view: SessionDelta): void {
     this.#view = { ...this.#view, ...view };
     this.#told_at = performance.now();
     if (view.state) this.#state.update(view.state);
-    if (view.tools) this.#tools = byKey(view.tools, (one) => new ToolStandIn(this.#rpc, one));
+    if (view.tools) this.#tools = byKey(view.tools, (one) => new ToolProxy(this.#rpc, one));
     if (view.providers) {
-      this.#providers = byKey(view.providers, (one) => new ProviderStandIn(this.#rpc, one));
+      this.#providers = byKey(view.providers, (one) => new ProviderProxy(this.#rpc, one));
     }
     this.cancel(view.cancellation);
   }
 
   /** Follows the session's cancellation. */
-  cancel(state: View["cancellation"]): void {
+  cancel(state: SessionDelta["cancellation"]): void {
     const { cancellation } = this;
     if (state === cancellation.state) return;
     if (state === "none") return cancellation.reset();

@@ -9,7 +9,7 @@ import type { GuestObjects } from "./exported_objects.ts";
 import type { GuestRpc } from "./rpc.ts";
 
 /** The registry of one guest. */
-export class HooksStandIn extends EventNames implements HookRegistry {
+export class HooksProxy extends EventNames implements HookRegistry {
   readonly #rpc: GuestRpc;
   readonly #objects: GuestObjects;
   readonly #handlers: () => Readonly<Record<string, string[]>>;
@@ -104,4 +104,4 @@ export class HooksStandIn extends EventNames implements HookRegistry {
   }
 }
 
-withSnakeCase(HooksStandIn);
+withSnakeCase(HooksProxy);

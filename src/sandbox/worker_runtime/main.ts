@@ -10,10 +10,10 @@ import type { Module } from "../../sdk/types.ts";
 import {
   INSTANCE_METHODS,
   type MountAnswer,
+  type SessionDelta,
+  type SessionSnapshot,
   type Shape,
-  type Statics,
   type ToGuest,
-  type View,
 } from "../protocol.ts";
 import { encodeThrown } from "../error_codec.ts";
 import { redirectConsole } from "./console.ts";
@@ -36,7 +36,7 @@ class GuestRoot {
   readonly #objects = new GuestObjects();
   #module: Module | undefined;
   #coordinator: GuestCoordinator | undefined;
-  #view: View | undefined;
+  #view: SessionDelta | undefined;
 
   constructor(post: (text: string) => void) {
     this.#rpc = new GuestRpc(post, {
@@ -85,7 +85,7 @@ class GuestRoot {
     const coordinator = new GuestCoordinator(
       this.#rpc,
       this.#objects,
-      statics as Statics, // the host's
+      statics as SessionSnapshot, // the host's
       this.#view!, // comes with the call
     );
     this.#coordinator = coordinator;

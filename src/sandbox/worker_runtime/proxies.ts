@@ -29,7 +29,7 @@ import type { ProviderView, ToolView } from "../protocol.ts";
 import type { GuestRpc } from "./rpc.ts";
 
 /** A tool of the session. */
-export class ToolStandIn implements Tool {
+export class ToolProxy implements Tool {
   readonly name: string;
   readonly description: string;
   readonly input_schema: JsonSchema;
@@ -65,7 +65,7 @@ export class ToolStandIn implements Tool {
 }
 
 /** A provider of the session. */
-export class ProviderStandIn implements Provider {
+export class ProviderProxy implements Provider {
   readonly name: string;
   readonly priority: number;
   readonly #rpc: GuestRpc;
@@ -106,10 +106,10 @@ export class ProviderStandIn implements Provider {
   }
 }
 
-withSnakeCase(ProviderStandIn);
+withSnakeCase(ProviderProxy);
 
 /** The conversation. */
-export class ContextStandIn implements ContextManager {
+export class ContextProxy implements ContextManager {
   readonly #rpc: GuestRpc;
   readonly #nameOf: (provider: object) => string | undefined;
   readonly #publish: (factory: (() => string | Promise<string>) | null) => void;
@@ -155,4 +155,4 @@ export class ContextStandIn implements ContextManager {
   }
 }
 
-withSnakeCase(ContextStandIn);
+withSnakeCase(ContextProxy);

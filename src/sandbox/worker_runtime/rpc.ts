@@ -2,7 +2,7 @@
  * The guest's end of the wire: sends what a module asks and does, takes what the host answers and calls. Knows nothing of what
  * is asked or called. The only one who holds the port.
  */
-import type { Effect, FromGuest, ToGuest, View } from "../protocol.ts";
+import type { FromGuest, Notification, SessionDelta, ToGuest } from "../protocol.ts";
 import { NOTE_CREDIT } from "../protocol.ts";
 import { AbortController, Map, push, slice, toText, WeakMap, withResolvers } from "../../sdk/primordials.ts";
 import { decodeHostError, encodeThrown } from "../error_codec.ts";
@@ -24,8 +24,8 @@ export interface RpcEvents {
   /** Runs a call and resolves to its plain result. */
   serve(call: OpenCall): Promise<unknown>;
   /** What of the session changed. */
-  view(view: View): void;
-  cancellation(state: View["cancellation"]): void;
+  view(view: SessionDelta): void;
+  cancellation(state: SessionDelta["cancellation"]): void;
 }
 
 /** How something is asked. */
@@ -49,7 +49,7 @@ export class GuestRpc {
   readonly #asked = new Map<number, Asked>();
   /** Errors of the host, so that one that is thrown on comes back as itself. */
   readonly #hostErrors = new WeakMap<object, number>();
-  #effects: Effect[] = [];
+  #effects: Notification[] = [];
   /** What waits for credit, and what must not overtake it. */
   #waiting: { frame: FromGuest; is_note: boolean }[] = [];
   #credit = NOTE_CREDIT;
@@ -129,7 +129,7 @@ export class GuestRpc {
   }
 
   /** Notes something for the host to do before anything else it hears. @throws {Error} when no call is open. */
-  effect(effect: Effect, what: string): void {
+  effect(effect: Notification, what: string): void {
     if (this.#latestCall() === undefined) throw outsideCall(what);
     push(this.#effects, effect);
   }
@@ -161,7 +161,7 @@ export class GuestRpc {
     return latest;
   }
 
-  #takeEffects(): { effects?: readonly Effect[] } {
+  #takeEffects(): { effects?: readonly Notification[] } {
     if (this.#effects.length === 0) return {};
     const effects = this.#effects;
     this.#effects = [];

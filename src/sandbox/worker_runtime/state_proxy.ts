@@ -7,7 +7,7 @@ import type { GuestRpc } from "./rpc.ts";
 const MAX_BYTES = 65_536;
 
 /** The state of one guest. */
-export class StateStandIn {
+export class StateProxy {
   /** What the module sees; assigning a top-level key tells the host. */
   readonly view: JsonObject;
   readonly #rpc: GuestRpc;

@@ -1,7 +1,7 @@
 /** How many tokens the messages of one request may take (context.md, Budget; behaviour.md §8.2). */
 import { isObject, type JsonObject, methodOf, type RequestOptions } from "../mod.ts";
 import type { Config } from "./config.ts";
-import type { Meter } from "./token_counter.ts";
+import type { TokenCounter } from "./token_counter.ts";
 
 /** Share of the window kept free for what estimates miss. */
 const SAFETY_SHARE = 0.1;
@@ -24,7 +24,7 @@ const SMALLEST_SHARE = 0.25;
 export function requestBudget(
   options: RequestOptions,
   config: Config,
-  meter: Meter,
+  meter: TokenCounter,
   corrected: boolean,
 ): number | Promise<number> {
   const explicit = options.token_budget;

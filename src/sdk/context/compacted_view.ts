@@ -6,19 +6,19 @@ import { deepFreeze, type JsonObject, type Message } from "../mod.ts";
 import { Calibration } from "./token_calibration.ts";
 import type { Config } from "./config.ts";
 import { type Limits, type Proposal, proposeCompaction } from "./compaction_trigger.ts";
-import type { Forms } from "./message_variants.ts";
+import type { MessageVariants } from "./message_variants.ts";
 import { compactionNotice } from "./notice.ts";
 import { handlesOf } from "./recall_tool.ts";
 import { type Capped, capToolResult, toRequestMessage } from "./request_message.ts";
 import { decisionsOf, fingerprint, type Saved, shortenedOf, withPlaces } from "./saved_compaction.ts";
-import { type Decisions, entriesOf, Transcript } from "./transcript.ts";
+import { type CompactionDecisions, entriesOf, Transcript } from "./transcript.ts";
 
 /** See the top of the file. */
 export class CompactedView {
   readonly transcript: Transcript;
   readonly calibration = new Calibration();
   readonly #config: Config;
-  readonly #forms: Forms;
+  readonly #forms: MessageVariants;
   /** Messages of the history. */
   #messages = 0;
   #fingerprint = 0;
@@ -32,7 +32,7 @@ export class CompactedView {
   #fresh: number[] = [];
 
   /** Creates the view of an empty history. */
-  constructor(config: Config, forms: Forms, fixed: readonly Message[] = []) {
+  constructor(config: Config, forms: MessageVariants, fixed: readonly Message[] = []) {
     this.#config = config;
     this.#forms = forms;
     this.transcript = new Transcript(forms, fixed);
@@ -96,7 +96,7 @@ export class CompactedView {
     };
   }
 
-  #carryOut(decisions: Decisions): void {
+  #carryOut(decisions: CompactionDecisions): void {
     const places = [...decisions.removed].flatMap(entriesOf).map((entry) => entry.index);
     const stored = places.filter((place) => place >= 0);
     this.#removed = withPlaces(this.#removed, stored);

@@ -2,15 +2,15 @@
  * How a view is made smaller: upstream's eight levels (behaviour.md §8.4), and below them what it takes to fit at any rate.
  * Pure: the same transcript, goal and knobs give the same plan.
  */
-import { Attempt } from "./compaction_plan.ts";
+import { CompactionCandidate } from "./compaction_plan.ts";
 import type { Config } from "./config.ts";
-import { entriesOf, type Transcript, type Unit } from "./transcript.ts";
+import { entriesOf, type MessageGroup, type Transcript } from "./transcript.ts";
 
 /** The knobs that the ladder reads. */
-export type LadderConfig = Pick<Config, "protected_recent" | "protected_tool_results" | "truncate_chars">;
+export type CompactionConfig = Pick<Config, "protected_recent" | "protected_tool_results" | "truncate_chars">;
 
 /** How small a view is wanted. Tokens. */
-export interface Goal {
+export interface SizeTarget {
   /** Where to stop. */
   readonly target: number;
   /** What it must not be above; protection yields when the levels do not get there. */
@@ -21,12 +21,12 @@ export interface Goal {
 const FEWEST_CHARS = 80;
 
 /** What one level does: truncates the tool results in a stretch of the list, or leaves out old messages. */
-type Rung =
+type CompactionLevel =
   | { readonly level: number; readonly truncate: readonly [from: number, to: number] }
   /** `protect` is the part of `protected_recent` that still holds. */
   | { readonly level: number; readonly protect: number };
 
-const RUNGS: readonly Rung[] = [
+const RUNGS: readonly CompactionLevel[] = [
   { level: 1, truncate: [0, 0.25] },
   { level: 2, truncate: [0.25, 0.5] },
   { level: 3, protect: 1 },
@@ -42,14 +42,14 @@ const LAST_PROTECTION = 0.3;
 /** Returns what to do to get the view to the goal, and the highest level that took. It may fall short: see `tokens`. */
 export function planCompaction(
   transcript: Transcript,
-  goal: Goal,
-  config: LadderConfig,
-): Attempt & { readonly level: number } {
-  const attempt = new Attempt(transcript);
+  goal: SizeTarget,
+  config: CompactionConfig,
+): CompactionCandidate & { readonly level: number } {
+  const attempt = new CompactionCandidate(transcript);
   return Object.assign(attempt, { level: climb(attempt, goal, config) });
 }
 
-function climb(attempt: Attempt, goal: Goal, config: LadderConfig): number {
+function climb(attempt: CompactionCandidate, goal: SizeTarget, config: CompactionConfig): number {
   for (const rung of RUNGS) {
     if ("truncate" in rung) truncateStretch(attempt, goal.target, config, rung.truncate);
     else removeOld(attempt, goal.target, config, config.protected_recent * rung.protect);
@@ -61,9 +61,9 @@ function climb(attempt: Attempt, goal: Goal, config: LadderConfig): number {
 }
 
 function truncateStretch(
-  attempt: Attempt,
+  attempt: CompactionCandidate,
   target: number,
-  config: LadderConfig,
+  config: CompactionConfig,
   [from, to]: readonly [number, number],
 ): void {
   const results = attempt.results;
@@ -80,19 +80,24 @@ function truncateStretch(
 }
 
 /** How many of the results outside the tail are among the last `wanted` of all. */
-function protectedResults(attempt: Attempt, wanted: number): number {
+function protectedResults(attempt: CompactionCandidate, wanted: number): number {
   return Math.max(0, wanted - tailResults(attempt));
 }
 
-function tailResults(attempt: Attempt): number {
+function tailResults(attempt: CompactionCandidate): number {
   return attempt.tail ? entriesOf(attempt.tail).length - 1 : 0;
 }
 
-function removeOld(attempt: Attempt, target: number, config: LadderConfig, share: number): void {
+function removeOld(
+  attempt: CompactionCandidate,
+  target: number,
+  config: CompactionConfig,
+  share: number,
+): void {
   const recent = recentUnits(attempt, share);
   const kept = protectedResults(attempt, config.protected_tool_results);
   const results = new Set(kept > 0 ? attempt.results.slice(-kept) : []);
-  const old = new Set<Unit>();
+  const old = new Set<MessageGroup>();
   let tokens = attempt.tokens;
   for (const unit of attempt.units) {
     if (tokens <= target) break;
@@ -106,10 +111,10 @@ function removeOld(attempt: Attempt, target: number, config: LadderConfig, share
 }
 
 /** The units that hold the last `share` of the messages; one that reaches into it is in. */
-function recentUnits(attempt: Attempt, share: number): ReadonlySet<Unit> {
+function recentUnits(attempt: CompactionCandidate, share: number): ReadonlySet<MessageGroup> {
   const count = attempt.units.reduce((sum, unit) => sum + entriesOf(unit).length, 0);
   const boundary = Math.floor(count * (1 - share));
-  const recent = new Set<Unit>();
+  const recent = new Set<MessageGroup>();
   let end = 0;
   for (const unit of attempt.units) {
     end += entriesOf(unit).length;
@@ -118,13 +123,13 @@ function recentUnits(attempt: Attempt, share: number): ReadonlySet<Unit> {
   return recent;
 }
 
-function middleHumans(attempt: Attempt): Unit[] {
+function middleHumans(attempt: CompactionCandidate): MessageGroup[] {
   return attempt.units.filter((unit) =>
     unit.kind === "human" && unit !== attempt.first_human && unit !== attempt.last_human
   );
 }
 
-function stubHumans(attempt: Attempt, target: number, recent: ReadonlySet<Unit>): void {
+function stubHumans(attempt: CompactionCandidate, target: number, recent: ReadonlySet<MessageGroup>): void {
   for (const unit of middleHumans(attempt)) {
     if (attempt.tokens <= target) return;
     if (!recent.has(unit)) attempt.stub(unit.head);
@@ -132,7 +137,7 @@ function stubHumans(attempt: Attempt, target: number, recent: ReadonlySet<Unit>)
 }
 
 /** Level 8: the first human message becomes a stub unless it is the last too; old stubs go. */
-function reduceHumans(attempt: Attempt, target: number, share: number): void {
+function reduceHumans(attempt: CompactionCandidate, target: number, share: number): void {
   const { first_human, last_human } = attempt;
   if (first_human && first_human !== last_human) {
     attempt.stub(first_human.head);
@@ -144,8 +149,12 @@ function reduceHumans(attempt: Attempt, target: number, share: number): void {
   removeUntil(attempt, target, stubs);
 }
 
-function removeUntil(attempt: Attempt, target: number, candidates: readonly Unit[]): void {
-  const out = new Set<Unit>();
+function removeUntil(
+  attempt: CompactionCandidate,
+  target: number,
+  candidates: readonly MessageGroup[],
+): void {
+  const out = new Set<MessageGroup>();
   let tokens = attempt.tokens;
   for (const unit of candidates) {
     if (tokens <= target) break;
@@ -160,7 +169,7 @@ function removeUntil(attempt: Attempt, target: number, candidates: readonly Unit
  * request does not start over: protected results, protected messages, human messages between the first and the last; at
  * last the results of the tail, just as far as they must.
  */
-function forceFit(attempt: Attempt, goal: Goal, config: LadderConfig): void {
+function forceFit(attempt: CompactionCandidate, goal: SizeTarget, config: CompactionConfig): void {
   const enough = Math.floor((goal.target + goal.limit) / 2);
   for (const entry of attempt.results) {
     if (attempt.tokens <= enough) return;
@@ -173,7 +182,7 @@ function forceFit(attempt: Attempt, goal: Goal, config: LadderConfig): void {
 }
 
 /** Truncates the results of the tail, the longest most, so that together they fit. */
-function squeezeTail(attempt: Attempt, limit: number, truncate_chars: number): void {
+function squeezeTail(attempt: CompactionCandidate, limit: number, truncate_chars: number): void {
   const results = attempt.tail ? entriesOf(attempt.tail).slice(1) : [];
   const fewest = Math.min(FEWEST_CHARS, truncate_chars);
   for (let chars = longest(results.map((entry) => entry.message.content)); attempt.tokens > limit;) {

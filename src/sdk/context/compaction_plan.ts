@@ -1,31 +1,31 @@
 /** A compaction that is being thought through: what would be left out or shortened, and what that comes to. Changes nothing. */
 import type { Message } from "../mod.ts";
-import type { Forms } from "./message_variants.ts";
+import type { MessageVariants } from "./message_variants.ts";
 import { isPinned } from "./request_message.ts";
 import {
-  type Decisions,
+  type CompactionDecisions,
   entriesOf,
   type Entry,
   type Form,
+  type MessageGroup,
   type Transcript,
-  type Unit,
 } from "./transcript.ts";
 
 /** See the top of the file. */
-export class Attempt implements Decisions {
-  readonly #forms: Forms;
-  readonly removed = new Set<Unit>();
+export class CompactionCandidate implements CompactionDecisions {
+  readonly #forms: MessageVariants;
+  readonly removed = new Set<MessageGroup>();
   readonly changed = new Map<Entry, Form>();
   /** Tokens of the view as it would be. */
   tokens: number;
   /** Messages that would be left out, beside those already. */
   messages_removed = 0;
   /** Units that are still in. */
-  units: Unit[];
-  readonly first_human: Unit | undefined;
-  readonly last_human: Unit | undefined;
+  units: MessageGroup[];
+  readonly first_human: MessageGroup | undefined;
+  readonly last_human: MessageGroup | undefined;
   /** The last calls and their results, when no human message follows: the model has not read them yet. */
-  readonly tail: Unit | undefined;
+  readonly tail: MessageGroup | undefined;
 
   /** Begins with the view as it is. */
   constructor(transcript: Transcript) {
@@ -60,7 +60,7 @@ export class Attempt implements Decisions {
   }
 
   /** Whether a unit may be left out at all. */
-  isRemovable(unit: Unit): boolean {
+  isRemovable(unit: MessageGroup): boolean {
     return unit.kind !== "human" && unit !== this.tail &&
       !entriesOf(unit).some((entry) => isPinned(entry.message));
   }
@@ -71,12 +71,12 @@ export class Attempt implements Decisions {
   }
 
   /** Tokens of a unit as it would be shown. */
-  tokensOf(unit: Unit): number {
+  tokensOf(unit: MessageGroup): number {
     return entriesOf(unit).reduce((sum, entry) => sum + this.formOf(entry).tokens, 0);
   }
 
   /** Leaves units out. */
-  remove(units: ReadonlySet<Unit>): void {
+  remove(units: ReadonlySet<MessageGroup>): void {
     for (const unit of units) {
       this.tokens -= this.tokensOf(unit);
       this.messages_removed += entriesOf(unit).length;

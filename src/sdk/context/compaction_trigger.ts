@@ -2,7 +2,7 @@
 import { PreampError } from "../mod.ts";
 import type { Calibration } from "./token_calibration.ts";
 import type { Config } from "./config.ts";
-import { type Goal, planCompaction } from "./compaction_levels.ts";
+import { planCompaction, type SizeTarget } from "./compaction_levels.ts";
 import type { Transcript } from "./transcript.ts";
 
 /** A compaction that does not have to be must free this share of the budget: each one costs the provider's cache. */
@@ -25,7 +25,7 @@ export interface Limits {
 /** A compaction that is to be made. */
 export interface Proposal {
   readonly plan: ReturnType<typeof planCompaction>;
-  readonly goal: Goal;
+  readonly goal: SizeTarget;
 }
 
 /** Returns the limits that a budget and the knobs come to. */

@@ -1,6 +1,6 @@
 /** The forms in which a view may show a message, and what each costs: the knobs applied to shorten.ts. */
 import type { Message } from "../mod.ts";
-import { ESTIMATE, type Meter } from "./token_counter.ts";
+import { HEURISTIC_COUNTER, type TokenCounter } from "./token_counter.ts";
 import { handleOf } from "./recall_tool.ts";
 import { stubbed, truncated } from "./shorten.ts";
 
@@ -11,9 +11,9 @@ interface Placed {
 }
 
 /** See the top of the file. */
-export class Forms {
+export class MessageVariants {
   /** Counts tokens; replaced before the first message when they are counted exactly. */
-  meter: Meter = ESTIMATE;
+  meter: TokenCounter = HEURISTIC_COUNTER;
   readonly #recall: boolean;
 
   /** With `recall`, markers name a handle for the tool `context_recall`. */

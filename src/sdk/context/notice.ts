@@ -1,11 +1,11 @@
 /** The notice that tells the model what its view lacks. It goes to the end, as a user message: a system message there, or a notice at the front, would change what providers have cached. */
 import { deepFreeze, type Message } from "../mod.ts";
 import type { NoticeVerbosity } from "./config.ts";
-import type { Tally } from "./transcript.ts";
+import type { TokenTotals } from "./transcript.ts";
 
 /** Returns the notice: metadata `{source: "context-compaction", ephemeral: true}` (behaviour.md §8.4); never stored. `handles` name what was left out. */
 export function compactionNotice(
-  tally: Readonly<Tally>,
+  tally: Readonly<TokenTotals>,
   level: number,
   verbosity: NoticeVerbosity,
   handles: string | null = null,
@@ -18,7 +18,7 @@ export function compactionNotice(
 }
 
 function textOf(
-  tally: Readonly<Tally>,
+  tally: Readonly<TokenTotals>,
   level: number,
   verbosity: NoticeVerbosity,
   handles: string | null,

@@ -4,14 +4,14 @@
  */
 import { isObject, type JsonObject, type Message } from "../mod.ts";
 import type { SavedCalibration } from "./token_calibration.ts";
-import type { Forms } from "./message_variants.ts";
+import type { MessageVariants } from "./message_variants.ts";
 import {
-  type Decisions,
+  type CompactionDecisions,
   entriesOf,
   type Entry,
   type Form,
+  type MessageGroup,
   type Transcript,
-  type Unit,
 } from "./transcript.ts";
 
 /** What is kept. Numbers name messages by their place in the history. */
@@ -107,8 +107,8 @@ function isPairs(value: unknown): boolean {
 }
 
 /** Returns the kept decisions for a transcript that was filled from the same history. */
-export function decisionsOf(saved: Saved, transcript: Transcript): Decisions {
-  const removed = new Set<Unit>();
+export function decisionsOf(saved: Saved, transcript: Transcript): CompactionDecisions {
+  const removed = new Set<MessageGroup>();
   const changed = new Map<Entry, Form>();
   const kept = new Map(saved.shortened);
   let stretch = 0;
@@ -125,7 +125,7 @@ export function decisionsOf(saved: Saved, transcript: Transcript): Decisions {
   return { removed, changed };
 }
 
-function formOf(entry: Entry, kept_chars: number | undefined, forms: Forms): Form | null {
+function formOf(entry: Entry, kept_chars: number | undefined, forms: MessageVariants): Form | null {
   if (kept_chars === undefined) return null;
   const shown = entry.message.role === "user" ? forms.stubbed(entry) : forms.truncated(entry, kept_chars);
   return shown && { shown, tokens: forms.count(shown), kept_chars };

@@ -21,7 +21,7 @@ import {
   overflow,
   type Proposal,
 } from "./compaction_trigger.ts";
-import { Forms } from "./message_variants.ts";
+import { MessageVariants } from "./message_variants.ts";
 import { exactMeter } from "./token_counter.ts";
 import type { Capped } from "./request_message.ts";
 import { readSaved } from "./saved_compaction.ts";
@@ -76,7 +76,7 @@ export class SimpleContext implements ContextManager {
   readonly #config: Config;
   readonly #id: string;
   readonly #options: SimpleOptions;
-  readonly #forms: Forms;
+  readonly #forms: MessageVariants;
   #history: Message[] = [];
   #view: CompactedView;
   readonly #usage: ReportedUsage;
@@ -96,7 +96,7 @@ export class SimpleContext implements ContextManager {
     this.#config = config;
     this.#options = options;
     this.#id = options.id ?? "context-simple";
-    this.#forms = new Forms(config.recall);
+    this.#forms = new MessageVariants(config.recall);
     this.#view = new CompactedView(config, this.#forms, this.#options.fixed);
     this.#usage = new ReportedUsage(coordinator, config.token_meter === "calibrated");
   }
@@ -334,6 +334,6 @@ export class SimpleContext implements ContextManager {
 }
 
 /** Tokens that go with the view: tool schemas, injections. */
-function extrasOf({ tools, injections }: RequestOptions, forms: Forms): number {
+function extrasOf({ tools, injections }: RequestOptions, forms: MessageVariants): number {
   return (injections ?? []).reduce((sum, message) => sum + forms.count(message), forms.meter.tools(tools));
 }

@@ -5,13 +5,13 @@ import { type Message, messageTokens, type ToolSpec, toolTokens } from "../mod.t
 export type TokenMeter = "estimate" | "calibrated" | "exact";
 
 /** Counts messages and tool specifications. */
-export interface Meter {
+export interface TokenCounter {
   message(message: Message): number;
   tools(tools: readonly ToolSpec[] | undefined): number;
 }
 
 /** Counts by estimate; what `estimate` and `calibrated` begin with. */
-export const ESTIMATE: Meter = {
+export const HEURISTIC_COUNTER: TokenCounter = {
   message: (message) => messageTokens(message),
   tools: (tools) => toolTokens(tools),
 };
@@ -19,14 +19,14 @@ export const ESTIMATE: Meter = {
 /** A tokenizer's time grows faster than a text without breaks; a text is counted in pieces of at most this length. */
 const PIECE_CHARS = 4096;
 
-let exact: Promise<Meter> | undefined;
+let exact: Promise<TokenCounter> | undefined;
 
 /** Resolves to a meter that counts as o200k does (OpenAI's models); others come close. Loaded once a process. */
-export function exactMeter(): Promise<Meter> {
+export function exactMeter(): Promise<TokenCounter> {
   return exact ??= loadExact();
 }
 
-async function loadExact(): Promise<Meter> {
+async function loadExact(): Promise<TokenCounter> {
   const { countTokens } = await import("gpt-tokenizer/encoding/o200k_base");
   const options = { disallowedSpecial: new Set<string>() }; // "<|endoftext|>" in a text is text
   const count = (text: string) => {

@@ -5,7 +5,7 @@
  */
 import type { Message } from "../mod.ts";
 import { withBreakpoint } from "./cache_breakpoints.ts";
-import type { Forms } from "./message_variants.ts";
+import type { MessageVariants } from "./message_variants.ts";
 import { answersOf, type CallName, callsOf, isHuman, missingResult } from "./request_message.ts";
 
 /** One message of the history and how the view shows it. */
@@ -18,12 +18,12 @@ export class Entry {
   kept_chars: number | null = null;
   /** Whether a request may end here, so that a cache breakpoint after it is of use. Never taken back. */
   ends: boolean;
-  readonly #forms: Forms;
+  readonly #forms: MessageVariants;
   #shown: Message;
   #tokens: number | null = null;
 
   /** Creates the entry of a message that is shown whole. */
-  constructor(message: Message, index: number, forms: Forms, ends = false) {
+  constructor(message: Message, index: number, forms: MessageVariants, ends = false) {
     this.index = index;
     this.message = message;
     this.ends = ends;
@@ -55,7 +55,7 @@ export interface Call extends CallName {
 }
 
 /** Messages that stay or go together. */
-export interface Unit {
+export interface MessageGroup {
   readonly kind: "human" | "group" | "other";
   readonly head: Entry;
   /** Of a group, in order; else empty. */
@@ -63,8 +63,8 @@ export interface Unit {
 }
 
 /** What a compaction decided: units to leave out, and entries to show in another form. */
-export interface Decisions {
-  readonly removed: ReadonlySet<Unit>;
+export interface CompactionDecisions {
+  readonly removed: ReadonlySet<MessageGroup>;
   readonly changed: ReadonlyMap<Entry, Form>;
 }
 
@@ -76,7 +76,7 @@ export interface Form {
 }
 
 /** What the view does not show whole. */
-export interface Tally {
+export interface TokenTotals {
   /** Messages left out. */
   removed: number;
   truncated: number;
@@ -84,21 +84,21 @@ export interface Tally {
 }
 
 /** Returns the entries of a unit in the order of the view, each once. */
-export function entriesOf(unit: Unit): Entry[] {
+export function entriesOf(unit: MessageGroup): Entry[] {
   const entries = [unit.head];
   for (const { result } of unit.calls) if (result && !entries.includes(result)) entries.push(result);
   return entries;
 }
 
 /** Returns true when a call of the unit has no result. */
-export function isUnanswered(unit: Unit): boolean {
+export function isUnanswered(unit: MessageGroup): boolean {
   return unit.calls.some((call) => call.result === null);
 }
 
 /** See the top of the file. */
 export class Transcript {
   /** The forms and the meter that messages are shown and counted with. */
-  readonly forms: Forms;
+  readonly forms: MessageVariants;
   /** System messages as stored. */
   readonly #stored_systems: Entry[] = [];
   /** What the system prompt factory told last; takes the place of the stored ones but those of hooks. */
@@ -107,9 +107,9 @@ export class Transcript {
   #lead: Entry | null = null;
   /** System messages that stand first in every view and in no history. */
   readonly #fixed: readonly Entry[];
-  #units: Unit[] = [];
+  #units: MessageGroup[] = [];
   /** Groups with a call of this id that has no stored result, oldest first. */
-  readonly #open = new Map<string, Unit[]>();
+  readonly #open = new Map<string, MessageGroup[]>();
   #view: Message[] = [];
   /** The view with breakpoints; null until somebody wants it. */
   #marked: Message[] | null = null;
@@ -117,10 +117,10 @@ export class Transcript {
   /** What is in the view and not in `#tokens` yet. */
   #uncounted: Entry[] = [];
   #stale = false;
-  #tally: Tally = { removed: 0, truncated: 0, stubbed: 0 };
+  #tally: TokenTotals = { removed: 0, truncated: 0, stubbed: 0 };
 
   /** Creates an empty one; `fixed` are system messages that stand first in every view and are in no history. */
-  constructor(forms: Forms, fixed: readonly Message[] = []) {
+  constructor(forms: MessageVariants, fixed: readonly Message[] = []) {
     this.forms = forms;
     this.#fixed = fixed.map((message) => this.#entryOf(message, -1));
     for (const entry of this.#fixed) this.#append(entry);
@@ -135,7 +135,7 @@ export class Transcript {
   }
 
   /** Units in order, without those that were left out. */
-  get units(): readonly Unit[] {
+  get units(): readonly MessageGroup[] {
     return this.#units;
   }
 
@@ -150,7 +150,7 @@ export class Transcript {
   }
 
   /** What the view does not show whole. */
-  get tally(): Readonly<Tally> {
+  get tally(): Readonly<TokenTotals> {
     return this.#tally;
   }
 
@@ -188,7 +188,7 @@ export class Transcript {
     if (answers.length > 0) return this.#addResult(entry, answers);
     this.#settle();
     const calls = callsOf(message).map((call): Call => ({ ...call, result: null }));
-    const unit: Unit = {
+    const unit: MessageGroup = {
       kind: calls.length > 0 ? "group" : isHuman(message) ? "human" : "other",
       head: entry,
       calls,
@@ -241,7 +241,7 @@ export class Transcript {
     }
   }
 
-  #close(unit: Unit, id: string): void {
+  #close(unit: MessageGroup, id: string): void {
     if (unit.calls.some((call) => call.id === id && !isStored(call.result))) return;
     const rest = this.#open.get(id)?.filter((other) => other !== unit) ?? [];
     if (rest.length > 0) this.#open.set(id, rest);
@@ -271,7 +271,7 @@ export class Transcript {
   }
 
   /** Carries out what a compaction decided. */
-  apply(decisions: Decisions): void {
+  apply(decisions: CompactionDecisions): void {
     for (const [entry, form] of decisions.changed) entry.show(form);
     for (const unit of decisions.removed) {
       this.#tally.removed += entriesOf(unit).length;
@@ -309,7 +309,7 @@ function markedOf({ shown, ends }: Entry): Message {
   return ends ? withBreakpoint(shown) : shown;
 }
 
-function endOf(unit: Unit): Entry {
+function endOf(unit: MessageGroup): Entry {
   return entriesOf(unit).at(-1) ?? unit.head;
 }
 

@@ -11,7 +11,7 @@ export interface PaceParts {
 }
 
 /** The distance of one session's model calls: from the end of one to the start of the next, also across turns. */
-export class Pace {
+export class CallThrottle {
   readonly #min_ms: number;
   #last_ms: number | null = null;
 

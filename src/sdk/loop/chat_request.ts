@@ -6,7 +6,7 @@ import { inputSchemaOf } from "../snake_case_aliases.ts";
 import type { Tool } from "../tools.ts";
 
 /** Offers the mounted tools; the same array as long as the same tools go to the same provider, so that it is counted once. */
-export class ToolOffer {
+export class ToolListBuilder {
   #tools: Tool[] = [];
   #provider = "";
   #specs: ToolSpec[] = [];

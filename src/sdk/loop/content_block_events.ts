@@ -12,7 +12,7 @@ interface Told {
 }
 
 /** Tells one answer. Make one for each request. */
-export class BlockTeller {
+export class ContentBlockEmitter {
   readonly #hooks: HookRegistry;
   readonly #request_id: string;
   readonly #told = new Map<number, Told>();

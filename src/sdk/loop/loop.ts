@@ -18,9 +18,9 @@ import type { Provider } from "../providers.ts";
 import type { Tool, ToolCall } from "../tools.ts";
 import { assistantMessage, isCut, withoutCalls } from "./assistant_message.ts";
 import { isCancellation, ModelCalls } from "./model_call.ts";
-import { Pace } from "./call_throttle.ts";
+import { CallThrottle } from "./call_throttle.ts";
 import { chooseProvider, type ChosenProvider, nextProvider } from "./provider_selection.ts";
-import { injectionMessage, placeInjections, ToolOffer } from "./chat_request.ts";
+import { injectionMessage, placeInjections, ToolListBuilder } from "./chat_request.ts";
 import { formatInstruction, formatProblems, MAX_REPAIRS, repairRequest } from "./response_format.ts";
 import { selectTool } from "./tool_selection.ts";
 import { standingOf } from "./resume_point.ts";
@@ -72,8 +72,8 @@ const CANCELLED_NOTE = "The previous operation was cancelled. The results of com
 
 /** Returns an orchestrator that runs turns by `config`; `queue` takes steering texts. */
 export function createLoop(config: LoopConfig, queue: SteeringQueue = new SteeringQueue()): Orchestrator {
-  const offer = new ToolOffer();
-  const pace = new Pace(config.min_delay_between_calls_ms ?? 0);
+  const offer = new ToolListBuilder();
+  const pace = new CallThrottle(config.min_delay_between_calls_ms ?? 0);
   return {
     resumable: true,
     async execute(prompt, context, providers, tools, hooks, options) {
@@ -90,8 +90,8 @@ export function createLoop(config: LoopConfig, queue: SteeringQueue = new Steeri
 interface Parts {
   config: LoopConfig;
   queue: SteeringQueue;
-  offer: ToolOffer;
-  pace: Pace;
+  offer: ToolListBuilder;
+  pace: CallThrottle;
   prompt: Prompt;
   context: ContextManager;
   providers: Record<string, Provider>;
@@ -158,7 +158,7 @@ class TurnRun {
   async #begin(): Promise<void> {
     const { hooks, context, prompt } = this.#parts;
     const emitted = await hooks.emit("prompt:submit", { prompt });
-    const submitted = isQuiet(emitted) ? emitted : await this.#process(emitted, "prompt:submit");
+    const submitted = isNoop(emitted) ? emitted : await this.#process(emitted, "prompt:submit");
     if (submitted.action === "deny") return this.#deny(submitted);
     this.#keep(submitted.injections);
     const final_prompt = (submitted.modified ? submitted.data.prompt : prompt) as Prompt; // a hook may rewrite the prompt
@@ -272,7 +272,7 @@ class TurnRun {
     const iteration = ++this.#iteration;
     const data: JsonObject = { provider: name, iteration };
     const emitted = await hooks.emit("provider:request", max_reached ? { ...data, max_reached } : data);
-    const asked = isQuiet(emitted) ? emitted : await this.#process(emitted, "provider:request");
+    const asked = isNoop(emitted) ? emitted : await this.#process(emitted, "provider:request");
     if (asked.action === "deny") return this.#denyRequest(asked);
     this.#keep(asked.injections);
     const injections = this.#pending.splice(0);
@@ -318,7 +318,7 @@ class TurnRun {
         : {}),
       session_id: this.#coordinator?.session_id ?? "",
       signal: cancellation?.signal ?? new AbortController().signal,
-      process: (emission, event) => isQuiet(emission) ? emission : this.#process(emission, event),
+      process: (emission, event) => isNoop(emission) ? emission : this.#process(emission, event),
       keep: (injections) => this.#keep(injections),
     });
     for (const message of messages) await context.addMessage(message);
@@ -418,7 +418,7 @@ function previewOf(text: string): JsonObject {
 const SURROGATE_PAIRS = /[\ud800-\udbff][\udc00-\udfff]/g;
 
 /** Whether nobody asked for anything: then there is nothing to do, and nothing to wait for. */
-function isQuiet(emission: Emission): boolean {
+function isNoop(emission: Emission): boolean {
   return emission.action === "continue" && emission.user_messages.length === 0;
 }
 

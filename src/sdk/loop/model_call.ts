@@ -9,9 +9,9 @@ import { isObject } from "../json.ts";
 import type { ChatRequest, ChatResponse } from "../messages.ts";
 import { RetryConfig, retryDelay, withRetry } from "../retry.ts";
 import { responseData, withCallBlocks } from "./assistant_message.ts";
-import { BlockTeller } from "./content_block_events.ts";
+import { ContentBlockEmitter } from "./content_block_events.ts";
 import { isBrokenStream, isPassing, providerFailure, retriesItself } from "./provider_errors.ts";
-import type { Pace } from "./call_throttle.ts";
+import type { CallThrottle } from "./call_throttle.ts";
 import type { ChosenProvider } from "./provider_selection.ts";
 
 /** What model calls are made with. */
@@ -23,7 +23,7 @@ export interface ModelCallParts {
   /** Attempts after the first, for a provider that does not try again by itself. */
   max_retries: number;
   /** Told when a call ended. */
-  pace: Pace;
+  pace: CallThrottle;
   /** Makes a fresh id. */
   newId(prefix: string): string;
 }
@@ -142,7 +142,7 @@ export class ModelCalls {
     const { coordinator, hooks, newId } = this.#parts;
     attempt.count++;
     attempt.request_id = newId("req");
-    const teller = attempt.teller = new BlockTeller(hooks, attempt.request_id);
+    const teller = attempt.teller = new ContentBlockEmitter(hooks, attempt.request_id);
     try {
       const signal = coordinator?.cancellation.signal;
       const options = { onDelta: teller.onDelta };
@@ -174,7 +174,7 @@ interface FailedAttempt {
 class Attempt {
   count = 0;
   request_id = "";
-  teller: BlockTeller | null = null;
+  teller: ContentBlockEmitter | null = null;
   /** Whether something of the failed answer was told: then nothing may follow it (never spliced). */
   told = false;
   broken_streams = 0;

@@ -1,7 +1,7 @@
 /** A hook registry that remembers: a full registry for modules under test, and the list of what was emitted. */
 import type { Clock } from "../contracts.ts";
 import { HandlerList } from "../handler_list.ts";
-import { quietEmission, runChain } from "../hook_chain.ts";
+import { noopEmission, runChain } from "../hook_chain.ts";
 import {
   type Disposer,
   type Emission,
@@ -76,7 +76,7 @@ export class EventRecorder extends EventNames implements HookRegistry {
     const handlers = this.#handlers.of(event);
     if (handlers.length === 0) {
       this.record(event, data);
-      return quietEmission(data);
+      return noopEmission(data);
     }
     const added = { ...this.#defaults, timestamp: new Date(this.#clock.now()).toISOString() };
     const payload = toPlainObject({ ...added, ...data, timestamp: added.timestamp });

@@ -1,7 +1,7 @@
 /** What an emission asks for, done: injections stored, messages shown, the person asked (behaviour.md §5.7, §9.1). */
 import type { Clock, ContextManager } from "../contracts.ts";
 import { errorName } from "../errors.ts";
-import { quietEmission, runChain } from "../hook_chain.ts";
+import { noopEmission, runChain } from "../hook_chain.ts";
 import type { ApprovalQuestion, Emission, HookRegistry, Injection, UserMessage } from "../hooks.ts";
 import type { JsonObject } from "../json.ts";
 import { sanitizeText } from "../tools.ts";
@@ -117,7 +117,7 @@ function isEmission(value: Emission | JsonObject): value is Emission {
 
 /** Reads a plain hook result the way an emission of one handler is read. */
 async function emissionOf(result: JsonObject, event: string, hook_name: string): Promise<Emission> {
-  if (Object.keys(result).length === 0) return quietEmission({});
+  if (Object.keys(result).length === 0) return noopEmission({});
   const handler = {
     name: hook_name,
     handler: () => result,

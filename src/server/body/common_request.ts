@@ -19,7 +19,7 @@ const FIELDS: Readonly<Record<string, (value: unknown) => boolean>> = {
 };
 
 /** Returns a request that is right, and has none but the usual fields; undefined for any other value. */
-export function quickRequest(value: unknown): CheckedRequest | undefined {
+export function validateCommonRequest(value: unknown): CheckedRequest | undefined {
   if (!isObject(value) || !Object.hasOwn(value, "prompt")) return undefined;
   for (const key of Object.keys(value)) {
     const isRight = Object.hasOwn(FIELDS, key) ? FIELDS[key] : undefined;

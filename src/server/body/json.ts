@@ -118,7 +118,7 @@ const QUICK_DEPTH = 2 * DOCUMENT_LIMITS.max_depth;
  * any other text, which {@link readJsonTree} judges. Such a text has no key twice, or it would come back without; reading it
  * by the runtime's own parser, and writing it again, takes a fifth of what its tree takes.
  */
-export function quickJsonData(text: string): JsonValue | undefined {
+export function parseSimpleJson(text: string): JsonValue | undefined {
   if (text.length > QUICK_CHARS || text.includes("\\ud")) return undefined; // perhaps half of a surrogate pair
   let data: JsonValue;
   try {

@@ -7,7 +7,7 @@ import { isObject, type JsonValue } from "../../sdk/json.ts";
 import { type BodyLimits, readBody } from "./read_bytes.ts";
 import type { ServerClock } from "../clock.ts";
 import { decodeUtf8, readForm } from "./multipart.ts";
-import { parseJsonData, quickJsonData, readJsonTree, treeData } from "./json.ts";
+import { parseJsonData, parseSimpleJson, readJsonTree, treeData } from "./json.ts";
 import { parseMediaType } from "../negotiation.ts";
 
 /** A body that was read: a request's fields, or the text of a plan that is the whole body. */
@@ -44,7 +44,7 @@ export async function readDocument(
     return { kind: "fields", data: await readForm(bytes as Uint8Array<ArrayBuffer>, header!) as JsonValue };
   }
   const text = decodeUtf8(bytes, WHAT);
-  const data = type === JSON_TYPE ? quickJsonData(text) : undefined;
+  const data = type === JSON_TYPE ? parseSimpleJson(text) : undefined;
   if (data !== undefined) {
     return isObject(data) && Object.hasOwn(data, "session")
       ? { kind: "plan", text }

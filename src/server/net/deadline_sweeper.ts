@@ -5,7 +5,7 @@
 import type { ServerClock } from "../clock.ts";
 
 /** What is told that its time is over. */
-export interface Watched {
+export interface HasDeadline {
   /** When, by {@link ServerClock.monotonic}; `Infinity`: never. Whoever is watched moves it. */
   readonly deadline: number;
   /** Its time is over. Takes it out of the watch. */
@@ -13,8 +13,8 @@ export interface Watched {
 }
 
 /** Watches deadlines. Has a tick under way only while there is something to watch. */
-export class Watch {
-  readonly #watched = new Set<Watched>();
+export class DeadlineSweeper {
+  readonly #watched = new Set<HasDeadline>();
   readonly #clock: ServerClock;
   readonly #tick_ms: number;
   #ticking = false;
@@ -25,12 +25,12 @@ export class Watch {
     this.#tick_ms = tick_ms;
   }
 
-  add(one: Watched): void {
+  add(one: HasDeadline): void {
     this.#watched.add(one);
     this.#wait();
   }
 
-  delete(one: Watched): void {
+  delete(one: HasDeadline): void {
     this.#watched.delete(one);
   }
 

@@ -1,7 +1,7 @@
 /** The app on a socket: listen, and stop in time. */
 import type { App } from "../app.ts";
 import { systemClock } from "../clock.ts";
-import { type Front, FRONT_LIMITS, type FrontLimits, openFront } from "./tcp_proxy.ts";
+import { CONNECTION_TIMEOUTS, type ConnectionTimeouts, startTcpProxy, type TcpProxy } from "./tcp_proxy.ts";
 
 /** Where to listen, and how long stopping may take. */
 export interface ServeOptions {
@@ -10,8 +10,8 @@ export interface ServeOptions {
   host: string;
   /** 0 takes any free port. */
   port: number;
-  /** How long connections are waited for; default {@link FRONT_LIMITS}. */
-  connections?: Partial<FrontLimits>;
+  /** How long connections are waited for; default {@link CONNECTION_TIMEOUTS}. */
+  connections?: Partial<ConnectionTimeouts>;
   /** Told once, when connections are accepted. */
   onListen?(address: { url: string; hostname: string; port: number }): void;
   /** Told of an answer that failed after the app had given it, such as a stream that broke. Default: nothing is told. */
@@ -41,10 +41,10 @@ export async function serve(options: ServeOptions): Promise<void> {
     return new Response(null, { status: 500 });
   };
   const inner = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {}, onError }, answer);
-  let front: Front;
+  let front: TcpProxy;
   try {
-    const limits = { ...FRONT_LIMITS, ...options.connections };
-    front = openFront({ hostname: host, port }, inner.addr.port, systemClock, limits);
+    const limits = { ...CONNECTION_TIMEOUTS, ...options.connections };
+    front = startTcpProxy({ hostname: host, port }, inner.addr.port, systemClock, limits);
   } catch (error) {
     await inner.shutdown();
     throw error;

@@ -6,10 +6,10 @@
  * request. Knows bytes and time, no HTTP: when a request is under way is told by whoever handles it.
  */
 import type { ServerClock } from "../clock.ts";
-import { Watch, type Watched } from "./deadline_sweeper.ts";
+import { DeadlineSweeper, type HasDeadline } from "./deadline_sweeper.ts";
 
 /** How long connections are waited for, in milliseconds. */
-export interface FrontLimits {
+export interface ConnectionTimeouts {
   /** From the first byte of a request until it is there to be handled: its header. */
   header_ms: number;
   /** Without a request under way. */
@@ -19,7 +19,11 @@ export interface FrontLimits {
 }
 
 /** threats.md T11: closed within 15 s. */
-export const FRONT_LIMITS: FrontLimits = { header_ms: 10_000, idle_ms: 15_000, linger_ms: 1_000 };
+export const CONNECTION_TIMEOUTS: ConnectionTimeouts = {
+  header_ms: 10_000,
+  idle_ms: 15_000,
+  linger_ms: 1_000,
+};
 
 /** One client's connection, as the handler of its requests sees it. */
 export interface Connection {
@@ -28,7 +32,7 @@ export interface Connection {
 }
 
 /** What listens. */
-export interface Front {
+export interface TcpProxy {
   readonly addr: Deno.NetAddr;
   /** Returns the connection whose bytes come from this port of loopback; undefined for a stranger's. */
   connectionOf(port: number): Connection | undefined;
@@ -44,16 +48,16 @@ const SMALL_BUFFER = 4 * 1024;
 const LARGE_BUFFER = 64 * 1024;
 
 /** Listens, and passes connections on to `port` of loopback. @throws {Error} Deno's own when the address cannot be had. */
-export function openFront(
+export function startTcpProxy(
   address: { hostname: string; port: number },
   port: number,
   clock: ServerClock,
-  limits: FrontLimits = FRONT_LIMITS,
-): Front {
+  limits: ConnectionTimeouts = CONNECTION_TIMEOUTS,
+): TcpProxy {
   const listener = Deno.listen(address);
-  const connections = new Set<Passage>();
-  const by_port = new Map<number, Passage>();
-  const watch = new Watch(clock, Math.min(TICK_MS, ...Object.values(limits).map((ms) => ms / 8)));
+  const connections = new Set<ProxiedConnection>();
+  const by_port = new Map<number, ProxiedConnection>();
+  const watch = new DeadlineSweeper(clock, Math.min(TICK_MS, ...Object.values(limits).map((ms) => ms / 8)));
   const gone = Promise.withResolvers<void>();
   let stopped = false;
 
@@ -68,13 +72,13 @@ export function openFront(
         await pause(QUIET_MS); // no descriptor left, or a client that left while it came: others are served on
         continue;
       }
-      const passage = new Passage(client, port, { clock, limits, by_port, watch });
+      const passage = new ProxiedConnection(client, port, { clock, limits, by_port, watch });
       connections.add(passage);
       passage.run().finally(() => leave(passage));
     }
   }
 
-  function leave(passage: Passage): void {
+  function leave(passage: ProxiedConnection): void {
     connections.delete(passage);
     if (stopped && connections.size === 0) gone.resolve();
   }
@@ -99,13 +103,13 @@ export function openFront(
 
 interface PassageOptions {
   clock: ServerClock;
-  limits: FrontLimits;
-  by_port: Map<number, Passage>;
-  watch: Watch;
+  limits: ConnectionTimeouts;
+  by_port: Map<number, ProxiedConnection>;
+  watch: DeadlineSweeper;
 }
 
 /** One connection and its way through. */
-class Passage implements Connection, Watched {
+class ProxiedConnection implements Connection, HasDeadline {
   readonly #client: Deno.TcpConn;
   readonly #port: number;
   readonly #options: PassageOptions;

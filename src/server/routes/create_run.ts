@@ -6,10 +6,10 @@ import { PreampError } from "../../sdk/errors.ts";
 import { isObject } from "../../sdk/json.ts";
 import { readDocument } from "../body/parse_body.ts";
 import { eventStream } from "../streaming/run_events.ts";
-import { answer, type Call, type Handler, type Server } from "../context.ts";
+import { type Handler, type HandlerContext, jsonResponse, type ServerState } from "../context.ts";
 import { lastEventId } from "../streaming/last_event_id.ts";
 import { parsePrefer, type Preferences, preferredType } from "../negotiation.ts";
-import { quickRequest } from "../body/common_request.ts";
+import { validateCommonRequest } from "../body/common_request.ts";
 import { textResponse } from "../text_response.ts";
 import { checkBody, checkQuery } from "../body/validation.ts";
 
@@ -23,7 +23,7 @@ export const createRun: Handler = async (call, caller) => {
   const prefer = parsePrefer(headers.get("prefer"));
   const key = idempotencyKey(headers.get("idempotency-key"));
   const { request, background } = await readRunRequest(call);
-  const departure = request.on_disconnect === "cancel" ? new Departure() : null;
+  const departure = request.on_disconnect === "cancel" ? new ClientDisconnect() : null;
   const options: CreateOptions = {};
   if (key !== null) options.idempotency = { key, body_hash: canonicalHash({ request, background }) };
   if (departure) options.signal = departure.signal;
@@ -44,13 +44,13 @@ interface AnswerOptions {
   form: typeof FORMS[number];
   prefer: Preferences;
   background: boolean;
-  departure: Departure | null;
+  departure: ClientDisconnect | null;
   /** Last entry that the client has. */
   after: number;
 }
 
 async function answerStarted(
-  call: Call,
+  call: HandlerContext,
   caller: Caller,
   handle: RunHandle,
   { form, prefer, background, departure, after }: AnswerOptions,
@@ -73,7 +73,7 @@ async function answerStarted(
 
 /** Answers a run that a request has started, in the form that its Accept and Prefer ask for. */
 export async function answerNewRun(
-  call: Call,
+  call: HandlerContext,
   caller: Caller,
   start: () => Promise<RunHandle>,
 ): Promise<Response> {
@@ -91,8 +91,8 @@ export async function answerNewRun(
 
 /** What an answer waits with. */
 interface Wait {
-  server: Server;
-  departure: Departure | null;
+  server: ServerState;
+  departure: ClientDisconnect | null;
 }
 
 async function answerRun(handle: RunHandle, prefer: Preferences, wait: Wait): Promise<Response> {
@@ -105,14 +105,14 @@ async function answerRun(handle: RunHandle, prefer: Preferences, wait: Wait): Pr
   const headers: Record<string, string> = runHeaders(handle);
   if (run.status === "awaiting_approval") headers.location = locationOf(wait.server, handle);
   if (patience !== false) headers["preference-applied"] = "wait";
-  return answer(run, 200, headers);
+  return jsonResponse(run, 200, headers);
 }
 
 /** The run goes on, and the answer says where. */
 function accepted(handle: RunHandle, applied: string | null, { server }: Wait): Response {
   const headers: Record<string, string> = { ...runHeaders(handle), location: locationOf(server, handle) };
   if (applied !== null) headers["preference-applied"] = applied;
-  return answer(handle.current(), 202, headers);
+  return jsonResponse(handle.current(), 202, headers);
 }
 
 async function answerText(handle: RunHandle, wait: Wait): Promise<Response> {
@@ -171,7 +171,7 @@ function runHeaders(handle: RunHandle): Record<string, string> {
   return { "preamp-run-id": handle.id };
 }
 
-function locationOf({ basePath }: Server, handle: RunHandle): string {
+function locationOf({ basePath }: ServerState, handle: RunHandle): string {
   return `${basePath}/v1/runs/${encodeURIComponent(handle.id)}`;
 }
 
@@ -181,7 +181,7 @@ function clientLeft(): Response {
 }
 
 /** The client's going away, as a signal. `request.signal` also fires after a normal answer, so it is listened to no longer than that. */
-class Departure {
+class ClientDisconnect {
   readonly #controller = new AbortController();
   /** Told once. */
   onLeave: (() => void) | undefined;
@@ -203,12 +203,13 @@ class Departure {
   }
 }
 
-async function readRunRequest(call: Call): Promise<{ request: RunRequest; background: boolean }> {
+async function readRunRequest(call: HandlerContext): Promise<{ request: RunRequest; background: boolean }> {
   const { body, server } = call.env;
   const query = await checkQuery("CreateRunQuery", call.req.raw.url);
   const document = await readDocument(call.req.raw, body, server.clock);
   const fields = fieldsOf(document, query.prompt);
-  const { background = false, ...request } = quickRequest(fields) ?? await checkBody("RunRequest", fields);
+  const { background = false, ...request } = validateCommonRequest(fields) ??
+    await checkBody("RunRequest", fields);
   return { request, background };
 }
 

@@ -1,7 +1,7 @@
 /** `GET /v1/runs/{id}/events`: the log of a run, as it comes or as it is. */
 import type { Caller } from "../../runs/types.ts";
 import { hasCode } from "../../sdk/errors.ts";
-import { answer, type Call, type Handler, noContent } from "../context.ts";
+import { type Handler, type HandlerContext, jsonResponse, noContent } from "../context.ts";
 import { eventStream } from "../streaming/run_events.ts";
 import { lastEventId } from "../streaming/last_event_id.ts";
 import { preferredType } from "../negotiation.ts";
@@ -27,18 +27,24 @@ export const runEvents: Handler = async (call, caller) => {
   }
 };
 
-async function listEvents(call: Call, caller: Caller, query: Query<"EventsQuery">): Promise<Response> {
+async function listEvents(
+  call: HandlerContext,
+  caller: Caller,
+  query: Query<"EventsQuery">,
+): Promise<Response> {
   // by default the largest page: a list is asked for to see what is there
   const { after = 0, cursor = after, limit = call.env.max_page_limit } = query;
   const run_id = pathId(call);
   const data = await call.env.server.runtime.runs.events(caller, run_id, { after: cursor, limit });
   const last = data.at(-1);
   const more = last !== undefined && data.length === limit && last.event !== "run:end";
-  return answer({ data, next_cursor: more ? String(last.seq) : null }, 200, { "preamp-run-id": run_id });
+  return jsonResponse({ data, next_cursor: more ? String(last.seq) : null }, 200, {
+    "preamp-run-id": run_id,
+  });
 }
 
 async function streamEvents(
-  call: Call,
+  call: HandlerContext,
   caller: Caller,
   type: "text/event-stream" | "application/x-ndjson",
   after: number,

@@ -1,5 +1,5 @@
 /** What is open to everyone: whether the server lives, what it offers, what it is. */
-import { answer, type Handler } from "../context.ts";
+import { type Handler, jsonResponse } from "../context.ts";
 import { preferredType } from "../negotiation.ts";
 import { textResponse } from "../text_response.ts";
 
@@ -7,7 +7,7 @@ import { textResponse } from "../text_response.ts";
 export const readiness: Handler = async (call) => {
   const { ok, reasons, isolation, bundler } = await call.env.server.runtime.ready();
   const body = { ok, reasons, isolation, bundler };
-  return ok ? answer(body) : answer(body, 503, { "retry-after": "1" });
+  return ok ? jsonResponse(body) : jsonResponse(body, 503, { "retry-after": "1" });
 };
 
 /** `GET /openapi.json`. */

@@ -2,7 +2,7 @@
 import type { Entry } from "../../kernel/host.ts";
 import type { Caller } from "../../runs/types.ts";
 import { entryStream } from "./log_stream.ts";
-import type { Exchange } from "../context.ts";
+import type { RequestContext } from "../context.ts";
 import { SSE_PING, sseFrame, sseRetry } from "./sse.ts";
 
 /** Media types of a streamed log. */
@@ -25,7 +25,7 @@ const PING_MS = 15_000;
 const RETRY_MS = 1000;
 
 /** Returns the answer that streams a run's entries until `run:end`. The run must exist and be the caller's. */
-export function eventStream(exchange: Exchange, caller: Caller, options: EventStreamOptions): Response {
+export function eventStream(exchange: RequestContext, caller: Caller, options: EventStreamOptions): Response {
   const { server } = exchange;
   const sse = options.type === "text/event-stream";
   const stream = entryStream<Entry>({

@@ -1,5 +1,5 @@
 import { liveProgress } from "../../../src/cli/terminal/live_progress.ts";
-import { dollars, duration, plainProgress, shown } from "../../../src/cli/terminal/progress_lines.ts";
+import { dollars, duration, formatValue, plainProgress } from "../../../src/cli/terminal/progress_lines.ts";
 import type { Entry } from "../../../src/kernel/host.ts";
 import type { JsonObject } from "../../../src/sdk/json.ts";
 import { assert, assertEquals } from "../../assert.ts";
@@ -112,10 +112,10 @@ Deno.test("liveProgress() draws one line, clears it for lines that stay, and kee
 });
 
 Deno.test("shown() is one short printable line whatever it is given", () => {
-  assertEquals(shown("a\x1b[31m\nb"), "a\\u001b[31m b");
-  assertEquals(shown({ a: 1 }), '{"a":1}');
-  assertEquals(shown(undefined), "nothing");
-  assertEquals([...shown("é".repeat(1000))].length, 160);
+  assertEquals(formatValue("a\x1b[31m\nb"), "a\\u001b[31m b");
+  assertEquals(formatValue({ a: 1 }), '{"a":1}');
+  assertEquals(formatValue(undefined), "nothing");
+  assertEquals([...formatValue("é".repeat(1000))].length, 160);
 });
 
 Deno.test("duration() and dollars() are as people say them", () => {

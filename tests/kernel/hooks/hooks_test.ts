@@ -1,4 +1,4 @@
-import { Hooks, type HookSink } from "../../../src/kernel/hooks/hooks.ts";
+import { Hooks, type HookSessionPort } from "../../../src/kernel/hooks/hooks.ts";
 import { toPlain } from "../../../src/sdk/json.ts";
 import { FakeClock } from "../../../src/sdk/testing/fake_clock.ts";
 import type { Emission, HookResult, JsonObject } from "../../../src/sdk/types.ts";
@@ -11,16 +11,16 @@ function registry(defaults: JsonObject = {}, handler_timeout_ms = 30_000) {
   const warnings: string[] = [];
   const note = (event: string, emission: Emission) =>
     void settled.push({ event, action: emission.action, data: toPlain(emission.data) });
-  const sink: HookSink = {
+  const sink: HookSessionPort = {
     max_handlers: 256,
     handler_timeout_ms,
     clock,
-    begin() {},
+    ensurePreceding() {},
     prepare: (_event, data) => data,
     momentFields: () => ({}),
-    settle: note,
-    decides: (event) => event === "gate",
-    tell: (event, data) => void settled.push({ event, action: "told", data: toPlain(data) }),
+    recordOutcome: note,
+    isGate: (event) => event === "gate",
+    record: (event, data) => void settled.push({ event, action: "told", data: toPlain(data) }),
     write: note,
     warn: (_code, message) => void warnings.push(message),
   };
@@ -457,14 +457,14 @@ Deno.test("emit() rejects, and does not throw, when the log fails at once", asyn
     max_handlers: 256,
     handler_timeout_ms: 30_000,
     clock: new FakeClock(),
-    begin() {},
+    ensurePreceding() {},
     prepare: (_event, data) => data,
     momentFields: () => ({}),
-    settle() {
+    recordOutcome() {
       throw new Error("store is gone");
     },
-    decides: () => false,
-    tell() {
+    isGate: () => false,
+    record() {
       throw new Error("store is gone");
     },
     write() {},

@@ -1,5 +1,9 @@
 /** The checks of a module's exports, and what it means that nothing was mounted. */
-import { absenceOf, IRON_LAW, unmetRequirements } from "../../../src/kernel/mounting/mount_diagnosis.ts";
+import {
+  absenceOf,
+  NO_TOOL_MOUNTED,
+  unmetRequirements,
+} from "../../../src/kernel/mounting/mount_diagnosis.ts";
 import {
   checkInfo,
   checkMountSignature,
@@ -40,7 +44,7 @@ Deno.test("checkSessionReady() accepts both spellings, and none", () => {
 });
 
 Deno.test("absenceOf() tells who declined from who broke the contract (VAL-01, VAL-12)", () => {
-  assertEquals(absence("tool"), { reason: "protocol_compliance", message: IRON_LAW });
+  assertEquals(absence("tool"), { reason: "protocol_compliance", message: NO_TOOL_MOUNTED });
   assertEquals(absence("provider").reason, "not_configured");
   assertMatch(absence("hook").message, /No hook was registered/);
   for (const type of ["orchestrator", "context"] as const) {
@@ -54,7 +58,7 @@ Deno.test("absenceOf() forgives a tool whose declared requirements are not met",
   const module = { module: { config_schema: { required: ["api_key"] } } };
   assertEquals(absence("tool", { module }).reason, "not_configured");
   assertMatch(absence("tool", { module }).message, /its config lacks api_key/);
-  assertEquals(absence("tool", { module, config: { api_key: "k" } }).message, IRON_LAW);
+  assertEquals(absence("tool", { module, config: { api_key: "k" } }).message, NO_TOOL_MOUNTED);
   const mount = Object.assign(() => {}, { requires: ["url", "api_key"] });
   assertEquals(unmetRequirements({ mount }, { url: "", api_key: "k" }), ["url"]);
 });

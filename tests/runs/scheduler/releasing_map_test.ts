@@ -1,9 +1,9 @@
-import { LateFlush } from "../../../src/runs/run/deferred_flush.ts";
-import { Roster } from "../../../src/runs/scheduler/releasing_map.ts";
+import { DeferredFlush } from "../../../src/runs/run/deferred_flush.ts";
+import { ReleasingMap } from "../../../src/runs/scheduler/releasing_map.ts";
 import { assert, assertEquals } from "../../assert.ts";
 
 Deno.test("Roster.items are what was put and has not left, oldest first", () => {
-  const roster = new Roster<{ id: number }>();
+  const roster = new ReleasingMap<{ id: number }>();
   for (const id of [1, 2, 3]) roster.set(`run_${id}`, { id });
   roster.delete("run_2");
   roster.delete("run_9");
@@ -15,29 +15,29 @@ Deno.test("Roster.items are what was put and has not left, oldest first", () => 
 
 Deno.test("LateFlush.ask() flushes once at the next turn, callOff() takes that back for this one alone", async () => {
   const flushed: string[] = [];
-  const [a, b, c] = ["a", "b", "c"].map((name) => new LateFlush(() => flushed.push(name), 0));
-  for (const one of [a, b, c, a]) one!.ask();
-  a!.callOff();
-  a!.callOff();
+  const [a, b, c] = ["a", "b", "c"].map((name) => new DeferredFlush(() => flushed.push(name), 0));
+  for (const one of [a, b, c, a]) one!.schedule();
+  a!.cancel();
+  a!.cancel();
   assertEquals([a!.pending, b!.pending, c!.pending], [false, true, true]);
   await new Promise((resolve) => setTimeout(resolve, 0));
   assertEquals(flushed.toSorted(), ["b", "c"]);
   assertEquals([a!.pending, b!.pending, c!.pending], [false, false, false]);
-  a!.ask();
+  a!.schedule();
   await new Promise((resolve) => setTimeout(resolve, 0));
   assertEquals(flushed.at(-1), "a");
 });
 
 Deno.test("LateFlush.ask() waits for its time where a store asks for one", async () => {
   const flushed = Promise.withResolvers<void>();
-  const late = new LateFlush(flushed.resolve, 1);
-  late.ask();
-  late.ask();
+  const late = new DeferredFlush(flushed.resolve, 1);
+  late.schedule();
+  late.schedule();
   assertEquals(late.pending, true);
   await flushed.promise;
   assertEquals(late.pending, false);
-  late.ask();
-  late.callOff();
+  late.schedule();
+  late.cancel();
   assertEquals(late.pending, false);
 });
 

@@ -1,12 +1,12 @@
-import { SessionHolds } from "../../../src/runs/scheduler/session_leases.ts";
-import type { Runner } from "../../../src/runs/run/run.ts";
+import { SessionLeases } from "../../../src/runs/scheduler/session_leases.ts";
+import type { ActiveRun } from "../../../src/runs/run/run.ts";
 import type { JsonObject } from "../../../src/sdk/types.ts";
 import { MemoryStore } from "../../../src/store/memory.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { assertEquals } from "../../assert.ts";
 import { until } from "../../kernel/kit.ts";
 
-const RUNNER = {} as Runner; // nobody asks it anything
+const RUNNER = {} as ActiveRun; // nobody asks it anything
 
 Deno.test("SessionHolds does not renew what was let go of while another lease was renewed", async () => {
   const slow = Promise.withResolvers<void>();
@@ -20,11 +20,11 @@ Deno.test("SessionHolds does not renew what was let go of while another lease wa
   };
   const logged: [string, JsonObject][] = [];
   const { promise: tick, restore } = capturedInterval();
-  const holds = new SessionHolds(store, "here", (_level, event, facts) => logged.push([event, facts]));
+  const holds = new SessionLeases(store, "here", (_level, event, facts) => logged.push([event, facts]));
   try {
-    for (const id of ["a", "b", "c"]) await holds.take(id, RUNNER);
+    for (const id of ["a", "b", "c"]) await holds.acquire(id, RUNNER);
     (await tick)();
-    await holds.letGo("b");
+    await holds.release("b");
     slow.resolve();
     await until(() => renewed.includes("session/c"));
     assertEquals(renewed, ["session/a", "session/c"]);

@@ -1,10 +1,10 @@
-import { Watch } from "../../../src/server/net/deadline_sweeper.ts";
+import { DeadlineSweeper } from "../../../src/server/net/deadline_sweeper.ts";
 import { assertEquals } from "../../assert.ts";
 import { FakeClock } from "../fake_clock.ts";
 
 Deno.test("Watch closes what is due, at most a tick early, and never late", async () => {
   const clock = new FakeClock();
-  const watch = new Watch(clock, 100);
+  const watch = new DeadlineSweeper(clock, 100);
   const closed: [string, number][] = [];
   const add = (name: string, deadline: number) => {
     const one = {
@@ -30,7 +30,7 @@ Deno.test("Watch closes what is due, at most a tick early, and never late", asyn
 
 Deno.test("Watch has a tick under way only while there is something to watch", async () => {
   const clock = new FakeClock();
-  const watch = new Watch(clock, 100);
+  const watch = new DeadlineSweeper(clock, 100);
   assertEquals(clock.pending, 0);
   const one = { deadline: Infinity, close() {} };
   watch.add(one);
