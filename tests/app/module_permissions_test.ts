@@ -316,11 +316,11 @@ function dataUrl(code: string): string {
 /** What of `asked` a process with flags says it has: `permission entry`, or a permission alone for all of it. */
 async function heldWith(flags: readonly string[], asked: readonly string[]): Promise<string[]> {
   const own = (path: string) => JSON.stringify(new URL(`../../src/${path}`, import.meta.url).href);
-  const code = `import { heldByProcess } from ${own("app/process_permissions.ts")};
+  const code = `import { grantedToProcess } from ${own("app/process_permissions.ts")};
     import { parseEntry } from ${own("plan/permissions/permission_entry.ts")};
     console.log(JSON.stringify(${JSON.stringify(asked)}.filter((one) => {
       const [permission, entry] = one.split(" ");
-      return heldByProcess(permission, entry === undefined ? "all" : parseEntry(permission, entry));
+      return grantedToProcess(permission, entry === undefined ? "all" : parseEntry(permission, entry));
     })));`;
   const main = await Deno.makeTempFile({ suffix: ".ts" });
   try {
@@ -336,7 +336,7 @@ async function heldWith(flags: readonly string[], asked: readonly string[]): Pro
   }
 }
 
-Deno.test("heldByProcess() says what flags with lists give, and nothing that Deno cannot be asked for", () =>
+Deno.test("grantedToProcess() says what flags with lists give, and nothing that Deno cannot be asked for", () =>
   withFolder(async (folder) => {
     const held = [
       "net a.com",
@@ -393,7 +393,7 @@ Deno.test("heldByProcess() says what flags with lists give, and nothing that Den
     assertEquals(await heldWith(flags, [...held, ...not.map((host) => `net ${host}`), ...others]), held);
   }));
 
-Deno.test("heldByProcess() of a process that is denied a part has neither the whole nor what may hold the part", async () => {
+Deno.test("grantedToProcess() of a process that is denied a part has neither the whole nor what may hold the part", async () => {
   const flags = ["--allow-all", "--deny-net=x.org:80", "--deny-env=AWS_S", "--deny-read=/etc/passwd"];
   const held = [
     "write",

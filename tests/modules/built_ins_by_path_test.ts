@@ -126,7 +126,10 @@ async function entriesOf(preamp: Preamp, plan: string): Promise<Json[]> {
       (key, value) => VOLATILE.has(key) ? undefined : value,
     );
     return JSON.parse(
-      told.replace(/\b(?:run|ses|turn|grp|call|req|apr|evt|sub)_[A-Za-z0-9]{8,}/g, named as () => string),
+      told.replace(
+        /\b(?:run|ses|turn|grp|call|req|apr|evt|sub)_[A-Za-z0-9]{8,}(?:_[0-9a-z]+)?/g,
+        named as () => string,
+      ),
     );
   });
 }

@@ -3,8 +3,8 @@
  * with `--expose-gc`.
  */
 import { getHeapSpaceStatistics } from "node:v8";
-import { createRuntime } from "../../src/app/runtime.ts";
-import type { Caller } from "../../src/runs/types.ts";
+import { createRuntime } from "../../../src/app/runtime.ts";
+import type { Caller } from "../../../src/runs/types.ts";
 
 const CALLER: Caller = { name: "test", namespace: "test", origin: "operator" };
 const PLAN = {
