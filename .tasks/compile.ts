@@ -13,6 +13,8 @@ const BUNDLE = new URL("dist/bundle/", ROOT);
 const WASM = new URL("esbuild.wasm.gz", BUNDLE);
 /** The SDK for authors: read by `src/cli/sdk_files.ts`. */
 const SDK_FILES = new URL("sdk.json.gz", BUNDLE);
+/** The documentation, beside the program's own code: read there by `src/docs/pages.ts`. */
+const DOCS = new URL("docs/", BUNDLE);
 const OUTPUT = new URL("dist/preamp", ROOT);
 
 /**
@@ -47,6 +49,7 @@ await run(Deno.execPath(), [
 ]);
 await compress(import.meta.resolve("esbuild-wasm/esbuild.wasm"), WASM);
 await writeSdkFiles(SDK_FILES);
+await copyDocs(DOCS);
 await run(Deno.env.get("COMPILE_DENO") ?? Deno.execPath(), [
   "compile",
   "--quiet",
@@ -57,6 +60,7 @@ await run(Deno.env.get("COMPILE_DENO") ?? Deno.execPath(), [
   ...permissions(manifest.tasks.start),
   `--include=${WASM.pathname}`,
   `--include=${SDK_FILES.pathname}`,
+  `--include=${DOCS.pathname}`,
   ...ROOTS.map((root) => `--include=${new URL(root.replace(/\.ts$/, ".js"), BUNDLE).pathname}`),
   `--output=${OUTPUT.pathname}`,
   ...Deno.args,
@@ -74,6 +78,19 @@ function permissions(task: string): string[] {
 async function compress(from: string, to: URL): Promise<void> {
   const file = await Deno.open(new URL(from));
   await Deno.writeFile(to, file.readable.pipeThrough(new CompressionStream("gzip")));
+}
+
+/** Copies the pages of `src/docs`, and the README of each built-in module under the module's name. */
+async function copyDocs(to: URL): Promise<void> {
+  await Deno.mkdir(to, { recursive: true });
+  for await (const { name } of Deno.readDir(new URL("src/docs/", ROOT))) {
+    if (name.endsWith(".md")) await Deno.copyFile(new URL(`src/docs/${name}`, ROOT), new URL(name, to));
+  }
+  for await (const { name, isDirectory } of Deno.readDir(new URL("modules/", ROOT))) {
+    if (isDirectory) {
+      await Deno.copyFile(new URL(`modules/${name}/README.md`, ROOT), new URL(`${name}.md`, to));
+    }
+  }
 }
 
 async function run(command: string, args: readonly string[]): Promise<void> {

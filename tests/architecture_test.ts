@@ -8,6 +8,7 @@ const ROOT = new URL("../", import.meta.url);
 
 /** Folder of src → folders of src it may import. What `TYPES_ONLY` names comes over as types alone. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+  docs: [],
   text: [],
   process: [],
   sdk: [],
@@ -19,8 +20,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   store: ["text", "process", "sdk"],
   runs: ["text", "process", "sdk", "kernel", "plan", "policy", "store"],
   app: ["text", "process", "sdk", "kernel", "plan", "policy", "loader", "sandbox", "store", "runs"],
-  server: ["text", "process", "sdk", "plan", "policy", "runs"],
+  server: ["docs", "text", "process", "sdk", "plan", "policy", "runs"],
   cli: [
+    "docs",
     "text",
     "process",
     "sdk",

@@ -109,6 +109,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     "print the version of this program",
     async () => (await import("./commands/version.ts")).command,
   ),
+  entry(
+    "docs",
+    "read the documentation that ships with the program",
+    async () => (await import("./commands/docs.ts")).command,
+  ),
   entry("help", "show how a command is used", async () => (await import("./commands/help.ts")).command),
 ];
 

@@ -3,6 +3,7 @@ import type { ErrorCode } from "../sdk/errors.ts";
 import { decideApproval, listApprovals } from "./routes/approvals.ts";
 import { createRun } from "./routes/create_run.ts";
 import { runEvents } from "./routes/events.ts";
+import { docsIndex, docsPage, llmsText } from "./routes/docs.ts";
 import type { Handler } from "./context.ts";
 import { health, HEALTH_PATH } from "./http_app.ts";
 import {
@@ -428,6 +429,34 @@ export const ROUTES: readonly Route[] = [
     open: true,
     answers: { 200: { description: "OpenAPI 3.1" } },
     handle: openApi,
+  },
+  {
+    method: "GET",
+    path: "/docs",
+    id: "docsIndex",
+    summary: "The index of the documentation",
+    open: true,
+    answers: { 200: { description: "the index", content: { "text/markdown": null, "text/html": null } } },
+    handle: docsIndex,
+  },
+  {
+    method: "GET",
+    path: "/docs/{page}",
+    id: "docsPage",
+    summary: "A page of the documentation",
+    open: true,
+    answers: { 200: { description: "the page", content: { "text/markdown": null, "text/html": null } } },
+    codes: ["not_found"],
+    handle: docsPage,
+  },
+  {
+    method: "GET",
+    path: "/llms.txt",
+    id: "llmsText",
+    summary: "The index of the documentation for language models (llmstxt.org)",
+    open: true,
+    answers: { 200: { description: "the index", content: { "text/plain": null } } },
+    handle: llmsText,
   },
   {
     method: "GET",

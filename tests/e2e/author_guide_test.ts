@@ -1,9 +1,9 @@
-/** modules/README.md as an author would follow it: every file saved, every command run, in order; every example validated. */
+/** src/docs/modules.md as an author would follow it: every file saved, every command run, in order; every example validated. */
 import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { ROOT, runProgram } from "./program.ts";
 import { shell } from "./shell.ts";
 
-const GUIDE = await Deno.readTextFile(`${ROOT}modules/README.md`);
+const GUIDE = await Deno.readTextFile(`${ROOT}src/docs/modules.md`);
 const PUBLISHED = "https://modules.example.com/";
 
 interface Block {
@@ -61,7 +61,7 @@ function serveFolder(folder: string): { url: string; stop(): Promise<void> } {
   return { url: `http://127.0.0.1:${server.addr.port}/`, stop: () => server.shutdown() };
 }
 
-Deno.test("modules/README.md leads from an empty folder to a locked module at a URL", () =>
+Deno.test("src/docs/modules.md leads from an empty folder to a locked module at a URL", () =>
   inFolder(async (folder) => {
     const [module, test] = blocks().filter(({ language }) => language === "ts");
     const [plan, url_plan] = blocks().filter(({ language }) => language === "yaml");
@@ -111,7 +111,7 @@ Deno.test("modules/README.md leads from an empty folder to a locked module at a 
 
 for (const block of blocks().filter(({ language, text }) => language === "ts" && text.startsWith("/**"))) {
   const id = idOf(block);
-  Deno.test(`modules/README.md shows a ${id} that validates and type-checks`, () =>
+  Deno.test(`src/docs/modules.md shows a ${id} that validates and type-checks`, () =>
     inFolder(async (folder) => {
       assert(id);
       await Deno.mkdir(`${folder}/${id}`);

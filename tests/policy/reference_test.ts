@@ -35,9 +35,10 @@ Deno.test("what exampleDocument() says of policies can be used", async () => {
   });
 });
 
-Deno.test("SETTINGS.md is what preamp config reference prints, formatted", async () => {
-  const written = await Deno.readTextFile(new URL("../../SETTINGS.md", import.meta.url));
-  const advice = "run: deno run -A main.ts config reference > SETTINGS.md; deno fmt SETTINGS.md";
+Deno.test("src/docs/settings.md is what preamp config reference prints, formatted", async () => {
+  const written = await Deno.readTextFile(new URL("../../src/docs/settings.md", import.meta.url));
+  const advice =
+    "run: deno run -A main.ts config reference > src/docs/settings.md; deno fmt src/docs/settings.md";
   assert(unformatted(written) === unformatted(referencePage()), advice);
 });
 

@@ -178,7 +178,7 @@ Deno.test("an unknown path is 404 and a wrong method 405 with Allow", async () =
     "/v1/runs/",
     "/v1/runs/x/y",
     "/v1/plans/nothing",
-    "/docs",
+    "/docs/",
     "/metrics",
     "/openai/v1/models",
   ];

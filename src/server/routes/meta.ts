@@ -60,12 +60,14 @@ function landingText(base: string): string {
     exampleCommand(base),
     "",
     `The API as OpenAPI 3.1: ${base}/openapi.json`,
+    `Documentation: ${base}/docs`,
     "",
   ].join("\n");
 }
 
 function landingPage(base: string): string {
   const openapi = new URL(`${base}/openapi.json`).pathname;
+  const docs = new URL(`${base}/docs`).pathname;
   return [
     "<!doctype html>",
     '<html lang="en"><head><meta charset="utf-8"><title>Preamp</title>',
@@ -74,6 +76,7 @@ function landingPage(base: string): string {
     "<p>An edge runtime for agents. POST a plan and a prompt, get an agent.</p>",
     `<pre>${escapeHtml(exampleCommand(base))}</pre>`,
     `<p>The API as OpenAPI 3.1: <a href="${escapeHtml(openapi)}">${escapeHtml(openapi)}</a></p>`,
+    `<p>Documentation: <a href="${escapeHtml(docs)}">${escapeHtml(docs)}</a></p>`,
     "</body></html>",
     "",
   ].join("\n");

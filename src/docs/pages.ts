@@ -1,0 +1,70 @@
+/**
+ * The documentation pages that ship with the program: the Markdown files of this folder, and the README of each built-in
+ * module. In the compiled program they lie in a folder `docs` beside the program's code, where the compile task puts them.
+ */
+
+/** A page of the documentation. */
+export interface Page {
+  /** The page's name in `preamp docs NAME` and `/docs/NAME`. */
+  readonly name: string;
+  /** One line that says what the page is for. */
+  readonly summary: string;
+}
+
+/** The pages of this folder in reading order. */
+export const PAGES: readonly Page[] = [
+  { name: "architecture", summary: "understand the program: folders, the way of one request, the rules" },
+  { name: "plan", summary: "write a mount plan: every key, sources, `${VAR}`, lock, explain, diff" },
+  { name: "http", summary: "call the API: requests, answers, streams, approvals, error codes" },
+  { name: "events", summary: "read an event log: every event, its order, resume and replay" },
+  { name: "modules", summary: "write, test and publish a module" },
+  { name: "context", summary: "tune memory: budgets, compaction, token counting" },
+  { name: "security", summary: "know what a plan may touch, what a sandbox enforces, and what it does not" },
+  { name: "operating", summary: "run a server: settings, keys, limits, logs, shutdown" },
+  { name: "settings", summary: "look up a setting of `preamp.yaml`" },
+  { name: "performance", summary: "know what costs time and memory, and how to measure it" },
+  { name: "glossary", summary: "look up a word" },
+];
+
+/** Returns the Markdown of a page, or undefined when there is no page of that name. */
+export async function readPage(name: string): Promise<string | undefined> {
+  if (!/^[a-z][a-z-]*$/.test(name)) return undefined;
+  try {
+    return await Deno.readTextFile(pageUrl(name));
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return undefined;
+    throw error;
+  }
+}
+
+function pageUrl(name: string): URL {
+  if (Deno.build.standalone) return new URL(`docs/${name}.md`, import.meta.url);
+  const own = PAGES.some((page) => page.name === name);
+  return new URL(own ? `${name}.md` : `../../modules/${name}/README.md`, import.meta.url);
+}
+
+/** Returns the index of all pages as Markdown, in the form of https://llmstxt.org: what `/llms.txt` answers. */
+export function pageIndex(modules: readonly Page[], link: (name: string) => string): string {
+  const list = (pages: readonly Page[]) =>
+    pages.map(({ name, summary }) => `- [${name}](${link(name)}): ${summary}`).join("\n");
+  return `# Preamp
+
+> An edge runtime for Amplifier-style agent modules: one Deno program. POST a plan and a prompt, get an agent.
+
+## Pages
+
+${list(PAGES)}
+
+## Built-in modules
+
+${list(modules)}
+`;
+}
+
+/** Returns the name of the page that a link inside a page leads to, or undefined for a link elsewhere. */
+export function linkedPage(href: string): { name: string; anchor: string } | undefined {
+  const [, page, module, anchor = ""] =
+    /^(?:\.\/)?(?:([a-z]+)\.md|\.\.\/\.\.\/modules\/([a-z-]+)\/README\.md)(#.*)?$/.exec(href) ?? [];
+  const name = page === "README" ? undefined : page ?? module;
+  return name === undefined ? undefined : { name, anchor };
+}
