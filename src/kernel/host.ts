@@ -78,7 +78,7 @@ export interface ApprovalRequest {
 }
 
 /** What tells whether an answer that was given before holds for a question too. */
-export type AskedAbout = Pick<
+export type ApprovalMatch = Pick<
   ApprovalRequest,
   "action" | "tool_name" | "tool_call_id" | "args_hash" | "prompt" | "hook_name" | "pattern"
 >;
@@ -91,7 +91,7 @@ export interface RememberedAnswer {
   readonly decision: string;
   readonly decided_by: string | null;
   /** Whether the log tells already that it holds for this very question: then nothing is told again. */
-  readonly told: boolean;
+  readonly recorded: boolean;
 }
 
 /** What came back. */
@@ -134,7 +134,7 @@ export interface Host {
     session_id: string,
   ): KnownApproval | null;
   /** Returns the answer of this session that holds for a question too, or null: then a person is asked. */
-  rememberedApproval?(asked: AskedAbout, session_id: string): RememberedAnswer | null;
+  rememberedApproval?(asked: ApprovalMatch, session_id: string): RememberedAnswer | null;
   /** Returns how a session stands, with its counters. Absent: nothing is counted. */
   sessionStatus?(session_id: string): SessionStatus;
   /** The session is initialised: the run exists. */

@@ -15,13 +15,13 @@ export type LimitName = keyof RunLimits;
 const MIN_OUTPUT_TOKENS = 256;
 
 /** Options of {@link RunLimitGuard}. */
-export interface CeilingOptions {
+export interface RunLimitOptions {
   limits: RunLimits;
   /** Whether `max_cost_usd` was set by plan or request: then an unpriced call ends the run (trust.md). */
-  cost_is_asked_for?: boolean;
+  cost_limit_is_set?: boolean;
   clock: HostClock;
   /** Ceilings that hold beside these: a sub-agent's own are counted within its parent's. */
-  within?: RunLimitGuard;
+  parent?: RunLimitGuard;
 }
 
 /** A place taken for one model call; settle it exactly once. */
@@ -33,7 +33,7 @@ export interface Reservation {
 }
 
 /** What a run had used of its ceilings. */
-export interface UsedCeilings {
+export interface UsedLimits {
   model_calls: number;
   tool_calls: number;
   tokens: number;
@@ -46,26 +46,26 @@ export class RunLimitGuard {
   readonly limits: RunLimits;
   /** Aborts with `limit_reached` when `max_duration_s` is over. */
   readonly signal: AbortSignal;
-  readonly #options: CeilingOptions;
+  readonly #options: RunLimitOptions;
   readonly #expiry = new AbortController();
   readonly #max_cost: bigint;
   #answered = 0;
-  #under_way = 0;
+  #pending = 0;
   #tool_calls = 0;
   #tokens = 0;
   #reserved_tokens = 0;
   #cost = 0n;
   #used_ms = 0;
-  #since: number | null = null;
+  #started_at: number | null = null;
   /** Sessions that are at work, and persons that are waited for: the clock runs while the first and not the second. */
   #working = 0;
   #waiting = 0;
   #stop_timer: (() => void) | null = null;
 
-  constructor(options: CeilingOptions) {
+  constructor(options: RunLimitOptions) {
     this.#options = options;
     this.limits = Object.freeze({ ...options.limits }); // modules see it: nobody raises a ceiling
-    const { within } = options;
+    const { parent: within } = options;
     this.signal = within ? AbortSignal.any([this.#expiry.signal, within.signal]) : this.#expiry.signal;
     this.#max_cost = parseDecimal(options.limits.max_cost_usd);
   }
@@ -75,11 +75,11 @@ export class RunLimitGuard {
    * @throws {PreampError} `limit_reached` for max_iterations, max_total_tokens, max_cost_usd or max_duration_s.
    */
   reserveCall(input_tokens: number, max_output_tokens: number): Reservation {
-    const outer = this.#options.within?.reserveCall(input_tokens, max_output_tokens);
-    if (outer === undefined) return this.#reserveHere(input_tokens, max_output_tokens);
+    const outer = this.#options.parent?.reserveCall(input_tokens, max_output_tokens);
+    if (outer === undefined) return this.#reserveOwn(input_tokens, max_output_tokens);
     let own: Reservation;
     try {
-      own = this.#reserveHere(input_tokens, outer.max_output_tokens);
+      own = this.#reserveOwn(input_tokens, outer.max_output_tokens);
     } catch (error) {
       outer.settle(null);
       throw error;
@@ -96,10 +96,10 @@ export class RunLimitGuard {
     };
   }
 
-  #reserveHere(input_tokens: number, max_output_tokens: number): Reservation {
+  #reserveOwn(input_tokens: number, max_output_tokens: number): Reservation {
     this.#checkTime();
     const { limits } = this;
-    if (this.#answered + this.#under_way >= limits.max_iterations) {
+    if (this.#answered + this.#pending >= limits.max_iterations) {
       throw reached("max_iterations", `${limits.max_iterations} model calls were answered`);
     }
     if (this.#cost >= this.#max_cost) {
@@ -115,7 +115,7 @@ export class RunLimitGuard {
     }
     const reserved = input_tokens + output;
     this.#reserved_tokens += reserved;
-    this.#under_way++;
+    this.#pending++;
     let open = true;
     return {
       max_output_tokens: output,
@@ -123,7 +123,7 @@ export class RunLimitGuard {
         if (!open) return;
         open = false;
         this.#reserved_tokens -= reserved;
-        this.#under_way--;
+        this.#pending--;
         if (usage) this.#settle(usage);
       },
     };
@@ -133,7 +133,7 @@ export class RunLimitGuard {
     this.#answered++;
     this.#tokens += usage.total_tokens;
     if (usage.cost_usd !== null) this.#cost += parseDecimal(usage.cost_usd);
-    else if (this.#options.cost_is_asked_for) {
+    else if (this.#options.cost_limit_is_set) {
       throw reached(
         "max_cost_usd",
         'the provider reported no cost for this call; set config.prices of the provider, such as {input: "3", ' +
@@ -143,7 +143,7 @@ export class RunLimitGuard {
   }
 
   /** Takes up what a run had used before it was interrupted. */
-  restore(used: UsedCeilings): void {
+  restore(used: UsedLimits): void {
     this.#answered += used.model_calls;
     this.#tool_calls += used.tool_calls;
     this.#tokens += used.tokens;
@@ -157,14 +157,14 @@ export class RunLimitGuard {
     if (this.#tool_calls >= this.limits.max_tool_calls) {
       throw reached("max_tool_calls", `${this.limits.max_tool_calls} tool calls were made`);
     }
-    this.#options.within?.countToolCall();
+    this.#options.parent?.countToolCall();
     this.#tool_calls++;
   }
 
   /** Tokens that are neither used nor reserved. */
   get tokens_left(): number {
     const own = this.limits.max_total_tokens - this.#tokens - this.#reserved_tokens;
-    return Math.max(0, Math.min(own, this.#options.within?.tokens_left ?? own));
+    return Math.max(0, Math.min(own, this.#options.parent?.tokens_left ?? own));
   }
 
   #checkTime(): void {
@@ -173,39 +173,39 @@ export class RunLimitGuard {
 
   /** Says that a session is at work: the run's clock runs until the last of them calls {@link stop}. */
   start(): void {
-    this.#options.within?.start();
+    this.#options.parent?.start();
     this.#working++;
-    this.#adjust();
+    this.#updateClock();
   }
 
   /** Says that a session has stopped work. */
   stop(): void {
-    this.#options.within?.stop();
+    this.#options.parent?.stop();
     this.#working--;
-    this.#adjust();
+    this.#updateClock();
   }
 
   /** Runs `wait` with the clock stopped: a person's time does not count. Several may wait at once. */
   async paused<T>(wait: () => Promise<T>): Promise<T> {
-    const { within } = this.#options;
+    const { parent: within } = this.#options;
     this.#waiting++;
-    this.#adjust();
+    this.#updateClock();
     try {
       return await (within ? within.paused(wait) : wait());
     } finally {
       this.#waiting--;
-      this.#adjust();
+      this.#updateClock();
     }
   }
 
-  #adjust(): void {
+  #updateClock(): void {
     const runs = this.#working > 0 && this.#waiting === 0 && !this.signal.aborted;
-    if (runs && this.#since === null) this.#startClock();
-    else if (!runs && this.#since !== null) this.#stopClock();
+    if (runs && this.#started_at === null) this.#startClock();
+    else if (!runs && this.#started_at !== null) this.#stopClock();
   }
 
   #startClock(): void {
-    this.#since = this.#options.clock.monotonic();
+    this.#started_at = this.#options.clock.monotonic();
     const left = Math.max(0, this.limits.max_duration_s * 1000 - this.#used_ms);
     this.#stop_timer = later(
       this.#options.clock,
@@ -216,8 +216,8 @@ export class RunLimitGuard {
   }
 
   #stopClock(): void {
-    this.#used_ms += this.#options.clock.monotonic() - this.#since!; // set: the caller looked
-    this.#since = null;
+    this.#used_ms += this.#options.clock.monotonic() - this.#started_at!; // set: the caller looked
+    this.#started_at = null;
     this.#stop_timer?.();
     this.#stop_timer = null;
   }

@@ -64,7 +64,7 @@ export function openKernelSession(orchestrator: Orchestrator): { session: Sessio
   const session = new Session({
     plan,
     host,
-    ceilings: new RunLimitGuard({ limits: LIMITS, clock }),
+    run_limits: new RunLimitGuard({ limits: LIMITS, clock }),
     limits: { ...defaultPolicy().limits, tool_timeout_s: 0 },
     session_id: "ses_bench",
   });

@@ -164,13 +164,13 @@ export function kit(options: KitOptions = {}): Kit {
   };
   const ceilings = new RunLimitGuard({
     limits: { ...LIMITS, ...options.limits },
-    cost_is_asked_for: options.cost_is_asked_for ?? false,
+    cost_limit_is_set: options.cost_is_asked_for ?? false,
     clock,
   });
   const session = new Session({
     plan,
     host,
-    ceilings,
+    run_limits: ceilings,
     limits: { ...KERNEL_LIMITS, ...options.kernel },
     session_id: "ses_1",
     ...options.options,

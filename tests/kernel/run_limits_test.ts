@@ -16,7 +16,14 @@ const LIMITS: RunLimits = {
 
 function ceilings(limits: Partial<RunLimits> = {}, cost_is_asked_for = false) {
   const clock = new FakeClock();
-  return { clock, made: new RunLimitGuard({ limits: { ...LIMITS, ...limits }, cost_is_asked_for, clock }) };
+  return {
+    clock,
+    made: new RunLimitGuard({
+      limits: { ...LIMITS, ...limits },
+      cost_limit_is_set: cost_is_asked_for,
+      clock,
+    }),
+  };
 }
 
 const usage = (total_tokens: number, cost_usd: string | null = "0"): Usage => ({

@@ -19,7 +19,7 @@ const USED: Usage = { input_tokens: 1_000, output_tokens: 1_000, total_tokens: 2
 
 function nested(own: Partial<RunLimits>, clock = new FakeClock()) {
   const outer = new RunLimitGuard({ limits: LIMITS, clock });
-  const inner = new RunLimitGuard({ limits: { ...LIMITS, ...own }, clock, within: outer });
+  const inner = new RunLimitGuard({ limits: { ...LIMITS, ...own }, clock, parent: outer });
   return { outer, inner, clock };
 }
 
@@ -57,7 +57,7 @@ Deno.test("Ceilings within others give nothing that the outer has not: tokens lo
 Deno.test("Ceilings within others: an unpriced call that ends the inner is settled in the outer all the same", () => {
   const clock = new FakeClock();
   const outer = new RunLimitGuard({ limits: LIMITS, clock });
-  const inner = new RunLimitGuard({ limits: LIMITS, clock, within: outer, cost_is_asked_for: true });
+  const inner = new RunLimitGuard({ limits: LIMITS, clock, parent: outer, cost_limit_is_set: true });
   const reservation = inner.reserveCall(1_000, 1_000);
   assertEquals(limitOf(() => reservation.settle(USED)), "max_cost_usd");
   assertEquals(outer.tokens_left, 8_000);
@@ -98,7 +98,7 @@ Deno.test("CallDeadline stands still while it is held, by several at once, and g
   const { made } = deadline(clock);
   const waiting = assertRejects(() => made.wait(new Promise(() => {})), Error, "late");
   await clock.advance(600);
-  const [first, second] = [made.hold(), made.hold()];
+  const [first, second] = [made.pause(), made.pause()];
   await clock.advance(100_000);
   first();
   first();
@@ -122,7 +122,7 @@ Deno.test("CallDeadline leaves a call behind at once when it is aborted, and one
   plain.made.stop();
 
   const held = deadline(clock);
-  held.made.hold();
+  held.made.pause();
   const call = Promise.withResolvers<string>();
   const ended = held.made.wait(call.promise);
   held.step.abort(new Error("stop"));
@@ -132,7 +132,7 @@ Deno.test("CallDeadline leaves a call behind at once when it is aborted, and one
   held.made.stop();
 
   const stuck = deadline(clock);
-  stuck.made.hold();
+  stuck.made.pause();
   const late = assertRejects(() => stuck.made.wait(new Promise(() => {})), Error, "stop");
   stuck.step.abort(new Error("stop"));
   await nextTurn();
@@ -181,7 +181,7 @@ Deno.test("a session that is stopped by its parent's token tells cancel:requeste
   token.requestGraceful(); // nobody calls session.cancel()
   working.resolve();
   assertEquals((await ended).status, "cancelled");
-  await made.session.tellCancel();
+  await made.session.emitCancelRequested();
   assertEquals(made.names().filter((name) => name.startsWith("cancel:")), [
     "cancel:requested",
     "cancel:completed",

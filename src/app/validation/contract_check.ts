@@ -2,7 +2,7 @@
  * What a module is, found by mounting it once on a sandbox coordinator and taking it down again (behaviour.md §3.5). The rules
  * are the kernel's, the same that a session holds a module to.
  */
-import { absenceOf } from "../../kernel/mounting/mount_diagnosis.ts";
+import { diagnoseEmptyMount } from "../../kernel/mounting/mount_diagnosis.ts";
 import {
   checkInfo,
   checkMountExists,
@@ -145,7 +145,7 @@ function checkMounting(
   { id, config }: StructureOptions,
 ): Check[] {
   if (provides.length === 0) {
-    const { reason, message } = absenceOf({ id, type, module, config, outcome });
+    const { reason, message } = diagnoseEmptyMount({ id, type, module, config, outcome });
     const severity = reason === "not_configured" && type !== "orchestrator" && type !== "context"
       ? "warning"
       : "error";

@@ -25,9 +25,9 @@ export class CallDeadline {
   readonly #onStep = (): void => this.#controller?.abort(this.#options.step.reason);
   #stop_timer: (() => void) | null = null;
   #left_ms: number;
-  #since = 0;
+  #started_at = 0;
   #started = false;
-  #holds = 0;
+  #pauses = 0;
 
   constructor(options: CallDeadlineOptions) {
     this.#options = options;
@@ -56,46 +56,46 @@ export class CallDeadline {
     const pending = Promise.resolve(given); // a thenable of a module's need not be a promise
     if (!this.#options.step.aborted && await settlesSoon(pending)) return await pending;
     this.#started = true;
-    this.#run();
+    this.#startClock();
     try {
       return await withAbort(pending, this.signal);
     } catch (error) {
-      if (!this.signal.aborted || this.#holds === 0) throw error;
+      if (!this.signal.aborted || this.#pauses === 0) throw error;
       return await withGrace(pending, this.signal, this.#options.grace_ms, this.#options.clock);
     }
   }
 
   /** Stops the clock until the returned function is called; several may hold it at once. */
-  hold(): () => void {
-    this.#holds++;
-    this.#pause();
+  pause(): () => void {
+    this.#pauses++;
+    this.#stopClock();
     let held = true;
     return () => {
       if (!held) return;
       held = false;
-      this.#holds--;
-      this.#run();
+      this.#pauses--;
+      this.#startClock();
     };
   }
 
   /** Lets go of timer and listener: the call has ended. */
   stop(): void {
-    this.#pause();
+    this.#stopClock();
     this.#started = false;
     if (this.#controller) this.#options.step.removeEventListener("abort", this.#onStep);
   }
 
-  #run(): void {
+  #startClock(): void {
     const { clock, timeout_ms, onTimeout } = this.#options;
-    if (!this.#started || timeout_ms <= 0 || this.#holds > 0 || this.#stop_timer !== null) return;
-    this.#since = clock.monotonic();
+    if (!this.#started || timeout_ms <= 0 || this.#pauses > 0 || this.#stop_timer !== null) return;
+    this.#started_at = clock.monotonic();
     this.#stop_timer = later(clock, this.#left_ms, () => this.#aborter.abort(onTimeout()));
   }
 
-  #pause(): void {
+  #stopClock(): void {
     if (this.#stop_timer === null) return;
     this.#stop_timer();
     this.#stop_timer = null;
-    this.#left_ms = Math.max(0, this.#left_ms - (this.#options.clock.monotonic() - this.#since));
+    this.#left_ms = Math.max(0, this.#left_ms - (this.#options.clock.monotonic() - this.#started_at));
   }
 }

@@ -5,23 +5,23 @@ import { methodOf, withSnakeCase } from "../../sdk/snake_case_aliases.ts";
 import type { ContextManager, JsonObject, Message, RequestOptions } from "../../sdk/types.ts";
 import type { SessionContext } from "../session/session_context.ts";
 import type { Injections } from "../hooks/injections.ts";
-import { OpenCalls } from "./pending_calls.ts";
+import { PendingCalls } from "./pending_calls.ts";
 
 type Method = (...args: unknown[]) => unknown;
 
-/** What the guard needs of the session beside the core. */
-export interface ContextDuties {
+/** What the guard needs of the session beside the session. */
+export interface ContextGuardDeps {
   /** Tells an answer that no `provider:response` has told. */
-  tellResponse(): Promise<unknown> | void;
+  emitResponse(): Promise<unknown> | void;
   /** Returns what a call is answered with that nobody answered. */
-  closingText(id: string, name: string): string;
+  resultTextFor(id: string, name: string): string;
 }
 
 /** The guarded handle of a context manager. */
-export class ContextHandle implements ContextManager {
-  readonly #core: SessionContext;
+export class ContextGuard implements ContextManager {
+  readonly #session: SessionContext;
   readonly #injections: Injections;
-  readonly #duties: ContextDuties;
+  readonly #deps: ContextGuardDeps;
   readonly #inner: Record<
     "addMessage" | "getMessagesForRequest" | "getMessages" | "setMessages" | "clear",
     Method
@@ -29,20 +29,25 @@ export class ContextHandle implements ContextManager {
   readonly #takes_frozen: boolean;
   readonly #setSystemPromptFactory: Method | undefined;
   #count = 0;
-  readonly #calls = new OpenCalls();
+  readonly #calls = new PendingCalls();
 
-  constructor(core: SessionContext, context: ContextManager, injections: Injections, duties: ContextDuties) {
-    this.#core = core;
+  constructor(
+    session: SessionContext,
+    context: ContextManager,
+    injections: Injections,
+    duties: ContextGuardDeps,
+  ) {
+    this.#session = session;
     this.#injections = injections;
-    this.#duties = duties;
+    this.#deps = duties;
     this.#takes_frozen = context.takes_frozen === true;
     this.#setSystemPromptFactory = methodOf(context, "setSystemPromptFactory");
     this.#inner = {
-      addMessage: need(context, "addMessage"),
-      getMessagesForRequest: need(context, "getMessagesForRequest"),
-      getMessages: need(context, "getMessages"),
-      setMessages: need(context, "setMessages"),
-      clear: need(context, "clear"),
+      addMessage: requireMethod(context, "addMessage"),
+      getMessagesForRequest: requireMethod(context, "getMessagesForRequest"),
+      getMessages: requireMethod(context, "getMessages"),
+      setMessages: requireMethod(context, "setMessages"),
+      clear: requireMethod(context, "clear"),
     };
   }
 
@@ -56,18 +61,18 @@ export class ContextHandle implements ContextManager {
    * there; results are stored in call order, and a second one of the same call is dropped.
    */
   async addMessage(message: Message): Promise<void> {
-    const begun = this.#core.beginTurn();
+    const begun = this.#session.beginTurn();
     if (begun) await begun;
     const plain = toMessage(message);
     if (plain.role === "tool") return await this.#addResult(plain);
-    const untold = plain.role === "assistant" ? this.#duties.tellResponse() : undefined;
+    const untold = plain.role === "assistant" ? this.#deps.emitResponse() : undefined;
     if (untold) await untold;
     if (this.#calls.any) {
-      if (plain.role !== "assistant" || this.#isRunning()) return this.#injections.hold(plain);
+      if (plain.role !== "assistant" || this.#isRunning()) return this.#injections.defer(plain);
       await this.closeCalls(); // the model was asked again: nobody will answer them any more
     }
     await this.#store(plain); // as in #add, which would be one more promise for each message
-    const stored = this.#tell(plain);
+    const stored = this.#log(plain);
     if (stored) await stored;
     if (plain.role === "assistant") this.#calls.expect(plain);
   }
@@ -75,14 +80,14 @@ export class ContextHandle implements ContextManager {
   async #addResult(plain: Message): Promise<void> {
     const id = String(plain.tool_call_id);
     if (this.#calls.isAnswered(id)) {
-      return this.#core.host.warn("tool_result_dropped", `Call "${id}" was answered already`);
+      return this.#session.host.warn("tool_result_dropped", `Call "${id}" was answered already`);
     }
     if (!this.#calls.has(id)) await this.#add(plain); // an answer to nothing that we know: the context's own affair
     else {
-      const [refusal] = await this.#addResults(this.#calls.take(id, plain));
+      const [refusal] = await this.#addResults(this.#calls.addResult(id, plain));
       if (refusal) throw refusal.error;
     }
-    if (!this.#calls.any && this.#injections.holds) await this.#release();
+    if (!this.#calls.any && this.#injections.has_deferred) await this.#addDeferred();
   }
 
   /** Stores results; returns what the context manager refused. The log has them all the same: it is the history. */
@@ -94,14 +99,14 @@ export class ContextHandle implements ContextManager {
       } catch (error) {
         refusals.push({ error });
       }
-      const stored = this.#tell(result);
+      const stored = this.#log(result);
       if (stored) await stored;
     }
     return refusals;
   }
 
   #isRunning(): boolean {
-    const calls = this.#core.turn?.calls ?? [];
+    const calls = this.#session.turn?.calls ?? [];
     return calls.some((call) =>
       this.#calls.has(call.id) && call.started && call.settled === null && call.gate !== "denied"
     );
@@ -109,7 +114,7 @@ export class ContextHandle implements ContextManager {
 
   async #add(plain: Message): Promise<void> {
     await this.#store(plain);
-    const stored = this.#tell(plain);
+    const stored = this.#log(plain);
     if (stored) await stored;
   }
 
@@ -117,22 +122,22 @@ export class ContextHandle implements ContextManager {
     return this.#inner.addMessage(this.#takes_frozen ? deepFreeze(message) : toPlainObject(message));
   }
 
-  #tell(message: Message): Promise<void> | void {
-    return this.#core.write("context:message", { index: this.#count++, message: deepFreeze(message) });
+  #log(message: Message): Promise<void> | void {
+    return this.#session.write("context:message", { index: this.#count++, message: deepFreeze(message) });
   }
 
-  async #release(): Promise<void> {
-    for (const held of this.#injections.release()) await this.addMessage(held);
+  async #addDeferred(): Promise<void> {
+    for (const held of this.#injections.takeDeferred()) await this.addMessage(held);
   }
 
   /** Answers every call that waits for a result, whatever the context manager says to it. */
   async closeCalls(): Promise<void> {
     if (!this.#calls.any) return;
-    const results = this.#calls.close((id, name) => this.#duties.closingText(id, name));
+    const results = this.#calls.closeAll((id, name) => this.#deps.resultTextFor(id, name));
     for (const { error } of await this.#addResults(results)) {
-      this.#core.host.warn("context_failed", errorMessage(error));
+      this.#session.host.warn("context_failed", errorMessage(error));
     }
-    await this.#release();
+    await this.#addDeferred();
   }
 
   /** The handle as the orchestrator has it: asking for a view says that it is done with the calls of the last answer. */
@@ -167,7 +172,7 @@ export class ContextHandle implements ContextManager {
   async setMessages(messages: Message[]): Promise<void> {
     const plain = messages.map(toMessage);
     await this.load(plain);
-    await this.#core.write("context:reset", { messages: plain });
+    await this.#session.write("context:reset", { messages: plain });
   }
 
   /** Sets the history of a continued session: the log has it already. */
@@ -178,7 +183,7 @@ export class ContextHandle implements ContextManager {
     for (const message of messages) {
       if (message.role === "assistant") this.#calls.expect(message);
       else if (message.tool_call_id !== undefined && this.#calls.has(message.tool_call_id)) {
-        this.#calls.take(message.tool_call_id, message);
+        this.#calls.addResult(message.tool_call_id, message);
       }
     }
   }
@@ -187,7 +192,7 @@ export class ContextHandle implements ContextManager {
     await this.#inner.clear();
     this.#count = 0;
     this.#calls.expect({ role: "assistant", content: "" });
-    await this.#core.write("context:reset", { messages: [] });
+    await this.#session.write("context:reset", { messages: [] });
   }
 
   /**
@@ -197,7 +202,7 @@ export class ContextHandle implements ContextManager {
   setSystemPromptFactory(factory: unknown): void {
     const returned = this.#setSystemPromptFactory?.(factory);
     if (!(returned instanceof Promise)) return;
-    returned.catch((error) => this.#core.host.warn("system_prompt_lost", errorMessage(error)));
+    returned.catch((error) => this.#session.host.warn("system_prompt_lost", errorMessage(error)));
   }
 
   /** Older modules ask; a view is compacted when it is made (C31). */
@@ -211,13 +216,13 @@ export class ContextHandle implements ContextManager {
   }
 }
 
-withSnakeCase(ContextHandle);
+withSnakeCase(ContextGuard);
 
-/** What {@link ContextHandle.forLoop} returns: a class, because an object with two spellings of each method takes 100 times as long to make. */
+/** What {@link ContextGuard.forLoop} returns: a class, because an object with two spellings of each method takes 100 times as long to make. */
 class LoopContext implements ContextManager {
-  readonly #handle: ContextHandle;
+  readonly #handle: ContextGuard;
 
-  constructor(handle: ContextHandle) {
+  constructor(handle: ContextGuard) {
     this.#handle = handle;
   }
 
@@ -256,7 +261,7 @@ class LoopContext implements ContextManager {
 
 withSnakeCase(LoopContext);
 
-function need(context: ContextManager, name: string): Method {
+function requireMethod(context: ContextManager, name: string): Method {
   const method = methodOf(context, name);
   if (!method) {
     throw new PreampError(

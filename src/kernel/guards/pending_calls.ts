@@ -6,7 +6,7 @@ import { isObject } from "../../sdk/json.ts";
 import type { Message } from "../../sdk/types.ts";
 
 /** The calls of one assistant message. */
-export class OpenCalls {
+export class PendingCalls {
   /** Id → tool name, in call order. */
   #waiting = new Map<string, string>();
   #answered = new Set<string>();
@@ -36,7 +36,7 @@ export class OpenCalls {
   }
 
   /** Takes the result of a waiting call; returns what can be stored now, in call order. */
-  take(id: string, result: Message): Message[] {
+  addResult(id: string, result: Message): Message[] {
     this.#answered.add(id);
     this.#early.set(id, result);
     const ready: Message[] = [];
@@ -50,7 +50,7 @@ export class OpenCalls {
   }
 
   /** Ends the waiting; returns a result for every call: the one that came, or one with the text for it. */
-  close(textOf: (id: string, name: string) => string): Message[] {
+  closeAll(textOf: (id: string, name: string) => string): Message[] {
     const results = [...this.#waiting].map(([id, name]): Message =>
       this.#early.get(id) ?? { role: "tool", tool_call_id: id, name, content: textOf(id, name) }
     );

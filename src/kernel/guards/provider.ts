@@ -23,15 +23,15 @@ import { withAbort } from "../timeouts.ts";
 import type { Turn } from "../session/turn_state.ts";
 import { limitOf } from "./tool.ts";
 
-/** What the guard needs of the session beside the core. */
-export interface ProviderDuties {
+/** What the guard needs of the session beside the session. */
+export interface ProviderGuardDeps {
   /**
    * Does what must be done before the loop's next model call: tells what was not told, closes calls that the loop left
    * unanswered, and has the gates decided, whether the loop asked or not.
    */
   beforeCall(provider: string): Promise<void> | void;
   /** Tells an answer that was not told yet. */
-  tellResponse(): Promise<unknown> | void;
+  emitResponse(): Promise<unknown> | void;
 }
 
 /** The two handles of one provider. */
@@ -47,21 +47,21 @@ const DEFAULT_MAX_OUTPUT_TOKENS = 4096;
 
 /** Guards a provider mounted under `name`. */
 export function guardProvider(
-  core: SessionContext,
+  session: SessionContext,
   provider: Provider,
   name: string,
-  duties: ProviderDuties,
+  duties: ProviderGuardDeps,
 ): GuardedProvider {
-  const guard = new ProviderGuard(core, provider, name, duties);
+  const guard = new ProviderGuard(session, provider, name, duties);
   const loop: Complete = (request, options) => guard.completeForLoop(request, options);
   const inner: Complete = (request, options) => guard.completeForModule(request, options);
-  return { loop: handle(guard, loop), inner: handle(guard, inner) };
+  return { loop: createHandle(guard, loop), inner: createHandle(guard, inner) };
 }
 
 type Complete = (request: ChatRequest, options?: CompleteOptions) => Promise<ChatResponse>;
 
 /** Models that a provider tells at any time are told by its handles, too. */
-function handle(guard: ProviderGuard, complete: Complete): Provider {
+function createHandle(guard: ProviderGuard, complete: Complete): Provider {
   const made = new ProviderHandle(guard, complete);
   const { getModelInfo } = guard;
   return Object.freeze(getModelInfo ? addSnakeCase(Object.assign(made, { getModelInfo })) : made);
@@ -101,18 +101,18 @@ class ProviderHandle implements Provider {
 withSnakeCase(ProviderHandle);
 
 class ProviderGuard {
-  readonly #core: SessionContext;
+  readonly #session: SessionContext;
   readonly #provider: Provider;
   readonly #name: string;
-  readonly #duties: ProviderDuties;
+  readonly #deps: ProviderGuardDeps;
   readonly #meter = new RequestMeter();
   #info: ProviderInfo | null = null;
 
-  constructor(core: SessionContext, provider: Provider, name: string, duties: ProviderDuties) {
-    this.#core = core;
+  constructor(session: SessionContext, provider: Provider, name: string, duties: ProviderGuardDeps) {
+    this.#session = session;
     this.#provider = provider;
     this.#name = name;
-    this.#duties = duties;
+    this.#deps = duties;
   }
 
   get name(): string {
@@ -141,7 +141,7 @@ class ProviderGuard {
   }
 
   readInfo(): ProviderInfo {
-    return this.#info ??= readInfo(this.#core, this.#provider, this.#name);
+    return this.#info ??= readInfo(this.#session, this.#provider, this.#name);
   }
 
   #maxOutputTokens(request: ChatRequest): number {
@@ -151,9 +151,9 @@ class ProviderGuard {
   }
 
   async completeForLoop(request: ChatRequest, options: CompleteOptions = {}): Promise<ChatResponse> {
-    const core = this.#core;
+    const session = this.#session;
     const turn = this.#mayCall();
-    const behind = this.#duties.beforeCall(this.#name);
+    const behind = this.#deps.beforeCall(this.#name);
     if (behind) await behind;
     if (turn.denied !== null) throw new PreampError("denied", turn.denied);
     const asked = this.#maxOutputTokens(request);
@@ -161,21 +161,21 @@ class ProviderGuard {
     const of_tools = toolTokens(request.tools);
     const told = this.readInfo().defaults.context_window;
     const room = typeof told === "number" ? told - Math.trunc(asked / 2) - of_tools : 0;
-    core.request_size = { tokens, budget: Math.max(0, room) };
+    session.request_size = { tokens, budget: Math.max(0, room) };
     const reservation = this.#reserve(turn, tokens + of_tools, asked);
     const { response, usage } = await this.#call(turn, request, options, reservation, asked);
     turn.answered++;
     turn.response = response;
     turn.response_usage = usage;
-    core.last_usage = { answer: (core.last_usage?.answer ?? 0) + 1, input_tokens: usage.input_tokens };
-    turn.untold_response = this.#name;
+    session.last_usage = { answer: (session.last_usage?.answer ?? 0) + 1, input_tokens: usage.input_tokens };
+    turn.unreported_response = this.#name;
     turn.expect(response.tool_calls ?? []);
     try {
       settle(turn, reservation, usage);
     } catch (error) {
       // the loop gets no answer, and ends: whoever reads the log is told of the one there was before the loop says so
-      if (usage.cost_usd === null) core.host.warn("price_unknown", errorMessage(error));
-      await this.#duties.tellResponse();
+      if (usage.cost_usd === null) session.host.warn("price_unknown", errorMessage(error));
+      await this.#deps.emitResponse();
       throw error;
     }
     return response;
@@ -194,13 +194,13 @@ class ProviderGuard {
     const calls = (response.tool_calls?.length ?? 0) > 0;
     const data = { provider: this.#name, usage, tool_calls: calls, response: toPlain(response), inner: true };
     turn.inner_responses.add(data);
-    await this.#core.hooks.emit("provider:response", data);
+    await this.#session.hooks.emit("provider:response", data);
     settle(turn, reservation, usage);
     return response;
   }
 
   #mayCall(): Turn {
-    const { turn, cancellation } = this.#core;
+    const { turn, cancellation } = this.#session;
     if (turn === null) {
       throw new PreampError("internal", `Cannot call provider "${this.#name}": no turn is running`);
     }
@@ -210,7 +210,7 @@ class ProviderGuard {
 
   #reserve(turn: Turn, input_tokens: number, output_tokens: number): Reservation {
     try {
-      return this.#core.ceilings.reserveCall(input_tokens, output_tokens);
+      return this.#session.run_limits.reserveCall(input_tokens, output_tokens);
     } catch (error) {
       turn.limit ??= limitOf(error);
       throw error;
@@ -226,7 +226,7 @@ class ProviderGuard {
   ): Promise<{ response: ChatResponse; usage: Usage }> {
     const { max_output_tokens } = reservation;
     const lowered = max_output_tokens < asked ? { ...request, max_output_tokens } : request;
-    const signal = joinSignals(this.#core, options.signal);
+    const signal = joinSignals(this.#session, options.signal);
     const stream = options.onDelta ? new DeltaGate(options.onDelta) : null;
     try {
       const answer = this.#provider.complete(
@@ -234,17 +234,17 @@ class ProviderGuard {
         stream ? { signal, onDelta: stream.onDelta } : { signal },
       );
       const told = await withAbort(Promise.resolve(answer), signal);
-      checkAnswerBounds(told, this.#core.limits);
+      checkAnswerBounds(told, this.#session.limits);
       const read = toChatResponse(told, methodOf(this.#provider, "parseToolCalls"));
-      checkAnswerBounds(read, this.#core.limits); // the provider may find calls in its content
-      const response = withPairedCalls(this.#core, read);
+      checkAnswerBounds(read, this.#session.limits); // the provider may find calls in its content
+      const response = withPairedCalls(this.#session, read);
       const usage = response.usage ??= Usage({});
       return { response, usage };
     } catch (thrown) {
       reservation.settle(null);
       turn.limit ??= limitOf(thrown);
       if (limitOf(thrown) !== null) throw thrown;
-      const error = turn.provider_error = withType(thrown, this.#name);
+      const error = turn.provider_error = toTypedError(thrown, this.#name);
       throw error;
     } finally {
       stream?.close();
@@ -253,7 +253,7 @@ class ProviderGuard {
 }
 
 /** An error with a status, as the SDKs of vendors throw, is told and retried as the failure that it is. */
-function withType(error: unknown, provider: string): unknown {
+function toTypedError(error: unknown, provider: string): unknown {
   return statusOf(error) === null ? error : toLLMError(error, { provider });
 }
 
@@ -266,12 +266,12 @@ function settle(turn: Turn, reservation: Reservation, usage: Usage): void {
   }
 }
 
-function readInfo(core: SessionContext, provider: Provider, name: string): ProviderInfo {
+function readInfo(session: SessionContext, provider: Provider, name: string): ProviderInfo {
   let told: unknown;
   try {
     told = methodOf(provider, "getInfo")?.();
   } catch (error) {
-    core.host.warn(
+    session.host.warn(
       "provider_info_failed",
       `Provider "${name}" told nothing of itself: ${errorMessage(error)}`,
     );
@@ -290,17 +290,17 @@ function readInfo(core: SessionContext, provider: Provider, name: string): Provi
 
 /** Lets the pieces of one answer through while it arrives: none that is no piece, and none after the end. */
 class DeltaGate {
-  readonly #tell: (delta: StreamDelta) => void;
+  readonly #forward: (delta: StreamDelta) => void;
   #open = true;
 
   constructor(tell: (delta: StreamDelta) => void) {
-    this.#tell = tell;
+    this.#forward = tell;
   }
 
   // a field, not assigned in the constructor: V8 puts functions that are assigned to a property among what is old, and all that
   // they hold, the whole session, then waits for a full collection
   readonly onDelta = (delta: StreamDelta): void => {
-    if (this.#open && isDelta(delta)) this.#tell(delta);
+    if (this.#open && isDelta(delta)) this.#forward(delta);
   };
 
   close(): void {
@@ -320,19 +320,19 @@ function priorityOf(provider: Provider): number {
   return isObject(config) && typeof config.priority === "number" ? config.priority : 100;
 }
 
-function joinSignals(core: SessionContext, given: AbortSignal | undefined): AbortSignal {
-  if (given === undefined || given === core.cancellation.signal) return core.step_signal;
-  return AbortSignal.any([core.step_signal, given]);
+function joinSignals(session: SessionContext, given: AbortSignal | undefined): AbortSignal {
+  if (given === undefined || given === session.cancellation.signal) return session.step_signal;
+  return AbortSignal.any([session.step_signal, given]);
 }
 
 /**
  * Every call of an answer has an id of its own and one block in the content, whatever the provider told: an answer that is
  * stored as its content alone (as R0's loop does) then still pairs with its results.
  */
-function withPairedCalls(core: SessionContext, response: ChatResponse): ChatResponse {
+function withPairedCalls(session: SessionContext, response: ChatResponse): ChatResponse {
   const { tool_calls } = response;
   if (!tool_calls || tool_calls.length === 0) return response;
-  const calls = uniqueIds(core, tool_calls);
+  const calls = uniqueIds(session, tool_calls);
   response.tool_calls = calls;
   const blocks = response.content.filter(isCallBlock);
   if (
@@ -357,7 +357,7 @@ function isCallBlock(block: ContentBlock): boolean {
 }
 
 /** A model that repeats an id within one answer gets new ids for the repetitions: every call is answered exactly once. */
-function uniqueIds(core: SessionContext, calls: ToolCall[]): ToolCall[] {
+function uniqueIds(session: SessionContext, calls: ToolCall[]): ToolCall[] {
   const seen = new Set<string>();
   if (calls.every((call) => !seen.has(call.id) && seen.add(call.id))) return calls;
   seen.clear();
@@ -367,7 +367,7 @@ function uniqueIds(core: SessionContext, calls: ToolCall[]): ToolCall[] {
       return call;
     }
     return parseToolCall({
-      id: core.host.newId("call"),
+      id: session.host.newId("call"),
       name: call.name,
       arguments: call.invalid_arguments ?? call.arguments,
     });

@@ -23,7 +23,7 @@ export interface ToolMount {
 }
 
 /** The guarded handle of a tool. Loops, modules and guests get this and nothing else. */
-export class ToolHandle implements Tool {
+export class ToolGuard implements Tool {
   readonly name: string;
   readonly description: string;
   readonly input_schema: JsonSchema;
@@ -32,15 +32,15 @@ export class ToolHandle implements Tool {
   readonly idempotent: boolean;
   declare readonly native_specs?: Readonly<Record<string, JsonObject>>;
   declare readonly checkInput?: (input: JsonObject) => Promise<readonly string[]>;
-  readonly #core: SessionContext;
+  readonly #session: SessionContext;
   readonly #tool: Tool;
   readonly #key: string;
   readonly #gate: GateCall;
   readonly #module_id: string;
 
   /** Wraps `tool`. */
-  constructor(core: SessionContext, tool: Tool, { key, name, module_id, gate }: ToolMount) {
-    this.#core = core;
+  constructor(session: SessionContext, tool: Tool, { key, name, module_id, gate }: ToolMount) {
+    this.#session = session;
     this.#tool = tool;
     this.#key = key;
     this.#gate = gate;
@@ -66,7 +66,7 @@ export class ToolHandle implements Tool {
   }
 
   async execute(input: JsonObject, context?: ToolCallContext): Promise<ToolResult> {
-    const { turn } = this.#core;
+    const { turn } = this.#session;
     if (turn === null) {
       throw new PreampError("internal", `Cannot execute tool "${this.name}": no turn is running`);
     }
@@ -77,14 +77,14 @@ export class ToolHandle implements Tool {
     if (call.gate !== "allowed") return toolFailure(`Denied by hook: ${call.reason}`, { type: "denied" });
     try {
       const known = recoveredResult(turn.recovered.get(call.id), this.name, this.idempotent);
-      if (known === undefined) this.#core.ceilings.countToolCall();
+      if (known === undefined) this.#session.run_limits.countToolCall();
       const result = known ?? await this.#run(call, context);
       call.settled = { result };
       return result;
     } catch (error) {
       turn.limit ??= limitOf(error);
-      const at = this.#core.places.get(this.#module_id)?.(error);
-      if (at !== undefined) call.at = at;
+      const at = this.#session.error_locators.get(this.#module_id)?.(error);
+      if (at !== undefined) call.error_location = at;
       const thrown = this.#brief(error);
       call.settled = { error: thrown };
       throw thrown;
@@ -93,36 +93,36 @@ export class ToolHandle implements Tool {
 
   /** Finds the model's call that this execution answers; an input that no gate has seen is a new call. */
   #callFor(input: JsonObject, id: string | undefined): CallRecord {
-    const turn = this.#core.turn!;
+    const turn = this.#session.turn!;
     const given = toPlainObject(input);
     const isThis = (record: CallRecord) =>
       !record.started && (record.name === this.name || record.name === this.#key) &&
-      (jsonEqual(given, record.input) || jsonEqual(given, record.asked));
+      (jsonEqual(given, record.input) || jsonEqual(given, record.requested_input));
     const call = turn.find(id, undefined, isThis);
     if (call) return call;
     const taken = id === undefined || turn.calls.some((record) => record.id === id);
-    return turn.add(taken ? this.#core.host.newId("call") : id, this.name, given);
+    return turn.add(taken ? this.#session.host.newId("call") : id, this.name, given);
   }
 
   async #run(call: CallRecord, context: ToolCallContext | undefined): Promise<ToolResult> {
-    const core = this.#core;
-    const { tool_timeout_s, cleanup_timeout_s } = core.limits;
+    const session = this.#session;
+    const { tool_timeout_s, cleanup_timeout_s } = session.limits;
     const deadline = call.deadline = new CallDeadline({
-      clock: core.host.clock,
+      clock: session.host.clock,
       timeout_ms: tool_timeout_s * 1000,
       grace_ms: cleanup_timeout_s * 1000,
-      step: core.step_signal,
+      step: session.step_signal,
       onTimeout: () =>
         new PreampError(
           "tool_timeout",
           `Cannot wait for tool "${call.name}": no result within ${tool_timeout_s} s`,
         ),
     });
-    core.cancellation.registerToolStart(call.id, call.name);
+    session.cancellation.registerToolStart(call.id, call.name);
     try {
       const told = new CallContext(
         call.id,
-        core.session_id,
+        session.session_id,
         deadline,
         (text) => this.#progress(call, text, context),
       );
@@ -132,23 +132,23 @@ export class ToolHandle implements Tool {
     } finally {
       deadline.stop();
       call.deadline = null;
-      core.cancellation.registerToolComplete(call.id);
+      session.cancellation.registerToolComplete(call.id);
     }
   }
 
   #progress(call: CallRecord, text: string, context: ToolCallContext | undefined): void {
     context?.progress(text);
-    this.#core.hooks.emit("user:notification", {
+    this.#session.hooks.emit("user:notification", {
       message: String(text),
       level: "info",
       source: `tool:${call.name}`,
       tool_call_id: call.id,
-    }).catch((error) => this.#core.host.warn("progress_lost", String(error)));
+    }).catch((error) => this.#session.host.warn("progress_lost", String(error)));
   }
 
   /** Keeps at most `max_tool_result_bytes` of output and of error. */
   #bounded(result: ToolResult): ToolResult {
-    const limit = this.#core.limits.max_tool_result_bytes;
+    const limit = this.#session.limits.max_tool_result_bytes;
     const { success, output, error } = result;
     const fits = output === null || (typeof output === "string" && output.length * 3 <= limit);
     const shorter = fits ? null : cut(serializeOutput(result), limit);
@@ -159,7 +159,7 @@ export class ToolHandle implements Tool {
 
   /** What a tool threw, with a message that fits into the log. */
   #brief(error: unknown): unknown {
-    const message = cut(errorMessage(error), this.#core.limits.max_tool_result_bytes);
+    const message = cut(errorMessage(error), this.#session.limits.max_tool_result_bytes);
     if (message === null) return error;
     const code = errorCode(error);
     return Object.assign(new Error(message), { name: errorName(error) }, code === undefined ? {} : { code });

@@ -8,7 +8,7 @@ import { deepFreeze, toPlain, toPlainObject } from "../../sdk/json.ts";
 import type { ApprovalOption, ApprovalQuestion, JsonObject } from "../../sdk/types.ts";
 import type { SessionContext } from "../session/session_context.ts";
 import { later } from "../timeouts.ts";
-import type { ApprovalDecision, ApprovalRequest, AskedAbout, RememberedAnswer } from "../host.ts";
+import type { ApprovalDecision, ApprovalMatch, ApprovalRequest, RememberedAnswer } from "../host.ts";
 
 /** What the question is about: a tool call, or another event's data. */
 export interface ApprovalSubject {
@@ -39,24 +39,24 @@ const ALLOWING: ReadonlySet<string> = new Set(["allow", "allow once", "allow alw
  * told, shown, stored and hashed is one frozen object, and its `tool_input` is the input that runs.
  */
 export async function askForApproval(
-  core: SessionContext,
+  session: SessionContext,
   question: ApprovalQuestion,
   subject: ApprovalSubject,
 ): Promise<ApprovalOutcome> {
-  const { host, hooks } = core;
+  const { host, hooks } = session;
   const args_hash = canonicalHash(toPlainObject(subject.tool_input ?? subject.data));
   const action = subject.tool_name === null ? subject.event : "execute";
   const { tool_call_id, tool_name } = subject;
-  const known = host.knownApproval?.({ tool_call_id, args_hash, action }, core.session_id) ?? null;
-  if (known?.answer) return judge(known.answer, question);
+  const known = host.knownApproval?.({ tool_call_id, args_hash, action }, session.session_id) ?? null;
+  if (known?.answer) return outcomeOf(known.answer, question);
   const pattern = question.pattern === undefined ? {} : { pattern: question.pattern };
   const { prompt, hook_name } = question;
   const asked = { action, tool_name, tool_call_id, args_hash, prompt, hook_name, ...pattern };
-  const before = known ? null : host.rememberedApproval?.(asked, core.session_id) ?? null;
-  if (before) return await holdTo(core, before, asked);
+  const before = known ? null : host.rememberedApproval?.(asked, session.session_id) ?? null;
+  if (before) return await applyRemembered(session, before, asked);
   const timeout_ms = known
     ? Math.max(0, Date.parse(known.request.expires_at) - host.clock.now())
-    : timeoutOf(core, question) * 1000;
+    : timeoutOf(session, question) * 1000;
   const request: ApprovalRequest = deepFreeze(
     known?.request ?? {
       approval_id: host.newId("apr"),
@@ -75,12 +75,14 @@ export async function askForApproval(
     },
   );
   if (!known) await hooks.emit("approval:required", { ...request });
-  const answer = await core.ceilings.paused(() => waitForAnswer(core, request, timeout_ms)).catch((error) => {
-    host.warn("approval_failed", errorMessage(error));
-    return { decision: "deny", reason: "The approval system failed", decided_by: null }; // fail closed (behaviour.md §9.1)
-  });
-  const outcome = judge(answer, request);
-  const remember = answer ? scopeOf(answer.decision, request.options) : null;
+  const answer = await session.run_limits.paused(() => waitForAnswer(session, request, timeout_ms)).catch(
+    (error) => {
+      host.warn("approval_failed", errorMessage(error));
+      return { decision: "deny", reason: "The approval system failed", decided_by: null }; // fail closed (behaviour.md §9.1)
+    },
+  );
+  const outcome = outcomeOf(answer, request);
+  const remember = answer ? rememberScopeOf(answer.decision, request.options) : null;
   await hooks.emit(outcome.allowed ? "approval:granted" : "approval:denied", {
     approval_id: request.approval_id,
     tool_name: request.tool_name,
@@ -105,15 +107,15 @@ function timeoutOf({ host, limits }: SessionContext, { timeout, hook_name }: App
 }
 
 /** An answer of this session that was given to hold for the like: told, and nobody is asked. */
-async function holdTo(
-  core: SessionContext,
+async function applyRemembered(
+  session: SessionContext,
   answer: RememberedAnswer,
-  asked: AskedAbout,
+  asked: ApprovalMatch,
 ): Promise<ApprovalOutcome> {
-  const { approval_id, allowed, decision, decided_by, told } = answer;
+  const { approval_id, allowed, decision, decided_by, recorded: told } = answer;
   const { tool_name, tool_call_id, args_hash, prompt, pattern } = asked;
   if (!told) {
-    await core.hooks.emit(allowed ? "approval:granted" : "approval:denied", {
+    await session.hooks.emit(allowed ? "approval:granted" : "approval:denied", {
       approval_id,
       tool_name,
       tool_call_id,
@@ -130,11 +132,11 @@ async function holdTo(
 }
 
 async function waitForAnswer(
-  core: SessionContext,
+  session: SessionContext,
   request: ApprovalRequest,
   timeout_ms: number,
 ): Promise<ApprovalDecision | null> {
-  const { host, cancellation } = core;
+  const { host, cancellation } = session;
   const stop = new AbortController();
   const stopTimer = later(host.clock, timeout_ms, () => stop.abort("timeout"));
   const cancel = () => stop.abort("cancelled");
@@ -142,14 +144,14 @@ async function waitForAnswer(
   else cancellation.any_signal.addEventListener("abort", cancel, { once: true });
   const watched = cancellation.any_signal;
   try {
-    return await host.ask(request, stop.signal, core.session_id);
+    return await host.ask(request, stop.signal, session.session_id);
   } finally {
     stopTimer();
     watched.removeEventListener("abort", cancel);
   }
 }
 
-function judge(
+function outcomeOf(
   answer: ApprovalDecision | null,
   question: Pick<ApprovalQuestion, "prompt" | "options" | "default">,
 ): ApprovalOutcome {
@@ -178,7 +180,10 @@ export function allows(decision: string, options: readonly ApprovalOption[]): bo
  * Returns what else a decision holds for: its option's `remember`; `Allow always` among plain words the session, as upstream has
  * it (behaviour.md §9.1); null: nothing.
  */
-export function scopeOf(decision: string, options: readonly ApprovalOption[]): "session" | "pattern" | null {
+export function rememberScopeOf(
+  decision: string,
+  options: readonly ApprovalOption[],
+): "session" | "pattern" | null {
   for (const option of options) {
     const label = typeof option === "string" ? option : option.label;
     if (label.toLowerCase() !== decision.toLowerCase()) continue;

@@ -5,7 +5,7 @@
 import type { Emission, Injection, Message } from "../../sdk/types.ts";
 import { type ApprovalSubject, askForApproval } from "./approvals.ts";
 import type { SessionContext } from "../session/session_context.ts";
-import type { ContextHandle } from "../guards/context.ts";
+import type { ContextGuard } from "../guards/context.ts";
 import type { Injections } from "./injections.ts";
 import type { Mounts } from "../mounting/mounts.ts";
 import type { Gate } from "../session/turn_state.ts";
@@ -13,29 +13,29 @@ import type { CallSubject, GateSubject, TurnTracker } from "../session/turn_trac
 
 /** Processing of a session's emissions. */
 export class HookActions {
-  readonly #core: SessionContext;
-  readonly #watch: TurnTracker;
+  readonly #session: SessionContext;
+  readonly #tracker: TurnTracker;
   readonly #injections: Injections;
   readonly #mounts: Mounts;
   /** What became of emissions that stand for something: a second processing of one gets the first's outcome. */
   readonly #outcomes = new WeakMap<Emission, Promise<Emission>>();
 
-  constructor(core: SessionContext, watch: TurnTracker, injections: Injections, mounts: Mounts) {
-    this.#core = core;
-    this.#watch = watch;
+  constructor(session: SessionContext, tracker: TurnTracker, injections: Injections, mounts: Mounts) {
+    this.#session = session;
+    this.#tracker = tracker;
     this.#injections = injections;
     this.#mounts = mounts;
   }
 
   /** Does what an emission asks for; resolves to it with an ask settled to continue or deny. */
   apply(given: Emission, event: string, hook_name?: string): Promise<Emission> {
-    const subject = this.#watch.subjectOf(given);
+    const subject = this.#tracker.subjectOf(given);
     if (subject === undefined) return this.#process(given, undefined, event, hook_name);
     let outcome = this.#outcomes.get(given);
     if (!outcome) {
       this.#outcomes.set(
         given,
-        outcome = this.#process(this.#watch.verdictOf(given), subject, event, hook_name),
+        outcome = this.#process(this.#tracker.verdictOf(given), subject, event, hook_name),
       );
     }
     return outcome;
@@ -50,7 +50,7 @@ export class HookActions {
     const injections = await this.#inject(result.injections ?? [], event, hook_name);
     let settled: Emission = { ...result, injections };
     for (const message of result.user_messages ?? []) {
-      await this.#core.hooks.emit("user:notification", {
+      await this.#session.hooks.emit("user:notification", {
         message: message.message,
         level: message.level,
         source: message.source,
@@ -58,7 +58,7 @@ export class HookActions {
     }
     if (result.action === "ask_user" && result.approval) {
       const outcome = await askForApproval(
-        this.#core,
+        this.#session,
         result.approval,
         this.#approvalSubject(event, result, subject),
       );
@@ -88,15 +88,15 @@ export class HookActions {
   }
 
   async #store(message: Message): Promise<void> {
-    const context = this.#mounts.context as ContextHandle | null;
+    const context = this.#mounts.context as ContextGuard | null;
     if (context === null) return;
-    if (context.has_open_calls) this.#injections.hold(message);
+    if (context.has_open_calls) this.#injections.defer(message);
     else await context.addMessage(message);
   }
 
   #settleGate(gate: Gate, settled: Emission): void {
     gate.processed = true;
-    const { turn } = this.#core;
+    const { turn } = this.#session;
     if (turn === null || settled.action !== "deny") return;
     if (gate.event === "prompt:submit") turn.prompt_denied = settled.reason;
     else turn.request_denied = settled.reason;

@@ -32,7 +32,7 @@ export interface HookSessionPort {
   /** Completes what the emitter left out; returns the same object when nothing is missing, null when the event is dropped. */
   prepare(event: string, data: JsonObject): JsonObject | null;
   /** Fields of the moment that handlers see beside the defaults: `turn_id`, `iteration`. */
-  momentFields(): JsonObject;
+  turnFields(): JsonObject;
   /** Takes notice of the outcome and writes the entry; a promise means: wait. `prepared` is what {@link prepare} returned. */
   recordOutcome(event: string, emission: Emission, prepared: JsonObject): Promise<void> | void;
   /** Whether something depends on what comes of an event: then it is settled, whoever looks at the outcome. */
@@ -50,7 +50,7 @@ export interface HookSessionPort {
 
 /** The registry. One per session. */
 export class Hooks extends EventNames implements HookRegistry {
-  readonly #sink: HookSessionPort;
+  readonly #port: HookSessionPort;
   readonly #handlers: HandlerList;
   #defaults: JsonObject;
   /** Module and event of the answers that were reported to have no effect. */
@@ -59,7 +59,7 @@ export class Hooks extends EventNames implements HookRegistry {
   /** Creates a registry whose payloads start with `defaults`. */
   constructor(sink: HookSessionPort, defaults: JsonObject) {
     super();
-    this.#sink = sink;
+    this.#port = sink;
     this.#handlers = new HandlerList(sink.handler_timeout_ms);
     this.#defaults = defaults;
   }
@@ -92,7 +92,7 @@ export class Hooks extends EventNames implements HookRegistry {
    * @throws {PreampError} `module_invalid`.
    */
   checkRoom(drafted: number): void {
-    const { max_handlers } = this.#sink;
+    const { max_handlers } = this.#port;
     if (this.#handlers.size + drafted < max_handlers) return;
     throw new PreampError(
       "module_invalid",
@@ -111,7 +111,7 @@ export class Hooks extends EventNames implements HookRegistry {
 
   emit(event: string, given: JsonObject | null = null): Promise<Emission> {
     try {
-      const begun = this.#sink.ensurePreceding(event, given);
+      const begun = this.#port.ensurePreceding(event, given);
       return begun ? begun.then(() => this.#emit(event, given)) : this.#emit(event, given);
     } catch (error) {
       return Promise.reject(error); // a store that answers at once fails at once: still as a rejection
@@ -119,18 +119,18 @@ export class Hooks extends EventNames implements HookRegistry {
   }
 
   #emit(event: string, given: JsonObject | null): Promise<Emission> {
-    const data = this.#sink.prepare(event, given ?? {});
+    const data = this.#port.prepare(event, given ?? {});
     if (data === null) return Promise.resolve(noopEmission(given ?? {}));
-    const handled = this.#handled(event, data);
+    const handled = this.#runAny(event, data);
     if (handled) return handled;
     const emission = noopEmission(data);
-    const stored = this.#sink.recordOutcome(event, emission, data);
+    const stored = this.#port.recordOutcome(event, emission, data);
     return stored ? stored.then(() => emission) : Promise.resolve(emission);
   }
 
   notify(event: string, given: JsonObject | null = null): Promise<unknown> | void {
     try {
-      const begun = this.#sink.ensurePreceding(event, given);
+      const begun = this.#port.ensurePreceding(event, given);
       return begun ? begun.then(() => this.#notify(event, given)) : this.#notify(event, given);
     } catch (error) {
       return Promise.reject(error);
@@ -138,25 +138,29 @@ export class Hooks extends EventNames implements HookRegistry {
   }
 
   #notify(event: string, given: JsonObject | null): Promise<unknown> | void {
-    const data = this.#sink.prepare(event, given ?? {});
+    const data = this.#port.prepare(event, given ?? {});
     if (data === null) return;
-    return this.#handled(event, data) ??
-      (this.#sink.isGate(event)
-        ? this.#sink.recordOutcome(event, noopEmission(data), data)
-        : this.#sink.record(event, data));
+    return this.#runAny(event, data) ??
+      (this.#port.isGate(event)
+        ? this.#port.recordOutcome(event, noopEmission(data), data)
+        : this.#port.record(event, data));
   }
 
   /** Has the handlers of an event asked, or the recording; void when nobody is to be asked. */
-  #handled(event: string, data: JsonObject): Promise<Emission> | void {
+  #runAny(event: string, data: JsonObject): Promise<Emission> | void {
     const handlers = this.#handlers.of(event);
     if (handlers.length > 0 && RUNTIME_EVENTS.has(event)) return this.#emitToObservers(handlers, event, data);
-    if (this.#sink.recall) return this.#emitRecalled(this.#sink.recall, handlers, event, data);
-    if (handlers.length > 0) return this.#emitTo(handlers, event, data);
+    if (this.#port.recall) return this.#emitRecalled(this.#port.recall, handlers, event, data);
+    if (handlers.length > 0) return this.#emitToHandlers(handlers, event, data);
   }
 
-  async #emitTo(handlers: readonly ChainHandler[], event: string, data: JsonObject): Promise<Emission> {
-    const emission = await this.#ask(handlers, event, data);
-    await this.#sink.recordOutcome(event, emission, data);
+  async #emitToHandlers(
+    handlers: readonly ChainHandler[],
+    event: string,
+    data: JsonObject,
+  ): Promise<Emission> {
+    const emission = await this.#runHandlers(handlers, event, data);
+    await this.#port.recordOutcome(event, emission, data);
     return emission;
   }
 
@@ -166,8 +170,8 @@ export class Hooks extends EventNames implements HookRegistry {
     event: string,
     data: JsonObject,
   ): Promise<Emission> {
-    await this.#ask(handlers, event, data);
-    await this.#sink.record(event, data);
+    await this.#runHandlers(handlers, event, data);
+    await this.#port.record(event, data);
     return noopEmission(data);
   }
 
@@ -177,23 +181,23 @@ export class Hooks extends EventNames implements HookRegistry {
     event: string,
     data: JsonObject,
   ): Promise<Emission> {
-    if (handlers.length > 0) await this.#ask(handlers, event, data);
+    if (handlers.length > 0) await this.#runHandlers(handlers, event, data);
     const emission = await recall(event, data);
-    await this.#sink.recordOutcome(event, emission, data);
+    await this.#port.recordOutcome(event, emission, data);
     return emission;
   }
 
-  #ask(handlers: readonly ChainHandler[], event: string, data: JsonObject): Promise<Emission> {
+  #runHandlers(handlers: readonly ChainHandler[], event: string, data: JsonObject): Promise<Emission> {
     const payload = toPlainObject({
       ...this.#defaults,
-      ...this.#sink.momentFields(),
+      ...this.#port.turnFields(),
       ...data,
-      timestamp: timestamp(this.#sink.clock.now()),
+      timestamp: timestamp(this.#port.clock.now()),
     });
     return runChain(handlers, event, payload, {
       deadline: (pending, handler) => this.#underDeadline(pending, handler, event),
       onError: (handler, error) =>
-        this.#sink.warn(
+        this.#port.warn(
           "hook_failed",
           `Hook "${handler.name}" failed on ${event}: ${errorMessage(error)}`,
           error,
@@ -207,7 +211,7 @@ export class Hooks extends EventNames implements HookRegistry {
     this.#ignored ??= new Set();
     if (this.#ignored.has(`${module} ${event}`)) return;
     this.#ignored.add(`${module} ${event}`);
-    this.#sink.warn(
+    this.#port.warn(
       "hook_answer_ignored",
       `Module "${module}" answered ${event} with ${answer}: handlers of this event observe, nothing was changed`,
     );
@@ -218,7 +222,7 @@ export class Hooks extends EventNames implements HookRegistry {
     return withDeadline(
       pending,
       handler.timeout_ms,
-      this.#sink.clock,
+      this.#port.clock,
       () =>
         new Error(
           `Cannot wait for hook "${handler.name}" on ${event}: no answer within ${handler.timeout_ms} ms`,
@@ -230,26 +234,26 @@ export class Hooks extends EventNames implements HookRegistry {
     const collected: JsonObject[] = [];
     const data = given ?? {};
     const text = JSON.stringify(toPlainObject(data));
-    if (this.#sink.recallAnswers) {
-      await this.#sink.write(event, noopEmission(data), data);
-      return this.#sink.recallAnswers(event, data);
+    if (this.#port.recallAnswers) {
+      await this.#port.write(event, noopEmission(data), data);
+      return this.#port.recallAnswers(event, data);
     }
     for (const handler of this.#handlers.of(event)) {
       try {
         const result = await withDeadline(
           Promise.resolve(handler.handler(event, JSON.parse(text))),
-          Math.min(finite(timeout_s, 1) * 1000, this.#sink.handler_timeout_ms),
-          this.#sink.clock,
+          Math.min(finite(timeout_s, 1) * 1000, this.#port.handler_timeout_ms),
+          this.#port.clock,
           () => new Error(`no answer within ${timeout_s} s`),
         );
         const found = (result as { data?: unknown } | null | undefined)?.data;
         if (found !== null && found !== undefined) collected.push(toPlainObject(found));
       } catch (error) {
         const message = `Hook "${handler.name}" failed on ${event}: ${errorMessage(error)}`;
-        this.#sink.warn("hook_failed", message, error);
+        this.#port.warn("hook_failed", message, error);
       }
     }
-    await this.#sink.write(event, noopEmission(data), data);
+    await this.#port.write(event, noopEmission(data), data);
     return collected;
   }
 

@@ -9,12 +9,12 @@ const DOCUMENTED = { size: 10_240, budget: 10_000 };
 
 /** Injections of one session. */
 export class Injections {
-  readonly #core: SessionContext;
+  readonly #session: SessionContext;
   #tokens = 0;
-  #held: Message[] = [];
+  #deferred: Message[] = [];
 
-  constructor(core: SessionContext) {
-    this.#core = core;
+  constructor(session: SessionContext) {
+    this.#session = session;
   }
 
   /** Sets the counter of the turn to zero (INJ-03). */
@@ -27,7 +27,7 @@ export class Injections {
    * @throws {PreampError} `denied` when it is longer than `injection_size_limit`, or over a budget whose mode is `error`.
    */
   async admit(injection: Injection): Promise<Injection | null> {
-    const { session } = this.#core.plan;
+    const { session } = this.#session.plan;
     const text = sanitizeText(injection.text);
     const size = [...text].length;
     const size_limit = session.injection_size_limit;
@@ -55,7 +55,12 @@ export class Injections {
   }
 
   async #violation(kind: string, injection: Injection, limit: number, actual: number): Promise<void> {
-    await this.#core.hooks.emit("policy:violation", { kind, hook_name: injection.hook_name, limit, actual });
+    await this.#session.hooks.emit("policy:violation", {
+      kind,
+      hook_name: injection.hook_name,
+      limit,
+      actual,
+    });
   }
 
   /** Returns the message an injection is stored as (INJ-05). */
@@ -67,23 +72,23 @@ export class Injections {
         source: "hook",
         hook_name: injection.hook_name,
         event,
-        timestamp: new Date(this.#core.host.clock.now()).toISOString(),
+        timestamp: new Date(this.#session.host.clock.now()).toISOString(),
       },
     };
   }
 
   /** Keeps a message until the tool results of the assistant message before it are all there (W-19). */
-  hold(message: Message): void {
-    this.#held.push(message);
+  defer(message: Message): void {
+    this.#deferred.push(message);
   }
 
   /** Whether messages are held. */
-  get holds(): boolean {
-    return this.#held.length > 0;
+  get has_deferred(): boolean {
+    return this.#deferred.length > 0;
   }
 
   /** Returns the messages that were held, and forgets them. */
-  release(): Message[] {
-    return this.#held.splice(0);
+  takeDeferred(): Message[] {
+    return this.#deferred.splice(0);
   }
 }

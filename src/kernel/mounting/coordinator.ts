@@ -32,8 +32,8 @@ import { problemsOf } from "./validate_instance.ts";
 import { isMany, type Mounted, type Mounts, resolveMount, resolvePoint } from "./mounts.ts";
 
 /** Parts of a session that its modules share. */
-export interface CoordinatorContext {
-  readonly core: SessionContext;
+export interface SessionParts {
+  readonly session: SessionContext;
   readonly mounts: Mounts;
   readonly config: JsonObject;
   readonly capabilities: Map<string, unknown>;
@@ -42,7 +42,7 @@ export interface CoordinatorContext {
   /** What ends the guests that modules run in: after every cleanup, a module may still be asked for something by another's. */
   readonly guests: (() => Promise<void>)[];
   /** Guards what a module mounts; the returned function publishes it and cannot fail. */
-  prepare(mounted: Mounted, module_id: string): () => void;
+  guard(mounted: Mounted, module_id: string): () => void;
   processHookResult(result: Emission, event: string, hook_name?: string): Promise<Emission>;
   resetTurn(): void;
   cancel(mode: "graceful" | "immediate"): void;
@@ -65,12 +65,12 @@ interface Draft {
 export class ModuleCoordinator implements Coordinator {
   readonly module_id: string;
   #hooks: HookRegistry | null = null;
-  readonly #shared: CoordinatorContext;
+  readonly #shared: SessionParts;
   readonly #is_loop: boolean;
   #draft: Draft | null = { mounted: [], handlers: [], cleanups: [], effects: [] };
 
   /** @param is_loop Whether the module is the orchestrator: its model calls are the turn's. */
-  constructor(shared: CoordinatorContext, module_id: string, is_loop = false) {
+  constructor(shared: SessionParts, module_id: string, is_loop = false) {
     this.#shared = shared;
     this.module_id = module_id;
     this.#is_loop = is_loop;
@@ -79,11 +79,11 @@ export class ModuleCoordinator implements Coordinator {
   /** Made when it is asked for: many modules listen to nothing. */
   get hooks(): HookRegistry {
     return this.#hooks ??= new DraftHooks(
-      this.#shared.core.hooks,
+      this.#shared.session.hooks,
       this.module_id,
       () => this.#draft,
       (event) =>
-        this.#shared.core.host.warn(
+        this.#shared.session.host.warn(
           "event_reserved",
           `Module "${this.module_id}" cannot emit "${event}": it is the runtime's`,
         ),
@@ -91,31 +91,31 @@ export class ModuleCoordinator implements Coordinator {
   }
 
   get session_id(): string {
-    return this.#shared.core.session_id;
+    return this.#shared.session.session_id;
   }
   get parent_id(): string | null {
-    return this.#shared.core.parent_id;
+    return this.#shared.session.parent_id;
   }
   get config(): JsonObject {
     return this.#shared.config;
   }
   get session_state(): JsonObject {
-    return this.#shared.core.state.view;
+    return this.#shared.session.state.view;
   }
   get clock(): Clock {
-    return this.#shared.core.host.clock;
+    return this.#shared.session.host.clock;
   }
   get limits(): RunLimits {
-    return this.#shared.core.ceilings.limits;
+    return this.#shared.session.run_limits.limits;
   }
   get cancellation(): CancellationToken {
-    return this.#shared.core.cancellation;
+    return this.#shared.session.cancellation;
   }
   get injection_size_limit(): number | null {
-    return this.#shared.core.plan.session.injection_size_limit ?? null;
+    return this.#shared.session.plan.session.injection_size_limit ?? null;
   }
   get injection_budget_per_turn(): number | null {
-    return this.#shared.core.plan.session.injection_budget_per_turn ?? null;
+    return this.#shared.session.plan.session.injection_budget_per_turn ?? null;
   }
   get tools(): Record<string, Tool> {
     return this.#many("tools", this.#shared.mounts.tools.view);
@@ -163,7 +163,7 @@ export class ModuleCoordinator implements Coordinator {
     if (facts !== null) {
       throw new PreampError("module_invalid", `Cannot mount "${mounted.name}" at ${mounted.point}: ${facts}`);
     }
-    this.#shared.prepare(mounted, this.module_id)();
+    this.#shared.guard(mounted, this.module_id)();
   }
 
   unmount(point: string, name?: string): Promise<void> {
@@ -207,7 +207,7 @@ export class ModuleCoordinator implements Coordinator {
   }
 
   newId(prefix: string): string {
-    return this.#shared.core.host.newId(prefix);
+    return this.#shared.session.host.newId(prefix);
   }
 
   registerCleanup(cleanup: Cleanup): void {
@@ -217,7 +217,7 @@ export class ModuleCoordinator implements Coordinator {
   }
 
   registerCapability(name: string, value: unknown): void {
-    this.#now(() => this.#shared.capabilities.set(name, value));
+    this.#applyOrDraft(() => this.#shared.capabilities.set(name, value));
   }
 
   getCapability(name: string): unknown {
@@ -225,7 +225,7 @@ export class ModuleCoordinator implements Coordinator {
   }
 
   registerContributor(channel: string, name: string, callback: () => unknown): void {
-    this.#now(() => {
+    this.#applyOrDraft(() => {
       const list = this.#shared.contributors.get(channel) ?? [];
       list.push({ name, callback });
       this.#shared.contributors.set(channel, list);
@@ -233,7 +233,7 @@ export class ModuleCoordinator implements Coordinator {
   }
 
   /** Does it now, or when the draft is committed. */
-  #now(effect: () => void): void {
+  #applyOrDraft(effect: () => void): void {
     if (this.#draft) this.#draft.effects.push(effect);
     else effect();
   }
@@ -246,7 +246,7 @@ export class ModuleCoordinator implements Coordinator {
         const value = await callback();
         if (value !== null && value !== undefined) values.push(value);
       } catch (error) {
-        this.#shared.core.host.warn(
+        this.#shared.session.host.warn(
           "contributor_failed",
           `Contributor "${name}" of ${channel} failed: ${errorMessage(error)}`,
         );
@@ -260,7 +260,7 @@ export class ModuleCoordinator implements Coordinator {
   }
 
   sessionStatus(): Promise<SessionStatus> {
-    const { host, session_id } = this.#shared.core;
+    const { host, session_id } = this.#shared.session;
     const started_at = timestamp(host.clock.now());
     return Promise.resolve(host.sessionStatus?.(session_id) ?? SessionStatus({ session_id, started_at }));
   }
@@ -317,9 +317,9 @@ export class ModuleCoordinator implements Coordinator {
    */
   commit(rename: (mounted: Mounted) => Mounted): void {
     const draft = this.#draft;
-    const { hooks } = this.#shared.core;
+    const { hooks } = this.#shared.session;
     if (!draft) return;
-    const publish = draft.mounted.map((mounted) => this.#shared.prepare(rename(mounted), this.module_id));
+    const publish = draft.mounted.map((mounted) => this.#shared.guard(rename(mounted), this.module_id));
     this.#draft = null;
     for (const put of publish) put();
     for (const one of draft.handlers) {
@@ -345,7 +345,7 @@ class DraftHooks extends EventNames implements HookRegistry {
   readonly #hooks: Hooks;
   readonly #module_id: string;
   readonly #draft: () => Draft | null;
-  readonly #refused: (event: string) => void;
+  readonly #onRefused: (event: string) => void;
   /** Name → what takes away the module's own handlers of that name. */
   #own: Map<string, Disposer[]> | null = null;
 
@@ -360,7 +360,7 @@ class DraftHooks extends EventNames implements HookRegistry {
     this.#hooks = hooks;
     this.#module_id = module_id;
     this.#draft = draft;
-    this.#refused = refused;
+    this.#onRefused = refused;
   }
 
   register(event: string, handler: HookHandler, options: number | HookOptions = {}, name?: string): Disposer {
@@ -418,18 +418,18 @@ class DraftHooks extends EventNames implements HookRegistry {
 
   emit(event: string, data?: JsonObject | null): Promise<Emission> {
     if (!RUNTIME_EVENTS.has(event)) return this.#hooks.emit(event, data);
-    this.#refused(event);
+    this.#onRefused(event);
     return Promise.resolve(noopEmission(data ?? {}));
   }
 
   notify(event: string, data?: JsonObject | null): Promise<unknown> | void {
     if (!RUNTIME_EVENTS.has(event)) return this.#hooks.notify(event, data);
-    this.#refused(event);
+    this.#onRefused(event);
   }
 
   emitAndCollect(event: string, data?: JsonObject | null, timeout_s?: number): Promise<JsonObject[]> {
     if (!RUNTIME_EVENTS.has(event)) return this.#hooks.emitAndCollect(event, data, timeout_s);
-    this.#refused(event);
+    this.#onRefused(event);
     return Promise.resolve([]);
   }
 

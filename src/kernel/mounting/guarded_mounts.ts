@@ -4,66 +4,66 @@ import { TOOL_NAME } from "../../sdk/tools.ts";
 import type { ContextManager, Orchestrator, Provider, Tool } from "../../sdk/types.ts";
 import type { LoopContract } from "../hooks/loop_contract.ts";
 import type { SessionContext } from "../session/session_context.ts";
-import { ContextHandle } from "../guards/context.ts";
+import { ContextGuard } from "../guards/context.ts";
 import { guardProvider } from "../guards/provider.ts";
-import { ToolHandle } from "../guards/tool.ts";
+import { ToolGuard } from "../guards/tool.ts";
 import type { Injections } from "../hooks/injections.ts";
 import type { Mounted, Mounts } from "./mounts.ts";
 
 /** Publishing for one session. */
 export class GuardedMounts {
-  readonly #core: SessionContext;
+  readonly #session: SessionContext;
   readonly #mounts: Mounts;
   readonly #injections: Injections;
-  readonly #backstop: LoopContract;
+  readonly #contract: LoopContract;
 
-  constructor(core: SessionContext, mounts: Mounts, injections: Injections, backstop: LoopContract) {
-    this.#core = core;
+  constructor(session: SessionContext, mounts: Mounts, injections: Injections, contract: LoopContract) {
+    this.#session = session;
     this.#mounts = mounts;
     this.#injections = injections;
-    this.#backstop = backstop;
+    this.#contract = contract;
   }
 
   /** Guards what a module mounts; the returned function publishes it and cannot fail. */
   wrap(mounted: Mounted, module_id: string): () => void {
-    const core = this.#core;
+    const session = this.#session;
     const mounts = this.#mounts;
-    const backstop = this.#backstop;
+    const contract = this.#contract;
     const { point, name } = mounted;
     switch (point) {
       case "orchestrator":
         return () => {
-          this.#warnOf(mounts.orchestrator, mounted, module_id);
+          this.#warnOfOverwrite(mounts.orchestrator, mounted, module_id);
           mounts.orchestrator = mounted.module as Orchestrator;
         };
       case "context": {
-        const handle = new ContextHandle(core, mounted.module as ContextManager, this.#injections, {
-          tellResponse: () => backstop.tellResponse(),
-          closingText: (id, name) => backstop.closingText(id, name),
+        const handle = new ContextGuard(session, mounted.module as ContextManager, this.#injections, {
+          emitResponse: () => contract.emitResponse(),
+          resultTextFor: (id, name) => contract.resultTextFor(id, name),
         });
         return () => {
-          this.#warnOf(mounts.context, mounted, module_id);
+          this.#warnOfOverwrite(mounts.context, mounted, module_id);
           mounts.context = handle;
         };
       }
       case "providers": {
-        const { loop, inner } = guardProvider(core, mounted.module as Provider, name, {
-          beforeCall: (provider) => backstop.beforeCall(provider),
-          tellResponse: () => backstop.tellResponse(),
+        const { loop, inner } = guardProvider(session, mounted.module as Provider, name, {
+          beforeCall: (provider) => contract.beforeCall(provider),
+          emitResponse: () => contract.emitResponse(),
         });
-        return () => this.#warnOf(mounts.putProvider(name, loop, inner), mounted, module_id);
+        return () => this.#warnOfOverwrite(mounts.putProvider(name, loop, inner), mounted, module_id);
       }
       case "tools": {
         const tool = mounted.module as Tool;
         const advertised = this.#advertisedName(mounted, tool, module_id);
         this.#warnOfName(advertised);
-        const handle = new ToolHandle(core, tool, {
+        const handle = new ToolGuard(session, tool, {
           key: name,
           name: advertised,
           module_id,
-          gate: (call) => backstop.gateCall(call),
+          gate: (call) => contract.gateCall(call),
         });
-        return () => this.#warnOf(mounts.tools.put(name, handle), mounted, module_id);
+        return () => this.#warnOfOverwrite(mounts.tools.put(name, handle), mounted, module_id);
       }
     }
   }
@@ -71,23 +71,23 @@ export class GuardedMounts {
   /** A request whose tools have such a name is refused by its vendor as a whole, in the middle of a run. */
   #warnOfName(name: string): void {
     if (TOOL_NAME.test(name)) return;
-    this.#core.host.warn(
+    this.#session.host.warn(
       "tool_name_refused",
       `Tool ${describe(name)}: most models refuse this name; use letters, digits, _ and -, at most 64`,
     );
   }
 
-  #warnOf(lost: unknown, { point, name }: Mounted, module_id: string): void {
+  #warnOfOverwrite(lost: unknown, { point, name }: Mounted, module_id: string): void {
     if (!lost) return;
     const message = `Module "${module_id}" took the place of another at ${point} "${name}"`;
-    this.#core.host.warn("module_overwritten", message);
+    this.#session.host.warn("module_overwritten", message);
   }
 
   /** One name is told to models: the instance id when there is one, else the tool's own (C42). */
   #advertisedName(mounted: Mounted, tool: Tool, module_id: string): string {
     if (mounted.name === module_id) return mounted.name;
     if (typeof tool.name !== "string" || tool.name === "" || tool.name === mounted.name) return mounted.name;
-    this.#core.host.warn(
+    this.#session.host.warn(
       "tool_name_mismatch",
       `Tool "${tool.name}" is mounted as "${mounted.name}": models are told "${tool.name}"`,
     );

@@ -18,7 +18,7 @@ export interface ToolDescriptor {
 }
 
 /** A provider as it was mounted. */
-export interface ProviderSurface {
+export interface ProviderDescriptor {
   name: string;
   priority: number;
   info: ProviderInfo;
@@ -29,7 +29,7 @@ export interface ProviderSurface {
 /** Tools and providers, in mount order. */
 export interface MountedDescriptors {
   tools: ToolDescriptor[];
-  providers: ProviderSurface[];
+  providers: ProviderDescriptor[];
 }
 
 /** Returns what the mounted tools and providers say of themselves. */

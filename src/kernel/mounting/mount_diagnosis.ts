@@ -23,7 +23,7 @@ export function nothingMounted(type: ModuleType): string {
 }
 
 /** Why nothing is there. */
-export interface Absence {
+export interface MountDiagnosis {
   /** `not_configured`: the module declined; `protocol_compliance`: it broke its contract. */
   reason: "not_configured" | "protocol_compliance";
   message: string;
@@ -42,7 +42,7 @@ export interface EmptyMount {
 }
 
 /** Returns the reason and the message for a module of which nothing was mounted. */
-export function absenceOf({ id, type, module, config, outcome }: EmptyMount): Absence {
+export function diagnoseEmptyMount({ id, type, module, config, outcome }: EmptyMount): MountDiagnosis {
   if (outcome.kind === "skipped") return { reason: "not_configured", message: outcome.reason };
   if (type === "provider" && outcome.kind === "nothing") {
     const message = `Provider "${id}" is not configured: its mount() returned nothing`;

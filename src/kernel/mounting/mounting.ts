@@ -8,8 +8,8 @@ import { registerHook } from "../../sdk/handler_list.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { methodOf, unboundMethodOf } from "../../sdk/snake_case_aliases.ts";
 import type { Cleanup, ErrorDetail, Module, ModuleSpec, ModuleType, MountPlan } from "../../sdk/types.ts";
-import { absenceOf } from "./mount_diagnosis.ts";
-import { type CoordinatorContext, ModuleCoordinator } from "./coordinator.ts";
+import { diagnoseEmptyMount } from "./mount_diagnosis.ts";
+import { ModuleCoordinator, type SessionParts } from "./coordinator.ts";
 import { withDeadline } from "../timeouts.ts";
 import type { OpenedModule } from "../host.ts";
 import { CONTRACT, missingProvides } from "./module_checks.ts";
@@ -57,13 +57,13 @@ export function mountingOrder(plan: MountPlan): ModuleSpec[] {
  * @throws {PreampError} `module_load_failed` for an orchestrator or context that fails; whatever `host.open` throws.
  */
 export async function mountModule(
-  shared: CoordinatorContext,
+  shared: SessionParts,
   spec: ModuleSpec,
 ): Promise<MountedModule | SkippedModule> {
-  const { core } = shared;
+  const { session } = shared;
   let opened: OpenedModule;
   try {
-    const opening = core.host.open(spec);
+    const opening = session.host.open(spec);
     opened = opening instanceof Promise ? await opening : opening;
   } catch (error) {
     if (isFetchFailure(error)) throw error;
@@ -74,7 +74,7 @@ export async function mountModule(
   }
   const { placeOf, close } = opened;
   if (close) shared.guests.push(() => close.call(opened));
-  if (placeOf) core.places.set(idOf(spec), placeOf);
+  if (placeOf) session.error_locators.set(idOf(spec), placeOf);
   const says_it_gates = opened.module.module?.gates === true;
   let config: JsonObject | Skip | null = foreignContract(opened.module);
   if (config === null) config = opened.checkConfig ? await checkedConfig(opened) : opened.config;
@@ -91,13 +91,13 @@ export async function mountModule(
       );
     }
     const mounted = mount(coordinator, config);
-    outcome = classifyMountReturn(await inTime(mounted, shared, spec, opened), spec.type);
+    outcome = classifyMountReturn(await withLoadTimeout(mounted, shared, spec, opened), spec.type);
     adopt(coordinator, spec, outcome);
     check(coordinator, spec, opened.module, config, outcome);
     names = commit(coordinator, spec);
   } catch (error) {
     const gates = says_it_gates || coordinator.drafted_gate;
-    await undo(shared, coordinator, outcome);
+    await discardDraft(shared, coordinator, outcome);
     if (error instanceof Skip) return await skip(shared, spec, error, { gates });
     const failure = new Skip("mount_failed", placedMessage(error, placeOf));
     return await skip(shared, spec, failure, { cause: error, gates });
@@ -134,9 +134,9 @@ async function checkedConfig(opened: OpenedModule): Promise<JsonObject | Skip> {
 }
 
 /** Waits for a stranger's `mount` as long as it may take: what it does later stays in a draft that nobody publishes. */
-function inTime(
+function withLoadTimeout(
   mounted: unknown,
-  { core }: CoordinatorContext,
+  { session }: SessionParts,
   { module }: ModuleSpec,
   { load_timeout_s }: OpenedModule,
 ): unknown {
@@ -144,7 +144,7 @@ function inTime(
   return withDeadline(
     Promise.resolve(mounted),
     load_timeout_s * 1000,
-    core.host.clock,
+    session.host.clock,
     () => new Error(`Cannot mount module "${module}": its mount was not done within ${load_timeout_s} s`),
   );
 }
@@ -177,21 +177,21 @@ function commit(coordinator: ModuleCoordinator, spec: ModuleSpec): string[] {
 }
 
 function announceMounted(
-  shared: CoordinatorContext,
+  shared: SessionParts,
   spec: ModuleSpec,
   opened: OpenedModule,
   outcome: MountOutcome,
   names: string[],
 ): Promise<unknown> | void {
-  const { core } = shared;
+  const { session } = shared;
   if (outcome.kind === "unknown") {
-    core.host.warn(
+    session.host.warn(
       "mount_return_unknown",
       `Module "${spec.module}" returned ${outcome.received} from mount(): it was ignored`,
     );
   }
   if (outcome.kind === "metadata") warnMissing(shared, spec, outcome.metadata, names);
-  return core.hooks.notify("module:mounted", {
+  return session.hooks.notify("module:mounted", {
     module_id: idOf(spec),
     type: spec.type,
     names,
@@ -250,7 +250,7 @@ function check(
       ? coordinator.drafted_events.length === 0 && coordinator.drafted.length === 0
       : own.length === 0
   ) {
-    const { reason, message } = absenceOf({
+    const { reason, message } = diagnoseEmptyMount({
       id: spec.module,
       type: spec.type,
       module,
@@ -282,22 +282,22 @@ function asMounted(mounted: Mounted): Mounted {
 }
 
 function warnMissing(
-  shared: CoordinatorContext,
+  shared: SessionParts,
   spec: ModuleSpec,
   metadata: JsonObject,
   names: readonly string[],
 ): void {
   const missing = missingProvides(metadata, names);
   if (missing.length > 0) {
-    shared.core.host.warn(
+    shared.session.host.warn(
       "module_provides_missing",
       `Module "${spec.module}" says it provides ${missing.join(", ")}: not mounted`,
     );
   }
 }
 
-async function undo(
-  shared: CoordinatorContext,
+async function discardDraft(
+  shared: SessionParts,
   coordinator: ModuleCoordinator,
   outcome: MountOutcome,
 ): Promise<void> {
@@ -314,7 +314,7 @@ async function undo(
 
 /** @param failed What was thrown, and whether the module is a hook that decides what may happen. */
 async function skip(
-  shared: CoordinatorContext,
+  shared: SessionParts,
   spec: ModuleSpec,
   skipped: Skip,
   { cause, gates }: { cause?: unknown; gates: boolean },
@@ -326,7 +326,7 @@ async function skip(
       details: [{ path: spec.path, message: skipped.message, ...hintOfRequired(spec) }],
     });
   }
-  await shared.core.hooks.emit("module:skipped", {
+  await shared.session.hooks.emit("module:skipped", {
     module_id: idOf(spec),
     type: spec.type,
     reason: skipped.reason,
@@ -354,20 +354,20 @@ function hintOfRequired({ type, required }: ModuleSpec): { hint?: string } {
 
 /** Calls `onSessionReady` of every module, in mount order; a failure is an event and stops nobody. */
 export function announceReady(
-  shared: CoordinatorContext,
+  shared: SessionParts,
   modules: readonly MountedModule[],
 ): Promise<void> | void {
   const waiting = modules.filter(({ module }) => unboundMethodOf(module, "onSessionReady") !== undefined);
-  if (waiting.length > 0) return tellReady(shared, waiting);
+  if (waiting.length > 0) return callSessionReady(shared, waiting);
 }
 
-async function tellReady(shared: CoordinatorContext, modules: readonly MountedModule[]): Promise<void> {
+async function callSessionReady(shared: SessionParts, modules: readonly MountedModule[]): Promise<void> {
   for (const { spec, module, coordinator } of modules) {
     const ready = methodOf(module, "onSessionReady")!; // it was looked for
     try {
       await ready(coordinator);
     } catch (error) {
-      await shared.core.hooks.emit("module:on_session_ready_failed", {
+      await shared.session.hooks.emit("module:on_session_ready_failed", {
         module_id: spec.module,
         error: errorMessage(error),
       });
@@ -382,12 +382,12 @@ export interface CleanupReport {
 }
 
 /** Runs all cleanups in reverse order, each under its deadline. */
-export function runCleanups(shared: CoordinatorContext): Promise<CleanupReport> | CleanupReport {
+export function runCleanups(shared: SessionParts): Promise<CleanupReport> | CleanupReport {
   if (shared.cleanups.length === 0 && shared.guests.length === 0) return { ran: 0, failed: [] };
   return runEach(shared);
 }
 
-async function runEach(shared: CoordinatorContext): Promise<CleanupReport> {
+async function runEach(shared: SessionParts): Promise<CleanupReport> {
   const failed: { module_id: string; error: string }[] = [];
   const cleanups = shared.cleanups.splice(0).reverse();
   for (const { module_id, cleanup } of cleanups) {
@@ -402,15 +402,15 @@ async function runEach(shared: CoordinatorContext): Promise<CleanupReport> {
 }
 
 /** Ends every guest of the session, all at once; one that cannot be ended is said. */
-export async function endGuests(shared: CoordinatorContext): Promise<void> {
+export async function endGuests(shared: SessionParts): Promise<void> {
   const ended = await Promise.allSettled(shared.guests.splice(0).map((end) => end()));
   for (const one of ended) {
-    if (one.status === "rejected") shared.core.host.warn("guest_not_ended", errorMessage(one.reason));
+    if (one.status === "rejected") shared.session.host.warn("guest_not_ended", errorMessage(one.reason));
   }
 }
 
-async function runCleanup(shared: CoordinatorContext, cleanup: Cleanup): Promise<void> {
-  const { host, limits } = shared.core;
+async function runCleanup(shared: SessionParts, cleanup: Cleanup): Promise<void> {
+  const { host, limits } = shared.session;
   const returned = cleanup();
   if (!isObject(returned) || typeof returned.then !== "function") return;
   await withDeadline(

@@ -36,7 +36,7 @@ const MAX_MESSAGE = 1_800;
 export type Returned = { text: string } | { error: unknown };
 
 /** Returns the outcome of a turn. */
-export function outcomeOf(core: SessionContext, turn: Turn, returned: Returned): Outcome {
+export function outcomeOf(session: SessionContext, turn: Turn, returned: Returned): Outcome {
   const text = "text" in returned ? returned.text : "";
   const ended = (
     status: Outcome["status"],
@@ -51,9 +51,9 @@ export function outcomeOf(core: SessionContext, turn: Turn, returned: Returned):
   });
   const limit = ("error" in returned ? limitOf(returned.error) : null) ?? turn.limit;
   if (limit !== null) return ended("incomplete", `limit:${limit}`);
-  if ("error" in returned) return failed(core, turn, returned.error, ended);
+  if ("error" in returned) return failed(session, turn, returned.error, ended);
   if (turn.denied !== null) return ended("denied", "denied", { code: "denied", message: brief(turn.denied) });
-  if (turn.completed === "cancelled" || (core.cancellation.is_immediate && turn.completed !== "success")) {
+  if (turn.completed === "cancelled" || (session.cancellation.is_immediate && turn.completed !== "success")) {
     return ended("cancelled", "cancelled");
   }
   if (turn.max_reached) return ended("incomplete", "limit:max_iterations");
@@ -71,7 +71,7 @@ export function outcomeOf(core: SessionContext, turn: Turn, returned: Returned):
 }
 
 function failed(
-  core: SessionContext,
+  session: SessionContext,
   turn: Turn,
   error: unknown,
   ended: (status: Outcome["status"], stop_reason: string, error?: Outcome["error"]) => Outcome,
@@ -81,7 +81,7 @@ function failed(
   if (code === "denied") {
     return ended("denied", "denied", { code: "denied", message: brief(errorMessage(error)) });
   }
-  if (core.cancellation.is_cancelled && (code === "cancelled" || name === "AbortError")) {
+  if (session.cancellation.is_cancelled && (code === "cancelled" || name === "AbortError")) {
     return ended("cancelled", "cancelled");
   }
   if (name === "AbortError" && error === turn.provider_error) return ended("cancelled", "cancelled");

@@ -10,10 +10,10 @@ import type { Coordinator, Prompt } from "../../sdk/types.ts";
 import type { LoopContract } from "../hooks/loop_contract.ts";
 import type { SessionContext } from "./session_context.ts";
 import { withGrace } from "../timeouts.ts";
-import type { ContextHandle } from "../guards/context.ts";
+import type { ContextGuard } from "../guards/context.ts";
 import type { Mounts } from "../mounting/mounts.ts";
 import { type Outcome, outcomeOf, type Returned } from "./outcome.ts";
-import { type RecoveredTurn, turnFrom } from "./turn_recovery.ts";
+import { type RecoveredTurn, restoreTurn } from "./turn_recovery.ts";
 import { Turn } from "./turn_state.ts";
 import type { TurnTracker } from "./turn_tracker.ts";
 
@@ -28,50 +28,51 @@ export interface TurnOptions {
 }
 
 /** What a turn is run with. */
-export interface TurnParts {
-  readonly core: SessionContext;
-  readonly watch: TurnTracker;
-  readonly backstop: LoopContract;
+export interface TurnDeps {
+  readonly session: SessionContext;
+  readonly tracker: TurnTracker;
+  readonly contract: LoopContract;
   readonly mounts: Mounts;
   /** The orchestrator's own. */
   readonly coordinator: Coordinator;
 }
 
 /** Makes the turn that options ask for. */
-export function turnOf(
-  core: SessionContext,
+export function createTurn(
+  session: SessionContext,
   prompt: Prompt,
   { recovered, resume, iteration }: TurnOptions,
 ): Turn {
-  if (recovered) return turnFrom(recovered, prompt);
-  const turn = new Turn(core.host.newId("turn"), prompt);
+  if (recovered) return restoreTurn(recovered, prompt);
+  const turn = new Turn(session.host.newId("turn"), prompt);
   if (resume) {
-    turn.started = turn.prompt_told = true;
+    turn.started = turn.prompt_submitted = true;
     turn.iteration = turn.answered = iteration ?? 0;
   }
   return turn;
 }
 
 /** Runs a turn to its end; resolves whatever the loop does. */
-export async function runTurn(turn: Turn, parts: TurnParts, options: TurnOptions): Promise<Outcome> {
+export async function runTurn(turn: Turn, parts: TurnDeps, options: TurnOptions): Promise<Outcome> {
   const returned = options.recovered
-    ? await goOn(turn, parts, options.recovered)
+    ? await resumeTurn(turn, parts, options.recovered)
     : await callLoop(turn, parts, options.resume === true);
-  return close(turn, parts, returned);
+  return finishTurn(turn, parts, returned);
 }
 
 /** Goes on with a turn that was interrupted; one whose loop was done, or cannot go on, is only brought to its end. */
-async function goOn(turn: Turn, parts: TurnParts, recovered: RecoveredTurn): Promise<Returned> {
-  const { prompted, response, is_untold, cancelled, ended_with, provider_error } = recovered;
-  const { cancellation } = parts.core;
+async function resumeTurn(turn: Turn, parts: TurnDeps, recovered: RecoveredTurn): Promise<Returned> {
+  const { prompted, response, response_is_unstored: is_untold, cancelled, ended_with, provider_error } =
+    recovered;
+  const { cancellation } = parts.session;
   if (cancelled !== null) {
-    parts.watch.noteCancelled();
+    parts.tracker.noteCancelled();
     if (cancelled === "immediate") cancellation.requestImmediate();
     else cancellation.requestGraceful();
   }
   if (response && is_untold) await contextOf(parts).addMessage(assistantMessage(response));
   if (ended_with !== null) {
-    const failed = recovered.completed === "error" || recovered.told.has("execution:end");
+    const failed = recovered.completed === "error" || recovered.emitted.has("execution:end");
     return failed && provider_error ? { error: provider_error } : { text: ended_with };
   }
   if (prompted && parts.mounts.orchestrator?.resumable !== true) {
@@ -81,8 +82,8 @@ async function goOn(turn: Turn, parts: TurnParts, recovered: RecoveredTurn): Pro
   return await callLoop(turn, parts, prompted);
 }
 
-async function callLoop(turn: Turn, parts: TurnParts, resume: boolean): Promise<Returned> {
-  const { core, mounts, coordinator } = parts;
+async function callLoop(turn: Turn, parts: TurnDeps, resume: boolean): Promise<Returned> {
+  const { session, mounts, coordinator } = parts;
   const { prompt } = turn;
   try {
     const pending = mounts.orchestrator!.execute( // the plan's own: without it nothing was initialised
@@ -94,26 +95,26 @@ async function callLoop(turn: Turn, parts: TurnParts, resume: boolean): Promise<
       resume ? { coordinator, resume, iteration: turn.answered } : { coordinator },
     );
     // a loop that neither ends nor listens is left behind: ceilings and cancellation hold for it too
-    const grace_ms = core.limits.cleanup_timeout_s * 1000;
-    const text: unknown = await withGrace(pending, core.step_signal, grace_ms, core.host.clock);
+    const grace_ms = session.limits.cleanup_timeout_s * 1000;
+    const text: unknown = await withGrace(pending, session.step_signal, grace_ms, session.host.clock);
     return { text: typeof text === "string" ? text : textOf(text) };
   } catch (error) {
-    if (turn.limit === null && turn.denied === null && !core.cancellation.is_cancelled) {
-      core.host.warn("execution_failed", errorMessage(error), { error, ...core.placeFacts(error) });
+    if (turn.limit === null && turn.denied === null && !session.cancellation.is_cancelled) {
+      session.host.warn("execution_failed", errorMessage(error), { error, ...session.errorLocation(error) });
     }
     return { error };
   }
 }
 
 /** After the loop, whichever it was: the history closed, the events that it owes told, the outcome. */
-async function close(turn: Turn, parts: TurnParts, returned: Returned): Promise<Outcome> {
-  const { core, backstop } = parts;
-  const { hooks } = core;
-  const begun = core.beginTurn();
+async function finishTurn(turn: Turn, parts: TurnDeps, returned: Returned): Promise<Outcome> {
+  const { session, contract: contract } = parts;
+  const { hooks } = session;
+  const begun = session.beginTurn();
   if (begun) await begun;
-  const settled = backstop.settleAnswer(turn);
+  const settled = contract.settleAnswer(turn);
   if (settled) await settled;
-  const outcome = outcomeOf(core, turn, returned);
+  const outcome = outcomeOf(session, turn, returned);
   const response = "text" in returned ? returned.text : outcome.error?.message ?? "";
   if (outcome.status === "cancelled") {
     await hooks.emit("cancel:completed", {});
@@ -122,7 +123,7 @@ async function close(turn: Turn, parts: TurnParts, returned: Returned): Promise<
   if (!turn.ended) await hooks.emit("execution:end", { response, status: executionStatus(outcome) });
   if (turn.completed === null) {
     await hooks.emit("orchestrator:complete", {
-      orchestrator: core.plan.session.orchestrator.module,
+      orchestrator: session.plan.session.orchestrator.module,
       turn_count: turn.answered,
       status: orchestratorStatus(outcome),
     });
@@ -130,8 +131,8 @@ async function close(turn: Turn, parts: TurnParts, returned: Returned): Promise<
   return outcome;
 }
 
-function contextOf({ mounts }: TurnParts): ContextHandle {
-  return mounts.context as ContextHandle; // a session without one is not initialised
+function contextOf({ mounts }: TurnDeps): ContextGuard {
+  return mounts.context as ContextGuard; // a session without one is not initialised
 }
 
 function executionStatus(outcome: Outcome): string {

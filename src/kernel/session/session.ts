@@ -9,9 +9,9 @@ import { deepFreeze, isObject, type JsonObject, toPlainObject } from "../../sdk/
 import type { ErrorDetail, Message, MountPlan, Prompt } from "../../sdk/types.ts";
 import { LoopContract } from "../hooks/loop_contract.ts";
 import type { RunLimitGuard } from "../run_limits.ts";
-import type { CoordinatorContext } from "../mounting/coordinator.ts";
+import type { SessionParts } from "../mounting/coordinator.ts";
 import { type KernelLimits, SessionContext } from "./session_context.ts";
-import type { ContextHandle } from "../guards/context.ts";
+import type { ContextGuard } from "../guards/context.ts";
 import { withDeadline } from "../timeouts.ts";
 import { Hooks } from "../hooks/hooks.ts";
 import type { Host } from "../host.ts";
@@ -31,7 +31,7 @@ import { GuardedMounts } from "../mounting/guarded_mounts.ts";
 import { SessionState } from "./session_state.ts";
 import { describeMounted, type MountedDescriptors } from "../mounting/mount_descriptors.ts";
 import type { Turn } from "./turn_state.ts";
-import { runTurn, turnOf, type TurnOptions } from "./run_turn.ts";
+import { createTurn, runTurn, type TurnOptions } from "./run_turn.ts";
 import { TurnTracker } from "./turn_tracker.ts";
 
 /** Usage of one answered request: how long the history was when it was made, and what it took. */
@@ -46,7 +46,7 @@ export interface SessionOptions {
   /** The plan as written; modules see it as `coordinator.config`. */
   written?: JsonObject;
   host: Host;
-  ceilings: RunLimitGuard;
+  run_limits: RunLimitGuard;
   limits: KernelLimits;
   session_id: string;
   parent_id?: string | null;
@@ -66,7 +66,7 @@ export interface SessionOptions {
 /** A tool call that a sub-agent is spawned from. */
 export interface PausedCall {
   /** What events tell of it: `tool_call_id`, `parallel_group_id`. */
-  readonly told: JsonObject;
+  readonly event_fields: JsonObject;
   /** Lets its deadline go on. */
   release(): void;
 }
@@ -75,12 +75,12 @@ export interface PausedCall {
 export class Session {
   readonly cancellation: CancellationToken;
   readonly #options: SessionOptions;
-  readonly #core: SessionContext;
-  readonly #watch: TurnTracker;
+  readonly #session: SessionContext;
+  readonly #tracker: TurnTracker;
   readonly #injections: Injections;
-  readonly #backstop: LoopContract;
+  readonly #contract: LoopContract;
   readonly #mounts = new Mounts();
-  readonly #shared: CoordinatorContext;
+  readonly #shared: SessionParts;
   #modules: MountedModule[] = [];
   #initialized: Promise<void> | null = null;
   #announced = false;
@@ -94,50 +94,50 @@ export class Session {
     this.cancellation = options.cancellation ?? new CancellationToken();
     const parent_id = options.parent_id ?? null;
     const state = new SessionState(options.session_state ?? {}, options.limits.max_session_state_bytes);
-    const core = this.#core = new SessionContext(
+    const session = this.#session = new SessionContext(
       host,
       plan,
       options.session_id,
       parent_id,
       state,
-      options.ceilings,
+      options.run_limits,
       this.cancellation,
       options.limits,
     );
-    const watch = this.#watch = new TurnTracker(core, this.#mounts);
-    const injections = this.#injections = new Injections(core);
-    const processing = new HookActions(core, watch, injections, this.#mounts);
-    const backstop = this.#backstop = new LoopContract(core, this.#mounts, processing);
-    const publication = new GuardedMounts(core, this.#mounts, injections, backstop);
-    core.hooks = new Hooks({
+    const tracker = this.#tracker = new TurnTracker(session, this.#mounts);
+    const injections = this.#injections = new Injections(session);
+    const actions = new HookActions(session, tracker, injections, this.#mounts);
+    const contract = this.#contract = new LoopContract(session, this.#mounts, actions);
+    const guarded_mounts = new GuardedMounts(session, this.#mounts, injections, contract);
+    session.hooks = new Hooks({
       clock: host.clock,
       max_handlers: options.limits.max_hooks,
       handler_timeout_ms: options.limits.hook_timeout_s * 1000,
-      ensurePreceding: (event, data) => this.#before(event, data),
-      prepare: (event, data) => watch.prepare(event, data),
-      momentFields: () => momentFields(core.turn),
+      ensurePreceding: (event, data) => this.#ensurePreceding(event, data),
+      prepare: (event, data) => tracker.prepare(event, data),
+      turnFields: () => turnFields(session.turn),
       recordOutcome: (event, emission, prepared) => {
-        watch.settle(event, emission, prepared);
-        return core.writeEmission(event, emission, prepared);
+        tracker.settle(event, emission, prepared);
+        return session.writeEmission(event, emission, prepared);
       },
       isGate: (event) => GATES.has(event),
-      record: (event, prepared) => core.write(event, toPlainObject(prepared)),
-      write: (event, emission, given) => core.writeEmission(event, emission, given),
+      record: (event, prepared) => session.write(event, toPlainObject(prepared)),
+      write: (event, emission, given) => session.writeEmission(event, emission, given),
       recall: host.recall && ((event, data) => host.recall!(event, data)),
       recallAnswers: host.recallAnswers && ((event, data) => host.recallAnswers!(event, data)),
       warn: (code, message, error) =>
-        host.warn(code, message, error === undefined ? {} : core.placeFacts(error)),
+        host.warn(code, message, error === undefined ? {} : session.errorLocation(error)),
     }, { session_id: options.session_id, parent_id });
     this.#shared = {
-      core,
+      session,
       mounts: this.#mounts,
       config: frozenConfig(options.written),
-      capabilities: ownCapabilities(options, core),
+      capabilities: ownCapabilities(options, session),
       contributors: new Map(),
       cleanups: [],
       guests: [],
-      prepare: (mounted, module_id) => publication.wrap(mounted, module_id),
-      processHookResult: (result, event, hook_name) => processing.apply(result, event, hook_name),
+      guard: (mounted, module_id) => guarded_mounts.wrap(mounted, module_id),
+      processHookResult: (result, event, hook_name) => actions.apply(result, event, hook_name),
       cancel: (mode) =>
         void this.cancel(mode).catch((error) => host.warn("cancel_failed", errorMessage(error))),
       resetTurn: () => injections.resetTurn(),
@@ -146,12 +146,12 @@ export class Session {
 
   /** Id of the session. */
   get session_id(): string {
-    return this.#core.session_id;
+    return this.#session.session_id;
   }
 
   /** What modules keep from run to run, as it stands. */
   get session_state(): JsonObject {
-    return this.#core.state.snapshot();
+    return this.#session.state.snapshot();
   }
 
   /** Whether the orchestrator understands `resume`. */
@@ -160,17 +160,17 @@ export class Session {
   }
 
   /** Turn and iteration that an entry of this moment belongs to. */
-  get moment(): { turn_id?: string; iteration?: number } {
-    return momentFields(this.#core.turn);
+  get turn_fields(): { turn_id?: string; iteration?: number } {
+    return turnFields(this.#session.turn);
   }
 
   /** How full the last request was, as the guards measured it; for contexts that tell nothing themselves. */
   get context_usage(): { tokens: number; budget: number; level: number; compactions: number } {
-    return { ...this.#core.request_size, level: 0, compactions: 0 };
+    return { ...this.#session.request_size, level: 0, compactions: 0 };
   }
 
   /** What tools and providers say of themselves: all that a replay needs in their place. */
-  get surface(): MountedDescriptors {
+  get descriptors(): MountedDescriptors {
     return describeMounted(this.#mounts);
   }
 
@@ -181,7 +181,7 @@ export class Session {
 
   /** What handlers that have heard nothing so far were registered for, and by which modules. */
   get unheard_handlers(): { event: string; module_id: string | undefined }[] {
-    return this.#core.hooks.unheard();
+    return this.#session.hooks.unheard();
   }
 
   /**
@@ -189,7 +189,7 @@ export class Session {
    * @throws {Error} when that takes longer than a cleanup may.
    */
   async contributionsTo(channel: string): Promise<unknown[]> {
-    const { host, limits } = this.#core;
+    const { host, limits } = this.#session;
     const [first] = this.#modules;
     if (!first) return [];
     return await withDeadline(
@@ -202,7 +202,7 @@ export class Session {
 
   /** Emits an event of this session that no module of it emits. */
   async emit(event: string, data: JsonObject): Promise<void> {
-    await this.#core.hooks.emit(event, data);
+    await this.#session.hooks.emit(event, data);
   }
 
   /** Adds to a contribution channel in the runtime's own name (behaviour.md §9.6). */
@@ -213,15 +213,18 @@ export class Session {
   }
 
   /** Stops the deadline of a call that runs, whose tool waits for a sub-agent; a call that is none is told as nothing. */
-  holdCall(tool_call_id: string | undefined): PausedCall {
+  pauseCall(tool_call_id: string | undefined): PausedCall {
     const call = tool_call_id === undefined
       ? undefined
-      : this.#core.turn?.calls.find((one) => one.id === tool_call_id && one.deadline !== null);
-    if (!call) return { told: {}, release: () => {} };
-    const release = call.deadline!.hold(); // it was looked for
+      : this.#session.turn?.calls.find((one) => one.id === tool_call_id && one.deadline !== null);
+    if (!call) return { event_fields: {}, release: () => {} };
+    const release = call.deadline!.pause(); // it was looked for
     const group = call.pre?.data.parallel_group_id;
     return {
-      told: { tool_call_id: call.id, ...(typeof group === "string" ? { parallel_group_id: group } : {}) },
+      event_fields: {
+        tool_call_id: call.id,
+        ...(typeof group === "string" ? { parallel_group_id: group } : {}),
+      },
       release,
     };
   }
@@ -251,12 +254,12 @@ export class Session {
   }
 
   /** Undoes what modules mounted and registered. */
-  #forget(): void {
+  #reset(): void {
     const { mounts, capabilities, contributors } = this.#shared;
     mounts.clear();
-    this.#core.hooks.clear();
+    this.#session.hooks.clear();
     capabilities.clear();
-    for (const [name, value] of ownCapabilities(this.#options, this.#core)) capabilities.set(name, value);
+    for (const [name, value] of ownCapabilities(this.#options, this.#session)) capabilities.set(name, value);
     contributors.clear();
     this.#modules = [];
   }
@@ -267,7 +270,7 @@ export class Session {
     } catch (error) {
       this.#initialized = null;
       await runCleanups(this.#shared);
-      this.#forget();
+      this.#reset();
       throw error;
     }
   }
@@ -285,7 +288,7 @@ export class Session {
     if (ready) await ready;
     if (history && history.length > 0) await this.#context.load(history);
     if (parent_id && !this.#options.continued) {
-      await this.#core.hooks.emit("session:fork", {
+      await this.#session.hooks.emit("session:fork", {
         parent: parent_id,
         session_id: this.session_id,
         ...this.#metadata(),
@@ -312,31 +315,37 @@ export class Session {
   }
 
   async #execute(prompt: Prompt, options: TurnOptions): Promise<Outcome> {
-    const core = this.#core;
+    const session = this.#session;
     if (this.#executed) this.cancellation.reset();
-    if (!this.cancellation.is_cancelled) this.#watch.reset();
+    if (!this.cancellation.is_cancelled) this.#tracker.reset();
     this.#executed = true;
     this.#injections.resetTurn();
-    const disarm = core.armStepSignal();
-    core.ceilings.start();
+    const disarm = session.armStepSignal();
+    session.run_limits.start();
     try {
       if (!this.#announced) await this.#announce();
-      core.turn = turnOf(core, prompt, options);
+      session.turn = createTurn(session, prompt, options);
       // the plan's own: without it nothing was initialised
       const { coordinator } = this.#modules.find((module) => module.spec.type === "orchestrator")!;
-      const parts = { core, watch: this.#watch, backstop: this.#backstop, mounts: this.#mounts, coordinator };
-      return await runTurn(core.turn, parts, options);
+      const parts = {
+        session,
+        tracker: this.#tracker,
+        contract: this.#contract,
+        mounts: this.#mounts,
+        coordinator,
+      };
+      return await runTurn(session.turn, parts, options);
     } finally {
-      core.turn = null;
+      session.turn = null;
       disarm();
-      core.ceilings.stop();
+      session.run_limits.stop();
     }
   }
 
   async #announce(): Promise<void> {
     this.#announced = true;
     const { continued, parent_id, plan } = this.#options;
-    const told = this.#core.hooks.notify(continued ? "session:resume" : "session:start", {
+    const told = this.#session.hooks.notify(continued ? "session:resume" : "session:start", {
       session_id: this.session_id,
       parent_id: parent_id ?? null,
       ...this.#metadata(),
@@ -372,14 +381,14 @@ export class Session {
     const first = !this.cancellation.is_cancelled;
     if (mode === "immediate") this.cancellation.requestImmediate();
     else this.cancellation.requestGraceful();
-    if (first) await this.tellCancel();
+    if (first) await this.emitCancelRequested();
   }
 
   /** Tells that the session was asked to stop, by its parent's token too; the event comes once, whoever tells. */
-  async tellCancel(): Promise<void> {
-    await this.#core.hooks.emit("cancel:requested", { state: this.cancellation.state });
+  async emitCancelRequested(): Promise<void> {
+    await this.#session.hooks.emit("cancel:requested", { state: this.cancellation.state });
     for (const error of await this.cancellation.triggerCallbacks()) {
-      this.#core.host.warn("cancel_callback_failed", errorMessage(error));
+      this.#session.host.warn("cancel_callback_failed", errorMessage(error));
     }
   }
 
@@ -388,14 +397,14 @@ export class Session {
     if (this.#cleaned) return;
     this.#cleaned = true;
     if (this.#initialized === null) return; // it never was: there is nothing to end
-    const { hooks } = this.#core;
+    const { hooks } = this.#session;
     const ended = hooks.notify("session:end", { session_id: this.session_id, status });
     if (ended) await ended;
     const cleaning = runCleanups(this.#shared);
     const { ran, failed } = cleaning instanceof Promise ? await cleaning : cleaning;
     const cleaned = hooks.notify("session:cleanup", { ran, failed });
     if (cleaned) await cleaned;
-    const written = this.#core.writeState();
+    const written = this.#session.writeState();
     if (written) await written;
   }
 
@@ -404,8 +413,8 @@ export class Session {
     await endGuests(this.#shared);
   }
 
-  get #context(): ContextHandle {
-    return this.#mounts.context as ContextHandle;
+  get #context(): ContextGuard {
+    return this.#mounts.context as ContextGuard;
   }
 
   /** What is mounted. */
@@ -414,22 +423,22 @@ export class Session {
   }
 
   /** What must have been told before an event: a loop's end that says cancelled comes behind `cancel:completed`, that behind its request. */
-  #before(event: string, data: JsonObject | null): Promise<unknown> | void {
+  #ensurePreceding(event: string, data: JsonObject | null): Promise<unknown> | void {
     switch (event) {
       case "provider:request":
-        return this.#backstop.beforeRequest();
+        return this.#contract.beforeRequest();
       case "cancel:completed":
-        if (this.#core.turn === null || this.#watch.cancel_requested) break;
+        if (this.#session.turn === null || this.#tracker.cancel_requested) break;
         // nobody asked for it where a provider says that its call was aborted: then this is how it is asked for
-        return this.cancellation.is_cancelled ? this.tellCancel() : this.cancel("immediate");
+        return this.cancellation.is_cancelled ? this.emitCancelRequested() : this.cancel("immediate");
       case "execution:end":
       case "orchestrator:complete": {
-        const { turn, hooks } = this.#core;
-        if (turn === null || turn.cancel_told || data?.status !== "cancelled") break;
+        const { turn, hooks } = this.#session;
+        if (turn === null || turn.cancel_completed || data?.status !== "cancelled") break;
         return hooks.emit("cancel:completed", {});
       }
     }
-    return this.#core.beginTurn(event);
+    return this.#session.beginTurn(event);
   }
 }
 
@@ -447,19 +456,19 @@ function frozenConfig(written: JsonObject = {}): JsonObject {
 /** Capabilities that are there before any module: the session's own, and those it was made with. */
 function ownCapabilities(
   { usages, capabilities }: SessionOptions,
-  core: SessionContext,
+  session: SessionContext,
 ): Map<string, unknown> {
-  const { host } = core;
+  const { host } = session;
   const redact = (event: unknown, data: unknown) => host.redactEvent?.(String(event), toPlainObject(data));
   return new Map<string, unknown>([
     ["session.usages", () => usages ?? []],
-    ["session.last_usage", () => core.last_usage],
+    ["session.last_usage", () => session.last_usage],
     ...(host.redactEvent ? [["session.redact", redact] as const] : []),
     ...Object.entries(capabilities ?? {}),
   ]);
 }
 
-function momentFields(turn: Turn | null): JsonObject {
+function turnFields(turn: Turn | null): JsonObject {
   if (turn === null) return {};
   return turn.iteration > 0 ? { turn_id: turn.id, iteration: turn.iteration } : { turn_id: turn.id };
 }

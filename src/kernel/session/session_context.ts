@@ -37,7 +37,7 @@ export class SessionContext {
   /** Tokens of the last request's messages, and of the room they had, as the provider's guard measured them. */
   request_size = { tokens: 0, budget: 0 };
   /** Module id → where in its files an error was thrown; modules that are compiled in are not there. */
-  readonly places = new Map<string, (error: unknown) => string | undefined>();
+  readonly error_locators = new Map<string, (error: unknown) => string | undefined>();
 
   constructor(
     readonly host: Host,
@@ -45,14 +45,14 @@ export class SessionContext {
     readonly session_id: string,
     readonly parent_id: string | null,
     readonly state: SessionState,
-    readonly ceilings: RunLimitGuard,
+    readonly run_limits: RunLimitGuard,
     readonly cancellation: CancellationToken,
     readonly limits: KernelLimits,
   ) {}
 
   /** Returns where in the files of any module an error was thrown, for the log: `{at}`, or nothing. */
-  placeFacts(error: unknown): { at?: string } {
-    for (const placeOf of this.places.values()) {
+  errorLocation(error: unknown): { at?: string } {
+    for (const placeOf of this.error_locators.values()) {
       const at = placeOf(error);
       if (at !== undefined) return { at };
     }
@@ -71,7 +71,7 @@ export class SessionContext {
   armStepSignal(): () => void {
     const step = this.#step = new AbortController();
     const cancelled = this.cancellation.signal;
-    const expired = this.ceilings.signal;
+    const expired = this.run_limits.signal;
     const onCancelled = () => step.abort(cancelledError());
     const onExpired = () => step.abort(expired.reason);
     if (cancelled.aborted) onCancelled();

@@ -26,7 +26,7 @@ export interface RecoveredTurn {
   /** The last answer; null before the first. */
   readonly response: ChatResponse | null;
   /** Whether that answer is not in the history yet. */
-  readonly is_untold: boolean;
+  readonly response_is_unstored: boolean;
   /** Calls of the last answer that the log knows something of, by id. */
   readonly calls: ReadonlyMap<string, RecoveredCall>;
   /** Status of `cancel:requested`, when the turn was asked to stop. */
@@ -34,7 +34,7 @@ export interface RecoveredTurn {
   /** What the turn had answered, when nothing of the loop was left to do; null: it was not at its end. */
   readonly ended_with: string | null;
   /** Events that are told once in a turn, and were. */
-  readonly told: ReadonlySet<string>;
+  readonly emitted: ReadonlySet<string>;
   /** Status of `orchestrator:complete`, once it was told. */
   readonly completed: string | null;
   readonly prompt_denied: string | null;
@@ -47,7 +47,7 @@ export interface RecoveredTurn {
 }
 
 /** Events that a turn tells once. */
-const ONCE: ReadonlySet<string> = new Set([
+const ONCE_PER_TURN: ReadonlySet<string> = new Set([
   "execution:start",
   "execution:end",
   "prompt:submit",
@@ -65,20 +65,20 @@ export function recoverTurn(
   const own = entries.filter((entry) => entry.session_id === session_id);
   const turn_id = own.findLast((entry) => entry.turn_id !== undefined)?.turn_id;
   if (turn_id === undefined) return null;
-  const fold = new TurnFold(redacted);
+  const fold = new TurnProjection(redacted);
   for (const entry of own) {
     if (entry.turn_id === turn_id || entry.event === "cancel:requested") fold.add(entry);
   }
-  return { turn_id, ...fold.standing };
+  return { turn_id, ...fold.state };
 }
 
-class TurnFold {
+class TurnProjection {
   readonly #redacted: string;
-  readonly #told = new Set<string>();
+  readonly #emitted = new Set<string>();
   #prompted = false;
   #iteration = 0;
   #response: ChatResponse | null = null;
-  #is_untold = false;
+  #response_is_unstored = false;
   #calls = new Map<string, RecoveredCall>();
   #cancelled: RecoveredTurn["cancelled"] = null;
   #completed: string | null = null;
@@ -94,7 +94,7 @@ class TurnFold {
   }
 
   add({ event, data, verdict }: DraftEntry): void {
-    if (ONCE.has(event)) this.#told.add(event);
+    if (ONCE_PER_TURN.has(event)) this.#emitted.add(event);
     const denied = verdict?.action === "deny" ? verdict.reason ?? "Denied by hook" : null;
     switch (event) {
       case "prompt:submit":
@@ -142,7 +142,7 @@ class TurnFold {
     this.#iteration++;
     this.#calls = new Map();
     this.#response = isObject(data.response) ? toChatResponse(data.response) : null;
-    this.#is_untold = (this.#response?.content.length ?? 0) > 0;
+    this.#response_is_unstored = (this.#response?.content.length ?? 0) > 0;
     for (const call of this.#response?.tool_calls ?? []) {
       if (JSON.stringify(call.arguments).includes(this.#redacted)) this.#calls.set(call.id, "redacted");
     }
@@ -150,7 +150,7 @@ class TurnFold {
 
   #message(message: unknown): void {
     if (!isObject(message)) return;
-    if (message.role === "assistant") this.#is_untold = false;
+    if (message.role === "assistant") this.#response_is_unstored = false;
     const of_user = message.role === "user" &&
       (!isObject(message.metadata) || message.metadata.source === undefined);
     if (of_user) this.#prompted = true;
@@ -168,18 +168,18 @@ class TurnFold {
     if (isObject(error) && error.type === "limit_reached") this.#limit = "max_tool_calls";
   }
 
-  get standing(): Omit<RecoveredTurn, "turn_id"> {
+  get state(): Omit<RecoveredTurn, "turn_id"> {
     const stopped = this.#prompt_denied ?? this.#request_denied;
     const refused = stopped === null ? null : `Operation denied: ${stopped}`;
     return {
       prompted: this.#prompted,
       iteration: this.#iteration,
       response: this.#response,
-      is_untold: this.#is_untold,
+      response_is_unstored: this.#response_is_unstored,
       calls: this.#calls,
       cancelled: this.#cancelled,
       ended_with: this.#answer ?? refused ?? (this.#limit === null ? null : ""),
-      told: this.#told,
+      emitted: this.#emitted,
       completed: this.#completed,
       prompt_denied: this.#prompt_denied,
       request_denied: this.#request_denied,
@@ -200,13 +200,13 @@ function failureOf(told: unknown): Error {
 }
 
 /** Returns the kernel's view of a turn that goes on. */
-export function turnFrom(recovered: RecoveredTurn, prompt: Prompt): Turn {
+export function restoreTurn(recovered: RecoveredTurn, prompt: Prompt): Turn {
   const turn = new Turn(recovered.turn_id, prompt);
-  turn.started = recovered.told.has("execution:start");
-  turn.prompt_told = recovered.prompted;
-  turn.ended = recovered.told.has("execution:end");
-  turn.cancel_told = recovered.told.has("cancel:completed");
-  turn.answer_told = recovered.told.has("prompt:complete");
+  turn.started = recovered.emitted.has("execution:start");
+  turn.prompt_submitted = recovered.prompted;
+  turn.ended = recovered.emitted.has("execution:end");
+  turn.cancel_completed = recovered.emitted.has("cancel:completed");
+  turn.prompt_completed = recovered.emitted.has("prompt:complete");
   turn.completed = recovered.completed;
   turn.iteration = turn.answered = recovered.iteration;
   turn.response = recovered.response;
@@ -219,7 +219,7 @@ export function turnFrom(recovered: RecoveredTurn, prompt: Prompt): Turn {
   turn.expect(recovered.response?.tool_calls ?? []);
   for (const call of turn.calls) {
     const known = recovered.calls.get(call.id);
-    call.told = typeof known === "object";
+    call.reported = typeof known === "object";
   }
   return turn;
 }

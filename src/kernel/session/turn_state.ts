@@ -9,7 +9,7 @@ import type { ChatResponse, Emission, JsonObject, Prompt, ToolResult, Usage } fr
 /** What can be stopped and goes on: the clock of a call that waits for a sub-agent. */
 export interface Pausable {
   /** Stops it until the returned function is called. */
-  hold(): () => void;
+  pause(): () => void;
 }
 
 /** One tool call from the model's request to its answer. */
@@ -18,7 +18,7 @@ export interface CallRecord {
   /** The tool the model asked for; or, once a loop's hooks chose another one, that one. */
   name: string;
   /** The input as the model asked for it. */
-  readonly asked: JsonObject;
+  readonly requested_input: JsonObject;
   /** The call's `tool:pre`, once it was emitted. */
   pre: Emission | null;
   /** The input as the hooks left it: the only one that runs. */
@@ -31,9 +31,9 @@ export interface CallRecord {
   /** What the execution came to; null while it runs. */
   settled: { result: ToolResult } | { error: unknown } | null;
   /** Where in its module's files the tool threw; absent when it did not, or nobody knows. */
-  at?: string;
+  error_location?: string;
   /** Whether `tool:post` or `tool:error` was emitted for it. */
-  told: boolean;
+  reported: boolean;
   /** Its deadline while it runs. */
   deadline: Pausable | null;
 }
@@ -51,17 +51,17 @@ export class Turn {
   /** Whether `execution:start` was emitted. */
   started = false;
   /** Whether `prompt:submit` was emitted. */
-  prompt_told = false;
+  prompt_submitted = false;
   /** Whether `execution:end` was emitted. */
   ended = false;
   /** Status of `orchestrator:complete`, once it was emitted. */
   completed: string | null = null;
   /** Whether `prompt:complete` was emitted before the turn was interrupted. */
-  answer_told = false;
+  prompt_completed = false;
   /** What the log of an interrupted turn knows of its calls. */
   recovered: ReadonlyMap<string, RecoveredCall> = new Map();
   /** Whether `cancel:completed` was emitted. */
-  cancel_told = false;
+  cancel_completed = false;
   /** Reason of the denial of `prompt:submit`; holds for the whole turn. */
   prompt_denied: string | null = null;
   /** Reason of the denial of the last `provider:request`; the next request lifts it. */
@@ -80,7 +80,7 @@ export class Turn {
   response: ChatResponse | null = null;
   response_usage: Usage | null = null;
   /** Name of the provider whose answer has not been told by `provider:response` yet. */
-  untold_response: string | null = null;
+  unreported_response: string | null = null;
   /** Data of `provider:response` for answers to calls that were not the loop's own. */
   readonly inner_responses = new WeakSet<JsonObject>();
   /** The error of the last provider call that failed. */
@@ -106,14 +106,14 @@ export class Turn {
     const record: CallRecord = {
       id,
       name,
-      asked,
+      requested_input: asked,
       pre: null,
       input: asked,
       gate: "pending",
       reason: "",
       started: false,
       settled: null,
-      told: false,
+      reported: false,
       deadline: null,
     };
     this.calls.push(record);

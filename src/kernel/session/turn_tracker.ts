@@ -36,13 +36,13 @@ interface TrackedEmission {
 
 /** Bookkeeping over the events of a session. */
 export class TurnTracker {
-  readonly #core: SessionContext;
+  readonly #session: SessionContext;
   readonly #noted = new WeakMap<Emission, TrackedEmission>();
   readonly #mounts: Mounts;
   #cancel_requested = false;
 
-  constructor(core: SessionContext, mounts: Mounts) {
-    this.#core = core;
+  constructor(session: SessionContext, mounts: Mounts) {
+    this.#session = session;
     this.#mounts = mounts;
   }
 
@@ -81,7 +81,7 @@ export class TurnTracker {
       this.#cancel_requested = true;
       return data;
     }
-    const { turn } = this.#core;
+    const { turn } = this.#session;
     if (turn === null) return OF_TURNS.has(event) ? null : data; // a loop that was left behind comes late
     switch (event) {
       case "execution:start":
@@ -97,14 +97,14 @@ export class TurnTracker {
         turn.completed = String(data.status ?? "");
         return data;
       case "cancel:completed":
-        if (turn.cancel_told) return null;
-        turn.cancel_told = true;
-        return { ...data, was_immediate: this.#core.cancellation.is_immediate };
+        if (turn.cancel_completed) return null;
+        turn.cancel_completed = true;
+        return { ...data, was_immediate: this.#session.cancellation.is_immediate };
       case "prompt:submit":
-        turn.prompt_told = true;
+        turn.prompt_submitted = true;
         return data;
       case "prompt:complete":
-        return turn.answer_told ? null : data;
+        return turn.prompt_completed ? null : data;
       case "provider:request":
         turn.iteration = nextIteration(turn, data);
         if (data.max_reached === true) turn.max_reached = true;
@@ -112,7 +112,7 @@ export class TurnTracker {
       case "provider:response":
         return completeResponse(turn, data);
       case "provider:error":
-        turn.untold_response = null;
+        turn.unreported_response = null;
         return data;
       case "tool:pre":
         return this.#completePre(turn, data);
@@ -130,12 +130,15 @@ export class TurnTracker {
       (typeof id === "string" ? turn.find(id, name, (record) => !record.started) : undefined); // asked again: decided anew
     const input = isInput(data.tool_input) ? data.tool_input : undefined;
     const call = found ??
-      turn.add(typeof id === "string" ? id : this.#core.host.newId("call"), String(name), input ?? {});
+      turn.add(typeof id === "string" ? id : this.#session.host.newId("call"), String(name), input ?? {});
     call.gate = "pending";
     if (typeof name === "string" && name !== "") call.name = name; // what the gate sees is what may run
-    const whole = typeof id === "string" && input !== undefined
-      ? data
-      : { ...data, tool_name: name ?? call.name, tool_call_id: call.id, tool_input: input ?? call.asked };
+    const whole = typeof id === "string" && input !== undefined ? data : {
+      ...data,
+      tool_name: name ?? call.name,
+      tool_call_id: call.id,
+      tool_input: input ?? call.requested_input,
+    };
     const payload = withDeclared(whole, this.#mounts.toolNamed(call.name));
     this.#pending.set(payload, call);
     return payload;
@@ -146,7 +149,7 @@ export class TurnTracker {
 
   /** Takes notice of what a gate came to; called before its entry is written. `prepared` is what {@link prepare} returned. */
   settle(event: string, emission: Emission, prepared: JsonObject): void {
-    const { turn } = this.#core;
+    const { turn } = this.#session;
     if (turn === null) return;
     const reason = emission.action === "deny" ? emission.reason ?? "Denied by hook" : null;
     switch (event) {
@@ -182,7 +185,7 @@ export class TurnTracker {
     this.#pending.delete(prepared);
     call.pre = emission;
     const input = emission.data.tool_input;
-    call.input = isInput(input) ? toPlainObject(input) : call.asked; // a copy: what runs is what the hooks saw
+    call.input = isInput(input) ? toPlainObject(input) : call.requested_input; // a copy: what runs is what the hooks saw
     if (reason !== null) {
       call.gate = "denied";
       call.reason = reason;
@@ -229,10 +232,10 @@ function nextIteration(turn: Turn, data: JsonObject): number {
 
 /** What an answer took is what its guard measured, whatever the loop says; each answer is told once. */
 function completeResponse(turn: Turn, data: JsonObject): JsonObject | null {
-  const { response, untold_response, response_usage } = turn;
+  const { response, unreported_response: untold_response, response_usage } = turn;
   if (response === null || turn.inner_responses.has(data)) return data;
   if (untold_response === null) return null;
-  turn.untold_response = null;
+  turn.unreported_response = null;
   if (data.provider === untold_response && data.usage === response_usage && data.tool_calls !== undefined) {
     return data;
   }
@@ -248,12 +251,16 @@ function completeResponse(turn: Turn, data: JsonObject): JsonObject | null {
 /** The call that a result belongs to; null when it was told already, or was denied and has none (trace.md, section 5). */
 function completeResult(turn: Turn, data: JsonObject): JsonObject | null {
   const { tool_call_id: id, tool_name: name } = data;
-  const call = turn.find(id, name, (record) => !record.told && (record.started || typeof id === "string"));
-  if (call === undefined) return turn.find(id, name, (record) => record.told) ? null : data;
-  call.told = true;
+  const call = turn.find(
+    id,
+    name,
+    (record) => !record.reported && (record.started || typeof id === "string"),
+  );
+  if (call === undefined) return turn.find(id, name, (record) => record.reported) ? null : data;
+  call.reported = true;
   if (call.gate === "denied") return null;
-  const placed = call.at !== undefined && isInput(data.error)
-    ? { ...data, error: { ...data.error, at: call.at } }
+  const placed = call.error_location !== undefined && isInput(data.error)
+    ? { ...data, error: { ...data.error, at: call.error_location } }
     : data;
   if (id !== undefined && name !== undefined) return placed;
   return {

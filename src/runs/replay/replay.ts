@@ -143,7 +143,7 @@ class Replay {
     const { session_id } = part;
     const ceilings = new RunLimitGuard({
       limits: events[0]!.data.limits as RunLimits, // written by the runner
-      cost_is_asked_for: replay.cost_is_asked_for,
+      cost_limit_is_set: replay.cost_is_asked_for,
       clock: this.#clock,
     });
     const before = events.slice(0, part.from);
@@ -224,7 +224,7 @@ class Replay {
     const { limits } = parent.ceilings;
     const ceilings = input.limited
       ? ownCeilings(parent.ceilings, ready, clock)
-      : new RunLimitGuard({ limits, clock, within: parent.ceilings }); // what ends this turn alone, ends this alone
+      : new RunLimitGuard({ limits, clock, parent: parent.ceilings }); // what ends this turn alone, ends this alone
     const counters = emptyCounters();
     const { session_state, history, usages, continued } = input;
     const stage = new ReplaySession({

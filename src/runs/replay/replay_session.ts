@@ -63,7 +63,7 @@ export class ReplaySession implements ReplayedSession {
       plan: replayedPlan(ready.compiled.plan, tape, this.#mounted),
       written: ready.compiled.written,
       host: this.#host(),
-      ceilings,
+      run_limits: ceilings,
       limits: { ...limits, ...AS_RECORDED },
       session_id: tape.session_id,
       ...standing,

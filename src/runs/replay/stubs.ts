@@ -2,7 +2,7 @@
 import type { Entry } from "../../kernel/host.ts";
 import type {
   MountedDescriptors,
-  ProviderSurface,
+  ProviderDescriptor,
   ToolDescriptor,
 } from "../../kernel/mounting/mount_descriptors.ts";
 import { LLMError, type LLMErrorType, PreampError } from "../../sdk/errors.ts";
@@ -142,7 +142,7 @@ function errorOfType({ type = "Error", msg = "" }: JsonObject, limit: string | n
   return error;
 }
 
-function providerOf({ name, priority, info, model_info }: ProviderSurface, reader: EventReader): Provider {
+function providerOf({ name, priority, info, model_info }: ProviderDescriptor, reader: EventReader): Provider {
   return {
     name,
     priority,

@@ -2,7 +2,7 @@
  * Answers of a person that hold for later questions of their session (behaviour.md §9.1, `remember`): kept with the session, a
  * fold of its log, and never another session's, a sub-agent's or a fork's either.
  */
-import type { AskedAbout, Entry } from "../../kernel/host.ts";
+import type { ApprovalMatch, Entry } from "../../kernel/host.ts";
 import type { Approval } from "../types.ts";
 
 /** Answers that a session keeps; the oldest goes first. Our choice: they are looked through for each question. */
@@ -49,18 +49,18 @@ export function storeApproval(
 /** Returns the answer that holds for a question, the latest first; null when there is none. */
 export function findApproval(
   answers: readonly RememberedApproval[],
-  asked: AskedAbout,
+  asked: ApprovalMatch,
 ): RememberedApproval | null {
   return answers.findLast((answer) => isLike(answer, asked)) ?? null;
 }
 
-function isLike(answer: RememberedApproval, asked: AskedAbout): boolean {
+function isLike(answer: RememberedApproval, asked: ApprovalMatch): boolean {
   return answer.action === asked.action && answer.tool_name === asked.tool_name &&
     answer.hook_name === asked.hook_name && answer.holds_for === keyOf(asked, answer.scope);
 }
 
 function keyOf(
-  { prompt, pattern, args_hash }: Pick<AskedAbout, "prompt" | "pattern" | "args_hash">,
+  { prompt, pattern, args_hash }: Pick<ApprovalMatch, "prompt" | "pattern" | "args_hash">,
   scope: "session" | "pattern",
 ): string {
   return scope === "session" ? prompt : pattern ?? args_hash;

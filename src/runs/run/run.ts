@@ -141,7 +141,7 @@ export class ActiveRun implements RunHandle {
     this.desk = new ApprovalQueue(deps.store, run_id, caller.namespace, this.#secrets);
     this.#ceilings = new RunLimitGuard({
       limits: ready.limits,
-      cost_is_asked_for: ready.cost_is_asked_for,
+      cost_limit_is_set: ready.cost_is_asked_for,
       clock: deps.clock,
     });
     this.#host = new RunHost({
@@ -201,7 +201,7 @@ export class ActiveRun implements RunHandle {
       plan: ready.compiled.plan,
       written: ready.compiled.written,
       host: this.#host.of(ready, session_id),
-      ceilings: this.#ceilings,
+      run_limits: this.#ceilings,
       capabilities: this.#spawner.capabilities(() => this.#session, ready, this.#ceilings),
       limits: this.#limits,
       session_id,
@@ -297,7 +297,7 @@ export class ActiveRun implements RunHandle {
 
   /** Keeps what the run started from, now that its modules have told what they are. */
   async #keepInput(): Promise<void> {
-    this.#input = inputOf(this, this.#session.surface);
+    this.#input = inputOf(this, this.#session.descriptors);
     await this.options.deps.store.commit([inputChange(this.#input, true)], this.options.fence());
   }
 
@@ -329,7 +329,7 @@ export class ActiveRun implements RunHandle {
     const { deps, with_run, saveSession, fence } = this.options;
     // a queued run leaves the session alone: another run is at work in it
     const queued = this.#fold.status === "queued";
-    const input = inputOf(this, queued ? null : this.#session.surface);
+    const input = inputOf(this, queued ? null : this.#session.descriptors);
     if (!queued) this.#input = input;
     const kept = queued ? [inputChange(input, true)] : [inputChange(input, true), saveSession(this)];
     const stored = this.log.accept((appended) =>

@@ -1,6 +1,6 @@
 /** The run object as a fold of its log (trace.md, section 3), and the history of each of its sessions. */
-import type { AskedAbout, Entry, RememberedAnswer } from "../../kernel/host.ts";
-import type { UsedCeilings } from "../../kernel/run_limits.ts";
+import type { ApprovalMatch, Entry, RememberedAnswer } from "../../kernel/host.ts";
+import type { UsedLimits } from "../../kernel/run_limits.ts";
 import type { LoggedUsage } from "../../kernel/session/session.ts";
 import type { Outcome } from "../../kernel/session/outcome.ts";
 import { count, type Counters, emptyCounters } from "../../sdk/session_counters.ts";
@@ -155,9 +155,9 @@ export class RunProjection {
   }
 
   /** Returns the answer that holds for a question of a session, or null. */
-  answerTo(asked: AskedAbout, session_id: string): RememberedAnswer | null {
+  answerTo(asked: ApprovalMatch, session_id: string): RememberedAnswer | null {
     const answer = findApproval(this.rememberedOf(session_id), asked);
-    return answer && { ...answer, told: this.#held.has(questionKey(session_id, asked)) };
+    return answer && { ...answer, recorded: this.#held.has(questionKey(session_id, asked)) };
   }
 
   #noteUsage(session_id: string, { usage, inner }: JsonObject): void {
@@ -203,7 +203,7 @@ export class RunProjection {
   }
 
   /** What the run has used of its ceilings, but for time. */
-  get used(): Omit<UsedCeilings, "duration_ms"> {
+  get used(): Omit<UsedLimits, "duration_ms"> {
     const { turn_count, tool_invocations, total_tokens, cost_usd } = this.#counters;
     return { model_calls: turn_count, tool_calls: tool_invocations, tokens: total_tokens, cost_usd };
   }

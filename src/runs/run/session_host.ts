@@ -162,7 +162,7 @@ export class RunHost {
   /** Tells `run:status`. */
   async status(data: JsonObject): Promise<void> {
     const { log, options, session, notify } = this.#parts;
-    await log.record(draftEntry("run:status", options.session_id, data, session().moment));
+    await log.record(draftEntry("run:status", options.session_id, data, session().turn_fields));
     notify();
   }
 

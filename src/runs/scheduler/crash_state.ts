@@ -1,6 +1,6 @@
 /** A run whose process is gone: what its log tells of it, beside the turn (`kernel/session/turn_recovery.ts`) (architecture.md, Resume). */
 import type { ApprovalRequest, Entry, KnownApproval } from "../../kernel/host.ts";
-import type { UsedCeilings } from "../../kernel/run_limits.ts";
+import type { UsedLimits } from "../../kernel/run_limits.ts";
 import { type RecoveredTurn, recoverTurn } from "../../kernel/session/turn_recovery.ts";
 import { REDACTED } from "../../policy/redact.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
@@ -43,7 +43,7 @@ export function turnStateOf(
     ...recovered,
     prompted: true,
     iteration: recovered.iteration + resume.iteration,
-    told: new Set([...recovered.told, "execution:start"]),
+    emitted: new Set([...recovered.emitted, "execution:start"]),
   };
 }
 
@@ -52,7 +52,7 @@ export function usedBefore(
   fold: RunProjection,
   entries: readonly Entry[],
   recovered: RecoveredTurn | null,
-): UsedCeilings {
+): UsedLimits {
   const lost = [...recovered?.calls.values() ?? []].filter((call) => call === "lost").length;
   const { used } = fold;
   return {

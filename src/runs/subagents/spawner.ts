@@ -168,14 +168,14 @@ export class Spawner {
     checkTokens(request.instruction, parent.ceilings);
     const session_id = request.session_id ?? this.#parts.deps.newId("ses");
     const place = this.#takePlace(parent, session_id);
-    const call = parent.session.holdCall(request.tool_call_id);
+    const call = parent.session.pauseCall(request.tool_call_id);
     try {
       const planned = await this.#planInTime(parent, request, session_id).catch((error) => {
         place.giveBack();
         throw error;
       });
       try {
-        return await this.#run(parent, planned, request, call.told);
+        return await this.#run(parent, planned, request, call.event_fields);
       } finally {
         if (planned.saved) await this.#parts.letGo(session_id);
       }
@@ -188,7 +188,7 @@ export class Spawner {
     if (this.#stopped || session.cancellation.is_cancelled) {
       throw new PreampError("cancelled", "Cannot spawn an agent: the run was cancelled");
     }
-    if (session.moment.turn_id === undefined) {
+    if (session.turn_fields.turn_id === undefined) {
       throw new PreampError("request_invalid", "Cannot spawn an agent: no turn of this session is running");
     }
   }
@@ -366,10 +366,10 @@ export class Spawner {
           return host.record(entry);
         },
         accept() { // the run exists already
-          begun.surface = child.surface;
+          begun.surface = child.descriptors;
         },
       },
-      ceilings,
+      run_limits: ceilings,
       limits,
       session_id,
       parent_id: parent.session.session_id,
@@ -421,5 +421,5 @@ async function loaded(agents: AgentPlans, written: JsonObject): Promise<Runnable
 /** Returns an overlay's own ceilings: at most its parent's, counted within what is left of those. */
 export function ownCeilings(within: RunLimitGuard, ready: RunnablePlan, clock: Clock): RunLimitGuard {
   const { limits } = combineLimits(within.limits, { plan: ready.limits });
-  return new RunLimitGuard({ limits, cost_is_asked_for: ready.cost_is_asked_for, clock, within });
+  return new RunLimitGuard({ limits, cost_limit_is_set: ready.cost_is_asked_for, clock, parent: within });
 }

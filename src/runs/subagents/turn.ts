@@ -18,7 +18,7 @@ export interface ChildTurn {
 /** Runs a child's turn; it stops with its parent. Rejects only when the log cannot be kept. */
 export async function follow(parent: Session, child: Session, prompt: string): Promise<ChildTurn> {
   parent.cancellation.registerChild(child.cancellation);
-  const forget = parent.cancellation.onCancel(() => child.tellCancel());
+  const forget = parent.cancellation.onCancel(() => child.emitCancelRequested());
   try {
     return await runTurn(child, prompt);
   } finally {

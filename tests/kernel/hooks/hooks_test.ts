@@ -17,7 +17,7 @@ function registry(defaults: JsonObject = {}, handler_timeout_ms = 30_000) {
     clock,
     ensurePreceding() {},
     prepare: (_event, data) => data,
-    momentFields: () => ({}),
+    turnFields: () => ({}),
     recordOutcome: note,
     isGate: (event) => event === "gate",
     record: (event, data) => void settled.push({ event, action: "told", data: toPlain(data) }),
@@ -459,7 +459,7 @@ Deno.test("emit() rejects, and does not throw, when the log fails at once", asyn
     clock: new FakeClock(),
     ensurePreceding() {},
     prepare: (_event, data) => data,
-    momentFields: () => ({}),
+    turnFields: () => ({}),
     recordOutcome() {
       throw new Error("store is gone");
     },

@@ -1,6 +1,6 @@
 /** The checks of a module's exports, and what it means that nothing was mounted. */
 import {
-  absenceOf,
+  diagnoseEmptyMount,
   NO_TOOL_MOUNTED,
   unmetRequirements,
 } from "../../../src/kernel/mounting/mount_diagnosis.ts";
@@ -15,7 +15,7 @@ import { assertEquals, assertMatch } from "../../assert.ts";
 
 const nothing = { kind: "nothing" } as const;
 const absence = (type: ModuleType, rest: object = {}) =>
-  absenceOf({ id: "m", type, module: {}, config: {}, outcome: nothing, ...rest });
+  diagnoseEmptyMount({ id: "m", type, module: {}, config: {}, outcome: nothing, ...rest });
 
 Deno.test("checkMountSignature() wants a promise, and takes any number of parameters", () => {
   const functions: [(...args: never[]) => unknown, boolean | undefined, boolean][] = [
