@@ -9,7 +9,7 @@ import { writeSdkFiles } from "./sdk_files.ts";
 
 const ROOT = new URL("../", import.meta.url);
 const BUNDLE = new URL("dist/bundle/", ROOT);
-/** esbuild's WebAssembly, beside the program's own code: read there by `src/loader/wasm_asset.ts`. */
+/** esbuild's WebAssembly, beside the program's own code: read there by `src/loader/bundler/wasm_asset.ts`. */
 const WASM = new URL("esbuild.wasm.gz", BUNDLE);
 /** The SDK for authors: read by `src/cli/sdk_files.ts`. */
 const SDK_FILES = new URL("sdk.json.gz", BUNDLE);
@@ -23,7 +23,7 @@ const OUTPUT = new URL("dist/preamp", ROOT);
  */
 const V8_FLAGS = "--disallow-code-generation-from-strings,--liftoff-only";
 
-/** First files of workers: the bundler does not follow `new Worker(…)` (src/sandbox/start_worker.ts names them too). */
+/** First files of workers: the bundler does not follow `new Worker(…)` (src/sandbox/tiers/start_worker.ts names them too). */
 const ROOTS = ["src/sandbox/worker_runtime/main.ts"];
 
 interface Manifest {

@@ -2,7 +2,7 @@
  * `explain`, `lock` and `diff` over what the runtime has: plans are judged, their modules fetched and hashed, and nothing of
  * them is executed. The pure parts are in `src/plan`.
  */
-import type { Declared } from "../loader/static_manifest.ts";
+import type { Declared } from "../loader/bundler/static_manifest.ts";
 import type { LoadContext, ModuleBundle } from "../loader/types.ts";
 import { checkPermissions } from "../plan/check/check_permissions.ts";
 import { diffPlans } from "../plan/diff.ts";
@@ -13,7 +13,7 @@ import { type Lock, lockFromData, lockOf, lockOver } from "../plan/lock.ts";
 import { LockLookup } from "../plan/lock_lookup.ts";
 import { specsOf } from "../policy/authorise.ts";
 import { Redactor } from "../policy/redact.ts";
-import { bundlerProcess } from "../sandbox/isolation_tiers.ts";
+import { bundlerProcess } from "../sandbox/tiers/isolation_tiers.ts";
 import type { Caller } from "../runs/types.ts";
 import type { Permissions } from "../sdk/contracts.ts";
 import { errorCode, type ErrorDetail, errorMessage, PreampError } from "../sdk/errors.ts";

@@ -3,7 +3,7 @@
  * time or memory. One loader for runs, `explain` and `lock`, so that they see the same bytes and share one cache.
  */
 import type { Loader, LoaderOptions } from "../loader/loader.ts";
-import { bundlerProcess, hostTiers } from "../sandbox/isolation_tiers.ts";
+import { bundlerProcess, hostTiers } from "../sandbox/tiers/isolation_tiers.ts";
 import { PreampError } from "../sdk/errors.ts";
 
 /** How the loader is made. */
@@ -19,7 +19,7 @@ const BUNDLER_LIMITS = { memory_mb: 1_024, cpu_s: 30 };
 
 /** First files of children that run from source. */
 const CHILDREN = [
-  "../loader/bundler_source.js",
+  "../loader/bundler/bundler_source.js",
   "../sandbox/child/child_main.ts",
   "../sandbox/worker_runtime/main.ts",
 ];
@@ -63,13 +63,13 @@ export class LazyLoader {
     const { createLoader } = await load();
     const own = bundlerProcess();
     if (!own.available) {
-      const { createInProcessBundler } = await import("../loader/bundler_in_process.ts");
+      const { createInProcessBundler } = await import("../loader/bundler/bundler_in_process.ts");
       return createLoader({ cache_dir, bundler: createInProcessBundler(own.reason) });
     }
     if (!hostTiers().process.available) return createLoader({ cache_dir });
     if (!Deno.build.standalone && !import.meta.url.startsWith("file:")) await cacheChildren();
-    const { bundlerCommand, createBundlerProcess } = await import("../loader/bundler_process.ts");
-    const { withLimits } = await import("../sandbox/child_command.ts");
+    const { bundlerCommand, createBundlerProcess } = await import("../loader/bundler/bundler_process.ts");
+    const { withLimits } = await import("../sandbox/tiers/child_command.ts");
     // a stranger's files can make a bundler take any memory there is (threats T36)
     const command = () => ({ ...bundlerCommand(), ...withLimits(bundlerCommand(), BUNDLER_LIMITS) });
     return createLoader({ cache_dir, bundler: createBundlerProcess({ command }) });

@@ -6,7 +6,7 @@ import type { Runs } from "../runs/types.ts";
 import type { Clock, JsonObject } from "../sdk/types.ts";
 import { MemoryStore } from "../store/memory.ts";
 import type { Store } from "../store/store.ts";
-import { bundlerProcess, hostTiers, type TierAnswer } from "../sandbox/isolation_tiers.ts";
+import { bundlerProcess, hostTiers, type TierAnswer } from "../sandbox/tiers/isolation_tiers.ts";
 import type { Composition } from "./create_services.ts";
 import { createModuleTable, type InProcessModule } from "./module_table.ts";
 import type { SourcesFile } from "./source_overrides.ts";

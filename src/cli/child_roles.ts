@@ -2,14 +2,14 @@
 
 /** Runs the child of this role until it ends the process; returns when there is no such role. */
 export async function runChild(role: readonly string[]): Promise<void> {
-  // the place where one module of a run lives (src/sandbox/child_command.ts)
+  // the place where one module of a run lives (src/sandbox/tiers/child_command.ts)
   if (role[0] === "guest") {
     const { runGuestChild } = await import("../sandbox/child/child.ts");
     await runGuestChild();
   }
-  // the bundler of modules (src/loader/bundler_process.ts)
+  // the bundler of modules (src/loader/bundler/bundler_process.ts)
   if (role.join(" ") === "bundle") {
-    const { runBundlerChild } = await import("../loader/bundler_child.ts");
+    const { runBundlerChild } = await import("../loader/bundler/bundler_child.ts");
     await runBundlerChild();
   }
   // the place where `preamp module validate` tries a module (src/app/validation/process.ts)

@@ -1,5 +1,5 @@
 /** What the bundler made and what was fetched, as one bundle. Pure. */
-import type { GraphPrefetcher } from "./prefetch.ts";
+import type { GraphPrefetcher } from "./fetch/prefetch.ts";
 import { integrityOf, pathFrom } from "./graph_digest.ts";
 import type { BundleAnswer, ModuleBundle } from "./types.ts";
 

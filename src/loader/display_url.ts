@@ -1,5 +1,5 @@
 /** URLs as messages show them: without queries, which may hold a signature, and without the folders of this machine. */
-import { mediaTypeOf } from "./media_type.ts";
+import { mediaTypeOf } from "./fetch/media_type.ts";
 
 /** Returns a URL for people. A file is told relative to `base_url`, or by its name alone. */
 export function displayUrl(text: string, base_url?: string): string {

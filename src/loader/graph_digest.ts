@@ -1,6 +1,6 @@
 /** The digest of a module's graph: the one number that `integrity` pins (plan.md). Pure. */
 import { canonicalHash } from "../sdk/digest.ts";
-import { mediaTypeOf } from "./media_type.ts";
+import { mediaTypeOf } from "./fetch/media_type.ts";
 import type { GraphFile } from "./types.ts";
 
 /** One line of a manifest. */

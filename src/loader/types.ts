@@ -1,7 +1,7 @@
 /** The shapes that pass between the parts of the loader, and what it is asked and answers. Types only. */
 import type { Lock } from "../plan/lock.ts";
 import type { Origin } from "../policy/plan_trust.ts";
-import type { Declared } from "./static_manifest.ts";
+import type { Declared } from "./bundler/static_manifest.ts";
 import type { Policy } from "../policy/policy.ts";
 import type { JsonObject } from "../sdk/json.ts";
 import type { ModuleSpec, Source } from "../sdk/plan.ts";

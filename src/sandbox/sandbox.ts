@@ -3,14 +3,14 @@ import type { AnswerBounds } from "../sdk/answer_bounds.ts";
 import { errorMessage, PreampError } from "../sdk/errors.ts";
 import type { ModuleType } from "../sdk/types.ts";
 import type { Channel } from "./channel.ts";
-import { GuestConnection } from "./guest_connection.ts";
-import { type GuestGrant, guestGrant } from "./worker_permissions.ts";
-import { type OpenedGuest, openGuestModule } from "./guest_module.ts";
-import { Pool } from "./warm_pool.ts";
-import { type GuestProcess, startGuestProcess } from "./process_tier.ts";
-import { GuestSemaphore, type GuestSlots } from "./guest_semaphore.ts";
-import { type GuestTier, hostTiers, type TierReport } from "./isolation_tiers.ts";
-import { openWorkerChannel } from "./worker_tier.ts";
+import { GuestConnection } from "./guest/guest_connection.ts";
+import { type GuestGrant, guestGrant } from "./tiers/worker_permissions.ts";
+import { type OpenedGuest, openGuestModule } from "./guest/guest_module.ts";
+import { Pool } from "./tiers/warm_pool.ts";
+import { type GuestProcess, startGuestProcess } from "./tiers/process_tier.ts";
+import { GuestSemaphore, type GuestSlots } from "./tiers/guest_semaphore.ts";
+import { type GuestTier, hostTiers, type TierReport } from "./tiers/isolation_tiers.ts";
+import { openWorkerChannel } from "./tiers/worker_tier.ts";
 
 /** What one guest may take; names and defaults: trust.md, Limits. */
 export interface GuestLimits extends AnswerBounds {

@@ -5,7 +5,7 @@
  *   deno run -A tests/bench/loader_bench.ts [rounds]
  */
 import * as esbuild from "esbuild-wasm/esm/browser.js";
-import { createBundlerProcess } from "../../src/loader/bundler_process.ts";
+import { createBundlerProcess } from "../../src/loader/bundler/bundler_process.ts";
 import { linkModule } from "../../src/loader/link.ts";
 import { createLoader, type Loader } from "../../src/loader/loader.ts";
 import type { Bundler, LoadContext, LoadSpec } from "../../src/loader/types.ts";

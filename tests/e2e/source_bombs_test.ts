@@ -1,6 +1,6 @@
 /** Modules that break a bundler, sent to a server by a caller: what others send is loaded all the same. */
 import { assertEquals } from "../assert.ts";
-import { DEEP } from "../loader/source_bombs.ts";
+import { DEEP } from "../loader/bundler/source_bombs.ts";
 import { serveFiles } from "../loader/support.ts";
 import { type ServerProgram, startServer } from "./program.ts";
 

@@ -6,7 +6,7 @@ import type { DraftEntry } from "../../src/kernel/host.ts";
 import type { Outcome } from "../../src/kernel/session/outcome.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
 import type { Module, ModuleType } from "../../src/sdk/types.ts";
-import type { GuestTier } from "../../src/sandbox/isolation_tiers.ts";
+import type { GuestTier } from "../../src/sandbox/tiers/isolation_tiers.ts";
 import { assert, assertEquals } from "../assert.ts";
 import { type Answer, type Kit, kit, type KitOptions, type TestModule } from "../kernel/kit.ts";
 import { type Code, Lab } from "./support.ts";

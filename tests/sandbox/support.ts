@@ -1,9 +1,9 @@
 /** What the sandbox tests share: a sandbox that ends what it started, modules as bundles, and modules that are written in place. */
 import type { Module, ModuleType } from "../../src/sdk/types.ts";
-import type { GuestGrant } from "../../src/sandbox/worker_permissions.ts";
+import type { GuestGrant } from "../../src/sandbox/tiers/worker_permissions.ts";
 import { type GuestLimits, Sandbox } from "../../src/sandbox/sandbox.ts";
-import type { GuestSlots } from "../../src/sandbox/guest_semaphore.ts";
-import type { GuestTier } from "../../src/sandbox/isolation_tiers.ts";
+import type { GuestSlots } from "../../src/sandbox/tiers/guest_semaphore.ts";
+import type { GuestTier } from "../../src/sandbox/tiers/isolation_tiers.ts";
 import { createLoader, type Loader } from "../../src/loader/loader.ts";
 import { contextOf, specOf } from "../loader/support.ts";
 

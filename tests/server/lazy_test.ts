@@ -34,7 +34,7 @@ const CHILDREN = [
   "src/sandbox/child/child_main.ts",
   "src/sandbox/worker_runtime/main.ts",
   "src/app/validation/child_main.ts",
-  "src/loader/bundler_child.ts",
+  "src/loader/bundler/bundler_child.ts",
 ];
 
 function* sourceFiles(folder: string): Generator<string> {

@@ -2,7 +2,7 @@
  * The process that a module is tried in: a stranger's code with none of the program's permissions but those that the author
  * asked for, and none of its variables. Answers one request, step by step, and ends.
  */
-import { encodeFrame, FrameReader } from "../../loader/frames.ts";
+import { encodeFrame, FrameReader } from "../../loader/bundler/frames.ts";
 import { displayErrorLocation, linkModule } from "../../loader/link.ts";
 import { installSdk } from "../../sdk/sdk_global.ts";
 import type { ModuleBundle } from "../../loader/types.ts";

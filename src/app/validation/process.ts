@@ -4,8 +4,8 @@
  */
 import { failed } from "../../kernel/mounting/module_checks.ts";
 import type { Check } from "../../kernel/mounting/validate_instance.ts";
-import { cacheEnv, V8_FLAGS } from "../../loader/bundler_process.ts";
-import { encodeFrame, type Frame, FrameReader } from "../../loader/frames.ts";
+import { cacheEnv, V8_FLAGS } from "../../loader/bundler/bundler_process.ts";
+import { encodeFrame, type Frame, FrameReader } from "../../loader/bundler/frames.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import type { ModuleBundle } from "../../loader/types.ts";
 import type { PermissionKind } from "../../sdk/permission_kinds.ts";

@@ -1,5 +1,5 @@
 /** `preamp module bundle`: a module and all its files as one ES module, to be published as one file. Executes nothing of it. */
-import { publishable } from "../../loader/publishable_bundle.ts";
+import { publishable } from "../../loader/bundler/publishable_bundle.ts";
 import type { ModuleBundle } from "../../loader/types.ts";
 import type { Arguments, Flag } from "../arguments.ts";
 import type { Command } from "../command.ts";

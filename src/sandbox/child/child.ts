@@ -4,8 +4,8 @@
  * every permission, and only then is the module's code let in.
  */
 import { PERMISSION_KINDS } from "../../sdk/permission_kinds.ts";
-import { grantKey, guestGrant } from "../worker_permissions.ts";
-import { loadAhead, rootLoaded, type RootWorker, startRootWorker } from "../start_worker.ts";
+import { grantKey, guestGrant } from "../tiers/worker_permissions.ts";
+import { loadAhead, rootLoaded, type RootWorker, startRootWorker } from "../tiers/start_worker.ts";
 import { LineReader } from "./line_reader.ts";
 import { type ChildSettings, EXIT, type MakeReady, type Readiness, WATCH } from "./settings.ts";
 import { Watchdog } from "./watchdog.ts";

@@ -1,5 +1,5 @@
 /** What host and child of the process tier must agree on beside the frames. Private: both are always of one build. */
-import type { GuestGrant } from "../worker_permissions.ts";
+import type { GuestGrant } from "../tiers/worker_permissions.ts";
 
 /** The command line of the compiled program in this role. */
 export const GUEST_ROLE: readonly [string, string] = ["child", "guest"];

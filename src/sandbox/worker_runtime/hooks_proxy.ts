@@ -4,7 +4,7 @@ import { EventNames } from "../../sdk/hooks.ts";
 import { Object, WeakMap } from "../../sdk/primordials.ts";
 import { withSnakeCase } from "../../sdk/snake_case_aliases.ts";
 import type { Disposer, Emission, HookHandler, HookOptions, HookRegistry } from "../../sdk/types.ts";
-import type { NumberedEmission } from "../emission_table.ts";
+import type { NumberedEmission } from "../guest/emission_table.ts";
 import type { GuestObjects } from "./exported_objects.ts";
 import type { GuestRpc } from "./rpc.ts";
 

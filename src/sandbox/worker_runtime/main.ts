@@ -19,7 +19,7 @@ import { encodeThrown } from "../error_codec.ts";
 import { redirectConsole } from "./console.ts";
 import { GuestCoordinator } from "./coordinator_proxy.ts";
 import { harden } from "./harden.ts";
-import { type LoadAhead, LOADED } from "../start_worker.ts";
+import { type LoadAhead, LOADED } from "../tiers/start_worker.ts";
 import { GuestObjects } from "./exported_objects.ts";
 import { GuestRpc, type OpenCall } from "./rpc.ts";
 import { shapeAt, shapeOf } from "./export_shapes.ts";

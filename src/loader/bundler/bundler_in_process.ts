@@ -1,0 +1,106 @@
+/**
+ * The bundler where this process may not start another. What is one file already needs no bundling; the rest is bundled here,
+ * on this thread, and only when the operator trusts the source like its own code: a source that hangs would hang the server.
+ */
+import { errorMessage, PreampError } from "../../sdk/errors.ts";
+import { type Builder, bundleGraph } from "./bundle.ts";
+import { BundlerQueue } from "./bundler_queue.ts";
+import { NOTHING_DECLARED, readDeclared } from "./static_manifest.ts";
+import { FailedSources, problemOfFailure } from "./failed_sources.ts";
+import { findImports } from "./imports.ts";
+import { sealImports } from "./seal_imports.ts";
+import { kindOfUrl } from "../fetch/media_type.ts";
+import { readHead } from "./publishable_bundle.ts";
+import { SDK_SPECIFIERS } from "../fetch/specifiers.ts";
+import type {
+  BundleAnswer,
+  Bundler,
+  BundlerClient,
+  BundleRequest,
+  BundlerFile,
+  ImportsOptions,
+} from "../types.ts";
+import { includedWasm } from "./wasm_asset.ts";
+
+/**
+ * Returns a bundler in this process; esbuild is loaded when something is bundled first.
+ * @param reason Why there is no process for it, as the second half of a sentence.
+ */
+export function createInProcessBundler(reason: string): Bundler {
+  return new InProcessBundler(reason);
+}
+
+class InProcessBundler implements Bundler {
+  readonly #queue = new BundlerQueue(() => {});
+  readonly #failed = new FailedSources();
+  readonly #reason: string;
+  #esbuild: Promise<Builder & { stop(): void }> | undefined;
+
+  constructor(reason: string) {
+    this.#reason = reason;
+  }
+
+  async imports(file: BundlerFile, options: ImportsOptions, { trusted }: BundlerClient): Promise<string[]> {
+    return trusted ? await findImports(file, options) : [];
+  }
+
+  async bundle(request: BundleRequest, { name, owner, trusted }: BundlerClient): Promise<BundleAnswer> {
+    const whole = await alreadyBundled(request);
+    if (whole) return whole;
+    if (!trusted) {
+      throw new PreampError("module_load_failed", `Cannot bundle ${name}: ${this.#reason}`);
+    }
+    return await this.#queue.add({ owner, short: false }, async () => {
+      this.#failed.check(request.files, name);
+      const esbuild = await (this.#esbuild ??= startEsbuild());
+      try {
+        return await bundleGraph(esbuild, request);
+      } catch (error) {
+        this.#esbuild = undefined; // it fails on everything after that: the next one gets another
+        esbuild.stop();
+        throw this.#failed.add(request.files, name, problemOfFailure(errorMessage(error)));
+      }
+    });
+  }
+
+  async close(): Promise<void> {
+    await this.#queue.done();
+    (await this.#esbuild)?.stop();
+  }
+}
+
+async function startEsbuild(): Promise<Builder & { stop(): void }> {
+  const esbuild = await import("esbuild-wasm/esm/browser.js");
+  await esbuild.initialize({ wasmModule: await wasmModule(), worker: false });
+  return { build: esbuild.build, stop: () => void esbuild.stop() };
+}
+
+async function wasmModule(): Promise<WebAssembly.Module> {
+  if (Deno.build.standalone) return await WebAssembly.compile(await includedWasm());
+  const source = new URL("./wasm_source.js", import.meta.url).href; // computed: see that file
+  return (await import(source)).default;
+}
+
+/** Resolves to the bundle of a single file of JavaScript that imports nothing but the SDK; undefined for any other graph. */
+async function alreadyBundled({ entry, files }: BundleRequest): Promise<BundleAnswer | undefined> {
+  const [file, more] = files;
+  if (!file || more || file.url !== entry || kindOfUrl(entry) !== "js") return undefined;
+  const { uses, code } = readHead(new TextDecoder().decode(file.bytes));
+  if (!uses.every((name) => SDK_SPECIFIERS.includes(name)) || code.includes("import.meta")) return undefined;
+  try {
+    const sealed = await sealImports(code);
+    if (sealed.refused.length > 0) return undefined;
+    return {
+      kind: "bundle",
+      code,
+      inputs: [entry],
+      inline: [],
+      exports: sealed.exports,
+      uses,
+      imports_refused: [],
+      declared: sealed.exports.includes("module") ? await readDeclared(code) : NOTHING_DECLARED,
+    };
+  } catch {
+    return undefined; // it imports, or it is no JavaScript: esbuild says which
+  }
+}

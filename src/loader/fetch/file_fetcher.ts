@@ -1,0 +1,352 @@
+/**
+ * One file by its URL: checked before the first packet and at every hop, read within its limits, hashed over its decoded
+ * bytes. What may be loaded is the policy's; what a file means is nobody's business here.
+ */
+import { createHash } from "node:crypto";
+import {
+  addressProblem,
+  type SourceProblem,
+  sourceProblem,
+  type SourceRules,
+  type SourceUse,
+} from "../../policy/source_rules.ts";
+import { errorMessage, PreampError } from "../../sdk/errors.ts";
+import {
+  type Connection,
+  type ConnectionOptions,
+  Connections,
+  StaleConnection,
+} from "./pinned_connections.ts";
+import { AnswerCut, bodyEnds, type Head, HttpError, readBody, readHead } from "./http1_client.ts";
+import { kindOfUrl, mayImport } from "./media_type.ts";
+import { displayUrl } from "../display_url.ts";
+import type { FetchedFile, LoaderPolicy } from "../types.ts";
+
+/** What files are fetched under. */
+export interface FetchOptions extends ConnectionOptions {
+  rules: SourceRules;
+  limits: LoaderPolicy["limits"];
+  /** Ends all that is under way. */
+  signal: AbortSignal;
+  /** Told of bytes as they arrive; throws when the graph has too many. */
+  count(bytes: number): void;
+  base_url?: string;
+}
+
+/** Fetches the files of one graph. */
+export class FileFetcher implements Disposable {
+  readonly #options: FetchOptions;
+  readonly #connections: Connections;
+
+  constructor(options: FetchOptions) {
+    this.#options = options;
+    this.#connections = new Connections(options, (url, address) => {
+      const problem = addressProblem(url, address, options.rules);
+      if (problem) throw this.#denied(url, problem);
+    });
+  }
+
+  /**
+   * Resolves to a file. `as_code`: it is imported as a module, and a web page in its place is told as such.
+   * @throws {PreampError} `module_source_denied`, `module_fetch_failed`, `module_fetch_timeout`, `module_too_large`.
+   */
+  async fetch(asked: string, use: SourceUse, as_code: boolean): Promise<FetchedFile> {
+    const url = new URL(asked);
+    this.#allow(url, use);
+    if (url.protocol === "file:") return await this.#readFile(url);
+    if (url.protocol === "data:") return await this.#readData(asked);
+    return await this.#fetchWeb(url, as_code);
+  }
+
+  /** Resolves to a file; null when it is not there, or is nothing that this plan may ask for. Throws as {@link fetch} else. */
+  async fetchIfThere(asked: string, use: SourceUse): Promise<FetchedFile | null> {
+    if (sourceProblem(new URL(asked), use, this.#options.rules)) return null;
+    try {
+      const file = await this.fetch(asked, use, false);
+      return file.bytes[0] === LESS_THAN ? null : file; // a web page, as some servers answer for what is not there
+    } catch (error) {
+      if (error instanceof MissingFile) return null;
+      throw error;
+    }
+  }
+
+  [Symbol.dispose](): void {
+    this.#connections.close();
+  }
+
+  #allow(url: URL, use: SourceUse): void {
+    const problem = sourceProblem(url, use, this.#options.rules);
+    if (problem) throw this.#denied(url, problem);
+  }
+
+  #denied(url: URL, { fact, hint }: SourceProblem): PreampError {
+    return new PreampError("module_source_denied", `Cannot load ${this.#shown(url)}: ${fact}: ${hint}`);
+  }
+
+  #shown(url: URL | string): string {
+    return displayUrl(typeof url === "string" ? url : url.href, this.#options.base_url);
+  }
+
+  async #readFile(url: URL): Promise<FetchedFile> {
+    try {
+      const { isFile, isDirectory, mtime } = await Deno.stat(url);
+      if (!isFile) {
+        throw this.#failed(url, isDirectory ? "it is a folder" : "it is no ordinary file", "name a file");
+      }
+      using file = await Deno.open(url);
+      const bytes = await this.#collect(url, chunksOf(file));
+      return fileOf(url.href, bytes, mtime ? { mtime_ms: mtime.getTime() } : {});
+    } catch (error) {
+      if (error instanceof PreampError) throw error;
+      if (error instanceof Deno.errors.NotFound) {
+        throw this.#missing(
+          url,
+          "there is no such file",
+          "check the path: it is relative to the importing file",
+        );
+      }
+      throw this.#failed(url, "it cannot be read", "check that this process may read it", error);
+    }
+  }
+
+  async #readData(text: string): Promise<FetchedFile> {
+    let response: Response;
+    try {
+      response = await fetch(text); // decodes it, and touches no network
+    } catch (error) {
+      throw this.#failed(text, "it cannot be decoded", "write data:text/javascript;base64,…", error);
+    }
+    const { body } = response;
+    return fileOf(text, await this.#collect(text, body ?? []));
+  }
+
+  async #fetchWeb(start: URL, as_code: boolean): Promise<FetchedFile> {
+    const { max_redirects } = this.#options.limits;
+    let url = start;
+    let max_age_s: number | undefined;
+    for (let hop = 0; hop <= max_redirects; hop++) {
+      const answer = await this.#request(url, as_code);
+      max_age_s = smaller(max_age_s, answer.max_age_s);
+      if ("bytes" in answer) {
+        return fileOf(url.href, answer.bytes, max_age_s === undefined ? {} : { max_age_s });
+      }
+      if (!URL.canParse(answer.location, url.href)) {
+        throw this.#failed(url, "it redirects to what is no URL", "name the file's own URL");
+      }
+      const next = new URL(answer.location, url);
+      next.hash = "";
+      if (next.protocol !== "https:" && next.protocol !== "http:") {
+        throw this.#denied(next, {
+          fact: "a redirect may not leave http(s)",
+          hint: "name the file's own URL",
+        });
+      }
+      this.#allow(next, { as: "redirect", from: url });
+      url = next;
+    }
+    throw this.#failed(start, `it redirects more than ${max_redirects} times`, "name the file's own URL");
+  }
+
+  /** One request of at most `fetch_timeout_s`, from connecting to the last byte. */
+  async #request(url: URL, as_code: boolean): Promise<Answer> {
+    const { limits, signal: outer } = this.#options;
+    const leave = await this.#connections.enter(url, outer); // waiting for a turn is not the server's fault
+    const controller = new AbortController();
+    const abort = () => controller.abort(outer.reason);
+    outer.addEventListener("abort", abort);
+    const timer = setTimeout(() => controller.abort(), limits.fetch_timeout_s * 1000);
+    const { signal } = controller;
+    try {
+      const aborted = new Promise<never>((_, reject) => {
+        signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+      });
+      const answered = this.#connections.use(
+        url,
+        signal,
+        (connection) => this.#exchange(url, connection, as_code),
+      );
+      answered.catch(() => {}); // after an abort nobody waits for it
+      return await Promise.race([answered, aborted]);
+    } catch (error) {
+      if (outer.aborted) throw outer.reason;
+      if (error instanceof PreampError) throw error;
+      if (signal.aborted) {
+        throw new PreampError(
+          "module_fetch_timeout",
+          `Cannot fetch ${this.#shown(url)}: not done within ${limits.fetch_timeout_s} s`,
+          { cause: error },
+        );
+      }
+      throw this.#failed(url, factOf(error), "check the address, and that its server runs", error);
+    } finally {
+      clearTimeout(timer);
+      outer.removeEventListener("abort", abort);
+      leave();
+    }
+  }
+
+  async #exchange(
+    url: URL,
+    connection: Connection,
+    as_code: boolean,
+  ): Promise<{ value: Answer; reusable: boolean }> {
+    let head: Head;
+    try {
+      await connection.write(requestOf(url));
+      head = await readHead(connection.reader);
+    } catch (error) {
+      if (error instanceof HttpError && !(error instanceof AnswerCut)) throw error;
+      throw new StaleConnection(errorMessage(error), { cause: error });
+    }
+    const max_age_s = freshnessOf(head);
+    const timing = max_age_s === undefined ? {} : { max_age_s };
+    const location = head.headers.get("location");
+    if (REDIRECTS.has(head.status) && location !== undefined) {
+      return { value: { location, ...timing }, reusable: false };
+    }
+    if (head.status !== 200) {
+      const fact = `its server answered ${head.status}`;
+      const hint = HINTS[head.status] ?? "check the address";
+      throw MISSING.has(head.status) ? this.#missing(url, fact, hint) : this.#failed(url, fact, hint);
+    }
+    if (as_code && isPage(head) && mayImport(kindOfUrl(url.href))) {
+      throw this.#failed(url, "it is a web page, not a module", "name the URL of the raw file");
+    }
+    const body = decoded(
+      readBody(connection.reader, head),
+      head.headers.get("content-encoding") ?? "identity",
+    );
+    const bytes = await this.#collect(url, body);
+    return { value: { bytes, ...timing }, reusable: head.keep_alive && bodyEnds(head) };
+  }
+
+  /** Reads what is within the limits, counted as it comes, never after (threats T35). */
+  async #collect(
+    url: URL | string,
+    chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  ): Promise<Uint8Array> {
+    const { max_module_bytes } = this.#options.limits;
+    const kept: Uint8Array[] = [];
+    let length = 0;
+    for await (const chunk of chunks) {
+      length += chunk.length;
+      if (length > max_module_bytes) {
+        throw new PreampError(
+          "module_too_large",
+          `Cannot load ${this.#shown(url)}: a file may have ${max_module_bytes} bytes: received more`,
+        );
+      }
+      this.#options.count(chunk.length);
+      kept.push(chunk.slice()); // the buffer it lies in is used again
+    }
+    const bytes = new Uint8Array(length);
+    let at = 0;
+    for (const chunk of kept) {
+      bytes.set(chunk, at);
+      at += chunk.length;
+    }
+    return bytes;
+  }
+
+  #missing(url: URL, fact: string, hint: string): MissingFile {
+    return new MissingFile("module_fetch_failed", `Cannot fetch ${this.#shown(url)}: ${fact}: ${hint}`);
+  }
+
+  #failed(url: URL | string, fact: string, hint: string, cause?: unknown): PreampError {
+    return new PreampError("module_fetch_failed", `Cannot fetch ${this.#shown(url)}: ${fact}: ${hint}`, {
+      cause,
+    });
+  }
+}
+
+type Answer = { bytes: Uint8Array; max_age_s?: number } | { location: string; max_age_s?: number };
+
+/** Thrown when a file is not there, as its server or this machine says. */
+class MissingFile extends PreampError {}
+
+/** What servers answer for a file that is not there; some do not tell that from one that is not public. */
+const MISSING: ReadonlySet<number> = new Set([401, 403, 404, 410]);
+const LESS_THAN = 0x3c;
+
+const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
+
+const HINTS: Readonly<Record<number, string>> = {
+  401: "it wants credentials, and none are sent",
+  403: "it wants credentials, and none are sent",
+  404: "check the path and the version in it",
+  429: "its server wants fewer requests: try again later",
+};
+
+function fileOf(
+  url: string,
+  bytes: Uint8Array,
+  more: { max_age_s?: number; mtime_ms?: number } = {},
+): FetchedFile {
+  return { url, bytes, sha256: createHash("sha256").update(bytes).digest("hex"), ...more };
+}
+
+/** No cookie, no credentials, no referrer: nothing that could leak, and nothing to drop at a redirect. */
+function requestOf(url: URL): Uint8Array {
+  const lines = [
+    `GET ${url.pathname}${url.search} HTTP/1.1`,
+    `Host: ${url.host}`,
+    "User-Agent: preamp",
+    "Accept: */*",
+    "Accept-Encoding: gzip",
+  ];
+  return new TextEncoder().encode(`${lines.join("\r\n")}\r\n\r\n`); // the URL parser leaves no control characters
+}
+
+/** Seconds that an answer stays fresh (RFC 9111 §5.2); undefined when the server does not say. */
+function freshnessOf({ headers }: Head): number | undefined {
+  const directives = (headers.get("cache-control") ?? "").toLowerCase().split(",").map((part) => part.trim());
+  if (directives.includes("no-store") || directives.includes("no-cache")) return 0;
+  const [, seconds] = directives.find((part) => part.startsWith("max-age="))?.split("=") ?? [];
+  if (seconds === undefined || !/^[0-9]{1,10}$/.test(seconds)) return undefined;
+  const age = Number(headers.get("age") ?? 0);
+  return Math.max(0, Number(seconds) - (Number.isFinite(age) ? age : 0));
+}
+
+function smaller(a: number | undefined, b: number | undefined): number | undefined {
+  return a === undefined ? b : b === undefined ? a : Math.min(a, b);
+}
+
+function isPage({ headers }: Head): boolean {
+  return (headers.get("content-type") ?? "").toLowerCase().startsWith("text/html");
+}
+
+function decoded(body: AsyncGenerator<Uint8Array>, encoding: string): AsyncIterable<Uint8Array> {
+  const name = encoding.trim().toLowerCase();
+  if (name === "identity" || name === "") return body;
+  if (name !== "gzip" && name !== "x-gzip") throw new HttpError("its content coding was not asked for");
+  return ReadableStream.from(sliced(body)).pipeThrough(new DecompressionStream("gzip"));
+}
+
+/** In small pieces: a thousandfold bomb then unpacks a few megabytes before it is counted. */
+async function* sliced(
+  body: AsyncGenerator<Uint8Array>,
+): AsyncGenerator<Uint8Array<ArrayBuffer>, void, void> {
+  for await (const chunk of body) {
+    for (let at = 0; at < chunk.length; at += 4096) yield chunk.slice(at, at + 4096);
+  }
+}
+
+async function* chunksOf(file: Deno.FsFile): AsyncGenerator<Uint8Array, void, void> {
+  const buffer = new Uint8Array(64 * 1024);
+  for (let count = await file.read(buffer); count !== null; count = await file.read(buffer)) {
+    yield buffer.subarray(0, count);
+  }
+}
+
+/** What went wrong on the wire, in words. */
+function factOf(error: unknown): string {
+  if (error instanceof Deno.errors.ConnectionRefused) return "its server refused the connection";
+  if (error instanceof Deno.errors.NotCapable) {
+    return "this process may not reach it: start it with --allow-net";
+  }
+  const message = errorMessage(error);
+  if (/certificate/i.test(message)) return "its certificate is not trusted for this name";
+  if (/ENOTFOUND|EAI_|getaddrinfo|no address/i.test(message)) return "its host is not known";
+  if (error instanceof HttpError || error instanceof StaleConnection) return message;
+  return "the connection failed";
+}

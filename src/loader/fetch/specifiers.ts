@@ -1,0 +1,83 @@
+/** What a specifier inside a module means: a URL, a part of the SDK, or nothing we take. Pure; the bundler child uses it too. */
+import { describe } from "../../plan/value_path.ts";
+import { registryUrl } from "../../plan/source/source.ts";
+
+/** Bare specifiers that stand for what the host gives (modules.md, Author's import). */
+export const SDK_SPECIFIERS: readonly string[] = [
+  "preamp",
+  "preamp/loop",
+  "preamp/context",
+  "preamp/testing",
+  "zod",
+];
+
+/** The meaning of a specifier. */
+export type Resolved =
+  | { readonly kind: "url"; readonly url: string }
+  | { readonly kind: "sdk"; readonly name: string }
+  | { readonly kind: "refused"; readonly fact: string; readonly hint: string };
+
+/**
+ * Returns what `specifier` means in the file at `importer`.
+ * @param esm_host Where npm and JSR packages are served as ES modules, or `none`.
+ */
+export function resolveSpecifier(specifier: string, importer: string, esm_host: string): Resolved {
+  if (SDK_SPECIFIERS.includes(specifier)) return { kind: "sdk", name: specifier };
+  if (specifier.startsWith("./") || specifier.startsWith("../") || specifier.startsWith("/")) {
+    if (!URL.canParse(specifier, importer)) {
+      return refused(
+        `${describe(specifier)} is relative, and a data: URL has no folder`,
+        "import it by its URL",
+      );
+    }
+    return { kind: "url", url: withoutHash(new URL(specifier, importer)) };
+  }
+  const scheme = schemeOf(specifier);
+  switch (scheme) {
+    case "https":
+    case "http":
+    case "file":
+    case "data":
+      return URL.canParse(specifier)
+        ? { kind: "url", url: withoutHash(new URL(specifier)) }
+        : refused(`${describe(specifier)} is no URL`, "write the whole URL of an ES module");
+    case "npm":
+    case "jsr": {
+      const found = registryUrl(specifier, esm_host);
+      return "problem" in found
+        ? refused(`${describe(specifier)}: ${found.problem}`, found.hint)
+        : { kind: "url", url: found.url };
+    }
+    case "node":
+      return refused(
+        `${describe(specifier)} is not there: a module has web APIs and what its permissions grant`,
+        "use fetch, crypto, Deno's own functions, or a tool that the plan mounts",
+      );
+    case undefined:
+      return refused(
+        `${describe(specifier)} is a bare specifier, and nothing here says what it means`,
+        `take ${
+          SDK_SPECIFIERS.join(", ")
+        }, a path that starts with "./", npm:${specifier}@VERSION, or a URL such as https://esm.sh/${specifier}`,
+      );
+    default:
+      return refused(
+        `${describe(specifier)} is no form we take`,
+        "import ES modules by https:// URL or by path",
+      );
+  }
+}
+
+function schemeOf(text: string): string | undefined {
+  return /^([a-z][a-z0-9+.-]*):/i.exec(text)?.[1]?.toLowerCase();
+}
+
+/** A fragment is no part of what is fetched. */
+function withoutHash(url: URL): string {
+  if (url.protocol !== "data:") url.hash = "";
+  return url.href;
+}
+
+function refused(fact: string, hint: string): Resolved {
+  return { kind: "refused", fact, hint };
+}

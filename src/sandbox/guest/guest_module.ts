@@ -1,0 +1,258 @@
+/**
+ * A module that runs elsewhere, as the kernel mounts it: `mount` and `onSessionReady` are calls. Here is the life of its guest: one
+ * that died is started again at the next use, a few times, and its new objects take the places of the old ones.
+ */
+import { isObject, type JsonObject } from "../../sdk/json.ts";
+import { newIdSeed } from "../../sdk/guest_ids.ts";
+import type { Coordinator, Module, ModuleType, MountReturn } from "../../sdk/types.ts";
+import { answer, type Surroundings, surroundingsOf } from "./guest_requests.ts";
+import { Bindings } from "./object_table.ts";
+import { exitError, type GuestExit } from "../channel.ts";
+import { Effects } from "./notifications.ts";
+import { Emissions } from "./emission_table.ts";
+import type { AskedOptions, CallHost, GuestConnection } from "./guest_connection.ts";
+import { GuestMounts, MAX_SHAPE_BYTES, POINT } from "./guest_mounts.ts";
+import type { MountAnswer, Shape } from "../protocol.ts";
+import type { CallBounds, ObjectCallOptions } from "./guest_proxies.ts";
+import { staticsOf } from "./session_snapshot.ts";
+import { ViewSource } from "./session_delta.ts";
+
+/** What a guest module is made with. */
+export interface GuestModuleOptions {
+  /** What messages call the module. */
+  readonly name: string;
+  readonly type: ModuleType;
+  /** The bundle, and the parts of the SDK it reads. */
+  readonly code: string;
+  readonly uses: readonly string[];
+  readonly bounds: CallBounds;
+  /** Milliseconds for the module's top level, and for its mount. */
+  readonly load_timeout_ms: number;
+  /** Starts an empty guest. */
+  spawn(): Promise<GuestConnection>;
+  /** Told what has no event of its own. */
+  warn(code: string, message: string): void;
+}
+
+/** A module that runs elsewhere. */
+export interface OpenedGuest {
+  readonly module: Module;
+  /** Ends the guest; nothing starts it again. */
+  close(): Promise<void>;
+}
+
+/** Times that a guest is started again in one session. */
+const MAX_RESTARTS = 3;
+const SESSION_OVER: GuestExit = { cause: "ended", detail: "its session is over" };
+
+/**
+ * Starts a guest and links the module in it.
+ * @throws {PreampError} {@link exitError}; or what the module's top level threw.
+ */
+export async function openGuestModule(options: GuestModuleOptions): Promise<OpenedGuest> {
+  const guest = new GuestModule(options);
+  try {
+    return { module: await guest.open(), close: () => guest.close() };
+  } catch (error) {
+    await guest.close();
+    throw error;
+  }
+}
+
+class GuestModule {
+  readonly #options: GuestModuleOptions;
+  readonly #bindings: Bindings;
+  readonly #effects: Effects;
+  readonly #mounts: GuestMounts;
+  readonly #emissions = new Emissions();
+  /** Signals of the session whose abort the guest is told. */
+  readonly #followed = new WeakSet<AbortSignal>();
+  #views = new ViewSource();
+  #guest: GuestConnection | null = null;
+  #starting: Promise<GuestConnection> | null = null;
+  #restarts = 0;
+  #closed = false;
+  #coordinator: Coordinator | null = null;
+  /** What calls find around them that say nothing else. */
+  #around: Surroundings | null = null;
+  #config: JsonObject = {};
+  #ready = false;
+
+  constructor(options: GuestModuleOptions) {
+    this.#options = options;
+    const { name, type, bounds, warn } = options;
+    const bindings = this.#bindings = new Bindings((key, ...call) => this.#call(key, ...call));
+    this.#effects = new Effects({ name, bindings, bounds, warn });
+    const coordinator = () => this.#coordinator!; // nothing is mounted before it is set
+    this.#mounts = new GuestMounts({ name, type, bindings, bounds, warn, coordinator });
+  }
+
+  async open(): Promise<Module> {
+    const { guest, exports } = await this.#start();
+    this.#guest = guest;
+    const { module, moduleType, __amplifier_module_type__ } = exports.data;
+    const has = (name: string, other: string) => name in exports.methods || other in exports.methods;
+    return {
+      ...(isObject(module) ? { module } : {}),
+      ...(moduleType === undefined ? {} : { moduleType }),
+      ...(__amplifier_module_type__ === undefined ? {} : { __amplifier_module_type__ }),
+      ...(has("mount", "mount")
+        ? { mount: (coordinator: Coordinator, config: JsonObject) => this.#mount(coordinator, config) }
+        : {}),
+      ...(has("onSessionReady", "on_session_ready") ? { onSessionReady: () => this.#sessionReady() } : {}),
+    } as unknown as Module; // the mount checks what it is
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    const starting = this.#starting;
+    await this.#guest?.kill(SESSION_OVER);
+    await starting?.then((guest) => guest.kill(SESSION_OVER), () => {});
+  }
+
+  async #start(): Promise<{ guest: GuestConnection; exports: Shape }> {
+    const { spawn, code, uses, load_timeout_ms } = this.#options;
+    const guest = await spawn();
+    try {
+      return { guest, exports: await guest.start(code, uses, load_timeout_ms) };
+    } catch (error) {
+      await guest.kill({ cause: "ended", detail: "it could not be linked" });
+      throw error;
+    }
+  }
+
+  /** The guest, started again when it died. */
+  #live(): Promise<GuestConnection> | GuestConnection {
+    const guest = this.#guest;
+    if (guest && guest.death === null) return guest;
+    if (this.#starting) return this.#starting;
+    const death = guest?.death ?? { cause: "ended", detail: "it did not start" } satisfies GuestExit;
+    if (this.#closed || this.#restarts >= MAX_RESTARTS || this.#coordinator === null) {
+      throw exitError(death, this.#options.name);
+    }
+    this.#restarts++;
+    const { name, warn } = this.#options;
+    warn(
+      "module_restarted",
+      `Module "${name}" is started again (${this.#restarts} of ${MAX_RESTARTS}): ${death.detail}`,
+    );
+    return this.#starting = this.#restart().finally(() => this.#starting = null);
+  }
+
+  async #restart(): Promise<GuestConnection> {
+    this.#views = new ViewSource();
+    const { guest } = await this.#start();
+    this.#bindings.startAgain();
+    try {
+      this.#mounts.returned(await this.#callMount(guest));
+      if (this.#ready) await this.#callReady(guest);
+      await this.#mounts.remind((key, ...call) => this.#callOn(guest, key, ...call));
+    } catch (error) {
+      await guest.kill({ cause: "ended", detail: "it could not be mounted again" });
+      throw error;
+    } finally {
+      this.#bindings.endAgain();
+    }
+    if (this.#closed) throw exitError(SESSION_OVER, this.#options.name);
+    return this.#guest = guest;
+  }
+
+  async #mount(coordinator: Coordinator, config: JsonObject): Promise<MountReturn> {
+    this.#coordinator = coordinator;
+    this.#config = config;
+    const guest = this.#guest!; // open() resolved
+    return this.#mounts.returned(await this.#callMount(guest));
+  }
+
+  async #callMount(guest: GuestConnection): Promise<MountAnswer> {
+    const coordinator = this.#coordinator!; // set by #mount
+    const { name, type, load_timeout_ms, bounds } = this.#options;
+    const statics = staticsOf(coordinator, newIdSeed(coordinator, type), { name, config: this.#config });
+    const args = [this.#config, statics, POINT[type]];
+    const answered = await guest.call(0, "mount", args, {
+      host: this.#host(surroundingsOf(coordinator), true),
+      deadline_ms: load_timeout_ms,
+      max_bytes: Math.max(bounds.max_tool_output_bytes, MAX_SHAPE_BYTES * 2),
+    });
+    return isObject(answered) ? answered as unknown as MountAnswer : { kind: "nothing" };
+  }
+
+  async #sessionReady(): Promise<void> {
+    this.#ready = true;
+    await this.#callReady(await this.#live());
+  }
+
+  async #callReady(guest: GuestConnection): Promise<void> {
+    const { load_timeout_ms } = this.#options;
+    const refreshed = await guest.call(0, "onSessionReady", [], {
+      host: this.#host(surroundingsOf(this.#coordinator!), true),
+      deadline_ms: load_timeout_ms,
+      max_bytes: MAX_SHAPE_BYTES * 8,
+    });
+    if (isObject(refreshed)) this.#mounts.refresh(refreshed);
+  }
+
+  async #call(
+    key: string,
+    method: string,
+    args: readonly unknown[],
+    options: ObjectCallOptions,
+  ): Promise<unknown> {
+    return await this.#callOn(await this.#live(), key, method, args, options);
+  }
+
+  async #callOn(
+    guest: GuestConnection,
+    key: string,
+    method: string,
+    args: readonly unknown[],
+    { around, ...options }: ObjectCallOptions,
+  ): Promise<unknown> {
+    const ref = this.#bindings.refOf(key);
+    if (ref === undefined) {
+      const detail = "it was started again, and did not mount this anew";
+      throw exitError({ cause: "crashed", detail }, this.#options.name);
+    }
+    const surroundings = around ?? (this.#around ??= surroundingsOf(this.#coordinator!)); // something of it is mounted
+    this.#follow(surroundings.coordinator);
+    const host = this.#host(surroundings, around !== undefined);
+    return await guest.call(ref, method, args, { ...options, host });
+  }
+
+  /** Tells the guest when the session is cancelled: once for each of its signals, of which a turn has new ones. */
+  #follow({ cancellation }: Coordinator): void {
+    for (const signal of [cancellation.any_signal, cancellation.signal]) {
+      if (this.#followed.has(signal)) continue;
+      this.#followed.add(signal);
+      signal.addEventListener("abort", () => this.#guest?.tellCancellation(cancellation.state), {
+        once: true,
+      });
+    }
+  }
+
+  /** @param whole Whether the guest is told everything there is, and not only what most modules ask for. */
+  #host(around: Surroundings, whole: boolean): CallHost {
+    return {
+      view: () => this.#views.next(around.coordinator, around, whole),
+      apply: (effects) => {
+        for (const effect of effects) this.#effects.apply(effect, around.coordinator);
+      },
+      ask: (target, method, args, options) => this.#answer(around, target, method, args, options),
+    };
+  }
+
+  async #answer(
+    around: Surroundings,
+    target: string,
+    method: string,
+    args: readonly unknown[],
+    options: AskedOptions,
+  ): Promise<unknown> {
+    if (target === "coordinator" && method === "mount") {
+      const given = isObject(args[1]) ? args[1] : {};
+      return await this.#mounts.mount(around.coordinator, String(args[0]), given);
+    }
+    if (target === "function") return await this.#mounts.callFunction(method);
+    return await answer(around, target, method, args, { ...options, emissions: this.#emissions });
+  }
+}

@@ -1,0 +1,150 @@
+/** What of a session a guest is told with each message: what changed since it was told last. */
+import { isObject, type JsonObject, toPlain } from "../../sdk/json.ts";
+import { ProviderInfo } from "../../sdk/providers.ts";
+import { inputSchemaOf, methodOf } from "../../sdk/snake_case_aliases.ts";
+import type { Coordinator, Provider, Tool } from "../../sdk/types.ts";
+import type { CapabilityView, ProviderView, SessionDelta, ToolView } from "../protocol.ts";
+
+/** The maps of a call; the orchestrator's are its arguments. */
+export interface ViewedMaps {
+  readonly tools: Record<string, Tool>;
+  readonly providers: Record<string, Provider>;
+}
+
+/** What one guest knows. */
+export class ViewSource {
+  #state = "";
+  #tools: Readonly<Record<string, Tool>> | null = null;
+  #providers: Readonly<Record<string, Provider>> | null = null;
+  #capabilities: readonly unknown[] | null = null;
+  #handlers = "";
+  #slots = "";
+
+  /** Returns what the guest does not know yet. `whole`: also what only few ask for, the list of handlers. */
+  next(coordinator: Coordinator, maps: ViewedMaps, whole: boolean): SessionDelta {
+    const { clock, cancellation } = coordinator;
+    const view: { -readonly [K in keyof SessionDelta]: SessionDelta[K] } = {
+      now: clock.now(),
+      monotonic: clock.monotonic(),
+      cancellation: cancellation.state,
+    };
+    const state = JSON.stringify(coordinator.session_state);
+    if (state !== this.#state) {
+      this.#state = state;
+      view.state = JSON.parse(state) as JsonObject;
+    }
+    const { tools, providers } = maps;
+    if (!sameFields(this.#tools, tools)) {
+      this.#tools = { ...tools };
+      view.tools = Object.entries(tools).map(([key, tool]) => toolView(key, tool));
+    }
+    if (!sameFields(this.#providers, providers)) {
+      this.#providers = { ...providers };
+      view.providers = Object.entries(providers).map(([key, provider]) => providerView(key, provider));
+    }
+    this.#addSlots(view, coordinator);
+    this.#addCapabilities(view, coordinator);
+    if (whole) this.#addHandlers(view, coordinator);
+    return view;
+  }
+
+  #addSlots(view: { -readonly [K in keyof SessionDelta]: SessionDelta[K] }, coordinator: Coordinator): void {
+    const orchestrator = coordinator.orchestrator !== null;
+    const context = coordinator.context !== null;
+    const slots = `${orchestrator} ${context}`;
+    if (slots === this.#slots) return;
+    this.#slots = slots;
+    view.orchestrator = orchestrator;
+    view.context = context;
+  }
+
+  #addCapabilities(
+    view: { -readonly [K in keyof SessionDelta]: SessionDelta[K] },
+    coordinator: Coordinator,
+  ): void {
+    const { capabilities } = coordinator.toDict();
+    const names = Array.isArray(capabilities) ? capabilities.map(String) : [];
+    const now = names.flatMap((name) => [name, coordinator.getCapability(name)]);
+    if (same(this.#capabilities, now)) return;
+    this.#capabilities = now;
+    view.capabilities = Object.fromEntries(
+      names.map((name) => [name, capabilityView(coordinator.getCapability(name))]),
+    );
+  }
+
+  #addHandlers(
+    view: { -readonly [K in keyof SessionDelta]: SessionDelta[K] },
+    coordinator: Coordinator,
+  ): void {
+    const handlers = coordinator.hooks.listHandlers();
+    const text = JSON.stringify(handlers);
+    if (text === this.#handlers) return;
+    this.#handlers = text;
+    view.handlers = handlers;
+  }
+}
+
+/** Without a copy of either: it is asked at each call. A different order is a different map. */
+function sameFields<T>(known: Readonly<Record<string, T>> | null, now: Readonly<Record<string, T>>): boolean {
+  if (known === null) return false;
+  const keys = Object.keys(now);
+  const before = Object.keys(known);
+  return keys.length === before.length &&
+    keys.every((key, index) => key === before[index] && now[key] === known[key]);
+}
+
+function same(a: readonly unknown[] | null, b: readonly unknown[]): boolean {
+  return a !== null && a.length === b.length && a.every((item, index) => item === b[index]);
+}
+
+function toolView(key: string, tool: Tool): ToolView {
+  const { name, description, risk, requires_approval, idempotent, native_specs } = tool;
+  return {
+    key,
+    name,
+    description,
+    input_schema: inputSchemaOf(tool),
+    ...(risk ? { risk } : {}),
+    ...(requires_approval ? { requires_approval } : {}),
+    ...(idempotent ? { idempotent } : {}),
+    ...(native_specs ? { native_specs: toPlain(native_specs) as JsonObject } : {}),
+  };
+}
+
+function providerView(key: string, provider: Provider): ProviderView {
+  return {
+    key,
+    name: provider.name,
+    priority: provider.priority ?? 100,
+    info: infoOf(provider, key),
+    ...modelInfoOf(provider),
+  };
+}
+
+/** A guest's own provider has no guard yet while `mount` runs, and the provider may say nothing of itself. */
+function infoOf(provider: Provider, key: string): ProviderInfo {
+  const said = answerOf(provider, "getInfo");
+  return isObject(said) ? toPlain(said) as unknown as ProviderInfo : ProviderInfo({ id: key });
+}
+
+function modelInfoOf(provider: Provider): { model_info?: unknown } {
+  const said = answerOf(provider, "getModelInfo");
+  return said === undefined ? {} : { model_info: toPlain(said) };
+}
+
+/** Returns what a method answers; undefined when there is no such method, or it throws. */
+function answerOf(provider: Provider, method: string): unknown {
+  try {
+    return methodOf(provider, method)?.();
+  } catch {
+    return undefined;
+  }
+}
+
+/** Data travel; of an object its functions may be called, of a function itself. */
+function capabilityView(value: unknown): CapabilityView {
+  if (typeof value === "function") return { value: null, methods: [""] };
+  if (typeof value !== "object" || value === null) return { value: toPlain(value), methods: [] };
+  const methods = Object.entries(value).flatMap(([name, item]) => typeof item === "function" ? [name] : []);
+  return { value: toPlain(value), methods };
+}

@@ -1,0 +1,213 @@
+import { createHash } from "node:crypto";
+import { READY_ID } from "../../../src/loader/bundler/bundler_messages.ts";
+import { bundlerCommand, createBundlerProcess } from "../../../src/loader/bundler/bundler_process.ts";
+import { encodeFrame } from "../../../src/loader/bundler/frames.ts";
+import type { BundlerClient, BundleRequest } from "../../../src/loader/types.ts";
+import { assert, assertEquals, assertMatch } from "../../assert.ts";
+import { refusal } from "../../plan/support.ts";
+import { leastPause } from "../support.ts";
+
+function requestOf(source: string, url = "https://h.test/mod.ts"): BundleRequest {
+  const bytes = new TextEncoder().encode(source);
+  const sha256 = createHash("sha256").update(url).update(bytes).digest("hex"); // each address its own source
+  return { entry: url, files: [{ url, sha256, bytes }], redirects: {}, failed: {}, esm_host: "none" };
+}
+
+function clientOf(name: string, owner = "key:test"): BundlerClient {
+  return { name, owner, trusted: false };
+}
+
+/** A child that speaks the protocol and does what a test wants. */
+function childOf(body: string): { command: string; args: string[]; env: Record<string, string> } {
+  const frames = new URL("../../../src/loader/bundler/frames.ts", import.meta.url).href;
+  const code = `import { encodeFrame, FrameReader } from "${frames}";
+    const reader = new FrameReader(async () => {
+      const buffer = new Uint8Array(65536);
+      const count = await Deno.stdin.read(buffer);
+      return count === null ? null : buffer.subarray(0, count);
+    }, 1e8);
+    const answer = (id, more = {}) => Deno.stdout.writeSync(encodeFrame({ id, answer: { kind: "problems", problems: [{ message: String(Deno.pid) }], ...more } }));
+    Deno.stdout.writeSync(encodeFrame({ id: 0 }));
+    for (let frame = await reader.next(), turn = 1; frame; frame = await reader.next(), turn++) { const { id, request: { entry } } = frame.header; ${body} }`;
+  const { command } = bundlerCommand();
+  return {
+    command,
+    args: [
+      "run",
+      "--no-prompt",
+      "--no-check",
+      "--cached-only",
+      `data:text/typescript,${encodeURIComponent(code)}`,
+    ],
+    env: {
+      HOME: Deno.env.get("HOME") ?? "/",
+      DENO_DIR: Deno.env.get("DENO_DIR") ?? `${Deno.env.get("HOME")}/.cache/deno`,
+    },
+  };
+}
+
+async function pidOf(answer: Promise<unknown>): Promise<number> {
+  return Number((await answer as { problems: { message: string }[] }).problems[0]?.message);
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    Deno.kill(pid, "SIGCONT");
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+Deno.test("bundle() kills a child that does not answer in time, and starts another (T36)", async () => {
+  const command = () =>
+    childOf(
+      `if (entry.includes("hang")) { Deno.stdout.writeSync(new Uint8Array(3)); for (;;); } answer(id);`,
+    );
+  const bundler = createBundlerProcess({ command, deadline_ms: 300 });
+  const first = await pidOf(bundler.bundle(requestOf("", "https://h.test/a.ts"), clientOf("a")));
+  const hanging = bundler.bundle(requestOf("", "https://h.test/hang.ts"), clientOf('module "b"'));
+  const waiting = pidOf(bundler.bundle(requestOf("", "https://h.test/c.ts"), clientOf("c")));
+  const error = await refusal(() => hanging);
+  assertEquals(error.code, "module_invalid");
+  assertMatch(error.message, /Cannot bundle module "b": it was not done within 0\.3 s/);
+  assert(await waiting !== first);
+  assertEquals(isAlive(first), false);
+  await bundler.close();
+});
+
+Deno.test("bundle() asks a new child once when the old one died, and says so when that dies too", async () => {
+  const bundler = createBundlerProcess({
+    command: () => childOf("if (turn === 2 || entry.includes('die')) Deno.exit(9); answer(id);"),
+  });
+  const pids = [
+    await pidOf(bundler.bundle(requestOf(""), clientOf("a"))),
+    await pidOf(bundler.bundle(requestOf(""), clientOf("b"))),
+  ];
+  assert(pids[0] !== pids[1]);
+  const error = await refusal(() => bundler.bundle(requestOf("", "https://h.test/die.ts"), clientOf("c")));
+  assertEquals(error.code, "module_load_failed");
+  await bundler.close();
+});
+
+for (
+  const [what, body] of Object.entries({
+    "bytes that are no message":
+      "Deno.stdout.writeSync(new TextEncoder().encode('hello, this is no message'));",
+    "a message of two gigabytes": "Deno.stdout.writeSync(Uint8Array.of(0, 0, 0, 9, 128, 0, 0, 0));",
+    "the answer to another question": "answer(id + 1);",
+  })
+) {
+  Deno.test(`bundle() takes ${what} for a broken child`, async () => {
+    const bundler = createBundlerProcess({ command: () => childOf(body) });
+    assertEquals(
+      (await refusal(() => bundler.bundle(requestOf(""), clientOf("a")))).code,
+      "module_load_failed",
+    );
+    await bundler.close();
+  });
+}
+
+Deno.test("a child that nobody needs is ended after a while, and started when it is needed again", async () => {
+  const bundler = createBundlerProcess({ command: () => childOf("answer(id);"), idle_ms: 20 });
+  const first = await pidOf(bundler.bundle(requestOf(""), clientOf("a")));
+  while (isAlive(first)) await new Promise((resolve) => setTimeout(resolve, 5));
+  assert(await pidOf(bundler.bundle(requestOf(""), clientOf("b"))) !== first);
+  await bundler.close();
+});
+
+Deno.test("bundle() says what to do where no process may be started", async () => {
+  const bundler = createBundlerProcess({
+    command: () => ({ command: "/nowhere/at/all", args: [], env: {} }),
+  });
+  const error = await refusal(() => bundler.bundle(requestOf(""), clientOf("a")));
+  assertMatch(error.message, /give it --allow-run/);
+  await bundler.close();
+});
+
+Deno.test("twenty bundles at once do not hold up the server for 100 ms", async () => {
+  const bundler = createBundlerProcess();
+  const source = `export const mount = () => [${
+    Array.from({ length: 1000 }, (_, index) => `{ text: "${index}".repeat(3) }`)
+  }];`;
+  const pause = await leastPause(async (round) => {
+    const urls = Array.from({ length: 20 }, (_, index) => `https://h.test/${round}/${index}.ts`);
+    const answers = await Promise.all(
+      urls.map((url) => bundler.bundle(requestOf(source, url), clientOf("a"))),
+    );
+    assertEquals(answers.map(({ kind }) => kind), Array(20).fill("bundle"));
+  });
+  assert(pause < 100, `${pause} ms`);
+  await bundler.close();
+});
+
+Deno.test("the bundler child holds nothing and does not outlive its stdin", async () => {
+  const { command, args, env } = bundlerCommand();
+  assertEquals(args.some((word) => word.startsWith("--allow")), false);
+  assertEquals(
+    Object.keys(env).filter((name) =>
+      !["DENO_DIR", "HOME", "XDG_CACHE_HOME", "LOCALAPPDATA", "USERPROFILE", "SystemRoot"].includes(name)
+    ),
+    [],
+  );
+  const child = new Deno.Command(command, {
+    args: [...args],
+    env,
+    clearEnv: true,
+    stdin: "piped",
+    stdout: "piped",
+    stderr: "piped",
+  }).spawn();
+  await child.stdin.close();
+  const { success, stdout, stderr } = await child.output();
+  assertEquals([success, new TextDecoder().decode(stderr)], [true, ""]);
+  const ready = encodeFrame({ id: READY_ID }); // all that it says unasked, if it gets there
+  assertEquals(stdout, stdout.length === 0 ? stdout : ready);
+});
+
+Deno.test("bundle() asks no child again about a source that took too long or ended it", async () => {
+  let starts = 0;
+  const bundler = createBundlerProcess({
+    command: () => {
+      starts++;
+      return childOf(
+        "if (entry.includes('hang')) for (;;); if (entry.includes('die')) Deno.exit(9); answer(id);",
+      );
+    },
+    deadline_ms: 300,
+  });
+  for (
+    const [name, message] of [["hang", /not done within 0\.3 s/], [
+      "die",
+      /ended while it worked on it/,
+    ]] as const
+  ) {
+    const request = requestOf(name, `https://h.test/${name}.ts`);
+    assertMatch((await refusal(() => bundler.bundle(request, clientOf("a")))).message, message);
+    await bundler.bundle(requestOf(`good ${name}`), clientOf("b"));
+    const before = starts;
+    assertMatch((await refusal(() => bundler.bundle(request, clientOf("a")))).message, message);
+    assertEquals(starts, before);
+  }
+  await bundler.close();
+});
+
+Deno.test("bundle() serves owners in turn: many slow sources of one do not keep another waiting for all of them", async () => {
+  const bundler = createBundlerProcess({
+    command: () =>
+      childOf("if (entry.includes('slow')) await new Promise((done) => setTimeout(done, 100)); answer(id);"),
+  });
+  const ended: string[] = [];
+  const bundle = (name: string, owner: string) =>
+    bundler.bundle(requestOf(name, `https://h.test/${name}.ts`), clientOf(name, owner)).then(() =>
+      ended.push(name)
+    );
+  await Promise.all([
+    bundle("slow1", "key:one"),
+    bundle("slow2", "key:one"),
+    bundle("slow3", "key:one"),
+    bundle("quick", "key:two"),
+  ]);
+  assertEquals(ended, ["slow1", "quick", "slow2", "slow3"]);
+  await bundler.close();
+});

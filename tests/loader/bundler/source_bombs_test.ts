@@ -1,0 +1,74 @@
+import { bundlerCommand, createBundlerProcess } from "../../../src/loader/bundler/bundler_process.ts";
+import type { Bundler } from "../../../src/loader/types.ts";
+import { assert, assertEquals, assertMatch } from "../../assert.ts";
+import { DEEP, LARGE, type SourceBomb } from "./source_bombs.ts";
+import { contextOf, leastPause, loaderOf, policyOf, refusal, serveFiles, specOf } from "../support.ts";
+
+const GOOD = "export const mount = () => 1;";
+
+/** Returns a bundler of our own program that counts how often it was started. */
+function counted(): Bundler & AsyncDisposable & { starts: number } {
+  const counter = { starts: 0 };
+  const bundler = createBundlerProcess({
+    command: () => {
+      counter.starts++;
+      return bundlerCommand();
+    },
+  });
+  return Object.assign(counter, {
+    bundle: bundler.bundle.bind(bundler),
+    imports: bundler.imports.bind(bundler),
+    close: () => Promise.resolve(),
+    [Symbol.asyncDispose]: () => bundler.close(),
+  });
+}
+
+Deno.test("prepare() of a module nested 200,000 deep is refused, and of every module after it works", async () => {
+  await using bundler = counted();
+  await using loader = loaderOf({ bundler });
+  await using server = serveFiles({});
+  for (const [name, { file, text }] of Object.entries(DEEP)) {
+    server.files = { [`${name}/${file}`]: text, [`${name}/good.ts`]: GOOD };
+    const error = await refusal(() => loader.prepare(specOf(`${server.url}${name}/${file}`), contextOf()));
+    assertEquals(error.code, "module_invalid", name);
+    assertMatch(
+      error.message,
+      /^Cannot bundle module "tool-test" \(.*\): its code is nested too deep: make the/,
+    );
+    const good = await loader.prepare(specOf(`${server.url}${name}/good.ts`), contextOf());
+    assertEquals(good.exports, ["mount"], name);
+  }
+});
+
+Deno.test("prepare() does not ask the bundler again about bytes that it failed on, whatever their address", async () => {
+  await using bundler = counted();
+  await using server = serveFiles({ "a.ts": DEEP.arrays!.text, "b.ts": DEEP.arrays!.text, "good.ts": GOOD });
+  const prepare = async (file: string, namespace: string) => {
+    await using loader = loaderOf({ bundler });
+    return await loader.prepare(specOf(server.url + file), contextOf({ namespace }));
+  };
+  await refusal(() => prepare("a.ts", "key:one"));
+  await prepare("good.ts", "key:one");
+  const { starts } = bundler;
+  const again = await refusal(() => prepare("b.ts", "key:two"));
+  assertMatch(again.message, /its code is nested too deep/);
+  assertEquals(bundler.starts, starts);
+});
+
+for (const [name, { file, text }] of Object.entries(LARGE) as [string, SourceBomb][]) {
+  Deno.test(`prepare() of ${name} does not occupy this thread for 100 ms`, async () => {
+    await using bundler = counted();
+    await using server = serveFiles({ "b.ts": "", "good.ts": GOOD, [file]: text });
+    const outcomes: string[] = [];
+    const pause = await leastPause(async (round) => {
+      await using loader = loaderOf({ bundler });
+      const context = contextOf({ policy: policyOf({}, { max_graph_files: 500 }) });
+      const outcome = loader.prepare(specOf(`${server.url}${file}?${round}`), context);
+      outcomes.push(await outcome.then(() => "", ({ message }) => message));
+    });
+    assert(pause < 100, `${pause} ms; ${outcomes[0]?.slice(0, 300)}`);
+    for (const outcome of outcomes) assert(outcome.length < 2_000, `${outcome.length} characters`);
+    await using loader = loaderOf({ bundler });
+    assertEquals((await loader.prepare(specOf(`${server.url}good.ts`), contextOf())).exports, ["mount"]);
+  });
+}

@@ -1,0 +1,620 @@
+/** What a module is to its session when it runs elsewhere: everything that works inline, as far as a wire can carry it. */
+import { classifyMountReturn } from "../../../src/kernel/mounting/mount_return.ts";
+import { FakeApproval } from "../../../src/sdk/testing/fake_approval.ts";
+import { FakeClock } from "../../../src/sdk/testing/fake_clock.ts";
+import { TestCoordinator, type TestCoordinatorOptions } from "../../../src/sdk/testing/coordinator.ts";
+import { MockTool } from "../../../src/sdk/testing/mock_tool.ts";
+import { methodOf } from "../../../src/sdk/snake_case_aliases.ts";
+import { objectProxy } from "../../../src/sandbox/guest/guest_proxies.ts";
+import type { JsonObject } from "../../../src/sdk/json.ts";
+import type { Module, ModuleType, StreamDelta, ToolCallContext, ToolResult } from "../../../src/sdk/types.ts";
+import { assert, assertEquals, assertMatch, assertRejects, assertStrictEquals } from "../../assert.ts";
+import { Lab, type OpenOptions, ROOMY } from "../support.ts";
+
+/** A module that is mounted on a coordinator of its own, or on a given one. */
+async function mounted(
+  lab: Lab,
+  code: string,
+  options: OpenOptions & { on?: TestCoordinator; config?: JsonObject; coordinator?: TestCoordinatorOptions } =
+    {},
+) {
+  const module = await lab.open(code, options);
+  const coordinator = options.on ?? new TestCoordinator(options.coordinator);
+  const returned: unknown = await module.mount(coordinator, options.config ?? {});
+  const call = async (name: string, input: JsonObject = {}, context?: Partial<ToolCallContext>) => {
+    const { signal } = new AbortController();
+    const given = { id: "c1", session_id: "s", signal, progress: () => {}, ...context };
+    const result = await coordinator.tools[name]!.execute(input, given) as ToolResult;
+    return result.output;
+  };
+  return { module, coordinator, returned, call };
+}
+
+/** A module with one tool `t` whose body is this. */
+const toolOf = (body: string) =>
+  `export const mount = (coordinator, config) => coordinator.mount("tools", { name: "t", description: "d",
+     execute: async (input, call) => { ${body} } });`;
+
+Deno.test("a guest is told its session, its own config and grant, and of the plan only which modules there are", async () => {
+  await using lab = new Lab();
+  const code = toolOf(`const { session_id, parent_id, limits } = coordinator;
+    return { session_id, parent_id, limits, config: coordinator.config, own: config, dict: coordinator.toDict(),
+      state: { ...coordinator.session_state }, now: Math.round(coordinator.clock.now() / 3.6e6), ids: [coordinator.newId("x"), coordinator.newId("x")] }`);
+  const clock = new FakeClock();
+  const { call } = await mounted(lab, code, {
+    config: { mine: 1 },
+    coordinator: {
+      ...{ clock, session_id: "ses_7", parent_id: "ses_1", limits: { max_tool_calls: 7 } },
+      session_state: { kept: [1] },
+      config: {
+        session: {
+          orchestrator: { module: "loop", source: "https://x/y?token=s3cret", config: { key: "s3cret" } },
+          context: "context-simple",
+          debug: true,
+          injection_size_limit: 5,
+          metadata: { owner: "s3cret" },
+        },
+        system: "s3cret",
+        providers: [{
+          module: "p",
+          instance_id: "p2",
+          source: "git+https://s3cret",
+          config: { api_key: "s3cret" },
+        }],
+        tools: [
+          "t",
+          { module: "u", config: { k: "s3cret" }, permissions: { read: ["/s3cret"] } },
+          { module: "guest", config: { mine: "s3cret" }, permissions: { net: ["a.example"] } },
+        ],
+        agents: { a: { system: "s3cret", description: "Helps" }, b: {} },
+        limits: { max_tool_calls: 7 },
+      },
+    },
+  });
+  const told = await call("t") as JsonObject;
+  const { ids, dict, limits, ...rest } = told;
+  assertEquals((limits as JsonObject).max_tool_calls, 7);
+  assertEquals(new Set(ids as string[]).size, 2);
+  assertEquals((dict as JsonObject).tools, ["t"]);
+  assertEquals(rest, {
+    ...{ session_id: "ses_7", parent_id: "ses_1", own: { mine: 1 }, state: { kept: [1] } },
+    now: Math.round(clock.now() / 3.6e6),
+    config: {
+      session: {
+        ...{ debug: true, injection_size_limit: 5 },
+        orchestrator: { module: "loop" },
+        context: { module: "context-simple" },
+      },
+      providers: [{ module: "p", instance_id: "p2" }],
+      tools: [
+        { module: "t" },
+        { module: "u" },
+        { module: "guest", config: { mine: 1 }, permissions: { net: ["a.example"] } },
+      ],
+      agents: { a: { description: "Helps" }, b: {} },
+      limits: { max_tool_calls: 7 },
+    },
+  });
+  assert(!JSON.stringify(told).includes("s3cret"));
+});
+
+Deno.test("a guest reads the variables it was granted, and nothing else of its process", async () => {
+  await using lab = new Lab();
+  const names = ["PREAMP_TEST_ONE", "PREAMP_TEST_TWO", "PREAMP_OTHER", "HOME", "PATH", "DENO_DIR"];
+  for (const name of names.slice(0, 3)) Deno.env.set(name, `value of ${name}`);
+  const code = toolOf(
+    `const read = (name) => { try { return Deno.env.get(name) ?? null } catch (error) { return error.name } };
+    const found = Object.fromEntries(input.names.map((name) => [name, read(name)]));
+    try { found["*"] = Deno.env.toObject() } catch (error) { found["*"] = error.name }
+    return found`,
+  );
+  const refused = { HOME: "NotCapable", PATH: "NotCapable", DENO_DIR: "NotCapable", "*": "NotCapable" };
+  const nothing = Object.fromEntries(names.map((name) => [name, "NotCapable"]));
+  for (const tier of ["worker", "process"] as const) {
+    const none = await mounted(lab, code, { tier });
+    assertEquals(await none.call("t", { names }), { ...nothing, "*": "NotCapable" }, tier);
+    const some = await mounted(lab, code, { tier, grant: { env: ["PREAMP_TEST_ONE", "PREAMP_TEST_TWO"] } });
+    assertEquals(await some.call("t", { names }), {
+      ...refused,
+      PREAMP_TEST_ONE: "value of PREAMP_TEST_ONE",
+      PREAMP_TEST_TWO: "value of PREAMP_TEST_TWO",
+      PREAMP_OTHER: "NotCapable",
+    }, tier);
+  }
+  for (const name of names.slice(0, 3)) Deno.env.delete(name);
+});
+
+Deno.test("what a guest's mount returns is read as inline", async () => {
+  await using lab = new Lab();
+  const forms: readonly (readonly [type: ModuleType, returned: string])[] = [
+    ["tool", "undefined"],
+    ["tool", "null"],
+    ["tool", "() => {}"],
+    ["tool", `({ name: "t", description: "d", execute: () => 1 })`],
+    ["tool", `({ name: "t", description: "d", execute: () => 1, close() {} })`],
+    ["tool", `({ name: "t", description: "d", execute: () => 1, [Symbol.asyncDispose]() {} })`],
+    ["tool", `new (class T { name = "t"; description = "d"; execute() {} dispose() {} })()`],
+    ["tool", `({ skipped: "no key" })`],
+    ["tool", `({ name: "m", provides: ["t"] })`],
+    ["tool", `({ name: "m", provides: ["t"], cleanup() {} })`],
+    ["tool", `({ cleanup() {} })`],
+    ["tool", `({ odd: 1, other: [2] })`],
+    ["tool", `({})`],
+    ["tool", `"text"`],
+    ["tool", `5`],
+    ["tool", `true`],
+    ["tool", `[1, 2]`],
+    ["provider", `({ name: "p", complete() {} })`],
+    ["context", `({ addMessage() {}, getMessages() {} })`],
+    ["context", `({ add_message() {}, get_messages() {} })`],
+    ["orchestrator", `({ execute(a, b, c, d, e) {} })`],
+    ["hook", `({ events: ["tool:pre"], handler() {} })`],
+  ];
+  const read = async (module: Module, type: ModuleType) => {
+    const outcome = classifyMountReturn(
+      await module.mount(new TestCoordinator(), {}),
+      type,
+    ) as unknown as JsonObject;
+    const { kind, reason, received, metadata, cleanup, instance } = outcome;
+    const named = instance as JsonObject | undefined;
+    return {
+      kind,
+      reason,
+      received,
+      metadata,
+      cleanup: typeof cleanup,
+      instance: named && (named.name ?? "none"),
+    };
+  };
+  for (const [type, returned] of forms) {
+    const code = `export const mount = () => ${returned};`;
+    const inline = await import(`data:text/javascript,${encodeURIComponent(code)}`) as Module;
+    const guest = await lab.open(code, { type });
+    assertEquals(await read(guest, type), await read(inline, type), `${type}: ${returned}`);
+    await lab.end();
+  }
+});
+
+Deno.test("objectStandIn() is nothing that can be waited for, whatever the guest says of it", () => {
+  const shape = { data: { kept: 1 }, methods: { then: 2, cleanup: 0 } };
+  const made = objectProxy(shape, () => Promise.resolve(), { ...ROOMY, deadline_ms: 1 });
+  assertEquals(Object.keys(made), ["kept", "cleanup"]);
+});
+
+Deno.test("a returned function, instance and cleanup of a guest are called in the guest", async () => {
+  await using lab = new Lab();
+  const code = `export const mount = (c, { form }) => {
+    const closed = () => { c.session_state.closed = form };
+    const instance = { name: "t", description: "d", execute: ({ n }) => n + 1 };
+    return { function: closed, close: { ...instance, close: closed }, dispose: { ...instance, [Symbol.dispose]: closed },
+      metadata: { name: "m", provides: [], cleanup: closed } }[form];
+  };`;
+  for (const form of ["function", "close", "dispose", "metadata"]) {
+    const { coordinator, returned } = await mounted(lab, code, { config: { form } });
+    const outcome = classifyMountReturn(returned, "tool");
+    assert("cleanup" in outcome && outcome.cleanup);
+    if (outcome.kind === "instance") {
+      const result = await methodOf(outcome.instance, "execute")!({ n: 1 }) as ToolResult;
+      assertEquals(result.output, 2);
+    }
+    await outcome.cleanup();
+    assertEquals(coordinator.session_state.closed, form);
+    await lab.end();
+  }
+});
+
+Deno.test("modules in snake_case work as guests, and coordinators answer them", async () => {
+  await using lab = new Lab();
+  const code = `
+    const said = [];
+    export async function mount(coordinator) {
+      coordinator.register_capability("port", { say_it: (text) => said.push(text) });
+      coordinator.register_contributor("channel", "me", () => ["contributed"]);
+      coordinator.register_cleanup(() => coordinator.hooks.emit("port:cleanup", {}));
+      await coordinator.mount("context", { messages: [],
+        add_message(m) { this.messages.push(m) }, get_messages() { return this.messages }, set_messages(m) { this.messages = m },
+        get_messages_for_request({ token_budget } = {}) { return this.messages.slice(0, token_budget) }, clear() { this.messages = [] },
+        set_system_prompt_factory(factory) { this.factory = factory; } });
+      await coordinator.mount("providers", { name: "p", get_info: () => ({ id: "p", display_name: "P", defaults: {} }),
+        list_models: () => [{ id: "m", context_window: 1, max_output_tokens: 1 }], complete: () => "text", parse_tool_calls: () => [] });
+      coordinator.hooks.on("port:ask")(async () => ({ action: "continue", data: { said,
+        collected: await coordinator.collect_contributions("channel"), handlers: coordinator.hooks.list_handlers("port:ask") } }));
+    }
+    export async function on_session_ready(coordinator) { coordinator.session_state.ready = coordinator.to_dict().providers; }`;
+  const { module, coordinator } = await mounted(lab, code, { type: "context" });
+  await methodOf(module, "onSessionReady")!(coordinator);
+  assertEquals(coordinator.session_state.ready, ["p"]);
+  const context = coordinator.context!;
+  await context.addMessage({ role: "user", content: "a" });
+  await context.addMessage({ role: "user", content: "b" });
+  assertEquals((await context.getMessagesForRequest({ token_budget: 1 })).length, 1);
+  await context.setMessages([{ role: "user", content: "c" }]);
+  assertEquals((await context.getMessages()).map(({ content }) => content), ["c"]);
+  const provider = coordinator.providers.p!;
+  assertEquals([provider.getInfo().display_name, (await provider.listModels())[0]?.id], ["P", "m"]);
+  assertEquals((await provider.complete({ messages: [] })).content, [{ type: "text", text: "text" }]);
+  const { say_it } = coordinator.getCapability("port") as { say_it(text: string): Promise<unknown> };
+  await say_it("hello");
+  const [asked] = await coordinator.hooks.emitAndCollect("port:ask", {});
+  assertEquals([asked?.said, asked?.collected], [["hello"], [["contributed"]]]);
+  assertEquals(await coordinator.cleanup(), { ran: 1, failed: [] });
+  assertEquals(coordinator.hooks.getEvents("port:cleanup").length, 1);
+});
+
+Deno.test("capabilities and contributions pass both ways, and between guests", async () => {
+  await using lab = new Lab();
+  const { coordinator: on } = await mounted(
+    lab,
+    `export const mount = (c) => {
+       c.registerCapability("plain", { n: 1, list: [1, { a: null }] });
+       c.registerCapability("double", (n) => n * 2);
+       c.registerCapability("both", { version: 3, async greet(name) { return this.word + " " + name }, word: "hi", fails() { throw new RangeError("not " + 1) } });
+       c.registerContributor("channel", "one", () => ({ from: "guest" }));
+       c.registerContributor("channel", "two", () => { throw new Error("left out") });
+       c.registerContributor("channel", "three", () => null);
+       c.hooks.register("ask", () => null);
+     };`,
+    { type: "hook" },
+  );
+  assertEquals(on.getCapability("plain"), { n: 1, list: [1, { a: null }] });
+  assertEquals(await (on.getCapability("double") as (n: number) => unknown)(21), 42);
+  const both = on.getCapability("both") as {
+    version: number;
+    greet(n: string): unknown;
+    fails(): Promise<unknown>;
+  };
+  assertEquals([both.version, await both.greet("you")], [3, "hi you"]);
+  assertEquals((await assertRejects(() => both.fails())).name, "RangeError");
+  assertEquals(await on.collectContributions("channel"), [{ from: "guest" }]);
+  on.registerCapability("hosts", Object.assign((n: number) => n + 1, {}));
+  on.registerCapability("object", {
+    base: 10,
+    add(this: { base: number }, n: number) {
+      return this.base + n;
+    },
+  });
+  on.registerContributor("channel", "host", () => "host's");
+  const { call } = await mounted(
+    lab,
+    toolOf(`const get = (name) => coordinator.getCapability(name);
+      return { hosts: await get("hosts")(1), add: await get("object").add(5), base: get("object").base,
+        double: await get("double")(4), greet: await get("both").greet("guest"), plain: get("plain").list[0],
+        none: get("nothing"), odd: get("__proto__"), failed: await get("both").fails().catch(({ name, message }) => [name, message]),
+        collected: await coordinator.collectContributions("channel") }`),
+    { on },
+  );
+  assertEquals(await call("t"), {
+    ...{ hosts: 2, add: 15, base: 10, double: 8, greet: "hi guest", plain: 1, none: null, odd: null },
+    failed: ["RangeError", "not 1"],
+    collected: [{ from: "guest" }, "host's"],
+  });
+});
+
+Deno.test("a guest emits, collects, processes results and asks people through its session", async () => {
+  await using lab = new Lab();
+  const { coordinator, call } = await mounted(
+    lab,
+    toolOf(`const { hooks } = coordinator;
+      const emission = await hooks.emit("custom:ask", { n: 1 });
+      const settled = await coordinator.processHookResult(emission, "custom:ask", "me");
+      return { action: emission.action, data: emission.data.n, settled: settled.action, reason: settled.reason,
+        collected: await hooks.emitAndCollect("custom:collect", {}, 1) }`),
+    { coordinator: { approval: new FakeApproval(["allow"]) } },
+  );
+  coordinator.hooks.register("custom:ask", (_, data) => ({ action: "modify", data: { ...data, n: 2 } }));
+  coordinator.hooks.register("custom:ask", () => ({ action: "ask_user", approval_prompt: "May it?" }));
+  coordinator.hooks.register("custom:collect", () => ({ action: "continue", data: { found: 1 } }));
+  coordinator.hooks.register("custom:collect", () => ({ action: "continue", data: { found: 2 } }));
+  const told = await call("t") as JsonObject;
+  assertEquals([told.action, told.data, told.settled], ["ask_user", 2, "continue"]);
+  assertEquals((told.collected as JsonObject[]).map(({ found }) => found), [1, 2]);
+  assertEquals(coordinator.approval!.requests.length, 1);
+});
+
+Deno.test("a system prompt factory passes both ways", async () => {
+  await using lab = new Lab();
+  const { coordinator: on } = await mounted(
+    lab,
+    `export const mount = (c) => { let factory = null; return c.mount("context", { addMessage(m) {}, getMessages: () => [], setMessages(m) {}, clear() {},
+       setSystemPromptFactory(given) { factory = given },
+       getMessagesForRequest: async () => factory ? [{ role: "system", content: await factory() }] : [] }) };`,
+    { type: "context" },
+  );
+  const view = async () => (await on.context!.getMessagesForRequest()).map(({ content }) => content);
+  assertEquals(await view(), []);
+  let count = 0;
+  on.context!.setSystemPromptFactory!(() => `from the host ${++count}`);
+  assertEquals([await view(), await view()], [["from the host 1"], ["from the host 2"]]);
+  const { call } = await mounted(
+    lab,
+    toolOf(
+      `let n = 0; coordinator.context.setSystemPromptFactory(input.off ? null : async () => "from a guest " + ++n);`,
+    ),
+    { on },
+  );
+  await call("t");
+  assertEquals([await view(), await view()], [["from a guest 1"], ["from a guest 2"]]);
+  await call("t", { off: true });
+  assertEquals(await view(), []);
+});
+
+Deno.test("calls of guests pass through others: tools, several open at once, in the host's time", async () => {
+  await using lab = new Lab();
+  const clock = new FakeClock();
+  const { coordinator: on } = await mounted(
+    lab,
+    `export const mount = (c) => c.mount("tools", { name: "inner", description: "d", execute: async ({ ms }, call) => {
+       call.progress("waits " + ms); await c.clock.after(ms); return { waited: ms, asked_by: call.id } } });`,
+    { coordinator: { clock } },
+  );
+  const { call } = await mounted(
+    lab,
+    toolOf(`const said = [];
+      const { output } = await coordinator.tools.inner.execute({ ms: input.ms }, { ...call, progress: (text) => said.push(text) });
+      return { output, said }`),
+    { on },
+  );
+  const order: number[] = [];
+  const calls = [30, 10, 20].map((ms) =>
+    call("t", { ms }, { id: `c${ms}` }).then((output) => {
+      order.push(ms);
+      return output;
+    })
+  );
+  while (clock.pending < 3) await clock.advance(0);
+  await clock.advance(100);
+  assertEquals(
+    await Promise.all(calls),
+    [30, 10, 20].map((ms) => (
+      { output: { waited: ms, asked_by: `c${ms}` }, said: [`waits ${ms}`] }
+    )),
+  );
+  assertEquals(order, [10, 20, 30]);
+  on.tools.own = new MockTool("own", "ours");
+  const { call: again } = await mounted(
+    lab,
+    toolOf(`return (await coordinator.tools.own.execute({})).output`),
+    { on },
+  );
+  assertEquals(await again("t"), "ours");
+});
+
+Deno.test("deltas and progress arrive all of them, in order and before the answer", async () => {
+  await using lab = new Lab();
+  const code = `export const mount = async (c) => {
+    await c.mount("providers", { name: "p", getInfo: () => ({ id: "p", display_name: "P", defaults: {} }), listModels: () => [],
+      parseToolCalls: () => [], complete(request, { onDelta }) {
+        let text = "";
+        for (let n = 0; n < 10_000; n++) { const delta = n + " "; text += delta; onDelta({ block_index: 0, block_type: "text", delta }) }
+        return { content: [{ type: "text", text }] } } });
+    await c.mount("tools", { name: "t", description: "d", execute: (_, call) => { for (let n = 0; n < 2_000; n++) call.progress("n" + n); return "done" } });
+  };`;
+  for (const tier of ["worker", "process"] as const) {
+    const { coordinator, call } = await mounted(lab, code, { tier, type: "provider" });
+    const deltas: StreamDelta[] = [];
+    const onDelta = (delta: StreamDelta) => void deltas.push(delta);
+    const { content } = await coordinator.providers.p!.complete({ messages: [] }, { onDelta });
+    assertEquals(deltas.length, 10_000);
+    assertEquals(deltas.map(({ delta }) => delta).join(""), (content[0] as { text: string }).text);
+    const said: string[] = [];
+    assertEquals(await call("t", {}, { progress: (text) => void said.push(text) }), "done");
+    assertEquals(said, Array.from({ length: 2_000 }, (_, n) => `n${n}`));
+  }
+});
+
+Deno.test("a guest hears exact events, and of deltas only those it names", async () => {
+  await using lab = new Lab();
+  const { coordinator, call } = await mounted(
+    lab,
+    `const heard = { all: [], exact: [], once: [] };
+     export const mount = (c) => {
+       c.hooks.register("*", (event) => void heard.all.push(event));
+       c.hooks.register("content_block:delta", (event) => void heard.exact.push(event));
+       const dispose = c.hooks.register("x:y", () => { heard.once.push("heard"); dispose() });
+       c.hooks.register("x:y", () => null, { name: "named" });
+       return c.mount("tools", { name: "t", description: "d", execute: ({ forget }) => { if (forget) c.hooks.unregister("named"); return heard } });
+     };`,
+  );
+  for (const event of ["x:y", "content_block:delta", "x:y"]) await coordinator.hooks.emit(event, {});
+  assertEquals(await call("t"), { all: ["x:y", "x:y"], exact: ["content_block:delta"], once: ["heard"] });
+  assert(coordinator.hooks.listHandlers("x:y")["x:y"]!.includes("named"));
+  await call("t", { forget: true });
+  assert(!coordinator.hooks.listHandlers("x:y")["x:y"]!.includes("named"));
+});
+
+Deno.test("session_state of a guest is the session's: written, deleted, bounded, and nobody's prototype", async () => {
+  await using lab = new Lab();
+  const { coordinator, call } = await mounted(
+    lab,
+    toolOf(`const { session_state: s } = coordinator;
+      const tried = (act) => { try { act(); return "done" } catch (error) { return error.name } };
+      s.one = { list: [1] }; s.two = 2; delete s.old; s.one.list.push(9);
+      return { keys: Object.keys(s).sort(), proto: tried(() => { s["__proto__"] = { polluted: 1 } }),
+        large: tried(() => { s.large = "x".repeat(70_000) }), one: s.one, host: s.host, plain: ({}).polluted ?? null }`),
+    { coordinator: { session_state: { old: 1, host: { n: 1 } } } },
+  );
+  const told = await call("t") as JsonObject;
+  assertEquals([told.keys, told.proto, told.large, told.host, told.plain], [
+    ...[["host", "one", "two"], "TypeError", "RangeError", { n: 1 }, null],
+  ]);
+  assertEquals(coordinator.session_state, { host: { n: 1 }, one: { list: [1, 9] }, two: 2 });
+});
+
+Deno.test("what a guest says on its console are lines of the log", async () => {
+  await using lab = new Lab();
+  const { call } = await mounted(
+    lab,
+    toolOf(
+      `console.log("a", { b: 1 }); console.warn("careful"); console.error("x".repeat(10_000)); return 1`,
+    ),
+  );
+  await call("t");
+  assertEquals(lab.console.slice(0, 2), ["info: a { b: 1 }", "warning: careful"]);
+  assertEquals(lab.console[2]!.length, "error: ".length + 4_000);
+});
+
+Deno.test("a module acts only while it is called", async () => {
+  await using lab = new Lab();
+  const { coordinator, call } = await mounted(
+    lab,
+    `const failed = [];
+     export const mount = (c) => c.mount("tools", { name: "t", description: "d", execute: ({ arm }) => {
+       if (!arm) return failed;
+       setTimeout(async () => {
+         try { c.registerCapability("late", 1) } catch (error) { failed.push(error.message) }
+         try { await c.hooks.emit("late:event", {}) } catch (error) { failed.push(error.message) }
+         console.log("done");
+       });
+     } });`,
+  );
+  await call("t", { arm: true }); // it answers before its timers
+  await lab.heard();
+  const failed = await call("t") as string[];
+  assertEquals([failed.length, failed.every((message) => /acts only while it is called/.test(message))], [
+    2,
+    true,
+  ]);
+  assertEquals(coordinator.getCapability("late"), null);
+  assertEquals(coordinator.hooks.getEvents("late:event"), []);
+});
+
+/** A module that counts its calls, dies on demand, and does everything that is to be done again. */
+const MORTAL = `
+  let count = 0;
+  export const mount = async (c) => {
+    c.session_state.mounts = (c.session_state.mounts ?? 0) + 1;
+    const first = c.session_state.mounts === 1;
+    await c.mount("tools", { name: "count", description: "d", execute: () => ++count });
+    await c.mount("tools", { name: "die", description: "d", execute: () => "x".repeat(300_000) });
+    if (first) await c.mount("tools", { name: "once", description: "d", execute: () => "once" });
+    c.hooks.register("ask:mounts", () => ({ action: "continue", data: { mounts: c.session_state.mounts } }));
+    c.registerCapability("count", () => count);
+    c.registerContributor("counts", "me", () => count);
+    c.registerCleanup(() => c.hooks.emit("cleaned", {}));
+    return { name: "m", provides: [], cleanup: () => { c.session_state.cleaned = count } };
+  };
+  export const onSessionReady = (c) => { c.hooks.register("late", () => ({ action: "continue", data: { ready: true } })) };`;
+
+Deno.test("a guest that died is started again, and everything of it stands where it stood", async () => {
+  await using lab = new Lab();
+  const { module, coordinator, returned, call } = await mounted(lab, MORTAL, { name: "mortal" });
+  await methodOf(module, "onSessionReady")!(coordinator);
+  assertEquals([await call("count"), await call("count"), await call("once")], [1, 2, "once"]);
+  const codeOf = async (name: string) => ((await assertRejects(() => call(name))) as { code?: string }).code;
+  assertEquals(await codeOf("die"), "tool_output_exceeded");
+  assertEquals(lab.warnings, []);
+  // two at once: one start
+  assertEquals((await Promise.all([call("count"), call("count")])).sort(), [1, 2]);
+  assertEquals(lab.warnings.map(({ code }) => code), ["module_restarted"]);
+  assertMatch(
+    lab.warnings[0]!.message,
+    /^Module "mortal" is started again \(1 of 3\): its answer has more than/,
+  );
+  assertEquals(coordinator.session_state.mounts, 2);
+  assertEquals(await codeOf("once"), "tool_crashed");
+  assertEquals((await coordinator.hooks.emitAndCollect("ask:mounts", {})).length, 1);
+  assertEquals(await coordinator.hooks.emitAndCollect("late", {}), [{ ready: true }]);
+  assertEquals(await (coordinator.getCapability("count") as () => unknown)(), 2);
+  assertEquals(await coordinator.collectContributions("counts"), [2]);
+  await (returned as { cleanup(): Promise<void> }).cleanup();
+  assertEquals(coordinator.session_state.cleaned, 2);
+  assertEquals(await coordinator.cleanup(), { ran: 1, failed: [] });
+  assertEquals(coordinator.hooks.getEvents("cleaned").length, 1);
+  for (const nth of [2, 3]) {
+    assertEquals(await codeOf("die"), "tool_output_exceeded");
+    assertEquals(await call("count"), 1);
+    assertEquals(lab.warnings.length, nth);
+  }
+  assertEquals(await codeOf("die"), "tool_output_exceeded");
+  assertEquals(await codeOf("count"), "tool_output_exceeded");
+  assertEquals([lab.warnings.length, lab.sandbox.guests], [3, 0]);
+});
+
+Deno.test("a guest's returned instance and context are there again after it was started again, with what they were told", async () => {
+  await using lab = new Lab();
+  const { returned } = await mounted(
+    lab,
+    `export const mount = () => ({ name: "t", description: "d", execute: ({ die }) => die ? "x".repeat(300_000) : "alive" })`,
+  );
+  const execute = methodOf(returned, "execute")!;
+  await assertRejects(async () => await execute({ die: true }));
+  assertEquals((await execute({}) as ToolResult).output, "alive");
+  const { coordinator } = await mounted(
+    lab,
+    `export const mount = (c) => { let messages = []; let factory = null;
+       c.registerCapability("die", () => "x".repeat(2_000_000));
+       return c.mount("context", { addMessage(m) { messages.push(m) }, getMessages: () => messages, setMessages(m) { messages = m }, clear() { messages = [] },
+         setSystemPromptFactory(given) { factory = given },
+         getMessagesForRequest: async () => [...factory ? [{ role: "system", content: await factory() }] : [], ...messages] }) };`,
+    { type: "context" },
+  );
+  const context = coordinator.context!;
+  await context.setMessages([{ role: "user", content: "before" }]);
+  await context.clear();
+  await context.setMessages([{ role: "user", content: "one" }]);
+  await context.addMessage({ role: "assistant", content: "two" });
+  context.setSystemPromptFactory!(() => "the system's");
+  await context.getMessages();
+  await assertRejects(() => (coordinator.getCapability("die") as () => Promise<unknown>)());
+  assertEquals((await context.getMessagesForRequest()).map(({ content }) => content), [
+    "the system's",
+    "one",
+    "two",
+  ]);
+});
+
+Deno.test("a guest that dies while it is mounted, or whose session is over, is not started again", async () => {
+  await using lab = new Lab();
+  const module = await lab.open(
+    `export const mount = (c) => c.mount("tools", { name: "t", description: "d", execute() {}, native_specs: { p: { s: "x".repeat(200_000) } } })`,
+  );
+  assertMatch(
+    (await assertRejects(async () => await module.mount(new TestCoordinator(), {}))).message,
+    /description and schema may have/,
+  );
+  const flooding = await lab.open(
+    `export const mount = () => ({ cleanup() {}, data: "x".repeat(1_000_000) })`,
+  );
+  await assertRejects(async () => await flooding.mount(new TestCoordinator(), {}));
+  const { call } = await mounted(lab, toolOf(`return 1`));
+  assertEquals(await call("t"), 1);
+  await lab.end();
+  assertEquals(((await assertRejects(() => call("t"))) as { code?: string }).code, "tool_crashed");
+  assertEquals([lab.warnings, lab.sandbox.guests], [[], 0]);
+});
+
+Deno.test("Sandbox.open() fails with what the top level threw, and keeps no guest", async () => {
+  await using lab = new Lab();
+  for (const tier of ["worker", "process"] as const) {
+    const thrown = await assertRejects(() =>
+      lab.open(`throw Object.assign(new RangeError("not here"), { code: "E_X" })`, { tier })
+    );
+    assertEquals([thrown.name, thrown.message], ["RangeError", "not here"]);
+    await assertRejects(() => lab.open("export const = 1", { tier }), Error, "export const = 1");
+    const late = await assertRejects(() =>
+      lab.open(`await new Promise(() => {})`, { tier, limits: { load_timeout_s: 0.3 } })
+    );
+    assertEquals((late as { code?: string }).code, "tool_timeout");
+  }
+  assertEquals(lab.sandbox.guests, 0);
+});
+
+Deno.test("an error of the host that passes through a guest comes back as itself", async () => {
+  await using lab = new Lab();
+  const own = Object.assign(new Error("no more"), { code: "limit_reached" });
+  const on = new TestCoordinator();
+  on.tools.inner = new MockTool({ name: "inner", error: own });
+  const { call } = await mounted(
+    lab,
+    toolOf(`try { await coordinator.tools.inner.execute({}) } catch (error) {
+        if (input.made_up) throw Object.assign(new Error("mine"), { code: error.code });
+        throw input.wrapped ? new Error("outer", { cause: error }) : error }`),
+    { on },
+  );
+  assertStrictEquals(await assertRejects(() => call("t")), own);
+  assertEquals(
+    ((await assertRejects(() => call("t", { made_up: true }))) as { code?: string }).code,
+    undefined,
+  );
+  assertEquals((await assertRejects(() => call("t", { wrapped: true }))).message, "outer");
+});

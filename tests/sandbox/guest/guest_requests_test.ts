@@ -1,0 +1,214 @@
+/** What a guest may ask and do is read as a stranger's word: whatever it is, the session stands as it was, or says no. */
+import fc from "fast-check";
+import { SessionState } from "../../../src/kernel/session/session_state.ts";
+import { answer, surroundingsOf } from "../../../src/sandbox/guest/guest_requests.ts";
+import { Bindings } from "../../../src/sandbox/guest/object_table.ts";
+import { Effects } from "../../../src/sandbox/guest/notifications.ts";
+import { Emissions } from "../../../src/sandbox/guest/emission_table.ts";
+import { GuestMounts } from "../../../src/sandbox/guest/guest_mounts.ts";
+import type { Notification } from "../../../src/sandbox/protocol.ts";
+import { TestCoordinator } from "../../../src/sdk/testing/coordinator.ts";
+import { createTestCoordinator } from "../../../src/sdk/testing/create_test_coordinator.ts";
+import type { Emission } from "../../../src/sdk/types.ts";
+import { assert, assertEquals, assertRejects, assertStrictEquals, assertThrows } from "../../assert.ts";
+import { PreampError } from "../../../src/sdk/errors.ts";
+
+const BOUNDS = {
+  max_tool_output_bytes: 1_000,
+  deadline_ms: 1_000,
+  max_answer_tool_calls: 128,
+  max_answer_blocks: 2_000,
+};
+
+/** The host's side of one module, whose guest answers nothing. */
+function sides(
+  coordinator: TestCoordinator = new TestCoordinator({ session_state: new SessionState({}, 65_536).view }),
+) {
+  const bindings = new Bindings(() => Promise.resolve());
+  const parts = { name: "m", bindings, bounds: BOUNDS, warn() {} };
+  return {
+    coordinator,
+    bindings,
+    effects: new Effects(parts),
+    mounts: new GuestMounts({ ...parts, type: "tool", coordinator: () => coordinator }),
+  };
+}
+
+const words = fc.constantFrom(
+  ...["__proto__", "constructor", "prototype", "then", "toString", "", "tools", "hooks", "emit", "register"],
+  ...["state", "deleted", "capability", "contributor", "cleanup", "system_prompt", "dispose", "unregister"],
+);
+const anything = fc.letrec((tie) => ({
+  value: fc.oneof(
+    { depthSize: "small" },
+    fc.constantFrom<unknown>(null, true, 0, 1, -1, 1.5),
+    words,
+    fc.array(tie("value"), { maxLength: 3 }),
+    fc.array(fc.tuple(words, tie("value")), { maxLength: 4 }).map(fromPairs),
+  ),
+})).value;
+
+/** An object as `JSON.parse` makes it: `__proto__` is a key like any other. */
+function fromPairs(pairs: readonly (readonly [string, unknown])[]): unknown {
+  return JSON.parse(
+    `{${pairs.map(([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value)}`).join(",")}}`,
+  );
+}
+
+const KINDS = [
+  ...["register", "dispose", "unregister", "default_fields", "cleanup", "capability", "contributor"],
+  ...["state", "deleted", "cancel", "reset_turn", "system_prompt", "other"],
+];
+const FIELDS = ["ref", "event", "options", "name", "value", "refs", "channel", "key", "fields", "immediate"];
+const anyEffect = fc.tuple(
+  fc.constantFrom(...KINDS),
+  fc.array(fc.tuple(fc.constantFrom(...FIELDS), anything), { maxLength: 6 }),
+).map(([e, fields]) => fromPairs([["e", e], ...fields]));
+
+function untouched(): void {
+  const { polluted, execute } = {} as { polluted?: unknown; execute?: unknown };
+  assertEquals([polluted, execute, Object.keys(Object.prototype)], [undefined, undefined, []]);
+  assertEquals(Object.getPrototypeOf({}), Object.prototype);
+}
+
+Deno.test("Effects.apply() takes any effect or says that it is none", () => {
+  const names = Object.getOwnPropertyNames(Object.prototype).length;
+  fc.assert(
+    fc.property(fc.array(fc.oneof(anyEffect, anything), { maxLength: 6 }), (given) => {
+      const { effects, coordinator } = sides();
+      for (const effect of given) {
+        try {
+          effects.apply(effect as Notification, coordinator); // a stranger's word for one
+        } catch (error) {
+          assert(error instanceof Error);
+        }
+      }
+      assertEquals(Object.getPrototypeOf(coordinator.session_state), null);
+    }),
+    { numRuns: 500 },
+  );
+  untouched();
+  assertEquals(Object.getOwnPropertyNames(Object.prototype).length, names);
+});
+
+Deno.test("answer() answers any question or throws an Error", async () => {
+  const targets = fc.oneof(
+    fc.constantFrom(
+      ...[
+        "hooks",
+        "context",
+        "provider/x",
+        "provider/__proto__",
+        "tool/echo",
+        "tool/constructor",
+        "coordinator",
+      ],
+      ...["capability", "clock", "tool", "toString", "__proto__/__proto__"],
+    ),
+    words,
+  );
+  const methods = fc.oneof(
+    words,
+    fc.constantFrom(
+      ...[
+        "emitAndCollect",
+        "addMessage",
+        "setMessages",
+        "getMessagesForRequest",
+        "clear",
+        "complete",
+        "execute",
+      ],
+      ...["unmount", "collectContributions", "processHookResult", "listModels", "after"],
+    ),
+  );
+  await fc.assert(
+    fc.asyncProperty(targets, methods, fc.array(anything, { maxLength: 4 }), async (target, method, args) => {
+      const options = { signal: AbortSignal.abort(), onPiece() {}, emissions: new Emissions() };
+      try {
+        await answer(surroundingsOf(createTestCoordinator()), target, method, args, options);
+      } catch (error) {
+        assert(error instanceof Error || error instanceof DOMException);
+      }
+    }),
+    { numRuns: 500 },
+  );
+  untouched();
+});
+
+Deno.test("GuestMounts mounts any stranger's word for an object, or says what is wrong with it", async () => {
+  const points = fc.oneof(words, fc.constantFrom("tools", "providers", "context", "orchestrator", "session"));
+  const shapes = fc.oneof(
+    anything,
+    fc.record({
+      name: anything,
+      ref: fc.oneof(fc.nat(9), anything),
+      shape: fc.record({ data: anything, methods: anything }),
+    }),
+  );
+  await fc.assert(
+    fc.asyncProperty(points, shapes, anything, async (point, given, answered) => {
+      const { mounts, coordinator } = sides();
+      await mounts.mount(coordinator, point, given as never).catch((error) => assert(error instanceof Error));
+      for (const kind of ["function", "object", "instance", "other", "none"]) {
+        try {
+          mounts.returned(
+            { ref: 1, rest: 2, shape: answered, rest_shape: answered, kind, value: answered } as never,
+          );
+        } catch (error) {
+          assert(error instanceof Error);
+        }
+      }
+    }),
+    { numRuns: 500 },
+  );
+  untouched();
+});
+
+Deno.test("Bindings: an object undone makes room, and what was done is done once", () => {
+  const { bindings } = sides();
+  const undone: number[] = [];
+  for (let ref = 1; ref <= 2_000; ref++) {
+    const key = bindings.numbered("handler/x");
+    bindings.bind(key, ref);
+    bindings.once(key, () => () => void undone.push(ref));
+    bindings.undo(ref);
+  }
+  assertEquals(undone.length, 2_000);
+  for (let ref = 1; ref <= 256; ref++) bindings.bind(`k${ref}`, ref);
+  bindings.bind("k1", 7);
+  assertThrows(
+    () => bindings.bind("one more", 1),
+    PreampError,
+    "it registered or mounted more than 256 things",
+  );
+  for (const ref of [undefined, null, 1.5, "1", {}]) assertThrows(() => bindings.bind("k1", ref), TypeError);
+  let done = 0;
+  bindings.once("a", () => void done++);
+  bindings.once("a", () => void done++);
+  bindings.startAgain();
+  bindings.once("a", () => void done++);
+  assertEquals([done, bindings.refOf("k1")], [2, undefined]);
+  bindings.endAgain();
+  bindings.once("a", () => void done++);
+  assertEquals(done, 3);
+});
+
+Deno.test("Bindings: a call of a guest that nobody waits for ends nobody", async () => {
+  const bindings = new Bindings(() => Promise.reject(new Error("it is gone")));
+  const call = bindings.bind("k", 1);
+  void call("x", [], { max_bytes: 1 });
+  await assertRejects(() => call("x", [], { max_bytes: 1 }), Error, "it is gone");
+});
+
+Deno.test("Emissions knows the emission that is meant, and keeps a bounded number of them", () => {
+  const emissions = new Emissions();
+  const first = { action: "ask_user", reason: null } as Emission;
+  const { number } = emissions.numbered(first);
+  assertStrictEquals(emissions.meant(number, { action: "continue" }), first);
+  assertEquals(first.action, "continue");
+  assertEquals(emissions.meant(99, { action: "deny" }), { action: "deny" } as never);
+  assertEquals(emissions.meant(null, 5), {} as never);
+  for (let n = 0; n < 256; n++) emissions.numbered({ ...first });
+  assert(emissions.meant(number, {}) !== first);
+});

@@ -1,0 +1,95 @@
+/** Children as the host starts and ends them. What a module cannot do in one is the escape suite's. */
+import { LineReader } from "../../../src/sandbox/child/line_reader.ts";
+import { GuestConnection } from "../../../src/sandbox/guest/guest_connection.ts";
+import { guestGrant } from "../../../src/sandbox/tiers/worker_permissions.ts";
+import { type GuestProcess, startGuestProcess } from "../../../src/sandbox/tiers/process_tier.ts";
+import { hostTiers } from "../../../src/sandbox/tiers/isolation_tiers.ts";
+import { assertEquals, assertRejects, assertStrictEquals } from "../../assert.ts";
+import { ROOMY } from "../support.ts";
+
+const ENDED = { cause: "ended", detail: "done" } as const;
+
+/** A child that is ended with the scope. */
+function child(): { process: GuestProcess } & AsyncDisposable {
+  const process = startGuestProcess(ROOMY);
+  return { process, [Symbol.asyncDispose]: () => process.kill(ENDED) };
+}
+
+function guestIn(process: GuestProcess, env: Record<string, string>, grant = {}): GuestConnection {
+  process.assign({ grant: guestGrant(grant), uses: [], env, memory_mb: 512, cpu_s: 60 });
+  return new GuestConnection(process, { name: "m", onLog() {}, onViolation() {} });
+}
+
+const HOST = { view: () => undefined, apply() {}, ask: () => Promise.resolve() };
+
+Deno.test("a child has the variables it was assigned and no other, whatever it was started with", async () => {
+  await using started = child();
+  const guest = guestIn(started.process, { GIVEN: "1", TMPDIR: "/nowhere" }, { env: true });
+  const { data } = await guest.start("export const env = Deno.env.toObject();", [], 60_000);
+  assertEquals(data.env, { GIVEN: "1", TMPDIR: "/nowhere" });
+});
+
+Deno.test("a child is ended while it waits, while it works, and leaves no folder", async () => {
+  const spare = startGuestProcess(ROOMY);
+  spare.prepare({ grant: guestGrant({}), uses: ["preamp"] });
+  assertEquals(spare.alive, true);
+  await spare.kill(ENDED);
+  assertEquals([spare.alive, (await spare.dead).cause], [false, "ended"]);
+  const busy = startGuestProcess(ROOMY);
+  const started = guestIn(busy, {}).start("for (;;);", [], 60_000);
+  await busy.kill(ENDED);
+  assertEquals(((await assertRejects(() => started)) as { code?: string }).code, "tool_crashed");
+  const homely = startGuestProcess(ROOMY);
+  const { data } = await guestIn(homely, {}, { read: true }).start(
+    "export const cwd = Deno.cwd();",
+    [],
+    60_000,
+  );
+  assertEquals((await Deno.stat(String(data.cwd))).isDirectory, true);
+  await homely.kill(ENDED);
+  await assertRejects(() => Deno.stat(String(data.cwd)), Deno.errors.NotFound);
+});
+
+Deno.test("a child ends itself when it was told nothing for too long, and says why", async () => {
+  await using started = child();
+  const guest = guestIn(started.process, {});
+  await guest.start("export const mount = () => {};", [], 60_000);
+  started.process.watch(1);
+  assertEquals((await started.process.dead).cause, "timeout");
+  const answer = guest.call(0, "mount", [], { host: HOST, max_bytes: 10 });
+  assertEquals((await assertRejects(() => answer) as { code?: string }).code, "tool_timeout");
+});
+
+Deno.test("hostTiers() says what this host has, and the same each time", () => {
+  const report = hostTiers();
+  assertStrictEquals(hostTiers(), report);
+  assertEquals(report, { worker: { available: true }, process: { available: true } });
+});
+
+Deno.test("hostTiers() says why there are no children where they may not be started", async () => {
+  const code = `import { hostTiers } from ${
+    JSON.stringify(new URL("../../../src/sandbox/tiers/isolation_tiers.ts", import.meta.url).href)
+  };
+    console.log(JSON.stringify(hostTiers()));`;
+  const { stdout } = await new Deno.Command(Deno.execPath(), {
+    args: ["eval", "--no-lock", "--quiet", `Deno.permissions.revokeSync({ name: "run" }); ${code}`].filter(
+      Boolean,
+    ),
+    env: { NO_COLOR: "1" },
+  }).output();
+  const lines: string[] = [];
+  new LineReader().take(stdout, () => 10_000, (line) => lines.push(line));
+  const report = JSON.parse(lines[0]!);
+  assertEquals([report.worker.available, report.process], [true, {
+    available: false,
+    reason: "this process may not start and watch children: it needs --allow-run",
+  }]);
+});
+
+Deno.test("a child that has ended by itself can still be told to end", async () => {
+  const child = startGuestProcess({ memory_mb: 128, cpu_s: 10 });
+  child.assign({ grant: guestGrant({}), uses: [], env: {}, memory_mb: 128, cpu_s: 10 });
+  await child.kill({ cause: "ended", detail: "first" });
+  await child.kill({ cause: "timeout", detail: "second" });
+  assertEquals((await child.dead).detail, "first");
+});
