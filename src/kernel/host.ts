@@ -2,6 +2,7 @@
  * All that a session is given from outside: time, ids, modules, the log, a person to ask. The kernel knows nobody else; it
  * has no `Deno.*`, no `fetch`, no timer and no clock of its own.
  */
+import { eventsWith } from "../sdk/events.ts";
 import type { SessionStatus } from "../sdk/session_status.ts";
 import type { ApprovalOption, Clock, Emission, JsonObject, Module, ModuleSpec } from "../sdk/types.ts";
 
@@ -155,18 +156,8 @@ export interface Host {
   warn(code: string, message: string, facts?: JsonObject): void;
 }
 
-/** Events whose entry must be durable before the next step (trace.md, B); user messages too, see {@link isBarrier}. */
-const BARRIERS: ReadonlySet<string> = new Set([
-  "run:start",
-  "provider:response",
-  "tool:pre",
-  "approval:required",
-  "approval:granted",
-  "approval:denied",
-  "tool:post",
-  "tool:error",
-  "run:end",
-]);
+/** Events whose entry must be durable before the next step; see also {@link isBarrier}. */
+const DURABLE_EVENTS = eventsWith("durable");
 
 /** Returns a draft whose fields stand in the envelope's order, with room for what the log adds. */
 export function draftEntry(
@@ -196,7 +187,7 @@ export function draftEntry(
 
 /** Returns true when the step after this entry must wait until it is durable. */
 export function isBarrier(entry: DraftEntry): boolean {
-  if (BARRIERS.has(entry.event)) return true;
+  if (DURABLE_EVENTS.has(entry.event)) return true;
   if (entry.event !== "context:message") return false;
   return (entry.data.message as { role?: unknown } | undefined)?.role === "user";
 }

@@ -5,6 +5,7 @@
  * Pure: it changes nothing it is given.
  */
 import { type ErrorCode, errorCode, errorMessage, errorName, PreampError } from "../sdk/errors.ts";
+import { eventsWith } from "../sdk/events.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import { ITEM_BYTES, KEY_BYTES, MARKS_BYTES, SCALAR_BYTES } from "../sdk/json_size.ts";
 import { formsOf } from "./secret_encodings.ts";
@@ -51,32 +52,8 @@ function namesSecret(key: string): boolean {
   return SECRET_KEYS.has(name.replaceAll("_", "")) || SECRET_ENDS.some((end) => name.endsWith(end));
 }
 
-/**
- * Events of the runtime and its loops: the conversation and the run's course. They are read again by replay and resume, so
- * that a field named `token` in a tool's input must be in all of them or in none. All other events are the modules' own.
- */
-const RUNTIME_EVENTS: ReadonlySet<string> = new Set([
-  ...eventNames("run", "start status end"),
-  ...eventNames("session", "end state cleanup"), // the others may hold the plan
-  ...eventNames("prompt", "submit complete"),
-  ...eventNames("execution", "start end"),
-  ...eventNames("provider", "request response error retry resolve throttle tool_sequence_repaired"),
-  ...eventNames("content_block", "start delta end"),
-  ...eventNames("thinking", "delta final"),
-  ...eventNames("llm", "stream_aborted"),
-  ...eventNames("tool", "selecting selected pre post error"),
-  ...eventNames("approval", "required granted denied"),
-  ...eventNames("context", "message reset pre_compact post_compact compaction"),
-  ...eventNames("orchestrator", "complete steering_injected goal_progress rate_limit_delay"),
-  ...eventNames("cancel", "requested completed"),
-  ...eventNames("module", "mounted skipped on_session_ready_failed"),
-  ...eventNames("task", "agent_spawned agent_resumed agent_completed"),
-  ...eventNames("delegate", "agent_spawned agent_completed error"),
-]);
-
-function eventNames(subject: string, moments: string): string[] {
-  return moments.split(" ").map((moment) => `${subject}:${moment}`);
-}
+/** Events whose fields are the runtime's: their values are redacted, but no field for its name. */
+const OWN_FIELDS = eventsWith("own_fields");
 
 /** Number of secrets of ended runs that a process still redacts from its log. Our choice: each costs time for a line. */
 const MAX_RUN_SECRETS = 1_000;
@@ -170,7 +147,7 @@ export class Redactor {
 
   /** Returns the data of an event with its secrets replaced; those of a module's own event by key name too. */
   redactEvent<T>(event: string, data: T): T {
-    if (!RUNTIME_EVENTS.has(event)) return this.redact(data);
+    if (!OWN_FIELDS.has(event)) return this.redact(data);
     return this.redactValues(event === "prompt:complete" ? this.#withWholePreview(data) : data);
   }
 
@@ -206,7 +183,7 @@ export class Redactor {
    */
   weighEvent(event: string, data: unknown): number {
     if (event === "prompt:complete" && this.#withWholePreview(data) !== data) return NaN;
-    return this.#weigh(data, RUNTIME_EVENTS.has(event) ? isNoSecretField : isSecretField);
+    return this.#weigh(data, OWN_FIELDS.has(event) ? isNoSecretField : isSecretField);
   }
 
   #weigh(value: unknown, isSecret: FieldTest): number {

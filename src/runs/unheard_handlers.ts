@@ -4,47 +4,14 @@
  */
 import type { Session } from "../kernel/session/session.ts";
 import { didYouMean } from "../text/did_you_mean.ts";
-import { RUNTIME_EVENTS } from "../sdk/hook_chain.ts";
+import { CANONICAL_EVENTS, eventsWith } from "../sdk/events.ts";
 import { errorMessage } from "../sdk/errors.ts";
 
-/** The canonical events by their first word: those of the runtime, and those whose names are kept for modules. */
-export const CANONICAL_EVENTS: Readonly<Record<string, readonly string[]>> = {
-  run: ["start", "status", "end"],
-  module: ["mounted", "skipped", "on_session_ready_failed"],
-  session: ["start", "resume", "fork", "state", "end", "cleanup"],
-  execution: ["start", "end"],
-  prompt: ["submit", "complete"],
-  plan: ["start", "end"],
-  orchestrator: ["complete", "steering_injected", "rate_limit_delay", "goal_progress"],
-  cancel: ["requested", "completed"],
-  provider: [
-    ...["request", "response", "error", "retry", "throttle", "resolve"],
-    ...["tool_sequence_repaired", "concurrency"],
-  ],
-  llm: ["request", "response", "stream_aborted"],
-  content_block: ["start", "delta", "end"],
-  thinking: ["delta", "final"],
-  tool: ["pre", "post", "error", "selecting", "selected"],
-  approval: ["required", "granted", "denied"],
-  context: [
-    ...["message", "reset", "compaction", "pre_compact", "post_compact", "compaction-skipped"],
-    ...["tool_result_ingress_truncated", "token_meter", "include"],
-  ],
-  user: ["notification"],
-  artifact: ["write", "read"],
-  policy: ["violation"],
-  task: ["agent_spawned", "agent_resumed", "agent_completed"],
-  delegate: ["agent_spawned", "agent_completed", "error"],
-};
+/** Events that no handler is called for: entries of the log. */
+const LOG_ONLY = eventsWith("log_only");
 
-const CANONICAL: ReadonlySet<string> = new Set(
-  Object.entries(CANONICAL_EVENTS).flatMap(([first, rest]) => rest.map((word) => `${first}:${word}`)),
-);
-
-/** Events of the runtime that no handler is called for: they are entries of the log alone. */
-const LOG_ONLY: ReadonlySet<string> = new Set(
-  [...RUNTIME_EVENTS].filter((event) => /^(run:|session:state$|context:)/.test(event)),
-);
+/** First words of the canonical events. */
+const NOUNS = [...new Set([...CANONICAL_EVENTS].map((event) => event.slice(0, event.indexOf(":"))))];
 
 /** Warnings of one run: a module may register as many handlers as it likes. */
 const MAX_WARNINGS = 20;
@@ -66,7 +33,7 @@ export function warnOfUnheard(
   session: Session,
   warn: (code: string, message: string) => void,
 ): Promise<void> | void {
-  const suspects = session.unheard_handlers.filter(({ event }) => !hasEmitter(event, CANONICAL));
+  const suspects = session.unheard_handlers.filter(({ event }) => !hasEmitter(event, CANONICAL_EVENTS));
   if (suspects.length > 0) return judge(session, suspects, warn);
 }
 
@@ -104,8 +71,7 @@ function reason(event: string, declared: ReadonlySet<string>): string {
   const meant = meantEvent(event, declared);
   if (meant !== undefined) return `nothing emits this event; did you mean "${meant}"?`;
   const [first = ""] = event.split(":");
-  const others = Object.hasOwn(CANONICAL_EVENTS, first) ? CANONICAL_EVENTS[first]! : [];
-  const names = others.map((word) => `${first}:${word}`).filter((name) => !LOG_ONLY.has(name));
+  const names = [...CANONICAL_EVENTS].filter((name) => name.startsWith(`${first}:`) && !LOG_ONLY.has(name));
   return names.length > 0
     ? `nothing emits this event; there are ${names.join(", ")}`
     : "nothing emitted this event, and no module declares it (observability.events)";
@@ -114,12 +80,12 @@ function reason(event: string, declared: ReadonlySet<string>): string {
 /** Returns the event that a name was meant to be, as `tool_pre` and `PreToolUse` mean `tool:pre`. */
 function meantEvent(event: string, declared: ReadonlySet<string>): string | undefined {
   if (event.endsWith(":*")) {
-    const first = didYouMean(event.slice(0, -2), Object.keys(CANONICAL_EVENTS));
+    const first = didYouMean(event.slice(0, -2), NOUNS);
     return first === undefined ? undefined : `${first}:*`;
   }
   const plain = plainName(event);
   if (Object.hasOwn(ELSEWHERE, plain)) return ELSEWHERE[plain];
-  const known = [...CANONICAL, ...declared].filter((name) => !LOG_ONLY.has(name));
+  const known = [...CANONICAL_EVENTS, ...declared].filter((name) => !LOG_ONLY.has(name));
   return known.find((name) => plainName(name) === plain) ?? didYouMean(event, known);
 }
 

@@ -2,7 +2,8 @@
  * The handlers of a registry: who listens to what, in which order they are asked (behaviour.md §5.1, §5.9). One for the
  * kernel's registry and the recorder of tests. Calls nobody.
  */
-import { type ChainHandler, GATES, HANDLER_TIMEOUT_MS, isWildcard, matchesEvent } from "./hook_chain.ts";
+import { GATES } from "./events.ts";
+import { type ChainHandler, HANDLER_TIMEOUT_MS, isWildcard, matchesEvent } from "./hook_chain.ts";
 import type { Disposer, HookHandler, HookOptions, HookRegistry } from "./hooks.ts";
 import type { JsonObject } from "./json.ts";
 import { methodOf } from "./snake_case_aliases.ts";

@@ -18,30 +18,8 @@
  */
 import { isObject, type JsonObject, toPlainObject } from "./json.ts";
 import { errorMessage } from "./errors.ts";
+import { RUNTIME_EVENTS } from "./events.ts";
 import { type Emission, type HookHandler, type ParsedHookResult, parseHookResult } from "./hooks.ts";
-
-/** Events at which a failing handler denies unless it registered with `fail_closed: false` (behaviour.md §5.8). */
-export const GATES: ReadonlySet<string> = new Set(["prompt:submit", "provider:request", "tool:pre"]);
-
-/**
- * Events that the runtime alone emits, and whose handlers observe: state, history, approvals and the end of a run are folds of
- * them. A module that emitted one could answer its own approval; a handler that changed one could show a person another call
- * than the one that runs.
- */
-export const RUNTIME_EVENTS: ReadonlySet<string> = new Set([
-  "run:start",
-  "run:status",
-  "run:end",
-  "session:state",
-  "context:message",
-  "context:reset",
-  "module:mounted",
-  "module:skipped",
-  "module:on_session_ready_failed",
-  "approval:required",
-  "approval:granted",
-  "approval:denied",
-]);
 
 /** Milliseconds that one call of a handler may take unless the server is set otherwise (behaviour.md §5.8). */
 export const HANDLER_TIMEOUT_MS = 30_000;

@@ -1,8 +1,8 @@
 /** The rules of the chain itself; the same behaviours through a whole registry are in event_recorder_test.ts. */
 import fc from "fast-check";
+import { GATES } from "../../src/sdk/events.ts";
 import {
   type ChainHandler,
-  GATES,
   isWildcard,
   matchesEvent,
   noopEmission,

@@ -4,7 +4,8 @@
  */
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import { finite, HandlerList } from "../../sdk/handler_list.ts";
-import { type ChainHandler, noopEmission, runChain, RUNTIME_EVENTS } from "../../sdk/hook_chain.ts";
+import { RUNTIME_EVENTS } from "../../sdk/events.ts";
+import { type ChainHandler, noopEmission, runChain } from "../../sdk/hook_chain.ts";
 import { toPlainObject } from "../../sdk/json.ts";
 import { EventNames } from "../../sdk/hooks.ts";
 import { withSnakeCase } from "../../sdk/snake_case_aliases.ts";

@@ -4,7 +4,8 @@
  */
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
-import { GATES, noopEmission, RUNTIME_EVENTS } from "../../sdk/hook_chain.ts";
+import { GATES, RUNTIME_EVENTS } from "../../sdk/events.ts";
+import { noopEmission } from "../../sdk/hook_chain.ts";
 import { SessionStatus } from "../../sdk/session_status.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
 import { EventNames } from "../../sdk/hooks.ts";

@@ -4,7 +4,7 @@
  */
 import { CancellationToken } from "../../sdk/cancellation.ts";
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
-import { GATES } from "../../sdk/hook_chain.ts";
+import { GATES } from "../../sdk/events.ts";
 import { deepFreeze, isObject, type JsonObject, toPlainObject } from "../../sdk/json.ts";
 import type { ErrorDetail, Message, MountPlan, Prompt } from "../../sdk/types.ts";
 import { LoopContract } from "../hooks/loop_contract.ts";

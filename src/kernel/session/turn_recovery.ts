@@ -3,6 +3,7 @@
  * call came to, how the turn had ended if it had (architecture.md, Resume; trace.md, section 5).
  */
 import { PreampError } from "../../sdk/errors.ts";
+import { eventsWith } from "../../sdk/events.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { toChatResponse } from "../../sdk/messages.ts";
 import { toToolResult } from "../../sdk/tools.ts";
@@ -46,15 +47,8 @@ export interface RecoveredTurn {
   readonly provider_error: Error | null;
 }
 
-/** Events that a turn tells once. */
-const ONCE_PER_TURN: ReadonlySet<string> = new Set([
-  "execution:start",
-  "execution:end",
-  "prompt:submit",
-  "prompt:complete",
-  "orchestrator:complete",
-  "cancel:completed",
-]);
+/** Events that are emitted at most once in a turn. */
+const ONCE_PER_TURN = eventsWith("once");
 
 /** Returns where the last turn of a session stands, or null when none was begun. `redacted`: what stands in place of a secret. */
 export function recoverTurn(

@@ -3,6 +3,7 @@
  * already, and notes what passed its gate, so that guards and outcome hold whatever the loop does with the answers
  * (architecture.md, Guards).
  */
+import { eventsWith } from "../../sdk/events.ts";
 import { toPlain, toPlainObject } from "../../sdk/json.ts";
 import type { ApprovalQuestion, Emission, JsonObject, Tool } from "../../sdk/types.ts";
 import type { SessionContext } from "./session_context.ts";
@@ -20,13 +21,8 @@ export interface CallSubject {
   readonly input: JsonObject;
 }
 
-/** Events that a turn tells once, of its beginning and its end: without a turn there is nothing that they could tell. */
-const OF_TURNS: ReadonlySet<string> = new Set([
-  "execution:start",
-  "execution:end",
-  "cancel:completed",
-  "orchestrator:complete",
-]);
+/** Events that are dropped while no turn runs. */
+const TURN_EVENTS = eventsWith("turn");
 
 interface TrackedEmission {
   readonly subject: GateSubject;
@@ -82,7 +78,7 @@ export class TurnTracker {
       return data;
     }
     const { turn } = this.#session;
-    if (turn === null) return OF_TURNS.has(event) ? null : data; // a loop that was left behind comes late
+    if (turn === null) return TURN_EVENTS.has(event) ? null : data; // a loop that was left behind comes late
     switch (event) {
       case "execution:start":
         if (turn.started) return null;

@@ -3,6 +3,7 @@
  * back, and what was answered to whom.
  */
 import type { Entry } from "../../kernel/host.ts";
+import { eventsWith } from "../../sdk/events.ts";
 import { seedOf } from "../../sdk/guest_ids.ts";
 import type { AgentPart, Segment } from "./segments.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
@@ -15,31 +16,8 @@ import { isObject, type JsonObject } from "../../sdk/json.ts";
  */
 export type Source = "session" | "agent" | "tape" | "inner" | "state" | "cancel";
 
-/** Events that sessions make, whatever is plugged into them. */
-const OF_SESSIONS: ReadonlySet<string> = new Set([
-  "module:mounted",
-  "session:start",
-  "session:resume",
-  "session:fork",
-  "session:end",
-  "session:cleanup",
-  "execution:start",
-  "execution:end",
-  "prompt:submit",
-  "prompt:complete",
-  "provider:request",
-  "provider:error",
-  "content_block:start",
-  "content_block:delta",
-  "content_block:end",
-  "tool:selecting",
-  "tool:selected",
-  "orchestrator:complete",
-  "orchestrator:steering_injected",
-  "orchestrator:rate_limit_delay",
-  "cancel:completed",
-  "run:end",
-]);
+/** Events that a replayed session emits itself. */
+const REPLAYED_EVENTS = eventsWith("replayed");
 
 /** What a tape is made of. */
 export interface TapeOptions {
@@ -140,7 +118,7 @@ export class RecordedEvents {
       case "module:on_session_ready_failed":
         return this.isOwnModule(data.module_id);
       default:
-        return OF_SESSIONS.has(event) || event.startsWith("context:");
+        return REPLAYED_EVENTS.has(event) || event.startsWith("context:");
     }
   }
 

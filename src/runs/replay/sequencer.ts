@@ -3,6 +3,7 @@
  * played back when its turn comes; what came from outside (cancellation, steering) is made to come again.
  */
 import type { DraftEntry, Entry } from "../../kernel/host.ts";
+import { eventsWith } from "../../sdk/events.ts";
 import { isObject, type JsonObject, toPlainObject } from "../../sdk/json.ts";
 import type { Clock, Emission } from "../../sdk/types.ts";
 import type { SecretSink } from "../ports.ts";
@@ -43,28 +44,11 @@ const NO_PROGRESS_TIMEOUT_MS = 2_000;
 /** Milliseconds that an entry with an uncertain maker is left for the session to make, and a session that sleeps late. */
 const SETTLE_DELAY_MS = 20;
 
-/** Events of which several may be under way at once: one that is early waits for its turn. */
-const PARALLEL: ReadonlySet<string> = new Set([
-  "tool:selecting",
-  "tool:selected",
-  "tool:pre",
-  "tool:post",
-  "tool:error",
-  "approval:required",
-  "approval:granted",
-  "approval:denied",
-  "task:agent_spawned",
-  "task:agent_resumed",
-  "task:agent_completed",
-]);
+/** Events of which several can be in progress at once: an early one waits for its recorded place. */
+const PARALLEL_EVENTS = eventsWith("parallel");
 
-/** What a turn that was cancelled makes next, and one that was not does not. */
-const AFTER_CANCEL: ReadonlySet<string> = new Set([
-  "cancel:completed",
-  "execution:end",
-  "orchestrator:complete",
-  "approval:denied",
-]);
+/** Events that may follow directly after `cancel:requested` in a turn that stops. */
+const AFTER_CANCEL = eventsWith("after_cancel");
 
 /** Leads one replay. */
 export class Sequencer {
@@ -394,7 +378,7 @@ export class Sequencer {
   /** Nothing of what waits is due: a difference, unless it belongs to something that runs beside. */
   #notYet(next: Entry): false {
     const early = this.#waitingOf(next.session_id)
-      .find(({ entry }) => !PARALLEL.has(entry.event) && !PARALLEL.has(next.event));
+      .find(({ entry }) => !PARALLEL_EVENTS.has(entry.event) && !PARALLEL_EVENTS.has(next.event));
     if (early) {
       const replayed = this.#shown(early.entry);
       this.#part(

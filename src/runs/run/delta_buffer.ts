@@ -4,6 +4,7 @@
  * and a log that is open must not grow without end. What a reader joins is the same text, in a log without gaps.
  */
 import { type DraftEntry, draftEntry } from "../../kernel/host.ts";
+import { eventsWith } from "../../sdk/events.ts";
 import type { SecretSink } from "../ports.ts";
 
 /** The event of a piece. */
@@ -14,15 +15,8 @@ const JOINED_CHARS = 16 * 1024;
 
 const NONE: readonly DraftEntry[] = [];
 
-/** Entries behind which no piece of the session's answers follows, beside the end of the block itself. */
-const ENDS: ReadonlySet<string> = new Set([
-  "provider:response",
-  "provider:error",
-  "provider:retry",
-  "llm:stream_aborted",
-  "execution:end",
-  "session:end",
-]);
+/** Events after which no delta of the session's answer follows, except for the end of the block itself. */
+const ENDS_DELTAS = eventsWith("ends_deltas");
 
 /** A block of which something is held back, or was. */
 interface Block {
@@ -89,7 +83,7 @@ export class Deltas {
   before(entry: DraftEntry): readonly DraftEntry[] {
     if (this.#blocks.size === 0) return NONE; // asked before every entry: one empty list for all
     const own = entry.event === "content_block:end" ? keyOf(entry) : null;
-    if (own === null && !ENDS.has(entry.event)) return NONE;
+    if (own === null && !ENDS_DELTAS.has(entry.event)) return NONE;
     return this.#end((key, { last }) => own === null ? last.session_id === entry.session_id : key === own);
   }
 
