@@ -8,7 +8,7 @@ import type { GuestLimits, GuestRequest, Sandbox } from "../sandbox/sandbox.ts";
 import type { GuestSlots } from "../sandbox/tiers/guest_semaphore.ts";
 import { hostTiers, type TierReport } from "../sandbox/tiers/isolation_tiers.ts";
 import type { JsonObject, ModuleSpec } from "../sdk/types.ts";
-import type { ModuleTold } from "../runs/ports.ts";
+import type { ModuleReporter } from "../runs/ports.ts";
 
 /** What the sandbox is made with. */
 export interface SandboxingOptions {
@@ -101,7 +101,7 @@ export interface GuestParts {
   grant: GuestRequest["grant"];
   session: GuestSlots;
   policy: Policy;
-  run: ModuleTold;
+  run: ModuleReporter;
 }
 
 /** Returns what the sandbox is asked for a module. */

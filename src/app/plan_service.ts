@@ -16,7 +16,7 @@ import type { LoadContext } from "../loader/types.ts";
 import type { Origin } from "../policy/plan_trust.ts";
 import { documentLimits, type Policy, policyFor } from "../policy/policy.ts";
 import { authoriseWithin } from "../policy/delegation.ts";
-import type { ModuleTold, RunnablePlan, ServiceLimits } from "../runs/ports.ts";
+import type { ModuleReporter, RunnablePlan, ServiceLimits } from "../runs/ports.ts";
 import type { Caller, RunRequest, Warning } from "../runs/types.ts";
 import { type ErrorCode, errorCode, type ErrorDetail, PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
@@ -321,7 +321,7 @@ export class Plans {
     spec: ModuleSpec,
     urlModules: () => UrlModules,
     config: JsonObject,
-    { told, found, written }: { told: ModuleTold; found: ResolvedPlan; written: JsonObject },
+    { told, found, written }: { told: ModuleReporter; found: ResolvedPlan; written: JsonObject },
   ): ReturnType<RunnablePlan["open"]> {
     const check = (module: Pick<Module, "module">) =>
       acceptOpened(checkOpened(spec, module, config, written), found, told.warn);
@@ -430,7 +430,7 @@ function acceptOpened(
 }
 
 /** {@link RunnablePlan.withConsole}: what it needs is loaded when the first module is to run in this process. */
-async function runWithConsole<T>(write: ModuleTold["console"], body: () => Promise<T>): Promise<T> {
+async function runWithConsole<T>(write: ModuleReporter["console"], body: () => Promise<T>): Promise<T> {
   const { withModuleConsole } = await import("../loader/module_console.ts");
   return await withModuleConsole(write, body);
 }

@@ -7,7 +7,7 @@ import type { Loader } from "../loader/loader.ts";
 import type { LoadContext, ModuleBundle } from "../loader/types.ts";
 import { errorCode, errorMessage, errorName, PreampError } from "../sdk/errors.ts";
 import type { Module, ModuleSpec } from "../sdk/types.ts";
-import type { ModuleTold } from "../runs/ports.ts";
+import type { ModuleReporter } from "../runs/ports.ts";
 import type { GuestGrant } from "../sandbox/tiers/worker_permissions.ts";
 import type { OpenedGuest } from "../sandbox/guest/guest_module.ts";
 import type { GuestSlots } from "../sandbox/tiers/guest_semaphore.ts";
@@ -71,7 +71,7 @@ export class UrlModules {
    */
   async open(
     spec: ModuleSpec,
-    run: ModuleTold,
+    run: ModuleReporter,
   ): Promise<Omit<OpenedModule, "config">> {
     const { context, loading } = this.#options;
     const bundles = await this.#load();
@@ -88,7 +88,7 @@ export class UrlModules {
     spec: ModuleSpec,
     bundle: ModuleBundle,
     bundles: ReadonlyMap<string, ModuleBundle>,
-    run: ModuleTold,
+    run: ModuleReporter,
     loader: Loader,
   ): Promise<Omit<OpenedModule, "config">> {
     const { context, policy, tierOf } = this.#options;
@@ -117,7 +117,7 @@ export class UrlModules {
   }
 
   /** Guests start side by side, with the first that is asked for. */
-  #startOthers(bundles: ReadonlyMap<string, ModuleBundle>, run: ModuleTold): void {
+  #startOthers(bundles: ReadonlyMap<string, ModuleBundle>, run: ModuleReporter): void {
     if (this.#others_started) return;
     this.#others_started = true;
     const { tierOf, policy } = this.#options;
@@ -137,7 +137,7 @@ export class UrlModules {
     spec: ModuleSpec,
     bundle: ModuleBundle,
     tier: "worker" | "process",
-    run: ModuleTold,
+    run: ModuleReporter,
   ): Promise<OpenedGuest> {
     const { policy, sandboxing, grantOf } = this.#options;
     let opening = this.#ahead.get(spec.path);

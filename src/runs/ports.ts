@@ -5,8 +5,6 @@ import type { CompiledPlan } from "../plan/compile.ts";
 import type { ConsoleLevel } from "../sdk/console.ts";
 import type { Clock, JsonObject, ModuleSpec, RunLimits } from "../sdk/types.ts";
 import type { Store } from "../store/store.ts";
-import type { LogLimits } from "./run/run_log.ts";
-import type { PageLimits } from "./storage/session_store.ts";
 import type { Caller, RunRequest, Warning } from "./types.ts";
 
 /** A plan that may run: checked, and allowed by the policy. */
@@ -26,16 +24,16 @@ export interface RunnablePlan {
   /** Fetches and verifies what is not compiled in; executes nothing. What fails here leaves no run. */
   load?(): Promise<void>;
   /** Finds a module and expands its config. `told` gets what has no event of its own while the module lives. */
-  open(spec: ModuleSpec, secrets: SecretSink, told: ModuleTold): Promise<OpenedModule> | OpenedModule;
+  open(spec: ModuleSpec, secrets: SecretSink, told: ModuleReporter): Promise<OpenedModule> | OpenedModule;
   /**
    * Resolves to what a body resolves to; while it runs, what the plan's modules in this process write to their console goes to
    * `write`. Absent: there is no such module.
    */
-  withConsole?<T>(write: ModuleTold["console"], body: () => Promise<T>): Promise<T>;
+  withConsole?<T>(write: ModuleReporter["console"], body: () => Promise<T>): Promise<T>;
 }
 
 /** What a run is told of its modules beside their events. */
-export interface ModuleTold {
+export interface ModuleReporter {
   warn(code: string, message: string): void;
   /** A line of a module's console, for the log of the process. */
   console(level: ConsoleLevel, text: string, module: string): void;
@@ -71,6 +69,23 @@ export interface SecretSink {
   redactError(error: unknown): unknown;
   /** Characters at the end of a text that are to wait for what follows: they may be the beginning of a secret. */
   held(text: string): number;
+}
+
+/**
+ * Limits of one log, deltas not counted (trust.md). Of these there may be as many again: more entries are joined to larger ones,
+ * more bytes end the run.
+ */
+export interface LogLimits {
+  max_log_entries: number;
+  max_log_bytes: number;
+}
+
+/** How many items a page of a list has. */
+export interface PageLimits {
+  /** Items when the request does not say. */
+  page_limit: number;
+  /** Items at most. */
+  max_page_limit: number;
 }
 
 /** Limits that runs enforce (trust.md). */

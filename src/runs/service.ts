@@ -2,24 +2,25 @@
 import type { Entry } from "../kernel/host.ts";
 import { PreampError } from "../sdk/errors.ts";
 import { type JsonObject, toPlain } from "../sdk/json.ts";
-import { approvalDeletion, tooLate } from "./run/approvals.ts";
+import { approvalDeletion, closedApprovalError } from "./run/approvals.ts";
 import type { RunsDeps } from "./ports.ts";
 import { RunProjection } from "./run/run_projection.ts";
 import { forkedSession, messagesOfTurns, parentOf, withAnswers } from "./storage/fork.ts";
 import { printableId } from "../process/ids.ts";
-import { inputDeletion, loadInput, recordedInput, type Recording } from "./storage/run_input.ts";
-import type { ReplayReport } from "./replay/replay.ts";
+import { inputDeletion, loadInput, recordedInput } from "./storage/run_input.ts";
 import { pointOf } from "./storage/resume_point.ts";
 import type { ActiveRun } from "./run/run.ts";
-import { listOptions, Sessions } from "./storage/session_store.ts";
-import { cancelledOutcome, RunScheduler } from "./scheduler/scheduler.ts";
-import { withStatus } from "./session_status.ts";
+import { listOptions, SessionStore, withStatus } from "./storage/session_store.ts";
+import { cancelledOutcome } from "./run/outcomes.ts";
+import { RunScheduler } from "./scheduler/scheduler.ts";
 import type {
   Approval,
   Caller,
   CreateOptions,
   Page,
   PageOptions,
+  Recording,
+  ReplayReport,
   Run,
   RunHandle,
   RunRequest,
@@ -29,32 +30,32 @@ import type {
 } from "./types.ts";
 
 /** Entries of one page that a reader is given. */
-const PAGE = 256;
+const PAGE_ENTRIES = 256;
 
 /** The runs of one process. */
 export class RunService implements Runs {
   readonly #deps: RunsDeps;
-  readonly #sessions: Sessions;
-  readonly #starter: RunScheduler;
+  readonly #sessions: SessionStore;
+  readonly #scheduler: RunScheduler;
 
   constructor(deps: RunsDeps) {
     this.#deps = deps;
-    this.#sessions = new Sessions(deps.store);
-    this.#starter = new RunScheduler(deps, this.#sessions);
+    this.#sessions = new SessionStore(deps.store);
+    this.#scheduler = new RunScheduler(deps, this.#sessions);
   }
 
   create(request: RunRequest, caller: Caller, options: CreateOptions = {}): Promise<RunHandle> {
-    return this.#starter.create(request, caller, options, (run_id) => this.handle(caller, run_id));
+    return this.#scheduler.create(request, caller, options, (run_id) => this.handle(caller, run_id));
   }
 
-  #runnerOf(caller: Caller, run_id: string): ActiveRun | undefined {
-    const runner = this.#starter.runner(run_id);
-    return runner?.options.caller.namespace === caller.namespace ? runner : undefined;
+  #activeRun(caller: Caller, run_id: string): ActiveRun | undefined {
+    const active = this.#scheduler.activeRun(run_id);
+    return active?.options.caller.namespace === caller.namespace ? active : undefined;
   }
 
   async get(caller: Caller, run_id: string): Promise<Run> {
-    const runner = this.#runnerOf(caller, run_id);
-    if (runner) return runner.current();
+    const active = this.#activeRun(caller, run_id);
+    if (active) return active.current();
     const record = await this.#deps.store.get("run", run_id);
     if (!record || record.namespace !== caller.namespace) {
       throw new PreampError("not_found", `Cannot find run "${printableId(run_id)}"`);
@@ -63,8 +64,8 @@ export class RunService implements Runs {
   }
 
   async handle(caller: Caller, run_id: string): Promise<RunHandle> {
-    const runner = this.#runnerOf(caller, run_id);
-    if (runner) return runner;
+    const active = this.#activeRun(caller, run_id);
+    if (active) return active;
     const run = await this.get(caller, run_id);
     return {
       id: run.id,
@@ -90,7 +91,7 @@ export class RunService implements Runs {
       where,
     });
     const runs = records.map((record) =>
-      this.#starter.runner(record.key)?.current() ?? record.value as unknown as Run
+      this.#scheduler.activeRun(record.key)?.current() ?? record.value as unknown as Run
     );
     return { data: wanted === undefined ? runs : runs.filter((run) => run.status === wanted), next_cursor };
   }
@@ -107,34 +108,34 @@ export class RunService implements Runs {
       ...approvals.map((approval) => approvalDeletion(run_id, approval.id)),
       { deleteLog: run_id },
     ]);
-    this.#starter.forget(run_id);
+    this.#scheduler.forget(run_id);
   }
 
   async cancel(caller: Caller, run_id: string, mode: "graceful" | "immediate"): Promise<Run> {
     const run = await this.get(caller, run_id);
-    const runner = this.#runnerOf(caller, run_id);
-    if (run.ended_at !== null || !runner) return run;
-    if (run.status === "queued") await runner.finish(cancelledOutcome());
-    else await runner.cancel(mode);
-    return runner.current();
+    const active = this.#activeRun(caller, run_id);
+    if (run.ended_at !== null || !active) return run;
+    if (run.status === "queued") await active.finish(cancelledOutcome());
+    else await active.cancel(mode);
+    return active.current();
   }
 
   async steer(caller: Caller, run_id: string, text: string): Promise<Run> {
     const run = await this.get(caller, run_id);
-    const runner = this.#runnerOf(caller, run_id);
-    if (!runner || run.ended_at !== null) {
+    const active = this.#activeRun(caller, run_id);
+    if (!active || run.ended_at !== null) {
       throw new PreampError("run_ended", "Cannot steer the run: it has ended");
     }
-    await runner.steer(text);
-    return runner.current();
+    await active.steer(text);
+    return active.current();
   }
 
   async approvals(caller: Caller, run_id: string): Promise<Approval[]> {
-    const runner = this.#runnerOf(caller, run_id);
-    if (runner) return runner.approvals.map((approval) => ({ ...approval }));
+    const active = this.#activeRun(caller, run_id);
+    if (active) return active.approvals.map((approval) => ({ ...approval }));
     const run = await this.get(caller, run_id);
     const entries = await this.events(caller, run.id, { after: 0, limit: Number.MAX_SAFE_INTEGER });
-    return foldApprovals(run, entries);
+    return approvalsIn(run, entries);
   }
 
   async decide(
@@ -144,17 +145,17 @@ export class RunService implements Runs {
     answer: { decision: string; reason?: string; args_hash?: string },
   ): Promise<Approval> {
     const approvals = await this.approvals(caller, run_id);
-    const approval = approvals.find((one) => one.id === approval_id);
+    const approval = approvals.find((known) => known.id === approval_id);
     if (!approval) throw new PreampError("not_found", `Cannot find approval "${printableId(approval_id)}"`);
-    const runner = this.#runnerOf(caller, run_id);
-    if (!runner || runner.ended) throw tooLate(approval);
+    const active = this.#activeRun(caller, run_id);
+    if (!active || active.ended) throw closedApprovalError(approval);
     const reason = answer.reason ?? null;
-    await runner.desk.decide(
+    await active.approvalQueue.decide(
       approval_id,
       { decision: answer.decision, reason, decided_by: caller.name },
       answer.args_hash,
     );
-    return await runner.decided(approval_id);
+    return await active.decided(approval_id);
   }
 
   async events(
@@ -163,7 +164,7 @@ export class RunService implements Runs {
     options: { after?: number; limit?: number },
   ): Promise<Entry[]> {
     await this.get(caller, run_id);
-    return await this.#page(caller, run_id, options.after ?? 0, options.limit ?? PAGE);
+    return await this.#page(caller, run_id, options.after ?? 0, options.limit ?? PAGE_ENTRIES);
   }
 
   async #page(caller: Caller, run_id: string, after: number, limit: number): Promise<Entry[]> {
@@ -188,17 +189,17 @@ export class RunService implements Runs {
   ): AsyncIterable<Entry[]> {
     const { signal } = options;
     let after = options.after ?? 0;
-    const runner = this.#runnerOf(caller, run_id);
-    if (!runner) await this.get(caller, run_id);
+    const active = this.#activeRun(caller, run_id);
+    if (!active) await this.get(caller, run_id);
     while (!signal?.aborted) {
-      const closed = runner === undefined || runner.log.closed;
-      const entries = await this.#page(caller, run_id, after, PAGE);
+      const closed = active === undefined || active.log.closed;
+      const entries = await this.#page(caller, run_id, after, PAGE_ENTRIES);
       if (entries.length > 0) {
         yield entries;
         after = entries.at(-1)!.seq;
         if (entries.at(-1)!.event === "run:end") return;
       } else if (closed) return;
-      else await runner.log.changed(after, signal);
+      else await active.log.changed(after, signal);
     }
   }
 
@@ -222,8 +223,8 @@ export class RunService implements Runs {
     // a recording from elsewhere has the rights of whoever brings it, whatever it says of its plan
     const origin = typeof recorded === "string" ? plan_origin : caller.origin;
     const { replay } = await import("./replay/replay.ts");
-    const asked = { prompt: "", plan, limits: recording.run.limits, ...(lock ? { lock } : {}) };
-    const ready = await this.#deps.ready(asked, { ...caller, origin }, plan_base_url ?? undefined);
+    const request = { prompt: "", plan, limits: recording.run.limits, ...(lock ? { lock } : {}) };
+    const ready = await this.#deps.ready(request, { ...caller, origin }, plan_base_url ?? undefined);
     return await replay(recording, { ready, secrets: secrets(), clock, limits: limitsOf(caller) });
   }
 
@@ -245,17 +246,17 @@ export class RunService implements Runs {
       metadata: run.metadata,
       ...(plan === undefined ? {} : { plan }),
     };
-    return await this.#starter.startIn(saved, request, caller, options, point.resume);
+    return await this.#scheduler.startIn(saved, request, caller, options, point.resume);
   }
 
   /** Takes over the runs of processes that are gone; resolves to their ids. */
   recover(): Promise<string[]> {
-    return this.#starter.recover();
+    return this.#scheduler.recover();
   }
 
   /** Looks for runs of processes that are gone, again and again until the service is drained. */
   keepRecovering(): void {
-    this.#starter.keepRecovering();
+    this.#scheduler.keepRecovering();
   }
 
   async #fork(caller: Caller, session_id: string, turn: number | undefined): Promise<SessionObject> {
@@ -291,13 +292,13 @@ export class RunService implements Runs {
     fork: (caller: Caller, session_id: string, { turn }: { turn?: number } = {}): Promise<SessionObject> =>
       this.#fork(caller, session_id, turn),
     list: (caller: Caller, options: PageOptions): Promise<Page<SessionObject>> =>
-      this.#sessions.list(caller, options, this.#deps.limitsOf(caller), (id) => this.#starter.at(id)),
+      this.#sessions.list(caller, options, this.#deps.limitsOf(caller), (id) => this.#scheduler.runIn(id)),
     get: async (caller: Caller, session_id: string): Promise<SessionObject> =>
-      withStatus(await this.#sessions.load(caller, session_id), this.#starter.at(session_id)),
+      withStatus(await this.#sessions.load(caller, session_id), this.#scheduler.runIn(session_id)),
     remove: async (caller: Caller, session_id: string): Promise<void> => {
       await this.#sessions.load(caller, session_id);
       const family = await this.#sessions.familyOf(caller, session_id); // nobody else can ask its agents
-      if (family.some((id) => this.#starter.at(id))) {
+      if (family.some((id) => this.#scheduler.runIn(id))) {
         throw new PreampError(
           "session_busy",
           `Cannot delete session "${printableId(session_id)}": a run of it has not ended`,
@@ -307,29 +308,29 @@ export class RunService implements Runs {
     },
     messages: async (caller: Caller, session_id: string): Promise<JsonObject[]> => {
       const saved = await this.#sessions.load(caller, session_id);
-      const messages = this.#starter.at(session_id)?.messagesOf(session_id) ?? saved.messages;
+      const messages = this.#scheduler.runIn(session_id)?.messagesOf(session_id) ?? saved.messages;
       return messages.map((message) => message as JsonObject);
     },
   };
 
   /** Stops accepting; lets runs end for `grace_ms`, then stops them. */
   drain(grace_ms: number): Promise<void> {
-    return this.#starter.drain(grace_ms);
+    return this.#scheduler.drain(grace_ms);
   }
 
   /** Whether no run is accepted any more. */
   get draining(): boolean {
-    return this.#starter.draining;
+    return this.#scheduler.draining;
   }
 
   /** Stops everything at once. */
   close(): Promise<void> {
-    return this.#starter.close();
+    return this.#scheduler.close();
   }
 }
 
-function foldApprovals(run: Run, entries: readonly Entry[]): Approval[] {
-  const fold = new RunProjection({
+function approvalsIn(run: Run, entries: readonly Entry[]): Approval[] {
+  const projection = new RunProjection({
     id: run.id,
     session_id: run.session_id,
     created_at: run.created_at,
@@ -337,6 +338,6 @@ function foldApprovals(run: Run, entries: readonly Entry[]): Approval[] {
     warnings: [],
     history: [],
   });
-  for (const entry of entries) if (entry.event.startsWith("approval:")) fold.add(entry);
-  return fold.approvals;
+  for (const entry of entries) if (entry.event.startsWith("approval:")) projection.add(entry);
+  return projection.approvals;
 }

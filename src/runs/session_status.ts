@@ -3,19 +3,11 @@ import type { Counters } from "../sdk/session_counters.ts";
 import type { Outcome } from "../kernel/session/outcome.ts";
 import type { JsonObject } from "../sdk/json.ts";
 import { type SessionState, SessionStatus } from "../sdk/session_status.ts";
-import type { SavedSession } from "./storage/session_store.ts";
-import type { SessionObject } from "./types.ts";
 
 /** How the last run of a session ended. */
 export interface LastRun {
   readonly status: SessionState;
   readonly error: JsonObject | null;
-}
-
-/** A session whose run is under way. */
-export interface LiveSession {
-  countersOf(session_id: string): Counters;
-  messagesOf(session_id: string): readonly unknown[];
 }
 
 /** Returns how a run that ended so leaves its session: a run that reached a limit or was denied has ended in order. */
@@ -29,7 +21,7 @@ export function statusFrom(
   session: { id: string; created_at: string },
   counters: Counters | undefined,
   total_messages: number,
-  more: {
+  rest: {
     status?: SessionState;
     ended_at?: string | null;
     last_activity?: string;
@@ -48,27 +40,6 @@ export function statusFrom(
     total_input_tokens,
     total_output_tokens,
     cost_usd: counters?.cost_usd ?? null,
-    ...more,
+    ...rest,
   });
-}
-
-/** Returns a session as it is shown, with its status. `live`: its run that is under way. */
-export function withStatus(
-  { object, messages, counters, last_run }: SavedSession,
-  live?: LiveSession,
-): SessionObject {
-  const { id, last_activity } = object;
-  const at_work = live !== undefined || (counters !== undefined && last_run === undefined);
-  const status = statusFrom(
-    object,
-    live?.countersOf(id) ?? counters,
-    live?.messagesOf(id).length ?? messages.length,
-    {
-      status: at_work ? "running" : last_run?.status ?? "completed",
-      ended_at: at_work ? null : last_activity,
-      last_activity,
-      last_error: at_work ? null : last_run?.error ?? null,
-    },
-  );
-  return { ...object, status: status.toDict() };
 }

@@ -1,8 +1,8 @@
 /** What a run looks like from outside: the run object, approvals, sessions, requests (http.md). Data only. */
 import type { ApprovalRequest, Entry } from "../kernel/host.ts";
-import type { Recording } from "./storage/run_input.ts";
-import type { ReplayReport } from "./replay/replay.ts";
-import type { ApprovalOption, ContentBlock, JsonObject, Prompt, RunLimits } from "../sdk/types.ts";
+import type { MountedDescriptors } from "../kernel/mounting/mount_descriptors.ts";
+import type { LoggedUsage } from "../kernel/session/session.ts";
+import type { ApprovalOption, ContentBlock, JsonObject, Message, Prompt, RunLimits } from "../sdk/types.ts";
 
 /** Where a run stands; exactly one of the last five, once, for ever. */
 export type RunStatus =
@@ -142,6 +142,89 @@ export interface CreateOptions {
   admit?: (run: Run) => void;
   /** The directory that relative sources and `{file}` of the plan are read from; operator plans only. */
   base_url?: string;
+}
+
+/** An answer that holds for the like of its question. */
+export interface RememberedApproval {
+  readonly approval_id: string;
+  readonly action: string;
+  readonly tool_name: string | null;
+  readonly hook_name: string | null;
+  /** `session`: for the same prompt; `pattern`: for the same pattern. */
+  readonly scope: "session" | "pattern";
+  /** The prompt, or the pattern: without known the hash of the exact arguments. */
+  readonly holds_for: string;
+  readonly allowed: boolean;
+  readonly decision: string;
+  readonly decided_by: string | null;
+}
+
+/** What a sub-agent's turn started from. */
+export interface AgentInput {
+  session_id: string;
+  /** The turn; it tells the turns of one session apart. */
+  turn_id: string;
+  /** The agent's plan as written: overlay, preferences and filters are in it. */
+  plan: JsonObject;
+  /** Whether its overlay sets ceilings of its own. */
+  limited: boolean;
+  /** Whether the session had run before. */
+  continued: boolean;
+  history: readonly Message[];
+  session_state: JsonObject;
+  usages: readonly LoggedUsage[];
+  remembered?: readonly RememberedApproval[];
+  surface: MountedDescriptors;
+}
+
+/** What a run started from. */
+export interface RunInput {
+  version: 1;
+  /** The plan as written, and whose it was. */
+  plan: JsonObject;
+  plan_origin: "operator" | "caller";
+  plan_base_url: string | null;
+  /** The lock that came with the plan. */
+  plan_lock?: JsonObject;
+  /** Whether plan or request set `max_cost_usd`. */
+  cost_is_asked_for: boolean;
+  /** Whether the session had run before. */
+  continued: boolean;
+  /** The session before the run. */
+  history: readonly Message[];
+  session_state: JsonObject;
+  usages: readonly LoggedUsage[];
+  /** Answers that held for later questions of the session. */
+  remembered?: readonly RememberedApproval[];
+  /** Null while the session is not initialised. */
+  surface: MountedDescriptors | null;
+  /** The turn that the run goes on with, when it was begun in another run: its prompt is in the history. */
+  resume?: { prompt: Prompt; iteration: number };
+  /** Turns of sub-agents that have ended, in the order of their ends. Absent: none, or nobody knows. */
+  agents?: readonly AgentInput[];
+}
+
+/** A run as it can be replayed anywhere: its object, its log, what it started from. */
+export interface Recording {
+  run: Run;
+  events: readonly Entry[];
+  replay: RunInput;
+}
+
+/** What a replay came to. */
+export interface ReplayReport {
+  equal: boolean;
+  first_difference?: Difference;
+}
+
+/** Where two logs part. */
+export interface Difference {
+  /** Number of the recorded entry. */
+  seq: number;
+  /** Place in the entry, such as `data.tool_input.n`; empty: the entry itself. */
+  path: string;
+  recorded: unknown;
+  replayed: unknown;
 }
 
 /** A run that exists. */

@@ -29,23 +29,23 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
 };
 
 /** Warns of handlers that heard nothing and never will; a promise means: wait, modules are asked what they declare. */
-export function warnOfUnheard(
+export function warnOfUnheardHandlers(
   session: Session,
   warn: (code: string, message: string) => void,
 ): Promise<void> | void {
   const suspects = session.unheard_handlers.filter(({ event }) => !hasEmitter(event, CANONICAL_EVENTS));
-  if (suspects.length > 0) return judge(session, suspects, warn);
+  if (suspects.length > 0) return warnOfUndeclared(session, suspects, warn);
 }
 
-async function judge(
+async function warnOfUndeclared(
   session: Session,
   suspects: Session["unheard_handlers"],
   warn: (code: string, message: string) => void,
 ): Promise<void> {
   let declared: ReadonlySet<string> = new Set();
   try {
-    const told = await session.contributionsTo("observability.events");
-    declared = new Set(told.flat().filter((name) => typeof name === "string"));
+    const contributions = await session.contributionsTo("observability.events");
+    declared = new Set(contributions.flat().filter((name) => typeof name === "string"));
   } catch (error) {
     warn("contributor_failed", errorMessage(error));
   }
@@ -68,8 +68,8 @@ function reason(event: string, declared: ReadonlySet<string>): string {
   if (LOG_ONLY.has(event) || event === "run:*") {
     return "it is written to the log alone, no handler is called for it";
   }
-  const meant = meantEvent(event, declared);
-  if (meant !== undefined) return `nothing emits this event; did you mean "${meant}"?`;
+  const intended = intendedEvent(event, declared);
+  if (intended !== undefined) return `nothing emits this event; did you mean "${intended}"?`;
   const [first = ""] = event.split(":");
   const names = [...CANONICAL_EVENTS].filter((name) => name.startsWith(`${first}:`) && !LOG_ONLY.has(name));
   return names.length > 0
@@ -77,8 +77,8 @@ function reason(event: string, declared: ReadonlySet<string>): string {
     : "nothing emitted this event, and no module declares it (observability.events)";
 }
 
-/** Returns the event that a name was meant to be, as `tool_pre` and `PreToolUse` mean `tool:pre`. */
-function meantEvent(event: string, declared: ReadonlySet<string>): string | undefined {
+/** Returns the event that a name was intended to be, as `tool_pre` and `PreToolUse` mean `tool:pre`. */
+function intendedEvent(event: string, declared: ReadonlySet<string>): string | undefined {
   if (event.endsWith(":*")) {
     const first = didYouMean(event.slice(0, -2), NOUNS);
     return first === undefined ? undefined : `${first}:*`;

@@ -1,7 +1,7 @@
-/** Cursors of lists: the place of the last item of a page, so that what is deleted or added meanwhile moves nobody. */
+/** Cursors of lists: the position of the last item of a page, so that what is deleted or added meanwhile moves nobody. */
 import { PreampError } from "../sdk/errors.ts";
 
-/** A place in a list that is ordered by age, newest first. */
+/** A position in a list that is ordered by age, newest first. */
 export interface CursorPosition {
   /** Milliseconds since the epoch. */
   readonly created_ms: number;
@@ -9,22 +9,22 @@ export interface CursorPosition {
   readonly order: number;
 }
 
-/** Returns a place as a cursor: opaque to callers. */
+/** Returns a position as a cursor: opaque to callers. */
 export function encodeCursor({ created_ms, order }: CursorPosition): string {
   return `${created_ms.toString(36)}-${order.toString(36)}`;
 }
 
-/** Returns the place of a cursor. @throws {PreampError} `request_invalid` when it is none of ours. */
+/** Returns the position of a cursor. @throws {PreampError} `request_invalid` when it is none of ours. */
 export function decodeCursor(cursor: string): CursorPosition {
-  const [first = "", second = "", ...more] = cursor.split("-");
-  const place = { created_ms: parseInt(first, 36), order: parseInt(second, 36) };
-  if (more.length > 0 || encodeCursor(place) !== cursor) {
+  const [first = "", second = "", ...rest] = cursor.split("-");
+  const position = { created_ms: parseInt(first, 36), order: parseInt(second, 36) };
+  if (rest.length > 0 || encodeCursor(position) !== cursor) {
     throw new PreampError("request_invalid", "Cannot read the cursor: must be the next_cursor of a page");
   }
-  return place;
+  return position;
 }
 
 /** Orders places newest first: negative when `a` comes before `b`. */
-export function comparePlaces(a: CursorPosition, b: CursorPosition): number {
+export function comparePositions(a: CursorPosition, b: CursorPosition): number {
   return b.created_ms - a.created_ms || b.order - a.order;
 }

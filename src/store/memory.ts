@@ -1,7 +1,7 @@
 /** The store in memory: for one process, gone with it. Bounded: the logs of runs that ended go first, oldest first. */
-import { comparePlaces, decodeCursor, encodeCursor } from "./cursor.ts";
+import { comparePositions, decodeCursor, encodeCursor } from "./cursor.ts";
 import { estimateJsonBytes } from "../sdk/json_size.ts";
-import { weighRecord } from "./size.ts";
+import { estimateRecordBytes } from "./size.ts";
 import {
   type Change,
   ConflictError,
@@ -55,7 +55,7 @@ interface Lease {
 }
 
 /** A record with its place in lists. */
-type Kept = VersionedRecord & {
+type KeptRecord = VersionedRecord & {
   readonly created_ms: number;
   readonly order: number;
   readonly bytes: number;
@@ -78,7 +78,7 @@ export class MemoryStore implements Store {
   readonly #max_bytes: number;
   readonly #onDrop: ((dropped: Dropped) => void) | undefined;
   readonly #logs = new Map<string, Log>();
-  readonly #records = new Map<string, Map<string, Kept>>();
+  readonly #records = new Map<string, Map<string, KeptRecord>>();
   readonly #leases = new Map<string, Lease>();
   #entries = 0;
   #bytes = 0;
@@ -217,7 +217,7 @@ export class MemoryStore implements Store {
     if (!kind) this.#records.set(record.kind, kind = new Map());
     const before = kind.get(record.key);
     kind.delete(record.key); // behind the others: what is used is dropped last
-    const bytes = weighRecord(record.value);
+    const bytes = estimateRecordBytes(record.value);
     this.#bytes += bytes - (before?.bytes ?? 0);
     kind.set(record.key, {
       ...record,
@@ -230,7 +230,7 @@ export class MemoryStore implements Store {
     if (this.#bytes > this.#max_bytes) this.#makeRoom(record.key, "max_bytes");
   }
 
-  #shrink(name: string, kind: Map<string, Kept>): void {
+  #shrink(name: string, kind: Map<string, KeptRecord>): void {
     for (const [key, record] of kind) {
       if (kind.size <= this.#max_records * 0.9) break;
       if (record.index?.open === "true") continue;
@@ -261,13 +261,13 @@ export class MemoryStore implements Store {
   list(kind: string, options: ListOptions): { records: VersionedRecord[]; next_cursor: string | null } {
     const { namespace, where, limit, cursor } = options;
     const after = cursor === undefined ? null : decodeCursor(cursor);
-    const found: Kept[] = [];
+    const found: KeptRecord[] = [];
     for (const record of this.#records.get(kind)?.values() ?? []) {
       if (record.namespace !== namespace || (where && !matches(record, where))) continue;
-      if (after && comparePlaces(record, after) <= 0) continue;
+      if (after && comparePositions(record, after) <= 0) continue;
       if (this.get(kind, record.key)) found.push(record);
     }
-    const records = found.sort(comparePlaces).slice(0, limit);
+    const records = found.sort(comparePositions).slice(0, limit);
     return { records, next_cursor: found.length > limit ? encodeCursor(records.at(-1)!) : null };
   }
 

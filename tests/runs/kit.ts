@@ -1,7 +1,7 @@
 /** Runs over a store, for tests: plans are made of modules in memory and asked for by name; time stands still; ids count up. */
 import { setImmediate } from "node:timers";
-import type { Recording } from "../../src/runs/storage/run_input.ts";
-import type { ReplayReport } from "../../src/runs/replay/replay.ts";
+import type { Recording } from "../../src/runs/types.ts";
+import type { ReplayReport } from "../../src/runs/types.ts";
 import { RunService } from "../../src/runs/service.ts";
 import type { Caller, CreateOptions, Run, RunHandle, RunRequest } from "../../src/runs/types.ts";
 import type { RunnablePlan, SecretSink, ServiceLimits } from "../../src/runs/ports.ts";

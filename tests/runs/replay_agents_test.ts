@@ -1,6 +1,6 @@
 /** Replay of runs with sub-agents: their loops run for real too, in recorded order (architecture.md, Replay). */
 import type { Entry } from "../../src/kernel/host.ts";
-import type { Recording } from "../../src/runs/storage/run_input.ts";
+import type { Recording } from "../../src/runs/types.ts";
 import type { JsonObject, Module } from "../../src/sdk/types.ts";
 import { assert, assertEquals } from "../assert.ts";
 import {

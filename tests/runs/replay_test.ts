@@ -1,7 +1,7 @@
 /** Replay: runs of every kind replay as they were recorded, and a log that was changed does not. */
 import { assertEquals, assertMatch, assertRejects } from "../assert.ts";
 import { withAnswers } from "../../src/runs/storage/fork.ts";
-import type { Recording } from "../../src/runs/storage/run_input.ts";
+import type { Recording } from "../../src/runs/types.ts";
 import type { ContextManager, Prompt } from "../../src/sdk/types.ts";
 import { tool } from "../kernel/kit.ts";
 import { CALLER, replayed, type Service, service, type TestPlan } from "./kit.ts";

@@ -1,6 +1,6 @@
 /** Replay does not depend on how long anything took: not on gaps between entries, not on turns of the microtask queue. */
 import type { Entry } from "../../src/kernel/host.ts";
-import { ReplayClock } from "../../src/runs/replay/virtual_clock.ts";
+import { VirtualClock } from "../../src/runs/replay/virtual_clock.ts";
 import { createLoop } from "../../src/sdk/loop/loop.ts";
 import type { Orchestrator } from "../../src/sdk/types.ts";
 import { assertEquals } from "../assert.ts";
@@ -81,7 +81,7 @@ Deno.test("replay() is equal when a loop reckoned a sleep before the log tells",
 });
 
 Deno.test("ReplayClock ends no wait before everything else has happened that can", async () => {
-  const clock = new ReplayClock(0);
+  const clock = new VirtualClock(0);
   clock.follow(0, 1_000);
   const happened: string[] = [];
   const stop = clock.later(200, () => happened.push("deadline"));
@@ -94,7 +94,7 @@ Deno.test("ReplayClock ends no wait before everything else has happened that can
 });
 
 Deno.test("ReplayClock.endLateSleep() ends what may have been reckoned before the last entry, and no deadline", async () => {
-  const clock = new ReplayClock(0);
+  const clock = new VirtualClock(0);
   clock.follow(0, 100);
   clock.follow(100, 1_000);
   const happened: string[] = [];

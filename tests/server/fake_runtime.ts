@@ -4,8 +4,8 @@
  */
 import type { Readiness, Runtime } from "../../src/app/types.ts";
 import type { Entry } from "../../src/kernel/host.ts";
-import type { Recording } from "../../src/runs/storage/run_input.ts";
-import type { ReplayReport } from "../../src/runs/replay/replay.ts";
+import type { Recording } from "../../src/runs/types.ts";
+import type { ReplayReport } from "../../src/runs/types.ts";
 import type {
   Approval,
   Caller,

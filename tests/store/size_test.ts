@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "../assert.ts";
 import { estimateJsonBytes } from "../../src/sdk/json_size.ts";
-import { weighRecord } from "../../src/store/size.ts";
+import { estimateRecordBytes } from "../../src/store/size.ts";
 
 Deno.test("weigh() is near the bytes of a value's JSON, lists and nested objects included", () => {
   const text = "word ".repeat(200);
@@ -34,7 +34,7 @@ Deno.test("weighRecord() is weigh(), frozen fields included, and weighs those on
     tools: Object.freeze(["one", "two"]),
   });
   const record = { run_id: "run_1", plan, input: { n: 1 }, none: null };
-  assertEquals([weighRecord(record), weighRecord({ ...record })], [
+  assertEquals([estimateRecordBytes(record), estimateRecordBytes({ ...record })], [
     estimateJsonBytes(record),
     estimateJsonBytes(record),
   ]);

@@ -1,8 +1,8 @@
 /** `preamp replay`: a run that was saved with `--output-format json-trace`, once more: loop and context for real, the rest from its log. */
 import { createRuntime } from "../../app/runtime.ts";
 import { escapeUnprintable } from "../../text/escape.ts";
-import type { Recording } from "../../runs/storage/run_input.ts";
-import type { ReplayReport } from "../../runs/replay/replay.ts";
+import type { Recording } from "../../runs/types.ts";
+import type { ReplayReport } from "../../runs/types.ts";
 import { errorMessage } from "../../sdk/errors.ts";
 import { isObject } from "../../sdk/json.ts";
 import type { Arguments, Flag } from "../arguments.ts";

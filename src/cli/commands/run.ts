@@ -2,7 +2,7 @@
 import { createRuntime } from "../../app/runtime.ts";
 import type { Runtime } from "../../app/types.ts";
 import { Redactor } from "../../policy/redact.ts";
-import type { RunInput } from "../../runs/storage/run_input.ts";
+import type { RunInput } from "../../runs/types.ts";
 import type { Run, RunHandle } from "../../runs/types.ts";
 import { errorCode, errorMessage, type PreampError } from "../../sdk/errors.ts";
 import type { JsonObject } from "../../sdk/json.ts";

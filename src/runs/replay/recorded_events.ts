@@ -5,52 +5,52 @@
 import type { Entry } from "../../kernel/host.ts";
 import { eventsWith } from "../../sdk/events.ts";
 import { seedOf } from "../../sdk/guest_ids.ts";
-import type { AgentPart, Segment } from "./segments.ts";
+import type { AgentSegment, Segment } from "./segments.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 
 /**
  * Who makes an entry in a replay: `session`: orchestrator, context and kernel, for real. `agent`: the beginning of a sub-agent's
- * turn, which runs for real too. `tape`: it is played back. `inner`:
+ * turn, which runs for real too. `log`: it is played back. `inner`:
  * the answer to a model call that was not the loop's: the context's, which runs for real, or somebody else's. `state`: what
  * modules left in `session_state`, the context's keys among others. `cancel`: what somebody asked for from outside.
  */
-export type Source = "session" | "agent" | "tape" | "inner" | "state" | "cancel";
+export type Source = "session" | "agent" | "recording" | "inner" | "state" | "cancel";
 
 /** Events that a replayed session emits itself. */
 const REPLAYED_EVENTS = eventsWith("replayed");
 
-/** What a tape is made of. */
-export interface TapeOptions {
+/** What a log is made of. */
+export interface RecordedEventsOptions {
   readonly entries: readonly Entry[];
-  readonly part: Segment;
+  readonly segment: Segment;
   /** Ids of the orchestrator and the context. */
   readonly own_modules: readonly string[];
   /** Sub-agents of this session that run for real. */
-  readonly agents: readonly AgentPart[];
+  readonly agents: readonly AgentSegment[];
   /** Ids of calls that the loop begins with: asked for in another run. */
   readonly open_calls?: readonly string[];
 }
 
-/** The part of a recorded log that one session made. */
+/** The segment of a recorded log that one session made. */
 export class RecordedEvents {
   readonly session_id: string;
   readonly entries: readonly Entry[];
-  readonly #part: Segment;
+  readonly #segment: Segment;
   readonly #own_modules: readonly string[];
   readonly #openings: ReadonlySet<Entry | null>;
   readonly #closings: ReadonlySet<Entry | null>;
   readonly #loop_calls = new Set<string>();
   readonly #streams = new Set<unknown>();
 
-  constructor({ entries, part, own_modules, agents, open_calls = [] }: TapeOptions) {
-    this.session_id = part.session_id;
+  constructor({ entries, segment, own_modules, agents, open_calls = [] }: RecordedEventsOptions) {
+    this.session_id = segment.session_id;
     this.entries = entries;
-    this.#part = part;
+    this.#segment = segment;
     this.#own_modules = own_modules;
     this.#openings = new Set(agents.map(({ opening }) => opening));
     this.#closings = new Set(agents.map(({ closing }) => closing));
     for (const id of open_calls) this.#loop_calls.add(id);
-    for (const entry of this.#mine(0, true)) {
+    for (const entry of this.#ownEntries(0, true)) {
       if (entry.event === "content_block:start") this.#streams.add(entry.data.request_id);
       if (entry.event !== "provider:response" || entry.data.inner === true) continue;
       const { tool_calls } = isObject(entry.data.response) ? entry.data.response : {};
@@ -60,22 +60,22 @@ export class RecordedEvents {
 
   /** Whether its process ended in the middle of it. */
   get is_cut(): boolean {
-    return this.#part.is_cut;
+    return this.#segment.is_cut;
   }
 
   /** Whether the log ends with it. */
   get ends_log(): boolean {
-    return this.#part.to === this.entries.length;
+    return this.#segment.to === this.entries.length;
   }
 
   /** Returns whether an entry is on it. */
-  holds({ session_id, seq }: Entry): boolean {
-    return session_id === this.session_id && seq > this.#part.from && seq <= this.#part.to;
+  contains({ session_id, seq }: Entry): boolean {
+    return session_id === this.session_id && seq > this.#segment.from && seq <= this.#segment.to;
   }
 
-  /** `before`: also what was told before this part. */
-  *#mine(from = 0, before = false): Generator<Entry> {
-    for (let index = before ? from : Math.max(from, this.#part.from); index < this.#part.to; index++) {
+  /** `before`: also what was told before this segment. */
+  *#ownEntries(from = 0, before = false): Generator<Entry> {
+    for (let index = before ? from : Math.max(from, this.#segment.from); index < this.#segment.to; index++) {
       const entry = this.entries[index]!;
       if (entry.session_id === this.session_id) yield entry;
     }
@@ -89,7 +89,7 @@ export class RecordedEvents {
     if (event === "cancel:requested") return "cancel";
     if (event === "session:state") return "state";
     if (event === "provider:response" && data.inner === true) return "inner";
-    return this.#isOfSession(entry) ? "session" : "tape";
+    return this.#isOfSession(entry) ? "session" : "recording";
   }
 
   #isOfSession(entry: Entry): boolean {
@@ -123,7 +123,7 @@ export class RecordedEvents {
   }
 
   #before(entry: Entry): Entry | undefined {
-    return this.entries.slice(0, entry.seq - 1).findLast((one) => one.session_id === this.session_id);
+    return this.entries.slice(0, entry.seq - 1).findLast((other) => other.session_id === this.session_id);
   }
 
   /** Returns whether a key of `session_state` is the orchestrator's or the context's. */
@@ -138,23 +138,23 @@ export class RecordedEvents {
 
   /** Returns the first entry of the session at or behind `from` that `wanted` holds for. */
   find(from: number, wanted: (entry: Entry) => boolean): Entry | undefined {
-    for (const entry of this.#mine(from)) if (wanted(entry)) return entry;
+    for (const entry of this.#ownEntries(from)) if (wanted(entry)) return entry;
     return undefined;
   }
 
-  /** Returns the last entry of the session that `wanted` holds for, in this part or an earlier one. */
+  /** Returns the last entry of the session that `wanted` holds for, in this segment or an earlier one. */
   findBefore(wanted: (entry: Entry) => boolean): Entry | undefined {
-    return [...this.#mine(0, true)].findLast(wanted);
+    return [...this.#ownEntries(0, true)].findLast(wanted);
   }
 
   /** Returns every entry of the session that `wanted` holds for. */
   all(wanted: (entry: Entry) => boolean): Entry[] {
-    return [...this.#mine()].filter(wanted);
+    return [...this.#ownEntries()].filter(wanted);
   }
 
   /** Returns the first seed of a loop that ran elsewhere, as its ids at or behind `from` have it and `taken` does not, or null. */
   seedAfter(from: number, taken: ReadonlySet<string>): string | null {
-    for (const entry of this.#mine(from)) {
+    for (const entry of this.#ownEntries(from)) {
       for (const id of idsOfLoop(entry)) {
         const seed = seedOf(id);
         if (seed !== null && !taken.has(seed)) return seed;
@@ -165,7 +165,7 @@ export class RecordedEvents {
 
   /** Returns the first id with this prefix that an entry at or behind `from` names and `taken` does not have, or null. */
   idAfter(from: number, prefix: string, taken: ReadonlySet<string>): string | null {
-    for (const entry of this.#mine(from)) {
+    for (const entry of this.#ownEntries(from)) {
       for (const id of idsOf(entry)) if (id.startsWith(`${prefix}_`) && !taken.has(id)) return id;
     }
     return null;

@@ -1,4 +1,4 @@
-/** What the hooks of a recorded run made of its events, and what a person answered: read from the tape. */
+/** What the hooks of a recorded run report of its events, and what a person answered: read from the recorded. */
 import type { ApprovalDecision, ApprovalRequest, Entry } from "../../kernel/host.ts";
 import { noopEmission } from "../../sdk/hook_chain.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
@@ -6,7 +6,7 @@ import type { ApprovalQuestion, Emission, Injection } from "../../sdk/types.ts";
 import { callOf, type RecordedEvents } from "./recorded_events.ts";
 
 /** Returns the emission that a recorded entry stands for. */
-export function emissionOf(entry: Entry, data: JsonObject, tape: RecordedEvents): Emission {
+export function emissionOf(entry: Entry, data: JsonObject, recorded: RecordedEvents): Emission {
   const { verdict } = entry;
   const emission = noopEmission(verdict?.modified ? { ...entry.data } : data);
   if (!verdict) return emission;
@@ -23,40 +23,40 @@ export function emissionOf(entry: Entry, data: JsonObject, tape: RecordedEvents)
     context_injection_role: first?.role ?? "system",
     ephemeral: first?.ephemeral ?? false,
     append_to_last_tool_result: injections.some((injection) => injection.append_to_last_tool_result),
-    ...(verdict.action === "ask_user" ? asked(questionOf(entry, tape)) : {}),
+    ...(verdict.action === "ask_user" ? withApproval(questionOf(entry, recorded)) : {}),
   };
 }
 
-function asked(approval: ApprovalQuestion): Partial<Emission> {
+function withApproval(approval: ApprovalQuestion): Partial<Emission> {
   return { approval, approval_prompt: approval.prompt };
 }
 
-/** The question as it was put; of one that never was (the call could not run), the kernel's own words. */
-function questionOf(entry: Entry, tape: RecordedEvents): ApprovalQuestion {
+/** The question as it was question; of one that never was (the call could not run), the kernel's own words. */
+function questionOf(entry: Entry, recorded: RecordedEvents): ApprovalQuestion {
   const call = callOf(entry.data);
-  const isIt = ({ event, data }: Entry) =>
+  const isQuestion = ({ event, data }: Entry) =>
     event === "approval:required" &&
     (call === null ? data.action === entry.event : data.tool_call_id === call);
-  const put = tape.find(entry.seq, isIt) ?? tape.findBefore(isIt); // before an interruption: it stays the same question
+  const question = recorded.find(entry.seq, isQuestion) ?? recorded.findBefore(isQuestion); // before an interruption: it stays the same question
   const hook_name = entry.verdict?.hook_name ?? "";
-  if (!put) {
+  if (!question) {
     // an answer given before may hold for it: then that entry tells what would have been asked
-    const isHeld = ({ data }: Entry) => data.remembered === true && data.tool_call_id === call;
-    const held = (tape.find(entry.seq, isHeld) ?? tape.findBefore(isHeld))?.data;
+    const isRemembered = ({ data }: Entry) => data.remembered === true && data.tool_call_id === call;
+    const remembered = (recorded.find(entry.seq, isRemembered) ?? recorded.findBefore(isRemembered))?.data;
     return {
-      prompt: typeof held?.prompt === "string" ? held.prompt : "Allow this operation?",
-      ...(typeof held?.pattern === "string" ? { pattern: held.pattern } : {}),
+      prompt: typeof remembered?.prompt === "string" ? remembered.prompt : "Allow this operation?",
+      ...(typeof remembered?.pattern === "string" ? { pattern: remembered.pattern } : {}),
       options: ["Allow", "Deny"],
       timeout: null,
       default: "deny",
       hook_name,
     };
   }
-  const data = put.data as unknown as ApprovalRequest; // written by the kernel
+  const data = question.data as unknown as ApprovalRequest; // written by the kernel
   return {
     prompt: data.prompt,
     options: data.options,
-    timeout: Math.max(0.001, (Date.parse(data.expires_at) - Date.parse(put.ts)) / 1000),
+    timeout: Math.max(0.001, (Date.parse(data.expires_at) - Date.parse(question.ts)) / 1000),
     default: data.default,
     risk_level: data.risk_level,
     hook_name,
@@ -64,9 +64,12 @@ function questionOf(entry: Entry, tape: RecordedEvents): ApprovalQuestion {
   };
 }
 
-/** Returns what came of a question: null when there was nobody to ask; undefined when the tape does not say. */
-export function decisionOf(tape: RecordedEvents, approval_id: string): ApprovalDecision | null | undefined {
-  const entry = tape.find(
+/** Returns what came of a question: null when there was nobody to ask; undefined when the recorded does not say. */
+export function decisionOf(
+  recorded: RecordedEvents,
+  approval_id: string,
+): ApprovalDecision | null | undefined {
+  const entry = recorded.find(
     0,
     ({ event, data }) =>
       (event === "approval:granted" || event === "approval:denied") && data.approval_id === approval_id,
@@ -81,18 +84,18 @@ export function decisionOf(tape: RecordedEvents, approval_id: string): ApprovalD
  * Returns a session's report of its cleanups together with those of the modules that do not run in a replay: what these came to
  * is read from the log.
  */
-export function withRecordedCleanups(made: JsonObject, tape: RecordedEvents): JsonObject {
-  const recorded = tape.find(0, ({ event }) => event === "session:cleanup")?.data;
-  if (!recorded || !Array.isArray(recorded.failed) || !Array.isArray(made.failed)) return made;
-  const own = [...made.failed];
-  const failed = recorded.failed.filter(isObject)
-    .flatMap((one) => tape.isOwnModule(one.module_id) ? own.splice(0, 1) : [one]);
-  return { ...made, ran: Math.max(Number(made.ran), Number(recorded.ran)), failed: [...failed, ...own] };
+export function withRecordedCleanups(report: JsonObject, recorded: RecordedEvents): JsonObject {
+  const in_log = recorded.find(0, ({ event }) => event === "session:cleanup")?.data;
+  if (!in_log || !Array.isArray(in_log.failed) || !Array.isArray(report.failed)) return report;
+  const own = [...report.failed];
+  const failed = in_log.failed.filter(isObject)
+    .flatMap((failure) => recorded.isOwnModule(failure.module_id) ? own.splice(0, 1) : [failure]);
+  return { ...report, ran: Math.max(Number(report.ran), Number(in_log.ran)), failed: [...failed, ...own] };
 }
 
 /** Returns what hooks answered when they were asked what to do with a call. */
-export function answersOf(tape: RecordedEvents, from: number, data: JsonObject): JsonObject[] {
-  const decided = tape.find(
+export function answersOf(recorded: RecordedEvents, from: number, data: JsonObject): JsonObject[] {
+  const decided = recorded.find(
     from,
     (entry) => callOf(entry.data) === callOf(data) && Array.isArray(entry.data.decisions),
   );

@@ -1,4 +1,4 @@
-/** One session of a replay: real orchestrator, context and kernel, everything else from its tape. */
+/** One session of a replay: real orchestrator, context and kernel, everything else from its recorded. */
 import type { RunLimitGuard } from "../../kernel/run_limits.ts";
 import type { KernelLimits } from "../../kernel/session/session_context.ts";
 import type { DraftEntry, Entry, Host, KnownApproval } from "../../kernel/host.ts";
@@ -7,18 +7,18 @@ import type { MountedDescriptors } from "../../kernel/mounting/mount_descriptors
 import { noopEmission } from "../../sdk/hook_chain.ts";
 import type { JsonObject } from "../../sdk/json.ts";
 import type { ModuleSpec, MountPlan } from "../../sdk/types.ts";
-import type { ModuleTold, RunnablePlan, SecretSink } from "../ports.ts";
+import type { ModuleReporter, RunnablePlan, SecretSink } from "../ports.ts";
 import type { ReplayedSession, Sequencer } from "./sequencer.ts";
 import { decisionOf, withRecordedCleanups } from "./recorded_results.ts";
-import type { ReplayClock } from "./virtual_clock.ts";
+import type { VirtualClock } from "./virtual_clock.ts";
 import { type EventReader, placeOf, stubFor } from "./stubs.ts";
 import type { RecordedEvents } from "./recorded_events.ts";
 
 /** What a session is put on the stage with. */
-export interface StageOptions {
-  readonly conductor: Sequencer;
-  readonly clock: ReplayClock;
-  readonly tape: RecordedEvents;
+export interface ReplaySessionOptions {
+  readonly sequencer: Sequencer;
+  readonly clock: VirtualClock;
+  readonly recorded: RecordedEvents;
   readonly ready: RunnablePlan;
   readonly secrets: SecretSink;
   readonly surface: MountedDescriptors;
@@ -26,14 +26,14 @@ export interface StageOptions {
   readonly limits: KernelLimits;
   /** Name of the ceiling that ended the turn, or null. */
   readonly limit: string | null;
-  /** Ends the turn for that ceiling where the tape has no outcome of a call. */
+  /** Ends the turn for that ceiling where the recorded has no outcome of a call. */
   stopFor(limit: string): void;
   /** Where the session stands when it begins. */
-  readonly standing: Pick<SessionOptions, "parent_id" | "session_state" | "history" | "usages" | "continued">;
+  readonly initial: Pick<SessionOptions, "parent_id" | "session_state" | "history" | "usages" | "continued">;
   /** Told each entry that the session makes, before its turn comes. */
-  made?(entry: DraftEntry): void;
+  onEntry?(entry: DraftEntry): void;
   rememberedApproval: NonNullable<Host["rememberedApproval"]>;
-  /** What was asked before the process that this session's part begins in. */
+  /** What was question before the process that this session's part begins in. */
   knownApproval?: NonNullable<Host["knownApproval"]>;
 }
 
@@ -50,23 +50,23 @@ const AS_RECORDED = {
 /** A session on the stage. */
 export class ReplaySession implements ReplayedSession {
   readonly session: Session;
-  readonly tape: RecordedEvents;
-  readonly #options: StageOptions;
+  readonly recorded: RecordedEvents;
+  readonly #options: ReplaySessionOptions;
   readonly #mounted = new Map<ModuleSpec, Entry>();
   #closed = false;
 
-  constructor(options: StageOptions) {
-    const { tape, ready, limits, ceilings, standing } = options;
+  constructor(options: ReplaySessionOptions) {
+    const { recorded, ready, limits, ceilings, initial } = options;
     this.#options = options;
-    this.tape = tape;
+    this.recorded = recorded;
     this.session = new Session({
-      plan: replayedPlan(ready.compiled.plan, tape, this.#mounted),
+      plan: replayedPlan(ready.compiled.plan, recorded, this.#mounted),
       written: ready.compiled.written,
       host: this.#host(),
       run_limits: ceilings,
       limits: { ...limits, ...AS_RECORDED },
-      session_id: tape.session_id,
-      ...standing,
+      session_id: recorded.session_id,
+      ...initial,
     });
   }
 
@@ -92,28 +92,37 @@ export class ReplaySession implements ReplayedSession {
   }
 
   #host(): Host {
-    const { conductor, clock, tape, made, knownApproval, rememberedApproval, secrets } = this.#options;
+    const {
+      sequencer,
+      clock,
+      recorded,
+      onEntry,
+      knownApproval,
+      rememberedApproval,
+      secrets,
+    } = this.#options;
     return {
       clock,
-      newId: (prefix) => this.#closed ? `${prefix}_gone` : conductor.newId(prefix, tape),
+      newId: (prefix) => this.#closed ? `${prefix}_gone` : sequencer.newId(prefix, recorded),
       open: (spec) => this.#open(spec),
       record: (entry) => {
         if (this.#closed) return;
-        made?.(entry);
-        if (entry.event === "session:cleanup") entry.data = withRecordedCleanups(entry.data, tape);
-        return conductor.record(entry);
+        onEntry?.(entry);
+        if (entry.event === "session:cleanup") entry.data = withRecordedCleanups(entry.data, recorded);
+        return sequencer.record(entry);
       },
       async ask({ approval_id }) {
-        const decision = decisionOf(tape, approval_id);
+        const decision = decisionOf(recorded, approval_id);
         return decision === undefined ? await new Promise(() => {}) : decision;
       },
       ...(knownApproval
-        ? { knownApproval: (...asked): KnownApproval | null => knownApproval(...asked) }
+        ? { knownApproval: (...question): KnownApproval | null => knownApproval(...question) }
         : {}),
       rememberedApproval,
       accept() {}, // the run exists
-      recall: (event, data) => this.#closed ? noopEmission(data) : conductor.recall(event, data, tape),
-      recallAnswers: (_event, data) => this.#closed ? [] : conductor.recallAnswers(data, tape),
+      recall: (event, data) =>
+        this.#closed ? noopEmission(data) : sequencer.emissionFor(event, data, recorded),
+      recallAnswers: (_event, data) => this.#closed ? [] : sequencer.answersFor(data, recorded),
       redactEvent: (event, data) => secrets.redactEvent(event, data),
       warn() {},
     };
@@ -123,49 +132,49 @@ export class ReplaySession implements ReplayedSession {
     const { ready, secrets, surface } = this.#options;
     const entry = this.#mounted.get(spec);
     if (!entry) return await new Promise<never>(() => {}); // its process ended before it was mounted
-    const told = {
+    const descriptor = {
       isolation: entry.data.isolation as "inline", // as it was recorded
       integrity: entry.data.integrity as string | null,
-      stated: statedIn(entry.data),
+      stated: metadataIn(entry.data),
     };
     if (spec.type !== "orchestrator" && spec.type !== "context") {
-      return { module: stubFor(entry, surface, this.#reader()), config: {}, placeOf, ...told };
+      return { module: stubFor(entry, surface, this.#reader()), config: {}, placeOf, ...descriptor };
     }
-    return { ...await ready.open(spec, secrets, SILENT), ...told };
+    return { ...await ready.open(spec, secrets, SILENT), ...descriptor };
   }
 
   #reader(): EventReader {
-    const { tape, limit, conductor } = this.#options;
+    const { recorded, limit, sequencer } = this.#options;
     return {
-      tape,
+      recorded,
       limit,
       get position() {
-        return conductor.position;
+        return sequencer.position;
       },
-      reached: (entry) => conductor.reached(entry),
+      reached: (entry) => sequencer.reached(entry),
       endWithoutOutcome: () => this.#endWithoutOutcome(),
     };
   }
 
   /** The log says when a turn was cancelled or its time was over; what else ends a call is a limit of the log's own. */
   #endWithoutOutcome(): void {
-    const { tape, limit, stopFor } = this.#options;
-    if (tape.is_cut || this.#closed) return; // its process ended
+    const { recorded, limit, stopFor } = this.#options;
+    if (recorded.is_cut || this.#closed) return; // its process ended
     if (limit !== null && limit !== "max_duration_s") stopFor(limit);
     else if (
-      tape.find(0, ({ event, data }) => event === "cancel:completed" && data.was_immediate === true) &&
+      recorded.find(0, ({ event, data }) => event === "cancel:completed" && data.was_immediate === true) &&
       this.session.cancellation.is_cancelled
     ) void this.session.cancel("immediate");
   }
 }
 
 /** What modules write in a replay they wrote in the recorded run. */
-const SILENT: ModuleTold = { warn() {}, console() {} };
+const SILENT: ModuleReporter = { warn() {}, console() {} };
 
 /** The plan as it was mounted: orchestrator and context as they are, a stand-in for everything else. */
-function replayedPlan(plan: MountPlan, tape: RecordedEvents, mounted: Map<ModuleSpec, Entry>): MountPlan {
+function replayedPlan(plan: MountPlan, recorded: RecordedEvents, mounted: Map<ModuleSpec, Entry>): MountPlan {
   const specs = { provider: [] as ModuleSpec[], tool: [] as ModuleSpec[], hook: [] as ModuleSpec[] };
-  for (const entry of tape.all(({ event }) => event === "module:mounted")) {
+  for (const entry of recorded.all(({ event }) => event === "module:mounted")) {
     const type = String(entry.data.type);
     const own = type === "orchestrator" || type === "context" ? plan.session[type] : null;
     if (own) mounted.set(own, entry);
@@ -197,7 +206,7 @@ export async function loadOwn(ready: RunnablePlan): Promise<void> {
 }
 
 /** What a module said of itself when it was mounted. */
-function statedIn({ name, version, provides }: JsonObject): JsonObject {
+function metadataIn({ name, version, provides }: JsonObject): JsonObject {
   const stated = Object.entries({ name, version, provides });
   return Object.fromEntries(stated.filter(([, value]) => value !== undefined));
 }

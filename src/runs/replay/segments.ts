@@ -3,7 +3,7 @@
  * process went on with it, and each turn of a sub-agent.
  */
 import type { Entry } from "../../kernel/host.ts";
-import type { AgentInput } from "../storage/run_input.ts";
+import type { AgentInput } from "../types.ts";
 
 /** A part of a log. Indexes count entries from 0; `to` is behind the last. */
 export interface Segment {
@@ -15,7 +15,7 @@ export interface Segment {
 }
 
 /** A sub-agent's turn. */
-export interface AgentPart extends Segment {
+export interface AgentSegment extends Segment {
   /** `task:agent_spawned` or `task:agent_resumed` of its parent. */
   readonly opening: Entry;
   /** `task:agent_completed` of its parent; null when its process ended before. */
@@ -31,7 +31,7 @@ export function isTakeover({ event, data }: Entry): boolean {
 }
 
 /** Returns the parts that the run's own session made: more than one when processes took it over. */
-export function ownParts(entries: readonly Entry[]): Segment[] {
+export function ownSegments(entries: readonly Entry[]): Segment[] {
   const session_id = entries[0]?.session_id ?? "";
   const takeovers = entries.flatMap((entry, index) => isTakeover(entry) ? [index] : []);
   return [0, ...takeovers].map((from, number) => ({
@@ -46,7 +46,7 @@ export function ownParts(entries: readonly Entry[]): Segment[] {
 }
 
 /** Returns the turns of sub-agents, in the order of their beginnings. */
-export function agentParts(entries: readonly Entry[], inputs: readonly AgentInput[]): AgentPart[] {
+export function agentSegments(entries: readonly Entry[], inputs: readonly AgentInput[]): AgentSegment[] {
   return entries.flatMap((opening, index) => {
     if (opening.event !== "task:agent_spawned" && opening.event !== "task:agent_resumed") return [];
     const session_id = String(opening.data.sub_session_id);
@@ -58,7 +58,8 @@ export function agentParts(entries: readonly Entry[], inputs: readonly AgentInpu
     const turn_id = entries.slice(index, to).find((entry) =>
       entry.session_id === session_id && entry.turn_id !== undefined
     )?.turn_id;
-    const input = inputs.find((one) => one.session_id === session_id && one.turn_id === turn_id) ?? null;
+    const input = inputs.find((agent) => agent.session_id === session_id && agent.turn_id === turn_id) ??
+      null;
     const parent_id = opening.session_id;
     return [{
       session_id,

@@ -1,4 +1,4 @@
-/** Modules that stand in for the providers, tools and hooks of a recorded run: the same names, answers from the tape. */
+/** Modules that stand in for the providers, tools and hooks of a recorded run: the same names, answers from the recorded. */
 import type { Entry } from "../../kernel/host.ts";
 import type {
   MountedDescriptors,
@@ -22,14 +22,14 @@ import type { RecordedEvents } from "./recorded_events.ts";
 
 /** What stand-ins ask. */
 export interface EventReader {
-  readonly tape: RecordedEvents;
+  readonly recorded: RecordedEvents;
   /** Index of the entry that comes next. */
   readonly position: number;
   /** Name of the ceiling that ended the turn, or null. */
   readonly limit: string | null;
   /** Resolves when an entry comes next, at the time when it came; at once when that was before. */
   reached(entry: Entry): Promise<void> | void;
-  /** Makes happen what ended a call that has no outcome on the tape, such as a ceiling. */
+  /** Makes happen what ended a call that has no outcome on the recorded, such as a ceiling. */
   endWithoutOutcome(): void;
 }
 
@@ -47,7 +47,7 @@ export function stubFor(mounted: Entry, surface: MountedDescriptors, reader: Eve
     case "provider":
       return moduleOf((coordinator) =>
         mountAll(coordinator, "providers", names, (name) => {
-          const found = surface.providers.find((one) => one.name === name);
+          const found = surface.providers.find((provider) => provider.name === name);
           return found && providerOf(found, reader);
         })
       );
@@ -56,9 +56,9 @@ export function stubFor(mounted: Entry, surface: MountedDescriptors, reader: Eve
         ...moduleOf(async (coordinator) => {
           for (const event of names) coordinator.hooks.register(event, () => null, { name: "replay" });
           // a hook that listens to nothing has mounted something: that follows when everyone else is there
-          if (names.length === 0) await mountLeftOvers(coordinator, surface, reader);
+          if (names.length === 0) await mountRemainingTools(coordinator, surface, reader);
         }),
-        onSessionReady: (coordinator) => mountLeftOvers(coordinator, surface, reader),
+        onSessionReady: (coordinator) => mountRemainingTools(coordinator, surface, reader),
       };
   }
 }
@@ -80,20 +80,20 @@ async function mountAll(
 }
 
 /** Mounts what modules mounted beside their own kind. */
-async function mountLeftOvers(
+async function mountRemainingTools(
   coordinator: Coordinator,
   surface: MountedDescriptors,
   reader: EventReader,
 ): Promise<void> {
-  const claimed = namesClaimed(reader.tape);
+  const claimed = namesClaimed(reader.recorded);
   for (const tool of surface.tools) {
     if (claimed.has(tool.key) || tool.key in coordinator.tools) continue;
     await coordinator.mount("tools", toolOf(tool, reader), { name: tool.key });
   }
 }
 
-function namesClaimed(tape: RecordedEvents): Set<string> {
-  const mounted = tape.all(({ event, data }) => event === "module:mounted" && data.type === "tool");
+function namesClaimed(recorded: RecordedEvents): Set<string> {
+  const mounted = recorded.all(({ event, data }) => event === "module:mounted" && data.type === "tool");
   return new Set(mounted.flatMap(({ data }) => (data.names as unknown[]).map(String)));
 }
 
@@ -102,33 +102,33 @@ function toolOf({ key: _, ...surface }: ToolDescriptor, reader: EventReader): To
     ...surface as Omit<ToolDescriptor, "key" | "native_specs">,
     ...(surface.native_specs ? { native_specs: surface.native_specs as Record<string, JsonObject> } : {}),
     execute(_input, call) {
-      const told = reader.tape.find(
+      const outcome = reader.recorded.find(
         0,
         ({ event, data }) =>
           (event === "tool:post" || event === "tool:error") && data.tool_call_id === call?.id,
       );
-      if (!told) {
+      if (!outcome) {
         reader.endWithoutOutcome();
         return new Promise(() => {}); // it never came to an end: cancellation or a ceiling ends the wait
       }
-      if (told.event === "tool:error") throw errorOf(told.data.error, reader.limit);
-      return told.data.result;
+      if (outcome.event === "tool:error") throw errorOf(outcome.data.error, reader.limit);
+      return outcome.data.result;
     },
   };
 }
 
 /** Places in the authors' files, as the log has them, of the errors that stand-ins throw. */
-const places = new WeakMap<Error, string>();
+const locations = new WeakMap<Error, string>();
 
 /** Returns where in the author's files the recorded error was thrown. */
 export function placeOf(error: unknown): string | undefined {
-  return error instanceof Error ? places.get(error) : undefined;
+  return error instanceof Error ? locations.get(error) : undefined;
 }
 
-/** The error as the log tells it: a code where the type is one, so that it is told the same again. */
-function errorOf(told: unknown, limit: string | null): Error {
-  const error = errorOfType(isObject(told) ? told : {}, limit);
-  if (isObject(told) && typeof told.at === "string") places.set(error, told.at);
+/** The error as the log tells it: a code where the type is one, so that it is outcome the same again. */
+function errorOf(outcome: unknown, limit: string | null): Error {
+  const error = errorOfType(isObject(outcome) ? outcome : {}, limit);
+  if (isObject(outcome) && typeof outcome.at === "string") locations.set(error, outcome.at);
   return error;
 }
 
@@ -154,29 +154,29 @@ function providerOf({ name, priority, info, model_info }: ProviderDescriptor, re
   };
 }
 
-/** Plays the next attempt of a provider: its pieces as they came, then its answer or its failure. */
+/** Plays the next attempt of a provider: its deltas as they came, then its answer or its failure. */
 async function answerFrom(
   reader: EventReader,
   name: string,
   options: CompleteOptions = {},
 ): Promise<ChatResponse> {
-  const { tape, position } = reader;
-  const outcome = tape.find(position, (entry) => isOutcome(entry, name));
+  const { recorded, position } = reader;
+  const outcome = recorded.find(position, (entry) => isOutcome(entry, name));
   const until = outcome?.seq ?? Infinity;
-  const pieces = outcome?.data.inner === true ? [] : piecesOf(tape, position, until);
-  for (const delta of pieces) options.onDelta?.(delta);
+  const deltas = outcome?.data.inner === true ? [] : deltasOf(recorded, position, until);
+  for (const delta of deltas) options.onDelta?.(delta);
   if (!outcome) {
-    const aborted = tape.find(position, ({ event }) => event === "llm:stream_aborted");
+    const aborted = recorded.find(position, ({ event }) => event === "llm:stream_aborted");
     if (aborted) throw stopOf(aborted, reader.limit);
-    const half = tape.is_cut ? halfTold(tape, position) : null;
-    if (half !== null) return half;
+    const partial = recorded.is_cut ? partialResponse(recorded, position) : null;
+    if (partial !== null) return partial;
     reader.endWithoutOutcome();
     return await new Promise(() => {}); // as for tools
   }
-  // what the session tells first beside the pieces may have needed the answer: then it was there, and not before
-  const next = tape.find(
+  // what the session tells first beside the deltas may have needed the answer: then it was there, and not before
+  const next = recorded.find(
     position,
-    (entry) => tape.sourceOf(entry) !== "tape" && (pieces.length === 0 || !isPiece(entry)),
+    (entry) => recorded.sourceOf(entry) !== "recording" && (deltas.length === 0 || !isDelta(entry)),
   );
   await reader.reached(next ?? outcome);
   if (outcome.event !== "provider:response") throw failureOf(outcome);
@@ -190,7 +190,7 @@ function stopOf(aborted: Entry, limit: string | null): Error {
   return errorOfType({ ...error, type: "limit_reached" }, limit);
 }
 
-function isPiece({ event }: Entry): boolean {
+function isDelta({ event }: Entry): boolean {
   return event === "content_block:start" || event === "content_block:delta";
 }
 
@@ -200,36 +200,36 @@ function isOutcome({ event, data }: Entry, name: string): boolean {
     (event === "provider:retry" && data.request_id !== undefined);
 }
 
-/** The pieces that came before the first block was whole: what follows is told from the answer itself. */
-function piecesOf(tape: RecordedEvents, from: number, until: number): StreamDelta[] {
-  const pieces: StreamDelta[] = [];
+/** The deltas that came before the first block was whole: what follows is outcome from the answer itself. */
+function deltasOf(recorded: RecordedEvents, from: number, until: number): StreamDelta[] {
+  const deltas: StreamDelta[] = [];
   const types = new Map<unknown, StreamDelta["block_type"]>();
-  tape.find(from, ({ event, data, seq }) => {
+  recorded.find(from, ({ event, data, seq }) => {
     if (seq >= until || event === "content_block:end" || event === "llm:stream_aborted") return true;
     const block_index = Number(data.block_index);
     if (event === "content_block:start") {
       const block_type = data.block_type as StreamDelta["block_type"];
       types.set(block_index, block_type);
-      pieces.push({
+      deltas.push({
         block_index,
         block_type,
         delta: "",
         ...(typeof data.name === "string" ? { name: data.name } : {}),
       });
     } else if (event === "content_block:delta") {
-      pieces.push({ block_index, block_type: types.get(block_index) ?? "text", delta: String(data.delta) });
+      deltas.push({ block_index, block_type: types.get(block_index) ?? "text", delta: String(data.delta) });
     }
     return false;
   });
-  return pieces;
+  return deltas;
 }
 
-/** An answer of which blocks were told whole when the process ended: those, and what is known of the others; null: none was. */
-function halfTold(tape: RecordedEvents, from: number): ChatResponse | null {
+/** An answer of which blocks were outcome whole when the process ended: those, and what is known of the others; null: none was. */
+function partialResponse(recorded: RecordedEvents, from: number): ChatResponse | null {
   const ends: JsonObject[] = [];
   const types = new Map<unknown, JsonObject>();
   const texts = new Map<unknown, string>();
-  tape.find(from, ({ event, data }) => {
+  recorded.find(from, ({ event, data }) => {
     const { block_index: index } = data;
     if (event === "content_block:start") types.set(index, data);
     else if (event === "content_block:delta") texts.set(index, (texts.get(index) ?? "") + String(data.delta));
@@ -254,11 +254,11 @@ function halfTold(tape: RecordedEvents, from: number): ChatResponse | null {
 }
 
 function responseOf({ response, usage }: JsonObject): ChatResponse {
-  const told = isObject(response) ? response : {};
-  const { tool_calls, ...rest } = told;
+  const outcome = isObject(response) ? response : {};
+  const { tool_calls, ...rest } = outcome;
   return {
     ...rest,
-    content: (told.content ?? []) as ContentBlock[], // written by the loop
+    content: (outcome.content ?? []) as ContentBlock[], // written by the loop
     ...(Array.isArray(tool_calls) ? { tool_calls: tool_calls.map(parseToolCall) } : {}),
     ...(isObject(usage) ? { usage: usage as unknown as NonNullable<ChatResponse["usage"]> } : {}),
   };

@@ -2,13 +2,13 @@
 import type { Entry } from "../../kernel/host.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import type { RunnablePlan } from "../ports.ts";
-import type { AgentInput, Recording } from "../storage/run_input.ts";
-import { type AgentPart, agentParts } from "./segments.ts";
+import type { AgentInput, Recording } from "../types.ts";
+import { type AgentSegment, agentSegments } from "./segments.ts";
 import { loadOwn } from "./replay_session.ts";
 
 /** A sub-agent's turn that runs for real. */
-export interface Role {
-  readonly part: AgentPart;
+export interface LiveAgent {
+  readonly segment: AgentSegment;
   readonly input: AgentInput;
   readonly ready: RunnablePlan;
 }
@@ -19,29 +19,34 @@ export interface Role {
  *
  * @throws {PreampError} what the plan of an agent fails with that may not run any more.
  */
-export async function rolesOf({ run, events, replay }: Recording, root: RunnablePlan): Promise<Role[]> {
-  const roles: Role[] = [];
-  for (const part of agentParts(events, replay.agents ?? [])) {
-    const { input, parent_id } = part;
+export async function liveAgentsOf(
+  { run, events, replay }: Recording,
+  root: RunnablePlan,
+): Promise<LiveAgent[]> {
+  const agents: LiveAgent[] = [];
+  for (const segment of agentSegments(events, replay.agents ?? [])) {
+    const { input, parent_id } = segment;
     const parent = parent_id === run.session_id
       ? root
-      : roles.findLast((role) => encloses(role, part))?.ready;
+      : agents.findLast((agent) => encloses(agent, segment))?.ready;
     if (input === null || !parent?.agents) continue;
-    const entries = events.slice(part.from, part.to).filter((entry) => entry.session_id === part.session_id);
-    if (!tellsResponses(entries)) continue;
+    const entries = events.slice(segment.from, segment.to).filter((entry) =>
+      entry.session_id === segment.session_id
+    );
+    if (!hasWholeResponses(entries)) continue;
     const ready = await parent.agents.child(input.plan);
     await loadOwn(ready);
-    roles.push({ part, input, ready });
+    agents.push({ segment, input, ready });
   }
-  return roles;
+  return agents;
 }
 
-function encloses({ part: { session_id, from, to } }: Role, inner: AgentPart): boolean {
+function encloses({ segment: { session_id, from, to } }: LiveAgent, inner: AgentSegment): boolean {
   return session_id === inner.parent_id && from < inner.from && inner.to <= to;
 }
 
 /** Returns whether every answer is told whole: without it there is nothing to answer with. */
-export function tellsResponses(entries: readonly Entry[]): boolean {
+export function hasWholeResponses(entries: readonly Entry[]): boolean {
   return entries.every(({ event, data }) =>
     event !== "provider:response" ||
     (isObject(data.response) && Array.isArray((data.response as JsonObject).content))

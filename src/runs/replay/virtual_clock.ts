@@ -16,7 +16,7 @@ interface Wait {
 }
 
 /** Follows the entries of a log. */
-export class ReplayClock implements HostClock {
+export class VirtualClock implements HostClock {
   readonly #start_ms: number;
   #before_ms: number;
   #now_ms: number;

@@ -3,27 +3,12 @@
  * fold of its log, and never another session's, a sub-agent's or a fork's either.
  */
 import type { ApprovalMatch, Entry } from "../../kernel/host.ts";
-import type { Approval } from "../types.ts";
+import type { Approval, RememberedApproval } from "../types.ts";
 
 /** Answers that a session keeps; the oldest goes first. Our choice: they are looked through for each question. */
-const MOST_REMEMBERED = 256;
+const MAX_REMEMBERED = 256;
 
-/** An answer that holds for the like of its question. */
-export interface RememberedApproval {
-  readonly approval_id: string;
-  readonly action: string;
-  readonly tool_name: string | null;
-  readonly hook_name: string | null;
-  /** `session`: for the same prompt; `pattern`: for the same pattern. */
-  readonly scope: "session" | "pattern";
-  /** The prompt, or the pattern: without one the hash of the exact arguments. */
-  readonly holds_for: string;
-  readonly allowed: boolean;
-  readonly decision: string;
-  readonly decided_by: string | null;
-}
-
-/** Returns the answers of a session once this one is among them; the same when it holds for its own question alone. */
+/** Returns the answers of a session once this known is among them; the same when it holds for its own question alone. */
 export function storeApproval(
   before: readonly RememberedApproval[],
   approval: Approval,
@@ -43,20 +28,20 @@ export function storeApproval(
     decision: String(data.decision),
     decided_by: data.decided_by as string | null, // written by the kernel
   };
-  return [...before.filter((one) => !isLike(one, approval)), answer].slice(-MOST_REMEMBERED);
+  return [...before.filter((known) => !isLike(known, approval)), answer].slice(-MAX_REMEMBERED);
 }
 
 /** Returns the answer that holds for a question, the latest first; null when there is none. */
 export function findApproval(
   answers: readonly RememberedApproval[],
-  asked: ApprovalMatch,
+  question: ApprovalMatch,
 ): RememberedApproval | null {
-  return answers.findLast((answer) => isLike(answer, asked)) ?? null;
+  return answers.findLast((answer) => isLike(answer, question)) ?? null;
 }
 
-function isLike(answer: RememberedApproval, asked: ApprovalMatch): boolean {
-  return answer.action === asked.action && answer.tool_name === asked.tool_name &&
-    answer.hook_name === asked.hook_name && answer.holds_for === keyOf(asked, answer.scope);
+function isLike(answer: RememberedApproval, question: ApprovalMatch): boolean {
+  return answer.action === question.action && answer.tool_name === question.tool_name &&
+    answer.hook_name === question.hook_name && answer.holds_for === keyOf(question, answer.scope);
 }
 
 function keyOf(

@@ -47,21 +47,21 @@ export class ApprovalQueue {
     this.#expected.set(approval_id, Promise.withResolvers());
   }
 
-  #asked(approval_id: string): void {
+  #resolveExpected(approval_id: string): void {
     this.#expected.get(approval_id)?.resolve();
     this.#expected.delete(approval_id);
   }
 
   /** Lets everybody go who still waits for a question: the run has ended. */
   close(): void {
-    for (const approval_id of [...this.#expected.keys()]) this.#asked(approval_id);
+    for (const approval_id of [...this.#expected.keys()]) this.#resolveExpected(approval_id);
   }
 
   /** Stores a question and waits for its answer; when `signal` aborts, closes it unless an answer came first. */
   async ask(request: ApprovalRequest, signal: AbortSignal, opened: () => void): Promise<ApprovalDecision> {
     const known = await this.#store.get(KIND, `${this.#run_id}/${request.approval_id}`);
     if (known && known.value.status !== "pending") {
-      this.#asked(request.approval_id);
+      this.#resolveExpected(request.approval_id);
       return answerOf(known.value); // it was answered, and the process ended before it could say so
     }
     if (!known) {
@@ -73,7 +73,7 @@ export class ApprovalQueue {
     const close = () => void this.#close(request, signal.reason);
     if (signal.aborted) close();
     else signal.addEventListener("abort", close, { once: true });
-    this.#asked(request.approval_id);
+    this.#resolveExpected(request.approval_id);
     opened();
     try {
       return await answered;
@@ -91,7 +91,7 @@ export class ApprovalQueue {
     if (!answered) {
       await this.#store.commit([{ put: this.#record(request, { status: "denied", ...answer }) }]);
     }
-    this.#asked(request.approval_id);
+    this.#resolveExpected(request.approval_id);
     return answer;
   }
 
@@ -119,14 +119,14 @@ export class ApprovalQueue {
     try {
       await this.#settle(request, answer, expired ? "expired" : "denied");
     } catch (error) {
-      if (error instanceof ConflictError) return await this.#takeAnswer(request); // it came first and is what counts
+      if (error instanceof ConflictError) return await this.#deliverStoredAnswer(request); // it came first and is what counts
       const lost = { decision: "deny", reason: "The answer could not be stored", decided_by: null }; // fail closed
       this.#waiting.get(request.approval_id)?.resolve(lost);
     }
   }
 
   /** Hands on an answer that is in the store: whoever gave it may be another process. */
-  async #takeAnswer({ approval_id }: ApprovalRequest): Promise<void> {
+  async #deliverStoredAnswer({ approval_id }: ApprovalRequest): Promise<void> {
     const record = await this.#store.get(KIND, `${this.#run_id}/${approval_id}`);
     if (record && record.value.status !== "pending") {
       this.#waiting.get(approval_id)?.resolve(answerOf(record.value));
@@ -152,23 +152,23 @@ export class ApprovalQueue {
       options: ApprovalOption[];
       expires_at: string;
     };
-    if (status !== "pending") throw tooLate({ status, expires_at });
+    if (status !== "pending") throw closedApprovalError({ status, expires_at });
     if (args_hash !== undefined && args_hash !== record.value.args_hash) {
       throw new PreampError(
         "approval_args_mismatch",
         `Cannot answer the approval: it is for arguments ${record.value.args_hash}: received ${args_hash}`,
       );
     }
-    const decision = offered(answer.decision, options);
+    const decision = offeredDecision(answer.decision, options);
     const waiting = this.#waiting.get(approval_id);
-    if (!waiting) throw tooLate({ status: "closed", expires_at });
+    if (!waiting) throw closedApprovalError({ status: "closed", expires_at });
     try {
       const status = allows(decision, options) ? "granted" : "denied";
       await this.#settle(waiting.request, { ...answer, decision }, status);
     } catch (error) {
       if (!(error instanceof ConflictError)) throw error;
       const now = await this.#store.get(KIND, `${this.#run_id}/${approval_id}`);
-      throw tooLate({ status: String(now?.value.status), expires_at });
+      throw closedApprovalError({ status: String(now?.value.status), expires_at });
     }
   }
 
@@ -196,7 +196,7 @@ export function approvalDeletion(run_id: string, approval_id: string): Change {
 }
 
 /** Returns the error of an answer to a question that is closed. */
-export function tooLate(approval: { status: string; expires_at: string }): PreampError {
+export function closedApprovalError(approval: { status: string; expires_at: string }): PreampError {
   const { status, expires_at } = approval;
   return status === "expired"
     ? new PreampError("approval_expired", `Cannot answer the approval: it expired at ${expires_at}`)
@@ -207,11 +207,11 @@ export function tooLate(approval: { status: string; expires_at: string }): Pream
 }
 
 /** Returns the decision as it is offered. @throws {PreampError} `request_invalid` when it is not. */
-function offered(decision: string, options: readonly ApprovalOption[]): string {
+function offeredDecision(decision: string, options: readonly ApprovalOption[]): string {
   if (decision === "allow" || decision === "deny") return decision;
   const labels = options.map((option) => typeof option === "string" ? option : option.label);
-  const label = labels.find((one) => one.toLowerCase() === decision.toLowerCase());
-  if (label !== undefined) return label;
+  const found = labels.find((label) => label.toLowerCase() === decision.toLowerCase());
+  if (found !== undefined) return found;
   throw new PreampError(
     "request_invalid",
     `Cannot answer the approval: decision must be one of allow, deny, ${labels.join(", ")}: received ${

@@ -11,7 +11,7 @@ import type { TurnOptions } from "../../kernel/session/run_turn.ts";
 import { type LoggedUsage, Session, type SessionOptions } from "../../kernel/session/session.ts";
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import type { JsonObject } from "../../sdk/json.ts";
-import { warnOfUnheard } from "../unheard_handlers.ts";
+import { warnOfUnheardHandlers } from "../unheard_handlers.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
 import type { Message, Prompt } from "../../sdk/types.ts";
 import type { Awaitable, Change, Fence } from "../../store/store.ts";
@@ -27,48 +27,61 @@ import {
   usedBefore,
 } from "../scheduler/crash_state.ts";
 import { inputOf, recordChange } from "../storage/run_record.ts";
+import { failedOutcome } from "./outcomes.ts";
 import { RunLog } from "./run_log.ts";
 import { inputChange, type StoredInput } from "../storage/run_input.ts";
-import type { RememberedApproval } from "./approval_memory.ts";
-import { RunHost } from "./session_host.ts";
+import { SessionHosts } from "./session_host.ts";
 import type { Counters } from "../../sdk/session_counters.ts";
 import { type LastRun, lastRunOf } from "../session_status.ts";
-import type { SavedSession } from "../storage/session_store.ts";
-import { type EndedChild, Spawner } from "../subagents/spawner.ts";
-import type { Approval, Caller, CreateOptions, Run, RunHandle, RunRequest, RunStatus } from "../types.ts";
+import type { EndedChild, SavedSession } from "../storage/session_store.ts";
+import { Spawner } from "../subagents/spawner.ts";
+import type {
+  Approval,
+  Caller,
+  CreateOptions,
+  RememberedApproval,
+  Run,
+  RunHandle,
+  RunRequest,
+  RunStatus,
+} from "../types.ts";
 
 const DAY_MS = 86_400_000;
 
-/** How a run goes on with a turn that was begun elsewhere: behind an entry of another run, or before a crash. */
+/** How a run goes on with a turn that was initial elsewhere: behind an entry of another run, or before a crash. */
 export interface ResumeOptions {
   /** Iterations of the turn that were answered. */
   iteration: number;
 }
 
-/** What a run is made with. */
-export interface RunnerOptions {
-  /** Goes on with a run whose process is gone. */
-  inherited?: OrphanedRun;
-  /** Goes on with a turn; absent: the prompt is new. */
+/** Options of a run that depend on the request. */
+export interface NewRun {
+  /** The run of a crashed process that this one continues. */
+  orphan?: OrphanedRun;
+  /** The turn that the run continues. Absent: the prompt starts a new turn. */
   resume?: ResumeOptions;
-  deps: RunsDeps;
   caller: Caller;
   request: RunRequest;
-  create: CreateOptions;
+  createOptions: CreateOptions;
   ready: RunnablePlan;
   run_id: string;
   session_id: string;
-  /** The session as it was before this run; null for a new one. */
+  /** The session before this run; null for a new one. */
   saved: SavedSession | null;
+}
+
+/** Options of {@link ActiveRun}. */
+export interface ActiveRunOptions extends NewRun {
+  deps: RunsDeps;
   fence: () => Fence | undefined;
-  /** Takes the session of a sub-agent that an earlier spawn left. @throws {PreampError} `not_found`, `session_busy`. */
-  takeChild(runner: ActiveRun, session_id: string, parent_id: string): Promise<SavedSession>;
-  letGoChild(session_id: string): Awaitable<void>;
-  /** Keeps a sub-agent's session. */
-  saveChild(runner: ActiveRun, child: EndedChild): Change;
-  /** Keeps the session with what the run left of it. */
-  saveSession(runner: ActiveRun): Change;
-  /** Changes that come into being with the run, such as its idempotency key. */
+  /** Acquires the session of an earlier sub-agent. @throws {PreampError} `not_found`, `session_busy`. */
+  acquireChildSession(run: ActiveRun, session_id: string, parent_id: string): Promise<SavedSession>;
+  releaseChildSession(session_id: string): Awaitable<void>;
+  /** Returns the change that stores a sub-agent's session. */
+  childSessionChange(run: ActiveRun, child: EndedChild): Change;
+  /** Returns the change that stores the session after the run. */
+  sessionChange(run: ActiveRun): Change;
+  /** Changes that are committed with the run's first entry, such as its idempotency key. */
   with_run: readonly Change[];
 }
 
@@ -78,21 +91,21 @@ export class ActiveRun implements RunHandle {
   readonly session_id: string;
   readonly created_at: string;
   readonly log: RunLog;
-  readonly desk: ApprovalQueue;
-  readonly options: RunnerOptions;
-  readonly #fold: RunProjection;
+  readonly approvalQueue: ApprovalQueue;
+  readonly options: ActiveRunOptions;
+  readonly #projection: RunProjection;
   readonly #limits: ServiceLimits;
   readonly #secrets: SecretSink;
-  readonly #ceilings: RunLimitGuard;
+  readonly #limit_guard: RunLimitGuard;
   readonly #spawner: Spawner;
-  readonly #host: RunHost;
+  readonly #hosts: SessionHosts;
   readonly #ended = Promise.withResolvers<Run>();
   readonly #watchers = new Set<() => void>();
   #session: Session;
-  /** Whether the session was begun: what it leaves is kept. */
-  #began = false;
-  /** How the run was asked to stop before its session was begun. */
-  #stop: "graceful" | "immediate" | null = null;
+  /** Whether the session was initial: what it leaves is kept. */
+  #has_begun = false;
+  /** How the run was asked to stop before its session was initial. */
+  #requested_stop: "graceful" | "immediate" | null = null;
   /** Whether the end was decided; entries of the clean-up still follow. */
   #ending = false;
   #outcome: Outcome | null = null;
@@ -103,52 +116,52 @@ export class ActiveRun implements RunHandle {
   /** What the run started from, once its session was initialised. */
   #input: StoredInput | null = null;
 
-  constructor(options: RunnerOptions) {
+  constructor(options: ActiveRunOptions) {
     const { deps, ready, run_id, session_id, saved, caller } = options;
     this.options = options;
     this.id = run_id;
     this.session_id = session_id;
-    const { inherited } = options;
-    this.created_at = inherited?.input.created_at ?? timestamp(deps.clock.now());
+    const { orphan } = options;
+    this.created_at = orphan?.input.created_at ?? timestamp(deps.clock.now());
     const limits = this.#limits = deps.limitsOf(caller);
     this.#secrets = deps.secrets();
     ready.registerSecrets(this.#secrets);
-    this.#fold = new RunProjection({
+    this.#projection = new RunProjection({
       id: run_id,
       session_id,
       created_at: this.created_at,
       events_url: `${deps.basePath ?? ""}/v1/runs/${run_id}/events`,
       warnings: ready.warnings,
-      history: (inherited?.input ?? { history: saved?.messages }).history ?? [],
-      usages: (inherited?.input ?? saved)?.usages ?? [],
-      remembered: (inherited?.input ?? saved)?.remembered,
+      history: (orphan?.input ?? { history: saved?.messages }).history ?? [],
+      usages: (orphan?.input ?? saved)?.usages ?? [],
+      remembered: (orphan?.input ?? saved)?.remembered,
       counters: saved?.counters,
     });
     this.log = new RunLog({
       run_id,
       store: deps.store,
       clock: deps.clock,
-      fold: this.#fold,
+      projection: this.#projection,
       limits,
       fence: options.fence,
       secrets: this.#secrets,
       onFull: (limit) =>
-        this.#ceilings.stopFor(
+        this.#limit_guard.stopFor(
           limit,
           `the log of the run has ${limits[limit]} ${limit === "max_log_bytes" ? "bytes" : "entries"}`,
         ),
     });
-    this.desk = new ApprovalQueue(deps.store, run_id, caller.namespace, this.#secrets);
-    this.#ceilings = new RunLimitGuard({
+    this.approvalQueue = new ApprovalQueue(deps.store, run_id, caller.namespace, this.#secrets);
+    this.#limit_guard = new RunLimitGuard({
       limits: ready.limits,
       cost_limit_is_set: ready.cost_is_asked_for,
       clock: deps.clock,
     });
-    this.#host = new RunHost({
+    this.#hosts = new SessionHosts({
       options,
       log: this.log,
-      desk: this.desk,
-      fold: this.#fold,
+      approvalQueue: this.approvalQueue,
+      projection: this.#projection,
       secrets: this.#secrets,
       session: () => this.#session,
       accept: () => this.#accept(),
@@ -159,59 +172,61 @@ export class ActiveRun implements RunHandle {
       limits,
       host: (given, id) => {
         given.registerSecrets(this.#secrets);
-        return this.#host.of(given, id);
+        return this.#hosts.hostOf(given, id);
       },
-      fold: this.#fold,
-      take: (id, parent_id) => options.takeChild(this, id, parent_id),
-      console: (id) => this.#host.told(id).console,
-      letGo: (id) => options.letGoChild(id),
-      save: (child) => this.#saveChild(child),
+      projection: this.#projection,
+      acquireSession: (id, parent_id) => options.acquireChildSession(this, id, parent_id),
+      console: (id) => this.#hosts.reporterOf(id).console,
+      releaseSession: (id) => options.releaseChildSession(id),
+      saveSession: (child) => this.#saveChild(child),
     });
-    if (inherited) this.#inherit(inherited);
-    this.#session = inherited && this.#fold.status !== "queued"
-      ? this.#inheritedSession(inherited)
+    if (orphan) this.#restore(orphan);
+    this.#session = orphan && this.#projection.status !== "queued"
+      ? this.#recoveredSession(orphan)
       : this.#newSession(saved);
   }
 
   /** Takes up the run where its log ends. */
-  #inherit({ input, entries }: OrphanedRun): void {
-    for (const entry of entries) this.#fold.add(entry);
-    this.log.continueBehind(entries);
+  #restore({ input, entries }: OrphanedRun): void {
+    for (const entry of entries) this.#projection.add(entry);
+    this.log.continueAfter(entries);
     this.#accepted = true;
-    this.#input = this.#fold.status === "queued" ? null : input;
+    this.#input = this.#projection.status === "queued" ? null : input;
     this.#recovered = turnStateOf(entries, this.session_id, input.resume);
-    this.#ceilings.restore(usedBefore(this.#fold, entries, this.#recovered));
-    for (const { status, id } of this.#fold.approvals) if (status === "pending") this.desk.expect(id);
+    this.#limit_guard.restore(usedBefore(this.#projection, entries, this.#recovered));
+    for (const { status, id } of this.#projection.approvals) {
+      if (status === "pending") this.approvalQueue.expect(id);
+    }
   }
 
-  #inheritedSession({ input, entries }: OrphanedRun): Session {
+  #recoveredSession({ input, entries }: OrphanedRun): Session {
     const { session_id } = this.options;
     return this.#makeSession({
       session_state: stateAfter(input.session_state, entries, session_id),
-      history: [...this.#fold.historyOf(session_id)],
-      usages: this.#fold.usagesOf(session_id),
+      history: [...this.#projection.historyOf(session_id)],
+      usages: this.#projection.usagesOf(session_id),
       continued: hasStarted(entries, session_id) || input.continued,
     });
   }
 
-  /** @param begun What the session starts from. */
-  #makeSession(begun: Pick<SessionOptions, "session_state" | "history" | "usages" | "continued">): Session {
+  /** @param initial What the session starts from. */
+  #makeSession(initial: Pick<SessionOptions, "session_state" | "history" | "usages" | "continued">): Session {
     const { ready, session_id } = this.options;
     return new Session({
       plan: ready.compiled.plan,
       written: ready.compiled.written,
-      host: this.#host.of(ready, session_id),
-      run_limits: this.#ceilings,
-      capabilities: this.#spawner.capabilities(() => this.#session, ready, this.#ceilings),
+      host: this.#hosts.hostOf(ready, session_id),
+      run_limits: this.#limit_guard,
+      capabilities: this.#spawner.capabilities(() => this.#session, ready, this.#limit_guard),
       limits: this.#limits,
       session_id,
-      ...begun,
+      ...initial,
     });
   }
 
   /** A child that cannot be kept has answered all the same: it cannot be asked again, and that is said. */
   async #saveChild(child: EndedChild): Promise<void> {
-    const { deps, saveChild, fence } = this.options;
+    const { deps, childSessionChange: saveChild, fence } = this.options;
     if (this.#input && child.input) {
       this.#input = { ...this.#input, agents: [...this.#input.agents ?? [], child.input] };
     }
@@ -219,7 +234,7 @@ export class ActiveRun implements RunHandle {
     try {
       await deps.store.commit([saveChild(this, child), ...input], fence());
     } catch (error) {
-      this.#host.warn("agent_not_kept", errorMessage(error), { session_id: child.session_id });
+      this.#hosts.warn("agent_not_kept", errorMessage(error), { session_id: child.session_id });
     }
   }
 
@@ -235,7 +250,7 @@ export class ActiveRun implements RunHandle {
   /** Takes the session as the run before left it: for a queued run, whose turn comes now. */
   continueFrom(saved: SavedSession): void {
     this.options.saved = saved;
-    this.#fold.continueFrom(this.session_id, saved);
+    this.#projection.continueFrom(this.session_id, saved);
     this.#session = this.#newSession(saved);
   }
 
@@ -248,21 +263,21 @@ export class ActiveRun implements RunHandle {
   /** Initialises the session; resolves once the run exists. Rejects, and nothing is stored, when it cannot. */
   async begin(): Promise<void> {
     try {
-      await this.#withConsole(() => this.#begin());
+      await this.#captureConsole(() => this.#begin());
     } catch (error) {
       throw this.#secrets.redactError(error);
     }
   }
 
   /** Has what modules of this process write to their console logged with the ids of the run. */
-  #withConsole<T>(body: () => Promise<T>): Promise<T> {
+  #captureConsole<T>(body: () => Promise<T>): Promise<T> {
     const { ready, session_id } = this.options;
-    return ready.withConsole?.(this.#host.told(session_id).console, body) ?? body();
+    return ready.withConsole?.(this.#hosts.reporterOf(session_id).console, body) ?? body();
   }
 
   async #begin(): Promise<void> {
-    if (this.options.inherited) await this.#takeOver(this.options.inherited);
-    else if (this.#accepted) await this.#host.status({ status: "running" });
+    if (this.options.orphan) await this.#announceRecovery(this.options.orphan);
+    else if (this.#accepted) await this.#hosts.status({ status: "running" });
     else {
       const started = this.#start("running");
       if (started) await started;
@@ -270,33 +285,33 @@ export class ActiveRun implements RunHandle {
     const loaded = this.options.ready.load?.();
     if (loaded) await loaded;
     await this.#session.initialize();
-    this.#began = true;
-    if (this.#input === null) await this.#keepInput(); // a queued run: it was accepted before its session was made
-    if (this.#stop !== null) await this.#session.cancel(this.#stop);
+    this.#has_begun = true;
+    if (this.#input === null) await this.#storeInput(); // a queued run: it was accepted before its session was made
+    if (this.#requested_stop !== null) await this.#session.cancel(this.#requested_stop);
   }
 
   /** Says that the run goes on here. Its agents do not: what they asked a person nobody waits for any more. */
-  async #takeOver({ entries }: OrphanedRun): Promise<void> {
-    await this.#host.status({ ...this.#openStatus, resumed: true });
-    for (const approval of this.#fold.approvals) {
+  async #announceRecovery({ entries }: OrphanedRun): Promise<void> {
+    await this.#hosts.status({ ...this.#currentStatus, resumed: true });
+    for (const approval of this.#projection.approvals) {
       const { id, session_id, tool_name, tool_call_id, args_hash, options } = approval;
       if (approval.status !== "pending" || session_id === this.session_id) continue;
-      const answer = await this.desk.drop(requestOf(approval), "its agent was interrupted");
+      const answer = await this.approvalQueue.drop(requestOf(approval), "its agent was interrupted");
       const asked = entries.find(({ data }) => data.approval_id === id);
-      const told = { approval_id: id, tool_name, tool_call_id, args_hash, ...answer };
+      const decision = { approval_id: id, tool_name, tool_call_id, args_hash, ...answer };
       const event = allows(answer.decision, options) ? "approval:granted" : "approval:denied";
       const { parent_id = null, turn_id, iteration } = asked ?? {};
-      await this.#host.record(draftEntry(event, session_id, told, { parent_id, turn_id, iteration }));
+      await this.#hosts.record(draftEntry(event, session_id, decision, { parent_id, turn_id, iteration }));
     }
   }
 
   /** Where a run stands that goes on: it waits for a person still, or it runs. */
-  get #openStatus(): { status: RunStatus } {
-    return { status: this.#fold.status === "awaiting_approval" ? "awaiting_approval" : "running" };
+  get #currentStatus(): { status: RunStatus } {
+    return { status: this.#projection.status === "awaiting_approval" ? "awaiting_approval" : "running" };
   }
 
-  /** Keeps what the run started from, now that its modules have told what they are. */
-  async #keepInput(): Promise<void> {
+  /** Keeps what the run started from, now that its modules have decision what they are. */
+  async #storeInput(): Promise<void> {
     this.#input = inputOf(this, this.#session.descriptors);
     await this.options.deps.store.commit([inputChange(this.#input, true)], this.options.fence());
   }
@@ -313,7 +328,7 @@ export class ActiveRun implements RunHandle {
   }
 
   #notify(): void {
-    if (this.#watchers.size > 0) { for (const notice of [...this.#watchers]) notice(); }
+    if (this.#watchers.size > 0) { for (const notify of [...this.#watchers]) notify(); }
   }
 
   #accept(): Awaitable<void> {
@@ -324,16 +339,16 @@ export class ActiveRun implements RunHandle {
         "Cannot go on from this entry: the plan's orchestrator does not say resumable: true",
       );
     }
-    this.options.create.admit?.(this.#fold.run);
+    this.options.createOptions.admit?.(this.#projection.run);
     this.#accepted = true;
-    const { deps, with_run, saveSession, fence } = this.options;
+    const { deps, with_run, sessionChange: saveSession, fence } = this.options;
     // a queued run leaves the session alone: another run is at work in it
-    const queued = this.#fold.status === "queued";
+    const queued = this.#projection.status === "queued";
     const input = inputOf(this, queued ? null : this.#session.descriptors);
     if (!queued) this.#input = input;
-    const kept = queued ? [inputChange(input, true)] : [inputChange(input, true), saveSession(this)];
+    const changes = queued ? [inputChange(input, true)] : [inputChange(input, true), saveSession(this)];
     const stored = this.log.accept((appended) =>
-      deps.store.commit([appended, recordChange(this), ...kept, ...with_run], fence())
+      deps.store.commit([appended, recordChange(this), ...changes, ...with_run], fence())
     );
     return stored?.catch((error) => {
       this.#accepted = false;
@@ -344,11 +359,11 @@ export class ActiveRun implements RunHandle {
   /** Runs the turn and ends the run; resolves when everything is stored. Never rejects. */
   async run(prompt: Prompt): Promise<void> {
     let outcome: Outcome;
-    this.#host.start();
+    this.#hosts.start();
     try {
-      outcome = await this.#withConsole(() => this.#session.execute(prompt, this.#turnOptions()));
+      outcome = await this.#captureConsole(() => this.#session.execute(prompt, this.#turnOptions()));
     } catch (error) {
-      outcome = failure(error);
+      outcome = failedOutcome(error);
     }
     await this.finish(outcome);
   }
@@ -364,12 +379,12 @@ export class ActiveRun implements RunHandle {
   /** Ends a run whose process is gone and that nobody can go on with. */
   async interrupt(error: unknown): Promise<void> {
     const message = `Cannot go on with the run: its process ended: ${errorMessage(error)}`;
-    await this.finish({ ...failure(error), error: { code: "interrupted", message } });
+    await this.finish({ ...failedOutcome(error), error: { code: "interrupted", message } });
   }
 
   /** Ends a run that could not go on, such as a queued one whose modules cannot be had. */
   async fail(error: unknown): Promise<void> {
-    await this.finish(failure(error));
+    await this.finish(failedOutcome(error));
   }
 
   /** `session:end`, cleanups, the session kept, `run:end`: exactly once. */
@@ -377,41 +392,41 @@ export class ActiveRun implements RunHandle {
     if (this.#ending) return;
     this.#ending = true;
     this.#outcome = this.#redacted(outcome);
-    const { deps, saveSession } = this.options;
+    const { deps, sessionChange: saveSession } = this.options;
     const stopped = this.#spawner.stop();
     if (stopped) await stopped;
     try {
-      const judged = this.#began &&
-        warnOfUnheard(this.#session, (code, message) => this.#host.warn(code, message));
-      if (judged) await judged;
-      await this.#withConsole(() => this.#session.cleanup(outcome.status));
+      const warned = this.#has_begun &&
+        warnOfUnheardHandlers(this.#session, (code, message) => this.#hosts.warn(code, message));
+      if (warned) await warned;
+      await this.#captureConsole(() => this.#session.cleanup(outcome.status));
     } catch (error) {
-      this.#host.warn("cleanup_failed", errorMessage(error));
+      this.#hosts.warn("cleanup_failed", errorMessage(error));
     }
-    this.#host.close();
-    if (this.#host.context_noted) await this.#host.context_noted;
-    const run = this.#fold.end(this.#redacted(outcome), timestamp(deps.clock.now()));
+    this.#hosts.close();
+    if (this.#hosts.contextRecorded) await this.#hosts.contextRecorded;
+    const run = this.#projection.end(this.#redacted(outcome), timestamp(deps.clock.now()));
     try {
       await this.log.end(
         draftEntry("run:end", this.session_id, { run: run as unknown as JsonObject }),
         () => [
           recordChange(this),
-          ...(this.#accepted ? this.#expiring() : []),
-          ...(this.#began ? [saveSession(this)] : []),
+          ...(this.#accepted ? this.#expiryChanges() : []),
+          ...(this.#has_begun ? [saveSession(this)] : []),
         ],
       );
       this.#end_is_stored = true;
     } catch (error) {
       deps.log("error", "run_end_not_stored", { run_id: this.id, message: errorMessage(error) });
     }
-    this.desk.close();
+    this.approvalQueue.close();
     this.log.close();
     this.#ended.resolve(this.current());
     this.#notify();
   }
 
   /** Returns the changes that keep log and input for as long as the policy says. */
-  #expiring(): Change[] {
+  #expiryChanges(): Change[] {
     const at_ms = this.options.deps.clock.now() + this.#limits.log_days * DAY_MS;
     return [
       inputChange(this.#input ?? inputOf(this, null), false, at_ms),
@@ -425,12 +440,12 @@ export class ActiveRun implements RunHandle {
   }
 
   current(): Run {
-    return this.#fold.run;
+    return this.#projection.run;
   }
 
   /** Approvals of the run, pending and decided. */
   get approvals(): Approval[] {
-    return this.#fold.approvals;
+    return this.#projection.approvals;
   }
 
   /** Whether the store knows that the run has ended. */
@@ -445,17 +460,17 @@ export class ActiveRun implements RunHandle {
 
   /** The messages of the session, this run's included. */
   get messages(): readonly Message[] {
-    return this.#fold.historyOf(this.session_id);
+    return this.#projection.historyOf(this.session_id);
   }
 
   /** The messages of a session of this run: its own, or a sub-agent's. */
   messagesOf(session_id: string): readonly Message[] {
-    return this.#fold.historyOf(session_id);
+    return this.#projection.historyOf(session_id);
   }
 
   /** Counters of a session of this run over all of its runs. */
   countersOf(session_id: string): Counters {
-    return { ...this.#fold.countersOf(session_id) };
+    return { ...this.#projection.countersOf(session_id) };
   }
 
   /** How the run ended; null while it is under way. */
@@ -465,12 +480,12 @@ export class ActiveRun implements RunHandle {
 
   /** What the requests of the session took since the last compaction. */
   get usages(): readonly LoggedUsage[] {
-    return this.#fold.usagesOf(this.session_id);
+    return this.#projection.usagesOf(this.session_id);
   }
 
   /** Answers that hold for later questions of the session. */
   get remembered(): readonly RememberedApproval[] {
-    return this.#fold.rememberedOf(this.session_id);
+    return this.#projection.rememberedOf(this.session_id);
   }
 
   get session_state(): JsonObject {
@@ -484,42 +499,43 @@ export class ActiveRun implements RunHandle {
 
   settled(until: "end" | "attention"): Promise<Run> {
     if (until === "end") return this.#ended.promise;
-    return this.#when(() => this.#fold.status === "awaiting_approval").then(() => this.current());
+    return this.#waitUntil(() => this.#projection.status === "awaiting_approval").then(() => this.current());
   }
 
   /** Resolves when `holds` does, or when the run has ended. */
-  #when(holds: () => boolean): Promise<void> {
+  #waitUntil(holds: () => boolean): Promise<void> {
     return new Promise((resolve) => {
-      const look = () => {
+      const check = () => {
         if (!holds() && this.current().ended_at === null) return;
-        this.#watchers.delete(look);
+        this.#watchers.delete(check);
         resolve();
       };
-      this.#watchers.add(look);
-      look();
+      this.#watchers.add(check);
+      check();
     });
   }
 
   /** Returns an approval once its answer is in the log. */
   async decided(approval_id: string): Promise<Approval> {
-    const find = () => this.#fold.approvals.find((approval) => approval.id === approval_id);
-    await this.#when(() => find()?.status !== "pending");
+    const find = () => this.#projection.approvals.find((approval) => approval.id === approval_id);
+    await this.#waitUntil(() => find()?.status !== "pending");
     return { ...find()! };
   }
 
   /** Stops the run; a question that waits is denied. */
   async cancel(mode: "graceful" | "immediate", reason = "cancelled"): Promise<void> {
     if (this.#ending) return;
-    await this.desk.denyAll(reason);
-    // until it is begun the session may be made anew, and would forget
-    if (!this.#began) this.#stop = this.#stop === "immediate" ? this.#stop : mode;
-    else await this.#session.cancel(mode);
+    await this.approvalQueue.denyAll(reason);
+    // until it is initial the session may be made anew, and would forget
+    if (!this.#has_begun) {
+      this.#requested_stop = this.#requested_stop === "immediate" ? this.#requested_stop : mode;
+    } else await this.#session.cancel(mode);
   }
 
   /** @throws {PreampError} `run_ended`, `not_steerable`, `request_invalid` for blank text, `overloaded`. */
   async steer(text: string): Promise<void> {
     if (this.#ending) throw new PreampError("run_ended", "Cannot steer the run: it has ended");
-    if (this.#fold.status === "queued") {
+    if (this.#projection.status === "queued") {
       throw new PreampError(
         "not_steerable",
         "Cannot steer the run: it waits for its session and has not started",
@@ -534,14 +550,4 @@ export class ActiveRun implements RunHandle {
     }
     await steer(text); // of a loop that runs elsewhere it is a question
   }
-}
-
-function failure(error: unknown): Outcome {
-  return {
-    status: "failed",
-    stop_reason: "error",
-    output_text: "",
-    output: [],
-    error: { code: "internal", message: errorMessage(error) },
-  };
 }

@@ -7,27 +7,18 @@ import { timestamp } from "../../sdk/timestamp.ts";
 import type { Clock } from "../../sdk/types.ts";
 import { estimateJsonBytes } from "../../sdk/json_size.ts";
 import type { Awaitable, Change, Fence, Store } from "../../store/store.ts";
-import type { SecretSink } from "../ports.ts";
-import { DELTA, Deltas } from "./delta_buffer.ts";
+import type { LogLimits, SecretSink } from "../ports.ts";
+import { DELTA, DeltaBuffer } from "./delta_buffer.ts";
 import type { RunProjection } from "./run_projection.ts";
 import { DeferredFlush } from "./deferred_flush.ts";
 import { Pauses } from "../pauses.ts";
-
-/**
- * Limits of one log, deltas not counted (trust.md). Of these there may be as many again: more entries are joined to larger ones,
- * more bytes end the run.
- */
-export interface LogLimits {
-  max_log_entries: number;
-  max_log_bytes: number;
-}
 
 /** What a log is made with. */
 export interface RunLogOptions {
   run_id: string;
   store: Store;
   clock: Clock;
-  fold: RunProjection;
+  projection: RunProjection;
   limits: LogLimits;
   fence: () => Fence | undefined;
   /** Takes secrets out of an entry's data. */
@@ -45,8 +36,8 @@ const ENVELOPE_BYTES = 250;
 /** A log that grows. */
 export class RunLog {
   readonly #options: RunLogOptions;
-  readonly #deltas: Deltas;
-  readonly #waiting = new Set<() => void>();
+  readonly #deltas: DeltaBuffer;
+  readonly #readers = new Set<() => void>();
   #seq = 0;
   #stored = 0;
   #pending: Entry[] = [];
@@ -54,7 +45,7 @@ export class RunLog {
   #open = false;
   #closed = false;
   #flushing: Promise<void> | null = null;
-  readonly #late: DeferredFlush;
+  readonly #deferred: DeferredFlush;
   readonly #pauses = new Pauses();
   #counted = 0;
   #bytes = 0;
@@ -62,13 +53,13 @@ export class RunLog {
 
   constructor(options: RunLogOptions) {
     this.#options = options;
-    this.#deltas = new Deltas(options.secrets, options.limits.max_log_entries);
+    this.#deltas = new DeltaBuffer(options.secrets, options.limits.max_log_entries);
     // the next barrier meets the same store, and throws where somebody waits
-    this.#late = new DeferredFlush(() => void this.flush()?.catch(() => {}), options.store.buffer_ms);
+    this.#deferred = new DeferredFlush(() => void this.flush()?.catch(() => {}), options.store.buffer_ms);
   }
 
   /** Goes on behind entries that are stored already: readers may see what follows as it comes. */
-  continueBehind(entries: readonly Entry[]): void {
+  continueAfter(entries: readonly Entry[]): void {
     this.#seq = this.#stored = entries.length;
     this.#open = true;
     for (const entry of entries) {
@@ -80,9 +71,9 @@ export class RunLog {
   /** Numbers an entry and stores it; a promise means: wait until it is durable. */
   record(draft: DraftEntry): Promise<void> | void {
     if (draft.event === DELTA) return this.#recordDelta(draft);
-    const held = this.#deltas.before(draft);
-    if (held.length > 0) this.#push(held);
-    this.#measure(this.#enter(draft));
+    const released = this.#deltas.flushBefore(draft);
+    if (released.length > 0) this.#enqueueDeltas(released);
+    this.#measure(this.#append(draft));
     if (!this.#open) return;
     if (!isBarrier(draft)) return this.#defer();
     const pause = this.#pauses.next();
@@ -91,42 +82,45 @@ export class RunLog {
   }
 
   /** Makes a draft an entry that is folded and waits for the next commit; returns what its data weighs. */
-  #enter(draft: DraftEntry): number {
-    const bytes = this.#clean(draft);
+  #append(draft: DraftEntry): number {
+    const bytes = this.#redact(draft);
     const entry = this.#number(draft);
-    this.#wait(entry, bytes);
-    this.#options.fold.add(entry);
+    this.#enqueue(entry, bytes);
+    this.#options.projection.add(entry);
     return bytes;
   }
 
   #recordDelta(draft: DraftEntry): void {
-    const piece = this.#deltas.take(draft);
+    const delta = this.#deltas.add(draft);
     if (!this.#full && this.#deltas.chars > this.#options.limits.max_log_bytes) {
-      this.#tellFull("max_log_bytes");
+      this.#reportFull("max_log_bytes");
     }
-    if (piece === null) return;
-    this.#waitAsPiece(piece);
+    if (delta === null) return;
+    this.#enqueueDelta(delta);
     this.#defer();
   }
 
-  #push(pieces: readonly DraftEntry[]): void {
-    for (const piece of pieces) this.#waitAsPiece(piece);
+  #enqueueDeltas(deltas: readonly DraftEntry[]): void {
+    for (const delta of deltas) this.#enqueueDelta(delta);
   }
 
-  #waitAsPiece(piece: DraftEntry): void {
-    const { delta } = piece.data; // pieces were looked at together
-    this.#wait(this.#number(piece), typeof delta === "string" ? delta.length : estimateJsonBytes(piece.data));
+  #enqueueDelta(draft: DraftEntry): void {
+    const { delta } = draft.data; // deltas were looked at together
+    this.#enqueue(
+      this.#number(draft),
+      typeof delta === "string" ? delta.length : estimateJsonBytes(draft.data),
+    );
   }
 
   /** Has an entry wait for the next commit; `bytes` is what its data weighs, counted once for limits and store. */
-  #wait(entry: Entry, bytes: number): void {
+  #enqueue(entry: Entry, bytes: number): void {
     this.#pending.push(entry);
     this.#pending_bytes += bytes + ENVELOPE_BYTES;
   }
 
   /** Entries that nobody waits for go with the next barrier, or a little later together: a commit for each would cost more. */
   #defer(): void {
-    if (this.#open) this.#late.schedule();
+    if (this.#open) this.#deferred.schedule();
   }
 
   /** Makes the draft the entry: it is the log's from here on. */
@@ -142,7 +136,7 @@ export class RunLog {
   }
 
   /** Takes secrets out of a draft's data; returns what that weighs. */
-  #clean(draft: DraftEntry): number {
+  #redact(draft: DraftEntry): number {
     const { secrets } = this.#options;
     const bytes = secrets.weighEvent(draft.event, draft.data);
     if (!Number.isNaN(bytes)) return bytes;
@@ -160,10 +154,10 @@ export class RunLog {
       : this.#bytes > limits.max_log_bytes
       ? "max_log_bytes"
       : null;
-    if (limit !== null) this.#tellFull(limit);
+    if (limit !== null) this.#reportFull(limit);
   }
 
-  #tellFull(limit: keyof LogLimits): void {
+  #reportFull(limit: keyof LogLimits): void {
     this.#full = true;
     this.#options.onFull(limit);
   }
@@ -180,8 +174,8 @@ export class RunLog {
   /** Writes the last entry, in one commit with what `changes` returns once the entry is folded: all of it or nothing. */
   async end(draft: DraftEntry, changes: () => readonly Change[]): Promise<void> {
     const { store, fence } = this.#options;
-    this.#push(this.#deltas.rest());
-    this.#enter(draft);
+    this.#enqueueDeltas(this.#deltas.flush());
+    this.#append(draft);
     while (this.#flushing) await this.#flushing.catch(() => {}); // whoever waits for it is told; what it kept goes with this
     const stored = this.#commit((appended) => store.commit([appended, ...changes()], fence()));
     if (stored) await stored;
@@ -197,11 +191,11 @@ export class RunLog {
 
   /** Stores what waits; entries that cannot be stored wait again, so that the log never has a gap. */
   #commit(commit: (appended: Appended) => Awaitable<void>): Promise<void> | void {
-    this.#late.cancel();
+    this.#deferred.cancel();
     const [entries, bytes] = [this.#pending, this.#pending_bytes];
     this.#pending = [];
     this.#pending_bytes = 0;
-    const keep = (error: unknown) => {
+    const restore = (error: unknown) => {
       this.#pending = [...entries, ...this.#pending];
       this.#pending_bytes += bytes;
       throw error;
@@ -214,21 +208,23 @@ export class RunLog {
       this.#pending_bytes = bytes;
       return Promise.reject(error);
     }
-    if (!done) return this.#tell(entries);
-    return this.#flushing = done.then(() => this.#tell(entries), keep).finally(() => this.#flushing = null);
+    if (!done) return this.#markStored(entries);
+    return this.#flushing = done.then(() => this.#markStored(entries), restore).finally(() =>
+      this.#flushing = null
+    );
   }
 
-  #tell(entries: readonly Entry[]): void {
+  #markStored(entries: readonly Entry[]): void {
     this.#stored += entries.length;
     this.wake();
   }
 
   /** Wakes every reader that waits. */
   wake(): void {
-    if (this.#waiting.size === 0) return;
-    const waiting = [...this.#waiting];
-    this.#waiting.clear();
-    for (const resolve of waiting) resolve();
+    if (this.#readers.size === 0) return;
+    const readers = [...this.#readers];
+    this.#readers.clear();
+    for (const resolve of readers) resolve();
   }
 
   /** Says that no entry will follow. */
@@ -251,11 +247,11 @@ export class RunLog {
     if (this.#stored > after || this.#closed || signal?.aborted) return;
     await new Promise<void>((resolve) => {
       const wake = () => {
-        this.#waiting.delete(wake);
+        this.#readers.delete(wake);
         signal?.removeEventListener("abort", wake);
         resolve();
       };
-      this.#waiting.add(wake);
+      this.#readers.add(wake);
       signal?.addEventListener("abort", wake, { once: true });
     });
   }

@@ -1,13 +1,13 @@
 /** The run object as a fold of its log (trace.md, section 3), and the history of each of its sessions. */
 import type { ApprovalMatch, Entry, RememberedAnswer } from "../../kernel/host.ts";
 import type { UsedLimits } from "../../kernel/run_limits.ts";
-import type { LoggedUsage } from "../../kernel/session/session.ts";
+import type { LoggedUsage, Session } from "../../kernel/session/session.ts";
 import type { Outcome } from "../../kernel/session/outcome.ts";
 import { count, type Counters, emptyCounters } from "../../sdk/session_counters.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import type { Message, RunLimits } from "../../sdk/types.ts";
-import { findApproval, type RememberedApproval, storeApproval } from "./approval_memory.ts";
-import type { Approval, ContextUsage, Run, RunStatus, Warning } from "../types.ts";
+import { findApproval, storeApproval } from "./approval_memory.ts";
+import type { Approval, ContextUsage, RememberedApproval, Run, RunStatus, Warning } from "../types.ts";
 
 /** Usages kept for the next run; more requests than this between two compactions are none that matter. */
 const MOST_USAGES = 2048;
@@ -37,9 +37,9 @@ export interface SessionBefore {
   readonly counters?: Counters;
 }
 
-/** Folds entries one by one; `run` is the run object as of the last. */
+/** Folds entries known by known; `run` is the run object as of the last. */
 export class RunProjection {
-  readonly #seed: InitialRun;
+  readonly #initial: InitialRun;
   readonly #counters = emptyCounters();
   readonly #warnings: Warning[];
   readonly #approvals = new Map<string, Approval>();
@@ -47,8 +47,8 @@ export class RunProjection {
   readonly #histories = new Map<string, Message[]>();
   readonly #state: JsonObject = {};
   readonly #remembered = new Map<string, readonly RememberedApproval[]>();
-  /** Questions that a remembered answer was told for. */
-  readonly #held = new Set<string>();
+  /** Questions that a remembered answer was status for. */
+  readonly #answered_from_memory = new Set<string>();
   /** Counters of each session over all of its runs. */
   readonly #session_counters = new Map<string, Counters>();
   readonly #usages = new Map<string, LoggedUsage[]>();
@@ -60,13 +60,13 @@ export class RunProjection {
   #context: ContextUsage = { tokens: 0, budget: 0, level: 0, compactions: 0 };
   #ended: Run | null = null;
 
-  constructor(seed: InitialRun) {
-    this.#seed = seed;
-    this.#warnings = [...seed.warnings];
-    this.#histories.set(seed.session_id, [...seed.history]);
-    this.#usages.set(seed.session_id, [...seed.usages ?? []]);
-    this.#remembered.set(seed.session_id, seed.remembered ?? []);
-    if (seed.counters) this.#session_counters.set(seed.session_id, { ...seed.counters });
+  constructor(initial: InitialRun) {
+    this.#initial = initial;
+    this.#warnings = [...initial.warnings];
+    this.#histories.set(initial.session_id, [...initial.history]);
+    this.#usages.set(initial.session_id, [...initial.usages ?? []]);
+    this.#remembered.set(initial.session_id, initial.remembered ?? []);
+    if (initial.counters) this.#session_counters.set(initial.session_id, { ...initial.counters });
   }
 
   /** Takes the next entry. */
@@ -77,7 +77,7 @@ export class RunProjection {
     const { data } = entry;
     switch (entry.event) {
       case "run:start":
-        this.#start(data);
+        this.#startRun(data);
         break;
       case "run:status":
         this.#status = data.status as RunStatus;
@@ -89,7 +89,7 @@ export class RunProjection {
         this.#isolation[String(data.module_id)] = String(data.isolation);
         break;
       case "module:skipped":
-        this.#skipped(data);
+        this.#warnOfSkipped(data);
         break;
       case "approval:required":
         this.#approvals.set(String(data.approval_id), approvalOf(entry));
@@ -109,21 +109,21 @@ export class RunProjection {
         this.#usages.delete(entry.session_id);
         break;
       case "provider:response":
-        this.#noteUsage(entry.session_id, data);
+        this.#recordUsage(entry.session_id, data);
         break;
       case "session:state":
-        if (isObject(data.set) && entry.session_id === this.#seed.session_id) {
+        if (isObject(data.set) && entry.session_id === this.#initial.session_id) {
           Object.assign(this.#state, data.set);
         }
         break;
     }
   }
 
-  #skipped(data: JsonObject): void {
+  #warnOfSkipped(data: JsonObject): void {
     this.warn({ code: `module_${data.reason}`, message: skippedText(data) });
   }
 
-  #start(data: JsonObject): void {
+  #startRun(data: JsonObject): void {
     this.#status = data.status as RunStatus;
     this.#plan_hash = String(data.plan_hash);
     this.#lock_hash = data.lock_hash as string | null;
@@ -132,7 +132,9 @@ export class RunProjection {
   }
 
   #decide(entry: Entry): void {
-    if (entry.data.remembered === true) return void this.#held.add(questionKey(entry.session_id, entry.data));
+    if (entry.data.remembered === true) {
+      return void this.#answered_from_memory.add(questionKey(entry.session_id, entry.data));
+    }
     const approval = this.#approvals.get(String(entry.data.approval_id));
     if (!approval) return;
     const { decision, reason, decided_by } = entry.data;
@@ -155,12 +157,13 @@ export class RunProjection {
   }
 
   /** Returns the answer that holds for a question of a session, or null. */
-  answerTo(asked: ApprovalMatch, session_id: string): RememberedAnswer | null {
-    const answer = findApproval(this.rememberedOf(session_id), asked);
-    return answer && { ...answer, recorded: this.#held.has(questionKey(session_id, asked)) };
+  answerTo(question: ApprovalMatch, session_id: string): RememberedAnswer | null {
+    const answer = findApproval(this.rememberedOf(session_id), question);
+    return answer &&
+      { ...answer, recorded: this.#answered_from_memory.has(questionKey(session_id, question)) };
   }
 
-  #noteUsage(session_id: string, { usage, inner }: JsonObject): void {
+  #recordUsage(session_id: string, { usage, inner }: JsonObject): void {
     if (inner === true) return; // a call of a hook or a tool: it says nothing about the history
     const input_tokens = isObject(usage) ? usage.input_tokens : undefined;
     if (typeof input_tokens !== "number" || input_tokens <= 0) return;
@@ -212,7 +215,7 @@ export class RunProjection {
     return this.#ended?.status ?? this.#status;
   }
 
-  /** How full the context was at the last request; told by the context manager, see `run/run.ts`. */
+  /** How full the context was at the last request; status by the context manager, see `run/run.ts`. */
   set context(usage: ContextUsage) {
     this.#context = usage;
   }
@@ -220,7 +223,7 @@ export class RunProjection {
   /** Adds a warning that came up while the run was under way; once, though modules are mounted again for a sub-agent or after a crash. */
   warn(warning: Warning): void {
     const { code, message } = warning;
-    if (this.#warnings.some((one) => one.code === code && one.message === message)) return;
+    if (this.#warnings.some((known) => known.code === code && known.message === message)) return;
     this.#warnings.push(warning);
   }
 
@@ -235,7 +238,7 @@ export class RunProjection {
   }
 
   #compose(outcome: Outcome | null, ended_at: string | null): Run {
-    const { id, session_id, created_at } = this.#seed;
+    const { id, session_id, created_at } = this.#initial;
     const counters = this.#counters;
     return {
       id,
@@ -274,7 +277,7 @@ export class RunProjection {
       isolation: { ...this.#isolation },
       created_at,
       ended_at,
-      events_url: this.#seed.events_url,
+      events_url: this.#initial.events_url,
     };
   }
 }
@@ -303,14 +306,43 @@ function approvalOf(entry: Entry): Approval {
   };
 }
 
+/**
+ * Notes it in the projection. A promise when the context manager runs elsewhere and has to be asked; it never rejects.
+ *
+ * @param onError Told when it could not be asked.
+ */
+export function recordContextUsage(
+  session: Session,
+  projection: RunProjection,
+  onError: (error: unknown) => void,
+): Promise<void> | undefined {
+  const capability = session.getCapability("context.status");
+  const note = (status: unknown) => {
+    if (isObject(status)) projection.context = contextUsageOf(status);
+  };
+  if (typeof capability !== "function") {
+    note(session.context_usage);
+    return undefined;
+  }
+  try {
+    const status: unknown = capability();
+    if (status instanceof Promise) return status.then(note, onError);
+    note(status);
+  } catch (error) {
+    onError(error);
+    note(session.context_usage);
+  }
+  return undefined;
+}
+
 /** Returns what a context manager says of itself, as far as it is numbers. */
-export function contextUsageOf(told: JsonObject): ContextUsage {
+function contextUsageOf(status: JsonObject): ContextUsage {
   const number = (value: unknown) => typeof value === "number" && Number.isFinite(value) ? value : 0;
   return {
-    tokens: number(told.tokens),
-    budget: number(told.budget),
-    level: number(told.level),
-    compactions: number(told.compactions),
+    tokens: number(status.tokens),
+    budget: number(status.budget),
+    level: number(status.level),
+    compactions: number(status.compactions),
   };
 }
 

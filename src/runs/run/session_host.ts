@@ -16,23 +16,35 @@ import { errorMessage } from "../../sdk/errors.ts";
 import type { JsonObject } from "../../sdk/json.ts";
 import type { Awaitable } from "../../store/store.ts";
 import type { ApprovalQueue } from "./approvals.ts";
-import { noteContext } from "./context_status.ts";
 import { MAX_CONSOLE_CHARS } from "../../sdk/console.ts";
-import type { ModuleTold, RunnablePlan, SecretSink } from "../ports.ts";
-import type { RunProjection } from "./run_projection.ts";
+import type { ModuleReporter, RunnablePlan, RunsDeps, SecretSink } from "../ports.ts";
+import { recordContextUsage, type RunProjection } from "./run_projection.ts";
 import { knownApproval } from "../scheduler/crash_state.ts";
 import { statusFrom } from "../session_status.ts";
 import type { RunLog } from "./run_log.ts";
-import type { RunnerOptions } from "./run.ts";
+import type { SavedSession } from "../storage/session_store.ts";
+import type { Caller, CreateOptions } from "../types.ts";
+
+/** The options of a run that its hosts read. */
+export interface HostedRun {
+  readonly deps: RunsDeps;
+  readonly caller: Caller;
+  readonly createOptions: CreateOptions;
+  readonly run_id: string;
+  readonly session_id: string;
+  readonly saved: SavedSession | null;
+  /** Set when the run is recovered from a crashed process. */
+  readonly orphan?: object;
+}
 
 /** What the host is made of. */
-export interface RunHostParts {
-  readonly options: RunnerOptions;
+export interface SessionHostsDeps {
+  readonly options: HostedRun;
   readonly log: RunLog;
-  readonly desk: ApprovalQueue;
-  readonly fold: RunProjection;
+  readonly approvalQueue: ApprovalQueue;
+  readonly projection: RunProjection;
   readonly secrets: SecretSink;
-  /** The run's own session, as it is when asked. */
+  /** The run's own session, as it is when question. */
   session(): Session;
   /** The run's own session is initialised: the run exists. */
   accept(): Awaitable<void>;
@@ -41,19 +53,19 @@ export interface RunHostParts {
 }
 
 /** Makes the hosts of one run's sessions. */
-export class RunHost {
-  readonly #parts: RunHostParts;
+export class SessionHosts {
+  readonly #deps: SessionHostsDeps;
   #yielded_ms = 0;
-  #noted: Promise<void> | undefined;
+  #context_recorded: Promise<void> | undefined;
   #closed = false;
 
-  constructor(parts: RunHostParts) {
-    this.#parts = parts;
+  constructor(deps: SessionHostsDeps) {
+    this.#deps = deps;
   }
 
   /** Begins to measure how long the run keeps the thread. */
   start(): void {
-    this.#yielded_ms = this.#parts.options.deps.clock.monotonic();
+    this.#yielded_ms = this.#deps.options.deps.clock.monotonic();
   }
 
   /** Says that no entry of any session follows. */
@@ -62,8 +74,8 @@ export class RunHost {
   }
 
   /** All that a session of this run is given: its own, or a sub-agent's. */
-  of(ready: RunnablePlan, session_id: string): Host {
-    const { options, secrets, accept } = this.#parts;
+  hostOf(ready: RunnablePlan, session_id: string): Host {
+    const { options, secrets, accept } = this.#deps;
     const { deps } = options;
     const started_at = session_id === options.session_id
       ? options.saved?.object.created_at ?? timestamp(deps.clock.now())
@@ -71,17 +83,18 @@ export class RunHost {
     return {
       clock: deps.clock,
       newId: deps.newId,
-      open: (spec) => ready.open(spec, secrets, this.told(session_id)),
+      open: (spec) => ready.open(spec, secrets, this.reporterOf(session_id)),
       record: (entry) => this.record(entry),
       ask: (request, signal) => this.#ask(request, signal),
-      ...(options.inherited
+      ...(options.orphan
         ? {
-          knownApproval: (asked, session_id) => knownApproval(this.#parts.fold.approvals, asked, session_id),
+          knownApproval: (question, session_id) =>
+            knownApproval(this.#deps.projection.approvals, question, session_id),
         }
         : {}),
-      rememberedApproval: (asked, session_id) => this.#parts.fold.answerTo(asked, session_id),
+      rememberedApproval: (question, session_id) => this.#deps.projection.answerTo(question, session_id),
       sessionStatus: (id) => {
-        const { fold } = this.#parts;
+        const { projection: fold } = this.#deps;
         const session = { id, created_at: started_at };
         const last_activity = timestamp(deps.clock.now());
         return statusFrom(session, fold.countersOf(id), fold.historyOf(id).length, { last_activity });
@@ -93,11 +106,11 @@ export class RunHost {
   }
 
   /** Returns what takes warnings and console lines of a session's modules. */
-  told(session_id: string): ModuleTold {
+  reporterOf(session_id: string): ModuleReporter {
     return {
       warn: (code, message) => this.warn(code, message, { session_id }),
       console: (level, text, module) => {
-        const { options: { deps, run_id }, secrets } = this.#parts;
+        const { options: { deps, run_id }, secrets } = this.#deps;
         // a line that was cut may end in the middle of a secret
         const whole = text.length < MAX_CONSOLE_CHARS
           ? text
@@ -110,13 +123,13 @@ export class RunHost {
 
   /** Writes an entry of a session, and sees to what it means for the run. */
   record(entry: DraftEntry): Promise<void> | void {
-    const { desk, log, options } = this.#parts;
+    const { approvalQueue: desk, log, options } = this.#deps;
     if (this.#closed) return; // a module's timer that fires after the end changes nothing
     if (entry.event === "approval:required") desk.expect(String(entry.data.approval_id));
-    const stored = log.record(entry) ?? this.#yieldNowAndThen(entry);
+    const stored = log.record(entry) ?? this.#yieldIfDue(entry);
     switch (entry.event) {
       case "provider:response":
-        if (entry.session_id === options.session_id) this.#noteContext();
+        if (entry.session_id === options.session_id) this.#recordContext();
         return stored;
       case "approval:granted":
       case "approval:denied":
@@ -127,69 +140,71 @@ export class RunHost {
   }
 
   /** A run that never waits for anything outside lets others have the thread now and then. */
-  #yieldNowAndThen(entry: DraftEntry): Promise<void> | void {
+  #yieldIfDue(entry: DraftEntry): Promise<void> | void {
     if (entry.event !== "provider:response") return;
-    const now = this.#parts.options.deps.clock.monotonic();
+    const now = this.#deps.options.deps.clock.monotonic();
     if (now - this.#yielded_ms < YIELD_AFTER_MS) return;
     return new Promise((resolve) =>
       setImmediate(() => {
-        this.#yielded_ms = this.#parts.options.deps.clock.monotonic();
+        this.#yielded_ms = this.#deps.options.deps.clock.monotonic();
         resolve();
       })
     );
   }
 
-  #noteContext(): void {
-    const { fold } = this.#parts;
-    const noted = noteContext(this.#parts.session(), fold, (error) => {
+  #recordContext(): void {
+    const { projection: fold } = this.#deps;
+    const recorded = recordContextUsage(this.#deps.session(), fold, (error) => {
       this.warn("context_status_failed", errorMessage(error));
     });
-    if (noted) this.#noted = noted;
+    if (recorded) this.#context_recorded = recorded;
   }
 
-  /** Resolves when what the context manager says of itself is noted: one that runs elsewhere takes its time. */
-  get context_noted(): Promise<void> | undefined {
-    return this.#noted;
+  /** Resolves when what the context manager says of itself is recorded: one that runs elsewhere takes its time. */
+  get contextRecorded(): Promise<void> | undefined {
+    return this.#context_recorded;
   }
 
   async #resume(stored: Promise<void> | void): Promise<void> {
     await stored;
-    this.#parts.notify();
-    const waits = this.#parts.fold.approvals.some((approval) => approval.status === "pending");
-    if (!waits && this.#parts.fold.status === "awaiting_approval") await this.status({ status: "running" });
+    this.#deps.notify();
+    const waits = this.#deps.projection.approvals.some((approval) => approval.status === "pending");
+    if (!waits && this.#deps.projection.status === "awaiting_approval") {
+      await this.status({ status: "running" });
+    }
   }
 
   /** Tells `run:status`. */
   async status(data: JsonObject): Promise<void> {
-    const { log, options, session, notify } = this.#parts;
+    const { log, options, session, notify } = this.#deps;
     await log.record(draftEntry("run:status", options.session_id, data, session().turn_fields));
     notify();
   }
 
   async #ask(request: ApprovalRequest, signal: AbortSignal): Promise<ApprovalDecision> {
-    return await this.#parts.desk.ask(request, signal, () => {
-      const waiting = this.#parts.fold.status === "awaiting_approval"
+    return await this.#deps.approvalQueue.ask(request, signal, () => {
+      const waiting = this.#deps.projection.status === "awaiting_approval"
         ? Promise.resolve()
         : this.status({ status: "awaiting_approval" });
-      waiting.then(() => this.#askHere(request, signal)).catch((error) =>
+      waiting.then(() => this.#askCallback(request, signal)).catch((error) =>
         this.warn("ask_failed", errorMessage(error))
       );
     });
   }
 
   /** Asks at the terminal, or whoever `create.ask` is; over HTTP the person answers by themselves. */
-  async #askHere(request: ApprovalRequest, signal: AbortSignal): Promise<void> {
-    const { ask } = this.#parts.options.create;
+  async #askCallback(request: ApprovalRequest, signal: AbortSignal): Promise<void> {
+    const { ask } = this.#deps.options.createOptions;
     if (!ask) return;
-    const approval = this.#parts.fold.approvals.find((one) => one.id === request.approval_id);
+    const approval = this.#deps.projection.approvals.find((known) => known.id === request.approval_id);
     if (!approval) return;
     const answer = await ask(approval, signal);
-    if (answer === null) return await this.#parts.desk.expire(request); // nobody there: the default applies at once
+    if (answer === null) return await this.#deps.approvalQueue.expire(request); // nobody there: the default applies at once
     try {
-      await this.#parts.desk.decide(request.approval_id, {
+      await this.#deps.approvalQueue.decide(request.approval_id, {
         decision: answer.decision,
         reason: answer.reason ?? null,
-        decided_by: this.#parts.options.caller.name,
+        decided_by: this.#deps.options.caller.name,
       });
     } catch (error) {
       if (!signal.aborted) throw error;
@@ -198,10 +213,14 @@ export class RunHost {
 
   /** Tells the operator, and the run object where it concerns whoever reads that. */
   warn(code: string, message: string, facts: JsonObject = {}): void {
-    const { fold, options, secrets } = this.#parts;
-    const told = secrets.redactValues({ message, ...facts });
-    if (RUN_WARNINGS.has(code)) fold.warn({ code, message: String(told.message) });
-    options.deps.log("warning", code, { run_id: options.run_id, session_id: options.session_id, ...told });
+    const { projection: fold, options, secrets } = this.#deps;
+    const redacted = secrets.redactValues({ message, ...facts });
+    if (RUN_WARNINGS.has(code)) fold.warn({ code, message: String(redacted.message) });
+    options.deps.log("warning", code, {
+      run_id: options.run_id,
+      session_id: options.session_id,
+      ...redacted,
+    });
   }
 }
 

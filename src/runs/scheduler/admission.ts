@@ -8,7 +8,7 @@ export interface AdmissionLimits {
   max_runs_per_key: number;
 }
 
-/** A run's place among those that are admitted; give it back when the run has ended. */
+/** A run's slot among those that are admitted; give it back when the run has ended. */
 export interface AdmissionSlot {
   readonly caller: Caller;
   readonly session_id: string;
@@ -16,7 +16,7 @@ export interface AdmissionSlot {
 
 /** The places that are taken. */
 export class Admission {
-  readonly #places = new Set<AdmissionSlot>();
+  readonly #slots = new Set<AdmissionSlot>();
   readonly #limitsOf: (caller: Caller) => AdmissionLimits;
 
   constructor(limitsOf: (caller: Caller) => AdmissionLimits) {
@@ -24,30 +24,33 @@ export class Admission {
   }
 
   /**
-   * Takes a place. A run that takes over from the one in its session needs none beside it; one that was `admitted` before, by
+   * Takes a slot. A run that takes over from the one in its session needs none beside it; one that was `admitted` before, by
    * a process that is gone, needs no leave.
    * @throws {PreampError} `too_many_runs`.
    */
-  enter(caller: Caller, session_id: string, if_busy: RunRequest["if_busy"], admitted = false): AdmissionSlot {
-    const others = [...this.#places].filter((place) =>
-      if_busy === "queue" || place.session_id !== session_id
-    );
-    const own = others.filter((place) =>
-      place.caller.name === caller.name && place.caller.namespace === caller.namespace
+  reserve(
+    caller: Caller,
+    session_id: string,
+    if_busy: RunRequest["if_busy"],
+    admitted = false,
+  ): AdmissionSlot {
+    const counted = [...this.#slots].filter((slot) => if_busy === "queue" || slot.session_id !== session_id);
+    const own = counted.filter((slot) =>
+      slot.caller.name === caller.name && slot.caller.namespace === caller.namespace
     );
     if (!admitted) {
       const limits = this.#limitsOf(caller);
-      checkRoom(others.length, "max_concurrent_runs", limits);
+      checkRoom(counted.length, "max_concurrent_runs", limits);
       checkRoom(own.length, "max_runs_per_key", limits);
     }
-    const place = { caller, session_id };
-    this.#places.add(place);
-    return place;
+    const slot = { caller, session_id };
+    this.#slots.add(slot);
+    return slot;
   }
 
-  /** Gives a place back. */
-  leave(place: AdmissionSlot): void {
-    this.#places.delete(place);
+  /** Gives a slot back. */
+  release(slot: AdmissionSlot): void {
+    this.#slots.delete(slot);
   }
 }
 

@@ -5,8 +5,8 @@ import { type RecoveredTurn, recoverTurn } from "../../kernel/session/turn_recov
 import { REDACTED } from "../../policy/redact.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import type { RunProjection } from "../run/run_projection.ts";
-import type { RunInput, StoredInput } from "../storage/run_input.ts";
-import type { Approval } from "../types.ts";
+import type { StoredInput } from "../storage/run_input.ts";
+import type { Approval, RunInput } from "../types.ts";
 
 /** A run that another process began and did not end. */
 export interface OrphanedRun {
@@ -49,16 +49,16 @@ export function turnStateOf(
 
 /** Returns what a run had used of its ceilings when its process ended. `recovered`: where the turn of its own session stood. */
 export function usedBefore(
-  fold: RunProjection,
+  projection: RunProjection,
   entries: readonly Entry[],
   recovered: RecoveredTurn | null,
 ): UsedLimits {
   const lost = [...recovered?.calls.values() ?? []].filter((call) => call === "lost").length;
-  const { used } = fold;
+  const { used } = projection;
   return {
     ...used,
     tool_calls: used.tool_calls + lost, // whether they ran is not known: they count as if they had
-    duration_ms: workedFor(entries),
+    duration_ms: activeDuration(entries),
   };
 }
 
@@ -70,17 +70,17 @@ export function hasStarted(entries: readonly Entry[], session_id: string): boole
 }
 
 /** Milliseconds that a log worked for, as far as it tells: what waited for a person does not count. */
-function workedFor(entries: readonly Entry[]): number {
-  let worked_ms = 0;
-  let works = true;
-  let before: number | null = null;
+function activeDuration(entries: readonly Entry[]): number {
+  let active_ms = 0;
+  let is_active = true;
+  let previous: number | null = null;
   for (const { event, ts, data } of entries) {
     const now = Date.parse(ts);
-    if (works && before !== null) worked_ms += now - before;
-    before = now;
-    if (event === "run:status" || event === "run:start") works = data.status === "running";
+    if (is_active && previous !== null) active_ms += now - previous;
+    previous = now;
+    if (event === "run:status" || event === "run:start") is_active = data.status === "running";
   }
-  return worked_ms;
+  return active_ms;
 }
 
 /**
@@ -92,9 +92,10 @@ export function knownApproval(
   { tool_call_id, args_hash, action }: Pick<ApprovalRequest, "tool_call_id" | "args_hash" | "action">,
   session_id: string,
 ): KnownApproval | null {
-  const found = approvals.findLast((one) =>
-    one.session_id === session_id && one.tool_call_id === tool_call_id && one.action === action &&
-    (one.args_hash === args_hash || JSON.stringify(one.tool_input).includes(REDACTED))
+  const found = approvals.findLast((approval) =>
+    approval.session_id === session_id && approval.tool_call_id === tool_call_id &&
+    approval.action === action &&
+    (approval.args_hash === args_hash || JSON.stringify(approval.tool_input).includes(REDACTED))
   );
   if (!found) return null;
   return {

@@ -14,7 +14,7 @@ export interface IdempotencyKey {
 /** Keys of requests that are being answered and of runs that exist. */
 export class Idempotency {
   readonly #store: Store;
-  readonly #under_way = new Map<string, { body_hash: string; run: Promise<string> }>();
+  readonly #pending = new Map<string, { body_hash: string; run: Promise<string> }>();
 
   constructor(store: Store) {
     this.#store = store;
@@ -27,60 +27,60 @@ export class Idempotency {
    */
   async once<T extends { readonly id: string }>(
     caller: Caller,
-    given: IdempotencyKey,
+    sent: IdempotencyKey,
     create: () => Promise<T>,
     find: (run_id: string) => Promise<T>,
   ): Promise<T> {
-    const name = nameOf(caller, given.key);
-    const waiting = this.#under_way.get(name);
+    const record_key = recordKeyOf(caller, sent.key);
+    const waiting = this.#pending.get(record_key);
     if (waiting) {
-      check(waiting.body_hash, given);
+      checkBody(waiting.body_hash, sent);
       const run_id = await waiting.run.catch(() => null); // told to the one who made the first try
-      return run_id === null ? await this.once(caller, given, create, find) : await find(run_id);
+      return run_id === null ? await this.once(caller, sent, create, find) : await find(run_id);
     }
-    const made = this.#make(name, given, create, find);
-    this.#under_way.set(name, { body_hash: given.body_hash, run: made.then((one) => one.id) });
-    this.#under_way.get(name)!.run.catch(() => {}); // thrown below
+    const made = this.#createOrFind(record_key, sent, create, find);
+    this.#pending.set(record_key, { body_hash: sent.body_hash, run: made.then((run) => run.id) });
+    this.#pending.get(record_key)!.run.catch(() => {}); // thrown below
     try {
       return await made;
     } finally {
-      this.#under_way.delete(name);
+      this.#pending.delete(record_key);
     }
   }
 
-  async #make<T>(
-    name: string,
-    given: IdempotencyKey,
+  async #createOrFind<T>(
+    record_key: string,
+    sent: IdempotencyKey,
     create: () => Promise<T>,
     find: (run_id: string) => Promise<T>,
   ): Promise<T> {
-    const known = await this.#known(name, given);
+    const known = await this.#findRunId(record_key, sent);
     if (known !== null) return await find(known);
     try {
       return await create();
     } catch (error) {
       if (!(error instanceof ConflictError)) throw error;
-      const other = await this.#known(name, given); // another server was asked the same at the same time
+      const other = await this.#findRunId(record_key, sent); // another server was asked the same at the same time
       if (other === null) throw error;
       return await find(other);
     }
   }
 
-  async #known(name: string, given: IdempotencyKey): Promise<string | null> {
-    const record = await this.#store.get(KIND, name);
+  async #findRunId(record_key: string, sent: IdempotencyKey): Promise<string | null> {
+    const record = await this.#store.get(KIND, record_key);
     if (!record) return null;
-    check(String(record.value.body_hash), given);
+    checkBody(String(record.value.body_hash), sent);
     return String(record.value.run_id);
   }
 
   /** Returns the change that keeps a key with its run. */
-  put(caller: Caller, given: IdempotencyKey, run_id: string, expires_ms: number): Change {
+  put(caller: Caller, sent: IdempotencyKey, run_id: string, expires_ms: number): Change {
     return {
       put: {
         kind: KIND,
-        key: nameOf(caller, given.key),
+        key: recordKeyOf(caller, sent.key),
         namespace: caller.namespace,
-        value: { run_id, body_hash: given.body_hash },
+        value: { run_id, body_hash: sent.body_hash },
         expires_ms,
       },
       expect: 0,
@@ -88,12 +88,12 @@ export class Idempotency {
   }
 }
 
-function nameOf(caller: Caller, key: string): string {
+function recordKeyOf(caller: Caller, key: string): string {
   return `${caller.namespace}/${key}`;
 }
 
-function check(body_hash: string, given: IdempotencyKey): void {
-  if (body_hash === given.body_hash) return;
+function checkBody(body_hash: string, sent: IdempotencyKey): void {
+  if (body_hash === sent.body_hash) return;
   throw new PreampError(
     "idempotency_conflict",
     "Cannot use this Idempotency-Key: it was sent with another body before",

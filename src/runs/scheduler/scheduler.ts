@@ -1,66 +1,82 @@
 /**
- * Starting runs: one at a time in a session, so many at once, the same request once; those that wait, in order; and the end
- * of all of them when the server stops. What happens inside a run is `run/run.ts`.
+ * Schedules runs: one active run per session, a global and a per-caller limit, deduplication by idempotency key, a FIFO queue
+ * per busy session, and cancellation of all runs on shutdown. A run itself is `run/run.ts`.
  */
-import type { Entry } from "../../kernel/host.ts";
-import type { Outcome } from "../../kernel/session/outcome.ts";
-import { errorCode, errorMessage, PreampError } from "../../sdk/errors.ts";
+import { PreampError } from "../../sdk/errors.ts";
 import type { Prompt } from "../../sdk/types.ts";
 import type { Awaitable } from "../../store/store.ts";
 import { Admission, type AdmissionSlot } from "./admission.ts";
-import type { RunnablePlan, RunsDeps } from "../ports.ts";
+import type { RunsDeps } from "../ports.ts";
 import { SessionLeases } from "./session_leases.ts";
 import { Idempotency } from "./idempotency.ts";
 import { printableId } from "../../process/ids.ts";
-import type { OrphanedRun } from "./crash_state.ts";
-import { inputChange, inputDeletion, openInputs, type StoredInput } from "../storage/run_input.ts";
+import { Recovery } from "./recovery.ts";
 import { ReleasingMap } from "./releasing_map.ts";
-import { ActiveRun, type ResumeOptions } from "../run/run.ts";
-import { askedPlan, callerOfPlan, savedChild, savedSession } from "../storage/saved_session.ts";
-import type { SavedSession, Sessions } from "../storage/session_store.ts";
+import { cancelledOutcome } from "../run/outcomes.ts";
+import { ActiveRun, type NewRun, type ResumeOptions } from "../run/run.ts";
+import {
+  callerOfPlan,
+  savedChild,
+  type SavedSession,
+  savedSession,
+  type SessionStore,
+  withSessionPlan,
+} from "../storage/session_store.ts";
 import type { Caller, CreateOptions, RunHandle, RunRequest } from "../types.ts";
 
-/** Milliseconds between two looks for runs of processes that are gone: half of what a lease lasts (our choice). */
-const RECOVER_EVERY_MS = 2_500;
-
-/** The runs of this process, from their start to their end. */
+/** Starts the runs of this process and tracks them until they end. */
 export class RunScheduler {
   readonly #deps: RunsDeps;
-  readonly #sessions: Sessions;
+  readonly #sessions: SessionStore;
   readonly #idempotency: Idempotency;
-  readonly #runners = new ReleasingMap<ActiveRun>();
-  readonly #holds: SessionLeases;
+  readonly #runs = new ReleasingMap<ActiveRun>();
+  readonly #leases: SessionLeases;
   readonly #admission: Admission;
-  /** Session id → settled when the last run of its queue has ended. */
+  readonly #recovery: Recovery;
+  /** Session id → settles when the last run of the session's queue has ended. */
   readonly #queues = new Map<string, Promise<unknown>>();
-  readonly #open = new Set<Promise<void>>();
-  readonly #recovering = new AbortController();
+  readonly #executing = new Set<Promise<void>>();
   #draining = false;
 
-  constructor(deps: RunsDeps, sessions: Sessions) {
+  constructor(deps: RunsDeps, sessions: SessionStore) {
     this.#deps = deps;
     this.#sessions = sessions;
     this.#idempotency = new Idempotency(deps.store);
-    this.#holds = new SessionLeases(deps.store, deps.newId("proc"), deps.log);
+    this.#leases = new SessionLeases(deps.store, deps.newId("proc"), deps.log);
     this.#admission = new Admission((caller) => deps.limitsOf(caller));
+    this.#recovery = new Recovery({
+      deps,
+      sessions,
+      leases: this.#leases,
+      isActive: (run_id) => this.#runs.has(run_id),
+      newRun: (options) => this.#newRun(options),
+      admit: (run) => {
+        const { caller } = run.options;
+        this.#releaseSlotAtEnd(run, this.#admission.reserve(caller, run.session_id, "queue", true));
+      },
+      execute: (run) => {
+        this.#register(run);
+        this.#execute(run);
+      },
+    });
   }
 
   /** Returns a run that has not ended, or whose end could not be stored. */
-  runner(run_id: string): ActiveRun | undefined {
-    return this.#runners.get(run_id);
+  activeRun(run_id: string): ActiveRun | undefined {
+    return this.#runs.get(run_id);
   }
 
-  /** Forgets a run that was deleted. */
+  /** Removes a deleted run. */
   forget(run_id: string): void {
-    this.#runners.delete(run_id);
+    this.#runs.delete(run_id);
   }
 
-  /** Returns the run that is at work in a session. */
-  at(session_id: string): ActiveRun | undefined {
-    return this.#holds.at(session_id);
+  /** Returns the active run of a session. */
+  runIn(session_id: string): ActiveRun | undefined {
+    return this.#leases.runIn(session_id);
   }
 
-  /** Starts a run, or finds the one that its key stands for, by `find`. */
+  /** Starts a run. When the idempotency key already has a run, returns that run by `find`. */
   create(
     request: RunRequest,
     caller: Caller,
@@ -80,84 +96,89 @@ export class RunScheduler {
   async #create(request: RunRequest, caller: Caller, options: CreateOptions): Promise<ActiveRun> {
     if (this.#draining) throw new PreampError("draining", "Cannot start a run: the server is stopping");
     const session_id = request.session_id ?? this.#deps.newId("ses");
-    const place = this.#admission.enter(caller, session_id, request.if_busy);
+    const slot = this.#admission.reserve(caller, session_id, request.if_busy);
     try {
       const saved = request.session_id === undefined ? null : await this.#sessions.load(caller, session_id);
       const ready = await this.#deps.ready(
-        askedPlan(request, saved),
+        withSessionPlan(request, saved),
         callerOfPlan(caller, request, saved),
         options.base_url ?? saved?.plan_base_url ?? undefined,
       );
       const run_id = this.#deps.newId("run");
-      const runner = this.#make({ request, caller, options, ready, run_id, session_id, saved });
-      if (request.if_busy === "queue" && this.#mustQueue(session_id)) await this.#enqueue(runner);
-      else await this.#start(runner);
-      this.#leaveAtEnd(runner, place);
-      return runner;
+      const run = this.#newRun({ request, caller, createOptions: options, ready, run_id, session_id, saved });
+      if (request.if_busy === "queue" && this.#mustQueue(session_id)) await this.#enqueue(run);
+      else await this.#beginInSession(run);
+      this.#releaseSlotAtEnd(run, slot);
+      return run;
     } catch (error) {
-      this.#admission.leave(place);
+      this.#admission.release(slot);
       throw error;
     }
   }
 
-  /** Gives a place back when its run has ended. */
-  #leaveAtEnd(runner: ActiveRun, place: AdmissionSlot): void {
-    runner.settled("end").then(() => this.#admission.leave(place)); // it never rejects
+  #releaseSlotAtEnd(run: ActiveRun, slot: AdmissionSlot): void {
+    run.settled("end").then(() => this.#admission.release(slot)); // never rejects
   }
 
   #mustQueue(session_id: string): boolean {
-    const busy = this.#holds.at(session_id);
-    if (busy) return busy.current().status !== "awaiting_approval"; // that one is superseded, whatever `if_busy` says
+    const active = this.#leases.runIn(session_id);
+    if (active) return active.current().status !== "awaiting_approval"; // such a run is superseded, whatever `if_busy` says
     return this.#queues.has(session_id);
   }
 
-  /** Takes the session for a run: one that waits for a person is superseded, another one refused or cancelled. */
-  #take(runner: ActiveRun): Awaitable<void> {
-    const { session_id } = runner;
-    return this.#holds.at(session_id) ? this.#takeOff(runner) : this.#holds.acquire(session_id, runner);
+  /** Acquires the session for a run. Supersedes a run that awaits approval; cancels or rejects for any other. */
+  #acquireSession(run: ActiveRun): Awaitable<void> {
+    const { session_id } = run;
+    return this.#leases.runIn(session_id)
+      ? this.#evictCurrentRun(run)
+      : this.#leases.acquire(session_id, run);
   }
 
-  async #takeOff(runner: ActiveRun): Promise<void> {
-    const { id, session_id, options: { request } } = runner;
-    for (let busy = this.#holds.at(session_id); busy; busy = this.#holds.at(session_id)) {
-      if (busy.session_id !== session_id) {
+  async #evictCurrentRun(run: ActiveRun): Promise<void> {
+    const { id, session_id, options: { request } } = run;
+    for (
+      let active = this.#leases.runIn(session_id);
+      active;
+      active = this.#leases.runIn(session_id)
+    ) {
+      if (active.session_id !== session_id) {
         throw new PreampError(
           "session_busy",
-          `Cannot start a run in session "${session_id}": its agent is at work in run "${busy.id}"`,
+          `Cannot start a run in session "${session_id}": run "${active.id}" uses it as a sub-agent`,
         );
       }
-      if (!busy.ended) {
-        const waits = busy.current().status === "awaiting_approval";
-        if (!waits && request.if_busy !== "cancel") {
+      if (!active.ended) {
+        const awaits_approval = active.current().status === "awaiting_approval";
+        if (!awaits_approval && request.if_busy !== "cancel") {
           throw new PreampError(
             "session_busy",
-            `Cannot start a run in session "${session_id}": run "${busy.id}" has not ended`,
+            `Cannot start a run in session "${session_id}": run "${active.id}" has not ended`,
           );
         }
-        await busy.cancel("graceful", waits ? `superseded by ${id}` : "cancelled");
+        await active.cancel("graceful", awaits_approval ? `superseded by ${id}` : "cancelled");
       }
-      await this.#holds.released(session_id);
+      await this.#leases.whenReleased(session_id);
     }
-    await this.#holds.acquire(session_id, runner); // nothing came between: whoever else waited finds this run there
+    await this.#leases.acquire(session_id, run); // no await since the check: other waiting runs will find this one
   }
 
-  /** Takes the session and begins the run. `is_new`: the session comes into being with it, there is nothing to be read again. */
-  async #start(runner: ActiveRun, is_new = false): Promise<void> {
-    const taken = this.#take(runner);
-    if (taken) await taken;
-    const { saved } = runner.options;
+  /** Acquires the session and begins the run. `is_new`: the session is created with the run and need not be reloaded. */
+  async #beginInSession(run: ActiveRun, is_new = false): Promise<void> {
+    const acquired = this.#acquireSession(run);
+    if (acquired) await acquired;
+    const { saved } = run.options;
     try {
-      if (saved !== null && !is_new) await this.#catchUp(runner, saved);
-      await runner.begin();
+      if (saved !== null && !is_new) await this.#reloadSession(run, saved);
+      await run.begin();
     } catch (error) {
-      await this.#holds.release(runner.session_id);
+      await this.#leases.release(run.session_id);
       throw error;
     }
-    this.#keep(runner);
-    this.#go(runner);
+    this.#register(run);
+    this.#execute(run);
   }
 
-  /** Starts a run in a session that comes into being with it, and may go on with a turn that was begun elsewhere. */
+  /** Starts a run in a new session. `resume`: continues a turn that another run began. */
   async startIn(
     saved: SavedSession,
     request: RunRequest,
@@ -167,221 +188,145 @@ export class RunScheduler {
   ): Promise<RunHandle> {
     if (this.#draining) throw new PreampError("draining", "Cannot start a run: the server is stopping");
     const session_id = saved.object.id;
-    const place = this.#admission.enter(caller, session_id, undefined);
+    const slot = this.#admission.reserve(caller, session_id, undefined);
     try {
       const ready = await this.#deps.ready(
-        askedPlan(request, saved),
+        withSessionPlan(request, saved),
         callerOfPlan(caller, request, saved),
         options.base_url ?? saved.plan_base_url ?? undefined,
       );
       const run_id = this.#deps.newId("run");
-      const runner = this.#make({ request, caller, options, ready, run_id, session_id, saved, resume });
-      await this.#start(runner, true);
-      this.#leaveAtEnd(runner, place);
-      return runner;
+      const run = this.#newRun({
+        request,
+        caller,
+        createOptions: options,
+        ready,
+        run_id,
+        session_id,
+        saved,
+        ...(resume ? { resume } : {}),
+      });
+      await this.#beginInSession(run, true);
+      this.#releaseSlotAtEnd(run, slot);
+      return run;
     } catch (error) {
-      this.#admission.leave(place);
+      this.#admission.release(slot);
       throw error;
     }
   }
 
-  /**
-   * Takes over the runs of processes that are gone: those that have not ended and whose session nobody holds any more.
-   * Resolves to their ids once each goes on, or has ended because it cannot.
-   */
-  async recover(): Promise<string[]> {
-    const taken: string[] = [];
-    for (const input of await openInputs(this.#deps.store)) {
-      if (this.#draining || this.#runners.has(input.run_id) || this.#holds.at(input.session_id)) continue;
-      try {
-        if (await this.#takeOver(input)) taken.push(input.run_id);
-      } catch (error) {
-        if (errorCode(error) === "session_busy") continue; // its process lives, or another one was faster
-        this.#deps.log("error", "run_not_recovered", { run_id: input.run_id, message: errorMessage(error) });
-      }
-    }
-    return taken;
+  /** Continues the runs of crashed processes; resolves to the ids of those it recovered. */
+  recover(): Promise<string[]> {
+    return this.#recovery.recover();
   }
 
-  /** Looks for runs of processes that are gone, now and again and again until it is drained. */
+  /** Calls {@link recover} periodically until the scheduler is drained. */
   keepRecovering(): void {
-    const { clock, log } = this.#deps;
-    const { signal } = this.#recovering;
-    const look = async () => {
-      while (!signal.aborted) {
-        await this.recover().catch((error) =>
-          log("error", "recovery_failed", { message: errorMessage(error) })
-        );
-        await clock.after(RECOVER_EVERY_MS, signal);
-      }
-    };
-    look().catch(() => {}); // told to stop
-  }
-
-  async #takeOver(input: StoredInput): Promise<boolean> {
-    const { run_id, session_id, caller } = input;
-    const log = await this.#deps.store.entries(run_id, 0, Number.MAX_SAFE_INTEGER) as Entry[] | null;
-    if (log === null || log.at(-1)?.event === "run:end") {
-      await this.#deps.store.commit([log === null ? inputDeletion(run_id) : inputChange(input, false)]);
-      return false;
-    }
-    const saved = await this.#sessions.load(caller, session_id).catch(() => null); // a queued run's may not be there yet
-    const origin = input.plan_origin;
-    const ready = await this.#deps.ready(
-      { ...input.request, plan: input.plan, ...(input.plan_lock ? { lock: input.plan_lock } : {}) },
-      { ...caller, origin },
-      input.plan_base_url ?? undefined,
-    );
-    const runner = this.#make({
-      request: input.own_plan ? { ...input.request, plan: input.plan } : input.request,
-      caller: input.own_plan ? { ...caller, origin } : caller,
-      options: {},
-      ready,
-      run_id,
-      session_id,
-      // the session was kept when the run began: what is counted and kept again at its end is what was there before
-      saved: saved && input.surface !== null ? asBefore(saved, input) : saved,
-      ...(input.resume ? { resume: input.resume } : {}),
-      inherited: { input, entries: log },
-    });
-    await this.#holds.acquire(session_id, runner);
-    const since = await this.#deps.store.entries(run_id, log.length, 1);
-    if (since === null || since.length > 0) { // it went on while its lease was being taken
-      await this.#holds.release(session_id);
-      return false;
-    }
-    const place = this.#admission.enter(caller, session_id, "queue", true);
-    this.#leaveAtEnd(runner, place);
-    try {
-      await runner.begin();
-    } catch (error) {
-      await runner.interrupt(error);
-      await this.#holds.release(session_id);
-      return true;
-    }
-    this.#keep(runner);
-    this.#go(runner);
-    return true;
+    this.#recovery.start();
   }
 
   /**
-   * Takes the session as it is now that nobody else is at work in it: another run may have ended since it was read.
-   * @throws {PreampError} `session_conflict` when the plan that the run took from it was replaced meanwhile.
+   * Reloads the session after its lease was acquired: another run may have ended since it was read.
+   * @throws {PreampError} `session_conflict` when the session's plan, which the run uses, was replaced meanwhile.
    */
-  async #catchUp(runner: ActiveRun, saved: SavedSession): Promise<void> {
-    const { request, caller } = runner.options;
-    const now = await this.#sessions.load(caller, runner.session_id);
+  async #reloadSession(run: ActiveRun, saved: SavedSession): Promise<void> {
+    const { request, caller } = run.options;
+    const now = await this.#sessions.load(caller, run.session_id);
     if (now === saved) return;
     const own_plan = request.plan !== undefined || request.plan_ref !== undefined;
     if (!own_plan && now.object.plan_hash !== saved.object.plan_hash) {
       throw new PreampError(
         "session_conflict",
-        `Cannot start a run in session "${runner.session_id}": its plan was replaced meanwhile`,
+        `Cannot start a run in session "${run.session_id}": its plan was replaced meanwhile`,
       );
     }
-    runner.continueFrom(now);
+    run.continueFrom(now);
   }
 
-  async #enqueue(runner: ActiveRun): Promise<void> {
-    const { session_id } = runner;
-    const before = (this.#queues.get(session_id) ?? this.#holds.released(session_id)).catch(() => {}); // its own affair
-    const stored = runner.queue();
-    const turn = Promise.all([before, stored]).then(() => this.#takeTurn(runner));
+  async #enqueue(run: ActiveRun): Promise<void> {
+    const { session_id } = run;
+    const before = (this.#queues.get(session_id) ?? this.#leases.whenReleased(session_id)).catch(() => {}); // reported by that run
+    const stored = run.queue();
+    const turn = Promise.all([before, stored]).then(() => this.#executeQueued(run));
     const tail = turn.finally(() => this.#queues.get(session_id) === tail && this.#queues.delete(session_id));
     this.#queues.set(session_id, tail);
     this.#track(tail.then(() => {}));
     await stored;
-    this.#keep(runner);
+    this.#register(run);
   }
 
-  /** A queued run's turn: it starts as soon as nobody is at work in its session; resolves when it has ended. */
-  async #takeTurn(runner: ActiveRun): Promise<void> {
-    const { session_id } = runner;
-    while (this.#holds.at(session_id)) await this.#holds.released(session_id);
-    if (this.#draining) await runner.finish(cancelledOutcome());
-    if (runner.ended) return;
+  /** Executes the first run of a queue once its session is free; resolves when the run has ended. */
+  async #executeQueued(run: ActiveRun): Promise<void> {
+    const { session_id } = run;
+    while (this.#leases.runIn(session_id)) await this.#leases.whenReleased(session_id);
+    if (this.#draining) await run.finish(cancelledOutcome());
+    if (run.ended) return;
     try {
-      await this.#holds.acquire(session_id, runner);
+      await this.#leases.acquire(session_id, run);
     } catch (error) {
-      return await runner.fail(error);
+      return await run.fail(error);
     }
     try {
-      runner.continueFrom(await this.#sessions.load(runner.options.caller, session_id));
-      if (!runner.ended) await runner.begin();
+      run.continueFrom(await this.#sessions.load(run.options.caller, session_id));
+      if (!run.ended) await run.begin();
     } catch (error) {
-      await runner.fail(error);
+      await run.fail(error);
     }
-    if (runner.ended) await this.#holds.release(session_id);
-    else await this.#go(runner);
+    if (run.ended) await this.#leases.release(session_id);
+    else await this.#execute(run);
   }
 
-  #go(runner: ActiveRun): Promise<void> {
-    const { request, create: { signal } } = runner.options;
+  #execute(run: ActiveRun): Promise<void> {
+    const { request, createOptions: { signal } } = run.options;
     if (signal && request.on_disconnect === "cancel") {
-      const leave = () => void runner.cancel("immediate", "client disconnected").catch(() => {}); // it ended meanwhile
-      if (signal.aborted) leave();
-      else signal.addEventListener("abort", leave, { once: true });
+      const cancel = () => void run.cancel("immediate", "client disconnected").catch(() => {}); // it ended meanwhile
+      if (signal.aborted) cancel();
+      else signal.addEventListener("abort", cancel, { once: true });
     }
-    return this.#track(this.#runToEnd(runner, request.prompt));
+    return this.#track(this.#executeAndRelease(run, request.prompt));
   }
 
-  async #runToEnd(runner: ActiveRun, prompt: Prompt): Promise<void> {
+  async #executeAndRelease(run: ActiveRun, prompt: Prompt): Promise<void> {
     try {
-      await runner.run(prompt);
+      await run.run(prompt);
     } finally {
-      const left = this.#holds.release(runner.session_id);
-      if (left) await left;
+      const released = this.#leases.release(run.session_id);
+      if (released) await released;
     }
   }
 
   #track(done: Promise<void>): Promise<void> {
-    const watched = done.then(() => void this.#open.delete(watched), (error) => {
-      this.#open.delete(watched);
+    const tracked = done.then(() => void this.#executing.delete(tracked), (error) => {
+      this.#executing.delete(tracked);
       this.#deps.log("error", "run_lost", { message: String(error) });
     });
-    this.#open.add(watched);
-    return watched;
+    this.#executing.add(tracked);
+    return tracked;
   }
 
-  #make(parts: {
-    request: RunRequest;
-    caller: Caller;
-    options: CreateOptions;
-    ready: RunnablePlan;
-    run_id: string;
-    session_id: string;
-    saved: SavedSession | null;
-    resume?: ResumeOptions | undefined;
-    inherited?: OrphanedRun;
-  }): ActiveRun {
-    const { request, caller, options, ready, run_id, session_id, saved, resume, inherited } = parts;
-    const { idempotency } = options;
+  #newRun(newRun: NewRun): ActiveRun {
+    const { caller, run_id, session_id, createOptions: { idempotency } } = newRun;
     const expires_ms = this.#deps.clock.now() + this.#deps.limitsOf(caller).idempotency_hours * 3_600_000;
     return new ActiveRun({
+      ...newRun,
       deps: this.#deps,
-      caller,
-      request,
-      create: options,
-      ready,
-      run_id,
-      session_id,
-      saved,
-      fence: () => this.#holds.fence(session_id),
-      takeChild: (runner, id, parent_id) => this.#takeChild(caller, runner, id, parent_id),
-      letGoChild: (id) => this.#holds.release(id),
-      saveChild: (runner, child) =>
-        this.#sessions.put(caller, savedChild(runner, child, this.#deps.clock.now())),
-      saveSession: (runner) => this.#sessions.put(caller, savedSession(runner, this.#deps.clock.now())),
-      ...(resume ? { resume } : {}),
-      ...(inherited ? { inherited } : {}),
+      fence: () => this.#leases.fence(session_id),
+      acquireChildSession: (run, id, parent_id) => this.#acquireChildSession(caller, run, id, parent_id),
+      releaseChildSession: (id) => this.#leases.release(id),
+      childSessionChange: (run, child) =>
+        this.#sessions.put(caller, savedChild(run, child, this.#deps.clock.now())),
+      sessionChange: (run) => this.#sessions.put(caller, savedSession(run, this.#deps.clock.now())),
       with_run: idempotency ? [this.#idempotency.put(caller, idempotency, run_id, expires_ms)] : [],
     });
   }
 
-  /** A sub-agent's session goes on only for who spawned it, and for one run at a time. */
-  async #takeChild(
+  /**
+   * Acquires a sub-agent's session for a run. Only the session that spawned the sub-agent may continue it.
+   * @throws {PreampError} `not_found`, `session_busy`.
+   */
+  async #acquireChildSession(
     caller: Caller,
-    runner: ActiveRun,
+    run: ActiveRun,
     session_id: string,
     parent_id: string,
   ): Promise<SavedSession> {
@@ -392,38 +337,38 @@ export class RunScheduler {
         `Cannot find session "${printableId(session_id)}" among this session's agents`,
       );
     }
-    await this.#holds.acquire(session_id, runner);
+    await this.#leases.acquire(session_id, run);
     try {
-      return await this.#sessions.load(caller, session_id); // a run of it may have ended since it was read
+      return await this.#sessions.load(caller, session_id); // another run may have changed it since it was read
     } catch (error) {
-      await this.#holds.release(session_id);
+      await this.#leases.release(session_id);
       throw error;
     }
   }
 
-  #keep(runner: ActiveRun): void {
-    this.#runners.set(runner.id, runner);
-    runner.settled("end").then(() => {
-      if (runner.end_is_stored) this.#runners.delete(runner.id); // else only the runner knows how it ended
+  #register(run: ActiveRun): void {
+    this.#runs.set(run.id, run);
+    run.settled("end").then(() => {
+      if (run.end_is_stored) this.#runs.delete(run.id); // otherwise only this object has the run's outcome
     });
   }
 
-  /** Stops accepting; lets runs end for `grace_ms`, then stops them. */
+  /** Stops accepting runs, lets running ones end for 60 % of `grace_ms`, then cancels them immediately. */
   async drain(grace_ms: number): Promise<void> {
     this.#draining = true;
-    this.#recovering.abort();
-    for (const runner of this.#holds.runners) await runner.cancel("graceful", "the server is stopping");
-    if (await this.#idle(grace_ms * 0.6)) return;
-    for (const runner of this.#holds.runners) await runner.cancel("immediate", "the server is stopping");
-    await this.#idle(grace_ms * 0.4);
+    this.#recovery.stop();
+    for (const run of this.#leases.runs) await run.cancel("graceful", "the server is stopping");
+    if (await this.#waitUntilIdle(grace_ms * 0.6)) return;
+    for (const run of this.#leases.runs) await run.cancel("immediate", "the server is stopping");
+    await this.#waitUntilIdle(grace_ms * 0.4);
   }
 
-  async #idle(ms: number): Promise<boolean> {
+  async #waitUntilIdle(timeout_ms: number): Promise<boolean> {
     const timer = new AbortController();
-    const done = Promise.allSettled([...this.#open]).then(() => true);
-    const late = this.#deps.clock.after(ms, timer.signal).then(() => false, () => true);
+    const idle = Promise.allSettled([...this.#executing]).then(() => true);
+    const timeout = this.#deps.clock.after(timeout_ms, timer.signal).then(() => false, () => true);
     try {
-      return await Promise.race([done, late]);
+      return await Promise.race([idle, timeout]);
     } finally {
       timer.abort();
     }
@@ -435,19 +380,6 @@ export class RunScheduler {
 
   async close(): Promise<void> {
     await this.drain(0);
-    this.#holds.close();
+    this.#leases.close();
   }
-}
-
-/** A session as it was before a run began, from what was kept of it then. */
-function asBefore(saved: SavedSession, { continued }: StoredInput): SavedSession | null {
-  const { run_count } = saved.object;
-  return continued || run_count > 1
-    ? { ...saved, object: { ...saved.object, run_count: run_count - 1 } }
-    : null;
-}
-
-/** Returns the outcome of a run that was cancelled before it began. */
-export function cancelledOutcome(): Outcome {
-  return { status: "cancelled", stop_reason: "cancelled", output_text: "", output: [], error: null };
 }

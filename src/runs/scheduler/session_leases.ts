@@ -13,7 +13,7 @@ const LEASE_MS = 5_000;
 const RENEW_MS = 1_500;
 
 interface Lease {
-  readonly runner: ActiveRun;
+  readonly run: ActiveRun;
   /** Made when somebody waits for it. */
   released: PromiseWithResolvers<void> | null;
   fence: Fence | undefined;
@@ -24,7 +24,7 @@ export class SessionLeases {
   readonly #store: Store;
   readonly #owner: string;
   readonly #log: (level: "error", event: string, facts: JsonObject) => void;
-  readonly #holds = new ReleasingMap<Lease>();
+  readonly #leases = new ReleasingMap<Lease>();
   #renewing: ReturnType<typeof setInterval> | null = null;
 
   /** @param owner Name of this process among those that share the store. */
@@ -35,85 +35,89 @@ export class SessionLeases {
   }
 
   /** Returns the run that holds a session. */
-  at(session_id: string): ActiveRun | undefined {
-    return this.#holds.get(session_id)?.runner;
+  runIn(session_id: string): ActiveRun | undefined {
+    return this.#leases.get(session_id)?.run;
   }
 
   /** Returns every run that holds a session. */
-  get runners(): ActiveRun[] {
-    return this.#holds.items.map((hold) => hold.runner);
+  get runs(): ActiveRun[] {
+    return this.#leases.items.map((lease) => lease.run);
   }
 
   /** Returns the proof that a session is held; undefined when it is not. */
   fence(session_id: string): Fence | undefined {
-    return this.#holds.get(session_id)?.fence;
+    return this.#leases.get(session_id)?.fence;
   }
 
-  /** Resolves once the run that holds the session now has let go of it; another may hold it then. */
-  async released(session_id: string): Promise<void> {
-    const hold = this.#holds.get(session_id);
-    if (hold) await (hold.released ??= Promise.withResolvers()).promise;
+  /** Resolves once the run that holds the session now has let go of it; another may lease it then. */
+  async whenReleased(session_id: string): Promise<void> {
+    const lease = this.#leases.get(session_id);
+    if (lease) await (lease.released ??= Promise.withResolvers()).promise;
   }
 
   /**
    * Takes a session for a run; in this process that is decided before the first wait.
    * @throws {PreampError} `session_busy` while another run, here or elsewhere, holds it.
    */
-  acquire(session_id: string, runner: ActiveRun): Awaitable<void> {
-    if (this.#holds.has(session_id)) throw busy(session_id, "another run has not ended");
-    const hold: Lease = { runner, released: null, fence: undefined };
-    this.#holds.set(session_id, hold);
-    const lease = `session/${session_id}`;
+  acquire(session_id: string, run: ActiveRun): Awaitable<void> {
+    if (this.#leases.has(session_id)) throw busy(session_id, "another run has not ended");
+    const lease: Lease = { run, released: null, fence: undefined };
+    this.#leases.set(session_id, lease);
+    const name = `session/${session_id}`;
     try {
-      const token = this.#store.acquire(lease, this.#owner, LEASE_MS);
-      if (!(token instanceof Promise)) return this.#grant(session_id, hold, { lease, token });
-      return token.then((granted) => this.#grant(session_id, hold, { lease, token: granted })).catch(
+      const token = this.#store.acquire(name, this.#owner, LEASE_MS);
+      if (!(token instanceof Promise)) return this.#grant(session_id, lease, { lease: name, token });
+      return token.then((token) => this.#grant(session_id, lease, { lease: name, token })).catch(
         (error) => {
-          this.#leave(session_id, hold);
+          this.#remove(session_id, lease);
           throw error;
         },
       );
     } catch (error) {
-      this.#leave(session_id, hold);
+      this.#remove(session_id, lease);
       throw error;
     }
   }
 
-  #grant(session_id: string, hold: Lease, { lease, token }: { lease: string; token: number | null }): void {
+  #grant(
+    session_id: string,
+    lease: Lease,
+    { lease: name, token }: { lease: string; token: number | null },
+  ): void {
     if (token === null) throw busy(session_id, "another server runs one");
-    hold.fence = { lease, token };
+    lease.fence = { lease: name, token };
     this.#renewing ??= setInterval(() => void this.#renewAll(), RENEW_MS);
   }
 
   /** Lets go of a session, whatever the store says to it: a lease that is not released expires. */
   release(session_id: string): Awaitable<void> {
-    const hold = this.#holds.get(session_id);
-    if (!hold) return;
+    const lease = this.#leases.get(session_id);
+    if (!lease) return;
     let released: Promise<void> | void = undefined;
     try {
-      if (hold.fence) released = this.#store.release(hold.fence.lease, this.#owner);
+      if (lease.fence) released = this.#store.release(lease.fence.lease, this.#owner);
     } catch (error) {
-      this.#notReleased(hold, error);
+      this.#logNotReleased(lease, error);
     }
-    if (!released) return this.#leave(session_id, hold);
-    return released.catch((error) => this.#notReleased(hold, error)).then(() =>
-      this.#leave(session_id, hold)
+    if (!released) return this.#remove(session_id, lease);
+    return released.catch((error) => this.#logNotReleased(lease, error)).then(() =>
+      this.#remove(session_id, lease)
     );
   }
 
-  #notReleased({ fence }: Lease, error: unknown): void {
+  #logNotReleased({ fence }: Lease, error: unknown): void {
     this.#log("error", "lease_not_released", { lease: fence?.lease ?? null, message: String(error) });
   }
 
-  #leave(session_id: string, hold: Lease): void {
-    this.#holds.delete(session_id);
-    hold.fence = undefined; // nothing is left to renew
-    hold.released?.resolve();
-    if (this.#holds.size === 0) this.close();
+  #remove(session_id: string, lease: Lease): void {
+    this.#leases.delete(session_id);
+    lease.fence = undefined; // nothing is left to renew
+    lease.released?.resolve();
+    if (this.#leases.size === 0) this.close();
   }
 
   async #renewAll(): Promise<void> {
-    for (const { fence } of this.#holds.items) { // read when its turn comes: it may have been let go of meanwhile
+    for (const { fence } of this.#leases.items) { // read when its turn comes: it may have been let go of meanwhile
       if (!fence) continue;
       const { lease } = fence;
       try {

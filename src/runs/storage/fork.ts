@@ -5,7 +5,7 @@
 import { PreampError } from "../../sdk/errors.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import type { Message } from "../../sdk/types.ts";
-import type { Recording } from "./run_input.ts";
+import type { Recording } from "../types.ts";
 import type { SavedSession } from "./session_store.ts";
 
 /** Where a new session comes from. */

@@ -6,7 +6,7 @@ import { parseToolCall } from "../../sdk/tools.ts";
 import type { Message, Prompt } from "../../sdk/types.ts";
 import { type ForkPoint, withAnswers } from "./fork.ts";
 import { RunProjection } from "../run/run_projection.ts";
-import type { Recording } from "./run_input.ts";
+import type { Recording } from "../types.ts";
 import type { ResumeOptions } from "../run/run.ts";
 
 /** A point of a run to go on from. */
@@ -36,7 +36,7 @@ export function pointOf({ run, events, replay }: Recording, from_event: number):
   if (!started) {
     throw new PreampError("not_replayable", `Cannot go on from entry ${from_event}: no turn was begun`);
   }
-  const fold = new RunProjection({
+  const projection = new RunProjection({
     id: run.id,
     session_id: run.session_id,
     created_at: run.created_at,
@@ -45,26 +45,26 @@ export function pointOf({ run, events, replay }: Recording, from_event: number):
     history: replay.history,
   });
   const session_state: JsonObject = { ...replay.session_state };
-  let untold: JsonObject | null = null;
+  let pending_response: JsonObject | null = null;
   let prompted = false;
   let iteration = 0;
   for (const entry of before) {
-    fold.add(entry);
+    projection.add(entry);
     const { event, data, session_id } = entry;
     if (session_id !== run.session_id) continue;
     // what modules left is told right before the step that it belongs to: behind it alone that step is still to come
     if (event === "session:state" && isObject(data.set) && entry.seq < from_event) {
-      assign(session_state, data.set);
+      applyState(session_state, data.set);
     }
     if (event === "provider:response" && data.inner !== true) {
       iteration++;
-      untold = isObject(data.response) ? data.response : null;
-    } else if (event === "context:message") untold = null;
+      pending_response = isObject(data.response) ? data.response : null;
+    } else if (event === "context:message") pending_response = null;
     // the first message of the user's own behind the start of the turn is the prompt
     prompted ||= event === "context:message" && entry.seq > started.seq && isPrompt(data.message);
   }
-  const history = [...fold.historyOf(run.session_id)];
-  if (untold !== null) history.push(answerMessage(untold)); // it was given and is not in the history yet
+  const history = [...projection.historyOf(run.session_id)];
+  if (pending_response !== null) history.push(responseMessage(pending_response)); // it was given and is not in the history yet
   return {
     messages: prompted ? history : withAnswers(history),
     session_state,
@@ -80,7 +80,7 @@ function isPrompt(message: unknown): boolean {
 }
 
 /** Returns the message that a loop would have stored an answer as. */
-export function answerMessage(response: JsonObject): Message {
+export function responseMessage(response: JsonObject): Message {
   const { content, tool_calls, metadata } = response;
   return assistantMessage({
     content: Array.isArray(content) ? content : [],
@@ -90,7 +90,7 @@ export function answerMessage(response: JsonObject): Message {
 }
 
 /** A key that was set to null was deleted. */
-function assign(state: JsonObject, set: JsonObject): void {
+function applyState(state: JsonObject, set: JsonObject): void {
   for (const [key, value] of Object.entries(set)) {
     if (value === null) delete state[key];
     else state[key] = value;

@@ -2,65 +2,9 @@
  * What is kept of a run beside its log, so that it can be replayed, gone on with after a crash, and executed anew: plan,
  * request, where its session stood, and what its tools and providers said of themselves.
  */
-import type { Entry } from "../../kernel/host.ts";
-import type { LoggedUsage } from "../../kernel/session/session.ts";
-import type { MountedDescriptors } from "../../kernel/mounting/mount_descriptors.ts";
-import type { JsonObject, Message, Prompt } from "../../sdk/types.ts";
+import type { JsonObject } from "../../sdk/types.ts";
 import type { Change, Store } from "../../store/store.ts";
-import type { RememberedApproval } from "../run/approval_memory.ts";
-import type { Caller, Run, RunRequest } from "../types.ts";
-
-/** What a sub-agent's turn started from. */
-export interface AgentInput {
-  session_id: string;
-  /** The turn; it tells the turns of one session apart. */
-  turn_id: string;
-  /** The agent's plan as written: overlay, preferences and filters are in it. */
-  plan: JsonObject;
-  /** Whether its overlay sets ceilings of its own. */
-  limited: boolean;
-  /** Whether the session had run before. */
-  continued: boolean;
-  history: readonly Message[];
-  session_state: JsonObject;
-  usages: readonly LoggedUsage[];
-  remembered?: readonly RememberedApproval[];
-  surface: MountedDescriptors;
-}
-
-/** What a run started from. */
-export interface RunInput {
-  version: 1;
-  /** The plan as written, and whose it was. */
-  plan: JsonObject;
-  plan_origin: "operator" | "caller";
-  plan_base_url: string | null;
-  /** The lock that came with the plan. */
-  plan_lock?: JsonObject;
-  /** Whether plan or request set `max_cost_usd`. */
-  cost_is_asked_for: boolean;
-  /** Whether the session had run before. */
-  continued: boolean;
-  /** The session before the run. */
-  history: readonly Message[];
-  session_state: JsonObject;
-  usages: readonly LoggedUsage[];
-  /** Answers that held for later questions of the session. */
-  remembered?: readonly RememberedApproval[];
-  /** Null while the session is not initialised. */
-  surface: MountedDescriptors | null;
-  /** The turn that the run goes on with, when it was begun in another run: its prompt is in the history. */
-  resume?: { prompt: Prompt; iteration: number };
-  /** Turns of sub-agents that have ended, in the order of their ends. Absent: none, or nobody knows. */
-  agents?: readonly AgentInput[];
-}
-
-/** A run as it can be replayed anywhere: its object, its log, what it started from. */
-export interface Recording {
-  run: Run;
-  events: readonly Entry[];
-  replay: RunInput;
-}
+import type { Caller, RunInput, RunRequest } from "../types.ts";
 
 /** What is kept in the store: who started it and how, too. */
 export interface StoredInput extends RunInput {

@@ -2,21 +2,39 @@
 import type { JsonObject } from "../../sdk/json.ts";
 import type { Change } from "../../store/store.ts";
 import type { StoredInput } from "./run_input.ts";
-import type { ActiveRun } from "../run/run.ts";
+import type { RunnablePlan } from "../ports.ts";
+import type { Caller, Run, RunRequest } from "../types.ts";
+import type { SavedSession } from "./session_store.ts";
+
+/** The members of a run that its records are made of. */
+export interface StoredRun {
+  readonly id: string;
+  readonly session_id: string;
+  readonly created_at: string;
+  readonly options: {
+    readonly ready: RunnablePlan;
+    readonly request: RunRequest;
+    readonly caller: Caller;
+    readonly saved: SavedSession | null;
+    readonly resume?: { readonly iteration: number };
+  };
+  current(): Run;
+  withoutSecrets<T extends object>(data: T): T;
+}
 
 /** Returns what a run started from. `surface`: null while its session is not initialised. */
-export function inputOf(runner: ActiveRun, surface: StoredInput["surface"]): StoredInput {
-  const { ready, request: { plan, plan_ref, ...request }, caller, saved, resume } = runner.options;
+export function inputOf(run: StoredRun, surface: StoredInput["surface"]): StoredInput {
+  const { ready, request: { plan, plan_ref, ...request }, caller, saved, resume } = run.options;
   const own_plan = saved === null || plan !== undefined || plan_ref !== undefined;
   const by_operator = plan_ref !== undefined || plan === undefined;
   const plan_lock = own_plan ? request.lock : saved.plan_lock;
   return {
     version: 1,
-    run_id: runner.id,
-    session_id: runner.session_id,
+    run_id: run.id,
+    session_id: run.session_id,
     caller,
-    request: runner.withoutSecrets(request),
-    created_at: runner.created_at,
+    request: run.withoutSecrets(request),
+    created_at: run.created_at,
     own_plan,
     plan: ready.compiled.written,
     plan_origin: !own_plan ? saved.plan_origin : by_operator ? "operator" : caller.origin,
@@ -28,22 +46,22 @@ export function inputOf(runner: ActiveRun, surface: StoredInput["surface"]): Sto
     session_state: saved?.session_state ?? {},
     usages: saved?.usages ?? [],
     ...(saved?.remembered ? { remembered: saved.remembered } : {}),
-    surface: surface && runner.withoutSecrets(surface),
+    surface: surface && run.withoutSecrets(surface),
     ...(resume ? { resume: { prompt: request.prompt, iteration: resume.iteration } } : {}),
   };
 }
 
 /** Returns the change that keeps the run object for lists and for readers in other processes. */
-export function recordChange(runner: ActiveRun): Change {
-  const run = runner.current();
+export function recordChange(active: StoredRun): Change {
+  const run = active.current();
   return {
     put: {
       kind: "run",
-      key: runner.id,
-      namespace: runner.options.caller.namespace,
+      key: run.id,
+      namespace: active.options.caller.namespace,
       value: run as unknown as JsonObject,
-      index: { session_id: runner.session_id, status: run.status, open: String(run.ended_at === null) },
-      created_ms: Date.parse(runner.created_at),
+      index: { session_id: run.session_id, status: run.status, open: String(run.ended_at === null) },
+      created_ms: Date.parse(run.created_at),
     },
   };
 }

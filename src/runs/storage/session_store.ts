@@ -5,9 +5,18 @@ import type { LoggedUsage } from "../../kernel/session/session.ts";
 import type { Counters } from "../../sdk/session_counters.ts";
 import type { Change, Store } from "../../store/store.ts";
 import { printableId } from "../../process/ids.ts";
-import type { RememberedApproval } from "../run/approval_memory.ts";
-import { type LastRun, type LiveSession, withStatus } from "../session_status.ts";
-import type { Caller, Page, PageOptions, SessionObject } from "../types.ts";
+import { timestamp } from "../../sdk/timestamp.ts";
+import type { PageLimits, RunnablePlan } from "../ports.ts";
+import { type LastRun, statusFrom } from "../session_status.ts";
+import type {
+  AgentInput,
+  Caller,
+  Page,
+  PageOptions,
+  RememberedApproval,
+  RunRequest,
+  SessionObject,
+} from "../types.ts";
 
 const KIND = "session";
 
@@ -34,8 +43,53 @@ export interface SavedSession {
   plan_lock?: JsonObject;
 }
 
+/** A session whose run is under way. */
+export interface LiveSession {
+  countersOf(session_id: string): Counters;
+  messagesOf(session_id: string): readonly unknown[];
+}
+
+/** The members of a run that its session is saved from. */
+export interface FinishedRun {
+  readonly session_id: string;
+  readonly created_at: string;
+  readonly options: {
+    readonly saved: SavedSession | null;
+    readonly ready: RunnablePlan;
+    readonly request: RunRequest;
+    readonly caller: Caller;
+  };
+  readonly messages: readonly Message[];
+  readonly session_state: JsonObject;
+  readonly usages: readonly LoggedUsage[];
+  readonly remembered: readonly RememberedApproval[];
+  readonly last_run: LastRun | null;
+  countersOf(session_id: string): Counters;
+  withoutSecrets<T extends object>(data: T): T;
+}
+
+/** What a child's turn left. */
+export interface EndedChild {
+  readonly session_id: string;
+  readonly parent_id: string;
+  readonly agent: string;
+  readonly ready: RunnablePlan;
+  /** Whether its overlay sets ceilings of its own. */
+  readonly limited: boolean;
+  /** What it was before, when it went on. */
+  readonly saved: SavedSession | null;
+  readonly messages: readonly Message[];
+  readonly session_state: JsonObject;
+  readonly usages: readonly LoggedUsage[];
+  readonly remembered: readonly RememberedApproval[];
+  /** How its turn ended. */
+  readonly last_run: LastRun;
+  /** What its turn started from; null when none was started. */
+  readonly input: AgentInput | null;
+}
+
 /** The sessions of a store. */
-export class Sessions {
+export class SessionStore {
   readonly #store: Store;
 
   constructor(store: Store) {
@@ -100,14 +154,6 @@ export class Sessions {
   }
 }
 
-/** How many items a page of a list has. */
-export interface PageLimits {
-  /** Items when the request does not say. */
-  page_limit: number;
-  /** Items at most. */
-  max_page_limit: number;
-}
-
 /** Returns the store's list options of a page. */
 export function listOptions(
   caller: Caller,
@@ -124,4 +170,112 @@ export function listOptions(
 
 function notFound(id: string): PreampError {
   return new PreampError("not_found", `Cannot find session "${printableId(id)}"`);
+}
+
+/** Returns a session as it is shown, with its status. `live`: its run that is under way. */
+export function withStatus(
+  { object, messages, counters, last_run }: SavedSession,
+  live?: LiveSession,
+): SessionObject {
+  const { id, last_activity } = object;
+  const is_running = live !== undefined || (counters !== undefined && last_run === undefined);
+  const status = statusFrom(
+    object,
+    live?.countersOf(id) ?? counters,
+    live?.messagesOf(id).length ?? messages.length,
+    {
+      status: is_running ? "running" : last_run?.status ?? "completed",
+      ended_at: is_running ? null : last_activity,
+      last_activity,
+      last_error: is_running ? null : last_run?.error ?? null,
+    },
+  );
+  return { ...object, status: status.toDict() };
+}
+
+/** A continued session without a plan of its own goes on with the session's. */
+export function withSessionPlan(request: RunRequest, saved: SavedSession | null): RunRequest {
+  return saved && request.plan === undefined && request.plan_ref === undefined
+    ? { ...(saved.plan_lock ? { lock: saved.plan_lock } : {}), ...request, plan: saved.plan }
+    : request;
+}
+
+/** Whose rights the plan has: a session's plan keeps those it came with. */
+export function callerOfPlan(caller: Caller, request: RunRequest, saved: SavedSession | null): Caller {
+  return saved && request.plan === undefined && request.plan_ref === undefined
+    ? { ...caller, origin: saved.plan_origin }
+    : caller;
+}
+
+/** Returns the session as it is after a run. */
+export function savedSession(run: FinishedRun, now_ms: number): SavedSession {
+  const { saved, ready, request, caller } = run.options;
+  const at = timestamp(now_ms);
+  const own_plan = saved === null || hasOwnPlan(run);
+  const plan_lock = lockOf(run);
+  return {
+    object: {
+      id: run.session_id,
+      object: "session",
+      parent_id: saved?.object.parent_id ?? null,
+      plan_hash: own_plan ? ready.compiled.plan_hash : saved.object.plan_hash,
+      run_count: (saved?.object.run_count ?? 0) + 1,
+      created_at: saved?.object.created_at ?? run.created_at,
+      last_activity: at,
+      metadata: saved?.object.metadata ?? run.withoutSecrets(request.metadata ?? {}),
+    },
+    messages: [...run.messages],
+    session_state: run.session_state,
+    usages: [...run.usages],
+    ...(run.remembered.length > 0 ? { remembered: run.remembered } : {}),
+    counters: run.countersOf(run.session_id),
+    ...(run.last_run ? { last_run: run.last_run } : {}),
+    plan: own_plan ? ready.compiled.written : saved.plan,
+    ...(plan_lock ? { plan_lock } : {}),
+    plan_base_url: own_plan ? ready.base_url ?? null : saved.plan_base_url,
+    plan_origin: own_plan
+      ? (request.plan_ref !== undefined || request.plan === undefined ? "operator" : caller.origin)
+      : saved.plan_origin,
+    ...(saved?.spawned ? { spawned: saved.spawned } : {}),
+  };
+}
+
+/** Returns a sub-agent's session as it is after its turn in a run. */
+export function savedChild(run: FinishedRun, child: EndedChild, now_ms: number): SavedSession {
+  const { session_id, parent_id, agent, ready, limited, saved } = child;
+  const at = timestamp(now_ms);
+  const plan_lock = lockOf(run);
+  return {
+    object: {
+      id: session_id,
+      object: "session",
+      parent_id,
+      plan_hash: ready.compiled.plan_hash,
+      run_count: (saved?.object.run_count ?? 0) + 1,
+      created_at: saved?.object.created_at ?? at,
+      last_activity: at,
+      metadata: saved?.object.metadata ?? { agent },
+    },
+    messages: [...child.messages],
+    session_state: run.withoutSecrets(child.session_state),
+    usages: [...child.usages],
+    ...(child.remembered.length > 0 ? { remembered: child.remembered } : {}),
+    counters: run.countersOf(session_id),
+    last_run: child.last_run,
+    plan: ready.compiled.written,
+    ...(plan_lock ? { plan_lock } : {}),
+    plan_origin: ready.agents?.origin ?? "caller", // the least trust, should it ever be unknown
+    plan_base_url: ready.base_url ?? null,
+    spawned: { agent, limited },
+  };
+}
+
+function hasOwnPlan({ options: { request } }: Pick<FinishedRun, "options">): boolean {
+  return request.plan !== undefined || request.plan_ref !== undefined;
+}
+
+/** The lock that came with the plan of a run. */
+function lockOf(run: FinishedRun): JsonObject | undefined {
+  const { saved, request } = run.options;
+  return saved === null || hasOwnPlan(run) ? request.lock : saved.plan_lock;
 }

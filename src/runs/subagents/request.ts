@@ -9,9 +9,9 @@ import type { ProviderPreference, SpawnRequest } from "../../sdk/types.ts";
 const MAX_NAME = 200;
 
 /** Returns the request as a copy of plain data. @throws {PreampError} `request_invalid`. */
-export function readSpawnRequest(given: unknown): SpawnRequest {
-  if (!isObject(given)) throw invalid(`must be {instruction, agent}: received ${describe(given)}`);
-  const fields = toPlainObject(given);
+export function readSpawnRequest(input: unknown): SpawnRequest {
+  if (!isObject(input)) throw invalid(`must be {instruction, agent}: received ${describe(input)}`);
+  const fields = toPlainObject(input);
   const { instruction } = fields;
   if (typeof instruction !== "string" || instruction.trim() === "") {
     throw invalid(`instruction must be text: received ${describe(instruction)}`);
@@ -53,8 +53,8 @@ export function readSpawnRequest(given: unknown): SpawnRequest {
 }
 
 /** Returns the request of `session.resume` as one of `session.spawn`. @throws {PreampError} `request_invalid`. */
-export function readResumeRequest(given: unknown): SpawnRequest {
-  const request = readSpawnRequest(given);
+export function readResumeRequest(input: unknown): SpawnRequest {
+  const request = readSpawnRequest(input);
   if (request.session_id !== undefined) return request;
   throw invalid("session_id must be the id of an agent's session: received none");
 }

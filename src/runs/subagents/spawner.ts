@@ -6,72 +6,57 @@ import { RunLimitGuard } from "../../kernel/run_limits.ts";
 import type { KernelLimits } from "../../kernel/session/session_context.ts";
 import { withAbort } from "../../kernel/timeouts.ts";
 import type { Host } from "../../kernel/host.ts";
-import { type LoggedUsage, Session } from "../../kernel/session/session.ts";
-import { count } from "../../sdk/session_counters.ts";
+import { Session } from "../../kernel/session/session.ts";
+import { count, type Counters, emptyCounters } from "../../sdk/session_counters.ts";
+import { sumCostUsd } from "../../sdk/money.ts";
 import type { MountedDescriptors } from "../../kernel/mounting/mount_descriptors.ts";
 import { childPlan, SELF } from "../../plan/child_plan.ts";
-import { preferProvider } from "../../plan/provider_preferences.ts";
+import { preferenceProblem, preferProvider } from "../../plan/provider_preferences.ts";
 import { combineLimits } from "../../policy/combine_limits.ts";
 import { CancellationToken } from "../../sdk/cancellation.ts";
 import { PreampError } from "../../sdk/errors.ts";
-import type { JsonObject } from "../../sdk/json.ts";
+import { type JsonObject, toPlain } from "../../sdk/json.ts";
 import type {
   Clock,
-  Message,
+  ModelRoleResolver,
+  ProviderPreference,
   ResumeSession,
   SpawnRequest,
   SpawnResult,
   SpawnSession,
 } from "../../sdk/types.ts";
 import type { Awaitable } from "../../store/store.ts";
-import { checkTokens, follow, refused } from "./turn.ts";
-import { type Usage, usageOf } from "./usage.ts";
-import type { AgentPlans, ModuleTold, RunnablePlan, RunsDeps } from "../ports.ts";
+import { checkTokenBudget, limitReached, runChildTurn } from "./turn.ts";
+import type { AgentPlans, ModuleReporter, RunnablePlan, RunsDeps } from "../ports.ts";
 import type { RunProjection } from "../run/run_projection.ts";
-import type { AgentInput } from "../storage/run_input.ts";
-import type { RememberedApproval } from "../run/approval_memory.ts";
-import { type LastRun, lastRunOf } from "../session_status.ts";
-import type { SavedSession } from "../storage/session_store.ts";
-import { preferencesOfRoles } from "./model_roles.ts";
+import type { AgentInput } from "../types.ts";
+import { lastRunOf } from "../session_status.ts";
+import type { EndedChild, SavedSession } from "../storage/session_store.ts";
 import { readResumeRequest, readSpawnRequest } from "./request.ts";
 
-/** What sub-agents are made with; given by the run. */
-export interface SpawnerParts {
+/** What sub-agents are made with; input by the run. */
+export interface SpawnerDeps {
   readonly deps: Pick<RunsDeps, "newId" | "clock">;
   /** Limits of the run that spawns. */
   readonly limits: KernelLimits;
   /** Returns the host of a session that runs by this plan. */
   host(ready: RunnablePlan, session_id: string): Host;
   /** What the log tells of each session. */
-  readonly fold: Pick<RunProjection, "historyOf" | "usagesOf" | "rememberedOf" | "continueFrom">;
+  readonly projection: Pick<RunProjection, "historyOf" | "usagesOf" | "rememberedOf" | "continueFrom">;
   /** Takes a session that an earlier spawn left, for this run alone. @throws {PreampError} `not_found`, `session_busy`. */
-  take(session_id: string, parent_id: string): Promise<SavedSession>;
+  acquireSession(session_id: string, parent_id: string): Promise<SavedSession>;
   /** Returns what takes the console lines of a sub-agent's modules in this process. */
-  console(session_id: string): ModuleTold["console"];
+  console(session_id: string): ModuleReporter["console"];
   /** Lets another run have it. */
-  letGo(session_id: string): Awaitable<void>;
+  releaseSession(session_id: string): Awaitable<void>;
   /** Keeps what a child's turn left. */
-  save(child: EndedChild): Promise<void>;
+  saveSession(child: EndedChild): Promise<void>;
 }
 
-/** What a child's turn left. */
-export interface EndedChild {
-  readonly session_id: string;
-  readonly parent_id: string;
-  readonly agent: string;
-  readonly ready: RunnablePlan;
-  /** Whether its overlay sets ceilings of its own. */
-  readonly limited: boolean;
-  /** What it was before, when it went on. */
-  readonly saved: SavedSession | null;
-  readonly messages: readonly Message[];
-  readonly session_state: JsonObject;
-  readonly usages: readonly LoggedUsage[];
-  readonly remembered: readonly RememberedApproval[];
-  /** How its turn ended. */
-  readonly last_run: LastRun;
-  /** What its turn started from; null when none was begun. */
-  readonly input: AgentInput | null;
+/** What a child has used over all its turns in this run, and what its own children have. */
+interface Usage {
+  readonly counters: Counters;
+  readonly children: Map<string, Usage>;
 }
 
 /** A session of the run as a parent. */
@@ -96,32 +81,32 @@ interface Planned {
   readonly saved: SavedSession | null;
 }
 
-/** What is known of a child's turn once it has begun. */
-interface BegunTurn {
+/** What is known of a child's turn once it has started. */
+interface StartedTurn {
   surface: MountedDescriptors | null;
   turn_id: string | null;
 }
 
 interface PlannedTurn {
   readonly child: Session;
-  readonly begun: BegunTurn;
+  readonly started: StartedTurn;
   readonly usage: Usage;
   /** What the events tell of it. */
-  readonly told: JsonObject;
+  readonly event_data: JsonObject;
   readonly instruction: string;
 }
 
 /** The sub-agents of one run. */
 export class Spawner {
-  readonly #parts: SpawnerParts;
+  readonly #deps: SpawnerDeps;
   /** Sessions that this run has made or taken, the root's own included. */
   readonly #sessions = new Set<string>();
   /** Children at work, and when each has ended. */
-  readonly #live = new Map<Session, Promise<unknown>>();
+  readonly #running = new Map<Session, Promise<unknown>>();
   #stopped = false;
 
-  constructor(parts: SpawnerParts) {
-    this.#parts = parts;
+  constructor(deps: SpawnerDeps) {
+    this.#deps = deps;
   }
 
   /**
@@ -151,40 +136,40 @@ export class Spawner {
   /** Stops every child that is still at work and waits for it: the run ends with none behind it. */
   stop(): Promise<void> | void {
     this.#stopped = true;
-    if (this.#live.size > 0) return this.#stopLive();
+    if (this.#running.size > 0) return this.#stopLive();
   }
 
   async #stopLive(): Promise<void> {
-    while (this.#live.size > 0) {
-      const live = [...this.#live];
-      await Promise.allSettled(live.map(([session]) => session.cancel("immediate")));
-      await Promise.allSettled(live.map(([, ended]) => ended));
+    while (this.#running.size > 0) {
+      const running = [...this.#running];
+      await Promise.allSettled(running.map(([session]) => session.cancel("immediate")));
+      await Promise.allSettled(running.map(([, ended]) => ended));
     }
   }
 
-  async #spawn(parent: Parent, given: unknown): Promise<SpawnResult> {
-    const request = readSpawnRequest(given);
-    this.#mayBegin(parent);
-    checkTokens(request.instruction, parent.ceilings);
-    const session_id = request.session_id ?? this.#parts.deps.newId("ses");
-    const place = this.#takePlace(parent, session_id);
+  async #spawn(parent: Parent, input: unknown): Promise<SpawnResult> {
+    const request = readSpawnRequest(input);
+    this.#checkMayStart(parent);
+    checkTokenBudget(request.instruction, parent.ceilings);
+    const session_id = request.session_id ?? this.#deps.deps.newId("ses");
+    const reservation = this.#reserveSession(parent, session_id);
     const call = parent.session.pauseCall(request.tool_call_id);
     try {
-      const planned = await this.#planInTime(parent, request, session_id).catch((error) => {
-        place.giveBack();
+      const planned = await this.#planUntilStopped(parent, request, session_id).catch((error) => {
+        reservation.release();
         throw error;
       });
       try {
         return await this.#run(parent, planned, request, call.event_fields);
       } finally {
-        if (planned.saved) await this.#parts.letGo(session_id);
+        if (planned.saved) await this.#deps.releaseSession(session_id);
       }
     } finally {
       call.release();
     }
   }
 
-  #mayBegin({ session }: Parent): void {
+  #checkMayStart({ session }: Parent): void {
     if (this.#stopped || session.cancellation.is_cancelled) {
       throw new PreampError("cancelled", "Cannot spawn an agent: the run was cancelled");
     }
@@ -194,25 +179,25 @@ export class Spawner {
   }
 
   /** Counts a session before the first wait, so that spawns that overlap cannot pass a limit together. */
-  #takePlace({ session, depth, agents }: Parent, session_id: string): { giveBack(): void } {
+  #reserveSession({ session, depth, agents }: Parent, session_id: string): { release(): void } {
     const { max_depth, max_sessions } = agents;
     if (depth >= max_depth) {
-      throw refused(
+      throw limitReached(
         "max_depth",
         `sub-agents may be ${max_depth} levels deep, and this session is at level ${depth}`,
       );
     }
     this.#sessions.add(session.session_id);
-    if (this.#sessions.has(session_id)) return { giveBack: () => {} };
+    if (this.#sessions.has(session_id)) return { release: () => {} };
     if (this.#sessions.size >= max_sessions) {
-      throw refused("max_sessions", `a run may have ${max_sessions} sessions, its own included`);
+      throw limitReached("max_sessions", `a run may have ${max_sessions} sessions, its own included`);
     }
     this.#sessions.add(session_id);
-    return { giveBack: () => this.#sessions.delete(session_id) };
+    return { release: () => this.#sessions.delete(session_id) };
   }
 
   /** Modules may have to be fetched: a run that must stop does not wait for them. */
-  async #planInTime(parent: Parent, request: SpawnRequest, session_id: string): Promise<Planned> {
+  async #planUntilStopped(parent: Parent, request: SpawnRequest, session_id: string): Promise<Planned> {
     const planning = this.#plan(parent, request, session_id);
     const stop = AbortSignal.any([parent.session.cancellation.any_signal, parent.ceilings.signal]);
     try {
@@ -220,9 +205,9 @@ export class Spawner {
     } catch (error) {
       if (!stop.aborted) throw error;
       planning.then(
-        async ({ saved }) => saved && await this.#parts.letGo(session_id), // nobody is left to go on with it
+        async ({ saved }) => saved && await this.#deps.releaseSession(session_id), // nobody is left to go on with it
       ).catch(() => {}); // what failed has let go by itself
-      this.#mayBegin(parent);
+      this.#checkMayStart(parent);
       throw error;
     }
   }
@@ -231,27 +216,27 @@ export class Spawner {
   async #plan(parent: Parent, request: SpawnRequest, session_id: string): Promise<Planned> {
     if (request.session_id !== undefined) return await this.#planAgain(parent, request, session_id);
     const { agent = SELF, exclude_tools, inherit_tools, provider_preferences = [] } = request;
-    const made = childPlan(parent.ready.compiled.written, agent, {
+    const child = childPlan(parent.ready.compiled.written, agent, {
       ...(exclude_tools ? { exclude_tools } : {}),
       ...(inherit_tools ? { inherit_tools } : {}),
       metadata: { ...request.metadata, agent, depth: parent.depth + 1 },
     });
     const preferences = [
       ...provider_preferences,
-      ...made.preferences,
-      ...await preferencesOfRoles(parent.session, made.model_roles),
+      ...child.preferences,
+      ...await preferencesOfRoles(parent.session, child.model_roles),
     ];
     const preferred = await preferProvider(
-      made.written,
+      child.written,
       preferences,
       (names) => parent.session.modelsOf(names),
     );
-    const ready = await loaded(parent.agents, preferred ?? made.written);
-    return { session_id, agent, ready, limited: Object.keys(made.limits).length > 0, saved: null };
+    const ready = await loadedPlan(parent.agents, preferred ?? child.written);
+    return { session_id, agent, ready, limited: Object.keys(child.limits).length > 0, saved: null };
   }
 
   async #planAgain(parent: Parent, request: SpawnRequest, session_id: string): Promise<Planned> {
-    const saved = await this.#parts.take(session_id, parent.session.session_id);
+    const saved = await this.#deps.acquireSession(session_id, parent.session.session_id);
     try {
       const { provider_preferences = [] } = request;
       const preferred = await preferProvider(
@@ -259,11 +244,11 @@ export class Spawner {
         provider_preferences,
         (names) => parent.session.modelsOf(names),
       );
-      const ready = await loaded(parent.agents, preferred ?? saved.plan);
+      const ready = await loadedPlan(parent.agents, preferred ?? saved.plan);
       const { agent = SELF, limited = false } = saved.spawned ?? {};
       return { session_id, agent, ready, limited, saved };
     } catch (error) {
-      await this.#parts.letGo(session_id);
+      await this.#deps.releaseSession(session_id);
       throw error;
     }
   }
@@ -276,19 +261,19 @@ export class Spawner {
   ): Promise<SpawnResult> {
     const { session_id, agent, saved } = planned;
     const { session } = parent;
-    this.#mayBegin(parent); // again: planning took its time
-    const told = { agent, sub_session_id: session_id, parent_session_id: session.session_id, ...call };
+    this.#checkMayStart(parent); // again: planning took its time
+    const event_data = { agent, sub_session_id: session_id, parent_session_id: session.session_id, ...call };
     const usage = usageOf(parent.session, parent.children, session_id);
-    const begun: BegunTurn = { surface: null, turn_id: null };
-    const child = this.#makeChild(parent, planned, usage, begun);
-    if (saved) this.#parts.fold.continueFrom(session_id, saved);
-    const ended = this.#begin(child);
+    const started: StartedTurn = { surface: null, turn_id: null };
+    const child = this.#makeChild(parent, planned, usage, started);
+    if (saved) this.#deps.projection.continueFrom(session_id, saved);
+    const ended = this.#markLive(child);
     try {
-      return await this.#tell(parent, planned, {
+      return await this.#runTurn(parent, planned, {
         child,
-        begun,
+        started,
         usage,
-        told,
+        event_data,
         instruction: request.instruction,
       });
     } finally {
@@ -297,34 +282,34 @@ export class Spawner {
   }
 
   #withConsole<T>(ready: RunnablePlan, session_id: string, body: () => Promise<T>): Promise<T> {
-    return ready.withConsole?.(this.#parts.console(session_id), body) ?? body();
+    return ready.withConsole?.(this.#deps.console(session_id), body) ?? body();
   }
 
   /** Notes a child that is at work; the returned function says that nothing of it follows. */
-  #begin(child: Session): () => void {
+  #markLive(child: Session): () => void {
     const { promise, resolve } = Promise.withResolvers<void>();
-    this.#live.set(child, promise);
+    this.#running.set(child, promise);
     return () => {
-      this.#live.delete(child);
+      this.#running.delete(child);
       resolve();
     };
   }
 
   /** The child's turn, between the two events that its parent tells of it; what it left is kept. */
-  async #tell(parent: Parent, planned: Planned, turn: PlannedTurn): Promise<SpawnResult> {
+  async #runTurn(parent: Parent, planned: Planned, turn: PlannedTurn): Promise<SpawnResult> {
     const { session_id, agent, ready, limited, saved } = planned;
-    const { child, usage, told, instruction } = turn;
-    const { fold } = this.#parts;
+    const { child, usage, event_data, instruction } = turn;
+    const { projection: fold } = this.#deps;
     const { session } = parent;
     const before = usage.counters.turn_count;
-    await session.emit(saved ? "task:agent_resumed" : "task:agent_spawned", told);
-    const { outcome, began } = await this.#withConsole(
+    await session.emit(saved ? "task:agent_resumed" : "task:agent_spawned", event_data);
+    const { outcome, was_initialised } = await this.#withConsole(
       ready,
       session_id,
-      () => follow(session, child, instruction),
+      () => runChildTurn(session, child, instruction),
     );
-    if (began) {
-      await this.#parts.save({
+    if (was_initialised) {
+      await this.#deps.saveSession({
         session_id,
         parent_id: session.session_id,
         agent,
@@ -336,12 +321,12 @@ export class Spawner {
         usages: fold.usagesOf(session_id),
         remembered: fold.rememberedOf(session_id),
         last_run: lastRunOf(outcome),
-        input: inputOf(planned, turn.begun),
+        input: inputOf(planned, turn.started),
       });
     }
     const turn_count = usage.counters.turn_count - before;
     const { status, stop_reason, error, output_text } = outcome;
-    await session.emit("task:agent_completed", { ...told, status, stop_reason, turn_count, error });
+    await session.emit("task:agent_completed", { ...event_data, status, stop_reason, turn_count, error });
     return { output: output_text, session_id, status, turn_count, metadata: { agent, stop_reason, error } };
   }
 
@@ -349,11 +334,11 @@ export class Spawner {
     parent: Parent,
     { session_id, ready, limited, saved }: Planned,
     usage: Usage,
-    begun: BegunTurn,
+    started: StartedTurn,
   ): Session {
-    const { deps, limits } = this.#parts;
-    const ceilings = limited ? ownCeilings(parent.ceilings, ready, deps.clock) : parent.ceilings;
-    const host = this.#parts.host(ready, session_id);
+    const { deps, limits } = this.#deps;
+    const ceilings = limited ? childRunLimits(parent.ceilings, ready, deps.clock) : parent.ceilings;
+    const host = this.#deps.host(ready, session_id);
     const depth = parent.depth + 1;
     const child: Session = new Session({
       plan: ready.compiled.plan,
@@ -362,11 +347,11 @@ export class Spawner {
         ...host,
         record(entry) {
           count(usage.counters, entry);
-          begun.turn_id ??= entry.turn_id ?? null;
+          started.turn_id ??= entry.turn_id ?? null;
           return host.record(entry);
         },
         accept() { // the run exists already
-          begun.surface = child.descriptors;
+          started.surface = child.descriptors;
         },
       },
       run_limits: ceilings,
@@ -394,7 +379,7 @@ export class Spawner {
 /** What a replay needs of a child's turn. */
 function inputOf(
   { session_id, ready, limited, saved }: Planned,
-  { surface, turn_id }: BegunTurn,
+  { surface, turn_id }: StartedTurn,
 ): AgentInput | null {
   if (surface === null || turn_id === null) return null;
   return {
@@ -412,14 +397,51 @@ function inputOf(
 }
 
 /** Compiled and judged again, its modules fetched and verified: nothing of it has run yet. */
-async function loaded(agents: AgentPlans, written: JsonObject): Promise<RunnablePlan> {
+async function loadedPlan(agents: AgentPlans, written: JsonObject): Promise<RunnablePlan> {
   const ready = await agents.child(written);
   await ready.load?.();
   return ready;
 }
 
 /** Returns an overlay's own ceilings: at most its parent's, counted within what is left of those. */
-export function ownCeilings(within: RunLimitGuard, ready: RunnablePlan, clock: Clock): RunLimitGuard {
+export function childRunLimits(within: RunLimitGuard, ready: RunnablePlan, clock: Clock): RunLimitGuard {
   const { limits } = combineLimits(within.limits, { plan: ready.limits });
   return new RunLimitGuard({ limits, cost_limit_is_set: ready.cost_is_asked_for, clock, parent: within });
+}
+
+/** Returns the usage of a parent's child; at first use its cost is contributed to the parent. */
+function usageOf(parent: Session, children: Map<string, Usage>, session_id: string): Usage {
+  const known = children.get(session_id);
+  if (known) return known;
+  const usage: Usage = { counters: emptyCounters(), children: new Map() };
+  children.set(session_id, usage);
+  parent.contribute("session.cost", `delegate:${session_id}`, () => ({ cost_usd: costOf(usage) }));
+  return usage;
+}
+
+function costOf({ counters, children }: Usage): string | null {
+  return sumCostUsd([counters.cost_usd, ...[...children.values()].map(costOf)]);
+}
+
+/**
+ * Resolves to the providers for the first of these roles that the session's resolver knows; none when there is no resolver, or it
+ * knows none of them: then the agent's plan decides alone.
+ *
+ * @throws {PreampError} `module_invalid` when the resolver answers something else; what it throws.
+ */
+async function preferencesOfRoles(
+  session: Session,
+  roles: readonly string[],
+): Promise<readonly ProviderPreference[]> {
+  const resolver = session.getCapability("model_role_resolver");
+  if (typeof resolver !== "function") return [];
+  for (const role of roles) {
+    const answer: unknown = await (resolver as ModelRoleResolver)(role); // what is published under this name
+    if (answer === null || answer === undefined) continue;
+    const preferences = toPlain(answer);
+    const problem = preferenceProblem(preferences, `model_role "${role}"`);
+    if (problem !== null) throw new PreampError("module_invalid", `Cannot resolve ${problem}`);
+    return preferences as unknown as ProviderPreference[]; // without a problem it is that
+  }
+  return [];
 }

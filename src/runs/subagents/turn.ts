@@ -2,7 +2,8 @@
 import type { RunLimitGuard } from "../../kernel/run_limits.ts";
 import type { Outcome } from "../../kernel/session/outcome.ts";
 import type { Session } from "../../kernel/session/session.ts";
-import { errorCode, errorMessage, PreampError } from "../../sdk/errors.ts";
+import { errorCode, PreampError } from "../../sdk/errors.ts";
+import { failedOutcome } from "../run/outcomes.ts";
 import { messageTokens } from "../../sdk/token_estimate.ts";
 
 /** The share of a context window that the first prompt of an agent may take (W-33): a prompt is never compacted. */
@@ -12,51 +13,41 @@ const PROMPT_SHARE = 0.5;
 export interface ChildTurn {
   readonly outcome: Outcome;
   /** Whether its modules could be mounted: else there is nothing to keep. */
-  readonly began: boolean;
+  readonly was_initialised: boolean;
 }
 
 /** Runs a child's turn; it stops with its parent. Rejects only when the log cannot be kept. */
-export async function follow(parent: Session, child: Session, prompt: string): Promise<ChildTurn> {
+export async function runChildTurn(parent: Session, child: Session, prompt: string): Promise<ChildTurn> {
   parent.cancellation.registerChild(child.cancellation);
-  const forget = parent.cancellation.onCancel(() => child.emitCancelRequested());
+  const unsubscribe = parent.cancellation.onCancel(() => child.emitCancelRequested());
   try {
-    return await runTurn(child, prompt);
+    return await initializeAndRun(child, prompt);
   } finally {
-    forget();
+    unsubscribe();
     parent.cancellation.unregisterChild(child.cancellation);
   }
 }
 
-async function runTurn(child: Session, prompt: string): Promise<ChildTurn> {
-  let began = false;
+async function initializeAndRun(child: Session, prompt: string): Promise<ChildTurn> {
+  let was_initialised = false;
   let outcome: Outcome;
   try {
     await child.initialize();
-    began = true;
+    was_initialised = true;
     checkWindow(prompt, child);
     outcome = await child.execute(prompt);
   } catch (error) {
-    outcome = failure(error);
+    outcome = failedOutcome(error, errorCode(error));
   }
   await child.cleanup(outcome.status);
-  return { outcome, began };
-}
-
-function failure(error: unknown): Outcome {
-  return {
-    status: "failed",
-    stop_reason: "error",
-    output_text: "",
-    output: [],
-    error: { code: errorCode(error) ?? "internal", message: errorMessage(error) },
-  };
+  return { outcome, was_initialised };
 }
 
 /** A prompt that the run's tokens cannot pay for is refused before anything is made. */
-export function checkTokens(instruction: string, ceilings: RunLimitGuard): void {
+export function checkTokenBudget(instruction: string, ceilings: RunLimitGuard): void {
   const tokens = messageTokens({ role: "user", content: instruction });
   if (tokens < ceilings.tokens_left) return;
-  throw refused(
+  throw limitReached(
     "max_total_tokens",
     `its prompt takes about ${tokens} tokens, and ${ceilings.tokens_left} are left of the run's`,
   );
@@ -67,17 +58,17 @@ function checkWindow(prompt: string, child: Session): void {
   const window = child.context_window;
   if (window === null) return;
   const tokens = messageTokens({ role: "user", content: prompt });
-  const most = Math.floor(window * PROMPT_SHARE);
-  if (tokens <= most) return;
+  const max_tokens = Math.floor(window * PROMPT_SHARE);
+  if (tokens <= max_tokens) return;
   throw new PreampError(
     "context_overflow",
-    `Cannot run the agent: its prompt takes about ${tokens} tokens, more than the ${most} that half of its model's window has: ` +
+    `Cannot run the agent: its prompt takes about ${tokens} tokens, more than the ${max_tokens} that half of its model's window has: ` +
       "ask for less, or inherit less context",
   );
 }
 
 /** Returns the error of a spawn that a limit refuses. */
-export function refused(name: string, fact: string): PreampError {
+export function limitReached(name: string, fact: string): PreampError {
   return new PreampError("limit_reached", `Cannot spawn an agent: ${name}: ${fact}`, {
     facts: { limit: name },
   });

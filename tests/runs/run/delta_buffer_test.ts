@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { assert, assertEquals } from "../../assert.ts";
 import { type DraftEntry, draftEntry } from "../../../src/kernel/host.ts";
 import { Redactor } from "../../../src/policy/redact.ts";
-import { DELTA, Deltas } from "../../../src/runs/run/delta_buffer.ts";
+import { DELTA, DeltaBuffer } from "../../../src/runs/run/delta_buffer.ts";
 
 const SECRET = "sk-live-0123456789abcdef";
 
@@ -19,55 +19,62 @@ function end(event = "content_block:end", block_index = 0): DraftEntry {
 }
 
 /** What is told of pieces, the end of their block included. */
-function told(deltas: Deltas, texts: readonly string[], last: DraftEntry = end()): DraftEntry[] {
-  const entries = texts.map((text, index) => deltas.take(piece(text, index + 1)));
-  return [...entries, ...deltas.before(last)].filter((entry) => entry !== null);
+function told(deltas: DeltaBuffer, texts: readonly string[], last: DraftEntry = end()): DraftEntry[] {
+  const entries = texts.map((text, index) => deltas.add(piece(text, index + 1)));
+  return [...entries, ...deltas.flushBefore(last)].filter((entry) => entry !== null);
 }
 
 const texts = (entries: readonly DraftEntry[]) => entries.map(({ data }) => data.delta);
 
 Deno.test("Deltas hands pieces on as they come when there are no secrets", () => {
-  const deltas = new Deltas(new Redactor(), 100);
+  const deltas = new DeltaBuffer(new Redactor(), 100);
   const one = piece("sk-live-", 1);
-  assert(deltas.take(one) === one);
-  assertEquals(deltas.before(end()), []);
+  assert(deltas.add(one) === one);
+  assertEquals(deltas.flushBefore(end()), []);
 });
 
 Deno.test("Deltas takes out a secret that is split over pieces, wherever it is split (T21)", () => {
   for (let at = 1; at < SECRET.length; at++) {
     const parts = [`key ${SECRET.slice(0, at)}`, `${SECRET.slice(at)} done`];
-    assertEquals(texts(told(new Deltas(new Redactor([SECRET]), 100), parts)).join(""), "key [REDACTED] done");
+    assertEquals(
+      texts(told(new DeltaBuffer(new Redactor([SECRET]), 100), parts)).join(""),
+      "key [REDACTED] done",
+    );
   }
-  const letters = texts(told(new Deltas(new Redactor([SECRET]), 100), [..."a" + SECRET + "b"]));
+  const letters = texts(told(new DeltaBuffer(new Redactor([SECRET]), 100), [..."a" + SECRET + "b"]));
   assertEquals(letters.join(""), "a[REDACTED]b");
 });
 
 Deno.test("Deltas holds back no more than what may be the beginning of a secret, and tells it at the block's end", () => {
-  const entries = told(new Deltas(new Redactor([SECRET]), 100), ["hello ", "you sk-li", "on ", "sk"]);
+  const entries = told(new DeltaBuffer(new Redactor([SECRET]), 100), ["hello ", "you sk-li", "on ", "sk"]);
   assertEquals(texts(entries), ["hello ", "you ", "sk-lion ", "sk"]);
   assertEquals(entries.map(({ data }) => data.sequence), [1, 2, 3, 4]);
   assertEquals(entries.map(({ iteration }) => iteration), [1, 1, 1, 1]);
 });
 
 Deno.test("Deltas numbers what it tells of a block without gaps, whatever it held back", () => {
-  const entries = told(new Deltas(new Redactor([SECRET]), 100), [...SECRET, " and on"]);
+  const entries = told(new DeltaBuffer(new Redactor([SECRET]), 100), [...SECRET, " and on"]);
   assertEquals(texts(entries).join(""), "[REDACTED] and on");
   assertEquals(entries.map(({ data }) => data.sequence), entries.map((_, index) => index + 1));
 });
 
 Deno.test("Deltas keeps blocks apart, and tells what is held when a call, a turn or the run ends", () => {
   for (const event of ["provider:error", "provider:retry", "llm:stream_aborted", "execution:end"]) {
-    assertEquals(texts(told(new Deltas(new Redactor([SECRET]), 100), ["sk-l"], end(event))), ["sk-l"], event);
+    assertEquals(
+      texts(told(new DeltaBuffer(new Redactor([SECRET]), 100), ["sk-l"], end(event))),
+      ["sk-l"],
+      event,
+    );
   }
-  const deltas = new Deltas(new Redactor([SECRET]), 100);
-  assertEquals([deltas.take(piece("sk-l", 1, 0)), deltas.take(piece("sk-l", 1, 1))], [null, null]);
-  assertEquals(deltas.before(end("tool:pre")), []);
-  assertEquals(texts(deltas.before(end("content_block:end", 1))), ["sk-l"]);
-  assertEquals([texts(deltas.rest()), deltas.rest()], [["sk-l"], []]);
+  const deltas = new DeltaBuffer(new Redactor([SECRET]), 100);
+  assertEquals([deltas.add(piece("sk-l", 1, 0)), deltas.add(piece("sk-l", 1, 1))], [null, null]);
+  assertEquals(deltas.flushBefore(end("tool:pre")), []);
+  assertEquals(texts(deltas.flushBefore(end("content_block:end", 1))), ["sk-l"]);
+  assertEquals([texts(deltas.flush()), deltas.flush()], [["sk-l"], []]);
 });
 
 Deno.test("Deltas joins pieces once there were very many, and loses nothing", () => {
-  const deltas = new Deltas(new Redactor(), 10);
+  const deltas = new DeltaBuffer(new Redactor(), 10);
   const given = Array.from({ length: 50_000 }, (_, index) => `${index},`);
   const entries = told(deltas, given);
   assertEquals(texts(entries).join(""), given.join(""));
@@ -86,7 +93,7 @@ Deno.test("Deltas never tells a secret, whatever secrets and pieces (T21)", () =
       (secrets, parts, size) => {
         const whole = parts.join("");
         const pieces = whole.match(new RegExp(`.{1,${size}}`, "g")) ?? [];
-        const joined = texts(told(new Deltas(new Redactor(secrets), 100_000), pieces)).join("");
+        const joined = texts(told(new DeltaBuffer(new Redactor(secrets), 100_000), pieces)).join("");
         for (const secret of secrets) assert(!joined.includes(secret), `${secret} in ${joined}`);
       },
     ),
