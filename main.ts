@@ -1,14 +1,14 @@
 /**
- * The composition root: a command line, or a module that `deno serve` and Deno Deploy serve.
+ * Entry point: a command line, or a module for `deno serve` and Deno Deploy.
  *
  *   deno run … main.ts serve        the same as `preamp serve`
- *   deno serve … main.ts            the HTTP API on an address that Deno chooses; keys come from PREAMP_API_KEYS
+ *   deno serve … main.ts            the HTTP API on the address of `deno serve`; keys come from PREAMP_API_KEYS
  */
 import type { EmbeddedServer } from "./src/cli/deno_serve.ts";
 import { cli } from "./src/cli/mod.ts";
 import { systemIo } from "./src/cli/terminal/system_io.ts";
 
-// The compiled program is its own children too.
+// The compiled program starts itself for its child processes.
 if (Deno.build.standalone && Deno.args[0] === "child") {
   const { runChild } = await import("./src/cli/child_roles.ts");
   await runChild(Deno.args.slice(1));
@@ -16,29 +16,29 @@ if (Deno.build.standalone && Deno.args[0] === "child") {
 
 let server: Promise<EmbeddedServer> | undefined;
 
-/** Answers a request; the server is created by the first one. */
+/** Answers a request; the first one creates the server. */
 async function fetch(request: Request, info?: Deno.ServeHandlerInfo): Promise<Response> {
   server ??= import("./src/cli/deno_serve.ts").then(({ openEmbedded }) => openEmbedded());
   try {
     return await (await server).fetch(request, info);
   } catch (error) {
-    server = undefined; // it could not be loaded: the next request tries again
+    server = undefined; // retried on the next request
     throw error;
   }
 }
 
-/** Prints the usage, as `preamp` alone does: `deno run` got no arguments, and nothing is left to do. */
+/** Prints the usage when `deno run` got no arguments, as `preamp` does. */
 function usage(event: Event): void {
   event.preventDefault();
   cli([]).then(Deno.exit);
 }
 
-/** Milliseconds that the last bytes of answers get to be sent. */
+/** Milliseconds to send the last bytes of responses. */
 const LINGER_MS = 1_000;
 
 /**
- * Ends streams and runs after SIGTERM or SIGINT. The process ends by itself when Deno, which gets the signal too, has closed
- * all connections.
+ * Ends streams and runs after SIGTERM or SIGINT. Deno handles the signal too, and the process ends when all connections are
+ * closed.
  */
 async function stop(): Promise<void> {
   globalThis.removeEventListener("beforeunload", usage);
@@ -48,8 +48,8 @@ async function stop(): Promise<void> {
 
 if (import.meta.main && (Deno.args.length > 0 || Deno.build.standalone)) Deno.exit(await cli(Deno.args));
 
-// Without arguments `deno run` and `deno serve` look the same here. The event loop of `deno run` is empty at once; that of
-// `deno serve` gets empty after a signal, which `stop` handles before.
+// Without arguments, `deno run` and `deno serve` are indistinguishable here. With `deno run` the event loop is empty at once;
+// with `deno serve` it becomes empty only after a signal, and `stop` removes the listener before that.
 if (import.meta.main) {
   systemIo().onStop(() => void stop());
   globalThis.addEventListener("beforeunload", usage, { once: true });

@@ -1,5 +1,6 @@
 /** Exit codes (http.md, Running): what a script learns without reading a word. */
-import { STATUS } from "../server/problems.ts";
+import { ERRORS } from "../sdk/error_codes.ts";
+import type { ErrorCode } from "../sdk/errors.ts";
 import type { RunStatus } from "../runs/types.ts";
 
 /** Every code a command ends with. */
@@ -12,19 +13,10 @@ export const EXIT = {
   interrupted: 130,
 } as const;
 
-const BY_CODE: Readonly<Record<string, number>> = {
-  request_invalid: EXIT.usage,
-  plan_invalid: EXIT.plan_invalid,
-  plan_limit_exceeded: EXIT.plan_invalid,
-  lock_invalid: EXIT.plan_invalid,
-  denied: EXIT.refused,
-};
-
-/** Returns the exit code for an error's `code`: any that HTTP answers with 403 is a refusal. */
+/** Returns the exit code for an error's `code`. */
 export function exitOfCode(code: string | undefined): number {
-  if (code === undefined) return EXIT.failed;
-  const status: number | undefined = (STATUS as Readonly<Record<string, number>>)[code];
-  return BY_CODE[code] ?? (status === 403 ? EXIT.refused : EXIT.failed);
+  if (code === undefined || !Object.hasOwn(ERRORS, code)) return EXIT.failed;
+  return ERRORS[code as ErrorCode].exit ?? EXIT.failed; // an own key of the table
 }
 
 /** Returns the exit code for how a run ended (http.md's table). */

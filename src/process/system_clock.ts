@@ -1,6 +1,6 @@
-/** The clock of the process. Deadlines use `monotonic` and timers; wall time is for display only. */
+/** The system clock. Deadlines use `monotonic` and timers; `now` is for display only. */
 
-/** The clock of the process. */
+/** A clock with timers. */
 export interface SystemClock {
   /** Returns milliseconds since the epoch. */
   now(): number;
@@ -8,42 +8,49 @@ export interface SystemClock {
   monotonic(): number;
   /** Resolves after `ms` milliseconds; rejects with the signal's reason when it aborts first. */
   after(ms: number, signal?: AbortSignal): Promise<void>;
-  /** Calls back after `ms` milliseconds, unless the returned function is called before. */
-  later(ms: number, then: () => void): () => void;
+  /** Calls `callback` once after `ms` milliseconds. The returned function cancels the timer. */
+  later(ms: number, callback: () => void): () => void;
+  /** Calls `callback` once after about `ms` milliseconds; cannot be cancelled. For periodic checks. */
+  tick(ms: number, callback: () => void): void;
 }
 
-/** Longest delay of one timer, in milliseconds; longer waits are several (`setTimeout` overflows at 2³¹). */
+/** Maximum delay of one timer in milliseconds; `setTimeout` overflows at 2³¹, so a longer delay uses several timers. */
 const LONGEST_MS = 2_147_483_647;
 
-/** Returns the clock of this process. */
+/** Returns the system clock. */
 export function systemClock(): SystemClock {
-  return { now: () => Date.now(), monotonic: () => performance.now(), after, later };
+  return { now: () => Date.now(), monotonic: () => performance.now(), after, later, tick };
 }
 
 function after(ms: number, signal?: AbortSignal): Promise<void> {
   if (signal?.aborted) return Promise.reject(signal.reason);
-  if (!(ms > 0)) return Promise.resolve(); // also when it is no number
+  if (!(ms > 0)) return Promise.resolve(); // also for NaN
   return new Promise((resolve, reject) => {
-    const callOff = later(ms, () => {
+    const cancel = later(ms, () => {
       signal?.removeEventListener("abort", stop);
       resolve();
     });
     const stop = () => {
-      callOff();
+      cancel();
       reject(signal!.reason);
     };
     signal?.addEventListener("abort", stop, { once: true });
   });
 }
 
-function later(ms: number, then: () => void): () => void {
+function later(ms: number, callback: () => void): () => void {
   let left = ms > 0 ? ms : 0;
   let timer: ReturnType<typeof setTimeout>;
   const step = () => {
     const part = Math.min(left, LONGEST_MS);
     left -= part;
-    timer = setTimeout(left > 0 ? step : then, part);
+    timer = setTimeout(left > 0 ? step : callback, part);
   };
   step();
   return () => clearTimeout(timer);
+}
+
+/** perf: the first `setTimeout` of a process loads Node's timers (5 ms on Deno 2.9), which must not delay the first response. */
+function tick(ms: number, callback: () => void): void {
+  AbortSignal.timeout(ms).addEventListener("abort", () => callback(), { once: true });
 }

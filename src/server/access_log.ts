@@ -1,12 +1,12 @@
-/** The log of requests: one record for each, and the one line it is written as. */
+/** The access log: one record for each request, formatted as one line of JSON. */
 import { type JsonObject, toPlainObject } from "../sdk/json.ts";
 import type { Redactor } from "../policy/redact.ts";
 import { timestamp } from "../sdk/timestamp.ts";
-import type { ServerClock } from "./clock.ts";
-import type { Log, RequestInfo } from "./context.ts";
+import type { SystemClock } from "../process/system_clock.ts";
+import type { Caller } from "../runs/types.ts";
 import { escapeUnprintable } from "../text/escape.ts";
 
-/** What is told of one request. No query, header or body: prompts and keys travel there. */
+/** One line of the access log. Contains no query, header or body, since those hold prompts and keys. */
 export interface LogRecord {
   level: "info" | "error";
   /** UTC, RFC 3339. */
@@ -16,26 +16,38 @@ export interface LogRecord {
   method: string;
   /** Path without query. */
   path: string;
-  /** 499: the client left before there was an answer. */
+  /** 499: the client disconnected before the response. */
   status: number;
-  /** Milliseconds until the answer's headers, to the microsecond. */
+  /** Milliseconds until the response headers, with three decimals. */
   ms: number;
-  /** Name of the caller; null when nobody was authenticated. */
+  /** Name of the caller; null when the request was not authenticated. */
   caller: string | null;
-  /** Code of the problem that was answered. */
+  /** Code of the problem response. */
   code?: string;
-  /** What failed, for a 500 or a broken stream; never sent to the client. */
+  /** The error of a 500 or of a broken stream; never sent to the client. */
   error?: { name: string; message: string; stack?: string };
 }
 
-/** Gets what happens in a runtime. */
+/** Receives one record for each request. Must not throw. */
+export type Log = (record: LogRecord) => void;
+
+/** The fields of a request that the access log contains. */
+export interface RequestInfo {
+  readonly request_id: string;
+  /** Null until the key is checked. */
+  caller: Caller | null;
+  readonly method: string;
+  readonly path: string;
+}
+
+/** Receives log events of a runtime. */
 type RuntimeLog = (level: "info" | "warning" | "error", event: string, facts: JsonObject) => void;
 
 const encoder = new TextEncoder();
 
 /**
- * Returns the log of an application that names none: warnings and errors as lines of JSON on stderr, without the values that
- * `secrets` knows. Requests that were answered are not among them.
+ * Creates the default log of an embedded server: warnings, errors and failed requests as lines of JSON on stderr, with the
+ * values of `secrets` redacted.
  */
 export function createDefaultLog(secrets: Redactor): { request: Log; runtime: RuntimeLog } {
   function write(fields: JsonObject): void {
@@ -44,7 +56,7 @@ export function createDefaultLog(secrets: Redactor): { request: Log; runtime: Ru
         encoder.encode(`${formatLogLine(secrets.redactValues(toPlainObject(fields)))}\n`),
       );
     } catch {
-      // stderr is closed, and there is no other place to write to
+      // stderr is closed and there is no other place to log to
     }
   }
   return {
@@ -54,10 +66,10 @@ export function createDefaultLog(secrets: Redactor): { request: Log; runtime: Ru
   };
 }
 
-/** Bytes of the longest line, its end included. */
+/** Maximum bytes of a line, including the newline. */
 const MAX_LINE_BYTES = 16 * 1024;
 
-/** Characters that each text of a line may have, tried in turn until the line fits, and fields or items that a value may have. */
+/** Maximum characters of a string and maximum fields or items of a value, tried in turn until the line fits. */
 const CUTS = [
   { text: 4_000, items: 100 },
   { text: 500, items: 50 },
@@ -65,18 +77,18 @@ const CUTS = [
   { text: 40, items: 8 },
 ] as const;
 
-/** Returns the record of a request as {@link formatLogLine} does. */
+/** Formats the record of a request as {@link formatLogLine} does. */
 export function formatLogRecord(record: LogRecord): string {
   return formatLogLine(record as unknown as JsonObject);
 }
 
 /**
- * Returns fields as one line of JSON without line end, every unprintable character escaped. A line of more than 16 KiB is made
- * shorter and gets `"truncated": true`. Secrets must be redacted before: a cut would hide half of one.
+ * Formats fields as one line of JSON without the newline; unprintable characters are escaped. A line above 16 KiB is shortened
+ * and gets `"truncated": true`. Redact secrets before: the redactor does not find a secret that was cut.
  */
 export function formatLogLine(fields: JsonObject): string {
   const line = lineOf(fields);
-  // a character takes at most three bytes, and with its escape six
+  // perf: a UTF-16 unit takes at most three bytes, so short lines need no encoding
   if (line.length * 3 < MAX_LINE_BYTES || byteLength(line) < MAX_LINE_BYTES) return line;
   const plain = toPlainObject(fields);
   for (const cut of CUTS) {
@@ -101,10 +113,10 @@ function lineOf(fields: JsonObject): string {
 }
 
 function byteLength(text: string): number {
-  return new TextEncoder().encode(text).length + 1; // its end
+  return new TextEncoder().encode(text).length + 1; // the newline
 }
 
-/** Returns plain data with no more than some characters and items in each place, four levels deep. */
+/** Returns a copy of plain data with strings, lists and objects cut to a maximum, four levels deep. */
 function shortened(value: unknown, cut: typeof CUTS[number], depth: number): unknown {
   if (typeof value === "string") {
     return value.length <= cut.text ? value : `${value.slice(0, cut.text).toWellFormed()}…`;
@@ -118,9 +130,9 @@ function shortened(value: unknown, cut: typeof CUTS[number], depth: number): unk
   );
 }
 
-/** Returns the record of a request that was answered after `ms` milliseconds, kept to the microsecond: further digits are noise. */
-export function recordOf(visit: RequestInfo, status: number, ms: number, clock: ServerClock): LogRecord {
-  const { request_id, method, path, caller } = visit;
+/** Creates the access log record of a request that was answered after `ms` milliseconds. */
+export function recordOf(info: RequestInfo, status: number, ms: number, clock: SystemClock): LogRecord {
+  const { request_id, method, path, caller } = info;
   return {
     level: status >= 500 ? "error" : "info",
     ts: timestamp(clock.now()),
@@ -134,14 +146,14 @@ export function recordOf(visit: RequestInfo, status: number, ms: number, clock: 
   };
 }
 
-/** Returns anything that was thrown as the log shows it. */
+/** Returns name, message and stack of a thrown value. */
 export function describeError(error: unknown): NonNullable<LogRecord["error"]> {
   if (!(error instanceof Error)) return { name: "NonError", message: textOf(error) };
-  const told = { name: error.name, message: error.message };
-  return error.stack === undefined ? told : { ...told, stack: error.stack };
+  const { name, message, stack } = error;
+  return stack === undefined ? { name, message } : { name, message, stack };
 }
 
-/** What has no text of its own (an object without prototype, a hostile `toString`) is told by its kind. */
+/** Returns the value as text, or its type when `String()` throws (no prototype, a hostile `toString`). */
 function textOf(value: unknown): string {
   try {
     return String(value);

@@ -1,22 +1,22 @@
-/** Who may talk to the server: the names it answers to (DNS rebinding, CSRF; trust.md) and the keys it knows. */
+/** Host check against DNS rebinding and cross-site requests, and authentication by API key. See src/docs/security.md#over-http. */
 import { type KeyRing, LOCAL_NAMESPACE } from "../policy/api_keys.ts";
 import type { Caller } from "../runs/types.ts";
 import { PreampError } from "../sdk/errors.ts";
 import type { Cors } from "./cors.ts";
 
 /**
- * Returns the caller of a key, or null. Compares in constant time whatever it is given, the empty string too: it is asked
- * for every request, also for one without a key. Must not throw.
+ * Returns the caller of a key, or null. Called for every request, with an empty string when the request has no key. Must compare
+ * in constant time and must not throw.
  */
 export type Authenticate = (key: string) => Caller | null;
 
-/** Names the server is reached by, beside those of loopback; `any` where the address is not ours (Deno Deploy, a proxy). */
+/** Host names of the server besides those of loopback; `any` behind a proxy or on Deno Deploy. */
 export type Hosts = readonly string[] | "any";
 
-/** Who asks when no keys are used; what it makes is still there when a key is generated at the next start. */
+/** The caller when keys are not checked. It shares its namespace with the generated local key, which so finds the same runs. */
 export const ANONYMOUS: Caller = { name: "anonymous", namespace: LOCAL_NAMESPACE, origin: "caller" };
 
-/** Returns the {@link Authenticate} of a ring of keys. */
+/** Creates an {@link Authenticate} function from a key ring. */
 export function authenticateWith(keys: Pick<KeyRing, "find">): Authenticate {
   return (key) => {
     const holder = keys.find(key);
@@ -25,19 +25,18 @@ export function authenticateWith(keys: Pick<KeyRing, "find">): Authenticate {
 }
 
 /**
- * Matches the URL that Deno gives a request of HTTP/1.1 without `Host`. HTTP/2 has no such header either: there the URL has the
- * name that the client asked for.
+ * Matches the URL that Deno assigns to an HTTP/1.1 request without `Host`. HTTP/2 requests have no such header either, but their
+ * URL contains the requested host name.
  */
 const HOSTLESS = /^http:\/\/localhost[:/]/;
 
 const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"];
 
 /**
- * Returns a check of `Host` and `Origin`. A browser on a foreign page sends that page's name in one or the other: a rebound
- * name in `Host`, a cross-site request in `Origin`. Ports are not compared: no browser lets a page choose another name's port.
- * With `any`, only a request whose `Origin` is not its own `Host` is foreign. Origins that `cors` allows are not foreign.
+ * Creates a check of `Host` and `Origin`. A rebound DNS name arrives in `Host`; a cross-site request of a browser arrives with a
+ * foreign `Origin`. Ports are not compared. With `any`, `Origin` must equal `Host`. Origins in `cors` are always allowed.
  *
- * The check throws `request_invalid` for a missing `Host` that came over a connection, `forbidden` for a foreign name.
+ * The check throws `request_invalid` when a connection's request has no `Host`, and `forbidden` for a foreign name.
  */
 export function createHostCheck(
   hosts: Hosts,
@@ -74,7 +73,7 @@ function foreign(header: string, value: string): PreampError {
   );
 }
 
-/** Returns a host name as {@link nameOf} gives it: lower case, IPv6 in brackets, no port, no trailing dot. */
+/** Returns a host name in lower case, with IPv6 in brackets, without port and trailing dot. */
 function normaliseHost(host: string): string {
   return host.includes(":") && !host.startsWith("[") && host.indexOf(":") !== host.lastIndexOf(":")
     ? `[${host.toLowerCase()}]`
@@ -91,14 +90,14 @@ function hostOfOrigin(origin: string): string | null {
   try {
     return new URL(origin).host || null;
   } catch {
-    return null; // "null" (a sandboxed page, a file) and garbage are foreign
+    return null; // "null" (a sandboxed page, a file) or not a URL: foreign
   }
 }
 
 /**
  * Returns the caller of a request.
  *
- * @throws {PreampError} `unauthorized`, with the same words for a missing, a malformed and an unknown key (threats.md T22).
+ * @throws {PreampError} `unauthorized`, with the same message for a missing, a malformed and an unknown key.
  */
 export function authorise(request: Request, authenticate: Authenticate | null): Caller {
   if (authenticate === null) return ANONYMOUS;
@@ -107,11 +106,11 @@ export function authorise(request: Request, authenticate: Authenticate | null): 
   if (caller !== null && key !== "") return caller;
   throw new PreampError(
     "unauthorized",
-    'Cannot answer the request: it must carry a key of this server as "Authorization: Bearer KEY": received none that is known',
+    "Missing or unknown API key: send `Authorization: Bearer <key>`",
   );
 }
 
-/** Returns the key of a Bearer header (RFC 6750 §2.1; the scheme in any case), or the empty string. */
+/** Returns the key of a Bearer header (RFC 6750 §2.1; the scheme is case-insensitive), or an empty string. */
 function bearerKey(header: string | null): string {
   if (header === null || header.slice(0, 7).toLowerCase() !== "bearer ") return "";
   return header.slice(7).trim();

@@ -1,52 +1,40 @@
-/** One request and all that its handler may use; how answers are made. */
+/** The context of a request handler, and helpers that create responses. */
 import type { Context } from "hono";
 import type { Runtime } from "../app/types.ts";
 import type { Caller } from "../runs/types.ts";
 import type { BodyLimits } from "./body/read_bytes.ts";
-import type { ServerClock } from "./clock.ts";
-import type { LogRecord } from "./access_log.ts";
+import type { SystemClock } from "../process/system_clock.ts";
+import type { RequestInfo } from "./access_log.ts";
 import { textResponse } from "./text_response.ts";
 
-/** What all requests share. */
+/** State shared by all requests. */
 export interface ServerState {
   readonly runtime: Runtime;
-  /** Path that the API is mounted under, such as `/agents`; empty for none. */
+  /** Path prefix of the API, such as `/agents`; empty for none. */
   readonly basePath: string;
-  readonly clock: ServerClock;
-  /** Streams that are open; when the server stops they are ended with the runs. */
+  readonly clock: SystemClock;
+  /** Open streams; ended when the server stops. */
   readonly streams: DisposerSet;
-  /** Requests that wait for a run; answered last when the server stops. */
+  /** Requests that wait for a run; answered with 202 when the server stops. */
   readonly waiting: DisposerSet;
-  /** Notes what failed after the answer began. */
-  note(exchange: RequestContext, error: unknown): void;
+  /** Logs an error that occurred after the response started. */
+  logError(context: RequestContext, error: unknown): void;
 }
 
-/** One request, as the log tells of it. */
-export interface RequestInfo {
-  readonly request_id: string;
-  /** Null until the key was checked. */
-  caller: Caller | null;
-  readonly method: string;
-  readonly path: string;
-}
-
-/** What a handler finds in its context's `env`. */
+/** The `env` of a handler's context. */
 export interface RequestContext extends RequestInfo {
   readonly server: ServerState;
-  /** Bounds of the body; the caller's own once it is known. */
+  /** Limits of the body: those of the caller once the key is checked. */
   body: BodyLimits;
-  /** Items that the caller may ask for on one page of a list. */
+  /** Maximum number of items on one page of a list. */
   max_page_limit: number;
 }
 
-/** A handler's context. */
+/** The context that Hono passes to a handler. */
 export type HandlerContext = Context<{ Bindings: RequestContext }>;
 
-/** Answers one request; throws a `PreampError` for a problem. An open route's caller is anonymous. */
-export type Handler = (call: HandlerContext, caller: Caller) => Response | Promise<Response>;
-
-/** Receives one record for each request. Must not throw. */
-export type Log = (record: LogRecord) => void;
+/** Answers one request; throws a `PreampError` for a problem response. The caller of an open route is anonymous. */
+export type Handler = (context: HandlerContext, caller: Caller) => Response | Promise<Response>;
 
 const JSON_HEADERS = {
   "content-type": "application/json",
@@ -54,54 +42,54 @@ const JSON_HEADERS = {
   "x-content-type-options": "nosniff",
 } as const;
 
-/** Returns a JSON answer. */
+/** Creates a JSON response. */
 export function jsonResponse(body: unknown, status = 200, headers?: Record<string, string>): Response {
   return textResponse(JSON.stringify(body), status, headers ? { ...JSON_HEADERS, ...headers } : JSON_HEADERS);
 }
 
-/** Returns a JSON list that is its own only page. */
+/** Creates the response of a list that has one page. */
 export function listResponse(data: readonly unknown[]): Response {
   return jsonResponse({ data, next_cursor: null });
 }
 
-/** Returns the answer of a deletion. */
+/** Creates an empty response with status 204. */
 export function noContent(headers: Record<string, string> = {}): Response {
   return new Response(null, { status: 204, headers: { "cache-control": "no-store", ...headers } });
 }
 
-/** Things to be ended when the server stops. Each takes itself out when it is over before. */
+/** Functions to call when the server stops, such as the ends of open streams. */
 export class DisposerSet {
   readonly #closers = new Set<() => void>();
   #closed = false;
-  #whenEmpty: (() => void) | undefined;
+  #resolveEmpty: (() => void) | undefined;
 
-  /** Adds one, to be ended soon when all were ended before; returns a function that takes it out. */
+  /** Adds a function; after `closeAll` the function is called in a microtask. Returns a function that removes it again. */
   add(close: () => void): () => void {
     this.#closers.add(close);
     if (this.#closed) queueMicrotask(() => this.#closers.delete(close) && close());
     return () => {
       this.#closers.delete(close);
-      if (this.#closers.size === 0) this.#whenEmpty?.();
+      if (this.#closers.size === 0) this.#resolveEmpty?.();
     };
   }
 
-  /** Resolves when all are over by themselves, at the latest after `ms` milliseconds. */
-  async over(ms: number, clock: ServerClock): Promise<void> {
+  /** Resolves when all functions have been removed, after `ms` milliseconds at the latest. */
+  async whenEmpty(ms: number, clock: SystemClock): Promise<void> {
     if (this.#closers.size === 0) return;
     const { promise, resolve } = Promise.withResolvers<void>();
-    this.#whenEmpty = resolve;
-    const stop = clock.timer(ms, resolve);
+    this.#resolveEmpty = resolve;
+    const stop = clock.later(ms, resolve);
     await promise;
     stop();
-    this.#whenEmpty = undefined;
+    this.#resolveEmpty = undefined;
   }
 
-  /** How many there are. */
+  /** Number of functions in the set. */
   get size(): number {
     return this.#closers.size;
   }
 
-  /** Ends all. */
+  /** Calls and removes all functions. */
   closeAll(): void {
     this.#closed = true;
     for (const close of [...this.#closers]) close();

@@ -1,20 +1,20 @@
 /**
- * Requests of pages from other origins (Fetch standard, CORS protocol). A page names its key itself, so that credentials of the
- * browser are never allowed, and each origin is named: with `*` any page could use a server without keys.
+ * CORS: requests of web pages from other origins (Fetch standard). Browser credentials are never allowed, since a page sends its
+ * key itself. `*` is not supported, because any page could then use a server without keys.
  */
 import { originIn } from "../policy/rules.ts";
 
-/** What pages of other origins may do. */
+/** CORS rules for a list of origins. */
 export interface Cors {
-  /** Returns true for an origin that is allowed. */
+  /** Returns true if the origin is allowed. */
   allows(origin: string): boolean;
-  /** Returns the answer to a preflight request of an allowed origin; undefined for any other request. */
+  /** Returns the response to a preflight request of an allowed origin; undefined for any other request. */
   preflight(request: Request): Response | undefined;
-  /** Adds what lets a page of an allowed origin read the answer. */
+  /** Adds the headers that let a page of an allowed origin read the response. */
   expose(request: Request, headers: Headers): void;
 }
 
-/** Seconds that a browser remembers a preflight. */
+/** Seconds that a browser caches the response to a preflight. */
 const MAX_AGE_S = 600;
 const ALLOWED_METHODS = "GET, HEAD, POST, DELETE";
 const ALLOWED_HEADERS = "Authorization, Content-Type, Idempotency-Key, Last-Event-ID, Prefer";
@@ -22,9 +22,9 @@ const EXPOSED_HEADERS =
   "Location, Preamp-Request-Id, Preamp-Run-Id, Preamp-Run-Status, Preference-Applied, Retry-After";
 
 /**
- * Returns the rules for these origins; null for none.
+ * Creates the rules for a list of origins; returns null for an empty list.
  *
- * @throws {TypeError} When one is not an origin, such as `https://app.example.com`.
+ * @throws {TypeError} if an item is not an origin, such as `https://app.example.com`.
  */
 export function createCors(origins: readonly string[]): Cors | null {
   for (const origin of origins) {

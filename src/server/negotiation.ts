@@ -1,16 +1,16 @@
-/** Reading the request headers that choose: Content-Type, Accept (RFC 9110), Prefer (RFC 7240). */
+/** Parses the headers Content-Type, Accept, Accept-Encoding (RFC 9110) and Prefer (RFC 7240). */
 
-/** A media type without its parameters, and the charset among them. */
+/** A parsed Content-Type header. */
 export interface MediaType {
-  /** Lower case, such as `application/json`; empty when the header is absent. */
+  /** Lower case, such as `application/json`; empty without the header. */
   type: string;
-  /** Lower case; null when none is named. */
+  /** Lower case; null without the parameter. */
   charset: string | null;
-  /** What stands between the parts of a form; null when none is named. */
+  /** Separator of the parts of a form; null without the parameter. */
   boundary: string | null;
 }
 
-/** Returns the media type of a Content-Type header. */
+/** Parses a Content-Type header. */
 export function parseMediaType(header: string | null): MediaType {
   if (header === null) return { type: "", charset: null, boundary: null };
   if (header === "application/json") return { type: header, charset: null, boundary: null };
@@ -24,8 +24,8 @@ export function parseMediaType(header: string | null): MediaType {
 }
 
 /**
- * Returns the offered type that an Accept header likes best: highest `q`, then the one it names first. Without a header,
- * and when it names none of them, the first offered one: an answer in another form beats none.
+ * Returns the offered type with the highest `q` in an Accept header; of equal ones, the first in the header. Returns the first
+ * offered type without a header, or if the header accepts none of them.
  */
 export function preferredType<Type extends string>(
   header: string | null,
@@ -42,28 +42,28 @@ export function preferredType<Type extends string>(
   return best?.type ?? offered[0];
 }
 
-/** Returns whether an Accept-Encoding header takes a coding (RFC 9110 §12.5.3); no header takes none. */
+/** Returns true if an Accept-Encoding header accepts a coding (RFC 9110 §12.5.3); false without the header. */
 export function acceptsEncoding(header: string | null, coding: string): boolean {
   if (header === null) return false;
   let any = false;
   for (const item of header.split(",")) {
     const [name = "", ...parameters] = item.split(";");
-    const taken = qualityOf(parameters) > 0;
-    if (name.trim().toLowerCase() === coding) return taken;
-    if (name.trim() === "*") any = taken;
+    const accepted = qualityOf(parameters) > 0;
+    if (name.trim().toLowerCase() === coding) return accepted;
+    if (name.trim() === "*") any = accepted;
   }
   return any;
 }
 
-/** What a client prefers; {@link parsePrefer} leaves out what it does not know. */
+/** The preferences of a Prefer header that the server knows. */
 export interface Preferences {
-  /** Answer at once, 202. */
+  /** Answer 202 at once. */
   respond_async: boolean;
-  /** Wait: `true` until the end, a number of seconds, or false. */
+  /** `true`: wait until the end; a number: wait at most that many seconds. */
   wait: boolean | number;
 }
 
-/** Returns the preferences of a Prefer header; unknown ones are ignored (RFC 7240 §2). */
+/** Parses a Prefer header; unknown preferences are ignored (RFC 7240 §2). */
 export function parsePrefer(header: string | null): Preferences {
   const preferences: Preferences = { respond_async: false, wait: false };
   if (header === null) return preferences;
@@ -92,16 +92,18 @@ function qualityOf(parameters: string[]): number {
   return 1;
 }
 
-/** Returns name and value of `name=value` or `name="value"`; the value is empty when there is none. */
+/** Parses `name`, `name=value` or `name="value"`; the value is empty by default. */
 function parseParameter(text: string): [name: string, value: string] {
   const equals = text.indexOf("=");
   if (equals === -1) return [text.trim().toLowerCase(), ""];
   const value = text.slice(equals + 1).trim();
-  const bare = value.length >= 2 && value.startsWith('"') && value.endsWith('"') ? value.slice(1, -1) : value;
-  return [text.slice(0, equals).trim().toLowerCase(), bare];
+  const unquoted = value.length >= 2 && value.startsWith('"') && value.endsWith('"')
+    ? value.slice(1, -1)
+    : value;
+  return [text.slice(0, equals).trim().toLowerCase(), unquoted];
 }
 
-/** Splits at a separator that stands outside of a quoted string (RFC 9110 §5.6.4). */
+/** Splits text at a separator outside of quoted strings (RFC 9110 §5.6.4). */
 function splitUnquoted(text: string, separator: "," | ";"): string[] {
   if (!text.includes('"')) return text.split(separator);
   const parts: string[] = [];

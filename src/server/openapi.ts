@@ -1,22 +1,22 @@
-/** The OpenAPI 3.1 document: the route table's routes, and the schemas that validate them. Imported when somebody asks for it. */
+/** Generates the OpenAPI 3.1 document from the route table and the schemas. Loaded on the first request for the document. */
 import * as z from "zod";
 import manifest from "../../deno.json" with { type: "json" };
 import { isObject, type JsonObject, type JsonSchema } from "../sdk/json.ts";
 import { entryJsonSchemas, otherSchema } from "../sdk/schemas/events.ts";
-import { STATUS } from "./problems.ts";
+import { ERRORS } from "../sdk/error_codes.ts";
 import { codesOf, type Route, type RouteAnswer, ROUTES } from "./route_table.ts";
 import { ANSWERS, BODIES, QUERIES, SHARED } from "./schemas.ts";
 
 const texts = new Map<string, string>();
 
-/** Returns the document's text; made once for each base path. */
+/** Returns the document as text; generated once for each base path. */
 export function openApiText(basePath: string): string {
   let text = texts.get(basePath);
   if (text === undefined) texts.set(basePath, text = JSON.stringify(openApiDocument(basePath)));
   return text;
 }
 
-/** Returns the document. @param basePath Path that the API is mounted under; empty for none. */
+/** Generates the document. @param basePath Path prefix of the API; empty for none. */
 export function openApiDocument(basePath = ""): JsonObject {
   const { queries, components } = namedSchemas();
   const paths: Record<string, JsonObject> = {};
@@ -63,8 +63,8 @@ function pathParameters(route: Route): JsonObject[] {
 
 function queryParameters(query: JsonSchema | undefined): JsonObject[] {
   if (!isObject(query?.properties)) return [];
-  return Object.entries(query.properties).map(([name, given]) => {
-    const { description, ...schema } = isObject(given) ? given : {};
+  return Object.entries(query.properties).map(([name, property]) => {
+    const { description, ...schema } = isObject(property) ? property : {};
     return { name, in: "query", ...(description === undefined ? {} : { description }), schema };
   });
 }
@@ -82,11 +82,11 @@ function requestBody(route: Route, name: keyof typeof BODIES): JsonObject {
   const schema = reference(name);
   const plan = {
     type: "object",
-    description: "itself a mount plan: it has a `session` key",
+    description: "a mount plan as the whole body: an object with a `session` key",
     required: ["session"],
   };
   const orPlan = { schema: { anyOf: [schema, plan] } };
-  const content = route.takes_plans
+  const content = route.accepts_plans
     ? { "application/json": orPlan, "application/yaml": orPlan, "multipart/form-data": { schema } }
     : { "application/json": { schema } };
   return { required: !route.body_optional, content };
@@ -98,7 +98,7 @@ function responses(route: Route): JsonObject {
     byStatus[status] = { description: answer.description, ...contentOf(answer) };
   }
   for (const code of codesOf(route)) {
-    const response = byStatus[STATUS[code]] ??= { description: "" };
+    const response = byStatus[ERRORS[code].status] ??= { description: "" };
     response.description += `${response.description && "; "}${code}`;
     response.content = { ...response.content, "application/problem+json": { schema: reference("Problem") } };
   }
@@ -110,9 +110,9 @@ function contentOf({ content }: RouteAnswer): { content?: JsonObject } {
   const types = Object.entries(content).map(([type, name]) => {
     if (name === null) return [type, { schema: { type: "string" } }];
     const description = type === "text/event-stream"
-      ? "frames with the seq as id, the name as event, and as data the JSON of:"
+      ? "events with the seq as id, the entry's name as event, and the entry as JSON in data:"
       : type === "application/x-ndjson"
-      ? "lines with the JSON of:"
+      ? "one JSON document per line:"
       : undefined;
     const schema = typeof name === "string" ? reference(name) : { anyOf: name.map(reference) };
     return [type, {
@@ -128,14 +128,14 @@ function reference(name: string): JsonObject {
   return { $ref: `#/components/schemas/${name}` };
 }
 
-/** Returns the schema of every query, and every other one, which the document refers to by name. */
+/** Returns the schemas of queries, which are inlined, and all other schemas, which the document references by name. */
 function namedSchemas(): { queries: Map<string, JsonSchema>; components: Record<string, JsonSchema> } {
   const registry = z.registry<{ id: string }>();
   const named = { ...SHARED, ...BODIES, ...ANSWERS, ...QUERIES };
   for (const [id, schema] of Object.entries(named)) registry.add(schema, { id });
   const { schemas } = z.toJSONSchema(registry, {
     io: "input",
-    unrepresentable: "any", // what a custom schema is, its `meta` says
+    unrepresentable: "any", // custom schemas have their JSON Schema in `meta`
     uri: (id) => `#/components/schemas/${id}`,
   });
   const queries = new Map<string, JsonSchema>();
@@ -149,7 +149,7 @@ function namedSchemas(): { queries: Map<string, JsonSchema>; components: Record<
   return { queries, components };
 }
 
-/** Adds a component for each canonical event, such as `Event.tool.pre`, and says that an `Event` is one of them or another. */
+/** Adds a component for each canonical event, such as `Event.tool.pre`, and defines `Event` as any of them. */
 function addEvents(components: Record<string, JsonSchema>): void {
   const events = Object.entries(entryJsonSchemas()).map(([event, schema]) => {
     const id = `Event.${event.replace(":", ".")}`;

@@ -1,20 +1,20 @@
-/** How fast a caller may ask (trust.md, `rates`): a token bucket for each, refilled evenly, a minute's worth at most. */
+/** Rate limiter: one token bucket per caller, refilled evenly, with a capacity of one minute. */
 import { PreampError } from "../sdk/errors.ts";
-import type { ServerClock } from "./clock.ts";
+import type { SystemClock } from "../process/system_clock.ts";
 
 interface Bucket {
   tokens: number;
   filled_at: number;
 }
 
-/** Callers are configured keys, so this is never met; it bounds memory whatever authenticates. */
+/** Bounds memory when an embedder's `authenticate` returns arbitrary names; configured keys are far fewer. */
 const MAX_CALLERS = 10_000;
 
-/** Takes one token of a caller who may have `perMinute` of them, 0 = any number; throws `rate_limited` when there is none. */
+/** Takes one token from the caller's bucket; `perMinute` 0 means unlimited. Throws `rate_limited` when the bucket is empty. */
 export type Rate = (caller: string, perMinute: number) => void;
 
-/** Returns a rate with a bucket for each caller; `what` names its tokens in the error, whose facts say when the next comes. */
-export function createRate(what: string, clock: ServerClock): Rate {
+/** Creates a limiter; `unit` names the tokens in the error. `facts.retry_after_s` of the error is the time to the next token. */
+export function createRate(unit: string, clock: SystemClock): Rate {
   const buckets = new Map<string, Bucket>();
 
   return function take(caller, perMinute) {
@@ -28,7 +28,7 @@ export function createRate(what: string, clock: ServerClock): Rate {
       const retry_after_s = Math.ceil((1 - bucket.tokens) / perMs / 1000);
       throw new PreampError(
         "rate_limited",
-        `Cannot answer the request: a key may send ${perMinute} ${what} a minute: received more`,
+        `Rate limit exceeded: ${perMinute} ${unit} per minute for this key; retry in ${retry_after_s} s`,
         { facts: { retry_after_s } },
       );
     }

@@ -1,6 +1,5 @@
-/** Every route in one place: what serves it, what it takes, what it answers, how it can fail. OpenAPI is made of this table. */
+/** The table of routes: handler, request schemas, responses and error codes. The OpenAPI document is generated from it. */
 import type { ErrorCode } from "../sdk/errors.ts";
-import { decideApproval, listApprovals } from "./routes/approvals.ts";
 import { createRun } from "./routes/create_run.ts";
 import { runEvents } from "./routes/events.ts";
 import { docsIndex, docsPage, llmsText } from "./routes/docs.ts";
@@ -15,7 +14,16 @@ import {
   listPlans,
   lockPlan,
 } from "./routes/plans.ts";
-import { cancelRun, getRun, listRuns, removeRun, replayRun, steerRun } from "./routes/runs.ts";
+import {
+  cancelRun,
+  decideApproval,
+  getRun,
+  listApprovals,
+  listRuns,
+  removeRun,
+  replayRun,
+  steerRun,
+} from "./routes/runs.ts";
 import {
   forkSession,
   getSession,
@@ -27,56 +35,56 @@ import {
 import { eventsSchema, landing, openApi, readiness } from "./routes/meta.ts";
 import type { AnswerName, BodyName, QueryName } from "./body/validation.ts";
 
-/** One answer of a route. */
+/** A response of a route. */
 export interface RouteAnswer {
   description: string;
-  /** Media type → name of its schema (names: one of them), or null for text. Absent: no body. */
+  /** Media type → name of its schema (a list: any of them), or null for text. Absent: no body. */
   content?: Readonly<Record<string, AnswerName | readonly AnswerName[] | null>>;
 }
 
 /** One route. */
 export interface Route {
   method: "GET" | "POST" | "DELETE";
-  /** With parameters in braces, as OpenAPI and http.md write them. */
+  /** Path with parameters in braces, as in OpenAPI. */
   path: string;
   /** OpenAPI's operationId. */
   id: string;
   summary: string;
-  /** Served without a key. */
+  /** Answered without a key. */
   open?: true;
-  /** Starts a run, and counts against `runs_per_minute`. */
+  /** Starts a run, which counts against `runs_per_minute`. */
   starts_run?: true;
   body?: BodyName;
-  /** The body may be left out. */
+  /** The body is optional. */
   body_optional?: true;
-  /** The body may also be YAML, a form, or itself a plan. */
-  takes_plans?: true;
+  /** The body may also be YAML, a form, or a plan. */
+  accepts_plans?: true;
   query?: QueryName;
-  /** Request headers that change the answer, with what they do. */
+  /** Request headers with their effect on the response. */
   headers?: Readonly<Record<string, string>>;
   answers: Readonly<Record<number, RouteAnswer>>;
-  /** Codes beside {@link COMMON_CODES} and those that follow from the fields above. */
+  /** Error codes in addition to {@link COMMON_CODES}, {@link KEY_CODES} and {@link BODY_CODES}. */
   codes?: readonly ErrorCode[];
   handle: Handler;
 }
 
-/** What any request may be answered. */
+/** Error codes of all routes. */
 export const COMMON_CODES: readonly ErrorCode[] = [
   "request_invalid",
   "forbidden",
   "method_not_allowed",
   "internal",
 ];
-/** What any request that needs a key may be answered. */
+/** Error codes of routes that need a key. */
 export const KEY_CODES: readonly ErrorCode[] = ["unauthorized", "rate_limited", "not_found", "overloaded"];
-/** What any request with a body may be answered. */
+/** Error codes of routes with a body. */
 export const BODY_CODES: readonly ErrorCode[] = [
   "body_too_large",
   "unsupported_media_type",
   "request_timeout",
 ];
 
-/** What may go wrong until a plan's modules are there. */
+/** Error codes of loading the modules of a plan. */
 const LOAD_CODES: readonly ErrorCode[] = [
   "plan_invalid",
   "plan_limit_exceeded",
@@ -93,7 +101,7 @@ const LOAD_CODES: readonly ErrorCode[] = [
   "module_fetch_timeout",
 ];
 
-/** What may go wrong before a run exists. */
+/** Error codes of starting a run. */
 const RUN_CODES: readonly ErrorCode[] = [
   ...LOAD_CODES,
   "session_busy",
@@ -110,34 +118,34 @@ function ok(description: string, schema: AnswerName): Readonly<Record<number, Ro
   return { 200: { description, content: { "application/json": schema } } };
 }
 
-/** Every route. A HEAD is served wherever a GET is. */
+/** All routes. HEAD is answered wherever GET is. */
 export const ROUTES: readonly Route[] = [
   {
     method: "POST",
     path: "/v1/runs",
     id: "createRun",
-    summary: "Start a run and answer it in the form that Accept and Prefer ask for",
+    summary: "Start a run; Accept and Prefer choose the form of the response",
     starts_run: true,
     body: "RunRequest",
-    takes_plans: true,
+    accepts_plans: true,
     query: "CreateRunQuery",
     headers: {
       "Idempotency-Key": "the same key and the same body give the same run",
       "Prefer":
-        "respond-async: answer 202 at once; wait: wait for the end also while a person is asked; wait=N: no longer than N seconds",
+        "respond-async: answer 202 at once; wait: wait for the end, including approvals; wait=N: wait at most N seconds",
     },
     answers: {
       200: {
         description:
-          "the run when it has ended or needs a person; its answer alone; its events until run:end",
+          "the run when it has ended or needs an approval; or only its output text; or its events until run:end",
         content: { "application/json": "Run", "text/plain": null, "text/event-stream": "Event" },
       },
       202: {
-        description: "the run, which goes on; Location says where",
+        description: "the run, which continues; Location is its URL",
         content: { "application/json": "Run" },
       },
       502: {
-        description: "text/plain only: the run did not complete; Preamp-Run-Status says how it ended",
+        description: "text/plain only: the run did not complete; Preamp-Run-Status has its status",
         content: { "text/plain": null },
       },
     },
@@ -165,8 +173,8 @@ export const ROUTES: readonly Route[] = [
     method: "DELETE",
     path: "/v1/runs/{id}",
     id: "deleteRun",
-    summary: "Remove a run and its log; its messages stay with the session",
-    answers: { 204: { description: "removed" } },
+    summary: "Delete a run and its log; its messages remain in the session",
+    answers: { 204: { description: "deleted" } },
     codes: ["session_busy", "storage_full"],
     handle: removeRun,
   },
@@ -174,9 +182,9 @@ export const ROUTES: readonly Route[] = [
     method: "GET",
     path: "/v1/runs/{id}/events",
     id: "listRunEvents",
-    summary: "Read the log of a run: what is there, or a stream until run:end",
+    summary: "Read the event log of a run: a list of the existing entries, or a stream until run:end",
     query: "EventsQuery",
-    headers: { "Last-Event-ID": "resume a stream behind this seq; wins over after" },
+    headers: { "Last-Event-ID": "resume a stream after this seq; overrides after" },
     answers: {
       200: {
         description: "a list, or a stream of entries",
@@ -186,7 +194,7 @@ export const ROUTES: readonly Route[] = [
           "application/x-ndjson": "Event",
         },
       },
-      204: { description: "text/event-stream only: the run has ended and nothing is left to read" },
+      204: { description: "text/event-stream only: the run has ended and there are no more entries" },
     },
     codes: ["log_expired"],
     handle: runEvents,
@@ -195,7 +203,7 @@ export const ROUTES: readonly Route[] = [
     method: "POST",
     path: "/v1/runs/{id}/cancel",
     id: "cancelRun",
-    summary: "Cancel a run; an ended one is answered unchanged",
+    summary: "Cancel a run; a run that has ended is returned unchanged",
     body: "CancelRequest",
     body_optional: true,
     answers: { 200: run },
@@ -205,7 +213,7 @@ export const ROUTES: readonly Route[] = [
     method: "POST",
     path: "/v1/runs/{id}/steer",
     id: "steerRun",
-    summary: "Say something to a run; it joins at the next provider request",
+    summary: "Send a steering message to a run; delivered with the next provider request",
     body: "SteerRequest",
     answers: { 200: run },
     codes: ["run_ended", "not_steerable"],
@@ -215,7 +223,7 @@ export const ROUTES: readonly Route[] = [
     method: "POST",
     path: "/v1/runs/{id}/replay",
     id: "replayRun",
-    summary: "Replay a run and say where it parts from its log; with from_event, execute it anew from there",
+    summary: "Replay a run and report the first difference; with from_event, re-execute from that event",
     starts_run: true,
     body: "ReplayRequest",
     body_optional: true,
@@ -223,7 +231,7 @@ export const ROUTES: readonly Route[] = [
     answers: {
       200: {
         description:
-          "whether it is equal, and the first difference; with from_event the new run, as POST /v1/runs",
+          "if the replay is equal, and the first difference; with from_event, the new run as for POST /v1/runs",
         content: {
           "application/json": ["ReplayReport", "Run"],
           "text/plain": null,
@@ -231,7 +239,7 @@ export const ROUTES: readonly Route[] = [
         },
       },
       202: {
-        description: "with from_event: the run, which goes on",
+        description: "with from_event: the run, which continues",
         content: { "application/json": "Run" },
       },
       502: {
@@ -254,7 +262,7 @@ export const ROUTES: readonly Route[] = [
     method: "POST",
     path: "/v1/runs/{id}/approvals/{approval_id}",
     id: "decideApproval",
-    summary: "Answer an approval; the first answer counts",
+    summary: "Decide an approval; the first decision counts",
     body: "ApprovalAnswer",
     answers: ok("the approval", "Approval"),
     codes: ["approval_already_resolved", "approval_expired", "approval_args_mismatch", "storage_full"],
@@ -281,8 +289,8 @@ export const ROUTES: readonly Route[] = [
     method: "DELETE",
     path: "/v1/sessions/{id}",
     id: "deleteSession",
-    summary: "Remove a session with its runs",
-    answers: { 204: { description: "removed" } },
+    summary: "Delete a session with its runs",
+    answers: { 204: { description: "deleted" } },
     codes: ["session_busy", "storage_full"],
     handle: removeSession,
   },
@@ -290,12 +298,12 @@ export const ROUTES: readonly Route[] = [
     method: "POST",
     path: "/v1/sessions/{id}/fork",
     id: "forkSession",
-    summary: "Make a new session with the history of this one up to the end of a turn",
+    summary: "Create a new session with the history of this one up to the end of a turn",
     body: "ForkRequest",
     body_optional: true,
     answers: {
       201: {
-        description: "the new session; Location says where",
+        description: "the new session; Location is its URL",
         content: { "application/json": "Session" },
       },
     },
@@ -327,7 +335,7 @@ export const ROUTES: readonly Route[] = [
     summary: "The JSON Schema of every event of a log",
     answers: {
       200: {
-        description: "JSON Schema 2020-12 of an entry; $defs has each canonical event by its name",
+        description: "JSON Schema 2020-12 of an entry; $defs has each canonical event by name",
         content: { "application/schema+json": "JsonSchema" },
       },
     },
@@ -337,10 +345,10 @@ export const ROUTES: readonly Route[] = [
     method: "POST",
     path: "/v1/plans/check",
     id: "checkPlan",
-    summary: "Check a plan without running anything",
+    summary: "Check a plan without executing anything",
     body: "PlanRequest",
-    takes_plans: true,
-    answers: ok("what was found, also for a bad plan", "PlanCheck"),
+    accepts_plans: true,
+    answers: ok("the findings, also for an invalid plan", "PlanCheck"),
     codes: ["plan_invalid", "plan_limit_exceeded"],
     handle: checkPlan,
   },
@@ -348,10 +356,10 @@ export const ROUTES: readonly Route[] = [
     method: "POST",
     path: "/v1/plans/explain",
     id: "explainPlan",
-    summary: "Show what a plan may touch: its modules are fetched, none is run",
+    summary: "Show what a plan may access; its modules are fetched but not executed",
     body: "PlanRequest",
-    takes_plans: true,
-    answers: ok("what the plan may touch", "Explanation"),
+    accepts_plans: true,
+    answers: ok("what the plan may access", "Explanation"),
     codes: LOAD_CODES,
     handle: explainPlan,
   },
@@ -359,9 +367,9 @@ export const ROUTES: readonly Route[] = [
     method: "POST",
     path: "/v1/plans/lock",
     id: "lockPlan",
-    summary: "Make the lock of a plan: its modules are fetched, none is run",
+    summary: "Create the lock of a plan; its modules are fetched but not executed",
     body: "PlanRequest",
-    takes_plans: true,
+    accepts_plans: true,
     answers: ok("plan.lock.json", "Lock"),
     codes: LOAD_CODES,
     handle: lockPlan,
@@ -370,7 +378,7 @@ export const ROUTES: readonly Route[] = [
     method: "POST",
     path: "/v1/plans/diff",
     id: "diffPlans",
-    summary: "Compare two plans: what the second widens, what it narrows",
+    summary: "Compare two plans: what the second one widens and narrows",
     body: "PlanDiffRequest",
     answers: ok("the changes", "PlanDiff"),
     codes: ["plan_invalid", "plan_limit_exceeded"],
@@ -388,7 +396,7 @@ export const ROUTES: readonly Route[] = [
     method: "GET",
     path: "/v1/modules",
     id: "listModules",
-    summary: "List the modules that a plan may name by their id alone",
+    summary: "List the built-in modules",
     answers: ok("all modules", "ModuleList"),
     handle: listModules,
   },
@@ -396,7 +404,7 @@ export const ROUTES: readonly Route[] = [
     method: "GET",
     path: "/v1/modules/{id}",
     id: "getModule",
-    summary: "Read a module that a plan may name by its id alone",
+    summary: "Read a built-in module",
     answers: ok("the module", "Module"),
     handle: getModule,
   },
@@ -404,16 +412,16 @@ export const ROUTES: readonly Route[] = [
     method: "GET",
     path: HEALTH_PATH,
     id: "health",
-    summary: "Whether the process is up",
+    summary: "Check that the process is up",
     open: true,
-    answers: ok("it is", "Health"),
+    answers: ok("the process is up", "Health"),
     handle: health,
   },
   {
     method: "GET",
     path: "/readyz",
     id: "readiness",
-    summary: "Whether the store answers and the server is not stopping",
+    summary: "Check that the store answers and the server is not shutting down",
     open: true,
     answers: {
       ...ok("ready", "Readiness"),
@@ -425,7 +433,7 @@ export const ROUTES: readonly Route[] = [
     method: "GET",
     path: "/openapi.json",
     id: "openApi",
-    summary: "This document",
+    summary: "The OpenAPI document",
     open: true,
     answers: { 200: { description: "OpenAPI 3.1" } },
     handle: openApi,
@@ -462,14 +470,14 @@ export const ROUTES: readonly Route[] = [
     method: "GET",
     path: "/",
     id: "landing",
-    summary: "What this is",
+    summary: "A short introduction",
     open: true,
-    answers: { 200: { description: "a few lines", content: { "text/plain": null, "text/html": null } } },
+    answers: { 200: { description: "the introduction", content: { "text/plain": null, "text/html": null } } },
     handle: landing,
   },
 ];
 
-/** Returns the codes a route may answer, each once. */
+/** Returns the error codes of a route without duplicates. */
 export function codesOf(route: Route): ErrorCode[] {
   return [
     ...new Set([

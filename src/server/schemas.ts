@@ -1,14 +1,14 @@
 /**
- * What goes over the wire, as zod schemas: requests are validated by them and the OpenAPI document is generated from them, so
- * that it cannot drift. The only file of the server that loads zod; imported at the first request that has something to check.
+ * Zod schemas of requests and responses. They validate requests, and the OpenAPI document is generated from them. Loaded on the
+ * first request that needs validation, because loading zod is slow.
  */
 import * as z from "zod";
 import { MIN_DURATION_S } from "../plan/check/check_limits.ts";
 import type { ErrorCode } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
-import { STATUS } from "./problems.ts";
+import { ERRORS } from "../sdk/error_codes.ts";
 
-/** Plain data that somebody else checks: kept as it is, not copied. */
+/** Creates the schema of an object that is validated elsewhere; the value is not copied. */
 function data(description: string) {
   return z.custom<JsonObject>(isObject, { error: "must be an object" }).meta({ type: "object", description });
 }
@@ -36,10 +36,10 @@ const Limits = z.strictObject({
   }),
 }).meta({
   id: "Limits",
-  description: "Ceilings of a run; may only tighten those of the plan and of the policy.",
+  description: "Limits of a run; may only tighten those of the plan and of the policy.",
 });
 
-/** A text block without text would be a question that nobody asked; what other types hold is the provider's to know. */
+/** A content block of a prompt. Text blocks must have text; the fields of other types are checked by the provider. */
 const PromptBlock = ContentBlock.refine((block) => block.type !== "text" || typeof block.text === "string", {
   error: "must have text when its type is text",
 });
@@ -61,7 +61,7 @@ const comparedPlan = z.union([z.strictObject({ plan_ref: planRef }), plan], {
   error: "must be a plan (an object, or YAML or JSON text), or {plan_ref}",
 });
 
-/** Bodies of requests. Unknown fields are errors: a typo must not drop a ceiling. */
+/** Schemas of request bodies. Unknown fields are errors, so that a misspelt limit is not ignored. */
 export const BODIES = {
   RunRequest: z.strictObject({
     prompt,
@@ -76,7 +76,7 @@ export const BODIES = {
     metadata: data("echoed on the run").exactOptional(),
   }).refine((value) => value.plan === undefined || value.plan_ref === undefined, {
     path: ["plan_ref"],
-    error: "may not stand beside plan",
+    error: "must not be combined with plan",
   }).meta({ id: "RunRequest" }),
 
   CancelRequest: z.strictObject({
@@ -85,16 +85,18 @@ export const BODIES = {
 
   ReplayRequest: z.strictObject({
     from_event: z.int().min(1).exactOptional().meta({
-      description: "executes the run anew, live, behind this entry: in a new session, a fork of its own",
+      description: "execute the run again from this entry, with live calls, in a new session",
     }),
-    plan: plan.exactOptional().meta({ description: "with from_event: a plan in place of the run's" }),
+    plan: plan.exactOptional().meta({ description: "with from_event: replaces the plan of the run" }),
   }).refine((value) => value.plan === undefined || value.from_event !== undefined, {
     path: ["plan"],
-    error: "must stand beside from_event",
+    error: "must be combined with from_event",
   }).meta({ id: "ReplayRequest" }),
 
   ForkRequest: z.strictObject({
-    turn: z.int().min(1).exactOptional().meta({ description: "the last turn to keep, from 1; default all" }),
+    turn: z.int().min(1).exactOptional().meta({
+      description: "last turn of the history to keep, from 1; default all",
+    }),
   }).meta({ id: "ForkRequest" }),
 
   SteerRequest: z.strictObject({ text: nonBlank }).meta({ id: "SteerRequest" }),
@@ -103,7 +105,7 @@ export const BODIES = {
     decision: z.string().min(1).meta({ description: "allow, deny, or one of the approval's options" }),
     reason: text.exactOptional(),
     args_hash: text.exactOptional().meta({
-      description: "refused unless the approval is for these arguments",
+      description: "hash of the approved arguments; the decision is refused if it differs",
     }),
   }).meta({ id: "ApprovalAnswer" }),
 
@@ -113,7 +115,7 @@ export const BODIES = {
     lock: data("contents of plan.lock.json").exactOptional(),
   }).refine((value) => (value.plan === undefined) !== (value.plan_ref === undefined), {
     path: ["plan"],
-    error: "must be there, or plan_ref instead",
+    error: "must be given, or plan_ref instead",
   }).meta({ id: "PlanRequest" }),
 
   PlanDiffRequest: z.strictObject({ from: comparedPlan, to: comparedPlan }).meta({ id: "PlanDiffRequest" }),
@@ -128,18 +130,19 @@ const RunStatus = z.enum([
   "denied",
   "cancelled",
   "failed",
-]).meta({ id: "RunStatus", description: "exactly one of the last five, once, for ever" });
+]).meta({ id: "RunStatus", description: "the last five are final" });
 
 const limit = z.int().min(1).max(1000).exactOptional().meta({
-  description: "default 100, at most 1000, unless limits.page_limit and limits.max_page_limit say otherwise",
+  description:
+    "default 100, at most 1000, unless configured otherwise by limits.page_limit and limits.max_page_limit",
 });
-const cursor = z.string().min(1).exactOptional().meta({ description: "next_cursor of the page before" });
+const cursor = z.string().min(1).exactOptional().meta({ description: "next_cursor of the previous page" });
 const seq = z.int().min(0);
 
-/** Query parameters. `limit` and `after` arrive as numbers: the reader of queries has made them so. */
+/** Schemas of query parameters. Whole numbers have been converted before validation. */
 export const QUERIES = {
   CreateRunQuery: z.strictObject({
-    prompt: z.string().exactOptional().meta({ description: "the prompt, when the body is itself a plan" }),
+    prompt: z.string().exactOptional().meta({ description: "the prompt, if the body is a plan" }),
   }),
   ListRunsQuery: z.strictObject({
     session_id: z.string().min(1).exactOptional(),
@@ -149,17 +152,18 @@ export const QUERIES = {
   }),
   EventsQuery: z.strictObject({
     after: seq.exactOptional().meta({
-      description: "only entries with a larger seq; Last-Event-ID says the same",
+      description: "only entries with a larger seq; Last-Event-ID has the same effect",
     }),
     limit: limit.meta({
-      description: "of a JSON list; default 1000, at most 1000, unless limits.max_page_limit says otherwise",
+      description:
+        "of a JSON list; default and maximum 1000, unless configured otherwise by limits.max_page_limit",
     }),
-    cursor: seq.exactOptional().meta({ description: "of a JSON list: next_cursor of the page before" }),
+    cursor: seq.exactOptional().meta({ description: "of a JSON list: next_cursor of the previous page" }),
   }),
   PageQuery: z.strictObject({ limit, cursor }),
   MessagesQuery: z.strictObject({
     limit: limit.meta({ description: "without it, all messages" }),
-    cursor: seq.exactOptional().meta({ description: "next_cursor of the page before" }),
+    cursor: seq.exactOptional().meta({ description: "next_cursor of the previous page" }),
   }),
 };
 
@@ -171,14 +175,14 @@ const Approval = z.object({
   tool_name: text.nullable(),
   tool_call_id: text.nullable(),
   tool_input: z.record(z.string(), z.unknown()).nullable(),
-  args_hash: text.meta({ description: "sha256 of the canonical JSON of the input that will run" }),
+  args_hash: text.meta({ description: "SHA-256 of the canonical JSON of the tool's input" }),
   action: text,
   prompt: text,
   options: z.array(z.unknown()),
   default: z.enum(["allow", "deny"]),
   risk_level: text,
   hook_name: text.nullable(),
-  pattern: text.optional().meta({ description: "what an option that remembers a pattern holds for" }),
+  pattern: text.optional().meta({ description: "calls that a remembered answer applies to" }),
   status: z.enum(["pending", "granted", "denied", "expired"]),
   decision: text.optional(),
   reason: text.nullable().optional(),
@@ -218,7 +222,7 @@ const Run = z.object({
   plan_hash: text,
   lock_hash: text.nullable(),
   warnings: z.array(Warning),
-  approvals: z.array(Approval).meta({ description: "those that are pending" }),
+  approvals: z.array(Approval).meta({ description: "pending approvals" }),
   error: z.object({ code: text, message: text }).nullable(),
   metadata: z.record(z.string(), z.unknown()),
   context: z.object({ tokens: count, budget: z.int(), level: count, compactions: count }),
@@ -269,7 +273,7 @@ const Session = z.object({
     cost_usd: text.optional().meta({ description: "decimal string; absent when no price was known" }),
     last_activity: time.optional(),
     last_error: z.object({ code: text, message: text }).optional(),
-  }).meta({ description: "how the session stands, and its counters over all of its runs" }),
+  }).meta({ description: "state of the session, with counters over all its runs" }),
   metadata: z.record(z.string(), z.unknown()),
 }).meta({ id: "Session" });
 
@@ -283,16 +287,16 @@ const Detail = z.object({
 }).meta({ id: "Detail", description: "one finding about a document" });
 
 // Object.keys forgets the type of a table's keys.
-const Code = z.enum(Object.keys(STATUS) as ErrorCode[]).meta({
+const Code = z.enum(Object.keys(ERRORS) as ErrorCode[]).meta({
   id: "ErrorCode",
-  description: "stable; readers take unknown ones",
+  description: "stable; clients must accept unknown codes",
 });
 
 const Module = z.object({
   id: text,
   name: text,
   type: text,
-  mount_point: text.meta({ description: "where it mounts itself, such as tools" }),
+  mount_point: text.meta({ description: "mount point, such as tools" }),
   version: text,
   description: text,
   permissions: z.record(z.string(), z.unknown()).nullable(),
@@ -310,7 +314,8 @@ const permissionBlock = z.record(z.string(), z.union([z.boolean(), z.array(text)
 
 const RedFlag = z.object({ code: text, message: text, path: text }).meta({
   id: "RedFlag",
-  description: "what to look at before the plan runs; codes are stable, readers take unknown ones",
+  description:
+    "something to review before the plan runs; codes are stable, clients must accept unknown codes",
 });
 
 const TierAnswer = z.union([z.literal(true), z.string()]);
@@ -322,17 +327,17 @@ const Explanation = z.object({
     module: text,
     type: text,
     version: text.nullable().meta({
-      description: "null: it states none that can be read without running it",
+      description: "null: cannot be read without executing the module",
     }),
     description: text.nullable(),
     path: text.meta({ description: "place in the plan, such as tools[0]" }),
-    url: text.nullable().meta({ description: "null: compiled in" }),
+    url: text.nullable().meta({ description: "null: a built-in module" }),
     integrity: text.nullable(),
     isolation: z.enum(["inline", "worker", "process"]),
     files: z.array(z.object({ url: text, sha256: text, bytes: count })),
     permissions: z.object({
       wanted: permissionBlock.nullable().meta({
-        description: "what the module says it wants; null when that cannot be read without running it",
+        description: "permissions the module wants; null: cannot be read without executing the module",
       }),
       asked: permissionBlock,
       granted: permissionBlock,
@@ -340,19 +345,19 @@ const Explanation = z.object({
     }),
     red_flags: z.array(RedFlag),
   })),
-  env: z.array(text).meta({ description: "names of the variables that configs are given" }),
+  env: z.array(text).meta({ description: "names of the variables that configs reference" }),
   limits: Run.shape.limits,
   deno_flags: z.array(text),
   red_flags: z.array(RedFlag),
   warnings: z.array(Warning),
-}).meta({ id: "Explanation", description: "what a plan may touch; nothing of it was run" });
+}).meta({ id: "Explanation", description: "what a plan may access; no module was executed" });
 
 const LockedModule = z.object({ url: text, integrity: text });
 const LockedFile = z.object({ sha256: text, bytes: count });
 
 const Lock = z.object({
   version: z.literal(1),
-  modules: z.record(z.string(), LockedModule).meta({ description: "by source, as the plan writes it" }),
+  modules: z.record(z.string(), LockedModule).meta({ description: "by source, as written in the plan" }),
   files: z.record(z.string(), LockedFile).meta({ description: "by URL" }),
 }).meta({ id: "Lock", description: "plan.lock.json" });
 
@@ -364,9 +369,9 @@ const PlanDiff = z.object({
   widens: z.array(PlanChange),
   narrows: z.array(PlanChange),
   other: z.array(PlanChange),
-}).meta({ id: "PlanDiff", description: "what cannot be shown to narrow is told as widening" });
+}).meta({ id: "PlanDiff", description: "a change that may widen the plan is listed in widens" });
 
-/** Bodies of answers. Readers ignore what they do not know: /v1 only grows. */
+/** Schemas of response bodies. Clients must ignore unknown fields: /v1 only adds fields. */
 export const ANSWERS = {
   Run,
   Approval,
@@ -382,17 +387,17 @@ export const ANSWERS = {
   ModuleList: listOf(Module, "ModuleList"),
   PlanCheck: z.object({
     ok: z.boolean(),
-    code: text.optional().meta({ description: "error.code that a run of the plan is refused with" }),
+    code: text.optional().meta({ description: "error.code of a run of the plan" }),
     errors: z.array(Detail),
     warnings: z.array(Detail.extend({ code: text })),
     plan_hash: text.optional(),
     sources: z.array(z.object({ path: text, module: text, source: text, url: text })).optional(),
-  }).meta({ id: "PlanCheck", description: "a bad plan is a good answer" }),
+  }).meta({ id: "PlanCheck", description: "result of a check, for valid and invalid plans" }),
   ReplayReport: z.object({
     equal: z.boolean(),
     first_difference: z.object({
       seq: z.int().min(1),
-      path: text.meta({ description: "place in the entry; empty: the entry itself" }),
+      path: text.meta({ description: "path in the entry; empty: the entry itself" }),
       recorded: z.unknown(),
       replayed: z.unknown(),
     }).optional(),
@@ -406,10 +411,10 @@ export const ANSWERS = {
     ok: z.boolean(),
     reasons: z.array(z.string()),
     isolation: z.object({ worker: TierAnswer, process: TierAnswer }).meta({
-      description: "tiers that modules of URLs can have here: true, or why not",
+      description: "tiers available for modules loaded by URL: true, or the reason why not",
     }),
     bundler: TierAnswer.meta({
-      description: "whether modules of URLs are bundled in a process of its own: true, or why not",
+      description: "if modules loaded by URL are bundled in a separate process: true, or the reason why not",
     }),
   }).meta({ id: "Readiness" }),
   Problem: z.object({
@@ -418,7 +423,7 @@ export const ANSWERS = {
     status: z.int(),
     detail: text,
     error: z.object({ code: Code, message: text, details: z.array(Detail).optional(), request_id: text }),
-    run: Run.optional().meta({ description: "with log_expired: the run whose log is gone" }),
+    run: Run.optional().meta({ description: "with log_expired: the run of the log" }),
   }).meta({ id: "Problem", description: "RFC 9457" }),
 };
 
@@ -426,7 +431,7 @@ function listOf(item: z.ZodType, id: string) {
   return z.object({ data: z.array(item), next_cursor: z.string().nullable() }).meta({ id });
 }
 
-/** Schemas that are referred to by name. */
+/** Other schemas that the OpenAPI document references by name. */
 export const SHARED = {
   ErrorCode: Code,
   ContentBlock,

@@ -1,14 +1,14 @@
-/** Answers whose whole text is known: they end with a newline, and a large one is compressed for a client that accepts gzip. */
+/** Responses whose text is known in full: they end with a newline; large ones are compressed with gzip if the client accepts it. */
 import { acceptsEncoding } from "./negotiation.ts";
 
-/** Fewer bytes travel in one packet, compressed or not. */
+/** Smaller responses fit into one packet uncompressed. */
 const MIN_COMPRESSED_BYTES = 1_400;
-/** Bytes that are compressed at a time: other requests are answered in between. */
+/** Bytes to compress before other requests get their turn. */
 const SLICE_BYTES = 64 * 1024;
 
 const encoder = new TextEncoder();
 
-/** Returns an answer with this text, and a newline when the text does not end with one. A large answer has a `Content-Length`. */
+/** Creates a response with the text, and a newline at its end. A large response has a `Content-Length`. */
 export function textResponse(text: string, status: number, headers: Record<string, string>): Response {
   const line = text.endsWith("\n") ? text : `${text}\n`;
   if (line.length < MIN_COMPRESSED_BYTES) return new Response(line, { status, headers });
@@ -16,7 +16,7 @@ export function textResponse(text: string, status: number, headers: Record<strin
   return new Response(bytes, { status, headers: { ...headers, "content-length": String(bytes.length) } });
 }
 
-/** Resolves to the answer as it is sent: a large text compressed when the request accepts it. Streams are never compressed. */
+/** Compresses a response of {@link textResponse} if the request accepts gzip. */
 export async function encodedResponse(request: Request, response: Response): Promise<Response> {
   const { status, headers } = response;
   headers.append("vary", "Accept-Encoding");
@@ -27,7 +27,7 @@ export async function encodedResponse(request: Request, response: Response): Pro
   return new Response(slices.pipeThrough(new CompressionStream("gzip")), { status, headers });
 }
 
-/** Returns true for an answer that {@link textResponse} made of a large text. */
+/** Returns true for a response that {@link textResponse} created from a large text. */
 export function isLargeText(response: Response): boolean {
   return response.headers.has("content-length");
 }
@@ -38,16 +38,13 @@ function* slicesOf(bytes: Uint8Array<ArrayBuffer>): Generator<Uint8Array<ArrayBu
   }
 }
 
-/**
- * Resolves to the answer to a HEAD: status and headers of the GET, its length among them, and no body. A stream that was opened
- * for it is closed.
- */
+/** Returns the response to a HEAD: status and headers of the GET including its length, without body. A stream is cancelled. */
 export async function headResponse(response: Response): Promise<Response> {
   const { status, headers } = response;
   if (response.body === null) return response;
   if (headers.has("content-encoding") || STREAMED.has(headers.get("content-type") ?? "")) {
     await response.body.cancel();
-    // not null, for which Deno adds `Content-Length: 0`: that of the GET is not known
+    // Not null: Deno would add `Content-Length: 0`, but the length of the GET is not known.
     return new Response(ReadableStream.from([]), { status, headers });
   }
   headers.set("content-length", String((await response.bytes()).length));

@@ -1,8 +1,6 @@
-/** Spelling: which known name a name that nobody knows was meant to be. */
-
 /**
- * Returns the known name within two letters of `name` (insert, delete, replace, swap neighbours), the nearest one, or
- * undefined. Two letters: plan.md, unknown keys.
+ * Returns the known name nearest to a misspelt `name`, with an edit distance of at most `max_distance`, or undefined. An edit
+ * inserts, deletes or replaces a letter, or swaps two neighbours.
  */
 export function didYouMean(name: string, known: Iterable<string>, max_distance = 2): string | undefined {
   let best: string | undefined;
@@ -18,7 +16,7 @@ export function didYouMean(name: string, known: Iterable<string>, max_distance =
   return best;
 }
 
-/** Optimal string alignment: Levenshtein's distance in which swapping two neighbours counts once. */
+/** Returns the optimal string alignment distance: Levenshtein's, but swapping two neighbours counts as one edit. */
 function editDistance(a: string, b: string): number {
   let before: number[] = [];
   let above = Array.from({ length: b.length + 1 }, (_, index) => index);

@@ -1,5 +1,6 @@
 /** An app over the fake runtime, and a client of it that needs no socket. */
-import { type App, type AppOptions, createApp } from "../../src/server/app.ts";
+import type { App } from "../../src/server/http_app.ts";
+import { type AppOptions, createApp } from "../../src/server/routes.ts";
 import type { LogRecord } from "../../src/server/access_log.ts";
 import { type AnswerName, loadSchemas } from "../../src/server/body/validation.ts";
 import { FakeClock } from "./fake_clock.ts";

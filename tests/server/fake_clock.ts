@@ -1,12 +1,11 @@
-/** A clock that a test moves. */
-import type { ServerClock } from "../../src/server/clock.ts";
+import type { SystemClock } from "../../src/process/system_clock.ts";
 
-/** Time that stands still until {@link FakeClock.advance}. */
-export class FakeClock implements ServerClock {
+/** A clock that only {@link FakeClock.advance} moves. */
+export class FakeClock implements SystemClock {
   #now = 0;
   readonly #timers = new Map<() => void, { at: number; callback: () => void }>();
 
-  /** How many timers are set. */
+  /** Number of timers. */
   get pending(): number {
     return this.#timers.size;
   }
@@ -19,24 +18,28 @@ export class FakeClock implements ServerClock {
     return Date.UTC(2026, 10, 21, 10) + this.#now;
   }
 
-  timer(ms: number, callback: () => void): () => void {
+  later(ms: number, callback: () => void): () => void {
     const stop = () => void this.#timers.delete(stop);
     this.#timers.set(stop, { at: this.#now + ms, callback });
     return stop;
   }
 
-  tick(ms: number, callback: () => void): void {
-    this.timer(ms, callback);
+  after(ms: number): Promise<void> {
+    return new Promise((resolve) => void this.later(ms, resolve));
   }
 
-  /** Moves time and calls what became due, in order, letting each callback's promises run. */
+  tick(ms: number, callback: () => void): void {
+    this.later(ms, callback);
+  }
+
+  /** Moves time; calls due callbacks in order of time and runs pending microtasks after each. */
   async advance(ms: number): Promise<void> {
     await settle();
     const end = this.#now + ms;
     for (;;) {
-      const due = [...this.#timers].filter(([, { at }]) => at <= end).sort(([, a], [, b]) => a.at - b.at)[0];
-      if (!due) break;
-      const [stop, { at, callback }] = due;
+      const next = [...this.#timers].filter(([, { at }]) => at <= end).sort(([, a], [, b]) => a.at - b.at)[0];
+      if (!next) break;
+      const [stop, { at, callback }] = next;
       stop();
       this.#now = at;
       callback();
@@ -47,13 +50,13 @@ export class FakeClock implements ServerClock {
   }
 }
 
-/** Resolves when `condition` holds; whoever waits for what never comes is stopped by the test's own end. */
+/** Resolves when `condition` holds; has no timeout of its own. */
 export async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await settle();
   await settle();
 }
 
-/** Lets everything run that waits for nothing but promises. */
+/** Resolves after one turn of the event loop, when all settled promises have been handled. */
 export function settle(): Promise<void> {
   return new Promise((resolve) => {
     const { port1, port2 } = new MessageChannel();

@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "../assert.ts";
 import { openApiDocument } from "../../src/server/openapi.ts";
-import { STATUS } from "../../src/server/problems.ts";
+import { ERRORS } from "../../src/sdk/error_codes.ts";
 import { codesOf, ROUTES } from "../../src/server/route_table.ts";
 import { loadSchemas } from "../../src/server/body/validation.ts";
 import { EVENT_DATA } from "../../src/sdk/schemas/events.ts";
@@ -31,11 +31,11 @@ Deno.test("openApiDocument() has every route, once, and no other", () => {
 });
 
 Deno.test("openApiDocument() has every code: in the enumeration, and at its status on each route that answers it", () => {
-  assertEquals(document.components.schemas.ErrorCode.enum, Object.keys(STATUS));
+  assertEquals(document.components.schemas.ErrorCode.enum, Object.keys(ERRORS));
   for (const route of ROUTES) {
     const { responses } = document.paths[route.path][route.method.toLowerCase()];
     for (const code of codesOf(route)) {
-      const response = responses[STATUS[code]];
+      const response = responses[ERRORS[code].status];
       assert(response.description.split("; ").includes(code), `${route.id} ${code}`);
       assertEquals(response.content["application/problem+json"].schema.$ref, "#/components/schemas/Problem");
     }

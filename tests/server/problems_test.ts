@@ -1,20 +1,25 @@
 import { assert, assertEquals, assertMatch } from "../assert.ts";
-import { systemClock } from "../../src/server/clock.ts";
+import { systemClock } from "../../src/process/system_clock.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
 import { formatLogLine, formatLogRecord, type LogRecord } from "../../src/server/access_log.ts";
 import { escapeAndTruncate } from "../../src/text/escape.ts";
-import { problemResponse, STATUS, TITLE, toProblem } from "../../src/server/problems.ts";
+import { problemResponse, toProblem } from "../../src/server/problems.ts";
+import { ERRORS } from "../../src/sdk/error_codes.ts";
 import { type ErrorCode, PreampError } from "../../src/sdk/errors.ts";
 import { bodyOf, problemOf, testApp } from "./client.ts";
 
-const CODES = Object.keys(STATUS) as ErrorCode[]; // the table's keys are the codes
+const CODES = Object.keys(ERRORS) as ErrorCode[]; // the table's keys are the codes
 
 for (const code of CODES) {
   Deno.test(`toProblem() gives ${code} its status and title`, async () => {
     const response = problemResponse(toProblem(new PreampError(code, "Cannot x: y: received z")), "req_1");
     const body = await bodyOf(response, "Problem");
     assertMatch(code, /^[a-z][a-z0-9_]*$/);
-    assertEquals([response.status, body.status, body.title], [STATUS[code], STATUS[code], TITLE[code]]);
+    assertEquals([response.status, body.status, body.title], [
+      ERRORS[code].status,
+      ERRORS[code].status,
+      ERRORS[code].title,
+    ]);
     assertEquals([body.type, body.error.code, body.error.request_id], [
       `urn:preamp:problem:${code}`,
       code,
@@ -140,7 +145,7 @@ Deno.test("a request's milliseconds are logged to the microsecond", async () => 
   let now = 0.1;
   const logged: LogRecord[] = [];
   const { app } = testApp({
-    clock: { ...systemClock, monotonic: () => now += 0.123456789 },
+    clock: { ...systemClock(), monotonic: () => now += 0.123456789 },
     log: (record) => logged.push(record),
   });
   await app.fetch(new Request("http://localhost/healthz"));

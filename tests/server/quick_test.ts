@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { parseJsonData, parseSimpleJson } from "../../src/server/body/json.ts";
-import { validateCommonRequest } from "../../src/server/body/common_request.ts";
+import { validateCommonRequest } from "../../src/server/body/validation.ts";
 import { checkBody } from "../../src/server/body/validation.ts";
 import { assertEquals } from "../assert.ts";
 

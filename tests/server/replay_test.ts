@@ -1,7 +1,7 @@
 /** Replay, execution anew and forks over HTTP: the forms over a fake runtime, the whole over the real one. */
 import { assert, assertEquals } from "../assert.ts";
 import { createRuntime } from "../../src/app/runtime.ts";
-import { createApp } from "../../src/server/app.ts";
+import { createApp } from "../../src/server/routes.ts";
 import { testApp } from "./client.ts";
 
 const PLAN = {

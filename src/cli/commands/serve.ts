@@ -3,7 +3,7 @@ import { generateKey } from "../../policy/api_keys.ts";
 import { processRedactor } from "../../policy/redact.ts";
 import { errorMessage } from "../../sdk/errors.ts";
 import type { Backend } from "../../server/mod.ts";
-import { systemClock } from "../../server/clock.ts";
+import { systemClock } from "../../process/system_clock.ts";
 import { describeError } from "../../server/access_log.ts";
 import { createHttpApp, type HttpApp } from "../../server/http_app.ts";
 import { serve } from "../../server/net/listen.ts";
@@ -122,7 +122,7 @@ async function listen(
       onListen({ url }) {
         io.out.write(`${url}\n`);
         log.note("info", "listening", { url, store: policy.store, auth: auth.kind });
-        systemClock.tick(SETTLE_MS, () => {
+        systemClock().tick(SETTLE_MS, () => {
           greet(url).catch((error) => log.note("warning", "greeting", { message: errorMessage(error) }));
           pass.open().catch((error) => {
             log.flush();

@@ -1,6 +1,6 @@
 /** The shape of `permissions:` blocks, in plans and in the policy: Deno's names and value forms (trust.md). */
 import type { Permissions } from "../../sdk/contracts.ts";
-import { hasControl } from "../../text/characters.ts";
+import { hasControl } from "../../text/escape.ts";
 import { didYouMean } from "../../text/did_you_mean.ts";
 import { checkKeys, object, texts } from "./field_checks.ts";
 import { PERMISSION_KINDS, type PermissionKind } from "../../sdk/permission_kinds.ts";

@@ -2,7 +2,7 @@
 import type { ModuleType } from "../../sdk/contracts.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import type { ModuleSpec, Source } from "../../sdk/plan.ts";
-import { hasSpace } from "../../text/characters.ts";
+import { hasSpace } from "../../text/escape.ts";
 import { checkPermissions } from "./check_permissions.ts";
 import { boolean, checkKeys, oneOf } from "./field_checks.ts";
 import type { Findings } from "./findings.ts";

@@ -5,7 +5,7 @@
 import { isObject } from "../../sdk/json.ts";
 import type { Source } from "../../sdk/plan.ts";
 import { parseGitDict, parseGitUri } from "./source_git.ts";
-import { hasControl, hasSpace } from "../../text/characters.ts";
+import { hasControl, hasSpace } from "../../text/escape.ts";
 import { describe } from "../value_path.ts";
 
 /** Where relative sources start and where registry packages come from. */

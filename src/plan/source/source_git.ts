@@ -3,7 +3,7 @@
  * per kind of host.
  */
 import type { GitSource, Source } from "../../sdk/plan.ts";
-import { hasSpace } from "../../text/characters.ts";
+import { hasSpace } from "../../text/escape.ts";
 import { describe } from "../value_path.ts";
 
 /** A git source that was rewritten, or why it cannot be. */

@@ -1,6 +1,6 @@
 /**
- * JSON that a stranger wrote → data. `JSON.parse` keeps the last of two equal keys, makes `__proto__` an own key, reads
- * 200,000 levels and does not always say where it stopped (threats.md T8, T9); the plan's reader does none of that.
+ * Parses untrusted JSON with the plan's JSON reader. `JSON.parse` keeps the last of two equal keys, accepts `__proto__` and
+ * 200,000 levels, and does not always report the position of an error.
  */
 import { documentError, toDetail } from "../../plan/check/findings.ts";
 import { DOCUMENT_LIMITS, type DocumentLimits } from "../../plan/parse/document_limits.ts";
@@ -10,7 +10,7 @@ import { FORBIDDEN_KEYS, LimitPassed, toData, type TreeNode } from "../../plan/p
 import type { ErrorCode, ErrorDetail } from "../../sdk/errors.ts";
 import { isObject, type JsonValue } from "../../sdk/json.ts";
 
-/** Bounds of a request body beside its bytes: a plan, and as much around it as a plan has by default. */
+/** Returns the limits of a request body: those of the plan in it, plus a plan's default limits for the other fields. */
 function requestLimits(plan: DocumentLimits): DocumentLimits {
   return {
     max_bytes: Infinity,
@@ -20,17 +20,17 @@ function requestLimits(plan: DocumentLimits): DocumentLimits {
   };
 }
 
-/** Where the reader gives up; only a tree of this depth is ever walked. */
+/** Maximum depth that the reader accepts. */
 const HARD_DEPTH = 256;
-/** Findings that are worth a place; the plan's reader has the same bound. */
+/** Maximum number of findings in an error; the same as for plans. */
 const MAX_FINDINGS = 200;
 
 /**
- * Returns the tree of a JSON text. `what` names it in errors, `plan` bounds the plan in it.
+ * Parses JSON text to a tree. `label` names the text in errors; `plan` limits the plan in it.
  *
- * @throws {PreampError} `request_invalid` with line and column; `plan_limit_exceeded` when a plan in it is too large.
+ * @throws {PreampError} `request_invalid` with line and column; `plan_limit_exceeded` if a plan in it is too large.
  */
-export function readJsonTree(text: string, what: string, plan: DocumentLimits): TreeNode {
+export function readJsonTree(text: string, label: string, plan: DocumentLimits): TreeNode {
   try {
     return readJson(text, HARD_DEPTH, requestLimits(plan).max_nodes);
   } catch (error) {
@@ -40,13 +40,13 @@ export function readJsonTree(text: string, what: string, plan: DocumentLimits): 
     const code = keys.at(-1) === "plan" || keys.includes("session")
       ? "plan_limit_exceeded"
       : "request_invalid";
-    const message = `Cannot read ${what}: ${limit ? "" : "it is not JSON: "}${error.message}`;
+    const message = `Cannot read ${label}: ${limit ? "" : "it is not JSON: "}${error.message}`;
     const detail = { path: limit ? keys.at(-1) ?? "" : "", ...lineIndex(text)(error.at), message };
-    throw documentError(code, what, [detail], error);
+    throw documentError(code, label, [detail], error);
   }
 }
 
-/** Returns the root object's keys that stand before an offset, as they are written; the text is JSON up to there. */
+/** Returns the keys of the root object before an offset, as written; the text must be valid JSON up to there. */
 function rootKeys(text: string, end: number): string[] {
   const keys: string[] = [];
   let depth = 0;
@@ -66,23 +66,23 @@ function rootKeys(text: string, end: number): string[] {
 }
 
 /**
- * Returns the data of a tree. What is wrong inside the field `plan` is the plan's fault and gets its codes.
+ * Converts a tree to data. Errors inside the field `plan` have the codes of a plan.
  *
  * @throws {PreampError} `request_invalid`, `plan_invalid` or `plan_limit_exceeded`, every finding with line and column.
  */
-export function treeData(root: TreeNode, text: string, what: string, plan: DocumentLimits): JsonValue {
+export function treeData(root: TreeNode, text: string, label: string, plan: DocumentLimits): JsonValue {
   const position = lineIndex(text);
   try {
     const { data, problems } = toData(root, requestLimits(plan));
     if (problems.length === 0) return data;
     const inPlan = problems.filter(({ path }) => path[0] === "plan");
-    const [code, blamed]: [ErrorCode, typeof problems] = inPlan.length === problems.length
+    const [code, reported]: [ErrorCode, typeof problems] = inPlan.length === problems.length
       ? ["plan_invalid", inPlan]
       : ["request_invalid", problems];
     throw documentError(
       code,
-      what,
-      blamed.slice(0, MAX_FINDINGS).map((problem): ErrorDetail => ({
+      label,
+      reported.slice(0, MAX_FINDINGS).map((problem): ErrorDetail => ({
         ...toDetail(problem),
         ...position(problem.at),
       })),
@@ -93,33 +93,36 @@ export function treeData(root: TreeNode, text: string, what: string, plan: Docum
       ? root.entries.findLast((entry) => entry.at <= error.at)?.key
       : undefined;
     const code = field === "plan" ? "plan_limit_exceeded" : "request_invalid";
-    const message = `Cannot read ${what}: ${error.message}`;
-    throw documentError(code, what, [{ path: field ?? "", ...position(error.at), message }], error);
+    const message = `Cannot read ${label}: ${error.message}`;
+    throw documentError(code, label, [{ path: field ?? "", ...position(error.at), message }], error);
   }
 }
 
 /**
- * Returns the data of a JSON text.
+ * Parses JSON text to data.
  *
- * @param plan Bounds of the plan in it, when it may hold one.
+ * @param plan Limits of a plan in the text.
  * @throws {PreampError} as {@link readJsonTree} and {@link treeData}.
  */
-export function parseJsonData(text: string, what: string, plan: DocumentLimits = DOCUMENT_LIMITS): JsonValue {
-  return treeData(readJsonTree(text, what, plan), text, what, plan);
+export function parseJsonData(
+  text: string,
+  label: string,
+  plan: DocumentLimits = DOCUMENT_LIMITS,
+): JsonValue {
+  return treeData(readJsonTree(text, label, plan), text, label, plan);
 }
 
-/** A value takes two characters: a text of this length has fewer than `max_nodes` of them. */
-const QUICK_CHARS = 32 * 1024;
-/** No request has a smaller bound. */
-const QUICK_DEPTH = 2 * DOCUMENT_LIMITS.max_depth;
+/** A value takes at least two characters, so a text of this length has fewer than `max_nodes` values. */
+const SIMPLE_MAX_CHARS = 32 * 1024;
+/** The smallest depth limit of a request. */
+const SIMPLE_MAX_DEPTH = 2 * DOCUMENT_LIMITS.max_depth;
 
 /**
- * Returns the data of a short JSON text that says it the one way `JSON.stringify` does, as most programs write it; undefined for
- * any other text, which {@link readJsonTree} judges. Such a text has no key twice, or it would come back without; reading it
- * by the runtime's own parser, and writing it again, takes a fifth of what its tree takes.
+ * Parses a short JSON text that is formatted exactly as `JSON.stringify` formats it, which rules out duplicate keys. Returns
+ * undefined for any other text; {@link readJsonTree} then checks it. perf: `JSON.parse` and `stringify` take a fifth of the tree's time.
  */
 export function parseSimpleJson(text: string): JsonValue | undefined {
-  if (text.length > QUICK_CHARS || text.includes("\\ud")) return undefined; // perhaps half of a surrogate pair
+  if (text.length > SIMPLE_MAX_CHARS || text.includes("\\ud")) return undefined; // may contain half of a surrogate pair
   let data: JsonValue;
   try {
     data = JSON.parse(text);
@@ -129,10 +132,10 @@ export function parseSimpleJson(text: string): JsonValue | undefined {
   return isPlainData(data, 0) && JSON.stringify(data) === text ? data : undefined;
 }
 
-/** Whether data has no forbidden key and is not too deep. */
+/** Returns true if data has no forbidden key and is not too deep. */
 function isPlainData(value: JsonValue, depth: number): boolean {
   if (typeof value !== "object" || value === null) return true;
-  if (depth >= QUICK_DEPTH) return false;
+  if (depth >= SIMPLE_MAX_DEPTH) return false;
   if (!isObject(value)) return value.every((item) => isPlainData(item, depth + 1));
   for (const key of Object.keys(value)) {
     if (FORBIDDEN_KEYS.has(key) || !isPlainData(value[key]!, depth + 1)) return false;

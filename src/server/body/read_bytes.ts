@@ -1,39 +1,39 @@
-/** Reading a request body that may be huge, endless or slow: never more than the limit, never longer than the deadline. */
+/** Reads a request body with limits of size, time and minimum transfer rate. */
 import type { DocumentLimits } from "../../plan/parse/document_limits.ts";
 import { PreampError } from "../../sdk/errors.ts";
-import type { ServerClock } from "../clock.ts";
+import type { SystemClock } from "../../process/system_clock.ts";
 
-/** Bounds of reading one body. */
+/** Limits of reading a body. */
 export interface ReadLimits {
-  /** Bytes; one more is `body_too_large`. */
+  /** Maximum bytes; a larger body is `body_too_large`. */
   max_bytes: number;
-  /** Milliseconds for the whole body. */
+  /** Maximum milliseconds for the whole body. */
   deadline_ms: number;
 }
 
-/** Bounds of one body. */
+/** Limits of a body that may contain a plan. */
 export interface BodyLimits extends ReadLimits {
-  /** Bounds of a plan in it. */
+  /** Limits of the plan in the body. */
   plan: DocumentLimits;
 }
 
-/** The slowest sender that is waited for, and over how long it is measured (threats.md T11). */
+/** Minimum transfer rate, measured over the first {@link RATE_WINDOW_MS}, against clients that send slowly to block resources. */
 const MIN_BYTES_PER_SECOND = 1024;
 const RATE_WINDOW_MS = 5000;
-/** Below this a declared length needs no watch on its rate: at the least rate the deadline would not be reached. */
+/** A body with at most this declared length is complete before the default deadline at the minimum rate. */
 const SMALL_BODY_BYTES = 10 * 1024;
 
 /**
- * Resolves to the body's bytes; empty when there is none. At most `max_bytes` and one chunk are read. Deno.serve has no
- * deadline of its own, so this one is all there is: `deadline_ms` in all, and at least 1 KiB/s over the first five seconds.
+ * Reads the body; empty without one. Reads at most `max_bytes` and one chunk, for at most `deadline_ms`, and requires 1 KiB/s over
+ * the first five seconds. `Deno.serve` itself has no such timeout.
  *
- * @throws {PreampError} `unsupported_media_type` for an encoded body, `body_too_large`, `request_timeout`, `request_invalid`
- * when the sender breaks off.
+ * @throws {PreampError} `unsupported_media_type` for an encoded body; `body_too_large`; `request_timeout`; `request_invalid`
+ * if the client closes the connection early.
  */
 export async function readBody(
   request: Request,
   limits: ReadLimits,
-  clock: ServerClock,
+  clock: SystemClock,
 ): Promise<Uint8Array> {
   const encoding = request.headers.get("content-encoding");
   if (encoding !== null && encoding.trim().toLowerCase() !== "identity") {
@@ -46,9 +46,9 @@ export async function readBody(
   }
   const declared = declaredLength(request);
   if (declared !== null && declared > limits.max_bytes) throw tooLarge(limits.max_bytes, String(declared));
-  // The HTTP layer never hands out more than the declared length, so a small body needs no reader of ours.
+  // Deno delivers at most the declared length, so a small body needs no chunked reading.
   if (declared !== null && declared <= SMALL_BODY_BYTES) {
-    return await inTime(request.bytes(), limits.deadline_ms, clock);
+    return await withTimeout(request.bytes(), limits.deadline_ms, clock, timedOut(limits.deadline_ms));
   }
   if (request.body === null) return new Uint8Array(0);
   return await readChunks(request.body.getReader(), limits, clock);
@@ -57,7 +57,7 @@ export async function readBody(
 async function readChunks(
   reader: ReadableStreamDefaultReader<Uint8Array>,
   limits: ReadLimits,
-  clock: ServerClock,
+  clock: SystemClock,
 ): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   const started = clock.monotonic();
@@ -66,23 +66,27 @@ async function readChunks(
     for (;;) {
       const elapsed = clock.monotonic() - started;
       const slow = length * 1000 < MIN_BYTES_PER_SECOND * RATE_WINDOW_MS;
-      // Woken at the window's end or at the deadline, whichever is next and still binding.
-      const until = Math.min(slow ? RATE_WINDOW_MS : limits.deadline_ms, limits.deadline_ms);
-      const { done, value } = await inTime(reader.read(), Math.max(0, until - elapsed), clock);
+      const deadline_ms = Math.min(slow ? RATE_WINDOW_MS : limits.deadline_ms, limits.deadline_ms);
+      const { done, value } = await withTimeout(
+        reader.read(),
+        Math.max(0, deadline_ms - elapsed),
+        clock,
+        timedOut(deadline_ms, length),
+      );
       if (done) return join(chunks, length);
       length += value.byteLength;
       if (length > limits.max_bytes) throw tooLarge(limits.max_bytes, "more");
       chunks.push(value);
     }
   } catch (error) {
-    // Not awaited: a sender that hangs would hold up the answer. A stream that is broken already has nothing to cancel.
+    // Not awaited, because a stalled client would delay the response. Fails if the stream is already broken.
     reader.cancel().catch(() => {});
     throw error;
   }
 }
 
 function join(chunks: Uint8Array[], length: number): Uint8Array {
-  if (chunks.length === 1) return chunks[0]!; // length 1
+  if (chunks.length === 1) return chunks[0]!; // length is 1
   const bytes = new Uint8Array(length);
   let offset = 0;
   for (const chunk of chunks) {
@@ -92,16 +96,17 @@ function join(chunks: Uint8Array[], length: number): Uint8Array {
   return bytes;
 }
 
-/** Resolves as `reading` does, or rejects with `request_timeout` after `ms` milliseconds. */
-function inTime<T>(reading: Promise<T>, ms: number, clock: ServerClock): Promise<T> {
+/** Creates the message of a timeout after `ms` milliseconds. */
+function timedOut(ms: number, received?: number): string {
+  const bytes = received === undefined ? "" : ` with ${received} bytes received`;
+  return `Cannot read the request body: timed out after ${ms / 1000} s${bytes}`;
+}
+
+/** Resolves as `reading` does, or rejects with `request_timeout` and this message after `ms` milliseconds. */
+function withTimeout<T>(reading: Promise<T>, ms: number, clock: SystemClock, message: string): Promise<T> {
   return new Promise((resolve, reject) => {
-    const stop = clock.timer(ms, () => {
-      reject(
-        new PreampError(
-          "request_timeout",
-          "Cannot read the request body: it came too slowly: received a part of it in time",
-        ),
-      );
+    const stop = clock.later(ms, () => {
+      reject(new PreampError("request_timeout", message));
     });
     reading.then((value) => {
       stop();
@@ -111,10 +116,8 @@ function inTime<T>(reading: Promise<T>, ms: number, clock: ServerClock): Promise
       reject(
         new PreampError(
           "request_invalid",
-          "Cannot read the request body: the sender broke off: received a part of it",
-          {
-            cause,
-          },
+          "Cannot read the request body: the client closed the connection before the body was complete",
+          { cause },
         ),
       );
     });
@@ -131,7 +134,7 @@ function declaredLength(request: Request): number | null {
 function tooLarge(max_bytes: number, received: string): PreampError {
   return new PreampError(
     "body_too_large",
-    `Cannot read the request body: at most ${max_bytes} bytes are taken: received ${received}`,
+    `Cannot read the request body: it must have at most ${max_bytes} bytes: received ${received}`,
     { facts: { max_bytes } },
   );
 }

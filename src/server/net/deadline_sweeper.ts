@@ -1,47 +1,47 @@
 /**
- * Deadlines of many things with one tick for all of them: a deadline is moved several times for each request, and a timer of its
- * own would be set and called off each time.
+ * Closes objects whose deadline has passed, with one periodic tick for all of them. A connection's deadline moves several times
+ * per request, and a timer for each connection would be set and cleared each time.
  */
-import type { ServerClock } from "../clock.ts";
+import type { SystemClock } from "../../process/system_clock.ts";
 
-/** What is told that its time is over. */
+/** An object with a deadline. */
 export interface HasDeadline {
-  /** When, by {@link ServerClock.monotonic}; `Infinity`: never. Whoever is watched moves it. */
+  /** Monotonic milliseconds; `Infinity` disables it. The owner updates it. */
   readonly deadline: number;
-  /** Its time is over. Takes it out of the watch. */
+  /** Called once the deadline has passed. Must remove the object from the sweeper. */
   close(): void;
 }
 
-/** Watches deadlines. Has a tick under way only while there is something to watch. */
+/** Closes objects whose deadline has passed. Ticks only while it has objects. */
 export class DeadlineSweeper {
-  readonly #watched = new Set<HasDeadline>();
-  readonly #clock: ServerClock;
+  readonly #items = new Set<HasDeadline>();
+  readonly #clock: SystemClock;
   readonly #tick_ms: number;
   #ticking = false;
 
-  /** @param tick_ms How early a deadline may be taken, in milliseconds. */
-  constructor(clock: ServerClock, tick_ms: number) {
+  /** @param tick_ms Milliseconds between two checks; an object is closed up to this much early. */
+  constructor(clock: SystemClock, tick_ms: number) {
     this.#clock = clock;
     this.#tick_ms = tick_ms;
   }
 
-  add(one: HasDeadline): void {
-    this.#watched.add(one);
-    this.#wait();
+  add(item: HasDeadline): void {
+    this.#items.add(item);
+    this.#scheduleTick();
   }
 
-  delete(one: HasDeadline): void {
-    this.#watched.delete(one);
+  delete(item: HasDeadline): void {
+    this.#items.delete(item);
   }
 
-  #wait(): void {
-    if (this.#ticking || this.#watched.size === 0) return;
+  #scheduleTick(): void {
+    if (this.#ticking || this.#items.size === 0) return;
     this.#ticking = true;
     this.#clock.tick(this.#tick_ms, () => {
       this.#ticking = false;
-      const before = this.#clock.monotonic() + this.#tick_ms; // who is due before the next look
-      for (const one of this.#watched) if (one.deadline < before) one.close();
-      this.#wait();
+      const next_check = this.#clock.monotonic() + this.#tick_ms;
+      for (const item of this.#items) if (item.deadline < next_check) item.close();
+      this.#scheduleTick();
     });
   }
 }

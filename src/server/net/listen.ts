@@ -1,26 +1,26 @@
-/** The app on a socket: listen, and stop in time. */
-import type { App } from "../app.ts";
-import { systemClock } from "../clock.ts";
+/** Serves an app on a TCP port, with a graceful shutdown. */
+import type { App } from "../http_app.ts";
+import { systemClock } from "../../process/system_clock.ts";
 import { CONNECTION_TIMEOUTS, type ConnectionTimeouts, startTcpProxy, type TcpProxy } from "./tcp_proxy.ts";
 
-/** Where to listen, and how long stopping may take. */
+/** Options of {@link serve}. */
 export interface ServeOptions {
   app: App;
   /** Address to listen on, such as `127.0.0.1` or `::1`. */
   host: string;
-  /** 0 takes any free port. */
+  /** 0 selects a free port. */
   port: number;
-  /** How long connections are waited for; default {@link CONNECTION_TIMEOUTS}. */
+  /** Timeouts of connections; default {@link CONNECTION_TIMEOUTS}. */
   connections?: Partial<ConnectionTimeouts>;
-  /** Told once, when connections are accepted. */
+  /** Called once, when the server accepts connections. */
   onListen?(address: { url: string; hostname: string; port: number }): void;
-  /** Told of an answer that failed after the app had given it, such as a stream that broke. Default: nothing is told. */
+  /** Called when a response fails after the app returned it, such as a broken stream. Default: ignored. */
   onError?(error: unknown): void;
-  /** Stops the server when it aborts. */
+  /** Aborting it stops the server. */
   signal?: AbortSignal;
-  /** Milliseconds runs get to reach a resting place; default 3000. */
+  /** Milliseconds for runs to reach a durable entry; default 3000. */
   grace_ms?: number;
-  /** Milliseconds after which nothing is waited for; default 4500, within Deno Deploy's 5 s (http.md, Running). */
+  /** Maximum milliseconds of the whole shutdown; default 4500, since Deno Deploy allows 5 s. */
   deadline_ms?: number;
 }
 
@@ -28,46 +28,45 @@ const GRACE_MS = 3000;
 const DEADLINE_MS = 4500;
 
 /**
- * Listens until `signal` aborts, then stops: no new connections, runs come to rest, their readers get `run:end`, other streams end
- * with a `retry:` hint, waiting requests are answered. Resolves when nothing is open, at the latest at the deadline; what is open then ends with the
- * process.
+ * Listens until `signal` aborts, then shuts down: accepts no new connections and drains the app (see {@link App.drain}).
+ * Resolves when all connections are closed, or at the deadline; connections still open then end with the process.
  *
- * @throws {Error} Deno's own when the address cannot be had.
+ * @throws {Error} Deno's error when the server cannot listen on the address.
  */
 export async function serve(options: ServeOptions): Promise<void> {
   const { app, host, port, signal, grace_ms = GRACE_MS, deadline_ms = DEADLINE_MS } = options;
-  const onError = (error: unknown) => { // Deno's own writes to stderr
+  const onError = (error: unknown) => { // Deno's default handler writes to stderr
     options.onError?.(error);
     return new Response(null, { status: 500 });
   };
   const inner = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {}, onError }, answer);
-  let front: TcpProxy;
+  let proxy: TcpProxy;
   try {
-    const limits = { ...CONNECTION_TIMEOUTS, ...options.connections };
-    front = startTcpProxy({ hostname: host, port }, inner.addr.port, systemClock, limits);
+    const timeouts = { ...CONNECTION_TIMEOUTS, ...options.connections };
+    proxy = startTcpProxy({ hostname: host, port }, inner.addr.port, systemClock(), timeouts);
   } catch (error) {
     await inner.shutdown();
     throw error;
   }
-  options.onListen?.({ url: baseUrl(front.addr.hostname, front.addr.port), ...nameOf(front.addr) });
+  options.onListen?.({ url: baseUrl(proxy.addr.hostname, proxy.addr.port), ...nameOf(proxy.addr) });
 
   async function answer(request: Request, info: Deno.ServeHandlerInfo<Deno.NetAddr>): Promise<Response> {
-    const connection = front.connectionOf(info.remoteAddr.port);
-    if (!connection) return new Response(null, { status: 403 }); // past the front, where nothing is watched
+    const connection = proxy.connectionOf(info.remoteAddr.port);
+    if (!connection) return new Response(null, { status: 403 }); // did not come through the proxy
     const end = connection.begin();
     const response = await app.fetch(request, info);
     const last = response.headers.get("connection") === "close";
-    info.completed.then(() => end(last), () => end(true)); // broken off: there is nothing to wait for
+    info.completed.then(() => end(last), () => end(true)); // a failed response is the last one
     return response;
   }
 
   await Promise.race([inner.finished, aborted(signal)]);
-  const gone = front.stop();
-  // shutdown() waits for every open answer, an event stream's too: the app ends those.
-  const stopped = Promise.allSettled([inner.shutdown(), app.drain(grace_ms), gone]);
+  const proxy_stopped = proxy.stop();
+  // shutdown() waits for every open response, including event streams, which drain() ends.
+  const stopped = Promise.allSettled([inner.shutdown(), app.drain(grace_ms), proxy_stopped]);
   let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<void>((resolve) => timer = setTimeout(resolve, deadline_ms));
-  await Promise.race([stopped, late]);
+  const deadline = new Promise<void>((resolve) => timer = setTimeout(resolve, deadline_ms));
+  await Promise.race([stopped, deadline]);
   clearTimeout(timer);
 }
 

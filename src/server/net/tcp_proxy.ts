@@ -1,64 +1,68 @@
 /**
- * The socket in front of `Deno.serve`, in the same process. Deno's server has no deadline for a header, none for an idle
- * connection, and cannot let go of one whose body was not read to its end, `Connection: close` or not (Deno 2.6 to 2.9: a
- * pending read of the body keeps it open until the client leaves; threats.md T10, T11). So connections are accepted here, watched
- * here and closed here; their bytes pass through to a server on loopback that nobody else is let in to. Costs about 30 µs a
- * request. Knows bytes and time, no HTTP: when a request is under way is told by whoever handles it.
+ * TCP proxy in front of `Deno.serve`, in the same process. Deno's server has no header or idle timeout and cannot close a
+ * connection with an unread body (Deno 2.6 to 2.9: a pending read keeps it open until the client disconnects).
+ *
+ * The proxy accepts client connections, enforces those timeouts and forwards bytes to a loopback listener; requests that did
+ * not come through the proxy get 403. It does not parse HTTP: the request handler reports when a request starts and ends.
+ * Costs about 30 µs per request.
  */
-import type { ServerClock } from "../clock.ts";
+import type { SystemClock } from "../../process/system_clock.ts";
 import { DeadlineSweeper, type HasDeadline } from "./deadline_sweeper.ts";
 
-/** How long connections are waited for, in milliseconds. */
+/** Timeouts of a client connection, in milliseconds. */
 export interface ConnectionTimeouts {
-  /** From the first byte of a request until it is there to be handled: its header. */
+  /** From the first byte of a request until its header is complete. */
   header_ms: number;
-  /** Without a request under way. */
+  /** Without an active request. */
   idle_ms: number;
-  /** What an ended connection may still send, thrown away so that its client can read the last answer. */
+  /** After the last response: bytes of the client are discarded, so that the client can read that response. */
   linger_ms: number;
 }
 
-/** threats.md T11: closed within 15 s. */
+/** The default timeouts: a connection that sends nothing is closed within 15 s. */
 export const CONNECTION_TIMEOUTS: ConnectionTimeouts = {
   header_ms: 10_000,
   idle_ms: 15_000,
   linger_ms: 1_000,
 };
 
-/** One client's connection, as the handler of its requests sees it. */
+/** A client connection, for the handler of its requests. */
 export interface Connection {
-  /** Says that a request is under way; the returned function, that its answer was sent, and whether it was the last one. */
+  /** Reports the start of a request. The returned function reports that its response was sent, and if the connection ends. */
   begin(): (last: boolean) => void;
 }
 
-/** What listens. */
+/** A listening proxy. */
 export interface TcpProxy {
   readonly addr: Deno.NetAddr;
-  /** Returns the connection whose bytes come from this port of loopback; undefined for a stranger's. */
+  /** Returns the connection that is forwarded from this loopback port; undefined if the proxy did not open it. */
   connectionOf(port: number): Connection | undefined;
-  /** Takes no more connections; resolves when those there are have ended. */
+  /** Accepts no more connections; resolves when the open ones have ended. */
   stop(): Promise<void>;
 }
 
-/** Milliseconds without a byte after which an answer that was sent whole has passed through. */
+/** Milliseconds without a byte after which a completed response counts as forwarded. */
 const QUIET_MS = 50;
-/** How often deadlines of connections are looked at; more often when a limit is that short. */
+/** Milliseconds between two checks of deadlines; less if a timeout is shorter than 8 checks. */
 const TICK_MS = 250;
 const SMALL_BUFFER = 4 * 1024;
 const LARGE_BUFFER = 64 * 1024;
 
-/** Listens, and passes connections on to `port` of loopback. @throws {Error} Deno's own when the address cannot be had. */
+/** Listens on `address` and forwards connections to `port` on loopback. @throws {Error} Deno's error when it cannot listen. */
 export function startTcpProxy(
   address: { hostname: string; port: number },
   port: number,
-  clock: ServerClock,
-  limits: ConnectionTimeouts = CONNECTION_TIMEOUTS,
+  clock: SystemClock,
+  timeouts: ConnectionTimeouts = CONNECTION_TIMEOUTS,
 ): TcpProxy {
   const listener = Deno.listen(address);
   const connections = new Set<ProxiedConnection>();
   const by_port = new Map<number, ProxiedConnection>();
-  const watch = new DeadlineSweeper(clock, Math.min(TICK_MS, ...Object.values(limits).map((ms) => ms / 8)));
-  const gone = Promise.withResolvers<void>();
+  const sweeper = new DeadlineSweeper(
+    clock,
+    Math.min(TICK_MS, ...Object.values(timeouts).map((ms) => ms / 8)),
+  );
+  const all_closed = Promise.withResolvers<void>();
   let stopped = false;
 
   async function accept(): Promise<void> {
@@ -69,22 +73,22 @@ export function startTcpProxy(
       } catch (error) {
         if (stopped) return;
         if (error instanceof Deno.errors.BadResource) return;
-        await pause(QUIET_MS); // no descriptor left, or a client that left while it came: others are served on
+        await pause(QUIET_MS); // no file descriptor left, or the client disconnected early: keep accepting
         continue;
       }
-      const passage = new ProxiedConnection(client, port, { clock, limits, by_port, watch });
-      connections.add(passage);
-      passage.run().finally(() => leave(passage));
+      const connection = new ProxiedConnection(client, port, { clock, timeouts, by_port, sweeper });
+      connections.add(connection);
+      connection.run().finally(() => remove(connection));
     }
   }
 
-  function leave(passage: ProxiedConnection): void {
-    connections.delete(passage);
-    if (stopped && connections.size === 0) gone.resolve();
+  function remove(connection: ProxiedConnection): void {
+    connections.delete(connection);
+    if (stopped && connections.size === 0) all_closed.resolve();
   }
 
   function pause(ms: number): Promise<void> {
-    return new Promise((resolve) => void clock.timer(ms, resolve));
+    return new Promise((resolve) => void clock.later(ms, resolve));
   }
 
   accept();
@@ -94,49 +98,49 @@ export function startTcpProxy(
     stop() {
       if (!stopped) listener.close();
       stopped = true;
-      for (const passage of connections) passage.endWhenIdle();
-      if (connections.size === 0) gone.resolve();
-      return gone.promise;
+      for (const connection of connections) connection.endWhenIdle();
+      if (connections.size === 0) all_closed.resolve();
+      return all_closed.promise;
     },
   };
 }
 
-interface PassageOptions {
-  clock: ServerClock;
-  limits: ConnectionTimeouts;
+interface ProxiedConnectionDeps {
+  clock: SystemClock;
+  timeouts: ConnectionTimeouts;
   by_port: Map<number, ProxiedConnection>;
-  watch: DeadlineSweeper;
+  sweeper: DeadlineSweeper;
 }
 
-/** One connection and its way through. */
+/** Forwards the bytes of one client connection. */
 class ProxiedConnection implements Connection, HasDeadline {
   readonly #client: Deno.TcpConn;
   readonly #port: number;
-  readonly #options: PassageOptions;
+  readonly #deps: ProxiedConnectionDeps;
   #server: Deno.TcpConn | undefined;
   deadline = Infinity;
-  /** Requests under way. */
+  /** Number of active requests. */
   #active = 0;
-  /** When the latest answer was sent: the last of its bytes may not have passed through yet. */
+  /** Monotonic time of the latest response; its last bytes may not have been forwarded yet. */
   #answered_at = -Infinity;
   #waits_for_header = false;
-  /** Whether it ends as soon as no request is under way. */
+  /** True if the connection ends as soon as it has no active request. */
   #stopping = false;
-  /** Whether an answer was the last one. */
+  /** True if no more requests are accepted. */
   #ending = false;
   #closed = false;
-  /** Whether the client has said that nothing follows. */
+  /** True if the client has closed its side. */
   #client_done = false;
-  readonly #gone = Promise.withResolvers<void>();
-  #stop_quiet: (() => void) | undefined;
+  readonly #closing = Promise.withResolvers<void>();
+  #cancel_quiet_timer: (() => void) | undefined;
 
-  constructor(client: Deno.TcpConn, port: number, options: PassageOptions) {
+  constructor(client: Deno.TcpConn, port: number, deps: ProxiedConnectionDeps) {
     this.#client = client;
     this.#port = port;
-    this.#options = options;
+    this.#deps = deps;
     client.setNoDelay();
-    this.#due(options.limits.idle_ms);
-    options.watch.add(this);
+    this.#closeIn(deps.timeouts.idle_ms);
+    deps.sweeper.add(this);
   }
 
   begin(): (last: boolean) => void {
@@ -148,33 +152,33 @@ class ProxiedConnection implements Connection, HasDeadline {
       if (ended) return;
       ended = true;
       this.#active--;
-      this.#answered_at = this.#options.clock.monotonic();
+      this.#answered_at = this.#deps.clock.monotonic();
       if (last || this.#stopping && this.#active === 0) {
         this.#ending = true;
         this.#awaitQuiet();
-      } else if (this.#active === 0) this.#due(this.#options.limits.idle_ms);
+      } else if (this.#active === 0) this.#closeIn(this.#deps.timeouts.idle_ms);
     };
   }
 
-  /** Ends the connection once its requests are answered, and their answers have passed through. */
+  /** Ends the connection once its requests are answered and the responses are forwarded. */
   endWhenIdle(): void {
     this.#stopping = true;
     if (this.#active > 0 || this.#ending) return;
-    if (this.#options.clock.monotonic() - this.#answered_at >= QUIET_MS) return this.close();
+    if (this.#deps.clock.monotonic() - this.#answered_at >= QUIET_MS) return this.close();
     this.#ending = true;
     this.#awaitQuiet();
   }
 
-  /** Closed in so many milliseconds, unless something comes. */
-  #due(ms: number): void {
-    this.deadline = this.#options.clock.monotonic() + ms;
+  /** Sets the deadline to `ms` milliseconds from now. */
+  #closeIn(ms: number): void {
+    this.deadline = this.#deps.clock.monotonic() + ms;
   }
 
-  /** Passes bytes both ways; resolves when the connection is closed. Never rejects. */
+  /** Forwards bytes in both directions; resolves when the connection is closed. Never rejects. */
   run(): Promise<void> {
-    // broken: whoever handles its request is told by the other half's end
+    // A read error closes both sockets; the handler sees it as an aborted request.
     this.#fromClient().catch(() => this.close());
-    return this.#gone.promise;
+    return this.#closing.promise;
   }
 
   async #fromClient(): Promise<void> {
@@ -182,10 +186,10 @@ class ProxiedConnection implements Connection, HasDeadline {
     for (;;) {
       const length = await this.#client.read(buffer);
       if (length === null) break;
-      if (this.#ending) continue; // lingers: nobody reads it any more
+      if (this.#ending) continue; // discarded: see linger_ms
       if (this.#active === 0 && !this.#waits_for_header) {
         this.#waits_for_header = true;
-        this.#due(this.#options.limits.header_ms);
+        this.#closeIn(this.#deps.timeouts.header_ms);
       }
       await writeAll(this.#server ?? await this.#connect(), buffer.subarray(0, length));
       if (length === buffer.length && length < LARGE_BUFFER) buffer = new Uint8Array(LARGE_BUFFER);
@@ -195,16 +199,16 @@ class ProxiedConnection implements Connection, HasDeadline {
     else this.close();
   }
 
-  /** A connection that never sends anything costs no second one. */
+  /** Connects to the server on the client's first byte, so that an idle client costs one connection. */
   async #connect(): Promise<Deno.TcpConn> {
     const server = await Deno.connect({ hostname: "127.0.0.1", port: this.#port });
     if (this.#closed) {
       server.close();
-      throw new Deno.errors.ConnectionAborted("closed while it was connected");
+      throw new Deno.errors.ConnectionAborted("closed while connecting");
     }
     server.setNoDelay();
     this.#server = server;
-    this.#options.by_port.set(server.localAddr.port, this);
+    this.#deps.by_port.set(server.localAddr.port, this);
     this.#fromServer(server).catch(() => this.close());
     return server;
   }
@@ -214,30 +218,30 @@ class ProxiedConnection implements Connection, HasDeadline {
     for (;;) {
       const length = await server.read(buffer);
       if (length === null) break;
-      this.#stop_quiet?.();
+      this.#cancel_quiet_timer?.();
       await writeAll(this.#client, buffer.subarray(0, length));
       if (this.#ending) this.#awaitQuiet();
       if (length === buffer.length && length < LARGE_BUFFER) buffer = new Uint8Array(LARGE_BUFFER);
     }
-    await this.#letGo();
+    await this.#endGracefully();
   }
 
   #awaitQuiet(): void {
-    this.#stop_quiet?.();
-    this.#stop_quiet = this.#options.clock.timer(
+    this.#cancel_quiet_timer?.();
+    this.#cancel_quiet_timer = this.#deps.clock.later(
       QUIET_MS,
-      () => void this.#letGo().catch(() => this.close()),
+      () => void this.#endGracefully().catch(() => this.close()),
     );
   }
 
   /**
-   * Says that nothing follows, then waits a little for the client to leave: closing while it sends would reset the connection, and
-   * take the answer with it before it was read.
+   * Closes the writing side, then waits up to `linger_ms` for the client to close. Closing at once while the client sends would
+   * reset the connection, and the client would lose the response.
    */
-  async #letGo(): Promise<void> {
+  async #endGracefully(): Promise<void> {
     if (this.#closed) return;
     this.#ending = true;
-    this.#due(this.#options.limits.linger_ms);
+    this.#closeIn(this.#deps.timeouts.linger_ms);
     this.#closeServer();
     await this.#client.closeWrite();
     if (this.#client_done) this.close();
@@ -247,18 +251,18 @@ class ProxiedConnection implements Connection, HasDeadline {
     const server = this.#server;
     if (!server) return;
     this.#server = undefined;
-    this.#options.by_port.delete(server.localAddr.port);
+    this.#deps.by_port.delete(server.localAddr.port);
     closeQuietly(server);
   }
 
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
-    this.#options.watch.delete(this);
-    this.#stop_quiet?.();
+    this.#deps.sweeper.delete(this);
+    this.#cancel_quiet_timer?.();
     this.#closeServer();
     closeQuietly(this.#client);
-    this.#gone.resolve();
+    this.#closing.resolve();
   }
 }
 
@@ -270,6 +274,6 @@ function closeQuietly(connection: Deno.TcpConn): void {
   try {
     connection.close();
   } catch (error) {
-    if (!(error instanceof Deno.errors.BadResource)) throw error; // the other side was quicker
+    if (!(error instanceof Deno.errors.BadResource)) throw error; // already closed
   }
 }

@@ -1,4 +1,4 @@
-/** `POST /v1/runs`: every form of the request, every form of the answer (http.md, Runs). */
+/** Handler of `POST /v1/runs`: see src/docs/http.md#start-a-run. */
 import type { Caller, CreateOptions, Run, RunHandle, RunRequest } from "../../runs/types.ts";
 import { documentError } from "../../plan/check/findings.ts";
 import { canonicalHash } from "../../sdk/digest.ts";
@@ -7,117 +7,117 @@ import { isObject } from "../../sdk/json.ts";
 import { readDocument } from "../body/parse_body.ts";
 import { eventStream } from "../streaming/run_events.ts";
 import { type Handler, type HandlerContext, jsonResponse, type ServerState } from "../context.ts";
-import { lastEventId } from "../streaming/last_event_id.ts";
+import { lastEventId } from "../streaming/sse.ts";
 import { parsePrefer, type Preferences, preferredType } from "../negotiation.ts";
-import { validateCommonRequest } from "../body/common_request.ts";
 import { textResponse } from "../text_response.ts";
-import { checkBody, checkQuery } from "../body/validation.ts";
+import { checkBody, checkQuery, validateCommonRequest } from "../body/validation.ts";
 
 const FORMS = ["application/json", "text/plain", "text/event-stream"] as const;
 
-/** Starts a run and answers it in the form that was asked for. */
-export const createRun: Handler = async (call, caller) => {
-  const { server } = call.env;
-  const { headers } = call.req.raw;
+/** Handles `POST /v1/runs`: starts a run and answers as `Accept` and `Prefer` request. */
+export const createRun: Handler = async (context, caller) => {
+  const { server } = context.env;
+  const { headers } = context.req.raw;
   const form = preferredType(headers.get("accept"), FORMS);
   const prefer = parsePrefer(headers.get("prefer"));
   const key = idempotencyKey(headers.get("idempotency-key"));
-  const { request, background } = await readRunRequest(call);
-  const departure = request.on_disconnect === "cancel" ? new ClientDisconnect() : null;
+  const { request, background } = await readRunRequest(context);
+  const disconnect = request.on_disconnect === "cancel" ? new ClientDisconnect() : null;
   const options: CreateOptions = {};
   if (key !== null) options.idempotency = { key, body_hash: canonicalHash({ request, background }) };
-  if (departure) options.signal = departure.signal;
+  if (disconnect) options.signal = disconnect.signal;
 
-  const stopListening = form === "text/event-stream" ? undefined : departure?.listenTo(call.req.raw.signal);
+  const stopListening = form === "text/event-stream"
+    ? undefined
+    : disconnect?.listenTo(context.req.raw.signal);
   try {
     const handle = await server.runtime.runs.create(request, caller, options);
-    // A retried POST goes on where it was; without a key the id would be one of another run's log.
+    // A retried POST resumes its stream. Without an idempotency key it starts another run, with another log.
     const after = key === null ? 0 : lastEventId(headers) ?? 0;
-    return await answerStarted(call, caller, handle, { form, prefer, background, departure, after });
+    return await answerStarted(context, caller, handle, { form, prefer, background, disconnect, after });
   } finally {
     stopListening?.();
   }
 };
 
-/** How a run that was started is answered. */
+/** Options of the response to a new run. */
 interface AnswerOptions {
   form: typeof FORMS[number];
   prefer: Preferences;
   background: boolean;
-  departure: ClientDisconnect | null;
-  /** Last entry that the client has. */
+  disconnect: ClientDisconnect | null;
+  /** Seq of the last entry that the client has received. */
   after: number;
 }
 
 async function answerStarted(
-  call: HandlerContext,
+  context: HandlerContext,
   caller: Caller,
   handle: RunHandle,
-  { form, prefer, background, departure, after }: AnswerOptions,
+  { form, prefer, background, disconnect, after }: AnswerOptions,
 ): Promise<Response> {
-  const { server } = call.env;
+  const { server } = context.env;
   if (form === "text/event-stream") {
-    const onLeave = () => departure?.leave();
-    return eventStream(call.env, caller, {
+    return eventStream(context.env, caller, {
       run_id: handle.id,
       type: form,
       after,
-      onLeave,
+      onDisconnect: () => disconnect?.report(),
       headers: runHeaders(handle),
     });
   }
-  const wait = { server, departure };
+  const wait = { server, disconnect };
   if (form === "text/plain" && !background && !prefer.respond_async) return await answerText(handle, wait);
   return await answerRun(handle, { ...prefer, respond_async: background || prefer.respond_async }, wait);
 }
 
-/** Answers a run that a request has started, in the form that its Accept and Prefer ask for. */
+/** Starts a run and answers as `Accept` and `Prefer` request. */
 export async function answerNewRun(
-  call: HandlerContext,
+  context: HandlerContext,
   caller: Caller,
   start: () => Promise<RunHandle>,
 ): Promise<Response> {
-  const { headers } = call.req.raw;
+  const { headers } = context.req.raw;
   const form = preferredType(headers.get("accept"), FORMS);
   const prefer = parsePrefer(headers.get("prefer"));
-  return await answerStarted(call, caller, await start(), {
+  return await answerStarted(context, caller, await start(), {
     form,
     prefer,
     background: false,
-    departure: null,
+    disconnect: null,
     after: 0,
   });
 }
 
-/** What an answer waits with. */
-interface Wait {
+/** Collaborators of a response that waits for a run. */
+interface WaitDeps {
   server: ServerState;
-  departure: ClientDisconnect | null;
+  disconnect: ClientDisconnect | null;
 }
 
-async function answerRun(handle: RunHandle, prefer: Preferences, wait: Wait): Promise<Response> {
-  const { respond_async, wait: patience } = prefer;
-  if (respond_async && patience === false) return accepted(handle, "respond-async", wait);
-  const until = patience === false ? "attention" : "end";
-  const run = await settledRun(handle, until, wait, typeof patience === "number" ? patience : null);
-  if (run === "left") return clientLeft();
+async function answerRun(handle: RunHandle, prefer: Preferences, wait: WaitDeps): Promise<Response> {
+  const { respond_async, wait: max_wait } = prefer;
+  if (respond_async && max_wait === false) return accepted(handle, "respond-async", wait);
+  const until = max_wait === false ? "attention" : "end";
+  const run = await settledRun(handle, until, wait, typeof max_wait === "number" ? max_wait : null);
+  if (run === "disconnected") return clientDisconnected();
   if (run === null) return accepted(handle, respond_async ? "respond-async" : null, wait);
   const headers: Record<string, string> = runHeaders(handle);
   if (run.status === "awaiting_approval") headers.location = locationOf(wait.server, handle);
-  if (patience !== false) headers["preference-applied"] = "wait";
+  if (max_wait !== false) headers["preference-applied"] = "wait";
   return jsonResponse(run, 200, headers);
 }
 
-/** The run goes on, and the answer says where. */
-function accepted(handle: RunHandle, applied: string | null, { server }: Wait): Response {
+/** Creates the 202 response of a run that continues. */
+function accepted(handle: RunHandle, applied: string | null, { server }: WaitDeps): Response {
   const headers: Record<string, string> = { ...runHeaders(handle), location: locationOf(server, handle) };
   if (applied !== null) headers["preference-applied"] = applied;
   return jsonResponse(handle.current(), 202, headers);
 }
 
-async function answerText(handle: RunHandle, wait: Wait): Promise<Response> {
+async function answerText(handle: RunHandle, wait: WaitDeps): Promise<Response> {
   const settled = await settledRun(handle, "end", wait, null);
-  if (settled === "left") return clientLeft();
+  if (settled === "disconnected") return clientDisconnected();
   const run = settled ?? handle.current();
   const completed = run.status === "completed";
   return textResponse(
@@ -135,33 +135,33 @@ async function answerText(handle: RunHandle, wait: Wait): Promise<Response> {
 
 function reasonOf(run: Run, location: string): string {
   if (run.ended_at === null) return `Run ${run.id} continues while this server stops: GET ${location}`;
-  return `Run ${run.id} ended ${run.status}: ${
-    run.error?.message ?? run.stop_reason ?? "nothing is known about why"
+  return `Run ${run.id} ended as ${run.status}: ${
+    run.error?.message ?? run.stop_reason ?? "no reason was recorded"
   }`;
 }
 
 /**
- * Resolves to the run when it has settled; to null when `patience_s` seconds have passed or the server stops before; to
- * `left` when the client went away.
+ * Resolves to the run when it has settled; to null after `max_wait_s` seconds or when the server stops; to `disconnected` when
+ * the client disconnects.
  */
 function settledRun(
   handle: RunHandle,
   until: "end" | "attention",
-  { server, departure }: Wait,
-  patience_s: number | null,
-): Promise<Run | null | "left"> {
+  { server, disconnect }: WaitDeps,
+  max_wait_s: number | null,
+): Promise<Run | null | "disconnected"> {
   return new Promise((resolve, reject) => {
-    const stops = [server.waiting.add(() => finish(null))];
-    if (patience_s !== null) stops.push(server.clock.timer(patience_s * 1000, () => finish(null)));
-    const leave = () => finish("left"); // named: see `runs/README.md`, "A run dies with its end"
-    if (departure) departure.onLeave = leave;
-    if (departure?.signal.aborted) finish("left");
-    function finish(outcome: Run | null | "left"): void {
-      for (const stop of stops) stop();
+    const cleanups = [server.waiting.add(() => finish(null))];
+    if (max_wait_s !== null) cleanups.push(server.clock.later(max_wait_s * 1000, () => finish(null)));
+    const onDisconnect = () => finish("disconnected"); // perf: src/docs/performance.md#closures
+    if (disconnect) disconnect.onDisconnect = onDisconnect;
+    if (disconnect?.signal.aborted) finish("disconnected");
+    function finish(outcome: Run | null | "disconnected"): void {
+      for (const cleanup of cleanups) cleanup();
       resolve(outcome);
     }
     handle.settled(until).then(finish, (error) => {
-      for (const stop of stops) stop();
+      for (const cleanup of cleanups) cleanup();
       reject(error);
     });
   });
@@ -175,49 +175,54 @@ function locationOf({ basePath }: ServerState, handle: RunHandle): string {
   return `${basePath}/v1/runs/${encodeURIComponent(handle.id)}`;
 }
 
-/** Seen by nobody but the log. 499 is what nginx calls it. */
-function clientLeft(): Response {
+/** Creates the response for the access log after the client disconnected; nginx uses the same status. */
+function clientDisconnected(): Response {
   return new Response(null, { status: 499 });
 }
 
-/** The client's going away, as a signal. `request.signal` also fires after a normal answer, so it is listened to no longer than that. */
+/**
+ * Reports the disconnection of a client as a signal. `request.signal` also fires after a normal response, so a caller must stop
+ * listening before that.
+ */
 class ClientDisconnect {
   readonly #controller = new AbortController();
-  /** Told once. */
-  onLeave: (() => void) | undefined;
+  /** Called on the disconnection. */
+  onDisconnect: (() => void) | undefined;
 
   get signal(): AbortSignal {
     return this.#controller.signal;
   }
 
-  leave(): void {
-    this.#controller.abort(new DOMException("the client left", "AbortError"));
-    this.onLeave?.();
+  report(): void {
+    this.#controller.abort(new DOMException("the client disconnected", "AbortError"));
+    this.onDisconnect?.();
   }
 
   listenTo(signal: AbortSignal): () => void {
-    const leave = () => this.leave();
-    signal.addEventListener("abort", leave, { once: true });
-    if (signal.aborted) leave();
-    return () => signal.removeEventListener("abort", leave);
+    const report = () => this.report();
+    signal.addEventListener("abort", report, { once: true });
+    if (signal.aborted) report();
+    return () => signal.removeEventListener("abort", report);
   }
 }
 
-async function readRunRequest(call: HandlerContext): Promise<{ request: RunRequest; background: boolean }> {
-  const { body, server } = call.env;
-  const query = await checkQuery("CreateRunQuery", call.req.raw.url);
-  const document = await readDocument(call.req.raw, body, server.clock);
+async function readRunRequest(
+  context: HandlerContext,
+): Promise<{ request: RunRequest; background: boolean }> {
+  const { body, server } = context.env;
+  const query = await checkQuery("CreateRunQuery", context.req.raw.url);
+  const document = await readDocument(context.req.raw, body, server.clock);
   const fields = fieldsOf(document, query.prompt);
   const { background = false, ...request } = validateCommonRequest(fields) ??
     await checkBody("RunRequest", fields);
   return { request, background };
 }
 
-/** Returns the fields of a request, the prompt of the query among them when the body has none. */
+/** Returns the fields of a request; the prompt comes from the query if the body has none. */
 function fieldsOf(document: Awaited<ReturnType<typeof readDocument>>, prompt: string | undefined): unknown {
   if (document.kind === "plan") {
     if (prompt === undefined) {
-      const message = "Cannot start a run: a plan as the body takes its prompt from ?prompt=: received none";
+      const message = "Cannot start a run: the body is a plan, so the URL needs ?prompt=: received none";
       throw documentError("request_invalid", "the request", [{ path: "prompt", message }]);
     }
     return { prompt, plan: document.text };
@@ -225,16 +230,16 @@ function fieldsOf(document: Awaited<ReturnType<typeof readDocument>>, prompt: st
   const { data } = document;
   if (prompt === undefined || !isObject(data)) return data;
   if (!Object.hasOwn(data, "prompt")) return { ...data, prompt };
-  const message = "Cannot read prompt: it may be in the body or in the query: received both";
+  const message = "Cannot read prompt: it must be in the body or in the query: received both";
   throw documentError("request_invalid", "the request", [{ path: "prompt", message }]);
 }
 
-/** Printable ASCII (the header is a structured string or a bare token); longer keys only cost memory. Our choice: 255. */
+/** Reads the `Idempotency-Key` header: printable ASCII. The maximum of 255 characters bounds memory. */
 function idempotencyKey(header: string | null): string | null {
   if (header === null) return null;
   if (/^[\x21-\x7e]{1,255}$/.test(header)) return header;
   throw new PreampError(
     "request_invalid",
-    `Cannot read Idempotency-Key: it must be 1 to 255 printable characters without blanks: received ${header.length} characters`,
+    `Cannot read Idempotency-Key: it must be 1 to 255 printable ASCII characters without spaces: received ${header.length} characters`,
   );
 }

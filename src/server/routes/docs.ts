@@ -1,28 +1,29 @@
-/** The documentation over HTTP: Markdown for programs, HTML for browsers. */
+/** Handlers of the documentation: Markdown for programs, HTML for browsers. */
 import { linkedPage, pageIndex, readPage } from "../../docs/pages.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import type { Handler, HandlerContext } from "../context.ts";
 import { preferredType } from "../negotiation.ts";
 
-/** `GET /docs`: the index of the pages. */
-export const docsIndex: Handler = async (call) => respond(call, await indexOf(call, "docs/"), "docs/");
+/** Handles `GET /docs`: the index of the pages. */
+export const docsIndex: Handler = async (context) =>
+  respond(context, await indexOf(context, "docs/"), "docs/");
 
-/** `GET /docs/{page}`: one page. */
-export const docsPage: Handler = async (call) => {
-  const name = (call.req.param("page") ?? "").replace(/\.md$/, "");
+/** Handles `GET /docs/{page}`. */
+export const docsPage: Handler = async (context) => {
+  const name = (context.req.param("page") ?? "").replace(/\.md$/, "");
   const page = await readPage(name);
   if (page === undefined) {
     throw new PreampError("not_found", `Cannot find page ${JSON.stringify(name)}: see /docs for all pages`);
   }
-  return respond(call, page, "");
+  return respond(context, page, "");
 };
 
-/** `GET /llms.txt`: the index in the form of https://llmstxt.org. */
-export const llmsText: Handler = async (call) =>
-  new Response(await indexOf(call, "docs/"), { headers: headersFor("text/plain; charset=utf-8") });
+/** Handles `GET /llms.txt`: the index in the form of https://llmstxt.org. */
+export const llmsText: Handler = async (context) =>
+  new Response(await indexOf(context, "docs/"), { headers: headersFor("text/plain; charset=utf-8") });
 
-async function indexOf(call: HandlerContext, prefix: string): Promise<string> {
-  const modules = await call.env.server.runtime.modules.list();
+async function indexOf(context: HandlerContext, prefix: string): Promise<string> {
+  const modules = await context.env.server.runtime.modules.list();
   return pageIndex(
     modules.map(({ id, description }) => ({ name: id, summary: description })),
     (name) => prefix + name,
@@ -30,8 +31,8 @@ async function indexOf(call: HandlerContext, prefix: string): Promise<string> {
 }
 
 /** Answers Markdown, or HTML when the client prefers it. `prefix` leads from the page's URL to the other pages. */
-async function respond(call: HandlerContext, markdown: string, prefix: string): Promise<Response> {
-  const type = preferredType(call.req.raw.headers.get("accept"), ["text/markdown", "text/html"]);
+async function respond(context: HandlerContext, markdown: string, prefix: string): Promise<Response> {
+  const type = preferredType(context.req.raw.headers.get("accept"), ["text/markdown", "text/html"]);
   if (type !== "text/html") {
     return new Response(markdown, { headers: headersFor("text/markdown; charset=utf-8") });
   }

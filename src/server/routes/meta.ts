@@ -1,19 +1,19 @@
-/** What is open to everyone: whether the server lives, what it offers, what it is. */
+/** Handlers of `/`, `/readyz`, `/openapi.json` and the schema of events. */
 import { type Handler, jsonResponse } from "../context.ts";
 import { preferredType } from "../negotiation.ts";
 import { textResponse } from "../text_response.ts";
 
-/** `GET /readyz`: the store answers and no drain is under way, else 503 with the reasons; and which tiers modules can have. */
-export const readiness: Handler = async (call) => {
-  const { ok, reasons, isolation, bundler } = await call.env.server.runtime.ready();
+/** Handles `GET /readyz`: 200 if the store answers and the server is not stopping, else 503 with reasons. Lists available tiers. */
+export const readiness: Handler = async (context) => {
+  const { ok, reasons, isolation, bundler } = await context.env.server.runtime.ready();
   const body = { ok, reasons, isolation, bundler };
   return ok ? jsonResponse(body) : jsonResponse(body, 503, { "retry-after": "1" });
 };
 
-/** `GET /openapi.json`. */
-export const openApi: Handler = async (call) => {
+/** Handles `GET /openapi.json`. */
+export const openApi: Handler = async (context) => {
   const { openApiText } = await import("../openapi.ts");
-  return textResponse(await openApiText(call.env.server.basePath), 200, {
+  return textResponse(await openApiText(context.env.server.basePath), 200, {
     "content-type": "application/json",
     "x-content-type-options": "nosniff",
   });
@@ -21,7 +21,7 @@ export const openApi: Handler = async (call) => {
 
 let events_schema: Promise<string> | undefined;
 
-/** `GET /v1/events/schema`: the JSON Schema of every event. */
+/** Handles `GET /v1/events/schema`: the JSON Schema of every event. */
 export const eventsSchema: Handler = async () => {
   events_schema ??= import("../../sdk/schemas/events.ts").then(({ eventsJsonSchema }) =>
     JSON.stringify(eventsJsonSchema())
@@ -32,10 +32,11 @@ export const eventsSchema: Handler = async () => {
   });
 };
 
-/** `GET /`: what this is, as text or as a page. */
-export const landing: Handler = (call) => {
-  const base = new URL(call.req.url).origin + call.env.server.basePath;
-  const html = preferredType(call.req.raw.headers.get("accept"), ["text/plain", "text/html"]) === "text/html";
+/** Handles `GET /`: a short introduction as text or HTML. */
+export const landing: Handler = (context) => {
+  const base = new URL(context.req.url).origin + context.env.server.basePath;
+  const html =
+    preferredType(context.req.raw.headers.get("accept"), ["text/plain", "text/html"]) === "text/html";
   return textResponse(html ? landingPage(base) : landingText(base), 200, {
     "content-type": html ? "text/html; charset=utf-8" : "text/plain; charset=utf-8",
     "content-security-policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'",
@@ -82,7 +83,7 @@ function landingPage(base: string): string {
   ].join("\n");
 }
 
-/** A host name comes from the request; `URL` leaves none of these in it, and that is not relied on. */
+/** Escapes text for HTML. The host name comes from the request. */
 function escapeHtml(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll(
     '"',

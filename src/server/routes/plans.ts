@@ -1,4 +1,4 @@
-/** Plans and modules as resources. */
+/** Handlers of plans and modules. */
 import type { LockedInput, PlanInput } from "../../app/types.ts";
 import type { JsonObject } from "../../sdk/json.ts";
 import { readDocument, readJsonBody } from "../body/parse_body.ts";
@@ -6,48 +6,49 @@ import { type Handler, type HandlerContext, jsonResponse, listResponse } from ".
 import { pathId } from "./runs.ts";
 import { checkBody } from "../body/validation.ts";
 
-/** `POST /v1/plans/check`: 200 for a bad plan too. */
-export const checkPlan: Handler = async (call, caller) =>
-  jsonResponse(await call.env.server.runtime.plans.check(await readInput(call), caller));
+/** Handles `POST /v1/plans/check`: answers 200 for an invalid plan too. */
+export const checkPlan: Handler = async (context, caller) =>
+  jsonResponse(await context.env.server.runtime.plans.check(await readInput(context), caller));
 
-/** `POST /v1/plans/explain`: fetches the plan's modules, runs nothing. */
-export const explainPlan: Handler = async (call, caller) =>
-  jsonResponse(await call.env.server.runtime.plans.explain(await readInput(call), caller));
+/** Handles `POST /v1/plans/explain`: fetches the plan's modules and executes none. */
+export const explainPlan: Handler = async (context, caller) =>
+  jsonResponse(await context.env.server.runtime.plans.explain(await readInput(context), caller));
 
-/** `POST /v1/plans/lock`: the same, for `plan.lock.json`. */
-export const lockPlan: Handler = async (call, caller) =>
-  jsonResponse(await call.env.server.runtime.plans.lock(await readInput(call), caller));
+/** Handles `POST /v1/plans/lock`: fetches the plan's modules and returns `plan.lock.json`. */
+export const lockPlan: Handler = async (context, caller) =>
+  jsonResponse(await context.env.server.runtime.plans.lock(await readInput(context), caller));
 
-/** `POST /v1/plans/diff`. */
-export const diffPlans: Handler = async (call, caller) => {
-  const { body, server: { runtime, clock } } = call.env;
-  const { from, to } = await checkBody("PlanDiffRequest", await readJsonBody(call.req.raw, body, clock));
+/** Handles `POST /v1/plans/diff`. */
+export const diffPlans: Handler = async (context, caller) => {
+  const { body, server: { runtime, clock } } = context.env;
+  const { from, to } = await checkBody("PlanDiffRequest", await readJsonBody(context.req.raw, body, clock));
   return jsonResponse(await runtime.plans.diff(comparedInput(from), comparedInput(to), caller));
 };
 
-/** A plan has no key `plan_ref`: whatever has one names a plan. */
-function comparedInput(given: JsonObject | string): PlanInput {
-  return typeof given === "object" && typeof given.plan_ref === "string"
-    ? { plan_ref: given.plan_ref }
-    : { plan: given };
+/** Returns the input for a plan or `{plan_ref}`; a plan has no key of that name. */
+function comparedInput(value: JsonObject | string): PlanInput {
+  return typeof value === "object" && typeof value.plan_ref === "string"
+    ? { plan_ref: value.plan_ref }
+    : { plan: value };
 }
 
-async function readInput(call: HandlerContext): Promise<LockedInput> {
-  const { body, server: { clock } } = call.env;
-  const document = await readDocument(call.req.raw, body, clock);
-  // The schema has made sure that exactly one of plan and plan_ref is there.
+async function readInput(context: HandlerContext): Promise<LockedInput> {
+  const { body, server: { clock } } = context.env;
+  const document = await readDocument(context.req.raw, body, clock);
+  // The schema requires exactly one of plan and plan_ref.
   return document.kind === "plan"
     ? { plan: document.text }
     : await checkBody("PlanRequest", document.data) as LockedInput;
 }
 
-/** `GET /v1/plans`. */
-export const listPlans: Handler = async (call) => listResponse(await call.env.server.runtime.plans.list());
+/** Handles `GET /v1/plans`. */
+export const listPlans: Handler = async (context) =>
+  listResponse(await context.env.server.runtime.plans.list());
 
-/** `GET /v1/modules`: the built-in ones. */
-export const listModules: Handler = async (call) =>
-  listResponse(await call.env.server.runtime.modules.list());
+/** Handles `GET /v1/modules`: the built-in modules. */
+export const listModules: Handler = async (context) =>
+  listResponse(await context.env.server.runtime.modules.list());
 
-/** `GET /v1/modules/{id}`. */
-export const getModule: Handler = async (call) =>
-  jsonResponse(await call.env.server.runtime.modules.get(pathId(call)));
+/** Handles `GET /v1/modules/{id}`. */
+export const getModule: Handler = async (context) =>
+  jsonResponse(await context.env.server.runtime.modules.get(pathId(context)));

@@ -1,65 +1,76 @@
-/** Runs as resources: list, read, delete, cancel, steer. */
-import { type Handler, type HandlerContext, jsonResponse, noContent } from "../context.ts";
+/** Handlers of runs and their approvals. */
+import { type Handler, type HandlerContext, jsonResponse, listResponse, noContent } from "../context.ts";
 import { answerNewRun } from "./create_run.ts";
 import { readJsonBody } from "../body/parse_body.ts";
-import { checkListQuery } from "../paging.ts";
-import { checkBody } from "../body/validation.ts";
+import { checkBody, checkListQuery } from "../body/validation.ts";
 
-/** `GET /v1/runs`, newest first. */
-export const listRuns: Handler = async (call, caller) => {
-  const filter = await checkListQuery("ListRunsQuery", call);
-  return jsonResponse(await call.env.server.runtime.runs.list(caller, filter));
+/** Handles `GET /v1/runs`: newest first. */
+export const listRuns: Handler = async (context, caller) => {
+  const filter = await checkListQuery("ListRunsQuery", context);
+  return jsonResponse(await context.env.server.runtime.runs.list(caller, filter));
 };
 
-/** `GET /v1/runs/{id}`. */
-export const getRun: Handler = async (call, caller) => {
-  const run_id = pathId(call);
-  return jsonResponse(await call.env.server.runtime.runs.get(caller, run_id), 200, {
+/** Handles `GET /v1/runs/{id}`. */
+export const getRun: Handler = async (context, caller) => {
+  const run_id = pathId(context);
+  return jsonResponse(await context.env.server.runtime.runs.get(caller, run_id), 200, {
     "preamp-run-id": run_id,
   });
 };
 
-/** `DELETE /v1/runs/{id}`: the run and its log. */
-export const removeRun: Handler = async (call, caller) => {
-  const run_id = pathId(call);
-  await call.env.server.runtime.runs.remove(caller, run_id);
+/** Handles `DELETE /v1/runs/{id}`: removes the run and its log. */
+export const removeRun: Handler = async (context, caller) => {
+  const run_id = pathId(context);
+  await context.env.server.runtime.runs.remove(caller, run_id);
   return noContent({ "preamp-run-id": run_id });
 };
 
-/** `POST /v1/runs/{id}/cancel`; an empty body is a graceful one. */
-export const cancelRun: Handler = async (call, caller) => {
-  const { body, server: { runtime, clock } } = call.env;
-  const run_id = pathId(call);
-  const given = await readJsonBody(call.req.raw, body, clock);
-  const { mode = "graceful" } = await checkBody("CancelRequest", given === undefined ? {} : given);
+/** Handles `POST /v1/runs/{id}/cancel`; without a body the mode is `graceful`. */
+export const cancelRun: Handler = async (context, caller) => {
+  const { body, server: { runtime, clock } } = context.env;
+  const run_id = pathId(context);
+  const input = await readJsonBody(context.req.raw, body, clock);
+  const { mode = "graceful" } = await checkBody("CancelRequest", input === undefined ? {} : input);
   return jsonResponse(await runtime.runs.cancel(caller, run_id, mode), 200, { "preamp-run-id": run_id });
 };
 
-/** `POST /v1/runs/{id}/steer`. */
-export const steerRun: Handler = async (call, caller) => {
-  const { body, server: { runtime, clock } } = call.env;
-  const run_id = pathId(call);
-  const { text } = await checkBody("SteerRequest", await readJsonBody(call.req.raw, body, clock));
+/** Handles `POST /v1/runs/{id}/steer`. */
+export const steerRun: Handler = async (context, caller) => {
+  const { body, server: { runtime, clock } } = context.env;
+  const run_id = pathId(context);
+  const { text } = await checkBody("SteerRequest", await readJsonBody(context.req.raw, body, clock));
   return jsonResponse(await runtime.runs.steer(caller, run_id, text), 200, { "preamp-run-id": run_id });
 };
 
 /**
- * `POST /v1/runs/{id}/replay`: where the replayed run parts from its log; with `from_event` a new run that goes on behind that
- * entry, answered like `POST /v1/runs`.
+ * Handles `POST /v1/runs/{id}/replay`: reports the first difference between the replay and the log. With `from_event`, starts a
+ * new run after that entry and answers like `POST /v1/runs`.
  */
-export const replayRun: Handler = async (call, caller) => {
-  const { body, server: { runtime: { runs }, clock } } = call.env;
-  const run_id = pathId(call);
-  const given = await readJsonBody(call.req.raw, body, clock);
-  const { from_event, plan } = await checkBody("ReplayRequest", given === undefined ? {} : given);
+export const replayRun: Handler = async (context, caller) => {
+  const { body, server: { runtime: { runs }, clock } } = context.env;
+  const run_id = pathId(context);
+  const input = await readJsonBody(context.req.raw, body, clock);
+  const { from_event, plan } = await checkBody("ReplayRequest", input === undefined ? {} : input);
   if (from_event === undefined) {
     return jsonResponse(await runs.replay(caller, run_id), 200, { "preamp-run-id": run_id });
   }
-  const from = plan === undefined ? { from_event } : { from_event, plan };
-  return await answerNewRun(call, caller, () => runs.rerun(caller, run_id, from));
+  const options = plan === undefined ? { from_event } : { from_event, plan };
+  return await answerNewRun(context, caller, () => runs.rerun(caller, run_id, options));
 };
 
-/** Returns the `{id}` of the path; there is one in every route that asks. */
-export function pathId(call: HandlerContext): string {
-  return call.req.param("id") ?? "";
+/** Handles `GET /v1/runs/{id}/approvals`: pending and decided approvals. */
+export const listApprovals: Handler = async (context, caller) =>
+  listResponse(await context.env.server.runtime.runs.approvals(caller, pathId(context)));
+
+/** Handles `POST /v1/runs/{id}/approvals/{approval_id}`. The first decision counts. */
+export const decideApproval: Handler = async (context, caller) => {
+  const { body, server: { runtime, clock } } = context.env;
+  const decision = await checkBody("ApprovalAnswer", await readJsonBody(context.req.raw, body, clock));
+  const approval_id = context.req.param("approval_id") ?? "";
+  return jsonResponse(await runtime.runs.decide(caller, pathId(context), approval_id, decision));
+};
+
+/** Returns the `{id}` of the path. */
+export function pathId(context: HandlerContext): string {
+  return context.req.param("id") ?? "";
 }

@@ -1,47 +1,46 @@
-/** Sessions as resources. */
+/** Handlers of sessions. */
 import { readJsonBody } from "../body/parse_body.ts";
 import { type Handler, jsonResponse, noContent } from "../context.ts";
-import { checkListQuery } from "../paging.ts";
 import { pathId } from "./runs.ts";
-import { checkBody } from "../body/validation.ts";
+import { checkBody, checkListQuery } from "../body/validation.ts";
 
-/** `GET /v1/sessions`. */
-export const listSessions: Handler = async (call, caller) => {
-  const page = await checkListQuery("PageQuery", call);
-  return jsonResponse(await call.env.server.runtime.runs.sessions.list(caller, page));
+/** Handles `GET /v1/sessions`. */
+export const listSessions: Handler = async (context, caller) => {
+  const page = await checkListQuery("PageQuery", context);
+  return jsonResponse(await context.env.server.runtime.runs.sessions.list(caller, page));
 };
 
-/** `GET /v1/sessions/{id}`. */
-export const getSession: Handler = async (call, caller) =>
-  jsonResponse(await call.env.server.runtime.runs.sessions.get(caller, pathId(call)));
+/** Handles `GET /v1/sessions/{id}`. */
+export const getSession: Handler = async (context, caller) =>
+  jsonResponse(await context.env.server.runtime.runs.sessions.get(caller, pathId(context)));
 
-/** `DELETE /v1/sessions/{id}`. */
-export const removeSession: Handler = async (call, caller) => {
-  await call.env.server.runtime.runs.sessions.remove(caller, pathId(call));
+/** Handles `DELETE /v1/sessions/{id}`. */
+export const removeSession: Handler = async (context, caller) => {
+  await context.env.server.runtime.runs.sessions.remove(caller, pathId(context));
   return noContent();
 };
 
-/** `POST /v1/sessions/{id}/fork`; an empty body forks at the end. */
-export const forkSession: Handler = async (call, caller) => {
-  const { body, server: { runtime, basePath, clock } } = call.env;
-  const given = await readJsonBody(call.req.raw, body, clock);
-  const options = await checkBody("ForkRequest", given === undefined ? {} : given);
-  const fork = await runtime.runs.sessions.fork(caller, pathId(call), options);
+/** Handles `POST /v1/sessions/{id}/fork`; without a body the fork has the whole history. */
+export const forkSession: Handler = async (context, caller) => {
+  const { body, server: { runtime, basePath, clock } } = context.env;
+  const input = await readJsonBody(context.req.raw, body, clock);
+  const options = await checkBody("ForkRequest", input === undefined ? {} : input);
+  const fork = await runtime.runs.sessions.fork(caller, pathId(context), options);
   return jsonResponse(fork, 201, { location: `${basePath}/v1/sessions/${encodeURIComponent(fork.id)}` });
 };
 
-/** `GET /v1/sessions/{id}/runs`, newest first. */
-export const listSessionRuns: Handler = async (call, caller) => {
-  const { runs } = call.env.server.runtime;
-  const page = await checkListQuery("PageQuery", call);
-  const { id } = await runs.sessions.get(caller, pathId(call)); // an unknown session is no empty list
+/** Handles `GET /v1/sessions/{id}/runs`: newest first. */
+export const listSessionRuns: Handler = async (context, caller) => {
+  const { runs } = context.env.server.runtime;
+  const page = await checkListQuery("PageQuery", context);
+  const { id } = await runs.sessions.get(caller, pathId(context)); // throws for an unknown session
   return jsonResponse(await runs.list(caller, { ...page, session_id: id }));
 };
 
-/** `GET /v1/sessions/{id}/messages`: the full history, never compacted; paged only when asked to. */
-export const listMessages: Handler = async (call, caller) => {
-  const { cursor = 0, limit } = await checkListQuery("MessagesQuery", call);
-  const messages = await call.env.server.runtime.runs.sessions.messages(caller, pathId(call));
+/** Handles `GET /v1/sessions/{id}/messages`: the full history, never compacted. Paged only with `limit`. */
+export const listMessages: Handler = async (context, caller) => {
+  const { cursor = 0, limit } = await checkListQuery("MessagesQuery", context);
+  const messages = await context.env.server.runtime.runs.sessions.messages(caller, pathId(context));
   const end = limit === undefined ? messages.length : cursor + limit;
   return jsonResponse({
     data: messages.slice(cursor, end),

@@ -1,58 +1,61 @@
 /**
- * Log entries as a response body that is pulled: a page is asked for when the reader has taken the one before, so a reader that
- * stalls costs one page and nobody waits for it (threats.md T27). Knows pages and frames, neither runs nor HTTP.
+ * Streams log entries as a response body. The next page is requested when the client has read the previous one, so a stalled
+ * client costs the memory of one page. Handles pages and frames; does not know what a run is.
  */
-import type { ServerClock } from "../clock.ts";
+import type { SystemClock } from "../../process/system_clock.ts";
 
-/** How entries become bytes. */
+/** Options of {@link entryStream}. */
 export interface EntryStreamOptions<Entry> {
-  /** Opens the log; called once, at the first pull. It must end soon after the signal aborts. */
+  /** Opens the log; called once, on the first pull. Must end soon after the signal aborts. */
   follow(signal: AbortSignal): AsyncIterable<readonly Entry[]>;
-  /** Returns the text of one entry. */
+  /** Formats one entry. */
   frame(entry: Entry): string;
-  /** Sent before anything else. */
+  /** Text that is sent first. */
   opening?: string;
-  /** Sent whenever `every_ms` passed without anything else while a reader waited. */
+  /** Text that is sent after `every_ms` milliseconds without an entry. */
   ping?: { text: string; every_ms: number };
-  /** Sent when the server ends the stream before the log ends. */
-  farewell?: string;
-  clock: ServerClock;
-  /** Told once when it is over, whoever ended it; `left`: the reader went away. */
-  onEnd?(how: "complete" | "left" | "ended" | "failed", error?: unknown): void;
+  /** Text that is sent when the server ends the stream before the log ends. */
+  closingFrame?: string;
+  clock: SystemClock;
+  /** Called once at the end of the stream. */
+  onEnd?(reason: EndReason, error?: unknown): void;
 }
 
-/** A body and a way to end it early. */
+/** Reason for the end of a stream: end of the log, the client disconnected, {@link EntryStream.end}, or an error of the log. */
+export type EndReason = "complete" | "disconnected" | "ended" | "failed";
+
+/** A response body, and a function that ends it early. */
 export interface EntryStream {
   body: ReadableStream<Uint8Array>;
-  /** Sends the farewell and closes; nothing when it is over already. */
+  /** Sends `closingFrame` and closes the body. No effect after the end. */
   end(): void;
 }
 
-/** Frames are joined up to about this many characters: one write for many deltas, yet no page is held twice. */
+/** Frames are joined up to about this many characters: one write for many deltas, and less than a page in memory twice. */
 const CHUNK_LENGTH = 64 * 1024;
 
-/** Returns entries as a stream of framed, UTF-8 encoded chunks. */
+/** Creates a body that streams the entries as framed, UTF-8 encoded chunks. */
 export function entryStream<Entry>(options: EntryStreamOptions<Entry>): EntryStream {
   const source = new EntrySource(options);
-  // No queue: with the default high-water mark of 1 a chunk would be made ahead of every read.
+  // No queue: with the default high-water mark of 1, one chunk would be created before the client reads.
   return { body: new ReadableStream(source, { highWaterMark: 0 }), end: () => source.end() };
 }
 
 const encoder = new TextEncoder();
 
-type Arrival<Entry> = { result: IteratorResult<readonly Entry[]> } | { error: unknown };
+type PageResult<Entry> = { result: IteratorResult<readonly Entry[]> } | { error: unknown };
 
 class EntrySource<Entry> implements UnderlyingDefaultSource<Uint8Array> {
   readonly #options: EntryStreamOptions<Entry>;
   readonly #abort = new AbortController();
   #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
   #pages: AsyncIterator<readonly Entry[]> | undefined;
-  /** The page being sent, and how much of it is. */
+  /** The page that is being sent, and the number of its entries already sent. */
   #page: readonly Entry[] = [];
   #sent = 0;
-  /** What the pending `next()` came to; its handlers are attached once, however many pings pass meanwhile. */
-  #arrival: Arrival<Entry> | undefined;
-  #asked = false;
+  /** Result of the pending `next()`. Its handlers are attached once, not once per ping. */
+  #result: PageResult<Entry> | undefined;
+  #requested = false;
   #wake: (() => void) | undefined;
   #over = false;
 
@@ -67,53 +70,53 @@ class EntrySource<Entry> implements UnderlyingDefaultSource<Uint8Array> {
   async pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
     if (!this.#pages) {
       this.#pages = this.#options.follow(this.#abort.signal)[Symbol.asyncIterator]();
-      this.#ask(); // the first page is fetched while the opening travels
+      this.#requestPage(); // in parallel with sending the opening
       if (this.#options.opening) return controller.enqueue(encoder.encode(this.#options.opening));
     }
     while (!this.#over) {
       if (this.#sent < this.#page.length) return controller.enqueue(this.#nextChunk());
-      this.#ask();
-      if (!this.#arrival && !await this.#waitForPage()) {
-        return controller.enqueue(encoder.encode(this.#options.ping!.text)); // only a ping's timer wakes without a page
+      this.#requestPage();
+      if (!this.#result && !await this.#waitForPage()) {
+        return controller.enqueue(encoder.encode(this.#options.ping!.text)); // only the ping timer wakes without a page
       }
-      this.#take(controller);
+      this.#usePage(controller);
     }
   }
 
   cancel(): void {
-    this.#finish("left");
+    this.#finish("disconnected");
   }
 
   end(): void {
     if (this.#over || !this.#controller) return;
-    if (this.#options.farewell) this.#controller.enqueue(encoder.encode(this.#options.farewell));
+    if (this.#options.closingFrame) this.#controller.enqueue(encoder.encode(this.#options.closingFrame));
     this.#finish("ended");
     this.#controller.close();
   }
 
-  #ask(): void {
-    if (this.#asked) return;
-    this.#asked = true;
+  #requestPage(): void {
+    if (this.#requested) return;
+    this.#requested = true;
     this.#pages!.next().then(
-      (result) => this.#arrive({ result }),
-      (error) => this.#arrive({ error }),
+      (result) => this.#receive({ result }),
+      (error) => this.#receive({ error }),
     );
   }
 
-  #arrive(arrival: Arrival<Entry>): void {
-    this.#arrival = arrival;
+  #receive(result: PageResult<Entry>): void {
+    this.#result = result;
     this.#wake?.();
   }
 
-  /** Resolves to false when a ping is due, to true when a page is there or the stream is over. */
+  /** Resolves to false when a ping is due, and to true when a page has arrived or the stream has ended. */
   #waitForPage(): Promise<boolean> {
     const { ping, clock } = this.#options;
     return new Promise((resolve) => {
-      const stop = ping && clock.timer(ping.every_ms, () => {
+      const stop = ping && clock.later(ping.every_ms, () => {
         this.#wake = undefined;
         resolve(false);
       });
-      const wake = () => { // named: see `runs/README.md`, "A run dies with its end"
+      const wake = () => { // perf: src/docs/performance.md#closures
         stop?.();
         this.#wake = undefined;
         resolve(true);
@@ -122,19 +125,19 @@ class EntrySource<Entry> implements UnderlyingDefaultSource<Uint8Array> {
     });
   }
 
-  #take(controller: ReadableStreamDefaultController<Uint8Array>): void {
-    const arrival = this.#arrival;
-    this.#arrival = undefined;
-    this.#asked = false;
-    if (!arrival || this.#over) return;
-    if ("error" in arrival) {
-      this.#finish("failed", arrival.error);
-      controller.error(arrival.error); // breaks the connection: the reader sees that this is not the end
-    } else if (arrival.result.done) {
+  #usePage(controller: ReadableStreamDefaultController<Uint8Array>): void {
+    const page_result = this.#result;
+    this.#result = undefined;
+    this.#requested = false;
+    if (!page_result || this.#over) return;
+    if ("error" in page_result) {
+      this.#finish("failed", page_result.error);
+      controller.error(page_result.error); // aborts the connection, so that the client does not take this for the end
+    } else if (page_result.result.done) {
       this.#finish("complete");
       controller.close();
     } else {
-      this.#page = arrival.result.value;
+      this.#page = page_result.result.value;
       this.#sent = 0;
     }
   }
@@ -148,14 +151,14 @@ class EntrySource<Entry> implements UnderlyingDefaultSource<Uint8Array> {
     return encoder.encode(text);
   }
 
-  #finish(how: "complete" | "left" | "ended" | "failed", error?: unknown): void {
+  #finish(reason: EndReason, error?: unknown): void {
     if (this.#over) return;
     this.#over = true;
     this.#page = [];
     this.#abort.abort();
     this.#wake?.();
-    // Frees what the log holds for us. A log that fails while it is being left has nobody to tell.
+    // Lets the log release its resources. An error of the log is of no use after the end.
     this.#pages?.return?.()?.catch(() => {});
-    this.#options.onEnd?.(how, error);
+    this.#options.onEnd?.(reason, error);
   }
 }

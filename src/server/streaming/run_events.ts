@@ -1,32 +1,32 @@
-/** The log of a run as an endless answer: SSE or NDJSON (http.md, SSE). */
+/** Streams the event log of a run as SSE or NDJSON: see src/docs/events.md. */
 import type { Entry } from "../../kernel/host.ts";
 import type { Caller } from "../../runs/types.ts";
 import { entryStream } from "./log_stream.ts";
 import type { RequestContext } from "../context.ts";
 import { SSE_PING, sseFrame, sseRetry } from "./sse.ts";
 
-/** Media types of a streamed log. */
+/** Media type of a streamed log. */
 export type StreamType = "text/event-stream" | "application/x-ndjson";
 
-/** Which log, from where, and what to tell. */
+/** Options of {@link eventStream}. */
 export interface EventStreamOptions {
   run_id: string;
   type: StreamType;
   /** Only entries with a larger seq. */
   after: number;
   headers?: Record<string, string>;
-  /** Told when the reader went away before the end. */
-  onLeave?(): void;
+  /** Called when the client disconnects before the end. */
+  onDisconnect?(): void;
 }
 
-/** Milliseconds between comments (http.md). Proxies commonly cut what is silent for 30 s or more. */
+/** Milliseconds between comments. Proxies commonly close connections that are silent for 30 s or more. */
 const PING_MS = 15_000;
-/** What a reader waits before it connects again: at once is a storm, seconds are seen by a person. Our choice. */
+/** Milliseconds that a client waits before it reconnects: prevents a storm of reconnects, and a person hardly notices. */
 const RETRY_MS = 1000;
 
-/** Returns the answer that streams a run's entries until `run:end`. The run must exist and be the caller's. */
-export function eventStream(exchange: RequestContext, caller: Caller, options: EventStreamOptions): Response {
-  const { server } = exchange;
+/** Creates a response that streams a run's entries until `run:end`. The run must exist and belong to the caller. */
+export function eventStream(context: RequestContext, caller: Caller, options: EventStreamOptions): Response {
+  const { server } = context;
   const sse = options.type === "text/event-stream";
   const stream = entryStream<Entry>({
     follow: (signal) => server.runtime.runs.follow(caller, options.run_id, { after: options.after, signal }),
@@ -35,22 +35,22 @@ export function eventStream(exchange: RequestContext, caller: Caller, options: E
       ? {
         opening: sseRetry(RETRY_MS),
         ping: { text: SSE_PING, every_ms: PING_MS },
-        farewell: sseRetry(RETRY_MS),
+        closingFrame: sseRetry(RETRY_MS),
       }
       : {}),
     clock: server.clock,
-    onEnd(how, error) {
-      leave();
-      if (how === "left") options.onLeave?.();
-      if (how === "failed") server.note(exchange, error);
+    onEnd(reason, error) {
+      removeStream();
+      if (reason === "disconnected") options.onDisconnect?.();
+      if (reason === "failed") server.logError(context, error);
     },
   });
-  const leave = server.streams.add(stream.end);
+  const removeStream = server.streams.add(stream.end);
   return new Response(stream.body, {
     headers: {
       "content-type": options.type,
       "cache-control": "no-store",
-      "x-accel-buffering": "no", // nginx would hold events back
+      "x-accel-buffering": "no", // nginx buffers responses otherwise
       "x-content-type-options": "nosniff",
       "preamp-run-id": options.run_id,
       ...options.headers,

@@ -3,14 +3,14 @@ import { DOCUMENT_LIMITS } from "../../../src/plan/parse/document_limits.ts";
 import { parsePlanText } from "../../../src/plan/parse/parse.ts";
 import { readYaml } from "../../../src/plan/parse/yaml_tree.ts";
 import { readDocument } from "../../../src/server/body/parse_body.ts";
-import { systemClock } from "../../../src/server/clock.ts";
+import { systemClock } from "../../../src/process/system_clock.ts";
 
 const LIMITS = { max_bytes: 1_000_000, deadline_ms: 1000, plan: DOCUMENT_LIMITS };
 
 function bodyOf(text: string): Promise<{ kind: string; text?: string }> {
   const headers = { "content-type": "application/yaml" };
   const request = new Request("http://localhost/", { method: "POST", body: text, headers });
-  return readDocument(request, LIMITS, systemClock);
+  return readDocument(request, LIMITS, systemClock());
 }
 
 Deno.test("readDocument() and the plan's reader parse the YAML of one body once", async () => {

@@ -98,7 +98,7 @@ for (
     const { send } = testApp();
     const response = await send("POST /v1/runs", { body: { prompt }, headers: { accept: "text/plain" } });
     assertEquals([response.status, response.headers.get("preamp-run-status")], [502, status]);
-    assertEquals(await response.text(), `Run run_1 ended ${status}: ${reason}\n`);
+    assertEquals(await response.text(), `Run run_1 ended as ${status}: ${reason}\n`);
   });
 }
 

@@ -4,18 +4,18 @@ import { entryStream, type EntryStreamOptions } from "../../../src/server/stream
 import { FakeClock, settle } from "../fake_clock.ts";
 
 function streamOf(pages: readonly (readonly string[])[], options: Partial<EntryStreamOptions<string>> = {}) {
-  const seen = { asked: 0, ended: [] as string[] };
+  const seen = { requested: 0, ended: [] as string[] };
   const clock = new FakeClock();
   const stream = entryStream<string>({
     async *follow() {
       for (const page of pages) {
-        seen.asked++;
+        seen.requested++;
         yield page;
       }
     },
     frame: (entry) => entry,
     clock,
-    onEnd: (how) => seen.ended.push(how),
+    onEnd: (reason) => seen.ended.push(reason),
     ...options,
   });
   return { ...stream, seen, clock };
@@ -45,7 +45,7 @@ Deno.test("entryStream() splits a large page and never a character", async () =>
 Deno.test("entryStream() asks for nothing before it is read", async () => {
   const { seen } = streamOf([["a"], ["b"]], { opening: "o" });
   await settle();
-  assertEquals(seen.asked, 0);
+  assertEquals(seen.requested, 0);
 });
 
 Deno.test("entryStream() asks for the next page only when the last one was taken", async () => {
@@ -53,10 +53,10 @@ Deno.test("entryStream() asks for the next page only when the last one was taken
   const reader = body.getReader();
   await reader.read();
   await settle();
-  assertEquals(seen.asked, 1);
+  assertEquals(seen.requested, 1);
   await reader.read();
   await settle();
-  assertEquals(seen.asked, 2);
+  assertEquals(seen.requested, 2);
   await reader.cancel();
 });
 
@@ -106,7 +106,7 @@ Deno.test("entryStream() ends with its farewell, whether a reader waits or not, 
         await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
         aborted.push(true);
       },
-      farewell: "bye",
+      closingFrame: "bye",
     });
     const reader = body.getReader();
     await reader.read();
@@ -117,7 +117,7 @@ Deno.test("entryStream() ends with its farewell, whether a reader waits or not, 
     assertEquals(new TextDecoder().decode((await (next ?? reader.read())).value), "bye");
     assertEquals((await reader.read()).done, true);
     assertEquals(seen.ended, ["ended"]);
-    assertEquals(aborted.length, waits ? 1 : 0); // without a waiting reader the log was not asked again
+    assertEquals(aborted.length, waits ? 1 : 0); // without a waiting reader the log was not requested again
   }
 });
 
@@ -141,5 +141,5 @@ Deno.test("entryStream() lets go of the log when the reader leaves", async () =>
   await waiting;
   await settle();
   end();
-  assertEquals([released, seen.ended], [true, ["left"]]);
+  assertEquals([released, seen.ended], [true, ["disconnected"]]);
 });
