@@ -33,12 +33,12 @@ export function escapeAndTruncate(text: string, maxBytes: number): string {
   return `${line.slice(0, read)}…`;
 }
 
-/** Returns true if text contains a C0 control character or DEL. */
+/** Returns true if text contains a ASCII control character. */
 export function hasControl(text: string): boolean {
   return someCharCode(text, (code) => code < 0x20 || code === 0x7f);
 }
 
-/** Returns true if text contains a space, a control character or DEL. */
+/** Returns true if text contains a space or an ASCII control character. */
 export function hasSpace(text: string): boolean {
   return someCharCode(text, (code) => code <= 0x20 || code === 0x7f);
 }

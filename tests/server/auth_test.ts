@@ -62,7 +62,7 @@ Deno.test("every route but the open ones needs a key, wrong methods of theirs to
   assertEquals((await send("PUT /v1/runs", { headers })).status, 401);
   assertEquals(
     ROUTES.filter(({ open }) => open).map(({ path }) => path),
-    ["/healthz", "/readyz", "/openapi.json", "/"],
+    ["/healthz", "/readyz", "/openapi.json", "/docs", "/docs/{page}", "/llms.txt", "/"],
   );
 });
 
