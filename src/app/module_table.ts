@@ -1,6 +1,6 @@
 /** The modules that a plan names by their id alone: the built-in ones, and those that the application brings. */
 import { POINT } from "../kernel/mounting/mounting.ts";
-import { typeOfExports, typeOfId } from "../kernel/mounting/module_type.ts";
+import { typeOfExports, typeOfId } from "../kernel/mounting/module_checks.ts";
 import { PreampError } from "../sdk/errors.ts";
 import { isObject } from "../sdk/json.ts";
 import type { Module } from "../sdk/types.ts";

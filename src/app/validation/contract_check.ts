@@ -2,7 +2,11 @@
  * What a module is, found by mounting it once on a sandbox coordinator and taking it down again (behaviour.md §3.5). The rules
  * are the kernel's, the same that a session holds a module to.
  */
-import { diagnoseEmptyMount } from "../../kernel/mounting/mount_diagnosis.ts";
+import {
+  classifyMountReturn,
+  diagnoseEmptyMount,
+  type MountOutcome,
+} from "../../kernel/mounting/mount_diagnosis.ts";
 import {
   checkInfo,
   checkMountExists,
@@ -11,9 +15,10 @@ import {
   failed,
   missingProvides,
   passed,
+  typeOfExports,
+  typeOfId,
+  typeOfWords,
 } from "../../kernel/mounting/module_checks.ts";
-import { typeOfExports, typeOfId, typeOfWords } from "../../kernel/mounting/module_type.ts";
-import { classifyMountReturn, type MountOutcome } from "../../kernel/mounting/mount_return.ts";
 import { POINT } from "../../kernel/mounting/mounting.ts";
 import type { Mounted } from "../../kernel/mounting/mounts.ts";
 import { type Check, checkInstance, TYPE_AT } from "../../kernel/mounting/validate_instance.ts";

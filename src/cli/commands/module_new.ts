@@ -1,6 +1,6 @@
 /** `preamp module new`: a module that works, its test and its README, in a folder of its own. Never writes over a file. */
 import manifest from "../../../deno.json" with { type: "json" };
-import { PREFIX } from "../../kernel/mounting/module_type.ts";
+import { PREFIX } from "../../kernel/mounting/module_checks.ts";
 import { didYouMean } from "../../text/did_you_mean.ts";
 import type { ModuleType } from "../../sdk/types.ts";
 import type { Arguments } from "../arguments.ts";

@@ -1,7 +1,6 @@
 /** `preamp module validate`: R2's checklist and the contract suite of a module's type, tried in a process of its own. */
 import { validateInProcess } from "../../app/validation/process.ts";
-import { failed, passed } from "../../kernel/mounting/module_checks.ts";
-import { MODULE_TYPES, typeOfId } from "../../kernel/mounting/module_type.ts";
+import { failed, MODULE_TYPES, passed, typeOfId } from "../../kernel/mounting/module_checks.ts";
 import type { Check } from "../../kernel/mounting/validate_instance.ts";
 import type { ModuleBundle } from "../../loader/types.ts";
 import { errorCode, errorMessage } from "../../sdk/errors.ts";

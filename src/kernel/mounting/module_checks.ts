@@ -1,16 +1,63 @@
 /**
- * Checks of what a module file exports, before and after its `mount` was called (behaviour.md §3.5, steps 2 to 4; VAL-03).
- * Pure: calls nothing.
+ * Checks of a module's exports before and after `mount` was called, and of the type that they declare. Pure: calls no code of
+ * the module.
  */
 import { isObject, type JsonObject } from "../../sdk/json.ts";
+import { PERMISSION_KINDS } from "../../sdk/permission_kinds.ts";
 import { SNAKE_CASE } from "../../sdk/snake_case_aliases.ts";
 import type { ModuleType } from "../../sdk/types.ts";
-import { PREFIX } from "./module_type.ts";
-import type { MountOutcome } from "./mount_return.ts";
-import { PERMISSION_KINDS } from "../../sdk/permission_kinds.ts";
+import type { MountOutcome } from "./mount_diagnosis.ts";
 import type { Check } from "./validate_instance.ts";
 
-/** Whether a call of an export gave a promise; undefined: it was not called. */
+/** All module types, in the order of the documentation. */
+export const MODULE_TYPES: readonly ModuleType[] = [
+  "tool",
+  "provider",
+  "hook",
+  "orchestrator",
+  "context",
+];
+
+/** Module type → prefix of module ids of this type. */
+export const PREFIX: Readonly<Record<ModuleType, string>> = {
+  tool: "tool",
+  provider: "provider",
+  hook: "hooks",
+  orchestrator: "loop",
+  context: "context",
+};
+
+const BY_PREFIX: Readonly<Record<string, ModuleType>> = {
+  tool: "tool",
+  provider: "provider",
+  hook: "hook",
+  hooks: "hook",
+  loop: "orchestrator",
+  orchestrator: "orchestrator",
+  context: "context",
+};
+
+/** Returns the type that a module exports as `moduleType`, `__amplifier_module_type__` or `module.type`, or undefined. */
+export function typeOfExports(module: object): ModuleType | undefined {
+  const { moduleType, __amplifier_module_type__, module: info } = module as Record<string, unknown>;
+  const stated = [moduleType, __amplifier_module_type__, isObject(info) ? info.type : undefined];
+  return stated.flatMap((value) => MODULE_TYPES.find((type) => type === value) ?? [])[0];
+}
+
+/** Returns the type of a module by the prefix of its id, or undefined: `hooks-tool-dedupe` is a hook. */
+export function typeOfId(id: string): ModuleType | undefined {
+  const [prefix = ""] = id.replace(/^amplifier-module-/, "").split("-");
+  return Object.hasOwn(BY_PREFIX, prefix) ? BY_PREFIX[prefix] : undefined;
+}
+
+/** Returns the type that any word of a module's id names, or undefined: a guess for a module that mounted nothing. */
+export function typeOfWords(id: string): ModuleType | undefined {
+  return id.split("-").map((word) => Object.hasOwn(BY_PREFIX, word) ? BY_PREFIX[word] : undefined).find((
+    type,
+  ) => type);
+}
+
+/** Whether calling an export returned a promise; undefined when the export was not called. */
 export type Awaited = boolean | undefined;
 
 /** Returns a check that passed. */
@@ -18,12 +65,12 @@ export function passed(name: string, message: string): Check {
   return { name, passed: true, severity: "info", message };
 }
 
-/** Returns a check that did not pass. */
+/** Returns a check that failed. */
 export function failed(name: string, message: string, severity: "error" | "warning" = "error"): Check {
   return { name, passed: false, severity, message };
 }
 
-/** Returns whether there is a `mount` to call. */
+/** Checks that the module exports a function `mount`. */
 export function checkMountExists(module: object): Check {
   const mount = (module as { mount?: unknown }).mount;
   if (typeof mount === "function") return passed("mount_exists", "mount is a function");
@@ -31,8 +78,8 @@ export function checkMountExists(module: object): Check {
   return failed("mount_exists", `the module must export mount(coordinator, config): received ${received}`);
 }
 
-/** Returns whether `mount` is as the contract says: async. */
-// deno-lint-ignore ban-types -- whatever a module exports under the name
+/** Checks that `mount` is async. */
+// deno-lint-ignore ban-types -- a module may export any function
 export function checkMountSignature(mount: Function, awaited: Awaited): Check {
   const name = "mount_signature";
   if (!isAsync(mount, awaited)) {
@@ -41,7 +88,7 @@ export function checkMountSignature(mount: Function, awaited: Awaited): Check {
   return passed(name, "mount is async");
 }
 
-/** Returns whether the optional `onSessionReady` is as the contract says; null when there is none. */
+/** Checks that the optional `onSessionReady` is an async function; returns null when the module does not export it. */
 export function checkSessionReady(module: object, awaited: Awaited): Check | null {
   const name = "on_session_ready_async";
   const found = sessionReadyOf(module);
@@ -62,19 +109,19 @@ function sessionReadyOf(module: object): { key: string; value: unknown } | undef
   return undefined;
 }
 
-/** An async function says so; any other may return a promise, which only a call shows. Not called: it may. */
-// deno-lint-ignore ban-types -- whatever a module exports under the name
+/** Returns false only when a call of a function that is not declared `async` returned no promise. */
+// deno-lint-ignore ban-types -- a module may export any function
 function isAsync(fn: Function, awaited: Awaited): boolean {
   const tag = (fn as unknown as { [Symbol.toStringTag]?: string })[Symbol.toStringTag];
   return tag === "AsyncFunction" || awaited !== false;
 }
 
-/** Version of the module contract that this runtime has. */
+/** Version of the module contract that this runtime implements. */
 export const CONTRACT = 1;
 
 const KNOWN_KINDS: ReadonlySet<string> = new Set(PERMISSION_KINDS);
 
-/** Returns whether the module says what it is: in its export `module`, or in the metadata that `mount` returned. */
+/** Checks the module's description of itself: its export `module`, or the metadata that `mount` returned. */
 export function checkInfo(module: object, type: ModuleType, outcome: MountOutcome): Check {
   const name = "module_info";
   const info = (module as { module?: unknown }).module;
@@ -113,7 +160,7 @@ export function checkInfo(module: object, type: ModuleType, outcome: MountOutcom
   return passed(name, `${info.id} ${info.version}`);
 }
 
-/** Returns the names that metadata says are provided and that were not mounted. */
+/** Returns the names that the metadata of a module lists in `provides` and that are not mounted. */
 export function missingProvides(metadata: { provides?: unknown }, names: readonly string[]): string[] {
   const provides = Array.isArray(metadata.provides) ? metadata.provides.map(String) : [];
   return provides.filter((name) => !names.includes(name));

@@ -1,16 +1,61 @@
 /**
- * A module that mounted nothing of its type: what that means, and whose fault it is (behaviour.md §3.4). One table for
- * sessions, which skip the module, and for `module validate`, which tells its author.
+ * Classifies what `mount` returned, and decides why a module that mounted nothing of its type did so. Sessions use the
+ * diagnosis to skip the module, `preamp module validate` to report it to the author.
  */
 import { isObject, type JsonObject } from "../../sdk/json.ts";
-import type { ModuleType } from "../../sdk/types.ts";
-import type { MountOutcome } from "./mount_return.ts";
+import { methodOf } from "../../sdk/snake_case_aliases.ts";
+import type { Cleanup, ModuleType } from "../../sdk/types.ts";
 
-/** Text of the Iron Law (R2), byte for byte. */
+/** Classified return value of `mount`. */
+export type MountOutcome =
+  | { kind: "nothing" }
+  | { kind: "cleanup"; cleanup: Cleanup }
+  | { kind: "instance"; instance: JsonObject; cleanup?: Cleanup }
+  | { kind: "metadata"; metadata: JsonObject; cleanup?: Cleanup }
+  | { kind: "skipped"; reason: string }
+  | { kind: "unknown"; received: string };
+
+/** Methods that an instance of each type has. */
+const METHODS: Readonly<Record<ModuleType, readonly string[]>> = {
+  orchestrator: ["execute"],
+  context: ["addMessage", "getMessages"],
+  provider: ["complete"],
+  tool: ["execute"],
+  hook: ["handler"],
+};
+
+/** Classifies the return value of `mount` of a module of this type. */
+export function classifyMountReturn(value: unknown, type: ModuleType): MountOutcome {
+  if (value === undefined || value === null) return { kind: "nothing" };
+  if (typeof value === "function") return { kind: "cleanup", cleanup: value as Cleanup };
+  if (!isObject(value)) return { kind: "unknown", received: typeof value };
+  if (METHODS[type].every((name) => methodOf(value, name))) {
+    const cleanup = disposeOf(value);
+    return { kind: "instance", instance: value, ...(cleanup ? { cleanup } : {}) };
+  }
+  if (typeof value.skipped === "string") return { kind: "skipped", reason: value.skipped };
+  const cleanup = methodOf(value, "cleanup");
+  const isMetadata = typeof value.name === "string" && Array.isArray(value.provides);
+  if (cleanup || isMetadata) {
+    const { cleanup: _, ...metadata } = value;
+    return { kind: "metadata", metadata, ...(cleanup ? { cleanup } : {}) };
+  }
+  return { kind: "unknown", received: `an object with ${Object.keys(value).join(", ") || "no keys"}` };
+}
+
+function disposeOf(instance: JsonObject): Cleanup | undefined {
+  for (const key of ["close", "dispose", Symbol.asyncDispose, Symbol.dispose]) {
+    const method = (instance as Record<string | symbol, unknown>)[key];
+    if (typeof method === "function") return method.bind(instance);
+  }
+  return undefined;
+}
+
+/** Message for a tool module that mounted no tool; modules and tests compare it byte for byte. */
 export const NO_TOOL_MOUNTED =
   "protocol_compliance: No tool was mounted and mount() did not return a Tool instance";
 
-/** Returns the message for a module of this type that mounted nothing; for tools the text that R2 quotes. */
+/** Returns the message for a module of this type that mounted nothing. */
 export function nothingMounted(type: ModuleType): string {
   if (type === "tool") return NO_TOOL_MOUNTED;
   if (type === "hook") {
@@ -22,26 +67,26 @@ export function nothingMounted(type: ModuleType): string {
   }${label.slice(1)} instance`;
 }
 
-/** Why nothing is there. */
+/** Why a module mounted nothing. */
 export interface MountDiagnosis {
-  /** `not_configured`: the module declined; `protocol_compliance`: it broke its contract. */
+  /** `not_configured`: the module declined to mount; `protocol_compliance`: it broke its contract. */
   reason: "not_configured" | "protocol_compliance";
   message: string;
 }
 
 /** A module that mounted nothing. */
 export interface EmptyMount {
-  /** Id in the plan, for messages. */
+  /** Id in the plan, used in messages. */
   id: string;
   type: ModuleType;
-  /** Its exports. */
+  /** Exports of the module. */
   module: object;
-  /** What it was mounted with. */
+  /** Config that the module was mounted with. */
   config: JsonObject;
   outcome: MountOutcome;
 }
 
-/** Returns the reason and the message for a module of which nothing was mounted. */
+/** Returns why a module mounted nothing, with a message. */
 export function diagnoseEmptyMount({ id, type, module, config, outcome }: EmptyMount): MountDiagnosis {
   if (outcome.kind === "skipped") return { reason: "not_configured", message: outcome.reason };
   if (type === "provider" && outcome.kind === "nothing") {
@@ -63,21 +108,21 @@ export function diagnoseEmptyMount({ id, type, module, config, outcome }: EmptyM
 }
 
 /**
- * Returns the keys of `config` that a module declares to need, in `module.config_schema.required` or as the list
- * `mount.requires`, and was not given; an empty text is not given.
+ * Returns the required keys that `config` lacks or has as an empty string. A module declares required keys in
+ * `module.config_schema.required` or in the list `mount.requires`.
  */
 export function unmetRequirements(module: object, config: JsonObject): string[] {
   const { module: info, mount } = module as { module?: unknown; mount?: unknown };
   const schema = isObject(info) ? info.config_schema : undefined;
-  const stated = isObject(schema) ? schema.required : undefined;
+  const required = isObject(schema) ? schema.required : undefined;
   const requires = typeof mount === "function" ? (mount as { requires?: unknown }).requires : undefined;
-  const names = [...list(stated), ...list(requires)];
+  const names = [...strings(required), ...strings(requires)];
   return [...new Set(names)].filter((name) => {
     const value = Object.hasOwn(config, name) ? config[name] : undefined;
     return value === undefined || value === null || value === "";
   });
 }
 
-function list(value: unknown): string[] {
-  return Array.isArray(value) ? value.filter((one) => typeof one === "string") : [];
+function strings(value: unknown): string[] {
+  return Array.isArray(value) ? value.filter((item) => typeof item === "string") : [];
 }

@@ -8,12 +8,11 @@ import { registerHook } from "../../sdk/handler_list.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { methodOf, unboundMethodOf } from "../../sdk/snake_case_aliases.ts";
 import type { Cleanup, ErrorDetail, Module, ModuleSpec, ModuleType, MountPlan } from "../../sdk/types.ts";
-import { diagnoseEmptyMount } from "./mount_diagnosis.ts";
+import { classifyMountReturn, diagnoseEmptyMount, type MountOutcome } from "./mount_diagnosis.ts";
 import { ModuleCoordinator, type SessionParts } from "./coordinator.ts";
 import { withDeadline } from "../timeouts.ts";
 import type { OpenedModule } from "../host.ts";
 import { CONTRACT, missingProvides } from "./module_checks.ts";
-import { classifyMountReturn, type MountOutcome } from "./mount_return.ts";
 import { type Mounted, resolveMount } from "./mounts.ts";
 import { problemsOf } from "./validate_instance.ts";
 

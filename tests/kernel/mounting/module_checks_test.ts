@@ -8,8 +8,9 @@ import {
   checkInfo,
   checkMountSignature,
   checkSessionReady,
+  typeOfExports,
+  typeOfId,
 } from "../../../src/kernel/mounting/module_checks.ts";
-import { typeOfExports, typeOfId } from "../../../src/kernel/mounting/module_type.ts";
 import type { ModuleType } from "../../../src/sdk/types.ts";
 import { assertEquals, assertMatch } from "../../assert.ts";
 

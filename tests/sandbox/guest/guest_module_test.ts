@@ -1,5 +1,5 @@
 /** What a module is to its session when it runs elsewhere: everything that works inline, as far as a wire can carry it. */
-import { classifyMountReturn } from "../../../src/kernel/mounting/mount_return.ts";
+import { classifyMountReturn } from "../../../src/kernel/mounting/mount_diagnosis.ts";
 import { FakeApproval } from "../../../src/sdk/testing/fake_approval.ts";
 import { FakeClock } from "../../../src/sdk/testing/fake_clock.ts";
 import { TestCoordinator, type TestCoordinatorOptions } from "../../../src/sdk/testing/coordinator.ts";
