@@ -1,36 +1,36 @@
 /**
- * All that a session is given from outside: time, ids, modules, the log, a person to ask. The kernel knows nobody else; it
- * has no `Deno.*`, no `fetch`, no timer and no clock of its own.
+ * The interface between a session and its environment: time, ids, modules, the log and approvals. The kernel reaches nothing
+ * else; it has no `Deno.*`, no `fetch`, no timer and no clock of its own.
  */
 import { eventsWith } from "../sdk/events.ts";
 import type { SessionStatus } from "../sdk/session_status.ts";
 import type { ApprovalOption, Clock, Emission, JsonObject, Module, ModuleSpec } from "../sdk/types.ts";
 
-/** What `open` finds for a spec. */
+/** Result of {@link Host.open}: a module that is ready to be mounted. */
 export interface OpenedModule {
   readonly module: Module;
   /** The spec's config with its `${VAR}`s expanded, once. */
   readonly config: JsonObject;
   readonly isolation: "inline" | "worker" | "process";
-  /** Digest of the module's graph; null for what is compiled in. */
+  /** Digest of the module's graph; null for a built-in module. */
   readonly integrity: string | null;
   /**
-   * Checks the config against the schema that the module tells of itself; returns the one to mount it with, which has the schema's
-   * defaults. Absent: it was checked before.
+   * Checks the config against the module's `config_schema` and returns the config with the schema's defaults. Absent: the
+   * config was checked before.
    * @throws {PreampError} `plan_invalid`
    */
   checkConfig?(): Promise<JsonObject> | JsonObject;
-  /** What is told of the module's name, version and what it provides; absent: what it says of itself. */
+  /** Name, version and `provides` for `module:mounted`; absent: read from the module. */
   readonly stated?: JsonObject;
-  /** Seconds that `mount` may take (trust.md, Limits). Absent: as long as it likes. */
+  /** Timeout of `mount` in seconds; absent: no timeout. */
   readonly load_timeout_s?: number;
-  /** Ends what the module runs in. Called once, when nothing of the session is left to call it. Absent: nothing is to be ended. */
+  /** Stops the worker or process of the module. Called once, after all cleanups of the session. Absent: nothing to stop. */
   close?(): Promise<void>;
-  /** Returns where in the author's files an error was thrown, as `<url>:<line>:<column>`. Absent: nobody knows. Never throws. */
+  /** Returns the location in the author's files where an error was thrown, as `<url>:<line>:<column>`. Never throws. */
   placeOf?(error: unknown): string | undefined;
 }
 
-/** What a hook did to an event, when it did more than continue. */
+/** Result of an event's hooks, when they did more than continue. */
 export interface Verdict {
   action: string;
   hook_name: string | null;
@@ -39,19 +39,19 @@ export interface Verdict {
   injections?: JsonObject[];
 }
 
-/** One entry of the log before the log numbers and stamps it. The log takes it over: it becomes the {@link Entry}. */
+/** An entry before the log adds its number and time. The log adds them to this object, which becomes the {@link Entry}. */
 export interface DraftEntry {
   event: string;
   session_id: string;
   parent_id?: string;
   turn_id?: string;
   iteration?: number;
-  /** JSON-safe, shared with nobody. */
+  /** JSON-safe; no other code has a reference to it. */
   data: JsonObject;
   verdict?: Verdict;
 }
 
-/** One entry of the log (trace.md, section 2). */
+/** An entry of the log: see src/docs/events.md#an-entry. */
 export interface Entry extends DraftEntry {
   seq: number;
   /** UTC, RFC 3339, milliseconds. */
@@ -59,7 +59,7 @@ export interface Entry extends DraftEntry {
   run_id: string;
 }
 
-/** What a person is asked; the data of `approval:required`. */
+/** A question to a person; the data of `approval:required`. */
 export interface ApprovalRequest {
   approval_id: string;
   tool_name: string | null;
@@ -74,92 +74,93 @@ export interface ApprovalRequest {
   default: "allow" | "deny";
   expires_at: string;
   hook_name: string | null;
-  /** What an option that remembers a pattern holds for; absent: the exact arguments. */
+  /** Pattern that an option with `remember: "pattern"` applies to; absent: the exact arguments. */
   pattern?: string;
 }
 
-/** What tells whether an answer that was given before holds for a question too. */
+/** Fields of a question that decide whether an earlier answer applies to it. */
 export type ApprovalMatch = Pick<
   ApprovalRequest,
   "action" | "tool_name" | "tool_call_id" | "args_hash" | "prompt" | "hook_name" | "pattern"
 >;
 
-/** An answer, given before, that holds for a question. */
+/** An earlier answer that applies to a question. */
 export interface RememberedAnswer {
-  /** The approval that was answered. */
+  /** Id of the approval that was answered. */
   readonly approval_id: string;
   readonly allowed: boolean;
   readonly decision: string;
   readonly decided_by: string | null;
-  /** Whether the log tells already that it holds for this very question: then nothing is told again. */
+  /** Whether the log already contains the entry for this question, so that no event is emitted. */
   readonly recorded: boolean;
 }
 
-/** What came back. */
+/** An answer to a question. */
 export interface ApprovalDecision {
   /** `allow`, `deny`, an offered option's label, or `timeout`. */
   decision: string;
   reason: string | null;
-  /** Who answered, such as `key:ci` or `terminal`; null when nobody did. */
+  /** The answerer, such as `key:ci` or `terminal`; null when no person answered. */
   decided_by: string | null;
 }
 
-/** A question that the log knows already. */
+/** A question that is in the log of an interrupted run. */
 export interface KnownApproval {
   readonly request: ApprovalRequest;
-  /** The answer, when the log knows that too; then nothing is told again. */
+  /** The answer, when it is in the log too; then no event is emitted. */
   readonly answer: ApprovalDecision | null;
 }
 
-/** A clock that may have a way to wait which costs less than {@link Clock.after} and a signal to end it. */
+/** A clock with an optional timer that costs less than {@link Clock.after} and its signal. */
 export interface HostClock extends Clock {
-  /** Calls back after `ms` milliseconds, unless the returned function is called before. */
+  /** Calls `then` after `ms` milliseconds, unless the returned function is called first. */
   later?(ms: number, then: () => void): () => void;
 }
 
-/** Everything a session may ask of the world. */
+/** Environment of a session. */
 export interface Host {
   readonly clock: HostClock;
   newId(prefix: string): string;
   open(spec: ModuleSpec): Promise<OpenedModule> | OpenedModule;
-  /** Numbers and stores an entry. Returns a promise only when the caller must wait for it to be durable. */
+  /** Numbers and stores an entry. Returns a promise only when the caller must wait until the entry is durable. */
   record(entry: DraftEntry): Promise<void> | void;
   /**
-   * Asks a person. Idempotent by (run, tool_call_id, args_hash). When `signal` aborts (its reason is `"timeout"` or
-   * `"cancelled"`), resolves to the decision that won: the person's if it came first, else `timeout`, or `deny`. Null: there is nobody to ask.
+   * Asks a person. Idempotent by (run, tool_call_id, args_hash). When `signal` aborts with the reason `"timeout"` or
+   * `"cancelled"`, resolves to the person's decision if it came first, else to `timeout` or `deny`. Resolves to null when no
+   * person can be asked.
    */
   ask(request: ApprovalRequest, signal: AbortSignal, session_id: string): Promise<ApprovalDecision | null>;
-  /** Returns what was asked about this before an interruption, or null: it stays the same question (architecture.md, Resume). */
+  /** Returns the question that was asked about this call before the process ended, or null. The same question is continued. */
   knownApproval?(
-    asked: Pick<ApprovalRequest, "tool_call_id" | "args_hash" | "action">,
+    key: Pick<ApprovalRequest, "tool_call_id" | "args_hash" | "action">,
     session_id: string,
   ): KnownApproval | null;
-  /** Returns the answer of this session that holds for a question too, or null: then a person is asked. */
-  rememberedApproval?(asked: ApprovalMatch, session_id: string): RememberedAnswer | null;
-  /** Returns how a session stands, with its counters. Absent: nothing is counted. */
+  /** Returns an earlier answer of this session that applies to the question, or null: then a person is asked. */
+  rememberedApproval?(question: ApprovalMatch, session_id: string): RememberedAnswer | null;
+  /** Returns the status and counters of a session. Absent: nothing is counted. */
   sessionStatus?(session_id: string): SessionStatus;
-  /** The session is initialised: the run exists. */
+  /** Called once the session is initialised, which is when the run exists. */
   accept(): Promise<void> | void;
   /**
-   * Replay: what the hooks of the recorded run made of this event. Handlers are told all the same, so that modules that run for
-   * real see what they saw then; what they answer counts for nothing.
+   * Replay only: returns the recorded hook result of this event. Handlers are called too, so that executed modules see the
+   * event, but their results are ignored.
    */
   recall?(event: string, data: JsonObject): Promise<Emission> | Emission;
-  /** Replay: what the hooks of the recorded run answered to an event that collects answers. */
+  /** Replay only: returns the recorded results of `emitAndCollect`. */
   recallAnswers?(event: string, data: JsonObject): JsonObject[];
   /**
-   * Returns an event's data as the log keeps them, without secrets: modules that write elsewhere have it as the capability
-   * `session.redact`. Absent: nothing is known to be a secret.
+   * Returns an event's data without secrets, as the log stores it. Modules that write elsewhere call it as the capability
+   * `session.redact`. Absent: no secrets are known.
    */
   redactEvent?(event: string, data: JsonObject): JsonObject;
-  /** Told what has no event of its own: a skipped handler, a lost display. Never throws. */
+  /** Reports a problem that has no event, such as a skipped handler. Never throws. */
   warn(code: string, message: string, facts?: JsonObject): void;
 }
 
 /** Events whose entry must be durable before the next step; see also {@link isBarrier}. */
 const DURABLE_EVENTS = eventsWith("durable");
 
-/** Returns a draft whose fields stand in the envelope's order, with room for what the log adds. */
+/** Creates a draft with the fields in the order of an entry, including those that the log sets. */
 export function draftEntry(
   event: string,
   session_id: string,
@@ -173,7 +174,7 @@ export function draftEntry(
 ): DraftEntry {
   const { turn_id, iteration } = rest;
   if (turn_id !== undefined && iteration && !rest.parent_id && !rest.verdict) {
-    // nearly every entry is one of these: made at once it takes half the memory of one that grows
+    // perf: a literal takes half the memory of an object that grows, and nearly every entry comes through here
     return { seq: 0, event, ts: "", run_id: "", session_id, turn_id, iteration, data } as Entry;
   }
   const entry = { seq: 0, event, ts: "", run_id: "", session_id } as Entry;
@@ -185,7 +186,7 @@ export function draftEntry(
   return entry;
 }
 
-/** Returns true when the step after this entry must wait until it is durable. */
+/** Returns whether the next step must wait until this entry is durable. */
 export function isBarrier(entry: DraftEntry): boolean {
   if (DURABLE_EVENTS.has(entry.event)) return true;
   if (entry.event !== "context:message") return false;

@@ -1,6 +1,6 @@
 /**
- * Ceilings of a run, shared by all its sessions: reserve before, settle after. Only guards ask; nobody else counts.
- * Rules and numbers: trust.md, Limits.
+ * Limits of a run, shared by all its sessions. Guards reserve tokens and dollars before a call and settle after it; no other
+ * code counts. The limits and their defaults: src/docs/operating.md#limits.
  */
 import { PreampError } from "../sdk/errors.ts";
 import { parseDecimal } from "../sdk/money.ts";
@@ -8,31 +8,31 @@ import type { RunLimits, Usage } from "../sdk/types.ts";
 import { later } from "./timeouts.ts";
 import type { HostClock } from "./host.ts";
 
-/** Names of the ceilings that can end a run. */
+/** Name of a limit that can end a run. */
 export type LimitName = keyof RunLimits;
 
-/** Output tokens below which a lowered reservation is not worth making (trust.md). */
+/** Fewest output tokens that a lowered reservation may have. */
 const MIN_OUTPUT_TOKENS = 256;
 
 /** Options of {@link RunLimitGuard}. */
 export interface RunLimitOptions {
   limits: RunLimits;
-  /** Whether `max_cost_usd` was set by plan or request: then an unpriced call ends the run (trust.md). */
+  /** Whether the plan or request set `max_cost_usd`: then a call without a price ends the run. */
   cost_limit_is_set?: boolean;
   clock: HostClock;
-  /** Ceilings that hold beside these: a sub-agent's own are counted within its parent's. */
+  /** Limits of the parent: a sub-agent's calls count against its own limits and its parent's. */
   parent?: RunLimitGuard;
 }
 
-/** A place taken for one model call; settle it exactly once. */
+/** A reservation for one model call; call `settle` exactly once. */
 export interface Reservation {
-  /** What the answer may have, in tokens; lowered to what is left. */
+  /** Maximum output tokens of the call, lowered to what is left. */
   readonly max_output_tokens: number;
-  /** Counts what the call really took. Null: it did not answer. Throws when an unpriced call must end the run. */
+  /** Counts the usage of the call; null when it failed. Throws when a call without a price must end the run. */
   settle(usage: Usage | null): void;
 }
 
-/** What a run had used of its ceilings. */
+/** Amounts that a run had used before it was interrupted. */
 export interface UsedLimits {
   model_calls: number;
   tool_calls: number;
@@ -41,10 +41,10 @@ export interface UsedLimits {
   duration_ms: number;
 }
 
-/** What has been used of a run's ceilings. */
+/** Counts usage of a run and throws when a limit is reached. */
 export class RunLimitGuard {
   readonly limits: RunLimits;
-  /** Aborts with `limit_reached` when `max_duration_s` is over. */
+  /** Aborts with `limit_reached` when the run has taken `max_duration_s`. */
   readonly signal: AbortSignal;
   readonly #options: RunLimitOptions;
   readonly #expiry = new AbortController();
@@ -57,21 +57,21 @@ export class RunLimitGuard {
   #cost = 0n;
   #used_ms = 0;
   #started_at: number | null = null;
-  /** Sessions that are at work, and persons that are waited for: the clock runs while the first and not the second. */
+  /** Running sessions, and pending approvals: the clock runs while there is a running session and no pending approval. */
   #working = 0;
   #waiting = 0;
   #stop_timer: (() => void) | null = null;
 
   constructor(options: RunLimitOptions) {
     this.#options = options;
-    this.limits = Object.freeze({ ...options.limits }); // modules see it: nobody raises a ceiling
+    this.limits = Object.freeze({ ...options.limits }); // modules have a reference to it
     const { parent: within } = options;
     this.signal = within ? AbortSignal.any([this.#expiry.signal, within.signal]) : this.#expiry.signal;
     this.#max_cost = parseDecimal(options.limits.max_cost_usd);
   }
 
   /**
-   * Takes a place for one model call.
+   * Reserves tokens and cost for one model call.
    * @throws {PreampError} `limit_reached` for max_iterations, max_total_tokens, max_cost_usd or max_duration_s.
    */
   reserveCall(input_tokens: number, max_output_tokens: number): Reservation {
@@ -142,7 +142,7 @@ export class RunLimitGuard {
     }
   }
 
-  /** Takes up what a run had used before it was interrupted. */
+  /** Adds the usage of the run before it was interrupted. */
   restore(used: UsedLimits): void {
     this.#answered += used.model_calls;
     this.#tool_calls += used.tool_calls;
@@ -151,7 +151,7 @@ export class RunLimitGuard {
     this.#used_ms += used.duration_ms;
   }
 
-  /** Counts one tool call. @throws {PreampError} `limit_reached` when `max_tool_calls` were made. */
+  /** Counts one tool call. @throws {PreampError} `limit_reached` after `max_tool_calls` calls. */
   countToolCall(): void {
     this.#checkTime();
     if (this.#tool_calls >= this.limits.max_tool_calls) {
@@ -161,7 +161,7 @@ export class RunLimitGuard {
     this.#tool_calls++;
   }
 
-  /** Tokens that are neither used nor reserved. */
+  /** Number of tokens that are neither used nor reserved. */
   get tokens_left(): number {
     const own = this.limits.max_total_tokens - this.#tokens - this.#reserved_tokens;
     return Math.max(0, Math.min(own, this.#options.parent?.tokens_left ?? own));
@@ -171,21 +171,21 @@ export class RunLimitGuard {
     if (this.signal.aborted) throw this.signal.reason;
   }
 
-  /** Says that a session is at work: the run's clock runs until the last of them calls {@link stop}. */
+  /** Notes that a session started work. The run's clock runs until the last session calls {@link stop}. */
   start(): void {
     this.#options.parent?.start();
     this.#working++;
     this.#updateClock();
   }
 
-  /** Says that a session has stopped work. */
+  /** Notes that a session stopped work. */
   stop(): void {
     this.#options.parent?.stop();
     this.#working--;
     this.#updateClock();
   }
 
-  /** Runs `wait` with the clock stopped: a person's time does not count. Several may wait at once. */
+  /** Runs `wait` with the clock stopped, because waiting for a person does not count. Several calls may overlap. */
   async paused<T>(wait: () => Promise<T>): Promise<T> {
     const { parent: within } = this.#options;
     this.#waiting++;
@@ -199,9 +199,9 @@ export class RunLimitGuard {
   }
 
   #updateClock(): void {
-    const runs = this.#working > 0 && this.#waiting === 0 && !this.signal.aborted;
-    if (runs && this.#started_at === null) this.#startClock();
-    else if (!runs && this.#started_at !== null) this.#stopClock();
+    const running = this.#working > 0 && this.#waiting === 0 && !this.signal.aborted;
+    if (running && this.#started_at === null) this.#startClock();
+    else if (!running && this.#started_at !== null) this.#stopClock();
   }
 
   #startClock(): void {
@@ -216,18 +216,20 @@ export class RunLimitGuard {
   }
 
   #stopClock(): void {
-    this.#used_ms += this.#options.clock.monotonic() - this.#started_at!; // set: the caller looked
+    this.#used_ms += this.#options.clock.monotonic() - this.#started_at!; // the caller checked that it is set
     this.#started_at = null;
     this.#stop_timer?.();
     this.#stop_timer = null;
   }
 
-  /** Ends the run for a limit that is kept elsewhere, such as the size of its log. */
+  /** Ends the run for a limit that is counted elsewhere, such as the size of its log. */
   stopFor(limit: string, fact: string): void {
     this.#expiry.abort(reached(limit, fact));
   }
 }
 
 function reached(limit: LimitName | (string & Record<never, never>), fact: string): PreampError {
-  return new PreampError("limit_reached", `Cannot go on: ${limit} is reached: ${fact}`, { facts: { limit } });
+  return new PreampError("limit_reached", `The run reached its limit ${limit}: ${fact}`, {
+    facts: { limit },
+  });
 }

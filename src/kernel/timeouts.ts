@@ -1,31 +1,31 @@
-/** Waiting that ends: a promise against a deadline, a promise against a signal. Owns no clock; refuses to wait for ever. */
+/** Timers, and waiting for a promise with a deadline or an abort signal. Time comes from the host's clock. */
 import type { HostClock } from "./host.ts";
 
-/** Reason of timers that are no longer needed; one object, because a fresh `DOMException` each time costs more than the timer. */
+/** Abort reason of timers that are no longer needed; one object, because a new `DOMException` costs more than the timer. */
 export const STOPPED = new Error("Stopped: no longer needed");
 
 /**
- * Calls back after `ms`, unless the returned function is called before. A clock that knows no cheaper way waits under a
- * signal, which costs as much again as the timer.
+ * Calls `then` after `ms` milliseconds, unless the returned function is called first. Uses `clock.later` when the clock has
+ * it, because `clock.after` with a signal costs twice as much.
  */
 export function later(clock: HostClock, ms: number, then: () => void): () => void {
   if (clock.later) return clock.later(ms, then);
   const timer = new AbortController();
-  clock.after(ms, timer.signal).then(then, () => {}); // called off
+  clock.after(ms, timer.signal).then(then, () => {}); // stopped
   return () => timer.abort(STOPPED);
 }
 
 /**
- * Resolves or rejects as `given` does, or rejects with `onTimeout()` after `ms`. A promise that settles within a few
- * turns of the microtask queue costs no timer.
+ * Settles as `promise` does, or rejects with `onTimeout()` after `ms` milliseconds. A promise that settles within a few
+ * microtasks needs no timer.
  */
 export async function withDeadline<T>(
-  given: PromiseLike<T>,
+  promise: PromiseLike<T>,
   ms: number,
   clock: HostClock,
   onTimeout: () => Error,
 ): Promise<T> {
-  const pending = Promise.resolve(given); // a thenable of a module's need not be a promise
+  const pending = Promise.resolve(promise); // a module may return any thenable
   if (await settlesSoon(pending)) return pending;
   return await new Promise<T>((resolve, reject) => {
     const stop = later(clock, ms, () => reject(onTimeout()));
@@ -33,22 +33,22 @@ export async function withDeadline<T>(
   });
 }
 
-/** Resolves to whether a promise settles within a few turns of the microtask queue: then no timer is needed to wait for it. */
+/** Resolves to whether a promise settles within four microtasks; then waiting for it needs no timer. */
 export async function settlesSoon(pending: Promise<unknown>): Promise<boolean> {
   let settled = false;
   const mark = () => {
     settled = true;
   };
   pending.then(mark, mark);
-  for (let turn = 0; turn < 4 && !settled; turn++) await null;
+  for (let count = 0; count < 4 && !settled; count++) await null;
   return settled;
 }
 
-/** Resolves or rejects as `given` does, or rejects with the signal's reason as soon as that aborts. */
-export function withAbort<T>(given: PromiseLike<T>, signal: AbortSignal): Promise<T> {
-  const pending = Promise.resolve(given); // a thenable of a module's need not be a promise
+/** Settles as `promise` does, or rejects with the signal's reason as soon as the signal aborts. */
+export function withAbort<T>(promise: PromiseLike<T>, signal: AbortSignal): Promise<T> {
+  const pending = Promise.resolve(promise); // a module may return any thenable
   if (signal.aborted) {
-    pending.catch(() => {}); // abandoned: the caller is told the reason of the abort instead
+    pending.catch(() => {}); // the caller receives the reason of the abort instead
     return Promise.reject(signal.reason);
   }
   return new Promise<T>((resolve, reject) => {
@@ -65,16 +65,16 @@ export function withAbort<T>(given: PromiseLike<T>, signal: AbortSignal): Promis
 }
 
 /**
- * Resolves or rejects as `given` does; `grace_ms` after `signal` aborts it rejects with the signal's reason: time for a
- * module to put its things in order, and no more.
+ * Settles as `promise` does, or rejects with the signal's reason `grace_ms` milliseconds after the signal aborts, so that
+ * a module has time to clean up.
  */
 export function withGrace<T>(
-  given: PromiseLike<T>,
+  promise: PromiseLike<T>,
   signal: AbortSignal,
   grace_ms: number,
   clock: HostClock,
 ): Promise<T> {
-  const pending = Promise.resolve(given); // a thenable of a module's need not be a promise
+  const pending = Promise.resolve(promise); // a module may return any thenable
   return new Promise<T>((resolve, reject) => {
     let stop: (() => void) | null = null;
     const wait = () => {

@@ -710,7 +710,7 @@ for (
       assertEquals(dressed.warnings, [{
         code: "hook_answer_ignored",
         message:
-          `Module "hook-1" answered approval:required with ${what}: handlers of this event observe, nothing was changed`,
+          `Module "hook-1" answered approval:required with ${what}: handlers of this event only observe, nothing was changed`,
       }]);
     });
   }

@@ -149,7 +149,7 @@ Deno.test("cleanup() runs in reverse order, and one that fails or hangs stops no
   assertEquals(data("session:cleanup"), [{
     ran: 1,
     failed: [
-      { module_id: "tool-2", error: "not done within 10 s" },
+      { module_id: "tool-2", error: "not finished within 10 s" },
       { module_id: "tool-1", error: "stuck door" },
     ],
   }]);
@@ -630,7 +630,7 @@ Deno.test("a mount that does not end is given up, and what it does later reaches
   await until(() => clock.pending > 0);
   await clock.advance(10_000);
   await initialized;
-  const message = 'Cannot mount module "tool-0": its mount was not done within 10 s';
+  const message = 'Cannot mount module "tool-0": mount() did not finish within 10 s';
   assertEquals(data("module:skipped").map((one) => [one.reason, one.message]), [["mount_failed", message]]);
   late.resolve();
   await Promise.resolve();

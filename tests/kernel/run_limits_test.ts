@@ -141,7 +141,7 @@ Deno.test("max_tool_calls refuses the next call, answers it, and ends the run (t
   assertEquals((data("tool:error")[0]?.error as JsonObject).type, "limit_reached");
   assertEquals(data("execution:end")[0]?.status, "completed");
   assertEquals(data("orchestrator:complete")[0]?.status, "incomplete");
-  assertMatch(String(messages().at(-1)?.content), /max_tool_calls is reached/);
+  assertMatch(String(messages().at(-1)?.content), /reached its limit max_tool_calls/);
   assertToolPairs(messages());
 });
 

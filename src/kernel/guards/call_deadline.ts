@@ -1,20 +1,20 @@
 /**
- * How long one tool call may take. The clock stands still while a sub-agent of the call runs: that one has ceilings of its own,
- * and a person may be asked in it. Owns no clock.
+ * The deadline of one tool call. Its clock is paused while a sub-agent of the call runs, because the sub-agent has limits of
+ * its own and may wait for a person.
  */
 import { later, settlesSoon, withAbort, withGrace } from "../timeouts.ts";
 import type { HostClock } from "../host.ts";
 
-/** What a deadline is made with. */
+/** Options of {@link CallDeadline}. */
 export interface CallDeadlineOptions {
   clock: HostClock;
-  /** 0 = none. */
+  /** Milliseconds; 0 = no deadline. */
   timeout_ms: number;
-  /** Milliseconds that a call with a sub-agent is given to end once it was aborted; any other is left behind at once. */
+  /** Milliseconds that an aborted call with a running sub-agent has to end; any other call is abandoned at once. */
   grace_ms: number;
-  /** Aborts the call from outside: immediate cancellation, the end of the run's time. */
+  /** Aborts the call on immediate cancellation and when the run reaches `max_duration_s`. */
   step: AbortSignal;
-  /** Makes the reason of the abort when the time is over. */
+  /** Creates the abort reason when the deadline passes. */
   onTimeout(): Error;
 }
 
@@ -34,7 +34,7 @@ export class CallDeadline {
     this.#left_ms = options.timeout_ms;
   }
 
-  /** Aborts when the call must end; made when somebody asks, because most calls answer before anybody does. */
+  /** Aborts when the call must end. Created on first use, because most calls finish without using it. */
   get signal(): AbortSignal {
     return this.#aborter.signal;
   }
@@ -49,11 +49,11 @@ export class CallDeadline {
   }
 
   /**
-   * Resolves or rejects as the call does, or rejects when it must end first. A call that settles within a few turns of the
-   * microtask queue costs no timer.
+   * Settles as the call does, or rejects when the call must end first. A call that settles within a few microtasks needs no
+   * timer.
    */
-  async wait<T>(given: PromiseLike<T>): Promise<T> {
-    const pending = Promise.resolve(given); // a thenable of a module's need not be a promise
+  async wait<T>(promise: PromiseLike<T>): Promise<T> {
+    const pending = Promise.resolve(promise); // a module may return any thenable
     if (!this.#options.step.aborted && await settlesSoon(pending)) return await pending;
     this.#started = true;
     this.#startClock();
@@ -65,20 +65,20 @@ export class CallDeadline {
     }
   }
 
-  /** Stops the clock until the returned function is called; several may hold it at once. */
+  /** Stops the clock until the returned function is called. Pauses may overlap. */
   pause(): () => void {
     this.#pauses++;
     this.#stopClock();
-    let held = true;
+    let paused = true;
     return () => {
-      if (!held) return;
-      held = false;
+      if (!paused) return;
+      paused = false;
       this.#pauses--;
       this.#startClock();
     };
   }
 
-  /** Lets go of timer and listener: the call has ended. */
+  /** Removes the timer and the listener after the call has ended. */
   stop(): void {
     this.#stopClock();
     this.#started = false;

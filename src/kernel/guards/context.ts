@@ -1,4 +1,4 @@
-/** The guard around a context manager: every write goes into the log; what tool calls still wait for an answer is known here. */
+/** The guard around a context manager: logs every write, and keeps each tool call followed by its result. */
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import { deepFreeze, toPlain, toPlainObject } from "../../sdk/json.ts";
 import { methodOf, withSnakeCase } from "../../sdk/snake_case_aliases.ts";
@@ -9,15 +9,15 @@ import { PendingCalls } from "./pending_calls.ts";
 
 type Method = (...args: unknown[]) => unknown;
 
-/** What the guard needs of the session beside the session. */
+/** Collaborators of {@link ContextGuard}. */
 export interface ContextGuardDeps {
-  /** Tells an answer that no `provider:response` has told. */
+  /** Emits `provider:response` for an answer that the loop did not report. */
   emitResponse(): Promise<unknown> | void;
-  /** Returns what a call is answered with that nobody answered. */
+  /** Returns the text of the result for a call that has no result. */
   resultTextFor(id: string, name: string): string;
 }
 
-/** The guarded handle of a context manager. */
+/** A guarded context manager. */
 export class ContextGuard implements ContextManager {
   readonly #session: SessionContext;
   readonly #injections: Injections;
@@ -51,27 +51,27 @@ export class ContextGuard implements ContextManager {
     };
   }
 
-  /** Whether tool calls wait for their results. */
+  /** Whether any tool call has no result yet. */
   get has_open_calls(): boolean {
     return this.#calls.any;
   }
 
   /**
-   * Appends a message. While calls wait for their results, what would come between them is kept until the last result is
-   * there; results are stored in call order, and a second one of the same call is dropped.
+   * Appends a message. While tool calls are pending, other messages are deferred until the last result is stored. Results are
+   * stored in call order; a second result of the same call is dropped.
    */
   async addMessage(message: Message): Promise<void> {
-    const begun = this.#session.beginTurn();
-    if (begun) await begun;
+    const starting = this.#session.beginTurn();
+    if (starting) await starting;
     const plain = toMessage(message);
     if (plain.role === "tool") return await this.#addResult(plain);
-    const untold = plain.role === "assistant" ? this.#deps.emitResponse() : undefined;
-    if (untold) await untold;
+    const reporting = plain.role === "assistant" ? this.#deps.emitResponse() : undefined;
+    if (reporting) await reporting;
     if (this.#calls.any) {
       if (plain.role !== "assistant" || this.#isRunning()) return this.#injections.defer(plain);
-      await this.closeCalls(); // the model was asked again: nobody will answer them any more
+      await this.closeCalls(); // the model was called again: no results will follow
     }
-    await this.#store(plain); // as in #add, which would be one more promise for each message
+    await this.#store(plain); // perf: as #add, without its promise
     const stored = this.#log(plain);
     if (stored) await stored;
     if (plain.role === "assistant") this.#calls.expect(plain);
@@ -80,9 +80,9 @@ export class ContextGuard implements ContextManager {
   async #addResult(plain: Message): Promise<void> {
     const id = String(plain.tool_call_id);
     if (this.#calls.isAnswered(id)) {
-      return this.#session.host.warn("tool_result_dropped", `Call "${id}" was answered already`);
+      return this.#session.host.warn("tool_result_dropped", `Call "${id}" has a result already`);
     }
-    if (!this.#calls.has(id)) await this.#add(plain); // an answer to nothing that we know: the context's own affair
+    if (!this.#calls.has(id)) await this.#add(plain); // the result of an unknown call
     else {
       const [refusal] = await this.#addResults(this.#calls.addResult(id, plain));
       if (refusal) throw refusal.error;
@@ -90,7 +90,7 @@ export class ContextGuard implements ContextManager {
     if (!this.#calls.any && this.#injections.has_deferred) await this.#addDeferred();
   }
 
-  /** Stores results; returns what the context manager refused. The log has them all the same: it is the history. */
+  /** Stores and logs results; returns the errors of the context manager. The log has all results, because it is the history. */
   async #addResults(results: readonly Message[]): Promise<{ error: unknown }[]> {
     const refusals: { error: unknown }[] = [];
     for (const result of results) {
@@ -127,10 +127,10 @@ export class ContextGuard implements ContextManager {
   }
 
   async #addDeferred(): Promise<void> {
-    for (const held of this.#injections.takeDeferred()) await this.addMessage(held);
+    for (const message of this.#injections.takeDeferred()) await this.addMessage(message);
   }
 
-  /** Answers every call that waits for a result, whatever the context manager says to it. */
+  /** Adds a result for every pending call. Errors of the context manager become warnings. */
   async closeCalls(): Promise<void> {
     if (!this.#calls.any) return;
     const results = this.#calls.closeAll((id, name) => this.#deps.resultTextFor(id, name));
@@ -140,21 +140,21 @@ export class ContextGuard implements ContextManager {
     await this.#addDeferred();
   }
 
-  /** The handle as the orchestrator has it: asking for a view says that it is done with the calls of the last answer. */
+  /** Returns the context for the orchestrator: a view that it requests closes the pending calls of the last answer. */
   forLoop(): ContextManager {
     return new LoopContext(this);
   }
 
-  /** The view of a loop that is done with the calls of the last answer. */
+  /** Returns a view for the loop, after closing the pending calls of the last answer. */
   getMessagesForLoop(options?: RequestOptions): Promise<Message[]> {
     if (!this.#calls.any || this.#isRunning()) return this.getMessagesForRequest(options);
     return this.closeCalls().then(() => this.getMessagesForRequest(options));
   }
 
   async getMessagesForRequest(options: RequestOptions | number = {}): Promise<Message[]> {
-    // R0 calls it with keyword arguments (an options object here); upstream's older form is (token_budget, provider)
-    const given = typeof options === "number" ? { token_budget: options } : options;
-    const view = await this.#inner.getMessagesForRequest(given);
+    // older modules pass (token_budget, provider) in place of an object
+    const request = typeof options === "number" ? { token_budget: options } : options;
+    const view = await this.#inner.getMessagesForRequest(request);
     if (!Array.isArray(view)) {
       throw new PreampError(
         "module_invalid",
@@ -175,7 +175,7 @@ export class ContextGuard implements ContextManager {
     await this.#session.write("context:reset", { messages: plain });
   }
 
-  /** Sets the history of a continued session: the log has it already. */
+  /** Sets the history of a continued session without logging it again. */
   async load(messages: readonly Message[]): Promise<void> {
     await this.#inner.setMessages(messages.map((message) => toPlainObject(message)));
     this.#count = messages.length;
@@ -196,8 +196,8 @@ export class ContextGuard implements ContextManager {
   }
 
   /**
-   * Sets who tells the system prompt of each request (behaviour.md §8.1). Does nothing when the context manager has no such
-   * thing: it is optional.
+   * Sets the function that returns the system prompt of each request. Does nothing when the context manager does not have
+   * this optional method.
    */
   setSystemPromptFactory(factory: unknown): void {
     const returned = this.#setSystemPromptFactory?.(factory);
@@ -205,12 +205,12 @@ export class ContextGuard implements ContextManager {
     returned.catch((error) => this.#session.host.warn("system_prompt_lost", errorMessage(error)));
   }
 
-  /** Older modules ask; a view is compacted when it is made (C31). */
+  /** Returns false: older modules call it, but a view is compacted when it is made. */
   should_compact(): boolean {
     return false;
   }
 
-  /** Older modules call it; a view is compacted when it is made (C31). */
+  /** Does nothing: older modules call it, but a view is compacted when it is made. */
   compact(): Promise<void> {
     return Promise.resolve();
   }
@@ -218,44 +218,47 @@ export class ContextGuard implements ContextManager {
 
 withSnakeCase(ContextGuard);
 
-/** What {@link ContextGuard.forLoop} returns: a class, because an object with two spellings of each method takes 100 times as long to make. */
+/**
+ * Context manager of the orchestrator: see {@link ContextGuard.forLoop}. A class, because an object literal with two spellings
+ * of each method takes 100 times as long to create.
+ */
 class LoopContext implements ContextManager {
-  readonly #handle: ContextGuard;
+  readonly #guard: ContextGuard;
 
-  constructor(handle: ContextGuard) {
-    this.#handle = handle;
+  constructor(guard: ContextGuard) {
+    this.#guard = guard;
   }
 
   addMessage(message: Message): Promise<void> {
-    return this.#handle.addMessage(message);
+    return this.#guard.addMessage(message);
   }
 
   getMessagesForRequest(options?: RequestOptions): Promise<Message[]> {
-    return this.#handle.getMessagesForLoop(options);
+    return this.#guard.getMessagesForLoop(options);
   }
 
   getMessages(): Promise<Message[]> {
-    return this.#handle.getMessages();
+    return this.#guard.getMessages();
   }
 
   setMessages(messages: Message[]): Promise<void> {
-    return this.#handle.setMessages(messages);
+    return this.#guard.setMessages(messages);
   }
 
   clear(): Promise<void> {
-    return this.#handle.clear();
+    return this.#guard.clear();
   }
 
   setSystemPromptFactory(factory: unknown): void {
-    this.#handle.setSystemPromptFactory(factory);
+    this.#guard.setSystemPromptFactory(factory);
   }
 
   should_compact(): boolean {
-    return this.#handle.should_compact();
+    return this.#guard.should_compact();
   }
 
   compact(): Promise<void> {
-    return this.#handle.compact();
+    return this.#guard.compact();
   }
 }
 
@@ -272,7 +275,7 @@ function requireMethod(context: ContextManager, name: string): Method {
   return method;
 }
 
-/** Returns any message in the canonical shape (behaviour.md §4.6): plain data, calls in both spellings. */
+/** Returns a message as plain data with a role, and with a string or blocks as content. */
 function toMessage(message: unknown): Message {
   const plain = toPlainObject(message) as unknown as Message & JsonObject;
   plain.role ??= "user";

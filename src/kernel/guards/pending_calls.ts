@@ -1,41 +1,41 @@
 /**
- * Which tool calls of the last assistant message wait for their results, so that results follow it in call order, each
- * once (behaviour.md §8.8, I2 and I3), whatever order a loop stores them in.
+ * Tool calls of the last assistant message that have no result yet. Orders the results, so that each call has one result and
+ * the results follow the message in call order, whatever the order in which a loop stores them.
  */
 import { isObject } from "../../sdk/json.ts";
 import type { Message } from "../../sdk/types.ts";
 
-/** The calls of one assistant message. */
+/** Pending tool calls of one assistant message. */
 export class PendingCalls {
   /** Id → tool name, in call order. */
   #waiting = new Map<string, string>();
   #answered = new Set<string>();
-  /** Results that came before one of an earlier call. */
+  /** Results that arrived before the result of an earlier call. */
   readonly #early = new Map<string, Message>();
 
-  /** Begins with the calls of an assistant message. */
+  /** Starts over with the calls of an assistant message. */
   expect(message: Message): void {
     this.#waiting = callsOf(message);
     this.#answered = new Set();
     this.#early.clear();
   }
 
-  /** Whether any call waits for a result that can be stored. */
+  /** Whether any call has no stored result. */
   get any(): boolean {
     return this.#waiting.size > 0;
   }
 
-  /** Whether this call waits. */
+  /** Returns whether this call is pending. */
   has(id: string): boolean {
     return this.#waiting.has(id);
   }
 
-  /** Whether this call has its result. */
+  /** Returns whether this call has a result. */
   isAnswered(id: string): boolean {
     return this.#answered.has(id);
   }
 
-  /** Takes the result of a waiting call; returns what can be stored now, in call order. */
+  /** Adds the result of a pending call; returns the results that can be stored now, in call order. */
   addResult(id: string, result: Message): Message[] {
     this.#answered.add(id);
     this.#early.set(id, result);
@@ -49,7 +49,7 @@ export class PendingCalls {
     return ready;
   }
 
-  /** Ends the waiting; returns a result for every call: the one that came, or one with the text for it. */
+  /** Ends all pending calls; returns the result of each, with the text of `textOf` for a call without a result. */
   closeAll(textOf: (id: string, name: string) => string): Message[] {
     const results = [...this.#waiting].map(([id, name]): Message =>
       this.#early.get(id) ?? { role: "tool", tool_call_id: id, name, content: textOf(id, name) }
@@ -66,7 +66,7 @@ export class PendingCalls {
   }
 }
 
-/** The calls of an assistant message by id: its `tool_calls`, else its content blocks. */
+/** Returns the calls of an assistant message, id → tool name: from `tool_calls`, else from its content blocks. */
 function callsOf(message: Message): Map<string, string> {
   const calls = new Map<string, string>();
   if (Array.isArray(message.tool_calls)) {

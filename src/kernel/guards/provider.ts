@@ -1,4 +1,7 @@
-/** The guard around a provider: no call that was cancelled, denied or not paid for; every answer read, settled and counted. */
+/**
+ * The guard around a provider. Refuses a call that was cancelled, denied or over a limit; normalises each answer and counts its
+ * usage.
+ */
 import { checkAnswerBounds } from "../../sdk/answer_bounds.ts";
 import { errorMessage, PreampError, statusOf, toLLMError } from "../../sdk/errors.ts";
 import { isObject, toPlain } from "../../sdk/json.ts";
@@ -23,29 +26,29 @@ import { withAbort } from "../timeouts.ts";
 import type { Turn } from "../session/turn_state.ts";
 import { limitOf } from "./tool.ts";
 
-/** What the guard needs of the session beside the session. */
+/** Collaborators of the guard. */
 export interface ProviderGuardDeps {
   /**
-   * Does what must be done before the loop's next model call: tells what was not told, closes calls that the loop left
-   * unanswered, and has the gates decided, whether the loop asked or not.
+   * Runs the steps that the loop skipped before its model call: emits missing events, adds missing tool results, and decides
+   * both gates.
    */
   beforeCall(provider: string): Promise<void> | void;
-  /** Tells an answer that was not told yet. */
+  /** Emits `provider:response` for an answer that was not reported yet. */
   emitResponse(): Promise<unknown> | void;
 }
 
-/** The two handles of one provider. */
+/** The two guarded handles of one provider. */
 export interface GuardedProvider {
-  /** For the orchestrator: its answers are the turn's. */
+  /** For the orchestrator: its answers are answers of the turn. */
   readonly loop: Provider;
-  /** For everybody else, such as a hook that asks a model: counted and told, but none of the loop's business. */
+  /** For all other modules, such as a hook that calls a model: counted and logged, but not part of the turn's conversation. */
   readonly inner: Provider;
 }
 
-/** Output tokens reserved when neither request nor provider say how many an answer may have. */
+/** Output tokens reserved when neither the request nor the provider states a maximum. */
 const DEFAULT_MAX_OUTPUT_TOKENS = 4096;
 
-/** Guards a provider mounted under `name`. */
+/** Creates the guarded handles of a provider mounted under `name`. */
 export function guardProvider(
   session: SessionContext,
   provider: Provider,
@@ -60,14 +63,17 @@ export function guardProvider(
 
 type Complete = (request: ChatRequest, options?: CompleteOptions) => Promise<ChatResponse>;
 
-/** Models that a provider tells at any time are told by its handles, too. */
+/** Creates a handle; it has `getModelInfo` only when the provider has it. */
 function createHandle(guard: ProviderGuard, complete: Complete): Provider {
-  const made = new ProviderHandle(guard, complete);
+  const created = new ProviderHandle(guard, complete);
   const { getModelInfo } = guard;
-  return Object.freeze(getModelInfo ? addSnakeCase(Object.assign(made, { getModelInfo })) : made);
+  return Object.freeze(getModelInfo ? addSnakeCase(Object.assign(created, { getModelInfo })) : created);
 }
 
-/** What others hold of a provider: a class, because an object with two spellings of each method takes 100 times as long to make. */
+/**
+ * The provider that modules receive. A class, because an object literal with two spellings of each method takes 100 times as
+ * long to create.
+ */
 class ProviderHandle implements Provider {
   readonly name: string;
   readonly priority: number;
@@ -123,7 +129,7 @@ class ProviderGuard {
     return priorityOf(this.#provider);
   }
 
-  /** Asks the provider for its models of the moment; undefined when it does not tell them. */
+  /** The provider's `getModelInfo`; undefined when it has none. */
   get getModelInfo(): (() => unknown) | undefined {
     const modelInfo = methodOf(this.#provider, "getModelInfo");
     return modelInfo && (() => modelInfo());
@@ -146,24 +152,24 @@ class ProviderGuard {
 
   #maxOutputTokens(request: ChatRequest): number {
     if (typeof request.max_output_tokens === "number") return request.max_output_tokens;
-    const told = this.readInfo().defaults.max_output_tokens;
-    return typeof told === "number" ? told : DEFAULT_MAX_OUTPUT_TOKENS;
+    const maximum = this.readInfo().defaults.max_output_tokens;
+    return typeof maximum === "number" ? maximum : DEFAULT_MAX_OUTPUT_TOKENS;
   }
 
   async completeForLoop(request: ChatRequest, options: CompleteOptions = {}): Promise<ChatResponse> {
     const session = this.#session;
-    const turn = this.#mayCall();
-    const behind = this.#deps.beforeCall(this.#name);
-    if (behind) await behind;
+    const turn = this.#requireTurn();
+    const completing = this.#deps.beforeCall(this.#name);
+    if (completing) await completing;
     if (turn.denied !== null) throw new PreampError("denied", turn.denied);
-    const asked = this.#maxOutputTokens(request);
-    const tokens = this.#meter.count(request.messages);
-    const of_tools = toolTokens(request.tools);
-    const told = this.readInfo().defaults.context_window;
-    const room = typeof told === "number" ? told - Math.trunc(asked / 2) - of_tools : 0;
-    session.request_size = { tokens, budget: Math.max(0, room) };
-    const reservation = this.#reserve(turn, tokens + of_tools, asked);
-    const { response, usage } = await this.#call(turn, request, options, reservation, asked);
+    const max_output_tokens = this.#maxOutputTokens(request);
+    const message_tokens = this.#meter.count(request.messages);
+    const tool_tokens = toolTokens(request.tools);
+    const window = this.readInfo().defaults.context_window;
+    const budget = typeof window === "number" ? window - Math.trunc(max_output_tokens / 2) - tool_tokens : 0;
+    session.request_size = { tokens: message_tokens, budget: Math.max(0, budget) };
+    const reservation = this.#reserve(turn, message_tokens + tool_tokens, max_output_tokens);
+    const { response, usage } = await this.#call(turn, request, options, reservation, max_output_tokens);
     turn.answered++;
     turn.response = response;
     turn.response_usage = usage;
@@ -173,7 +179,7 @@ class ProviderGuard {
     try {
       settle(turn, reservation, usage);
     } catch (error) {
-      // the loop gets no answer, and ends: whoever reads the log is told of the one there was before the loop says so
+      // the limit was reached by this answer: log it now, because the loop receives only the error
       if (usage.cost_usd === null) session.host.warn("price_unknown", errorMessage(error));
       await this.#deps.emitResponse();
       throw error;
@@ -182,15 +188,15 @@ class ProviderGuard {
   }
 
   async completeForModule(request: ChatRequest, options: CompleteOptions = {}): Promise<ChatResponse> {
-    const turn = this.#mayCall();
+    const turn = this.#requireTurn();
     if (turn.denied !== null) throw new PreampError("denied", turn.denied);
-    const asked = this.#maxOutputTokens(request);
+    const max_output_tokens = this.#maxOutputTokens(request);
     const reservation = this.#reserve(
       turn,
       new RequestMeter().count(request.messages) + toolTokens(request.tools),
-      asked,
+      max_output_tokens,
     );
-    const { response, usage } = await this.#call(turn, request, options, reservation, asked);
+    const { response, usage } = await this.#call(turn, request, options, reservation, max_output_tokens);
     const calls = (response.tool_calls?.length ?? 0) > 0;
     const data = { provider: this.#name, usage, tool_calls: calls, response: toPlain(response), inner: true };
     turn.inner_responses.add(data);
@@ -199,7 +205,8 @@ class ProviderGuard {
     return response;
   }
 
-  #mayCall(): Turn {
+  /** Returns the running turn. @throws {Error} when no turn is running, or the run was cancelled. */
+  #requireTurn(): Turn {
     const { turn, cancellation } = this.#session;
     if (turn === null) {
       throw new PreampError("internal", `Cannot call provider "${this.#name}": no turn is running`);
@@ -222,10 +229,10 @@ class ProviderGuard {
     request: ChatRequest,
     options: CompleteOptions,
     reservation: Reservation,
-    asked: number,
+    requested_output_tokens: number,
   ): Promise<{ response: ChatResponse; usage: Usage }> {
     const { max_output_tokens } = reservation;
-    const lowered = max_output_tokens < asked ? { ...request, max_output_tokens } : request;
+    const lowered = max_output_tokens < requested_output_tokens ? { ...request, max_output_tokens } : request;
     const signal = joinSignals(this.#session, options.signal);
     const stream = options.onDelta ? new DeltaGate(options.onDelta) : null;
     try {
@@ -233,11 +240,11 @@ class ProviderGuard {
         lowered,
         stream ? { signal, onDelta: stream.onDelta } : { signal },
       );
-      const told = await withAbort(Promise.resolve(answer), signal);
-      checkAnswerBounds(told, this.#session.limits);
-      const read = toChatResponse(told, methodOf(this.#provider, "parseToolCalls"));
-      checkAnswerBounds(read, this.#session.limits); // the provider may find calls in its content
-      const response = withPairedCalls(this.#session, read);
+      const received = await withAbort(Promise.resolve(answer), signal);
+      checkAnswerBounds(received, this.#session.limits);
+      const normalised = toChatResponse(received, methodOf(this.#provider, "parseToolCalls"));
+      checkAnswerBounds(normalised, this.#session.limits); // the provider may find calls in its content
+      const response = withPairedCalls(this.#session, normalised);
       const usage = response.usage ??= Usage({});
       return { response, usage };
     } catch (thrown) {
@@ -252,7 +259,7 @@ class ProviderGuard {
   }
 }
 
-/** An error with a status, as the SDKs of vendors throw, is told and retried as the failure that it is. */
+/** Converts an error with an HTTP status, as vendors' SDKs throw it, to an LLM error, so that it is retried and reported as one. */
 function toTypedError(error: unknown, provider: string): unknown {
   return statusOf(error) === null ? error : toLLMError(error, { provider });
 }
@@ -267,16 +274,16 @@ function settle(turn: Turn, reservation: Reservation, usage: Usage): void {
 }
 
 function readInfo(session: SessionContext, provider: Provider, name: string): ProviderInfo {
-  let told: unknown;
+  let info: unknown;
   try {
-    told = methodOf(provider, "getInfo")?.();
+    info = methodOf(provider, "getInfo")?.();
   } catch (error) {
     session.host.warn(
       "provider_info_failed",
-      `Provider "${name}" told nothing of itself: ${errorMessage(error)}`,
+      `Cannot read the info of provider "${name}": ${errorMessage(error)}`,
     );
   }
-  const fields = isObject(told) ? told : {};
+  const fields = isObject(info) ? info : {};
   return {
     id: name,
     display_name: name,
@@ -288,17 +295,16 @@ function readInfo(session: SessionContext, provider: Provider, name: string): Pr
   };
 }
 
-/** Lets the pieces of one answer through while it arrives: none that is no piece, and none after the end. */
+/** Forwards the deltas of one answer; drops malformed ones, and those that come after the end. */
 class DeltaGate {
   readonly #forward: (delta: StreamDelta) => void;
   #open = true;
 
-  constructor(tell: (delta: StreamDelta) => void) {
-    this.#forward = tell;
+  constructor(forward: (delta: StreamDelta) => void) {
+    this.#forward = forward;
   }
 
-  // a field, not assigned in the constructor: V8 puts functions that are assigned to a property among what is old, and all that
-  // they hold, the whole session, then waits for a full collection
+  // perf: a class field on purpose, see src/docs/performance.md#closures
   readonly onDelta = (delta: StreamDelta): void => {
     if (this.#open && isDelta(delta)) this.#forward(delta);
   };
@@ -313,21 +319,21 @@ function isDelta(value: unknown): value is StreamDelta {
     typeof value.delta === "string";
 }
 
-/** Returns the provider's priority: its own, its config's, else 100 (behaviour.md §7.2). */
+/** Returns the provider's own priority, else that of its config, else 100. */
 function priorityOf(provider: Provider): number {
   if (typeof provider.priority === "number") return provider.priority;
   const { config } = provider as { config?: unknown };
   return isObject(config) && typeof config.priority === "number" ? config.priority : 100;
 }
 
-function joinSignals(session: SessionContext, given: AbortSignal | undefined): AbortSignal {
-  if (given === undefined || given === session.cancellation.signal) return session.step_signal;
-  return AbortSignal.any([session.step_signal, given]);
+function joinSignals(session: SessionContext, signal: AbortSignal | undefined): AbortSignal {
+  if (signal === undefined || signal === session.cancellation.signal) return session.step_signal;
+  return AbortSignal.any([session.step_signal, signal]);
 }
 
 /**
- * Every call of an answer has an id of its own and one block in the content, whatever the provider told: an answer that is
- * stored as its content alone (as R0's loop does) then still pairs with its results.
+ * Returns an answer in which each call has a unique id and one block in the content. A loop that stores only the content then
+ * still pairs calls with results.
  */
 function withPairedCalls(session: SessionContext, response: ChatResponse): ChatResponse {
   const { tool_calls } = response;
@@ -341,14 +347,14 @@ function withPairedCalls(session: SessionContext, response: ChatResponse): ChatR
   ) {
     return response;
   }
-  const others = response.content.filter((block) => !isCallBlock(block));
-  const written = calls.map((call) => ({
+  const other_blocks = response.content.filter((block) => !isCallBlock(block));
+  const call_blocks = calls.map((call) => ({
     type: "tool_call",
     id: call.id,
     name: call.name,
     input: call.arguments,
   }));
-  response.content = [...others, ...written];
+  response.content = [...other_blocks, ...call_blocks];
   return response;
 }
 
@@ -356,7 +362,7 @@ function isCallBlock(block: ContentBlock): boolean {
   return block.type === "tool_call" || block.type === "tool_use";
 }
 
-/** A model that repeats an id within one answer gets new ids for the repetitions: every call is answered exactly once. */
+/** Returns calls with unique ids: an id that the model repeats within one answer is replaced. */
 function uniqueIds(session: SessionContext, calls: ToolCall[]): ToolCall[] {
   const seen = new Set<string>();
   if (calls.every((call) => !seen.has(call.id) && seen.add(call.id))) return calls;

@@ -1,4 +1,4 @@
-/** The guard around a tool: nothing runs that was not allowed for this very input, counted, and given a deadline. */
+/** The guard around a tool: a call runs only if its gate allowed exactly this input, is counted, and has a deadline. */
 import { errorCode, errorMessage, errorName, PreampError } from "../../sdk/errors.ts";
 import { deepFreeze, isObject, jsonEqual, toPlainObject } from "../../sdk/json.ts";
 import { inputSchemaOf } from "../../sdk/snake_case_aliases.ts";
@@ -9,20 +9,21 @@ import { recoveredResult } from "../session/turn_recovery.ts";
 import type { CallRecord } from "../session/turn_state.ts";
 import { CallDeadline } from "./call_deadline.ts";
 
-/** Emits and processes the `tool:pre` of a call whose loop did not; resolves once the gate is settled. */
+/** Emits and processes the `tool:pre` of a call when the loop did not; resolves once the gate is decided. */
 export type GateCall = (call: CallRecord) => Promise<void> | void;
 
-/** How a tool is mounted. */
+/** Options of {@link ToolGuard}. */
 export interface ToolMount {
+  /** Name that the tool is mounted under. */
   key: string;
-  /** What models are told (C42). */
+  /** Name that is sent to models. */
   name: string;
-  /** Whose it is. */
+  /** Id of the module that mounted the tool. */
   module_id: string;
   gate: GateCall;
 }
 
-/** The guarded handle of a tool. Loops, modules and guests get this and nothing else. */
+/** A guarded tool: the only form in which loops, modules and guests receive a tool. */
 export class ToolGuard implements Tool {
   readonly name: string;
   readonly description: string;
@@ -52,17 +53,16 @@ export class ToolGuard implements Tool {
     this.requires_approval = tool.requires_approval === true;
     this.idempotent = tool.idempotent === true;
     const { native_specs } = tool;
-    // a copy, as the schema is; its values are objects or are left alone
     if (isObject(native_specs)) {
       this.native_specs = deepFreeze(toPlainObject(native_specs)) as Record<string, JsonObject>;
     }
     const { checkInput } = tool;
     if (typeof checkInput === "function") {
-      // named: see DeltaGate; a thenable of a module's need not be a promise
+      // perf: a named constant on purpose, see src/docs/performance.md#closures
       const check = (input: JsonObject) => Promise.resolve(checkInput.call(tool, toPlainObject(input)));
       this.checkInput = check;
     }
-    Object.freeze(this); // others hold it: what it says of its risk must stay true
+    Object.freeze(this); // so that no module changes the declared risk
   }
 
   async execute(input: JsonObject, context?: ToolCallContext): Promise<ToolResult> {
@@ -91,17 +91,17 @@ export class ToolGuard implements Tool {
     }
   }
 
-  /** Finds the model's call that this execution answers; an input that no gate has seen is a new call. */
+  /** Returns the model's call that this execution belongs to; an input that no gate has seen is a new call. */
   #callFor(input: JsonObject, id: string | undefined): CallRecord {
     const turn = this.#session.turn!;
-    const given = toPlainObject(input);
-    const isThis = (record: CallRecord) =>
+    const plain = toPlainObject(input);
+    const isMatch = (record: CallRecord) =>
       !record.started && (record.name === this.name || record.name === this.#key) &&
-      (jsonEqual(given, record.input) || jsonEqual(given, record.requested_input));
-    const call = turn.find(id, undefined, isThis);
+      (jsonEqual(plain, record.input) || jsonEqual(plain, record.requested_input));
+    const call = turn.find(id, undefined, isMatch);
     if (call) return call;
-    const taken = id === undefined || turn.calls.some((record) => record.id === id);
-    return turn.add(taken ? this.#session.host.newId("call") : id, this.name, given);
+    const needs_id = id === undefined || turn.calls.some((record) => record.id === id);
+    return turn.add(needs_id ? this.#session.host.newId("call") : id, this.name, plain);
   }
 
   async #run(call: CallRecord, context: ToolCallContext | undefined): Promise<ToolResult> {
@@ -120,13 +120,13 @@ export class ToolGuard implements Tool {
     });
     session.cancellation.registerToolStart(call.id, call.name);
     try {
-      const told = new CallContext(
+      const call_context = new CallContext(
         call.id,
         session.session_id,
         deadline,
         (text) => this.#progress(call, text, context),
       );
-      const returned = this.#tool.execute(toPlainObject(call.input), told);
+      const returned = this.#tool.execute(toPlainObject(call.input), call_context);
       if (!isThenable(returned)) return this.#bounded(toToolResult(returned));
       return this.#bounded(toToolResult(await deadline.wait(returned)));
     } finally {
@@ -146,7 +146,7 @@ export class ToolGuard implements Tool {
     }).catch((error) => this.#session.host.warn("progress_lost", String(error)));
   }
 
-  /** Keeps at most `max_tool_result_bytes` of output and of error. */
+  /** Shortens output and error to at most `max_tool_result_bytes` each. */
   #bounded(result: ToolResult): ToolResult {
     const limit = this.#session.limits.max_tool_result_bytes;
     const { success, output, error } = result;
@@ -157,7 +157,7 @@ export class ToolGuard implements Tool {
     return ToolResult({ success, output: shorter ?? output, error: brief });
   }
 
-  /** What a tool threw, with a message that fits into the log. */
+  /** Returns an error of the tool with a message of at most `max_tool_result_bytes`. */
   #brief(error: unknown): unknown {
     const message = cut(errorMessage(error), this.#session.limits.max_tool_result_bytes);
     if (message === null) return error;
@@ -166,10 +166,7 @@ export class ToolGuard implements Tool {
   }
 }
 
-/**
- * What a tool is told of its call. A class, because an accessor of a literal belongs to the literal's shape, which V8 keeps
- * until a full collection, and the whole session with it.
- */
+/** Context of one tool call. A class, because of its accessor: see src/docs/performance.md#closures. */
 class CallContext implements ToolCallContext {
   readonly #deadline: CallDeadline;
 
@@ -183,7 +180,7 @@ class CallContext implements ToolCallContext {
     Object.defineProperty(this, "signal", CallContext.#SIGNAL);
   }
 
-  /** Its own field, so that a tool that hands on `{ ...context }` hands it on too; one getter for all, so that they share a shape. */
+  /** An own field, so that `{ ...context }` contains it; one getter for all instances, so that they share a shape. */
   declare readonly signal: AbortSignal;
 
   static readonly #SIGNAL: PropertyDescriptor & ThisType<CallContext> = {
@@ -194,7 +191,7 @@ class CallContext implements ToolCallContext {
   };
 }
 
-/** Returns head and tail of a text that has more than `limit` bytes, with a marker that says how much is missing; else null. */
+/** Returns the head and tail of a text with more than `limit` bytes, and a marker between them; null for a shorter text. */
 function cut(text: string, limit: number): string | null {
   if (text.length * 3 <= limit) return null;
   const bytes = new TextEncoder().encode(text);
@@ -208,7 +205,7 @@ function cut(text: string, limit: number): string | null {
   } of ${bytes.length} bytes cut: max_tool_result_bytes is ${limit} ...]\n${tail}`;
 }
 
-/** Returns the same error when it fits, else one with its message alone, cut. */
+/** Returns the error itself when it fits, else an error with only its shortened message. */
 function briefError(error: JsonObject, limit: number): JsonObject {
   if (cut(JSON.stringify(error), limit) === null) return error;
   const message = errorMessage(error);
@@ -219,7 +216,7 @@ function isThenable(value: unknown): value is Promise<unknown> {
   return isObject(value) && typeof value.then === "function";
 }
 
-/** Returns the name of the ceiling in a `limit_reached` error, or null. */
+/** Returns the name of the limit in a `limit_reached` error, or null. */
 export function limitOf(error: unknown): string | null {
   if (errorCode(error) !== "limit_reached") return null;
   const { facts } = error as { facts?: unknown }; // it has a code: it is an object

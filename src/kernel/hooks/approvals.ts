@@ -1,6 +1,6 @@
 /**
- * Asking a person: one approval per question, bound to the exact arguments, with a timeout the kernel enforces. Who is
- * asked and where the question is kept is the host's business (behaviour.md §9.1; http.md, Approvals).
+ * Asks a person for approval: one approval per question, bound to the exact arguments, with a timeout that the kernel enforces.
+ * The host stores the question and delivers it: see src/docs/http.md#runs.
  */
 import { canonicalHash } from "../../sdk/digest.ts";
 import { errorMessage } from "../../sdk/errors.ts";
@@ -10,33 +10,34 @@ import type { SessionContext } from "../session/session_context.ts";
 import { later } from "../timeouts.ts";
 import type { ApprovalDecision, ApprovalMatch, ApprovalRequest, RememberedAnswer } from "../host.ts";
 
-/** What the question is about: a tool call, or another event's data. */
+/** Subject of a question: a tool call, or the data of another event. */
 export interface ApprovalSubject {
   event: string;
   tool_name: string | null;
   tool_call_id: string | null;
   tool_input: JsonObject | null;
-  /** Risk the tool declares. */
+  /** Risk that the tool declares. */
   risk_level: string;
-  /** Data of an event that is no tool call; hashed in place of the input. */
+  /** Data of the event; hashed in place of the input when the subject is not a tool call. */
   data: JsonObject;
 }
 
-/** What came of it. */
+/** Result of an approval. */
 export interface ApprovalOutcome {
   allowed: boolean;
-  /** Why not; empty when allowed. */
+  /** Reason of the denial; empty when allowed. */
   reason: string;
 }
 
-/** Longest wait for a person, in seconds: a year; a date must be able to tell the end of it. */
+/** Longest wait for a person, in seconds: a year, so that the end is a valid date. */
 const LONGEST_TIMEOUT_S = 31_536_000;
 
 const ALLOWING: ReadonlySet<string> = new Set(["allow", "allow once", "allow always"]);
 
 /**
- * Asks, waits, and says what came of it. Emits `approval:required` and exactly one of `approval:granted`, `approval:denied`. What is
- * told, shown, stored and hashed is one frozen object, and its `tool_input` is the input that runs.
+ * Asks a person and waits for the answer. Emits `approval:required` and exactly one of `approval:granted` and
+ * `approval:denied`. The request is one frozen object that is logged, displayed and stored; its `tool_input` is the input
+ * that runs.
  */
 export async function askForApproval(
   session: SessionContext,
@@ -51,9 +52,9 @@ export async function askForApproval(
   if (known?.answer) return outcomeOf(known.answer, question);
   const pattern = question.pattern === undefined ? {} : { pattern: question.pattern };
   const { prompt, hook_name } = question;
-  const asked = { action, tool_name, tool_call_id, args_hash, prompt, hook_name, ...pattern };
-  const before = known ? null : host.rememberedApproval?.(asked, session.session_id) ?? null;
-  if (before) return await applyRemembered(session, before, asked);
+  const match = { action, tool_name, tool_call_id, args_hash, prompt, hook_name, ...pattern };
+  const remembered = known ? null : host.rememberedApproval?.(match, session.session_id) ?? null;
+  if (remembered) return await applyRemembered(session, remembered, match);
   const timeout_ms = known
     ? Math.max(0, Date.parse(known.request.expires_at) - host.clock.now())
     : timeoutOf(session, question) * 1000;
@@ -67,7 +68,7 @@ export async function askForApproval(
       action,
       risk_level: question.risk_level ?? subject.risk_level,
       prompt: question.prompt,
-      options: toPlain(question.options) as ApprovalOption[], // a copy of it
+      options: toPlain(question.options) as ApprovalOption[], // a copy
       default: question.default,
       expires_at: new Date(host.clock.now() + timeout_ms).toISOString(),
       hook_name: question.hook_name,
@@ -78,7 +79,7 @@ export async function askForApproval(
   const answer = await session.run_limits.paused(() => waitForAnswer(session, request, timeout_ms)).catch(
     (error) => {
       host.warn("approval_failed", errorMessage(error));
-      return { decision: "deny", reason: "The approval system failed", decided_by: null }; // fail closed (behaviour.md §9.1)
+      return { decision: "deny", reason: "The approval system failed", decided_by: null }; // fail closed
     },
   );
   const outcome = outcomeOf(answer, request);
@@ -96,25 +97,25 @@ export async function askForApproval(
   return outcome;
 }
 
-/** Returns the seconds that a person has to answer: what the hook says, at most what the server allows. */
+/** Returns the seconds that a person has to answer: the hook's timeout, at most the server's. */
 function timeoutOf({ host, limits }: SessionContext, { timeout, hook_name }: ApprovalQuestion): number {
-  const most = Math.min(limits.approval_timeout, LONGEST_TIMEOUT_S);
-  if (timeout === null || timeout <= most) return timeout ?? most;
+  const maximum = Math.min(limits.approval_timeout, LONGEST_TIMEOUT_S);
+  if (timeout === null || timeout <= maximum) return timeout ?? maximum;
   const message =
-    `Hook "${hook_name}" gives a person ${timeout} s to answer; limits.approval_timeout is ${most}`;
+    `Hook "${hook_name}" gives a person ${timeout} s to answer; limits.approval_timeout is ${maximum}`;
   host.warn("approval_timeout_lowered", message);
-  return most;
+  return maximum;
 }
 
-/** An answer of this session that was given to hold for the like: told, and nobody is asked. */
+/** Applies an earlier answer of this session: emits its event without asking a person. */
 async function applyRemembered(
   session: SessionContext,
   answer: RememberedAnswer,
-  asked: ApprovalMatch,
+  match: ApprovalMatch,
 ): Promise<ApprovalOutcome> {
-  const { approval_id, allowed, decision, decided_by, recorded: told } = answer;
-  const { tool_name, tool_call_id, args_hash, prompt, pattern } = asked;
-  if (!told) {
+  const { approval_id, allowed, decision, decided_by, recorded } = answer;
+  const { tool_name, tool_call_id, args_hash, prompt, pattern } = match;
+  if (!recorded) {
     await session.hooks.emit(allowed ? "approval:granted" : "approval:denied", {
       approval_id,
       tool_name,
@@ -166,7 +167,7 @@ function outcomeOf(
     : { allowed: false, reason: `User denied: ${prompt}` };
 }
 
-/** Returns whether a decision allows: `allow`, an option object's effect, or upstream's three words (APPR-02). */
+/** Returns whether a decision allows: by the effect of its option, else because it is `allow`, `allow once` or `allow always`. */
 export function allows(decision: string, options: readonly ApprovalOption[]): boolean {
   for (const option of options) {
     if (typeof option === "object" && option.label.toLowerCase() === decision.toLowerCase()) {
@@ -177,8 +178,7 @@ export function allows(decision: string, options: readonly ApprovalOption[]): bo
 }
 
 /**
- * Returns what else a decision holds for: its option's `remember`; `Allow always` among plain words the session, as upstream has
- * it (behaviour.md §9.1); null: nothing.
+ * Returns what a decision also applies to: its option's `remember`, `session` for the plain option `Allow always`, else null.
  */
 export function rememberScopeOf(
   decision: string,

@@ -1,6 +1,6 @@
 /**
- * Doing what an emission asks for: inject, show, ask (behaviour.md §5.7), and telling the turn how its gate came out. Acts on
- * the verdict as the hooks left it, whatever became of the object in the loop's hands, and once.
+ * Executes the actions of an emission: injects texts, emits user messages, asks for approval, and records the gate's decision in
+ * the turn. Acts once on each emission, and on the hooks' verdict even if the loop changed the object.
  */
 import type { Emission, Injection, Message } from "../../sdk/types.ts";
 import { type ApprovalSubject, askForApproval } from "./approvals.ts";
@@ -11,13 +11,13 @@ import type { Mounts } from "../mounting/mounts.ts";
 import type { Gate } from "../session/turn_state.ts";
 import type { CallSubject, GateSubject, TurnTracker } from "../session/turn_tracker.ts";
 
-/** Processing of a session's emissions. */
+/** Executes what the hooks of a session ask for. */
 export class HookActions {
   readonly #session: SessionContext;
   readonly #tracker: TurnTracker;
   readonly #injections: Injections;
   readonly #mounts: Mounts;
-  /** What became of emissions that stand for something: a second processing of one gets the first's outcome. */
+  /** Emission of a gate → its outcome, so that applying an emission twice acts once. */
   readonly #outcomes = new WeakMap<Emission, Promise<Emission>>();
 
   constructor(session: SessionContext, tracker: TurnTracker, injections: Injections, mounts: Mounts) {
@@ -27,15 +27,15 @@ export class HookActions {
     this.#mounts = mounts;
   }
 
-  /** Does what an emission asks for; resolves to it with an ask settled to continue or deny. */
-  apply(given: Emission, event: string, hook_name?: string): Promise<Emission> {
-    const subject = this.#tracker.subjectOf(given);
-    if (subject === undefined) return this.#process(given, undefined, event, hook_name);
-    let outcome = this.#outcomes.get(given);
+  /** Executes what an emission asks for; resolves to the emission, with `ask_user` replaced by continue or deny. */
+  apply(emission: Emission, event: string, hook_name?: string): Promise<Emission> {
+    const subject = this.#tracker.subjectOf(emission);
+    if (subject === undefined) return this.#process(emission, undefined, event, hook_name);
+    let outcome = this.#outcomes.get(emission);
     if (!outcome) {
       this.#outcomes.set(
-        given,
-        outcome = this.#process(this.#tracker.verdictOf(given), subject, event, hook_name),
+        emission,
+        outcome = this.#process(this.#tracker.verdictOf(emission), subject, event, hook_name),
       );
     }
     return outcome;
@@ -71,7 +71,7 @@ export class HookActions {
     return settled;
   }
 
-  /** Stores what is to be stored; resolves to the injections that may be used, cleaned. */
+  /** Stores injections that are not ephemeral; resolves to the admitted injections with sanitised texts. */
   async #inject(
     injections: readonly Injection[],
     event: string,
@@ -126,7 +126,7 @@ export class HookActions {
   }
 }
 
-/** An answer holds for the name and input that were asked about: when the gate was emitted again meanwhile, that one decides. */
+/** Sets the gate of a call, unless its `tool:pre` was emitted again meanwhile: then the later emission decides. */
 function settleCall({ call, pre }: CallSubject, settled: Emission): void {
   if (call.gate !== "pending" || call.pre !== pre) return;
   call.gate = settled.action === "deny" ? "denied" : "allowed";

@@ -1,6 +1,8 @@
 /**
- * The hook registry of a session: who listens to what, and the one door through which every event goes into the log. What
- * the answers of handlers come to is `sdk/hook_chain.ts`; what an event means is `session/turn_tracker.ts`. Knows no event.
+ * The hook registry of a session. Every event of the session is emitted here: handlers run (`sdk/hook_chain.ts`), then the entry
+ * is logged. `session/turn_tracker.ts` knows the meaning of events; this file does not.
+ *
+ * Methods return a promise only when there is something to wait for.
  */
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import { finite, HandlerList } from "../../sdk/handler_list.ts";
@@ -21,31 +23,31 @@ import type {
 } from "../../sdk/types.ts";
 import { withDeadline } from "../timeouts.ts";
 
-/** What the registry is given from the session. */
+/** The registry's interface to its session. */
 export interface HookSessionPort {
   readonly clock: Clock;
-  /** Handlers that modules may have registered. */
+  /** Maximum number of registered handlers. */
   readonly max_handlers: number;
-  /** Milliseconds that one call of a handler may take. */
+  /** Timeout of one call of a handler, in milliseconds. */
   readonly handler_timeout_ms: number;
-  /** Tells what must have been told before this event; a promise means: wait. */
+  /** Emits the events that must precede this one, if any. */
   ensurePreceding(event: string, data: JsonObject | null): Promise<unknown> | void;
-  /** Completes what the emitter left out; returns the same object when nothing is missing, null when the event is dropped. */
+  /** Adds fields that the emitter left out; returns the same object when none is missing, null when the event is dropped. */
   prepare(event: string, data: JsonObject): JsonObject | null;
-  /** Fields of the moment that handlers see beside the defaults: `turn_id`, `iteration`. */
+  /** Returns the fields that are added to every payload: `turn_id`, `iteration`. */
   turnFields(): JsonObject;
-  /** Takes notice of the outcome and writes the entry; a promise means: wait. `prepared` is what {@link prepare} returned. */
+  /** Records the hook result and appends the entry. `prepared` is the object that {@link prepare} returned. */
   recordOutcome(event: string, emission: Emission, prepared: JsonObject): Promise<void> | void;
-  /** Whether something depends on what comes of an event: then it is settled, whoever looks at the outcome. */
+  /** Returns whether the event is a gate: its result then takes effect even if the emitter ignores it. */
   isGate(event: string): boolean;
-  /** Writes the entry of an event that nobody listens to and that decides nothing; a promise means: wait. */
+  /** Appends the entry of an event without a hook result. */
   record(event: string, prepared: JsonObject): Promise<void> | void;
-  /** Writes the entry of an event that decides nothing; a promise means: wait. */
-  write(event: string, emission: Emission, given: JsonObject): Promise<void> | void;
-  /** Answers for the handlers, when a recorded run is replayed. */
+  /** Appends the entry of an event that is not a gate. */
+  write(event: string, emission: Emission, payload: JsonObject): Promise<void> | void;
+  /** Replay only: returns the recorded result of the handlers. */
   recall?: ((event: string, data: JsonObject) => Promise<Emission> | Emission) | undefined;
   recallAnswers?: ((event: string, data: JsonObject) => JsonObject[]) | undefined;
-  /** Told of a handler that failed, and what it threw, or of one whose answer has no effect. */
+  /** Reports a handler that failed, or whose result has no effect. */
   warn(code: string, message: string, error?: unknown): void;
 }
 
@@ -54,7 +56,7 @@ export class Hooks extends EventNames implements HookRegistry {
   readonly #port: HookSessionPort;
   readonly #handlers: HandlerList;
   #defaults: JsonObject;
-  /** Module and event of the answers that were reported to have no effect. */
+  /** `module event` of results without effect that were reported. */
   #ignored: Set<string> | null = null;
 
   /** Creates a registry whose payloads start with `defaults`. */
@@ -65,7 +67,7 @@ export class Hooks extends EventNames implements HookRegistry {
     this.#defaults = defaults;
   }
 
-  /** @param module_id Id of the module that registers it. */
+  /** @param module_id Id of the module that registers the handler. */
   register(
     event: string,
     handler: HookHandler,
@@ -84,12 +86,12 @@ export class Hooks extends EventNames implements HookRegistry {
     options?: number | HookOptions,
     name?: string,
   ): Disposer | ((handler: HookHandler) => Disposer) {
-    if (handler === undefined) return (later: HookHandler) => this.register(event, later);
+    if (handler === undefined) return (decorated: HookHandler) => this.register(event, decorated);
     return this.register(event, handler, options, name);
   }
 
   /**
-   * Checks that there is room for one more handler, beside some that are not registered yet.
+   * Checks that another handler may be registered, in addition to `drafted` handlers that are not registered yet.
    * @throws {PreampError} `module_invalid`.
    */
   checkRoom(drafted: number): void {
@@ -105,23 +107,23 @@ export class Hooks extends EventNames implements HookRegistry {
     this.#handlers.remove(name);
   }
 
-  /** Forgets every handler. */
+  /** Removes all handlers. */
   clear(): void {
     this.#handlers.clear();
   }
 
-  emit(event: string, given: JsonObject | null = null): Promise<Emission> {
+  emit(event: string, payload: JsonObject | null = null): Promise<Emission> {
     try {
-      const begun = this.#port.ensurePreceding(event, given);
-      return begun ? begun.then(() => this.#emit(event, given)) : this.#emit(event, given);
+      const preceding = this.#port.ensurePreceding(event, payload);
+      return preceding ? preceding.then(() => this.#emit(event, payload)) : this.#emit(event, payload);
     } catch (error) {
       return Promise.reject(error); // a store that answers at once fails at once: still as a rejection
     }
   }
 
-  #emit(event: string, given: JsonObject | null): Promise<Emission> {
-    const data = this.#port.prepare(event, given ?? {});
-    if (data === null) return Promise.resolve(noopEmission(given ?? {}));
+  #emit(event: string, payload: JsonObject | null): Promise<Emission> {
+    const data = this.#port.prepare(event, payload ?? {});
+    if (data === null) return Promise.resolve(noopEmission(payload ?? {}));
     const handled = this.#runAny(event, data);
     if (handled) return handled;
     const emission = noopEmission(data);
@@ -129,17 +131,17 @@ export class Hooks extends EventNames implements HookRegistry {
     return stored ? stored.then(() => emission) : Promise.resolve(emission);
   }
 
-  notify(event: string, given: JsonObject | null = null): Promise<unknown> | void {
+  notify(event: string, payload: JsonObject | null = null): Promise<unknown> | void {
     try {
-      const begun = this.#port.ensurePreceding(event, given);
-      return begun ? begun.then(() => this.#notify(event, given)) : this.#notify(event, given);
+      const preceding = this.#port.ensurePreceding(event, payload);
+      return preceding ? preceding.then(() => this.#notify(event, payload)) : this.#notify(event, payload);
     } catch (error) {
       return Promise.reject(error);
     }
   }
 
-  #notify(event: string, given: JsonObject | null): Promise<unknown> | void {
-    const data = this.#port.prepare(event, given ?? {});
+  #notify(event: string, payload: JsonObject | null): Promise<unknown> | void {
+    const data = this.#port.prepare(event, payload ?? {});
     if (data === null) return;
     return this.#runAny(event, data) ??
       (this.#port.isGate(event)
@@ -147,7 +149,7 @@ export class Hooks extends EventNames implements HookRegistry {
         : this.#port.record(event, data));
   }
 
-  /** Has the handlers of an event asked, or the recording; void when nobody is to be asked. */
+  /** Runs the handlers of an event, or reads their recorded result; void when there is neither. */
   #runAny(event: string, data: JsonObject): Promise<Emission> | void {
     const handlers = this.#handlers.of(event);
     if (handlers.length > 0 && RUNTIME_EVENTS.has(event)) return this.#emitToObservers(handlers, event, data);
@@ -165,7 +167,7 @@ export class Hooks extends EventNames implements HookRegistry {
     return emission;
   }
 
-  /** The entry is written as the emitter gave it, whatever its handlers answer. */
+  /** Runs the handlers, then appends the entry with the emitter's data, ignoring their results. */
   async #emitToObservers(
     handlers: readonly ChainHandler[],
     event: string,
@@ -214,7 +216,7 @@ export class Hooks extends EventNames implements HookRegistry {
     this.#ignored.add(`${module} ${event}`);
     this.#port.warn(
       "hook_answer_ignored",
-      `Module "${module}" answered ${event} with ${answer}: handlers of this event observe, nothing was changed`,
+      `Module "${module}" answered ${event} with ${answer}: handlers of this event only observe, nothing was changed`,
     );
   }
 
@@ -231,9 +233,13 @@ export class Hooks extends EventNames implements HookRegistry {
     );
   }
 
-  async emitAndCollect(event: string, given: JsonObject | null = null, timeout_s = 1): Promise<JsonObject[]> {
+  async emitAndCollect(
+    event: string,
+    payload: JsonObject | null = null,
+    timeout_s = 1,
+  ): Promise<JsonObject[]> {
     const collected: JsonObject[] = [];
-    const data = given ?? {};
+    const data = payload ?? {};
     const text = JSON.stringify(toPlainObject(data));
     if (this.#port.recallAnswers) {
       await this.#port.write(event, noopEmission(data), data);
@@ -247,8 +253,8 @@ export class Hooks extends EventNames implements HookRegistry {
           this.#port.clock,
           () => new Error(`no answer within ${timeout_s} s`),
         );
-        const found = (result as { data?: unknown } | null | undefined)?.data;
-        if (found !== null && found !== undefined) collected.push(toPlainObject(found));
+        const answer = (result as { data?: unknown } | null | undefined)?.data;
+        if (answer !== null && answer !== undefined) collected.push(toPlainObject(answer));
       } catch (error) {
         const message = `Hook "${handler.name}" failed on ${event}: ${errorMessage(error)}`;
         this.#port.warn("hook_failed", message, error);
@@ -262,7 +268,7 @@ export class Hooks extends EventNames implements HookRegistry {
     this.#defaults = { ...fields };
   }
 
-  /** Returns what handlers that have heard nothing so far were registered for, and by which modules. */
+  /** Returns event and module of each handler that was never called. */
   unheard(): { event: string; module_id: string | undefined }[] {
     return this.#handlers.unheard();
   }

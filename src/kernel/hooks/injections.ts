@@ -1,11 +1,14 @@
-/** Texts that hooks put into the conversation: cleaned, measured, counted, and stored where they break no pair (behaviour.md §5.7, §7.6). */
+/**
+ * Texts that hooks inject into the conversation: sanitised, limited in size and number of tokens, and never stored between a
+ * tool call and its result.
+ */
 import { PreampError } from "../../sdk/errors.ts";
 import { sanitizeText } from "../../sdk/tools.ts";
 import type { Injection, Message } from "../../sdk/types.ts";
 import type { SessionContext } from "../session/session_context.ts";
 
-/** Numbers above which a plan that sets no limit is told so (C16). */
-const DOCUMENTED = { size: 10_240, budget: 10_000 };
+/** Characters of an injection, and tokens of a turn, above which a session without its own limits emits a warning event. */
+const WARN_ABOVE = { size: 10_240, budget: 10_000 };
 
 /** Injections of one session. */
 export class Injections {
@@ -17,22 +20,22 @@ export class Injections {
     this.#session = session;
   }
 
-  /** Sets the counter of the turn to zero (INJ-03). */
+  /** Sets the token counter of the turn to zero. */
   resetTurn(): void {
     this.#tokens = 0;
   }
 
   /**
-   * Returns the injection as it may be used, counted; null when the budget says to drop it.
-   * @throws {PreampError} `denied` when it is longer than `injection_size_limit`, or over a budget whose mode is `error`.
+   * Counts an injection and returns it with a sanitised text; null when it is over a budget with mode `drop`.
+   * @throws {PreampError} `denied` when it is longer than `injection_size_limit`, or over a budget with mode `error`.
    */
   async admit(injection: Injection): Promise<Injection | null> {
     const { session } = this.#session.plan;
     const text = sanitizeText(injection.text);
     const size = [...text].length;
     const size_limit = session.injection_size_limit;
-    if (size_limit === undefined ? size > DOCUMENTED.size : size_limit !== null && size > size_limit) {
-      await this.#violation("injection_size", injection, size_limit ?? DOCUMENTED.size, size);
+    if (size_limit === undefined ? size > WARN_ABOVE.size : size_limit !== null && size > size_limit) {
+      await this.#violation("injection_size", injection, size_limit ?? WARN_ABOVE.size, size);
       if (typeof size_limit === "number") {
         throw new PreampError("denied", `Context injection exceeds ${size_limit} characters`, {
           facts: { hook_name: injection.hook_name },
@@ -42,8 +45,8 @@ export class Injections {
     const tokens = Math.floor(size / 4);
     const budget = session.injection_budget_per_turn;
     const total = this.#tokens + tokens;
-    if (budget === undefined ? total > DOCUMENTED.budget : budget !== null && total > budget) {
-      await this.#violation("injection_budget", injection, budget ?? DOCUMENTED.budget, total);
+    if (budget === undefined ? total > WARN_ABOVE.budget : budget !== null && total > budget) {
+      await this.#violation("injection_budget", injection, budget ?? WARN_ABOVE.budget, total);
       const mode = typeof budget === "number" ? session.injection_budget_mode ?? "warn" : "warn";
       if (mode === "drop") return null;
       if (mode === "error") {
@@ -63,7 +66,7 @@ export class Injections {
     });
   }
 
-  /** Returns the message an injection is stored as (INJ-05). */
+  /** Returns the message that an injection is stored as. */
   toMessage(injection: Injection, event: string): Message {
     return {
       role: injection.role,
@@ -77,17 +80,17 @@ export class Injections {
     };
   }
 
-  /** Keeps a message until the tool results of the assistant message before it are all there (W-19). */
+  /** Defers a message until all tool results of the preceding assistant message are stored. */
   defer(message: Message): void {
     this.#deferred.push(message);
   }
 
-  /** Whether messages are held. */
+  /** Whether any message is deferred. */
   get has_deferred(): boolean {
     return this.#deferred.length > 0;
   }
 
-  /** Returns the messages that were held, and forgets them. */
+  /** Removes and returns the deferred messages. */
   takeDeferred(): Message[] {
     return this.#deferred.splice(0);
   }

@@ -1,6 +1,6 @@
 /**
- * What the kernel does where a loop does not (architecture.md, Guards): gates that were never emitted or never acted on,
- * answers and results that were never told, calls that were never answered. For a loop that does its duty nothing is left.
+ * Runs the steps that a loop skipped: emits missing gates and acts on their results, reports missing answers and results, and
+ * adds missing tool results. Does nothing for a loop that skips no step. See src/docs/architecture.md#guards.
  */
 import { errorCode, errorMessage } from "../../sdk/errors.ts";
 import { toPlain } from "../../sdk/json.ts";
@@ -12,7 +12,7 @@ import type { Mounts } from "../mounting/mounts.ts";
 import type { HookActions } from "./hook_actions.ts";
 import type { CallRecord, Turn } from "../session/turn_state.ts";
 
-/** The backstop of a session. */
+/** Completes the loop's steps of a session. */
 export class LoopContract {
   readonly #session: SessionContext;
   readonly #mounts: Mounts;
@@ -24,7 +24,7 @@ export class LoopContract {
     this.#actions = actions;
   }
 
-  /** Tells the last answer and its calls where the loop did not, and answers the calls that it left open. */
+  /** Reports the last answer and its calls if the loop did not, and adds results for the calls that have none. */
   settleAnswer(turn: Turn): Promise<void> | void {
     const context = this.#mounts.context as ContextGuard | null;
     if (
@@ -41,7 +41,7 @@ export class LoopContract {
     await (this.#mounts.context as ContextGuard | null)?.closeCalls();
   }
 
-  /** Tells the last answer when the loop went on without a word. */
+  /** Emits `provider:response` for the last answer if the loop did not. */
   emitResponse(): Promise<unknown> | void {
     const { turn, hooks } = this.#session;
     if (turn === null || turn.unreported_response === null) return;
@@ -49,17 +49,17 @@ export class LoopContract {
   }
 
   async #emitResult({ id, name, input, settled }: CallRecord): Promise<void> {
-    const told = { tool_name: name, tool_call_id: id, tool_input: input };
+    const call_fields = { tool_name: name, tool_call_id: id, tool_input: input };
     if (settled === null || ("error" in settled && errorCode(settled.error) === "cancelled")) return;
     if ("result" in settled) {
-      await this.#session.hooks.emit("tool:post", { ...told, result: toPlain(settled.result) });
+      await this.#session.hooks.emit("tool:post", { ...call_fields, result: toPlain(settled.result) });
     } else {
       const error = { type: toolErrorType(settled.error), msg: errorMessage(settled.error) };
-      await this.#session.hooks.emit("tool:error", { ...told, error });
+      await this.#session.hooks.emit("tool:error", { ...call_fields, error });
     }
   }
 
-  /** The gate of a tool call: emitted and processed here when the loop did not (architecture.md, Guards). */
+  /** Emits and processes `tool:pre` of a call if the loop did not. */
   gateCall(call: CallRecord): Promise<void> | void {
     if (call.pre === null || call.gate === "pending") return this.#gate(call);
   }
@@ -67,13 +67,13 @@ export class LoopContract {
   async #gate(call: CallRecord): Promise<void> {
     if (call.pre === null) {
       await this.emitResponse();
-      const { id, name, requested_input: asked } = call;
-      await this.#session.hooks.emit("tool:pre", { tool_name: name, tool_call_id: id, tool_input: asked });
+      const { id, name, requested_input: tool_input } = call;
+      await this.#session.hooks.emit("tool:pre", { tool_name: name, tool_call_id: id, tool_input });
     }
     if (call.gate === "pending" && call.pre !== null) await this.#actions.apply(call.pre, "tool:pre");
   }
 
-  /** Before a `provider:request`: the prompt must have passed its gate, also when the loop does not ask. */
+  /** Runs before a `provider:request`: emits and processes `prompt:submit` if the loop did not. */
   beforeRequest(): Promise<unknown> | void {
     const { turn } = this.#session;
     if (turn === null || (turn.started && turn.prompt_submitted)) return;
@@ -88,15 +88,15 @@ export class LoopContract {
   }
 
   /**
-   * Before a model call of the loop: what it left undone is done, and both gates are decided. A loop that does its duty left
-   * nothing, and waits for nothing: some ten promises less for each call.
+   * Runs before each model call: emits `prompt:submit` and `provider:request` and adds missing tool results if the loop skipped
+   * them. Synchronous when nothing is missing, which saves about ten promises a call.
    */
   beforeCall(provider: string): Promise<void> | void {
     const { turn } = this.#session;
     if (turn !== null && !this.#isComplete(turn)) return this.#completeSteps(turn, provider);
   }
 
-  /** Whether the loop has told, answered and asked all that {@link #catchUp} looks after. */
+  /** Returns whether the loop skipped none of the steps of {@link #completeSteps}. */
   #isComplete(turn: Turn): boolean {
     const { prompt_gate, request_gate, unreported_response: untold_response, calls } = turn;
     if (request_gate === null || turn.requests_by_kernel || !turn.started || !turn.prompt_submitted) {
@@ -113,18 +113,21 @@ export class LoopContract {
     await this.beforeRequest();
     if (turn.request_gate === null || turn.requests_by_kernel) {
       turn.requests_by_kernel = true;
-      const asked = await session.hooks.emit("provider:request", { provider, iteration: turn.iteration + 1 });
-      await this.#actions.apply(asked, "provider:request");
+      const emission = await session.hooks.emit("provider:request", {
+        provider,
+        iteration: turn.iteration + 1,
+      });
+      await this.#actions.apply(emission, "provider:request");
     }
     for (const gate of [turn.prompt_gate, turn.request_gate]) {
       if (gate && !gate.processed) await this.#actions.apply(gate.emission, gate.event);
     }
   }
 
-  /** Returns what a call is answered with that the loop left without a result. */
+  /** Returns the text of the result for a call that the loop left without a result. */
   resultTextFor(id: string, name: string): string {
     const { turn, cancellation } = this.#session;
-    const call = turn?.calls.find((one) => one.id === id);
+    const call = turn?.calls.find((record) => record.id === id);
     const settled = call?.settled;
     if (settled && "error" in settled && errorCode(settled.error) === "cancelled") {
       return cancelledCallText(name);
@@ -140,7 +143,7 @@ export class LoopContract {
   }
 }
 
-/** Whether a call ran and nobody was told what came of it. */
+/** Returns whether a call ran, but neither `tool:post` nor `tool:error` was emitted for it. */
 function isUnreported(call: CallRecord): boolean {
   return call.settled !== null && !call.reported && call.gate === "allowed";
 }

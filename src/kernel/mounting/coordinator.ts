@@ -1,6 +1,6 @@
 /**
- * What a module reaches: one coordinator per module over the shared parts of the session. Until the module is committed,
- * what it mounts and registers is a draft that only itself can see (behaviour.md §1.4; trace.md, section 4, B).
+ * The coordinator of one module: its access to the shared parts of the session. Until the module is committed, everything that
+ * it mounts and registers is a draft that only the module itself sees.
  */
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
@@ -40,9 +40,9 @@ export interface SessionParts {
   readonly capabilities: Map<string, unknown>;
   readonly contributors: Map<string, { name: string; callback: () => unknown }[]>;
   readonly cleanups: { module_id: string; cleanup: Cleanup }[];
-  /** What ends the guests that modules run in: after every cleanup, a module may still be asked for something by another's. */
+  /** Functions that stop the guests of sandboxed modules. Called after all cleanups, because a cleanup may call another module. */
   readonly guests: (() => Promise<void>)[];
-  /** Guards what a module mounts; the returned function publishes it and cannot fail. */
+  /** Wraps a mounted object in its guard; the returned function publishes the guard and cannot fail. */
   guard(mounted: Mounted, module_id: string): () => void;
   processHookResult(result: Emission, event: string, hook_name?: string): Promise<Emission>;
   resetTurn(): void;
@@ -56,7 +56,7 @@ interface Draft {
     handler: HookHandler;
     options: HookOptions;
     dispose: (() => void) | null;
-    gone: boolean;
+    removed: boolean;
   }[];
   cleanups: Cleanup[];
   effects: (() => void)[];
@@ -70,14 +70,14 @@ export class ModuleCoordinator implements Coordinator {
   readonly #is_loop: boolean;
   #draft: Draft | null = { mounted: [], handlers: [], cleanups: [], effects: [] };
 
-  /** @param is_loop Whether the module is the orchestrator: its model calls are the turn's. */
+  /** @param is_loop Whether the module is the orchestrator, whose model calls belong to the turn. */
   constructor(shared: SessionParts, module_id: string, is_loop = false) {
     this.#shared = shared;
     this.module_id = module_id;
     this.#is_loop = is_loop;
   }
 
-  /** Made when it is asked for: many modules listen to nothing. */
+  /** The module's hook registry; created on first use, because many modules register no handler. */
   get hooks(): HookRegistry {
     return this.#hooks ??= new DraftHooks(
       this.#shared.session.hooks,
@@ -86,7 +86,7 @@ export class ModuleCoordinator implements Coordinator {
       (event) =>
         this.#shared.session.host.warn(
           "event_reserved",
-          `Module "${this.module_id}" cannot emit "${event}": it is the runtime's`,
+          `Module "${this.module_id}" cannot emit "${event}": only the runtime emits this event`,
         ),
     );
   }
@@ -143,7 +143,7 @@ export class ModuleCoordinator implements Coordinator {
     return own ? own.module as T : published;
   }
 
-  // not async: the mutation happens when `mount` is called, even if nobody awaits it (behaviour.md §1.3)
+  // not async: a module may call `mount` without awaiting it
   mount(point: string, module: object, name?: string | { name?: string }): Promise<void> {
     try {
       if (point === "hooks" && isObject(module)) {
@@ -174,8 +174,8 @@ export class ModuleCoordinator implements Coordinator {
         throw new TypeError(`Name required to unmount from ${canonical}`);
       }
       if (this.#draft) {
-        this.#draft.mounted = this.#draft.mounted.filter((one) =>
-          one.point !== canonical || (isMany(canonical) && one.name !== name)
+        this.#draft.mounted = this.#draft.mounted.filter((mounted) =>
+          mounted.point !== canonical || (isMany(canonical) && mounted.name !== name)
         );
       } else this.#take(canonical, name);
       return Promise.resolve();
@@ -233,7 +233,7 @@ export class ModuleCoordinator implements Coordinator {
     });
   }
 
-  /** Does it now, or when the draft is committed. */
+  /** Applies an effect now, or when the draft is committed. */
   #applyOrDraft(effect: () => void): void {
     if (this.#draft) this.#draft.effects.push(effect);
     else effect();
@@ -287,34 +287,34 @@ export class ModuleCoordinator implements Coordinator {
     };
   }
 
-  /** What the module has mounted so far. */
+  /** Objects that the module has mounted in its draft. */
   get drafted(): readonly Mounted[] {
     return this.#draft?.mounted ?? [];
   }
 
-  /** Events the module has registered handlers for so far. */
+  /** Events that the draft has handlers for. */
   get drafted_events(): string[] {
     const handlers = this.#draft?.handlers ?? [];
     if (handlers.length === 0) return [];
-    return [...new Set(handlers.filter((one) => !one.gone).map((one) => one.event))];
+    return [...new Set(handlers.filter(({ removed }) => !removed).map(({ event }) => event))];
   }
 
-  /** Whether the module has registered a handler so far whose failing would deny: it decides what may happen. */
+  /** Whether the draft has a handler of a gate that denies when it fails. */
   get drafted_gate(): boolean {
     const handlers = this.#draft?.handlers ?? [];
-    return handlers.some(({ gone, event, options }) =>
-      !gone && GATES.has(event) && options.fail_closed !== false
+    return handlers.some(({ removed, event, options }) =>
+      !removed && GATES.has(event) && options.fail_closed !== false
     );
   }
 
-  /** Mounts as if the module had called `mount`. */
+  /** Adds an object to the draft, as `mount` does. */
   addToDraft(mounted: Mounted): void {
     this.#draft?.mounted.push(mounted);
   }
 
   /**
-   * Publishes what was drafted, under these names; from here on everything takes effect at once. Throws, and nothing is
-   * published, when a guard cannot be put around something.
+   * Publishes the draft under the names that `rename` returns; afterwards, everything takes effect immediately. Throws without
+   * publishing anything when an object cannot be guarded.
    */
   commit(rename: (mounted: Mounted) => Mounted): void {
     const draft = this.#draft;
@@ -322,16 +322,16 @@ export class ModuleCoordinator implements Coordinator {
     if (!draft) return;
     const publish = draft.mounted.map((mounted) => this.#shared.guard(rename(mounted), this.module_id));
     this.#draft = null;
-    for (const put of publish) put();
-    for (const one of draft.handlers) {
-      if (one.gone) continue;
-      one.dispose = hooks.register(one.event, one.handler, one.options, undefined, this.module_id);
+    for (const publishOne of publish) publishOne();
+    for (const entry of draft.handlers) {
+      if (entry.removed) continue;
+      entry.dispose = hooks.register(entry.event, entry.handler, entry.options, undefined, this.module_id);
     }
     for (const cleanup of draft.cleanups) this.registerCleanup(cleanup);
     for (const effect of draft.effects) effect();
   }
 
-  /** Forgets what was drafted; returns the cleanups that the module registered. */
+  /** Discards the draft; returns the cleanups that the module registered. */
   discard(): Cleanup[] {
     const cleanups = this.#draft?.cleanups ?? [];
     this.#draft = { mounted: [], handlers: [], cleanups: [], effects: [] };
@@ -341,27 +341,27 @@ export class ModuleCoordinator implements Coordinator {
 
 withSnakeCase(ModuleCoordinator);
 
-/** The registry as one module sees it: registrations of a draft wait for its commit, everything else goes through. */
+/** The hook registry of one module. Registrations of a draft wait for its commit; all other calls are forwarded. */
 class DraftHooks extends EventNames implements HookRegistry {
   readonly #hooks: Hooks;
   readonly #module_id: string;
   readonly #draft: () => Draft | null;
   readonly #onRefused: (event: string) => void;
-  /** Name → what takes away the module's own handlers of that name. */
+  /** Name → disposers of the module's own handlers with that name. */
   #own: Map<string, Disposer[]> | null = null;
 
-  /** @param refused Told of an event that is not emitted, because it is the runtime's. */
+  /** @param onRefused Called for an event that only the runtime may emit. */
   constructor(
     hooks: Hooks,
     module_id: string,
     draft: () => Draft | null,
-    refused: (event: string) => void,
+    onRefused: (event: string) => void,
   ) {
     super();
     this.#hooks = hooks;
     this.#module_id = module_id;
     this.#draft = draft;
-    this.#onRefused = refused;
+    this.#onRefused = onRefused;
   }
 
   register(event: string, handler: HookHandler, options: number | HookOptions = {}, name?: string): Disposer {
@@ -374,13 +374,13 @@ class DraftHooks extends EventNames implements HookRegistry {
     return dispose;
   }
 
-  /** @throws {PreampError} when the session has all the handlers it may have. */
+  /** @throws {PreampError} when the session has the maximum number of handlers. */
   #register(event: string, handler: HookHandler, options: number | HookOptions, name?: string): Disposer {
     const draft = this.#draft();
     this.#hooks.checkRoom(draft?.handlers.length ?? 0);
     if (!draft) return this.#hooks.register(event, handler, options, name, this.#module_id);
     checkRegistration(event, handler);
-    const given: HookOptions = typeof options === "number"
+    const hook_options: HookOptions = typeof options === "number"
       ? { priority: options }
       : isObject(options)
       ? { ...options }
@@ -388,13 +388,13 @@ class DraftHooks extends EventNames implements HookRegistry {
     const entry: Draft["handlers"][number] = {
       event,
       handler,
-      options: name === undefined ? given : { ...given, name },
+      options: name === undefined ? hook_options : { ...hook_options, name },
       dispose: null,
-      gone: false,
+      removed: false,
     };
     draft.handlers.push(entry);
     return disposer(() => {
-      entry.gone = true;
+      entry.removed = true;
       entry.dispose?.();
     });
   }
@@ -407,11 +407,11 @@ class DraftHooks extends EventNames implements HookRegistry {
     options?: number | HookOptions,
     name?: string,
   ): Disposer | ((handler: HookHandler) => Disposer) {
-    if (handler === undefined) return (later: HookHandler) => this.register(event, later);
+    if (handler === undefined) return (decorated: HookHandler) => this.register(event, decorated);
     return this.register(event, handler, options, name);
   }
 
-  /** The module's own handlers: a gate that any other module could take away by its name would be none. */
+  /** Removes only the module's own handlers, so that a module cannot remove a gate of another module. */
   unregister(name: string): void {
     for (const dispose of this.#own?.get(name) ?? []) dispose();
     this.#own?.delete(name);

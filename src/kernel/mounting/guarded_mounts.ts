@@ -1,4 +1,4 @@
-/** From what a module mounts to what others find: one guard around each thing, put at its mount point in one step. */
+/** Wraps each mounted object in its guard and puts the guard at its mount point. */
 import { describe } from "../../sdk/checks.ts";
 import { TOOL_NAME } from "../../sdk/tools.ts";
 import type { ContextManager, Orchestrator, Provider, Tool } from "../../sdk/types.ts";
@@ -10,7 +10,7 @@ import { ToolGuard } from "../guards/tool.ts";
 import type { Injections } from "../hooks/injections.ts";
 import type { Mounted, Mounts } from "./mounts.ts";
 
-/** Publishing for one session. */
+/** Guards and publishes what the modules of a session mount. */
 export class GuardedMounts {
   readonly #session: SessionContext;
   readonly #mounts: Mounts;
@@ -24,7 +24,7 @@ export class GuardedMounts {
     this.#contract = contract;
   }
 
-  /** Guards what a module mounts; the returned function publishes it and cannot fail. */
+  /** Wraps a mounted object in its guard; the returned function publishes the guard and cannot fail. */
   wrap(mounted: Mounted, module_id: string): () => void {
     const session = this.#session;
     const mounts = this.#mounts;
@@ -68,7 +68,7 @@ export class GuardedMounts {
     }
   }
 
-  /** A request whose tools have such a name is refused by its vendor as a whole, in the middle of a run. */
+  /** Warns of a name that vendors refuse: the whole request would fail in the middle of a run. */
   #warnOfName(name: string): void {
     if (TOOL_NAME.test(name)) return;
     this.#session.host.warn(
@@ -77,19 +77,19 @@ export class GuardedMounts {
     );
   }
 
-  #warnOfOverwrite(lost: unknown, { point, name }: Mounted, module_id: string): void {
-    if (!lost) return;
-    const message = `Module "${module_id}" took the place of another at ${point} "${name}"`;
+  #warnOfOverwrite(replaced: unknown, { point, name }: Mounted, module_id: string): void {
+    if (!replaced) return;
+    const message = `Module "${module_id}" replaced another module at ${point} "${name}"`;
     this.#session.host.warn("module_overwritten", message);
   }
 
-  /** One name is told to models: the instance id when there is one, else the tool's own (C42). */
+  /** Returns the name that is sent to models: the instance id when there is one, else the tool's own name. */
   #advertisedName(mounted: Mounted, tool: Tool, module_id: string): string {
     if (mounted.name === module_id) return mounted.name;
     if (typeof tool.name !== "string" || tool.name === "" || tool.name === mounted.name) return mounted.name;
     this.#session.host.warn(
       "tool_name_mismatch",
-      `Tool "${tool.name}" is mounted as "${mounted.name}": models are told "${tool.name}"`,
+      `Tool "${tool.name}" is mounted as "${mounted.name}": models see the name "${tool.name}"`,
     );
     return tool.name;
   }

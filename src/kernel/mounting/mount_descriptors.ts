@@ -1,12 +1,12 @@
-/** What the mounted tools and providers of a session say of themselves, as data: kept with a run, so that it can be replayed without them. */
+/** Descriptions of the mounted tools and providers as data. They are stored with a run, so that a replay needs no modules. */
 import { methodOf } from "../../sdk/snake_case_aliases.ts";
 import { toPlainObject } from "../../sdk/json.ts";
 import type { JsonObject, JsonSchema, ProviderInfo, RiskLevel } from "../../sdk/types.ts";
 import type { Mounts } from "./mounts.ts";
 
-/** A tool as it was mounted. */
+/** Description of a mounted tool. */
 export interface ToolDescriptor {
-  /** Name it is mounted under. */
+  /** Name that the tool is mounted under. */
   key: string;
   name: string;
   description: string;
@@ -17,12 +17,12 @@ export interface ToolDescriptor {
   native_specs?: JsonObject;
 }
 
-/** A provider as it was mounted. */
+/** Description of a mounted provider. */
 export interface ProviderDescriptor {
   name: string;
   priority: number;
   info: ProviderInfo;
-  /** What `getModelInfo` said, for providers that have it. */
+  /** Result of `getModelInfo`, for providers that have it. */
   model_info?: JsonObject;
 }
 
@@ -32,7 +32,7 @@ export interface MountedDescriptors {
   providers: ProviderDescriptor[];
 }
 
-/** Returns what the mounted tools and providers say of themselves. */
+/** Returns the descriptions of the mounted tools and providers. */
 export function describeMounted(mounts: Mounts): MountedDescriptors {
   const tools = mounts.tools.names.map((key) => {
     const tool = mounts.tools.get(key)!; // it is mounted under that name
@@ -61,11 +61,11 @@ export function describeMounted(mounts: Mounts): MountedDescriptors {
   return { tools, providers };
 }
 
-/** A module's own code: what it throws is no reason to lose the rest. */
+/** Calls `getModelInfo` of a module; returns nothing when it throws. */
 function modelInfoOf(modelInfo: () => unknown): { model_info?: JsonObject } {
   try {
     return { model_info: toPlainObject(modelInfo()) };
   } catch {
-    return {}; // as a provider that has none
+    return {}; // as a provider without getModelInfo
   }
 }

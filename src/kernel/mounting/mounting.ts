@@ -1,6 +1,6 @@
 /**
- * From a spec to a mounted module: open, draft, mount, read the return value, check what is there, publish it behind guards,
- * and say so; or undo it all and say that (trace.md, section 4, B; behaviour.md §1.6, §3.3-3.6).
+ * Mounts the modules of a plan. For each: open it, call `mount` on a draft, classify the return value, check what was mounted,
+ * publish it behind guards, and emit `module:mounted`; or discard the draft and emit `module:skipped`.
  */
 import { errorMessage, hasCode, PreampError } from "../../sdk/errors.ts";
 import { describe } from "../../sdk/checks.ts";
@@ -16,14 +16,14 @@ import { CONTRACT, missingProvides } from "./module_checks.ts";
 import { type Mounted, resolveMount } from "./mounts.ts";
 import { problemsOf } from "./validate_instance.ts";
 
-/** A module that is mounted. */
+/** A mounted module. */
 export interface MountedModule {
   readonly spec: ModuleSpec;
   readonly module: Module;
   readonly coordinator: ModuleCoordinator;
 }
 
-/** Where modules of a type are mounted. */
+/** Module type → mount point. */
 export const POINT: Readonly<Record<ModuleType, string>> = {
   orchestrator: "orchestrator",
   context: "context",
@@ -32,17 +32,17 @@ export const POINT: Readonly<Record<ModuleType, string>> = {
   hook: "hooks",
 };
 
-/** A module that was skipped: where the plan names it, and why. */
+/** A skipped module: its place in the plan and the reason. */
 export interface SkippedModule {
   readonly skipped: ErrorDetail;
 }
 
-/** Why a module was skipped. */
+/** Thrown and returned when a module is to be skipped. */
 class Skip {
   constructor(readonly reason: string, readonly message: string) {}
 }
 
-/** Returns the specs of a plan in mounting order. */
+/** Returns the module specs of a plan in mounting order. */
 export function mountingOrder(plan: MountPlan): ModuleSpec[] {
   const { orchestrator, context, hooks_first } = plan.session;
   const first = [orchestrator, context];
@@ -53,7 +53,7 @@ export function mountingOrder(plan: MountPlan): ModuleSpec[] {
 
 /**
  * Mounts one module and emits `module:mounted`, or `module:skipped` for a provider, tool or hook that fails.
- * @throws {PreampError} `module_load_failed` for an orchestrator or context that fails; whatever `host.open` throws.
+ * @throws {PreampError} `module_load_failed` for a required module that fails, or an error of fetching its code.
  */
 export async function mountModule(
   shared: SessionParts,
@@ -74,10 +74,10 @@ export async function mountModule(
   const { placeOf, close } = opened;
   if (close) shared.guests.push(() => close.call(opened));
   if (placeOf) session.error_locators.set(idOf(spec), placeOf);
-  const says_it_gates = opened.module.module?.gates === true;
-  let config: JsonObject | Skip | null = foreignContract(opened.module);
+  const declares_gates = opened.module.module?.gates === true;
+  let config: JsonObject | Skip | null = checkContract(opened.module);
   if (config === null) config = opened.checkConfig ? await checkedConfig(opened) : opened.config;
-  if (config instanceof Skip) return await skip(shared, spec, config, { gates: says_it_gates });
+  if (config instanceof Skip) return await skip(shared, spec, config, { gates: declares_gates });
   const coordinator = new ModuleCoordinator(shared, idOf(spec), spec.type === "orchestrator");
   let outcome: MountOutcome = { kind: "nothing" };
   let names: string[];
@@ -95,44 +95,44 @@ export async function mountModule(
     check(coordinator, spec, opened.module, config, outcome);
     names = commit(coordinator, spec);
   } catch (error) {
-    const gates = says_it_gates || coordinator.drafted_gate;
+    const gates = declares_gates || coordinator.drafted_gate;
     await discardDraft(shared, coordinator, outcome);
     if (error instanceof Skip) return await skip(shared, spec, error, { gates });
     const failure = new Skip("mount_failed", placedMessage(error, placeOf));
     return await skip(shared, spec, failure, { cause: error, gates });
   }
   if ("cleanup" in outcome && outcome.cleanup) coordinator.registerCleanup(outcome.cleanup);
-  const told = announceMounted(shared, spec, opened, outcome, names);
-  if (told) await told;
+  const announcing = announceMounted(shared, spec, opened, outcome, names);
+  if (announcing) await announcing;
   return { spec, module: opened.module, coordinator };
 }
 
-/** Returns why a module that is written for another version of the contract is not mounted; null when it is not such a one. */
-function foreignContract({ module: info }: Module): Skip | null {
+/** Returns a reason to skip a module that is written for another version of the module contract, or null. */
+function checkContract({ module: info }: Module): Skip | null {
   const contract = isObject(info) ? info.contract : undefined;
   if (contract === undefined || contract === CONTRACT) return null;
   return new Skip(
     "contract_unsupported",
-    `module.contract must be ${CONTRACT}, the version of the module contract that this runtime has: received ${
+    `module.contract must be ${CONTRACT}, the version of the module contract of this runtime: received ${
       describe(contract)
     }`,
   );
 }
 
 /**
- * Returns the config that a module is mounted with; a schema that cannot be read is a reason to skip the module.
+ * Returns the config that a module is mounted with; a schema that cannot be used is a reason to skip the module.
  * @throws {PreampError} `plan_invalid`
  */
 async function checkedConfig(opened: OpenedModule): Promise<JsonObject | Skip> {
   try {
-    return await opened.checkConfig!(); // the caller looked
+    return await opened.checkConfig!(); // the caller checked that it exists
   } catch (error) {
     if (hasCode(error, "plan_invalid")) throw error;
     return new Skip("mount_failed", `Cannot check its config: ${errorMessage(error)}`);
   }
 }
 
-/** Waits for a stranger's `mount` as long as it may take: what it does later stays in a draft that nobody publishes. */
+/** Waits for `mount` with the module's load timeout. After the timeout, the module can only change a discarded draft. */
 function withLoadTimeout(
   mounted: unknown,
   { session }: SessionParts,
@@ -144,11 +144,11 @@ function withLoadTimeout(
     Promise.resolve(mounted),
     load_timeout_s * 1000,
     session.host.clock,
-    () => new Error(`Cannot mount module "${module}": its mount was not done within ${load_timeout_s} s`),
+    () => new Error(`Cannot mount module "${module}": mount() did not finish within ${load_timeout_s} s`),
   );
 }
 
-/** Returns what a module threw, and where in its files. */
+/** Returns the message of an error, with its location in the module's files. */
 function placedMessage(error: unknown, placeOf: OpenedModule["placeOf"]): string {
   const at = placeOf?.(error);
   return at === undefined ? errorMessage(error) : `${at}: ${errorMessage(error)}`;
@@ -158,19 +158,19 @@ function idOf(spec: ModuleSpec): string {
   return spec.instance_id ?? spec.module;
 }
 
-/** A module whose code cannot be had fails the request, whatever its type (http.md, Runs); so does a plan that is wrong. */
+/** Returns whether an error fails the request for a module of any type: its code cannot be fetched, or the plan is invalid. */
 function isFetchFailure(error: unknown): boolean {
   return isObject(error) && typeof error.code === "string" &&
     (/^module_(source_denied|integrity_mismatch|pin_required|fetch_|too_large)/.test(error.code) ||
       ["policy_refused", "isolation_unavailable", "lock_invalid", "overloaded"].includes(error.code));
 }
 
-/** Publishes what the module mounted; returns the names it is mounted under, or the events it listens to. */
+/** Publishes the draft of a module; returns its names, or the events that a hook listens to. */
 function commit(coordinator: ModuleCoordinator, spec: ModuleSpec): string[] {
-  const rename = renaming(spec, coordinator.drafted);
+  const rename = renameFor(spec, coordinator.drafted);
   const names = spec.type === "hook"
     ? coordinator.drafted_events
-    : coordinator.drafted.map((one) => rename(one).name);
+    : coordinator.drafted.map((mounted) => rename(mounted).name);
   coordinator.commit(rename);
   return names;
 }
@@ -196,32 +196,32 @@ function announceMounted(
     names,
     isolation: opened.isolation,
     integrity: opened.integrity,
-    ...opened.stated ?? statedOf(opened.module, outcome),
+    ...opened.stated ?? describeModule(opened.module, outcome),
   });
 }
 
-/** Characters of a text, and names of a list, that a module says of itself. */
-const MAX_STATED = { text: 128, names: 64 };
+/** Maximum characters of a text, and names in `provides`, of a module's description of itself. */
+const MAX_DESCRIPTION = { text: 128, names: 64 };
 
-/** Returns what a module says of itself, in its export `module` or in what `mount` returned. */
-function statedOf({ module: info }: Module, outcome: MountOutcome): JsonObject {
+/** Returns name, version and `provides` of a module, from its export `module` or the metadata that `mount` returned. */
+function describeModule({ module: info }: Module, outcome: MountOutcome): JsonObject {
   const metadata = outcome.kind === "metadata" ? outcome.metadata : {};
   const exported: JsonObject = isObject(info) ? { ...info } : {};
-  const stated: JsonObject = {};
+  const description: JsonObject = {};
   for (const key of ["name", "version"]) {
     const value = metadata[key] ?? exported[key];
-    if (typeof value === "string" && value !== "") stated[key] = value.slice(0, MAX_STATED.text);
+    if (typeof value === "string" && value !== "") description[key] = value.slice(0, MAX_DESCRIPTION.text);
   }
   const { provides } = metadata;
   if (Array.isArray(provides)) {
-    stated.provides = provides.slice(0, MAX_STATED.names).map((name) =>
-      String(name).slice(0, MAX_STATED.text)
+    description.provides = provides.slice(0, MAX_DESCRIPTION.names).map((name) =>
+      String(name).slice(0, MAX_DESCRIPTION.text)
     );
   }
-  return stated;
+  return description;
 }
 
-/** Mounts a returned instance when the module mounted nothing itself. */
+/** Mounts the instance that `mount` returned, when the module mounted nothing itself. */
 function adopt(coordinator: ModuleCoordinator, spec: ModuleSpec, outcome: MountOutcome): void {
   if (outcome.kind !== "instance") return;
   if (spec.type === "hook") return adoptHook(coordinator, outcome.instance, spec.module);
@@ -234,7 +234,7 @@ function adoptHook(coordinator: ModuleCoordinator, instance: JsonObject, id: str
   registerHook(coordinator.hooks, instance, typeof instance.name === "string" ? instance.name : id);
 }
 
-/** @throws {Skip} when the module mounted nothing of its type, or something that breaks the protocol. */
+/** @throws {Skip} when the module mounted nothing of its type, or an invalid object. */
 function check(
   coordinator: ModuleCoordinator,
   spec: ModuleSpec,
@@ -258,25 +258,25 @@ function check(
     });
     throw new Skip(reason, message);
   }
-  const facts = coordinator.drafted.map(problemsOf).filter((one) => one !== null);
+  const facts = coordinator.drafted.map(problemsOf).filter((problem) => problem !== null);
   if (facts.length > 0) {
     throw new Skip("protocol_compliance", `Cannot mount module "${spec.module}": ${facts.join("; ")}`);
   }
 }
 
-/** With an `instance_id`, what the module mounted under its one default name is mounted under that id (behaviour.md §1.6). */
-function renaming(spec: ModuleSpec, drafted: readonly Mounted[]): (mounted: Mounted) => Mounted {
+/** Returns a function that mounts the module's only tool or provider under the spec's `instance_id`, if the spec has one. */
+function renameFor(spec: ModuleSpec, drafted: readonly Mounted[]): (mounted: Mounted) => Mounted {
   const { instance_id } = spec;
-  if (instance_id === undefined) return asMounted;
+  if (instance_id === undefined) return unchanged;
   const own = drafted.filter((mounted) => mounted.point === POINT[spec.type]);
-  if (own.length !== 1) return asMounted;
+  if (own.length !== 1) return unchanged;
   return (mounted) =>
     mounted === own[0] && (mounted.point === "tools" || mounted.point === "providers")
       ? { ...mounted, name: instance_id }
       : mounted;
 }
 
-function asMounted(mounted: Mounted): Mounted {
+function unchanged(mounted: Mounted): Mounted {
   return mounted;
 }
 
@@ -306,12 +306,12 @@ async function discardDraft(
     try {
       await runCleanup(shared, cleanup);
     } catch {
-      // the module failed already and is said to have; what its cleanup adds would hide that
+      // the module's failure is reported; an error of its cleanup would hide it
     }
   }
 }
 
-/** @param failed What was thrown, and whether the module is a hook that decides what may happen. */
+/** Emits `module:skipped`; throws for a required module. `gates`: the module is a hook that can deny. */
 async function skip(
   shared: SessionParts,
   spec: ModuleSpec,
@@ -334,7 +334,7 @@ async function skip(
   return { skipped: { path: spec.path, message: skipped.message } };
 }
 
-/** Returns what a session cannot do without, in words; null when it can do without this module. */
+/** Returns the label of a module that the session requires; null for an optional module. */
 function labelOfRequired({ type, required, module }: ModuleSpec, gates: boolean): string | null {
   if (type === "orchestrator") return type;
   if (type === "context") return "context manager";
@@ -346,23 +346,23 @@ function hintOfRequired({ type, required }: ModuleSpec): { hint?: string } {
   if (type === "orchestrator" || type === "context") return {};
   return {
     hint: required === true
-      ? "mend the module, or leave out required: true"
-      : "the hook decides what may happen: mend it, or write required: false to run without it",
+      ? "fix the module, or remove required: true"
+      : "the hook can deny: fix it, or set required: false to run without it",
   };
 }
 
-/** Calls `onSessionReady` of every module, in mount order; a failure is an event and stops nobody. */
+/** Calls `onSessionReady` of every module in mount order. A failure is emitted as an event, and the others are still called. */
 export function announceReady(
   shared: SessionParts,
   modules: readonly MountedModule[],
 ): Promise<void> | void {
-  const waiting = modules.filter(({ module }) => unboundMethodOf(module, "onSessionReady") !== undefined);
-  if (waiting.length > 0) return callSessionReady(shared, waiting);
+  const listening = modules.filter(({ module }) => unboundMethodOf(module, "onSessionReady") !== undefined);
+  if (listening.length > 0) return callSessionReady(shared, listening);
 }
 
 async function callSessionReady(shared: SessionParts, modules: readonly MountedModule[]): Promise<void> {
   for (const { spec, module, coordinator } of modules) {
-    const ready = methodOf(module, "onSessionReady")!; // it was looked for
+    const ready = methodOf(module, "onSessionReady")!; // the caller checked that it exists
     try {
       await ready(coordinator);
     } catch (error) {
@@ -374,13 +374,13 @@ async function callSessionReady(shared: SessionParts, modules: readonly MountedM
   }
 }
 
-/** What became of a session's cleanups: the data of `session:cleanup`. */
+/** Result of a session's cleanups: the data of `session:cleanup`. */
 export interface CleanupReport {
   readonly ran: number;
   readonly failed: readonly { module_id: string; error: string }[];
 }
 
-/** Runs all cleanups in reverse order, each under its deadline. */
+/** Runs all cleanups in reverse order, each with a timeout; then stops the guests. */
 export function runCleanups(shared: SessionParts): Promise<CleanupReport> | CleanupReport {
   if (shared.cleanups.length === 0 && shared.guests.length === 0) return { ran: 0, failed: [] };
   return runEach(shared);
@@ -400,11 +400,13 @@ async function runEach(shared: SessionParts): Promise<CleanupReport> {
   return { ran: cleanups.length - failed.length, failed };
 }
 
-/** Ends every guest of the session, all at once; one that cannot be ended is said. */
+/** Stops all guests of the session concurrently; a guest that cannot be stopped becomes a warning. */
 export async function endGuests(shared: SessionParts): Promise<void> {
   const ended = await Promise.allSettled(shared.guests.splice(0).map((end) => end()));
-  for (const one of ended) {
-    if (one.status === "rejected") shared.session.host.warn("guest_not_ended", errorMessage(one.reason));
+  for (const result of ended) {
+    if (result.status === "rejected") {
+      shared.session.host.warn("guest_not_ended", errorMessage(result.reason));
+    }
   }
 }
 
@@ -416,6 +418,6 @@ async function runCleanup(shared: SessionParts, cleanup: Cleanup): Promise<void>
     Promise.resolve(returned as unknown as PromiseLike<unknown>), // it has a `then`
     limits.cleanup_timeout_s * 1000,
     host.clock,
-    () => new Error(`not done within ${limits.cleanup_timeout_s} s`),
+    () => new Error(`not finished within ${limits.cleanup_timeout_s} s`),
   );
 }

@@ -1,14 +1,14 @@
-/** The mount points of a session: names, cardinality, aliases (behaviour.md §1.3). Holds guarded handles only. */
+/** The mount points of a session: their names and aliases, and the guarded objects that are mounted there. */
 import { isObject } from "../../sdk/json.ts";
 import type { ContextManager, Orchestrator, Provider, Tool } from "../../sdk/types.ts";
 
-/** A canonical mount point that modules are put at. */
+/** A canonical mount point. */
 export type MountPoint = "orchestrator" | "context" | "providers" | "tools";
 
-/** One thing that a module put at a mount point, before it is guarded. */
+/** An object that a module mounted, before it is guarded. */
 export interface Mounted {
   readonly point: MountPoint;
-  /** Key at a many-slot; the point itself at a single slot. */
+  /** Name at a point with many modules; else the point itself. */
   readonly name: string;
   readonly module: object;
 }
@@ -26,39 +26,41 @@ const ALIASES: Readonly<Record<string, MountPoint>> = {
   tool: "tools",
 };
 
-/** Returns true when the point holds many modules by name. */
+/** Returns whether a mount point has many modules by name. */
 export function isMany(point: MountPoint): boolean {
   return MANY.has(point);
 }
 
 /**
- * Returns where a `mount(point, module, name)` goes: aliases resolved, the name found.
- * @throws {TypeError} "Unknown mount point …" or "Name required for …" (behaviour.md §1.3).
+ * Resolves the arguments of `mount(point, module, name)`: the alias of the point, and the name.
+ * @throws {TypeError} "Unknown mount point …" or "Name required for …".
  */
 export function resolveMount(point: string, module: unknown, name?: string | { name?: string }): Mounted {
-  const given = isObject(name) ? name.name : name;
+  const given_name = isObject(name) ? name.name : name;
   if (typeof module !== "object" && typeof module !== "function" || module === null) {
     throw new TypeError(
       `Cannot mount at "${point}": must be an object: received ${module === null ? "null" : typeof module}`,
     );
   }
   if (point === "session") {
-    if (given === "orchestrator" || given === "context") return { point: given, name: given, module };
+    if (given_name === "orchestrator" || given_name === "context") {
+      return { point: given_name, name: given_name, module };
+    }
     throw new TypeError(
       `Cannot mount at "session": name must be "orchestrator" or "context": received ${
-        JSON.stringify(given)
+        JSON.stringify(given_name)
       }`,
     );
   }
   const canonical = resolvePoint(point);
   if (!isMany(canonical)) return { point: canonical, name: canonical, module };
   const own = (module as { name?: unknown }).name;
-  const key = given ?? (typeof own === "string" && own ? own : undefined);
+  const key = given_name ?? (typeof own === "string" && own ? own : undefined);
   if (key === undefined || key === "") throw new TypeError(`Name required for ${canonical}`);
   return { point: canonical, name: key, module };
 }
 
-/** Returns the canonical point of any spelling. @throws {TypeError} "Unknown mount point …". */
+/** Returns the canonical mount point of an alias. @throws {TypeError} "Unknown mount point …". */
 export function resolvePoint(point: string): MountPoint {
   const canonical = Object.hasOwn(ALIASES, point) ? ALIASES[point] : undefined;
   if (!canonical) {
@@ -67,23 +69,23 @@ export function resolvePoint(point: string): MountPoint {
   return canonical;
 }
 
-/** What is mounted. The maps are live: a tool mounted in mid-turn is there for the next request. */
+/** The mounted objects of a session. The maps are live: a tool that is mounted during a turn is in the next request. */
 export class Mounts {
   orchestrator: Orchestrator | null = null;
   context: ContextManager | null = null;
   readonly tools = new LiveMap<Tool>();
-  /** As modules see them. */
+  /** Provider handles for modules. */
   readonly providers = new LiveMap<Provider>();
-  /** As the orchestrator sees them: the same names, answers that are the turn's. */
+  /** Provider handles for the orchestrator, under the same names. */
   readonly loop_providers = new LiveMap<Provider>();
 
-  /** Puts the two handles of a provider; returns what was there. */
+  /** Sets the two handles of a provider; returns the replaced one. */
   putProvider(name: string, loop: Provider, inner: Provider): Provider | undefined {
     this.loop_providers.put(name, loop);
     return this.providers.put(name, inner);
   }
 
-  /** Returns the tool that is mounted under a name, or that models call by it. */
+  /** Returns the tool that is mounted under a name, or that models call by this name. */
   toolNamed(name: string): Tool | undefined {
     const tool = this.tools.get(name);
     if (tool) return tool;
@@ -94,7 +96,7 @@ export class Mounts {
     return undefined;
   }
 
-  /** Takes a provider away. */
+  /** Removes a provider. */
   takeProvider(name: string): void {
     this.loop_providers.take(name);
     this.providers.take(name);
@@ -109,7 +111,7 @@ export class Mounts {
   }
 }
 
-/** Shared by all views: a session has three, and five closures for each were a thirtieth of what its run allocates. */
+/** Proxy handler of all views; one object, because five closures for each view were 3 % of the memory of a run. */
 const READ_ONLY: ProxyHandler<object> = Object.freeze({
   set: () => false,
   defineProperty: () => false,
@@ -118,20 +120,20 @@ const READ_ONLY: ProxyHandler<object> = Object.freeze({
   preventExtensions: () => false,
 });
 
-/** A record by name that others may read and only its owner may change. */
+/** A record by name with a read-only view. */
 export class LiveMap<T extends object> {
   readonly #items: Record<string, T> = Object.create(null);
-  /** Read-only and live. */
+  /** Read-only live view of the items. */
   readonly view: Record<string, T> = new Proxy<Record<string, T>>(this.#items, READ_ONLY);
 
-  /** Puts an item under a name; returns what was there. */
+  /** Sets an item; returns the replaced one. */
   put(name: string, item: T): T | undefined {
     const before = this.#items[name];
     this.#items[name] = item;
     return before;
   }
 
-  /** Takes an item away; returns it. */
+  /** Removes an item and returns it. */
   take(name: string): T | undefined {
     const before = this.#items[name];
     delete this.#items[name];

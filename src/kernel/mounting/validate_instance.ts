@@ -1,14 +1,11 @@
-/**
- * Protocol checks on what a live mount registered (behaviour.md §3.5). Structural: of a module's methods it runs only those
- * that say what it is, `getInfo` and `getSchema`.
- */
+/** Checks the shape of mounted objects. Of a module's methods it calls only `getInfo` and `getSchema`. */
 import { errorMessage } from "../../sdk/errors.ts";
 import { isObject } from "../../sdk/json.ts";
 import { inputSchemaOf, methodOf, unboundMethodOf } from "../../sdk/snake_case_aliases.ts";
 import type { ModuleType } from "../../sdk/types.ts";
 import type { Mounted, MountPoint } from "./mounts.ts";
 
-/** One check of one module. */
+/** Result of one check. */
 export interface Check {
   name: string;
   passed: boolean;
@@ -16,7 +13,7 @@ export interface Check {
   severity: "error" | "warning" | "info";
 }
 
-/** Returns the checks of one instance that a module of this type mounted. A method may declare fewer parameters than it is given. */
+/** Checks an object that a module of this type mounted. A method may declare fewer parameters than it is called with. */
 export function checkInstance(type: ModuleType, instance: unknown): Check[] {
   switch (type) {
     case "tool":
@@ -49,7 +46,7 @@ export function checkInstance(type: ModuleType, instance: unknown): Check[] {
   }
 }
 
-/** What is mounted at a point. */
+/** Mount point → module type. */
 export const TYPE_AT: Readonly<Record<MountPoint, ModuleType>> = {
   orchestrator: "orchestrator",
   context: "context",
@@ -57,7 +54,7 @@ export const TYPE_AT: Readonly<Record<MountPoint, ModuleType>> = {
   tools: "tool",
 };
 
-/** Returns what breaks the protocol in something that is mounted, in one line; null when nothing does. */
+/** Returns the failed checks of a mounted object in one line; null when all passed. */
 export function problemsOf({ point, module }: Mounted): string | null {
   let problems: string | null = null;
   for (const { name, message, passed, severity } of checkInstance(TYPE_AT[point], module)) {
@@ -112,7 +109,7 @@ function schema(instance: unknown): Check {
   };
 }
 
-/** What a provider says of itself must be readable; one that cannot say it yet is let through with a warning. */
+/** Checks that `getInfo` of a provider returns its info; a `getInfo` that throws is only a warning. */
 function providerInfo(instance: unknown): Check {
   const name = "provider_get_info";
   const getInfo = methodOf(instance, "getInfo");

@@ -1,4 +1,4 @@
-/** How a turn ended: from what happened, never from the returned text (http.md, Runs, the table). */
+/** Decides how a turn ended, from its state and the loop's error, never from the returned text. See src/docs/http.md#the-run-object. */
 import { errorCode, errorMessage, errorName, providerErrorCode, toLLMError } from "../../sdk/errors.ts";
 import { textOf, toBlocks } from "../../sdk/messages.ts";
 import { sanitizeText } from "../../sdk/tools.ts";
@@ -7,7 +7,7 @@ import type { SessionContext } from "./session_context.ts";
 import { limitOf } from "../guards/tool.ts";
 import type { Turn } from "./turn_state.ts";
 
-/** How a turn ended. */
+/** Outcome of a turn. */
 export interface Outcome {
   status: "completed" | "incomplete" | "denied" | "cancelled" | "failed";
   stop_reason: string;
@@ -16,7 +16,7 @@ export interface Outcome {
   error: { code: string; message: string } | null;
 }
 
-/** Codes that a run's `error` may carry besides those of providers (http.md, Problems). */
+/** Error codes that a run's `error` keeps; every other code becomes `internal`. */
 const RUN_CODES: ReadonlySet<string> = new Set([
   "provider_rate_limited",
   "provider_overloaded",
@@ -29,10 +29,10 @@ const RUN_CODES: ReadonlySet<string> = new Set([
   "internal",
 ]);
 
-/** Characters of a message on a run: under 2 KiB of UTF-8 unless it is mostly not Latin. */
+/** Maximum characters of an error message on a run. */
 const MAX_MESSAGE = 1_800;
 
-/** What `execute` came to: the text it returned, or what it threw. */
+/** Result of the orchestrator's `execute`: the text that it returned, or its error. */
 export type Returned = { text: string } | { error: unknown };
 
 /** Returns the outcome of a turn. */
@@ -94,7 +94,7 @@ function failed(
   return ended("failed", "error", { code: "internal", message });
 }
 
-/** A message as it may stand on a run: printable, at most 2 KiB (http.md, Problems). */
+/** Returns a message without control characters, shortened to {@link MAX_MESSAGE}. */
 function brief(message: string): string {
   const text = sanitizeText(message);
   return text.length <= MAX_MESSAGE ? text : `${text.slice(0, MAX_MESSAGE)}…`;
@@ -113,7 +113,7 @@ function cutBy(turn: Turn): string | null {
   }
 }
 
-/** The blocks of the answer: those of the last response when the text is theirs, else the text. */
+/** Returns the text blocks of the last response when they are the text, else the text as one block. */
 function outputOf(turn: Turn, text: string): ContentBlock[] {
   if (text === "") return [];
   const blocks = turn.response?.content.filter((block) => block.type === "text") ?? [];

@@ -1,6 +1,6 @@
 /**
- * One turn, from the call of the orchestrator to its outcome: begun, or gone on with where a log ended; whatever the loop does,
- * its history is closed and its end is told once (trace.md, section 4, C). What is mounted and told around it is `session/session.ts`.
+ * Runs one turn, from the call of the orchestrator to the outcome: a new turn, or one that was interrupted. Whatever the loop
+ * does, every tool call gets a result and each end event is emitted once.
  */
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import { toPlain } from "../../sdk/json.ts";
@@ -19,25 +19,25 @@ import type { TurnTracker } from "./turn_tracker.ts";
 
 /** Options of {@link Session.execute}. */
 export interface TurnOptions {
-  /** Goes on with a turn that a crash interrupted. */
+  /** Continues a turn that was interrupted. */
   resume?: boolean;
-  /** Iterations of the interrupted turn that were answered. */
+  /** Answered iterations of the interrupted turn. */
   iteration?: number;
-  /** Where that turn stands by its log, when this is the same run; wins over `iteration`. */
+  /** State of the interrupted turn from its log, when this is the same run; takes precedence over `iteration`. */
   recovered?: RecoveredTurn;
 }
 
-/** What a turn is run with. */
+/** Collaborators of {@link runTurn}. */
 export interface TurnDeps {
   readonly session: SessionContext;
   readonly tracker: TurnTracker;
   readonly contract: LoopContract;
   readonly mounts: Mounts;
-  /** The orchestrator's own. */
+  /** Coordinator of the orchestrator. */
   readonly coordinator: Coordinator;
 }
 
-/** Makes the turn that options ask for. */
+/** Creates a new turn, or restores the interrupted turn of the options. */
 export function createTurn(
   session: SessionContext,
   prompt: Prompt,
@@ -52,7 +52,7 @@ export function createTurn(
   return turn;
 }
 
-/** Runs a turn to its end; resolves whatever the loop does. */
+/** Runs a turn to its end. Resolves even if the loop throws. */
 export async function runTurn(turn: Turn, parts: TurnDeps, options: TurnOptions): Promise<Outcome> {
   const returned = options.recovered
     ? await resumeTurn(turn, parts, options.recovered)
@@ -60,7 +60,7 @@ export async function runTurn(turn: Turn, parts: TurnDeps, options: TurnOptions)
   return finishTurn(turn, parts, returned);
 }
 
-/** Goes on with a turn that was interrupted; one whose loop was done, or cannot go on, is only brought to its end. */
+/** Continues an interrupted turn. The loop is not called again when it had ended, or when it is not resumable. */
 async function resumeTurn(turn: Turn, parts: TurnDeps, recovered: RecoveredTurn): Promise<Returned> {
   const { prompted, response, response_is_unstored: is_untold, cancelled, ended_with, provider_error } =
     recovered;
@@ -76,8 +76,8 @@ async function resumeTurn(turn: Turn, parts: TurnDeps, recovered: RecoveredTurn)
     return failed && provider_error ? { error: provider_error } : { text: ended_with };
   }
   if (prompted && parts.mounts.orchestrator?.resumable !== true) {
-    const fact = "its process ended, and its orchestrator does not say resumable: true";
-    return { error: new PreampError("interrupted", `Cannot go on with the run: ${fact}`) };
+    const fact = "its process ended, and its orchestrator does not declare resumable: true";
+    return { error: new PreampError("interrupted", `Cannot continue the run: ${fact}`) };
   }
   return await callLoop(turn, parts, prompted);
 }
@@ -86,7 +86,7 @@ async function callLoop(turn: Turn, parts: TurnDeps, resume: boolean): Promise<R
   const { session, mounts, coordinator } = parts;
   const { prompt } = turn;
   try {
-    const pending = mounts.orchestrator!.execute( // the plan's own: without it nothing was initialised
+    const pending = mounts.orchestrator!.execute( // a session without one is not initialised
       typeof prompt === "string" ? prompt : toPlain(prompt) as unknown as Prompt,
       contextOf(parts).forLoop(),
       mounts.loop_providers.view,
@@ -94,7 +94,7 @@ async function callLoop(turn: Turn, parts: TurnDeps, resume: boolean): Promise<R
       coordinator.hooks,
       resume ? { coordinator, resume, iteration: turn.answered } : { coordinator },
     );
-    // a loop that neither ends nor listens is left behind: ceilings and cancellation hold for it too
+    // a loop that ignores its abort signal is abandoned; limits and cancellation still apply to its calls
     const grace_ms = session.limits.cleanup_timeout_s * 1000;
     const text: unknown = await withGrace(pending, session.step_signal, grace_ms, session.host.clock);
     return { text: typeof text === "string" ? text : textOf(text) };
@@ -106,20 +106,19 @@ async function callLoop(turn: Turn, parts: TurnDeps, resume: boolean): Promise<R
   }
 }
 
-/** After the loop, whichever it was: the history closed, the events that it owes told, the outcome. */
+/** Adds missing tool results, decides the outcome and emits the end events that the loop did not emit. */
 async function finishTurn(turn: Turn, parts: TurnDeps, returned: Returned): Promise<Outcome> {
   const { session, contract: contract } = parts;
   const { hooks } = session;
-  const begun = session.beginTurn();
-  if (begun) await begun;
-  const settled = contract.settleAnswer(turn);
-  if (settled) await settled;
+  const starting = session.beginTurn();
+  if (starting) await starting;
+  const settling = contract.settleAnswer(turn);
+  if (settling) await settling;
   const outcome = outcomeOf(session, turn, returned);
   const response = "text" in returned ? returned.text : outcome.error?.message ?? "";
   if (outcome.status === "cancelled") {
     await hooks.emit("cancel:completed", {});
   }
-  // told already by a loop that does its duty
   if (!turn.ended) await hooks.emit("execution:end", { response, status: executionStatus(outcome) });
   if (turn.completed === null) {
     await hooks.emit("orchestrator:complete", {

@@ -1,6 +1,6 @@
 /**
- * One session: initialise → execute → cleanup (trace.md, section 4, B-D). Puts the parts together and keeps their order;
- * what each part does is in its own file. Refuses to know where modules, time and storage come from: that is the host.
+ * One session: initialise → execute → cleanup. Creates the parts of the session and calls them in order; each part has a file of
+ * its own. Modules, time and storage come from the host (`host.ts`).
  */
 import { CancellationToken } from "../../sdk/cancellation.ts";
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
@@ -34,40 +34,41 @@ import type { Turn } from "./turn_state.ts";
 import { createTurn, runTurn, type TurnOptions } from "./run_turn.ts";
 import { TurnTracker } from "./turn_tracker.ts";
 
-/** Usage of one answered request: how long the history was when it was made, and what it took. */
+/** Usage of one answered request, with the number of messages in the history at that time. */
 export interface LoggedUsage {
   readonly messages: number;
   readonly input_tokens: number;
 }
 
-/** What a session is made of. */
+/** Options of {@link Session}. */
 export interface SessionOptions {
   plan: MountPlan;
-  /** The plan as written; modules see it as `coordinator.config`. */
+  /** The plan as its author wrote it; modules receive it as `coordinator.config`. */
   written?: JsonObject;
   host: Host;
   run_limits: RunLimitGuard;
   limits: KernelLimits;
   session_id: string;
   parent_id?: string | null;
-  /** State and history of a continued session. */
+  /** Saved `session_state` of a continued session. */
   session_state?: JsonObject;
+  /** Messages of a continued session. */
   history?: readonly Message[];
-  /** What providers reported in earlier runs, for the context to count by: see {@link LoggedUsage}. */
+  /** Usage that providers reported in earlier runs, for the context's token counter. */
   usages?: readonly LoggedUsage[];
-  /** Whether the session has run before: `session:resume` instead of `session:start`, no first system message. */
+  /** Whether the session has run before: `session:resume` instead of `session:start`, and no first system message. */
   continued?: boolean;
-  /** The session's token; a child's follows its parent's. */
+  /** Cancellation token of the session; a sub-agent's follows its parent's. */
   cancellation?: CancellationToken;
-  /** Capabilities that are there before the first module is mounted, such as `session.spawn`. */
+  /** Capabilities that exist before the first module is mounted, such as `session.spawn`. */
   capabilities?: Readonly<Record<string, unknown>>;
 }
 
-/** A tool call that a sub-agent is spawned from. */
+/** A paused tool call, from which a sub-agent is spawned. */
 export interface PausedCall {
-  /** What events tell of it: `tool_call_id`, `parallel_group_id`. */
+  /** Fields of the call for events: `tool_call_id`, `parallel_group_id`. */
   readonly event_fields: JsonObject;
-  /** Lets its deadline go on. */
+  /** Resumes the deadline of the call. */
   release(): void;
 }
 
@@ -122,7 +123,7 @@ export class Session {
       },
       isGate: (event) => GATES.has(event),
       record: (event, prepared) => session.write(event, toPlainObject(prepared)),
-      write: (event, emission, given) => session.writeEmission(event, emission, given),
+      write: (event, emission, payload) => session.writeEmission(event, emission, payload),
       recall: host.recall && ((event, data) => host.recall!(event, data)),
       recallAnswers: host.recallAnswers && ((event, data) => host.recallAnswers!(event, data)),
       warn: (code, message, error) =>
@@ -149,27 +150,27 @@ export class Session {
     return this.#session.session_id;
   }
 
-  /** What modules keep from run to run, as it stands. */
+  /** A copy of the state that modules keep between runs. */
   get session_state(): JsonObject {
     return this.#session.state.snapshot();
   }
 
-  /** Whether the orchestrator understands `resume`. */
+  /** Whether the orchestrator supports `resume`. */
   get resumable(): boolean {
     return this.#mounts.orchestrator?.resumable === true;
   }
 
-  /** Turn and iteration that an entry of this moment belongs to. */
+  /** Id and iteration of the running turn, as an entry has them. */
   get turn_fields(): { turn_id?: string; iteration?: number } {
     return turnFields(this.#session.turn);
   }
 
-  /** How full the last request was, as the guards measured it; for contexts that tell nothing themselves. */
+  /** Tokens and budget of the last request, as the provider's guard estimated them; for contexts that report none. */
   get context_usage(): { tokens: number; budget: number; level: number; compactions: number } {
     return { ...this.#session.request_size, level: 0, compactions: 0 };
   }
 
-  /** What tools and providers say of themselves: all that a replay needs in their place. */
+  /** Descriptions of the mounted tools and providers, from which a replay creates stubs. */
   get descriptors(): MountedDescriptors {
     return describeMounted(this.#mounts);
   }
@@ -179,14 +180,14 @@ export class Session {
     return this.#shared.capabilities.get(name) ?? null;
   }
 
-  /** What handlers that have heard nothing so far were registered for, and by which modules. */
+  /** Event and module of each handler that was never called. */
   get unheard_handlers(): { event: string; module_id: string | undefined }[] {
     return this.#session.hooks.unheard();
   }
 
   /**
-   * Resolves to what modules contribute to a channel.
-   * @throws {Error} when that takes longer than a cleanup may.
+   * Resolves to the contributions of the modules to a channel.
+   * @throws {Error} after `cleanup_timeout_s`.
    */
   async contributionsTo(channel: string): Promise<unknown[]> {
     const { host, limits } = this.#session;
@@ -196,29 +197,29 @@ export class Session {
       first.coordinator.collectContributions(channel),
       limits.cleanup_timeout_s * 1000,
       host.clock,
-      () => new Error(`Cannot collect ${channel}: not done within ${limits.cleanup_timeout_s} s`),
+      () => new Error(`Cannot collect ${channel}: not finished within ${limits.cleanup_timeout_s} s`),
     ) as unknown[];
   }
 
-  /** Emits an event of this session that no module of it emits. */
+  /** Emits an event on behalf of the runtime. */
   async emit(event: string, data: JsonObject): Promise<void> {
     await this.#session.hooks.emit(event, data);
   }
 
-  /** Adds to a contribution channel in the runtime's own name (behaviour.md §9.6). */
+  /** Registers a contributor on behalf of the runtime, replacing an earlier one with the same name. */
   contribute(channel: string, name: string, callback: () => unknown): void {
     const { contributors } = this.#shared;
     const list = contributors.get(channel) ?? [];
-    contributors.set(channel, [...list.filter((one) => one.name !== name), { name, callback }]);
+    contributors.set(channel, [...list.filter((entry) => entry.name !== name), { name, callback }]);
   }
 
-  /** Stops the deadline of a call that runs, whose tool waits for a sub-agent; a call that is none is told as nothing. */
+  /** Pauses the deadline of a running tool call while its sub-agent runs. Does nothing if there is no such call. */
   pauseCall(tool_call_id: string | undefined): PausedCall {
     const call = tool_call_id === undefined
       ? undefined
-      : this.#session.turn?.calls.find((one) => one.id === tool_call_id && one.deadline !== null);
+      : this.#session.turn?.calls.find((record) => record.id === tool_call_id && record.deadline !== null);
     if (!call) return { event_fields: {}, release: () => {} };
-    const release = call.deadline!.pause(); // it was looked for
+    const release = call.deadline!.pause(); // the search above requires it
     const group = call.pre?.data.parallel_group_id;
     return {
       event_fields: {
@@ -229,31 +230,31 @@ export class Session {
     };
   }
 
-  /** Returns the models of the provider mounted under one of these names, by id; empty when it tells none. */
+  /** Returns the model ids of the first provider that is mounted under one of these names; empty when it lists none. */
   async modelsOf(names: readonly string[]): Promise<string[]> {
     const { providers } = this.#mounts;
-    const name = names.find((one) => providers.get(one) !== undefined);
+    const name = names.find((candidate) => providers.get(candidate) !== undefined);
     const models = name === undefined ? [] : await providers.get(name)!.listModels();
     return models.flatMap((model) => isObject(model) && typeof model.id === "string" ? [model.id] : []);
   }
 
-  /** Tokens that the largest window of a mounted provider takes; null when none tells. */
+  /** Largest context window of the mounted providers, in tokens; null when no provider states one. */
   get context_window(): number | null {
-    const told = this.#mounts.providers.names
+    const windows = this.#mounts.providers.names
       .map((name) => this.#mounts.providers.get(name)!.getInfo().defaults.context_window)
       .filter((tokens) => typeof tokens === "number");
-    return told.length === 0 ? null : Math.max(...told);
+    return windows.length === 0 ? null : Math.max(...windows);
   }
 
   /**
-   * Mounts everything, once. Undoes it all when it fails.
-   * @throws {PreampError} `module_load_failed`, or why a module's code could not be had.
+   * Mounts all modules of the plan, once. Runs the cleanups and unmounts everything when it fails.
+   * @throws {PreampError} `module_load_failed`, or an error of fetching a module's code.
    */
   initialize(): Promise<void> {
     return this.#initialized ??= this.#initialize();
   }
 
-  /** Undoes what modules mounted and registered. */
+  /** Removes everything that modules mounted and registered. */
   #reset(): void {
     const { mounts, capabilities, contributors } = this.#shared;
     mounts.clear();
@@ -298,8 +299,8 @@ export class Session {
   }
 
   /**
-   * Runs one turn to its end; whatever the modules do, it resolves.
-   * @throws {PreampError} `session_busy` while another turn runs; what {@link initialize} throws; what the log throws.
+   * Runs one turn to its end. Resolves even if modules throw.
+   * @throws {PreampError} `session_busy` while another turn runs; an error of {@link initialize}; an error of the log.
    */
   async execute(prompt: Prompt, options: TurnOptions = {}): Promise<Outcome> {
     if (this.#executing) {
@@ -325,7 +326,7 @@ export class Session {
     try {
       if (!this.#announced) await this.#announce();
       session.turn = createTurn(session, prompt, options);
-      // the plan's own: without it nothing was initialised
+      // a session without an orchestrator is not initialised
       const { coordinator } = this.#modules.find((module) => module.spec.type === "orchestrator")!;
       const parts = {
         session,
@@ -345,12 +346,12 @@ export class Session {
   async #announce(): Promise<void> {
     this.#announced = true;
     const { continued, parent_id, plan } = this.#options;
-    const told = this.#session.hooks.notify(continued ? "session:resume" : "session:start", {
+    const announcing = this.#session.hooks.notify(continued ? "session:resume" : "session:start", {
       session_id: this.session_id,
       parent_id: parent_id ?? null,
       ...this.#metadata(),
     });
-    if (told) await told;
+    if (announcing) await announcing;
     if (!continued) {
       if (plan.system !== undefined) await this.#context.addMessage(systemMessage(plan.system));
     } else await this.#replaceSystem(plan.system);
@@ -364,7 +365,7 @@ export class Session {
     };
   }
 
-  /** A plan sent with a continued session replaces the earlier plan's system message, nobody else's (http.md). */
+  /** Replaces the system message of the session's earlier plan by that of this plan; keeps all other system messages. */
   async #replaceSystem(system: string | undefined): Promise<void> {
     const history = this.#options.history ?? [];
     const index = history.findIndex((message) =>
@@ -376,7 +377,7 @@ export class Session {
     await this.#context.setMessages(system === undefined ? rest : [systemMessage(system), ...rest]);
   }
 
-  /** Asks the turn to stop; `cancel:requested` is told once, at the first request. */
+  /** Cancels the turn; emits `cancel:requested` at the first request only. */
   async cancel(mode: "graceful" | "immediate"): Promise<void> {
     const first = !this.cancellation.is_cancelled;
     if (mode === "immediate") this.cancellation.requestImmediate();
@@ -384,7 +385,7 @@ export class Session {
     if (first) await this.emitCancelRequested();
   }
 
-  /** Tells that the session was asked to stop, by its parent's token too; the event comes once, whoever tells. */
+  /** Emits `cancel:requested`, at most once, and runs the cancellation callbacks. Also called when the parent was cancelled. */
   async emitCancelRequested(): Promise<void> {
     await this.#session.hooks.emit("cancel:requested", { state: this.cancellation.state });
     for (const error of await this.cancellation.triggerCallbacks()) {
@@ -392,11 +393,11 @@ export class Session {
     }
   }
 
-  /** `session:end`, the cleanups in reverse order, `session:cleanup`; a second call does nothing. */
+  /** Emits `session:end`, runs the cleanups in reverse order and emits `session:cleanup`. A second call does nothing. */
   async cleanup(status: string): Promise<void> {
     if (this.#cleaned) return;
     this.#cleaned = true;
-    if (this.#initialized === null) return; // it never was: there is nothing to end
+    if (this.#initialized === null) return; // never initialised
     const { hooks } = this.#session;
     const ended = hooks.notify("session:end", { session_id: this.session_id, status });
     if (ended) await ended;
@@ -408,7 +409,7 @@ export class Session {
     if (written) await written;
   }
 
-  /** Ends the guests of a session that nobody will clean up, such as a replay that is over. */
+  /** Stops the guests of a session without running its cleanups, for example after a replay. */
   async abandon(): Promise<void> {
     await endGuests(this.#shared);
   }
@@ -417,19 +418,22 @@ export class Session {
     return this.#mounts.context as ContextGuard;
   }
 
-  /** What is mounted. */
+  /** Mount points of the session. */
   get mounts(): Mounts {
     return this.#mounts;
   }
 
-  /** What must have been told before an event: a loop's end that says cancelled comes behind `cancel:completed`, that behind its request. */
+  /**
+   * Emits the events that must precede `event`: `cancel:requested` before `cancel:completed`, and that before an end event with
+   * status `cancelled`.
+   */
   #ensurePreceding(event: string, data: JsonObject | null): Promise<unknown> | void {
     switch (event) {
       case "provider:request":
         return this.#contract.beforeRequest();
       case "cancel:completed":
         if (this.#session.turn === null || this.#tracker.cancel_requested) break;
-        // nobody asked for it where a provider says that its call was aborted: then this is how it is asked for
+        // a provider that reports its call as aborted cancels the turn
         return this.cancellation.is_cancelled ? this.emitCancelRequested() : this.cancel("immediate");
       case "execution:end":
       case "orchestrator:complete": {
@@ -442,18 +446,18 @@ export class Session {
   }
 }
 
-/** Written plan → what modules see of it. Compiled plans are frozen and run again and again: one copy will do for all their runs. */
+/** Written plan → frozen copy for modules. Compiled plans are frozen, so that all their runs share one copy. */
 const configs = new WeakMap<JsonObject, JsonObject>();
 
 function frozenConfig(written: JsonObject = {}): JsonObject {
   let config = configs.get(written);
   if (config) return config;
   config = deepFreeze(toPlainObject(written));
-  if (Object.isFrozen(written)) configs.set(written, config); // else its owner may change it before the next session
+  if (Object.isFrozen(written)) configs.set(written, config); // else it may change before the next session
   return config;
 }
 
-/** Capabilities that are there before any module: the session's own, and those it was made with. */
+/** Returns the capabilities that exist before any module is mounted: the session's own, and those of its options. */
 function ownCapabilities(
   { usages, capabilities }: SessionOptions,
   session: SessionContext,
@@ -477,7 +481,7 @@ function systemMessage(text: string): Message {
   return { role: "system", content: text, metadata: { source: "plan" } };
 }
 
-/** Nothing could answer: the run is refused before it exists (http.md, Problems; behaviour.md §1.5's words). */
+/** Creates the error for a session without a mounted provider; the run is refused before it starts. */
 function noProvider(skipped: readonly ErrorDetail[]): PreampError {
   const details = skipped.filter(({ path }) => path.startsWith("providers["));
   const [first] = details;

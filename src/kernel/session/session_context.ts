@@ -1,4 +1,4 @@
-/** What all parts of one session share. Made by the session; has no behaviour but writing entries. */
+/** State and collaborators that all parts of one session share. Its only behaviour is to append entries to the log. */
 import { type JsonObject, toPlain, toPlainObject } from "../../sdk/json.ts";
 import type { CancellationToken, Emission, MountPlan } from "../../sdk/types.ts";
 import type { RunLimitGuard } from "../run_limits.ts";
@@ -7,36 +7,36 @@ import { draftEntry, type Host, isBarrier, type Verdict } from "../host.ts";
 import type { SessionState } from "./session_state.ts";
 import type { Turn } from "./turn_state.ts";
 
-/** Limits that the kernel enforces beside the run's ceilings (trust.md, Limits). */
+/** Limits that the kernel enforces in addition to those of the run. Their defaults: src/docs/operating.md#limits. */
 export interface KernelLimits {
-  /** Seconds one tool call may take; 0 = none. */
+  /** Timeout of one tool call, in seconds; 0 = none. */
   tool_timeout_s: number;
-  /** Bytes of a tool's output that are kept. */
+  /** Maximum bytes of a tool's output. */
   max_tool_result_bytes: number;
-  /** Tool calls and content blocks of one answer of a provider. */
+  /** Maximum tool calls and content blocks of one answer of a provider. */
   max_answer_tool_calls: number;
   max_answer_blocks: number;
-  /** Handlers that the modules of one session may have registered. */
+  /** Maximum number of handlers that the modules of one session register. */
   max_hooks: number;
-  /** Seconds one cleanup may take. */
+  /** Timeout of one cleanup, in seconds. */
   cleanup_timeout_s: number;
-  /** Seconds one call of a hook's handler may take. */
+  /** Timeout of one call of a hook's handler, in seconds. */
   hook_timeout_s: number;
-  /** Seconds a person has to answer, at most; and when the hook that asks names none. */
+  /** Maximum time that a person has to answer, in seconds; the default when the hook states none. */
   approval_timeout: number;
-  /** Bytes of JSON that `session_state` may have. */
+  /** Maximum bytes of `session_state` as JSON. */
   max_session_state_bytes: number;
 }
 
-/** The shared parts. `hooks` and `turn` are set by the session. */
+/** Shared state of one session. The session sets `hooks` and `turn`. */
 export class SessionContext {
   hooks!: Hooks;
   turn: Turn | null = null;
-  /** The last answer to the loop: its number in the session, from 1, and what it reported; null before the first. */
+  /** Number of the last answer to the loop, from 1, with its input tokens; null before the first. */
   last_usage: { answer: number; input_tokens: number } | null = null;
-  /** Tokens of the last request's messages, and of the room they had, as the provider's guard measured them. */
+  /** Estimated tokens of the last request's messages, and their budget; set by the provider's guard. */
   request_size = { tokens: 0, budget: 0 };
-  /** Module id → where in its files an error was thrown; modules that are compiled in are not there. */
+  /** Module id → function that locates an error in the module's files. Built-in modules have none. */
   readonly error_locators = new Map<string, (error: unknown) => string | undefined>();
 
   constructor(
@@ -50,7 +50,7 @@ export class SessionContext {
     readonly limits: KernelLimits,
   ) {}
 
-  /** Returns where in the files of any module an error was thrown, for the log: `{at}`, or nothing. */
+  /** Returns the location of an error in the files of any module as `{at}`, or an empty object. */
   errorLocation(error: unknown): { at?: string } {
     for (const placeOf of this.error_locators.values()) {
       const at = placeOf(error);
@@ -59,15 +59,15 @@ export class SessionContext {
     return {};
   }
 
-  /** Aborts a step of the turn: on immediate cancellation and when the time of the run is over. */
+  /** Aborts the current step of the turn on immediate cancellation and when the run reaches `max_duration_s`. */
   get step_signal(): AbortSignal {
-    this.#step ??= new AbortController(); // outside of a turn, where nothing aborts it
+    this.#step ??= new AbortController(); // outside of a turn: never aborted
     return this.#step.signal;
   }
 
   #step: AbortController | null = null;
 
-  /** Makes a new step signal for a turn; returns a function that lets go of what it listens to. */
+  /** Creates the step signal of a turn; returns a function that removes its listeners. */
   armStepSignal(): () => void {
     const step = this.#step = new AbortController();
     const cancelled = this.cancellation.signal;
@@ -84,14 +84,17 @@ export class SessionContext {
     };
   }
 
-  /** Tells `execution:start` for a loop whose first act in a turn is another one (R0's does not tell it). */
+  /** Emits `execution:start` if the loop does not emit it as its first event of the turn. */
   beginTurn(event = ""): Promise<unknown> | void {
     const { turn } = this;
     if (turn === null || turn.started || event === "execution:start") return;
     return this.hooks.emit("execution:start", { prompt: turn.prompt });
   }
 
-  /** Writes an entry with these very data (plain, shared with nobody); a promise means: wait until it is durable. */
+  /**
+   * Appends an entry. `data` is plain and becomes the entry's own. Returns a promise only when the caller must wait until the
+   * entry is durable.
+   */
   write(event: string, data: JsonObject, verdict?: Verdict): Promise<void> | void {
     const { turn } = this;
     const entry = draftEntry(event, this.session_id, data, {
@@ -107,22 +110,22 @@ export class SessionContext {
     return this.host.record(entry);
   }
 
-  /** Writes what modules assigned to `session_state` since the last time. */
+  /** Appends `session:state` with the keys of `session_state` that modules assigned since the last call, if any. */
   writeState(): Promise<void> | void {
     const set = this.state.takeChanges();
     if (set) return this.write("session:state", { set });
   }
 
-  /** Writes the entry of an emission: final data without the fields of the envelope, unless the emitter gave them. */
-  writeEmission(event: string, emission: Emission, given: JsonObject): Promise<void> | void {
-    const data = emission.data === given ? toPlainObject(given) : withoutEnvelope(emission.data, given);
+  /** Appends the entry of an emission: its data without the fields of the envelope, unless the emitter set them. */
+  writeEmission(event: string, emission: Emission, emitted: JsonObject): Promise<void> | void {
+    const data = emission.data === emitted ? toPlainObject(emitted) : withoutEnvelope(emission.data, emitted);
     return this.write(event, data, verdictOf(emission));
   }
 }
 
 const ONCE = { once: true } as const;
 
-/** Fields that handlers see in the payload and readers in the envelope (trace.md, section 2). */
+/** Fields that are in the payload for handlers, and in the envelope of the entry. */
 const ENVELOPE_FIELDS: ReadonlySet<string> = new Set([
   "session_id",
   "parent_id",
@@ -131,11 +134,11 @@ const ENVELOPE_FIELDS: ReadonlySet<string> = new Set([
   "iteration",
 ]);
 
-/** Returns a copy of a payload without what the envelope says; nothing is deleted, because that makes an object slow for good. */
-function withoutEnvelope(payload: JsonObject, given: JsonObject): JsonObject {
+/** Returns a copy of a payload without the envelope's fields. A copy, because `delete` makes an object permanently slow. */
+function withoutEnvelope(payload: JsonObject, emitted: JsonObject): JsonObject {
   const data: JsonObject = {};
-  for (const key in payload) { // plain: what it has is its own
-    if (!ENVELOPE_FIELDS.has(key) || Object.hasOwn(given, key)) data[key] = toPlain(payload[key]);
+  for (const key in payload) { // plain: it inherits nothing
+    if (!ENVELOPE_FIELDS.has(key) || Object.hasOwn(emitted, key)) data[key] = toPlain(payload[key]);
   }
   return data;
 }
@@ -151,7 +154,7 @@ function verdictOf(emission: Emission): Verdict | undefined {
   return verdict;
 }
 
-/** Returns the error that abandoned steps are rejected with on immediate cancellation. */
+/** Creates the error that aborted steps reject with on immediate cancellation. */
 export function cancelledError(): Error {
   return Object.assign(new Error("Cancelled by user"), { name: "AbortError", code: "cancelled" });
 }

@@ -1,9 +1,9 @@
-/** `coordinator.session_state`: what modules keep from run to run. Notes which top-level keys were assigned since the last look. */
+/** `coordinator.session_state`: data that modules keep between runs. Tracks which top-level keys were assigned. */
 import { type JsonObject, toPlain } from "../../sdk/json.ts";
 
-/** The state of one session. `view` is what modules see; assigning a top-level key of it marks that key. */
+/** The state of one session. Modules receive `view`; assigning a top-level key marks the key as changed. */
 export class SessionState {
-  /** Assign here. Values are copied when assigned: later changes inside them are not seen. */
+  /** The object that modules receive. An assigned value is copied, so that later changes inside it have no effect. */
   readonly view: JsonObject;
   readonly #values: JsonObject = Object.create(null);
   readonly #sizes = new Map<string, number>();
@@ -12,8 +12,8 @@ export class SessionState {
   #bytes = 2;
 
   /**
-   * Starts from what was saved with the session, even if that is more than the limit of today.
-   * @param max_bytes Bytes of JSON that it may have.
+   * Starts with the saved state, even if it is larger than the limit.
+   * @param max_bytes Maximum bytes of the state as JSON.
    */
   constructor(saved: JsonObject, max_bytes: number) {
     for (const [key, value] of Object.entries(saved)) this.#assign(key, value);
@@ -40,7 +40,7 @@ export class SessionState {
     return true;
   }
 
-  /** Returns the keys assigned since the last call with their values (null for a deleted one), or null when there are none. */
+  /** Returns the keys assigned since the last call with their values (null for a deleted key), or null when there are none. */
   takeChanges(): JsonObject | null {
     if (this.#dirty.size === 0) return null;
     const changes: JsonObject = {};
@@ -49,13 +49,13 @@ export class SessionState {
     return changes;
   }
 
-  /** Returns a copy of everything. */
+  /** Returns a copy of the whole state. */
   snapshot(): JsonObject {
     return toPlain(this.#values) as JsonObject;
   }
 }
 
-/** What assigning to the view does. A class: every session has one, and a literal would make each function anew. */
+/** Proxy handler of the view. A class, because an object literal would create each function again for every session. */
 class StateTraps implements ProxyHandler<JsonObject> {
   readonly #assign: (key: string, value: unknown) => boolean;
 

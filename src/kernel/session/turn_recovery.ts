@@ -1,6 +1,6 @@
 /**
- * Where the log says that an interrupted turn stands, so that a new session can go on with it: what was told already, what each
- * call came to, how the turn had ended if it had (architecture.md, Resume; trace.md, section 5).
+ * Reads the state of an interrupted turn from the log, so that a new session can continue it: the events that were emitted, the
+ * result of each call, and how the turn had ended. See src/docs/architecture.md#the-log-is-the-state.
  */
 import { PreampError } from "../../sdk/errors.ts";
 import { eventsWith } from "../../sdk/events.ts";
@@ -12,45 +12,45 @@ import type { DraftEntry } from "../host.ts";
 import { Turn } from "./turn_state.ts";
 
 /**
- * What a call came to before the interruption. `lost`: it was let run and nobody knows what it did. `redacted`: what it was
- * asked with is no longer known.
+ * Result of a call before the interruption. `lost`: the call may have run, with an unknown result. `redacted`: the stored input
+ * was redacted.
  */
 export type RecoveredCall = { result: ToolResult } | { error: Error } | "lost" | "redacted";
 
-/** An interrupted turn. */
+/** State of an interrupted turn. */
 export interface RecoveredTurn {
   readonly turn_id: string;
-  /** Whether the prompt is in the history: the loop goes on; else the turn begins. */
+  /** Whether the prompt is in the history, so that the loop resumes; else the turn starts. */
   readonly prompted: boolean;
-  /** Iterations that were answered. */
+  /** Number of answered iterations. */
   readonly iteration: number;
   /** The last answer; null before the first. */
   readonly response: ChatResponse | null;
-  /** Whether that answer is not in the history yet. */
+  /** Whether the last answer is not in the history yet. */
   readonly response_is_unstored: boolean;
-  /** Calls of the last answer that the log knows something of, by id. */
+  /** Calls of the last answer that have entries in the log, by id. */
   readonly calls: ReadonlyMap<string, RecoveredCall>;
-  /** Status of `cancel:requested`, when the turn was asked to stop. */
+  /** State of `cancel:requested`; null when the turn was not cancelled. */
   readonly cancelled: "graceful" | "immediate" | null;
-  /** What the turn had answered, when nothing of the loop was left to do; null: it was not at its end. */
+  /** Text of the turn, when the loop had ended; null when it had not. */
   readonly ended_with: string | null;
-  /** Events that are told once in a turn, and were. */
+  /** Events of the turn that are emitted at most once, and were emitted. */
   readonly emitted: ReadonlySet<string>;
-  /** Status of `orchestrator:complete`, once it was told. */
+  /** Status of `orchestrator:complete`; null when it was not emitted. */
   readonly completed: string | null;
   readonly prompt_denied: string | null;
   readonly request_denied: string | null;
   readonly max_reached: boolean;
-  /** Name of the ceiling that refused a tool call. */
+  /** Name of the limit that refused a tool call. */
   readonly limit: string | null;
-  /** What the last model call failed with, when nothing followed but the end of the turn. */
+  /** Error of the last model call, when no other call followed. */
   readonly provider_error: Error | null;
 }
 
 /** Events that are emitted at most once in a turn. */
 const ONCE_PER_TURN = eventsWith("once");
 
-/** Returns where the last turn of a session stands, or null when none was begun. `redacted`: what stands in place of a secret. */
+/** Returns the state of a session's last turn, or null when no turn was started. @param redacted The text that replaces secrets. */
 export function recoverTurn(
   entries: readonly DraftEntry[],
   session_id: string,
@@ -59,11 +59,11 @@ export function recoverTurn(
   const own = entries.filter((entry) => entry.session_id === session_id);
   const turn_id = own.findLast((entry) => entry.turn_id !== undefined)?.turn_id;
   if (turn_id === undefined) return null;
-  const fold = new TurnProjection(redacted);
+  const projection = new TurnProjection(redacted);
   for (const entry of own) {
-    if (entry.turn_id === turn_id || entry.event === "cancel:requested") fold.add(entry);
+    if (entry.turn_id === turn_id || entry.event === "cancel:requested") projection.add(entry);
   }
-  return { turn_id, ...fold.state };
+  return { turn_id, ...projection.state };
 }
 
 class TurnProjection {
@@ -150,7 +150,7 @@ class TurnProjection {
     if (of_user) this.#prompted = true;
   }
 
-  /** From here on the call may have run; one that a person is asked about may not before the answer. */
+  /** Marks a call as lost, because it may have run. A call that waits for approval has not run before the answer. */
   #pre({ tool_call_id }: JsonObject, action: string | undefined): void {
     const id = String(tool_call_id);
     if (action === "deny" || action === "ask_user" || this.#calls.has(id)) return;
@@ -163,8 +163,8 @@ class TurnProjection {
   }
 
   get state(): Omit<RecoveredTurn, "turn_id"> {
-    const stopped = this.#prompt_denied ?? this.#request_denied;
-    const refused = stopped === null ? null : `Operation denied: ${stopped}`;
+    const denied = this.#prompt_denied ?? this.#request_denied;
+    const denied_text = denied === null ? null : `Operation denied: ${denied}`;
     return {
       prompted: this.#prompted,
       iteration: this.#iteration,
@@ -172,7 +172,7 @@ class TurnProjection {
       response_is_unstored: this.#response_is_unstored,
       calls: this.#calls,
       cancelled: this.#cancelled,
-      ended_with: this.#answer ?? refused ?? (this.#limit === null ? null : ""),
+      ended_with: this.#answer ?? denied_text ?? (this.#limit === null ? null : ""),
       emitted: this.#emitted,
       completed: this.#completed,
       prompt_denied: this.#prompt_denied,
@@ -184,16 +184,16 @@ class TurnProjection {
   }
 }
 
-/** Returns an error as the log tells it: a code where its type is one, so that it is told the same again. */
-function failureOf(told: unknown): Error {
-  const { type = "Error", msg = "" } = isObject(told) ? told : {};
+/** Creates an error from its data in the log, with a code when its type is a code, so that it is logged identically. */
+function failureOf(data: unknown): Error {
+  const { type = "Error", msg = "" } = isObject(data) ? data : {};
   const failure = new Error(String(msg));
   if (/^(tool_|interrupted$)/.test(String(type))) return Object.assign(failure, { code: type });
   failure.name = String(type);
   return failure;
 }
 
-/** Returns the kernel's view of a turn that goes on. */
+/** Creates the state of a turn that continues. */
 export function restoreTurn(recovered: RecoveredTurn, prompt: Prompt): Turn {
   const turn = new Turn(recovered.turn_id, prompt);
   turn.started = recovered.emitted.has("execution:start");
@@ -219,8 +219,8 @@ export function restoreTurn(recovered: RecoveredTurn, prompt: Prompt): Turn {
 }
 
 /**
- * Returns the result of a call that ran before the interruption, or undefined when it has still to run. Throws what it threw;
- * `interrupted` when it may have run and a second time would be one too many, or when its arguments are no longer known.
+ * Returns the result of a call that ran before the interruption, or undefined when the call must run. Throws the error of the
+ * call; `interrupted` when the call may have run and is not idempotent, or when its arguments were redacted.
  */
 export function recoveredResult(
   known: RecoveredCall | undefined,
@@ -233,7 +233,7 @@ export function recoveredResult(
     return known.result;
   }
   const fact = known === "lost"
-    ? "the process ended while it ran, and what it did is not known"
+    ? "the process ended while it ran, and its effect is not known"
     : "its stored arguments were redacted";
   throw new PreampError("interrupted", `Cannot run tool "${name}" again after an interruption: ${fact}`);
 }

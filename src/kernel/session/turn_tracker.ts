@@ -1,7 +1,6 @@
 /**
- * What the events of a turn mean to the kernel: it completes what a loop leaves out of an event, drops what was told
- * already, and notes what passed its gate, so that guards and outcome hold whatever the loop does with the answers
- * (architecture.md, Guards).
+ * Tracks the events of a turn in `turn_state.ts`: adds fields that a loop left out, drops repeated events, and records the
+ * decisions of gates, so that guards and outcome do not depend on the loop. See src/docs/architecture.md#guards.
  */
 import { eventsWith } from "../../sdk/events.ts";
 import { toPlain, toPlainObject } from "../../sdk/json.ts";
@@ -10,10 +9,10 @@ import type { SessionContext } from "./session_context.ts";
 import type { Mounts } from "../mounting/mounts.ts";
 import type { CallRecord, Gate, Turn } from "./turn_state.ts";
 
-/** What an emission stands for, so that processing its result can be told to the turn. */
+/** Subject of an emission: a tool call or a gate. */
 export type GateSubject = CallSubject | { gate: Gate };
 
-/** A tool call as one emission of its `tool:pre` left it. */
+/** A tool call after one emission of its `tool:pre`. */
 export interface CallSubject {
   readonly call: CallRecord;
   readonly pre: Emission;
@@ -26,11 +25,11 @@ const TURN_EVENTS = eventsWith("turn");
 
 interface TrackedEmission {
   readonly subject: GateSubject;
-  /** What the hooks wanted. The loop holds the original and could change it before it is acted on. */
+  /** A copy of the hooks' result: the loop has the original and could change it. */
   readonly verdict: Emission;
 }
 
-/** Bookkeeping over the events of a session. */
+/** Tracks the events of a session. */
 export class TurnTracker {
   readonly #session: SessionContext;
   readonly #noted = new WeakMap<Emission, TrackedEmission>();
@@ -42,34 +41,34 @@ export class TurnTracker {
     this.#mounts = mounts;
   }
 
-  /** Returns what an emission stands for; undefined when it asks for nothing. */
+  /** Returns the subject of an emission; undefined when its hooks asked for nothing. */
   subjectOf(emission: Emission): GateSubject | undefined {
     return this.#noted.get(emission)?.subject;
   }
 
-  /** Returns an emission as the hooks left it, whatever became of the object since. */
+  /** Returns the hooks' result of an emission, even if the loop changed the object. */
   verdictOf(emission: Emission): Emission {
     return this.#noted.get(emission)?.verdict ?? emission;
   }
 
-  /** Says that `cancel:requested` was told before the turn was interrupted. */
+  /** Notes that `cancel:requested` was emitted before the turn was interrupted. */
   noteCancelled(): void {
     this.#cancel_requested = true;
   }
 
-  /** Whether `cancel:requested` was told. */
+  /** Whether `cancel:requested` was emitted. */
   get cancel_requested(): boolean {
     return this.#cancel_requested;
   }
 
-  /** Forgets the cancellation of the turn before. */
+  /** Resets the cancellation of the previous turn. */
   reset(): void {
     this.#cancel_requested = false;
   }
 
   /**
-   * Completes the payload of an event before its handlers see it. Null: the event is dropped, because it may happen once
-   * and was told, or because nothing happened that it could tell.
+   * Completes the payload of an event before its handlers run. Returns null when the event is dropped: it was emitted
+   * already, or reports something that did not happen.
    */
   prepare(event: string, data: JsonObject): JsonObject | null {
     if (event === "cancel:requested") {
@@ -78,7 +77,7 @@ export class TurnTracker {
       return data;
     }
     const { turn } = this.#session;
-    if (turn === null) return TURN_EVENTS.has(event) ? null : data; // a loop that was left behind comes late
+    if (turn === null) return TURN_EVENTS.has(event) ? null : data; // a late event of an abandoned loop
     switch (event) {
       case "execution:start":
         if (turn.started) return null;
@@ -122,13 +121,13 @@ export class TurnTracker {
 
   #completePre(turn: Turn, data: JsonObject): JsonObject {
     const { tool_call_id: id, tool_name: name } = data;
-    const found = turn.find(id, name, (record) => record.pre === null) ??
-      (typeof id === "string" ? turn.find(id, name, (record) => !record.started) : undefined); // asked again: decided anew
+    const existing = turn.find(id, name, (record) => record.pre === null) ??
+      (typeof id === "string" ? turn.find(id, name, (record) => !record.started) : undefined); // emitted again
     const input = isInput(data.tool_input) ? data.tool_input : undefined;
-    const call = found ??
+    const call = existing ??
       turn.add(typeof id === "string" ? id : this.#session.host.newId("call"), String(name), input ?? {});
     call.gate = "pending";
-    if (typeof name === "string" && name !== "") call.name = name; // what the gate sees is what may run
+    if (typeof name === "string" && name !== "") call.name = name; // the gate decides about this name
     const whole = typeof id === "string" && input !== undefined ? data : {
       ...data,
       tool_name: name ?? call.name,
@@ -140,10 +139,10 @@ export class TurnTracker {
     return payload;
   }
 
-  /** Payload → call, from `prepare` to `settle` of the same event. */
+  /** Payload → call, between `prepare` and `settle` of the same event. */
   readonly #pending = new WeakMap<JsonObject, CallRecord>();
 
-  /** Takes notice of what a gate came to; called before its entry is written. `prepared` is what {@link prepare} returned. */
+  /** Records the decision of a gate, before its entry is appended. `prepared` is the object that {@link prepare} returned. */
   settle(event: string, emission: Emission, prepared: JsonObject): void {
     const { turn } = this.#session;
     if (turn === null) return;
@@ -169,7 +168,7 @@ export class TurnTracker {
     return gate;
   }
 
-  /** Where nobody asked for anything there is nothing to act on, whatever a loop makes of the object: most gates are passed so. */
+  /** Tracks an emission whose hooks asked for something; most gates are passed without. */
   #note(emission: Emission, subject: GateSubject): void {
     if (isNoop(emission)) return;
     this.#noted.set(emission, { subject, verdict: snapshot(emission) });
@@ -181,7 +180,7 @@ export class TurnTracker {
     this.#pending.delete(prepared);
     call.pre = emission;
     const input = emission.data.tool_input;
-    call.input = isInput(input) ? toPlainObject(input) : call.requested_input; // a copy: what runs is what the hooks saw
+    call.input = isInput(input) ? toPlainObject(input) : call.requested_input; // a copy, so that no module changes it after the gate
     if (reason !== null) {
       call.gate = "denied";
       call.reason = reason;
@@ -190,7 +189,7 @@ export class TurnTracker {
   }
 }
 
-/** Adds what a tool declares of its harm, for the hooks to decide by; a tool that declares none is told of with no word more. */
+/** Adds the declared risk of a tool to the payload of `tool:pre`, unless it is the default. */
 function withDeclared(payload: JsonObject, tool: Tool | undefined): JsonObject {
   const { risk = "low", requires_approval = false } = tool ?? {};
   if (risk === "low" && !requires_approval) return payload;
@@ -209,7 +208,7 @@ function snapshot(emission: Emission): Emission {
   const { approval, injections, user_messages } = emission;
   return {
     ...emission,
-    approval: approval && toPlain(approval) as unknown as ApprovalQuestion, // a copy of it
+    approval: approval && toPlain(approval) as unknown as ApprovalQuestion, // a copy
     injections: injections.map((injection) => ({ ...injection })),
     user_messages: user_messages.map((message) => ({ ...message })),
   };
@@ -220,13 +219,13 @@ function isInput(value: unknown): value is JsonObject {
 }
 
 function nextIteration(turn: Turn, data: JsonObject): number {
-  const told = data.iteration;
-  return typeof told === "number" && Number.isSafeInteger(told) && told > turn.iteration
-    ? told
+  const { iteration } = data;
+  return typeof iteration === "number" && Number.isSafeInteger(iteration) && iteration > turn.iteration
+    ? iteration
     : turn.iteration + 1;
 }
 
-/** What an answer took is what its guard measured, whatever the loop says; each answer is told once. */
+/** Sets the usage that the guard measured, and drops the event of an answer that was reported already. */
 function completeResponse(turn: Turn, data: JsonObject): JsonObject | null {
   const { response, unreported_response: untold_response, response_usage } = turn;
   if (response === null || turn.inner_responses.has(data)) return data;
@@ -244,7 +243,7 @@ function completeResponse(turn: Turn, data: JsonObject): JsonObject | null {
   };
 }
 
-/** The call that a result belongs to; null when it was told already, or was denied and has none (trace.md, section 5). */
+/** Completes the result of a call; returns null when the result was reported already, or the call was denied. */
 function completeResult(turn: Turn, data: JsonObject): JsonObject | null {
   const { tool_call_id: id, tool_name: name } = data;
   const call = turn.find(
@@ -255,12 +254,12 @@ function completeResult(turn: Turn, data: JsonObject): JsonObject | null {
   if (call === undefined) return turn.find(id, name, (record) => record.reported) ? null : data;
   call.reported = true;
   if (call.gate === "denied") return null;
-  const placed = call.error_location !== undefined && isInput(data.error)
+  const located = call.error_location !== undefined && isInput(data.error)
     ? { ...data, error: { ...data.error, at: call.error_location } }
     : data;
-  if (id !== undefined && name !== undefined) return placed;
+  if (id !== undefined && name !== undefined) return located;
   return {
-    ...placed,
+    ...located,
     tool_name: call.name,
     tool_call_id: call.id,
     tool_input: data.tool_input ?? call.input,
