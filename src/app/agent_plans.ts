@@ -1,4 +1,4 @@
-/** The agents of a plan, judged before it runs as if each were spawned from it: what cannot run is said up front. */
+/** Authorises the agents of a plan before it runs, as if each were spawned from it. */
 import { agentNames, childPlan } from "../plan/child_plan.ts";
 import type { CompiledPlan } from "../plan/compile.ts";
 import { keyOf } from "../plan/source/spec_key.ts";
@@ -9,27 +9,28 @@ import { isObject, type JsonObject } from "../sdk/json.ts";
 const LISTS = ["providers", "tools", "hooks"] as const;
 
 /**
- * Judges every agent of a plan.
+ * Authorises every agent of a plan.
  *
- * @param judge Compiles and authorises the plan of one agent; rejects with why it may not run.
- * @throws {PreampError} with every reason at its place in `agents`; of the one code they share, else `policy_refused`.
+ * @param authorise Compiles and authorises the plan of one agent; rejects with why it may not run.
+ * @throws {PreampError} with every reason at its path in `agents`. Its code is the one that all reasons
+ * share, else `policy_refused`.
  */
-export async function judgeAgents(
+export async function authoriseAgents(
   compiled: CompiledPlan,
-  judge: (written: JsonObject) => Promise<unknown>,
+  authorise: (written: JsonObject) => Promise<unknown>,
 ): Promise<void> {
   const details: ErrorDetail[] = [];
   const codes = new Set<ErrorCode>();
   for (const name of agentNames(compiled.written)) {
     const { written } = childPlan(compiled.written, name);
     try {
-      await judge(written);
+      await authorise(written);
     } catch (error) {
       const code = errorCode(error);
       if (code === undefined) throw error;
-      codes.add(code as ErrorCode); // ours: it has details
-      const told = (error as PreampError).details ?? [];
-      const reasons = told.length > 0 ? told : [{ path: "", message: (error as PreampError).message }];
+      codes.add(code as ErrorCode); // one of our codes: the error has details
+      const known = (error as PreampError).details ?? [];
+      const reasons = known.length > 0 ? known : [{ path: "", message: (error as PreampError).message }];
       details.push(...reasons.map((detail) => inOverlay(detail, name, compiled.written, written)));
     }
   }
@@ -43,15 +44,15 @@ export async function judgeAgents(
   throw new PreampError(codes.size === 1 ? code! : "policy_refused", message, { details });
 }
 
-/** Tells a finding about the merged plan at the place of the overlay that brought it. */
+/** Moves a finding about the merged plan to the path of the overlay that caused it. */
 function inOverlay(detail: ErrorDetail, name: string, parent: JsonObject, merged: JsonObject): ErrorDetail {
-  const { line: _, column: __, ...rest } = detail; // of a text that nobody wrote
+  const { line: _, column: __, ...rest } = detail; // of a generated text
   return { ...rest, path: placeInAgent(rest.path, name, parent, merged) };
 }
 
 /**
- * Returns where in `agents` of the plan as written (`parent`) a place of an agent's merged plan comes from: `tools[2]` is
- * `agents.a.tools[0]` when the overlay brought it, `agents.a` when it was inherited.
+ * Returns the source of a path in an agent's merged plan, as a path in `agents` of the written plan
+ * (`parent`): `tools[2]` is `agents.a.tools[0]` if the overlay added it, `agents.a` if it was inherited.
  */
 export function placeInAgent(path: string, name: string, parent: JsonObject, merged: JsonObject): string {
   const agents = isObject(parent.agents) ? parent.agents : {};
@@ -61,14 +62,17 @@ export function placeInAgent(path: string, name: string, parent: JsonObject, mer
   return at === "" ? place : at.startsWith("[") ? `${place}${at}` : `${place}.${at}`;
 }
 
-/** `tools[2].…` of the merged plan is `tools[0].…` of the overlay when its first tool became the merged plan's third. */
+/**
+ * Replaces the index of a list in the merged plan with the index in the overlay's list. Returns empty text
+ * for an inherited entry.
+ */
 function withOverlayIndex(path: string, overlay: JsonObject, merged: JsonObject): string {
   for (const list of LISTS) {
     if (!path.startsWith(`${list}[`)) continue;
     const own = Array.isArray(overlay[list]) ? overlay[list] : [];
     const all = Array.isArray(merged[list]) ? merged[list] : [];
     for (const [index, spec] of own.entries()) {
-      const there = `${list}[${all.findIndex((one) => keyOf(one) === keyOf(spec))}]`;
+      const there = `${list}[${all.findIndex((other) => keyOf(other) === keyOf(spec))}]`;
       if (path === there || path.startsWith(`${there}.`)) {
         return `${list}[${index}]${path.slice(there.length)}`;
       }

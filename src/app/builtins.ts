@@ -1,4 +1,4 @@
-/** The table of built-in modules: id → lazy import. A module is loaded when a plan first names it. */
+/** The built-in modules: id → lazy import. A module is loaded when a plan first names it. */
 import { PreampError } from "../sdk/errors.ts";
 import type { Module } from "../sdk/types.ts";
 
@@ -24,7 +24,9 @@ export const BUILTIN_IDS: ReadonlySet<string> = new Set(Object.keys(BUILTINS));
 
 const loaded = new Map<string, Module>();
 
-/** Returns a built-in module: at once when it was loaded before. @throws {PreampError} `not_found`. */
+/**
+ * Returns a built-in module, without a promise if it is already loaded. @throws {PreampError} `not_found`.
+ */
 export function builtinModule(id: string): Module | Promise<Module> {
   const module = loaded.get(id);
   if (module) return module;
@@ -32,7 +34,7 @@ export function builtinModule(id: string): Module | Promise<Module> {
   if (!load) {
     throw new PreampError(
       "not_found",
-      `Cannot find module "${id.slice(0, 80)}": built in are ${[...BUILTIN_IDS].join(", ")}`,
+      `Cannot find module "${id.slice(0, 80)}"; built-in modules are ${[...BUILTIN_IDS].join(", ")}`,
     );
   }
   return load().then((found) => {

@@ -1,6 +1,6 @@
 /**
- * The configs of modules against the schemas that these tell of themselves: those of built-in modules before anything runs, those of
- * others when their code is there, before `mount`.
+ * Checks configs against the `config_schema` of their modules: of built-in modules before anything runs, of
+ * others when their code is loaded, before `mount`.
  */
 import { checkConfig, fillDefaults } from "../plan/check/check_config.ts";
 import type { CompiledPlan } from "../plan/compile.ts";
@@ -15,12 +15,12 @@ import type { ModuleSpec } from "../sdk/plan.ts";
 import type { ModuleTable } from "./module_table.ts";
 import type { LookUp } from "./plan_env.ts";
 
-/** The findings of plans that were checked: a plan that is posted again is compiled to the same object. */
+/** Cache of findings. A plan that is posted again compiles to the same object. */
 const checked = new WeakMap<CompiledPlan, Findings>();
 
 /**
- * Returns what is wrong with the configs of a plan's built-in modules as written; loads those modules. The schema of a module
- * of a URL is known when its code runs: see {@link checkOpened}.
+ * Returns findings about the configs of a plan's built-in modules as written; loads those modules. Modules
+ * from URLs are checked when their code runs: see {@link checkOpened}.
  */
 export function checkConfigs(compiled: CompiledPlan, modules: ModuleTable): Findings | Promise<Findings> {
   return checked.get(compiled) ?? checkWritten(compiled, modules);
@@ -36,10 +36,10 @@ async function checkWritten(compiled: CompiledPlan, modules: ModuleTable): Promi
 }
 
 /**
- * Resolves to the errors in the configs of a plan's built-in modules with the values of their variables. The configs as written
- * must have no errors; what is found names the variables and shows no value.
+ * Checks the configs of a plan's built-in modules with the values of their variables, and resolves to the
+ * errors. The configs as written must have no errors. Findings name the variables, never their values.
  *
- * @param lookup Returns the value of a variable, or undefined when it is not set or may not be read.
+ * @param lookup Returns the value of a variable; undefined if it is not set or may not be read.
  */
 export async function checkVariables(
   compiled: CompiledPlan,
@@ -55,7 +55,7 @@ export async function checkVariables(
   return findings;
 }
 
-/** Resolves to the built-in modules of a plan, each with its schema. */
+/** Loads the built-in modules of a plan and resolves to their schemas. */
 async function schemasOf(
   { plan }: CompiledPlan,
   modules: ModuleTable,
@@ -70,22 +70,25 @@ async function schemasOf(
   return found;
 }
 
-/** Returns the schema of a built-in module's config; undefined for other modules, and before the module is loaded. */
+/**
+ * Returns the config schema of a built-in module; undefined for other modules, and before the module is
+ * loaded.
+ */
 export function schemaOf(spec: ModuleSpec, modules: ModuleTable): JsonObject | undefined {
   const module = isNamedById(spec, modules) ? modules.module(spec.module) : undefined;
   return module instanceof Promise ? undefined : statedSchema(module?.module);
 }
 
-/** An unknown id is the policy's finding. */
+/** Returns true if the table has the module. The policy reports unknown ids. */
 function isNamedById({ module, source }: ModuleSpec, { ids }: ModuleTable): boolean {
   return source.kind === "builtin" && ids.has(module);
 }
 
 /**
- * Returns what is wrong with the config of a module that was opened, and the config that it is mounted with: variables have the
- * types of its schema, and the defaults are filled in.
+ * Checks the config of an opened module, and returns the findings and the config to mount it with: typed
+ * variables, defaults filled in.
  *
- * @param expanded The config with the values of its variables; the module's own.
+ * @param expanded The config with the values of its variables. May be changed.
  */
 export function checkOpened(
   spec: ModuleSpec,
@@ -114,7 +117,10 @@ function statedSchema(info: unknown): JsonObject | undefined {
   return isObject(schema) ? schema : undefined;
 }
 
-/** The string form of orchestrator and context has its config in a block of the plan's own (behaviour.md §2.1). */
+/**
+ * Returns the config's path. The string form of orchestrator and context has its config in a top-level
+ * block.
+ */
 function configPath({ path, type }: ModuleSpec, { session }: JsonObject): Path {
   if (isObject(session) && typeof session[type] === "string") return [type, "config"];
   return [...parsePath(path) ?? [], "config"];

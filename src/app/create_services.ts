@@ -1,4 +1,7 @@
-/** Plans and runs put together over a store. Loaded when the first request needs it: a server answers before it is. */
+/**
+ * Creates the plan and run services over a store. Imported on the first request that needs them, so that
+ * the server starts without.
+ */
 import type { Policy } from "../policy/policy.ts";
 import { processRedactor, Redactor } from "../policy/redact.ts";
 import { newId } from "../process/ids.ts";
@@ -12,8 +15,8 @@ import { Plans } from "./plan_service.ts";
 import { LazySandbox } from "./lazy_sandbox.ts";
 import { SourceOverrides, type SourcesFile } from "./source_overrides.ts";
 
-/** What is put together. */
-export interface Parts {
+/** Collaborators of `createServices`. */
+export interface ServiceDeps {
   policy: Policy;
   modules: ModuleTable;
   basePath: string;
@@ -27,33 +30,34 @@ export interface Parts {
   log: (level: "info" | "warning" | "error", event: string, facts: JsonObject) => void;
 }
 
-/** What comes of it. */
-export interface Composition {
+/** Result of `createServices`. */
+export interface Services {
   plans: Plans;
   modules: ModuleTable;
   loading: LazyLoader;
   sandboxing: LazySandbox;
   runs: RunService;
-  /** Ends runs, then what modules are loaded with. */
+  /** Ends runs, then the loader and the sandbox. */
   close(): Promise<void>;
 }
 
-/** Puts plans and runs together. */
-export function compose(
-  { policy, modules, basePath, clock, store, env, secrets, ...parts }: Parts,
-): Composition {
+/** Creates the services. */
+export function createServices(
+  { policy, modules, basePath, clock, store, env, secrets, ...rest }: ServiceDeps,
+): Services {
   const redactor = secrets instanceof Redactor ? secrets : processRedactor(secrets);
-  const log: Parts["log"] = (level, event, facts) => parts.log(level, event, redactor.redactValues(facts));
-  const loading = new LazyLoader({ cache_dir: parts.home && new URL("cache/", parts.home) });
+  const log: ServiceDeps["log"] = (level, event, facts) =>
+    rest.log(level, event, redactor.redactValues(facts));
+  const loading = new LazyLoader({ cache_dir: rest.home && new URL("cache/", rest.home) });
   const sandboxing = new LazySandbox({ policy, log });
   const plans = new Plans({
     policy,
-    named: new NamedPlans(parts.plans),
+    named: new NamedPlans(rest.plans),
     modules,
     env,
     loading,
     sandboxing,
-    sources: new SourceOverrides(parts.sources, policy.modules.esm_host),
+    sources: new SourceOverrides(rest.sources, policy.modules.esm_host),
   });
   const runs = new RunService({
     store,
@@ -65,7 +69,7 @@ export function compose(
     secrets: () => redactor.child(),
     log,
   });
-  if (store.kind !== "memory") runs.keepRecovering(); // what is kept in memory ends with its process
+  if (store.kind !== "memory") runs.keepRecovering(); // a memory store ends with its process
   return {
     plans,
     modules,

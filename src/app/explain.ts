@@ -1,6 +1,6 @@
 /**
- * `explain`, `lock` and `diff` over what the runtime has: plans are judged, their modules fetched and hashed, and nothing of
- * them is executed. The pure parts are in `src/plan`.
+ * Implements `explain`, `lock` and `diff`: authorises plans, fetches and hashes their modules, executes
+ * nothing. The pure parts are in `src/plan`.
  */
 import type { Declared } from "../loader/bundler/static_manifest.ts";
 import type { LoadContext, ModuleBundle } from "../loader/types.ts";
@@ -27,30 +27,30 @@ import { hashLock } from "./plan_locks.ts";
 import type { AuthorisedPlan, Plans } from "./plan_service.ts";
 import type { ComparedInput, LockedInput } from "./types.ts";
 
-type JudgedPlans = Awaited<ReturnType<Plans["judgeAll"]>>;
+type AuthorisedPlans = Awaited<ReturnType<Plans["authoriseAll"]>>;
 
-/** What plans are looked at with. */
-export interface ExplainParts {
+/** Collaborators of this file's functions. */
+export interface ExplainDeps {
   plans: Plans;
   loading: LazyLoader;
   modules: ModuleTable;
 }
 
 /**
- * Resolves to what a plan may touch; its modules are fetched, none is executed.
+ * Resolves to what a plan may touch. Fetches its modules and executes none.
  *
- * @throws {PreampError} As a run of this plan would before it starts: `plan_invalid`, `policy_refused`,
+ * @throws {PreampError} as a run of this plan before it starts: `plan_invalid`, `policy_refused`,
  * `module_source_denied`, `module_fetch_failed`, `module_integrity_mismatch`, `lock_invalid`, ….
  */
 export async function explain(
   input: LockedInput,
   caller: Caller,
-  { plans, loading, modules: table }: ExplainParts,
+  { plans, loading, modules: table }: ExplainDeps,
   base_url?: string,
 ): Promise<Explanation> {
-  const judged = await plans.judgeAll(input, caller, base_url);
-  const { compiled, warnings, grants, context, base_url: from } = judged.plan;
-  const modules = modulesOf(judged);
+  const authorised = await plans.authoriseAll(input, caller, base_url);
+  const { compiled, warnings, grants, context, base_url: from } = authorised.plan;
+  const modules = modulesOf(authorised);
   const bundles = await fetchAll(modules, loading);
   const { lock } = context;
   return explainPlan({
@@ -66,20 +66,21 @@ export async function explain(
 }
 
 /**
- * Resolves to the lock of a plan as its modules are now, those of its agents too. What `input.lock` has of other modules is
- * kept; what it says of this plan's is not looked at.
+ * Resolves to the lock of a plan and its agents with their modules as they are now. Entries of `input.lock`
+ * for other modules are kept; its entries for this plan's are replaced.
  *
- * @throws {PreampError} As {@link explain}; `module_integrity_mismatch` when the plan itself pins other code.
+ * @throws {PreampError} as {@link explain}; `module_integrity_mismatch` if the plan itself pins another
+ * integrity.
  */
 export async function lockPlan(
   input: LockedInput,
   caller: Caller,
-  { plans, loading }: ExplainParts,
+  { plans, loading }: ExplainDeps,
   base_url?: string,
 ): Promise<Lock> {
   const kept = input.lock === undefined ? undefined : lockFromData(input.lock);
-  const judged = await plans.judgeAll(input, caller, base_url, { ignore_lock: true });
-  const modules = modulesOf(judged).map((module) => ({
+  const authorised = await plans.authoriseAll(input, caller, base_url, { ignore_lock: true });
+  const modules = modulesOf(authorised).map((module) => ({
     ...module,
     context: { ...module.context, frozen: false },
   }));
@@ -88,16 +89,19 @@ export async function lockPlan(
     const bundle = bundles[index];
     return bundle ? [{ source, url: bundle.url, integrity: bundle.integrity, files: bundle.files }] : [];
   });
-  const fresh = lockOf(graphs, judged.plan.base_url);
+  const fresh = lockOf(graphs, authorised.plan.base_url);
   return kept ? lockOver(fresh, kept) : fresh;
 }
 
-/** Resolves to how one plan differs from another; nothing is judged or fetched. @throws {PreampError} As `Plans.compiled`. */
+/**
+ * Resolves to the differences of two plans. Authorises and fetches nothing. @throws {PreampError} as
+ * `Plans.compiled`.
+ */
 export async function diff(
   from: ComparedInput,
   to: ComparedInput,
   caller: Caller,
-  { plans }: Pick<ExplainParts, "plans">,
+  { plans }: Pick<ExplainDeps, "plans">,
 ): Promise<PlanDiff> {
   const [before, after] = [
     await plans.compiled(from, caller, from.base_url, "from"),
@@ -107,29 +111,32 @@ export async function diff(
   return diffPlans(before, after, (key, value) => redactor.redact({ [key]: value })[key]);
 }
 
-/** Without a process for the bundler not every module of a URL can be loaded. */
-function bundlerWarnings(modules: readonly JudgedModule[]): Explanation["warnings"] {
+/** Returns a warning if there is no bundler process, because not every module can be loaded then. */
+function bundlerWarnings(modules: readonly AuthorisedModule[]): Explanation["warnings"] {
   const own = bundlerProcess();
   if (own.available || modules.every(({ spec }) => spec.source.kind === "builtin")) return [];
-  return [{ code: "bundler_in_process", message: `Modules of URLs are bundled here: ${own.reason}` }];
+  return [{
+    code: "bundler_in_process",
+    message: `Modules from URLs are bundled in this process: ${own.reason}`,
+  }];
 }
 
 /** A module of a plan or of one of its agents. */
-interface JudgedModule {
-  /** With its place in the plan as written. */
+interface AuthorisedModule {
+  /** The module, with its path in the plan as written. */
   spec: ModuleSpec;
   grant: Pick<ModuleFacts, "asked" | "grant_path" | "granted" | "dropped">;
   tier: ModuleFacts["tier"];
   context: LoadContext;
 }
 
-/** The modules of a plan, and those that its agents do not have from it. */
-function modulesOf({ plan, agents }: JudgedPlans): JudgedModule[] {
-  const own = specsOf(plan.compiled.plan).map((spec) => judgedModule(spec, plan));
+/** Returns the modules of a plan, and those that its agents add. */
+function modulesOf({ plan, agents }: AuthorisedPlans): AuthorisedModule[] {
+  const own = specsOf(plan.compiled.plan).map((spec) => authorisedModule(spec, plan));
   const known = new Set(own.map(identityOf));
   const brought = agents.flatMap(({ name, plan: child }) => {
     const place = (path: string) => placeInAgent(path, name, plan.compiled.written, child.compiled.written);
-    return specsOf(child.compiled.plan).map((spec) => judgedModule(spec, child))
+    return specsOf(child.compiled.plan).map((spec) => authorisedModule(spec, child))
       .filter((module) => !known.has(identityOf(module)))
       .map(({ spec, grant, ...rest }) => ({
         ...rest,
@@ -140,21 +147,21 @@ function modulesOf({ plan, agents }: JudgedPlans): JudgedModule[] {
   return [...own, ...brought];
 }
 
-function judgedModule(spec: ModuleSpec, judged: AuthorisedPlan): JudgedModule {
-  const { compiled, grants, context } = judged;
-  const { granted, dropped } = effectiveGrantOf(spec, judged);
-  const grant = { ...planGrant(spec, compiled.plan), granted: displayGrant(granted, judged), dropped };
+function authorisedModule(spec: ModuleSpec, authorised: AuthorisedPlan): AuthorisedModule {
+  const { compiled, grants, context } = authorised;
+  const { granted, dropped } = effectiveGrantOf(spec, authorised);
+  const grant = { ...planGrant(spec, compiled.plan), granted: displayGrant(granted, authorised), dropped };
   return { spec, grant, tier: grants.tiers[spec.path] ?? "inline", context };
 }
 
-/** What makes it the same thing to touch the world with, wherever it stands. */
-function identityOf({ spec, grant, tier }: JudgedModule): string {
+/** Returns a key of everything that matters for `explain`, independent of the path. */
+function identityOf({ spec, grant, tier }: AuthorisedModule): string {
   const { module, type, source, integrity = null, instance_id = null } = spec;
   return canonicalJson({ module, type, source, integrity, instance_id, asked: grant.asked, tier });
 }
 
 async function factsOf(
-  { spec, grant, tier, context: { lock, base_url } }: JudgedModule,
+  { spec, grant, tier, context: { lock, base_url } }: AuthorisedModule,
   bundle: ModuleBundle | undefined,
   table: ModuleTable,
 ): Promise<ModuleFacts> {
@@ -185,7 +192,7 @@ async function factsOf(
   };
 }
 
-/** Characters of a text that a module says of itself. */
+/** Maximum length of a text that a module declares about itself. */
 const MAX_TEXT = 500;
 
 function textIn(info: Declared | null, field: "version" | "description"): string | null {
@@ -193,18 +200,18 @@ function textIn(info: Declared | null, field: "version" | "description"): string
   return typeof value === "string" ? value.slice(0, MAX_TEXT) : null;
 }
 
-/** Returns what a module says it wants, or null when that cannot be read. */
+/** Returns the permissions that a module declares, or null if they cannot be read. */
 function wantedOf(declared: Declared | null): Permissions | null {
   if (declared === null || declared.unread.includes("permissions")) return null;
   const findings = new Findings();
   const permissions = checkPermissions(declared.fields.permissions ?? {}, ["permissions"], findings);
-  // an entry that Deno would not take is a wish all the same
+  // a module may want an entry that Deno does not accept
   return findings.errors.every(({ code }) => code === "value") ? permissions ?? null : null;
 }
 
-/** Bundles of all that is not compiled in, by index, fetched side by side; all that fail are told. */
+/** Fetches the bundles of all modules from URLs in parallel, by index. Reports all failures. */
 async function fetchAll(
-  modules: readonly Pick<JudgedModule, "spec" | "context">[],
+  modules: readonly Pick<AuthorisedModule, "spec" | "context">[],
   loading: LazyLoader,
 ): Promise<(ModuleBundle | undefined)[]> {
   if (modules.every(({ spec }) => spec.source.kind === "builtin")) return modules.map(() => undefined);
@@ -227,7 +234,7 @@ function together(failures: readonly { path: string; error: unknown }[]): unknow
   if (bug) return bug.error;
   if (failures.length === 1) return first?.error;
   const details = failures.flatMap(({ path, error }): ErrorDetail[] => {
-    const own = (error as PreampError).details; // it has a code of ours
+    const own = (error as PreampError).details; // an error with one of our codes
     return own.length > 0 ? [...own] : [{ path: `${path}.source`, message: errorMessage(error) }];
   });
   const message = `Cannot load ${failures.length} modules, the first: ${errorMessage(first?.error)}`;

@@ -1,23 +1,23 @@
 /**
- * The loader of modules by URL, imported when a plan first names one: a server that never loads any pays nothing for it, in
- * time or memory. One loader for runs, `explain` and `lock`, so that they see the same bytes and share one cache.
+ * Imports the module loader when a plan first names a module by URL, to save time and memory. Runs,
+ * `explain` and `lock` share one loader, so that they see the same bytes and use one cache.
  */
 import type { Loader, LoaderOptions } from "../loader/loader.ts";
 import { bundlerProcess, hostTiers } from "../sandbox/tiers/isolation_tiers.ts";
 import { PreampError } from "../sdk/errors.ts";
 
-/** How the loader is made. */
-export interface LoadingOptions {
-  /** Folder for bundles, as a URL that ends in a slash; null: memory alone. */
+/** Options of `LazyLoader`. */
+export interface LazyLoaderOptions {
+  /** Folder of bundles, as a URL that ends in a slash; null: in memory only. */
   cache_dir: URL | null;
-  /** Default: the loader's own file. */
+  /** Imports the loader. Default: the loader's own file. */
   load?: () => Promise<{ createLoader(options: LoaderOptions): Loader }>;
 }
 
-/** What a bundler may take: a graph of 20 MiB needs about half of it. */
+/** Limits of a bundler process. A graph of 20 MiB needs about half of them. */
 const BUNDLER_LIMITS = { memory_mb: 1_024, cpu_s: 30 };
 
-/** First files of children that run from source. */
+/** Entry files of child processes that run from source. */
 const CHILDREN = [
   "../loader/bundler/bundler_source.js",
   "../sandbox/child/child_main.ts",
@@ -25,8 +25,8 @@ const CHILDREN = [
 ];
 
 /**
- * Puts the code of children into Deno's cache when this program came over the network: children may load cached files alone, and
- * Deno has cached only what this process imports.
+ * Puts the code of child processes into Deno's cache if this program runs from the network. Child processes
+ * may load cached files only, and Deno has cached only this process's imports.
  */
 async function cacheChildren(): Promise<void> {
   const files = CHILDREN.map((file) => new URL(file, import.meta.url).href);
@@ -36,24 +36,24 @@ async function cacheChildren(): Promise<void> {
   const reason = new TextDecoder().decode(stderr).slice(0, 1000);
   throw new PreampError(
     "isolation_unavailable",
-    "Cannot load modules: deno cache could not fetch the code that sandboxes run: see the log of the process",
+    "Cannot load modules: deno cache could not fetch the code of sandboxes; see the log of the process",
     { cause: new Error(reason) },
   );
 }
 
-/** The one loader of a composition. */
+/** Creates one loader on first use. */
 export class LazyLoader {
-  readonly #options: LoadingOptions;
+  readonly #options: LazyLoaderOptions;
   #loader: Promise<Loader> | undefined;
 
-  constructor(options: LoadingOptions) {
+  constructor(options: LazyLoaderOptions) {
     this.#options = options;
   }
 
-  /** Resolves to the loader; the first call imports it. */
+  /** Resolves to the loader. The first call imports it. */
   loader(): Promise<Loader> {
     return this.#loader ??= this.#make().catch((error) => {
-      this.#loader = undefined; // it could not be made: the next call tries again
+      this.#loader = undefined; // the next call tries again
       throw error;
     });
   }
@@ -70,12 +70,12 @@ export class LazyLoader {
     if (!Deno.build.standalone && !import.meta.url.startsWith("file:")) await cacheChildren();
     const { bundlerCommand, createBundlerProcess } = await import("../loader/bundler/bundler_process.ts");
     const { withLimits } = await import("../sandbox/tiers/child_command.ts");
-    // a stranger's files can make a bundler take any memory there is (threats T36)
+    // files from a stranger can make a bundler use all memory
     const command = () => ({ ...bundlerCommand(), ...withLimits(bundlerCommand(), BUNDLER_LIMITS) });
     return createLoader({ cache_dir, bundler: createBundlerProcess({ command }) });
   }
 
-  /** Ends what is being loaded, and the bundler, if there ever was one. */
+  /** Stops loading, and ends the bundler if it was started. */
   async close(): Promise<void> {
     await (await this.#loader)?.close();
   }

@@ -1,6 +1,6 @@
 /**
- * Where modules run that are not trusted to run in this process: the sandbox, imported when the first of them is to be run, and
- * what it is asked with.
+ * Imports the sandbox when the first module is to run outside of this process, and builds the requests to
+ * it.
  */
 import type { ModuleBundle } from "../loader/types.ts";
 import type { Policy } from "../policy/policy.ts";
@@ -10,24 +10,24 @@ import { hostTiers, type TierReport } from "../sandbox/tiers/isolation_tiers.ts"
 import type { JsonObject, ModuleSpec } from "../sdk/types.ts";
 import type { ModuleReporter } from "../runs/ports.ts";
 
-/** What the sandbox is made with. */
-export interface SandboxingOptions {
-  /** The server's policy: how many guests there may be. */
+/** Collaborators of `LazySandbox`. */
+export interface LazySandboxDeps {
+  /** The server's policy, which limits the number of guests. */
   policy: Policy;
   log: (level: "info" | "warning" | "error", event: string, facts: JsonObject) => void;
 }
 
-/** The one sandbox of a composition. */
+/** Creates one sandbox on first use. */
 export class LazySandbox {
-  readonly #options: SandboxingOptions;
+  readonly #options: LazySandboxDeps;
   #sandbox: Promise<Sandbox> | undefined;
   #made: Sandbox | undefined;
 
-  constructor(options: SandboxingOptions) {
+  constructor(options: LazySandboxDeps) {
     this.#options = options;
   }
 
-  /** Tiers that modules of URLs may have here. */
+  /** Tiers that modules from URLs can have on this host. */
   get url_tiers(): readonly ("inline" | "worker" | "process")[] {
     const { worker, process } = this.tiers;
     return [
@@ -37,7 +37,7 @@ export class LazySandbox {
     ];
   }
 
-  /** Why modules of URLs cannot have the other tiers here. */
+  /** Reason why modules from URLs cannot have the other tiers on this host. */
   get missing_tiers(): { worker?: string; process?: string } {
     const { worker, process } = this.tiers;
     return {
@@ -46,17 +46,17 @@ export class LazySandbox {
     };
   }
 
-  /** What this host has, and why it has not the rest. */
+  /** Tiers that this host has, and why it lacks the others. */
   get tiers(): TierReport {
     return hostTiers();
   }
 
-  /** Guests that nobody can end: this process wants a restart. */
+  /** Number of workers that cannot be stopped. If any, the process needs a restart. */
   get abandoned(): number {
     return this.#made?.abandoned ?? 0;
   }
 
-  /** Resolves to the sandbox; the first call imports it. */
+  /** Resolves to the sandbox. The first call imports it. */
   sandbox(): Promise<Sandbox> {
     return this.#sandbox ??= this.#make();
   }
@@ -72,7 +72,7 @@ export class LazySandbox {
     });
   }
 
-  /** Ends what waits to be used, if there ever was something. */
+  /** Ends the warm guests, if there are any. */
   async close(): Promise<void> {
     await (await this.#sandbox)?.close();
   }
@@ -93,8 +93,8 @@ export function guestLimits({ isolation, limits }: Pick<Policy, "isolation" | "l
   };
 }
 
-/** What is known of a module that is to be run. */
-export interface GuestParts {
+/** Input of `guestRequest`. */
+export interface GuestInput {
   spec: ModuleSpec;
   bundle: ModuleBundle;
   tier: "worker" | "process";
@@ -104,8 +104,8 @@ export interface GuestParts {
   run: ModuleReporter;
 }
 
-/** Returns what the sandbox is asked for a module. */
-export function guestRequest({ spec, bundle, tier, grant, session, policy, run }: GuestParts): GuestRequest {
+/** Returns the sandbox's request for a module. */
+export function guestRequest({ spec, bundle, tier, grant, session, policy, run }: GuestInput): GuestRequest {
   const { code, uses } = bundle;
   const module = spec.instance_id ?? spec.module;
   return {

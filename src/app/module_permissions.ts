@@ -1,4 +1,6 @@
-/** What a module of a judged plan gets in this process: the policy's arithmetic, with the files and the permissions there are. */
+/**
+ * Computes the effective permissions of a plan's modules with the real file system and process permissions.
+ */
 import { askedOf } from "../plan/explain.ts";
 import { parsePath, pathText } from "../plan/permissions/file_path.ts";
 import type { Origin } from "../policy/plan_trust.ts";
@@ -13,33 +15,34 @@ import type { ModuleSpec } from "../sdk/plan.ts";
 import { grantedToProcess } from "./process_permissions.ts";
 import type { AuthorisedPlan } from "./plan_service.ts";
 
-/** What of a judged plan its modules' grants depend on. */
+/** The parts of an authorised plan that its modules' grants depend on. */
 export type GrantingPlan = Pick<AuthorisedPlan, "compiled" | "grants" | "origin" | "base_url">;
 
 /**
- * Returns what a module may do, ready for Deno's worker options: plan ∩ policy ∩ process, an operator's plan ∩ process. Real
- * paths only, all of them absolute; files and permissions as they are now.
+ * Returns a module's effective permissions for Deno's worker options: plan ∩ policy ∩ process, for an
+ * operator's plan ∩ process. Paths are real and absolute. Files and permissions are read at the time of the
+ * call.
  */
-export function grantOf(spec: ModuleSpec, judged: GrantingPlan): GuestPermissions {
-  return effectiveGrantOf(spec, judged).granted;
+export function grantOf(spec: ModuleSpec, authorised: GrantingPlan): GuestPermissions {
+  return effectiveGrantOf(spec, authorised).granted;
 }
 
-/** Returns the same, and what the plan gives besides. */
-export function effectiveGrantOf(spec: ModuleSpec, judged: GrantingPlan): EffectiveGrant {
-  const { compiled: { plan }, grants: { ceiling }, origin, base_url } = judged;
+/** Returns the effective permissions, and what the plan grants beyond them. */
+export function effectiveGrantOf(spec: ModuleSpec, authorised: GrantingPlan): EffectiveGrant {
+  const { compiled: { plan }, grants: { max_permissions }, origin, base_url } = authorised;
   const { asked, max } = grantPaths(origin, base_url);
   return effectiveGrant({
     plan: askedOf(spec, plan) ?? {},
-    ...(ceiling === undefined ? {} : { ceiling }),
+    ...(max_permissions === undefined ? {} : { policy: max_permissions }),
     process: grantedToProcess,
     resolve: asked,
-    resolveCeiling: max,
+    resolvePolicy: max,
   });
 }
 
 /**
- * Returns what the paths of a plan and of the policy mean: the plan's are beside its file, the policy's, and those of a plan
- * without a file, in the working folder.
+ * Returns resolvers of the plan's and the policy's paths. A plan's paths are relative to its file. The
+ * policy's paths, and those of a plan without a file, are relative to the working folder.
  */
 export function grantPaths(origin: Origin, base_url: string | undefined): Required<ExcessPaths> {
   const max = pathsBeside(workingFolder, realPath);
@@ -48,7 +51,10 @@ export function grantPaths(origin: Origin, base_url: string | undefined): Requir
   return { asked, max };
 }
 
-/** Returns a grant for people: paths below the plan's folder are named from there, so that callers see none above it. */
+/**
+ * Returns a grant for display. Paths below the plan's folder are relative to it, so that callers do not see
+ * the folders above.
+ */
 export function displayGrant(
   granted: GuestPermissions,
   { origin, base_url }: GrantingPlan,
@@ -58,9 +64,14 @@ export function displayGrant(
   const folder = here && asked(here);
   if (!folder) return granted;
   const from = pathText(folder);
-  const shown = (value: boolean | string[]) =>
+  const display = (value: boolean | string[]) =>
     Array.isArray(value) ? value.map((path) => displayPath(path, from)) : value;
-  return { ...granted, read: shown(granted.read), write: shown(granted.write), ffi: shown(granted.ffi) };
+  return {
+    ...granted,
+    read: display(granted.read),
+    write: display(granted.write),
+    ffi: display(granted.ffi),
+  };
 }
 
 function displayPath(path: string, folder: string): string {
@@ -69,7 +80,7 @@ function displayPath(path: string, folder: string): string {
   return path.startsWith(inside) && folder !== "/" ? `./${path.slice(inside.length)}` : path;
 }
 
-/** The folder of a plan file; undefined when it lies in none of this machine. */
+/** Returns the folder of a plan file; undefined if the file is not local. */
 function folderOf(base_url: string | undefined): string | undefined {
   if (!base_url?.startsWith("file:")) return undefined;
   try {
@@ -83,11 +94,14 @@ function workingFolder(): string | undefined {
   try {
     return Deno.cwd();
   } catch {
-    return undefined; // it was removed, or this process may not know it
+    return undefined; // it was removed, or this process may not read it
   }
 }
 
-/** A link that leads nowhere is there, and whoever writes to it makes what it names: it is not told as missing. */
+/**
+ * Resolves links. Throws for a broken link: it is not a missing file, because writing to it creates its
+ * target.
+ */
 const realPath: RealPath = (path) => {
   try {
     return Deno.realPathSync(path);
@@ -100,5 +114,5 @@ const realPath: RealPath = (path) => {
     if (error instanceof Deno.errors.NotFound) return undefined;
     throw error;
   }
-  throw new Error(`Cannot resolve a path: the link there leads to nothing: received ${JSON.stringify(path)}`);
+  throw new Error(`Cannot resolve a path: the link is broken: received ${JSON.stringify(path)}`);
 };

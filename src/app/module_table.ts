@@ -1,4 +1,4 @@
-/** The modules that a plan names by their id alone: the built-in ones, and those that the application brings. */
+/** The modules that a plan can name by id: the built-in ones and the application's. */
 import { POINT } from "../kernel/mounting/mounting.ts";
 import { typeOfExports, typeOfId } from "../kernel/mounting/module_checks.ts";
 import { PreampError } from "../sdk/errors.ts";
@@ -7,33 +7,33 @@ import type { Module } from "../sdk/types.ts";
 import { BUILTIN_IDS, builtinModule } from "./builtins.ts";
 import type { ModuleListing } from "./types.ts";
 
-/** A module of the application: its `mount` function, or an object with what a module's file exports. */
+/** A module of the application: its `mount` function, or an object like the exports of a module's file. */
 export type InProcessModule = Module | Module["mount"];
 
-/** The modules that have an id of their own. */
+/** Modules by id. */
 export interface ModuleTable {
   /** Every id, sorted. */
   readonly ids: ReadonlySet<string>;
-  /** Returns a module: at once when it was loaded before. @throws {PreampError} `not_found`. */
+  /** Returns a module, without a promise if it is already loaded. @throws {PreampError} `not_found`. */
   module(id: string): Module | Promise<Module>;
-  /** Returns true for a module that the application brings. */
+  /** Returns true for a module of the application. */
   isOwn(id: string): boolean;
-  /** Resolves to a module as it is listed. @throws {PreampError} `not_found`. */
+  /** Resolves to a module's listing. @throws {PreampError} `not_found`. */
   listing(id: string): Promise<ModuleListing>;
 }
 
-/** What a plan can name as an id of the application's own. */
+/** Valid ids of the application's modules. */
 const ID = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;
 const MAX_ID = 128;
 
 /**
- * Returns the built-in modules and those of the application, by id.
+ * Returns the built-in modules and the application's modules, by id.
  *
- * @throws {TypeError} When an id cannot be used or is that of a built-in module, when a module has no `mount`, when nothing says
- * of which type it is.
+ * @throws {TypeError} if an id is not valid or is that of a built-in module, if a module has no `mount`, or
+ * if its type is unknown.
  */
 export function createModuleTable(own: Readonly<Record<string, InProcessModule>> = {}): ModuleTable {
-  const modules = new Map(Object.entries(own).map(([id, given]) => [id, checkModule(id, given)]));
+  const modules = new Map(Object.entries(own).map(([id, value]) => [id, checkModule(id, value)]));
   const ids: ReadonlySet<string> = new Set([...BUILTIN_IDS, ...modules.keys()].sort());
 
   function module(id: string): Module | Promise<Module> {
@@ -42,7 +42,7 @@ export function createModuleTable(own: Readonly<Record<string, InProcessModule>>
     if (BUILTIN_IDS.has(id)) return builtinModule(id);
     throw new PreampError(
       "not_found",
-      `Cannot find module "${id.slice(0, 80)}": built in are ${[...ids].join(", ")}`,
+      `Cannot find module "${id.slice(0, 80)}"; the modules are ${[...ids].join(", ")}`,
     );
   }
 
@@ -54,27 +54,27 @@ export function createModuleTable(own: Readonly<Record<string, InProcessModule>>
   };
 }
 
-function checkModule(id: string, given: unknown): Module {
-  const problem = problemOf(id, given);
+function checkModule(id: string, value: unknown): Module {
+  const problem = problemOf(id, value);
   if (problem !== undefined) throw new TypeError(`Cannot add module ${JSON.stringify(id)}: ${problem}`);
-  return typeof given === "function" ? { mount: given as Module["mount"] } : given as Module; // just checked
+  return typeof value === "function" ? { mount: value as Module["mount"] } : value as Module; // problemOf checked it
 }
 
-function problemOf(id: string, given: unknown): string | undefined {
+function problemOf(id: string, value: unknown): string | undefined {
   if (!ID.test(id) || id.length > MAX_ID) {
     return `its id must be lower-case words joined by hyphens, at most ${MAX_ID} characters, such as "tool-clock"`;
   }
   if (BUILTIN_IDS.has(id)) {
-    return "a built-in module has this id: choose another one, and name that in the plan";
+    return "a built-in module has this id; choose another one";
   }
-  if (typeof given !== "function" && !(isObject(given) && typeof given.mount === "function")) {
+  if (typeof value !== "function" && !(isObject(value) && typeof value.mount === "function")) {
     return `it must be a function mount(coordinator, config), or an object with one: received ${
-      kindOf(given)
+      kindOf(value)
     }`;
   }
-  if ((typeof given === "function" ? undefined : typeOfExports(given)) ?? typeOfId(id)) return undefined;
-  return "nothing says of which type it is: begin its id with tool-, provider-, hooks-, loop- or context-, " +
-    "or give it module: { id, type }";
+  if ((typeof value === "function" ? undefined : typeOfExports(value)) ?? typeOfId(id)) return undefined;
+  return "its type is unknown: begin its id with tool-, provider-, hooks-, loop- or context-, " +
+    "or export module: { id, type }";
 }
 
 function kindOf(value: unknown): string {

@@ -1,23 +1,23 @@
-/** The operator's plans: the files of one folder, by name. Read anew when a file changed. */
+/** Reads the operator's plans from one folder, by name. Reads a file again when it changed. */
 import { didYouMean } from "../text/did_you_mean.ts";
 import { PreampError } from "../sdk/errors.ts";
 import { LOCK_FILE } from "./lock_file.ts";
 import { printableId } from "../process/ids.ts";
 
-/** A plan file as it was read. */
+/** The content of a plan file. */
 export interface PlanFile {
   name: string;
   text: string;
-  /** URL of the file: relative sources start there. */
+  /** URL of the file; base of relative sources. */
   base_url: string;
 }
 
 const ENDINGS = [".yaml", ".yml", ".json"];
 
-/** Names that a plan may be asked for by; anything else is not a file name of ours. */
+/** Valid names of plans. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
 
-/** A folder of plans; null: there is none. */
+/** A folder of plans; null: no plans. */
 export class NamedPlans {
   readonly #folder: URL | null;
   readonly #read = new Map<string, { mtime_ms: number; file: PlanFile }>();
@@ -27,13 +27,13 @@ export class NamedPlans {
     this.#folder = folder;
   }
 
-  /** Returns the names that can be asked for, sorted; empty when there is no folder. */
+  /** Returns the names of all plans, sorted; empty if there is no folder. */
   async names(): Promise<string[]> {
     const names = new Set<string>();
     if (this.#folder !== null) {
       try {
         for await (const entry of Deno.readDir(this.#folder)) {
-          const ending = ENDINGS.find((one) => entry.name.endsWith(one));
+          const ending = ENDINGS.find((suffix) => entry.name.endsWith(suffix));
           const name = ending ? entry.name.slice(0, -ending.length) : "";
           if (!entry.isDirectory && entry.name !== LOCK_FILE && NAME.test(name)) names.add(name);
         }
@@ -44,7 +44,7 @@ export class NamedPlans {
     return [...names].sort();
   }
 
-  /** Returns a plan by name, or null when there is none. */
+  /** Returns a plan by name; null if it does not exist. */
   async find(name: string): Promise<PlanFile | null> {
     if (this.#folder === null || !NAME.test(name)) return null;
     for (const ending of ENDINGS) {
@@ -56,7 +56,10 @@ export class NamedPlans {
     return null;
   }
 
-  /** @throws {PreampError} `not_found`; it never tells which of missing and foreign it is. */
+  /**
+   * Returns a plan by name. @throws {PreampError} `not_found`, the same for a missing name and an invalid
+   * one.
+   */
   async get(name: string): Promise<PlanFile> {
     const file = await this.find(name);
     if (file) return file;

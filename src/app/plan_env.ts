@@ -1,4 +1,4 @@
-/** Environment variables in the configs of a plan: which are not set, and configs with their values. */
+/** Expands environment variables in the configs of a plan, and warns about variables that are not set. */
 import type { CompiledPlan } from "../plan/compile.ts";
 import { type EnvReference, expandEnv } from "../plan/env.ts";
 import { typeVariables } from "../plan/typed_env.ts";
@@ -9,10 +9,10 @@ import { isObject, type JsonObject } from "../sdk/json.ts";
 import type { ModuleSpec } from "../sdk/types.ts";
 import type { Warning } from "../runs/types.ts";
 
-/** Finds the value of a variable; undefined: it is not set, or may not be read. */
+/** Returns the value of a variable; undefined if it is not set or may not be read. */
 export type LookUp = (name: string) => string | undefined;
 
-/** Returns a warning for each reference without default whose variable is not set: said, never silent (W-40). */
+/** Returns a warning for each reference without a default whose variable is not set. */
 export function unsetVariables(compiled: CompiledPlan, lookup: LookUp): Warning[] {
   if (compiled.env.length === 0) return [];
   const own = specsOf(compiled.plan)
@@ -21,15 +21,15 @@ export function unsetVariables(compiled: CompiledPlan, lookup: LookUp): Warning[
     .map(({ name, path }) => ({ code: "env_unset", path, message: `The variable ${name} is not set` }));
 }
 
-/** The same in the configs of overlays; what models read is text, whatever it looks like. */
+/** Returns unset variables in the configs of overlays. `${…}` in text for models is not a reference. */
 function unsetInAgents({ plan, env }: CompiledPlan, lookup: LookUp): EnvReference[] {
   const places = new Set(env.flatMap(({ path, expanded }) => expanded ? [path] : []));
   return expandEnv(plan.agents, lookup, "agents").missing.filter(({ path }) => places.has(path));
 }
 
 /**
- * Returns a module's config with the values of its variables, in the types of its schema, and registers its secrets: each value
- * of a variable that is text, and what is named like a secret.
+ * Returns a module's config with the values of its variables, typed by its schema. Registers its secrets:
+ * each text value of a variable, and fields with the names of secrets.
  */
 export function expandConfig(
   spec: ModuleSpec,
@@ -47,7 +47,10 @@ export function expandConfig(
   return config;
 }
 
-/** A number that a plan takes from a variable is no secret: it would be redacted wherever its digits appear. */
+/**
+ * Returns true if a config contains the text. A variable that became a number is not a secret; its digits
+ * would be redacted everywhere.
+ */
 function holdsText(value: unknown, text: string): boolean {
   if (typeof value === "string") return value.includes(text);
   return typeof value === "object" && value !== null &&
@@ -59,7 +62,7 @@ function isEmpty(config: JsonObject): boolean {
   return true;
 }
 
-/** Values of fields that are named like secrets are known by value too, wherever a module puts them. */
+/** Registers the values of fields with the names of secrets, because a module may copy them elsewhere. */
 function registerSecrets(value: unknown, secrets: SecretSink): void {
   if (Array.isArray(value)) { for (const item of value) registerSecrets(item, secrets); }
   if (!isObject(value)) return;

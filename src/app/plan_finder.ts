@@ -1,4 +1,4 @@
-/** From what a request names to the text of a plan, and from that to a compiled one. Judges nothing. */
+/** Finds the text of the plan that a request names, and compiles it. Authorises nothing. */
 import { type CompiledPlan, compilePlan } from "../plan/compile.ts";
 import { PlanCache } from "../plan/cache.ts";
 import type { DocumentLimits } from "../plan/parse/document_limits.ts";
@@ -10,39 +10,42 @@ import { DEMO_PLAN } from "./demo_plan.ts";
 import type { NamedPlans, PlanFile } from "./named_plans.ts";
 import { type SourceOverrides, withOverrides } from "./source_overrides.ts";
 
-/** A plan as it was found, before it is checked. */
+/** A plan that was found and is not yet checked. */
 export interface ResolvedPlan {
   input: JsonObject | string;
   origin: "operator" | "caller";
-  /** How large it may be. */
+  /** Limits of its size. */
   limits: DocumentLimits;
   base_url?: string;
   name?: string;
 }
 
-/** Where plans are found. */
-export interface PlanPlaces {
+/** Collaborators of `PlanFinder`. */
+export interface PlanFinderDeps {
   named: NamedPlans;
-  /** What a plan may name by its id alone. */
+  /** Modules that a plan can name by id. */
   modules: ModuleTable;
-  /** Where npm and JSR packages are fetched from, or `none`. */
+  /** Server of npm and JSR packages, or `none`. */
   esm_host: string;
-  /** Where the modules of an operator's plans come from, whatever these say. */
+  /** Overrides of the sources in an operator's plans. */
   sources: SourceOverrides;
-  /** Returns how large the plans of a caller may be; of nobody: those of the operator. */
+  /** Returns the limits of a caller's plans; of null: the operator's. */
   limitsOf(caller: Caller | null): DocumentLimits;
 }
 
-/** Finds and compiles plans; the same text is compiled once. */
+/** Finds and compiles plans. The same text is compiled once. */
 export class PlanFinder {
-  readonly #options: PlanPlaces;
+  readonly #options: PlanFinderDeps;
   readonly #cache = new PlanCache();
 
-  constructor(options: PlanPlaces) {
+  constructor(options: PlanFinderDeps) {
     this.#options = options;
   }
 
-  /** Finds what a request names: a plan of its own, one of the operator's, the default. @throws {PreampError} `not_found`, `request_invalid`. */
+  /**
+   * Finds the plan of a request: its own, a named one, or the default. @throws {PreampError} `not_found`,
+   * `request_invalid`.
+   */
   find(
     request: Pick<RunRequest, "plan" | "plan_ref">,
     caller: Caller,
@@ -51,7 +54,7 @@ export class PlanFinder {
     if (request.plan !== undefined && request.plan_ref !== undefined) {
       throw new PreampError(
         "request_invalid",
-        "Cannot read the request: plan and plan_ref exclude each other: received both",
+        "Cannot read the request: it has both plan and plan_ref; send one of them",
       );
     }
     if (request.plan !== undefined) {
@@ -69,7 +72,7 @@ export class PlanFinder {
     return standard ? this.#ofFile(standard) : this.#ofOperator({ input: DEMO_PLAN, name: "demo" });
   }
 
-  /** Finds a plan of the operator's by its name. @throws {PreampError} `not_found`. */
+  /** Finds an operator's plan by name. @throws {PreampError} `not_found`. */
   async named(name: string): Promise<ResolvedPlan> {
     return this.#ofFile(await this.#options.named.get(name));
   }
@@ -82,7 +85,9 @@ export class PlanFinder {
     return { ...plan, origin: "operator", limits: this.#options.limitsOf(null) };
   }
 
-  /** Returns a plan compiled, its modules where the operator's overrides say. @throws {PreampError} As {@link compile}. */
+  /**
+   * Compiles a plan and applies the operator's source overrides. @throws {PreampError} as {@link compile}.
+   */
   located(found: ResolvedPlan): Promise<CompiledPlan> {
     const compiling = this.compile(found);
     const { sources } = this.#options;
@@ -90,7 +95,7 @@ export class PlanFinder {
     return compiling.then(async (compiled) => withOverrides(compiled, await sources.find()));
   }
 
-  /** Returns a plan compiled. @throws {PreampError} `plan_invalid`, `plan_limit_exceeded`. */
+  /** Compiles a plan. @throws {PreampError} `plan_invalid`, `plan_limit_exceeded`. */
   compile({ input, origin, limits, base_url, name }: ResolvedPlan): Promise<CompiledPlan> {
     return compilePlan(input, {
       origin,

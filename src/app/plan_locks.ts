@@ -1,11 +1,14 @@
-/** The lock that holds for a plan: the request's, and the one beside the plan's file. Where there are two, both hold. */
+/**
+ * Finds the lock of a plan: the request's and the one beside the plan's file. If there are both, both
+ * apply.
+ */
 import { type Lock, lockFromData, parseLock } from "../plan/lock.ts";
 import { canonicalHash } from "../sdk/digest.ts";
 import { PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
 import { LOCK_FILE } from "./lock_file.ts";
 
-/** Lock files that are remembered. */
+/** Maximum number of cached lock files. */
 const MAX_REMEMBERED = 64;
 
 interface Remembered {
@@ -14,23 +17,24 @@ interface Remembered {
   lock: Lock;
 }
 
-/** Finds locks, and remembers those that did not change. */
+/** Finds locks, and caches files that did not change. */
 export class Locks {
   readonly #read = new Map<string, Remembered>();
 
   /**
-   * Resolves to the lock of a plan, or undefined when there is none.
+   * Resolves to the lock of a plan, or undefined if it has no lock.
    *
-   * @param asked The `lock` of a request.
-   * @param base_url The operator's plan file; its folder may hold a lock.
-   * @throws {PreampError} `lock_invalid`; `module_integrity_mismatch` when the two contradict each other.
+   * @param requested The `lock` of a request.
+   * @param base_url URL of the operator's plan file, whose folder may contain a lock.
+   * @throws {PreampError} `lock_invalid`; `module_integrity_mismatch` if the two locks contradict each
+   * other.
    */
-  async find(asked: JsonObject | undefined, base_url: string | undefined): Promise<Lock | undefined> {
-    const given = asked === undefined ? undefined : lockFromData(asked);
+  async find(requested: JsonObject | undefined, base_url: string | undefined): Promise<Lock | undefined> {
+    const own = requested === undefined ? undefined : lockFromData(requested);
     const beside = base_url?.startsWith("file:")
       ? await this.#beside(new URL(LOCK_FILE, base_url))
       : undefined;
-    return given && beside ? both(beside, given) : beside ?? given;
+    return own && beside ? both(beside, own) : beside ?? own;
   }
 
   async #beside(url: URL): Promise<Lock | undefined> {
@@ -49,44 +53,44 @@ export class Locks {
     } catch (error) {
       if (error instanceof Deno.errors.NotFound) return undefined;
       if (error instanceof PreampError) throw error;
-      // there is one, and what it protects must not run without it
+      // the lock exists, so its plan must not run without it
       throw new PreampError("lock_invalid", `Cannot read ${LOCK_FILE} beside the plan`, { cause: error });
     }
   }
 }
 
-/** Returns the hash of a lock, whatever the order of its entries. */
+/** Returns the hash of a lock, independent of the order of its entries. */
 export function hashLock(lock: Lock): string {
   return canonicalHash(lock);
 }
 
-/** The operator's lock cannot be taken away by a request that brings another. */
-function both(own: Lock, asked: Lock): Lock {
-  for (const [source, { integrity }] of Object.entries(asked.modules)) {
+/** Combines the operator's lock with the request's, which cannot remove entries of the operator's. */
+function both(own: Lock, requested: Lock): Lock {
+  for (const [source, { integrity }] of Object.entries(requested.modules)) {
     const theirs = own.modules[source]?.integrity;
     if (theirs !== undefined && theirs !== integrity) throw contradiction(source, theirs, integrity);
   }
-  for (const [url, { sha256 }] of Object.entries(asked.files)) {
+  for (const [url, { sha256 }] of Object.entries(requested.files)) {
     const theirs = own.files[url]?.sha256;
     if (theirs !== undefined && theirs !== sha256) throw contradiction(url, theirs, sha256);
   }
   return {
     version: 1,
-    modules: merged(asked.modules, own.modules),
-    files: merged(asked.files, own.files),
+    modules: merged(requested.modules, own.modules),
+    files: merged(requested.files, own.files),
   };
 }
 
-/** Without a prototype, as locks are read: a source may be called anything. */
+/** Merges records without a prototype, because a source may have any name. */
 function merged<Value>(...parts: readonly Readonly<Record<string, Value>>[]): Record<string, Value> {
   return Object.assign(Object.create(null), ...parts);
 }
 
-function contradiction(name: string, own: string, asked: string): PreampError {
+function contradiction(name: string, own: string, requested: string): PreampError {
   return new PreampError(
     "module_integrity_mismatch",
     `Cannot load ${
       JSON.stringify(name.slice(0, 500))
-    }: the lock beside the plan pins ${own} and the request's lock ${asked}`,
+    }: the lock beside the plan pins ${own} and the request's lock ${requested}`,
   );
 }

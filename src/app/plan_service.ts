@@ -1,4 +1,6 @@
-/** From what a request names to a plan that may run: found, checked, allowed; its modules opened. */
+/**
+ * Turns the plan of a request into a runnable one: finds, checks and authorises it, and opens its modules.
+ */
 import { agentNames, childPlan } from "../plan/child_plan.ts";
 import type { CompiledPlan } from "../plan/compile.ts";
 import { type Lock, lockFromData } from "../plan/lock.ts";
@@ -21,7 +23,7 @@ import type { Caller, RunRequest, Warning } from "../runs/types.ts";
 import { type ErrorCode, errorCode, type ErrorDetail, PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
 import type { Module, ModuleSpec, RunLimits } from "../sdk/types.ts";
-import { judgeAgents } from "./agent_plans.ts";
+import { authoriseAgents } from "./agent_plans.ts";
 import { checkConfigs, checkOpened, checkVariables, schemaOf } from "./check_configs.ts";
 import { PlanFinder, type ResolvedPlan } from "./plan_finder.ts";
 import { grantOf, grantPaths } from "./module_permissions.ts";
@@ -35,58 +37,58 @@ import type { LockedInput, NamedPlan, PlanCheck, PlanInput } from "./types.ts";
 import { rewrittenSources, type SourceOverrides } from "./source_overrides.ts";
 import { isOfUrl, UrlModules, urlSpecs } from "./remote_modules.ts";
 
-/** What plans are made ready with. */
-export interface PlansOptions {
+/** Collaborators of `Plans`. */
+export interface PlansDeps {
   policy: Policy;
   named: NamedPlans;
-  /** What a plan may name by its id alone. */
+  /** Modules that a plan can name by id. */
   modules: ModuleTable;
   /** Environment variables of the process. */
   env: (name: string) => string | undefined;
-  /** What modules are loaded with that are not compiled in. */
+  /** Loads modules from URLs. */
   loading: LazyLoader;
-  /** Where those run that this process does not trust. */
+  /** Runs modules in workers and child processes. */
   sandboxing: LazySandbox;
-  /** Where the modules of an operator's plans come from, whatever these say. */
+  /** Overrides of the sources in an operator's plans. */
   sources: SourceOverrides;
 }
 
-/** A plan as the policy judged it. */
+/** A plan that the policy allows. */
 export interface AuthorisedPlan {
   compiled: CompiledPlan;
-  /** What is odd about it, its configs included. */
+  /** Warnings about the plan, including its configs. */
   warnings: readonly WarningDetail[];
   origin: Origin;
   grants: Grants;
-  /** With it the plan's modules are loaded. */
+  /** Context in which the loader loads the plan's modules. */
   context: LoadContext;
   base_url?: string;
 }
 
-/** How a plan is judged. */
-interface JudgeOptions {
+/** Options of `Plans.authorise`. */
+interface AuthoriseOptions {
   lock?: JsonObject;
-  /** Ceilings of the request. */
+  /** Limits of the request. */
   limits?: Partial<RunLimits>;
-  /** The plan that spawns this one, as it was judged. */
+  /** The authorised plan that spawns this one. */
   within?: AuthorisedPlan;
-  /** For whoever writes the lock anew. */
+  /** Ignores the plan's lock; for commands that rewrite it. */
   ignore_lock?: boolean;
 }
 
-/** Judges plans and makes them ready. */
+/** Finds, authorises and opens plans. */
 export class Plans {
-  readonly #options: PlansOptions;
+  readonly #options: PlansDeps;
   readonly #finder: PlanFinder;
-  /** Plans whose agents may all run, with the policies that say so. */
-  readonly #judged = new WeakMap<CompiledPlan, Set<Policy>>();
-  /** What plans got the last time; the same plan under the same policy gets the same (2 % of a short run to work out). */
+  /** Plans whose agents may all run, with the policies that allow it. */
+  readonly #agentsAllowed = new WeakMap<CompiledPlan, Set<Policy>>();
+  /** perf: cache of the latest grants of a plan under a policy; authorising it takes 2 % of a short run. */
   readonly #granted = new WeakMap<CompiledPlan, { origin: Origin; policy: Policy; grants: Grants }>();
   readonly #locks = new Locks();
   readonly #policies = new Map<string | undefined, Policy>();
   readonly #limits = new WeakMap<Policy, ServiceLimits>();
 
-  constructor(options: PlansOptions) {
+  constructor(options: PlansDeps) {
     this.#options = options;
     this.#finder = new PlanFinder({
       ...options,
@@ -97,8 +99,9 @@ export class Plans {
 
   /**
    * Returns the plan of a request, ready to run.
-   * @throws {PreampError} `not_found` for an unknown `plan_ref`; `plan_invalid`, `plan_limit_exceeded`; `policy_refused`,
-   * `module_source_denied`, `isolation_unavailable`; `lock_invalid`.
+   *
+   * @throws {PreampError} `not_found` for an unknown `plan_ref`; `plan_invalid`, `plan_limit_exceeded`;
+   * `policy_refused`, `module_source_denied`, `isolation_unavailable`; `lock_invalid`.
    */
   async ready(request: RunRequest, caller: Caller, base_url?: string): Promise<RunnablePlan> {
     const finding = this.#finder.find(request, caller, base_url);
@@ -110,17 +113,20 @@ export class Plans {
     }
   }
 
-  async #ready(found: ResolvedPlan, caller: Caller, options: JudgeOptions): Promise<RunnablePlan> {
-    const judged = await this.#judge(found, caller, options);
-    const { compiled, grants, context, base_url, origin } = judged;
+  async #ready(found: ResolvedPlan, caller: Caller, options: AuthoriseOptions): Promise<RunnablePlan> {
+    const authorised = await this.#compileAndAuthorise(found, caller, options);
+    const { compiled, grants, context, base_url, origin } = authorised;
     const { lock } = context;
     const policy = this.#policyOf(caller);
     const { limits } = policy;
     const specs = specsOf(compiled.plan);
     let modules: UrlModules | undefined;
-    const urlModules = () => modules ??= this.#urlModules(judged, policy, specs);
+    const urlModules = () => modules ??= this.#urlModules(authorised, policy, specs);
     const lookup = this.#lookup(grants);
-    /** Configs that were expanded for their secrets, as the specs are; the first who opens a module gets its config as it is. */
+    /**
+     * Configs that were expanded to register their secrets, by index of the spec. The first caller of
+     * `open` receives the config itself.
+     */
     let expanded: (JsonObject | undefined)[] = [];
     return {
       compiled,
@@ -128,7 +134,7 @@ export class Plans {
       cost_is_asked_for: grants.cost_limit === "asked",
       lock_hash: lock === undefined ? null : hashLock(lock),
       warnings: [
-        ...judged.warnings.map(toWarning),
+        ...authorised.warnings.map(toWarning),
         ...unsetVariables(compiled, this.#options.env),
         ...(lock === undefined ? [] : unlocked(specs, lock, base_url)),
       ],
@@ -137,7 +143,7 @@ export class Plans {
         origin,
         max_depth: limits.max_depth,
         max_sessions: limits.max_sessions,
-        child: (written) => this.#ready({ ...found, input: written }, caller, { within: judged }),
+        child: (written) => this.#ready({ ...found, input: written }, caller, { within: authorised }),
       },
       registerSecrets: (secrets) => {
         expanded = specs.map((spec) =>
@@ -148,53 +154,55 @@ export class Plans {
       ...(specs.some((spec) => isOfUrl(spec) && grants.tiers[spec.path] === "inline")
         ? { withConsole: runWithConsole }
         : {}),
-      open: (spec, secrets, told) => {
+      open: (spec, secrets, callbacks) => {
         const index = specs.indexOf(spec);
         const config = expanded[index] ??
           expandConfig(spec, schemaOf(spec, this.#options.modules), lookup, secrets);
-        if (index >= 0) expanded[index] = undefined; // it is its module's now, which may change it
-        return this.#open(spec, urlModules, config, { told, found, written: compiled.written });
+        if (index >= 0) expanded[index] = undefined; // the module may change it
+        return this.#open(spec, urlModules, config, { callbacks, found, written: compiled.written });
       },
     };
   }
 
-  #urlModules(judged: AuthorisedPlan, policy: Policy, specs: readonly ModuleSpec[]): UrlModules {
+  #urlModules(authorised: AuthorisedPlan, policy: Policy, specs: readonly ModuleSpec[]): UrlModules {
     const { loading, sandboxing } = this.#options;
-    const { context, grants } = judged;
+    const { context, grants } = authorised;
     return new UrlModules({
       specs,
       context,
       policy,
       loading,
       sandboxing,
-      tierOf: ({ path }) => grants.tiers[path] ?? "process", // a place nobody judged gets the strongest
-      grantOf: (spec) => grantOf(spec, judged),
+      tierOf: ({ path }) => grants.tiers[path] ?? "process", // an unknown place gets the strongest tier
+      grantOf: (spec) => grantOf(spec, authorised),
     });
   }
 
   /**
-   * Returns the plan of a request as the policy judges it: what it gets, and how its modules are loaded. Fetches nothing.
-   * @throws {PreampError} As {@link Plans.ready}.
+   * Authorises the plan of a request. Fetches nothing.
+   *
+   * @throws {PreampError} as {@link Plans.ready}.
    */
-  async judge(
+  async authorise(
     request: Pick<RunRequest, "plan" | "plan_ref" | "lock" | "limits">,
     caller: Caller,
     base_url?: string,
   ): Promise<AuthorisedPlan> {
     const found = await this.#finder.find(request, caller, base_url);
     try {
-      return await this.#judge(found, caller, request);
+      return await this.#compileAndAuthorise(found, caller, request);
     } catch (error) {
       throw await located(error, found);
     }
   }
 
   /**
-   * Returns a plan as {@link Plans.judge}, and each of its agents as it would be spawned from it.
-   * @param options `ignore_lock`: for whoever writes the lock anew.
-   * @throws {PreampError} As {@link Plans.judge}.
+   * Authorises a plan like {@link Plans.authorise}, and each of its agents as if it were spawned.
+   *
+   * @param options `ignore_lock`: for commands that rewrite the lock.
+   * @throws {PreampError} as {@link Plans.authorise}.
    */
-  async judgeAll(
+  async authoriseAll(
     request: Pick<RunRequest, "plan" | "plan_ref" | "lock">,
     caller: Caller,
     base_url?: string,
@@ -202,13 +210,13 @@ export class Plans {
   ): Promise<{ plan: AuthorisedPlan; agents: { name: string; plan: AuthorisedPlan }[] }> {
     const found = await this.#finder.find(request, caller, base_url);
     try {
-      const plan = await this.#judge(found, caller, { ...request, ignore_lock });
+      const plan = await this.#compileAndAuthorise(found, caller, { ...request, ignore_lock });
       const agents = [];
       for (const name of agentNames(plan.compiled.written)) {
         const { written } = childPlan(plan.compiled.written, name);
         const child = { ...found, input: written };
         const options = { ...request, ignore_lock, within: plan };
-        agents.push({ name, plan: await this.#judge(child, caller, options) });
+        agents.push({ name, plan: await this.#compileAndAuthorise(child, caller, options) });
       }
       return { plan, agents };
     } catch (error) {
@@ -216,13 +224,17 @@ export class Plans {
     }
   }
 
-  async #judge(found: ResolvedPlan, caller: Caller, options: JudgeOptions): Promise<AuthorisedPlan> {
+  async #compileAndAuthorise(
+    found: ResolvedPlan,
+    caller: Caller,
+    options: AuthoriseOptions,
+  ): Promise<AuthorisedPlan> {
     const { origin } = found;
     const { within, ignore_lock } = options;
     const compiled = await this.#finder.located(found);
     const policy = this.#policyOf(caller);
     const grants = this.#authorise(compiled, found, policy, options);
-    // what was looked at before is there at once: none of these waits for a plan that is run again
+    // perf: cached results are returned without a promise, so that a repeated plan does not wait
     const checking = checkConfigs(compiled, this.#options.modules);
     const configs = checking instanceof Promise ? await checking : checking;
     acceptConfigs(configs, found);
@@ -230,7 +242,7 @@ export class Plans {
       ? compiled.warnings
       : [...compiled.warnings, ...configs.warnings.map((finding) => toWarningDetail(finding))];
     if (compiled.env.length > 0) await this.#acceptVariables(compiled, found, grants);
-    const agents = within === undefined ? this.#judgeAgents(compiled, found, policy, grants) : undefined;
+    const agents = within === undefined ? this.#authoriseAgents(compiled, found, policy, grants) : undefined;
     if (agents) await agents;
     const beside = found.base_url !== undefined && mayLoad(compiled) ? found.base_url : undefined;
     const may_have_lock = !ignore_lock && (options.lock !== undefined || beside !== undefined);
@@ -264,33 +276,41 @@ export class Plans {
     return grants;
   }
 
-  /** Once for each plan and policy: a plan with many agents would pay at every run, and each is judged anew when it is spawned. */
-  #judgeAgents(
+  /**
+   * Authorises agents once for each plan and policy, because a plan with many agents would pay at every
+   * run. Each agent is authorised again when it is spawned.
+   */
+  #authoriseAgents(
     compiled: CompiledPlan,
     found: ResolvedPlan,
     policy: Policy,
     grants: Grants,
   ): Promise<void> | void {
-    if (!this.#judged.get(compiled)?.has(policy)) return this.#judgeAnew(compiled, found, policy, grants);
+    if (!this.#agentsAllowed.get(compiled)?.has(policy)) {
+      return this.#reauthorise(compiled, found, policy, grants);
+    }
   }
 
-  async #judgeAnew(
+  async #reauthorise(
     compiled: CompiledPlan,
     found: ResolvedPlan,
     policy: Policy,
     grants: Grants,
   ): Promise<void> {
-    const judged = this.#judged.get(compiled) ?? new Set<Policy>();
-    await judgeAgents(compiled, async (written) => {
+    const allowed = this.#agentsAllowed.get(compiled) ?? new Set<Policy>();
+    await authoriseAgents(compiled, async (written) => {
       const child = await this.#finder.located({ ...found, input: written });
       this.#authorise(child, found, policy, { within: { grants } });
       acceptConfigs(await checkConfigs(child, this.#options.modules), found);
       if (child.env.length > 0) await this.#acceptVariables(child, found, grants);
     });
-    this.#judged.set(compiled, judged.add(policy));
+    this.#agentsAllowed.set(compiled, allowed.add(policy));
   }
 
-  /** @throws {PreampError} `plan_invalid`, when the value of a variable is not what its module's schema says. */
+  /**
+   * Checks the values of variables against the schemas of the modules. @throws {PreampError}
+   * `plan_invalid`.
+   */
   async #acceptVariables(compiled: CompiledPlan, found: ResolvedPlan, grants: Grants): Promise<void> {
     acceptConfigs(await checkVariables(compiled, this.#options.modules, this.#lookup(grants)), found);
   }
@@ -300,14 +320,16 @@ export class Plans {
     return (name) => grants.mayReadEnv(name) ? this.#options.env(name) : undefined;
   }
 
-  /** The loader remembers what a policy means by the policy itself: the same name gives the same object. */
+  /**
+   * Returns the policy of a caller. The loader caches by identity, so the same name gives the same object.
+   */
   #policyOf({ policy: name }: Caller): Policy {
     let policy = this.#policies.get(name);
     if (!policy) this.#policies.set(name, policy = policyFor(this.#options.policy, name));
     return policy;
   }
 
-  /** Returns the limits that hold for the runs of a caller. @throws {PreampError} `forbidden` when its policy is gone. */
+  /** Returns the limits of a caller's runs. @throws {PreampError} `forbidden` if its policy was removed. */
   limitsOf(caller: Caller): ServiceLimits {
     const policy = this.#policyOf(caller);
     let limits = this.#limits.get(policy);
@@ -321,12 +343,12 @@ export class Plans {
     spec: ModuleSpec,
     urlModules: () => UrlModules,
     config: JsonObject,
-    { told, found, written }: { told: ModuleReporter; found: ResolvedPlan; written: JsonObject },
+    { callbacks, found, written }: { callbacks: ModuleReporter; found: ResolvedPlan; written: JsonObject },
   ): ReturnType<RunnablePlan["open"]> {
     const check = (module: Pick<Module, "module">) =>
-      acceptOpened(checkOpened(spec, module, config, written), found, told.warn);
+      acceptOpened(checkOpened(spec, module, config, written), found, callbacks.warn);
     if (spec.source.kind !== "builtin") {
-      return urlModules().open(spec, told).then((opened) => ({
+      return urlModules().open(spec, callbacks).then((opened) => ({
         ...opened,
         config,
         checkConfig: () => check(opened.module),
@@ -335,20 +357,26 @@ export class Plans {
     const { modules } = this.#options;
     const opened = { config, isolation: "inline", integrity: null } as const;
     const module = modules.module(spec.module);
-    const stated = {}; // the version of what is compiled in is that of the program
+    const stated = {}; // a built-in module has the program's version
     if (module instanceof Promise) return module.then((loaded) => ({ ...opened, stated, module: loaded }));
     return modules.isOwn(spec.module)
       ? { ...opened, module, checkConfig: () => check(module) }
       : { ...opened, stated, module };
   }
 
-  /** Returns a plan that is only looked at. @throws {PreampError} `not_found`, `plan_invalid`, `plan_limit_exceeded`. */
+  /**
+   * Compiles a plan without authorising it. @throws {PreampError} `not_found`, `plan_invalid`,
+   * `plan_limit_exceeded`.
+   */
   async compiled(input: PlanInput, caller: Caller, base_url?: string, name?: string): Promise<CompiledPlan> {
     const found = await this.#finder.find(input, caller, base_url);
     return await this.#finder.compile(name === undefined ? found : { name, ...found });
   }
 
-  /** Checks a plan's structure and the policy; runs and fetches nothing. A bad plan is a good answer. */
+  /**
+   * Checks a plan and the policy, without running or fetching anything. An invalid plan is a normal result,
+   * not an error.
+   */
   async check(input: LockedInput, caller: Caller, options: { base_url?: string } = {}): Promise<PlanCheck> {
     const found = "plan_ref" in input
       ? await this.#finder.named(input.plan_ref)
@@ -367,7 +395,7 @@ export class Plans {
       ...unsetVariables(compiled, this.#options.env).map((warning) => ({ path: "", ...warning })),
     ];
     const sources = rewrittenSources(specsOf(compiled.plan));
-    const told = { warnings, plan_hash, ...(sources.length > 0 ? { sources } : {}) };
+    const common = { warnings, plan_hash, ...(sources.length > 0 ? { sources } : {}) };
     const errors = await withPlacesIn(found, configs.errors.map((finding) => toDetail(finding)));
     let refused: Pick<PlanCheck, "code"> = errors.length > 0 ? { code: "plan_invalid" } : {};
     try {
@@ -376,17 +404,17 @@ export class Plans {
       const grants = this.#authorise(compiled, found, policy, {});
       if (errors.length === 0) {
         if (compiled.env.length > 0) await this.#acceptVariables(compiled, found, grants);
-        // what agents inherit is wrong in them too, and said already
-        await this.#judgeAgents(compiled, found, policy, grants);
+        // inherited problems were reported for the plan itself
+        await this.#authoriseAgents(compiled, found, policy, grants);
       }
     } catch (error) {
       errors.push(...detailsOf(await located(error, found)));
       refused = refused.code ? refused : codeOf(error);
     }
-    return { ok: errors.length === 0, ...refused, errors, ...told };
+    return { ok: errors.length === 0, ...refused, errors, ...common };
   }
 
-  /** Returns the operator's plans that can be read; a broken one is left out, `plan check` says why. */
+  /** Returns the operator's plans. Leaves out invalid ones; `plan check` reports why. */
   async list(): Promise<NamedPlan[]> {
     const plans: NamedPlan[] = [];
     for (const name of await this.#options.named.names()) {
@@ -402,7 +430,7 @@ export class Plans {
   }
 }
 
-/** @throws {PreampError} `plan_invalid`, when a module's config is not what its schema says. */
+/** Throws the errors in the configs of a plan's modules. @throws {PreampError} `plan_invalid`. */
 function acceptConfigs({ errors }: Findings, { name }: ResolvedPlan): void {
   if (errors.length === 0) return;
   const what = name === undefined ? "the plan" : `the plan "${name}"`;
@@ -410,8 +438,9 @@ function acceptConfigs({ errors }: Findings, { name }: ResolvedPlan): void {
 }
 
 /**
- * Returns the config that an opened module is mounted with, and warns of what may be wrong with it.
- * @throws {PreampError} As {@link acceptConfigs}.
+ * Returns the config to mount an opened module with, and reports its warnings.
+ *
+ * @throws {PreampError} as {@link acceptConfigs}.
  */
 function acceptOpened(
   { findings, config }: ReturnType<typeof checkOpened>,
@@ -429,18 +458,21 @@ function acceptOpened(
   }
 }
 
-/** {@link RunnablePlan.withConsole}: what it needs is loaded when the first module is to run in this process. */
+/**
+ * Implements {@link RunnablePlan.withConsole}. Imports its code for the first module that runs in this
+ * process.
+ */
 async function runWithConsole<T>(write: ModuleReporter["console"], body: () => Promise<T>): Promise<T> {
   const { withModuleConsole } = await import("../loader/module_console.ts");
   return await withModuleConsole(write, body);
 }
 
-/** Whether modules may be loaded for a plan, now or for an agent of it. */
+/** Returns whether the plan or one of its agents may have modules from URLs. */
 function mayLoad({ plan, written }: CompiledPlan): boolean {
   return specsOf(plan).some(isOfUrl) || agentNames(written).length > 0;
 }
 
-/** Returns findings with the places they have in the plan's text, when it has one. */
+/** Adds the places of findings in the plan's text, if it has one. */
 async function withPlacesIn<T extends ErrorDetail>(
   { input, limits }: ResolvedPlan,
   details: readonly T[],
@@ -448,10 +480,10 @@ async function withPlacesIn<T extends ErrorDetail>(
   return typeof input === "string" ? await withPlaces(details, input, limits) : [...details];
 }
 
-/** Returns an error about a plan with the places its findings have in the plan's text. */
+/** Adds the places of findings in the plan's text to an error about the plan. */
 async function located(error: unknown, { input, limits }: ResolvedPlan): Promise<unknown> {
   if (typeof input !== "string" || errorCode(error) === undefined) return error;
-  const { code, message, details, facts, cause } = error as PreampError; // ours, by its code
+  const { code, message, details, facts, cause } = error as PreampError; // an error with one of our codes
   if (!Array.isArray(details) || details.length === 0) return error;
   return new PreampError(code, message, { details: await withPlaces(details, input, limits), facts, cause });
 }
@@ -467,10 +499,10 @@ function detailsOf(error: unknown): ErrorDetail[] {
 }
 
 function codeOf(error: unknown): Pick<PlanCheck, "code"> {
-  return { code: errorCode(error) as ErrorCode }; // `detailsOf` takes errors with our codes alone
+  return { code: errorCode(error) as ErrorCode }; // `detailsOf` accepts errors with our codes only
 }
 
-/** Modules that a lock says nothing about: said, so that a lock that fell behind does not go unnoticed. */
+/** Returns warnings about modules that the lock lacks, so that an outdated lock is noticed. */
 function unlocked(specs: readonly ModuleSpec[], lock: Lock, base_url: string | undefined): Warning[] {
   const lookup = LockLookup.of(lock, base_url);
   return urlSpecs(specs).filter(({ source, integrity }) =>

@@ -1,13 +1,13 @@
 /**
- * What this process has of a permission, as Deno tells it: the last part of plan ∩ policy ∩ process (trust.md). Deno is asked
- * for one thing at a time, and what it cannot be asked for is not held: a wildcard host or a network without all of `net`, or,
- * where `--deny-…` takes something away, whatever may hold a piece of that. What it does not tell is that `--deny-net=host:port`
- * or `--deny-env` takes a piece out of a host or a pattern that a list of `--allow-…` gives.
+ * Intersects a permission entry with the permissions of this process, using `Deno.permissions.query`.
+ * Entries that cannot be queried exactly count as not granted: a wildcard host or a network without all of
+ * `net`, and with a `--deny-…` flag any entry that may include a denied part. Limitation:
+ * `--deny-net=host:port` and `--deny-env` inside an allowed range are not detected.
  */
 import type { PermissionName } from "../plan/check/check_permissions.ts";
 import { type Entry, entryText } from "../plan/permissions/permission_entry.ts";
 
-/** Field of a descriptor that an entry stands in. */
+/** Descriptor field of an entry. */
 const FIELD = {
   net: "host",
   import: "host",
@@ -19,7 +19,7 @@ const FIELD = {
   sys: "kind",
 } as const;
 
-/** Returns true when this process has an entry, or all of a permission, whole. */
+/** Returns true if this process has an entry, or all of a permission, entirely. */
 export function grantedToProcess(permission: PermissionName, entry: Entry | "all"): boolean {
   const all = stateOf({ name: permission });
   if (all === "whole") return true;
@@ -29,36 +29,37 @@ export function grantedToProcess(permission: PermissionName, entry: Entry | "all
   );
 }
 
-/** What Deno must say yes to, each of it, for an entry to be held. */
+/** Returns the values that Deno must all grant for an entry to be granted. */
 function wordsFor(entry: Entry, denied: boolean): string[] {
   const text = entryText(entry);
   switch (entry.kind) {
     case "net": {
       const { host, port } = entry;
-      const one = host.kind === "name" || host.kind === "network" && host.bits === 8 * host.bytes.length;
-      return one && (port !== undefined || !denied) ? [text] : CANNOT_ASK;
+      const single = host.kind === "name" || host.kind === "network" && host.bits === 8 * host.bytes.length;
+      return single && (port !== undefined || !denied) ? [text] : CANNOT_ASK;
     }
     case "variable":
       if (!entry.prefix) return [text];
-      // asked as names: a pattern that holds both holds all that begins so, unless one name and one pattern are just these
+      // queried as names: if Deno grants both, a pattern includes the entry, unless one name and one
+      // pattern are exactly these
       return entry.name !== "" && !denied ? [entry.name, text] : CANNOT_ASK;
     default:
       return [text];
   }
 }
 
-/** No descriptor has an empty word. */
+/** Values that are never granted: no descriptor has an empty word. */
 const CANNOT_ASK: string[] = [""];
 
-/** `part`: all of it but what is denied. */
+/** Returns the state of a query. `part`: all except what is denied. */
 function stateOf(descriptor: { name: string; [field: string]: string }): "whole" | "part" | "none" {
   if (Object.values(descriptor).includes("")) return "none";
   try {
-    // each name with its own field, as the table has them
+    // each name with its own field, as in the table
     const status = Deno.permissions.querySync(descriptor as unknown as Deno.PermissionDescriptor);
     if (status.state !== "granted") return "none";
     return status.partial ? "part" : "whole";
   } catch {
-    return "none"; // Deno has no word for it
+    return "none"; // Deno does not know the value
   }
 }

@@ -1,6 +1,7 @@
 /**
- * The modules of one plan that come from URLs: fetched and bundled side by side before the run exists, linked when the session
- * opens them. Nothing of a module runs before every module of the plan is verified (trace.md, section 4, A and B).
+ * Loads the modules of one plan that come from URLs. Fetches and bundles them in parallel before the run
+ * exists, and links them when the session opens them. No module executes before every module of the plan is
+ * verified.
  */
 import type { OpenedModule } from "../kernel/host.ts";
 import type { Loader } from "../loader/loader.ts";
@@ -15,59 +16,61 @@ import type { Policy } from "../policy/policy.ts";
 import type { LazyLoader } from "./lazy_loader.ts";
 import { guestRequest, type LazySandbox } from "./lazy_sandbox.ts";
 
-/** Returns the specs that a loader is needed for. */
+/** Returns the specs that need the loader. */
 export function urlSpecs(specs: readonly ModuleSpec[]): ModuleSpec[] {
   return specs.filter(isOfUrl);
 }
 
-/** Whether a module is not compiled in. */
+/** Returns whether a module comes from a URL. */
 export function isOfUrl({ source }: ModuleSpec): boolean {
   return source.kind !== "builtin";
 }
 
-/** What the modules of a plan are made ready with. */
-export interface UrlModulesOptions {
-  /** Of the whole plan. */
+/** Collaborators of `UrlModules`. */
+export interface UrlModulesDeps {
+  /** All modules of the plan. */
   specs: readonly ModuleSpec[];
   context: LoadContext;
-  /** The policy that holds for whoever asks. */
+  /** Policy of the caller. */
   policy: Policy;
   loading: LazyLoader;
   sandboxing: LazySandbox;
-  /** Where a module runs. */
+  /** Returns the tier of a module. */
   tierOf(spec: ModuleSpec): "inline" | "worker" | "process";
-  /** What a module may do where it runs, as files and permissions are now. */
+  /** Returns the effective permissions of a module, at the time of the call. */
   grantOf(spec: ModuleSpec): Readonly<Partial<GuestGrant>>;
 }
 
-/** What a plan's modules are made of, as far as they are not compiled in. One per session: its guests are counted together. */
+/** The modules of one plan that come from URLs. One per session, because guests are counted per session. */
 export class UrlModules {
   readonly #specs: readonly ModuleSpec[];
-  readonly #options: UrlModulesOptions;
+  readonly #options: UrlModulesDeps;
   #bundles: Promise<ReadonlyMap<string, ModuleBundle>> | undefined;
   #slots: GuestSlots | undefined;
-  /** Guests that start, or wait to be opened, by their places in the plan. */
+  /** Guests that are starting or waiting to be opened, by their paths in the plan. */
   readonly #ahead = new Map<string, Promise<OpenedGuest>>();
   #others_started = false;
   #patience: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(options: UrlModulesOptions) {
+  constructor(options: UrlModulesDeps) {
     this.#specs = urlSpecs(options.specs);
     this.#options = options;
   }
 
   /**
-   * Resolves when every module is there, verified and bundled; executes nothing.
-   * @throws {PreampError} The first failure, as `Loader.prepare` tells it; nobody waits for the others then.
+   * Resolves when every module is fetched, verified and bundled. Executes nothing.
+   *
+   * @throws {PreampError} the first failure of `Loader.prepare`; the other modules are cancelled.
    */
   async load(): Promise<void> {
     await this.#load();
   }
 
   /**
-   * Links a module where it is to run: its top level runs there.
-   * @param run What the run is told of the module.
-   * @throws {PreampError} `module_load_failed` when that throws; `overloaded`, `isolation_unavailable`.
+   * Links a module in its tier, which runs its top level.
+   *
+   * @param run Receives the module's warnings and console output.
+   * @throws {PreampError} `module_load_failed` if that throws; `overloaded`, `isolation_unavailable`.
    */
   async open(
     spec: ModuleSpec,
@@ -76,7 +79,7 @@ export class UrlModules {
     const { context, loading } = this.#options;
     const bundles = await this.#load();
     const loader = await loading.loader();
-    const bundle = bundles.get(spec.path) ?? await loader.prepare(spec, context); // a spec that the plan did not list
+    const bundle = bundles.get(spec.path) ?? await loader.prepare(spec, context); // a spec that is not in the plan's list
     try {
       return await this.#openBundle(spec, bundle, bundles, run, loader);
     } catch (error) {
@@ -96,7 +99,7 @@ export class UrlModules {
     const tier = tierOf(spec);
     if (tier === "inline") {
       const { module, isolation, integrity, placeOf } = await loader.link(bundle, spec, context);
-      // the mount checks what the module is
+      // mounting validates the module
       return { module: module as unknown as Module, isolation, integrity, placeOf, load_timeout_s };
     }
     const placeOf = loader.placeOf(bundle, context);
@@ -109,14 +112,14 @@ export class UrlModules {
       };
       return { module, isolation: tier, integrity: bundle.integrity, placeOf, close: end };
     } catch (error) {
-      if (spec.type === "orchestrator" || spec.type === "context") await this.#dropAhead(); // there will be no session
+      if (spec.type === "orchestrator" || spec.type === "context") await this.#dropAhead(); // without them there is no session
       throw loadFailure(error, spec, placeOf(error));
     } finally {
       this.#ahead.delete(spec.path);
     }
   }
 
-  /** Guests start side by side, with the first that is asked for. */
+  /** Starts all guests in parallel when the first one is opened. */
   #startOthers(bundles: ReadonlyMap<string, ModuleBundle>, run: ModuleReporter): void {
     if (this.#others_started) return;
     this.#others_started = true;
@@ -125,9 +128,9 @@ export class UrlModules {
       const tier = tierOf(spec);
       const bundle = bundles.get(spec.path);
       if (tier === "inline" || !bundle) continue;
-      this.#start(spec, bundle, tier, run).catch(() => {}); // told when it is opened
+      this.#start(spec, bundle, tier, run).catch(() => {}); // the error is reported when the guest is opened
     }
-    // a session that ends before it has opened any of its guests ends none of them
+    // a session that ends before it opened its guests must end them here
     const patience_ms = policy.isolation.load_timeout_s * 1000 * (this.#specs.length + 1);
     this.#patience = setTimeout(() => void this.#dropAhead(), patience_ms);
     Deno.unrefTimer(this.#patience);
@@ -150,7 +153,7 @@ export class UrlModules {
     return opening;
   }
 
-  /** Ends the guests that nobody opened: the session came to its end before. */
+  /** Ends the guests that the session did not open. */
   async #dropAhead(): Promise<void> {
     clearTimeout(this.#patience);
     const ahead = [...this.#ahead.values()];
@@ -164,12 +167,12 @@ export class UrlModules {
 
   async #prepare(): Promise<ReadonlyMap<string, ModuleBundle>> {
     if (this.#specs.length === 0) return new Map();
-    const { loading, context: given, sandboxing, tierOf } = this.#options;
+    const { loading, context: shared, sandboxing, tierOf } = this.#options;
     const loader = await loading.loader();
     // children start while files are fetched
     if (this.#specs.some((spec) => tierOf(spec) === "process")) (await sandboxing.sandbox()).prepare();
     const stop = new AbortController();
-    const context = { ...given, signal: stop.signal };
+    const context = { ...shared, signal: stop.signal };
     try {
       const prepared = this.#specs.map(async (spec) =>
         [spec.path, await loader.prepare(spec, context)] as const
@@ -182,19 +185,21 @@ export class UrlModules {
   }
 }
 
-/** Whether a module whose code could not run says in its source that it decides what may happen. */
+/** Returns whether a module declares in its source that it is a gate. Its code could not run. */
 function saysItGates({ declared }: ModuleBundle): boolean {
   return declared?.fields.gates === true;
 }
 
-/** A gate that could not be loaded, told so to the session, which fails without it. */
+/**
+ * Marks a gate that could not be loaded. The session then fails, because it must not run without the gate.
+ */
 function gateFailure(error: unknown): unknown {
   if (errorCode(error) === undefined) return error;
-  const { code, message, facts, details } = error as PreampError; // ours, by its code
+  const { code, message, facts, details } = error as PreampError; // an error with one of our codes
   return new PreampError(code, message, { cause: error, details, facts: { ...facts, gates: true } });
 }
 
-/** What a module threw while it was linked elsewhere, told as for one that is linked here. */
+/** Converts an error of a module that was linked in a sandbox to that of one linked in this process. */
 function loadFailure(error: unknown, { module }: ModuleSpec, at: string | undefined): unknown {
   const code = errorCode(error);
   if (code === "overloaded" || code === "isolation_unavailable") return error;

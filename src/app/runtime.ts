@@ -1,4 +1,7 @@
-/** The runtime: what server, CLI and library start from. Light: the parts are put together at first use (`create_services.ts`). */
+/**
+ * Creates the runtime that server, CLI and library use. The services are imported on first use
+ * (`create_services.ts`).
+ */
 import { defaultPolicy, type Policy } from "../policy/policy.ts";
 import type { Redactor } from "../policy/redact.ts";
 import { systemClock } from "../process/system_clock.ts";
@@ -7,39 +10,44 @@ import type { Clock, JsonObject } from "../sdk/types.ts";
 import { MemoryStore } from "../store/memory.ts";
 import type { Store } from "../store/store.ts";
 import { bundlerProcess, hostTiers, type TierAnswer } from "../sandbox/tiers/isolation_tiers.ts";
-import type { Composition } from "./create_services.ts";
+import type { Services } from "./create_services.ts";
 import { createModuleTable, type InProcessModule } from "./module_table.ts";
 import type { SourcesFile } from "./source_overrides.ts";
 import type { Readiness, Runtime } from "./types.ts";
 
-/** What a runtime is made of; every part has a default. */
+/** Options of `createRuntime`. */
 export interface RuntimeConfig {
   /** Default: {@link defaultPolicy}. */
   policy?: Policy;
-  /** Default: a store in memory, within the policy's `store_limits`. */
+  /** Default: a memory store within the policy's `store_limits`. */
   store?: Store;
-  /** Folder of named plans, as a URL that ends in a slash; null: none. Default null. */
+  /** Folder of named plans, as a URL that ends in a slash. Null (default): none. */
   plans?: URL | null;
   /**
-   * Folder of what outlives the process (`$PREAMP_HOME`), as a URL that ends in a slash: bundles of modules, overrides of
-   * sources. Null: nothing is kept on disk. Default null.
+   * Folder of persistent files (`$PREAMP_HOME`), as a URL that ends in a slash: bundles of modules and
+   * source overrides. Null (default): nothing is stored on disk.
    */
   home?: URL | null;
-  /** Files of overrides of sources (`preamp source add`); the first one that has a module wins. Default: none. */
+  /**
+   * Files of source overrides (`preamp source add`). The first file that has a module wins. Default: none.
+   */
   sources?: readonly SourcesFile[];
   /**
-   * Modules of the application, by the id that plans name them by. They run in this process without a sandbox, and every plan may
-   * use them, also one in a request. Default: none.
+   * Modules of the application, by the id that plans use. They run in this process without a sandbox, and
+   * every plan may use them, including one in a request. Default: none.
    */
   modules?: Readonly<Record<string, InProcessModule>>;
   /** Environment variables that plans may refer to. Default: the process's. */
   env?: (name: string) => string | undefined;
   /**
-   * Values that must never be seen, such as API keys of this process; or the redactor of the process's log, which then gets those
-   * of the runs too. Default: none.
+   * Values that must be redacted, such as API keys of this process; or the redactor of the process's log,
+   * which then receives the secrets of runs too. Default: none.
    */
   secrets?: readonly string[] | Redactor;
-  /** Path that the HTTP API is mounted under, such as `/agents`; run objects name their URLs with it. Default none. */
+  /**
+   * Path that the HTTP API is mounted under, such as `/agents`. Run objects contain URLs with it. Default
+   * none.
+   */
   basePath?: string;
   /** Default: the clock of the process. */
   clock?: Clock;
@@ -47,7 +55,7 @@ export interface RuntimeConfig {
   log?: (level: "info" | "warning" | "error", event: string, facts: JsonObject) => void;
 }
 
-/** Returns a runtime. Nothing is loaded, opened or started before it is asked for. */
+/** Returns a runtime. Loads, opens and starts nothing before the first use. */
 export function createRuntime(config: RuntimeConfig = {}): Runtime {
   const policy = config.policy ?? defaultPolicy();
   const clock = config.clock ?? systemClock();
@@ -55,12 +63,12 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
   const { basePath = "" } = config;
   const store = config.store ?? memoryStore(policy, clock, log);
   const modules = createModuleTable(config.modules);
-  let composed: Promise<Composition> | undefined;
+  let services: Promise<Services> | undefined;
   let draining = false;
 
   const open = () =>
-    composed ??= import("./create_services.ts").then(({ compose }) =>
-      compose({ policy, modules, basePath, clock, store, plans, home, sources, env, secrets, log })
+    services ??= import("./create_services.ts").then(({ createServices }) =>
+      createServices({ policy, modules, basePath, clock, store, plans, home, sources, env, secrets, log })
     );
 
   const explaining = () => import("./explain.ts");
@@ -86,8 +94,8 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
       if (draining) reasons.push("draining");
       const stored: { ok: boolean; reason?: string } = await store.ready();
       if (!stored.ok) reasons.push(stored.reason ?? "store not reachable");
-      const abandoned = composed ? (await composed).sandboxing.abandoned : 0;
-      if (abandoned > 0) reasons.push(`${abandoned} workers could not be ended: restart the server`);
+      const abandoned = services ? (await services).sandboxing.abandoned : 0;
+      if (abandoned > 0) reasons.push(`${abandoned} workers cannot be stopped; restart the server`);
       return { ok: reasons.length === 0, reasons, ...hostReport() };
     },
     async drain(grace_ms) {
@@ -95,7 +103,7 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
       await (await open()).runs.drain(grace_ms);
     },
     async close() {
-      if (composed) await (await composed).close();
+      if (services) await (await services).close();
       await store.close();
     },
   };
@@ -112,13 +120,13 @@ function memoryStore(
     onDrop({ limit, logs, records }) {
       const message =
         `The store is full: dropped ${logs} logs and ${records} records, those of ended runs first; ` +
-        `raise store_limits.${limit}, or delete runs that are done with`;
+        `raise store_limits.${limit}, or delete runs that you no longer need`;
       log("warning", "store_full", { message, limit, logs, records });
     },
   });
 }
 
-/** Returns what this host gives to modules of URLs: true, or why not. */
+/** Returns for each tier and the bundler: true if this host supports it, or why not. */
 function hostReport(): Pick<Readiness, "isolation" | "bundler"> {
   const { worker, process } = hostTiers();
   const answerOf = (answer: TierAnswer) => answer.available ? true : answer.reason;
@@ -128,31 +136,31 @@ function hostReport(): Pick<Readiness, "isolation" | "bundler"> {
   };
 }
 
-/** Returns runs that are put together at the first call of one of their methods. */
+/** Returns a run service that is created on the first call of a method. */
 function lazyRuns(open: () => Promise<Runs>): Runs {
   return {
-    create: async (...given) => (await open()).create(...given),
-    get: async (...given) => (await open()).get(...given),
-    handle: async (...given) => (await open()).handle(...given),
-    list: async (...given) => (await open()).list(...given),
-    remove: async (...given) => (await open()).remove(...given),
-    cancel: async (...given) => (await open()).cancel(...given),
-    steer: async (...given) => (await open()).steer(...given),
-    approvals: async (...given) => (await open()).approvals(...given),
-    decide: async (...given) => (await open()).decide(...given),
-    events: async (...given) => (await open()).events(...given),
-    follow: async function* (...given) {
-      yield* (await open()).follow(...given);
+    create: async (...args) => (await open()).create(...args),
+    get: async (...args) => (await open()).get(...args),
+    handle: async (...args) => (await open()).handle(...args),
+    list: async (...args) => (await open()).list(...args),
+    remove: async (...args) => (await open()).remove(...args),
+    cancel: async (...args) => (await open()).cancel(...args),
+    steer: async (...args) => (await open()).steer(...args),
+    approvals: async (...args) => (await open()).approvals(...args),
+    decide: async (...args) => (await open()).decide(...args),
+    events: async (...args) => (await open()).events(...args),
+    follow: async function* (...args) {
+      yield* (await open()).follow(...args);
     },
-    recording: async (...given) => (await open()).recording(...given),
-    replay: async (...given) => (await open()).replay(...given),
-    rerun: async (...given) => (await open()).rerun(...given),
+    recording: async (...args) => (await open()).recording(...args),
+    replay: async (...args) => (await open()).replay(...args),
+    rerun: async (...args) => (await open()).rerun(...args),
     sessions: {
-      fork: async (...given) => (await open()).sessions.fork(...given),
-      list: async (...given) => (await open()).sessions.list(...given),
-      get: async (...given) => (await open()).sessions.get(...given),
-      remove: async (...given) => (await open()).sessions.remove(...given),
-      messages: async (...given) => (await open()).sessions.messages(...given),
+      fork: async (...args) => (await open()).sessions.fork(...args),
+      list: async (...args) => (await open()).sessions.list(...args),
+      get: async (...args) => (await open()).sessions.get(...args),
+      remove: async (...args) => (await open()).sessions.remove(...args),
+      messages: async (...args) => (await open()).sessions.messages(...args),
     },
   };
 }
@@ -161,6 +169,6 @@ function readEnv(name: string): string | undefined {
   try {
     return Deno.env.get(name);
   } catch {
-    return undefined; // not permitted by the process's flags: as if it were not set
+    return undefined; // this process may not read the variable: as if it were not set
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Overrides of where modules come from (modules.md, `preamp source add`): the operator's word, per project or user, over what
- * an operator's plan says. A caller's plan is never touched.
+ * Overrides of module sources (`preamp source add`): the operator's choice, per project or user, that
+ * replaces the sources in an operator's plans. Does not affect callers' plans.
  */
 import type { CompiledPlan } from "../plan/compile.ts";
 import { documentError, Findings, formatDetail, type Locate, toDetail } from "../plan/check/findings.ts";
@@ -14,13 +14,13 @@ import type { RewrittenSource } from "./types.ts";
 /** A file of overrides: `.preamp/sources.yaml` of a project, `$PREAMP_HOME/sources.yaml` of a user. */
 export interface SourcesFile {
   url: URL;
-  /** Where its relative sources start: a folder. */
+  /** Base of its relative sources: a folder. */
   base_url: URL;
 }
 
-/** Where a module comes from, whatever a plan says. */
+/** The source that replaces the plan's. */
 export interface Override {
-  /** As written. */
+  /** The source as written. */
   text: string;
   source: Source;
 }
@@ -28,10 +28,11 @@ export interface Override {
 /** Overrides by module id. */
 export type Overrides = ReadonlyMap<string, Override>;
 
-const HINT = "write it with: preamp source add <id> <url>";
+const HINT = "add it with preamp source add <id> <url>";
 
 /**
- * Resolves to the overrides of a file; none when there is no file.
+ * Resolves to the overrides in a file; empty if the file does not exist.
+ *
  * @throws {PreampError} `plan_invalid` with every finding, its line and column.
  */
 export async function readOverrides(
@@ -82,15 +83,15 @@ function overridesOf(
   throw documentError("plan_invalid", what, findings.errors.map((finding) => toDetail(finding, locate)));
 }
 
-/** Returns the text of a file of overrides, sorted by id. */
+/** Returns the text of an override file, sorted by id. */
 export function formatOverrides(sources: Readonly<Record<string, string>>): string {
   const lines = Object.entries(sources).toSorted(([a], [b]) => a < b ? -1 : 1)
     .map(([id, source]) => `  ${JSON.stringify(id)}: ${JSON.stringify(source)}\n`);
-  const head = "# Where modules come from, whatever a plan says. Written by preamp source add and remove.\n";
+  const head = "# Overrides of module sources. Written by preamp source add and remove.\n";
   return `${head}sources:${lines.length === 0 ? " {}\n" : `\n${lines.join("")}`}`;
 }
 
-/** Reads files of overrides again when they changed; those that come first win. */
+/** Reads override files again when they change. Earlier files take precedence. */
 export class SourceOverrides {
   readonly #files: readonly SourcesFile[];
   readonly #esm_host: string;
@@ -101,23 +102,23 @@ export class SourceOverrides {
     this.#esm_host = esm_host;
   }
 
-  /** Whether there are none, whatever the files say: there is no file. */
+  /** Returns true if there are no override files. */
   get empty(): boolean {
     return this.#files.length === 0;
   }
 
-  /** Resolves to what holds now. @throws {PreampError} `plan_invalid`. */
+  /** Resolves to the current overrides. @throws {PreampError} `plan_invalid`. */
   async find(): Promise<Overrides> {
     const state = (await Promise.all(this.#files.map(({ url }) => stateOf(url)))).join(" ");
     if (this.#read?.state === state) return this.#read.overrides;
     const read = await Promise.all(this.#files.map((file) => readNamed(file, this.#esm_host)));
-    const overrides = new Map(read.toReversed().flatMap((one) => [...one]));
+    const overrides = new Map(read.toReversed().flatMap((overrides) => [...overrides]));
     this.#read = { state, overrides };
     return overrides;
   }
 }
 
-/** The finding names the file itself: whoever asked for a plan takes places of an error for the plan's. */
+/** Reads a file; findings name the file, because callers read other places as places in the plan. */
 async function readNamed(file: SourcesFile, esm_host: string): Promise<Overrides> {
   const name = nameOf(file.url);
   try {
@@ -134,23 +135,23 @@ async function stateOf(url: URL): Promise<string> {
     const { mtime, size } = await Deno.stat(url);
     return `${mtime?.getTime() ?? 0}:${size}`;
   } catch {
-    return "-"; // not there, or not to be read: reading it says which
+    return "-"; // missing or not readable: reading it reports which
   }
 }
 
-/** The file without the folders of this machine. */
+/** Returns the file's name without the folders of this machine. */
 function nameOf(url: URL): string {
   return decodeURIComponent(url.pathname.split("/").slice(-2).join("/"));
 }
 
-/** Run objects show it to callers: no folders of this machine. */
+/** Returns the source for run objects, without the folders of this machine. */
 function placeOf({ source, text }: Override): string {
   if (source.kind !== "url") return text;
   if (!source.url.startsWith("file:")) return source.url;
   return text.startsWith(".") ? text : `…/${text.slice(text.lastIndexOf("/") + 1)}`;
 }
 
-/** Returns the sources that stand for another URL than they say. */
+/** Returns the sources whose URL differs from the written one. */
 export function rewrittenSources(specs: readonly ModuleSpec[]): RewrittenSource[] {
   return specs.flatMap(({ path, module, source }) =>
     source.kind === "url" && source.via !== undefined && source.via !== "path"
@@ -159,7 +160,10 @@ export function rewrittenSources(specs: readonly ModuleSpec[]): RewrittenSource[
   );
 }
 
-/** Returns a plan with overrides in place and told as warnings; what was written, and its hash, stay. */
+/**
+ * Returns a plan with its overrides applied, and a warning for each. `written` and `plan_hash` do not
+ * change.
+ */
 export function withOverrides(compiled: CompiledPlan, overrides: Overrides): CompiledPlan {
   if (overrides.size === 0) return compiled;
   const warnings = [...compiled.warnings];
@@ -167,8 +171,8 @@ export function withOverrides(compiled: CompiledPlan, overrides: Overrides): Com
     const override = overrides.get(spec.module);
     if (!override || JSON.stringify(override.source) === JSON.stringify(spec.source)) return spec;
     const message =
-      `Module "${spec.module}" comes from ${describe(placeOf(override))}, not from where the plan says: ` +
-      "preamp source list shows why";
+      `Module "${spec.module}" comes from ${describe(placeOf(override))}, not from the plan's source; ` +
+      "see preamp source list";
     warnings.push({ code: "source_overridden", path: spec.path, message });
     return { ...spec, source: override.source };
   };

@@ -1,39 +1,39 @@
-/** The runtime as server, CLI and library see it. */
+/** The interface of the runtime to server, CLI and library. */
 import type { PlanDiff } from "../plan/diff_report.ts";
 import type { Explanation } from "../plan/explain.ts";
 import type { Lock } from "../plan/lock.ts";
 import type { Caller, Runs } from "../runs/types.ts";
 import type { ErrorCode, ErrorDetail, JsonObject, ModuleInfo } from "../sdk/types.ts";
 
-/** The answer of `check`: a bad plan is a good answer. */
+/** Result of `check`. An invalid plan is a normal result. */
 export interface PlanCheck {
   ok: boolean;
-  /** Code of the error that a run of the plan is refused with; absent when the plan is fine. */
+  /** Code of the error that a run of the plan would be refused with; absent if the plan is valid. */
   code?: ErrorCode;
   errors: ErrorDetail[];
   warnings: (ErrorDetail & { code: string })[];
   plan_hash?: string;
-  /** Sources that were rewritten to the URL of one file: git, npm and jsr. */
+  /** Sources that resolve to another URL: git, npm and jsr. */
   sources?: RewrittenSource[];
 }
 
-/** What a source became (plan.md, Sources). */
+/** A source and the URL that it resolves to. */
 export interface RewrittenSource {
   path: string;
   module: string;
-  /** As the plan says it. */
+  /** The source as written. */
   source: string;
   url: string;
 }
 
-/** A plan of the server's `plans/` folder; `name` is the file name without extension. */
+/** A plan of the server's `plans/` folder. `name` is the file name without extension. */
 export interface NamedPlan {
   name: string;
   plan_hash: string;
   description?: string;
 }
 
-/** A built-in module as it is listed. */
+/** Description of a module in `GET /v1/modules`. */
 export interface ModuleListing {
   id: string;
   name: string;
@@ -48,46 +48,52 @@ export interface ModuleListing {
 /** A plan to check: as data, as text, or by name. */
 export type PlanInput = { plan: JsonObject | string } | { plan_ref: string };
 
-/** A plan, and the lock that comes with it. */
+/** A plan and its lock. */
 export type LockedInput = PlanInput & { lock?: JsonObject };
 
-/** A plan to compare, and the file it was read from. */
+/** A plan to compare, and the URL of its file. */
 export type ComparedInput = PlanInput & { base_url?: string };
 
-/** How `GET /readyz` answers. */
+/** Body of `GET /readyz`. */
 export interface Readiness {
   ok: boolean;
-  /** Why not; empty when it is. */
+  /** Reasons why it is not ready; empty if it is. */
   reasons: string[];
-  /** Tiers that modules of URLs can have here: true, or why not (modules.md, Isolation tiers). */
+  /** Tiers for modules from URLs on this host: true, or why not. */
   isolation: { worker: true | string; process: true | string };
-  /** Whether modules of URLs are bundled in a process of its own: true, or why not, and what can be loaded then. */
+  /**
+   * Whether modules from URLs are bundled in a child process: true, or why not, and what can be loaded
+   * then.
+   */
   bundler: true | string;
 }
 
-/** What `createRuntime` gives. */
+/** The result of `createRuntime`. */
 export interface Runtime {
   readonly runs: Runs;
   readonly plans: {
     check(input: LockedInput, caller: Caller, options?: { base_url?: string }): Promise<PlanCheck>;
-    /** What the plan may touch: fetches its modules, executes nothing. Throws as a run would before it starts. */
+    /**
+     * Returns what the plan may touch. Fetches its modules, executes nothing. Throws like a run before it
+     * starts.
+     */
     explain(input: LockedInput, caller: Caller, options?: { base_url?: string }): Promise<Explanation>;
-    /** The lock of the plan's modules as they are now, over what `input.lock` has of others. Executes nothing. */
+    /** Returns the lock of the plan's modules as they are now, merged over `input.lock`. Executes nothing. */
     lock(input: LockedInput, caller: Caller, options?: { base_url?: string }): Promise<Lock>;
-    /** What `to` widens and narrows. Fetches nothing. */
+    /** Returns what `to` widens and narrows. Fetches nothing. */
     diff(from: ComparedInput, to: ComparedInput, caller: Caller): Promise<PlanDiff>;
     list(): Promise<NamedPlan[]>;
   };
   readonly modules: {
     list(): Promise<ModuleListing[]>;
-    /** @throws {PreampError} `not_found`. */
+    /** Returns one module's listing. @throws {PreampError} `not_found`. */
     get(id: string): Promise<ModuleListing>;
   };
-  /** The limits in force, of trust.md's table. */
+  /** The effective limits that the server needs. */
   readonly limits: { max_body_bytes: number };
-  /** Whether the store answers and no drain is under way. */
+  /** Returns whether the store responds and the runtime is not draining. */
   ready(): Promise<Readiness>;
-  /** Stops accepting runs, ends the streams, waits at most `grace_ms` for runs to reach a resting place. */
+  /** Stops accepting runs, ends the streams, and waits up to `grace_ms` for runs to reach a durable state. */
   drain(grace_ms: number): Promise<void>;
   close(): Promise<void>;
 }

@@ -105,9 +105,7 @@ function permissionsText({ permissions }: ExplainedModule, { dim, green, red }: 
       (_, row) => [row === 0 ? name : "", ...cells.map((cell) => cell[row] ?? "")],
     );
   });
-  const unknown = permissions.wanted === null
-    ? dim("  what it wants cannot be told without running it\n")
-    : "";
+  const unknown = permissions.wanted === null ? dim("  the permissions that it wants are unknown\n") : "";
   if (rows.length === 0) return `${unknown}${dim("  no permissions\n")}`;
   const [head = "", ...lines] = tableText([["permission", ...COLUMNS], ...rows], "  ").trimEnd().split("\n");
   const widths = [0, 1, 2, 3].map((column) => widthOf([["permission", ...COLUMNS], ...rows], column));

@@ -1,7 +1,7 @@
-/** A bounded memory of plans that were compiled: requests post the same plan again and again. Entries are frozen. */
+/** A bounded cache of compiled plans, because clients post the same plan many times. Entries are frozen. */
 import type { CompiledPlan } from "./compile.ts";
 
-/** Least recently used entries go first, by number and by characters of their keys. */
+/** Evicts the least recently used entries, by number of plans and by characters of their keys. */
 export class PlanCache {
   readonly #entries = new Map<string, CompiledPlan>();
   readonly #maxEntries: number;
@@ -14,12 +14,12 @@ export class PlanCache {
     this.#maxChars = options.max_chars ?? 4 * 1024 * 1024;
   }
 
-  /** Number of plans that are kept. */
+  /** Number of cached plans. */
   get size(): number {
     return this.#entries.size;
   }
 
-  /** Returns what was compiled under `key`, and makes it the most recently used. */
+  /** Returns the plan cached under `key`, and makes it the most recently used. */
   get(key: string): CompiledPlan | undefined {
     const found = this.#entries.get(key);
     if (found) {
@@ -29,7 +29,7 @@ export class PlanCache {
     return found;
   }
 
-  /** Keeps a plan; what is larger than the whole cache is not kept. */
+  /** Caches a plan. A plan whose key is longer than the whole cache is not cached. */
   set(key: string, plan: CompiledPlan): void {
     if (key.length > this.#maxChars) return;
     if (this.#entries.delete(key)) this.#chars -= key.length;

@@ -1,6 +1,6 @@
 /**
- * The plan of a sub-agent: its overlay laid over the plan that spawns it, by the one merge rule (behaviour.md §2.4). Pure; the
- * parent's plan is not changed.
+ * Builds the plan of a sub-agent: the agent's overlay merged over the plan that spawns it
+ * (src/docs/plan.md). Pure; does not change the parent's plan.
  */
 import { PreampError } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
@@ -9,31 +9,31 @@ import { mergePlans } from "./merge.ts";
 import { describe } from "./value_path.ts";
 import { isListed } from "./source/spec_key.ts";
 
-/** The agent that is the plan itself. */
+/** Name of the agent that is the plan itself, without an overlay. */
 export const SELF = "self";
 
-/** What a child's plan is made by, beside its parent's. */
+/** Options of `childPlan`. */
 export interface ChildPlanOptions {
-  /** Ids of modules that are not inherited. */
+  /** Ids of modules that the child does not inherit. */
   exclude_tools?: readonly string[];
-  /** The only modules that are inherited. */
+  /** Ids of the modules that the child may inherit; absent: all. */
   inherit_tools?: readonly string[];
-  /** Laid over `session.metadata`. */
+  /** Merged over `session.metadata`. */
   metadata?: JsonObject;
 }
 
-/** A child's plan as written. */
+/** The plan of a sub-agent before it is compiled. */
 export interface ChildPlan {
   written: JsonObject;
   /** Preferences of the overlay, best first. */
   preferences: readonly ProviderPreference[];
-  /** Roles of the model that the overlay asks for, best first; who resolves them is a module. */
+  /** Model roles that the overlay wants, best first. A module resolves them to models. */
   model_roles: readonly string[];
-  /** Ceilings that the overlay sets; the parent's hold beside them. */
+  /** Limits that the overlay sets. The parent's limits hold as well. */
   limits: JsonObject;
 }
 
-/** Keys of an overlay that are no part of the plan it makes. */
+/** Keys of an overlay that are not part of the child's plan. */
 const OWN_KEYS: ReadonlySet<string> = new Set([
   "provider_preferences",
   "model_role",
@@ -42,11 +42,11 @@ const OWN_KEYS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Returns the plan of an agent. What the plan's `spawn` (`exclude_tools`, `tools`) and the options leave out is left out of the
- * parent's tools first, so the overlay's own tools always stay; `self` is the plan without an overlay.
+ * Returns the plan of an agent. `spawn` of the plan and the options first filter the parent's tools, so the
+ * overlay's own tools always remain.
  *
  * @param parent The plan that spawns, as written.
- * @throws {PreampError} `request_invalid` for an agent that the plan has not.
+ * @throws {PreampError} `request_invalid` if the plan has no such agent.
  */
 export function childPlan(parent: JsonObject, agent: string, options: ChildPlanOptions = {}): ChildPlan {
   const overlay = overlayOf(parent, agent);
@@ -67,12 +67,12 @@ export function childPlan(parent: JsonObject, agent: string, options: ChildPlanO
   if (typeof overlay.description === "string") over.description = overlay.description;
   const merged = mergePlans(base, over);
   if (options.metadata) {
-    const told = mergePlans({ metadata: sessionMetadata(merged) }, { metadata: options.metadata });
-    merged.session = { ...isObject(merged.session) ? merged.session : {}, ...told };
+    const metadata = mergePlans({ metadata: sessionMetadata(merged) }, { metadata: options.metadata });
+    merged.session = { ...isObject(merged.session) ? merged.session : {}, ...metadata };
   }
   return {
     written: merged,
-    // checked with the plan: a list of {provider, model?, config?}
+    // check_agents.ts has checked it: a list of {provider, model?, config?}
     preferences: Array.isArray(overlay.provider_preferences)
       ? overlay.provider_preferences as unknown as ProviderPreference[]
       : [],
@@ -94,7 +94,7 @@ function overlayOf(parent: JsonObject, agent: string): JsonObject {
   const names = [...agentNames(parent), SELF];
   throw new PreampError(
     "request_invalid",
-    `Cannot spawn agent ${describe(agent)}: the plan has no such agent: it has ${
+    `Cannot spawn agent ${describe(agent)}: the plan has no such agent; its agents are ${
       names.map(describe).join(", ")
     }`,
   );

@@ -1,6 +1,6 @@
 /**
- * The one entry for a plan in any form: text or data → checked plan, hash, warnings, references. What policy and runtime
- * need to decide and to run is all in the result; nothing here fetches or runs a module.
+ * Compiles a plan in any form: text or data → checked plan, hash, warnings, references. Neither fetches nor
+ * runs a module.
  */
 import { canonicalHash } from "../sdk/digest.ts";
 import { deepFreeze, isObject, type JsonObject } from "../sdk/json.ts";
@@ -14,44 +14,47 @@ import { DOCUMENT_LIMITS, type DocumentLimits, exceedsBytes } from "./parse/docu
 import { parseDocument } from "./parse/parse.ts";
 import { describe } from "./value_path.ts";
 
-/** A plan that was accepted. Frozen, all the way down. */
+/** An accepted plan. Deeply frozen. */
 export interface CompiledPlan {
-  /** Every short form expanded; `${VAR}`s as written. */
+  /** The plan with every short form expanded. `${VAR}`s are as written. */
   readonly plan: MountPlan;
-  /** The plan as written: what `plan_hash` is the hash of, what modules see as `coordinator.config`. */
+  /** The plan as written: the input of `plan_hash`, and what modules read as `coordinator.config`. */
   readonly written: JsonObject;
   /** `sha256-…` of the RFC 8785 JSON of `written`. */
   readonly plan_hash: string;
   readonly warnings: readonly WarningDetail[];
-  /** Every `${VAR}` outside of text that only models read. */
+  /** Every `${VAR}` outside of text that only models and people read. */
   readonly env: readonly PlanEnvReference[];
 }
 
-/** How a plan is compiled. */
+/** Options of `compilePlan`. */
 export interface CompileOptions {
-  /** Whose plan it is (trust.md): decides whether it may name files. */
+  /** Who wrote the plan (src/docs/security.md#who-is-trusted). Only an operator's plan may name files. */
   origin: "operator" | "caller";
-  /** URL of the file the plan was read from; relative sources and `system: {file}` start there. */
+  /** URL of the plan's file; base of relative sources and of `system: {file}`. */
   base_url?: string;
-  /** Reads `system: {file}`; without it such a plan is refused. Only called for an operator's plan. */
+  /**
+   * Reads `system: {file}`. Called for operators' plans only; without it a plan with `system: {file}` is
+   * refused.
+   */
   readText?: (url: string) => Promise<string>;
   /** CDN of `npm:` and `jsr:` sources. */
   esm_host?: string;
-  /** Ids of the built-in modules, for sources that mean one of them. The same set for all plans of a cache. */
+  /** Ids of the built-in modules. Must be the same set for all plans of one cache. */
   builtins?: ReadonlySet<string>;
-  /** What errors call the plan. */
+  /** Name of the plan in error messages. */
   name?: string;
-  /** Bounds of the plan; default {@link DOCUMENT_LIMITS}. */
+  /** Limits of the document; default {@link DOCUMENT_LIMITS}. */
   limits?: DocumentLimits;
-  /** Remembers plans; those that read files are not remembered. */
+  /** Cache of compiled plans. Plans that read files are not cached. */
   cache?: PlanCache;
 }
 
 /**
- * Returns a plan ready for the policy.
+ * Checks a plan and returns it ready for authorisation.
  *
- * @param input YAML or JSON text, or data; data is copied.
- * @throws {PreampError} `plan_invalid` with every finding (with line and column when `input` is text);
+ * @param input YAML or JSON text, or data. Data is copied.
+ * @throws {PreampError} `plan_invalid` with every finding, with line and column when `input` is text;
  * `plan_limit_exceeded`.
  */
 export async function compilePlan(
@@ -73,7 +76,7 @@ export async function compilePlan(
   return deepFreeze(compiled);
 }
 
-/** Everything that the result depends on. */
+/** Returns a key of everything that the result depends on. */
 function cacheKey(form: string, text: string, options: CompileOptions): string {
   const { origin, base_url = "", esm_host = "", readText, limits = null } = options;
   return JSON.stringify([form, origin, base_url, esm_host, readText !== undefined, limits]) + text;
@@ -105,7 +108,7 @@ function compileData(
   return { compiled: { plan, written, plan_hash: canonicalHash(written), warnings, env }, files };
 }
 
-/** Puts the text of each `system: {file}` into the checked plan; what was written, and its hash, stay. */
+/** Puts the text of each `system: {file}` into the checked plan. `written` and `plan_hash` do not change. */
 async function withFiles(
   compiled: CompiledPlan,
   files: readonly FileReference[],
@@ -156,7 +159,7 @@ async function readFile(
   ], cause);
 }
 
-/** Returns the hash of plan data as written: `sha256-` of its RFC 8785 JSON (plan.md, hash). */
+/** Returns the hash of plan data as written: `sha256-` of its RFC 8785 JSON. */
 export function hashPlan(written: JsonObject): string {
   return canonicalHash(written);
 }

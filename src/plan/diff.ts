@@ -1,6 +1,6 @@
 /**
- * Two plans → what the second one widens, what it narrows, and the rest (plan.md, diff). Conservative: a change that cannot be
- * shown to narrow or to be harmless is told as widening. Pure.
+ * Compares two plans: what the second one widens, what it narrows, and other changes. A change counts as
+ * widening unless it is known to narrow or to be harmless. Pure.
  */
 import { isObject, jsonEqual, type JsonObject } from "../sdk/json.ts";
 import { compareDecimal } from "../sdk/money.ts";
@@ -11,7 +11,7 @@ import { diffConfig } from "./diff_config.ts";
 import { diffSpec, sourceText } from "./diff_spec.ts";
 import type { PlanEnvReference } from "./env_places.ts";
 
-/** A plan as it is compared. */
+/** One side of a comparison. */
 export interface ComparedPlan {
   readonly plan: MountPlan;
   readonly env: readonly PlanEnvReference[];
@@ -19,9 +19,9 @@ export interface ComparedPlan {
 }
 
 /**
- * Returns how `to` differs from `from`. Equal plans give three empty lists.
+ * Returns the differences from `from` to `to`. Equal plans give three empty lists.
  *
- * @param redact Takes secrets out of what is shown; a change of one is still told.
+ * @param redact Redacts the values that are reported. A changed secret is still reported.
  */
 export function diffPlans(from: ComparedPlan, to: ComparedPlan, redact: Redact): PlanDiff {
   const report = new DiffReport(redact);
@@ -42,7 +42,7 @@ interface Placed {
   spec: ModuleSpec;
 }
 
-/** Modules are the same when they stand in the same list under the same name; a name may be there several times. */
+/** Maps the modules of a plan by type and name. A second module of the same name has a number in its key. */
 function placed({ session, providers, tools, hooks }: MountPlan): Map<string, Placed> {
   const found = new Map<string, Placed>();
   for (const spec of [...providers, ...tools, ...hooks]) {
@@ -51,7 +51,7 @@ function placed({ session, providers, tools, hooks }: MountPlan): Map<string, Pl
     for (let count = 2; found.has(key); count++) key = `${name} ${count}`;
     found.set(key, { key, spec });
   }
-  // there is one of each, whatever it is called
+  // a plan has exactly one orchestrator and one context, so their names are not in the key
   found.set("orchestrator", { key: "orchestrator", spec: session.orchestrator });
   found.set("context", { key: "context", spec: session.context });
   return found;
@@ -73,7 +73,7 @@ function diffModules(from: ComparedPlan, to: ComparedPlan, report: DiffReport): 
           spec.path,
           old.module,
           spec.module,
-          `"${spec.module}" stands in place of "${old.module}"`,
+          `"${spec.module}" replaces "${old.module}"`,
         );
       } else added(spec, report);
       diffSpec(
@@ -97,7 +97,7 @@ function bare({ module, type, path }: ModuleSpec): ModuleSpec {
 function added(spec: ModuleSpec, report: DiffReport): void {
   const what = `${spec.type} "${spec.module}" was added`;
   const from = sourceText(spec.source);
-  // a built-in hook can only watch, inject and refuse
+  // a built-in hook can only observe, inject and deny
   const kind = spec.type === "hook" && spec.source.kind === "builtin"
     ? spec.module === "hooks-approval" ? "narrows" : "other"
     : "widens";
@@ -107,11 +107,11 @@ function added(spec: ModuleSpec, report: DiffReport): void {
 function removed(spec: ModuleSpec, report: DiffReport): void {
   const what = `${spec.type} "${spec.module}" was removed`;
   if (spec.type === "hook") {
-    report.add("widens", spec.path, spec.module, undefined, `${what}: what it watched or refused passes now`);
+    report.add("widens", spec.path, spec.module, undefined, `${what}: what it denied is now allowed`);
   } else report.add("narrows", spec.path, spec.module, undefined, what);
 }
 
-/** A variable that a module is given and was not before; names only. */
+/** Reports variables that a module receives in one plan only; names, never values. */
 function diffEnv(
   old: ModuleSpec | undefined,
   spec: ModuleSpec,
@@ -123,7 +123,7 @@ function diffEnv(
   const after = namesOf(to.env, spec);
   for (const [name, path] of after) {
     if (!before.has(name)) {
-      report.add("widens", path, undefined, name, `"${spec.module}" is given the variable ${name}`);
+      report.add("widens", path, undefined, name, `"${spec.module}" receives the variable ${name}`);
     }
   }
   for (const [name, path] of before) {
@@ -133,7 +133,7 @@ function diffEnv(
         path,
         name,
         undefined,
-        `"${spec.module}" is no longer given the variable ${name}`,
+        `"${spec.module}" no longer receives the variable ${name}`,
       );
     }
   }
@@ -141,7 +141,7 @@ function diffEnv(
 
 function namesOf(env: readonly PlanEnvReference[], spec: ModuleSpec | undefined): Map<string, string> {
   if (!spec) return new Map();
-  // the config of orchestrator and context may also stand at top level
+  // the config of orchestrator and context may also be at top level
   const places = [`${spec.path}.`, ...spec.path.startsWith("session.") ? [`${spec.type}.`] : []];
   const own = env.filter(({ path, expanded }) => expanded && places.some((place) => path.startsWith(place)));
   return new Map(own.map(({ name, path }) => [name, path]));
@@ -165,9 +165,9 @@ function diffLimits(from: MountPlan, to: MountPlan, report: DiffReport): void {
     if (before === after) continue;
     const path = `limits.${name}`;
     if (after === undefined) {
-      report.add("widens", path, before, after, `The ceiling ${name} was removed: the policy's holds`);
+      report.add("widens", path, before, after, `The limit ${name} was removed: the policy's limit applies`);
     } else if (before === undefined) {
-      report.add("narrows", path, before, after, `The ceiling ${name} was added`);
+      report.add("narrows", path, before, after, `The limit ${name} was added`);
     } else {
       const order = compareDecimal(String(after), String(before));
       if (order === 0) continue;
@@ -176,7 +176,7 @@ function diffLimits(from: MountPlan, to: MountPlan, report: DiffReport): void {
         path,
         before,
         after,
-        `The ceiling ${name} was ${order > 0 ? "raised" : "lowered"}`,
+        `The limit ${name} was ${order > 0 ? "raised" : "lowered"}`,
       );
     }
   }
@@ -196,11 +196,11 @@ function diffSession({ session: from }: MountPlan, { session: to }: MountPlan, r
       `session.${name}`,
       before,
       after,
-      `What hooks may inject was ${wider ? "raised" : "lowered"}`,
+      `The limit of what hooks may inject was ${wider ? "raised" : "lowered"}`,
     );
   }
   for (const name of SESSION_REST) {
-    // how strictly a budget is held, and whether hooks are there before what they guard
+    // both weaken guards: how strictly a budget is enforced, and whether hooks mount before what they guard
     const guards = name === "injection_budget_mode" || name === "hooks_first";
     report.change(
       guards ? "widens" : "other",
@@ -215,7 +215,10 @@ function diffSession({ session: from }: MountPlan, { session: to }: MountPlan, r
 /** Fields of an overlay that only models and people read. */
 const TEXTS: ReadonlySet<string> = new Set(["description", "system", "instruction"]);
 
-/** An overlay is a plan of its own once it is merged: whatever it says beyond text may widen. */
+/**
+ * Compares overlays. Any change but text counts as widening, because an overlay merges into a plan of its
+ * own.
+ */
 function diffAgents(from: JsonObject, to: JsonObject, report: DiffReport): void {
   for (const name of Object.keys(from)) {
     if (!Object.hasOwn(to, name)) {
@@ -231,7 +234,7 @@ function diffAgents(from: JsonObject, to: JsonObject, report: DiffReport): void 
     const before = isObject(from[name]) ? from[name] : {};
     const after = isObject(overlay) ? overlay : {};
     for (const key of new Set([...Object.keys(before), ...Object.keys(after)])) {
-      const what = `What the agent "${name}" says of ${key} changed`;
+      const what = `${key} of the agent "${name}" changed`;
       report.change(TEXTS.has(key) ? "other" : "widens", `${path}.${key}`, before[key], after[key], what);
     }
   }
@@ -251,7 +254,7 @@ const COMPARED: ReadonlySet<string> = new Set([
   "system",
 ]);
 
-/** Keys that the format does not know or that only people read. */
+/** Compares keys that the format does not define or that only people read. */
 function diffRest(from: JsonObject, to: JsonObject, report: DiffReport): void {
   for (const key of new Set([...Object.keys(from), ...Object.keys(to)])) {
     if (!COMPARED.has(key)) report.change("other", key, from[key], to[key], `${key} changed`);

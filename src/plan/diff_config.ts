@@ -7,7 +7,7 @@ import type { ModuleSpec } from "../sdk/plan.ts";
 import type { DiffReport } from "./diff_report.ts";
 import { formatPath, type Path } from "./value_path.ts";
 
-/** Tells how the config of a module differs. */
+/** Reports how the config of a module differs. */
 export function diffConfig(old: ModuleSpec, spec: ModuleSpec, report: DiffReport): void {
   if (spec.module === "hooks-approval") diffApproval(old.config, spec.config, spec, report);
   else diffFields(old.config, spec.config, [], spec, report);
@@ -42,7 +42,10 @@ function isPathList(key: string): boolean {
   return key.startsWith("allowed_") || key.startsWith("denied_");
 }
 
-/** To gain or lose a whole `allowed_*` may allow more, for nothing is known of what holds without it. */
+/**
+ * Compares an `allowed_*` or `denied_*` list. Adding or removing a whole `allowed_*` counts as widening,
+ * because the default is unknown.
+ */
 function diffList(
   key: string,
   from: unknown,
@@ -58,15 +61,15 @@ function diffList(
   const gained = hasBeyond(after, before);
   const lost = hasBeyond(before, after);
   if (whole ? allows || !after : allows ? gained : lost) {
-    report.add("widens", place, from, to, `"${spec.module}" may be allowed more by ${key}`);
+    report.add("widens", place, from, to, `"${spec.module}" may be allowed more through ${key}`);
   }
   if (whole ? !allows && after : allows ? lost : gained) {
-    report.add("narrows", place, from, to, `"${spec.module}" is allowed less by ${key}`);
+    report.add("narrows", place, from, to, `"${spec.module}" is allowed less through ${key}`);
   }
 }
 
 function hasBeyond(list: readonly unknown[] = [], other: readonly unknown[] = []): boolean {
-  return list.some((item) => !other.some((one) => jsonEqual(one, item)));
+  return list.some((item) => !other.some((candidate) => jsonEqual(candidate, item)));
 }
 
 function listOf(value: unknown): readonly unknown[] | undefined {
@@ -76,21 +79,22 @@ function listOf(value: unknown): readonly unknown[] | undefined {
 const STRICTNESS: Readonly<Record<string, number>> = { allow: 0, ask: 1, deny: 2 };
 
 /**
- * The first rule that matches decides. Provably no looser: the same rules in the same order, actions as strict or stricter,
- * further `deny` rules, and any further rule but `allow` at the end. What a rule with `argv` matches depends on its action,
- * so that it must stay as it is. Anything else may let a call pass that was asked about or denied.
+ * Compares approval rules, of which the first match decides. Provably no looser are: the same rules in the
+ * same order, actions as strict or stricter, additional `deny` rules, and at the end any additional rule
+ * but `allow`. A rule with `argv` must be unchanged, because its action decides what it matches. Any other
+ * change counts as widening.
  */
 function diffApproval(from: JsonObject, to: JsonObject, spec: ModuleSpec, report: DiffReport): void {
   const { rules: before, ...rest } = from;
   const { rules: after, ...restAfter } = to;
   if (!jsonEqual(rest, restAfter)) {
-    report.add("widens", placeOf(spec, []), rest, restAfter, `How "${spec.module}" decides changed`);
+    report.add("widens", placeOf(spec, []), rest, restAfter, `Settings of "${spec.module}" changed`);
   }
   if (jsonEqual(before ?? [], after ?? [])) return;
   const stricter = isStricter(listOf(before) ?? [], listOf(after) ?? []);
   const message = stricter
     ? "Approval rules are stricter"
-    : "Approval rules may let calls pass that were asked about or denied";
+    : "Approval rules may allow calls that needed approval or were denied";
   report.add(stricter ? "narrows" : "widens", placeOf(spec, ["rules"]), before, after, message);
 }
 

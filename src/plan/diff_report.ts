@@ -3,26 +3,26 @@ import { jsonEqual, type JsonValue, toPlain } from "../sdk/json.ts";
 
 /** One change. */
 export interface PlanChange {
-  /** Place in the second plan; for what was removed, in the first. */
+  /** Path in the second plan; for something removed, in the first. */
   path: string;
-  /** What was there; null: nothing. */
+  /** Value in the first plan; null if absent. */
   from: JsonValue;
-  /** What is there now; null: nothing. */
+  /** Value in the second plan; null if absent. */
   to: JsonValue;
   message: string;
 }
 
-/** How a plan differs from another one. */
+/** Differences between two plans. */
 export interface PlanDiff {
-  /** What it may do that the other may not, or that nothing shows it may not. */
+  /** Changes that allow more, or that are not known to be harmless. */
   widens: PlanChange[];
-  /** What it may no longer do. */
+  /** Changes that allow less. */
   narrows: PlanChange[];
-  /** What changes neither. */
+  /** Changes that do neither. */
   other: PlanChange[];
 }
 
-/** Returns a value as it may be shown; `key` is the field it stands in, empty when it has none. */
+/** Redacts a value for display. `key` is the name of the value's field, or empty. */
 export type Redact = (key: string, value: unknown) => unknown;
 
 /** Collects changes. */
@@ -34,7 +34,7 @@ export class DiffReport {
     this.#redact = redact;
   }
 
-  /** Notes a change. */
+  /** Adds a change. */
   add(
     kind: keyof PlanDiff,
     path: string,
@@ -43,11 +43,11 @@ export class DiffReport {
     message: string,
     key: string = "",
   ): void {
-    const shown = (value: unknown) => toPlain(this.#redact(key, value ?? null));
-    this.diff[kind].push({ path, from: shown(from), to: shown(to), message });
+    const display = (value: unknown) => toPlain(this.#redact(key, value ?? null));
+    this.diff[kind].push({ path, from: display(from), to: display(to), message });
   }
 
-  /** Notes a change when the two differ. */
+  /** Adds a change if the two values differ. */
   change(kind: keyof PlanDiff, path: string, from: unknown, to: unknown, message: string): void {
     if (!jsonEqual(from ?? null, to ?? null)) this.add(kind, path, from, to, message);
   }

@@ -4,7 +4,10 @@ import type { DiffReport } from "./diff_report.ts";
 import { askedOf } from "./explain.ts";
 import { grantedBeyond, type GrantEntry } from "./permissions/grants.ts";
 
-/** Tells how a module's source, pin, tier and grant differ. `new`: the module was not there, so that only its grant is told. */
+/**
+ * Reports how a module's source, pinned integrity, tier and grant differ. `new`: only the grant is
+ * compared.
+ */
 export function diffSpec(
   old: ModuleSpec,
   spec: ModuleSpec,
@@ -23,12 +26,12 @@ export function diffSpec(
   const after = askedOf(spec, to);
   for (const entry of grantedBeyond(after, before)) {
     const { permission } = entry;
-    const message = `"${spec.module}" is granted ${told(entry)}`;
+    const message = `"${spec.module}" is granted ${entryLabel(entry)}`;
     report.add("widens", grantPath(spec, to, permission), before?.[permission], after?.[permission], message);
   }
   for (const entry of grantedBeyond(before, after)) {
     const { permission } = entry;
-    const message = `"${spec.module}" is no longer granted ${told(entry)}`;
+    const message = `"${spec.module}" is no longer granted ${entryLabel(entry)}`;
     report.add(
       "narrows",
       grantPath(spec, to, permission),
@@ -39,12 +42,12 @@ export function diffSpec(
   }
 }
 
-/** Returns what a plan wrote as a source; null for what is compiled in. */
+/** Returns a source as the plan writes it; null for a built-in module. */
 export function sourceText(source: Source): string | null {
   return source.kind === "builtin" ? null : source.original;
 }
 
-function told({ permission, entry }: GrantEntry): string {
+function entryLabel({ permission, entry }: GrantEntry): string {
   return entry === true ? `all of ${permission}` : `${permission} ${JSON.stringify(entry)}`;
 }
 
@@ -62,10 +65,10 @@ function diffSource(
   if (before === after) return;
   const kind = after === null ? "narrows" : "widens";
   const message = after === null
-    ? `"${module}" is the built-in one now`
+    ? `"${module}" is now the built-in module`
     : before === null
-    ? `"${module}" is no longer the built-in one`
-    : `"${module}" comes from another place`;
+    ? `"${module}" is no longer the built-in module`
+    : `"${module}" comes from another source`;
   report.add(kind, `${path}.source`, sourceText(old), sourceText(source), message);
 }
 
@@ -79,14 +82,20 @@ function diffIntegrity(old: ModuleSpec, { module, integrity, path }: ModuleSpec,
   if (integrity === undefined) {
     report.add("widens", at, old.integrity, undefined, `"${module}" is no longer pinned by the plan`);
   } else if (old.integrity === undefined) {
-    report.add("narrows", at, undefined, integrity, `"${module}" is pinned by the plan`);
-  } else report.add("widens", at, old.integrity, integrity, `"${module}" is other code`);
+    report.add("narrows", at, undefined, integrity, `"${module}" is now pinned by the plan`);
+  } else {report.add(
+      "widens",
+      at,
+      old.integrity,
+      integrity,
+      `"${module}" has another integrity: its code changed`,
+    );}
 }
 
-/** How much a plan insists on a hook: without a word of the plan those that gate are required. */
+/** Ranks of `required`. Undefined lies between: the module decides, and built-in gates are required. */
 const INSISTENCE = { false: 0, undefined: 1, true: 2 } as const;
 
-/** A run that goes on without a hook may do what the hook would have denied. */
+/** Compares `required`. A run that continues without a hook may do what the hook would have denied. */
 function diffRequired(
   old: ModuleSpec,
   { module, required, path, type }: ModuleSpec,
@@ -98,14 +107,17 @@ function diffRequired(
   const message = required === true
     ? `a run fails when "${module}" cannot be mounted`
     : required === false
-    ? `a run goes on when "${module}" cannot be mounted`
-    : `what the module says decides whether a run needs "${module}"`;
+    ? `a run continues when "${module}" cannot be mounted`
+    : `the module decides whether a run needs "${module}"`;
   report.add(kind, `${path}.required`, old.required, required, message);
 }
 
 const STRENGTH = { inline: 0, worker: 1, process: 2 } as const;
 
-/** Without a word of the plan the policy's tier holds, and a plan may only ask for more: none is as weak as `inline`. */
+/**
+ * Compares `isolation`. Undefined means the policy's tier; a plan can only ask for a stricter one, so
+ * undefined ranks with `inline`.
+ */
 function diffIsolation(old: ModuleSpec, { module, isolation, path }: ModuleSpec, report: DiffReport): void {
   if (old.isolation === isolation) return;
   const step = STRENGTH[isolation ?? "inline"] - STRENGTH[old.isolation ?? "inline"];

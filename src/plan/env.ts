@@ -1,6 +1,6 @@
 /**
- * `${VAR}` references (behaviour.md §2.2): `${VAR}`, `${VAR:default}`, `${VAR:-default}`, and `$${` for a literal `${`. Found
- * in a plan as written, expanded late and once: what a variable holds is never scanned again.
+ * Finds and expands `${VAR}` references: `${VAR}`, `${VAR:default}`, `${VAR:-default}`, and `$${` for a
+ * literal `${`. Values of variables are not scanned for further references.
  */
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import { formatPath, type Path } from "./value_path.ts";
@@ -9,31 +9,34 @@ import { formatPath, type Path } from "./value_path.ts";
 export interface EnvReference {
   /** Name of the variable. */
   name: string;
-  /** Place in the plan, such as `tools[0].config.token`. */
+  /** Place of the reference in the plan, such as `tools[0].config.token`. */
   path: string;
 }
 
-/** What became of a config whose references were expanded. */
+/** The result of expanding a config. */
 export interface Expansion {
   value: JsonObject;
-  /** Whether the config holds references. */
+  /** Whether the config contains references. */
   refers: boolean;
   /** References to variables that are not set and have no default. */
   missing: EnvReference[];
-  /** Values of the variables that were read, for the redactor. */
+  /** Values of the variables that were read; the redactor treats them as secrets. */
   secrets: string[];
 }
 
 type Part = { text: string } | { name: string; fallback: string | undefined };
 
-/** Returns every reference in a value, in the order of the text. */
+/** Returns every reference in a value, in document order. */
 export function findEnv(value: unknown): EnvReference[] {
   const found: EnvReference[] = [];
   visitEnv(value, (name, path) => found.push({ name, path: formatPath(path) }));
   return found;
 }
 
-/** Calls `found` for every reference in a value; `skip` leaves out whole places. `path` is only valid during the call. */
+/**
+ * Calls `found` for every reference in a value, except in places that `skip` excludes. `path` is valid
+ * during the call only.
+ */
 export function visitEnv(
   value: unknown,
   found: (name: string, path: Path) => void,
@@ -59,9 +62,9 @@ export function visitEnv(
 }
 
 /**
- * Returns a copy of a config with its references replaced. An unset variable without default is reported in `missing`: a
- * field whose whole value it was is left out (so that `if (!config.api_key)` works), elsewhere it becomes empty text
- * (PLAN-11). Keys are not expanded.
+ * Returns a copy of a config with its references replaced. An unset variable without a default is reported
+ * in `missing`. A field that consists of such a variable is left out, so that `if (!config.api_key)` works;
+ * elsewhere the variable becomes empty text. Keys are not expanded.
  *
  * @param path Place of the config in the plan, for `missing`.
  */
@@ -82,7 +85,7 @@ export function expandEnv(
     return isObject(item) ? expandFields(item, place) : item;
   }
 
-  /** Entries keep their place: an unset one becomes empty text. */
+  /** Expands a list entry. An unset entry becomes empty text, so that the others keep their index. */
   function expandItem(item: unknown, place: Position): unknown {
     const value = expand(item, place);
     return value === undefined ? "" : value;
@@ -101,7 +104,7 @@ export function expandEnv(
     return result;
   }
 
-  /** Undefined when the whole text was a reference to a variable that is not set. */
+  /** Returns the expanded text; undefined when the whole text is a reference to an unset variable. */
   function expandText(text: string, place: Position): string | undefined {
     if (!text.includes("${")) return text;
     const parts = scan(text);
@@ -135,7 +138,10 @@ export function expandEnv(
   };
 }
 
-/** Where a value stands; its text is only written for what is missing, because that costs more than the copy. */
+/**
+ * Place of a value. perf: it is formatted only for missing variables, because formatting costs more than
+ * the copy.
+ */
 interface Position {
   readonly within: Position | null;
   readonly at: string | number;
@@ -148,7 +154,10 @@ function placeText({ within, at }: Position): string {
   return outer === "" ? at : `${outer}.${at}`;
 }
 
-/** Splits text at its references. A `${` that is never closed or holds no variable's name is text. */
+/**
+ * Splits text at its references. A `${` that is not closed or does not contain a variable name is plain
+ * text.
+ */
 function scan(text: string): Part[] {
   const parts: Part[] = [];
   let literal = "";
@@ -177,7 +186,7 @@ function scan(text: string): Part[] {
   return parts;
 }
 
-/** Reads what stands between the braces: a name, then nothing, `:default` or `:-default` (shell syntax means the same). */
+/** Reads the text between the braces: a name, then nothing, `:default` or `:-default` (as in a shell). */
 function readReference(inner: string): { name: string; fallback: string | undefined } | undefined {
   const colon = inner.indexOf(":");
   const name = colon === -1 ? inner : inner.slice(0, colon);
@@ -187,7 +196,10 @@ function readReference(inner: string): { name: string; fallback: string | undefi
   return { name, fallback: fallback.startsWith("-") ? fallback.slice(1) : fallback };
 }
 
-/** POSIX names (XBD §8.1) and lower case: what else stands in braces, such as `${user.name}`, is someone else's template. */
+/**
+ * Accepts POSIX names (XBD §8.1) and lower case. Other text in braces, such as `${user.name}`, belongs to
+ * another template language.
+ */
 function isVariableName(name: string): boolean {
   if (name === "") return false;
   for (let index = 0; index < name.length; index++) {

@@ -4,9 +4,12 @@ import { formatPath, type Path } from "./value_path.ts";
 
 /** A reference in a plan. */
 export interface PlanEnvReference extends EnvReference {
-  /** False where references are never expanded, such as in `source`: standing there is a mistake, or an attempt. */
+  /**
+   * False where references are not expanded, such as in `source`. A reference there is a mistake or an
+   * attack.
+   */
   expanded: boolean;
-  /** The place as steps, for finding it in the text. */
+  /** The path as steps, to locate the reference in the text. */
   at: Path;
 }
 
@@ -15,8 +18,8 @@ const SINGLE: ReadonlySet<unknown> = new Set(["orchestrator", "context"]);
 const TEXTS: ReadonlySet<unknown> = new Set(["system", "instruction", "description"]);
 
 /**
- * Returns the references of a plan as written. Text that only models and people read (`system`, `instruction`,
- * `description`, `session.metadata`) is left out: it is never expanded, and `${…}` in it is what its author wrote.
+ * Returns the references of a plan as written. Skips text that only models and people read (`system`,
+ * `instruction`, `description`, `session.metadata`), which is never expanded.
  */
 export function findPlanEnv(plan: unknown): PlanEnvReference[] {
   const found: PlanEnvReference[] = [];

@@ -1,6 +1,7 @@
 /**
- * What a plan may touch, said before anything of it runs (plan.md, explain; http.md, plans): pure, from what was compiled,
- * judged and fetched. The table of a reviewer and the answer of HTTP are this one object.
+ * Explains what a plan may touch before any of its code runs (src/docs/security.md). Pure: works on
+ * compiled, authorised and fetched data. The CLI's table and the HTTP response are made from the same
+ * object.
  */
 import type { ModuleType, Permissions } from "../sdk/contracts.ts";
 import type { ModuleSpec, MountPlan, RunLimits } from "../sdk/plan.ts";
@@ -9,10 +10,10 @@ import { isInline, lockedName } from "./lock.ts";
 import { blockOf, type DroppedEntry, entriesOf, grantedBeyond } from "./permissions/grants.ts";
 import { type FlaggedModule, moduleFlags, planFlags, type RedFlag } from "./red_flags.ts";
 
-/** Where a module runs. */
+/** Tier in which a module runs. */
 type Tier = FlaggedModule["tier"];
 
-/** One file of a module, as it was fetched. */
+/** One fetched file of a module. */
 export interface ExplainedFile {
   url: string;
   /** Lower-case hex. */
@@ -24,67 +25,73 @@ export interface ExplainedFile {
 export interface ExplainedModule {
   module: string;
   type: ModuleType;
-  /** Version that the module states; null when it states none that can be read without running it. */
+  /** Version that the module's file declares; null if it cannot be read without running the file. */
   version: string | null;
-  /** What the module says of itself in one sentence; null as for `version`. */
+  /** The module's description of itself in one sentence; null as for `version`. */
   description: string | null;
   /** Place in the plan, such as `tools[0]`. */
   path: string;
-  /** Where its entry file was found; null for what is compiled in. */
+  /** URL of the entry file; null for a built-in module. */
   url: string | null;
-  /** Digest of its graph; null for what is compiled in. */
+  /** Integrity of the module's graph; null for a built-in module. */
   integrity: string | null;
   isolation: Tier;
   files: ExplainedFile[];
   permissions: {
-    /** What the module says it wants; null when it says nothing that can be read without running it. */
+    /** Permissions that the module declares; null if they cannot be read without running it. */
     wanted: Permissions | null;
-    /** What the plan gives it. */
+    /** Permissions that the plan grants. */
     asked: Permissions;
-    /** What it gets: plan ∩ policy ∩ process. */
+    /** Effective permissions: plan ∩ policy ∩ process. */
     granted: Permissions;
-    /** What the plan gives and it does not get, or not whole; a red flag says who has not got it. */
+    /**
+     * Permissions that the plan grants but that are not effective, entirely or in part. A red flag names
+     * who withholds them.
+     */
     refused: Permissions;
   };
   red_flags: RedFlag[];
 }
 
-/** The answer of `explain`. */
+/** The result of `explain`. */
 export interface Explanation {
   plan_hash: string;
   /** Hash of the lock that was used; null without one. */
   lock_hash: string | null;
   /** In mount order. */
   modules: ExplainedModule[];
-  /** Names of the variables that configs are given, sorted. */
+  /** Names of the variables that configs receive, sorted. */
   env: string[];
-  /** The ceilings in force. */
+  /** The effective limits. */
   limits: RunLimits;
-  /** What a process needs for this plan: its grants, its variables, the places its modules come from. */
+  /**
+   * Deno flags that a process needs for this plan: its grants, its variables, the hosts and files of its
+   * modules.
+   */
   deno_flags: string[];
-  /** Those of all modules, and of the plan itself. */
+  /** Flags of all modules and of the plan itself. */
   red_flags: RedFlag[];
   warnings: { code: string; path?: string; message: string }[];
 }
 
-/** What is known of one module. */
+/** Input of `explainPlan` about one module. */
 export interface ModuleFacts {
-  /** With its place in the plan as written: `agents.helper.tools[0]` for what an agent brings. */
+  /** The module, with its path in the plan as written: `agents.helper.tools[0]` for a module of an agent. */
   spec: ModuleSpec;
   tier: Tier;
-  /** What the plan gives it, and the place of the block that says so ({@link planGrant}). */
+  /** The plan's grant, and the path of the block that grants it ({@link planGrant}). */
   asked: Permissions;
   grant_path: string;
-  /** What it gets of it, and what it does not (`effectiveGrant` of the policy). */
+  /** The effective grant and the dropped entries (`effectiveGrant` of the policy). */
   granted: Permissions;
   dropped: readonly DroppedEntry[];
-  /** Whether lock or plan say its digest. */
+  /** Whether the lock or the plan pins the module's integrity. */
   pinned: boolean;
-  /** What its file declares; null when that cannot be read. */
+  /** Permissions that the module's file declares; null if they cannot be read. */
   declared: Permissions | null;
-  /** What its file says of itself; null where it says nothing that can be read. */
+  /** Version and description that the module's file declares; null where they cannot be read. */
   stated: Pick<ExplainedModule, "version" | "description">;
-  /** Absent for what is compiled in. */
+  /** The fetched graph; absent for a built-in module. */
   graph?: {
     url: string;
     integrity: string;
@@ -93,17 +100,17 @@ export interface ModuleFacts {
   };
 }
 
-/** What a plan is explained from. */
+/** Input of `explainPlan`. */
 export interface ExplainInput {
   plan: MountPlan;
   plan_hash: string;
   lock_hash: string | null;
-  /** The ceilings in force. */
+  /** The effective limits. */
   limits: RunLimits;
   env: readonly { name: string }[];
   warnings: readonly { code: string; path?: string; message: string }[];
   modules: readonly ModuleFacts[];
-  /** The plan file: files of this machine are named from there. */
+  /** URL of the plan file; local files are named relative to it. */
   base_url?: string;
 }
 
@@ -112,7 +119,7 @@ export function explainPlan(input: ExplainInput): Explanation {
   const { plan, base_url } = input;
   const known = input.modules.map((facts) => ({ facts, module: explainModule(facts, input) }));
   const flagged = known.map(({ facts, module }) => flaggedOf(facts, module));
-  known.forEach(({ module }, index) => module.red_flags.push(...moduleFlags(flagged[index]!))); // one for each
+  known.forEach(({ module }, index) => module.red_flags.push(...moduleFlags(flagged[index]!))); // `known` and `flagged` have the same order
   const env = [...new Set(input.env.map(({ name }) => name))].sort();
   return {
     plan_hash: input.plan_hash,
@@ -133,12 +140,12 @@ export function explainPlan(input: ExplainInput): Explanation {
   };
 }
 
-/** Returns what the plan gives a module: its own block, for tools without one the plan's default. */
+/** Returns the plan's grant to a module: the module's own block, else for tools the plan's default. */
 export function askedOf(spec: ModuleSpec, plan: MountPlan): Permissions | undefined {
   return spec.permissions ?? (spec.type === "tool" ? plan.permissions : undefined);
 }
 
-/** Returns what a plan gives a module, and where it says so. */
+/** Returns the plan's grant to a module, and the path of the block that grants it. */
 export function planGrant(spec: ModuleSpec, plan: MountPlan): Pick<ModuleFacts, "asked" | "grant_path"> {
   const standard = spec.permissions === undefined && spec.type === "tool" && plan.permissions !== undefined;
   return {
@@ -190,7 +197,10 @@ function flaggedOf(
   };
 }
 
-/** Without queries, which may hold a signature, and without the code of data: URLs; files by their path from the plan. */
+/**
+ * Returns a URL for display: without query (it may contain a signature), without the code of `data:` URLs,
+ * files relative to the plan.
+ */
 function displayUrl(text: string, base_url: string | undefined): string {
   if (isInline(text)) return `${text.slice(0, Math.min(text.indexOf(","), 80))},…`;
   if (text.startsWith("file:")) return lockedName(text, base_url);
@@ -198,7 +208,7 @@ function displayUrl(text: string, base_url: string | undefined): string {
   return `${origin}${pathname}${search === "" ? "" : "?…"}`;
 }
 
-/** What the process itself needs to fetch a module. */
+/** Returns the permissions that the process needs to fetch a module. */
 function neededToLoad({ spec: { source }, graph }: ModuleFacts, base_url: string | undefined): Permissions {
   const net = new Set<string>();
   const read = new Set<string>();
@@ -216,7 +226,7 @@ function standardPort(url: string): string {
   return url.startsWith("https:") ? "443" : "80";
 }
 
-/** A path as flags take it: from the folder of the plan, or from the root. */
+/** Returns a path for a flag: relative to the plan's folder, or absolute. */
 function lockedPath(url: string, base_url: string | undefined): string {
   const name = lockedName(url, base_url);
   const path = name.startsWith("file:") ? new URL(name).pathname : name;
@@ -240,21 +250,21 @@ function warningsOf(
     ...(wanted.length === 0 ? [] : [{
       code: "permission_not_granted",
       path: spec.path,
-      message: `"${spec.module}" wants ${wanted.join(", ")}: the plan does not grant it`,
+      message: `"${spec.module}" wants ${wanted.join(", ")}, which the plan does not grant`,
     }]),
     ...(graph && declared === null
       ? [{
         code: "permission_unknown",
         path: spec.path,
         message:
-          `What "${spec.module}" wants cannot be told without running it: it has no literal "export const module"`,
+          `The permissions that "${spec.module}" wants are unknown: it has no literal "export const module"`,
       }]
       : []),
     ...(graph?.imports_refused ?? []).map(({ specifier, url, line }) => ({
       code: "import_refused",
       path: spec.path,
       message: `${displayUrl(url, base_url)}:${line} imports ${
-        specifier === null ? "what it computes" : JSON.stringify(specifier)
+        specifier === null ? "a computed URL" : JSON.stringify(specifier)
       }: it will throw`,
     })),
   ];

@@ -1,6 +1,6 @@
 /**
- * `plan.lock.json`: which bytes a plan's modules are made of (plan.md, Tools on plans). Reading, writing and merging; what
- * was fetched is compared with it by the loader.
+ * Reads, writes and merges `plan.lock.json`, which pins the bytes of a plan's modules (src/docs/plan.md#lock). The
+ * loader compares fetched files with it.
  *
  * ```json
  * {"version": 1, "modules": {"<source>": {"url", "integrity"}}, "files": {"<url>": {"sha256": "<hex>", "bytes": n}}}
@@ -15,31 +15,31 @@ import type { DocumentLimits } from "./parse/document_limits.ts";
 import { parseDocument } from "./parse/parse.ts";
 import { describe, type Path } from "./value_path.ts";
 
-/** A lock that was read. */
+/** A parsed lock. */
 export interface Lock {
   readonly version: 1;
-  /** By the source as the plan writes it. */
+  /** Keyed by the source as the plan writes it. */
   readonly modules: Readonly<Record<string, LockedModule>>;
-  /** By {@link lockedName}, after redirects. */
+  /** Keyed by {@link lockedName} of the URL after redirects. */
   readonly files: Readonly<Record<string, LockedFile>>;
 }
 
 /** One module of a lock. */
 export interface LockedModule {
-  /** Where its entry file was, after redirects. */
+  /** URL of the entry file, after redirects. */
   readonly url: string;
-  /** Digest of its graph. */
+  /** Integrity of the module's graph. */
   readonly integrity: string;
 }
 
 /** One file of a lock. */
 export interface LockedFile {
-  /** Lower-case hex SHA-256 of its bytes, decoded as fetched. */
+  /** Lower-case hex SHA-256 of the file's decoded bytes. */
   readonly sha256: string;
   readonly bytes: number;
 }
 
-/** Bounds of a lock's text: 64 modules of 500 files each fit. Our choice. */
+/** Limits of a lock's text: 64 modules of 500 files each fit. */
 export const LOCK_LIMITS: Readonly<DocumentLimits> = {
   max_bytes: 8 * 1024 * 1024,
   max_nodes: 120_000,
@@ -51,15 +51,15 @@ const KEYS: ReadonlySet<string> = new Set(["version", "modules", "files"]);
 const MODULE_KEYS: ReadonlySet<string> = new Set(["url", "integrity"]);
 const FILE_KEYS: ReadonlySet<string> = new Set(["sha256", "bytes"]);
 
-/** Returns true for text of the form of `integrity`: `sha256-` and the standard base64 of 32 bytes. */
+/** Returns true if the text has the form of `integrity`: `sha256-` and the standard base64 of 32 bytes. */
 export function isIntegrity(text: string): boolean {
   return /^sha256-[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/.test(text);
 }
 
 /**
- * Reads a lock from its text.
+ * Parses the text of a lock.
  *
- * @param options `name`: what errors call it; default `plan.lock.json`.
+ * @param options `name`: name of the lock in errors; default `plan.lock.json`.
  * @throws {PreampError} `lock_invalid` with every finding, its line and column.
  */
 export async function parseLock(text: string, options: { name?: string } = {}): Promise<Lock> {
@@ -73,17 +73,17 @@ export async function parseLock(text: string, options: { name?: string } = {}): 
   }
 }
 
-/** Returns the lock that data says, such as the `lock` of a request. @throws {PreampError} `lock_invalid`. */
+/** Returns the lock in JSON data, such as the `lock` of a request. @throws {PreampError} `lock_invalid`. */
 export function lockFromData(data: JsonObject): Lock {
   return readLock(data, "the lock", undefined);
 }
 
 function readLock(data: JsonObject, what: string, locate: Locate | undefined): Lock {
   const findings = new Findings();
-  checkKeys(data, KEYS, [], findings, "warning"); // a later version may say more
+  checkKeys(data, KEYS, [], findings, "warning"); // a later version may have more keys
   if (data.version !== 1) {
     const message = `Cannot read version: must be 1: received ${describe(data.version)}`;
-    findings.error(["version"], "value", message, "write it anew: preamp plan lock --prune");
+    findings.error(["version"], "value", message, "recreate it with preamp plan lock --prune");
   }
   const modules: Record<string, LockedModule> = Object.create(null);
   const files: Record<string, LockedFile> = Object.create(null);
@@ -103,7 +103,7 @@ function readLock(data: JsonObject, what: string, locate: Locate | undefined): L
 }
 
 function entriesOf(data: JsonObject, key: string, findings: Findings): [string, unknown][] {
-  const fields = object(data[key], [key], findings, "write it anew: preamp plan lock --prune");
+  const fields = object(data[key], [key], findings, "recreate it with preamp plan lock --prune");
   return fields ? Object.entries(fields) : [];
 }
 
@@ -138,7 +138,7 @@ function readFile(value: unknown, path: Path, findings: Findings): LockedFile | 
   return bytes === undefined ? undefined : { sha256, bytes };
 }
 
-/** A module's graph as a lock keeps it. */
+/** The graph of one module, as input of `lockOf`. */
 export interface LockedGraph {
   source: Source;
   url: string;
@@ -147,9 +147,10 @@ export interface LockedGraph {
 }
 
 /**
- * Returns the lock of graphs. The same graphs give the same lock, whatever their order.
+ * Returns the lock of the given graphs, independent of their order.
  *
- * @param base_url The plan file: files of this machine are named relative to it, so that the lock holds wherever the folder is.
+ * @param base_url URL of the plan file. Local files are named relative to it, so that the lock remains
+ * valid when the folder moves.
  */
 export function lockOf(graphs: readonly LockedGraph[], base_url?: string): Lock {
   const modules = graphs.map(({ source, url, integrity }) =>
@@ -163,7 +164,10 @@ export function lockOf(graphs: readonly LockedGraph[], base_url?: string): Lock 
   return { version: 1, modules: sorted(modules), files: sorted(files) };
 }
 
-/** Returns `fresh` with what `kept` has beyond it: plans of one folder share a lock, and each writes its own part. */
+/**
+ * Returns `fresh` plus the entries that only `kept` has. Plans of one folder share a lock, and each writes
+ * its own part.
+ */
 export function lockOver(fresh: Lock, kept: Lock): Lock {
   return {
     version: 1,
@@ -172,35 +176,41 @@ export function lockOver(fresh: Lock, kept: Lock): Lock {
   };
 }
 
-/** Returns why `lock` is not what `fresh` says, one sentence for each difference; none when all of `fresh` is in it. */
+/**
+ * Returns one sentence for each entry of `fresh` that `lock` lacks or contradicts; empty if `lock` contains
+ * all of `fresh`.
+ */
 export function lockDifferences(lock: Lock, fresh: Lock): string[] {
   const differences: string[] = [];
   for (const [source, { url, integrity }] of Object.entries(fresh.modules)) {
     const known = Object.hasOwn(lock.modules, source) ? lock.modules[source] : undefined;
     if (!known) differences.push(`${source} is not in the lock`);
     else if (known.integrity !== integrity) {
-      differences.push(`${source} is ${integrity}: the lock says ${known.integrity}`);
-    } else if (known.url !== url) differences.push(`${source} is at ${url}: the lock says ${known.url}`);
+      differences.push(`${source} is ${integrity}, but the lock has ${known.integrity}`);
+    } else if (known.url !== url) differences.push(`${source} is at ${url}, but the lock has ${known.url}`);
   }
   for (const [url, { sha256, bytes }] of Object.entries(fresh.files)) {
     const known = Object.hasOwn(lock.files, url) ? lock.files[url] : undefined;
     if (!known) differences.push(`${url} is not in the lock`);
     else if (known.sha256 !== sha256) {
-      differences.push(`${url} has other bytes: ${bytes}, the lock says ${known.bytes}`);
+      differences.push(`${url} has other bytes: ${bytes}, but the lock has ${known.bytes}`);
     }
   }
   return differences;
 }
 
-/** Returns the key of a module in a lock: what the plan says, or the URL where that says too little. */
+/**
+ * Returns the key of a module in a lock: the source as written, or the URL where the source alone is
+ * ambiguous.
+ */
 export function lockedSource(source: Source): string {
   if (source.kind === "builtin") return "";
-  // a git source in dictionary form has its ref beside the URL
+  // the dictionary form of a git source has its ref beside the URL
   if (source.kind === "url" && source.via === "git" && !source.original.startsWith("git+")) return source.url;
   return source.original;
 }
 
-/** Returns a file's key in a lock: its URL, or for files of this machine their path from the plan. */
+/** Returns the key of a file in a lock: its URL, or for a local file its path relative to the plan. */
 export function lockedName(url: string, base_url: string | undefined): string {
   if (!url.startsWith("file:") || !base_url?.startsWith("file:")) return url;
   const from = new URL(".", base_url).pathname.split("/").slice(1, -1);
@@ -211,12 +221,12 @@ export function lockedName(url: string, base_url: string | undefined): string {
   return [...(up.length > 0 ? up : ["."]), ...to.slice(same)].join("/");
 }
 
-/** Returns true for code that is a part of the plan or of another file: that one's hash covers it. */
+/** Returns true for `data:` and `blob:` code. The hash of the file or plan that contains it covers it. */
 export function isInline(url: string): boolean {
   return url.startsWith("data:");
 }
 
-/** Returns the text of `plan.lock.json`: keys sorted, so that a change shows as the lines that changed. */
+/** Returns the text of `plan.lock.json`. Keys are sorted, so that a change is a small diff. */
 export function formatLock(lock: Lock): string {
   const { version, modules, files } = lock;
   const document = {

@@ -1,12 +1,12 @@
 /**
- * What a lock says of a module or a file, however its URL is written: a fragment, dot segments, an empty query, the port that
- * is the default anyway, or a letter as `%6D` are other spellings of one address, and must not lead around the lock. Pure.
+ * Finds a module or file in a lock by normalised URL. A fragment, dot segments, an empty query, an explicit
+ * default port or an escape such as `%6D` must not bypass the lock. Pure.
  */
 import type { Source } from "../sdk/plan.ts";
 import { isInline, type Lock, type LockedFile, type LockedModule, lockedSource } from "./lock.ts";
 import { parseSource } from "./source/source.ts";
 
-/** A lock as it is read for plans of one folder. */
+/** An index of a lock for the plans of one folder. */
 export class LockLookup {
   readonly #lock: Lock;
   readonly #base_url: string | undefined;
@@ -24,7 +24,7 @@ export class LockLookup {
     for (const [key, file] of Object.entries(lock.files)) add(this.#files, this.#fileKey(key), file);
   }
 
-  /** Returns a lock for lookups; the same lock and folder give the same object. */
+  /** Returns the index of a lock. The same lock and folder give the same object. */
   static of(lock: Lock, base_url: string | undefined): LockLookup {
     const known = lookups.get(lock);
     if (known && known.#base_url === base_url) return known;
@@ -33,7 +33,7 @@ export class LockLookup {
     return lookup;
   }
 
-  /** Returns what the lock says of a source; more than one when it says it in several spellings. */
+  /** Returns the lock's entries for a source; several if the lock has it in several spellings. */
   modulesOf(source: Source): readonly LockedModule[] {
     const key = lockedSource(source);
     const exact = Object.hasOwn(this.#lock.modules, key) ? this.#lock.modules[key] : undefined;
@@ -41,12 +41,12 @@ export class LockLookup {
     return exact && !found.includes(exact) ? [exact, ...found] : found;
   }
 
-  /** Returns what the lock says of a file; more than one when it says it in several spellings. */
+  /** Returns the lock's entries for a file; several if the lock has it in several spellings. */
   filesAt(url: string): readonly LockedFile[] {
     return this.#files.get(this.#fileKey(url)) ?? [];
   }
 
-  /** Keys of files on this machine are paths from the plan's folder. */
+  /** Returns the lookup key of a file. Keys of local files are paths relative to the plan's folder. */
   #fileKey(key: string): string {
     if (isPlain(key)) return key;
     const base = this.#base_url;
@@ -69,24 +69,27 @@ function add<Value>(table: Map<string, Value[]>, key: string, value: Value): voi
 
 function keyOf(source: Source): string {
   if (source.kind !== "url") return lockedSource(source);
-  return `${source.folder ? "folder " : ""}${normalUrl(source.url)}`; // a folder's entry may be another file
+  return `${source.folder ? "folder " : ""}${normalUrl(source.url)}`; // a folder may have another entry file
 }
 
-/** Nearly every key of a lock is a URL that has only one spelling: it need not be taken apart. */
+/**
+ * Returns true for a URL that has one spelling only, as almost all keys of a lock, so that it need not be
+ * parsed.
+ */
 function isPlain(text: string): boolean {
   return /^https:\/\/(?:[a-z0-9-]+\.)*[a-z][a-z0-9-]*\/[\w@~/.-]*$/.test(text) && !text.includes("/.");
 }
 
-/** Returns the one spelling by which URLs are compared (RFC 3986 §6.2); what is no URL stays as it is. */
+/** Returns the normal form of a URL for comparison (RFC 3986 §6.2). Other text is returned unchanged. */
 export function normalUrl(text: string): string {
   if (isPlain(text) || isInline(text) || !URL.canParse(text)) return text;
-  const { protocol, hostname, port, pathname, search } = new URL(text); // its case, dot segments and port are normal now
+  const { protocol, hostname, port, pathname, search } = new URL(text); // `URL` has normalised case, dot segments and port
   const host = hostname.endsWith(".") ? hostname.slice(0, -1) : hostname;
   const query = search === "" ? "" : `?${decoded(search.slice(1), "&=+#%;")}`;
   return `${protocol}//${host}${port === "" ? "" : `:${port}`}${decoded(pathname, "/\\?#%")}${query}`;
 }
 
-/** Replaces escapes by what they stand for, but for letters that would then mean something else. */
+/** Decodes escapes, except those of characters that would change the meaning of the URL. */
 function decoded(text: string, kept: string): string {
   return text.replace(/(?:%[0-9a-f]{2})+/gi, (escapes) => {
     const letters = textOf(escapes);

@@ -1,8 +1,8 @@
 /**
- * The one merge rule (behaviour.md §2.4): a plan over a plan, an agent's overlay over its parent. Pure: neither side is
- * changed, and the result shares nothing with them.
+ * Merges plans: a plan over a plan, or an agent's overlay over its parent. Pure: neither side is changed, and the result
+ * shares nothing with them.
  *
- * | what | rule |
+ * | value | rule |
  * |---|---|
  * | text, numbers, booleans, null | the child's |
  * | objects | field by field |
@@ -12,13 +12,13 @@
  * | `system` | the child's, whole |
  * | `agents` | `"all"`, `"none"` or a list of names keeps those of the parent; an object: field by field |
  *
- * Nothing a parent denies is ever lost, whatever stands over it.
+ * A merge never loses anything that the parent denies.
  */
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import { keyOf } from "./source/spec_key.ts";
 import { FORBIDDEN_KEYS } from "./parse/document_tree.ts";
 
-/** Lists of permissions and search paths: what is laid over them is added (upstream's merge_tool_configs). */
+/** Lists of permissions and search paths, which merge by union (as in upstream's merge_tool_configs). */
 export const UNION_KEYS: ReadonlySet<string> = new Set([
   "allowed_write_paths",
   "allowed_read_paths",
@@ -29,18 +29,21 @@ export const UNION_KEYS: ReadonlySet<string> = new Set([
 
 const LIST_SECTIONS: ReadonlySet<string> = new Set(["providers", "tools", "hooks"]);
 
-/** Returns `child` laid over `parent`. Both are plan data, whole or partial, as the parser gives it. */
+/** Returns `child` merged over `parent`. Both are plan data, whole or partial, as parsed. */
 export function mergePlans(parent: JsonObject, child: JsonObject): JsonObject {
   return mergeFields(parent, child, mergeSection);
 }
 
-/** Returns plans laid over one another from left to right; one plan comes back as it is, copied. */
+/** Returns plans merged from left to right, each over the ones before it. A single plan is copied. */
 export function mergeAll(plans: readonly JsonObject[]): JsonObject {
   const [first = {}, ...rest] = plans;
   return rest.reduce((merged, plan) => mergePlans(merged, plan), copyOf(first) as JsonObject);
 }
 
-/** Returns the agents of a parent that an overlay's `agents` keeps: `"all"` or nothing said, `"none"`, a list of names (PLAN-14). */
+/**
+ * Returns the parent's agents that an overlay's `agents` keeps: `"all"` or undefined, `"none"`, or a list
+ * of names.
+ */
 export function filterAgents(agents: JsonObject, filter: unknown): JsonObject {
   if (filter === "none") return {};
   if (!Array.isArray(filter)) return copyOf(agents) as JsonObject;
@@ -50,7 +53,7 @@ export function filterAgents(agents: JsonObject, filter: unknown): JsonObject {
 
 type MergeValue = (key: string, parent: unknown, child: unknown) => unknown;
 
-/** Field by field; `key+` of the child comes after its `key`. */
+/** Merges field by field; `key+` of the child is applied after its `key`. */
 function mergeFields(parent: JsonObject, child: JsonObject, mergeValue: MergeValue): JsonObject {
   const merged: JsonObject = {};
   for (const key of Object.keys(parent)) if (!FORBIDDEN_KEYS.has(key)) merged[key] = copyOf(parent[key]);
@@ -77,7 +80,7 @@ function append(key: string, parent: unknown, child: unknown, mergeValue: MergeV
   return [...parent, ...Array.isArray(child) ? child : [child]].map(copyOf);
 }
 
-/** A top-level section of a plan. */
+/** Merges a top-level section of a plan. */
 function mergeSection(key: string, parent: unknown, child: unknown): unknown {
   if (LIST_SECTIONS.has(key)) return mergeModules(parent, child);
   if (key === "system") return normal(child);
@@ -87,7 +90,7 @@ function mergeSection(key: string, parent: unknown, child: unknown): unknown {
   return mergeAny(key, parent, child);
 }
 
-/** An agent's overlay is a partial plan and merges like one. */
+/** Merges a field of an agent's overlay, which is a partial plan. */
 function mergeAgent(key: string, parent: unknown, child: unknown): unknown {
   return isObject(parent) && isObject(child) ? mergePlans(parent, child) : mergeAny(key, parent, child);
 }
@@ -99,7 +102,7 @@ function mergeSession(parent: JsonObject, child: JsonObject): JsonObject {
       : mergeAny(key, before, after);
   });
   for (const slot of ["orchestrator", "context"]) {
-    // a source belongs to the module it was written for
+    // a source belongs to its module
     const changed = Object.hasOwn(child, slot) && moduleOf(child[slot]) !== moduleOf(parent[slot]);
     if (changed && !Object.hasOwn(child, `${slot}_source`)) delete merged[`${slot}_source`];
   }
@@ -111,7 +114,10 @@ function mergeSlot(parent: unknown, child: unknown): unknown {
   return isObject(child) || isObject(parent) ? mergeSpec(parent, child) : normal(child);
 }
 
-/** Returns one spec over another. Another module brings its own source, pin and grants; only what is denied stays. */
+/**
+ * Merges one spec over another. Another module replaces source, pin and grants; the parent's denials
+ * remain.
+ */
 function mergeSpec(parent: unknown, child: unknown): unknown {
   if (parent === undefined) return normal(child);
   const before = typeof parent === "string" ? { module: parent } : parent;
@@ -123,7 +129,10 @@ function mergeSpec(parent: unknown, child: unknown): unknown {
   return mergeFields(denialsOf(before) ?? {}, after, mergeAny);
 }
 
-/** By key; every entry of the parent stays, in its order; whatever is no module at all stays too, for the checker to name. */
+/**
+ * Merges lists of modules by key, in the parent's order. Entries that are not modules remain, for the
+ * checker to report.
+ */
 function mergeModules(parent: unknown, child: unknown): unknown {
   if (!Array.isArray(parent)) return Array.isArray(child) ? child.map(normal) : normal(child);
   if (!Array.isArray(child)) return copyOf(parent);
@@ -151,7 +160,7 @@ function moduleOf(spec: unknown): unknown {
   return isObject(spec) ? spec.module : spec;
 }
 
-/** Anything below the sections. */
+/** Merges any value below the sections. */
 function mergeAny(key: string, parent: unknown, child: unknown): unknown {
   if (isUnion(key) && Array.isArray(parent)) return union(parent, child);
   if (isObject(parent) && isObject(child)) return mergeFields(parent, child, mergeAny);
@@ -175,7 +184,7 @@ function union(parent: readonly unknown[], child: unknown): unknown[] {
   return merged;
 }
 
-/** Returns what a value denies, at any depth of its objects, and nothing else of it; undefined when it denies nothing. */
+/** Returns only the `denied_*` lists of a value, at any depth; undefined if it has no such list. */
 function denialsOf(value: unknown): JsonObject | undefined {
   if (!isObject(value)) return undefined;
   const kept: JsonObject = {};
@@ -188,7 +197,7 @@ function denialsOf(value: unknown): JsonObject | undefined {
   return Object.keys(kept).length > 0 ? kept : undefined;
 }
 
-/** Returns a copy of something that has no parent: `key+` appends to nothing and becomes `key`. */
+/** Returns a copy of a value that has no parent: `key+` becomes `key`. */
 function normal(value: unknown): unknown {
   return isObject(value) ? mergeFields({}, value, (_, __, child) => normal(child)) : copyOf(value);
 }

@@ -1,7 +1,7 @@
 /**
- * Which provider a sub-agent is given (behaviour.md §2.4): the first preference whose provider the plan has, and whose model
- * it lists, becomes the one that is asked first. A preference chooses among what the plan has; it never brings a credential,
- * an endpoint or a network setting, and never reads a variable.
+ * Selects the provider of a sub-agent (src/docs/plan.md): the first preference whose provider the plan has
+ * and whose model the provider lists is promoted before all others. A preference cannot add a credential,
+ * an endpoint or a network setting, and cannot read a variable.
  */
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import type { ProviderPreference } from "../sdk/spawn.ts";
@@ -11,7 +11,10 @@ import { describe } from "./value_path.ts";
 import { keyOf } from "./source/spec_key.ts";
 import { hasWildcard, matchesWildcard } from "./permissions/wildcard.ts";
 
-/** Config keys that a preference never sets, without case, hyphens and underscores (upstream's PROTECTED_CONFIG_KEYS, and ours). */
+/**
+ * Config keys that a preference must not set, compared without case, hyphens and underscores. Extends
+ * upstream's PROTECTED_CONFIG_KEYS.
+ */
 export const PROTECTED_CONFIG_KEYS: ReadonlySet<string> = new Set([
   "apikey",
   "apibase",
@@ -54,10 +57,12 @@ const PROTECTED_ENDS = [
   "proxy",
 ];
 
-/** Priority of a provider that states none (behaviour.md §7.2). */
+/** Priority of a provider without `priority`. */
 const DEFAULT_PRIORITY = 100;
 
-/** Returns why a list of preferences cannot be used, as `<place>: <fact>`, or null. `place` names the list. */
+/**
+ * Returns what is wrong with a list of preferences, as `<place>: <fact>`, or null. `place` names the list.
+ */
 export function preferenceProblem(value: unknown, place: string): string | null {
   if (!Array.isArray(value)) {
     return `${place}: must be a list of {provider, model}: received ${describe(value)}`;
@@ -89,11 +94,11 @@ function problemOf(item: unknown): string | null {
   }
   const [reference] = findEnv(item);
   return reference
-    ? `: must not name the variable ${describe(reference.name)}: it is not expanded here`
+    ? `: must not name the variable ${describe(reference.name)}: variables are not expanded here`
     : null;
 }
 
-/** Returns the first key at any depth that a preference must not set. */
+/** Returns the first protected key at any depth, or undefined. */
 function protectedKey(value: unknown): string | undefined {
   if (Array.isArray(value)) return value.map(protectedKey).find((key) => key !== undefined);
   if (!isObject(value)) return undefined;
@@ -106,12 +111,13 @@ function protectedKey(value: unknown): string | undefined {
   return undefined;
 }
 
-/** Tells the models of a provider by the names it may be mounted under; empty when it tells none. */
+/** Returns the models of a provider by the names it may be mounted under; empty if unknown. */
 export type ModelsOf = (names: readonly string[]) => Promise<readonly string[]>;
 
 /**
- * Returns the plan with the first preference that can be met put before every other provider: its model set, its priority one
- * below the lowest (a promoted provider goes first). Null: none can be met, and the plan's own order holds.
+ * Returns the plan with the first preference that the plan can meet promoted before all other providers:
+ * its model set, its priority one below the lowest. Returns null if no preference can be met; the plan's
+ * own order then applies.
  */
 export async function preferProvider(
   plan: JsonObject,
@@ -131,7 +137,7 @@ export async function preferProvider(
   return null;
 }
 
-/** A loop's own `default_provider` would go before any priority. */
+/** Removes the loop's `default_provider`, which would take precedence over priorities. */
 function withoutDefault(plan: JsonObject): JsonObject {
   const { session, orchestrator } = plan;
   if (isObject(session) && isObject(session.orchestrator)) dropDefault(session.orchestrator.config);
@@ -140,7 +146,7 @@ function withoutDefault(plan: JsonObject): JsonObject {
 }
 
 function dropDefault(config: unknown): void {
-  if (isObject(config)) delete config.default_provider; // a copy of ours: mergePlans shares nothing
+  if (isObject(config)) delete config.default_provider; // a copy: the merged plan shares nothing with its parent
 }
 
 function isNamed(spec: unknown, name: string): boolean {
@@ -148,7 +154,10 @@ function isNamed(spec: unknown, name: string): boolean {
   return keyOf(spec) === name || module === name || module === `provider-${name}`;
 }
 
-/** Returns the model to ask for: undefined when none is named, null when none of the provider's fits. */
+/**
+ * Returns the model to request; undefined if the preference names none, null if none of the provider's
+ * models fits.
+ */
 async function chooseModel(
   model: string | undefined,
   spec: unknown,
@@ -171,7 +180,7 @@ function priorityOf(spec: unknown): number {
   return isObject(config) && typeof config.priority === "number" ? config.priority : DEFAULT_PRIORITY;
 }
 
-/** What a spec is merged by, and nothing else of it. */
+/** Returns only the keys by which a spec is merged. */
 function identity(spec: unknown): JsonObject {
   if (!isObject(spec)) return { module: spec };
   const { module, instance_id, id } = spec;

@@ -1,6 +1,6 @@
 /**
- * What a security reviewer must look at before a plan runs (product.md, Explain before run): a table of findings with stable
- * codes. Pure; every finding names its place in the plan.
+ * Finds what a security reviewer must look at before a plan runs
+ * (src/docs/security.md#before-a-run-explain). Flags have stable codes and the path in the plan. Pure.
  */
 import type { Permissions } from "../sdk/contracts.ts";
 import type { ModuleSpec, MountPlan } from "../sdk/plan.ts";
@@ -8,7 +8,7 @@ import { LIMIT_NAMES } from "./check/check_limits.ts";
 import type { PermissionName } from "./check/check_permissions.ts";
 import { type DroppedEntry, entriesOf, type GrantEntry } from "./permissions/grants.ts";
 
-/** One thing to look at. `code` is stable; readers take unknown ones. */
+/** One red flag. Codes are stable; clients must accept unknown ones. */
 export interface RedFlag {
   code: string;
   message: string;
@@ -16,16 +16,16 @@ export interface RedFlag {
   path: string;
 }
 
-/** What is known of one module. */
+/** Input of `moduleFlags`. */
 export interface FlaggedModule {
   spec: ModuleSpec;
   tier: "inline" | "worker" | "process";
-  /** Place of the block that grants: the module's own, or the plan's default. */
+  /** Path of the block that grants: the module's own, or the plan's default. */
   grant_path: string;
   asked: Permissions;
-  /** What of it the module does not get. */
+  /** Entries of the grant that the module does not receive. */
   dropped: readonly DroppedEntry[];
-  /** Where its entry was found; absent for built-in modules. */
+  /** URL of the entry file; absent for built-in modules. */
   url?: string;
   pinned: boolean;
 }
@@ -44,7 +44,7 @@ function sourceFlags({ spec: { module, path, source }, url, pinned }: FlaggedMod
     flags.push({
       code: "source_http",
       path: at,
-      message: `"${module}" comes over http: nobody vouches for its bytes`,
+      message: `"${module}" comes over http, so anyone on the network path can change it`,
     });
   }
   if (requested.protocol === "data:") {
@@ -53,7 +53,7 @@ function sourceFlags({ spec: { module, path, source }, url, pinned }: FlaggedMod
   const web = requested.protocol === "http:" || requested.protocol === "https:";
   if (web && !pinned) {
     const message =
-      `"${module}" is not pinned: its server decides at each load what runs; preamp plan lock pins it`;
+      `"${module}" is not pinned: its server can change the code at each load; pin it with preamp plan lock`;
     flags.push({ code: "source_unpinned", path: at, message });
   }
   if (web && url !== undefined && new URL(url).origin !== requested.origin) {
@@ -71,32 +71,32 @@ function tierFlags({ spec: { module, path, source }, tier }: FlaggedModule): Red
         code: "isolation_inline",
         path,
         message:
-          `"${module}" runs inside this process: it can do all that the process may, whatever is granted`,
+          `"${module}" runs inside this process: it has all permissions of the process, whatever the grant`,
       }
       : {
         code: "isolation_worker",
         path,
         message:
-          `"${module}" runs in a worker: held to its grant, but it cannot be stopped and shares the memory`,
+          `"${module}" runs in a worker: its permissions are limited, but it shares the memory and cannot be stopped`,
       },
   ];
 }
 
-/** What each permission means when all of it is granted. */
+/** The meaning of a permission that is granted whole. */
 const WHOLE: Readonly<Record<PermissionName, string>> = {
   net: "may reach every host",
   read: "may read every file",
   write: "may write every file",
   env: "may read every environment variable",
-  run: "may start any program, which no permission holds",
+  run: "may start any program, which has all permissions of this user",
   sys: "may read all facts about this machine",
-  ffi: "may load native libraries, which no permission holds",
+  ffi: "may load native libraries, which ignore all permissions",
   import: "may import code from anywhere",
 };
 
-/** Who has not got what a plan gives. */
+/** Who withholds a permission that the plan grants. */
 const WITHOUT: Readonly<Record<DroppedEntry["by"], string>> = {
-  policy: "the policy's ceiling does not hold",
+  policy: "the policy does not allow",
   process: "this process does not have",
 };
 
@@ -127,8 +127,8 @@ function entryFlag({ permission, entry }: GrantEntry): { code: string; fact: str
     const fact = entry === true
       ? WHOLE[permission]
       : permission === "run"
-      ? `may start ${JSON.stringify(entry)}, which no permission holds`
-      : `may load the native library ${JSON.stringify(entry)}, which no permission holds`;
+      ? `may start ${JSON.stringify(entry)}, which has all permissions of this user`
+      : `may load the native library ${JSON.stringify(entry)}, which ignores all permissions`;
     return { code: `permission_${permission}`, fact };
   }
   if (entry === true) return { code: `permission_all_${permission}`, fact: WHOLE[permission] };
@@ -155,12 +155,12 @@ function entryFlag({ permission, entry }: GrantEntry): { code: string; fact: str
   }
 }
 
-/** A wildcard, a network of addresses, or the address that stands for all. */
+/** Returns true for a wildcard, an address range, or the address that means all. */
 function isWideHost(entry: string): boolean {
   return entry.includes("*") || entry.includes("/") || /^(0\.0\.0\.0|\[::\]|::)(:|$)/.test(entry);
 }
 
-/** A root, a home, a folder of the first level, or above or all of where the plan lies. Our choice of what is broad. */
+/** Returns true for a root, a home, a first-level folder, the plan's own folder or one above it. */
 function isBroadPath(entry: string): boolean {
   const path = entry.replaceAll("\\", "/");
   const steps = path.split("/").filter((step) => step !== "" && step !== ".");
@@ -170,12 +170,12 @@ function isBroadPath(entry: string): boolean {
   return absolute && (steps.length === 1 || home);
 }
 
-/** Returns the flags of a plan as a whole. */
+/** Returns the flags of the plan as a whole. */
 export function planFlags(plan: MountPlan, modules: readonly FlaggedModule[]): RedFlag[] {
   const flags: RedFlag[] = [];
   const missing = LIMIT_NAMES.filter((name) => plan.limits[name] === undefined);
   if (missing.length > 0) {
-    const message = `the plan sets no ${missing.join(", ")}: the policy's ceilings hold`;
+    const message = `the plan sets no ${missing.join(", ")}: the policy's limits apply`;
     flags.push({ code: "limits_missing", path: "limits", message });
   }
   const risky = modules.find(({ asked }) =>
@@ -185,7 +185,7 @@ export function planFlags(plan: MountPlan, modules: readonly FlaggedModule[]): R
   );
   if (risky && !plan.hooks.some(({ module }) => module === "hooks-approval")) {
     const message =
-      `"${risky.spec.module}" may change things outside, and no hooks-approval asks a person first`;
+      `"${risky.spec.module}" may change things outside, and no hooks-approval asks for approval first`;
     flags.push({ code: "approval_missing", path: "hooks", message });
   }
   return flags;

@@ -1,23 +1,23 @@
 /**
- * The types of expanded `${VAR}`s: a variable holds text, and the schema of a module's config says which texts are numbers or
- * true and false. Text that does not fit stays text; check_config.ts reports it.
+ * Converts expanded `${VAR}`s to the types of the config schema: numbers, booleans, null. Text that does
+ * not fit remains text, and check_config.ts reports it.
  */
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import { findEnv } from "./env.ts";
 
 /**
- * Returns an expanded config in which the text of each `${VAR}` has the type that its schema asks for. A value that may be
- * text stays text, and so does everything that the plan itself wrote.
+ * Returns an expanded config in which the text of each `${VAR}` has the type that its schema wants. Where
+ * the schema allows text, it remains text. Values without variables are not converted.
  *
  * @param expanded The config with the values of its variables (env.ts).
  * @param written The same config with its `${VAR}`s.
  * @param schema The module's `config_schema`.
  */
 export function typeVariables(expanded: JsonObject, written: JsonObject, schema: JsonObject): JsonObject {
-  return typeValue(expanded, written, [schema]) as JsonObject; // an object stays one
+  return typeValue(expanded, written, [schema]) as JsonObject; // an object remains one
 }
 
-/** `schemas`: each of them may be the one that describes the value. */
+/** Converts one value; each of `schemas` may describe it. */
 function typeValue(value: unknown, written: unknown, schemas: readonly JsonObject[]): unknown {
   if (typeof value === "string") {
     const expanded = typeof written === "string" && written.includes("${") && findEnv(written).length > 0;
@@ -39,7 +39,7 @@ function typeValue(value: unknown, written: unknown, schemas: readonly JsonObjec
   return typed;
 }
 
-/** Returns a schema as the simple schemas that it is a choice of. */
+/** Splits a schema into its alternatives. */
 function branchesOf(schema: JsonObject): JsonObject[] {
   return Array.isArray(schema.anyOf) ? schema.anyOf.filter(isObject).flatMap(branchesOf) : [schema];
 }
@@ -54,9 +54,9 @@ function typeText(text: string, schemas: readonly JsonObject[]): unknown {
   return numeric && /^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/.test(word) ? Number(word) : text;
 }
 
-/** Returns the types that a simple schema takes; one that says nothing takes text. */
+/** Returns the types that a schema without alternatives accepts; text if it does not say. */
 function choicesOf({ type, enum: values }: JsonObject): string[] {
   if (Array.isArray(values)) return values.map((value) => value === null ? "null" : typeof value);
-  if (Array.isArray(type)) return type.filter((one) => typeof one === "string");
+  if (Array.isArray(type)) return type.filter((name) => typeof name === "string");
   return [typeof type === "string" ? type : "string"];
 }

@@ -1,9 +1,12 @@
-/** Places in a document: a list of keys and indexes inside, `tools[0].permissions.net` for people. */
+/**
+ * Paths of values in a document: a list of keys and indexes in code, `tools[0].permissions.net` in
+ * messages.
+ */
 
-/** A place in a document, from its root. */
+/** Path of a value from the document's root. */
 export type Path = readonly (string | number)[];
 
-/** Returns a place as people read it: `tools[0].config["a.b"]`; empty for the root. */
+/** Returns a path for display: `tools[0].config["a.b"]`; empty for the root. */
 export function formatPath(path: Path): string {
   let text = "";
   for (const step of path) {
@@ -14,7 +17,10 @@ export function formatPath(path: Path): string {
   return text;
 }
 
-/** Returns the place that {@link formatPath} wrote; undefined for text it never writes. Keys it cut short come back short. */
+/**
+ * Parses the output of {@link formatPath}; undefined for any other text. Keys that it truncated remain
+ * truncated.
+ */
 export function parsePath(text: string): Path | undefined {
   const path: (string | number)[] = [];
   let at = 0;
@@ -37,7 +43,7 @@ export function parsePath(text: string): Path | undefined {
   return path;
 }
 
-/** Returns where the `]` is that ends a step, past any text in quotes; −1 when there is none. */
+/** Returns the index of the `]` that ends a step, skipping text in quotes; −1 if it is missing. */
 function endOfBracket(text: string, start: number): number {
   let quoted = false;
   for (let at = start; at < text.length; at++) {
@@ -53,13 +59,13 @@ function parseStep(text: string): string | number | undefined {
     const step: unknown = JSON.parse(text);
     return typeof step === "string" || Number.isSafeInteger(step) ? step as string | number : undefined;
   } catch {
-    return undefined; // not of formatPath's making
+    return undefined; // not an output of formatPath
   }
 }
 
 /**
- * Returns a value as an error message shows it, at most about 80 characters: text and numbers in JSON form, `a list`,
- * `an object`. Control characters are escaped.
+ * Returns a value for an error message, at most about 80 characters: text and numbers as JSON, otherwise `a
+ * list`, `an object`. Escapes control characters.
  */
 export function describe(value: unknown): string {
   if (value === undefined) return "nothing";
@@ -69,7 +75,7 @@ export function describe(value: unknown): string {
   return String(value);
 }
 
-/** Returns the kind of a value and nothing of what it holds: for places where a secret may stand. */
+/** Returns the kind of a value without its content, for places that may contain a secret. */
 export function describeKind(value: unknown): string {
   if (typeof value === "string") return value === "" ? "empty text" : "text";
   if (typeof value === "number") return "a number";

@@ -1,10 +1,10 @@
 /**
- * What kind of network an IP address belongs to: the IANA special-purpose registries (RFC 6890 and its updates) as a table.
- * Takes the canonical text that the URL parser and resolvers give; what it cannot read is `invalid`, never `public`.
+ * Classifies IP addresses by the IANA special-purpose registries (RFC 6890 and updates). Accepts the
+ * canonical text of URL parsers and resolvers; other text is `invalid`, never `public`.
  */
 import { parseAddress } from "../plan/permissions/ip_address.ts";
 
-/** Where packets to an address go. Everything but `public` is refused unless the operator named the host. */
+/** Kind of network of an address. Everything but `public` is refused unless the operator named the host. */
 export type AddressKind =
   | "public"
   | "loopback"
@@ -37,7 +37,7 @@ const V4: readonly Block[] = [
   ["240.0.0.0", 4, "reserved"],
 ];
 
-/** IANA IPv6 Special-Purpose Address Registry inside 2000::/3, and the networks outside of it that have a name. */
+/** IANA IPv6 Special-Purpose Address Registry inside 2000::/3, and named networks outside of it. */
 const V6: readonly Block[] = [
   ["::", 128, "unspecified"],
   ["::1", 128, "loopback"],
@@ -50,7 +50,7 @@ const V6: readonly Block[] = [
   ["3fff::", 20, "reserved"],
 ];
 
-/** Networks that carry an IPv4 address inside: the kind is that of the address inside. */
+/** Networks whose addresses embed an IPv4 address, which determines the kind. */
 const EMBEDDING: readonly (readonly [prefix: string, bits: number, at: number])[] = [
   ["::ffff:0:0", 96, 12], // v4-mapped
   ["::ffff:0:0:0", 96, 12], // v4-translated, RFC 2765
@@ -58,7 +58,10 @@ const EMBEDDING: readonly (readonly [prefix: string, bits: number, at: number])[
   ["2002::", 16, 2], // 6to4, RFC 3056
 ];
 
-/** Returns the kind of an address; `invalid` for text that is no address. An IPv6 zone (`%eth0`) and brackets are ignored. */
+/**
+ * Returns the kind of an address; `invalid` for text that is not an address. Ignores an IPv6 zone (`%eth0`)
+ * and brackets.
+ */
 export function addressKind(text: string): AddressKind {
   const bytes = parseAddress(text);
   if (!bytes) return "invalid";
@@ -76,7 +79,7 @@ function kindV6(bytes: readonly number[]): AddressKind {
   }
   const named = V6.find(([prefix, bits]) => inBlock(bytes, prefix, bits))?.[2];
   if (named) return named;
-  return inBlock(bytes, "2000::", 3) ? "public" : "reserved"; // only 2000::/3 is given out (RFC 4291 §2.4)
+  return inBlock(bytes, "2000::", 3) ? "public" : "reserved"; // only 2000::/3 is allocated (RFC 4291 §2.4)
 }
 
 function inBlock(bytes: readonly number[], prefix: string, bits: number): boolean {

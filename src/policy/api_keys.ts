@@ -1,24 +1,27 @@
 /**
- * API keys: kept as SHA-256 hashes, compared in constant time over all of them, made with 256 random bits (trust.md). Knows
- * nothing of HTTP.
+ * Creates and verifies API keys: 256 random bits, stored as SHA-256 hashes, compared in constant time with
+ * all of them. Independent of HTTP.
  */
 import { nodeCrypto } from "../sdk/digest.ts";
 import type { ApiKeyEntry } from "./policy.ts";
 
-/** Who a key belongs to. */
+/** The holder of a key. */
 export interface KeyHolder {
-  /** Shown as `key:NAME`. */
+  /** Displayed as `key:NAME`. */
   readonly name: string;
-  /** Everything the holder makes lives here. */
+  /** Namespace of everything that the holder creates. */
   readonly namespace: string;
-  /** Name of the entry of `policies` that holds for it. */
+  /** Name of the holder's entry in `policies`. */
   readonly policy?: string;
 }
 
-/** The namespace of a server that nobody configured keys for: the same after each start, whatever key it printed. */
+/**
+ * Namespace of a server without configured keys. It stays the same when the generated key changes at a
+ * restart.
+ */
 export const LOCAL_NAMESPACE = "local";
 
-/** Returns the lower-case hex SHA-256 of a key: what `auth.keys[].sha256` holds. */
+/** Returns the lower-case hex SHA-256 of a key, as in `auth.keys[].sha256`. */
 export function hashKey(key: string): string {
   return nodeCrypto().createHash("sha256").update(key).digest("hex");
 }
@@ -30,7 +33,10 @@ export function generateKey(): string {
   }`;
 }
 
-/** Returns the entries for `PREAMP_API_KEYS=a,b`. Each is named by its hash, so that order and number may change. */
+/**
+ * Returns the entries for `PREAMP_API_KEYS=a,b`. Each is named by its hash, so that order and number may
+ * change.
+ */
 export function entriesOfKeys(list: string): ApiKeyEntry[] {
   const keys = new Set(list.split(",").map((key) => key.trim()).filter((key) => key !== ""));
   return [...keys].map((key) => {
@@ -39,11 +45,17 @@ export function entriesOfKeys(list: string): ApiKeyEntry[] {
   });
 }
 
-/** The keys a server takes. Hashing is loaded with the first key that is shown: a server starts without it. */
+/**
+ * The keys that a server accepts. Hashing is loaded when the first key is presented, so that the server
+ * starts without it.
+ */
 export class KeyRing {
   readonly #holders: { hash: () => Uint8Array; holder: KeyHolder }[] = [];
 
-  /** Creates a ring of configured keys; `generated` is a key made for this start, in {@link LOCAL_NAMESPACE}. */
+  /**
+   * Creates a ring of configured keys. `generated` is a key created for this start, in {@link
+   * LOCAL_NAMESPACE}.
+   */
   constructor(entries: readonly ApiKeyEntry[], generated?: string) {
     for (const { name, sha256, policy } of entries) {
       const holder = { name, namespace: `key:${name}`, ...(policy === undefined ? {} : { policy }) };
@@ -62,13 +74,13 @@ export class KeyRing {
     return this.#holders.length;
   }
 
-  /** Returns whose key this is, or undefined. Takes as long for a wrong key as for any right one. */
+  /** Returns the holder of a key, or undefined. Takes as long for a wrong key as for a right one. */
   find(key: string): KeyHolder | undefined {
     const { timingSafeEqual } = nodeCrypto();
-    const given = digestOf(key);
+    const digest = digestOf(key);
     let found: KeyHolder | undefined;
     for (const { hash, holder } of this.#holders) {
-      if (timingSafeEqual(hash(), given)) found = holder; // no early end: time must not tell which one
+      if (timingSafeEqual(hash(), digest)) found = holder; // no early exit: the duration must not depend on the key
     }
     return found;
   }

@@ -6,13 +6,15 @@ import { describe, type Path } from "../plan/value_path.ts";
 import type { ApiKeyEntry } from "./policy.ts";
 import type { Rule } from "./rules.ts";
 
-/** Returns the rule of the keys that may call the API. */
+/**
+ * Returns the rule of `auth.keys`: names and hashes are unique, and each policy is an entry of `policies`.
+ */
 export function apiKeys(meaning: string): Rule<ApiKeyEntry[]> {
   return {
     form: "data",
     default: [],
     meaning,
-    range: "a list of {name, sha256, policy}; policy names an entry of policies and may be left out",
+    range: "a list of {name, sha256, policy}; policy names an entry of policies and is optional",
     read: readKeys,
   };
 }
@@ -39,8 +41,8 @@ function readKeys(value: unknown, path: Path, findings: Findings, document: Json
         findings.error(
           [...path, index, field],
           "value",
-          `Cannot use ${field}: another key has it`,
-          "give each its own",
+          `Cannot use ${field}: another key has the same`,
+          "use a different one",
         );
       }
       seen.add(key[field]);
@@ -62,7 +64,7 @@ function readKey(
   const name = text(fields.name, [...at, "name"], findings);
   const { sha256 } = fields;
   if (typeof sha256 !== "string" || !/^[0-9a-f]{64}$/.test(sha256)) {
-    // this may be the key itself: it is never shown
+    // the value may be the key itself, so it is not displayed
     const message = "Cannot read sha256: must be the lower-case hex digest of the key, 64 characters";
     findings.error([...at, "sha256"], "value", message, "printf %s KEY | sha256sum");
     return undefined;

@@ -1,6 +1,6 @@
 /**
- * A checked plan under a policy: what it gets, or every reason why it gets nothing. Before anything is fetched or mounted;
- * nothing is silently dropped (trust.md).
+ * Authorises a checked plan under a policy, before anything is fetched or mounted. Returns the plan's
+ * grants or every reason for refusal; never drops anything silently (src/docs/security.md).
  */
 import { type ErrorCode, type ErrorDetail, PreampError } from "../sdk/errors.ts";
 import type { ModuleSpec, MountPlan, RunLimits, Source } from "../sdk/plan.ts";
@@ -15,50 +15,56 @@ import type { FullPermissions } from "./full_permissions.ts";
 import type { Policy } from "./policy.ts";
 import { isTrustedInline, sourceProblem, sourceRules } from "./source_rules.ts";
 
-/** What a plan is judged by. */
+/** Options of `authorise`. */
 export interface AuthoriseOptions {
   origin: Origin;
-  /** The policy that holds for whoever asks ({@link policyFor}). */
+  /** Policy of the caller ({@link policyFor}). */
   policy: Policy;
-  /** Ids of the modules that are compiled in. */
+  /** Ids of the built-in modules. */
   builtins: ReadonlySet<string>;
-  /** Ceilings of the request; they may only tighten. */
+  /** Limits of the request. They may only be lower. */
   limits?: Partial<RunLimits>;
-  /** Tiers that this host can give to modules of URLs. Absent: none, only what is compiled in is loaded. */
+  /**
+   * Tiers in which this host can run modules from URLs. Absent: none, so only built-in modules are loaded.
+   */
   url_tiers?: readonly Tier[];
-  /** Why this host cannot give the other tiers, as the second half of a sentence. */
+  /** Reason why this host lacks each other tier, as the second half of a sentence. */
   missing_tiers?: Readonly<Partial<Record<Tier, string>>>;
-  /** What the paths of the plan (`asked`) and of the policy (`max`) mean. Absent: they are compared as they are written. */
+  /**
+   * Resolves the paths of the plan (`asked`) and of the policy (`max`). Absent: paths are compared as
+   * written.
+   */
   paths?: ExcessPaths;
 }
 
-/** Where a module runs. */
+/** Tier in which a module runs. */
 export type Tier = "inline" | "worker" | "process";
 
 const STRENGTH: Readonly<Record<Tier, number>> = { inline: 0, worker: 1, process: 2 };
 
-/** What a plan may have. */
+/** What a plan may use. */
 export interface Grants {
   limits: RunLimits;
-  /** Who set the dollar ceiling; see limits.ts. */
+  /** Source of the dollar limit; see combine_limits.ts. */
   cost_limit: "asked" | "policy";
-  /** Returns true when a config may expand the variable. */
+  /** Returns true if a config may expand the variable. */
   mayReadEnv(name: string): boolean;
-  /** Tier of each module, by its place in the plan. */
+  /** Tier of each module, by its path in the plan. */
   tiers: Readonly<Record<string, Tier>>;
-  /** Grant of each module, by its place in the plan; every name said. */
+  /** Grant of each module with all permission names, by its path in the plan. */
   permissions: Readonly<Record<string, FullPermissions>>;
-  /** The most that any module gets of its grant; absent for an operator's plan, which the process alone bounds. */
-  ceiling?: FullPermissions;
+  /** Upper bound of each module's grant. Absent for an operator's plan, which only the process bounds. */
+  max_permissions?: FullPermissions;
 }
 
 type Reason = ErrorDetail & { code: ErrorCode };
 
 /**
- * Returns what a plan gets under a policy.
+ * Returns the grants of a plan under a policy.
  *
- * @throws {PreampError} with every reason in `details`: `plan_invalid` for unknown modules, `module_source_denied`,
- * `isolation_unavailable` or `policy_refused` when all reasons are of one kind, `policy_refused` when they are mixed.
+ * @throws {PreampError} with every reason in `details`. Code: `plan_invalid` for unknown modules,
+ * `module_source_denied`, `isolation_unavailable` or `policy_refused` if all reasons are of one kind;
+ * `policy_refused` if they are mixed.
  */
 export function authorise(compiled: CompiledPlan, options: AuthoriseOptions): Grants {
   const { origin, policy } = options;
@@ -86,8 +92,8 @@ export function authorise(compiled: CompiledPlan, options: AuthoriseOptions): Gr
   const { limits, cost_limit, reasons: tooHigh } = combineLimits(policy.limits, asked);
   reasons.push(...tooHigh.map(refused));
   if (reasons.length > 0) throw refusal(reasons);
-  const ceiling = trust.permissions ? { ceiling: trust.permissions } : {};
-  return { limits, cost_limit, mayReadEnv: trust.mayReadEnv, tiers, permissions, ...ceiling };
+  const max = trust.permissions ? { max_permissions: trust.permissions } : {};
+  return { limits, cost_limit, mayReadEnv: trust.mayReadEnv, tiers, permissions, ...max };
 }
 
 /** Returns every module of a plan in mount order. */
@@ -96,7 +102,7 @@ export function specsOf(plan: MountPlan): ModuleSpec[] {
   return [orchestrator, context, ...plan.providers, ...plan.tools, ...plan.hooks];
 }
 
-/** A module is compiled in, or comes from a URL that the policy lets this plan load. */
+/** Returns reasons to refuse a module that is neither built in nor from a URL that the policy allows. */
 function sourceReasons(
   spec: ModuleSpec,
   { origin, policy, builtins, url_tiers }: AuthoriseOptions,
@@ -104,7 +110,7 @@ function sourceReasons(
   const known = builtins.has(spec.module);
   const { source } = spec;
   if (source.kind === "builtin" && known) return [];
-  const list = `built in are ${[...builtins].sort().join(", ")}`;
+  const list = `built-in modules are ${[...builtins].sort().join(", ")}`;
   if (source.kind === "builtin") {
     const meant = didYouMean(spec.module, builtins);
     const message = `Cannot load module "${spec.module}": it has no source and is not built in`;
@@ -113,11 +119,11 @@ function sourceReasons(
   }
   const from = source.kind === "url" ? source.url : source.original;
   const leaveOut = known ? `leave source out to use the built-in "${spec.module}"` : undefined;
-  let fact = "this build loads built-in modules only";
+  let fact = "this program loads built-in modules only";
   let hint = leaveOut ?? list;
   if (url_tiers) {
     const refused = source.kind === "path"
-      ? { fact: "there is no plan file that a path could start from", hint: "take the URL of an ES module" }
+      ? { fact: "a relative path needs a plan file", hint: "use the URL of an ES module" }
       : sourceProblem(new URL(source.url), { as: "entry" }, sourceRules(origin, policy, new URL(source.url)));
     if (!refused) return [];
     ({ fact } = refused);
@@ -127,7 +133,9 @@ function sourceReasons(
   return [denied(`${spec.path}.source`, message, hint)];
 }
 
-/** Built-in modules run inline; a plan that asks for a stronger tier must not be run in a weaker one. */
+/**
+ * Returns the tier of a built-in module, always `inline`. A plan that asks for a stronger tier is refused.
+ */
 function builtinTier({ module, path, source, isolation }: ModuleSpec): { tier: Tier } | { reason: Reason } {
   if (source.kind !== "builtin" || isolation === undefined || isolation === "inline") {
     return { tier: "inline" };
@@ -137,9 +145,9 @@ function builtinTier({ module, path, source, isolation }: ModuleSpec): { tier: T
 }
 
 /**
- * The tier of a module of a URL: `inline` for origins in `modules.inline`, else what the policy says for this origin of a
- * plan, or the stronger one that the plan asks for (plan.md). A host that cannot give it says so: a module is never run in a
- * weaker one.
+ * Returns the tier of a module from a URL: `inline` for origins in `modules.inline`, else the policy's tier
+ * or the stronger one that the plan asks for. If this host lacks that tier, the module is refused, never
+ * run in a weaker one.
  */
 function urlTier(
   spec: ModuleSpec,
@@ -159,14 +167,16 @@ function urlTier(
     return { reason: refused({ path, message, hint: "leave isolation out, or ask for a stronger tier" }) };
   }
   if (url_tiers.includes(asked)) return { tier: asked };
-  const missing = missing_tiers[asked] ?? "this host cannot give it";
+  const missing = missing_tiers[asked] ?? "this host does not have it";
   const message = `Cannot run module "${spec.module}" in tier "${asked}": ${missing}`;
-  const hint =
-    "an operator may give the server what is missing (GET /readyz lists it); built-in modules need no tier";
+  const hint = "the operator can add what is missing (GET /readyz lists it); built-in modules need no tier";
   return { reason: unavailable(path, message, hint) };
 }
 
-/** A folder is trusted as a whole: its `deno.json` may name any file in it. */
+/**
+ * Returns the URL by which a source is trusted. A folder is trusted as a whole, because its `deno.json` may
+ * name any file in it.
+ */
 function placeOf({ url, folder }: Extract<Source, { kind: "url" }>): string {
   return folder ? new URL(".", url).href : url;
 }
@@ -192,14 +202,16 @@ function permissionReasons(
     const most = Array.isArray(given) && given.length > 0 ? given.map(describe).join(", ") : "nothing";
     return refused({
       path: `${owner}.${permission}`,
-      message:
-        `Cannot grant ${what} to module "${spec.module}": the policy's ceiling for ${permission} is ${most}`,
+      message: `Cannot grant ${what} to module "${spec.module}": the policy allows ${most} for ${permission}`,
       hint: "ask for less, or have the operator raise permissions.max",
     });
   });
 }
 
-/** Names only: whether a variable is set on the server is nobody's business (threats T6). */
+/**
+ * Returns reasons for variables that the policy does not list. Messages do not reveal whether a variable is
+ * set.
+ */
 function envReasons({ env }: CompiledPlan, mayRead: (name: string) => boolean): Reason[] {
   return env.filter(({ name, expanded }) => !expanded || !mayRead(name)).map(({ name, path, expanded }) =>
     refused({
@@ -207,7 +219,7 @@ function envReasons({ env }: CompiledPlan, mayRead: (name: string) => boolean): 
       message: expanded
         ? `Cannot expand \${${name}}: the policy does not list it in env.allow`
         : `Cannot expand \${${name}} here: variables are expanded in config only`,
-      hint: "write the value itself; $${ stands for a literal ${",
+      hint: "write the value itself; $${ is a literal ${",
     })
   );
 }
@@ -227,7 +239,7 @@ function refusal(reasons: readonly Reason[]): PreampError {
   return new PreampError(code, message, { details });
 }
 
-/** One entry of the plan's default grant is refused once, not for each tool that would get it. */
+/** Removes repeated reasons: an entry of the plan's default grant is reported once, not for each tool. */
 function unique(details: readonly ErrorDetail[]): ErrorDetail[] {
   const seen = new Set<string>();
   return details.filter(({ path, message }) => {

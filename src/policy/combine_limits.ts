@@ -1,26 +1,32 @@
-/** The ceilings of a run: the smallest of plan, request and policy; more than the policy gives is refused (trust.md). */
+/**
+ * Combines the limits of a run: the smallest of plan, request and policy. Values above the policy's are
+ * refused.
+ */
 import type { ErrorDetail } from "../sdk/errors.ts";
 import { compareDecimal } from "../sdk/money.ts";
 import type { RunLimits } from "../sdk/plan.ts";
 import { smallerDecimal } from "../plan/check/field_checks.ts";
 
-/** Ceilings as they were asked for. */
+/** Limits that plan and request ask for. */
 export interface AskedLimits {
   plan?: Partial<RunLimits>;
   request?: Partial<RunLimits>;
 }
 
-/** The ceilings in force, and every one that was asked above the policy's. */
+/** The effective limits, and reasons for those above the policy's. */
 export interface CombinedLimits {
   limits: RunLimits;
-  /** Who set the dollar ceiling: an unpriced call ends the run under `asked`, and is a warning under `policy` (trust.md). */
+  /**
+   * Source of the dollar limit. An unpriced call ends the run under `asked`, and is a warning under
+   * `policy`.
+   */
   cost_limit: "asked" | "policy";
   reasons: ErrorDetail[];
 }
 
 const COUNTS = ["max_iterations", "max_tool_calls", "max_total_tokens", "max_duration_s"] as const;
 
-/** Returns the smallest of the ceilings, field by field; those asked above the policy's are reasons to refuse. */
+/** Returns the smallest of each limit. Values above the policy's are reasons to refuse. */
 export function combineLimits(policy: RunLimits, asked: AskedLimits): CombinedLimits {
   const limits = onlyRunLimits(policy);
   const reasons: ErrorDetail[] = [];
@@ -45,7 +51,7 @@ export function combineLimits(policy: RunLimits, asked: AskedLimits): CombinedLi
 function above(path: string, name: string, asked: string, most: string): ErrorDetail {
   return {
     path,
-    message: `Cannot raise ${name}: the policy's ceiling is ${most}: received ${asked}`,
+    message: `Cannot raise ${name}: the policy's limit is ${most}: received ${asked}`,
     hint: `write at most ${most}, or leave it out`,
   };
 }

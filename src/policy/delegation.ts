@@ -1,4 +1,4 @@
-/** A sub-agent's grants against its parent's: delegation never adds a permission (architecture.md, "A sub-agent is"). */
+/** Compares a sub-agent's grants with its parent's: delegation never adds a permission. */
 import { type ErrorDetail, PreampError } from "../sdk/errors.ts";
 import { PERMISSION_NAMES } from "../plan/check/check_permissions.ts";
 import type { CompiledPlan } from "../plan/compile.ts";
@@ -8,7 +8,7 @@ import { excessPermissions } from "./effective_permissions.ts";
 import type { Resolve } from "./paths.ts";
 import { type FullPermissions, noPermissions } from "./full_permissions.ts";
 
-/** Returns everything that a plan grants to any of its modules, or to whichever tool states nothing. */
+/** Returns the union of a plan's grants, including the default of tools. */
 export function grantedAnywhere(grants: Pick<Grants, "permissions">): FullPermissions {
   const all = noPermissions();
   for (const permissions of Object.values(grants.permissions)) {
@@ -24,10 +24,10 @@ function joined(one: boolean | string[], other: boolean | string[]): boolean | s
 }
 
 /**
- * Returns why a child may not have its grants: each entry of a module that no module of the parent has. Tiers and limits are
- * judged by `authorise` alike for both, so they cannot be wider.
+ * Returns reasons for each grant of a child that no module of the parent has. Tiers and limits need no
+ * comparison, because `authorise` applies the same rules to both.
  *
- * @param resolve What the paths of both mean; they are beside one plan. Default: what is written.
+ * @param resolve Resolves the paths of both. Default: paths are compared as written.
  */
 export function exceedsParent(
   child: Pick<Grants, "permissions">,
@@ -41,7 +41,7 @@ export function exceedsParent(
       const what = entry === true ? `all of ${permission}` : `${permission} ${describe(entry)}`;
       return {
         path: `${path}.permissions.${permission}`,
-        message: `Cannot grant ${what} to a sub-agent: no module of the plan that spawns it has it`,
+        message: `Cannot grant ${what} to a sub-agent: no module of the parent plan has it`,
         hint: "grant it to a module of the plan too, or leave it out",
       };
     })
@@ -49,9 +49,9 @@ export function exceedsParent(
 }
 
 /**
- * Returns what a sub-agent's plan gets: judged like any plan of its origin, and within what its parent got.
+ * Authorises a sub-agent's plan, like any plan of its origin and within its parent's grants.
  *
- * @throws {PreampError} as `authorise` does; `policy_refused` for a grant that the parent has not.
+ * @throws {PreampError} as `authorise`; `policy_refused` for a grant that the parent does not have.
  */
 export function authoriseWithin(
   compiled: CompiledPlan,

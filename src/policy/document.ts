@@ -4,10 +4,10 @@ import { policyFromData } from "./parse_policy.ts";
 import type { Policy } from "./policy.ts";
 
 /**
- * Reads a policy document; what it does not say is the default.
+ * Parses a policy document. Settings that it lacks have their defaults.
  *
- * @param options `name`: what errors call the document; default `preamp.yaml`.
- * @throws {PreampError} `plan_invalid`, `plan_limit_exceeded`: a policy is checked like a plan.
+ * @param options `name`: name of the document in errors; default `preamp.yaml`.
+ * @throws {PreampError} `plan_invalid`, `plan_limit_exceeded`: a policy is parsed like a plan.
  */
 export async function parsePolicy(text: string, options: { name?: string } = {}): Promise<Policy> {
   const what = `the policy "${options.name ?? "preamp.yaml"}"`;

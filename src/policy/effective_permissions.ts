@@ -1,6 +1,6 @@
 /**
- * Arithmetic on Deno permissions: plan ∩ policy ∩ process (trust.md). The result never grants what one of them does not; what
- * cannot be read, resolved or asked for grants nothing. Pure: files and the process are arguments.
+ * Computes effective Deno permissions: plan ∩ policy ∩ process. Entries that cannot be parsed, resolved or
+ * queried grant nothing. Pure: file system and process are arguments.
  */
 import { PERMISSION_NAMES, type PermissionName } from "../plan/check/check_permissions.ts";
 import { type Entry, entryText, holdsEntry, meet, parseEntry } from "../plan/permissions/permission_entry.ts";
@@ -10,41 +10,41 @@ import { asWritten, type Resolve } from "./paths.ts";
 import { type FullPermissions, noPermissions } from "./full_permissions.ts";
 
 /**
- * A grant as Deno's worker options take it: all eight names as own properties, each `true`, `false` or a list that is not
- * empty. A name that is missing, `undefined`, `null` or `"inherit"` would mean everything to Deno.
+ * Permissions for Deno's worker options: all eight names as own properties, each `true`, `false` or a list
+ * with entries. To Deno, a name that is missing, `undefined`, `null` or `"inherit"` means everything.
  */
 export type GuestPermissions = FullPermissions;
 
-/** Tells whether this process has an entry, or all of a permission; what it cannot tell it says no to. */
+/** Returns whether this process has an entry, or all of a permission. Returns false if unknown. */
 export type GrantCheck = (permission: PermissionName, entry: Entry | "all") => boolean;
 
-/** What a module's grant is made of. */
+/** Input of `effectiveGrant`. */
 export interface GrantInput {
-  /** What the plan gives it. */
+  /** Permissions that the plan grants. */
   plan: Permissions;
-  /** The most the policy lets it have; absent for an operator's plan, which the process alone bounds. */
-  ceiling?: Permissions;
+  /** Permissions that the policy allows; absent for an operator's plan, which only the process bounds. */
+  policy?: Permissions;
   process: GrantCheck;
-  /** What the plan's paths mean. Default: what is written. */
+  /** Resolves the plan's paths. Default: as written. */
   resolve?: Resolve;
-  /** What the ceiling's paths mean. Default: what is written. */
-  resolveCeiling?: Resolve;
+  /** Resolves the policy's paths. Default: as written. */
+  resolvePolicy?: Resolve;
 }
 
-/** What a module gets, and what the plan gives it besides. */
+/** The effective grant, and the entries of the plan that it lacks. */
 export interface EffectiveGrant {
   granted: GuestPermissions;
-  /** Entries as the plan has them, each once for whoever first has not got it whole. */
+  /** Entries as the plan has them, each once, with the first that withholds it entirely or in part. */
   dropped: DroppedEntry[];
 }
 
-/** A piece of a grant, and the entry of the plan that it comes from. */
+/** Part of a grant, and the plan's entry that it comes from. */
 interface Piece {
-  what: Entry | "all";
+  value: Entry | "all";
   written: string | true;
 }
 
-/** Returns what a module gets of a plan's grant. */
+/** Returns the effective permissions of a module. */
 export function effectiveGrant(input: GrantInput): EffectiveGrant {
   const granted = nothing();
   const dropped: DroppedEntry[] = [];
@@ -53,25 +53,25 @@ export function effectiveGrant(input: GrantInput): EffectiveGrant {
       const known = dropped.some(({ permission: name, entry }) => name === permission && entry === written);
       if (!known) dropped.push({ permission, entry: written, by });
     };
-    const pieces = piecesOf(permission, input, drop).filter(({ what, written }) => {
-      const held = input.process(permission, what);
-      if (!held) drop(written, "process");
-      return held;
+    const pieces = piecesOf(permission, input, drop).filter(({ value, written }) => {
+      const has = input.process(permission, value);
+      if (!has) drop(written, "process");
+      return has;
     });
-    granted[permission] = valueOf(pieces.map(({ what }) => what));
+    granted[permission] = valueOf(pieces.map(({ value }) => value));
   }
   return { granted, dropped };
 }
 
-/** Plan ∩ policy. */
+/** Intersects plan and policy. */
 function piecesOf(
   permission: PermissionName,
-  { plan, ceiling, resolve = asWritten, resolveCeiling = asWritten }: GrantInput,
+  { plan, policy, resolve = asWritten, resolvePolicy = asWritten }: GrantInput,
   drop: (written: string | true, by: DroppedEntry["by"]) => void,
 ): Piece[] {
-  const most = ceiling === undefined
+  const most = policy === undefined
     ? ["all" as const]
-    : readable(permission, ceiling[permission], resolveCeiling);
+    : readable(permission, policy[permission], resolvePolicy);
   const pieces: Piece[] = [];
   for (const written of givenBy(plan[permission])) {
     const asked = readEntry(permission, written, resolve);
@@ -79,9 +79,9 @@ function piecesOf(
       drop(written, "process");
       continue;
     }
-    const both = most.flatMap((one) => meetAny(one, asked) ?? []);
-    if (!most.some((one) => holdsAny(one, asked))) drop(written, "policy");
-    pieces.push(...both.map((what) => ({ what, written })));
+    const both = most.flatMap((allowed) => meetAny(allowed, asked) ?? []);
+    if (!most.some((allowed) => holdsAny(allowed, asked))) drop(written, "policy");
+    pieces.push(...both.map((value) => ({ value, written })));
   }
   return pieces;
 }
@@ -117,7 +117,7 @@ function holdsAny(broad: Entry | "all", narrow: Entry | "all"): boolean {
   return broad === "all" || narrow !== "all" && holdsEntry(broad, narrow);
 }
 
-/** Without what another entry holds. */
+/** Returns the entries as a permission value, without those that another entry includes. */
 function valueOf(whats: readonly (Entry | "all")[]): boolean | string[] {
   if (whats.includes("all")) return true;
   const entries = new Map(whats.flatMap((what) => what === "all" ? [] : [[entryText(what), what] as const]));
@@ -140,7 +140,7 @@ function nothing(): GuestPermissions {
   };
 }
 
-/** Returns a block with every name said; what is absent or false grants nothing. */
+/** Returns a block with all permission names. A name that is absent or false grants nothing. */
 export function fullPermissions(permissions: Permissions | undefined): FullPermissions {
   const full = noPermissions();
   for (const name of PERMISSION_NAMES) {
@@ -150,13 +150,13 @@ export function fullPermissions(permissions: Permissions | undefined): FullPermi
   return full;
 }
 
-/** What the paths of two blocks mean. Default: what is written. */
+/** Resolvers of the paths of two blocks. Default: as written. */
 export interface ExcessPaths {
   asked?: Resolve;
   max?: Resolve;
 }
 
-/** Returns everything that `asked` has beyond `max`: entries that no single entry of `max` holds whole. */
+/** Returns the entries of `asked` that no single entry of `max` includes entirely. */
 export function excessPermissions(
   asked: Permissions | undefined,
   max: Permissions,
@@ -168,7 +168,7 @@ export function excessPermissions(
     const most = readable(permission, max[permission], resolveMax);
     return wanted.filter((written) => {
       const entry = readEntry(permission, written, resolve);
-      return entry === undefined || !most.some((one) => holdsAny(one, entry));
+      return entry === undefined || !most.some((allowed) => holdsAny(allowed, entry));
     }).map((entry) => ({ permission, entry }));
   });
 }

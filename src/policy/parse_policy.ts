@@ -1,4 +1,4 @@
-/** What `preamp.yaml` says → policy, with errors as good as a plan's: every finding, with line, column and hint (trust.md). */
+/** Parses `preamp.yaml` into a policy, and reports every finding with line, column and hint. */
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import { checkKeys, object } from "../plan/check/field_checks.ts";
 import { documentError, Findings, type Locate, toDetail } from "../plan/check/findings.ts";
@@ -14,7 +14,7 @@ const KEYS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Returns the policy of data: a parsed document, settings from flags and variables, or one laid over the other.
+ * Returns the policy in data: a parsed document, settings from flags and variables, or both merged.
  *
  * @throws {PreampError} `plan_invalid` with every finding.
  */
@@ -40,7 +40,9 @@ function readPolicy(data: JsonObject, findings: Findings): Policy {
   return policy;
 }
 
-/** Reads the last part of `path` in `data` as a section of settings; keys that cannot be used are left out and noted. */
+/**
+ * Reads the last key of `path` in `data` as a section of settings. Invalid keys are reported and left out.
+ */
 function readSection(
   rules: Rules,
   data: JsonObject,
@@ -89,22 +91,25 @@ function readOverlays(document: JsonObject, findings: Findings): Record<string, 
       overlay[section] = read;
     }
     narrowPermissions(overlay, sections);
-    overlays[name] = overlay; // every section was read by the rules of its own type
+    overlays[name] = overlay; // each section was read by the rules of its own type
   }
   return overlays;
 }
 
-/** Notes settings of the whole server in the policy of a key, where they could not hold. */
+/** Reports settings of the whole server in the policy of a key. */
 function refuseOfServer(rules: Rules, read: Record<string, unknown>, path: Path, findings: Findings): void {
   for (const key of Object.keys(read)) {
     const hint = rules[key]?.for_keys;
     if (hint === undefined) continue;
-    const message = `Cannot set ${describe(key)} for one key: it holds for the whole server`;
+    const message = `Cannot set ${describe(key)} for one key: it applies to the whole server`;
     findings.error([...path, key], "value", message, hint);
   }
 }
 
-/** An overlay's `permissions.max` changes only what it names; the reader fills in the rest for the server's own. */
+/**
+ * Removes the names that an overlay's `permissions.max` does not set; the rule fills them in for the
+ * server's own.
+ */
 function narrowPermissions(overlay: Record<string, unknown>, written: JsonObject): void {
   const read = isObject(overlay.permissions) ? overlay.permissions.max : undefined;
   const said = isObject(written.permissions) ? written.permissions.max : undefined;

@@ -1,9 +1,9 @@
-/** Where text may be cut without cutting a secret in two: for text that arrives in pieces (threats.md T21). */
+/** Finds where streamed text can be cut without splitting a secret. */
 
 /**
- * Returns a function that tells how many characters at the end of a text may be the beginning of one of `needles`, those of
- * whole needles that reach over that place included: 0 when the text may go out as it is. What may go out never ends within a
- * needle, whatever follows.
+ * Returns a function that counts the characters at the end of a text that may be the beginning of one of
+ * `needles`. The count includes whole needles across that position, and is 0 if the whole text can be
+ * emitted. The emitted part never ends within a needle.
  */
 export function createPartialSecretFilter(needles: readonly string[]): (text: string) => number {
   const sorted = [...needles].sort();
@@ -18,7 +18,10 @@ export function createPartialSecretFilter(needles: readonly string[]): (text: st
   };
 }
 
-/** Whether one of sorted needles begins with `part`; what does stands where `part` itself would. */
+/**
+ * Returns true if one of the sorted needles begins with `part`. Binary search: such a needle is at the
+ * position of `part` itself.
+ */
 function begins(sorted: readonly string[], part: string): boolean {
   let low = 0;
   let high = sorted.length;
@@ -28,14 +31,15 @@ function begins(sorted: readonly string[], part: string): boolean {
     else high = middle;
   }
   for (let index = low; index < sorted.length && sorted[index]!.startsWith(part); index++) {
-    if (sorted[index]!.length > part.length) return true; // a whole one needs no more text
+    if (sorted[index]!.length > part.length) return true; // a complete needle needs no more text
   }
   return false;
 }
 
 /**
- * Moves a cut before every needle that lies across it. Needles that overlap without end, such as `aaaaaa` in a row of `a`,
- * would move it for ever: beyond four of the longest it stays, and what is before it is redacted as far as it is known.
+ * Moves a cut before every needle that crosses it. Overlapping needles such as `aaaaaa` in a row of `a`
+ * would move it forever, so it stops after four lengths of the longest needle. The text before the cut is
+ * then redacted as far as the needles are known.
  */
 function wholeBefore(needles: readonly string[], text: string, cut: number, longest: number): number {
   const least = text.length - 4 * longest;

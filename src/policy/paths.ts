@@ -1,26 +1,26 @@
 /**
- * What the paths of a grant mean: from which folder, and where they really lead. A grant names real folders, because Deno
- * compares text and then follows links: a link that changes later must not move the grant.
+ * Resolves the paths of a grant to real folders. Deno compares the text of a path and then follows links,
+ * so a link that changes later must not change the grant.
  */
 import { type FilePath, parsePath, pathFrom, pathText } from "../plan/permissions/file_path.ts";
 
-/** Returns where a path leads, absolute; undefined when that cannot be told. */
+/** Returns the absolute real path; undefined if it cannot be determined. */
 export type Resolve = (path: FilePath) => FilePath | undefined;
 
 /**
- * Returns the real path of what is at an absolute path, every link followed; undefined when nothing is there. Throws when it
- * cannot tell: a link to nothing, a circle of links, no permission to look.
+ * Returns the real path of an absolute path with all links followed; undefined if nothing exists there.
+ * Throws for a broken link, a cycle of links, or without permission to read.
  */
 export type RealPath = (path: string) => string | undefined;
 
-/** Returns a path as it stands. */
+/** Returns a path unchanged. */
 export function asWritten(path: FilePath): FilePath {
   return path;
 }
 
 /**
- * Returns what paths mean that are written beside `folder`, an absolute path. Of what is not there yet, the deepest folder
- * that is there is resolved.
+ * Returns a function that resolves paths relative to `folder`, an absolute path. For a path that does not
+ * exist yet, it resolves the deepest existing ancestor.
  */
 export function pathsBeside(folder: () => string | undefined, realPath: RealPath): Resolve {
   return (written) => {
@@ -41,7 +41,7 @@ function real(path: FilePath, realPath: RealPath): FilePath | undefined {
     try {
       found = realPath(pathText(above));
     } catch {
-      return undefined; // it cannot be told: nothing is granted
+      return undefined; // cannot be determined: grants nothing
     }
     const folder = found === undefined ? undefined : parsePath(found);
     if (folder) return { ...folder, steps: [...folder.steps, ...path.steps.slice(length)] };

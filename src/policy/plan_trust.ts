@@ -1,20 +1,20 @@
-/** Who is trusted with what: the one table of trust.md, as data. */
+/** What each origin of a plan is trusted with (src/docs/security.md#who-is-trusted). */
 import type { Policy } from "./policy.ts";
 
-/** Whose plan it is: a file of the operator's, or something a request brought. */
+/** Who wrote a plan: the operator (a file), or a caller (in a request). */
 export type Origin = "operator" | "caller";
 
-/** What the plans of one origin may have. */
+/** What plans of one origin may use. */
 export interface Trust {
-  /** Returns true when a plan may expand the variable. */
+  /** Returns true if a plan may expand the variable. */
   mayReadEnv(name: string): boolean;
-  /** The most its modules may be granted; undefined: what the process itself has. */
+  /** The most that its modules may be granted; undefined: the permissions of the process. */
   permissions: Policy["permissions"]["max"] | undefined;
 }
 
 /**
- * Returns what an origin is trusted with. A caller gets the policy's lists, never `run` or `ffi`, whatever they say: with
- * either a module is held by nothing. An operator is bounded by the process alone.
+ * Returns what an origin is trusted with. A caller gets the policy's lists, but never `run` or `ffi`, with
+ * which a module escapes every sandbox. An operator is bounded by the process only.
  */
 export function trustOf(origin: Origin, policy: Policy): Trust {
   if (origin === "operator") return { mayReadEnv: () => true, permissions: undefined };

@@ -1,6 +1,6 @@
 /**
- * The server's policy: every key of `preamp.yaml`. Data only: what each setting means is said in shape.ts, it is read from text
- * by parse.ts, and what it means for a plan is worked out by authorise.ts.
+ * The server's policy: every key of `preamp.yaml`, as data. policy_schema.ts describes each setting,
+ * parse_policy.ts reads it from text, and authorise.ts applies it to a plan.
  */
 import type { Permissions } from "../sdk/contracts.ts";
 import { PreampError } from "../sdk/errors.ts";
@@ -13,7 +13,7 @@ import { SECTIONS, SINGLES } from "./policy_schema.ts";
 
 /** A key that may call the API. */
 export interface ApiKeyEntry {
-  /** Shown as `key:NAME`; also the namespace of what it makes. */
+  /** Displayed as `key:NAME`; also the namespace of what its holder creates. */
   name: string;
   /** Lower-case hex SHA-256 of the key. */
   sha256: string;
@@ -21,7 +21,10 @@ export interface ApiKeyEntry {
   policy?: string;
 }
 
-/** Every limit of trust.md's table. Names end in their unit; `approval_timeout` keeps upstream's name and is in seconds. */
+/**
+ * All limits. Names end in their unit, except `approval_timeout`, which keeps upstream's name and is in
+ * seconds.
+ */
 export interface PolicyLimits extends RunLimits {
   max_concurrent_runs: number;
   max_runs_per_key: number;
@@ -53,7 +56,7 @@ export interface PolicyLimits extends RunLimits {
   max_page_limit: number;
 }
 
-/** What one key's own policy may say; laid over the server's by {@link policyFor}. */
+/** The policy of one key, applied over the server's by {@link policyFor}. */
 export interface PolicyOverlay {
   limits?: Partial<PolicyLimits>;
   permissions?: { max: Permissions };
@@ -63,7 +66,7 @@ export interface PolicyOverlay {
   rates?: Partial<Policy["rates"]>;
 }
 
-/** The policy, whole. Each setting is described in the table of shape.ts. */
+/** The whole policy. policy_schema.ts describes each setting. */
 export interface Policy {
   listen: { host: string; port: number };
   cors: { origins: string[] };
@@ -96,11 +99,11 @@ export interface Policy {
   limits: PolicyLimits;
 }
 
-/** Returns the policy of a server without `preamp.yaml`, a fresh copy: safe by default. */
+/** Returns the policy of a server without `preamp.yaml`, as a new copy. Its defaults are safe. */
 export function defaultPolicy(): Policy {
   const defaults: Record<string, unknown> = { policies: {}, ...defaultsOf(SINGLES) };
   for (const [name, rules] of Object.entries<Rules>(SECTIONS)) defaults[name] = defaultsOf(rules);
-  return defaults as unknown as Policy; // the table has a rule for each key, of its type
+  return defaults as unknown as Policy; // the table has a rule of the right type for each key
 }
 
 function defaultsOf(rules: Rules): Record<string, unknown> {
@@ -108,7 +111,7 @@ function defaultsOf(rules: Rules): Record<string, unknown> {
   return Object.fromEntries(entries.map(([key, rule]) => [key, structuredClone(rule.default)]));
 }
 
-/** Returns the bounds of a plan's text and data, for `compilePlan`. */
+/** Returns the limits of a plan's text and data, for `compilePlan`. */
 export function documentLimits({ limits }: Policy): DocumentLimits {
   return {
     max_bytes: limits.max_plan_bytes,
@@ -119,10 +122,11 @@ export function documentLimits({ limits }: Policy): DocumentLimits {
 }
 
 /**
- * Returns the policy that holds for a key: the server's with `policies.NAME` laid over it. Limits only become smaller;
- * the rest is as the operator wrote it.
+ * Returns the policy of a key: the server's with `policies.NAME` applied over it. Limits only become
+ * smaller; other settings are replaced.
  *
- * @throws {PreampError} `forbidden` when there is no such entry: a key whose policy is gone gets nothing.
+ * @throws {PreampError} `forbidden` if the entry does not exist: a key whose policy was removed gets
+ * nothing.
  */
 export function policyFor(policy: Policy, name?: string): Policy {
   if (name === undefined) return policy;

@@ -1,6 +1,7 @@
 /**
- * The settings as one list, each by its dotted name, and flags and variables as policy data: every setting is also
- * `--limits.max_cost_usd 1` and `PREAMP_LIMITS_MAX_COST_USD`. Pure: whoever calls reads the command line and the environment.
+ * Lists the settings by dotted name, and converts flags and variables to policy data: each setting is also
+ * `--limits.max_cost_usd 1` and `PREAMP_LIMITS_MAX_COST_USD`. Pure: the caller reads the command line and
+ * the environment.
  */
 import type { JsonObject } from "../sdk/json.ts";
 import type { Rule, Rules } from "./rules.ts";
@@ -8,14 +9,14 @@ import { SECTIONS, SINGLES } from "./policy_schema.ts";
 
 /** One setting of `preamp.yaml`. */
 export interface Setting extends Pick<Rule, "default" | "meaning" | "range" | "unit" | "for_keys"> {
-  /** Dotted name, which is that of its flag too: `limits.max_cost_usd`. */
+  /** Dotted name, also the name of its flag: `limits.max_cost_usd`. */
   readonly path: string;
   readonly form: Rule["form"];
 }
 
 /** A setting that a flag or a variable can set. */
 export interface OutsideSetting extends Setting {
-  /** How its text is read: lists are comma-separated. */
+  /** Form of its text. Lists are comma-separated. */
   readonly form: Exclude<Rule["form"], "data">;
   /** Name of the environment variable. */
   readonly variable: string;
@@ -42,24 +43,24 @@ export function allSettings(): readonly Setting[] {
   return ALL;
 }
 
-/** Returns every setting that a flag or a variable can set: all but those that need a document. */
+/** Returns every setting that a flag or a variable can set. The others need a document. */
 export function policySettings(): readonly OutsideSetting[] {
   return OUTSIDE;
 }
 
-/** Returns which values a setting takes, for the operator: `bytes, a whole number, at least 1`. */
+/** Returns the valid values of a setting for display: `bytes, a whole number, at least 1`. */
 export function valuesOf({ unit, range }: Setting): string {
   return unit === undefined ? range : `${unit}, ${range}`;
 }
 
 /**
- * Returns settings as policy data, to be laid over a document with `mergePlans` and read by `policyFromData`. Text that is
- * not of the setting's form is kept as text, so that the check names it.
+ * Returns settings as policy data, to merge over a document with `mergePlans` and to read with
+ * `policyFromData`. Text of the wrong form is kept, so that the check reports it.
  */
-export function settingsToData(given: (setting: OutsideSetting) => string | undefined): JsonObject {
+export function settingsToData(textOf: (setting: OutsideSetting) => string | undefined): JsonObject {
   const data: { [section: string]: JsonObject | unknown } = {};
   for (const setting of policySettings()) {
-    const text = given(setting);
+    const text = textOf(setting);
     if (text === undefined) continue;
     const [section = "", key] = setting.path.split(".");
     const value = valueOf(text, setting.form);

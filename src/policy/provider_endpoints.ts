@@ -1,6 +1,7 @@
 /**
- * Where a caller's provider may send requests. The server's own keys go to the vendors' hosts or where an operator's plan
- * points, nowhere else: a caller that changes the endpoint brings its own key, and the host is within its ceiling (trust.md).
+ * Checks where a caller's provider may send requests. The server's own keys are sent only to the vendors'
+ * hosts or where an operator's plan points. A caller that changes the endpoint must bring its own key, and
+ * the policy must allow the host.
  */
 import type { ErrorDetail } from "../sdk/errors.ts";
 import type { ModuleSpec } from "../sdk/plan.ts";
@@ -9,10 +10,10 @@ import { covers } from "../plan/permissions/grants.ts";
 import { describe } from "../plan/value_path.ts";
 import type { FullPermissions } from "./full_permissions.ts";
 
-/** Upstream's protected endpoint settings (behaviour.md §2.4, PROTECTED_CONFIG_KEYS). */
+/** Upstream's protected endpoint settings (PROTECTED_CONFIG_KEYS). */
 const ENDPOINTS = ["base_url", "api_base", "endpoint", "azure_endpoint", "host", "proxy"] as const;
 
-/** Returns why a caller's module may not use the endpoints its config names; empty when it names none. */
+/** Returns reasons to refuse the endpoints in the config of a caller's module. */
 export function endpointReasons(spec: ModuleSpec, max: FullPermissions): ErrorDetail[] {
   if (spec.type !== "provider") return [];
   const reasons: ErrorDetail[] = [];
@@ -24,7 +25,7 @@ export function endpointReasons(spec: ModuleSpec, max: FullPermissions): ErrorDe
     if (host === undefined) {
       reasons.push({
         path,
-        message: `Cannot use ${key}: must be a URL, written out`,
+        message: `Cannot use ${key}: must be a URL without variables`,
         hint: "write https://host/path",
       });
     } else if (!mayReach(host, max.net)) {
@@ -36,14 +37,14 @@ export function endpointReasons(spec: ModuleSpec, max: FullPermissions): ErrorDe
     const ownKey = spec.config.api_key;
     if (typeof ownKey !== "string" || ownKey === "" || findEnv(ownKey).length > 0) {
       const message =
-        `Cannot use ${key} without a key of your own: the server's key goes to the vendor's host only`;
+        `Cannot use ${key} without a key of your own: the server's key is sent to the vendor's host only`;
       reasons.push({ path, message, hint: "add api_key to the same config" });
     }
   }
   return reasons;
 }
 
-/** Returns `host:port` of a URL or of a bare host; undefined when it is neither. */
+/** Returns `host:port` of a URL or of a host; undefined for other text. */
 function hostOf(value: string): string | undefined {
   const text = value.includes("://") ? value : `https://${value}`;
   if (!URL.canParse(text)) return undefined;

@@ -1,8 +1,8 @@
 /**
- * The registry of secrets and the redactor, used at the sinks: log, events, errors, store, HTTP. Values of known secrets are
- * redacted everywhere: every expanded `${VAR}` and every API key is registered. Fields are redacted by name (behaviour.md
- * §4.9) in configs, plans, headers and the events of modules; never in the runtime's own events, which replay and resume.
- * Pure: it changes nothing it is given.
+ * Redacts secrets in logs, events, errors, the store and HTTP responses. Known secrets (every expanded
+ * `${VAR}` and API key) are redacted by value everywhere. Fields are redacted by name in configs, plans,
+ * headers and modules' events, but not in the runtime's own events, which replay and resume. Does not
+ * change its input.
  */
 import { type ErrorCode, errorCode, errorMessage, errorName, PreampError } from "../sdk/errors.ts";
 import { eventsWith } from "../sdk/events.ts";
@@ -11,10 +11,10 @@ import { ITEM_BYTES, KEY_BYTES, MARKS_BYTES, SCALAR_BYTES } from "../sdk/json_si
 import { formsOf } from "./secret_encodings.ts";
 import { createPartialSecretFilter } from "./partial_secrets.ts";
 
-/** What stands in place of a secret. */
+/** Replaces a secret. */
 export const REDACTED = "[REDACTED]";
 
-/** Whole keys, compared without case, hyphens and underscores (behaviour.md §4.9). */
+/** Names of secret fields, compared without case, hyphens and underscores. */
 const SECRET_KEYS: ReadonlySet<string> = new Set([
   "apikey",
   "xapikey",
@@ -30,18 +30,21 @@ const SECRET_KEYS: ReadonlySet<string> = new Set([
   "proxyauthorization",
 ]);
 
-/** Ends of longer keys, such as `client_secret`; never `_tokens`, which counts. */
+/** Suffixes of secret field names, such as `client_secret`. Not `_tokens`, which are counts. */
 const SECRET_ENDS = ["_token", "_secret", "_password", "_api_key", "_private_key", "_credentials"];
 
-/** Field names that were judged before: every entry of a log has the same few. */
+/** Cache of decisions by field name. Log entries have few different names. */
 const judged = new Map<string, boolean>();
 
-/** Returns true when a field of this name holds a secret: `api_key`, `accessToken`, `X-Api-Key`; not `total_tokens`. */
+/**
+ * Returns true if a field of this name holds a secret: `api_key`, `accessToken`, `X-Api-Key`; not
+ * `total_tokens`.
+ */
 export function isSecretKey(key: string): boolean {
   if (key.length > 100) return false;
   let secret = judged.get(key);
   if (secret === undefined) {
-    if (judged.size >= 2_000) judged.clear(); // names may be a stranger's: keep it bounded
+    if (judged.size >= 2_000) judged.clear(); // bounded, because callers choose names
     judged.set(key, secret = namesSecret(key));
   }
   return secret;
@@ -52,47 +55,58 @@ function namesSecret(key: string): boolean {
   return SECRET_KEYS.has(name.replaceAll("_", "")) || SECRET_ENDS.some((end) => name.endsWith(end));
 }
 
-/** Events whose fields are the runtime's: their values are redacted, but no field for its name. */
+/**
+ * Events of the runtime and of loops: the conversation and the course of a run. Replay and resume compare them, so a
+ * field named `token` in a tool's input must be redacted in all of them or in none. All other events are the modules' own.
+ */
 const OWN_FIELDS = eventsWith("own_fields");
 
-/** Number of secrets of ended runs that a process still redacts from its log. Our choice: each costs time for a line. */
+/**
+ * Maximum number of secrets of ended runs that the process redacts from its log. Each costs time per line.
+ */
 const MAX_RUN_SECRETS = 1_000;
 
-/** Returns the redactor of a process: it knows these secrets, and those of its latest runs, which have a child of it each. */
+/**
+ * Creates the redactor of a process. It knows these secrets and those of the latest runs, which have a
+ * child each.
+ */
 export function processRedactor(secrets: Iterable<string>): Redactor {
   return new Redactor(secrets, { max_values: MAX_RUN_SECRETS });
 }
 
 /** Options of a redactor. */
 export interface RedactorOptions {
-  /** Another redactor that gets every secret too. */
+  /** Redactor that receives every secret too. */
   parent?: Redactor;
-  /** Number of registered values that are kept; the oldest are forgotten first. Default: all. */
+  /** Maximum number of registered values; the oldest are removed first. Default: no limit. */
   max_values?: number;
 }
 
-/** Secrets that are known by value, and the functions that take them out. */
+/** A registry of secret values, and the functions that redact them. */
 export class Redactor {
   readonly #forms = new Map<string, string[]>();
   readonly #options: RedactorOptions;
-  /** Values that are never forgotten. */
-  readonly #given: ReadonlySet<string>;
+  /** Values that are never removed. */
+  readonly #permanent: ReadonlySet<string>;
   #needles: string[] = [];
   #cut: ((text: string) => number) | undefined;
 
-  /** Creates a redactor that knows these secrets for good. */
+  /** Creates a redactor with secrets that are never removed. */
   constructor(secrets: Iterable<string> = [], options: RedactorOptions = {}) {
-    this.#given = new Set(secrets);
+    this.#permanent = new Set(secrets);
     this.#options = options;
-    this.add(...this.#given);
+    this.add(...this.#permanent);
   }
 
-  /** Returns a redactor that knows the values this one was created with; this one gets every further secret too. */
+  /** Returns a redactor with the permanent values of this one. This one receives all secrets of the child. */
   child(): Redactor {
-    return new Redactor(this.#given, { parent: this });
+    return new Redactor(this.#permanent, { parent: this });
   }
 
-  /** Registers secrets. Values under six characters are not looked for; they are redacted by key name alone. */
+  /**
+   * Registers secrets. Values under six characters are not searched for, and are redacted by field name
+   * only.
+   */
   add(...secrets: string[]): void {
     const { parent, max_values = Infinity } = this.#options;
     parent?.add(...secrets);
@@ -100,11 +114,11 @@ export class Redactor {
     for (const secret of secrets) if (!this.#forms.has(secret)) this.#forms.set(secret, formsOf(secret));
     if (this.#forms.size === before) return;
     for (const oldest of this.#forms.keys()) {
-      if (this.#forms.size <= max_values + this.#given.size) break;
-      if (!this.#given.has(oldest)) this.#forms.delete(oldest);
+      if (this.#forms.size <= max_values + this.#permanent.size) break;
+      if (!this.#permanent.has(oldest)) this.#forms.delete(oldest);
     }
     this.#cut = undefined;
-    // longest first: a secret that holds another one goes as a whole
+    // longest first: a secret that contains another is replaced as a whole
     this.#needles = [...new Set([...this.#forms.values()].flat())].sort((a, b) => b.length - a.length);
   }
 
@@ -113,7 +127,10 @@ export class Redactor {
     this.add(secret);
   }
 
-  /** Returns how many characters at the end of a text are to wait for what follows: they may be the beginning of a secret. */
+  /**
+   * Returns the number of characters at the end of a text that may be the beginning of a secret and must
+   * wait for more text.
+   */
   held(text: string): number {
     return (this.#cut ??= createPartialSecretFilter(this.#needles))(text);
   }
@@ -123,7 +140,7 @@ export class Redactor {
     return this.#forms.size;
   }
 
-  /** Returns text with every spelling of every secret replaced; the same text when it holds none. */
+  /** Returns text with every encoding of every secret replaced; the same text if it contains none. */
   redactText(text: string): string {
     let result = text;
     for (const needle of this.#needles) {
@@ -133,34 +150,37 @@ export class Redactor {
   }
 
   /**
-   * Returns JSON data with secrets replaced, by key name and by value, in keys too: for configs, plans and headers. Data
-   * without a secret are returned as the same object.
+   * Returns JSON data with secrets replaced by field name and by value, also in keys. For configs, plans
+   * and headers. Data without secrets is returned as the same object.
    */
   redact<T>(value: T): T {
-    return this.#value(value, isSecretField) as T; // text stays text, lists lists, objects objects
+    return this.#value(value, isSecretField) as T; // text remains text, lists lists, objects objects
   }
 
-  /** Returns what {@link redact} does, by value alone: for what a conversation is made of. */
+  /** Redacts like {@link redact}, but by value only: for conversations. */
   redactValues<T>(value: T): T {
     return this.#needles.length === 0 ? value : this.#value(value, isNoSecretField) as T; // as above
   }
 
-  /** Returns the data of an event with its secrets replaced; those of a module's own event by key name too. */
+  /** Returns the data of an event with secrets replaced; for a module's own event by field name too. */
   redactEvent<T>(event: string, data: T): T {
     if (!OWN_FIELDS.has(event)) return this.redact(data);
     return this.redactValues(event === "prompt:complete" ? this.#withWholePreview(data) : data);
   }
 
-  /** Returns the data of `prompt:complete` whose preview of a longer answer does not end in the middle of a secret. */
+  /**
+   * Returns the data of `prompt:complete` with a truncated preview that does not end in the middle of a
+   * secret.
+   */
   #withWholePreview<T>(data: T): T {
     if (this.#needles.length === 0 || !isObject(data)) return data;
     const { response_preview: preview, length } = data;
     if (typeof preview !== "string" || [...preview].length >= Number(length)) return data;
-    const held = this.held(preview);
-    return held === 0 ? data : { ...data, response_preview: preview.slice(0, -held) };
+    const partial = this.held(preview);
+    return partial === 0 ? data : { ...data, response_preview: preview.slice(0, -partial) };
   }
 
-  /** Returns an error without secrets in what is displayed of it; the same one when it holds none. */
+  /** Returns an error without secrets in message, details and stack; the same error if it contains none. */
   redactError(error: unknown): unknown {
     const { details = [], facts = {}, stack = "" } = error instanceof Error
       ? error as Partial<PreampError>
@@ -169,7 +189,7 @@ export class Redactor {
     const redacted = this.redactValues(displayed);
     if (redacted === displayed) return error;
     const { message, ...rest } = redacted;
-    const code = errorCode(error) as ErrorCode | undefined; // a code of ours, or `internal` where it is displayed
+    const code = errorCode(error) as ErrorCode | undefined; // one of our codes; otherwise it is displayed as `internal`
     const copy = code === undefined ? new Error(message) : new PreampError(code, message, rest);
     return Object.defineProperties(copy, {
       name: { value: errorName(error), configurable: true },
@@ -178,8 +198,8 @@ export class Redactor {
   }
 
   /**
-   * Returns what {@link weigh} does for the data of an event, or NaN when they hold a secret: one walk for both, because every
-   * entry of a log takes it.
+   * Returns the estimated size of an event's data, or NaN if it contains a secret. perf: one walk for both,
+   * because every log entry needs it.
    */
   weighEvent(event: string, data: unknown): number {
     if (event === "prompt:complete" && this.#withWholePreview(data) !== data) return NaN;
@@ -196,7 +216,7 @@ export class Redactor {
       }
       return bytes;
     }
-    const fields = value as JsonObject; // an object: just looked
+    const fields = value as JsonObject; // an object: checked above
     for (const key in fields) {
       const item = fields[key];
       if (isSecret(key, item) || this.#holds(key)) return NaN;
@@ -241,7 +261,7 @@ export class Redactor {
       if (!Object.hasOwn(fields, key)) continue;
       if (copy === undefined) {
         if (item === value && name === key) continue;
-        copy = fieldsBefore(fields, key); // in their order, which what is made of them has too
+        copy = fieldsBefore(fields, key); // in the original order, as derived data must be too
       }
       setField(copy, name, item);
     }
@@ -259,12 +279,12 @@ function fieldsBefore(fields: JsonObject, end: string): JsonObject {
   return copy;
 }
 
-/** Sets a field whatever its name is, `__proto__` too. */
+/** Sets a field of any name, including `__proto__`. */
 function setField(fields: JsonObject, name: string, value: unknown): void {
   Object.defineProperty(fields, name, { value, enumerable: true, configurable: true, writable: true });
 }
 
-/** Returns whether a field is redacted for its name. */
+/** Returns whether a field is redacted because of its name. */
 type FieldTest = (key: string, value: unknown) => boolean;
 
 function isSecretField(key: string, value: unknown): boolean {
@@ -275,7 +295,7 @@ function isNoSecretField(): boolean {
   return false;
 }
 
-/** `accessToken` and `Access-Token` → `access_token`. */
+/** Converts `accessToken` and `Access-Token` to `access_token`. */
 function snakeCase(key: string): string {
   let name = "";
   for (let index = 0; index < key.length; index++) {

@@ -1,8 +1,11 @@
-/** The settings for people, from the one table: a `preamp.yaml` with every default, and a page that describes each. */
+/**
+ * Generates the documentation of the settings from the table: a `preamp.yaml` with every default, and a
+ * Markdown page.
+ */
 import { allSettings, type Setting, valuesOf } from "./policy_settings.ts";
 import { OVERLAY_SECTIONS } from "./policy_schema.ts";
 
-/** Settings of one key at the top of the document; the name is empty for those that are such keys themselves. */
+/** Settings under one top-level key. The name is empty for settings that are top-level keys themselves. */
 interface Section {
   readonly name: string;
   readonly settings: readonly { key: string; setting: Setting }[];
@@ -10,9 +13,9 @@ interface Section {
 
 const POLICIES = `Policies of single keys, by name; auth.keys[].policy names one. Each may have ${
   OVERLAY_SECTIONS.join(", ")
-}. What it does not have is the server's; a limit in it can only be smaller.`;
+}. Missing settings are the server's; limits can only be smaller.`;
 
-/** Returns a `preamp.yaml` with every setting at its default, each below its meaning. */
+/** Returns a `preamp.yaml` with every setting at its default, each below a comment with its meaning. */
 export function exampleDocument(): string {
   const sections = sectionsOf(allSettings()).map(({ name, settings }) => {
     const indent = name === "" ? "" : "  ";
@@ -48,16 +51,16 @@ export function referencePage(): string {
   });
   return `# Settings
 
-What \`preamp.yaml\` may say. Each setting is a flag of \`preamp serve\` too (\`--limits.max_cost_usd 1\`) and a
-variable (\`PREAMP_LIMITS_MAX_COST_USD=1\`), but for \`auth.keys\`, \`permissions.max\` and \`policies\`. A flag goes
-over a variable, a variable over the file, the file over the default. \`preamp config example\` prints a file with
-every default; \`preamp config check\` says what is wrong with a file, with line and column.
+The keys of \`preamp.yaml\`. Except for \`auth.keys\`, \`permissions.max\` and \`policies\`, each setting is also a flag
+of \`preamp serve\` (\`--limits.max_cost_usd 1\`) and an environment variable (\`PREAMP_LIMITS_MAX_COST_USD=1\`). A flag
+overrides a variable, a variable the file, the file the default. \`preamp config example\` prints a file with every
+default; \`preamp config check\` reports the errors of a file with line and column.
 
 ${tables.join("\n")}
 ## \`policies\`
 
 ${POLICIES} The last column says which settings it
-may have: the others hold for the whole server, and are an error there.
+may have; the others apply to the whole server and are errors there.
 
 \`\`\`yaml
 auth:
@@ -83,20 +86,20 @@ function sectionsOf(settings: readonly Setting[]): Section[] {
   return [...sections].map(([name, found]) => ({ name, settings: found }));
 }
 
-/** Whether the policy of one key may have the setting. */
+/** Returns whether the policy of one key may set it. */
 function holdsForKeys({ path, for_keys }: Setting): boolean {
   const [section] = path.split(".");
   return for_keys === undefined && OVERLAY_SECTIONS.some((name) => name === section);
 }
 
-/** Returns a value as YAML on one line; JSON is YAML, and texts without marks of their own need no quotes. */
+/** Returns a value as YAML on one line. JSON is YAML, and plain words need no quotes. */
 function yamlOf(value: unknown): string {
   if (typeof value === "string" && /^[A-Za-z][A-Za-z0-9/.]*$/.test(value)) return value;
   if (typeof value !== "object" || value === null || Array.isArray(value)) return JSON.stringify(value);
   return `{ ${Object.entries(value).map(([key, item]) => `${key}: ${yamlOf(item)}`).join(", ")} }`;
 }
 
-/** Returns a large number of bytes as people say it. */
+/** Returns a number of bytes as KiB or MiB. */
 function sizeOf({ unit, default: value }: Setting): string {
   if (unit !== "bytes" || typeof value !== "number") return "";
   const [size, name] = value % 2 ** 20 === 0 ? [value / 2 ** 20, "MiB"] : [value / 2 ** 10, "KiB"];
@@ -107,7 +110,7 @@ function cell(text: string): string {
   return text.replaceAll("|", "\\|");
 }
 
-/** Returns a text as lines of comments, none much longer than 100 characters. */
+/** Returns a text as comment lines of about 100 characters. */
 function comments(text: string, indent: string): string {
   const lines = text.match(/.{1,100}(?:\s|$)/g) ?? [];
   return lines.map((line) => `${indent}# ${line.trimEnd()}\n`).join("");

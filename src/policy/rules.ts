@@ -1,6 +1,6 @@
 /**
- * What the value of a setting must be: one function for each kind, which returns the rule that reads it, notes what is wrong
- * with it, and says its meaning, default and range to people.
+ * Rules for the values of settings. Each function returns a rule of one kind, which validates a value and
+ * describes its meaning, default and range.
  */
 import type { Permissions } from "../sdk/contracts.ts";
 import type { JsonObject } from "../sdk/json.ts";
@@ -12,30 +12,33 @@ import { describe, type Path } from "../plan/value_path.ts";
 import { DEFAULT_ESM_HOST, NO_ESM_HOST } from "../plan/source/source.ts";
 import { type FullPermissions, noPermissions } from "./full_permissions.ts";
 
-/** What one setting means, and how its value is read. */
+/** Description and validation of one setting. */
 export interface Rule<T = unknown> {
-  /** How the text of a flag or a variable becomes the value; `data` is written in the document only. */
+  /** How the text of a flag or variable is converted. `data` can be set in the document only. */
   readonly form: "text" | "number" | "boolean" | "list" | "data";
   readonly default: T;
-  /** What it sets: one sentence for the operator, without a full stop. */
+  /** Meaning of the setting for the operator: one sentence without a full stop. */
   readonly meaning: string;
-  /** The values it takes, for the operator: `at least 1`. */
+  /** Accepted values, for the operator: `at least 1`. */
   readonly range: string;
-  /** What a number counts, where the meaning does not say it. */
+  /** Unit of a number, unless the meaning states it. */
   readonly unit?: "bytes" | "seconds" | "US dollars";
-  /** Set when the policy of a key cannot have it: what to write instead. */
+  /** Set if the policy of a key cannot have the setting: what to write instead. */
   readonly for_keys?: string;
-  /** Reads the value; undefined when it cannot be used, which is noted. `document` is all of the data that it is part of. */
+  /**
+   * Validates the value. Returns undefined if it is invalid, after adding a finding. `document` is the
+   * whole document.
+   */
   read(value: unknown, path: Path, findings: Findings, document: JsonObject): T | undefined;
 }
 
 /** Rules by key. */
 export type Rules = Readonly<Record<string, Rule>>;
 
-/** What a rule may say beside its meaning. */
+/** Optional fields of a rule. */
 type More = Pick<Rule, "unit" | "for_keys"> & { min?: number; max?: number };
 
-/** Returns the rule of a whole number, of at least 1 unless `min` says otherwise. */
+/** Returns the rule of a whole number, at least 1 unless `min` is set. */
 export function whole(default_value: number, meaning: string, more: More = {}): Rule<number> {
   const { min = 1, max, ...facts } = more;
   const range = max === undefined
@@ -56,7 +59,7 @@ export function bytes(default_value: number, meaning: string, more: More = {}): 
   return whole(default_value, meaning, { unit: "bytes", ...more });
 }
 
-/** Returns the rule of a duration in seconds, which may be parts of one. */
+/** Returns the rule of a duration in seconds, which may have a fraction. */
 export function seconds(default_value: number, meaning: string): Rule<number> {
   return {
     form: "number",
@@ -91,12 +94,12 @@ export function words(default_value: string, meaning: string, range: string): Ru
   };
 }
 
-/** Returns the rule of a yes or no. */
+/** Returns the rule of a boolean. */
 export function flag(default_value: boolean, meaning: string): Rule<boolean> {
   return { form: "boolean", default: default_value, meaning, range: "true or false", read: boolean };
 }
 
-/** Returns the rule of one word out of several; the default is one of them. */
+/** Returns the rule of one of several words. */
 export function choice<T extends string>(default_value: T, choices: readonly T[], meaning: string): Rule<T> {
   return {
     form: "text",
@@ -107,7 +110,7 @@ export function choice<T extends string>(default_value: T, choices: readonly T[]
   };
 }
 
-/** Returns the rule of a list of names of variables. */
+/** Returns the rule of a list of variable names. */
 export function names(meaning: string): Rule<string[]> {
   return {
     form: "list",
@@ -134,23 +137,23 @@ export function hosts(meaning: string): Rule<string[]> {
   return { form: "list", default: [], meaning, range: "a list of host or host:port", read: readHosts };
 }
 
-/** Returns the rule of a list of origins. */
+/** Returns the rule of a list of web origins. */
 export function origins(meaning: string): Rule<string[]> {
   return {
     form: "list",
     default: [],
     meaning,
-    range: "a list of origins such as https://app.example.com; * is not taken",
+    range: "a list of origins such as https://app.example.com; * is not allowed",
     read: readOrigins,
   };
 }
 
-/** Returns the rule of where runs are kept. */
+/** Returns the rule of the store. */
 export function storeName(meaning: string): Rule<string> {
   return { form: "text", default: "memory", meaning, range: "memory", read: readStore };
 }
 
-/** Returns the rule of what callers may be granted: what is not named is not granted. */
+/** Returns the rule of what callers may be granted. Permissions that it does not name are not granted. */
 export function callerPermissions(meaning: string): Rule<FullPermissions> {
   return {
     form: "data",
@@ -161,20 +164,22 @@ export function callerPermissions(meaning: string): Rule<FullPermissions> {
   };
 }
 
-/** `run` and `ffi` are full escapes: callers never get them. */
+/**
+ * Reads the permissions of callers. Callers never get `run` and `ffi`, which bypass every other permission.
+ */
 function readCallerPermissions(
   value: unknown,
   path: Path,
   findings: Findings,
 ): FullPermissions | undefined {
-  const given: Permissions | undefined = checkPermissions(value, path, findings);
+  const block: Permissions | undefined = checkPermissions(value, path, findings);
   for (const name of ["run", "ffi"] as const) {
-    const asked = given?.[name];
+    const asked = block?.[name];
     if (asked === undefined || asked === false || Array.isArray(asked) && asked.length === 0) continue;
-    const message = `Cannot give callers ${name}: it escapes every other permission`;
+    const message = `Cannot give callers ${name}: it bypasses every other permission`;
     findings.error([...path, name], "value", message, "only an operator's plan may have it");
   }
-  return given && { ...noPermissions(), ...given };
+  return block && { ...noPermissions(), ...block };
 }
 
 function readPrefixes(value: unknown, path: Path, findings: Findings): string[] | undefined {
@@ -223,14 +228,14 @@ function readOrigins(value: unknown, path: Path, findings: Findings): string[] |
       describe(entry)
     }`;
     const hint = origin === undefined
-      ? "name each origin, such as https://app.example.com"
+      ? "list each origin, such as https://app.example.com"
       : `write ${origin}`;
     findings.error([...path, index], "value", message, hint);
   });
   return list;
 }
 
-/** Returns the origin of a web page as a browser writes it; undefined when a text names none. */
+/** Returns the origin of a web page as a browser writes it; undefined if the text is not a web origin. */
 export function originIn(text: string): string | undefined {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   return url?.protocol === "https:" || url?.protocol === "http:" ? url.origin : undefined;
@@ -239,15 +244,15 @@ export function originIn(text: string): string | undefined {
 function readStore(value: unknown, path: Path, findings: Findings): string | undefined {
   const store = text(value, path, findings);
   if (store === undefined || store === "memory") return store;
-  // the URL of a store may hold a password: only its scheme is shown
+  // the URL of a store may contain a password, so only its scheme is displayed
   const [scheme = ""] = store.split(":");
-  const shown = store.includes(":") ? `"${scheme.slice(0, 20)}:…"` : describe(store);
-  const message = `Cannot use store ${shown}: this version keeps runs in memory only`;
+  const display = store.includes(":") ? `"${scheme.slice(0, 20)}:…"` : describe(store);
+  const message = `Cannot use store ${display}: this version keeps runs in memory only`;
   findings.error(path, "value", message, "write memory");
   return undefined;
 }
 
-/** Returns the rule of the host that serves npm and JSR packages as ES modules. */
+/** Returns the rule of the server of npm and JSR packages as ES modules. */
 export function esmHost(meaning: string): Rule<string> {
   return {
     form: "text",

@@ -1,9 +1,12 @@
-/** The spellings in which a secret leaves a program: as it is, in JSON, in a URL, in a form, in base64, in hex. */
+/** Lists the encodings in which a secret may appear: plain, JSON, URL, form, base64, hex. */
 
-/** Shorter values are not looked for: `true`, `8080` or `eu-1` would blot out ordinary text. Our choice. */
+/**
+ * Minimum length of a secret that is searched for. Shorter values such as `true` or `8080` would redact
+ * ordinary text.
+ */
 export const MIN_SECRET_LENGTH = 6;
 
-/** Returns the spellings of a secret, longest first; empty when it is too short to be told from other text. */
+/** Returns the encodings of a secret, longest first; empty if it is too short. */
 export function formsOf(secret: string): string[] {
   if (secret.length < MIN_SECRET_LENGTH) return [];
   const bytes = new TextEncoder().encode(secret);
@@ -11,7 +14,7 @@ export function formsOf(secret: string): string[] {
   const hex = bytes.toHex();
   const forms = new Set([
     secret,
-    secret.replaceAll(/\p{Cc}/gu, ""), // texts for models and terminals lose control characters
+    secret.replaceAll(/\p{Cc}/gu, ""), // control characters are removed from texts for models and terminals
     JSON.stringify(secret).slice(1, -1),
     url,
     url.toLowerCase() === url ? url : lowerEscapes(url),
@@ -24,8 +27,9 @@ export function formsOf(secret: string): string[] {
 }
 
 /**
- * Base64 of a secret inside other bytes (`user:secret` of Basic auth) depends on where it starts: three alignments, each cut
- * to the characters that its neighbours cannot change; both alphabets.
+ * Returns the base64 encodings of a secret inside other bytes, such as `user:secret` of Basic auth. They
+ * depend on the offset: three alignments, each without the characters that neighbours affect, in both
+ * alphabets.
  */
 function base64Forms(secret: Uint8Array): string[] {
   const forms: string[] = [secret.toBase64(), secret.toBase64({ alphabet: "base64url", omitPadding: true })];
@@ -41,7 +45,7 @@ function base64Forms(secret: Uint8Array): string[] {
   return forms;
 }
 
-/** `%2F` may also be written `%2f` (RFC 3986 §2.1). */
+/** Returns a URL with lower-case escapes: `%2F` may also be written `%2f` (RFC 3986 §2.1). */
 function lowerEscapes(url: string): string {
   return url.split("%").map((part, index) =>
     index === 0 ? part : part.slice(0, 2).toLowerCase() + part.slice(2)

@@ -1,7 +1,7 @@
 /**
- * Which URLs a plan's modules may come from: scheme by origin of the plan, the allow-list, private addresses (trust.md;
- * threats T1-T5). Asked for the entry, for each import, for each hop of a redirect, and for each address before it is
- * connected to. Pure: names are resolved by whoever asks.
+ * Decides from which URLs a plan's modules may be loaded: by scheme and origin of the plan, allow-list, and
+ * private addresses (src/docs/security.md). Called for the entry, each import, each redirect, and each
+ * address before a connection. Pure: the caller resolves names.
  */
 import { type AddressKind, addressKind } from "./address_kinds.ts";
 import type { Origin } from "./plan_trust.ts";
@@ -9,33 +9,33 @@ import type { Policy } from "./policy.ts";
 import { DEFAULT_ESM_HOST, NO_ESM_HOST } from "../plan/source/source.ts";
 import { defaultPort, isLoopbackName, matchesPrefix, mayClimb, namesHost } from "./url_prefixes.ts";
 
-/** What URLs are judged by. */
+/** Rules for the URLs of one module. */
 export interface SourceRules {
-  /** Whose plan it is. */
+  /** Who wrote the plan. */
   readonly origin: Origin;
   /** URL prefixes that callers' plans may load from. */
   readonly allow: readonly string[];
   /** Private and loopback hosts that may be reached. */
   readonly private_hosts: readonly string[];
-  /** What the plan itself names; an operator's own word about a private host or a port. */
+  /** The module's URL in the plan. An operator's plan thereby allows its private host or port. */
   readonly entry: URL;
 }
 
-/** How a URL came up. */
+/** How a URL is used. */
 export interface SourceUse {
-  /** Named by the plan, imported by a file, or where a server sent us. */
+  /** Named by the plan, imported by a file, or the target of a redirect. */
   readonly as: "entry" | "import" | "redirect";
   /** The importing file, or the URL that redirected. */
   readonly from?: URL;
 }
 
-/** Why a URL may not be loaded, as the second half of "Cannot load <url>: …". */
+/** Reason why a URL may not be loaded, as the second half of "Cannot load <url>: …". */
 export interface SourceProblem {
   readonly fact: string;
   readonly hint: string;
 }
 
-/** Returns the rules for a plan's module. */
+/** Returns the rules for a module of a plan. */
 export function sourceRules(origin: Origin, policy: Pick<Policy, "modules">, entry: URL): SourceRules {
   return {
     origin,
@@ -45,17 +45,20 @@ export function sourceRules(origin: Origin, policy: Pick<Policy, "modules">, ent
   };
 }
 
-/** A host that the operator names for packages may be a private one; the default may not become one. */
+/**
+ * Returns the host of packages if the operator chose it, because it may be private. The default host may
+ * not become private.
+ */
 function ownEsmHost({ esm_host }: Policy["modules"]): string[] {
   return esm_host === NO_ESM_HOST || esm_host === DEFAULT_ESM_HOST ? [] : [new URL(esm_host).host];
 }
 
-/** Returns why a URL may not be loaded, before any packet is sent for it; undefined when it may. */
+/** Returns why a URL may not be loaded, before any packet is sent; undefined if it may. */
 export function sourceProblem(url: URL, use: SourceUse, rules: SourceRules): SourceProblem | undefined {
   if (url.username !== "" || url.password !== "") {
     return problem(
-      "it holds a user name or password",
-      "give a module its credentials through config and ${VAR}",
+      "it contains a user name or password",
+      "pass credentials to a module through config and ${VAR}",
     );
   }
   switch (url.protocol) {
@@ -68,17 +71,17 @@ export function sourceProblem(url: URL, use: SourceUse, rules: SourceRules): Sou
       return dataProblem(use, rules);
     default:
       return problem(
-        `${url.protocol} is not loaded`,
+        `${url.protocol} is not supported`,
         use.as === "import"
           ? "import ES modules by URL, such as https://esm.sh/NAME@VERSION"
-          : "take an https:// URL",
+          : "use an https:// URL",
       );
   }
 }
 
 /**
- * Returns why an address of a URL's host may not be connected to; undefined when it may. Every address of a host is asked
- * for, and one that may not be is enough to refuse them all (T3).
+ * Returns why an address of a URL's host may not be connected to; undefined if it may. The caller checks
+ * every address of a host and refuses the host if one is refused.
  */
 export function addressProblem(url: URL, address: string, rules: SourceRules): SourceProblem | undefined {
   const kind = addressKind(address);
@@ -95,19 +98,19 @@ export function addressProblem(url: URL, address: string, rules: SourceRules): S
   );
 }
 
-/** Returns true when the policy trusts a URL's code like its own (`modules.inline`). */
+/** Returns true if the policy trusts a URL's code like the program's own (`modules.inline`). */
 export function isTrustedInline(url: string, policy: Pick<Policy, "modules">): boolean {
   return URL.canParse(url) && matchesPrefix(new URL(url), policy.modules.inline);
 }
 
 function webProblem(url: URL, use: SourceUse, rules: SourceRules): SourceProblem | undefined {
   if (use.as === "redirect" && use.from?.protocol === "https:" && url.protocol === "http:") {
-    return problem("a redirect leads from https to http", "name an https:// URL that stays on https");
+    return problem("a redirect leads from https to http", "use an https:// URL that redirects to https only");
   }
   if (rules.origin === "caller") {
     if (!matchesPrefix(url, rules.allow)) return notAllowed(use, rules);
     if (mayClimb(url.pathname)) {
-      return problem("its path holds an encoded slash or dots", "write the path without %2F, %5C or %2E");
+      return problem("its path contains an encoded slash or dots", "write the path without %2F, %5C or %2E");
     }
   }
   const named = namesHost(url, rules.private_hosts);
@@ -124,28 +127,34 @@ function webProblem(url: URL, use: SourceUse, rules: SourceRules): SourceProblem
   return named ? undefined : portProblem(url, rules);
 }
 
-/** Port 443, or a port that plan or policy named (T1): a module must not scan ports through its imports. */
+/**
+ * Allows port 443 and ports that plan or policy name, so that a module cannot scan ports through its
+ * imports.
+ */
 function portProblem(url: URL, rules: SourceRules): SourceProblem | undefined {
   const port = url.port || defaultPort(url.protocol);
   const known = port === "443" || url.host === rules.entry.host ||
     rules.origin === "caller" || matchesPrefix(url, rules.allow);
   return known ? undefined : problem(
-    `port ${port} was named by no plan or policy`,
+    `neither the plan nor the policy names port ${port}`,
     "use port 443, or have the operator name the host in modules.private_hosts",
   );
 }
 
-/** Files belong to the operator's plan and to files themselves, never to something that came over the network (T4). */
+/** Allows files in the operator's plan and in files, never in code that came over the network. */
 function fileProblem(url: URL, use: SourceUse, rules: SourceRules): SourceProblem | undefined {
   if (rules.origin === "caller") {
-    return problem("a request may not name files of this machine", "take an https:// URL");
+    return problem("a request may not name files of this machine", "use an https:// URL");
   }
-  if (url.host !== "") return problem("a file: URL has no host", "write file:///path");
+  if (url.host !== "") return problem("a file: URL must not have a host", "write file:///path");
   if (use.as === "entry" || (use.as === "import" && use.from?.protocol === "file:")) return undefined;
-  return problem("only files may import files", "import it by the URL it is served at");
+  return problem("only files may import files", "import it by its https:// URL");
 }
 
-/** Inline code: for a caller's plan a switch of the policy (T5). Inside a module it is a part of that module's bytes. */
+/**
+ * Allows inline code. In a caller's plan the policy must list it; inside a module it is part of that
+ * module's bytes.
+ */
 function dataProblem(use: SourceUse, rules: SourceRules): SourceProblem | undefined {
   if (use.as === "redirect") return problem("a redirect may not lead to data:", "serve the file itself");
   if (use.as === "import" || rules.origin === "operator" || rules.allow.includes("data:")) return undefined;
@@ -154,25 +163,25 @@ function dataProblem(use: SourceUse, rules: SourceRules): SourceProblem | undefi
 
 function notAllowed(use: SourceUse, rules: SourceRules): SourceProblem {
   const how = use.as === "redirect"
-    ? "a redirect leads out of modules.allow"
+    ? "a redirect leads outside of modules.allow"
     : use.as === "import"
-    ? "an import leads out of modules.allow"
+    ? "an import leads outside of modules.allow"
     : "the policy does not list it in modules.allow";
   return problem(how, allowed(rules));
 }
 
 function allowed(rules: SourceRules): string {
   return rules.allow.length === 0
-    ? "the policy allows no URLs in requests: use built-in modules, or a plan of the operator's"
+    ? "the policy allows no URLs in requests: use built-in modules, or a plan of the operator"
     : `allowed are ${rules.allow.join(", ")}`;
 }
 
 function plainHttp(): SourceProblem {
-  return problem("http: is for loopback and modules.private_hosts only", "take the https:// URL");
+  return problem("http: is for loopback and modules.private_hosts only", "use the https:// URL");
 }
 
 function describeKind(kind: AddressKind): string {
-  return kind === "invalid" ? "an address that cannot be read" : `a ${kind} address`;
+  return kind === "invalid" ? "an invalid address" : `a ${kind} address`;
 }
 
 function problem(fact: string, hint: string): SourceProblem {

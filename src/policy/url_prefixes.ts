@@ -1,8 +1,12 @@
-/** URL prefixes and host names of the policy, compared after normalisation by the URL parser. Pure. */
+/**
+ * Compares URLs with the prefixes and host names of the policy, after normalisation by the URL parser.
+ * Pure.
+ */
 
 /**
- * Returns true when `url` is below one of the prefixes: same scheme, host and port, and a path that is the prefix or goes
- * on from it at a slash. `https://h/agents` covers `/agents/mod.ts` and not `/agents-of-others/mod.ts`.
+ * Returns true if `url` is below one of the prefixes: same scheme, host and port, and a path that equals
+ * the prefix or continues it at a slash. `https://h/agents` covers `/agents/mod.ts` and not
+ * `/agents-of-others/mod.ts`.
  */
 export function matchesPrefix(url: URL, prefixes: readonly string[]): boolean {
   return prefixes.some((prefix) => {
@@ -16,8 +20,8 @@ export function matchesPrefix(url: URL, prefixes: readonly string[]): boolean {
 }
 
 /**
- * Returns true when a path may climb out of its folder once a server decodes it: an encoded slash, backslash or `..`, also
- * encoded twice. The URL parser has resolved what is not encoded.
+ * Returns true if a path may leave its folder when a server decodes it: an encoded slash, backslash or
+ * `..`, also encoded twice. The URL parser has resolved unencoded ones.
  */
 export function mayClimb(pathname: string): boolean {
   let path = pathname;
@@ -27,15 +31,18 @@ export function mayClimb(pathname: string): boolean {
     if (decoded === path) return false;
     path = decoded;
   }
-  return true; // encoded more than twice: nothing honest looks like that
+  return true; // encoded more than twice: no legitimate URL
 }
 
-/** `%25`, `%2e` and `%2f`: the only ones that change what a path means. */
+/** Decodes `%25`, `%2e` and `%2f`, the only escapes that change the meaning of a path. */
 function decodePercent(path: string): string {
   return path.replaceAll(/%25/g, "%").replaceAll(/%2e/gi, ".");
 }
 
-/** Returns true when an entry (`host` or `host:port`) of a list names the URL's host; without a port it names every port. */
+/**
+ * Returns true if an entry (`host` or `host:port`) of a list matches the URL's host. An entry without a
+ * port matches every port.
+ */
 export function namesHost(url: URL, entries: readonly string[]): boolean {
   const host = bareHost(url.hostname);
   const port = url.port || defaultPort(url.protocol);
@@ -47,7 +54,7 @@ export function namesHost(url: URL, entries: readonly string[]): boolean {
   });
 }
 
-/** Returns the port a scheme has when the URL says none; empty for schemes without. */
+/** Returns the default port of a scheme; empty if it has none. */
 export function defaultPort(protocol: string): string {
   return protocol === "https:" ? "443" : protocol === "http:" ? "80" : "";
 }
@@ -58,12 +65,15 @@ export function isLoopbackName(hostname: string): boolean {
   return host === "localhost" || host.endsWith(".localhost");
 }
 
-/** A name may end in a dot: it is the same name. */
+/** Removes the dot at the end of a host name, which does not change its meaning. */
 function bareHost(hostname: string): string {
   return hostname.endsWith(".") ? hostname.slice(0, -1) : hostname;
 }
 
-/** The URL parser drops a port that is the scheme's default, and then it would name every port: it is split off by hand. */
+/**
+ * Splits a port off by hand, because the URL parser drops a default port, and an entry without a port
+ * matches every port.
+ */
 function splitHost(entry: string): [host: string, port?: string] {
   const end = entry.lastIndexOf("]");
   const colon = entry.lastIndexOf(":");

@@ -171,7 +171,7 @@ Deno.test("effectiveGrantOf() drops what this process has not, and what cannot b
     ]);
   }));
 
-Deno.test("authorise() takes a caller's narrower entries, and refuses a link that leads out of the ceiling", () =>
+Deno.test("authorise() takes a caller's narrower entries, and refuses a link that leads outside of the ceiling", () =>
   withFolder(async (folder) => {
     const plan = `${folder}/plan`;
     const max = { read: [plan], net: ["127.0.0.1", "*.example.com"], env: ["AWS_*"] };
@@ -214,7 +214,7 @@ Deno.test("authorise() never gives a caller run or ffi, whatever the policy says
   }
 });
 
-Deno.test("authoriseWithin() refuses a sub-agent a link that leads out of what its parent has", () =>
+Deno.test("authoriseWithin() refuses a sub-agent a link that leads outside of what its parent has", () =>
   withFolder(async (folder) => {
     const parent = await judge({ read: ["data"] }, { folder });
     const options = {

@@ -45,8 +45,8 @@ for (
     ["tool-clock", [mount], "with one: received a list"],
     ["tool-clock", { execute: mount }, "with one: received an object without mount"],
     ["tool-clock", { mount: "yes" }, "with one: received an object without mount"],
-    ["clock", mount, "nothing says of which type it is: begin its id with tool-"],
-    ["clock", { mount, module: { id: "clock" } }, "nothing says of which type it is"],
+    ["clock", mount, "its type is unknown: begin its id with tool-"],
+    ["clock", { mount, module: { id: "clock" } }, "its type is unknown"],
   ] as [string, unknown, string][]
 ) {
   Deno.test(`createModuleTable() takes no ${JSON.stringify(id).slice(0, 40)}: ${problem}`, () => {

@@ -181,7 +181,7 @@ Deno.test("module validate survives a module that ends the process or floods its
     assertMatch(errorsOf(exits.report).join(), /execute crashed .*: TypeError: Deno\.exit is not there/);
     const rejects = await validate([...options, "rejects.ts"], cwd);
     assertEquals(rejects.code, 1);
-    assertMatch(errorsOf(rejects.report).join(), /ended its process with code \d+ during execute\(\)/);
+    assertMatch(errorsOf(rejects.report).join(), /its process exited with code \d+ during execute\(\)/);
     const talks = await validate([...options, "talks.ts"], cwd);
     assertEquals(talks.code, 0);
     assertMatch(talks.stderr, /What the module wrote to its console:\n {2}\| x{100}\n/);

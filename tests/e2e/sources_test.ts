@@ -94,8 +94,8 @@ Deno.test("source add and remove refuse what cannot be, and say what to write", 
     const [args, text] of [
       [["add", "tool-x"], "write preamp source add <id> <url>"],
       [["add", "tool x", "./mine.ts"], "id of a module"],
-      [["add", "tool-x", "zip+https://example.com/a.zip"], "archives are not unpacked here"],
-      [["add", "tool-x", "lodash"], "take the URL of an ES module"],
+      [["add", "tool-x", "zip+https://example.com/a.zip"], "archives are not supported"],
+      [["add", "tool-x", "lodash"], "use the URL of an ES module"],
       [["remove", "tool-y"], ".preamp/sources.yaml has none"],
     ] as const
   ) {

@@ -39,7 +39,7 @@ Deno.test("a busy guest in the worker tier is abandoned, the run goes on, and /r
       after = await server.get("/readyz");
     }
     assertEquals([after.status, after.body.ok], [503, false]);
-    assertMatch(String(after.body.reasons), /could not be ended: restart the server/);
+    assertMatch(String(after.body.reasons), /cannot be stopped; restart the server/);
     assert((await server.get("/healthz")).status === 200);
     server.kill("SIGKILL"); // a process with such a worker cannot end by itself
     await server.ended;

@@ -60,19 +60,18 @@ Deno.test("npm: imports are refused where the operator names no host, with the w
   await using loader = loaderOf({ bundler });
   const error = await refusal(() => loader.load(specOf(`${server.url}mod.ts`), hosted("none")));
   assertEquals(error.code, "module_invalid");
-  const hint =
-    "make one file of a module and its packages with preamp module bundle, or set modules.esm_host";
+  const hint = "bundle the module with its packages (preamp module bundle), or set modules.esm_host";
   assertEquals(error.details.map(({ line, column, message, hint }) => [line, column, message, hint]), [
     [
       1,
       17,
-      'Cannot import "npm:left-pad@1": npm: packages are not loaded here: received "npm:left-pad@1"',
+      'Cannot import "npm:left-pad@1": npm: packages are disabled: received "npm:left-pad@1"',
       hint,
     ],
     [
       2,
       22,
-      'Cannot import "jsr:@std/x@1/name": jsr: packages are not loaded here: received "jsr:@std/x@1/name"',
+      'Cannot import "jsr:@std/x@1/name": jsr: packages are disabled: received "jsr:@std/x@1/name"',
       hint,
     ],
   ]);
@@ -91,7 +90,7 @@ Deno.test("an npm: import of a caller's module is a URL like any other: within t
   const spec = specOf(`${site.url}mod.ts`);
   const error = await refusal(() => loader.load(spec, context([site.url])));
   assertEquals(error.code, "module_source_denied");
-  assertMatch(error.message, /an import leads out of modules\.allow/);
+  assertMatch(error.message, /an import leads outside of modules\.allow/);
   assertEquals(server.requests, []);
   const { exports } = await loader.prepare(
     spec,
@@ -105,7 +104,7 @@ Deno.test("what is no package is refused with the form it has", async () => {
   await using loader = loaderOf({ bundler });
   const error = await refusal(() => loader.load(specOf(`${server.url}mod.ts`), hosted(server.url)));
   assertEquals([error.details[0]?.message, error.details[0]?.hint], [
-    'Cannot import "npm:../x": it is no npm package: received "npm:../x"',
+    'Cannot import "npm:../x": it is not a valid npm package: received "npm:../x"',
     "write npm:name@version or npm:@scope/name@version/file",
   ]);
 });

@@ -77,7 +77,7 @@ Deno.test("childPlan() names the agents there are when it is asked for another o
   for (const name of ["nobody", "__proto__", "constructor"]) {
     const error = assertThrows(() => childPlan(PARENT, name)) as Error & { code?: string };
     assertEquals(error.code, "request_invalid");
-    assertMatch(error.message, /it has "x", "y", "z", "self"$/);
+    assertMatch(error.message, /its agents are "x", "y", "z", "self"$/);
   }
 });
 

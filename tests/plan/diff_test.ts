@@ -193,7 +193,7 @@ Deno.test("diffPlans() says what was and what is", async () => {
     path: "limits.max_tool_calls",
     from: 3,
     to: 4,
-    message: "The ceiling max_tool_calls was raised",
+    message: "The limit max_tool_calls was raised",
   }]);
 });
 

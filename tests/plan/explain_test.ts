@@ -119,12 +119,12 @@ Deno.test("explainPlan() tells what a module wants and does not get, and imports
     {
       code: "permission_not_granted",
       path: "tools[0]",
-      message: `"tool-x" wants net b.com, all of run: the plan does not grant it`,
+      message: `"tool-x" wants net b.com, all of run, which the plan does not grant`,
     },
     {
       code: "import_refused",
       path: "tools[0]",
-      message: `${HTTPS}?…:3 imports what it computes: it will throw`,
+      message: `${HTTPS}?…:3 imports a computed URL: it will throw`,
     },
   ]);
 });
@@ -150,7 +150,7 @@ Deno.test("explainPlan() says what is dropped, and who has not got it", async ()
   const told = tool!.red_flags.filter(({ code }) => code === "permission_refused");
   assertEquals(told.map(({ path, message }) => `${path} ${message}`), [
     `tools[0].permissions.net "tool-todo" is granted all of net, which this process does not have`,
-    `tools[0].permissions.read "tool-todo" is granted read "./link", which the policy's ceiling does not hold`,
+    `tools[0].permissions.read "tool-todo" is granted read "./link", which the policy does not allow`,
     `tools[0].permissions.read "tool-todo" is granted read "./b", which this process does not have`,
   ]);
 });

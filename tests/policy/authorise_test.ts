@@ -102,7 +102,7 @@ Deno.test("authorise() refuses permissions beyond the policy, each one by name",
     "tools[0].permissions.read",
     "tools[0].permissions.run",
   ]);
-  assertMatch(error.details[0]?.message ?? "", /evil\.example.*ceiling for net is "api\.example\.com"/);
+  assertMatch(error.details[0]?.message ?? "", /evil\.example.*allows "api\.example\.com" for net/);
 });
 
 Deno.test("authorise() grants what is within the policy, and the plan's default to tools that state none", async () => {

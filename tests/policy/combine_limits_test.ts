@@ -46,7 +46,7 @@ Deno.test("combineLimits() lists every ceiling above the policy's, of plan and r
     "limits.max_cost_usd",
     "request.limits.max_duration_s",
   ]);
-  assertEquals(reasons[0]?.message, "Cannot raise max_iterations: the policy's ceiling is 50: received 51");
+  assertEquals(reasons[0]?.message, "Cannot raise max_iterations: the policy's limit is 50: received 51");
 });
 
 Deno.test("combineLimits() compares money exactly, not as floats", () => {

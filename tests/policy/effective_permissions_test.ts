@@ -219,10 +219,10 @@ function having(process: Permissions): GrantCheck {
 function grant(plan: Permissions, ceiling?: Permissions, process = everything) {
   return effectiveGrant({
     plan,
-    ...(ceiling ? { ceiling } : {}),
+    ...(ceiling ? { policy: ceiling } : {}),
     process,
     resolve,
-    resolveCeiling: resolve,
+    resolvePolicy: resolve,
   });
 }
 

@@ -83,7 +83,7 @@ Deno.test("sourceProblem() decides the scheme by where the plan came from (T4)",
       "npm:x",
     ]
   ) {
-    assertMatch(fact(scheme, ["operator", scheme])!, /is not loaded/);
+    assertMatch(fact(scheme, ["operator", scheme])!, /is not supported/);
   }
 });
 

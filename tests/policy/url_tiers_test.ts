@@ -35,8 +35,7 @@ Deno.test("authorise() gives a caller's URL module inline from an origin in modu
     path: "tools[0].isolation",
     message:
       'Cannot run module "tool-x" in tier "process": this process may not start and watch children: it needs --allow-run',
-    hint:
-      "an operator may give the server what is missing (GET /readyz lists it); built-in modules need no tier",
+    hint: "the operator can add what is missing (GET /readyz lists it); built-in modules need no tier",
   }]);
 });
 

@@ -1,17 +1,20 @@
-/** R2's validation checklist, eight items for a tool, read off the checks; the other types have their own members in the middle. */
+/**
+ * The checklist of `preamp module validate`, filled in from the checks. Its middle items depend on the
+ * module's type.
+ */
 import type { Check } from "../../kernel/mounting/validate_instance.ts";
 import type { ModuleType } from "../../sdk/types.ts";
 
-/** One box. */
+/** One item of the checklist. */
 export interface ChecklistItem {
-  /** What must hold. */
+  /** The requirement. */
   item: string;
   state: "ok" | "warning" | "error" | "unknown";
-  /** What is wrong; empty when nothing is, and when nobody could look. */
+  /** Findings against it; empty if it holds or could not be checked. */
   findings: string[];
 }
 
-/** Sentence → the checks that it stands for. */
+/** A requirement and the checks that it consists of. */
 type Item = readonly [item: string, checks: readonly string[]];
 
 const MEMBERS: Readonly<Record<ModuleType, readonly Item[]>> = {
@@ -25,7 +28,7 @@ const MEMBERS: Readonly<Record<ModuleType, readonly Item[]>> = {
   provider: [
     ['mount() calls coordinator.mount("providers", provider, provider.name)', ["protocol_compliance"]],
     ["the provider has a name", ["provider_name"]],
-    ["the provider says what it is in getInfo()", ["provider_get_info"]],
+    ["the provider describes itself in getInfo()", ["provider_get_info"]],
     ["the provider lists its models in listModels()", ["provider_list_models"]],
     ["the provider has complete() and parseToolCalls()", [
       "provider_complete",
@@ -51,11 +54,11 @@ const MEMBERS: Readonly<Record<ModuleType, readonly Item[]>> = {
 
 const COMMON: readonly Item[] = [
   ["mount() returns metadata, a cleanup or what it mounted", ["mount_return"]],
-  ["the module says what it is: export const module = {id, type, version}", ["module_info"]],
+  ["the module describes itself: export const module = {id, type, version}", ["module_info"]],
   ["tests verify that mount() mounts it", ["module_tests"]],
 ];
 
-/** Returns the checklist of a type. An item none of whose checks could be made is unknown. */
+/** Returns the checklist of a type. The state is unknown if none of an item's checks could be made. */
 export function checklistOf(type: ModuleType, checks: readonly Check[]): ChecklistItem[] {
   return [...MEMBERS[type], ...COMMON].map(([item, names]) => {
     const made = checks.filter(({ name }) => names.includes(name));
@@ -71,7 +74,7 @@ export function checklistOf(type: ModuleType, checks: readonly Check[]): Checkli
   });
 }
 
-/** Returns the checks that no item of the type stands for. */
+/** Returns the checks that belong to no item. */
 export function beyondChecklist(type: ModuleType, checks: readonly Check[]): Check[] {
   const listed = new Set([...MEMBERS[type], ...COMMON].flatMap(([, names]) => names));
   return checks.filter(({ name }) => !listed.has(name));

@@ -1,6 +1,6 @@
 /**
- * The process that a module is tried in: a stranger's code with none of the program's permissions but those that the author
- * asked for, and none of its variables. Answers one request, step by step, and ends.
+ * The child process that validates a module: foreign code that has only the permissions that its author
+ * requested, and no environment variables. Handles one request and exits.
  */
 import { encodeFrame, FrameReader } from "../../loader/bundler/frames.ts";
 import { displayErrorLocation, linkModule } from "../../loader/link.ts";
@@ -12,7 +12,7 @@ import { PERMISSION_KINDS, type PermissionKind } from "../../sdk/permission_kind
 import { validateModule } from "./validate_module.ts";
 import type { ValidateOptions } from "./validate_module.ts";
 
-/** What the child is asked; the code travels as the frame's body. */
+/** Request to the child; the code is the frame's body. */
 export interface ValidationRequest {
   bundle: Omit<ModuleBundle, "code">;
   name: string;
@@ -22,14 +22,14 @@ export interface ValidationRequest {
   load_timeout_s: number;
 }
 
-/** Most that a request may have: a bundle and its map. */
+/** Maximum size of a request: a bundle and its source map. */
 const MAX_REQUEST_BYTES = 192 * 1024 * 1024;
 
-/** Validates the module on stdin, writes what happens to stdout, and ends the process. */
+/** Validates the module on stdin, writes progress and result to stdout, and exits. */
 export async function runValidatorChild(): Promise<never> {
   const frame = await new FrameReader(readStdin, MAX_REQUEST_BYTES).next();
   if (!frame) Deno.exit(1);
-  const request = frame.header as unknown as ValidationRequest; // written by the process that started this one
+  const request = frame.header as unknown as ValidationRequest; // from the parent process
   const code = new TextDecoder().decode(frame.body);
   forwardConsole();
   const exit: (code: number) => never = Deno.exit;
@@ -53,21 +53,21 @@ export async function runValidatorChild(): Promise<never> {
   } catch (error) {
     write({ kind: "not_importable", message: errorMessage(error) });
   }
-  exit(0); // whatever the module left running
+  exit(0); // the module may have left timers or connections
 }
 
-/** What ends processes is not there in a session's sandbox either. */
+/** Replaces functions that end the process, which a session's sandbox lacks too. */
 function refuse(name: string): never {
-  throw new TypeError(`Deno.${name} is not there: a module does not end the process that it runs in`);
+  throw new TypeError(`Deno.${name} is not available: a module must not end its process`);
 }
 
-/** Synchronous: what was written is out, even when the next step never ends. */
+/** Writes a frame synchronously, so that it is sent even if the next step never ends. */
 function write(header: JsonObject): void {
   const bytes = encodeFrame(header);
   for (let at = 0; at < bytes.length;) at += Deno.stdout.writeSync(bytes.subarray(at));
 }
 
-/** stdout is the wire: what a module tells its console is for a person to read, and goes the other way. */
+/** Sends console output to stderr, because stdout carries the protocol. */
 function forwardConsole(): void {
   const say = (...values: unknown[]) => {
     const text = values.map((value) => typeof value === "string" ? value : Deno.inspect(value)).join(" ");

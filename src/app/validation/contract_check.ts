@@ -1,6 +1,6 @@
 /**
- * What a module is, found by mounting it once on a sandbox coordinator and taking it down again (behaviour.md §3.5). The rules
- * are the kernel's, the same that a session holds a module to.
+ * Checks a module's structure by mounting it once on a probe coordinator and unmounting it. Uses the
+ * kernel's rules, like a session.
  */
 import {
   classifyMountReturn,
@@ -29,45 +29,45 @@ import { withinTime } from "../../sdk/testing/wait_for.ts";
 import type { Cleanup, ModuleType } from "../../sdk/types.ts";
 import { SandboxCoordinator } from "./probe_coordinator.ts";
 
-/** How a module is tried. */
+/** Options of `checkStructure`. */
 export interface StructureOptions {
-  /** Id from its place: the folder or the file's name. */
+  /** Id from its location: the name of its folder or file. */
   id: string;
-  /** Its type, when the author says so. */
+  /** Its type, if the author states it. */
   type?: ModuleType | undefined;
   config: JsonObject;
-  /** Milliseconds for each call into the module. */
+  /** Timeout of each call into the module, in milliseconds. */
   call_ms: number;
-  /** Told before each call into the module. */
+  /** Called before each call into the module. */
   onStep: (name: string) => void;
-  /** Returns where in the author's files an error was thrown. */
+  /** Returns the place of an error in the author's files. */
   placeOf: (error: unknown) => string | undefined;
 }
 
-/** What was found. */
+/** Result of `checkStructure`. */
 export interface Structure {
   type: ModuleType;
   provides: string[];
   checks: Check[];
-  /** Whether there is something that a suite could be run on. */
+  /** Whether there is an instance that a suite can test. */
   mounted: boolean;
 }
 
-/** What calling `mount` gave. */
+/** Result of calling `mount`. */
 interface Mounting {
   coordinator: SandboxCoordinator;
   returned?: unknown;
-  /** Whether the call gave a promise. */
+  /** Whether the call returned a promise. */
   awaited: boolean;
   error?: unknown;
 }
 
-/** Mounts a module once and resolves to what is right and wrong with it. Never rejects for what the module does. */
+/** Mounts a module once and resolves to its checks. Never rejects because of the module. */
 export async function checkStructure(module: object, options: StructureOptions): Promise<Structure> {
   const exists = checkMountExists(module);
   const declared = options.type ?? typeOfExports(module) ?? typeOfId(options.id);
   if (!exists.passed) return { type: declared ?? "tool", provides: [], checks: [exists], mounted: false };
-  const mount = (module as { mount: () => unknown }).mount; // checkMountExists() says so
+  const mount = (module as { mount: () => unknown }).mount; // checkMountExists() checked it
   const mounting = await callMount(mount, options);
   const { coordinator } = mounting;
   const type = declared ?? typeOfMounting(mounting) ?? typeOfWords(options.id) ?? "tool";
@@ -83,11 +83,13 @@ export async function checkStructure(module: object, options: StructureOptions):
     checks.push(failed("protocol_compliance", `mount() failed: ${thrownText(error, options.placeOf)}`));
   } else {
     checks.push(...checkMounting(module, type, provides, outcome, options));
-    checks.push(...coordinator.mounted.flatMap((one) => checkMounted(one, coordinator.mounted.length > 1)));
+    checks.push(
+      ...coordinator.mounted.flatMap((mounted) => checkMounted(mounted, coordinator.mounted.length > 1)),
+    );
     checks.push(...await checkReady(module, coordinator, options), checkInfo(module, type, outcome));
     checks.push(...await checkObservability(coordinator));
   }
-  checks.push(...await takeDown(coordinator, outcome, options));
+  checks.push(...await unmount(coordinator, outcome, options));
   return { type, provides, checks, mounted: !("error" in mounting) && provides.length > 0 };
 }
 
@@ -99,7 +101,7 @@ async function callMount(
   let awaited = false;
   onStep("mount()");
   try {
-    const call = (mount as (...given: unknown[]) => unknown)(coordinator, structuredClone(config));
+    const call = (mount as (...args: unknown[]) => unknown)(coordinator, structuredClone(config));
     awaited = isThenable(call);
     const returned = await withinTime(Promise.resolve(call), call_ms, `not done within ${call_ms / 1000} s`);
     return { coordinator, returned, awaited };
@@ -113,7 +115,7 @@ function isThenable(value: unknown): boolean {
     typeof (value as { then?: unknown }).then === "function";
 }
 
-/** Returns what a module that says nothing of itself is, by what it did; undefined when it did nothing. */
+/** Infers a module's type from what it mounted; undefined if it mounted nothing. */
 function typeOfMounting({ coordinator, returned }: Mounting): ModuleType | undefined {
   const [first] = coordinator.mounted;
   if (first) return TYPE_AT[first.point];
@@ -122,13 +124,13 @@ function typeOfMounting({ coordinator, returned }: Mounting): ModuleType | undef
   return types.find((type) => classifyMountReturn(returned, type).kind === "instance");
 }
 
-/** Reads what `mount` returned; a returned instance is mounted when nothing else was, as a session does. */
+/** Reads the return value of `mount`. A returned instance is mounted if nothing else was, as in a session. */
 async function adopt(type: ModuleType, { coordinator, returned }: Mounting): Promise<MountOutcome> {
   const outcome = classifyMountReturn(returned, type);
   if (outcome.kind !== "instance") return outcome;
   if (type !== "hook") {
     if (coordinator.mounted.length === 0) {
-      await coordinator.mount(POINT[type], outcome.instance).catch(() => {}); // without a name it stays unmounted, and that is told
+      await coordinator.mount(POINT[type], outcome.instance).catch(() => {}); // without a name it remains unmounted, which is reported
     }
     return outcome;
   }
@@ -136,12 +138,12 @@ async function adopt(type: ModuleType, { coordinator, returned }: Mounting): Pro
   const handler = methodOf(outcome.instance, "handler");
   if (coordinator.patterns.length > 0 || !Array.isArray(events) || !handler) return outcome;
   for (const event of events) {
-    coordinator.hooks.register(String(event), (told, data) => handler(told, data) as null);
+    coordinator.hooks.register(String(event), (name, data) => handler(name, data) as null);
   }
   return outcome;
 }
 
-/** Whether `mount` kept its promise: something is there, and what it returned fits. */
+/** Checks whether `mount` mounted something of its type, and its return value. */
 function checkMounting(
   module: object,
   type: ModuleType,
@@ -156,11 +158,14 @@ function checkMounting(
       : "error";
     return [failed("protocol_compliance", message.replace(/^protocol_compliance: /, ""), severity)];
   }
-  const told = type === "hook" ? `listens to ${provides.join(", ")}` : `mounted ${provides.join(", ")}`;
-  return [passed("protocol_compliance", told), checkReturned(module, type, provides, outcome)];
+  const summary = type === "hook" ? `listens to ${provides.join(", ")}` : `mounted ${provides.join(", ")}`;
+  return [passed("protocol_compliance", summary), checkReturned(module, type, provides, outcome)];
 }
 
-/** A tool says what it is by an export or by what `mount` returns; nothing is returned by many modules of other types. */
+/**
+ * Checks the return value of `mount`. A tool must describe itself there or in an export; other types may
+ * return nothing.
+ */
 function checkReturned(
   module: object,
   type: ModuleType,
@@ -193,7 +198,7 @@ function checkReturned(
   }
 }
 
-/** Returns the checks of one mounted instance; `named`: several are told apart by name. */
+/** Returns the checks of one mounted instance. `named`: messages begin with its name. */
 function checkMounted({ point, name, module }: Mounted, named: boolean): Check[] {
   const type = TYPE_AT[point];
   const checks = checkedSafely(type, module).map((check) =>
@@ -201,13 +206,13 @@ function checkMounted({ point, name, module }: Mounted, named: boolean): Check[]
   );
   const own = readName(module);
   if ((point === "tools" || point === "providers") && own !== undefined && own !== name) {
-    const fact = `mounted as "${name}", but its name is "${own}": models call it by one of them`;
+    const fact = `mounted as "${name}", but its name is "${own}": models use only one of them`;
     checks.push(failed(`${type}_name`, fact, "warning"));
   }
   return checks;
 }
 
-/** A getter of a stranger may throw anything. */
+/** Runs the checks. A getter of the module may throw anything. */
 function checkedSafely(type: ModuleType, module: object): Check[] {
   try {
     return checkInstance(type, module);
@@ -221,7 +226,7 @@ function readName(module: object): string | undefined {
     const { name } = module as { name?: unknown };
     return typeof name === "string" && name !== "" ? name : undefined;
   } catch {
-    return undefined; // told by tool_name
+    return undefined; // reported by tool_name
   }
 }
 
@@ -240,7 +245,7 @@ async function checkReady(
     awaited = isThenable(call);
     await withinTime(Promise.resolve(call), call_ms, `not done within ${call_ms / 1000} s`);
   } catch (error) {
-    // alone on a sandbox it may miss what other modules publish: told, no error
+    // it may miss the capabilities of other modules here, so it is not an error
     const fact = `it failed: ${thrownText(error, placeOf)}`;
     checks.push(failed("on_session_ready", fact, "warning"));
   }
@@ -249,17 +254,19 @@ async function checkReady(
 }
 
 async function checkObservability(coordinator: SandboxCoordinator): Promise<Check[]> {
-  const told = await coordinator.collectContributions("observability.events");
-  if (told.length === 0) return [];
+  const contributions = await coordinator.collectContributions("observability.events");
+  if (contributions.length === 0) return [];
   const name = "observability_events";
-  const wrong = told.find((one) => !Array.isArray(one) || one.some((event) => typeof event !== "string"));
+  const wrong = contributions.find((events) =>
+    !Array.isArray(events) || events.some((event) => typeof event !== "string")
+  );
   return wrong === undefined
-    ? [passed(name, told.flat().join(", "))]
+    ? [passed(name, contributions.flat().join(", "))]
     : [failed(name, "the contribution must return a list of event names", "warning")];
 }
 
-/** Runs every cleanup. One that fails is told and stops no other (behaviour.md §3.7). */
-async function takeDown(
+/** Runs every cleanup. A failed cleanup is reported, and the others still run. */
+async function unmount(
   coordinator: SandboxCoordinator,
   outcome: MountOutcome,
   { call_ms, onStep }: StructureOptions,
@@ -278,13 +285,13 @@ async function takeDown(
   }
 }
 
-/** Returns the id that a module gives itself, or null. */
+/** Returns the id that a module exports, or null. */
 export function ownId(module: object): string | null {
   const { module: info } = module as { module?: unknown };
   return isObject(info) && typeof info.id === "string" && info.id !== "" ? info.id : null;
 }
 
-/** Returns an error of a module in one line, with the place in its files. */
+/** Returns a module's error in one line, with its place in the module's files. */
 export function thrownText(error: unknown, placeOf: (error: unknown) => string | undefined): string {
   const place = placeOf(error);
   return `${errorName(error)}: ${errorMessage(error)}${place === undefined ? "" : ` (${place})`}`;

@@ -1,4 +1,7 @@
-/** A coordinator to try a module on: the test kit's, with the kernel's rules of mounting, remembering what was registered. */
+/**
+ * The coordinator on which modules are validated: the test kit's, with the kernel's rules of mounting.
+ * Records registrations.
+ */
 import { type Mounted, resolveMount } from "../../kernel/mounting/mounts.ts";
 import type { HookHandler, HookOptions } from "../../sdk/hooks.ts";
 import { TestCoordinator } from "../../sdk/testing/coordinator.ts";
@@ -27,12 +30,12 @@ export class SandboxCoordinator extends TestCoordinator {
     this.#registrations = hooks;
   }
 
-  /** The events that handlers were registered for, each once, in order. */
+  /** The events that handlers were registered for, in order, without duplicates. */
   get patterns(): string[] {
     return [...new Set(this.#registrations.patterns)];
   }
 
-  /** Mounts as a session does: what a session refuses is refused here. */
+  /** Mounts a module by the same rules as a session. */
   override async mount(point: string, module: object, name?: string | { name?: string }): Promise<void> {
     if (point !== "hooks") this.mounted.push(resolveMount(point, module, name));
     await super.mount(point, module, name);

@@ -1,6 +1,6 @@
 /**
- * The validator child as the command line sees it: started for one module, watched step by step, killed when a step does not
- * end. A module that loops for ever, ends the process or eats memory costs its author an error and nobody else anything.
+ * Runs the validator child process for one module, and kills it when a step times out. A module that loops
+ * forever, exits or exhausts the memory cannot affect the parent.
  */
 import { failed } from "../../kernel/mounting/module_checks.ts";
 import type { Check } from "../../kernel/mounting/validate_instance.ts";
@@ -12,31 +12,32 @@ import type { PermissionKind } from "../../sdk/permission_kinds.ts";
 import type { ValidationRequest } from "./child.ts";
 import type { Validation } from "./report.ts";
 
-/** First two words of the command line of the compiled program in this role. */
+/** Command-line role of the validator child in the compiled program. */
 export const VALIDATOR_ROLE: readonly [string, string] = ["child", "validate"];
 
-/** What came of the process. */
+/** Result of the child process. */
 export type ProcessOutcome =
   | { kind: "done"; validation: Validation; console: string }
   | { kind: "failed"; check: Check; console: string };
 
-/** How the process is held. */
+/** Options of `validateInProcess`. */
 export interface ProcessOptions {
-  /** Milliseconds between two signs of life; a case gives up by itself after 5 s. Default 10 s. */
+  /** Timeout between two messages, in milliseconds. A case times out after 5 s itself. Default 10 s. */
   step_ms?: number;
-  /** Variables the module sees when `env` is allowed. Default: this process's. */
+  /** Environment of the module if `env` is allowed. Default: this process's. */
   env?: () => Record<string, string>;
 }
 
-/** Milliseconds until the child must have begun: a cold cache on a slow machine. */
+/** Timeout of the child's start in milliseconds; a cold cache on a slow machine needs long. */
 const START_MS = 60_000;
 const MAX_FRAME_BYTES = 16 * 1024 * 1024;
-/** Bytes of the module's console that are kept. */
+/** Maximum size of the module's console output. */
 const MAX_CONSOLE_BYTES = 64 * 1024;
 
 /**
- * Runs a module's validation in a process of its own.
- * @throws {PreampError} `module_load_failed` when this host cannot start one.
+ * Validates a module in a child process.
+ *
+ * @throws {PreampError} `module_load_failed` if this host cannot start one.
  */
 export async function validateInProcess(
   { code, ...bundle }: ModuleBundle,
@@ -56,7 +57,7 @@ export async function validateInProcess(
     for (;;) {
       const frame = await within(frames.next(), wait_ms);
       if (frame === "late") {
-        fact = `${step} was not done within ${wait_ms / 1000} s, and its process was ended`;
+        fact = `${step} timed out after ${wait_ms / 1000} s; its process was killed`;
         break;
       }
       if (!frame) break;
@@ -64,17 +65,17 @@ export async function validateInProcess(
       const { kind, name, message } = frame.header;
       if (kind === "step") step = String(name);
       else if (kind === "not_importable") fact = String(message);
-      else validation = frame.header.validation as Validation; // what child.ts wrote
+      else validation = frame.header.validation as Validation; // written by child.ts
     }
   } finally {
     kill(child);
     await writing;
-    await stdout.cancel().catch(() => {}); // its other end is gone
+    await stdout.cancel().catch(() => {}); // the child has closed it
   }
   const { code: exit, signal } = await child.status;
   const text = await console;
   if (validation) return { kind: "done", validation, console: text };
-  fact ??= `it ended its process ${signal === null ? `with code ${exit}` : `(${signal})`} during ${step}`;
+  fact ??= `its process exited ${signal === null ? `with code ${exit}` : `(${signal})`} during ${step}`;
   const check = step === "import" ? failed("module_importable", fact) : failed("protocol_compliance", fact);
   return { kind: "failed", check, console: text };
 }
@@ -84,7 +85,7 @@ function spawn(allow: readonly PermissionKind[], env: () => Record<string, strin
     return new Deno.Command(Deno.execPath(), {
       args: Deno.build.standalone ? [...VALIDATOR_ROLE] : sourceArguments(allow),
       clearEnv: true,
-      // where Deno finds its cache is not shown to the module, which may not read variables
+      // the variables of Deno's cache are not visible to the module, which has no env permission
       env: allow.includes("env") ? env() : Deno.build.standalone ? {} : cacheEnv(),
       stdin: "piped",
       stdout: "piped",
@@ -93,7 +94,7 @@ function spawn(allow: readonly PermissionKind[], env: () => Record<string, strin
   } catch (error) {
     throw new PreampError(
       "module_load_failed",
-      "Cannot validate a module: this process may not start itself: give it --allow-run",
+      "Cannot validate a module: this process may not start child processes; run it with --allow-run",
       { cause: error },
     );
   }
@@ -113,13 +114,13 @@ function sourceArguments(allow: readonly PermissionKind[]): string[] {
 }
 
 async function within(next: Promise<Frame | null>, wait_ms: number): Promise<Frame | null | "late"> {
-  next.catch(() => {}); // after a timeout nobody waits for it
+  next.catch(() => {}); // after a timeout nothing awaits it
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<"late">((resolve) => timer = setTimeout(() => resolve("late"), wait_ms));
   try {
     return await Promise.race([next, late]);
   } catch {
-    return null; // bytes that are no message: the module wrote to the wire, or the process died while writing
+    return null; // invalid frame: the module wrote to stdout, or the process ended while writing
   } finally {
     clearTimeout(timer);
   }
@@ -131,7 +132,7 @@ async function send(stdin: WritableStream<Uint8Array>, bytes: Uint8Array): Promi
     await writer.write(bytes);
     await writer.close();
   } catch {
-    // it ended before it had read everything: its exit tells
+    // it exited before it had read everything: its status is reported
   }
 }
 
@@ -148,6 +149,6 @@ function kill(child: Deno.ChildProcess): void {
   try {
     child.kill("SIGKILL");
   } catch {
-    // it is gone already
+    // it has exited
   }
 }

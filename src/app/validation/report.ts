@@ -1,21 +1,21 @@
-/** What validating a module comes to: findings and how severe they are (behaviour.md §3.5). Data and counting only. */
+/** Result of validating a module: checks and the number of findings. */
 import type { Check } from "../../kernel/mounting/validate_instance.ts";
 import type { ModuleType } from "../../sdk/types.ts";
 
-/** What was found about a module that was run. */
+/** Checks of one module. */
 export interface Validation {
-  /** Id the module gives itself; null when it gives none. */
+  /** Id that the module exports; null if none. */
   id: string | null;
   type: ModuleType;
-  /** Names it mounted of its type; for a hook the events it listens to. */
+  /** Names that it mounted of its type; for a hook, its events. */
   provides: string[];
-  /** What it is: exports, mount, what was mounted. */
+  /** Checks of its structure: exports, mount, mounted instances. */
   checks: Check[];
-  /** What it does: the contract suite of its type. Empty when it was not run. */
+  /** Cases of its type's contract suite. Empty if the suite did not run. */
   suite: Check[];
 }
 
-/** Returns how many findings stand in the way; `strict`: warnings do too. */
+/** Counts errors and warnings. `strict`: warnings count as errors. */
 export function countFindings(
   checks: readonly Check[],
   strict: boolean,

@@ -1,6 +1,5 @@
 /**
- * What a module does: the contract suites of `preamp/testing` (behaviour.md §10.2), run outside of a test runner, each case on
- * a module mounted for it alone.
+ * Runs the contract suites of `preamp/testing` outside of a test runner. Each case mounts the module again.
  */
 import { failed, passed } from "../../kernel/mounting/module_checks.ts";
 import type { Check } from "../../kernel/mounting/validate_instance.ts";
@@ -27,8 +26,8 @@ const SUITES: Readonly<Partial<Record<ModuleType, Suite>>> = {
 };
 
 /**
- * The cases that behaviour.md §10.2 lists: failing one is an error. The suites hold more, which a module written for another
- * host may fail and still work: a warning.
+ * Cases whose failure is an error. Failures of other cases are warnings, because a module for another host
+ * may fail them and still work.
  */
 export const REQUIRED_CASES: Readonly<Partial<Record<ModuleType, readonly string[]>>> = {
   tool: [
@@ -68,18 +67,18 @@ export const REQUIRED_CASES: Readonly<Partial<Record<ModuleType, readonly string
   ],
 };
 
-/** How a suite is run. */
+/** Options of `runSuite`. */
 export interface SuiteRun {
   config: JsonObject;
-  /** Milliseconds for each case. */
+  /** Timeout of each case, in milliseconds. */
   case_ms: number;
-  /** Told before each case. */
+  /** Called before each case. */
   onStep: (name: string) => void;
-  /** Returns where in the author's files an error was thrown. */
+  /** Returns the place of an error in the author's files. */
   placeOf: (error: unknown) => string | undefined;
 }
 
-/** Resolves to one check a case, in order; an empty list for a type without a suite. */
+/** Resolves to one check for each case, in order; empty for a type without a suite. */
 export async function runSuite(type: ModuleType, module: Module, options: SuiteRun): Promise<Check[]> {
   const checks: Check[] = [];
   const not_tried = new Map<string, string>();
@@ -96,7 +95,7 @@ export async function runSuite(type: ModuleType, module: Module, options: SuiteR
   return checks;
 }
 
-/** Returns the titles of a suite's cases and what they run. */
+/** Returns the titles and functions of a suite's cases. */
 export function casesOf(
   type: ModuleType,
   module: Module,
@@ -112,14 +111,17 @@ export function casesOf(
 }
 
 function failedCase(type: ModuleType, title: string, error: unknown, placeOf: SuiteRun["placeOf"]): Check {
-  const why = errorName(error) === "AssertionError" ? errorMessage(error) : thrownText(error, placeOf);
+  const reason = errorName(error) === "AssertionError" ? errorMessage(error) : thrownText(error, placeOf);
   if (isOutOfReach(error)) {
-    return { name: title, passed: true, severity: "info", message: `not tried: ${why}` };
+    return { name: title, passed: true, severity: "info", message: `not tried: ${reason}` };
   }
-  return failed(title, why, REQUIRED_CASES[type]?.includes(title) ? "error" : "warning");
+  return failed(title, reason, REQUIRED_CASES[type]?.includes(title) ? "error" : "warning");
 }
 
-/** Whether a case failed for what the sandbox does not give: a permission, the network, a credential. No fault of the module. */
+/**
+ * Returns whether a case failed because the sandbox lacks a permission, the network or a credential, which
+ * is not the module's fault.
+ */
 function isOutOfReach(error: unknown): boolean {
   for (let cause = error, depth = 0; isObject(cause) && depth < 8; cause = cause.cause, depth++) {
     if (

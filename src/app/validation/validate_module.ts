@@ -1,32 +1,35 @@
-/** Structure and behaviour of a module in this process. Whoever calls decides which process that is: {@link module} is code. */
+/**
+ * Validates structure and behaviour of a module in this process. The caller chooses the process, because
+ * the module's code runs.
+ */
 import type { JsonObject } from "../../sdk/json.ts";
 import type { Module, ModuleType } from "../../sdk/types.ts";
 import type { Validation } from "./report.ts";
 import { checkStructure, ownId } from "./contract_check.ts";
 import { runSuite } from "./suites.ts";
 
-/** What is tried, and how. */
+/** Options of `validateModule`. */
 export interface ValidateOptions {
-  /** Id from its place: the folder or the file's name. */
+  /** Id from its location: the name of its folder or file. */
   id: string;
   type?: ModuleType | undefined;
-  /** The `config` it is mounted with. */
+  /** The `config` to mount it with. */
   config: JsonObject;
-  /** Whether the suite is left out; `mount` is then called exactly once. */
+  /** Whether to skip the suite; `mount` is then called exactly once. */
   structure_only: boolean;
-  /** Milliseconds for each call and case. Default 5,000. */
+  /** Timeout of each call and case, in milliseconds. Default 5,000. */
   call_ms?: number;
-  /** Told before each call into the module. */
+  /** Called before each call into the module. */
   onStep?: (name: string) => void;
-  /** Returns where in the author's files an error was thrown. */
+  /** Returns the place of an error in the author's files. */
   placeOf?: (error: unknown) => string | undefined;
 }
 
-/** Resolves to what was found. The suite is run when there is something mounted and no error was found. */
+/** Validates a module. The suite runs if something was mounted without errors. */
 export async function validateModule(module: object, options: ValidateOptions): Promise<Validation> {
   const {
     id,
-    type: given,
+    type: declared,
     config,
     structure_only,
     call_ms = 5000,
@@ -36,7 +39,7 @@ export async function validateModule(module: object, options: ValidateOptions): 
   const own = ownId(module);
   const { type, provides, checks, mounted } = await checkStructure(module, {
     id: own ?? id,
-    type: given,
+    type: declared,
     config,
     call_ms,
     onStep,

@@ -1,6 +1,6 @@
 /**
- * Plan data → checked plan with every short form expanded, or every finding about it (plan.md's table, behaviour.md
- * §2.5). Pure; runs nothing, fetches nothing, reads nothing.
+ * Checks plan data and expands every short form (src/docs/plan.md). Returns the checked plan or all
+ * findings. Pure: runs, fetches and reads nothing.
  */
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import type { MountPlan, RunLimits } from "../../sdk/plan.ts";
@@ -18,22 +18,27 @@ import { Findings } from "./findings.ts";
 import { describe } from "../value_path.ts";
 import type { SourceOptions } from "../source/source.ts";
 
-/** How a plan is checked. */
+/** Options of `checkPlan`. */
 export interface CheckOptions extends SourceOptions {
-  /** Whether `system: {file}` may be used: only in an operator's plan that was read from disk. Default false. */
+  /**
+   * Whether `system: {file}` is allowed: only in an operator's plan that was read from disk. Default false.
+   */
   files?: boolean;
-  /** Whose plan it is; decides what a `${VAR}` outside of `config` is (env_places.ts). Default `operator`. */
+  /**
+   * Who wrote the plan. An operator's `${VAR}` outside of `config` is an error here; the policy checks a
+   * caller's. Default `operator`.
+   */
   origin?: "operator" | "caller";
 }
 
-/** A text that must still be read from a file, with the place it belongs to. */
+/** A text that must still be read from a file. */
 export interface FileReference {
-  /** `[]` for the plan's own system instruction, `["agents", name]` for an agent's. */
+  /** Path of its owner: `[]` for the plan, `["agents", name]` for an agent. */
   owner: readonly string[];
   file: string;
 }
 
-/** A plan that was checked. `plan` is there when there are no errors. */
+/** Result of `checkPlan`. `plan` is absent if there are errors. */
 export interface Checked {
   plan?: MountPlan;
   findings: Findings;
@@ -41,7 +46,7 @@ export interface Checked {
   files: FileReference[];
 }
 
-/** Every section a plan may have. */
+/** Names of all sections of a plan. */
 export const SECTIONS: ReadonlySet<string> = new Set([
   "preamp",
   "description",
@@ -58,7 +63,7 @@ export const SECTIONS: ReadonlySet<string> = new Set([
   "permissions",
 ]);
 
-/** Checks a plan's data; the value is not copied, and what the result holds of it is shared. */
+/** Checks a plan's data. Does not copy the value; the result shares parts of it. */
 export function checkPlan(value: unknown, options: CheckOptions = {}): Checked {
   const findings = new Findings();
   const checked: Checked = { findings, env: [], files: [] };
@@ -76,7 +81,7 @@ export function checkPlan(value: unknown, options: CheckOptions = {}): Checked {
     findings.warn(
       [],
       "no_providers",
-      "The plan has no providers: nothing can answer",
+      "The plan has no providers, so no model can answer",
       "add providers: [provider-mock]",
     );
   }

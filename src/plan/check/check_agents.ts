@@ -1,4 +1,7 @@
-/** The `agents` section: each entry a partial plan that is laid over its parent's when it is spawned (behaviour.md §2.4). */
+/**
+ * Checks the `agents` section. Each entry is a partial plan that is merged over its parent when the agent
+ * is spawned.
+ */
 import type { JsonObject } from "../../sdk/json.ts";
 import type { CheckOptions, FileReference } from "./check.ts";
 import { checkLimits } from "./check_limits.ts";
@@ -31,7 +34,7 @@ const KEYS: ReadonlySet<string> = new Set([
   "model_role",
 ]);
 
-/** Returns the overlays as written, after each was checked as a partial plan. */
+/** Checks each overlay as a partial plan, and returns the overlays as written. */
 export function checkAgents(
   value: unknown,
   present: boolean,
@@ -44,7 +47,7 @@ export function checkAgents(
   for (const name of Object.keys(agents ?? {})) {
     const path = ["agents", name];
     if (name === SELF) {
-      const message = `Cannot use agent name "${SELF}": it stands for the plan itself`;
+      const message = `Cannot use agent name "${SELF}": it means the plan itself`;
       findings.error(path, "reserved", message, "choose another name");
     }
     const overlay = object(agents?.[name], path, findings, "write {description, system, tools, …}");
@@ -54,7 +57,7 @@ export function checkAgents(
   return agents ?? {};
 }
 
-/** One role, or several of which the first that is known is taken. */
+/** Checks a model role, or a list of roles in order of preference. */
 function checkRole(value: unknown, path: readonly string[], findings: Findings): void {
   if (Array.isArray(value)) value.forEach((role, index) => text(role, [...path, index], findings));
   else if (value !== undefined) text(value, path, findings);
@@ -93,7 +96,7 @@ function checkOverlay(
   }
 }
 
-/** `tools+` is `tools` that is appended (merge.ts); both are checked alike. */
+/** Returns the overlay with `tools+` (append, see merge.ts) as `tools`, so that both are checked alike. */
 function withoutAppends(written: JsonObject): JsonObject {
   if (!Object.keys(written).some((key) => key.endsWith("+"))) return written;
   const overlay: JsonObject = {};
@@ -105,7 +108,7 @@ function withoutAppends(written: JsonObject): JsonObject {
   return overlay;
 }
 
-/** A name that is filtered for and that no agent has keeps nothing: said, because it is a typo or a leftover. */
+/** Warns about names in an agent filter that no agent has; they are typos or leftovers. */
 function checkKnown(filter: unknown, agents: JsonObject, path: Path, findings: Findings): void {
   if (!Array.isArray(filter)) return;
   for (const [index, name] of filter.entries()) {

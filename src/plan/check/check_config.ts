@@ -1,7 +1,7 @@
 /**
- * A module's config against the JSON Schema that the module tells of itself (`config_schema`), in the words and with the places
- * of every other finding about a plan. Reads the keywords that say what a config is: types, ranges, lengths, choices, keys. Others
- * (`if`, `$ref`, …) are the module's own business: it checks its config whole at mount.
+ * Checks a module's config against the module's JSON Schema (`config_schema`), with the messages and places
+ * of plan findings. Checks types, ranges, lengths, choices and keys. Other keywords (`if`, `$ref`, …) are
+ * left to the module, which checks its config at mount.
  */
 import { isObject, type JsonObject, toPlain } from "../../sdk/json.ts";
 import { isDecimal } from "../../sdk/money.ts";
@@ -11,7 +11,7 @@ import { checkKeys } from "./field_checks.ts";
 import { Findings } from "./findings.ts";
 import { describe, describeKind, formatPath, type Path } from "../value_path.ts";
 
-/** The one `format` that is checked: money as a decimal string, never a float. */
+/** The only `format` that is checked: money as a decimal string. */
 const MONEY_FORMAT = "decimal";
 const MONEY = 'a decimal number as text, such as "0.50"';
 
@@ -25,22 +25,23 @@ const WORDS: Readonly<Record<string, string>> = {
   null: "null",
 };
 
-/** The report of one check: where findings go, and which variables a value of the config comes from. */
+/** State of one check: its findings, and the variables of each value. */
 interface Report {
   readonly findings: Findings;
   /** Path of the config in the plan. */
   readonly path: Path;
-  /** The config before its variables were expanded; undefined: `config` is the one as written. */
+  /** The config before its variables were expanded; undefined if `config` is as written. */
   readonly written: JsonObject | undefined;
 }
 
 /**
- * Reports what is wrong with a config. In a config as written, a value that holds a `${VAR}` passes: its type is known when it
- * is expanded. In an expanded config, such a value is named by its variables and never shown. A key within two letters of a
- * known one is an error; other unknown keys are warnings, or errors where the schema has `additionalProperties: false`.
+ * Reports what is wrong with a config. In a config as written, values with a `${VAR}` pass, because their
+ * type is known after expansion. In an expanded config, messages name the variables of such a value, never
+ * the value. A key within two letters of a known one is an error. Other unknown keys are warnings, or
+ * errors where the schema has `additionalProperties: false`.
  *
  * @param path Place of the config in the plan.
- * @param written The config as written, when `config` is the expanded one with its types (typed_env.ts).
+ * @param written The config as written, when `config` is the expanded and typed one (typed_env.ts).
  */
 export function checkConfig(
   config: JsonObject,
@@ -53,9 +54,9 @@ export function checkConfig(
 }
 
 /**
- * Fills in the defaults of a schema where a config, or an object in it, says nothing. Changes `config`.
+ * Fills in the defaults of a schema where a config, or an object in it, lacks a key. Changes `config`.
  *
- * @param config The module's own: expanded, shared with nobody.
+ * @param config An expanded copy that is not shared.
  */
 export function fillDefaults(config: JsonObject, schema: JsonObject): void {
   if (!isObject(schema.properties)) return;
@@ -88,7 +89,10 @@ function checkValue(value: unknown, schema: JsonObject, path: Path, report: Repo
   else if (isObject(value)) checkFields(value, schema, path, report);
 }
 
-/** Tells what is wrong in the one form that the value has; where it has none of them, which forms there are. */
+/**
+ * Checks `anyOf`: reports what is wrong in the branch of the value's type, or else the list of accepted
+ * types.
+ */
 function checkBranches(
   value: unknown,
   branches: readonly JsonObject[],
@@ -193,17 +197,17 @@ function checkFields(fields: JsonObject, schema: JsonObject, path: Path, report:
   }
 }
 
-/** A config may hold secrets: of text only the kind is shown, of a variable only the name. */
+/** Reports a wrong value. A config may hold secrets: messages have the kind of a text and the name of a variable, never the value. */
 function wrong(value: unknown, rule: string, path: Path, report: Report): void {
   const variables = variablesAt(path, report);
-  const shown = variables.length > 0
+  const received = variables.length > 0
     ? valueOf(variables)
     : typeof value === "number"
     ? String(value)
     : describeKind(value);
-  const message = `Cannot read ${nameOf(path)}: must be ${rule}: received ${shown}`;
+  const message = `Cannot read ${nameOf(path)}: must be ${rule}: received ${received}`;
   const hint = variables.length > 0 && (rule === WORDS.array || rule === WORDS.object)
-    ? `write ${rule} itself: a variable holds text`
+    ? `write ${rule} itself: a variable is always text`
     : hintFor(variables);
   report.findings.error(path, "config", message, hint ?? quotesHint(value, rule));
 }
@@ -214,7 +218,7 @@ function quotesHint(value: unknown, rule: string): string | undefined {
   return numeric && rule.includes("number") ? "write it without quotes" : undefined;
 }
 
-/** Returns the variables that the value at a place of an expanded config comes from. */
+/** Returns the variables in the value at a path of an expanded config. */
 function variablesAt(path: Path, { written, path: base }: Report): string[] {
   if (written === undefined) return [];
   let value: unknown = written;
@@ -237,7 +241,7 @@ function hintFor(variables: readonly string[]): string | undefined {
 function typesOf(schema: JsonObject): readonly string[] {
   const { type } = schema;
   if (typeof type === "string") return [type];
-  if (Array.isArray(type)) return type.filter((one) => typeof one === "string");
+  if (Array.isArray(type)) return type.filter((name) => typeof name === "string");
   return Array.isArray(schema.anyOf) ? schema.anyOf.filter(isObject).flatMap(typesOf) : [];
 }
 
@@ -258,11 +262,11 @@ function isOfType(value: unknown, type: string): boolean {
     case "boolean":
       return typeof value === "boolean";
     default:
-      return true; // no type that JSON Schema knows: nothing is said
+      return true; // Returns ` of at least 1`, ` from 0 to 1`, ` above 0`, … or empty text.
   }
 }
 
-/** Returns ` of at least 1`, ` from 0 to 1`, ` above 0`, … or nothing. */
+/** Returns ` of at least 1`, ` from 0 to 1`, ` above 0`, … or empty text. */
 function rangeOf({ minimum, maximum, exclusiveMinimum }: JsonObject): string {
   if (typeof minimum === "number") {
     return typeof maximum === "number" ? ` from ${minimum} to ${maximum}` : ` of at least ${minimum}`;

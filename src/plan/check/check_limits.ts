@@ -1,10 +1,10 @@
-/** The `limits:` block of a plan or a request: ceilings of one run (trust.md, Limits). */
+/** Checks the `limits:` block of a plan or a request: the limits of one run. */
 import type { RunLimits } from "../../sdk/plan.ts";
 import { checkKeys, integer, money, number, object } from "./field_checks.ts";
 import type { Findings } from "./findings.ts";
 import type { Path } from "../value_path.ts";
 
-/** Names of the ceilings, in the order that people read them. */
+/** Names of the limits, in display order. */
 export const LIMIT_NAMES: readonly (keyof RunLimits)[] = [
   "max_iterations",
   "max_tool_calls",
@@ -15,12 +15,12 @@ export const LIMIT_NAMES: readonly (keyof RunLimits)[] = [
 
 const KEYS: ReadonlySet<string> = new Set(LIMIT_NAMES);
 
-/** The least duration that plan, request and policy take, in seconds: parts of a second are taken, less than 1 ms is no time. */
+/** Smallest duration that a plan, a request or the policy may set, in seconds. */
 export const MIN_DURATION_S = 0.001;
 
 /**
- * Returns the ceilings that are set. `max_tool_calls: 0` means no tool runs; the other counts start at 1, a duration at
- * {@link MIN_DURATION_S}.
+ * Returns the limits that are set. `max_tool_calls: 0` means that no tool runs. The other counts are at
+ * least 1, a duration at least {@link MIN_DURATION_S}.
  */
 export function checkLimits(value: unknown, path: Path, findings: Findings): Partial<RunLimits> {
   const limits: Partial<RunLimits> = {};

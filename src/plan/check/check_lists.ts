@@ -1,4 +1,4 @@
-/** The lists of a plan: providers, tools, hooks, with what must hold between their entries (behaviour.md §2.5). */
+/** Checks the lists of a plan (providers, tools, hooks) and the rules between their entries. */
 import type { ModuleType } from "../../sdk/contracts.ts";
 import { canonicalJson, type JsonObject } from "../../sdk/json.ts";
 import type { ModuleSpec } from "../../sdk/plan.ts";
@@ -7,14 +7,14 @@ import type { Findings } from "./findings.ts";
 import { describe, type Path } from "../value_path.ts";
 import type { SourceOptions } from "../source/source.ts";
 
-/** The sections that are lists of modules, with the type of their entries. */
+/** Sections that are lists of modules, with the type of their entries. */
 export const LIST_SECTIONS: Readonly<Record<"providers" | "tools" | "hooks", ModuleType>> = {
   providers: "provider",
   tools: "tool",
   hooks: "hook",
 };
 
-/** Returns the specs of one section of the object at `path`; those that cannot be used are left out and noted. */
+/** Returns the specs of one section of the object at `path`. Invalid specs are reported and left out. */
 export function checkList(
   plan: JsonObject,
   section: keyof typeof LIST_SECTIONS,
@@ -43,7 +43,10 @@ export function checkList(
   return specs;
 }
 
-/** No two entries share an instance id; of one provider module at most one entry may go without (§1.6, PLAN-10). */
+/**
+ * Checks that no two entries share an instance id, and that at most one entry of a provider module has
+ * none.
+ */
 function checkInstances(
   specs: readonly ModuleSpec[],
   places: readonly number[],
@@ -64,7 +67,7 @@ function checkInstances(
           [...place, "instance_id"],
           "duplicate_instance_id",
           message,
-          "give each its own",
+          "use a different one",
         );
       }
       ids.add(spec.instance_id);
@@ -79,7 +82,7 @@ function checkInstances(
   }
 }
 
-/** The same module twice with the same config mounts the same thing twice. */
+/** Warns about a module that is listed twice with the same config. */
 function checkDuplicates(
   specs: readonly ModuleSpec[],
   places: readonly number[],
@@ -91,7 +94,7 @@ function checkDuplicates(
   for (const [index, spec] of specs.entries()) {
     const key = canonicalJson([spec.module, spec.instance_id ?? null, spec.config]);
     if (seen.has(key) && spec.instance_id === undefined) {
-      const message = `Module "${spec.module}" stands twice in this list with the same config`;
+      const message = `Module "${spec.module}" is listed twice in this list with the same config`;
       findings.warn(
         [...at, places[index]!],
         "duplicate_module",

@@ -1,4 +1,6 @@
-/** The shape of `permissions:` blocks, in plans and in the policy: Deno's names and value forms (trust.md). */
+/**
+ * Checks the form of `permissions:` blocks in plans and in the policy: Deno's permission names and values.
+ */
 import type { Permissions } from "../../sdk/contracts.ts";
 import { hasControl } from "../../text/escape.ts";
 import { didYouMean } from "../../text/did_you_mean.ts";
@@ -14,7 +16,9 @@ export const PERMISSION_NAMES = PERMISSION_KINDS;
 /** One of Deno's permission names. */
 export type PermissionName = PermissionKind;
 
-/** What Deno's `sys` knows (2.6.8 and 2.9.6; `umask` came between): with any other word a worker is not started. */
+/**
+ * Kinds that Deno's `sys` permission accepts (2.6.8 to 2.9.6). Deno does not start a worker with any other.
+ */
 const SYS_KINDS: ReadonlySet<string> = new Set([
   "hostname",
   "osRelease",
@@ -40,7 +44,7 @@ const SYS_KINDS: ReadonlySet<string> = new Set([
 const KNOWN: ReadonlySet<string> = new Set(PERMISSION_NAMES);
 const HINT = 'write true, false or a list, such as net: ["api.example.com"]';
 
-/** Returns a permissions block when it has Deno's form: each name true, false or a list of text. */
+/** Returns a permissions block if it is valid: each name is true, false or a list of text. */
 export function checkPermissions(value: unknown, path: Path, findings: Findings): Permissions | undefined {
   const fields = object(value, path, findings, 'write names with values, such as {net: ["api.example.com"]}');
   if (!fields) return undefined;
@@ -67,9 +71,9 @@ export function checkPermissions(value: unknown, path: Path, findings: Findings)
   return permissions;
 }
 
-/** Refuses what Deno would take for something else, or not take at all: then the module could not even be started. */
+/** Reports an entry that Deno would reject or misread, so that the module could not start. */
 function checkEntry(name: PermissionName, entry: string, path: Path, findings: Findings): void {
-  const problem = hasControl(entry) ? { fact: "it holds a control character" } : problemOf(name, entry);
+  const problem = hasControl(entry) ? { fact: "it contains a control character" } : problemOf(name, entry);
   if (!problem) return;
   const message = `Cannot read an entry of ${name}: ${problem.fact}: received ${describe(entry)}`;
   findings.error(path, "value", message, problem.hint);
@@ -98,8 +102,8 @@ function problemOf(name: PermissionName, entry: string): { fact: string; hint?: 
 function pathProblem(entry: string): { fact: string; hint: string } | undefined {
   if (entry === "~" || entry.startsWith("~/")) {
     return {
-      fact: 'nothing puts a home folder for "~"',
-      hint: "write the folder whole, such as /home/me/notes",
+      fact: '"~" is not replaced with the home folder',
+      hint: "write the full path, such as /home/me/notes",
     };
   }
   if (!entry.startsWith("file:")) return undefined;
@@ -110,5 +114,5 @@ function pathProblem(entry: string): { fact: string; hint: string } | undefined 
 function sysProblem(entry: string): { fact: string; hint: string } {
   const meant = didYouMean(entry, SYS_KINDS);
   const known = `known are ${[...SYS_KINDS].join(", ")}`;
-  return { fact: "Deno has no such fact", hint: meant ? `did you mean "${meant}"? ${known}` : known };
+  return { fact: "Deno has no such kind", hint: meant ? `did you mean "${meant}"? ${known}` : known };
 }

@@ -1,4 +1,7 @@
-/** The `session` section with its two modules, and the top-level blocks that belong to them (behaviour.md §2.1). */
+/**
+ * Checks the `session` section with its orchestrator and context, and the top-level blocks that belong to
+ * them.
+ */
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import type { ModuleSpec, MountPlan } from "../../sdk/plan.ts";
 import { checkSpec } from "./check_spec.ts";
@@ -23,14 +26,14 @@ const KEYS: ReadonlySet<string> = new Set([
   "hooks_first",
 ]);
 
-/** A session as far as it was given; an overlay's may lack its modules. */
+/** A session of which keys may be missing, as in an overlay. */
 export type PartialSession = Partial<Session>;
 
 /**
- * Returns the session of a plan (or of an overlay, which need not name orchestrator and context).
+ * Returns the session of a plan, or of an overlay, where orchestrator and context are optional.
  *
- * @param plan The object that holds `session`, `orchestrator` and `context`.
- * @param path Place of that object.
+ * @param plan The object with `session`, `orchestrator` and `context`.
+ * @param path Path of that object.
  */
 export function checkSession(
   plan: JsonObject,
@@ -75,7 +78,10 @@ function missing(slot: Slot, at: Path, findings: Findings): void {
   findings.error(at, `${slot}_present`, `Configuration must specify session.${slot}`, hint);
 }
 
-/** The string form takes its source and config from beside it; the object form has its own (PLAN-04, PLAN-05). */
+/**
+ * Checks the orchestrator or context. The string form has its source and config in keys beside it; the
+ * object form contains them.
+ */
 function checkSlot(
   fields: JsonObject,
   slot: Slot,

@@ -4,7 +4,10 @@ import { object, texts } from "./field_checks.ts";
 import type { Findings } from "./findings.ts";
 import type { Path } from "../value_path.ts";
 
-/** Returns the section of the plan or overlay at `path`; undefined when there is none that can be used. */
+/**
+ * Checks the `spawn` section of the plan or overlay at `path`: which tools sub-agents inherit. Other keys
+ * belong to applications and are not checked.
+ */
 export function checkSpawn(plan: JsonObject, path: Path, findings: Findings): JsonObject | undefined {
   if (!Object.hasOwn(plan, "spawn")) return undefined;
   const at = [...path, "spawn"];

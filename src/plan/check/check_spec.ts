@@ -1,4 +1,4 @@
-/** One module spec of a plan: a bare id or an object (behaviour.md §2.1, §2.5; plan.md's table). */
+/** Checks one module spec of a plan: a bare id or an object. */
 import type { ModuleType } from "../../sdk/contracts.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import type { ModuleSpec, Source } from "../../sdk/plan.ts";
@@ -22,14 +22,14 @@ const KEYS: ReadonlySet<string> = new Set([
   "isolation",
   "required",
 ]);
-/** Upstream's settings call `instance_id` so (behaviour.md §2.1). */
+/** Upstream's settings call `instance_id` `id`. */
 const ALIASES: ReadonlySet<string> = new Set(["id"]);
 const SPEC_HINT = "write an id such as tool-calculator, or {module, source, config}";
 const MAX_ID = 128;
 
 /**
- * Returns the spec that stands at `path`, or undefined when it cannot be used. Its type is the section's, never guessed.
- * In an overlay a spec without a source stays one: the parent may have it.
+ * Returns the spec at `path`, or undefined if it is invalid. The section determines its type. In an overlay
+ * a spec may lack a source, which the parent may have.
  */
 export function checkSpec(
   value: unknown,
@@ -133,7 +133,7 @@ function checkSource(
       const message = `Module "${spec.module}" is built in; its source is not used: received ${
         describe(result.source.original)
       }`;
-      const hint = `leave source out; preamp source add ${spec.module} <url> takes it from elsewhere`;
+      const hint = `leave source out; preamp source add ${spec.module} <url> overrides the built-in module`;
       findings.warn(at, "source_builtin", message, hint);
     } else spec.source = result.source;
   } else {
@@ -142,7 +142,10 @@ function checkSource(
   }
 }
 
-/** Whether a source is the repository of the module with this id in Amplifier, such as `amplifier-module-loop-basic`. */
+/**
+ * Returns true if a source is Amplifier's own repository of the module, such as
+ * `amplifier-module-loop-basic`.
+ */
 function isAmplifiers(
   source: Source,
   id: string,
@@ -191,19 +194,19 @@ function checkProtections(fields: JsonObject, spec: ModuleSpec, path: Path, find
   }
 }
 
-/** Subresource Integrity's form with the one algorithm we take: `sha256-` and the standard base64 of 32 bytes. */
+/** Checks Subresource Integrity's form with SHA-256 only: `sha256-` and the standard base64 of 32 bytes. */
 function checkIntegrity(value: unknown, path: Path, findings: Findings): value is string {
-  const hint = "preamp plan lock writes it";
+  const hint = "create it with preamp plan lock";
   if (typeof value !== "string") {
     findings.error(path, "type", `Cannot read integrity: must be text: received ${describe(value)}`, hint);
     return false;
   }
   if (!value.startsWith("sha256-")) {
-    const shown = value.length > 24 ? `"${value.slice(0, 8)}…"` : describe(value);
+    const received = value.length > 24 ? `"${value.slice(0, 8)}…"` : describe(value);
     findings.error(
       path,
       "value",
-      `Cannot read integrity: must start with "sha256-": received ${shown}`,
+      `Cannot read integrity: must start with "sha256-": received ${received}`,
       hint,
     );
     return false;

@@ -1,4 +1,7 @@
-/** The system instruction of a plan or an agent: text, `{instruction}`, or `{file}` in plans read from disk (plan.md). */
+/**
+ * Checks the system instruction of a plan or an agent: text, `{instruction}`, or `{file}` in plans read
+ * from disk.
+ */
 import { isObject } from "../../sdk/json.ts";
 import { checkKeys, text } from "./field_checks.ts";
 import type { Findings } from "./findings.ts";
@@ -10,7 +13,7 @@ export type SystemText = { text: string } | { file: string };
 const KEYS: ReadonlySet<string> = new Set(["instruction", "file"]);
 const HINT = 'write system: "text", {instruction: "text"} or {file: ./system.md}';
 
-/** Returns the system instruction that stands at `path`; a `{file}` only when `files` says that plans may name files. */
+/** Returns the system instruction at `path`. A `{file}` is accepted only with `files`. */
 export function checkSystem(
   value: unknown,
   path: Path,

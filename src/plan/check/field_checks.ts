@@ -1,6 +1,6 @@
 /**
- * What a value in a document must be, in words that say what would do: used by the plan's checker and by the policy's.
- * Every function notes what is wrong in the findings and returns the value only when it may be used.
+ * Checks values of a document, for the plan and for the policy. Each function reports what is wrong as a
+ * finding and returns the value only if it is valid.
  */
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { compareDecimal, isDecimal } from "../../sdk/money.ts";
@@ -8,13 +8,14 @@ import { didYouMean } from "../../text/did_you_mean.ts";
 import type { Findings } from "./findings.ts";
 import { describe, describeKind, formatPath, type Path } from "../value_path.ts";
 
-/** How a key that nobody knows is taken: as an error, or as a warning unless it is nearly a known one (plan.md). */
+/** Severity of an unknown key. A key that is nearly a known one is always an error. */
 export type Unknown = "error" | "warning";
 
 /**
- * Notes the keys of `fields` that are not in `known`; one within two letters of a known key is always an error.
+ * Reports the keys of `fields` that are not in `known`. A key within two letters of a known one is always
+ * an error.
  *
- * @param aliases Further keys that are taken, too short to be what a typo meant.
+ * @param aliases Further accepted keys, which are not suggested.
  */
 export function checkKeys(
   fields: JsonObject,
@@ -42,7 +43,7 @@ export function checkKeys(
   }
 }
 
-/** Returns `value` when it is an object. */
+/** Returns `value` if it is an object. */
 export function object(
   value: unknown,
   path: Path,
@@ -59,7 +60,7 @@ export function object(
   return undefined;
 }
 
-/** Returns `value` when it is text that is not blank. */
+/** Returns `value` if it is text that is not blank. */
 export function text(value: unknown, path: Path, findings: Findings, hint?: string): string | undefined {
   if (typeof value === "string" && value.trim() !== "") return value;
   findings.error(
@@ -71,7 +72,7 @@ export function text(value: unknown, path: Path, findings: Findings, hint?: stri
   return undefined;
 }
 
-/** Returns `value` when it is true or false. */
+/** Returns `value` if it is true or false. */
 export function boolean(value: unknown, path: Path, findings: Findings): boolean | undefined {
   if (typeof value === "boolean") return value;
   findings.error(
@@ -82,7 +83,7 @@ export function boolean(value: unknown, path: Path, findings: Findings): boolean
   return undefined;
 }
 
-/** Returns `value` when it is a whole number of at least `min` (and at most `max`, default 2⁵³−1). */
+/** Returns `value` if it is a whole number of at least `min` and at most `max` (default 2⁵³−1). */
 export function integer(
   value: unknown,
   path: Path,
@@ -102,7 +103,7 @@ export function integer(
   return undefined;
 }
 
-/** Returns `value` when it is a finite number of at least `min`; for durations that may be parts of a second. */
+/** Returns `value` if it is a finite number of at least `min`, such as a duration in seconds. */
 export function number(value: unknown, path: Path, findings: Findings, min: number): number | undefined {
   if (typeof value === "number" && Number.isFinite(value) && value >= min) return value;
   findings.error(
@@ -113,7 +114,10 @@ export function number(value: unknown, path: Path, findings: Findings, min: numb
   return undefined;
 }
 
-/** Returns `value` when it is money: a decimal string such as `"0.50"`. Numbers are refused, floats being what they are. */
+/**
+ * Returns `value` if it is money: a decimal string such as `"0.50"`. Numbers are refused, because floats
+ * are not exact.
+ */
 export function money(value: unknown, path: Path, findings: Findings): string | undefined {
   if (isDecimal(value)) return value;
   const hint = typeof value === "number" && value >= 0
@@ -128,7 +132,7 @@ export function money(value: unknown, path: Path, findings: Findings): string | 
   return undefined;
 }
 
-/** Returns `value` when it is one of `choices`. */
+/** Returns `value` if it is one of `choices`. */
 export function oneOf<T extends string>(
   value: unknown,
   choices: readonly T[],
@@ -147,7 +151,7 @@ export function oneOf<T extends string>(
   return undefined;
 }
 
-/** Returns `value` when it is a list of texts, none blank. */
+/** Returns `value` if it is a list of texts, none blank. */
 export function texts(value: unknown, path: Path, findings: Findings, hint?: string): string[] | undefined {
   if (!Array.isArray(value)) {
     findings.error(

@@ -1,47 +1,48 @@
 /**
- * What is found while a document is checked, told as {@link ErrorDetail}s with a place in the text when there is one, and thrown as one error that lists them all.
+ * Collects findings about a document and converts them to {@link ErrorDetail}s with line and column, or to
+ * one error that lists them all.
  */
 import { type ErrorCode, type ErrorDetail, PreampError } from "../../sdk/errors.ts";
 import type { Position } from "../parse/line_index.ts";
 import { formatPath, type Path } from "../value_path.ts";
 
-/** What is wrong, or may be, with its place. */
+/** One problem, or possible problem, of a document. */
 export interface Finding {
-  /** What kind of finding it is, such as `module_required`. */
+  /** Kind of the finding, such as `module_required`. */
   code: string;
   path: Path;
   message: string;
   hint?: string;
 }
 
-/** A warning as runs and `check` show it. */
+/** A warning as runs and `check` report it. */
 export type WarningDetail = ErrorDetail & { code: string };
 
-/** Finds the place of a path in the text a document was read from. */
+/** Returns the line and column of a path in the document's text. */
 export type Locate = (path: Path) => Position;
 
-/** At most this many findings travel in one error; our choice: nobody mends more at once, and answers stay small. */
+/** Maximum number of findings in one error, to keep responses small. */
 const MAX_DETAILS = 200;
 
-/** Collects findings in the order they are made. */
+/** Collects findings in order. */
 export class Findings {
-  /** What must be mended. */
+  /** Findings that make the document invalid. */
   readonly errors: Finding[] = [];
-  /** What may be wrong. */
+  /** Findings that leave the document valid. */
   readonly warnings: Finding[] = [];
 
-  /** Notes what makes the document invalid. */
+  /** Adds an error. */
   error(path: Path, code: string, message: string, hint?: string): void {
     this.errors.push({ code, path, message, ...(hint === undefined ? {} : { hint }) });
   }
 
-  /** Notes what leaves the document valid. */
+  /** Adds a warning. */
   warn(path: Path, code: string, message: string, hint?: string): void {
     this.warnings.push({ code, path, message, ...(hint === undefined ? {} : { hint }) });
   }
 }
 
-/** Returns a finding as an error detail; with `locate`, line and column too. */
+/** Converts a finding to an error detail, with line and column if `locate` is given. */
 export function toDetail(finding: Omit<Finding, "code">, locate?: Locate): ErrorDetail {
   const detail: ErrorDetail = { path: formatPath(finding.path), message: finding.message };
   if (locate) Object.assign(detail, locate(finding.path));
@@ -49,14 +50,14 @@ export function toDetail(finding: Omit<Finding, "code">, locate?: Locate): Error
   return detail;
 }
 
-/** Returns a warning as {@link toDetail} with its code. */
+/** Converts a warning like {@link toDetail}, with its code. */
 export function toWarning(finding: Finding, locate?: Locate): WarningDetail {
   return { code: finding.code, ...toDetail(finding, locate) };
 }
 
 /**
- * Returns the error for a document with findings: its message is the finding when there is one, else their number and
- * the first; `details` lists all, cut at 200.
+ * Returns the error for an invalid document. Its message has the only finding, or the number of findings
+ * and the first. `details` has at most 200.
  */
 export function documentError(
   code: ErrorCode,
@@ -65,7 +66,7 @@ export function documentError(
   cause?: unknown,
 ): PreampError {
   const [first] = details;
-  const summary = first ? `${first.path && `${first.path}: `}${first.message}` : "nothing is known about why";
+  const summary = first ? `${first.path && `${first.path}: `}${first.message}` : "the reason is unknown";
   const message = details.length === 1
     ? `Cannot accept ${what}: ${summary}`
     : `Cannot accept ${what}: ${details.length} problems, the first: ${summary}`;
@@ -73,7 +74,10 @@ export function documentError(
   return new PreampError(code, message, { details: details.slice(0, MAX_DETAILS), facts, cause });
 }
 
-/** Returns a detail as one line for a terminal: `plans/support.yaml:14:5  tools[0].integrity  Cannot read …` (plan.md, Errors). */
+/**
+ * Formats a detail as one line for a terminal: `plans/support.yaml:14:5  tools[0].integrity  Cannot read
+ * …`.
+ */
 export function formatDetail(detail: ErrorDetail, name: string): string {
   const { file = name, line, column = 1 } = detail;
   const place = line === undefined ? file : `${file}:${line}:${column}`;

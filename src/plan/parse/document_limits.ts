@@ -1,18 +1,18 @@
-/** How large a plan may be (trust.md, Limits; threats T7, T8). */
+/** Limits the size of a document. */
 
-/** Bounds of one document. */
+/** Limits of one document. */
 export interface DocumentLimits {
-  /** UTF-8 bytes of the text. */
+  /** Size of the text in UTF-8 bytes. */
   max_bytes: number;
-  /** Values, aliases counted as what they stand for. */
+  /** Number of values. An alias counts as the values that it refers to. */
   max_nodes: number;
-  /** Lists and objects inside one another. */
+  /** Nesting of lists and objects. */
   max_depth: number;
-  /** Uses of a YAML anchor. */
+  /** Number of uses of YAML anchors. */
   max_aliases: number;
 }
 
-/** The bounds of plans and of `preamp.yaml`: 256 KiB, 10,000 values, depth 32, 50 aliases. */
+/** Limits of plans and of `preamp.yaml`: 256 KiB, 10,000 values, depth 32, 50 aliases. */
 export const DOCUMENT_LIMITS: Readonly<DocumentLimits> = {
   max_bytes: 256 * 1024,
   max_nodes: 10_000,
@@ -20,7 +20,10 @@ export const DOCUMENT_LIMITS: Readonly<DocumentLimits> = {
   max_aliases: 50,
 };
 
-/** Returns true when `text` has more than `max` bytes in UTF-8, without encoding what is plainly short or long. */
+/**
+ * Returns true if `text` has more than `max` bytes in UTF-8. Encodes it only when the length in characters
+ * does not decide.
+ */
 export function exceedsBytes(text: string, max: number): boolean {
   if (text.length > max) return true;
   if (text.length * 3 <= max) return false;

@@ -1,6 +1,6 @@
 /**
- * A document as a tree that knows where each value stands. Both readers (JSON, YAML) make it, one function turns it into
- * plain data under the limits, one finds the place of a path. Knows nothing of plans.
+ * A document as a tree with the offset of each value. The JSON and YAML parsers create it; `toData`
+ * converts it to plain data under the limits, and `offsetOf` finds a path. Independent of plans.
  */
 import type { JsonValue } from "../../sdk/json.ts";
 import type { DocumentLimits } from "./document_limits.ts";
@@ -16,21 +16,21 @@ export interface ScalarNode {
   value: string | number | boolean | null;
 }
 
-/** A list. An aliased value is the same node in several places. */
+/** A list. An aliased value is one node in several places. */
 export interface ListNode {
   kind: "list";
   at: number;
   items: TreeNode[];
 }
 
-/** An object; entries in the order of the text, duplicates included. */
+/** An object. Entries are in document order, duplicates included. */
 export interface MapNode {
   kind: "map";
   at: number;
   entries: { key: string; at: number; value: TreeNode }[];
 }
 
-/** Something wrong with a document, at an offset of its text. */
+/** A problem of a document, at an offset of its text. */
 export interface TreeProblem {
   path: Path;
   at: number;
@@ -38,24 +38,24 @@ export interface TreeProblem {
   hint?: string;
 }
 
-/** Thrown by {@link toData} when a limit is passed. */
+/** Thrown when a document exceeds a limit. */
 export class LimitPassed extends Error {
-  /** Where the limit was passed. */
+  /** Offset at which the limit was exceeded. */
   readonly at: number;
 
-  /** Creates the signal; `message` says which limit and what was found. */
+  /** Creates the error; `message` names the limit. */
   constructor(message: string, at: number) {
     super(message);
     this.at = at;
   }
 }
 
-/** Keys that reach an object's prototype (threats T9). */
+/** Keys that reach an object's prototype and are refused. */
 export const FORBIDDEN_KEYS: ReadonlySet<string> = new Set(["__proto__", "constructor", "prototype"]);
 
 /**
- * Returns the plain data of a tree and every problem of it: duplicate keys, forbidden keys, numbers that JSON cannot hold,
- * text that is not well-formed. Aliased values are copied, so that the data is a tree too.
+ * Returns the plain data of a tree and all its problems: duplicate keys, forbidden keys, numbers that JSON
+ * cannot represent, malformed text. Copies aliased values, so that the data is a tree.
  *
  * @throws {LimitPassed} at the first value beyond `max_nodes` or `max_depth`.
  */
@@ -68,7 +68,7 @@ export function toData(root: TreeNode, limits: DocumentLimits): { data: JsonValu
     countOne(node.at);
     if (node.kind === "scalar") return scalar(node);
     if (depth >= limits.max_depth) {
-      throw new LimitPassed(`more than ${limits.max_depth} lists and objects inside one another`, node.at);
+      throw new LimitPassed(`more than ${limits.max_depth} levels of nested lists and objects`, node.at);
     }
     return node.kind === "list" ? list(node, depth) : map(node, depth);
   }
@@ -82,7 +82,7 @@ export function toData(root: TreeNode, limits: DocumentLimits): { data: JsonValu
     if (typeof value === "number" && !Number.isFinite(value)) {
       problem(at, `Cannot read a number: it is not finite: received ${value}`);
     } else if (typeof value === "string" && !value.isWellFormed()) {
-      problem(at, "Cannot read text: it holds half of a surrogate pair", "write the whole character");
+      problem(at, "Cannot read text: it contains half of a surrogate pair", "write the whole character");
     }
     return value;
   }
@@ -107,15 +107,15 @@ export function toData(root: TreeNode, limits: DocumentLimits): { data: JsonValu
       } else if (Object.hasOwn(fields, key)) {
         problem(
           at,
-          `Cannot read key ${JSON.stringify(key.slice(0, 80))}: it stands twice in one object`,
-          "keep one",
+          `Cannot read key ${JSON.stringify(key.slice(0, 80))}: it occurs twice in one object`,
+          "remove one of them",
         );
       } else if (!key.isWellFormed()) {
-        problem(at, "Cannot read a key: it holds half of a surrogate pair", "write the whole character");
+        problem(at, "Cannot read a key: it contains half of a surrogate pair", "write the whole character");
       } else {
         fields[key] = build(value, depth + 1);
       }
-      if (nodes === before) countOne(at); // what is refused counts too: the number of problems is bounded
+      if (nodes === before) countOne(at); // a refused entry counts too, so that the number of problems is limited
       path.pop();
     }
     return fields;
@@ -128,7 +128,10 @@ export function toData(root: TreeNode, limits: DocumentLimits): { data: JsonValu
   return { data: build(root, 0), problems };
 }
 
-/** Returns the offset of the value at `path`, of its key when it is a field, or of the nearest thing around it that exists. */
+/**
+ * Returns the offset of the value at `path` (for a field, of its key), or of the nearest ancestor that
+ * exists.
+ */
 export function offsetOf(root: TreeNode, path: Path): number {
   let node = root;
   let at = root.at;

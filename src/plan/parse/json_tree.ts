@@ -1,16 +1,17 @@
 /**
- * JSON text (RFC 8259) → tree. A reader of our own because `JSON.parse` tells neither places nor duplicate keys; strings
- * and numbers are still decoded by it. Strict: what it takes, `JSON.parse` takes, and the other way round.
+ * Parses JSON text (RFC 8259) into a tree. Needed because `JSON.parse` reports neither offsets nor
+ * duplicate keys; strings and numbers are still decoded by it. Accepts exactly the texts that `JSON.parse`
+ * accepts.
  */
 import type { MapNode, TreeNode } from "./document_tree.ts";
 import { LimitPassed } from "./document_tree.ts";
 
-/** Thrown where JSON text is broken. */
+/** Thrown when text is not valid JSON. */
 export class JsonSyntaxError extends Error {
-  /** Offset of the character that cannot be. */
+  /** Offset of the unexpected character. */
   readonly at: number;
 
-  /** Creates the error; `message` says what was expected. */
+  /** Creates the error; `message` states what was expected. */
   constructor(message: string, at: number) {
     super(message);
     this.at = at;
@@ -18,10 +19,10 @@ export class JsonSyntaxError extends Error {
 }
 
 /**
- * Returns the tree of JSON text.
+ * Parses JSON text into a tree.
  *
- * @throws {JsonSyntaxError} where the text is not JSON.
- * @throws {LimitPassed} when lists and objects lie deeper than `max_depth`, or there are more than `max_nodes` values.
+ * @throws {JsonSyntaxError} if the text is not valid JSON.
+ * @throws {LimitPassed} if it exceeds `max_depth` or `max_nodes`.
  */
 export function readJson(text: string, max_depth: number, max_nodes = Infinity): TreeNode {
   const reader = new Reader(text, max_depth, max_nodes);
@@ -29,7 +30,7 @@ export function readJson(text: string, max_depth: number, max_nodes = Infinity):
   const root = reader.value(0);
   reader.space();
   if (reader.position < text.length) {
-    throw new JsonSyntaxError("nothing may follow the document", reader.position);
+    throw new JsonSyntaxError("unexpected text after the document", reader.position);
   }
   return root;
 }
@@ -106,7 +107,7 @@ class Reader {
 
   #enter(at: number, depth: number): void {
     if (depth >= this.#maxDepth) {
-      throw new LimitPassed(`more than ${this.#maxDepth} lists and objects inside one another`, at);
+      throw new LimitPassed(`more than ${this.#maxDepth} levels of nested lists and objects`, at);
     }
     this.position++;
   }
@@ -148,14 +149,14 @@ class Reader {
         throw new JsonSyntaxError("a control character must be escaped in text", index);
       }
     }
-    throw new JsonSyntaxError("the text that starts here has no end", start);
+    throw new JsonSyntaxError("the string that starts here is not closed", start);
   }
 
   #decode(start: number, end: number): string {
     try {
       return JSON.parse(this.#text.slice(start, end));
     } catch {
-      throw new JsonSyntaxError("the text that starts here has an escape that JSON does not know", start);
+      throw new JsonSyntaxError("the string that starts here has an invalid escape", start);
     }
   }
 

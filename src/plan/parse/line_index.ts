@@ -1,12 +1,18 @@
-/** Offsets of a text as lines and columns. */
+/** Converts offsets of a text to lines and columns. */
 
-/** A place in a text, both from 1; the column counts UTF-16 code units, as editors' protocols do. */
+/**
+ * A position in a text, both numbers from 1. The column counts UTF-16 code units, as the Language Server
+ * Protocol does.
+ */
 export interface Position {
   line: number;
   column: number;
 }
 
-/** Returns a function from an offset to its line and column. LF, CRLF and CR end a line; the index is built on first use. */
+/**
+ * Returns a function from an offset to its line and column. LF, CRLF and CR end a line. Builds the index on
+ * first use.
+ */
 export function lineIndex(text: string): (offset: number) => Position {
   let starts: number[] | undefined;
   return (offset) => {

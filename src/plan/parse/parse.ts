@@ -1,6 +1,6 @@
 /**
- * Text → data: YAML 1.2 or JSON, or the text of either inside a JSON string (plan.md, Formats). Refuses what is too large,
- * duplicate and forbidden keys, and tells places by line and column. Knows nothing of what a plan means.
+ * Parses text into data: YAML 1.2 or JSON, or either of them inside a JSON string. Refuses documents beyond
+ * the limits, duplicate keys and forbidden keys, with line and column. Independent of plans.
  */
 import { type ErrorDetail, PreampError } from "../../sdk/errors.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
@@ -12,27 +12,27 @@ import { JsonSyntaxError, readJson } from "./json_tree.ts";
 import { readYaml, YamlSyntaxError } from "./yaml_tree.ts";
 import { LimitPassed, offsetOf, toData, type TreeNode } from "./document_tree.ts";
 
-/** A document that was read. */
+/** A parsed document. */
 export interface ParsedDocument {
-  /** Plain data, shared with nobody. */
+  /** Plain data that is not shared. */
   data: JsonObject;
-  /** Line and column of the value at a path, or of the nearest thing around it. */
+  /** Returns line and column of the value at a path, or of its nearest ancestor. */
   locate: Locate;
 }
 
 /** Options of {@link parseDocument}. */
 export interface ParseOptions {
-  /** What errors call the document. Default `the plan`. */
+  /** Name of the document in errors. Default `the plan`. */
   what?: string;
-  /** Bounds; default {@link DOCUMENT_LIMITS}. */
+  /** Limits; default {@link DOCUMENT_LIMITS}. */
   limits?: DocumentLimits;
 }
 
 /**
- * Reads a plan, or another document of the same form, from its text.
+ * Parses a plan, or another document of the same form.
  *
- * @throws {PreampError} `plan_invalid` with every problem located; `plan_limit_exceeded` when it has too many bytes,
- * values, levels or aliases.
+ * @throws {PreampError} `plan_invalid` with the place of every problem; `plan_limit_exceeded` if it has too
+ * many bytes, values, levels or aliases.
  */
 export async function parseDocument(text: string, options: ParseOptions = {}): Promise<ParsedDocument> {
   const limits = options.limits ?? DOCUMENT_LIMITS;
@@ -55,7 +55,7 @@ export async function parseDocument(text: string, options: ParseOptions = {}): P
   }
 }
 
-/** {@link parseDocument} for a mount plan; `name` is what errors call it. */
+/** Parses a mount plan with {@link parseDocument}. `name` is its name in errors. */
 export function parsePlanText(
   text: string,
   { name, limits }: { name?: string; limits?: DocumentLimits } = {},
@@ -66,7 +66,7 @@ export function parsePlanText(
   });
 }
 
-/** Returns the error for a document of too many bytes. */
+/** Returns the error for a document with too many bytes. */
 export function tooLarge(what: string, max_bytes: number): PreampError {
   return new PreampError("plan_limit_exceeded", `Cannot accept ${what}: it has more than ${max_bytes} bytes`);
 }
@@ -78,19 +78,19 @@ async function read(text: string, limits: DocumentLimits): Promise<TreeNode | un
       return readJson(text, limits.max_depth);
     } catch (error) {
       if (!(error instanceof JsonSyntaxError)) throw error;
-      jsonError = error; // YAML allows more: comments, bare keys
+      jsonError = error; // it may be YAML, which allows comments and bare keys
     }
   }
   try {
     return await readYaml(text, limits);
   } catch (error) {
-    // the reader that came further was reading the right language
+    // the error of the parser that got further is the useful one
     if (jsonError && error instanceof YamlSyntaxError && jsonError.at >= error.at) throw jsonError;
     throw error;
   }
 }
 
-/** Returns the text inside when the whole document is one JSON string, else the text itself. */
+/** Returns the inner text if the whole document is one JSON string, else the text itself. */
 function innerText(text: string, limits: DocumentLimits): string {
   if (!/^[ \t\r\n]*"/.test(text)) return text;
   try {

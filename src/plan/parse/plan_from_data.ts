@@ -1,4 +1,4 @@
-/** Plans that come as data: the same limits and the same forbidden keys as text, checked on a private copy. */
+/** Checks plans that are given as data: the same limits and forbidden keys as for text, on a private copy. */
 import { PreampError } from "../../sdk/errors.ts";
 import type { JsonValue } from "../../sdk/json.ts";
 import { documentError, type Finding, toDetail } from "../check/findings.ts";
@@ -7,9 +7,10 @@ import { formatPath } from "../value_path.ts";
 import { FORBIDDEN_KEYS } from "./document_tree.ts";
 
 /**
- * Returns the JSON text of data. What JSON has no form for is left out, as `JSON.stringify` does.
+ * Returns the JSON text of data. Leaves out values that JSON cannot represent, as `JSON.stringify` does.
  *
- * @throws {PreampError} `plan_limit_exceeded` for more than `max_bytes` or absurd depth, `plan_invalid` for a cycle or no data at all.
+ * @throws {PreampError} `plan_limit_exceeded` for more than `max_bytes` or extreme depth, `plan_invalid`
+ * for a cycle or no data.
  */
 export function textOfData(value: unknown, what: string, { max_bytes }: DocumentLimits): string {
   let text: string | undefined;
@@ -17,12 +18,12 @@ export function textOfData(value: unknown, what: string, { max_bytes }: Document
     text = JSON.stringify(value);
   } catch (error) {
     if (error instanceof RangeError) {
-      throw tooMuch(what, "too many lists and objects lie inside one another", "", error);
+      throw tooMuch(what, "lists and objects are nested too deeply", "", error);
     }
     const message = `Cannot accept ${what}: it is not JSON data`;
     throw new PreampError("plan_invalid", message, { cause: error });
   }
-  if (text === undefined) throw new PreampError("plan_invalid", `Cannot accept ${what}: received nothing`);
+  if (text === undefined) throw new PreampError("plan_invalid", `Cannot accept ${what}: there is no data`);
   if (exceedsBytes(text, max_bytes)) {
     throw tooMuch(what, `it has more than ${max_bytes} bytes as JSON`, "");
   }
@@ -30,7 +31,7 @@ export function textOfData(value: unknown, what: string, { max_bytes }: Document
 }
 
 /**
- * Checks limits, forbidden keys and broken text of JSON data.
+ * Checks JSON data for limits, forbidden keys and malformed text.
  *
  * @throws {PreampError} `plan_limit_exceeded` at the first limit, `plan_invalid` with all findings.
  */
@@ -43,13 +44,13 @@ export function checkData(data: JsonValue, what: string, { max_nodes, max_depth 
     if (++nodes > max_nodes) throw tooMuch(what, `more than ${max_nodes} values`, formatPath(path));
     if (typeof value === "string") {
       if (!value.isWellFormed()) {
-        note("Cannot read text: it holds half of a surrogate pair", "write the whole character");
+        note("Cannot read text: it contains half of a surrogate pair", "write the whole character");
       }
       return;
     }
     if (typeof value !== "object" || value === null) return;
     if (depth >= max_depth) {
-      throw tooMuch(what, `more than ${max_depth} lists and objects inside one another`, formatPath(path));
+      throw tooMuch(what, `more than ${max_depth} levels of nested lists and objects`, formatPath(path));
     }
     if (Array.isArray(value)) {
       for (let index = 0; index < value.length; index++) descend(index, value[index]!, depth);

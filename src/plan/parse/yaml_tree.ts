@@ -1,19 +1,19 @@
 /**
- * YAML 1.2 text → tree, over the event stream of `js-yaml`, whose events carry offsets: one parse gives data and places.
- * Core schema; no custom tags, no merge keys, one document (plan.md, Formats; threats T7). Loads the parser on first use.
+ * Parses YAML 1.2 text into a tree. Uses the event stream of `js-yaml`, whose events have offsets. Accepts
+ * the core schema and one document, without custom tags and merge keys. Loads the parser on first use.
  */
 import type * as Yaml from "js-yaml";
 import type { DocumentLimits } from "./document_limits.ts";
 import { LimitPassed, type ListNode, type MapNode, type TreeNode } from "./document_tree.ts";
 
-/** Thrown where YAML text is broken or uses what plans may not use. */
+/** Thrown when text is not valid YAML or uses a feature that plans do not allow. */
 export class YamlSyntaxError extends Error {
-  /** Offset of the place. */
+  /** Offset of the problem. */
   readonly at: number;
-  /** What to write instead, when that is plain. */
+  /** What to write instead, if known. */
   readonly hint: string | undefined;
 
-  /** Creates the error; `message` is a fact about the text at `at`. */
+  /** Creates the error; `message` describes the problem at `at`. */
   constructor(message: string, at: number, hint?: string) {
     super(message);
     this.at = at;
@@ -22,11 +22,11 @@ export class YamlSyntaxError extends Error {
 }
 
 /**
- * Returns the tree of one YAML document, or undefined when there is none in the text.
+ * Parses one YAML document; returns undefined if the text has none.
  *
- * @throws {YamlSyntaxError} where the text is not YAML, has a second document, a tag of its own, a merge key, a key that
- * is not text, or an alias of nothing.
- * @throws {LimitPassed} when it is too deep or uses too many aliases.
+ * @throws {YamlSyntaxError} if the text is not YAML, or has a second document, a custom tag, a merge key, a
+ * key that is not text, or an undefined alias.
+ * @throws {LimitPassed} if it is nested too deeply or uses too many aliases.
  */
 export function readYaml(text: string, limits: DocumentLimits): Promise<TreeNode | undefined> {
   if (latest?.text === text && sameLimits(latest.limits, limits)) return latest.read;
@@ -36,9 +36,8 @@ export function readYaml(text: string, limits: DocumentLimits): Promise<TreeNode
 }
 
 /**
- * What was read last. A body is looked into at the door to see what it is, its plan read by the plan's checker, and once more
- * when a finding needs its place: a large one would be parsed each time, 100 ms on everybody's thread. One text, at most as
- * large as a plan may be; trees are never changed.
+ * One-entry cache: a request body is parsed up to three times (sniffing, checking, locating findings), and
+ * parsing a large document blocks the event loop for about 100 ms. Trees are never changed.
  */
 let latest: { text: string; limits: DocumentLimits; read: Promise<TreeNode | undefined> } | undefined;
 
@@ -60,30 +59,30 @@ function parse(yaml: typeof Yaml, text: string, limits: DocumentLimits): Yaml.Ev
     if (!(error instanceof yaml.YAMLException)) throw error;
     const at = error.mark?.position ?? 0;
     if (error.reason.startsWith("nesting exceeded")) {
-      throw new LimitPassed(`more than ${limits.max_depth} lists and objects inside one another`, at);
+      throw new LimitPassed(`more than ${limits.max_depth} levels of nested lists and objects`, at);
     }
     throw new YamlSyntaxError(error.reason, at, quotesHint(text, at));
   }
 }
 
 /**
- * Returns the parser's depth limit as a number that also counts. The parser has no limit on nodes and compares the depth
- * once for each node it begins, so 256 KiB of `{a,a,…` is given up after a part of its 131,000 keys: a parse stays within its
- * 200 ms on a slow machine too. A value has at most one key, and either is begun at most three times (properties before
- * what may be a key), so that no document within `max_nodes` meets this bound; {@link toData} counts exactly.
+ * Returns the parser's depth limit as an object that also counts nodes. The parser has no limit of nodes,
+ * but compares the depth once for each node, so 256 KiB of `{a,a,…` stop before all 131,000 keys are
+ * parsed. The count of 6 per value is generous: a value has at most one key, and each is started at most
+ * three times. So no document within `max_nodes` reaches it; {@link toData} counts exactly.
  */
 function depthWithBudget({ max_depth, max_nodes }: DocumentLimits): number {
   let left = max_nodes * 6;
   const limit = {
     valueOf(): number {
       if (left-- === 0) throw new LimitPassed(`more than ${max_nodes} values`, 0);
-      return max_depth + 1; // scalars lie one level below the deepest list
+      return max_depth + 1; // scalars are one level below the deepest list
     },
   };
-  return limit as unknown as number; // compared with >= only, which asks valueOf
+  return limit as unknown as number; // compared with >= only, which calls valueOf
 }
 
-/** A list or object that is being read; `key` waits for its value. */
+/** A list or object that is being parsed; `key` is the key of its next value. */
 interface Frame {
   node: ListNode | MapNode;
   key: { text: string; at: number } | undefined;
@@ -122,10 +121,10 @@ function compose(
           const at = next && "valueStart" in next || next && "start" in next
             ? startOf(yaml, next, last)
             : last;
-          throw new YamlSyntaxError("there is a second document", at, "send one document");
+          throw new YamlSyntaxError("unexpected second document", at, "send one document");
         }
         if (event.directives.some(({ kind }) => kind === "tag")) {
-          throw new YamlSyntaxError("tags of one's own are not accepted", 0, "remove the %TAG line");
+          throw new YamlSyntaxError("custom tags are not allowed", 0, "remove the %TAG line");
         }
         break;
       }
@@ -163,8 +162,8 @@ function compose(
         }
         const name = text.slice(event.anchorStart, event.anchorEnd);
         const node = anchors.get(name);
-        if (!node) throw new YamlSyntaxError(`the alias "${name.slice(0, 80)}" stands for nothing`, at);
-        if (open.has(node)) throw new YamlSyntaxError(`the alias "${name.slice(0, 80)}" holds itself`, at);
+        if (!node) throw new YamlSyntaxError(`the alias "${name.slice(0, 80)}" is not defined`, at);
+        if (open.has(node)) throw new YamlSyntaxError(`the alias "${name.slice(0, 80)}" contains itself`, at);
         const frame = frames.at(-1);
         if (frame?.node.kind === "map" && !frame.key) {
           if (node.kind !== "scalar" || typeof node.value !== "string") {
@@ -193,7 +192,7 @@ function remember(
   if (event.anchorStart !== -1) anchors.set(text.slice(event.anchorStart, event.anchorEnd), node);
 }
 
-/** Returns the first character of an event's value; of an empty value, where the text before it began. */
+/** Returns the offset of an event's value; for an empty value, of the text before it. */
 function startOf(
   yaml: typeof Yaml,
   event: Yaml.ScalarEvent | Yaml.SequenceEvent | Yaml.MappingEvent,
@@ -214,9 +213,9 @@ function keyText(yaml: typeof Yaml, text: string, event: Yaml.ScalarEvent, at: n
     if (key === "") throw new YamlSyntaxError("a key must be text", at, 'write "" for an empty key');
     if (key === "<<") {
       throw new YamlSyntaxError(
-        "merge keys are not accepted",
+        "merge keys are not allowed",
         at,
-        "write the fields out, or lay one plan over another",
+        "write the fields out, or merge plan files with -p",
       );
     }
   }
@@ -235,9 +234,9 @@ function scalarValue(
   if (event.tagStart !== -1) {
     const tag = checkTag(text, event, "str", "null", "bool", "int", "float");
     if (tag === "str" || tag === "") return source;
-    const definition = core[tag as keyof typeof core]; // checkTag returns one of the names it was given
+    const definition = core[tag as keyof typeof core]; // checkTag returns one of its arguments
     const value = definition.resolve(source, true, definition.tagName);
-    if (typeof value === "symbol") throw new YamlSyntaxError(`this is no value of the tag !!${tag}`, at);
+    if (typeof value === "symbol") throw new YamlSyntaxError(`this value does not fit the tag !!${tag}`, at);
     return value;
   }
   if (event.style !== yaml.SCALAR_STYLE.PLAIN) return source;
@@ -245,25 +244,31 @@ function scalarValue(
   for (const definition of [nullCoreTag, boolCoreTag, intCoreTag, floatCoreTag]) {
     if (definition.implicitFirstChars && !definition.implicitFirstChars.includes(first)) continue;
     const value = definition.resolve(source, false, definition.tagName);
-    if (typeof value !== "symbol") return value; // NOT_RESOLVED is the only symbol there
+    if (typeof value !== "symbol") return value; // NOT_RESOLVED is the only symbol
   }
   return source;
 }
 
-/** Returns the short name of an event's tag when it is one of `names`, `""` when it has none or the non-specific `!`. */
+/**
+ * Returns the short name of an event's tag if it is one of `names`, `""` if it has none or the non-specific
+ * `!`.
+ */
 function checkTag(text: string, event: { tagStart: number; tagEnd: number }, ...names: string[]): string {
   if (event.tagStart === -1) return "";
   const tag = text.slice(event.tagStart, event.tagEnd);
   if (tag === "!") return "";
   for (const name of names) if (tag === `!!${name}` || tag === `!<tag:yaml.org,2002:${name}>`) return name;
   throw new YamlSyntaxError(
-    `the tag ${tag.slice(0, 80)} is not accepted here`,
+    `the tag ${tag.slice(0, 80)} is not allowed here`,
     event.tagStart,
     "plans are plain data: text, numbers, booleans, null, lists and objects",
   );
 }
 
-/** A `${VAR}` inside braces or brackets opens a mapping of its own: returns what to write when there is one at the place. */
+/**
+ * Returns a hint if the line contains a `${VAR}` inside braces or brackets, where YAML reads it as a
+ * mapping.
+ */
 function quotesHint(text: string, at: number): string | undefined {
   const end = text.indexOf("\n", at);
   const line = text.slice(text.lastIndexOf("\n", at - 1) + 1, end === -1 ? undefined : end);

@@ -1,9 +1,9 @@
-/** Grants as the flags of a Deno process (trust.md: one vocabulary for plans, flags and messages). Pure. */
+/** Converts grants to the command-line flags of a Deno process. Pure. */
 import type { Permissions } from "../../sdk/contracts.ts";
 import { PERMISSION_NAMES } from "../check/check_permissions.ts";
 import { covers, entriesOf, type GrantEntry } from "./grants.ts";
 
-/** Returns the fewest flags that hold all of these blocks, entries sorted. */
+/** Returns the fewest flags that grant all of these blocks, entries sorted. */
 export function denoFlags(blocks: readonly Permissions[]): string[] {
   const entries = blocks.flatMap((block) => entriesOf(block)).map(sayable);
   return PERMISSION_NAMES.flatMap((permission) => {
@@ -16,7 +16,7 @@ export function denoFlags(blocks: readonly Permissions[]): string[] {
 
 function fewest(entries: readonly GrantEntry[]): string[] {
   const texts = [...new Set(entries.flatMap(({ entry }) => entry === true ? [] : [entry]))].sort();
-  const { permission } = entries[0]!; // asked for lists that are not empty only
+  const { permission } = entries[0]!; // called for lists with entries only
   return texts.filter((text, index) =>
     !texts.some((other, at) =>
       at !== index && covers(permission, other, text) && (at < index || !covers(permission, text, other))
@@ -24,7 +24,10 @@ function fewest(entries: readonly GrantEntry[]): string[] {
   );
 }
 
-/** A comma separates, and nothing escapes it: a path that holds one is given with its folder, anything else with all. */
+/**
+ * Widens an entry with a comma, because flags separate entries by commas without escapes: a path becomes
+ * its folder, any other entry everything.
+ */
 function sayable({ permission, entry }: GrantEntry): GrantEntry {
   if (entry === true || !entry.includes(",")) return { permission, entry };
   if (permission !== "read" && permission !== "write") return { permission, entry: true };

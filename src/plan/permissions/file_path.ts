@@ -1,16 +1,17 @@
 /**
- * Entries of `read`, `write` and `ffi`: a file, or a folder and all that is below it. Compared step by step after `.`, `..`,
- * `//` and a slash at the end are gone, letters as they are. Deno goes by the text too, before it follows any link.
+ * Entries of `read`, `write` and `ffi`: a file, or a folder with everything below it. Paths are compared by
+ * steps after removing `.`, `..`, `//` and a final slash; case matters. Like Deno, compares the text
+ * without resolving links.
  */
 
-/** A path in normal form. A relative one may begin with `..` steps, and has none elsewhere. */
+/** A normalised path. A relative one may begin with `..` steps, and has none elsewhere. */
 export interface FilePath {
   kind: "path";
   absolute: boolean;
   steps: readonly string[];
 }
 
-/** Returns a path in normal form; undefined for what is none, and for those of Windows, which have other rules. */
+/** Returns a normalised path; undefined for text that is not a path, and for Windows paths. */
 export function parsePath(text: string): FilePath | undefined {
   if (text === "" || text.includes("\0") || text.includes("\\") || /^[a-z]:/i.test(text)) return undefined;
   return normalPath(text.startsWith("/"), text.split("/"));
@@ -22,23 +23,26 @@ function normalPath(absolute: boolean, parts: readonly string[]): FilePath {
     if (part === "" || part === ".") continue;
     if (part !== "..") steps.push(part);
     else if (steps.length > 0 && steps.at(-1) !== "..") steps.pop();
-    else if (!absolute) steps.push(part); // above the root is the root
+    else if (!absolute) steps.push(part); // the parent of the root is the root
   }
   return { kind: "path", absolute, steps };
 }
 
-/** Returns a path as seen from a folder. */
+/** Resolves a path against a folder. */
 export function pathFrom(folder: FilePath, path: FilePath): FilePath {
   return path.absolute ? path : normalPath(folder.absolute, [...folder.steps, ...path.steps]);
 }
 
-/** Returns the deeper of two paths when the other one is above it, else undefined. */
+/** Returns the deeper of two paths if the other contains it, else undefined. */
 export function meetPaths(one: FilePath, other: FilePath): FilePath | undefined {
   if (isAbove(one, other)) return other;
   return isAbove(other, one) ? one : undefined;
 }
 
-/** Of relative paths only what goes down from one is below it: `..` is not below `.`. */
+/**
+ * Returns true if `above` contains `below`. A relative path contains only paths that descend from it: `..`
+ * is not below `.`.
+ */
 function isAbove(above: FilePath, below: FilePath): boolean {
   return above.absolute === below.absolute && above.steps.every((step, at) => step === below.steps[at]) &&
     below.steps[above.steps.length] !== "..";

@@ -1,24 +1,24 @@
 /**
- * What one Deno permission has that another has not. An entry counts as held only when it is known to be: what cannot be
- * compared is more, so that a wider grant is never taken for the same one.
+ * Compares permission blocks. Entries that cannot be compared count as not covered, so that a wider grant
+ * is never taken for an equal one.
  */
 import type { Permissions } from "../../sdk/contracts.ts";
 import { PERMISSION_NAMES, type PermissionName } from "../check/check_permissions.ts";
 import { holdsEntry, parseEntry } from "./permission_entry.ts";
 
-/** One thing that is granted: an entry of a list, or true for everything. */
+/** One granted entry of a list, or true for the whole permission. */
 export interface GrantEntry {
   permission: PermissionName;
   entry: string | true;
 }
 
-/** One thing that a plan gives and a module does not get, or not whole; and who has not got it to give. */
+/** An entry that the plan grants and the module does not receive, entirely or in part. */
 export interface DroppedEntry extends GrantEntry {
-  /** The policy's ceiling, or this process. */
+  /** Who withholds it: the policy or this process. */
   by: "policy" | "process";
 }
 
-/** Returns what a block grants, name by name, each entry once. */
+/** Returns the entries of a block, by name, without duplicates. */
 export function entriesOf(permissions: Permissions | undefined): GrantEntry[] {
   return PERMISSION_NAMES.flatMap((permission): GrantEntry[] => {
     const value = permissions?.[permission];
@@ -27,16 +27,17 @@ export function entriesOf(permissions: Permissions | undefined): GrantEntry[] {
   });
 }
 
-/** Returns what `to` grants that `from` does not hold. */
+/** Returns the entries of `to` that `from` does not cover. */
 export function grantedBeyond(to: Permissions | undefined, from: Permissions | undefined): GrantEntry[] {
   return entriesOf(to).filter(({ permission, entry }) => {
-    const held = from?.[permission];
-    if (held === true) return false;
-    return entry === true || !Array.isArray(held) || !held.some((one) => covers(permission, one, entry));
+    const covering = from?.[permission];
+    if (covering === true) return false;
+    return entry === true || !Array.isArray(covering) ||
+      !covering.some((broad) => covers(permission, broad, entry));
   });
 }
 
-/** Returns a block that grants these entries and nothing else; names that grant nothing are left out. */
+/** Returns a block with exactly these entries. Names without entries are left out. */
 export function blockOf(entries: readonly GrantEntry[]): Permissions {
   const block: Permissions = {};
   for (const { permission, entry } of entries) {
@@ -47,7 +48,10 @@ export function blockOf(entries: readonly GrantEntry[]): Permissions {
   return block;
 }
 
-/** Returns true when whoever holds `broad` holds `narrow`; paths as they are written. What cannot be read holds itself alone. */
+/**
+ * Returns true if `broad` includes `narrow`. Paths are compared as written; invalid entries include only
+ * themselves.
+ */
 export function covers(permission: PermissionName, broad: string, narrow: string): boolean {
   if (broad === narrow) return true;
   const [above, below] = [parseEntry(permission, broad), parseEntry(permission, narrow)];

@@ -1,4 +1,4 @@
-/** IP addresses in their standard text, as bytes and back. Pure; reads one spelling of each byte and guesses nothing. */
+/** Converts IP addresses between standard text and bytes. Pure. Accepts only one spelling of each byte. */
 
 /** Returns the 4 or 16 bytes of an address in its standard text (dotted quad; RFC 4291 §2.2), or undefined. */
 export function parseAddress(text: string): number[] | undefined {
@@ -13,7 +13,7 @@ function parseV4(text: string): number[] | undefined {
   if (parts.length !== 4) return undefined;
   const bytes: number[] = [];
   for (const part of parts) {
-    // a leading zero means octal to some readers and nothing to others: no canonical text has one
+    // some parsers read a leading zero as octal; canonical text has none
     if (!/^(0|[1-9][0-9]{0,2})$/.test(part)) return undefined;
     const byte = Number(part);
     if (byte > 255) return undefined;
@@ -33,7 +33,7 @@ function parseV6(text: string): number[] | undefined {
   return [...head, ...new Array<number>(missing).fill(0), ...tail];
 }
 
-/** Bytes of groups between colons; the last may be a dotted quad. */
+/** Returns the bytes of groups between colons. The last may be a dotted quad. */
 function groups(text: string, last: boolean): number[] | undefined {
   if (text === "") return [];
   const bytes: number[] = [];
@@ -52,12 +52,12 @@ function groups(text: string, last: boolean): number[] | undefined {
   return bytes;
 }
 
-/** Returns the standard text of 4 or 16 bytes; IPv6 compressed and in brackets, as in the host of a URL. */
+/** Returns the standard text of 4 or 16 bytes. IPv6 is compressed and in brackets, as in a URL. */
 export function addressText(bytes: readonly number[]): string {
   if (bytes.length === 4) return bytes.join(".");
   const groups = Array.from(
     { length: 8 },
     (_, at) => ((bytes[2 * at]! << 8) | bytes[2 * at + 1]!).toString(16),
   );
-  return new URL(`http://[${groups.join(":")}]/`).hostname; // compresses as RFC 5952 has it
+  return new URL(`http://[${groups.join(":")}]/`).hostname; // `URL` compresses as RFC 5952 requires
 }

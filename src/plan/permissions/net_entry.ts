@@ -1,25 +1,26 @@
 /**
- * Entries of `net` and `import`: what Deno reads in one, and what two have in common. Measured with Deno 2.6.8 and 2.9.6, which
- * agree: a host without a port is every port; `*.example.com` is `example.com` and every name below it, however deep;
- * `10.0.0.0/8` is a network of IPv4; IPv6 stands in brackets and has no networks. Flags and the lists of workers take the same.
+ * Entries of `net` and `import`: their meaning to Deno, and the intersection of two. Measured with Deno
+ * 2.6.8 and 2.9.6: a host without a port means every port. `*.example.com` means `example.com` and every
+ * name below it at any depth. `10.0.0.0/8` is an IPv4 network. IPv6 is in brackets and has no networks. The
+ * same entries are valid in flags and for workers.
  */
 import { addressText, parseAddress } from "./ip_address.ts";
 
-/** Where to, and on which port; without a port on all of them. */
+/** A host and a port; without a port, every port. */
 export interface NetEntry {
   kind: "net";
   host: NetHost;
   port: number | undefined;
 }
 
-/** One name, a name with all below it, or the addresses that share their first `bits`. */
+/** A name, a name with all names below it, or the addresses that share their first `bits`. */
 export type NetHost =
   | { kind: "name" | "below"; name: string }
   | { kind: "network"; bytes: readonly number[]; bits: number };
 
-/** Why Deno does not take an entry, or would take it for something else. */
+/** Reason why Deno rejects or misreads an entry. */
 export interface EntryProblem {
-  /** What must be so, for "must be …" messages. */
+  /** Requirement that the entry violates, for "must be …" messages. */
   must: string;
   hint: string;
 }
@@ -29,7 +30,7 @@ const FORM: EntryProblem = {
   hint: 'write a name, "*." and a name, an address, or a network such as "10.0.0.0/8"',
 };
 
-/** Returns what an entry means, or why it means nothing. */
+/** Parses an entry, or returns the problem with it. */
 export function parseNetEntry(text: string): NetEntry | EntryProblem {
   if (text.includes("://")) {
     return { must: FORM.must, hint: URL.canParse(text) ? `write "${new URL(text).host}"` : FORM.hint };
@@ -41,7 +42,7 @@ export function parseNetEntry(text: string): NetEntry | EntryProblem {
   return "must" in host ? host : { kind: "net", host, port };
 }
 
-/** A bracket ends the host; else a lone colon does. Several without brackets are IPv6 that Deno takes for nothing. */
+/** Splits host and port. A `]` or a single colon ends the host; IPv6 without brackets is invalid in Deno. */
 function splitPort(text: string): { hostText: string; portText: string | undefined } {
   const colon = text.lastIndexOf(":");
   const ends = text.startsWith("[") ? text[colon - 1] === "]" : colon !== -1 && text.indexOf(":") === colon;
@@ -78,7 +79,10 @@ function parseBracketed(text: string): NetHost | EntryProblem {
   };
 }
 
-/** The same packets go to `::ffff:a.b.c.d` as to `a.b.c.d`; Deno 2.9 counts them as one, 2.6 does not. */
+/**
+ * Treats `::ffff:a.b.c.d` as `a.b.c.d`, because packets go to the same host. Deno 2.9 treats them as equal,
+ * 2.6 does not.
+ */
 function unmapped(bytes: readonly number[]): NetHost {
   const mapped = bytes.slice(0, 12).every((byte, at) => byte === (at < 10 ? 0 : 0xff));
   return mapped
@@ -100,8 +104,8 @@ function masked(bytes: readonly number[], bits: number): number[] {
 }
 
 /**
- * A name in lower case without the dot at its end. Letters, digits, `-` and `_`, as Deno has them: no other script. A name that
- * ends in a number is one to Deno and an address to `fetch` (WHATWG URL §3.5): it would mean two hosts.
+ * Parses a name: lower case, without the final dot, of letters, digits, `-` and `_` only, as in Deno.
+ * Refuses a name that ends in a number: it is a name to Deno and an address to `fetch` (WHATWG URL §3.5).
  */
 function parseName(text: string): string | EntryProblem {
   const name = (text.endsWith(".") ? text.slice(0, -1) : text).toLowerCase();
@@ -120,7 +124,7 @@ function parseName(text: string): string | EntryProblem {
   return name;
 }
 
-/** Returns what is in both, or undefined when nothing is. */
+/** Returns the intersection of two entries, or undefined if it is empty. */
 export function meetNet(one: NetEntry, other: NetEntry): NetEntry | undefined {
   if (one.port !== undefined && other.port !== undefined && one.port !== other.port) return undefined;
   const host = meetHosts(one.host, other.host);
@@ -142,7 +146,7 @@ function holdsHost(broad: NetHost, narrow: NetHost): boolean {
   return narrow.name === broad.name || narrow.name.endsWith(`.${broad.name}`);
 }
 
-/** Returns an entry as Deno takes it. */
+/** Returns an entry as text for Deno. */
 export function netText({ host, port }: NetEntry): string {
   return `${hostText(host)}${port === undefined ? "" : `:${port}`}`;
 }

@@ -1,29 +1,29 @@
 /**
- * One entry of a Deno permission as what it means, and the one rule by which two are compared: what both let through. A
- * policy's ceiling, a sub-agent, `diff` and the flags of a process all go by it.
+ * Parses entries of Deno permissions and computes the intersection of two. Used for the policy's
+ * permissions, sub-agents, `diff` and the flags of a process.
  */
 import type { PermissionName } from "../check/check_permissions.ts";
 import { type FilePath, meetPaths, parsePath, pathText } from "./file_path.ts";
 import { meetNet, type NetEntry, netText, parseNetEntry } from "./net_entry.ts";
 
-/** What one entry lets through. */
+/** A parsed entry. */
 export type Entry = NetEntry | FilePath | VariableEntry | WordEntry;
 
-/** A variable, or every variable whose name begins so. */
+/** A variable, or every variable whose name has this prefix. */
 export interface VariableEntry {
   kind: "variable";
   name: string;
-  /** Whether it was written with a `*` at its end; elsewhere that is a letter like others, to Deno too. */
+  /** Whether the entry ended in `*`. Elsewhere `*` is a plain character, to Deno too. */
   prefix: boolean;
 }
 
-/** What is itself and nothing else: a program, a kind of system fact. */
+/** An entry that equals only itself: a program, a kind of system information. */
 export interface WordEntry {
   kind: "word";
   word: string;
 }
 
-/** Returns what an entry means, or undefined for what Deno does not take. */
+/** Parses an entry; undefined if Deno does not accept it. */
 export function parseEntry(permission: PermissionName, text: string): Entry | undefined {
   if (text === "") return undefined;
   switch (permission) {
@@ -45,7 +45,7 @@ export function parseEntry(permission: PermissionName, text: string): Entry | un
   }
 }
 
-/** Returns what both of two entries of one permission let through, or undefined when that is nothing. */
+/** Returns the intersection of two entries of one permission, or undefined if it is empty. */
 export function meet(one: Entry, other: Entry): Entry | undefined {
   if (one.kind === "net" && other.kind === "net") return meetNet(one, other);
   if (one.kind === "path" && other.kind === "path") return meetPaths(one, other);
@@ -53,7 +53,7 @@ export function meet(one: Entry, other: Entry): Entry | undefined {
   return one.kind === "word" && other.kind === "word" && one.word === other.word ? one : undefined;
 }
 
-/** Returns true when all that `narrow` lets through, `broad` does. */
+/** Returns true if `broad` includes all of `narrow`. */
 export function holdsEntry(broad: Entry, narrow: Entry): boolean {
   const both = meet(broad, narrow);
   return both !== undefined && entryText(both) === entryText(narrow);
@@ -65,7 +65,7 @@ function meetVariables(one: VariableEntry, other: VariableEntry): VariableEntry 
   return !one.prefix && !other.prefix && one.name === other.name ? one : undefined;
 }
 
-/** Returns an entry as Deno takes it; entries that mean the same have the same text. */
+/** Returns an entry as text for Deno. Entries with the same meaning have the same text. */
 export function entryText(entry: Entry): string {
   switch (entry.kind) {
     case "net":

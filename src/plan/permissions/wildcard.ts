@@ -1,11 +1,11 @@
-/** `*` and `?` in names, in time proportional to the product of the lengths, whatever the pattern. */
+/** Matches `*` and `?` in names, in time proportional to the product of the lengths. */
 
-/** Returns true when a name has a wildcard. */
+/** Returns true if a name contains a wildcard. */
 export function hasWildcard(pattern: string): boolean {
   return pattern.includes("*") || pattern.includes("?");
 }
 
-/** Returns true when all of `text` fits the pattern: `*` is any number of characters, `?` is one. */
+/** Returns true if all of `text` matches the pattern: `*` is any number of characters, `?` is one. */
 export function matchesWildcard(pattern: string, text: string): boolean {
   let at = 0;
   let place = 0;
@@ -19,7 +19,7 @@ export function matchesWildcard(pattern: string, text: string): boolean {
       at++;
       place++;
     } else if (star >= 0) {
-      place = star + 1; // the last star takes one character more
+      place = star + 1; // let the last star match one more character
       at = ++taken;
     } else return false;
   }

@@ -1,6 +1,6 @@
 /**
- * A module's source in every form of plan.md → one URL. Pure: nothing is looked at, no network, no disk. Whether a URL may
- * be loaded is the policy's question; this file only says what a source means.
+ * Resolves a module's source in every form (src/docs/plan.md#sources) to one URL. Pure: no network, no
+ * disk. The policy decides whether the URL may be loaded.
  */
 import { isObject } from "../../sdk/json.ts";
 import type { Source } from "../../sdk/plan.ts";
@@ -8,31 +8,34 @@ import { parseGitDict, parseGitUri } from "./source_git.ts";
 import { hasControl, hasSpace } from "../../text/escape.ts";
 import { describe } from "../value_path.ts";
 
-/** Where relative sources start and where registry packages come from. */
+/** Options of `parseSource`. */
 export interface SourceOptions {
   /** URL of the plan file; absent for plans that were not read from one. */
   base_url?: string;
-  /** URL of the host that serves npm and JSR packages as ES modules, or `none`. Default {@link DEFAULT_ESM_HOST}. */
+  /**
+   * URL of the server that provides npm and JSR packages as ES modules, or `none`. Default {@link
+   * DEFAULT_ESM_HOST}.
+   */
   esm_host?: string;
-  /** Ids of the built-in modules: the repository in which Amplifier keeps one of these means the built-in module. */
+  /** Ids of the built-in modules. Amplifier's git repository of one of them means the built-in module. */
   builtins?: ReadonlySet<string>;
 }
 
-/** A source that was read, or why it cannot be. */
+/** A parsed source, or the problem with it. */
 export type SourceResult = { source: Source } | { problem: string; hint: string };
 
-/** The host of `npm:` and `jsr:` packages unless the operator names another. */
+/** Default server of `npm:` and `jsr:` packages. */
 export const DEFAULT_ESM_HOST = "https://esm.sh";
-/** Stands for no such host. */
+/** Value of `esm_host` that disables `npm:` and `jsr:`. */
 export const NO_ESM_HOST = "none";
 
-/** The forms we take, for messages. */
+/** The supported forms, for messages. */
 export const SOURCE_FORMS =
-  "take the URL of an ES module (https://host/mod.ts), http://127.0.0.1:PORT/…, file:///…, ./relative/path, data:…, " +
+  "use the URL of an ES module (https://host/mod.ts), http://127.0.0.1:PORT/…, file:///…, ./relative/path, data:…, " +
   "npm:name@1, jsr:@scope/name@1, or git+https://host/org/repo@ref#subdirectory=folder on GitHub, GitLab, Bitbucket, " +
   "Codeberg or Gitea; leave source out for a built-in module";
 
-/** Returns what a spec's `source` means: a string, or one of the dictionary forms of behaviour.md §2.3. */
+/** Parses a spec's `source`: a string, or a dictionary with `type`. */
 export function parseSource(value: unknown, options: SourceOptions = {}): SourceResult {
   if (value === undefined) return { source: { kind: "builtin" } };
   if (typeof value === "string") return parseText(value.trim(), value, options);
@@ -44,11 +47,11 @@ function parseText(text: string, original: string, options: SourceOptions): Sour
   if (text === "") return refuse("it is empty");
   const mayHoldSpaces = isPath(text) || text.startsWith("data:");
   if (mayHoldSpaces ? hasControl(text) : hasSpace(text)) {
-    return refuse(`it holds a space or control character: received ${describe(text)}`);
+    return refuse(`it contains a space or control character: received ${describe(text)}`);
   }
   if (text.includes("$(")) {
     return refuse(
-      `no shell runs here to fill in "$(": received ${describe(text)}`,
+      `"$(" is not expanded: received ${describe(text)}`,
       "write ./path, relative to the plan file",
     );
   }
@@ -62,7 +65,7 @@ function parseText(text: string, original: string, options: SourceOptions): Sour
     case "data":
       return URL.canParse(text)
         ? { source: { kind: "url", url: text, original } }
-        : refuse("it is no data: URL");
+        : refuse("it is not a valid data: URL");
     case "npm":
     case "jsr":
       return parseRegistry(scheme, original, options.esm_host);
@@ -73,7 +76,7 @@ function parseText(text: string, original: string, options: SourceOptions): Sour
     case "git+file":
     case "git":
     case "ssh":
-      return refuse(`${scheme}: is not fetched here: received ${describe(text)}`);
+      return refuse(`${scheme}: is not supported: received ${describe(text)}`);
     case undefined:
       if (looksLikePath(text)) {
         return refuse(
@@ -81,12 +84,12 @@ function parseText(text: string, original: string, options: SourceOptions): Sour
           `did you mean ${describe(`./${text}`)}?`,
         );
       }
-      return refuse(`packages of another language are not loaded here: received ${describe(text)}`);
+      return refuse(`packages of other languages are not supported: received ${describe(text)}`);
     default:
       return refuse(
         scheme.startsWith("zip+")
-          ? `archives are not unpacked here: received ${describe(text)}`
-          : `${scheme}: is no form we take: received ${describe(text)}`,
+          ? `archives are not supported: received ${describe(text)}`
+          : `${scheme}: is not a supported form: received ${describe(text)}`,
       );
   }
 }
@@ -108,7 +111,7 @@ function parseDict(value: Record<string, unknown>, options: SourceOptions): Sour
       if (typeof value.url !== "string") return refuse(`a source of type "${value.type}" needs "url"`);
       return parseText(value.url, value.url, options);
     case "package":
-      return refuse(`packages of another language are not loaded here: received ${describe(value.name)}`);
+      return refuse(`packages of other languages are not supported: received ${describe(value.name)}`);
     default:
       return refuse(`"type" of a source must be git, file or url: received ${describe(value.type)}`);
   }
@@ -116,21 +119,21 @@ function parseDict(value: Record<string, unknown>, options: SourceOptions): Sour
 
 function parseUrl(text: string, original: string, scheme: string): SourceResult {
   if (!text.slice(scheme.length + 1).startsWith("//") || !URL.canParse(text)) {
-    return refuse(`it is no URL: received ${describe(text)}`);
+    return refuse(`it is not a valid URL: received ${describe(text)}`);
   }
   const url = new URL(text);
   if (url.username || url.password) {
     return refuse(
-      "a URL must not hold a user name or password",
-      "give the module its credentials through config and ${VAR}",
+      "a URL must not contain a user name or password",
+      "pass credentials to the module through config and ${VAR}",
     );
   }
   if (scheme === "file" && url.host !== "") {
-    return refuse(`a file: URL has no host: received ${describe(text)}`);
+    return refuse(`a file: URL must not have a host: received ${describe(text)}`);
   }
   url.hash = "";
   const path = scheme === "file" || url.pathname.endsWith("/") ? fileOrEntry(url.pathname) : url.pathname;
-  const folder = path !== url.pathname && url.search === ""; // a query may be a signature of this one file
+  const folder = path !== url.pathname && url.search === ""; // a query may be a signature of this file
   url.pathname = path;
   return { source: { kind: "url", url: url.href, original, ...(folder ? FOLDER : {}) } };
 }
@@ -139,7 +142,7 @@ function parsePath(text: string, original: string, base_url: string | undefined)
   const written = text.replaceAll("\\", "/");
   const path = fileOrEntry(written);
   const folder = path === written ? {} : FOLDER;
-  // "?" and "#" are letters of a file name, not of a URL
+  // "?" and "#" are characters of a file name here
   const escaped = path.replaceAll("%", "%25").replaceAll("?", "%3F").replaceAll("#", "%23");
   if (escaped.startsWith("/") || isDrivePath(text)) {
     const url = new URL(`file://${escaped.startsWith("/") ? "" : "/"}${escaped}`).href;
@@ -160,7 +163,7 @@ function parseRegistry(
   return "problem" in found ? found : { source: { kind: "url", url: found.url, original, via: registry } };
 }
 
-/** Returns the URL at which the ESM host serves a package, such as `npm:name@1` or `jsr:@scope/name@1/file`. */
+/** Returns the ESM host's URL of a package, such as `npm:name@1` or `jsr:@scope/name@1/file`. */
 export function registryUrl(
   text: string,
   esm_host: string = DEFAULT_ESM_HOST,
@@ -174,15 +177,15 @@ export function registryUrl(
   const bare = scoped ? second.split("@")[0] : first.split("@")[0];
   const valid = bare !== "" && (!scoped || first.length > 1) && (registry === "npm" || scoped) &&
     parts.every((part) => part !== "" && part !== "." && part !== "..") && !/[?#\\]/.test(name);
-  const problem = `it is no ${registry} package: received ${describe(text)}`;
+  const problem = `it is not a valid ${registry} package: received ${describe(text)}`;
   const hint = `write ${
     registry === "npm" ? "npm:name@version or npm:@scope/name@version/file" : "jsr:@scope/name@version"
   }`;
   if (!valid) return { problem, hint };
   if (esm_host === NO_ESM_HOST) {
     return {
-      problem: `${registry}: packages are not loaded here: received ${describe(text)}`,
-      hint: "make one file of a module and its packages with preamp module bundle, or set modules.esm_host",
+      problem: `${registry}: packages are disabled: received ${describe(text)}`,
+      hint: "bundle the module with its packages (preamp module bundle), or set modules.esm_host",
     };
   }
   const url = `${esm_host.replace(/\/$/, "")}/${registry === "jsr" ? "jsr/" : ""}${name}`;
@@ -191,11 +194,14 @@ export function registryUrl(
 
 const FOLDER = { folder: true } as const;
 
-/** A path whose last part has no extension is a folder; its entry is `mod.ts` unless a `deno.json` in it says otherwise. */
+/**
+ * Returns the entry file of a path. A last part without an extension is a folder, whose entry is `mod.ts`
+ * unless its `deno.json` names another.
+ */
 function fileOrEntry(path: string): string {
   const last = path.slice(path.lastIndexOf("/") + 1);
   if (last === "") return `${path}mod.ts`;
-  return /[^.]\.[a-z][a-z0-9]*$/i.test(last) ? path : `${path}/mod.ts`; // the "2" of tool-v1.2 is no extension
+  return /[^.]\.[a-z][a-z0-9]*$/i.test(last) ? path : `${path}/mod.ts`; // the "2" of tool-v1.2 is not an extension
 }
 
 function isPath(text: string): boolean {
@@ -204,12 +210,12 @@ function isPath(text: string): boolean {
     text.startsWith(".\\") || text.startsWith("..\\") || isDrivePath(text);
 }
 
-/** `shout.ts` and `tools/shout`, but no name of a package such as `amplifier-module-x`. */
+/** Returns true for `shout.ts` and `tools/shout`, but not for a package name such as `amplifier-module-x`. */
 function looksLikePath(text: string): boolean {
   return /^[^@\s:]+$/.test(text) && (text.includes("/") || /\.(?:[cm]?[jt]sx?|json)$/.test(text));
 }
 
-/** A Windows path such as `C:\\modules`. */
+/** Returns true for a Windows path such as `C:\\modules`. */
 function isDrivePath(text: string): boolean {
   return /^[a-z]:[\\/]/i.test(text);
 }

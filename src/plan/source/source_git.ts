@@ -1,22 +1,22 @@
 /**
- * Amplifier's git sources, rewritten to the raw URL of one file: the URL is what replaces git (plan.md, Sources). One row
- * per kind of host.
+ * Rewrites Amplifier's git sources to the raw URL of one file, so that git is not needed. One table row per
+ * kind of host.
  */
 import type { GitSource, Source } from "../../sdk/plan.ts";
 import { hasSpace } from "../../text/escape.ts";
 import { describe } from "../value_path.ts";
 
-/** A git source that was rewritten, or why it cannot be. */
+/** A rewritten git source, or the problem with it. */
 export type GitResult = { source: Source } | { problem: string };
 
 interface GitHost {
   matches(host: string): boolean;
-  /** Whether a repository may lie deeper than `org/repo`. */
+  /** Whether a repository may be nested deeper than `org/repo`. */
   nested: boolean;
   raw(host: string, repository: string, ref: string | null, file: string): string;
 }
 
-/** `HEAD` is each host's own word for the default branch. */
+/** Known hosts. `HEAD` is each host's name of the default branch. */
 const HOSTS: readonly GitHost[] = [
   {
     matches: (host) => host === "github.com" || host === "www.github.com",
@@ -44,7 +44,9 @@ const HOSTS: readonly GitHost[] = [
 /** Returns the source of `git+https://host/org/repo[@ref][#subdirectory=path]`. */
 export function parseGitUri(text: string, original: string): GitResult {
   const location = text.slice("git+".length);
-  if (!URL.canParse(location)) return { problem: `it is no git URL: received ${describe(original)}` };
+  if (!URL.canParse(location)) {
+    return { problem: `it is not a valid git URL: received ${describe(original)}` };
+  }
   const url = new URL(location);
   const fragment = new URLSearchParams(url.hash.slice(1));
   const unknown = [...fragment.keys()].find((key) => key !== "subdirectory");
@@ -57,7 +59,7 @@ export function parseGitUri(text: string, original: string): GitResult {
   return rewrite(url, ref, fragment.get("subdirectory"), original);
 }
 
-/** Returns the source of `{type: git, url, ref?, subdirectory?}` (behaviour.md §2.3). */
+/** Returns the source of `{type: git, url, ref?, subdirectory?}`. */
 export function parseGitDict(value: Record<string, unknown>): GitResult {
   const { url, ref = null, subdirectory = null } = value;
   if (typeof url !== "string") return { problem: 'a source of type "git" needs "url"' };
@@ -75,11 +77,11 @@ export function parseGitDict(value: Record<string, unknown>): GitResult {
 }
 
 function rewrite(url: URL, ref: string | null, subdirectory: string | null, original: string): GitResult {
-  if (url.username || url.password) return { problem: "a git URL must not hold a user name or password" };
+  if (url.username || url.password) return { problem: "a git URL must not contain a user name or password" };
   const host = HOSTS.find(({ matches }) => matches(url.host));
   if (!host) {
     return {
-      problem: `we do not know where ${describe(url.host)} keeps raw files, give the https URL of mod.ts`,
+      problem: `the URL of raw files on ${describe(url.host)} is unknown; use the https URL of mod.ts`,
     };
   }
   const parts = url.pathname.split("/").filter((part) => part !== "");
@@ -88,7 +90,7 @@ function rewrite(url: URL, ref: string | null, subdirectory: string | null, orig
   }
   const repository = parts.join("/").replace(/\.git$/, "");
   if (ref !== null && !isRef(ref)) {
-    return { problem: `the part after "@" is no branch, tag or commit: received ${describe(ref)}` };
+    return { problem: `the part after "@" is not a branch, tag or commit: received ${describe(ref)}` };
   }
   const folder = subdirectory === null
     ? []
@@ -119,7 +121,10 @@ function rewrite(url: URL, ref: string | null, subdirectory: string | null, orig
   };
 }
 
-/** Gitea says which kind a ref is: a full commit is plain, `refs/tags/x` says so, all else is taken for a branch or tag by the server. */
+/**
+ * Returns the ref as Gitea expects it: a full commit is plain, tags begin with `refs/tags/`; the server
+ * resolves others as branch or tag.
+ */
 function giteaRef(ref: string | null): string {
   if (ref === null) return "branch/HEAD";
   if (/^([0-9a-f]{40}|[0-9a-f]{64})$/.test(ref)) return `commit/${ref}`;
@@ -128,7 +133,7 @@ function giteaRef(ref: string | null): string {
   return /^v?\d+(\.\d+)+/.test(ref) ? `tag/${ref}` : `branch/${ref}`;
 }
 
-/** The rules of `git check-ref-format` that matter in a URL. */
+/** Checks the rules of `git check-ref-format` that matter in a URL. */
 function isRef(ref: string): boolean {
   if (ref === "" || ref.length > 250 || ref.startsWith("/") || ref.endsWith("/") || ref.endsWith(".lock")) {
     return false;
@@ -141,6 +146,6 @@ function decode(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    return text; // a lone "%": judged as it stands
+    return text; // a lone "%": use the text as it is
   }
 }

@@ -49,7 +49,7 @@ policies: { small: { limits: { max_concurrent_runs: 3 } } }
     [
       "5:32",
       "policies.small.limits.max_concurrent_runs",
-      "set limits.max_concurrent_runs of the server; max_runs_per_key bounds one key",
+      "set limits.max_concurrent_runs of the server; max_runs_per_key limits one key",
     ],
   ]);
 });

@@ -199,7 +199,7 @@ for (
     ["net", "*.10.0.0.1", /"10.0.0.0\/8"/],
     ["net", "unix:/run/x.sock", /"10.0.0.0\/8"/],
     ["import", "https://a.example/x.ts", 'write "a.example"'],
-    ["read", "~/notes", /write the folder whole/],
+    ["read", "~/notes", /write the full path/],
     ["write", "file:///tmp/x", 'write "/tmp/x"'],
     ["sys", "hostnam", /did you mean "hostname"\?/],
     ["sys", "temperature", /known are hostname,/],

@@ -163,5 +163,5 @@ Deno.test("parseSource() asks whether a path was meant that does not begin as on
   };
   assertEquals(hintOf("shout.ts"), 'did you mean "./shout.ts"?');
   assertEquals(hintOf("tools/shout"), 'did you mean "./tools/shout"?');
-  assertMatch(hintOf("amplifier-module-x"), /^take the URL of an ES module/);
+  assertMatch(hintOf("amplifier-module-x"), /^use the URL of an ES module/);
 });
