@@ -1,29 +1,29 @@
-/** The approval models of behaviour.md §4.7: what a module that asks by itself sends and gets. */
+/** Data models of approvals, for modules that ask for approval themselves. */
 import { fieldError, requireOneOf, requireText } from "./checks.ts";
 import type { JsonObject } from "./json.ts";
 import type { RiskLevel } from "./tools.ts";
 
-/** What a person is asked about. */
+/** Request for an approval. */
 export interface ApprovalRequest {
-  /** Tool that wants to act. */
+  /** Name of the tool. */
   tool_name: string;
-  /** What it wants to do, such as `execute`. */
+  /** Action of the tool, such as `execute`. */
   action: string;
   /** Facts for the person who decides. */
   details: JsonObject;
-  /** How much harm it can do. */
+  /** Possible harm. */
   risk_level: RiskLevel;
-  /** Seconds to wait; above 0, or null for no limit. */
+  /** Timeout in seconds, above 0; null for no limit. */
   timeout: number | null;
 }
 
-/** What the person decided. */
+/** Decision of a person. */
 export interface ApprovalResponse {
-  /** Whether it may act. */
+  /** Whether the action is allowed. */
   approved: boolean;
-  /** Why, in the person's words. */
+  /** Reason in the person's words. */
   reason: string | null;
-  /** Whether the same question need not be asked again. */
+  /** Whether the answer also holds for the same question later. */
   remember: boolean;
 }
 
@@ -51,7 +51,7 @@ export function ApprovalRequest(
 /**
  * Returns an approval response with every default filled in: no reason, not remembered.
  *
- * @throws {TypeError} when `approved` is no boolean.
+ * @throws {TypeError} when `approved` is not a boolean.
  */
 export function ApprovalResponse(
   fields: { approved: boolean } & Partial<ApprovalResponse>,

@@ -1,14 +1,17 @@
-/** The cancellation token of a session: graceful lets running tools finish, immediate abandons them (behaviour.md §9.4). */
+/** The cancellation token of a session. Graceful: running tools finish. Immediate: they are abandoned. */
 import { AbortController, Map, Set } from "./primordials.ts";
 import { withSnakeCase } from "./snake_case_aliases.ts";
 
-/** How far cancellation has gone. */
+/** State of a cancellation. */
 export type CancellationState = "none" | "graceful" | "immediate";
 
-/** Asked by loops between steps, by guards before each call, and through its signal by whoever waits. */
+/**
+ * Cancels a session. Loops read it between steps, guards before each call, and pending operations listen to
+ * its signal.
+ */
 export class CancellationToken {
   #state: CancellationState = "none";
-  /** Made when a signal is asked for: most sessions never wait for `any_signal`. */
+  /** Created on first use: most sessions never read `any_signal`. */
   #immediate: AbortController | null = null;
   #any: AbortController | null = null;
   readonly #children = new Set<CancellationToken>();
@@ -30,7 +33,7 @@ export class CancellationToken {
     return this.#state === "graceful";
   }
 
-  /** Whether running work is abandoned. */
+  /** Whether running work must be abandoned. */
   get is_immediate(): boolean {
     return this.#state === "immediate";
   }
@@ -41,18 +44,18 @@ export class CancellationToken {
     return this.#immediate.signal;
   }
 
-  /** Aborts on any cancellation: for waiting, not for working. */
+  /** Aborts on any cancellation: for waits, not for running work. */
   get any_signal(): AbortSignal {
     this.#any ??= controllerOf(this.#state !== "none");
     return this.#any.signal;
   }
 
-  /** Ids of the tool calls that run now. */
+  /** Ids of the running tool calls. */
   get running_tools(): string[] {
     return [...this.#running.keys()];
   }
 
-  /** Names of the tools that run now. */
+  /** Names of the running tools. */
   get running_tool_names(): string[] {
     return [...this.#running.values()];
   }
@@ -76,7 +79,10 @@ export class CancellationToken {
     return true;
   }
 
-  /** Back to `none`, with new signals; children and callbacks stay. The session calls it at the start of a turn. */
+  /**
+   * Returns to `none`, with new signals; children and callbacks stay. The session calls it at the start of a
+   * turn.
+   */
   reset(): void {
     this.#state = "none";
     this.#running.clear();
@@ -84,24 +90,24 @@ export class CancellationToken {
     if (this.#immediate?.signal.aborted) this.#immediate = null;
   }
 
-  /** Notes that a tool call began. */
+  /** Records that a tool call started. */
   registerToolStart(id: string, name: string): void {
     this.#running.set(id, name);
   }
 
-  /** Notes that a tool call ended. */
+  /** Records that a tool call ended. */
   registerToolComplete(id: string): void {
     this.#running.delete(id);
   }
 
-  /** Makes a child session follow: it takes over the state now and every later request. */
+  /** Makes a child session follow: it takes the current state and every later request. */
   registerChild(child: CancellationToken): void {
     this.#children.add(child);
     if (this.#state === "graceful") child.requestGraceful();
     else if (this.#state === "immediate") child.requestImmediate();
   }
 
-  /** Lets a child go its own way. */
+  /** Removes a child: it no longer follows. */
   unregisterChild(child: CancellationToken): void {
     this.#children.delete(child);
   }
@@ -112,7 +118,7 @@ export class CancellationToken {
     return () => this.#callbacks.delete(callback);
   }
 
-  /** Runs all callbacks; a failing one does not stop the others. Resolves to the failures. */
+  /** Runs all callbacks, even when one fails. Resolves to the failures. */
   async triggerCallbacks(): Promise<unknown[]> {
     const failures: unknown[] = [];
     for (const callback of [...this.#callbacks]) {
@@ -126,7 +132,7 @@ export class CancellationToken {
   }
 }
 
-/** Returns a controller that stands where the token stands already. */
+/** Returns a controller in the token's state. */
 function controllerOf(aborted: boolean): AbortController {
   const controller = new AbortController();
   if (aborted) controller.abort();

@@ -1,4 +1,7 @@
-/** The checks and the sentence that the models' factories share. No schema library: factories run on every call. */
+/**
+ * Checks of fields and their error message, for the factories of data models. Uses no schema library, because
+ * factories run on every call.
+ */
 import { isObject } from "./json.ts";
 
 /** Returns the error of a factory: `Cannot make a <model>: <field> <rule>: received <value>`. */
@@ -6,7 +9,7 @@ export function fieldError(model: string, field: string, rule: string, value: un
   return new TypeError(`Cannot make a ${model}: ${field} ${rule}: received ${describe(value)}`);
 }
 
-/** Returns a value as an error may show it: short, on one line, contents of objects left out. */
+/** Formats a value for an error message: short, on one line, without the contents of objects. */
 export function describe(value: unknown): string {
   if (typeof value === "string") {
     return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value);

@@ -1,11 +1,11 @@
-/** A console that writes each call as one text at a level of the log. Knows neither where the text goes nor how values are inspected. */
+/** Creates console methods that write each call as one text with a log level. */
 
 import { cut, join, map } from "./primordials.ts";
 
-/** Levels of a line of the log. */
+/** Level of a log line. */
 export type ConsoleLevel = "info" | "warning" | "error";
 
-/** Takes what one call of a console wrote. */
+/** Receives the text of one console call. */
 export type ConsoleWriter = (level: ConsoleLevel, text: string) => void;
 
 const LEVELS: Readonly<Record<string, ConsoleLevel>> = {
@@ -20,12 +20,13 @@ const LEVELS: Readonly<Record<string, ConsoleLevel>> = {
   assert: "error",
 };
 
-/** Characters that one call may write. */
+/** Maximum characters of one call. */
 export const MAX_CONSOLE_CHARS = 4_000;
 
 /**
- * Returns the methods of a console, by name. Those that write nothing in any console, such as `time`, do nothing.
- * @param inspect Returns a value that is no text as people read it.
+ * Returns the methods of a console by name. Methods that print nothing, such as `time`, do nothing.
+ *
+ * @param inspect Formats a value that is not a string.
  */
 export function consoleMethods(
   write: ConsoleWriter,

@@ -1,6 +1,6 @@
 /**
- * What context managers are made of: the memory whose views always fit, its configuration, and mounting it. The built-in
- * contexts are this with what each adds.
+ * Building blocks of context managers: {@link SimpleContext}, whose views always fit, its configuration, and
+ * mounting. The built-in contexts extend it.
  *
  * @module
  */

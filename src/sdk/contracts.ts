@@ -1,4 +1,7 @@
-/** The contract of a module file, and what a module is given: coordinator, context manager, orchestrator (R0-R3). */
+/**
+ * Contracts between modules and the runtime: the module file, the coordinator, the context manager and the
+ * orchestrator.
+ */
 import type { CancellationToken } from "./cancellation.ts";
 import type { Emission, HookRegistry } from "./hooks.ts";
 import { requireObject, requireText } from "./checks.ts";
@@ -14,7 +17,10 @@ export type ModuleType = "orchestrator" | "context" | "provider" | "tool" | "hoo
 
 /** Deno permissions, in Deno's own names and value forms. */
 export interface Permissions {
-  /** Hosts it may reach: `host`, `host:port`, `*.host` (it and all below it), `10.0.0.0/8`; IPv6 in brackets. */
+  /**
+   * Hosts it may connect to: `host`, `host:port`, `*.host` (the host and its subdomains), `10.0.0.0/8`; IPv6
+   * in brackets.
+   */
   net?: boolean | string[];
   /** Paths it may read. */
   read?: boolean | string[];
@@ -24,7 +30,7 @@ export interface Permissions {
   env?: boolean | string[];
   /** Programs it may start. */
   run?: boolean | string[];
-  /** System facts it may ask for, such as `hostname`. */
+  /** System information it may read, such as `hostname`. */
   sys?: boolean | string[];
   /** Native libraries it may load. */
   ffi?: boolean | string[];
@@ -32,29 +38,30 @@ export interface Permissions {
   import?: boolean | string[];
 }
 
-/** What a module says of itself: its export `module`. All but `id` is optional. */
+/** Description of a module: its export `module`. All fields but `id` are optional. */
 export interface ModuleInfo {
-  /** Module id, such as `tool-clock`; its prefix tells the type when `type` is absent (behaviour.md §3.2). */
+  /** Module id, such as `tool-clock`. Without `type`, its prefix decides the type. */
   id: string;
   /** Display name. Default: the id. */
   name?: string;
-  /** Version of the module, by habit semantic. */
+  /** Version of the module, by convention a semantic version. */
   version?: string;
   /** Kind of module. */
   type?: ModuleType;
-  /** Where it mounts itself, such as `tools`. */
+  /** Mount point, such as `tools`. */
   mount_point?: string;
   /** One sentence for people. */
   description?: string;
   /** JSON Schema of `config`; checked before `mount`. */
   config_schema?: JsonSchema | null;
-  /** A wish list: shown by `plan explain`, granted by the plan alone. */
+  /** Permissions the module wants; `preamp plan explain` displays them. Only the plan grants permissions. */
   permissions?: Permissions;
-  /** Version of the module contract; 1. A module of another version is not mounted. */
+  /** Version of the module contract: 1. A module with another version is not mounted. */
   contract?: number;
   /**
-   * Of a hook: whether it decides what may happen. A session that cannot mount it fails, unless the plan's entry says
-   * `required: false`. A hook whose `mount` fails after it registered for a gate event counts as one too.
+   * For a hook: whether it decides what may happen. A session that cannot mount it fails, unless the plan's
+   * entry has `required: false`. A hook whose `mount` fails after it registered for a gate also counts as
+   * deciding.
    */
   gates?: boolean;
 }
@@ -68,10 +75,10 @@ const MOUNT_POINTS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns a ModuleInfo with every default filled in; the requirements' constructor. `mount_point` follows from `type`; a
- * type this version does not know is kept (C41).
+ * Returns a ModuleInfo with every default filled in. `mount_point` is derived from `type`; an unknown type is
+ * kept.
  *
- * @throws {TypeError} when `id` is empty or a text is no text.
+ * @throws {TypeError} when `id` is empty or a text field is not a string.
  */
 export function ModuleInfo(fields: ModuleInfo): ModuleInfo {
   requireText("ModuleInfo", "id", fields.id);
@@ -89,49 +96,61 @@ export function ModuleInfo(fields: ModuleInfo): ModuleInfo {
   return info;
 }
 
-/** Undoes what `mount` did; awaited at the end of the session. */
+/** Undoes the effects of `mount`; awaited at the end of the session. */
 export type Cleanup = () => unknown;
 
-/** What `mount` may return: nothing, a cleanup, an instance, metadata, or a reason to be skipped (behaviour.md §3.3). */
+/**
+ * Return value of `mount`: nothing, a cleanup, an instance, metadata, or a reason to be skipped; see
+ * src/docs/modules.md#2-write-it.
+ */
 export type MountReturn = void | null | Cleanup | object;
 
 /** A module file. */
 export interface Module {
-  /** What the module says of itself. */
+  /** Description of the module. */
   readonly module?: ModuleInfo;
-  /** Puts the module's parts at their mount points; called once per session. Throwing skips the module (orchestrator and context: fails the session). */
+  /**
+   * Mounts the module's parts; called once per session. When it throws, the module is skipped; for an
+   * orchestrator or a context, the session fails.
+   */
   mount(coordinator: Coordinator, config: JsonObject): Promise<MountReturn> | MountReturn;
   /** Called once after every module is mounted, in mount order. */
   onSessionReady?(coordinator: Coordinator): Promise<void> | void;
 }
 
-/** What `getMessagesForRequest` is told. */
+/** Options of `getMessagesForRequest`. */
 export interface RequestOptions {
-  /** Tokens the view may take; wins over what the provider says. */
+  /** Maximum tokens of the view; wins over the provider's window. */
   token_budget?: number;
-  /** Told so that the view fits this provider's window (behaviour.md §8.2). */
+  /** Provider of the request; the view fits its window. */
   provider?: Provider;
-  /** Offered with the request; only to be counted. */
+  /** Tools that are offered with the request; they are only counted. */
   tools?: ToolSpec[];
-  /** Added to the request; only to be counted. */
+  /** Messages that are added to the request; they are only counted. */
   injections?: Message[];
 }
 
-/** Conversation memory. */
+/** Stores the conversation and returns the messages of each request. */
 export interface ContextManager {
-  /** Optional: says that `addMessage` is given the log's own message, frozen. Without it each message is a copy to do with as one likes. */
+  /**
+   * Optional: true when `addMessage` accepts the frozen message of the log. Otherwise each message is a copy
+   * that it may change.
+   */
   readonly takes_frozen?: boolean;
-  /** Appends; never refuses a result for its size. */
+  /** Appends a message; never refuses a tool result because of its size. */
   addMessage(message: Message): Promise<void>;
-  /** A view that fits one request. Never changes what is stored. */
+  /** Resolves to a view that fits one request. Never changes the stored messages. */
   getMessagesForRequest(options?: RequestOptions): Promise<Message[]>;
-  /** The full history, a copy. */
+  /** Resolves to a copy of the full history. */
   getMessages(): Promise<Message[]>;
   /** Replaces the history. */
   setMessages(messages: Message[]): Promise<void>;
   /** Empties the history. */
   clear(): Promise<void>;
-  /** Optional: sets who tells the system prompt, asked on every request; its text stands for the stored system messages but those of hooks (behaviour.md §8.1). */
+  /**
+   * Optional: sets a function that returns the system prompt of each request. Its text replaces the stored
+   * system messages except those of hooks. Null restores them.
+   */
   setSystemPromptFactory?(factory: (() => string | Promise<string>) | null): void;
 }
 
@@ -139,13 +158,16 @@ export interface ContextManager {
 export interface ExecuteOptions {
   /** The session's coordinator. */
   coordinator: Coordinator;
-  /** True after a crash: no second `execution:start`, `prompt:submit` or user message; unanswered calls go first. */
+  /**
+   * True after a crash: `execution:start`, `prompt:submit` and the user message are not repeated, and
+   * unanswered calls come first.
+   */
   resume?: boolean;
-  /** With `resume`: iterations of the turn that were answered before. */
+  /** With `resume`: answered iterations of the interrupted turn. */
   iteration?: number;
 }
 
-/** The loop. */
+/** Runs turns: the loop between the provider and the tools. */
 export interface Orchestrator {
   /** Whether `execute` understands `resume`. */
   readonly resumable?: boolean;
@@ -160,27 +182,32 @@ export interface Orchestrator {
   ): Promise<string>;
 }
 
-/** Time as a module may see it. */
+/** Time for modules. */
 export interface Clock {
-  /** Milliseconds since the epoch; for display only. */
+  /** Returns milliseconds since the epoch; for display only. */
   now(): number;
-  /** Milliseconds that never go backwards; for durations. */
+  /** Returns milliseconds that never decrease; for durations. */
   monotonic(): number;
-  /** Resolves after `ms` milliseconds; rejects with the signal's reason when that aborts first. */
+  /** Resolves after `ms` milliseconds; rejects with the signal's reason if the signal aborts first. */
   after(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
-/** What a module may reach. One per session and module; the requirements' snake_case names work too. */
+/**
+ * Gives a module access to its session. One per session and module; the snake_case names of methods work too.
+ */
 export interface Coordinator {
   /** Id of the session. */
   readonly session_id: string;
-  /** Id of the session that spawned this one, or null. */
+  /** Id of the parent session, or null. */
   readonly parent_id: string | null;
-  /** The whole mount plan as written; `${VAR}`s are not expanded here. */
+  /** The complete mount plan as written; `${VAR}` is not expanded here. */
   readonly config: JsonObject;
-  /** What modules keep from run to run: JSON, 64 KiB a session. Assigning a top-level key saves it with the log. */
+  /**
+   * State of modules that lasts from run to run: JSON, 64 KiB per session. Assigning a top-level key saves it
+   * with the log.
+   */
   readonly session_state: JsonObject;
-  /** Time of the session; fake in tests, recorded in replays. */
+  /** Time of the session; simulated in tests, recorded in replays. */
   readonly clock: Clock;
   /** Mounted tools by mount name, live and in mount order. */
   readonly tools: Record<string, Tool>;
@@ -188,44 +215,55 @@ export interface Coordinator {
   readonly providers: Record<string, Provider>;
   /** The mounted loop, or null before it is mounted. */
   readonly orchestrator: Orchestrator | null;
-  /** The mounted conversation memory, or null before it is mounted. */
+  /** The mounted context manager, or null before it is mounted. */
   readonly context: ContextManager | null;
-  /** Where handlers register and events are emitted. */
+  /** Registry of handlers; emits events. */
   readonly hooks: HookRegistry;
   /** The session's cancellation token. */
   readonly cancellation: CancellationToken;
-  /** Ceilings of the run; guards hold them, whatever a loop does. */
+  /** Limits of the run; the guards enforce them. */
   readonly limits: RunLimits;
-  /** Characters (code points) one injection may have; null = unlimited. */
+  /** Maximum code points of one injection; null = unlimited. */
   readonly injection_size_limit: number | null;
-  /** Tokens all injections of a turn may have; null = unlimited. */
+  /** Maximum tokens of all injections of a turn; null = unlimited. */
   readonly injection_budget_per_turn: number | null;
-  /** Puts a module at a mount point: orchestrator, context, providers, tools (or `session` with a name, R0). */
+  /** Mounts an object at orchestrator, context, providers or tools. `session` with a name also works. */
   mount(point: string, module: object, name?: string | { name?: string }): Promise<void>;
-  /** Takes a module away; absent is fine. */
+  /** Unmounts a module; does nothing when it is not mounted. */
   unmount(point: string, name?: string): Promise<void>;
-  /** A single slot's module or null; a map of a many-slot; with a name, one of it. */
+  /**
+   * Returns the module of a single slot or null; all modules of providers or tools; with a name, one of them.
+   */
   get(point: string, name?: string): unknown;
-  /** Makes a fresh id: `prefix_…`. */
+  /** Returns a new id: `prefix_…`. */
   newId(prefix: string): string;
-  /** Runs `cleanup` at the end of the session, last registered first; anything but a function is ignored. */
+  /**
+   * Registers a cleanup for the end of the session; the last one runs first. Values that are not functions
+   * are ignored.
+   */
   registerCleanup(cleanup: Cleanup): void;
-  /** Publishes a value or function for other modules; a second one of the same name replaces the first. */
+  /** Publishes a value or function for other modules; replaces an earlier one with the same name. */
   registerCapability(name: string, value: unknown): void;
   /** Returns a published capability, or null. */
   getCapability(name: string): unknown;
-  /** Adds a callback to a channel such as `observability.events` or `session.cost` (behaviour.md §9.6). */
+  /** Adds a callback to a channel such as `observability.events` or `session.cost`. */
   registerContributor(channel: string, name: string, callback: () => unknown): void;
-  /** Resolves to what the channel's callbacks return, in order of registration; nulls and failures are left out. */
+  /**
+   * Resolves to the values that the channel's callbacks return, in order of registration. Nulls and failures
+   * are left out.
+   */
   collectContributions(channel: string): Promise<unknown[]>;
-  /** Does what an emission asks for: injects, shows, asks. Resolves to the emission, an ask settled to continue or deny. */
+  /**
+   * Carries out an emission: stores injections, shows messages, asks for approval. Resolves to the emission;
+   * a question is then `continue` or `deny`.
+   */
   processHookResult(result: Emission, event: string, hook_name?: string): Promise<Emission>;
-  /** Resolves to how the session stands, with its counters over all of its runs. */
+  /** Resolves to the status of the session, with counters over all of its runs. */
   sessionStatus(): Promise<SessionStatus>;
   /** Requests graceful, or with `true` immediate, cancellation. */
   requestCancel(immediate?: boolean): void;
-  /** Sets the injection counter to zero; the session does so at each turn. */
+  /** Resets the injection counter; the session calls it at the start of each turn. */
   resetTurn(): void;
-  /** Returns what is mounted and published, as names only. */
+  /** Returns the names of mounted modules and published capabilities. */
   toDict(): JsonObject;
 }

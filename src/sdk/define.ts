@@ -1,4 +1,6 @@
-/** `defineTool` and its siblings: sugar that types what you write. Plain objects are equal citizens. */
+/**
+ * `defineTool`, `defineProvider` and the others: typed and checked definitions. Plain objects work as well.
+ */
 import type { ContextManager, Orchestrator } from "./contracts.ts";
 import { fieldError, requireText, requireTexts } from "./checks.ts";
 import type { HookHandler, HookOptions } from "./hooks.ts";
@@ -9,23 +11,23 @@ import { methodOf } from "./snake_case_aliases.ts";
 import { issuesText, type SchemaOutput, type StandardIssue, type StandardSchema } from "./standard_schema.ts";
 import { type RiskLevel, type Tool, type ToolCallContext, toolFailure } from "./tools.ts";
 
-/** What describes the input of a tool: a zod (or any Standard Schema) schema, or a JSON Schema of an object. */
+/** Schema of a tool's input: zod (or any Standard Schema), or a JSON Schema of an object. */
 export type InputSchema = StandardSchema | JsonSchema;
 
-/** What `execute` gets: the output of a Standard Schema, or the input that a JSON Schema takes. */
+/** Input of `execute`: the output of a Standard Schema, or an object for a JSON Schema. */
 export type InputOf<Schema extends InputSchema> = Schema extends StandardSchema ? SchemaOutput<Schema>
-  // deno-lint-ignore no-explicit-any -- a JSON Schema has no types: the fields are what it says
+  // deno-lint-ignore no-explicit-any -- a JSON Schema has no static types
   : Record<string, any>;
 
-/** A tool with a schema of its input. */
+/** Definition of a tool with a schema of its input. */
 export interface ToolDefinition<Schema extends InputSchema> {
   /** Short, snake_case, unique among the mounted tools. */
   name: string;
-  /** What it does and expects, for the model. */
+  /** Description for the model: what the tool does and expects. */
   description: string;
   /**
-   * A zod (or any Standard Schema) schema: the input is parsed with it before `execute`, and `input_schema` derived from it. Or a
-   * JSON Schema of an object: the input is checked by it, and it is the `input_schema`.
+   * A zod schema (or any Standard Schema): it parses the input before `execute`, and `input_schema` is
+   * derived from it. Or a JSON Schema of an object: it validates the input and is the `input_schema`.
    */
   input: Schema;
   /** Overrides the derived JSON Schema. */
@@ -41,8 +43,9 @@ export interface ToolDefinition<Schema extends InputSchema> {
 }
 
 /**
- * Returns a tool whose `input_schema` comes from a schema and whose `execute` gets the parsed input. Input that does not fit is
- * answered with a `tool_input_invalid` result that names every finding, for the model to mend.
+ * Returns a tool whose `input_schema` is derived from a schema and whose `execute` receives the parsed input.
+ * Input that does not fit gets a `tool_input_invalid` result that lists every problem, so that the model can
+ * correct it.
  *
  * @throws {TypeError} when the definition lacks a name, an `input` or `execute`, or `input` does not describe an object.
  *
@@ -80,15 +83,15 @@ export function defineTool<const Schema extends InputSchema>(definition: ToolDef
   return {
     ...rest,
     input_schema: check.input_schema,
-    async execute(given: JsonObject, call?: ToolCallContext) {
-      const parsed = await check.parse(given);
+    async execute(input: JsonObject, call?: ToolCallContext) {
+      const parsed = await check.parse(input);
       if ("problem" in parsed) return toolFailure(parsed.problem, { type: "tool_input_invalid" });
-      return await execute.call(definition, parsed.value as InputOf<Schema>, call); // what the schema let through
+      return await execute.call(definition, parsed.value as InputOf<Schema>, call); // the schema's output
     },
   };
 }
 
-/** How the input of a tool is described and parsed. */
+/** Describes and parses the input of a tool. */
 interface InputCheck {
   readonly input_schema: JsonSchema;
   parse(input: JsonObject): Promise<{ value: unknown } | { problem: string }>;
@@ -98,12 +101,12 @@ function checkOf({ name, input, input_schema }: ToolDefinition<InputSchema>): In
   if (isStandardSchema(input)) {
     return {
       input_schema: input_schema ?? jsonSchemaOf(name, input),
-      async parse(given) {
-        const { value, issues } = await input["~standard"].validate(given) as {
+      async parse(value) {
+        const result = await input["~standard"].validate(value) as {
           value?: unknown;
           issues?: readonly StandardIssue[];
         };
-        return issues ? { problem: issuesText(issues) } : { value };
+        return result.issues ? { problem: issuesText(result.issues) } : { value: result.value };
       },
     };
   }
@@ -117,7 +120,7 @@ function checkOf({ name, input, input_schema }: ToolDefinition<InputSchema>): In
   };
 }
 
-/** ArkType's schemas are functions. */
+/** Accepts functions too: schemas of ArkType are functions. */
 function isStandardSchema(value: unknown): value is StandardSchema {
   return (isObject(value) || typeof value === "function") && "~standard" in value;
 }
@@ -134,11 +137,11 @@ function objectSchema(name: string, value: unknown): JsonSchema {
     throw refuse(`received an object of schemas: wrap it in z.object({ ${field}: … })`);
   }
   if (value.type === "object") return value;
-  const says = ["properties", "required", "anyOf", "oneOf", "allOf", "$ref", "additionalProperties"];
-  if (value.type === undefined && says.some((keyword) => value[keyword] !== undefined)) {
+  const keywords = ["properties", "required", "anyOf", "oneOf", "allOf", "$ref", "additionalProperties"];
+  if (value.type === undefined && keywords.some((keyword) => value[keyword] !== undefined)) {
     return { type: "object", ...value };
   }
-  if (value.type === undefined) throw refuse('received an object that is none: write type: "object"');
+  if (value.type === undefined) throw refuse('received an object without type: write type: "object"');
   throw refuse(`received a schema of type ${JSON.stringify(value.type)}`);
 }
 
@@ -154,34 +157,50 @@ function jsonSchemaOf(name: string, schema: StandardSchema): JsonSchema {
   try {
     json = schema["~standard"].jsonSchema?.input({ target: "draft-2020-12" });
   } catch (cause) {
-    throw refuse("JSON Schema cannot say it", cause);
+    throw refuse("it has no JSON Schema form", cause);
   }
-  if (!isObject(json)) throw refuse("it cannot be told as JSON Schema");
+  if (!isObject(json)) throw refuse("it has no JSON Schema form");
   const { $schema: _, ...rest } = json;
   if (rest.type === "object") return rest;
-  // a union of objects says its types inside; providers want the word at the top
+  // a union of objects has its types inside; providers require `type` at the top
   if (rest.type === undefined && (rest.anyOf || rest.oneOf || rest.allOf)) return { type: "object", ...rest };
   throw refuse("a tool's input is an object");
 }
 
-/** Returns the provider; types what you write. @throws {TypeError} when its name or a method is missing. */
+/**
+ * Returns the provider after checking its shape.
+ *
+ * @throws {TypeError} when its name or a method is missing.
+ */
 export function defineProvider(provider: Provider): Provider {
   requireText("provider", "name", provider.name);
   return requireMethods("provider", provider, ["getInfo", "listModels", "complete", "parseToolCalls"]);
 }
 
-/** Returns the orchestrator; types what you write. @throws {TypeError} when `execute` is missing. */
+/**
+ * Returns the orchestrator after checking its shape.
+ *
+ * @throws {TypeError} when `execute` is missing.
+ */
 export function defineOrchestrator(orchestrator: Orchestrator): Orchestrator {
   return requireMethods("loop", orchestrator, ["execute"]);
 }
 
-/** Returns the context manager; types what you write. @throws {TypeError} when a method is missing. */
+/**
+ * Returns the context manager after checking its shape.
+ *
+ * @throws {TypeError} when a method is missing.
+ */
 export function defineContext(context: ContextManager): ContextManager {
   const methods = ["addMessage", "getMessagesForRequest", "getMessages", "setMessages", "clear"];
   return requireMethods("context", context, methods);
 }
 
-/** @throws {TypeError} naming the first method that is not there, in either spelling. */
+/**
+ * Returns the object when every method exists, in camelCase or snake_case.
+ *
+ * @throws {TypeError} naming the first missing method.
+ */
 function requireMethods<Part extends object>(model: string, part: Part, methods: readonly string[]): Part {
   for (const name of methods) {
     if (methodOf(part, name)) continue;
@@ -190,16 +209,17 @@ function requireMethods<Part extends object>(model: string, part: Part, methods:
   return part;
 }
 
-/** A hook: the events it wants and what it does with them. */
+/** Definition of a hook: its events and its handler. */
 export interface HookDefinition extends HookOptions {
   /** Events to handle: exact names, `prefix:*` or `*`. */
   events: string[];
-  /** What is done with each of them. */
+  /** Called for each of these events. */
   handler: HookHandler;
 }
 
 /**
- * Returns the hook; types what you write. A module's `mount` may return it, or register the handler itself.
+ * Returns the hook after checking its shape. A module's `mount` may return it, or register the handler
+ * itself.
  *
  * @throws {TypeError} when `events` is not a list of names, or the handler is missing.
  */

@@ -1,6 +1,6 @@
 /**
- * Digests on the request path. `node:crypto` because WebCrypto's `digest` is asynchronous and thirty times slower here; got
- * when first needed, because loading it takes as long as starting a server.
+ * SHA-256 digests. Uses `node:crypto`, because WebCrypto's `digest` is asynchronous and thirty times slower
+ * here. Loads it on first use, because loading it takes as long as starting a server.
  */
 import { canonicalJson } from "./json.ts";
 
@@ -8,10 +8,10 @@ type NodeCrypto = typeof import("node:crypto");
 
 let loaded: NodeCrypto | undefined;
 
-/** Returns `node:crypto`, loaded at the first call. */
+/** Returns `node:crypto`; loads it on the first call. */
 export function nodeCrypto(): NodeCrypto {
   return loaded ??= (globalThis as { process?: { getBuiltinModule(name: string): unknown } }).process!
-    .getBuiltinModule("node:crypto") as NodeCrypto; // Deno 2 has both, in every program
+    .getBuiltinModule("node:crypto") as NodeCrypto; // every Deno 2 program has `process.getBuiltinModule`
 }
 
 /** Returns the SHA-256 of UTF-8 text or bytes as `sha256-` and standard base64, the form of Subresource Integrity. */
@@ -19,7 +19,7 @@ export function sha256(input: string | Uint8Array): string {
   return `sha256-${nodeCrypto().createHash("sha256").update(input).digest("base64")}`;
 }
 
-/** Returns {@link sha256} of the canonical (RFC 8785) JSON of JSON-safe data. */
+/** Returns the {@link sha256} of the canonical (RFC 8785) JSON of JSON-safe data. */
 export function canonicalHash(value: unknown): string {
   return sha256(canonicalJson(value));
 }

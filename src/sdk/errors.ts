@@ -1,11 +1,11 @@
 /**
- * Errors, told apart by `code` and never by `instanceof` (a bundled module carries its own copy of every class).
- * `PreampError` is what an operator or caller must mend; `LLMError` is the taxonomy of provider failures
- * (behaviour.md §4.8).
+ * Errors of the SDK. They are distinguished by `code` and never by `instanceof`: a bundled module carries its
+ * own copy of every class. An operator or caller must correct a `PreampError`; an `LLMError` classifies the
+ * failure of a provider.
  */
 import type { JsonObject } from "./json.ts";
 
-/** One finding about a document: where it is, what is wrong, and what would do. */
+/** One finding about a document: its place, what is wrong, and what to write instead. */
 export interface ErrorDetail {
   /** Place in the document, such as `tools[0].permissions.net`; empty for the document itself. */
   path: string;
@@ -21,7 +21,7 @@ export interface ErrorDetail {
   hint?: string;
 }
 
-/** Every `code` a {@link PreampError} may carry. Codes are stable; they only grow. */
+/** Codes of a {@link PreampError}. Codes are stable: they are added and never removed. */
 export type ErrorCode =
   | "request_invalid"
   | "plan_invalid"
@@ -82,21 +82,24 @@ export type ErrorCode =
 export interface PreampErrorOptions {
   /** The error that caused this one. Never shown on the wire. */
   cause?: unknown;
-  /** All findings, not the first. */
+  /** All findings, not only the first. */
   details?: readonly ErrorDetail[];
-  /** Machine-readable facts beside the message, such as `{limit: "max_tool_calls"}`. */
+  /** Machine-readable facts in addition to the message, such as `{limit: "max_tool_calls"}`. */
   facts?: JsonObject;
 }
 
-/** What a caller or operator must mend. Its `message` never holds a secret, a prompt, a path of the host or a stack. */
+/**
+ * An error that a caller or operator must correct. Its `message` never holds a secret, a prompt, a path of
+ * the host or a stack.
+ */
 export class PreampError extends Error {
   /** Always `PreampError`. */
   override readonly name = "PreampError";
   /** The stable code of the failure. */
   readonly code: ErrorCode;
-  /** All findings; empty when the message says it all. */
+  /** All findings; empty when the message is complete without them. */
   readonly details: readonly ErrorDetail[];
-  /** Machine-readable facts beside the message. */
+  /** Machine-readable facts in addition to the message. */
   readonly facts: Readonly<JsonObject>;
 
   /** Creates an error with a stable code and a message of the form `Cannot <verb> <thing>: <fact>: received <value>`. */
@@ -113,7 +116,7 @@ export function errorCode(error: unknown): string | undefined {
   return readText(error, "code");
 }
 
-/** Returns true when `error` carries this code, whichever copy of the class made it. */
+/** Returns true when `error` has this code, from any copy of the class. */
 export function hasCode(error: unknown, code: ErrorCode): boolean {
   return errorCode(error) === code;
 }
@@ -125,17 +128,17 @@ export function errorMessage(error: unknown): string {
   try {
     return String(error);
   } catch {
-    return "an error that cannot be read"; // its text throws, or it has none
+    return "an error that cannot be read"; // its `toString` throws, or it has none
   }
 }
 
-/** Returns a field of anything that was thrown, when it is text. */
+/** Returns a text field of a thrown value, or undefined. */
 function readText(error: unknown, key: string): string | undefined {
   const value = read(error, key);
   return typeof value === "string" ? value : undefined;
 }
 
-/** Returns a field of anything; undefined when it cannot be read: a getter of a stranger's error may throw. */
+/** Returns a field of any value; undefined when a getter of foreign code throws. */
 function read(error: unknown, key: string): unknown {
   if (typeof error !== "object" || error === null) return undefined;
   try {
@@ -150,7 +153,7 @@ export function errorName(error: unknown): string {
   return readText(error, "type") || readText(error, "name") || "Error";
 }
 
-/** Names of the provider failures of behaviour.md §4.8. */
+/** Types of provider failures. */
 export const LLM_ERROR_TYPES = [
   "LLMError",
   "RateLimitError",
@@ -183,7 +186,10 @@ export interface LLMErrorOptions {
   model?: string;
   /** HTTP status the backend answered with. */
   status_code?: number;
-  /** Whether the same call may succeed later. Default: by type, behaviour.md §4.8. */
+  /**
+   * Whether the same call may succeed later. Default: true for rate limits, unavailable providers, network
+   * errors, timeouts and broken streams.
+   */
   retryable?: boolean;
   /** Seconds the backend asked us to wait. */
   retry_after?: number;
@@ -199,9 +205,9 @@ const RETRYABLE: ReadonlySet<string> = new Set([
   "StreamError",
 ]);
 
-/** A provider failure. `type` (also `name`) is one of {@link LLMErrorType}. */
+/** A provider failure. `type` (equal to `name`) is one of {@link LLMErrorType}. */
 export class LLMError extends Error {
-  /** Which failure this is. */
+  /** Type of the failure. */
   readonly type: LLMErrorType;
   /** Name of the provider, or null. */
   readonly provider: string | null;
@@ -240,8 +246,9 @@ const BY_STATUS: Readonly<Record<number, LLMErrorType>> = {
 };
 
 /**
- * What vendors write, first match wins. A message that says when to come back is a rate limit, whatever else it mentions:
- * Gemini's free tier and OpenAI's lower tiers speak of quota and billing in limits that pass within a minute.
+ * Patterns of vendors' messages; the first match wins. A message that says when to retry is a rate limit,
+ * whatever else it mentions: the free tier of Gemini and the lower tiers of OpenAI mention quota and billing
+ * in limits that reset within a minute.
  */
 const BY_MESSAGE: readonly (readonly [RegExp, LLMErrorType])[] = [
   [
@@ -251,17 +258,17 @@ const BY_MESSAGE: readonly (readonly [RegExp, LLMErrorType])[] = [
   [/content.{0,8}(filter|policy|management)|\bsafety\b/i, "ContentFilterError"],
   [/credit balance|insufficient.quota|billing hard limit/i, "QuotaExceededError"],
 ];
-const COMES_BACK = /(try again|retry) (in|after)|per (minute|second)|requests per|tokens per/i;
+const RETRY_HINT = /(try again|retry) (in|after)|per (minute|second)|requests per|tokens per/i;
 const MONEY = /quota|billing|spend|credit balance/i;
 
 /**
- * Returns the failure type for an HTTP status (null when there was none), then for the words of the message
- * (behaviour.md §4.8): what the status leaves open, such as a 400 about the context's length, the message tells.
+ * Returns the failure type for an HTTP status (null when there was none). The words of the message decide
+ * what the status leaves open, such as a 400 for a context that is too long.
  */
 export function classifyLLMError(status_code: number | null, message: string): LLMErrorType {
   if (status_code !== null && status_code >= 500) return "ProviderUnavailableError";
   if (status_code === 429) {
-    return MONEY.test(message) && !COMES_BACK.test(message) ? "QuotaExceededError" : "RateLimitError";
+    return MONEY.test(message) && !RETRY_HINT.test(message) ? "QuotaExceededError" : "RateLimitError";
   }
   const known = status_code === null ? undefined : BY_STATUS[status_code];
   if (known) return known;
@@ -278,7 +285,7 @@ export function classifyLLMError(status_code: number | null, message: string): L
 
 const KNOWN_TYPES: ReadonlySet<string> = new Set(LLM_ERROR_TYPES);
 
-/** Names that vendors' SDKs give to failures which have no status. */
+/** Error names that SDKs of vendors use for failures without a status. */
 const VENDOR_NAMES: Readonly<Record<string, LLMErrorType>> = {
   TimeoutError: "LLMTimeoutError",
   APITimeoutError: "LLMTimeoutError",
@@ -288,9 +295,9 @@ const VENDOR_NAMES: Readonly<Record<string, LLMErrorType>> = {
 };
 
 /**
- * Returns anything a provider threw as an {@link LLMError}. One of ours, whichever copy of the class made it, keeps its
- * type and facts; an abort is an `AbortError`, a timeout signal an `LLMTimeoutError`; the rest is classified by its
- * {@link statusOf status}, its code and its message, as the SDKs of vendors throw.
+ * Returns any value that a provider threw as an {@link LLMError}. An LLMError of any copy of the class keeps
+ * its type and facts. An abort becomes an `AbortError`, a timeout signal an `LLMTimeoutError`. Errors of
+ * other SDKs are classified by {@link statusOf status}, code and message.
  */
 export function toLLMError(error: unknown, options: LLMErrorOptions = {}): LLMError {
   if (error instanceof LLMError) return error;
@@ -313,15 +320,17 @@ export function toLLMError(error: unknown, options: LLMErrorOptions = {}): LLMEr
 }
 
 function typeOf(error: unknown, name: string, status: number | null, message: string): LLMErrorType {
-  if (status === null && Object.hasOwn(VENDOR_NAMES, name)) return VENDOR_NAMES[name]!; // its own key
-  // an SDK's RateLimitError may be a quota that is used up, which its status and message tell
-  const is_ours = KNOWN_TYPES.has(name) && name !== "LLMError" &&
+  if (status === null && Object.hasOwn(VENDOR_NAMES, name)) return VENDOR_NAMES[name]!; // own property, just checked
+  // an SDK's RateLimitError may mean a used-up quota: then status and message decide
+  const is_llm_error = KNOWN_TYPES.has(name) && name !== "LLMError" &&
     (name !== "RateLimitError" || status === null || typeof read(error, "retryable") === "boolean");
-  if (is_ours) return name as LLMErrorType; // in the set of them
+  if (is_llm_error) return name as LLMErrorType; // one of KNOWN_TYPES
   return classifyLLMError(status, [message, readText(error, "code")].filter(Boolean).join(" "));
 }
 
-/** Returns the HTTP status of an error as SDKs tell it (`status_code`, `status`, `statusCode`, `response.status`), or null. */
+/**
+ * Returns the HTTP status of an error (`status_code`, `status`, `statusCode`, `response.status`), or null.
+ */
 export function statusOf(error: unknown): number | null {
   for (const [owner, key] of STATUS_FIELDS) {
     const status = read(owner === "" ? error : read(error, owner), key);
@@ -341,8 +350,8 @@ const STATUS_FIELDS = [
 ] as const;
 
 /**
- * Returns the seconds that a backend asked to wait: the error's own `retry_after`, or the header `retry-after` (seconds or a date)
- * or `retry-after-ms` of its `headers`, a `Headers` or a record; null when it asked for none.
+ * Returns the seconds that a backend asked to wait, or null. Reads the error's own `retry_after`, then the
+ * headers `retry-after-ms` and `retry-after` (seconds or a date) of a `Headers` object or a record.
  */
 export function retryAfterOf(error: unknown): number | null {
   const own = numberOr(read(error, "retry_after"), null);
@@ -356,10 +365,10 @@ export function retryAfterOf(error: unknown): number | null {
   ) {
     const ms = numberOr(numeric(headerOf(headers, "retry-after-ms")), null);
     if (ms !== null) return ms / 1000;
-    const told = headerOf(headers, "retry-after");
-    const seconds = numberOr(numeric(told), null);
+    const header = headerOf(headers, "retry-after");
+    const seconds = numberOr(numeric(header), null);
     if (seconds !== null) return seconds;
-    const date = told !== null && /[a-z]/i.test(told) ? Date.parse(told) : NaN;
+    const date = header !== null && /[a-z]/i.test(header) ? Date.parse(header) : NaN;
     if (Number.isFinite(date)) return Math.max(0, Math.ceil((date - Date.now()) / 1000));
   }
   return null;
@@ -372,7 +381,7 @@ function headerOf(headers: unknown, name: string): string | null {
     const found = Object.entries(headers).find(([key]) => key.toLowerCase() === name)?.[1];
     return typeof found === "string" || typeof found === "number" ? String(found) : null;
   } catch {
-    return null; // a getter of a stranger's object
+    return null; // a getter of a foreign object may throw
   }
 }
 
@@ -384,7 +393,7 @@ function numberOr<T>(value: unknown, fallback: T): number | T {
   return typeof value === "number" && Number.isFinite(value) && value >= 0 ? value : fallback;
 }
 
-/** Returns the run's `error.code` for a provider failure's type (http.md, Problems). */
+/** Returns the `error.code` of a run for the type of a provider failure; see src/docs/http.md#errors. */
 export function providerErrorCode(type: string): ErrorCode {
   switch (type) {
     case "RateLimitError":

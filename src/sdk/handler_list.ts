@@ -1,6 +1,6 @@
 /**
- * The handlers of a registry: who listens to what, in which order they are asked (behaviour.md §5.1, §5.9). One for the
- * kernel's registry and the recorder of tests. Calls nobody.
+ * The registered handlers of events and their order. Used by the kernel's registry and by the test recorder.
+ * Calls no handler.
  */
 import { GATES } from "./events.ts";
 import { type ChainHandler, HANDLER_TIMEOUT_MS, isWildcard, matchesEvent } from "./hook_chain.ts";
@@ -12,39 +12,47 @@ interface Registration extends ChainHandler {
   readonly id: number;
   readonly event: string;
   readonly priority: number;
-  /** Whether an event was emitted that it hears. */
+  /** Whether a matching event was emitted. */
   heard: boolean;
 }
 
-/** Events whose handlers are remembered in order; their names are the modules', so there is a bound. */
+/**
+ * Maximum number of events with a cached list of handlers; modules choose event names, so the cache is
+ * bounded.
+ */
 const MAX_REMEMBERED = 256;
 
-/** Handlers that are asked one by one whether they hear an event. */
+/** Up to this number of handlers, an event without handlers is not cached. */
 const FEW = 4;
 
-const NOBODY: readonly ChainHandler[] = [];
+const NO_HANDLERS: readonly ChainHandler[] = [];
 
-/** Handlers by event. */
+/** The handlers of a registry, by event. */
 export class HandlerList {
   readonly #timeout_ms: number;
   #registrations: Registration[] = [];
   readonly #matches = new Map<string, readonly ChainHandler[]>();
   #next_id = 1;
 
-  /** @param timeout_ms The most that one call of a handler may take, and what it may take when it says nothing. */
+  /**
+   * Creates an empty list.
+   *
+   * @param timeout_ms Maximum and default timeout of one handler call, in milliseconds.
+   */
   constructor(timeout_ms: number = HANDLER_TIMEOUT_MS) {
     this.#timeout_ms = timeout_ms;
   }
 
-  /** Handlers that are registered. */
+  /** Number of registered handlers. */
   get size(): number {
     return this.#registrations.length;
   }
 
   /**
-   * Adds a handler; returns what takes it out again.
+   * Registers a handler and returns a function that removes it.
+   *
    * @param module_id Id of the module that registers it.
-   * @throws {TypeError} when the event or the handler is none.
+   * @throws {TypeError} if `event` is not a non-empty string or `handler` is not a function.
    */
   add(
     event: string,
@@ -54,18 +62,18 @@ export class HandlerList {
     module_id?: string,
   ): Disposer {
     checkRegistration(event, handler);
-    const given = typeof options === "number" ? { priority: options } : options ?? {};
+    const settings = typeof options === "number" ? { priority: options } : options ?? {};
     const id = this.#next_id++;
-    const asked_ms = finite(given.timeout_ms, 0);
+    const wanted_ms = finite(settings.timeout_ms, 0);
     this.#registrations.push({
       id,
       event,
       handler,
-      priority: finite(given.priority, 0),
-      name: name ?? given.name ?? (handler.name || `handler-${id}`),
+      priority: finite(settings.priority, 0),
+      name: name ?? settings.name ?? (handler.name || `handler-${id}`),
       observes: isWildcard(event),
-      fail_closed: given.fail_closed ?? GATES.has(event),
-      timeout_ms: asked_ms > 0 ? Math.min(asked_ms, this.#timeout_ms) : this.#timeout_ms,
+      fail_closed: settings.fail_closed ?? GATES.has(event),
+      timeout_ms: wanted_ms > 0 ? Math.min(wanted_ms, this.#timeout_ms) : this.#timeout_ms,
       module_id,
       heard: false,
     });
@@ -73,12 +81,12 @@ export class HandlerList {
     return disposer(() => this.#remove((registration) => registration.id === id));
   }
 
-  /** Takes out every handler of this name. */
+  /** Removes every handler with this name. */
   remove(name: string): void {
     this.#remove((registration) => registration.name === name);
   }
 
-  /** Takes out all. */
+  /** Removes all handlers. */
   clear(): void {
     this.#remove(() => true);
   }
@@ -88,32 +96,32 @@ export class HandlerList {
     this.#matches.clear();
   }
 
-  /** Returns the handlers that hear an event, in the order in which they are asked. */
+  /** Returns the handlers of an event in the order of their calls. */
   of(event: string): readonly ChainHandler[] {
     let handlers = this.#matches.get(event);
     if (handlers === undefined) {
       handlers = this.#hearing(event);
-      // that a few do not hear an event is found again sooner than it is remembered
-      if (handlers !== NOBODY || this.#registrations.length > FEW) this.#remember(event, handlers);
+      // matching a few handlers again is faster than a cache look-up
+      if (handlers !== NO_HANDLERS || this.#registrations.length > FEW) this.#cache(event, handlers);
     }
     return handlers;
   }
 
-  #remember(event: string, handlers: readonly ChainHandler[]): void {
+  #cache(event: string, handlers: readonly ChainHandler[]): void {
     if (this.#matches.size > MAX_REMEMBERED) this.#matches.clear();
     this.#matches.set(event, handlers);
   }
 
-  /** Returns handler names by the event they were registered for; with an argument, of that event only. */
+  /** Returns handler names by registered event; with an argument, only those of that event. */
   names(event?: string): Record<string, string[]> {
     const names: Record<string, string[]> = event === undefined ? {} : { [event]: [] };
-    for (const registration of this.#sorted((one) => event === undefined || one.event === event)) {
+    for (const registration of this.#sorted((item) => event === undefined || item.event === event)) {
       (names[registration.event] ??= []).push(registration.name);
     }
     return names;
   }
 
-  /** Returns what handlers that have heard nothing so far were registered for, and by which modules. */
+  /** Returns the event and the module of each handler that has not matched an event so far. */
   unheard(): { event: string; module_id: string | undefined }[] {
     return this.#registrations.filter(({ heard }) => !heard).map(({ event, module_id }) => ({
       event,
@@ -121,15 +129,18 @@ export class HandlerList {
     }));
   }
 
-  /** Most events of a session are heard by nobody: no list is made for those. */
+  /**
+   * Returns the matching handlers. Allocates nothing for an event without handlers, which most events of a
+   * session are.
+   */
   #hearing(event: string): readonly ChainHandler[] {
     for (let index = 0; index < this.#registrations.length; index++) {
-      if (!matchesEvent(this.#registrations[index]!.event, event)) continue; // index is in the list
+      if (!matchesEvent(this.#registrations[index]!.event, event)) continue; // within the list
       const hearing = this.#sorted((registration) => matchesEvent(registration.event, event));
-      for (const registration of hearing) registration.heard = true; // here, because the list is remembered: once an event
+      for (const registration of hearing) registration.heard = true; // once per event, because the list is cached
       return hearing;
     }
-    return NOBODY;
+    return NO_HANDLERS;
   }
 
   #sorted(wanted: (registration: Registration) => boolean): Registration[] {
@@ -140,8 +151,8 @@ export class HandlerList {
 }
 
 /**
- * Registers a hook that is an object: its `handler` for each of its `events`. What is mounted at `hooks` is one, and what a hook's
- * `mount` may return.
+ * Registers the `handler` of a hook object for each of its `events`. Such objects are mounted at `hooks` or
+ * returned by a hook's `mount`.
  *
  * @param name Name of the handlers; default: the hook's own.
  * @throws {TypeError} when it has no events, or no handler.
@@ -155,17 +166,21 @@ export function registerHook(
   const handler = methodOf(hook, "handler");
   if (!Array.isArray(events) || !handler) {
     throw new TypeError(
-      'Cannot mount at "hooks": a hook there has events and a handler; others call coordinator.hooks.register(event, handler)',
+      'Cannot mount at "hooks": the object needs events and a handler; or call coordinator.hooks.register(event, handler)',
     );
   }
-  const given = { priority, timeout_ms, fail_closed, name: name ?? own };
-  const options = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+  const settings = { priority, timeout_ms, fail_closed, name: name ?? own };
+  const options = Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined));
   for (const event of events) {
-    hooks.register(String(event), (told, data) => handler(told, data) as null, options);
+    hooks.register(String(event), (event_name, data) => handler(event_name, data) as null, options);
   }
 }
 
-/** @throws {TypeError} when an event or a handler is none. */
+/**
+ * Checks the arguments of a registration.
+ *
+ * @throws {TypeError} if `event` is not a non-empty string or `handler` is not a function.
+ */
 export function checkRegistration(event: unknown, handler: unknown): void {
   if (typeof event !== "string" || event === "") {
     throw new TypeError(
@@ -179,7 +194,7 @@ export function checkRegistration(event: unknown, handler: unknown): void {
   }
 }
 
-/** Returns a disposer that acts once, however often it is called. */
+/** Returns a disposer that runs `dispose` once, even when called again. */
 export function disposer(dispose: () => void): Disposer {
   let done = false;
   const once = () => {
@@ -190,7 +205,7 @@ export function disposer(dispose: () => void): Disposer {
   return Object.assign(once, { [Symbol.dispose]: once });
 }
 
-/** Returns `value` when it is a finite number, else `fallback`: what modules hand in may be anything. */
+/** Returns `value` when it is a finite number, else `fallback`. */
 export function finite(value: unknown, fallback: number): number {
   return typeof value === "number" && Number.isFinite(value) ? value : fallback;
 }

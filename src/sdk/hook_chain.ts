@@ -1,67 +1,69 @@
 /**
- * One event's way through its handlers: order, precedence, what is kept. The registry that owns the handlers (the kernel's,
- * or a test's recorder) says which handlers run; this file says what their answers come to. It knows no log, no session
+ * Runs the handlers of one event and combines their results. The registry that owns the handlers (the kernel's, or a
+ * test's recorder) decides which handlers run; this file decides what their results mean. It knows no log, no session
  * and no clock.
  *
- * | a handler …            | effect                                                             | source              |
- * |------------------------|--------------------------------------------------------------------|---------------------|
- * | returns null/undefined | continue                                                           | behaviour.md §5.3   |
- * | denies                 | stops the chain, wins                                              | §5.4                |
- * | asks                   | the first question is kept; later handlers still run               | §5.4                |
- * | injects                | collected, each with its own role and lifetime                     | §5.5 → Build        |
- * | modifies               | its data replaces the payload for later handlers and the caller    | §5.4, W-17          |
- * | answers nonsense       | deny "Hook handler returned invalid response"                      | §5.3                |
- * | throws or times out    | fail closed: deny; else reported, and the chain goes on            | §5.8                |
- * | observes (wildcard)    | its user message counts; nothing else it returns or throws does    | §5.9                |
- * | any of these           | its user message is kept                                           | §5.5 → Build        |
- * | any of these, for one of the {@link RUNTIME_EVENTS} | changes nothing, and is reported      |                     |
+ * | a handler …            | effect                                                                    |
+ * |------------------------|---------------------------------------------------------------------------|
+ * | returns null/undefined | continue                                                                  |
+ * | denies                 | stops the chain; the denial is the result                                 |
+ * | asks                   | the first question is kept; later handlers still run                      |
+ * | injects                | collected, each with its own role and lifetime                            |
+ * | modifies               | its data replaces the data for later handlers and the caller              |
+ * | returns anything else  | deny "Hook handler returned invalid response"                             |
+ * | throws or times out    | with `fail_closed`: deny; otherwise reported, and the chain continues     |
+ * | observes (wildcard)    | only its user message counts; its other results and errors are ignored    |
+ * | any of these           | its user message is kept                                                  |
+ * | any of these, for one of the {@link RUNTIME_EVENTS} | changes nothing, and is reported             |
  */
 import { isObject, type JsonObject, toPlainObject } from "./json.ts";
 import { errorMessage } from "./errors.ts";
 import { RUNTIME_EVENTS } from "./events.ts";
 import { type Emission, type HookHandler, type ParsedHookResult, parseHookResult } from "./hooks.ts";
 
-/** Milliseconds that one call of a handler may take unless the server is set otherwise (behaviour.md §5.8). */
+/** Default timeout of one handler call, in milliseconds. */
 export const HANDLER_TIMEOUT_MS = 30_000;
 
-/** Returns true for `*` and `prefix:*`, whose handlers observe (behaviour.md §5.9). */
+/** Returns true for `*` and `prefix:*`, whose handlers only observe. */
 export function isWildcard(pattern: string): boolean {
   return pattern === "*" || pattern.endsWith(":*");
 }
 
-/** Returns true when a handler of `pattern` hears `event`. */
+/** Returns true when `pattern` matches `event`. */
 export function matchesEvent(pattern: string, event: string): boolean {
   if (pattern === event || pattern === "*") return true;
   return pattern.endsWith(":*") && event.startsWith(pattern.slice(0, -1));
 }
 
-/** One registered handler. */
+/** A registered handler. */
 export interface ChainHandler {
-  /** Named in verdicts and reasons. */
+  /** Name in verdicts and reasons. */
   readonly name: string;
-  /** What is called. */
+  /** Function to call. */
   readonly handler: HookHandler;
-  /** Wildcard handlers observe: nothing they return but a user message counts. */
+  /** Whether the pattern is a wildcard: of its results only a user message counts. */
   readonly observes: boolean;
-  /** Whether failing denies. Of no effect on an observer. */
+  /** Whether a failure denies. Without effect on an observer. */
   readonly fail_closed: boolean;
-  /** Milliseconds; 0 = any number. */
+  /** Timeout in milliseconds; 0 = none. */
   readonly timeout_ms: number;
-  /** Id of the module that registered it; absent: no module did. */
+  /** Id of the module that registered the handler; absent for the host's own. */
   readonly module_id?: string | undefined;
 }
 
-/** What the chain is given from outside. */
+/** Options of {@link runChain}. */
 export interface ChainOptions {
-  /** Awaits a handler's promise under its deadline; rejects when that passes. */
+  /** Awaits a handler's promise; rejects after the handler's timeout. */
   deadline?: (pending: Promise<unknown>, handler: ChainHandler) => Promise<unknown>;
-  /** Told of a handler that threw and was skipped or that denied by throwing. */
+  /** Called for a handler that threw or timed out. */
   onError?: (handler: ChainHandler, error: unknown) => void;
-  /** Called when a handler of one of the {@link RUNTIME_EVENTS} answered something that would have an effect elsewhere. */
+  /**
+   * Called when a handler returned something for one of the {@link RUNTIME_EVENTS}, where it has no effect.
+   */
   onIgnored?: (handler: ChainHandler, answer: string) => void;
 }
 
-/** Returns an emission in which nobody asked for anything. */
+/** Returns the emission of an event for which no handler asked for anything. */
 export function noopEmission(data: JsonObject): Emission {
   return {
     action: "continue",
@@ -84,8 +86,8 @@ export function noopEmission(data: JsonObject): Emission {
 }
 
 /**
- * Runs the handlers in order, each over its own copy of `data`, and resolves to what their answers come to. Never rejects
- * and never changes `data`, which must be JSON-safe ({@link toPlainObject}).
+ * Runs the handlers in order, each with its own copy of `data`, and resolves to the combined result. Never
+ * rejects and never changes `data`, which must be JSON-safe ({@link toPlainObject}).
  */
 export async function runChain(
   handlers: readonly ChainHandler[],
@@ -98,7 +100,7 @@ export async function runChain(
   for (const handler of handlers) {
     let result: ParsedHookResult | null;
     try {
-      let returned = handler.handler(event, toPlainObject(emission.data)); // a copy: 4 times faster than by way of JSON
+      let returned = handler.handler(event, toPlainObject(emission.data)); // perf: 4 times faster than a copy through JSON
       if (isThenable(returned)) {
         returned =
           (options.deadline ? await options.deadline(returned, handler) : await returned) as typeof returned;
@@ -129,7 +131,7 @@ export async function runChain(
   return emission;
 }
 
-/** Returns in one word what a handler asked for that does not happen; null when it asked for nothing. */
+/** Returns the name of a handler's ignored result; null when the handler asked for nothing. */
 function ignoredAnswer(result: ParsedHookResult | null): string | null {
   if (result === null) return "an answer that is no hook result";
   if (result.action !== "continue") return result.action;

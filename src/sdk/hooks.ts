@@ -1,35 +1,35 @@
-/** Hooks: results, their lenient reading, and what an emission comes to (behaviour.md §4.3, §5). */
+/** Hooks: the results of handlers, the registry, and the emission that an event results in. */
 import { fieldError, requireOneOf } from "./checks.ts";
 import { isObject, type JsonObject } from "./json.ts";
 
-/** What a handler wants to happen. */
+/** Action that a handler asks for. */
 export type Action = "continue" | "deny" | "modify" | "inject_context" | "ask_user";
 
 /** Severity of a message to the user. */
 export type MessageLevel = "info" | "warning" | "error";
 
-/** Who an injected text speaks as. */
+/** Role of an injected text. */
 export type InjectionRole = "system" | "user" | "assistant";
 
 /**
- * A choice offered to the person who is asked; a plain string keeps upstream's meaning (APPR-02): `Allow always` is remembered
- * for the session.
+ * A choice offered to the person who is asked. The plain string `Allow always` is remembered for the session.
  */
 export type ApprovalOption = string | {
-  /** What the person reads, and answers with. */
+  /** Text that the person reads and answers with. */
   label: string;
-  /** What it does. */
+  /** Effect of the choice. */
   effect: "allow" | "deny";
   /**
-   * What else it holds for. `once`, the default: this question alone. `session`: every later question of this session by the
-   * same hook, about the same tool, with the same prompt. `pattern`: those with the same `approval_pattern`.
+   * Later questions that the answer also holds for. `once` (default): none. `session`: every later question
+   * of this session by the same hook, about the same tool, with the same prompt. `pattern`: those with the
+   * same `approval_pattern`.
    */
   remember?: "once" | "session" | "pattern";
 };
 
-/** Fields that may go with any action. */
+/** Fields that are allowed with every action. */
 export interface HookResultFields {
-  /** Why; shown to the model on deny. */
+  /** Reason; the model reads it after a denial. */
   reason?: string | null;
   /** Whether the hook's own output is hidden from the user. */
   suppress_output?: boolean;
@@ -37,11 +37,13 @@ export interface HookResultFields {
   user_message?: string | null;
   /** Severity of `user_message`; default `info`. */
   user_message_level?: MessageLevel;
-  /** Shown as its source; default: the handler's name. */
+  /** Source of `user_message`; default: the handler's name. */
   user_message_source?: string | null;
 }
 
-/** What a handler returns. All fields of R4 are accepted on every action; these are the ones that mean something. */
+/**
+ * Result of a handler. Every field is accepted with every action; the type lists those that have an effect.
+ */
 export type HookResult =
   & HookResultFields
   & (
@@ -52,9 +54,9 @@ export type HookResult =
       action: "inject_context";
       context_injection?: string | null;
       context_injection_role?: InjectionRole;
-      /** Visible to the next provider request only, never stored. */
+      /** Visible in the next provider request only, never stored. */
       ephemeral?: boolean;
-      /** With `ephemeral`: joined to the last message of the request when that is a tool result. */
+      /** With `ephemeral`: appended to the last message of the request when that message is a tool result. */
       append_to_last_tool_result?: boolean;
     }
     | {
@@ -64,41 +66,47 @@ export type HookResult =
       /** Seconds; default 300. */
       approval_timeout?: number;
       approval_default?: "allow" | "deny";
-      /** What an option with `remember: "pattern"` holds for, in words that the person sees; default: the exact arguments. */
+      /** Text that the person sees for an option with `remember: "pattern"`; default: the exact arguments. */
       approval_pattern?: string | null;
       risk_level?: string;
     }
   );
 
-/** A handler of one event. It may be slow (30 s by default) and may throw; see `HookOptions.fail_closed`. */
+/** Handles one event. It may take up to 30 s (default) and may throw; see `HookOptions.fail_closed`. */
 export type HookHandler = (
   event: string,
   data: JsonObject,
 ) => Promise<HookResult | JsonObject | null | void> | HookResult | JsonObject | null | void;
 
-/** How a handler is registered. */
+/** Options of a handler's registration. */
 export interface HookOptions {
   /** Lower runs first; equal priorities run in order of registration. Default 0. */
   priority?: number;
-  /** Shown in verdicts and logs. Default: the function's name, else `handler-N`. */
+  /** Name in verdicts and logs. Default: the function's name, else `handler-N`. */
   name?: string;
-  /** Milliseconds that one call may take, at most what the server allows: 30,000 by default. A timeout counts as an exception. */
+  /**
+   * Timeout of one call in milliseconds, at most the server's limit (30,000 by default). A timeout counts as
+   * an exception.
+   */
   timeout_ms?: number;
-  /** Whether an exception denies. Default: true on the gates `prompt:submit`, `provider:request` and `tool:pre`. */
+  /**
+   * Whether an exception denies. Default: true for the gates `prompt:submit`, `provider:request` and
+   * `tool:pre`.
+   */
   fail_closed?: boolean;
 }
 
-/** One text that a hook wants the model to see. */
+/** A text that a hook injects into the conversation. */
 export interface Injection {
-  /** What the model is to see. */
+  /** Text for the model. */
   text: string;
-  /** Who it speaks as. */
+  /** Role of the message. */
   role: InjectionRole;
-  /** Whether it lives for one request only. */
+  /** Whether it is part of one request only. */
   ephemeral: boolean;
-  /** Whether it is joined to the last tool result of the request. */
+  /** Whether it is appended to the last tool result of the request. */
   append_to_last_tool_result: boolean;
-  /** The hook that wants it. */
+  /** Name of the hook. */
   hook_name: string;
 }
 
@@ -108,53 +116,53 @@ export interface UserMessage {
   message: string;
   /** Its severity. */
   level: MessageLevel;
-  /** Where it comes from, as `hook:NAME`. */
+  /** Source, as `hook:NAME`. */
   source: string;
 }
 
-/** What a person is asked. */
+/** A question to a person. */
 export interface ApprovalQuestion {
   /** The question. */
   prompt: string;
-  /** What may be answered. */
+  /** Possible answers. */
   options: ApprovalOption[];
-  /** Seconds; null: as long as the server lets a person take. */
+  /** Timeout in seconds; null: the server's limit. */
   timeout: number | null;
-  /** What silence means. */
+  /** Decision after a timeout. */
   default: "allow" | "deny";
-  /** The hook that asks. */
+  /** Name of the hook that asks. */
   hook_name: string;
-  /** Risk the hook sees, such as `high`. */
+  /** Risk according to the hook, such as `high`. */
   risk_level?: string;
-  /** What an option that remembers a pattern holds for. */
+  /** Pattern that an option with `remember: "pattern"` holds for. */
   pattern?: string;
 }
 
-/** What an event came to after all its handlers: the strongest action, and everything the others asked for too. */
+/** Result of an event after all its handlers: the strongest action, and what the other handlers asked for. */
 export interface Emission {
   /** deny > ask_user > inject_context > continue; never `modify` (see `modified`). */
   action: Exclude<Action, "modify">;
-  /** The data as the handlers left it, whatever the action. */
+  /** The data after all changes by handlers, whatever the action. */
   data: JsonObject;
   /** Whether a handler replaced the data. */
   modified: boolean;
-  /** Every injection, with its own role and lifetime. */
+  /** All injections, each with its own role and lifetime. */
   injections: Injection[];
-  /** Every user message. */
+  /** All user messages. */
   user_messages: UserMessage[];
-  /** Why it was denied, or why the deciding hook did what it did. */
+  /** Reason of the denial, or the reason that the deciding hook gave. */
   reason: string | null;
-  /** The hook that decided; null when all continued. */
+  /** Name of the hook that decided; null when all handlers continued. */
   hook_name: string | null;
   /** Set when `action` is `ask_user`. */
   approval: ApprovalQuestion | null;
-  /** Merged view for ported code: the injected texts joined by a blank line. */
+  /** For ported code: the injected texts joined by a blank line. */
   context_injection: string | null;
   /** Role of the first injection. */
   context_injection_role: InjectionRole;
   /** Lifetime of the first injection. */
   ephemeral: boolean;
-  /** Whether any injection wants to be joined to the last tool result. */
+  /** Whether any injection is appended to the last tool result. */
   append_to_last_tool_result: boolean;
   /** Whether the deciding hook's own output is hidden from the user. */
   suppress_output: boolean;
@@ -162,11 +170,11 @@ export interface Emission {
   user_message: string | null;
   /** Severity of the first user message. */
   user_message_level: MessageLevel;
-  /** The question of `approval`. */
+  /** Prompt of `approval`. */
   approval_prompt: string | null;
 }
 
-/** Names of the events that the requirements call by a constant of the registry. */
+/** Event names as constants of the registry. */
 export class EventNames {
   /** `session:start`. */
   get SESSION_START(): string {
@@ -202,32 +210,41 @@ export class EventNames {
   }
 }
 
-/** What events are emitted to and handlers registered on. */
+/** Registers handlers and emits events. */
 export interface HookRegistry extends EventNames {
-  /** Registers a handler; a number is the priority. `"*"` and `"tool:*"` observe. Returns a disposer that may be called twice. */
+  /**
+   * Registers a handler; a number is the priority. `"*"` and `"tool:*"` observe. Returns a disposer that may
+   * be called twice.
+   */
   register(event: string, handler: HookHandler, options?: number | HookOptions, name?: string): Disposer;
-  /** The same as `register`; without a handler, returns a function that registers one. */
+  /** Registers a handler like `register`; without a handler, returns a function that registers one. */
   on(event: string, handler: HookHandler, options?: number | HookOptions, name?: string): Disposer;
   /** Returns a function that registers a handler of `event`. */
   on(event: string): (handler: HookHandler) => Disposer;
-  /** Removes every handler of this name; of a session's registry a module removes its own alone. */
+  /** Removes all handlers with this name. In a session, a module removes only its own. */
   unregister(name: string): void;
-  /** Runs the handlers in order, numbers the entry, and resolves to what came of it. Never rejects for a handler's failure. */
+  /**
+   * Runs the handlers in order, appends the entry, and resolves to the result. Never rejects because a
+   * handler failed.
+   */
   emit(event: string, data?: JsonObject | null): Promise<Emission>;
   /**
-   * {@link HookRegistry.emit} for whoever has no use for what comes of it: returns a promise only when there is something to wait
-   * for (a handler, the store). Absent: {@link notify} emits.
+   * Emits an event whose result is not used. Returns a promise only when there is something to wait for: a
+   * handler or the store. Without this method, {@link notify} calls {@link HookRegistry.emit}.
    */
   notify?(event: string, data?: JsonObject | null): Promise<unknown> | void;
-  /** Runs all handlers, each under `timeout_s` (default 1), and resolves to the `data` of those that gave some. */
+  /**
+   * Runs all handlers, each with the timeout `timeout_s` (default 1), and resolves to the `data` that
+   * handlers returned.
+   */
   emitAndCollect(event: string, data?: JsonObject | null, timeout_s?: number): Promise<JsonObject[]>;
   /** Replaces the fields that every payload starts with. */
   setDefaultFields(fields: JsonObject): void;
-  /** Handler names by event; with an argument, of that event only. */
+  /** Returns handler names by event; with an argument, only those of that event. */
   listHandlers(event?: string): Record<string, string[]>;
 }
 
-/** Emits an event whose outcome nobody looks at; returns a promise only when there is something to wait for. */
+/** Emits an event whose result is not used. Returns a promise only when there is something to wait for. */
 export function notify(
   hooks: Pick<HookRegistry, "emit" | "notify">,
   event: string,
@@ -239,7 +256,7 @@ export function notify(
 /** Undoes a registration; also usable with `using`. */
 export type Disposer = (() => void) & Disposable;
 
-/** What a field of a HookResult is that its maker left out. */
+/** Values of the fields that are left out. */
 const RESULT_DEFAULTS: JsonObject = {
   action: "continue",
   data: null,
@@ -257,56 +274,56 @@ const RESULT_DEFAULTS: JsonObject = {
 };
 
 /**
- * Returns a HookResult with every default filled in; the requirements' constructor. A text for one of the closed words (action,
- * role, level, default) must be one of them.
+ * Returns a HookResult with every default filled in. `action`, role, level and approval default must be one
+ * of the known words.
  *
  * @throws {TypeError} when a word is unknown, `data` is no object, or the approval timeout is not above 0.
  */
 export function HookResult(fields: HookResult | JsonObject = {}): HookResult {
-  const given: JsonObject = { ...RESULT_DEFAULTS };
-  for (const [field, value] of Object.entries(fields)) if (value !== undefined) given[field] = value;
+  const result: JsonObject = { ...RESULT_DEFAULTS };
+  for (const [field, value] of Object.entries(fields)) if (value !== undefined) result[field] = value;
   for (const [field, words] of CLOSED_WORDS) {
-    if (given[field] !== undefined && given[field] !== null) {
-      requireOneOf("HookResult", field, given[field], words);
+    if (result[field] !== undefined && result[field] !== null) {
+      requireOneOf("HookResult", field, result[field], words);
     }
   }
-  if (given.data !== undefined && given.data !== null && !isObject(given.data)) {
-    throw fieldError("HookResult", "data", "must be an object", given.data);
+  if (result.data !== undefined && result.data !== null && !isObject(result.data)) {
+    throw fieldError("HookResult", "data", "must be an object", result.data);
   }
-  const timeout = given.approval_timeout;
+  const timeout = result.approval_timeout;
   if (timeout !== undefined && timeout !== null && !(typeof timeout === "number" && timeout > 0)) {
     throw fieldError("HookResult", "approval_timeout", "must be a number of seconds above 0", timeout);
   }
-  return given as JsonObject & HookResult; // every field that tells the actions apart was checked
+  return result as JsonObject & HookResult; // the fields that define the action were checked
 }
 
-/** A handler's answer with every field present. */
+/** A handler's result with every field present. */
 export interface ParsedHookResult {
-  /** What the handler wants; `continue` when it does not say. */
+  /** Action; default `continue`. */
   action: Action;
-  /** Replacement of the payload. */
+  /** New data of the event. */
   data: JsonObject | null;
-  /** Why. */
+  /** Reason. */
   reason: string | null;
   /** Text for the model. */
   context_injection: string | null;
-  /** Who the text speaks as. */
+  /** Role of the text. */
   context_injection_role: InjectionRole;
-  /** Whether the text lives for one request only. */
+  /** Whether the text is part of one request only. */
   ephemeral: boolean;
-  /** Whether the text is joined to the last tool result of the request. */
+  /** Whether the text is appended to the last tool result of the request. */
   append_to_last_tool_result: boolean;
   /** The question. */
   approval_prompt: string | null;
-  /** What may be answered; null: Allow, Deny. */
+  /** Possible answers; null: Allow, Deny. */
   approval_options: ApprovalOption[] | null;
-  /** What an option that remembers a pattern holds for. */
+  /** Pattern that an option with `remember: "pattern"` holds for. */
   approval_pattern: string | null;
-  /** Seconds to wait; null when absent or no positive number. */
+  /** Timeout in seconds; null when absent or not a positive number. */
   approval_timeout: number | null;
-  /** What silence means. */
+  /** Decision after a timeout. */
   approval_default: "allow" | "deny";
-  /** Risk the hook sees. */
+  /** Risk according to the hook. */
   risk_level: string | null;
   /** Whether the hook's own output is hidden. */
   suppress_output: boolean;
@@ -330,7 +347,10 @@ const CLOSED_WORDS: readonly (readonly [string, readonly string[]])[] = [
   ["approval_default", DEFAULTS],
 ];
 
-/** Returns a handler's answer with defaults filled in, or null when it is none (upstream: deny, behaviour.md §5.3). */
+/**
+ * Returns a handler's result with defaults filled in, or null when the value is not a hook result (which
+ * counts as a denial).
+ */
 export function parseHookResult(value: unknown): ParsedHookResult | null {
   if (!isObject(value)) return null;
   const action = (value.action ?? "continue") as Action; // checked on the next line

@@ -1,6 +1,5 @@
 /**
- * Plain data: the JSON types, the one conversion from "anything a module hands us" to JSON-safe data, and the canonical
- * text that hashes are taken of. Knows nothing of messages, tools or hooks.
+ * Plain data: the JSON types, the conversion of any value to JSON-safe data, and canonical JSON for hashes.
  */
 
 import { isArray, Object } from "./primordials.ts";
@@ -8,7 +7,7 @@ import { isArray, Object } from "./primordials.ts";
 /** Any value that survives `JSON.parse(JSON.stringify(value))`. */
 export type JsonValue = string | number | boolean | null | JsonValue[] | { [key: string]: JsonValue };
 
-/** An object with string keys. Values are `unknown` because modules hand us what they like; see {@link toPlain}. */
+/** An object with string keys. Values are `unknown` because they come from modules; see {@link toPlain}. */
 export type JsonObject = { [key: string]: unknown };
 
 /** A JSON Schema (draft 2020-12) object. */
@@ -24,28 +23,31 @@ const MAX_DEPTH = 64;
 /**
  * Returns a deep, JSON-safe copy that shares nothing with `value`.
  *
- * Conversions (behaviour.md §4.2 and appendix B): `undefined` and functions are dropped from objects and become null in
- * arrays; BigInt → decimal string; Date → RFC 3339; Map → object; Set → array; bytes → base64; Error → `{name, message}`;
- * an instance with `toJSON` → what that returns; NaN and infinities → null; a cycle → `"[Circular]"`; below 64 levels →
- * `"[Deep]"`. The keys `__proto__`, `constructor` and `prototype` are dropped (threats T9). Never throws: a getter that
+ * Conversions: `undefined` and functions are dropped from objects and become null in arrays; BigInt → decimal
+ * string; Date → RFC 3339; Map → object; Set → array; bytes → base64; Error → `{name, message}`; an instance
+ * with `toJSON` → its return value; NaN and infinities → null; a cycle → `"[Circular]"`; below 64 levels →
+ * `"[Deep]"`. The keys `__proto__`, `constructor` and `prototype` are dropped. Never throws: a getter that
  * throws becomes `"[Unreadable]"`.
  */
 export function toPlain(value: unknown): JsonValue {
   return typeof value === "object" && value !== null ? copy(value, 0, null) : scalar(value);
 }
 
-/** {@link toPlain} for an object; anything else becomes `{}`. */
+/** Returns {@link toPlain} of an object; any other value becomes `{}`. */
 export function toPlainObject(value: unknown): { [key: string]: JsonValue } {
   try {
     if (isFlat(value)) return { ...value };
   } catch {
-    // a field cannot be read: only that one is lost
+    // a field cannot be read: the slow path replaces only that field
   }
   const plain = toPlain(value);
   return isObject(plain) ? plain as { [key: string]: JsonValue } : {};
 }
 
-/** Whether an object holds nothing but text, numbers, booleans and null: many events do, and a shallow copy takes a third of the time. */
+/**
+ * Returns whether an object holds only text, numbers, booleans and null. Many events do, and a shallow copy
+ * takes a third of the time.
+ */
 function isFlat(value: unknown): value is { [key: string]: JsonValue } {
   if (typeof value !== "object" || value === null || Object.getPrototypeOf(value) !== Object.prototype) {
     return false;
@@ -59,12 +61,15 @@ function isFlat(value: unknown): value is { [key: string]: JsonValue } {
   return true;
 }
 
-/** Keys that no data may have (threats T9). */
+/** Returns true for keys that could change a prototype; data never has them. */
 function isDropped(key: string): boolean {
   return key === "__proto__" || key === "constructor" || key === "prototype";
 }
 
-/** The objects around one that is being copied, innermost first; made only for what holds others. */
+/**
+ * Ancestors of the object that is being copied, innermost first; created only for objects that contain
+ * objects.
+ */
 interface Parents {
   readonly value: unknown;
   readonly next: Parents | null;
@@ -94,7 +99,7 @@ function copy(value: object, depth: number, parents: Parents | null): JsonValue 
       ? copyFields(value as JsonObject, depth, parents)
       : copyInstance(value, depth, parents);
   } catch {
-    return "[Unreadable]"; // a throwing getter or proxy must not take the log down
+    return "[Unreadable]"; // a getter or proxy may throw
   }
 }
 
@@ -110,7 +115,7 @@ function copyItems(items: readonly unknown[], depth: number, parents: Parents | 
   return result;
 }
 
-/** Copies an object without a prototype that has fields: `for … in` makes no list of keys, for every object of every event. */
+/** Copies the fields of a plain object. perf: `for … in` allocates no list of keys. */
 function copyFields(
   fields: JsonObject,
   depth: number,
@@ -130,8 +135,8 @@ function copyFields(
 }
 
 /**
- * Reads one field: only this one is lost when it throws. A function of its own because V8 15 compiles the loop above for ever
- * anew (300 times a run) when it reads the field itself.
+ * Reads one field; a failing getter loses only this field. A separate function, because V8 15 recompiles the
+ * loop above 300 times per run when the `try` is inside it.
  */
 function read(fields: JsonObject, key: string): unknown {
   try {
@@ -141,7 +146,7 @@ function read(fields: JsonObject, key: string): unknown {
   }
 }
 
-/** Copies what is neither a list nor a bare object. */
+/** Copies a class instance. */
 function copyInstance(value: object, depth: number, parents: Parents | null): JsonValue {
   if (value instanceof Date) return Number.isNaN(value.getTime()) ? null : value.toISOString();
   if (value instanceof Map) {
@@ -161,14 +166,14 @@ function copyInstance(value: object, depth: number, parents: Parents | null): Js
   }
   const { toJSON } = value as { toJSON?: unknown };
   if (typeof toJSON === "function") {
-    const told: unknown = toJSON.call(value);
-    if (typeof told !== "object" || told === null) return scalar(told);
-    return copy(told, depth + 1, { value, next: parents });
+    const json: unknown = toJSON.call(value);
+    if (typeof json !== "object" || json === null) return scalar(json);
+    return copy(json, depth + 1, { value, next: parents });
   }
   return copyOwn(value as JsonObject, depth, { value, next: parents });
 }
 
-/** Copies the fields of an instance, not those of what it inherits from. */
+/** Copies the own fields of an instance, not inherited ones. */
 function copyOwn(value: JsonObject, depth: number, here: Parents): { [key: string]: JsonValue } {
   const fields: JsonObject = {};
   for (const key of Object.keys(value)) if (!isDropped(key)) fields[key] = read(value, key);
@@ -184,11 +189,11 @@ function toBase64(bytes: Uint8Array): string {
 }
 
 /**
- * Returns the RFC 8785 (JSON Canonicalization Scheme) text of JSON-safe data: keys sorted by UTF-16 code units, no white
- * space, ECMAScript number and string forms. Plan hashes and argument hashes are taken of it. One difference: a lone
- * surrogate is escaped, not refused, because a model can produce one and its arguments must be hashed all the same.
+ * Returns the RFC 8785 (JSON Canonicalization Scheme) text of JSON-safe data: keys sorted by UTF-16 code
+ * units, no white space, ECMAScript number and string forms. Used for hashes of plans and arguments. One
+ * difference: a lone surrogate is escaped, not refused, because a model can produce one in arguments.
  *
- * @throws {TypeError} when `value` holds what JSON cannot: a function, a BigInt, NaN.
+ * @throws {TypeError} when `value` contains a value that JSON does not have: a function, a BigInt, NaN.
  */
 export function canonicalJson(value: unknown): string {
   if (value === null || typeof value === "boolean" || typeof value === "string") return JSON.stringify(value);
@@ -206,7 +211,7 @@ export function canonicalJson(value: unknown): string {
   throw new TypeError(`Cannot canonicalise a value: not JSON: received ${typeof value}`);
 }
 
-/** Returns true when two JSON-safe values are equal, whatever the order of their keys. */
+/** Returns true when two JSON-safe values are equal; the order of keys is ignored. */
 export function jsonEqual(a: unknown, b: unknown): boolean {
   if (a === b) return true;
   if (isArray(a)) {
@@ -218,7 +223,9 @@ export function jsonEqual(a: unknown, b: unknown): boolean {
     keys.every((key) => Object.hasOwn(b, key) && jsonEqual(a[key], b[key]));
 }
 
-/** {@link toPlainObject}, frozen all the way down; an object that is both already comes back itself. */
+/**
+ * Returns {@link toPlainObject} deeply frozen; returns the object itself when it is plain and frozen already.
+ */
 export function toFrozenObject(value: unknown): { readonly [key: string]: JsonValue } {
   return isObject(value) && isFrozenPlain(value, 0)
     ? value as { [key: string]: JsonValue }
@@ -228,9 +235,9 @@ export function toFrozenObject(value: unknown): { readonly [key: string]: JsonVa
 function isFrozenPlain(value: unknown, depth: number): value is JsonValue {
   if (typeof value === "string" || typeof value === "boolean" || value === null) return true;
   if (typeof value === "number") return Number.isFinite(value);
-  if (typeof value !== "object" || depth >= MAX_DEPTH || !Object.isFrozen(value)) return false; // what holds itself is deep
+  if (typeof value !== "object" || depth >= MAX_DEPTH || !Object.isFrozen(value)) return false; // a cycle reaches MAX_DEPTH
   if (isArray(value)) {
-    for (let index = 0; index < value.length; index++) { // a gap is no JSON, and `every` would skip it
+    for (let index = 0; index < value.length; index++) { // `every` would skip holes, which JSON does not have
       if (!isFrozenPlain(value[index], depth + 1)) return false;
     }
     return true;
@@ -242,7 +249,7 @@ function isFrozenPlain(value: unknown, depth: number): value is JsonValue {
   return true;
 }
 
-/** Freezes JSON-safe data all the way down and returns it. */
+/** Freezes JSON-safe data deeply and returns it. */
 export function deepFreeze<T>(value: T): T {
   if (typeof value === "object" && value !== null && !Object.isFrozen(value)) freeze(value);
   return value;
@@ -250,7 +257,7 @@ export function deepFreeze<T>(value: T): T {
 
 function freeze(value: object): void {
   Object.freeze(value);
-  for (const key in value) { // data: what it has is its own
+  for (const key in value) { // plain data has no inherited fields
     const item = read(value as JsonObject, key);
     if (typeof item === "object" && item !== null && !Object.isFrozen(item)) freeze(item);
   }

@@ -1,11 +1,11 @@
 /**
- * The parts of zod that modules use, by name. The namespace itself (`export { z }`) would put all of zod, every language
- * of its messages included, into each bundle.
+ * The functions of zod that modules use, by name. Exporting the namespace would put all of zod, including the
+ * messages in every language, into each bundle.
  */
 import * as zod from "zod";
 import type { SchemaInput, SchemaOutput, StandardSchema } from "./standard_schema.ts";
 
-/** Schemas for module authors; the part of zod's `z` that a tool's input needs. */
+/** Schema functions for module authors: those of zod's `z` that a tool's input needs. */
 export const z = {
   any: zod.any,
   array: zod.array,
@@ -38,12 +38,12 @@ export const z = {
   url: zod.url,
 } as const;
 
-/** The type side of `z`, so that `z.infer<typeof schema>` works as authors expect. */
+/** Types of `z`, so that `z.infer<typeof schema>` works as in zod. */
 export declare namespace z {
-  /** The type of what a schema gives. */
+  /** Output type of a schema. */
   export type infer<Schema extends StandardSchema> = SchemaOutput<Schema>;
-  /** The type of what a schema takes. */
+  /** Input type of a schema. */
   export type input<Schema extends StandardSchema> = SchemaInput<Schema>;
-  /** The type of what a schema gives. */
+  /** Output type of a schema. */
   export type output<Schema extends StandardSchema> = SchemaOutput<Schema>;
 }

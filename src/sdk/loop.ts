@@ -1,6 +1,6 @@
 /**
- * What loops are made of: choose a provider, place injections, tell an answer block by block, run tool calls, and the whole
- * loop that the built-in orchestrators are.
+ * Building blocks of loops: choose a provider, place injections, emit the blocks of an answer, run tool
+ * calls; and the loop of the built-in orchestrators.
  *
  * @module
  */

@@ -1,9 +1,9 @@
-/** What goes to a model and comes back: content blocks, messages, requests, responses, usage (behaviour.md §4.6). */
+/** Data models of model calls: content blocks, messages, requests, responses, usage. */
 import { fieldError, requireObject, requireOneOf, requireText } from "./checks.ts";
 import { isObject, type JsonObject, type JsonSchema } from "./json.ts";
 import { parseToolCall, type ToolCall } from "./tools.ts";
 
-/** Who a message is from. */
+/** Role of a message. */
 export type Role = "system" | "developer" | "user" | "assistant" | "function" | "tool";
 
 /** Text. */
@@ -12,19 +12,19 @@ export interface TextBlock {
   type: "text";
   /** The text. */
   text: string;
-  /** Whatever else the provider said. */
+  /** Other fields of the provider. */
   [key: string]: unknown;
 }
 
-/** Reasoning the model shows. */
+/** Reasoning of the model. */
 export interface ThinkingBlock {
   /** Kind of block. */
   type: "thinking";
   /** The reasoning. */
   thinking: string;
-  /** The provider's proof that the reasoning is its own; sent back unchanged. */
+  /** The provider's signature of the reasoning; sent back unchanged. */
   signature?: string;
-  /** Whatever else the provider said. */
+  /** Other fields of the provider. */
   [key: string]: unknown;
 }
 
@@ -38,11 +38,11 @@ export interface ToolCallBlock {
   name: string;
   /** Arguments of the call. */
   input: JsonObject;
-  /** Whatever else the provider said. */
+  /** Other fields of the provider. */
   [key: string]: unknown;
 }
 
-/** Any other block: redacted_thinking, tool_result, image, reasoning, and whatever a provider adds. */
+/** Any other block: redacted_thinking, tool_result, image, reasoning, and blocks of one provider. */
 export interface OtherBlock {
   /** Kind of block. */
   type: string;
@@ -53,13 +53,13 @@ export interface OtherBlock {
 /** One block of content. Unknown types and extra fields are kept. */
 export type ContentBlock = TextBlock | ThinkingBlock | ToolCallBlock | OtherBlock;
 
-/** A tool call as a stored assistant message carries it: both spellings (behaviour.md C1). */
+/** A tool call in a stored assistant message; the tool's name is there as `name` and as `tool`. */
 export interface StoredToolCall {
   /** Id of the call. */
   id: string;
   /** Name of the tool. */
   name: string;
-  /** The same name, as stored transcripts spell it. */
+  /** Equal to `name`; Amplifier's transcripts have this field. */
   tool: string;
   /** Arguments of the call. */
   arguments: JsonObject;
@@ -67,19 +67,19 @@ export interface StoredToolCall {
 
 /** One message of a conversation. Extra fields are kept. */
 export interface Message {
-  /** Who it is from. */
+  /** Role of the message. */
   role: Role;
   /** Text, or content blocks. */
   content: string | ContentBlock[];
   /** Name of the speaker; on a tool message, of the tool. */
   name?: string;
-  /** On a tool message: the call that it answers. */
+  /** In a tool message: id of the call that it answers. */
   tool_call_id?: string;
-  /** On an assistant message: the calls it makes. */
+  /** In an assistant message: the calls it makes. */
   tool_calls?: StoredToolCall[];
-  /** What modules note about it, such as `source`. */
+  /** Notes of modules about the message, such as `source`. */
   metadata?: JsonObject;
-  /** Whatever else a module keeps with it. */
+  /** Other fields of a module. */
   [key: string]: unknown;
 }
 
@@ -88,9 +88,9 @@ export type Prompt = string | ContentBlock[];
 
 /** A tool as it is offered to a model. Extra fields pass to the provider (native tools). */
 export interface ToolSpec {
-  /** Name the model calls it by. */
+  /** Name that the model uses to call it. */
   name: string;
-  /** What it does and expects. */
+  /** Description for the model: what the tool does and expects. */
   description?: string;
   /** JSON Schema of the input. */
   parameters: JsonSchema;
@@ -98,13 +98,13 @@ export interface ToolSpec {
   [key: string]: unknown;
 }
 
-/** What form an answer must have. */
+/** Required form of an answer. */
 export type ResponseFormat =
   | { type: "text" }
   | { type: "json" }
   | { type: "json_schema"; schema: JsonSchema; strict?: boolean };
 
-/** What `complete` is given. Extra fields are kept. */
+/** Request of `complete`. Extra fields are kept. */
 export interface ChatRequest {
   /** The conversation, oldest first. */
   messages: Message[];
@@ -112,11 +112,11 @@ export interface ChatRequest {
   tools?: ToolSpec[];
   /** Form of the answer; see {@link ResponseFormat}. */
   response_format?: ResponseFormat;
-  /** Randomness, from 0. */
+  /** Sampling temperature, from 0. */
   temperature?: number;
   /** Nucleus sampling, 0 to 1. */
   top_p?: number;
-  /** Ceiling of the answer, in tokens. */
+  /** Maximum tokens of the answer. */
   max_output_tokens?: number;
   /** Model to use; default: the provider's own. */
   model?: string;
@@ -124,7 +124,7 @@ export interface ChatRequest {
   tool_choice?: string | JsonObject;
   /** Texts that end the answer. */
   stop?: string[];
-  /** How long to think, such as `low`, `medium`, `high`. */
+  /** Reasoning effort, such as `low`, `medium`, `high`. */
   reasoning_effort?: string;
   /** Facts for hooks and logs. */
   metadata?: JsonObject;
@@ -132,59 +132,59 @@ export interface ChatRequest {
   [key: string]: unknown;
 }
 
-/** Tokens and money of one model call. `input_tokens` is gross: cache reads are in it. */
+/** Tokens and cost of one model call. `input_tokens` includes cache reads. */
 export interface Usage {
   /** Tokens sent, cache reads included. */
   input_tokens: number;
   /** Tokens answered, reasoning included. */
   output_tokens: number;
-  /** Both together. */
+  /** Sum of input and output tokens. */
   total_tokens: number;
-  /** Of the answer: tokens of reasoning. */
+  /** Tokens of reasoning within `output_tokens`. */
   reasoning_tokens?: number;
-  /** Of the request: tokens read from the provider's cache. */
+  /** Tokens read from the provider's cache, within `input_tokens`. */
   cache_read_tokens?: number;
-  /** Tokens written to the provider's cache; billed apart. */
+  /** Tokens written to the provider's cache; billed separately. */
   cache_write_tokens?: number;
-  /** US dollars as a decimal string; null when the price is not known, which is not zero. */
+  /** Cost in US dollars as a decimal string; null when the price is unknown, which is not zero. */
   cost_usd: string | null;
 }
 
-/** Says that a provider gave less than was asked, such as another model. */
+/** Reports that a provider delivered something else than requested, such as another model. */
 export interface Degradation {
-  /** What was asked for. */
+  /** The requested value. */
   requested: string;
-  /** What was given. */
+  /** The delivered value. */
   actual: string;
-  /** Why. */
+  /** Reason. */
   reason: string;
 }
 
-/** What `complete` resolves to. Extra fields are kept. */
+/** Response of `complete`. Extra fields are kept. */
 export interface ChatResponse {
-  /** What the model said. */
+  /** Content of the answer. */
   content: ContentBlock[];
-  /** Tools it wants called; absent when none. */
+  /** Tool calls of the answer; absent without calls. */
   tool_calls?: ToolCall[];
-  /** What the call took; absent when the provider does not say. */
+  /** Usage of the call; absent when the provider does not report it. */
   usage?: Usage;
   /** `stop`, `tool_calls`, `length`, `content_filter`, or the provider's own word. */
   finish_reason?: string;
-  /** Set when the provider gave less than was asked. */
+  /** Set when the provider delivered something else than requested. */
   degradation?: Degradation;
   /** Facts for hooks and logs. */
   metadata?: JsonObject;
-  /** Whatever else the provider said. */
+  /** Other fields of the provider. */
   [key: string]: unknown;
 }
 
-/** A piece of an answer as it arrives. */
+/** A delta of a streamed answer. */
 export interface StreamDelta {
   /** Index of the block in the final content, from 0. */
   block_index: number;
   /** Kind of the block. */
   block_type: "text" | "thinking" | "tool_call";
-  /** Text that is new since the last delta of this block. */
+  /** New text since the last delta of this block. */
   delta: string;
   /** Id of a tool call, on its first delta. */
   id?: string;
@@ -195,7 +195,7 @@ export interface StreamDelta {
 const ROLES: readonly Role[] = ["system", "developer", "user", "assistant", "function", "tool"];
 
 /**
- * Returns a message, checked; the requirements' constructor.
+ * Returns a message after checking it.
  *
  * @throws {TypeError} when the role is unknown, the content neither text nor blocks, or a tool message answers no call.
  */
@@ -211,7 +211,7 @@ export function Message(fields: Message): Message {
 }
 
 /**
- * Returns a request with its messages checked; the requirements' constructor.
+ * Returns a request after checking its messages.
  *
  * @throws {TypeError} when `messages` is no list of messages or a tool has no name.
  */
@@ -225,7 +225,7 @@ export function ChatRequest(fields: ChatRequest): ChatRequest {
 }
 
 /**
- * Returns a response from whatever a provider has, read by {@link toChatResponse}; the requirements' constructor.
+ * Returns a response, read by {@link toChatResponse}.
  *
  * @throws {TypeError} when the value is neither an object nor a string, or its cost is a number.
  */
@@ -270,27 +270,27 @@ export function textOf(content: unknown): string {
 }
 
 /**
- * Returns a usage object with whole, non-negative numbers; what is absent is 0, and the total is computed when it is
- * absent. `cost_usd` must be a decimal string or null: a float has lost the money already (behaviour.md §4.10).
+ * Returns a usage object with whole, non-negative numbers. Absent numbers are 0, and an absent total is
+ * computed. `cost_usd` must be a decimal string or null: a float has already lost precision.
  *
  * @throws {TypeError} when `cost_usd` is a number.
  */
 export function Usage(fields: unknown): Usage {
-  const given = isObject(fields) ? fields : {};
-  const input_tokens = count(given.input_tokens);
-  const output_tokens = count(given.output_tokens);
+  const values = isObject(fields) ? fields : {};
+  const input_tokens = count(values.input_tokens);
+  const output_tokens = count(values.output_tokens);
   const usage: Usage = {
     input_tokens,
     output_tokens,
-    total_tokens: given.total_tokens === undefined || given.total_tokens === null
+    total_tokens: values.total_tokens === undefined || values.total_tokens === null
       ? input_tokens + output_tokens
-      : count(given.total_tokens),
+      : count(values.total_tokens),
     cost_usd: null,
   };
   for (const key of ["reasoning_tokens", "cache_read_tokens", "cache_write_tokens"] as const) {
-    if (given[key] !== undefined && given[key] !== null) usage[key] = count(given[key]);
+    if (values[key] !== undefined && values[key] !== null) usage[key] = count(values[key]);
   }
-  usage.cost_usd = decimal(given.cost_usd);
+  usage.cost_usd = decimal(values.cost_usd);
   return usage;
 }
 
@@ -309,8 +309,8 @@ function decimal(value: unknown): string | null {
 }
 
 /**
- * Returns what a provider resolved to as a {@link ChatResponse} (behaviour.md C9): string content becomes a text block;
- * missing `tool_calls` are taken from tool_call blocks, then from `parseToolCalls`; usage is completed.
+ * Returns the result of a provider as a {@link ChatResponse}. String content becomes a text block. Missing
+ * `tool_calls` are taken from tool_call blocks, else from `parseToolCalls`. Usage is completed.
  *
  * @throws {TypeError} when the value is neither an object nor a string.
  */
@@ -326,7 +326,7 @@ export function toChatResponse(
       }`,
     );
   }
-  const { tool_calls, ...fields } = value; // left out, not deleted later: that would make the answer slow to copy
+  const { tool_calls, ...fields } = value; // perf: left out here, because deleting it later makes the object slow to copy
   const response: ChatResponse = {
     ...fields,
     content: toBlocks(value.content ?? value.content_blocks ?? value.text),
@@ -336,7 +336,7 @@ export function toChatResponse(
     calls = response.content.filter((block) => block.type === "tool_call" || block.type === "tool_use");
   }
   if ((calls as unknown[]).length === 0 && parseToolCalls) {
-    // calls in a form of the provider's own are for its own parser
+    // a provider parses calls in its own format
     calls = parseToolCalls(isAbsent(tool_calls) ? response : { ...value, content: response.content });
   }
   if (Array.isArray(calls) && calls.length > 0) response.tool_calls = calls.map(parseToolCall);

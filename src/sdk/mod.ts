@@ -1,5 +1,5 @@
 /**
- * The SDK: what a module is written against. Contracts, data models, errors, `defineTool` and its siblings.
+ * The SDK for modules: contracts, data models, errors, `defineTool` and the other define functions.
  *
  * @module
  */

@@ -1,4 +1,4 @@
-/** Money as decimal strings: never a float (behaviour.md §4.10). Arithmetic in units of 10⁻¹⁸ dollars. */
+/** Money as decimal strings, never as floats. Calculates in units of 10⁻¹⁸ dollars. */
 
 const SCALE = 18;
 const DOLLAR = 10n ** BigInt(SCALE);
@@ -39,7 +39,10 @@ export function compareDecimal(a: string, b: string): number {
   return difference < 0n ? -1 : difference > 0n ? 1 : 0;
 }
 
-/** Returns the sum of costs; null and malformed ones are left out, and a sum of none is null: unknown is not zero (OBS-03). */
+/**
+ * Returns the sum of costs without null and malformed ones. A sum of no costs is null, because an unknown
+ * cost is not zero.
+ */
 export function sumCostUsd(costs: Iterable<string | null | undefined>): string | null {
   let total: bigint | null = null;
   for (const cost of costs) if (isDecimal(cost)) total = (total ?? 0n) + parseDecimal(cost);

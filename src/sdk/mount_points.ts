@@ -1,9 +1,9 @@
-/** The mount points and their other spellings (behaviour.md §1.3). */
+/** The mount points and their alternative spellings. */
 
-/** A point that holds one module. */
+/** A mount point for one module. */
 export type SingleSlot = "orchestrator" | "context";
 
-/** A point that holds modules by name. */
+/** A mount point for modules by name. */
 export type ManySlot = "providers" | "tools";
 
 const SINGLES: Readonly<Record<string, SingleSlot>> = {
@@ -20,7 +20,7 @@ const MANY: Readonly<Record<string, ManySlot>> = {
 };
 
 /**
- * Returns the canonical point; `session` with the name of a single slot is that slot (R0).
+ * Returns the canonical mount point; `session` with the name of a single slot means that slot.
  *
  * @throws {TypeError} `Unknown mount point …`.
  */
@@ -28,11 +28,11 @@ export function resolvePoint(
   point: string,
   name?: string,
 ): { single: SingleSlot; many?: never } | { single?: never; many: ManySlot } {
-  const given = point === "session" ? name ?? "" : point;
-  const single = Object.hasOwn(SINGLES, given) ? SINGLES[given] : undefined;
+  const slot = point === "session" ? name ?? "" : point;
+  const single = Object.hasOwn(SINGLES, slot) ? SINGLES[slot] : undefined;
   if (single) return { single };
   const many = point !== "session" && Object.hasOwn(MANY, point) ? MANY[point] : undefined;
   if (many) return { many };
-  const place = point === "session" ? `session with the name "${given}"` : point;
+  const place = point === "session" ? `session with the name "${slot}"` : point;
   throw new TypeError(`Unknown mount point "${place}": must be orchestrator, context, providers or tools`);
 }

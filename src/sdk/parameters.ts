@@ -1,15 +1,17 @@
-/** What a function says it takes: read from its source, because `length` stops at the first default. Pure. */
+/**
+ * Counts the declared parameters of a function from its source, because `length` stops at the first default.
+ */
 
 import { cut, find, includes, push, sourceOf, trim } from "./primordials.ts";
 
-/** A function that stands for another one elsewhere says with it how many parameters that one declares. */
+/** Property in which a proxy function states the number of parameters of the original. */
 export const PARAMETERS: unique symbol = Symbol.for("preamp.parameters");
 
 /**
- * Returns how many parameters a function declares, those with defaults included (`length` stops at the first of them); a
- * rest parameter or the use of `arguments` counts as any number.
+ * Returns the number of declared parameters, including those with defaults. A rest parameter or the use of
+ * `arguments` counts as any number.
  */
-// deno-lint-ignore ban-types -- any function at all is asked
+// deno-lint-ignore ban-types -- accepts every function
 export function declaredParameters(fn: Function): number {
   const stated = (fn as unknown as { [PARAMETERS]?: unknown })[PARAMETERS];
   if (typeof stated === "number") return stated;
@@ -26,7 +28,10 @@ export function declaredParameters(fn: Function): number {
   return Math.max(fn.length, list.length);
 }
 
-/** Splits the first parenthesised list of a function's source at its top-level commas; null for a bare arrow parameter. */
+/**
+ * Returns the parameters in the source of a function, split at top-level commas; null for an arrow function
+ * without parentheses.
+ */
 function parameterList(source: string): string[] | null {
   const arrow = find(source, "=>", 0);
   const open = find(source, "(", 0);

@@ -1,25 +1,30 @@
-/** The mount plan after it was checked: every short form expanded, every list present (plan.md). */
+/**
+ * Types of a checked mount plan: short forms are expanded, lists are always present. See src/docs/plan.md.
+ */
 import type { ModuleType, Permissions } from "./contracts.ts";
 import type { JsonObject } from "./json.ts";
 
-/** Where a module comes from, normalised (plan.md, Sources). */
+/** Source of a module, normalised; see src/docs/plan.md#sources. */
 export type Source =
-  /** Compiled in. */
+  /** Built into the program. */
   | { kind: "builtin" }
-  /** One URL: https, http, file, data; `original` is what the plan says, `via` the form when it was rewritten. */
+  /**
+   * A URL (https, http, file, data). `original` is the text in the plan; `via` is its form when it was
+   * rewritten.
+   */
   | {
     kind: "url";
     url: string;
     original: string;
     via?: "path" | "npm" | "jsr" | "git";
     git?: GitSource;
-    /** It names a folder: `url` is its `mod.ts`, and a `deno.json` beside that may name another file. */
+    /** The source is a folder: `url` is its `mod.ts`, unless a `deno.json` beside it names another file. */
     folder?: true;
   }
-  /** A relative path of a plan that was not read from a file: there is nothing it is relative to. */
+  /** A relative path in a plan that was not read from a file, and so has no base. */
   | { kind: "path"; path: string; original: string };
 
-/** What a `git+https:` source said, before it was rewritten to the URL of one file. */
+/** Parts of a `git+https:` source before it was rewritten to the URL of one file. */
 export interface GitSource {
   /** URL of the repository without `.git`. */
   repository: string;
@@ -33,75 +38,84 @@ export interface GitSource {
 export interface ModuleSpec {
   /** Module id, such as `tool-calculator`. */
   module: string;
-  /** Kind of module; told by the section it stands in. */
+  /** Kind of module, derived from its section in the plan. */
   type: ModuleType;
-  /** Where it comes from. */
+  /** Source of the module. */
   source: Source;
-  /** As written: `${VAR}`s not expanded. */
+  /** Configuration as written; `${VAR}` is not expanded. */
   config: JsonObject;
-  /** Name of this instance when a module is there more than once. */
+  /** Name of this instance when a module is mounted more than once. */
   instance_id?: string;
-  /** Digest its graph must have, as `sha256-…`. */
+  /** Required digest of the module's graph, as `sha256-…`. */
   integrity?: string;
-  /** What the plan grants it. */
+  /** Permissions that the plan grants. */
   permissions?: Permissions;
-  /** Tier the plan asks for. */
+  /** Tier that the plan requests. */
   isolation?: "inline" | "worker" | "process";
-  /** Whether the session fails when the module cannot be mounted. Default: true for hooks that gate, see `ModuleInfo.gates`. */
+  /**
+   * Whether the session fails when the module cannot be mounted. Default: true for gating hooks, see
+   * `ModuleInfo.gates`.
+   */
   required?: boolean;
   /** Place in the plan, such as `tools[0]` or `session.orchestrator`. */
   path: string;
 }
 
-/** Ceilings of a run; names and defaults: trust.md, Limits. */
+/** Limits of a run; see src/docs/settings.md#limits. */
 export interface RunLimits {
-  /** Answered provider calls. */
+  /** Maximum of answered provider calls. */
   max_iterations: number;
-  /** Tool calls that ran. */
+  /** Maximum of executed tool calls. */
   max_tool_calls: number;
-  /** Tokens of all requests and answers. */
+  /** Maximum tokens of all requests and answers. */
   max_total_tokens: number;
-  /** US dollars, a decimal string. */
+  /** Maximum cost in US dollars, a decimal string. */
   max_cost_usd: string;
-  /** Seconds; waiting for an approval does not count. */
+  /** Maximum duration in seconds, without waits for approvals. */
   max_duration_s: number;
 }
 
 /** A checked plan. */
 export interface MountPlan {
-  /** The two required modules, and how the session behaves. */
+  /** The two required modules and the settings of the session. */
   session: {
-    /** The loop. */
+    /** The orchestrator. */
     orchestrator: ModuleSpec;
-    /** The conversation memory. */
+    /** The context manager. */
     context: ModuleSpec;
-    /** Tokens; undefined = no hard limit, a warning above 10,000; null = unlimited and silent (C16). */
+    /**
+     * Maximum tokens of injections per turn; undefined = a warning above 10,000; null = unlimited without a
+     * warning.
+     */
     injection_budget_per_turn?: number | null;
-    /** Code points; undefined = no hard limit, a warning above 10,240; null = unlimited and silent (C16). */
+    /**
+     * Maximum code points of an injection; undefined = a warning above 10,240; null = unlimited without a
+     * warning.
+     */
     injection_size_limit?: number | null;
-    /** What happens to an injection over the budget; default `warn`. */
+    /** Handling of an injection over the budget; default `warn`. */
     injection_budget_mode?: "warn" | "drop" | "error";
-    /** Attach the redacted plan to session:start. */
+    /** Whether `session:start` contains the redacted plan. */
     raw?: boolean;
-    /** Told with session:start and session:fork. */
+    /** Metadata of `session:start` and `session:fork`. */
     metadata?: JsonObject;
-    /** Mount hooks before providers and tools. */
+    /** Whether hooks are mounted before providers and tools. */
     hooks_first?: boolean;
   };
   /** Text of the first system message of a new session. */
   system?: string;
-  /** LLM backends, in mount order. */
+  /** Providers, in mount order. */
   providers: ModuleSpec[];
   /** Tools, in mount order. */
   tools: ModuleSpec[];
   /** Hooks, in mount order. */
   hooks: ModuleSpec[];
-  /** Overlays for child sessions, as written. */
+  /** Overlays for sub-agents, as written. */
   agents: JsonObject;
-  /** How child sessions are made, as written. */
+  /** Settings of sub-agents, as written. */
   spawn?: JsonObject;
-  /** Ceilings the plan sets; absent ones are the policy's. */
+  /** Limits that the plan sets; absent ones come from the policy. */
   limits: Partial<RunLimits>;
-  /** Default grant for tools that state none. */
+  /** Default permissions of tools without their own. */
   permissions?: Permissions;
 }

@@ -1,17 +1,17 @@
-/** What a model call costs: prices of a plan and the reported usage → US dollars. */
+/** Computes the cost of a model call from the prices in a plan and the reported usage. */
 import { isObject, type JsonSchema } from "./json.ts";
 import type { Usage } from "./messages.ts";
 import { formatDecimal, isDecimal, parseDecimal } from "./money.ts";
 
 /** Prices of a model in US dollars per million tokens, as decimal strings such as `"0.30"`. */
 export interface Prices {
-  /** Tokens of requests. */
+  /** Price of request tokens. */
   input: string;
-  /** Tokens of answers, reasoning included. */
+  /** Price of answer tokens, reasoning included. */
   output: string;
-  /** Tokens of requests that the provider's cache holds; default `input`. */
+  /** Price of request tokens read from the provider's cache; default `input`. */
   cache_read?: string;
-  /** Tokens that are written to the provider's cache; default `input`. */
+  /** Price of tokens written to the provider's cache; default `input`. */
   cache_write?: string;
 }
 
@@ -40,19 +40,22 @@ export const PRICES_SCHEMA: JsonSchema = {
  * ```
  */
 export function parsePrices(value: unknown): Prices {
-  const given: Partial<Record<string, unknown>> = isObject(value) ? value : {};
+  const prices: Partial<Record<string, unknown>> = isObject(value) ? value : {};
   for (const key of KEYS) {
-    const price = given[key];
+    const price = prices[key];
     if (isDecimal(price) || price === undefined && key !== "input" && key !== "output") continue;
     throw new TypeError(
       `Cannot read prices.${key}: must be US dollars per million tokens as a decimal string such as "0.30": ` +
         `received ${typeof price === "number" ? price : typeof price}`,
     );
   }
-  return given as unknown as Prices; // just checked
+  return prices as unknown as Prices; // checked above
 }
 
-/** Returns the cost of a call in US dollars as a decimal string. `input_tokens` holds cache reads, and no cache writes. */
+/**
+ * Returns the cost of a call in US dollars as a decimal string. `input_tokens` includes cache reads and
+ * excludes cache writes.
+ */
 export function costOf(usage: Omit<Usage, "cost_usd">, prices: Prices): string {
   const { input, output, cache_read = input, cache_write = input } = prices;
   const cached = Math.min(usage.cache_read_tokens ?? 0, usage.input_tokens);

@@ -1,7 +1,8 @@
 /**
- * Built-ins of the language as they were when this file was loaded. A module may replace a built-in of its isolate, as polyfills
- * do; what serves the module in its sandbox, and the functions of the SDK that it needs for that, take theirs from here. Names are
- * those of the language, so that code which imports them reads as ever; methods of lists and texts take their receiver first.
+ * Copies of the language's built-ins, taken when this file is loaded. A module may replace a built-in of its
+ * isolate, as polyfills do. The code that serves a module in its sandbox, and the SDK functions that this
+ * code needs, import these copies. Names are those of the language; methods of lists and texts take their
+ * receiver first.
  */
 
 const { apply } = globalThis.Reflect;
@@ -15,19 +16,19 @@ function uncurried<This, Args extends unknown[], Result>(
   return (self, ...args) => apply(method, self, args);
 }
 
-/** Returns an object with the same members, which are nobody's to replace. */
+/** Returns a frozen object with the same members. */
 function copyOf<T extends object>(namespace: T): T {
   const descriptors = globalThis.Object.getOwnPropertyDescriptors(namespace);
   return globalThis.Object.freeze(globalThis.Object.create(null, descriptors)) as T;
 }
 
-/** Gives a class the methods of the built-in that it extends as its own. */
-function own(made: { prototype: object }, built_in: { prototype: object }): void {
-  const { constructor: _, ...methods } = globalThis.Object.getOwnPropertyDescriptors(built_in.prototype) as
+/** Copies the methods of a built-in to the class that extends it, and freezes them. */
+function own(derived: { prototype: object }, base: { prototype: object }): void {
+  const { constructor: _, ...methods } = globalThis.Object.getOwnPropertyDescriptors(base.prototype) as
     & PropertyDescriptorMap
     & { constructor?: PropertyDescriptor };
-  globalThis.Object.defineProperties(made.prototype, methods);
-  globalThis.Object.freeze(made.prototype);
+  globalThis.Object.defineProperties(derived.prototype, methods);
+  globalThis.Object.freeze(derived.prototype);
 }
 
 const { Object: Objects, JSON: Json, Reflect: Reflection } = globalThis;
@@ -78,8 +79,8 @@ export const includes: (text: string, part: string) => boolean = uncurried(texts
 export const find: (text: string, part: string, start: number) => number = uncurried(texts.indexOf) as never;
 /** `text.trim()`. */
 export const trim: (text: string) => string = uncurried(texts.trim);
-/** `fn.toString()`, as every function has it. */
-// deno-lint-ignore ban-types -- any function at all is asked
+/** `fn.toString()` of `Function.prototype`. */
+// deno-lint-ignore ban-types -- accepts every function
 export const sourceOf: (fn: Function) => string = uncurried(Function.prototype.toString);
 /** `fn.bind(self)`. */
 export const bind: <F>(fn: F, self: unknown) => F = uncurried(Function.prototype.bind) as never;
@@ -89,14 +90,14 @@ export function withResolvers<T>(): PromiseWithResolvers<T> {
   return apply(promiseWithResolvers, BuiltInPromise, []) as PromiseWithResolvers<T>;
 }
 
-/** Prototypes whose `toJSON`, where a module defines one, would change what {@link toText} writes. */
-const WRITTEN: readonly object[] = [Objects.prototype, arrays];
+/** Prototypes on which a module could define a `toJSON` that changes the output of {@link toText}. */
+const PATCHABLE: readonly object[] = [Objects.prototype, arrays];
 
-/** Returns the JSON text of plain data, whatever `toJSON` a module has given to all objects or all lists. */
+/** Returns the JSON text of plain data; ignores a `toJSON` that a module added to all objects or lists. */
 export function toText(plain: unknown): string {
   const hidden: [object, PropertyDescriptor][] = [];
-  for (let at = 0; at < WRITTEN.length; at++) {
-    const prototype = WRITTEN[at]!;
+  for (let index = 0; index < PATCHABLE.length; index++) {
+    const prototype = PATCHABLE[index]!;
     const found = Object.getOwnPropertyDescriptor(prototype, "toJSON");
     if (found?.configurable) {
       hidden[hidden.length] = [prototype, found];
@@ -106,8 +107,8 @@ export function toText(plain: unknown): string {
   try {
     return JSON.stringify(plain);
   } finally {
-    for (let at = 0; at < hidden.length; at++) {
-      Object.defineProperty(hidden[at]![0], "toJSON", hidden[at]![1]);
+    for (let index = 0; index < hidden.length; index++) {
+      Object.defineProperty(hidden[index]![0], "toJSON", hidden[index]![1]);
     }
   }
 }

@@ -1,4 +1,4 @@
-/** Providers: LLM backends (behaviour.md §4.4). */
+/** Providers: the contract with LLM backends. */
 import {
   fieldError,
   requireObject,
@@ -11,25 +11,25 @@ import type { JsonObject } from "./json.ts";
 import type { ChatRequest, ChatResponse, StreamDelta } from "./messages.ts";
 import type { ToolCall } from "./tools.ts";
 
-/** One field of a provider's configuration, for set-up screens. */
+/** A field of a provider's configuration, for set-up screens. */
 export interface ConfigField {
   /** Key in the provider's `config`. */
   id: string;
   /** Name for people. */
   display_name: string;
-  /** How it is asked for. */
+  /** Kind of input. */
   field_type: "text" | "secret" | "choice" | "boolean";
-  /** The question to the person who sets it up. */
+  /** Question to the person who sets up the provider. */
   prompt: string;
-  /** Environment variable that holds it. */
+  /** Environment variable that contains the value. */
   env_var?: string | null;
   /** Allowed values of a `choice`. */
   choices?: string[] | null;
-  /** Whether the provider works without it. */
+  /** Whether the provider needs a value. */
   required: boolean;
-  /** Value when nothing is given. */
+  /** Default value. */
   default?: string | null;
-  /** Field → value: shown only when all match. */
+  /** Field → value: the field is displayed only when all of them match. */
   show_when?: JsonObject | null;
   /** Whether a model must be chosen first. */
   requires_model: boolean;
@@ -41,62 +41,62 @@ export interface ProviderInfo {
   id: string;
   /** Name for people. */
   display_name: string;
-  /** Environment variables that hold credentials. */
+  /** Environment variables with credentials. */
   credential_env_vars: string[];
-  /** Such as `streaming`, `tools`, `vision`. */
+  /** Capabilities such as `streaming`, `tools`, `vision`. */
   capabilities: string[];
-  /** Default configuration, and the window: `context_window`, `max_output_tokens`. */
+  /** Default configuration, including the window: `context_window`, `max_output_tokens`. */
   defaults: JsonObject;
-  /** What a set-up screen asks for. */
+  /** Fields of a set-up screen. */
   config_fields: ConfigField[];
 }
 
 /** Metadata of a model. */
 export interface ModelInfo {
-  /** Identifier, as the backend knows it. */
+  /** Identifier of the backend. */
   id: string;
   /** Name for people. */
   display_name: string;
-  /** Tokens of request and answer together. */
+  /** Maximum tokens of request and answer together. */
   context_window: number;
-  /** Tokens of an answer at the most. */
+  /** Maximum tokens of an answer. */
   max_output_tokens: number;
-  /** Such as `tools`, `vision`, `thinking`. */
+  /** Capabilities such as `tools`, `vision`, `thinking`. */
   capabilities: string[];
   /** Default configuration of this model. */
   defaults: JsonObject;
-  /** Such as `cost_per_input_token`. */
+  /** Other fields, such as `cost_per_input_token`. */
   [key: string]: unknown;
 }
 
-/** What `complete` is given beside the request. */
+/** Options of `complete`. */
 export interface CompleteOptions {
   /** Aborts on immediate cancellation and at the run's deadline. */
   signal?: AbortSignal;
-  /** Told each piece of the answer as it arrives; must not throw and returns at once. */
+  /** Called with each delta of a streamed answer; returns at once and must not throw. */
   onDelta?: (delta: StreamDelta) => void;
 }
 
 /** An LLM backend. */
 export interface Provider {
-  /** Name it is mounted under. */
+  /** Mount name. */
   readonly name: string;
   /** Lower is preferred; default 100. */
   readonly priority?: number;
-  /** Returns what the provider says of itself; synchronous and cheap. */
+  /** Returns the provider's metadata; synchronous and cheap. */
   getInfo(): ProviderInfo;
-  /** Resolves to the models that may be asked for. */
+  /** Resolves to the available models. */
   listModels(): Promise<ModelInfo[]>;
-  /** Answers one request. Rejects with an `LLMError` (or anything; it is classified). */
+  /** Answers one request. Rejects with an `LLMError`; other errors are classified. */
   complete(request: ChatRequest, options?: CompleteOptions): Promise<ChatResponse>;
-  /** Returns the tool calls of a response; an empty list when there are none. */
+  /** Returns the tool calls of a response; an empty list for an answer without calls. */
   parseToolCalls(response: ChatResponse): ToolCall[];
 }
 
 const FIELD_TYPES: readonly ConfigField["field_type"][] = ["text", "secret", "choice", "boolean"];
 
 /**
- * Returns a ConfigField with every default filled in; the requirements' constructor.
+ * Returns a ConfigField with every default filled in.
  *
  * @throws {TypeError} when `id` is empty, the type unknown, or a choice has no choices.
  */
@@ -116,13 +116,13 @@ export function ConfigField(fields: { id: string } & Partial<ConfigField>): Conf
   requireText("ConfigField", "id", field.id);
   requireOneOf("ConfigField", "field_type", field.field_type, FIELD_TYPES);
   if (field.field_type === "choice" && !field.choices?.length) {
-    throw fieldError("ConfigField", "choices", "must name what can be chosen", field.choices);
+    throw fieldError("ConfigField", "choices", "must list the choices", field.choices);
   }
   return field;
 }
 
 /**
- * Returns a ProviderInfo with every default filled in; the requirements' constructor.
+ * Returns a ProviderInfo with every default filled in.
  *
  * @throws {TypeError} when `id` is empty or a field has the wrong shape.
  */
@@ -148,7 +148,7 @@ export function ProviderInfo(
 }
 
 /**
- * Returns a ModelInfo with every default filled in; the requirements' constructor.
+ * Returns a ModelInfo with every default filled in.
  *
  * @throws {TypeError} when `id` is empty or a number of tokens is not a positive whole number.
  */

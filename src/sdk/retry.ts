@@ -1,56 +1,56 @@
-/** Trying a provider call again: when, how often, and after how long (behaviour.md §4.8). */
+/** Retries of provider calls: backoff, number of attempts, and which failures are retried. */
 import type { Clock } from "./contracts.ts";
 import { errorMessage, errorName } from "./errors.ts";
 import { fieldError, requireWhole } from "./checks.ts";
 
-/** How often and how long to wait. Times are in seconds, as in the requirements. */
+/** Settings of retries. Times are in seconds. */
 export interface RetryConfig {
-  /** Attempts after the first; default 3. */
+  /** Attempts after the first one; default 3. */
   max_retries: number;
   /** Seconds before the second attempt; default 1. */
   initial_delay: number;
-  /** Seconds that backing off never exceeds; default 60. A `delay_multiplier` or `retry_after` of the error may. */
+  /** Maximum backoff in seconds; default 60. An error's `delay_multiplier` or `retry_after` may exceed it. */
   max_delay: number;
   /** Factor from one wait to the next; default 2. */
   backoff: number;
   /** Whether each wait is multiplied by a random factor in [0.5, 1.5); default true. */
   jitter: boolean;
-  /** Whether a wait is at least what the backend asked for; default true. */
+  /** Whether a wait is at least as long as the backend's `retry_after`; default true. */
   honor_retry_after: boolean;
 }
 
-/** What `provider:retry` says, beside the provider's name. */
+/** Data of `provider:retry`, without the provider's name. */
 export interface RetryNotice {
   /** The attempt that failed, from 1. */
   attempt: number;
-  /** Attempts after the first. */
+  /** Attempts after the first one. */
   max_retries: number;
   /** Seconds until the next attempt. */
   delay: number;
   /** Type of the failure, such as `RateLimitError`. */
   error_type: string;
-  /** Its message. */
+  /** Message of the failure. */
   error_message: string;
 }
 
 /** Options of {@link withRetry}. */
 export interface RetryOptions {
-  /** Time to wait in, such as `coordinator.clock`. */
+  /** Clock of the waits, such as `coordinator.clock`. */
   clock: Clock;
-  /** What differs from the defaults. */
+  /** Settings that differ from the defaults. */
   config?: Partial<RetryConfig>;
-  /** Ends the waiting, and the trying. */
+  /** Ends the wait and prevents further attempts. */
   signal?: AbortSignal;
-  /** Numbers in [0, 1) for the jitter; default `Math.random`. */
+  /** Returns numbers in [0, 1) for the jitter; default `Math.random`. */
   random?: () => number;
-  /** Told before each wait, and awaited; emit `provider:retry` here. */
+  /** Called before each wait, and awaited; for example to emit `provider:retry`. */
   onRetry?: (notice: RetryNotice) => unknown;
-  /** Whether a failure may pass; default: its `retryable` is true. */
+  /** Returns whether a failure is retried; default: its `retryable` is true. */
   isRetryable?: (error: unknown) => boolean;
 }
 
 /**
- * Returns a RetryConfig with every default filled in; the requirements' constructor.
+ * Returns a RetryConfig with every default filled in.
  *
  * @throws {TypeError} when a number is negative or not finite, or `backoff` is below 1.
  */
@@ -80,7 +80,10 @@ function requireLeast(
   throw fieldError("RetryConfig", field, `must be a number of at least ${minimum}`, config[field]);
 }
 
-/** Returns the waits of a config in seconds, without jitter and without an error's wishes: exponential, capped. */
+/**
+ * Returns the waits of a config in seconds: exponential and capped, without jitter and without hints of an
+ * error.
+ */
 export function retryDelays(config: Partial<RetryConfig> = {}): number[] {
   const { max_retries, initial_delay, max_delay, backoff } = RetryConfig(config);
   return Array.from(
@@ -90,8 +93,8 @@ export function retryDelays(config: Partial<RetryConfig> = {}): number[] {
 }
 
 /**
- * Returns the seconds to wait after a failed attempt (from 1). Order: exponential → cap → × the error's
- * `delay_multiplier` (which may exceed the cap) → raised to its `retry_after` → jitter.
+ * Returns the seconds to wait after a failed attempt (from 1). Order: exponential backoff → cap → × the
+ * error's `delay_multiplier` (may exceed the cap) → at least its `retry_after` → jitter.
  */
 export function retryDelay(
   attempt: number,
@@ -99,13 +102,13 @@ export function retryDelay(
   config: RetryConfig,
   random: () => number = Math.random,
 ): number {
-  const wishes = (typeof error === "object" && error !== null ? error : {}) as {
+  const hints = (typeof error === "object" && error !== null ? error : {}) as {
     delay_multiplier?: unknown;
     retry_after?: unknown;
   };
   let delay = Math.min(config.initial_delay * config.backoff ** (attempt - 1), config.max_delay);
-  if (isPositive(wishes.delay_multiplier)) delay *= wishes.delay_multiplier;
-  if (config.honor_retry_after && isPositive(wishes.retry_after)) delay = Math.max(delay, wishes.retry_after);
+  if (isPositive(hints.delay_multiplier)) delay *= hints.delay_multiplier;
+  if (config.honor_retry_after && isPositive(hints.retry_after)) delay = Math.max(delay, hints.retry_after);
   return config.jitter ? delay * (0.5 + random()) : delay;
 }
 
@@ -114,15 +117,16 @@ function isPositive(value: unknown): value is number {
 }
 
 /**
- * Resolves to what `call` resolves to, trying again after failures that may pass. Rejects with the last failure, or with
- * the signal's reason when that aborts during a wait. `call` gets the attempt, from 1.
+ * Calls `call` until it succeeds or a failure is not retryable, and resolves to its result. Rejects with the
+ * last failure, or with the signal's reason when it aborts during a wait. `call` receives the attempt, from
+ * 1.
  */
 export async function withRetry<T>(
   call: (attempt: number) => Promise<T> | T,
   options: RetryOptions,
 ): Promise<T> {
   const config = RetryConfig(options.config);
-  const isRetryable = options.isRetryable ?? saysRetryable;
+  const isRetryable = options.isRetryable ?? isMarkedRetryable;
   for (let attempt = 1;; attempt++) {
     options.signal?.throwIfAborted();
     try {
@@ -142,7 +146,7 @@ export async function withRetry<T>(
   }
 }
 
-function saysRetryable(error: unknown): boolean {
+function isMarkedRetryable(error: unknown): boolean {
   return typeof error === "object" && error !== null &&
     (error as { retryable?: unknown }).retryable === true;
 }

@@ -1,6 +1,6 @@
 /**
- * The SDK where a bundle looks for it: `globalThis[Symbol.for("preamp.sdk")]`, by specifier. No bundle carries a copy of it;
- * what nobody asks for is not loaded.
+ * Installs the SDK at `globalThis[Symbol.for("preamp.sdk")]`, where bundles find its parts by specifier. No
+ * bundle contains a copy of the SDK; unused parts are not loaded.
  */
 
 const PARTS: Readonly<Record<string, () => Promise<object>>> = {
@@ -13,7 +13,11 @@ const PARTS: Readonly<Record<string, () => Promise<object>>> = {
 
 const KEY = Symbol.for("preamp.sdk");
 
-/** Puts parts of the SDK where bundles find them. Called by whoever runs a bundle, before it is linked. */
+/**
+ * Installs parts of the SDK for bundles. Called before a bundle is linked.
+ *
+ * @throws {TypeError} when a name is not a part of the SDK.
+ */
 export async function installSdk(uses: readonly string[]): Promise<void> {
   const holder = globalThis as { [KEY]?: Record<string, object> };
   const sdk = holder[KEY] ??= Object.create(null) as Record<string, object>;

@@ -1,13 +1,16 @@
-/** The one fold of the log into counters: session status (behaviour.md §4.5). `runs/run/run_projection.ts` extends it to the run object. */
+/**
+ * Computes the counters of a session from its log. `runs/run/run_projection.ts` extends them to the run
+ * object.
+ */
 import { isObject, type JsonObject } from "./json.ts";
 import { sumCostUsd } from "./money.ts";
 
 /** Counters of a log. */
 export interface Counters {
   total_messages: number;
-  /** Provider calls that were answered; R0's `turn_count`. */
+  /** Answered provider calls. */
   turn_count: number;
-  /** Calls that ran: denied, unknown, invalid and refused ones are not in it. */
+  /** Executed calls, without denied, unknown, invalid and refused ones. */
   tool_invocations: number;
   tool_successes: number;
   tool_failures: number;
@@ -23,7 +26,7 @@ export interface Counters {
   compaction_level: number;
 }
 
-/** Returns counters of an empty log. */
+/** Returns the counters of an empty log. */
 export function emptyCounters(): Counters {
   return {
     total_messages: 0,
@@ -42,10 +45,10 @@ export function emptyCounters(): Counters {
   };
 }
 
-/** Types of `tool:error` whose call never ran (trace.md, section 3). */
+/** Types of `tool:error` for calls that were not executed. */
 const NEVER_RAN: ReadonlySet<unknown> = new Set(["tool_not_found", "tool_input_invalid", "limit_reached"]);
 
-/** Folds one entry into the counters. */
+/** Adds one entry to the counters. */
 export function count(
   counters: Counters,
   entry: { readonly event: string; readonly data: JsonObject },

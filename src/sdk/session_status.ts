@@ -1,39 +1,39 @@
-/** SessionStatus, R4's summary of a session (behaviour.md §4.5). */
+/** SessionStatus: state and counters of a session. */
 import { fieldError, requireOneOf, requireText, requireWhole } from "./checks.ts";
 import { type JsonObject, toPlainObject } from "./json.ts";
 import { Usage } from "./messages.ts";
 import { withSnakeCase } from "./snake_case_aliases.ts";
 
-/** How a session stands. */
+/** State of a session. */
 export type SessionState = "running" | "completed" | "failed" | "cancelled";
 
 /** Session status and counters. Times are UTC, RFC 3339. */
 export interface SessionStatus {
   /** Id of the session. */
   session_id: string;
-  /** When it began. */
+  /** Time of the start. */
   started_at: string;
-  /** When it ended, or null. */
+  /** Time of the end, or null. */
   ended_at: string | null;
-  /** How it stands. */
+  /** State. */
   status: SessionState;
-  /** Messages stored. */
+  /** Stored messages. */
   total_messages: number;
-  /** Tool calls that ran. */
+  /** Executed tool calls. */
   tool_invocations: number;
-  /** Of those, the ones that succeeded. */
+  /** Executed tool calls that succeeded. */
   tool_successes: number;
-  /** Of those, the ones that failed. */
+  /** Executed tool calls that failed. */
   tool_failures: number;
   /** Tokens sent, cache reads included. */
   total_input_tokens: number;
   /** Tokens answered. */
   total_output_tokens: number;
-  /** US dollars as a decimal string; null when not known, which is not zero. */
+  /** Cost in US dollars as a decimal string; null when unknown, which is not zero. */
   cost_usd: string | null;
-  /** R4's name for `cost_usd`, as a number; read-only, not serialised (C15). */
+  /** `cost_usd` as a number; read-only, not serialised. */
   readonly estimated_cost: number | null;
-  /** When anything last happened, or null. */
+  /** Time of the last activity, or null. */
   last_activity: string | null;
   /** The last failure, or null. */
   last_error: JsonObject | null;
@@ -41,7 +41,7 @@ export interface SessionStatus {
   toDict(): JsonObject;
 }
 
-/** What a {@link SessionStatus} is made of; times may be `Date`s. */
+/** Fields of a {@link SessionStatus}; times may be `Date`s. */
 export type SessionStatusFields =
   & { session_id: string }
   & Partial<Omit<SessionStatus, "started_at" | "ended_at" | "last_activity" | "estimated_cost" | "toDict">>
@@ -95,9 +95,9 @@ class SessionStatusValue implements SessionStatus {
 withSnakeCase(SessionStatusValue);
 
 /**
- * Returns a session status: running, begun now, all counters 0, cost unknown, unless the fields say otherwise.
+ * Returns a session status. Defaults: running, started now, all counters 0, cost unknown.
  *
- * @throws {TypeError} when a counter is no whole number, a time no time, or the cost a number (a float has lost the money already).
+ * @throws {TypeError} when a counter is not a whole number, a time is invalid, or the cost is a number (a float loses precision).
  */
 export function SessionStatus(fields: SessionStatusFields): SessionStatus {
   requireText("SessionStatus", "session_id", fields.session_id);

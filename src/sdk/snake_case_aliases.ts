@@ -1,11 +1,11 @@
 /**
- * Method names in two spellings: camelCase here, the requirements' snake_case on modules and coordinators. One table, and
- * the two directions of it: reading a module that uses either, and offering both on what we hand out.
+ * Method names in camelCase and in Amplifier's snake_case: reads modules that use either spelling, and offers
+ * both on our own objects.
  */
 import { isObject, type JsonObject } from "./json.ts";
 import { bind } from "./primordials.ts";
 
-/** camelCase → snake_case of every method that a module may have or call. */
+/** Maps camelCase to snake_case for every method that a module may have or call. */
 export const SNAKE_CASE: Readonly<Record<string, string>> = {
   addMessage: "add_message",
   collectContributions: "collect_contributions",
@@ -50,7 +50,7 @@ export function methodOf(object: unknown, name: string): ((...args: unknown[]) =
   return method && bind(method, object);
 }
 
-/** The same, not bound: for who looks at it and does not call it. */
+/** Returns the method `name` of `object` in either spelling, not bound to it, or undefined. */
 export function unboundMethodOf(
   object: unknown,
   name: string,
@@ -58,7 +58,7 @@ export function unboundMethodOf(
   if (typeof object !== "object" && typeof object !== "function" || object === null) return undefined;
   const methods = object as JsonObject;
   const method = methods[name] ?? methods[SNAKE_CASE[name] ?? name];
-  return typeof method === "function" ? method as (...args: unknown[]) => unknown : undefined; // just looked
+  return typeof method === "function" ? method as (...args: unknown[]) => unknown : undefined; // a function, just checked
 }
 
 /** Adds the snake_case spelling of every known camelCase method to a class, once. Returns the class. */
@@ -84,7 +84,10 @@ export function addSnakeCase<T extends object>(object: T): T {
   return object;
 }
 
-/** Returns the input schema of a tool in whichever way it tells it (C12); `{}` and nonsense become an empty object schema. */
+/**
+ * Returns the input schema of a tool (`input_schema`, `inputSchema` or `getSchema()`); an empty or invalid
+ * one becomes an empty object schema.
+ */
 export function inputSchemaOf(tool: unknown): JsonObject {
   const fields = tool as JsonObject;
   const schema = fields.input_schema ?? fields.inputSchema ?? methodOf(tool, "getSchema")?.();

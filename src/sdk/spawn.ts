@@ -1,74 +1,76 @@
-/**
- * Sub-agents as a module reaches them: the capabilities `session.spawn` and `session.resume` (behaviour.md §9.8; architecture.md, "A sub-agent is").
- * Types only: what makes the session is the runtime's.
- */
+/** Types of the capabilities `session.spawn` and `session.resume`, which start and continue sub-agents. */
 import type { JsonObject } from "./json.ts";
 
-/** A provider that is wanted, with its model; in a list the first that is there wins. */
+/** A preferred provider and model; of a list, the first that is mounted is used. */
 export interface ProviderPreference {
   /** Name of a provider of the plan: its `instance_id`, its module id, or that without `provider-`. */
   provider: string;
-  /** A model of it; `*` and `?` stand for any characters and for one. */
+  /** Model of the provider; `*` matches any characters and `?` one. */
   model?: string;
-  /** Laid over its config. Credentials, endpoints and network settings are refused. */
+  /** Overrides of the provider's config. Credentials, endpoints and network settings are refused. */
   config?: JsonObject;
 }
 
-/** What a module asks for when it spawns an agent. Data, so that it can come from anywhere; read strictly. */
+/** Request for a sub-agent. It may come from a model, so it is validated strictly. */
 export interface SpawnRequest {
   /** The prompt of the agent. */
   instruction: string;
   /** Name of an overlay of the plan's `agents`; `self`, the default, is the plan itself. */
   agent?: string;
-  /** Goes on with an agent that this session spawned before, in this run or an earlier one. Excludes `agent`. */
+  /** Continues an agent that this session spawned before, in this run or an earlier one. Excludes `agent`. */
   session_id?: string;
-  /** The tool call that spawns it: told in the events; its deadline stands still while the agent runs. */
+  /**
+   * Id of the tool call that spawns the agent: part of the events; the call's deadline is paused while the
+   * agent runs.
+   */
   tool_call_id?: string;
-  /** First choices for the agent's provider; before those of the plan. */
+  /** Preferred providers of the agent; they come before those of the plan. */
   provider_preferences?: ProviderPreference[];
   /** Module or instance ids of tools that are not inherited; the overlay's own stay. Excludes `inherit_tools`. */
   exclude_tools?: string[];
   /** The only tools that are inherited; the overlay's own stay. */
   inherit_tools?: string[];
-  /** Told with `session:fork` and `session:start`. */
+  /** Metadata of `session:fork` and `session:start`. */
   metadata?: JsonObject;
 }
 
-/** What a module asks for when it goes on with an agent that its session spawned before. */
+/** Request to continue an agent that the session spawned before. */
 export type ResumeRequest =
   & Pick<SpawnRequest, "instruction" | "tool_call_id" | "provider_preferences">
   & { session_id: string };
 
-/** How a spawned agent's turn ended. */
+/** Result of an agent's turn. */
 export interface SpawnResult {
-  /** Text of its answer; empty when there is none. */
+  /** Text of its answer; empty for a turn without an answer. */
   output: string;
-  /** Id of its session; with it the agent can be asked again. */
+  /** Id of its session, for `session.resume`. */
   session_id: string;
-  /** How its turn ended, as a run's (http.md). */
+  /** Status of the turn; see src/docs/http.md#the-run-object. */
   status: "completed" | "incomplete" | "denied" | "cancelled" | "failed";
-  /** Provider calls of the turn that were answered. */
+  /** Answered provider calls of the turn. */
   turn_count: number;
-  /** `agent`, `stop_reason`, `error` (`{code, message}` or null) and what a later version adds. */
+  /**
+   * Contains `agent`, `stop_reason` and `error` (`{code, message}` or null); later versions may add fields.
+   */
   metadata: JsonObject;
 }
 
 /**
- * The value of the capability `session.spawn`. Resolves when the agent's turn has ended, however it ended.
+ * The capability `session.spawn`. Resolves when the agent's turn has ended.
  *
- * Rejects, and no agent was made: `request_invalid` (the request, an unknown agent), `not_found` and `session_busy` (the
- * session), `limit_reached` (`max_depth`, `max_sessions`, too little left for the prompt), `policy_refused` and the codes of
- * a plan that may not run, `cancelled`.
+ * Rejects without creating an agent: `request_invalid` (invalid request, unknown agent), `not_found` and
+ * `session_busy` (session), `limit_reached` (`max_depth`, `max_sessions`, or too few tokens left for the
+ * prompt), `policy_refused` and the codes of a plan that may not run, `cancelled`.
  */
 export type SpawnSession = (request: SpawnRequest) => Promise<SpawnResult>;
 
-/** The value of the capability `session.resume`: `session.spawn` for an agent that is there already. Rejects as that does. */
+/** The capability `session.resume`: continues an existing agent. Rejects like {@link SpawnSession}. */
 export type ResumeSession = (request: ResumeRequest) => Promise<SpawnResult>;
 
 /**
- * The value of the capability `model_role_resolver`, which a module may publish (behaviour.md §9.5): resolves to the providers
- * for a role such as `fast`, best first, or to null when it does not know the role. An agent whose overlay says `model_role` is
- * given the first of them that is there, after the preferences of its caller and of its overlay.
+ * The capability `model_role_resolver`, which a module may publish. Resolves to the providers for a role such
+ * as `fast`, best first, or to null for an unknown role. An agent whose overlay has `model_role` gets the
+ * first mounted one, after the preferences of its caller and its overlay.
  */
 export type ModelRoleResolver = (
   role: string,

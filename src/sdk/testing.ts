@@ -1,5 +1,6 @@
 /**
- * The test kit for modules: a coordinator, mocks, a recorder, a clock that stands still, and the contracts as suites.
+ * The test kit for modules: a coordinator, mocks, a recorder, a simulated clock, and the contracts as test
+ * suites.
  *
  * @example A tool, tested
  * ```ts

@@ -1,11 +1,11 @@
-/** Moments as text. */
+/** Formats points in time. */
 
 let last_ms = NaN;
 let last_text = "";
 
 /**
- * Returns a moment as RFC 3339 text in UTC with milliseconds. The last one is kept: writing it takes 1 µs, and what happens
- * within one millisecond (the entries of a log, the payloads of their handlers) is told with the same text.
+ * Returns a point in time as RFC 3339 text in UTC with milliseconds. The last text is cached: formatting
+ * takes 1 µs, and many entries of a log fall into the same millisecond.
  *
  * @param ms Milliseconds since the epoch.
  */

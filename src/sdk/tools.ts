@@ -1,14 +1,14 @@
-/** Tools: the contract, the calls, the results, and how anything a tool returns is read (behaviour.md §4.1, §4.2, C1, C8). */
+/** Tools: the contract, calls, results, and the conversion of any value that a tool returns. */
 import { fieldError } from "./checks.ts";
 import { isObject, type JsonObject, type JsonSchema, toPlain } from "./json.ts";
 
-/** What models can call a tool: vendors refuse a request in which one tool has another name. */
+/** Pattern of tool names: vendors refuse a request with a tool name that does not match. */
 export const TOOL_NAME: RegExp = /^[A-Za-z0-9_-]{1,64}$/;
 
-/** How much harm a call can do, as the tool itself declares it. */
+/** Possible harm of a call, as declared by the tool. */
 export type RiskLevel = "low" | "medium" | "high" | "critical";
 
-/** What a tool is told about one call. */
+/** Context of one call. */
 export interface ToolCallContext {
   /** Id of the call. */
   readonly id: string;
@@ -16,15 +16,15 @@ export interface ToolCallContext {
   readonly signal: AbortSignal;
   /** Session the call belongs to. */
   readonly session_id: string;
-  /** Tells the user how far the call is; shown as `user:notification`. */
+  /** Reports progress to the user, as `user:notification`. */
   progress(text: string): void;
 }
 
-/** A capability that a model may call. */
+/** A function that a model may call. */
 export interface Tool {
   /** Short, snake_case, unique among the mounted tools. */
   readonly name: string;
-  /** What it does and expects, for the model. */
+  /** Description for the model: what the tool does and expects. */
   readonly description: string;
   /** JSON Schema of the input. Absent: any object. */
   readonly input_schema?: JsonSchema;
@@ -35,20 +35,23 @@ export interface Tool {
   /** Whether a call may be repeated after a crash without a second effect. */
   readonly idempotent?: boolean;
   /**
-   * Provider id → fields laid over the tool's specification for that provider, such as a native tool's `type`. The name stays
-   * the tool's own.
+   * Provider id → fields that replace those of the tool's specification for that provider, such as a native
+   * tool's `type`. The name is not replaced.
    */
   readonly native_specs?: Readonly<Record<string, JsonObject>>;
   /**
-   * Optional: returns what is wrong with an input by the tool's own schema, in the model's words; asked in place of evaluating
-   * `input_schema`. Tools that run elsewhere have it: a stranger's schema is evaluated where the stranger is (architecture.md).
+   * Optional: returns what is wrong with an input, in words for the model; used instead of validating against
+   * `input_schema`. Tools in a sandbox have it: their schema is evaluated inside the sandbox.
    */
   checkInput?(input: JsonObject): Promise<readonly string[]>;
-  /** Runs one call. A returned failure is for the model to mend; a thrown error is reported as `tool:error`. */
+  /**
+   * Runs one call. The model reads a returned failure and can correct it; a thrown error is reported as
+   * `tool:error`.
+   */
   execute(input: JsonObject, call?: ToolCallContext): Promise<ToolResult | unknown> | ToolResult | unknown;
 }
 
-/** A model's request to call a tool. `tool` and `input` read the same values under their other names (C1). */
+/** A model's request to call a tool. `tool` is an alias of `name`, `input` of `arguments`. */
 export interface ToolCall {
   /** Unique within the session. */
   readonly id: string;
@@ -56,11 +59,11 @@ export interface ToolCall {
   readonly name: string;
   /** Input of the tool. */
   readonly arguments: JsonObject;
-  /** The same as `name`. */
+  /** Equal to `name`. */
   readonly tool: string;
-  /** The same as `arguments`. */
+  /** Equal to `arguments`. */
   readonly input: JsonObject;
-  /** Set when the arguments were text that is not a JSON object. */
+  /** The original text when the arguments were not a JSON object. */
   readonly invalid_arguments?: string;
 }
 
@@ -70,7 +73,11 @@ class ToolCallValue implements ToolCall {
   readonly arguments: JsonObject;
   declare readonly invalid_arguments?: string;
 
-  /** @param extra Whatever else the call came with; what is read of it under its own name is not copied. */
+  /**
+   * Creates a call with its other fields.
+   *
+   * @param extra Fields to copy; {@link CALL_FIELDS} are skipped.
+   */
   constructor(id: string, name: string, args: JsonObject, extra: JsonObject) {
     this.id = id;
     this.name = name;
@@ -89,7 +96,7 @@ class ToolCallValue implements ToolCall {
   }
 }
 
-/** Fields that {@link parseToolCall} reads, or that say what kind of record the call came in. */
+/** Fields that {@link parseToolCall} reads, or that name the format of the call. */
 const CALL_FIELDS: ReadonlySet<string> = new Set([
   "id",
   "name",
@@ -103,20 +110,20 @@ const CALL_FIELDS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Returns a tool call from any spelling: `name` or `tool`, `arguments` or `input` (an object, or the JSON text of one), and
- * an id made up when there is none. Other fields are kept. Arguments that cannot be read become `{}` and are kept as
- * `invalid_arguments`, so that the call can be answered with an error the model can mend.
+ * Returns a tool call from any format: `name` or `tool`, `arguments` or `input` (an object or its JSON text).
+ * A missing id is generated. Other fields are kept. Arguments that cannot be read become `{}` and are kept as
+ * `invalid_arguments`, so that the call gets an error which the model can correct.
  */
 export function parseToolCall(value: unknown): ToolCall {
-  const given = isObject(value) ? value : {};
-  const named = isObject(given.function) ? { ...given, ...given.function } : given;
+  const fields = isObject(value) ? value : {};
+  const named = isObject(fields.function) ? { ...fields, ...fields.function } : fields;
   const name = String(named.name ?? named.tool ?? "");
-  const id = typeof given.id === "string" && given.id ? given.id : `call_${crypto.randomUUID()}`;
+  const id = typeof fields.id === "string" && fields.id ? fields.id : `call_${crypto.randomUUID()}`;
   const raw = named.arguments ?? named.input ?? {};
   const args = typeof raw === "string" ? parseArguments(raw) : raw;
-  const call = new ToolCallValue(id, name, isObject(args) ? args : {}, given);
+  const call = new ToolCallValue(id, name, isObject(args) ? args : {}, fields);
   const invalid = isObject(args)
-    ? given.invalid_arguments
+    ? fields.invalid_arguments
     : typeof raw === "string"
     ? raw
     : JSON.stringify(toPlain(raw));
@@ -125,7 +132,7 @@ export function parseToolCall(value: unknown): ToolCall {
 }
 
 /**
- * Returns a tool call; the requirements' constructor. Takes either spelling (C1).
+ * Returns a tool call. Accepts every format of {@link parseToolCall}.
  *
  * @throws {TypeError} when it names no tool.
  */
@@ -140,21 +147,21 @@ function parseArguments(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    return undefined; // reported as invalid_arguments: the model can mend it
+    return undefined; // reported as invalid_arguments
   }
 }
 
-/** What a tool call came to. */
+/** Result of a tool call. */
 export interface ToolResult {
-  /** Whether the call did what was asked. */
+  /** Whether the call succeeded. */
   success: boolean;
-  /** Any JSON-safe value; text or an object by habit. */
+  /** Any JSON-safe value, usually text or an object. */
   output: unknown;
   /** Conventional keys: `message`, `type`, `code`. */
   error: JsonObject | null;
-  /** Returns the text that goes to the model (behaviour.md §4.2). */
+  /** Returns the text for the model. */
   getSerializedOutput(): string;
-  /** The requirements' spelling of `getSerializedOutput`. */
+  /** Alias of `getSerializedOutput`. */
   get_serialized_output(): string;
 }
 
@@ -184,10 +191,10 @@ class ToolResultValue implements ToolResult {
 }
 
 /**
- * Returns a tool result. Defaults: `success` true, `output` and `error` null; a failure without output takes its error's
- * message as output (behaviour.md §4.2).
+ * Returns a tool result. Defaults: `success` true, `output` and `error` null. A failure without output gets
+ * its error's message as output.
  *
- * @throws {TypeError} when `success` is no boolean or `error` no object.
+ * @throws {TypeError} when `success` is not a boolean or `error` not an object.
  */
 export function ToolResult(
   fields: { success?: boolean; output?: unknown; error?: JsonObject | null } = {},
@@ -206,9 +213,9 @@ export function ToolResult(
 }
 
 /**
- * Returns whatever a tool returned as a result (C8): an object with a boolean `success` (or `is_error`, C33) is read as
- * one; any other value is the output of a success; undefined is a success without output. The result is JSON-safe and
- * shares nothing with what the tool returned.
+ * Returns the return value of a tool as a result. An object with a boolean `success` (or `is_error`) is read
+ * as a result. Any other value is the output of a success; undefined is a success without output. The result
+ * is a JSON-safe copy.
  */
 export function toToolResult(value: unknown): ToolResult {
   if (typeof value === "string") return new ToolResultValue(true, value, null);
@@ -230,12 +237,12 @@ export function toToolResult(value: unknown): ToolResult {
   return new ToolResultValue(true, value === undefined ? null : toPlain(value), null);
 }
 
-/** Returns a failed result for something thrown or refused; `code` is one of the `tool_…` codes of http.md. */
+/** Returns a failed result for an error or a refusal; `code` is one of the `tool_…` codes. */
 export function toolFailure(message: string, fields: JsonObject = {}): ToolResult {
   return ToolResult({ success: false, error: { message, ...fields } });
 }
 
-/** Returns the text of a result that goes to the model: JSON for objects, the string form otherwise (behaviour.md §4.2). */
+/** Returns the text of a result for the model: JSON for objects, otherwise the value as a string. */
 export function serializeOutput(
   result: { success: boolean; output: unknown; error: JsonObject | null },
 ): string {
@@ -250,12 +257,15 @@ function textOfValue(value: unknown): string {
   return typeof plain === "object" && plain !== null ? JSON.stringify(plain) : String(plain);
 }
 
-/** Returns what a call is answered with that cancellation kept from finishing (behaviour.md §7.7). */
+/** Returns the result text of a call that was cancelled before it finished. */
 export function cancelledCallText(tool: string): string {
   return JSON.stringify({ error: "Tool execution was cancelled by user", cancelled: true, tool });
 }
 
-/** Python's falsity, by which upstream prints "Success": also an empty list or object. */
+/**
+ * Returns whether a value is false in Python, which also holds for an empty list or object: Amplifier then
+ * prints "Success".
+ */
 function isFalsy(value: unknown): boolean {
   if (Array.isArray(value)) return value.length === 0;
   return isObject(value) ? Object.keys(value).length === 0 : !value;
@@ -266,7 +276,7 @@ const UNSAFE = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/;
 // deno-lint-ignore no-control-regex -- the same, everywhere
 const ALL_UNSAFE = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/g;
 
-/** Returns text without control characters (tab, LF and CR stay) and without lone surrogates (behaviour.md §4.2). */
+/** Returns text without control characters (tab, LF and CR stay) and without lone surrogates. */
 export function sanitizeText(text: string): string {
   const clean = UNSAFE.test(text) ? text.replace(ALL_UNSAFE, "") : text;
   return clean.isWellFormed()

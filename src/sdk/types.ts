@@ -1,4 +1,4 @@
-/** Every type of the SDK in one place, for code that must not load a schema library to name a type. Types only. */
+/** All types of the SDK, for code that must not load a schema library. Types only. */
 export type * from "./json.ts";
 export type * from "./tools.ts";
 export type * from "./messages.ts";

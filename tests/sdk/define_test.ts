@@ -83,7 +83,7 @@ Deno.test("defineTool() puts the word object on top of a union of objects", () =
   assertEquals(defineTool({ ...named, input, execute: () => "" }).input_schema?.type, "object");
 });
 
-Deno.test("defineTool() refuses a schema that JSON Schema cannot say, unless input_schema is stated", () => {
+Deno.test("defineTool() refuses a schema without a JSON Schema form, unless input_schema is stated", () => {
   const input = z.object({ when: z.date() });
   assertThrows(
     () => defineTool({ ...named, input, execute: () => "" }),
@@ -164,7 +164,7 @@ Deno.test("defineTool() and its siblings say what they want", () => {
     [of(undefined), "received undefined"],
     [of(null), "received null"],
     [of({ type: "array" }), 'received a schema of type "array"'],
-    [of({ name: "string" }), 'received an object that is none: write type: "object"'],
+    [of({ name: "string" }), 'received an object without type: write type: "object"'],
     [of({ name: z.string() }), "received an object of schemas: wrap it in z.object({ name: … })"],
     [() => defineTool({ ...named, name: "", input: {}, execute }), "Cannot make a tool: name must be"],
     [

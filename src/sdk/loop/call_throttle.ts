@@ -1,38 +1,46 @@
-/** Keeping a distance between model calls: `min_delay_between_calls_ms` (behaviour.md §7.4, row 7). */
+/** Keeps a minimum delay between model calls: `min_delay_between_calls_ms`. */
 import type { Coordinator } from "../contracts.ts";
 import type { HookRegistry } from "../hooks.ts";
 
-/** What waiting needs. */
-export interface PaceParts {
+/** Dependencies of a wait. */
+export interface ThrottleDeps {
   /** Where `orchestrator:rate_limit_delay` is emitted. */
   hooks: HookRegistry;
-  /** Whose clock and cancellation count; without one nobody waits. */
+  /** Provides clock and cancellation; without it there is no wait. */
   coordinator: Coordinator | undefined;
 }
 
-/** The distance of one session's model calls: from the end of one to the start of the next, also across turns. */
+/**
+ * Delays the model calls of one session: from the end of one call to the start of the next, also across
+ * turns.
+ */
 export class CallThrottle {
   readonly #min_ms: number;
   #last_ms: number | null = null;
 
-  /** @param min_ms Milliseconds; 0 = none. */
+  /**
+   * Creates a throttle.
+   *
+   * @param min_ms Minimum delay in milliseconds; 0 = none.
+   */
   constructor(min_ms: number) {
     this.#min_ms = min_ms;
   }
 
-  /** Notes that a model call ended. */
-  note(coordinator: Coordinator | undefined): void {
+  /** Records the end of a model call. */
+  markCallEnd(coordinator: Coordinator | undefined): void {
     this.#last_ms = coordinator?.clock.monotonic() ?? null;
   }
 
-  /** Waits until the next call may start; undefined: now. Any cancellation ends the wait early; it is no failure here. */
-  wait(parts: PaceParts, iteration: number): Promise<void> | undefined {
-    const { coordinator } = parts;
+  /**
+   * Waits until the next call may start; returns undefined if it may start now. A cancellation ends the wait
+   * early without an error.
+   */
+  waitForSlot(deps: ThrottleDeps, iteration: number): Promise<void> | undefined {
+    const { coordinator } = deps;
     if (this.#min_ms === 0 || this.#last_ms === null || !coordinator) return undefined;
     const elapsed_ms = Math.max(0, Math.round(coordinator.clock.monotonic() - this.#last_ms));
-    return elapsed_ms < this.#min_ms
-      ? this.#wait(parts.hooks, coordinator, elapsed_ms, iteration)
-      : undefined;
+    return elapsed_ms < this.#min_ms ? this.#wait(deps.hooks, coordinator, elapsed_ms, iteration) : undefined;
   }
 
   async #wait(
@@ -49,7 +57,7 @@ export class CallThrottle {
       iteration,
     });
     try {
-      await clock.after(Math.max(0, next_ms - clock.monotonic()), cancellation.any_signal); // telling it took its time too
+      await clock.after(Math.max(0, next_ms - clock.monotonic()), cancellation.any_signal); // emitting the event took time too
     } catch (error) {
       if (!cancellation.is_cancelled) throw error;
     }

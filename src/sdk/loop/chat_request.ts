@@ -1,19 +1,22 @@
-/** What goes to a provider: tool specifications and injected texts (behaviour.md §7.3, §7.6). */
+/** Builds the tool specifications and injected messages of a request. */
 import type { Injection } from "../hooks.ts";
 import { isObject, type JsonObject } from "../json.ts";
 import type { Message, ToolSpec } from "../messages.ts";
 import { inputSchemaOf } from "../snake_case_aliases.ts";
 import type { Tool } from "../tools.ts";
 
-/** Offers the mounted tools; the same array as long as the same tools go to the same provider, so that it is counted once. */
+/**
+ * Builds the specifications of the mounted tools. Returns the same array while tools and provider are the
+ * same, so that it is counted once.
+ */
 export class ToolListBuilder {
   #tools: Tool[] = [];
   #provider = "";
   #specs: ToolSpec[] = [];
 
   /**
-   * Returns the specifications of the tools, in mount order. `provider` is the id of the provider they are for: what a tool
-   * says for it in `native_specs` is laid over its specification (behaviour.md §7.4, row 20).
+   * Returns the specifications of the tools in mount order. The fields of `native_specs` for the provider id
+   * `provider` replace those of the specification.
    */
   specs(tools: Record<string, Tool>, provider = ""): ToolSpec[] {
     const mounted = Object.values(tools);
@@ -32,7 +35,7 @@ export class ToolListBuilder {
   }
 }
 
-/** The name stays ours: by it the call is found again. */
+/** Removes the name: a call is matched to its tool by the tool's own name. */
 function withoutName({ name: _, ...spec }: JsonObject): JsonObject {
   return spec;
 }
@@ -43,7 +46,7 @@ function nativeSpec({ native_specs }: Tool, provider: string): JsonObject {
   return isObject(spec) ? spec : {};
 }
 
-/** Returns the message an ephemeral injection is shown as. */
+/** Returns the message of an ephemeral injection. */
 export function injectionMessage(injection: Injection): Message {
   return {
     role: injection.role,
@@ -53,9 +56,9 @@ export function injectionMessage(injection: Injection): Message {
 }
 
 /**
- * Returns the view with injections at its tail, so that the prefix stays the same: joined to the last message when the
- * injection says so and that is a tool result, else as a message of its own (ORCH-10). Neither input is changed; without
- * injections the view itself is returned.
+ * Returns the view with injections at its end, so that its prefix stays cached. An injection is appended to
+ * the last message if it asks for that and the message is a tool result; otherwise it is a message of its
+ * own. Neither argument is changed; without injections the view itself is returned.
  */
 export function placeInjections(view: Message[], injections: readonly Injection[]): Message[] {
   if (injections.length === 0) return view;

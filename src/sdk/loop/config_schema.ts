@@ -1,17 +1,15 @@
-/** The configuration of the loop as JSON Schema, for modules that are this loop; {@link mountLoop} checks it. */
+/** JSON Schema of the loop's configuration, for modules that use this loop; {@link mountLoop} checks it. */
 import type { JsonObject } from "../json.ts";
 
-/** What sets the configuration of one loop apart: its own defaults. */
+/** Defaults of one loop's configuration. */
 export interface LoopSchemaDefaults {
-  /** Tool calls that run at once. */
+  /** Maximum of concurrent tool calls. */
   max_parallel_tools: number;
-  /** Whether texts may join a running turn. */
+  /** Whether steering texts may join a running turn. */
   steering: boolean;
 }
 
-/**
- * Returns the configuration of a built-in loop as JSON Schema. `null` is what leaving a key out is.
- */
+/** Returns the JSON Schema of a built-in loop's configuration. `null` is the same as a missing key. */
 export function loopConfigSchema(defaults: LoopSchemaDefaults): JsonObject {
   return {
     type: "object",
@@ -28,13 +26,13 @@ const PROPERTIES: Readonly<Record<string, JsonObject>> = {
     type: ["integer", "null"],
     minimum: -1,
     default: -1,
-    description: "Model calls of a turn; -1 = one less than the run's ceiling.",
+    description: "Model calls of a turn; -1 = one less than the run's limit.",
   },
   default_provider: { type: ["string", "null"], description: "Name of the provider to prefer." },
   fallback: {
     description:
-      "Who answers when a provider fails for good with a failure that may pass: true = every other one in " +
-      "order of priority, or names in order.",
+      "Fallbacks for a provider that fails with a retryable failure: true = every other provider by priority, " +
+      "or names in order.",
     anyOf: [{ type: ["boolean", "null"] }, { type: "array", items: { type: "string" } }],
     default: false,
   },
@@ -42,7 +40,7 @@ const PROPERTIES: Readonly<Record<string, JsonObject>> = {
     type: ["integer", "null"],
     minimum: 0,
     default: 2,
-    description: "Attempts after the first, for providers that do not try again by themselves.",
+    description: "Attempts after the first one, for providers that do not retry themselves.",
   },
   min_delay_between_calls_ms: {
     type: ["integer", "null"],
@@ -60,7 +58,7 @@ const PROPERTIES: Readonly<Record<string, JsonObject>> = {
       strict: { type: "boolean" },
     },
     description:
-      'Form of the final answer: {type: "json"}, or {type: "json_schema", schema: {…}}; checked and mended.',
+      'Form of the final answer: {type: "json"}, or {type: "json_schema", schema: {…}}; checked and, if wrong, asked for again.',
   },
   model: { type: ["string", "null"], description: "Model of every request." },
   temperature: { type: ["number", "null"], minimum: 0 },

@@ -1,6 +1,6 @@
 /**
- * The loop: one turn from prompt to answer (behaviour.md §7.9; trace.md, section 4, C). `loop-basic` and `loop-streaming`
- * are this with two sets of defaults. Ceilings, counting and approvals are not here: the guards hold them.
+ * Runs one turn from prompt to answer. `loop-basic` and `loop-streaming` use this loop with different
+ * defaults. Limits, counting and approvals are not here: the guards enforce them.
  */
 import { errorCode, PreampError } from "../errors.ts";
 import type { ContextManager, Coordinator, ExecuteOptions, Orchestrator } from "../contracts.ts";
@@ -27,39 +27,42 @@ import { standingOf } from "./resume_point.ts";
 import { SteeringQueue } from "./steering.ts";
 import { runToolCalls } from "./tool_calls.ts";
 
-/** How a loop behaves. */
+/** Configuration of a loop. */
 export interface LoopConfig {
-  /** Name told in `orchestrator:complete`. */
+  /** Name in `orchestrator:complete`. */
   orchestrator: string;
-  /** Model calls of a turn before the wrap-up; −1 = one less than the run's ceiling. */
+  /** Model calls of a turn before the wrap-up; −1 = one less than the run's limit. */
   max_iterations: number;
-  /** Tool calls that run at once. */
+  /** Maximum of concurrent tool calls. */
   max_parallel_tools: number;
-  /** Whether texts may join a running turn. */
+  /** Whether steering texts may join a running turn. */
   steering: boolean;
   /** Name of the provider to prefer. */
   default_provider?: string;
-  /** Who answers when a provider fails for good with a failure that may pass: names in order, or everyone; default nobody. */
+  /**
+   * Fallbacks for a provider that fails with a retryable failure: names in order, true for every other
+   * provider; default none.
+   */
   fallback?: boolean | readonly string[];
-  /** Attempts after the first, for providers that do not try again by themselves; default 2 (threats.md). */
+  /** Attempts after the first one, for providers that do not retry themselves; default 2. */
   max_retries?: number;
   /** Milliseconds from the end of a model call to the next; default 0. */
   min_delay_between_calls_ms?: number;
-  /** Form that the final answer must have; checked, and mended at most twice. */
+  /** Required form of the final answer. The loop checks it and asks for a correction at most twice. */
   response_format?: ResponseFormat;
-  /** Whether hooks choose at `tool:selecting` what becomes of a call. */
+  /** Whether hooks at `tool:selecting` may change or deny a call. */
   selects_tools?: boolean;
-  /** Fields that every request carries: `temperature`, `reasoning_effort`, `max_output_tokens`, … */
+  /** Fields of every request: `temperature`, `reasoning_effort`, `max_output_tokens`, … */
   request: JsonObject;
 }
 
-/** Attempts after the first (threats.md, the retry rule). */
+/** Default number of attempts after the first one. */
 const DEFAULT_MAX_RETRIES = 2;
 
-/** Answers without text and calls in a row before the turn ends (ORCH-18). */
+/** Consecutive answers without text and calls that end the turn. */
 const MAX_EMPTY_RESPONSES = 3;
 
-/** What the model is told when the loop's own limit is reached (behaviour.md §7.3, step 5). */
+/** Message to the model when the loop's own limit is reached. */
 const WRAP_UP: Message = {
   role: "user",
   content:
@@ -70,28 +73,39 @@ const WRAP_UP: Message = {
 
 const CANCELLED_NOTE = "The previous operation was cancelled. The results of completed tools are preserved.";
 
-/** Returns an orchestrator that runs turns by `config`; `queue` takes steering texts. */
+/** Returns an orchestrator with this configuration; `queue` receives steering texts. */
 export function createLoop(config: LoopConfig, queue: SteeringQueue = new SteeringQueue()): Orchestrator {
-  const offer = new ToolListBuilder();
-  const pace = new CallThrottle(config.min_delay_between_calls_ms ?? 0);
+  const tool_list = new ToolListBuilder();
+  const throttle = new CallThrottle(config.min_delay_between_calls_ms ?? 0);
   return {
     resumable: true,
     async execute(prompt, context, providers, tools, hooks, options) {
       try {
-        const parts = { config, queue, offer, pace, prompt, context, providers, tools, hooks, options };
-        return await new TurnRun(parts).run();
+        const inputs = {
+          config,
+          queue,
+          tool_list,
+          throttle,
+          prompt,
+          context,
+          providers,
+          tools,
+          hooks,
+          options,
+        };
+        return await new TurnRun(inputs).run();
       } finally {
-        queue.clear(); // at the end, not at the start: what was said before the turn began is for it
+        queue.clear(); // at the end, not at the start: texts that arrived before the turn belong to it
       }
     },
   };
 }
 
-interface Parts {
+interface TurnInputs {
   config: LoopConfig;
   queue: SteeringQueue;
-  offer: ToolListBuilder;
-  pace: CallThrottle;
+  tool_list: ToolListBuilder;
+  throttle: CallThrottle;
   prompt: Prompt;
   context: ContextManager;
   providers: Record<string, Provider>;
@@ -103,11 +117,11 @@ interface Parts {
 type Status = "success" | "incomplete" | "cancelled" | "error";
 
 class TurnRun {
-  readonly #parts: Parts;
+  readonly #inputs: TurnInputs;
   readonly #coordinator: Coordinator | undefined;
   readonly #models: ModelCalls;
   #chosen: ChosenProvider | null = null;
-  /** Ephemeral injections that wait for the next request of this turn. */
+  /** Ephemeral injections for the next request of this turn. */
   #pending: Injection[] = [];
   #iteration: number;
   #answered: number;
@@ -116,38 +130,38 @@ class TurnRun {
   #text = "";
   #status: Status = "incomplete";
 
-  constructor(parts: Parts) {
-    const { config, hooks, pace, options } = parts;
-    this.#parts = parts;
+  constructor(inputs: TurnInputs) {
+    const { config, hooks, throttle, options } = inputs;
+    this.#inputs = inputs;
     const coordinator = this.#coordinator = options?.coordinator;
     this.#iteration = this.#answered = options?.resume ? options.iteration ?? 0 : 0;
     this.#models = new ModelCalls({
       hooks,
       coordinator,
-      pace,
+      throttle,
       max_retries: config.max_retries ?? DEFAULT_MAX_RETRIES,
       newId: (prefix) => this.#newId(prefix),
     });
   }
 
   async run(): Promise<string> {
-    const { hooks, prompt, options } = this.#parts;
+    const { hooks, prompt, options } = this.#inputs;
     const resume = options?.resume === true;
     if (!resume) await notify(hooks, "execution:start", { prompt });
     let failure: unknown;
     try {
-      await (resume ? this.#goOn() : this.#begin());
+      await (resume ? this.#resume() : this.#begin());
     } catch (error) {
       failure = error;
       this.#status = statusOf(error, this.#cancelled || error === this.#models.aborted);
     }
-    if (this.#status === "cancelled") await this.#tellCancelled();
+    if (this.#status === "cancelled") await this.#emitCancelled();
     await notify(hooks, "execution:end", {
       response: this.#text,
       status: this.#status === "error" || this.#status === "cancelled" ? this.#status : "completed",
     });
     await notify(hooks, "orchestrator:complete", {
-      orchestrator: this.#parts.config.orchestrator,
+      orchestrator: this.#inputs.config.orchestrator,
       turn_count: this.#answered,
       status: this.#status,
     });
@@ -156,21 +170,21 @@ class TurnRun {
   }
 
   async #begin(): Promise<void> {
-    const { hooks, context, prompt } = this.#parts;
+    const { hooks, context, prompt } = this.#inputs;
     const emitted = await hooks.emit("prompt:submit", { prompt });
     const submitted = isNoop(emitted) ? emitted : await this.#process(emitted, "prompt:submit");
     if (submitted.action === "deny") return this.#deny(submitted);
-    this.#keep(submitted.injections);
-    const final_prompt = (submitted.modified ? submitted.data.prompt : prompt) as Prompt; // a hook may rewrite the prompt
+    this.#addPending(submitted.injections);
+    const final_prompt = (submitted.modified ? submitted.data.prompt : prompt) as Prompt; // a hook may change the prompt
     await context.addMessage({ role: "user", content: final_prompt });
     this.#choose();
     await this.#iterate();
   }
 
-  /** Goes on with an interrupted turn: calls without an answer first, then as if nothing had been. */
-  async #goOn(): Promise<void> {
+  /** Resumes an interrupted turn: first the unanswered calls, then the loop. */
+  async #resume(): Promise<void> {
     this.#choose();
-    const { open_calls, answer } = standingOf(await this.#parts.context.getMessages());
+    const { open_calls, answer } = standingOf(await this.#inputs.context.getMessages());
     if (this.#cancelled) return this.#cancel();
     if (open_calls.length > 0) {
       if (await this.#runTools(open_calls)) return;
@@ -181,18 +195,18 @@ class TurnRun {
   }
 
   #choose(): void {
-    const { providers, config } = this.#parts;
+    const { providers, config } = this.#inputs;
     this.#chosen = chooseProvider(providers, config.default_provider);
   }
 
   async #iterate(): Promise<void> {
-    const { pace, hooks } = this.#parts;
+    const { throttle, hooks } = this.#inputs;
     while (this.#iteration < this.#max_iterations) {
       if (this.#cancelled) return this.#cancel();
-      const pause = pace.wait({ hooks, coordinator: this.#coordinator }, this.#iteration + 1);
+      const pause = throttle.waitForSlot({ hooks, coordinator: this.#coordinator }, this.#iteration + 1);
       if (pause) await pause;
       if (this.#cancelled) return this.#cancel();
-      if (this.#parts.queue.size > 0) await this.#steer();
+      if (this.#inputs.queue.size > 0) await this.#steer();
       const response = await this.#request(false);
       if (response === null) return;
       const calls = response.tool_calls ?? [];
@@ -207,18 +221,18 @@ class TurnRun {
     await this.#wrapUp();
   }
 
-  /** Takes an answer without calls; true when the turn ends with it. */
+  /** Handles an answer without calls; returns true when the turn ends with it. */
   async #settleAnswer(text: string, is_cut: boolean): Promise<boolean> {
-    const { queue, config, context } = this.#parts;
+    const { queue, config, context } = this.#inputs;
     if (text === "" && !is_cut) return ++this.#empty >= MAX_EMPTY_RESPONSES;
     this.#text = text;
-    if (queue.size > 0 && this.#iteration < this.#max_iterations) return false; // a steer that came during the answer
+    if (queue.size > 0 && this.#iteration < this.#max_iterations) return false; // a steering text arrived during the answer
     const format = config.response_format;
     const problems = format && !is_cut ? await formatProblems(format, text) : [];
     if (format && problems.length > 0) {
       if (this.#repairs++ >= MAX_REPAIRS) {
         const message =
-          `Cannot use the answer: it does not have the form of response_format after ${MAX_REPAIRS} repairs`;
+          `Cannot use the answer: it does not match response_format after ${MAX_REPAIRS} repairs`;
         throw new PreampError("provider_bad_response", `${message}: ${problems.join("; ")}`);
       }
       await context.addMessage(repairRequest(format, problems));
@@ -228,36 +242,39 @@ class TurnRun {
     return true;
   }
 
-  /** Model calls that the run allows. */
-  get #ceiling(): number {
+  /** Model calls that the run's limit allows. */
+  get #run_limit(): number {
     return this.#coordinator?.limits.max_iterations ?? Number.MAX_SAFE_INTEGER;
   }
 
-  /** Model calls before the wrap-up: its own limit and never more than the run's; by default one less than that, for the wrap-up. */
+  /**
+   * Model calls before the wrap-up: the loop's own limit, at most the run's. The default keeps one call for
+   * the wrap-up.
+   */
   get #max_iterations(): number {
-    const { max_iterations } = this.#parts.config;
-    const ceiling = this.#ceiling;
-    return max_iterations >= 0 ? Math.min(max_iterations, ceiling) : Math.max(1, ceiling - 1);
+    const { max_iterations } = this.#inputs.config;
+    const run_limit = this.#run_limit;
+    return max_iterations >= 0 ? Math.min(max_iterations, run_limit) : Math.max(1, run_limit - 1);
   }
 
   get #cancelled(): boolean {
     return this.#coordinator?.cancellation.is_cancelled === true;
   }
 
-  /** One answer with all that belongs to it, from whichever provider gives one; null when the turn ended in it. */
+  /** Requests one answer, with fallbacks; null when the turn ended instead. */
   async #request(max_reached: boolean): Promise<ChatResponse | null> {
     const tried = new Set<string>();
     for (;;) {
       const chosen = this.#chosen!; // chosen before the first request
       tried.add(chosen.name);
-      const outcome = await this.#ask(chosen, max_reached);
+      const outcome = await this.#callProvider(chosen, max_reached);
       if (outcome === null) return null;
       if ("response" in outcome) return outcome.response;
       const next = outcome.may_fall_back
-        ? nextProvider(this.#parts.providers, this.#parts.config.fallback ?? false, tried)
+        ? nextProvider(this.#inputs.providers, this.#inputs.config.fallback ?? false, tried)
         : null;
       if (next === null) throw outcome.error;
-      await notify(this.#parts.hooks, "provider:resolve", {
+      await notify(this.#inputs.hooks, "provider:resolve", {
         provider: next.name,
         model: next.provider.getInfo?.().defaults?.model ?? null,
         reason: `provider ${chosen.name} failed`,
@@ -266,17 +283,17 @@ class TurnRun {
     }
   }
 
-  async #ask(chosen: ChosenProvider, max_reached: boolean): Promise<Asked> {
-    const { hooks, context, offer, tools, config } = this.#parts;
+  async #callProvider(chosen: ChosenProvider, max_reached: boolean): Promise<CallOutcome> {
+    const { hooks, context, tool_list, tools, config } = this.#inputs;
     const { name, provider } = chosen;
     const iteration = ++this.#iteration;
     const data: JsonObject = { provider: name, iteration };
     const emitted = await hooks.emit("provider:request", max_reached ? { ...data, max_reached } : data);
-    const asked = isNoop(emitted) ? emitted : await this.#process(emitted, "provider:request");
-    if (asked.action === "deny") return this.#denyRequest(asked);
-    this.#keep(asked.injections);
+    const gated = isNoop(emitted) ? emitted : await this.#process(emitted, "provider:request");
+    if (gated.action === "deny") return this.#denyRequest(gated);
+    this.#addPending(gated.injections);
     const injections = this.#pending.splice(0);
-    const specs = max_reached ? [] : offer.specs(tools, providerId(provider, name));
+    const specs = max_reached ? [] : tool_list.specs(tools, providerId(provider, name));
     const instruction = formatInstruction(config.response_format, provider);
     const tail = [...(instruction ? [instruction] : []), ...(max_reached ? [WRAP_UP] : [])];
     const extra = [...injections.map(injectionMessage), ...tail];
@@ -290,19 +307,19 @@ class TurnRun {
     if (specs.length > 0) request.tools = specs;
     const outcome = await this.#models.call(chosen, request, iteration);
     if (!("response" in outcome)) {
-      this.#pending.unshift(...injections); // what nobody has read is for who is asked next
+      this.#pending.unshift(...injections); // no provider has read them: keep them for the next one
       return outcome;
     }
     this.#answered++;
-    // no tools were offered for the wrap-up: a call made all the same is dropped, or the history would hold it unanswered
+    // the wrap-up offers no tools: a call is dropped, because the history would keep it unanswered
     const response = max_reached ? withoutCalls(outcome.response) : outcome.response;
     if (response.content.length > 0) await context.addMessage(assistantMessage(response));
     return { response };
   }
 
-  /** Runs the calls of an answer and stores their results; true when the turn must end. */
+  /** Runs the calls of an answer and stores their results; returns true when the turn must end. */
   async #runTools(calls: readonly ToolCall[]): Promise<boolean> {
-    const { hooks, context, tools, config } = this.#parts;
+    const { hooks, context, tools, config } = this.#inputs;
     const cancellation = this.#coordinator?.cancellation;
     const parallel_group_id = this.#newId("grp");
     const { messages, limited } = await runToolCalls(calls, {
@@ -319,7 +336,7 @@ class TurnRun {
       session_id: this.#coordinator?.session_id ?? "",
       signal: cancellation?.signal ?? new AbortController().signal,
       process: (emission, event) => isNoop(emission) ? emission : this.#process(emission, event),
-      keep: (injections) => this.#keep(injections),
+      keep: (injections) => this.#addPending(injections),
     });
     for (const message of messages) await context.addMessage(message);
     if (cancellation?.is_immediate) {
@@ -330,32 +347,32 @@ class TurnRun {
   }
 
   /**
-   * The loop's own limit: one more call without tools, whose text ends the turn (trace.md, section 5). Where the run's ceiling
-   * has no room for it, the turn ends with what was said.
+   * Makes one more call without tools, whose text ends the turn. Without room for it in the run's limit, the
+   * turn ends with the last text.
    */
   async #wrapUp(): Promise<void> {
-    if (this.#answered >= this.#ceiling) return await this.#finishWrapUp(this.#text);
+    if (this.#answered >= this.#run_limit) return await this.#finishWrapUp(this.#text);
     const response = await this.#request(true);
     if (response !== null) await this.#finishWrapUp(textOf(response.content));
   }
 
   async #finishWrapUp(text: string): Promise<void> {
     this.#text = text;
-    if (text !== "") await this.#tellPrompt(text);
+    if (text !== "") await this.#emitPromptComplete(text);
     this.#status = "incomplete";
   }
 
   async #finish(text: string): Promise<void> {
-    if (text !== "") await this.#tellPrompt(text);
+    if (text !== "") await this.#emitPromptComplete(text);
     this.#status = text === "" ? "incomplete" : "success";
   }
 
-  async #tellPrompt(text: string): Promise<void> {
-    await notify(this.#parts.hooks, "prompt:complete", previewOf(text));
+  async #emitPromptComplete(text: string): Promise<void> {
+    await notify(this.#inputs.hooks, "prompt:complete", previewOf(text));
   }
 
   async #steer(): Promise<void> {
-    const { queue, hooks, context, config } = this.#parts;
+    const { queue, hooks, context, config } = this.#inputs;
     for (let text = queue.shift(); text !== undefined; text = queue.shift()) {
       await hooks.emit("orchestrator:steering_injected", {
         orchestrator: config.orchestrator,
@@ -381,13 +398,13 @@ class TurnRun {
     this.#status = "cancelled";
   }
 
-  async #tellCancelled(): Promise<void> {
-    this.#parts.queue.clear();
+  async #emitCancelled(): Promise<void> {
+    this.#inputs.queue.clear();
     const was_immediate = this.#coordinator?.cancellation.is_graceful !== true;
-    await notify(this.#parts.hooks, "cancel:completed", { was_immediate });
+    await notify(this.#inputs.hooks, "cancel:completed", { was_immediate });
   }
 
-  #keep(injections: readonly Injection[]): void {
+  #addPending(injections: readonly Injection[]): void {
     for (const injection of injections) if (injection.ephemeral) this.#pending.push(injection);
   }
 
@@ -403,10 +420,13 @@ class TurnRun {
   }
 }
 
-/** Code points of an answer that `prompt:complete` shows (behaviour.md §6.2). */
+/** Maximum code points of `response_preview` in `prompt:complete`. */
 const PREVIEW_LENGTH = 200;
 
-/** Returns the beginning of a text and its length in code points; only the beginning is taken apart, because a text may be long. */
+/**
+ * Returns the beginning of a text and its length in code points. Splits only the beginning, because the text
+ * may be long.
+ */
 function previewOf(text: string): JsonObject {
   const pairs = text.match(SURROGATE_PAIRS)?.length ?? 0;
   const response_preview = text.length <= PREVIEW_LENGTH
@@ -417,13 +437,13 @@ function previewOf(text: string): JsonObject {
 
 const SURROGATE_PAIRS = /[\ud800-\udbff][\udc00-\udfff]/g;
 
-/** Whether nobody asked for anything: then there is nothing to do, and nothing to wait for. */
+/** Returns whether an emission asks for nothing, so that there is nothing to process or await. */
 function isNoop(emission: Emission): boolean {
   return emission.action === "continue" && emission.user_messages.length === 0;
 }
 
-/** What asking one provider came to; null: the request was denied. */
-type Asked = Awaited<ReturnType<ModelCalls["call"]>> | null;
+/** Result of one provider call; null when the request was denied. */
+type CallOutcome = Awaited<ReturnType<ModelCalls["call"]>> | null;
 
 function providerId(provider: Provider, name: string): string {
   return provider.getInfo?.().id ?? name;

@@ -1,6 +1,6 @@
 /**
- * One model call as the log tells it: the answer block by block, tried again while nothing of it was told, and its
- * `provider:response` or `provider:error` (trace.md, entries 13-16; behaviour.md §4.8; threats.md, the retry rule).
+ * Makes one model call: emits the blocks of the answer, retries while no delta was emitted, and emits
+ * `provider:response` or `provider:error`.
  */
 import type { Coordinator } from "../contracts.ts";
 import { errorCode, errorName } from "../errors.ts";
@@ -14,52 +14,52 @@ import { isBrokenStream, isPassing, providerFailure, retriesItself } from "./pro
 import type { CallThrottle } from "./call_throttle.ts";
 import type { ChosenProvider } from "./provider_selection.ts";
 
-/** What model calls are made with. */
-export interface ModelCallParts {
+/** Dependencies of model calls. */
+export interface ModelCallDeps {
   /** Where events are emitted. */
   hooks: HookRegistry;
-  /** Whose clock, cancellation and ceilings count; without one nothing is tried again. */
+  /** Provides clock, cancellation and limits; without it there are no retries. */
   coordinator: Coordinator | undefined;
-  /** Attempts after the first, for a provider that does not try again by itself. */
+  /** Attempts after the first one, for a provider that does not retry itself. */
   max_retries: number;
-  /** Told when a call ended. */
-  pace: CallThrottle;
-  /** Makes a fresh id. */
+  /** Records the end of each call. */
+  throttle: CallThrottle;
+  /** Returns a new id. */
   newId(prefix: string): string;
 }
 
-/** A call that failed for good. */
+/** A call whose last attempt failed. */
 export interface FailedCall {
-  /** What the last attempt failed with. */
+  /** Error of the last attempt. */
   error: unknown;
-  /** Whether another provider may be asked: the failure may pass, and nothing of the answer was told. */
+  /** Whether another provider may be called: the failure is retryable and no delta was emitted. */
   may_fall_back: boolean;
 }
 
 /** Makes the model calls of one turn. */
 export class ModelCalls {
-  readonly #parts: ModelCallParts;
+  readonly #deps: ModelCallDeps;
   readonly #started_ms: number;
   #aborted: unknown = undefined;
 
-  /** Starts to measure the turn's time. */
-  constructor(parts: ModelCallParts) {
-    this.#parts = parts;
-    this.#started_ms = parts.coordinator?.clock.monotonic() ?? 0;
+  /** Creates the calls of a turn and starts measuring its time. */
+  constructor(deps: ModelCallDeps) {
+    this.#deps = deps;
+    this.#started_ms = deps.coordinator?.clock.monotonic() ?? 0;
   }
 
-  /** What a call failed with that its provider says was aborted: such a turn is cancelled (http.md, Problems). */
+  /** The AbortError that a provider threw; the turn then counts as cancelled. */
   get aborted(): unknown {
     return this.#aborted;
   }
 
-  /** Resolves to the answer, or to how the call failed; rejects for what is no failure of the provider's. */
+  /** Resolves to the answer or the failure. Rejects for errors that are not failures of the provider. */
   async call(
     { name, provider }: ChosenProvider,
     request: ChatRequest,
     iteration: number,
   ): Promise<{ response: ChatResponse } | FailedCall> {
-    const { hooks, coordinator, pace } = this.#parts;
+    const { hooks, coordinator, throttle } = this.#deps;
     const attempt = new Attempt();
     let response: ChatResponse;
     try {
@@ -69,22 +69,22 @@ export class ModelCalls {
       const failure = error === this.#aborted ? null : providerFailure(name, error);
       if (failure === null || coordinator?.cancellation.is_cancelled) throw error;
       await hooks.emit("provider:error", failure);
-      return { error, may_fall_back: !attempt.told && isPassing(error) };
+      return { error, may_fall_back: !attempt.emitted && isPassing(error) };
     } finally {
-      pace.note(coordinator);
+      throttle.markCallEnd(coordinator);
     }
     const calls = response.tool_calls ?? provider.parseToolCalls?.(response) ?? [];
-    const told = { ...response, content: withCallBlocks(response.content, calls) };
-    if (calls.length > 0) told.tool_calls = calls;
-    await attempt.teller?.finish(told);
+    const answer = { ...response, content: withCallBlocks(response.content, calls) };
+    if (calls.length > 0) answer.tool_calls = calls;
+    await attempt.emitter?.finish(answer);
     await notify(hooks, "provider:response", {
       provider: name,
       iteration,
       usage: response.usage ?? null,
       tool_calls: calls.length > 0,
-      response: responseData(told),
+      response: responseData(answer),
     });
-    return { response: told };
+    return { response: answer };
   }
 
   async #tryUntilAnswered(
@@ -92,7 +92,7 @@ export class ModelCalls {
     request: ChatRequest,
     attempt: Attempt,
   ): Promise<ChatResponse> {
-    const { coordinator, max_retries } = this.#parts;
+    const { coordinator, max_retries } = this.#deps;
     try {
       return await this.#tryOnce(chosen, request, attempt);
     } catch (error) {
@@ -101,12 +101,12 @@ export class ModelCalls {
     }
   }
 
-  /** Goes on after a first attempt that failed: few calls need what that needs. */
+  /** Retries after a failed first attempt; a separate method because few calls need it. */
   #tryAgain(
     failed: { error: unknown },
     { chosen, request, attempt, coordinator }: FailedAttempt,
   ): Promise<ChatResponse> {
-    const { hooks, max_retries } = this.#parts;
+    const { hooks, max_retries } = this.#deps;
     const config = RetryConfig({ max_retries });
     const next = (count: number) => {
       if (count === 1) throw failed.error;
@@ -116,10 +116,10 @@ export class ModelCalls {
       clock: coordinator.clock,
       config,
       signal: coordinator.cancellation.any_signal,
-      // drawn from the request's id, which is random: the same request waits as long when it is replayed
+      // derived from the request's random id, so that a replay waits as long
       random: () => fractionOf(attempt.request_id),
       isRetryable: (error) => {
-        if (attempt.told || !isPassing(error)) return false;
+        if (attempt.emitted || !isPassing(error)) return false;
         if (isBrokenStream(error) && attempt.broken_streams++ > 0) return false;
         const delay = retryDelay(attempt.count, error, config, () => fractionOf(attempt.request_id));
         return delay * 1000 <= this.#left_ms;
@@ -139,25 +139,25 @@ export class ModelCalls {
     request: ChatRequest,
     attempt: Attempt,
   ): Promise<ChatResponse> {
-    const { coordinator, hooks, newId } = this.#parts;
+    const { coordinator, hooks, newId } = this.#deps;
     attempt.count++;
     attempt.request_id = newId("req");
-    const teller = attempt.teller = new ContentBlockEmitter(hooks, attempt.request_id);
+    const emitter = attempt.emitter = new ContentBlockEmitter(hooks, attempt.request_id);
     try {
       const signal = coordinator?.cancellation.signal;
-      const options = { onDelta: teller.onDelta };
+      const options = { onDelta: emitter.onDelta };
       return await provider.complete(request, signal ? { ...options, signal } : options);
     } catch (error) {
-      await teller.abort(error);
-      attempt.told = teller.started;
+      await emitter.abort(error);
+      attempt.emitted = emitter.started;
       attempt.error = error;
       throw error;
     }
   }
 
-  /** Milliseconds of the run that are left at most; what waits for a person is counted as used. */
+  /** Upper bound of the milliseconds left in the run; waits for approvals count as used. */
   get #left_ms(): number {
-    const { coordinator } = this.#parts;
+    const { coordinator } = this.#deps;
     if (!coordinator) return 0;
     return coordinator.limits.max_duration_s * 1000 - (coordinator.clock.monotonic() - this.#started_ms);
   }
@@ -170,18 +170,18 @@ interface FailedAttempt {
   coordinator: Coordinator;
 }
 
-/** Where the attempts of one call stand. */
+/** State of the attempts of one call. */
 class Attempt {
   count = 0;
   request_id = "";
-  teller: ContentBlockEmitter | null = null;
-  /** Whether something of the failed answer was told: then nothing may follow it (never spliced). */
-  told = false;
+  emitter: ContentBlockEmitter | null = null;
+  /** Whether a part of the failed answer was emitted: another attempt must not follow it. */
+  emitted = false;
   broken_streams = 0;
   error: unknown;
 }
 
-/** What a replay needs to fail in the same way. */
+/** Returns the fields of an error that a replay needs to fail in the same way. */
 function factsOf(error: unknown): Record<string, unknown> {
   if (!isObject(error)) return {};
   const { status_code, retry_after, delay_multiplier } = error;
@@ -192,7 +192,7 @@ function factsOf(error: unknown): Record<string, unknown> {
   };
 }
 
-/** Returns a number in [0, 1) that depends on a text alone (FNV-1a). */
+/** Returns a number in [0, 1) derived from a text (FNV-1a). */
 function fractionOf(text: string): number {
   let hash = 0x811c9dc5;
   for (let index = 0; index < text.length; index++) {

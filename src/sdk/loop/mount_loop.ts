@@ -1,4 +1,7 @@
-/** Mounting the loop: its configuration checked, its orchestrator and the `session.steer` capability published. */
+/**
+ * Mounts the loop: checks its configuration and registers the orchestrator and the capability
+ * `session.steer`.
+ */
 import type { Coordinator } from "../contracts.ts";
 import { errorMessage, PreampError } from "../errors.ts";
 import type { JsonObject } from "../json.ts";
@@ -8,15 +11,15 @@ import { parseResponseFormat } from "./response_format.ts";
 import { createLoop, type LoopConfig } from "./loop.ts";
 import { SteeringQueue } from "./steering.ts";
 
-/** What sets one built-in loop apart from another. */
+/** Defaults of a built-in loop. */
 export interface LoopDefaults extends LoopSchemaDefaults {
-  /** Name told in `orchestrator:complete`. */
+  /** Name in `orchestrator:complete`. */
   orchestrator: string;
-  /** Whether hooks choose at `tool:selecting` what becomes of a call; default false. */
+  /** Whether hooks at `tool:selecting` may change or deny a call; default false. */
   selects_tools?: boolean;
 }
 
-/** Config keys that go into every request as they are. */
+/** Config keys that are copied to every request. */
 const REQUEST_KEYS = [
   "model",
   "temperature",
@@ -28,8 +31,9 @@ const REQUEST_KEYS = [
 ];
 
 /**
- * Mounts the loop with the config of a plan laid over `defaults`.
- * @throws {PreampError} `module_invalid` when a value is not what its key takes; unknown keys mean nothing.
+ * Mounts the loop with `defaults` and the config of a plan.
+ *
+ * @throws {PreampError} `module_invalid` when a value is invalid; unknown keys are ignored.
  */
 export async function mountLoop(
   coordinator: Coordinator,

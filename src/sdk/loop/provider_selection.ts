@@ -1,25 +1,25 @@
-/** Which provider answers (behaviour.md §7.2). */
+/** Selects the provider of a call. */
 import { PreampError } from "../errors.ts";
 import type { Provider } from "../providers.ts";
 
 /** A provider and the name it is mounted under. */
 export interface ChosenProvider {
-  /** Name it is mounted under. */
+  /** Mount name. */
   name: string;
   /** The provider. */
   provider: Provider;
 }
 
 /**
- * Returns the providers in the order they are preferred: `default_provider` first when it is mounted, then by priority
- * (lowest first; unset is 100), equal ones in mount order (ORCH-14).
+ * Returns the providers in order of preference: `default_provider` first if it is mounted, then by priority
+ * (lowest first, default 100), equal ones in mount order.
  */
 export function rankProviders(
   providers: Record<string, Provider>,
   default_provider?: string,
 ): ChosenProvider[] {
-  const names = Object.keys(providers); // of a live view: its entries cost three times as much
-  const ranked = names.map((name) => ({ name, provider: providers[name]! })); // it was just named
+  const names = Object.keys(providers); // perf: `providers` is a live view, whose entries cost three times as much as its keys
+  const ranked = names.map((name) => ({ name, provider: providers[name]! })); // a key of the same object
   if (ranked.length < 2) return ranked;
   ranked.sort((a, b) => priority(a.provider) - priority(b.provider));
   const preferred = ranked.findIndex(({ name }) => name === default_provider);
@@ -29,7 +29,8 @@ export function rankProviders(
 
 /**
  * Returns the provider to call.
- * @throws {PreampError} `internal` "No provider available" when none is mounted (ORCH-15).
+ *
+ * @throws {PreampError} `internal` "No provider available" when no provider is mounted.
  */
 export function chooseProvider(
   providers: Record<string, Provider>,
@@ -41,8 +42,8 @@ export function chooseProvider(
 }
 
 /**
- * Returns the provider that follows when `failed` has failed for good, or null: the next of the order that was not tried
- * yet. `fallback` names who may follow; true: everyone, in order of preference; false: nobody.
+ * Returns the next provider after a failure, or null: the first in order that was not tried. `fallback` lists
+ * the candidates; true: all, in order of preference; false: no fallback.
  */
 export function nextProvider(
   providers: Record<string, Provider>,

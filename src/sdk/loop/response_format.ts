@@ -1,6 +1,6 @@
 /**
- * Structured output: the form an answer must have, checked here whatever the provider promises, and what a model is told to
- * mend (behaviour.md §4.6, ResponseFormat).
+ * Structured output: checks the form of an answer, whatever the provider promises, and asks the model for
+ * corrections.
  */
 import { isObject, type JsonObject, type JsonSchema } from "../json.ts";
 import type { Message, ResponseFormat } from "../messages.ts";
@@ -8,13 +8,13 @@ import type { Provider } from "../providers.ts";
 import { capabilitiesOf } from "./provider_errors.ts";
 import { schemaProblems } from "./tool_input_validation.ts";
 
-/** Requests to mend an answer, for each turn (our choice: what two do not mend a third seldom does). */
+/** Maximum correction requests per turn; a model that fails twice seldom succeeds the third time. */
 export const MAX_REPAIRS = 2;
 
 /**
- * Returns the format of a config, or undefined for text; `json_schema` is read as `schema`.
+ * Returns the format of a config, or undefined for text. OpenAI's key `json_schema` is accepted as `schema`.
  *
- * @throws {TypeError} when it is none.
+ * @throws {TypeError} when the value is not a response format.
  */
 export function parseResponseFormat(value: unknown): ResponseFormat | undefined {
   if (value === undefined || value === null) return undefined;
@@ -30,13 +30,13 @@ export function parseResponseFormat(value: unknown): ResponseFormat | undefined 
   throw new TypeError('must be {type: "text"}, {type: "json"} or {type: "json_schema", schema: {…}}');
 }
 
-/** The schema beside the type, or as OpenAI nests it: `json_schema: {name, schema}`. */
+/** Returns the schema next to the type, or nested as in OpenAI's `json_schema: {name, schema}`. */
 function schemaOf({ schema, json_schema }: JsonObject): unknown {
   if (schema !== undefined) return schema;
   return isObject(json_schema) && isObject(json_schema.schema) ? json_schema.schema : json_schema;
 }
 
-/** Resolves to what is wrong with an answer; empty when it has the form. */
+/** Resolves to what is wrong with an answer; an empty list when it has the form. */
 export async function formatProblems(format: ResponseFormat, text: string): Promise<string[]> {
   if (format.type === "text") return [];
   let value: unknown;
@@ -48,7 +48,7 @@ export async function formatProblems(format: ResponseFormat, text: string): Prom
   return format.type === "json" ? [] : await schemaProblems(format.schema, value, "answer");
 }
 
-/** Returns the instruction for a model whose provider cannot hold it to the form itself, or null. */
+/** Returns the instruction for a model whose provider has no structured output, or null. */
 export function formatInstruction(format: ResponseFormat | undefined, provider: Provider): Message | null {
   if (!format || format.type === "text" || capabilitiesOf(provider).includes("structured_output")) {
     return null;
@@ -61,13 +61,13 @@ export function formatInstruction(format: ResponseFormat | undefined, provider: 
   );
 }
 
-/** Returns the message that asks to mend an answer. */
+/** Returns the message that asks for a corrected answer. */
 export function repairRequest(format: ResponseFormat, problems: readonly string[]): Message {
-  const what = format.type === "json_schema"
+  const form = format.type === "json_schema"
     ? `JSON that matches this JSON Schema:\n${schemaText(format.schema)}`
     : "JSON";
   return reminder(
-    `Your answer cannot be used: ${problems.join("; ")}.\nAnswer again, with nothing but ${what}`,
+    `Your answer cannot be used: ${problems.join("; ")}.\nAnswer again, with nothing but ${form}`,
     {},
   );
 }

@@ -1,17 +1,17 @@
-/** Where an interrupted turn stands, read from the history: for loops that go on with it (architecture.md, Resume). */
+/** Finds where to resume an interrupted turn, from its history. */
 import { isObject } from "../json.ts";
 import { type Message, textOf } from "../messages.ts";
 import { parseToolCall, type ToolCall } from "../tools.ts";
 
-/** Where a turn stands. */
+/** Point at which a turn resumes. */
 export interface Standing {
-  /** Calls of the last assistant message that nobody has answered, in call order. */
+  /** Unanswered calls of the last assistant message, in call order. */
   open_calls: ToolCall[];
-  /** Text of the last message when that is an answer without calls; null when the model must be asked. */
+  /** Text of the last message if it is an answer without calls; null when the model must be called. */
   answer: string | null;
 }
 
-/** Returns where the turn that a history ends with stands. */
+/** Returns the resume point of the last turn in a history. */
 export function standingOf(messages: readonly Message[]): Standing {
   const answered = new Set<string>();
   for (const message of messages.toReversed()) {

@@ -1,7 +1,7 @@
-/** Steering: texts from outside that join a running turn at its next request (behaviour.md §7.4, row 6). */
+/** Queues steering texts: user texts that join a running turn at its next request. */
 import { PreampError } from "../errors.ts";
 
-/** Texts that may wait at once. */
+/** Maximum number of queued texts. */
 const MAX_WAITING = 100;
 
 /** A first-in, first-out queue of user texts. */
@@ -10,7 +10,8 @@ export class SteeringQueue {
 
   /**
    * Adds a text.
-   * @throws {PreampError} `request_invalid` when it is blank, `overloaded` when 100 wait already.
+   *
+   * @throws {PreampError} `request_invalid` when it is blank, `overloaded` when 100 texts are queued.
    */
   push(text: string): void {
     if (text.trim() === "") {
@@ -19,23 +20,23 @@ export class SteeringQueue {
     if (this.#texts.length >= MAX_WAITING) {
       throw new PreampError(
         "overloaded",
-        `Cannot steer: at most ${MAX_WAITING} texts may wait: received one more`,
+        `Cannot steer: ${MAX_WAITING} texts are already queued; try again later`,
       );
     }
     this.#texts.push(text);
   }
 
-  /** How many texts wait. */
+  /** Number of queued texts. */
   get size(): number {
     return this.#texts.length;
   }
 
-  /** Takes the oldest text, or undefined. */
+  /** Removes and returns the oldest text, or undefined. */
   shift(): string | undefined {
     return this.#texts.shift();
   }
 
-  /** Forgets what waits: at the start of a turn, and when it is cancelled. */
+  /** Removes all queued texts. */
   clear(): void {
     this.#texts = [];
   }

@@ -1,6 +1,6 @@
 /**
- * Running the tool calls of one answer: gate, look-up, schema, approval, execution; every call answered exactly once, the
- * answers in call order whatever finishes first (trace.md, section 4, C; behaviour.md §7.5, §7.9).
+ * Runs the tool calls of one answer: gate, look-up, schema, approval, execution. Every call gets exactly one
+ * result, and results are in call order, whichever call finishes first.
  */
 import { errorCode, errorMessage, errorName } from "../errors.ts";
 import type { Emission, HookRegistry, Injection } from "../hooks.ts";
@@ -17,40 +17,45 @@ import {
 import { inputProblems } from "./tool_input_validation.ts";
 import type { Selection } from "./tool_selection.ts";
 
-/** What a batch of calls is run with. */
+/** Tool calls of one answer that run together, and their dependencies. */
 export interface ToolBatch {
   /** Tools by mount name. */
   tools: Record<string, Tool>;
   /** Where `tool:pre`, `tool:post` and `tool:error` are emitted. */
   hooks: HookRegistry;
-  /** Calls that may run at once. */
+  /** Maximum of concurrent calls. */
   max_parallel: number;
-  /** Told with the events of every call of the batch. */
+  /** Group id in the events of all calls of the batch. */
   parallel_group_id: string;
-  /** Session the calls belong to. */
+  /** Id of the session. */
   session_id: string;
   /** Aborts on immediate cancellation. */
   signal: AbortSignal;
-  /** Decides what becomes of a call before its gate, when the loop lets hooks do so. */
+  /** Selects a call before its gate; absent unless the loop lets hooks do so. */
   select?(call: ToolCall): Promise<Selection>;
-  /** Does what an emission asks for; resolves to it with an ask settled. */
+  /** Carries out an emission and resolves to it; a question is then answered. */
   process(emission: Emission, event: string): Promise<Emission> | Emission;
-  /** Takes ephemeral injections for the next request. */
+  /** Receives ephemeral injections for the next request. */
   keep(injections: readonly Injection[]): void;
 }
 
-/** What a batch came to. */
+/** Result of a batch. */
 export interface BatchResult {
   /** One tool message for each call, in call order. */
   messages: Message[];
-  /** Whether a call was refused by a ceiling: the turn must end. */
+  /** Whether a limit refused a call: the turn must end. */
   limited: boolean;
 }
 
-/** Runs the calls, at most `max_parallel` at once, and resolves to their answers. Never rejects for a tool's failure. */
+/**
+ * Runs the calls, at most `max_parallel` at once, and resolves to their results. Never rejects because a tool
+ * failed.
+ */
 export async function runToolCalls(calls: readonly ToolCall[], batch: ToolBatch): Promise<BatchResult> {
   const messages = new Array<Message>(calls.length);
-  /** What a call was answered that a ceiling refused: the turn is over, and the calls behind it are answered the same. */
+  /**
+   * Result of the call that a limit refused; the remaining calls get the same result, because the turn ends.
+   */
   let refused: Answer | null = null;
   let next = 0;
   let failed = false;
@@ -64,7 +69,7 @@ export async function runToolCalls(calls: readonly ToolCall[], batch: ToolBatch)
     }
   };
   const at_once = Math.min(batch.max_parallel, calls.length);
-  if (at_once === 1) { // one after the other, or one alone: nobody waits for another
+  if (at_once === 1) { // perf: sequential calls need no workers
     await work();
     return { messages, limited: refused !== null };
   }
@@ -76,7 +81,7 @@ export async function runToolCalls(calls: readonly ToolCall[], batch: ToolBatch)
       throw error;
     }
   });
-  // all of them, also when one fails: no call may go on behind the end of its turn
+  // waits for all workers, even when one fails: no call may continue after its turn
   for (const worker of await Promise.allSettled(workers)) {
     if (worker.status === "rejected") throw worker.reason;
   }
@@ -88,8 +93,8 @@ interface Answer {
   limited?: boolean;
 }
 
-function answerOf(asked: ToolCall, batch: ToolBatch): Promise<Answer> {
-  return batch.select ? selectedAnswerOf(batch.select(asked), batch) : gatedAnswerOf(asked, batch);
+function answerOf(call: ToolCall, batch: ToolBatch): Promise<Answer> {
+  return batch.select ? selectedAnswerOf(batch.select(call), batch) : gatedAnswerOf(call, batch);
 }
 
 async function selectedAnswerOf(selecting: Promise<Selection>, batch: ToolBatch): Promise<Answer> {
@@ -103,7 +108,7 @@ async function gatedAnswerOf(call: ToolCall, batch: ToolBatch): Promise<Answer> 
   const named = { tool_name: call.name, tool_call_id: call.id };
   const pre = await hooks.emit("tool:pre", { ...named, tool_input: call.arguments, parallel_group_id });
   const input = isObject(pre.data.tool_input) ? pre.data.tool_input : call.arguments;
-  const told = { ...named, tool_input: input, parallel_group_id };
+  const facts = { ...named, tool_input: input, parallel_group_id };
   if (pre.action === "deny") {
     batch.keep((await batch.process(pre, "tool:pre")).injections);
     return { content: `Denied by hook: ${pre.reason}` };
@@ -114,35 +119,35 @@ async function gatedAnswerOf(call: ToolCall, batch: ToolBatch): Promise<Answer> 
     : { type: "tool_not_found", msg: `Tool '${call.name}' not found` };
   const refusal = checked instanceof Promise ? await checked : checked;
   if (!tool || refusal) {
-    const unasked: Emission = {
+    const unapproved: Emission = {
       ...pre,
       action: pre.action === "ask_user" ? "inject_context" : pre.action,
       approval: null,
     };
-    batch.keep((await batch.process(unasked, "tool:pre")).injections);
-    await hooks.emit("tool:error", { ...told, error: refusal });
+    batch.keep((await batch.process(unapproved, "tool:pre")).injections);
+    await hooks.emit("tool:error", { ...facts, error: refusal });
     return { content: `Error: ${refusal!.msg}` };
   }
   const processed = batch.process(pre, "tool:pre");
   const settled = processed instanceof Promise ? await processed : processed;
   batch.keep(settled.injections);
   if (settled.action === "deny") return { content: `Denied by hook: ${settled.reason}` };
-  return await run(call, tool, input, told, batch);
+  return await run(call, tool, input, facts, batch);
 }
 
-/** Returns the tool of this mount key, else of this name (C42). */
+/** Returns the tool with this mount name, else with this `name`. */
 export function findTool(tools: Record<string, Tool>, name: string): Tool | undefined {
   return (Object.hasOwn(tools, name) ? tools[name] : undefined) ??
     Object.values(tools).find((tool) => tool.name === name);
 }
 
-/** Why a call is not to run, as `tool:error` tells it. */
+/** Reason for not running a call; the `error` of `tool:error`. */
 interface Refusal {
   type: string;
   msg: string;
 }
 
-/** Returns why a call is not to run, or null. A promise when somebody must be waited for who checks its arguments. */
+/** Returns why a call must not run, or null. A promise when its arguments are checked elsewhere. */
 function refusalOf(
   call: ToolCall,
   tool: Tool,
@@ -158,13 +163,13 @@ function refusalOf(
     };
   }
   const refuse = (found: readonly string[]) => {
-    const problems = [...found]; // throws when whoever checks gave no list
+    const problems = [...found]; // throws when the result is not a list
     return problems.length === 0 ? null : {
       type: "tool_input_invalid",
       msg: `Invalid arguments for tool '${call.name}': ${problems.join("; ")}`,
     };
   };
-  const unchecked = (error: unknown) => ({ // whoever checks may be a stranger's guest, which hangs or is gone
+  const unchecked = (error: unknown) => ({ // a sandboxed tool checks itself, and may hang or be gone
     type: toolErrorType(error),
     msg: `Cannot check the arguments of tool '${call.name}': ${errorMessage(error)}`,
   });
@@ -180,7 +185,7 @@ async function run(
   call: ToolCall,
   tool: Tool,
   input: JsonObject,
-  told: JsonObject,
+  facts: JsonObject,
   batch: ToolBatch,
 ): Promise<Answer> {
   let result: ToolResult;
@@ -196,7 +201,7 @@ async function run(
   } catch (error) {
     if (batch.signal.aborted) return cancelled(call);
     const post = await batch.hooks.emit("tool:error", {
-      ...told,
+      ...facts,
       error: { type: toolErrorType(error), msg: errorMessage(error) },
     });
     batch.keep((await batch.process(post, "tool:error")).injections);
@@ -205,13 +210,13 @@ async function run(
       limited: errorCode(error) === "limit_reached",
     };
   }
-  const post = await batch.hooks.emit("tool:post", { ...told, result: plainResult(result) });
+  const post = await batch.hooks.emit("tool:post", { ...facts, result: plainResult(result) });
   const processed = batch.process(post, "tool:post");
   batch.keep((processed instanceof Promise ? await processed : processed).injections);
   return { content: serializeOutput(changedResult(result, post) ?? result) };
 }
 
-/** Returns the `error.type` of `tool:error` for something a tool threw (http.md, Problems). */
+/** Returns the `error.type` of `tool:error` for an error that a tool threw. */
 export function toolErrorType(error: unknown): string {
   const code = errorCode(error);
   if (
@@ -225,7 +230,7 @@ function plainResult(result: ToolResult): JsonObject {
   return { success: result.success, output: toPlain(result.output), error: toPlain(result.error) };
 }
 
-/** Returns the result that a hook put in place of the tool's, or null when none did: compared by value (W-20, ORCH-08). */
+/** Returns the result with which a hook replaced the tool's, or null; compared by value. */
 function changedResult(result: ToolResult, post: Emission): ToolResult | null {
   if (!post.modified || jsonEqual(post.data.result, plainResult(result))) return null;
   const changed = post.data.result;
@@ -239,7 +244,7 @@ function changedResult(result: ToolResult, post: Emission): ToolResult | null {
   return ToolResult({ success: result.success, output: changed });
 }
 
-/** Returns the answer of a call that cancellation kept from finishing (behaviour.md §7.7). */
+/** Returns the result of a call that was cancelled before it finished. */
 function cancelled(call: ToolCall): Answer {
   return {
     content: cancelledCallText(call.name),

@@ -1,4 +1,7 @@
-/** Tool input against the tool's JSON Schema, interpreted: a stranger's schema is never compiled to code (ORCH-20). */
+/**
+ * Validates tool input against the tool's JSON Schema with an interpreter: schemas of modules are never
+ * compiled to code.
+ */
 import type { Schema, Validator } from "@cfworker/json-schema";
 import { type JsonObject, type JsonSchema, toPlain } from "../json.ts";
 import { inputSchemaOf } from "../snake_case_aliases.ts";
@@ -11,7 +14,10 @@ type Validators = typeof import("@cfworker/json-schema");
 let loaded: Validators | null = null;
 const validators = new WeakMap<object, Validator>();
 
-/** Returns what is wrong with an input, for the model to mend; empty when nothing is. A promise when somebody must be waited for. */
+/**
+ * Returns what is wrong with an input, in words for the model; an empty list when it is valid. A promise when
+ * the check runs elsewhere.
+ */
 export function inputProblems(
   tool: Pick<Tool, "input_schema" | "checkInput">,
   input: JsonObject,
@@ -22,18 +28,20 @@ export function inputProblems(
 }
 
 /**
- * Returns what is wrong with a value by its JSON Schema (2020-12); `what` is what the whole value is called. A promise only the
- * first time, while the validator is loaded.
+ * Returns what is wrong with a value by its JSON Schema (2020-12). A promise only on the first call, while
+ * the validator is loaded.
+ *
+ * @param label Name of the whole value in messages.
  */
 export function schemaProblems(
   schema: JsonSchema,
   value: unknown,
-  what: string,
+  label: string,
   schema_name = "the schema",
 ): Promise<string[]> | string[] {
-  if (loaded) return problemsOf(loaded, schema, value, what, schema_name);
+  if (loaded) return problemsOf(loaded, schema, value, label, schema_name);
   return import("@cfworker/json-schema").then((library) =>
-    problemsOf(loaded = library, schema, value, what, schema_name)
+    problemsOf(loaded = library, schema, value, label, schema_name)
   );
 }
 
@@ -41,12 +49,12 @@ function problemsOf(
   { Validator }: Validators,
   schema: JsonSchema,
   value: unknown,
-  what: string,
+  label: string,
   schema_name: string,
 ): string[] {
   let validator = validators.get(schema);
   if (!validator) {
-    // a copy: the validator writes its own marks into the schema
+    // a copy, because the validator writes into the schema
     validator = new Validator(toPlain(schema) as Schema, "2020-12", false);
     validators.set(schema, validator);
   }
@@ -59,12 +67,12 @@ function problemsOf(
   if (result.valid) return [];
   const leaves = result.errors.filter((error) => !WRAPPERS.has(error.keyword));
   const problems = (leaves.length > 0 ? leaves : result.errors).map((error) =>
-    `${place(error.instanceLocation, what)}: ${error.error}`
+    `${place(error.instanceLocation, label)}: ${error.error}`
   );
   return [...new Set(problems)].slice(0, MAX_PROBLEMS);
 }
 
-/** Keywords whose error only says that one of their parts has one. */
+/** Keywords whose error only repeats the error of a part. */
 const WRAPPERS: ReadonlySet<string> = new Set([
   "properties",
   "items",
@@ -81,7 +89,7 @@ function isTrivial(schema: JsonObject): boolean {
     Object.keys(properties).length === 0 && Object.keys(schema).length === 2;
 }
 
-function place(location: string, what: string): string {
+function place(location: string, label: string): string {
   const path = location.replace(/^#\/?/, "").replaceAll("/", ".");
-  return path === "" ? what : path;
+  return path === "" ? label : path;
 }
