@@ -5,7 +5,11 @@
  * @module
  */
 export { type Config, CONFIG_SCHEMA, type NoticeVerbosity, parseConfig } from "./context/config.ts";
-export { type ContextStatus, SimpleContext, type SummaryFacts } from "./context/simple_context.ts";
-export { publish } from "./context/mount_context.ts";
-export type { SystemPromptFactory } from "./context/system_prompt.ts";
+export {
+  type ContextStatus,
+  publish,
+  SimpleContext,
+  type SummaryFacts,
+  type SystemPromptFactory,
+} from "./context/simple_context.ts";
 export type { TokenMeter } from "./context/token_counter.ts";

@@ -146,7 +146,7 @@ Deno.test("setSystemPromptFactory() with a factory that gives no text fails the 
   await addAll(context, [user("hi")]);
   context.setSystemPromptFactory?.(() => 7 as unknown as string);
   const error = await assertRejects(() => context.getMessagesForRequest());
-  assertStringIncludes(error.message, "the factory must give text: received number");
+  assertStringIncludes(error.message, "the factory must return text: received number");
 });
 
 Deno.test("context_recall is offered and runs like any tool of a session", async () => {

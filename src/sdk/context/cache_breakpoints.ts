@@ -1,26 +1,27 @@
 /**
- * Cache breakpoints: `metadata.cache_control` on messages after which a provider's prompt cache may end. A message has one or
- * has none from its first view on, whatever follows: marks that moved would change the prefix they are to protect.
+ * Sets cache breakpoints: `metadata.cache_control` on messages after which a provider's prompt cache may end.
+ * Whether a message has one is decided in its first view and never changes, because moving marks would change
+ * the cached prefix.
  */
 import { deepFreeze, isObject, type Message, methodOf } from "../mod.ts";
 
-/** Names under which providers offer it in `getInfo().capabilities`. */
+/** Capabilities of providers that support breakpoints, in `getInfo().capabilities`. */
 const CAPABILITIES: readonly string[] = ["cache_control", "prompt_caching"];
 
 const marked = new WeakMap<Message, Message>();
 
-/** Returns whether a provider takes breakpoints. */
+/** Returns whether a provider supports breakpoints. */
 export function takesBreakpoints(provider: unknown): boolean {
   try {
     const info = methodOf(provider, "getInfo")?.();
     const capabilities = isObject(info) && Array.isArray(info.capabilities) ? info.capabilities : [];
     return capabilities.some((name) => CAPABILITIES.includes(name));
   } catch {
-    return false; // a provider that cannot tell gets views as everyone does
+    return false; // a provider whose `getInfo` fails gets no breakpoints
   }
 }
 
-/** Returns the message with a breakpoint after it, frozen; always the same object for the same message. */
+/** Returns the frozen message with a breakpoint after it; the same object for the same message. */
 export function withBreakpoint(message: Message): Message {
   let copy = marked.get(message);
   if (!copy) {

@@ -1,6 +1,6 @@
 /**
- * The history as requests see it: the transcript, what compactions decided so far, and what reported usage taught. Knows
- * nothing of hooks and of where the history is kept.
+ * The history as requests see it: the transcript, the decisions of compactions, and the calibration.
+ * Independent of hooks and of the storage of the history.
  */
 import { deepFreeze, type JsonObject, type Message } from "../mod.ts";
 import { Calibration } from "./token_calibration.ts";
@@ -13,22 +13,22 @@ import { type Capped, capToolResult, toRequestMessage } from "./request_message.
 import { decisionsOf, fingerprint, type Saved, shortenedOf, withPlaces } from "./saved_compaction.ts";
 import { type CompactionDecisions, entriesOf, Transcript } from "./transcript.ts";
 
-/** See the top of the file. */
+/** The view of a history and its compactions. */
 export class CompactedView {
   readonly transcript: Transcript;
   readonly calibration = new Calibration();
   readonly #config: Config;
   readonly #forms: MessageVariants;
-  /** Messages of the history. */
+  /** Number of messages in the history. */
   #messages = 0;
   #fingerprint = 0;
-  /** Places of the messages left out. */
+  /** Ranges of the indexes of left-out messages. */
   #removed: [number, number][] = [];
   #level = 0;
   #compactions = 0;
   #notice: Message | null = null;
   #lead: Message | null = null;
-  /** Places left out since they were last asked for. */
+  /** Indexes left out since the last {@link takeFresh}. */
   #fresh: number[] = [];
 
   /** Creates the view of an empty history. */
@@ -48,12 +48,12 @@ export class CompactedView {
     return this.#compactions;
   }
 
-  /** Messages of the history that were added. */
+  /** Number of messages in the history. */
   get messages(): number {
     return this.#messages;
   }
 
-  /** Adds the next message of the history, frozen; returns what a tool result lost to the ingress cap. */
+  /** Adds the next frozen message of the history; returns what a tool result lost to the size cap. */
   add(stored: Message): Capped | null {
     const index = this.#messages++;
     this.#fingerprint = fingerprint(this.#fingerprint, stored);
@@ -65,20 +65,24 @@ export class CompactedView {
     return short?.capped ?? null;
   }
 
-  /** Returns the compaction that is to be made now, or null. @throws {PreampError} `context_overflow`. */
+  /**
+   * Returns the planned compaction, or null.
+   *
+   * @throws {PreampError} `context_overflow` when no compaction makes the view fit.
+   */
   propose(limits: Limits): Proposal | null {
     return proposeCompaction(this.transcript, limits, this.#config);
   }
 
-  /** Makes a compaction; returns the data of `context:compaction`. */
+  /** Applies a compaction; returns the data of `context:compaction`. */
   commit({ plan, goal }: Proposal, limits: Limits): JsonObject {
     const { transcript, calibration } = this;
     const before_tokens = calibration.tokensOf(transcript.tokens);
     const before_messages = transcript.view.length;
-    const { messages_removed, messages_truncated, user_messages_stubbed } = plan; // of what is new: read before it is not
+    const { messages_removed, messages_truncated, user_messages_stubbed } = plan; // counts of this compaction only: read before it is applied
     this.#level = plan.level;
     this.#compactions++;
-    this.#carryOut(plan);
+    this.#apply(plan);
     return {
       before_tokens,
       after_tokens: calibration.tokensOf(transcript.tokens),
@@ -89,14 +93,14 @@ export class CompactedView {
       user_messages_stubbed,
       system_messages_preserved: transcript.system_count,
       strategy_level: plan.level,
-      budget: limits.told_budget,
+      budget: limits.provider_budget,
       target_tokens: calibration.tokensOf(goal.target),
       protected_recent: this.#config.protected_recent,
       protected_tool_results: this.#config.protected_tool_results,
     };
   }
 
-  #carryOut(decisions: CompactionDecisions): void {
+  #apply(decisions: CompactionDecisions): void {
     const places = [...decisions.removed].flatMap(entriesOf).map((entry) => entry.index);
     const stored = places.filter((place) => place >= 0);
     this.#removed = withPlaces(this.#removed, stored);
@@ -105,30 +109,30 @@ export class CompactedView {
     const { compaction_notice_verbosity, recall } = this.#config;
     const handles = recall && this.#removed.length > 0 ? handlesOf(this.#removed) : null;
     this.#notice = compactionNotice(
-      this.transcript.tally,
+      this.transcript.totals,
       this.#level,
       compaction_notice_verbosity,
       handles,
     );
   }
 
-  /** Returns the places left out since the last call, in order. */
+  /** Returns the indexes left out since the last call, in order. */
   takeFresh(): number[] {
-    return this.#fresh.splice(0).sort((one, other) => one - other);
+    return this.#fresh.splice(0).sort((a, b) => a - b);
   }
 
-  /** The message that stands for what was left out. */
+  /** The message that replaces what was left out, such as a summary. */
   get lead(): Message | null {
     return this.#lead;
   }
 
-  /** Shows a message for what was left out, from now on. */
+  /** Sets the message that replaces what was left out. */
   set lead(message: Message | null) {
     this.#lead = message;
     this.transcript.setLead(message);
   }
 
-  /** Returns what is to outlive the run. */
+  /** Returns the state for `session_state`. */
   save(): Saved {
     return {
       version: 1,
@@ -143,19 +147,24 @@ export class CompactedView {
     };
   }
 
-  /** Takes up what was saved, when this is the history it was saved for, as far as that history went then. */
+  /**
+   * Restores saved decisions if the current history is the one they were made for; returns whether it did.
+   */
   restore(saved: Saved): boolean {
     if (this.#messages !== saved.messages || this.#fingerprint !== saved.fingerprint) return false;
     this.#level = saved.level;
     this.#compactions = saved.compactions;
     if (saved.calibration) this.calibration.restore(saved.calibration);
-    this.#carryOut(decisionsOf(saved, this.transcript));
+    this.#apply(decisionsOf(saved, this.transcript));
     this.#fresh = [];
     if (saved.lead) this.lead = deepFreeze(structuredClone(saved.lead));
     return true;
   }
 
-  /** Returns the notice when there is something to tell, no call at the end that still runs, and room for it (estimated tokens). */
+  /**
+   * Returns the notice if the view leaves something out, does not end with running calls, and has room for it
+   * (estimated tokens).
+   */
   noticeFor(room: number): Message | null {
     const { compaction_notice_enabled, compaction_notice_min_level } = this.#config;
     const notice = this.#notice;

@@ -1,32 +1,32 @@
 /**
- * How a view is made smaller: upstream's eight levels (behaviour.md §8.4), and below them what it takes to fit at any rate.
- * Pure: the same transcript, goal and knobs give the same plan.
+ * Plans a compaction in eight levels, as Amplifier does, and then removes protection until the view fits.
+ * Pure: the same transcript, goal and settings give the same plan.
  */
 import { CompactionCandidate } from "./compaction_plan.ts";
 import type { Config } from "./config.ts";
 import { entriesOf, type MessageGroup, type Transcript } from "./transcript.ts";
 
-/** The knobs that the ladder reads. */
+/** Settings of the levels. */
 export type CompactionConfig = Pick<Config, "protected_recent" | "protected_tool_results" | "truncate_chars">;
 
-/** How small a view is wanted. Tokens. */
+/** Wanted size of a view, in tokens. */
 export interface SizeTarget {
-  /** Where to stop. */
+  /** Size at which the compaction stops. */
   readonly target: number;
-  /** What it must not be above; protection yields when the levels do not get there. */
+  /** Maximum size; protected messages are shortened too when the levels do not reach it. */
   readonly limit: number;
 }
 
-/** Fewer characters than this of a result tell a model nothing; our choice. */
+/** Minimum characters of a truncated result; fewer are useless to a model. */
 const FEWEST_CHARS = 80;
 
-/** What one level does: truncates the tool results in a stretch of the list, or leaves out old messages. */
+/** Action of one level: truncates a range of the tool results, or leaves out old messages. */
 type CompactionLevel =
   | { readonly level: number; readonly truncate: readonly [from: number, to: number] }
-  /** `protect` is the part of `protected_recent` that still holds. */
+  /** `protect` is the share of `protected_recent` that stays protected. */
   | { readonly level: number; readonly protect: number };
 
-const RUNGS: readonly CompactionLevel[] = [
+const LEVELS: readonly CompactionLevel[] = [
   { level: 1, truncate: [0, 0.25] },
   { level: 2, truncate: [0.25, 0.5] },
   { level: 3, protect: 1 },
@@ -36,162 +36,167 @@ const RUNGS: readonly CompactionLevel[] = [
   { level: 7, protect: 0.3 },
 ];
 
-/** Part of `protected_recent` that holds at level 8. */
+/** Share of `protected_recent` that stays protected at level 8. */
 const LAST_PROTECTION = 0.3;
 
-/** Returns what to do to get the view to the goal, and the highest level that took. It may fall short: see `tokens`. */
+/** Returns the plan to reach the goal, and its highest level. It may fall short of the goal: see `tokens`. */
 export function planCompaction(
   transcript: Transcript,
   goal: SizeTarget,
   config: CompactionConfig,
 ): CompactionCandidate & { readonly level: number } {
-  const attempt = new CompactionCandidate(transcript);
-  return Object.assign(attempt, { level: climb(attempt, goal, config) });
+  const candidate = new CompactionCandidate(transcript);
+  return Object.assign(candidate, { level: applyLevels(candidate, goal, config) });
 }
 
-function climb(attempt: CompactionCandidate, goal: SizeTarget, config: CompactionConfig): number {
-  for (const rung of RUNGS) {
-    if ("truncate" in rung) truncateStretch(attempt, goal.target, config, rung.truncate);
-    else removeOld(attempt, goal.target, config, config.protected_recent * rung.protect);
-    if (attempt.tokens <= goal.target) return rung.level;
+function applyLevels(candidate: CompactionCandidate, goal: SizeTarget, config: CompactionConfig): number {
+  for (const step of LEVELS) {
+    if ("truncate" in step) truncateRange(candidate, goal.target, config, step.truncate);
+    else removeOld(candidate, goal.target, config, config.protected_recent * step.protect);
+    if (candidate.tokens <= goal.target) return step.level;
   }
-  reduceHumans(attempt, goal.target, config.protected_recent * LAST_PROTECTION);
-  if (attempt.tokens > goal.limit) forceFit(attempt, goal, config);
+  reduceHumans(candidate, goal.target, config.protected_recent * LAST_PROTECTION);
+  if (candidate.tokens > goal.limit) forceFit(candidate, goal, config);
   return 8;
 }
 
-function truncateStretch(
-  attempt: CompactionCandidate,
+function truncateRange(
+  candidate: CompactionCandidate,
   target: number,
   config: CompactionConfig,
   [from, to]: readonly [number, number],
 ): void {
-  const results = attempt.results;
-  const count = results.length + tailResults(attempt);
+  const results = candidate.results;
+  const count = results.length + tailResults(candidate);
   const end = Math.min(
     Math.floor(count * to),
-    results.length - protectedResults(attempt, config.protected_tool_results),
+    results.length - protectedResults(candidate, config.protected_tool_results),
   );
   for (const entry of results.slice(Math.floor(count * from), Math.max(0, end))) {
-    if (attempt.tokens <= target) return;
-    if ((attempt.formOf(entry).kept_chars ?? Infinity) <= config.truncate_chars) continue;
-    attempt.truncate(entry, config.truncate_chars);
+    if (candidate.tokens <= target) return;
+    if ((candidate.formOf(entry).kept_chars ?? Infinity) <= config.truncate_chars) continue;
+    candidate.truncate(entry, config.truncate_chars);
   }
 }
 
-/** How many of the results outside the tail are among the last `wanted` of all. */
-function protectedResults(attempt: CompactionCandidate, wanted: number): number {
-  return Math.max(0, wanted - tailResults(attempt));
+/** Returns how many results outside the tail are among the last `wanted` results. */
+function protectedResults(candidate: CompactionCandidate, wanted: number): number {
+  return Math.max(0, wanted - tailResults(candidate));
 }
 
-function tailResults(attempt: CompactionCandidate): number {
-  return attempt.tail ? entriesOf(attempt.tail).length - 1 : 0;
+function tailResults(candidate: CompactionCandidate): number {
+  return candidate.tail ? entriesOf(candidate.tail).length - 1 : 0;
 }
 
 function removeOld(
-  attempt: CompactionCandidate,
+  candidate: CompactionCandidate,
   target: number,
   config: CompactionConfig,
   share: number,
 ): void {
-  const recent = recentUnits(attempt, share);
-  const kept = protectedResults(attempt, config.protected_tool_results);
-  const results = new Set(kept > 0 ? attempt.results.slice(-kept) : []);
+  const recent = recentUnits(candidate, share);
+  const kept = protectedResults(candidate, config.protected_tool_results);
+  const results = new Set(kept > 0 ? candidate.results.slice(-kept) : []);
   const old = new Set<MessageGroup>();
-  let tokens = attempt.tokens;
-  for (const unit of attempt.units) {
+  let tokens = candidate.tokens;
+  for (const unit of candidate.units) {
     if (tokens <= target) break;
-    if (!attempt.isRemovable(unit) || recent.has(unit)) continue;
-    if (entriesOf(unit).some((entry) => results.has(entry))) continue; // one protected result keeps its group (CTX-06)
+    if (!candidate.isRemovable(unit) || recent.has(unit)) continue;
+    if (entriesOf(unit).some((entry) => results.has(entry))) continue; // a protected result protects its whole group
     old.add(unit);
-    tokens -= attempt.tokensOf(unit);
+    tokens -= candidate.tokensOf(unit);
   }
-  attempt.remove(old);
-  stubHumans(attempt, target, recent);
+  candidate.remove(old);
+  stubHumans(candidate, target, recent);
 }
 
-/** The units that hold the last `share` of the messages; one that reaches into it is in. */
-function recentUnits(attempt: CompactionCandidate, share: number): ReadonlySet<MessageGroup> {
-  const count = attempt.units.reduce((sum, unit) => sum + entriesOf(unit).length, 0);
+/** Returns the units with the last `share` of the messages, including a unit that is partly in that share. */
+function recentUnits(candidate: CompactionCandidate, share: number): ReadonlySet<MessageGroup> {
+  const count = candidate.units.reduce((sum, unit) => sum + entriesOf(unit).length, 0);
   const boundary = Math.floor(count * (1 - share));
   const recent = new Set<MessageGroup>();
   let end = 0;
-  for (const unit of attempt.units) {
+  for (const unit of candidate.units) {
     end += entriesOf(unit).length;
     if (end > boundary) recent.add(unit);
   }
   return recent;
 }
 
-function middleHumans(attempt: CompactionCandidate): MessageGroup[] {
-  return attempt.units.filter((unit) =>
-    unit.kind === "human" && unit !== attempt.first_human && unit !== attempt.last_human
+function middleHumans(candidate: CompactionCandidate): MessageGroup[] {
+  return candidate.units.filter((unit) =>
+    unit.kind === "human" && unit !== candidate.first_human && unit !== candidate.last_human
   );
 }
 
-function stubHumans(attempt: CompactionCandidate, target: number, recent: ReadonlySet<MessageGroup>): void {
-  for (const unit of middleHumans(attempt)) {
-    if (attempt.tokens <= target) return;
-    if (!recent.has(unit)) attempt.stub(unit.head);
+function stubHumans(candidate: CompactionCandidate, target: number, recent: ReadonlySet<MessageGroup>): void {
+  for (const unit of middleHumans(candidate)) {
+    if (candidate.tokens <= target) return;
+    if (!recent.has(unit)) candidate.stub(unit.head);
   }
 }
 
-/** Level 8: the first human message becomes a stub unless it is the last too; old stubs go. */
-function reduceHumans(attempt: CompactionCandidate, target: number, share: number): void {
-  const { first_human, last_human } = attempt;
+/**
+ * Applies level 8: the first human message becomes a stub unless it is also the last, and old stubs are left
+ * out.
+ */
+function reduceHumans(candidate: CompactionCandidate, target: number, share: number): void {
+  const { first_human, last_human } = candidate;
   if (first_human && first_human !== last_human) {
-    attempt.stub(first_human.head);
+    candidate.stub(first_human.head);
   }
-  const recent = recentUnits(attempt, share);
-  const stubs = middleHumans(attempt).filter((unit) =>
-    !recent.has(unit) && attempt.formOf(unit.head).kept_chars !== null
+  const recent = recentUnits(candidate, share);
+  const stubs = middleHumans(candidate).filter((unit) =>
+    !recent.has(unit) && candidate.formOf(unit.head).kept_chars !== null
   );
-  removeUntil(attempt, target, stubs);
+  removeUntil(candidate, target, stubs);
 }
 
 function removeUntil(
-  attempt: CompactionCandidate,
+  candidate: CompactionCandidate,
   target: number,
   candidates: readonly MessageGroup[],
 ): void {
   const out = new Set<MessageGroup>();
-  let tokens = attempt.tokens;
+  let tokens = candidate.tokens;
   for (const unit of candidates) {
     if (tokens <= target) break;
     out.add(unit);
-    tokens -= attempt.tokensOf(unit);
+    tokens -= candidate.tokensOf(unit);
   }
-  attempt.remove(out);
+  candidate.remove(out);
 }
 
 /**
- * Below level 8 protection yields, the least valuable first, down to half-way between target and limit so that the next
- * request does not start over: protected results, protected messages, human messages between the first and the last; at
- * last the results of the tail, just as far as they must.
+ * Shortens protected messages when level 8 does not suffice, the least valuable first: protected results,
+ * protected messages, human messages between the first and the last. Stops half-way between target and limit,
+ * so that the next request needs no compaction. Finally truncates the results of the tail, as little as
+ * possible.
  */
-function forceFit(attempt: CompactionCandidate, goal: SizeTarget, config: CompactionConfig): void {
+function forceFit(candidate: CompactionCandidate, goal: SizeTarget, config: CompactionConfig): void {
   const enough = Math.floor((goal.target + goal.limit) / 2);
-  for (const entry of attempt.results) {
-    if (attempt.tokens <= enough) return;
-    attempt.truncate(entry, config.truncate_chars);
+  for (const entry of candidate.results) {
+    if (candidate.tokens <= enough) return;
+    candidate.truncate(entry, config.truncate_chars);
   }
-  removeUntil(attempt, enough, attempt.units.filter((unit) => attempt.isRemovable(unit)));
-  stubHumans(attempt, enough, new Set());
-  removeUntil(attempt, enough, middleHumans(attempt));
-  if (attempt.tokens > goal.limit) squeezeTail(attempt, goal.limit, config.truncate_chars);
+  removeUntil(candidate, enough, candidate.units.filter((unit) => candidate.isRemovable(unit)));
+  stubHumans(candidate, enough, new Set());
+  removeUntil(candidate, enough, middleHumans(candidate));
+  if (candidate.tokens > goal.limit) squeezeTail(candidate, goal.limit, config.truncate_chars);
 }
 
-/** Truncates the results of the tail, the longest most, so that together they fit. */
-function squeezeTail(attempt: CompactionCandidate, limit: number, truncate_chars: number): void {
-  const results = attempt.tail ? entriesOf(attempt.tail).slice(1) : [];
+/** Truncates the results of the tail, the longest ones most, until the view fits. */
+function squeezeTail(candidate: CompactionCandidate, limit: number, truncate_chars: number): void {
+  const results = candidate.tail ? entriesOf(candidate.tail).slice(1) : [];
   const fewest = Math.min(FEWEST_CHARS, truncate_chars);
-  for (let chars = longest(results.map((entry) => entry.message.content)); attempt.tokens > limit;) {
+  for (let chars = longest(results.map((entry) => entry.message.content)); candidate.tokens > limit;) {
     if (chars <= fewest) return;
-    // What is over, spread over what there is, says how much shorter; a little more each time, so that it ends soon.
-    const now = results.reduce((sum, entry) => sum + attempt.formOf(entry).tokens, 0);
-    const share = Math.max(0, 1 - (attempt.tokens - limit) / Math.max(1, now));
+    // the excess relative to the current tokens gives the new length; each round takes at least a tenth, so
+    // that it ends soon
+    const now = results.reduce((sum, entry) => sum + candidate.formOf(entry).tokens, 0);
+    const share = Math.max(0, 1 - (candidate.tokens - limit) / Math.max(1, now));
     chars = Math.max(fewest, Math.min(Math.floor(chars * share * 0.95), Math.floor(chars * 0.9)));
-    for (const entry of results) attempt.truncate(entry, chars);
+    for (const entry of results) candidate.truncate(entry, chars);
   }
 }
 

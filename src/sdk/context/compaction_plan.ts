@@ -1,4 +1,6 @@
-/** A compaction that is being thought through: what would be left out or shortened, and what that comes to. Changes nothing. */
+/**
+ * A candidate for a compaction: what it would leave out or shorten, and the resulting size. Changes nothing.
+ */
 import type { Message } from "../mod.ts";
 import type { MessageVariants } from "./message_variants.ts";
 import { isPinned } from "./request_message.ts";
@@ -11,23 +13,23 @@ import {
   type Transcript,
 } from "./transcript.ts";
 
-/** See the top of the file. */
+/** The changes of a possible compaction. */
 export class CompactionCandidate implements CompactionDecisions {
   readonly #forms: MessageVariants;
   readonly removed = new Set<MessageGroup>();
   readonly changed = new Map<Entry, Form>();
-  /** Tokens of the view as it would be. */
+  /** Tokens of the resulting view. */
   tokens: number;
-  /** Messages that would be left out, beside those already. */
+  /** Messages that would additionally be left out. */
   messages_removed = 0;
-  /** Units that are still in. */
+  /** Units that stay in the view. */
   units: MessageGroup[];
   readonly first_human: MessageGroup | undefined;
   readonly last_human: MessageGroup | undefined;
-  /** The last calls and their results, when no human message follows: the model has not read them yet. */
+  /** The last calls and their results if no human message follows: the model has not read them yet. */
   readonly tail: MessageGroup | undefined;
 
-  /** Begins with the view as it is. */
+  /** Creates a candidate without changes. */
   constructor(transcript: Transcript) {
     this.#forms = transcript.forms;
     this.tokens = transcript.tokens;
@@ -38,17 +40,17 @@ export class CompactionCandidate implements CompactionDecisions {
     this.tail = last?.kind === "group" ? last : undefined;
   }
 
-  /** The tool results that are still in, oldest first, without those of the tail. */
+  /** The remaining tool results, oldest first, without those of the tail. */
   get results(): Entry[] {
     return this.units.filter((unit) => unit !== this.tail).flatMap((unit) => entriesOf(unit).slice(1));
   }
 
-  /** Tool results that would newly be shown truncated. */
+  /** Tool results that would additionally be truncated. */
   get messages_truncated(): number {
     return this.#newlyShort().filter((entry) => entry.message.role !== "user").length;
   }
 
-  /** User messages that would newly be shown as stubs. */
+  /** User messages that would additionally become stubs. */
   get user_messages_stubbed(): number {
     return this.#newlyShort().filter((entry) => entry.message.role === "user").length;
   }
@@ -59,23 +61,23 @@ export class CompactionCandidate implements CompactionDecisions {
     );
   }
 
-  /** Whether a unit may be left out at all. */
+  /** Returns whether a unit may be left out. */
   isRemovable(unit: MessageGroup): boolean {
     return unit.kind !== "human" && unit !== this.tail &&
       !entriesOf(unit).some((entry) => isPinned(entry.message));
   }
 
-  /** How an entry would be shown. */
+  /** Returns the resulting form of an entry. */
   formOf(entry: Entry): Form {
     return this.changed.get(entry) ?? entry;
   }
 
-  /** Tokens of a unit as it would be shown. */
+  /** Returns the resulting tokens of a unit. */
   tokensOf(unit: MessageGroup): number {
     return entriesOf(unit).reduce((sum, entry) => sum + this.formOf(entry).tokens, 0);
   }
 
-  /** Leaves units out. */
+  /** Leaves out units. */
   remove(units: ReadonlySet<MessageGroup>): void {
     for (const unit of units) {
       this.tokens -= this.tokensOf(unit);
@@ -85,12 +87,12 @@ export class CompactionCandidate implements CompactionDecisions {
     if (units.size > 0) this.units = this.units.filter((unit) => !units.has(unit));
   }
 
-  /** Shows a tool result cut to so many characters, when that saves something. */
+  /** Truncates a tool result to this number of characters, if that saves tokens. */
   truncate(entry: Entry, chars: number): void {
     this.#shorten(entry, this.#forms.truncated(entry, chars), chars);
   }
 
-  /** Shows a user message as a stub, when that saves something. */
+  /** Replaces a user message by a stub, if that saves tokens. */
   stub(entry: Entry): void {
     this.#shorten(entry, this.#forms.stubbed(entry), 0);
   }

@@ -1,40 +1,43 @@
-/** When a view is compacted, and when better not (behaviour.md §8.5; CTX-02, CTX-09 to CTX-11, CTX-16). Pure. */
+/** Decides when a view is compacted. Pure functions. */
 import { PreampError } from "../mod.ts";
 import type { Calibration } from "./token_calibration.ts";
 import type { Config } from "./config.ts";
 import { planCompaction, type SizeTarget } from "./compaction_levels.ts";
 import type { Transcript } from "./transcript.ts";
 
-/** A compaction that does not have to be must free this share of the budget: each one costs the provider's cache. */
+/**
+ * An optional compaction must free this share of the budget, because each compaction invalidates the
+ * provider's cache.
+ */
 const LEAST_GAIN = 0.05;
 
-/** Limits of one request, in estimated tokens, which views are made with. */
+/** Limits of one request, in the unit of view sizes: estimated tokens. */
 export interface Limits {
   readonly budget: number;
-  /** The budget in the provider's tokens, as it is told. */
-  readonly told_budget: number;
-  /** The budget without what is kept free for the notice. */
+  /** The budget in the provider's tokens. */
+  readonly provider_budget: number;
+  /** The budget without the reserve of the notice. */
   readonly effective: number;
-  /** Whether the notice's reserve is ignored because nothing would be left. */
+  /** Whether the notice's reserve is ignored because it is not below the budget. */
   readonly reserve_ignored: boolean;
-  /** A view of this size is compacted. */
+  /** Size from which a view is compacted. */
   readonly threshold: number;
   readonly target: number;
 }
 
-/** A compaction that is to be made. */
+/** A planned compaction. */
 export interface Proposal {
   readonly plan: ReturnType<typeof planCompaction>;
   readonly goal: SizeTarget;
 }
 
-/** Returns the limits that a budget and the knobs come to. */
+/** Returns the limits for a budget and a configuration. */
 export function limitsOf(budget: number, config: Config, calibration: Calibration): Limits {
   const rest = budget - (config.compaction_notice_enabled ? config.compaction_notice_token_reserve : 0);
   const effective = rest > 0 ? rest : budget;
   return {
     budget: Math.floor(calibration.estimateOf(budget)),
-    told_budget: budget,
+    provider_budget: budget,
     effective: Math.floor(calibration.estimateOf(effective)),
     reserve_ignored: rest <= 0,
     threshold: calibration.estimateOf(effective * config.compact_threshold),
@@ -42,12 +45,15 @@ export function limitsOf(budget: number, config: Config, calibration: Calibratio
   };
 }
 
-/** Returns whether a view is large enough to think about it. */
+/** Returns whether a view is large enough for a compaction. */
 export function isDue(transcript: Transcript, limits: Limits): boolean {
   return transcript.tokens > limits.budget || transcript.tokens >= limits.threshold;
 }
 
-/** Returns the tokens that no compaction frees: system messages, the first human message as a stub, the last whole. */
+/**
+ * Returns the tokens that no compaction frees: system messages, the first human message as a stub, the last
+ * one in full.
+ */
 export function irreducibleTokens(transcript: Transcript): number {
   const humans = transcript.units.filter((unit) => unit.kind === "human");
   const first = humans[0];
@@ -61,8 +67,8 @@ export function irreducibleTokens(transcript: Transcript): number {
 }
 
 /**
- * Returns the compaction that is to be made, or null: the view fits, and either the target is out of reach or too little
- * would be gained.
+ * Returns the planned compaction. Returns null when the view fits and either the target cannot be reached or
+ * too little would be freed.
  *
  * @throws {PreampError} `context_overflow` when no compaction gets the view into the budget.
  */
@@ -72,21 +78,22 @@ export function proposeCompaction(
   config: Config,
 ): Proposal | null {
   const { tokens } = transcript;
-  const must = tokens > limits.budget;
+  const required = tokens > limits.budget;
   const irreducible = irreducibleTokens(transcript);
   const reachable = irreducible <= limits.target;
-  if (!must && (!reachable || tokens < limits.threshold)) return null;
+  if (!required && (!reachable || tokens < limits.threshold)) return null;
   const limit = irreducible < limits.effective ? limits.effective : limits.budget;
-  // Out of reach: half of what can move at all, so that the next compaction is not the next request's.
+  // target cannot be reached: free half of the removable tokens, so that the next request needs no compaction
+  // again
   const target = reachable ? limits.target : Math.floor((Math.min(irreducible, limit) + limit) / 2);
   const goal = { target, limit };
   const plan = planCompaction(transcript, goal, config);
   if (plan.tokens > limits.budget) throw overflow(plan.tokens, limits.budget);
-  if (!must && tokens - plan.tokens < Math.max(1, limits.effective * LEAST_GAIN)) return null;
+  if (!required && tokens - plan.tokens < Math.max(1, limits.effective * LEAST_GAIN)) return null;
   return { plan, goal };
 }
 
-/** Returns the error of a request that cannot be made to fit. */
+/** Returns the error of a request that does not fit even after compaction. */
 export function overflow(tokens: number, budget: number): PreampError {
   return new PreampError(
     "context_overflow",

@@ -1,49 +1,49 @@
-/** The knobs of `context-simple`: upstream's names and defaults (behaviour.md §8.3), checked once, at mount. */
+/** Settings of `context-simple`, with Amplifier's names and defaults; checked once, at mount. */
 import { type JsonObject, PreampError } from "../mod.ts";
 import type { TokenMeter } from "./token_counter.ts";
 
-/** How much the notice says. */
+/** Length of the notice. */
 export type NoticeVerbosity = "minimal" | "normal" | "verbose";
 
 /** The module's configuration with every default filled in. */
 export interface Config {
-  /** Tokens of a request when no provider tells its window; when `max_tokens_is_ceiling`, the most a request may take. */
+  /** Tokens of a request when the provider's window is unknown; an upper limit when the plan sets it. */
   readonly max_tokens: number;
   /** Whether the plan itself set `max_tokens`. */
-  readonly max_tokens_is_ceiling: boolean;
+  readonly max_tokens_is_limit: boolean;
   /** Share of the effective budget from which a view is compacted. */
   readonly compact_threshold: number;
-  /** Share of the effective budget that a compaction aims at. */
+  /** Share of the effective budget that a compaction aims for. */
   readonly target_usage: number;
-  /** Share of the messages, counted from the end, that is not left out. */
+  /** Share of the latest messages that are not left out. */
   readonly protected_recent: number;
-  /** How many of the last tool results are neither truncated nor left out. */
+  /** Number of the latest tool results that are neither truncated nor left out. */
   readonly protected_tool_results: number;
   /** Characters kept from the beginning of a truncated tool result. */
   readonly truncate_chars: number;
-  /** Whether the model is told what was left out. */
+  /** Whether a compacted view ends with a notice. */
   readonly compaction_notice_enabled: boolean;
   /** Tokens kept free for the notice. */
   readonly compaction_notice_token_reserve: number;
-  /** How much it is told. */
+  /** Length of the notice. */
   readonly compaction_notice_verbosity: NoticeVerbosity;
-  /** Lowest level that is told to the model. */
+  /** Lowest level that adds a notice. */
   readonly compaction_notice_min_level: number;
-  /** Share of the model's `max_output_tokens` that is kept free; 1 is what R0's example does. */
+  /** Share of the model's `max_output_tokens` that is kept free. */
   readonly output_reserve_fraction: number;
-  /** UTF-8 bytes of one tool result that a view shows at the most; null = no cap. */
+  /** Maximum UTF-8 bytes of one tool result in a view; null = no cap. */
   readonly max_tool_result_bytes: number | null;
-  /** `estimate`; `calibrated`: the estimate, corrected by what the provider reports; `exact`: o200k's tokenizer. */
+  /** `estimate`; `calibrated`: the estimate corrected by reported usage; `exact`: o200k's tokenizer. */
   readonly token_meter: TokenMeter;
   /** Whether the tool `context_recall` is mounted, and markers name its handles. */
   readonly recall: boolean;
-  /** Whether views for providers that offer prompt caching carry `metadata.cache_control`. */
+  /** Whether views for providers with prompt caching contain `metadata.cache_control`. */
   readonly cache_breakpoints: boolean;
 }
 
 const WHOLE = { type: "integer" } as const;
 
-/** JSON Schema of the configuration; the checks below are made from it. */
+/** JSON Schema of the configuration; the checks below use it. */
 export const CONFIG_SCHEMA = {
   type: "object",
   properties: {
@@ -80,14 +80,14 @@ type Rule = {
  * @throws {PreampError} `module_invalid` for a value of the wrong type or out of range, and for a `target_usage` that is not
  * below `compact_threshold`; `details` has every finding.
  */
-export function parseConfig(given: JsonObject, id = "context-simple"): Config {
-  // most plans set nothing, and every session mounts its context anew
-  return Object.keys(given).length === 0
-    ? defaults ??= Object.freeze(readConfig(given, id))
-    : readConfig(given, id);
+export function parseConfig(values: JsonObject, id = "context-simple"): Config {
+  // perf: most plans set nothing, and every session mounts a context
+  return Object.keys(values).length === 0
+    ? defaults ??= Object.freeze(readConfig(values, id))
+    : readConfig(values, id);
 }
 
-/** The configuration of a plan that sets nothing. */
+/** Cached configuration of a plan that sets nothing. */
 let defaults: Config | undefined;
 
 function readConfig(given: JsonObject, id: string): Config {
@@ -99,7 +99,7 @@ function readConfig(given: JsonObject, id: string): Config {
     if (problem) details.push({ path: name, message: sentence(id, name, problem, value) });
     values[name] = value;
   }
-  const config = { ...values, max_tokens_is_ceiling: given.max_tokens !== undefined } as unknown as Config; // just checked
+  const config = { ...values, max_tokens_is_limit: given.max_tokens !== undefined } as unknown as Config; // just checked
   if (details.length === 0 && config.target_usage >= config.compact_threshold) {
     const problem = `must be below compact_threshold (${config.compact_threshold})`;
     details.push({

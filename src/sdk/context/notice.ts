@@ -1,24 +1,30 @@
-/** The notice that tells the model what its view lacks. It goes to the end, as a user message: a system message there, or a notice at the front, would change what providers have cached. */
+/**
+ * Builds the notice that lists for the model what its view leaves out. It is the last message and a user
+ * message: a system message, or a notice at the front, would change the cached prefix.
+ */
 import { deepFreeze, type Message } from "../mod.ts";
 import type { NoticeVerbosity } from "./config.ts";
 import type { TokenTotals } from "./transcript.ts";
 
-/** Returns the notice: metadata `{source: "context-compaction", ephemeral: true}` (behaviour.md §8.4); never stored. `handles` name what was left out. */
+/**
+ * Returns the notice, with the metadata `{source: "context-compaction", ephemeral: true}`; it is never
+ * stored. `handles` name what was left out.
+ */
 export function compactionNotice(
-  tally: Readonly<TokenTotals>,
+  totals: Readonly<TokenTotals>,
   level: number,
   verbosity: NoticeVerbosity,
   handles: string | null = null,
 ): Message {
   return deepFreeze({
     role: "user",
-    content: textOf(tally, level, verbosity, handles),
+    content: textOf(totals, level, verbosity, handles),
     metadata: { source: "context-compaction", ephemeral: true },
   });
 }
 
 function textOf(
-  tally: Readonly<TokenTotals>,
+  totals: Readonly<TokenTotals>,
   level: number,
   verbosity: NoticeVerbosity,
   handles: string | null,
@@ -28,9 +34,9 @@ function textOf(
     return `[Context note: older parts of this conversation were shortened.${recall}]`;
   }
   const facts = [
-    counted(tally.removed, "message", "left out"),
-    counted(tally.truncated, "tool result", "truncated"),
-    counted(tally.stubbed, "user message", "abbreviated"),
+    counted(totals.removed, "message", "left out"),
+    counted(totals.truncated, "tool result", "truncated"),
+    counted(totals.stubbed, "user message", "abbreviated"),
   ].filter((fact) => fact !== null).join(", ");
   const text = `[Context note: older parts of this conversation were shortened to fit (${facts}). ${
     recall === "" ? "Call a tool again if you need its full result." : recall.trim()
@@ -40,6 +46,6 @@ function textOf(
     : `${text} Compaction level ${level} of 8; system messages, the first request (at least its beginning) and the latest one are here.]`;
 }
 
-function counted(count: number, thing: string, what: string): string | null {
-  return count === 0 ? null : `${count} ${thing}${count === 1 ? "" : "s"} ${what}`;
+function counted(count: number, thing: string, change: string): string | null {
+  return count === 0 ? null : `${count} ${thing}${count === 1 ? "" : "s"} ${change}`;
 }

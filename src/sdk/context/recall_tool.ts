@@ -1,22 +1,22 @@
-/** The tool `context_recall`: reads back, from the full history, what a view shortened or left out. */
+/** The tool `context_recall`: returns messages from the full history that a view shortened or left out. */
 import { isObject, type JsonObject, type Message, textOf, type Tool, toolFailure } from "../mod.ts";
 
-/** Characters of one answer; a longer text is read in pieces, by `offset`. */
+/** Maximum characters of one result; a longer text is read in parts, by `offset`. */
 const MOST_CHARS = 20_000;
 
-/** Returns the handle of a message by its place in the history. */
+/** Returns the handle of a message by its index in the history. */
 export function handleOf(index: number): string {
   return `m${index}`;
 }
 
-/** Returns the handles of stretches of places, such as `m3-m40, m52`; at most six of them, the last ones. */
+/** Returns the handles of the last six ranges, such as `m3-m40, m52`. */
 export function handlesOf(stretches: readonly (readonly [number, number])[]): string {
   return stretches.slice(-6).map(([first, last]) =>
     first === last ? handleOf(first) : `${handleOf(first)}-${handleOf(last)}`
   ).join(", ");
 }
 
-/** Returns the tool; `historyOf` gives the full history as it stands. */
+/** Returns the tool; `historyOf` returns the current full history. */
 export function recallTool(historyOf: () => readonly Message[]): Tool {
   return {
     name: "context_recall",
@@ -73,7 +73,7 @@ function roleOf(message: Message | undefined): string {
   return isObject(message) ? String(message.role) : "unknown";
 }
 
-/** Text where there is text, else the message as JSON: calls, media. */
+/** Returns the text and calls of a message; its content as JSON if it has neither. */
 function contentOf(message: Message | undefined): string {
   if (!isObject(message)) return JSON.stringify(message) ?? "";
   const text = textOf(message.content);

@@ -1,6 +1,6 @@
 /**
- * A stored message in the form a request may carry. History comes from loops, guests and old transcripts, so anything may be
- * missing or of the wrong type; this is where that ends. Every function is pure.
+ * Converts stored messages to valid messages of requests. History comes from loops, sandboxed modules and old
+ * transcripts, so fields may be missing or of the wrong type. Every function is pure.
  */
 import {
   type ContentBlock,
@@ -28,7 +28,7 @@ export interface CallName {
   readonly name: string;
 }
 
-/** What a tool result lost to the ingress cap. */
+/** Sizes of a tool result before and after the cap. */
 export interface Capped {
   readonly tool_call_id: string;
   readonly original_bytes: number;
@@ -36,9 +36,9 @@ export interface Capped {
 }
 
 /**
- * Returns the message as a request may carry it, frozen: the stored object itself when nothing is wrong with it. Content
- * that is missing becomes empty, content of another type becomes blocks or text, keys that start with `_` (marks of other
- * context managers, behaviour.md I8) are left out. Null when the role is none: no provider takes it.
+ * Returns the frozen message in valid form; the stored object itself when it is valid. Missing content
+ * becomes empty, content of another type becomes blocks or text. Keys that start with `_` (marks of other
+ * context managers) are removed. Returns null for an unknown role, which no provider accepts.
  */
 export function toRequestMessage(stored: Message): Message | null {
   const fields: JsonObject = stored;
@@ -50,11 +50,11 @@ export function toRequestMessage(stored: Message): Message | null {
   for (const key of Object.keys(fields)) if (key.startsWith("_")) delete message[key];
   if (calls) message.tool_calls = calls;
   else delete message.tool_calls;
-  return deepFreeze(message as Message); // its role and content were just checked
+  return deepFreeze(message as Message); // role and content were checked above
 }
 
 function isMarked(fields: JsonObject): boolean {
-  for (const key in fields) if (key.charCodeAt(0) === UNDERSCORE) return true; // as plain as this, because each message is asked
+  for (const key in fields) if (key.charCodeAt(0) === UNDERSCORE) return true; // perf: runs for every message
   return false;
 }
 
@@ -76,7 +76,10 @@ function callsField(calls: unknown): unknown[] | undefined {
   return calls.every(isObject) ? calls : calls.filter(isObject);
 }
 
-/** Returns the message with a tool result of at most `max_bytes` a text, and what was lost; null when it is not longer. */
+/**
+ * Returns the message with texts of at most `max_bytes`, and the sizes before and after; null when it is not
+ * a tool result or not longer.
+ */
 export function capToolResult(
   message: Message,
   max_bytes: number,
@@ -101,11 +104,14 @@ export function capToolResult(
   };
 }
 
-/** Returns the calls an assistant message makes, in order: `tool_calls`, then blocks of its content that are not among them. */
+/**
+ * Returns the calls of an assistant message in order: `tool_calls`, then content blocks that are not among
+ * them.
+ */
 export function callsOf(message: Message): CallName[] {
   if (message.role !== "assistant") return [];
   const calls: CallName[] = [];
-  for (const call of message.tool_calls ?? []) calls.push(callName(call as unknown as JsonObject)); // from anywhere
+  for (const call of message.tool_calls ?? []) calls.push(callName(call as unknown as JsonObject)); // may have any format
   const listed = new Set(calls.map((call) => call.id));
   if (typeof message.content !== "string") {
     for (const block of message.content) {
@@ -126,7 +132,10 @@ function idOf(id: unknown): string {
   return typeof id === "string" || typeof id === "number" ? String(id) : "";
 }
 
-/** Returns the ids of the calls a message answers: a tool message's one, or those of a user message of tool_result blocks. */
+/**
+ * Returns the ids of the calls that a message answers: a tool message answers one; a user message of
+ * tool_result blocks answers several.
+ */
 export function answersOf(message: Message): string[] {
   if (message.role === "tool") return [idOf(message.tool_call_id)];
   if (message.role !== "user" || typeof message.content === "string" || message.content.length === 0) {
@@ -136,7 +145,7 @@ export function answersOf(message: Message): string[] {
   return message.content.map((block: JsonObject) => idOf(block.tool_call_id ?? block.tool_use_id));
 }
 
-/** Returns true for a user message that a person wrote: not a hook's reminder, not a notice of ours (behaviour.md §8.5). */
+/** Returns true for a user message of a person: not a hook's reminder and not a compaction notice. */
 export function isHuman(message: Message): boolean {
   if (message.role !== "user") return false;
   const metadata = isObject(message.metadata) ? message.metadata : {};
@@ -144,12 +153,12 @@ export function isHuman(message: Message): boolean {
     metadata.hook_name === undefined && metadata.ephemeral !== true;
 }
 
-/** Returns true for a message that holds provider state which must not be left out (behaviour.md §8.5). */
+/** Returns true for a message with provider state that must not be left out. */
 export function isPinned(message: Message): boolean {
   return isObject(message.metadata) && message.metadata["openai:tool_search_items"] !== undefined;
 }
 
-/** Returns the result that a view shows for a call which never got one (behaviour.md CTX-22). */
+/** Returns the result in a view for a call that never got one. */
 export function missingResult(call: CallName): Message {
   return deepFreeze({
     role: "tool",

@@ -1,6 +1,6 @@
 /**
- * What survives a restart: the decisions of all compactions so far, in the form they are kept in `session_state`. With the
- * same history they give back the same view, byte for byte; with another history they are void.
+ * The saved form of all compaction decisions in `session_state`. With the same history they give the same
+ * view, byte for byte; with another history they are ignored.
  */
 import { isObject, type JsonObject, type Message } from "../mod.ts";
 import type { SavedCalibration } from "./token_calibration.ts";
@@ -14,35 +14,38 @@ import {
   type Transcript,
 } from "./transcript.ts";
 
-/** What is kept. Numbers name messages by their place in the history. */
+/** Saved decisions. Messages are identified by their index in the history. */
 export interface Saved {
   readonly version: 1;
-  /** Messages of the history when the decisions were made, and {@link fingerprint} of them. */
+  /** Number of messages when the decisions were made; {@link fingerprint} is computed of these. */
   readonly messages: number;
   readonly fingerprint: number;
-  /** Messages left out, as first and last place of each stretch. */
+  /** Ranges of left-out messages, as first and last index. */
   readonly removed: readonly (readonly [number, number])[];
-  /** Shortened messages: place, and how many characters were kept. */
+  /** Shortened messages: index and number of kept characters. */
   readonly shortened: readonly (readonly [number, number])[];
   /** Level of the last compaction. */
   readonly level: number;
   readonly compactions: number;
-  /** What was learned from reported usage up to then; null before the first report, and when it is not used. */
+  /** Calibration at that time; null before the first report, and when calibration is off. */
   readonly calibration: SavedCalibration | null;
-  /** The message that stands for what was left out; absent without one. */
+  /** The message that replaces what was left out; absent without one. */
   readonly lead?: Message;
 }
 
-/** Returns the fingerprint of a history with one more message; begins with 0. Not a digest: it finds mistakes, not malice. */
+/**
+ * Returns the fingerprint of a history with one more message; the initial value is 0. Not a digest: it
+ * detects mistakes, not attacks.
+ */
 export function fingerprint(before: number, { role, content, tool_calls, tool_call_id }: Message): number {
-  let hash = withText(before, String(role)); // anything may be missing, or of another type
+  let hash = withText(before, String(role)); // fields may be missing or of another type
   hash = withNumber(hash, lengthOf(content));
   hash = withNumber(hash, lengthOf(tool_calls));
   if (typeof tool_call_id === "string") hash = withText(hash, tool_call_id);
   return withText(hash, typeof content === "string" ? content : "") >>> 0;
 }
 
-/** Characters of a text that a fingerprint is taken of. */
+/** Characters of a text that enter a fingerprint. */
 const FINGERPRINT_CHARS = 64;
 
 function lengthOf(value: unknown): number {
@@ -56,12 +59,12 @@ function withText(before: number, text: string): number {
   return hash;
 }
 
-/** FNV-1a. */
+/** Adds a number to an FNV-1a hash. */
 function withNumber(before: number, value: number): number {
   return Math.imul(before ^ value, 0x01000193);
 }
 
-/** Returns stretches of places with more places in them, in order, neighbours joined. O(n log n) in their number, which nobody notices. */
+/** Returns ranges with further indexes added, in order, adjacent ranges joined. O(n log n). */
 export function withPlaces(
   stretches: readonly (readonly [number, number])[],
   places: readonly number[],
@@ -76,14 +79,14 @@ export function withPlaces(
   return joined;
 }
 
-/** Returns the places of shortened messages, as {@link Saved} wants them. */
+/** Returns the shortened messages in the form of {@link Saved}. */
 export function shortenedOf(transcript: Transcript): [number, number][] {
   return transcript.units.flatMap(entriesOf)
     .filter((entry) => entry.kept_chars !== null && entry.index >= 0)
     .map((entry) => [entry.index, entry.kept_chars ?? 0]);
 }
 
-/** Returns what was kept under a key of `session_state`, or null when there is nothing or it cannot be read. */
+/** Returns the saved decisions under a key of `session_state`, or null when they are missing or invalid. */
 export function readSaved(state: JsonObject, key: string): Saved | null {
   const value = state[key];
   if (!isObject(value) || value.version !== 1) return null;
@@ -92,7 +95,7 @@ export function readSaved(state: JsonObject, key: string): Saved | null {
   const { calibration } = value;
   if (calibration !== null && !(isNumbers(calibration) && calibration.length === 4)) return null;
   if (value.lead !== undefined && !isObject(value.lead)) return null;
-  return isPairs(value.removed) && isPairs(value.shortened) ? value as unknown as Saved : null; // every field was checked
+  return isPairs(value.removed) && isPairs(value.shortened) ? value as unknown as Saved : null; // every field was checked above
 }
 
 function isNumbers(value: unknown): value is number[] {
@@ -106,7 +109,7 @@ function isPairs(value: unknown): boolean {
     );
 }
 
-/** Returns the kept decisions for a transcript that was filled from the same history. */
+/** Returns the saved decisions for a transcript of the same history. */
 export function decisionsOf(saved: Saved, transcript: Transcript): CompactionDecisions {
   const removed = new Set<MessageGroup>();
   const changed = new Map<Entry, Form>();

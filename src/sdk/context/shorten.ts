@@ -1,21 +1,24 @@
-/** The short forms of a tool result and of a user message (behaviour.md §8.4). Pure: the same message gives the same text. */
+/** Shortens tool results and user messages. Pure: the same message gives the same text. */
 import { isObject, type Message, messageTokens, textOf } from "../mod.ts";
 
-/** Characters of a user message that its stub quotes. */
+/** Characters of a user message that are quoted in its stub. */
 const QUOTED_CHARS = 50;
 
-/** User messages of at most this many characters stay as they are. */
+/** Maximum characters of a user message that is never shortened. */
 const SHORT_USER_CHARS = 80;
 
-/** The end of a tool result is kept too, this share of what is kept from its beginning: errors stand at the end. */
+/**
+ * Share of the kept beginning that is also kept from the end of a tool result: errors are often at the end.
+ */
 const TAIL_SHARE = 0.4;
 
 /** Share of a capped result that is kept from its end. */
 const CAPPED_TAIL_SHARE = 0.25;
 
 /**
- * Returns a tool message whose content is a marker (which names `handle`, when there is one), its first `chars` characters,
- * "..." and some of its last; null when that would save nothing. Media in it are left out. Only messages of role `tool` have a short form.
+ * Returns a tool message whose content is a marker (with `handle`, if given), its first `chars` characters,
+ * "..." and a part of its end. Media are left out. Returns null when that saves nothing, and for messages of
+ * other roles.
  */
 export function truncated(message: Message, chars: number, handle: string | null = null): Message | null {
   if (message.role !== "tool") return null;
@@ -33,7 +36,7 @@ export function truncated(message: Message, chars: number, handle: string | null
   return messageTokens(short) < original ? short : null;
 }
 
-/** Returns a user message whose content is a stub that quotes its beginning; null when that would save nothing. */
+/** Returns a user message whose content is a stub that quotes its beginning; null when that saves nothing. */
 export function stubbed(message: Message, handle: string | null = null): Message | null {
   const text = textOf(message.content);
   const media = mediaCount(message.content);
@@ -47,8 +50,8 @@ export function stubbed(message: Message, handle: string | null = null): Message
 }
 
 /**
- * Returns text whose UTF-8 form has at most `max_bytes` bytes (and a marker where the middle was), and how many it had; null
- * when the text is not longer than that.
+ * Returns text with at most `max_bytes` bytes in UTF-8, plus a marker for the removed middle, and its
+ * original size. Returns null when the text is not longer than that.
  */
 export function capped(
   text: string,
@@ -60,8 +63,8 @@ export function capped(
   if (bytes.length <= max_bytes) return null;
   const head = Math.floor(max_bytes * (1 - CAPPED_TAIL_SHARE));
   let start = bytes.length - (max_bytes - head);
-  while (((bytes[start] ?? 0) & 0xc0) === 0x80) start++; // inside a character: go on to the next
-  // With `stream`, the decoder keeps a character that was cut at the end to itself.
+  while (((bytes[start] ?? 0) & 0xc0) === 0x80) start++; // inside a character: skip to the next
+  // with `stream`, the decoder drops a character that is cut off at the end
   const first = new TextDecoder().decode(bytes.subarray(0, head), { stream: true });
   const last = new TextDecoder().decode(bytes.subarray(start));
   const where = handle === null ? "" : `, context_recall("${handle}") reads them`;
@@ -69,14 +72,14 @@ export function capped(
   return { text: `${first}\n${marker}\n${last}`, original_bytes: bytes.length };
 }
 
-/** Returns a whole number with a comma before every three digits. `toLocaleString` takes a hundred times as long. */
+/** Returns a whole number with thousands separators. `toLocaleString` takes a hundred times as long. */
 function grouped(number: number): string {
   let text = String(number);
   for (let at = text.length - 3; at > 0; at -= 3) text = `${text.slice(0, at)},${text.slice(at)}`;
   return text;
 }
 
-/** Returns the first `chars` UTF-16 code units, one less where that would cut a character in two. */
+/** Returns the first `chars` UTF-16 code units, one less if that would split a character. */
 function headOf(text: string, chars: number): string {
   const last = text.charCodeAt(chars - 1);
   return text.slice(0, last >= 0xd800 && last < 0xdc00 ? chars - 1 : chars);

@@ -1,7 +1,11 @@
-/** The context manager: keeps the whole history, and gives each request a view of it that fits. */
+/**
+ * The context manager: stores the complete history and returns a view that fits for each request. See
+ * src/docs/context.md.
+ */
 import {
   type ContextManager,
   type Coordinator,
+  deepFreeze,
   errorMessage,
   type JsonObject,
   type Message,
@@ -22,17 +26,17 @@ import {
   type Proposal,
 } from "./compaction_trigger.ts";
 import { MessageVariants } from "./message_variants.ts";
-import { exactMeter } from "./token_counter.ts";
+import { exactCounter } from "./token_counter.ts";
 import type { Capped } from "./request_message.ts";
 import { readSaved } from "./saved_compaction.ts";
-import { promptOf, type SystemPromptFactory } from "./system_prompt.ts";
-import { ReportedUsage } from "./reported_usage.ts";
+import { recallTool } from "./recall_tool.ts";
+import { ReportedUsage } from "./token_calibration.ts";
 
-/** How full the context was at the last request; what the capability `context.status` returns. */
+/** Size of the last view; returned by the capability `context.status`. */
 export interface ContextStatus {
   /** Tokens of the last view. */
   readonly tokens: number;
-  /** Tokens it might have had. */
+  /** Token budget of the last view. */
   readonly budget: number;
   /** Level of the last compaction, 1 to 8; 0 before the first. */
   readonly level: number;
@@ -40,39 +44,45 @@ export interface ContextStatus {
   readonly compactions: number;
 }
 
-/** What a context needs of its coordinator. */
-export type Surroundings = Pick<Coordinator, "hooks" | "session_state" | "getCapability">;
+/** Returns the system prompt of the next request. The request fails when it throws or returns no text. */
+export type SystemPromptFactory = () => string | Promise<string>;
 
-/** What a context that is built on this one sets. */
+/** Part of the coordinator that a context uses. */
+export type ContextCoordinator = Pick<Coordinator, "hooks" | "session_state" | "getCapability">;
+
+/** Options of a context that extends this one. */
 export interface SimpleOptions {
-  /** Module id: source of notifications, key in `session_state`. Default `context-simple`. */
+  /** Module id: source of notifications and key in `session_state`. Default `context-simple`. */
   readonly id?: string;
-  /** System messages, frozen, that stand first in every view and are in no history. */
+  /** Frozen system messages at the start of every view; they are not part of the history. */
   readonly fixed?: readonly Message[];
-  /** Makes a message that stands for what compactions left out; see {@link Summarise}. */
+  /** Summarises the messages that compactions left out; see {@link Summarise}. */
   readonly summarise?: Summarise;
 }
 
 /**
- * Resolves to a frozen message for what was left out, or null when there is none: the view then stays mechanical. Called once
- * after compactions that left something out. It must not throw and must bound its own time.
+ * Resolves to a frozen message that summarises the dropped messages, or null for a view without a summary.
+ * Called once after compactions that dropped messages. It must not throw and must limit its own time.
  */
 export type Summarise = (dropped: readonly Message[], facts: SummaryFacts) => Promise<Message | null>;
 
-/** What a summary is made with. */
+/** Inputs of a summary. */
 export interface SummaryFacts {
-  /** The message that stood for what was left out before. */
+  /** The previous summary. */
   readonly previous: Message | null;
   /** The provider of the request. */
   readonly provider: Provider | undefined;
 }
 
-/** Times a request starts over because a hook added messages while it was told of a compaction; our choice. */
-const MOST_ROUNDS = 8;
+/** Maximum of compactions in one request: hooks that receive compaction events may add messages. */
+const MAX_COMPACTIONS = 8;
 
-/** See the top of the file. Messages are copied and frozen when they are added, and never touched again. */
+/**
+ * A context manager with mechanical compaction. Messages are copied and frozen when they are added, and never
+ * changed.
+ */
 export class SimpleContext implements ContextManager {
-  readonly #coordinator: Surroundings;
+  readonly #coordinator: ContextCoordinator;
   readonly #config: Config;
   readonly #id: string;
   readonly #options: SimpleOptions;
@@ -83,15 +93,17 @@ export class SimpleContext implements ContextManager {
   #factory: SystemPromptFactory | null = null;
   #status: ContextStatus = { tokens: 0, budget: 0, level: 0, compactions: 0 };
   readonly #warned = new Set<string>();
-  /** Compactions that are done and not told yet. */
-  #untold: JsonObject[] = [];
-  /** Why the last decisions could not be kept for the next run. */
+  /** Reports of compactions whose events were not emitted yet. */
+  #unreported: JsonObject[] = [];
+  /** Error of the last attempt to save the decisions; null when it succeeded. */
   #unsaved: unknown = null;
-  /** Whether hooks are being told of a compaction, so that one who asks for a view does not start the next telling. */
-  #telling = false;
+  /**
+   * Whether compaction events are being emitted: a hook that requests a view then must not emit them again.
+   */
+  #emitting = false;
 
-  /** Creates an empty context; decisions of an earlier run are taken up by {@link setMessages}. */
-  constructor(coordinator: Surroundings, config: Config, options: SimpleOptions = {}) {
+  /** Creates an empty context; {@link setMessages} restores the decisions of an earlier run. */
+  constructor(coordinator: ContextCoordinator, config: Config, options: SimpleOptions = {}) {
     this.#coordinator = coordinator;
     this.#config = config;
     this.#options = options;
@@ -101,12 +113,12 @@ export class SimpleContext implements ContextManager {
     this.#usage = new ReportedUsage(coordinator, config.token_meter === "calibrated");
   }
 
-  /** Not where a derived class has an `addMessage` of its own: that one may change what it is given. */
+  /** False in a derived class with its own `addMessage`, which may change its argument. */
   get takes_frozen(): boolean {
     return this.addMessage === SimpleContext.prototype.addMessage;
   }
 
-  /** How full the context was at the last request. */
+  /** Size of the last view. */
   get status(): ContextStatus {
     return { ...this.#status, level: this.#view.level, compactions: this.#view.compactions };
   }
@@ -117,32 +129,32 @@ export class SimpleContext implements ContextManager {
   }
 
   /**
-   * Appends a message. A tool result above `max_tool_result_bytes` is stored whole and shown capped, which
-   * `context:tool_result_ingress_truncated {tool_call_id, original_bytes, kept_bytes}` tells.
+   * Appends a message. A tool result above `max_tool_result_bytes` is stored in full and capped in views;
+   * this emits `context:tool_result_ingress_truncated {tool_call_id, original_bytes, kept_bytes}`.
    */
   async addMessage(message: Message): Promise<void> {
-    if (this.#config.token_meter === "exact") this.#forms.meter = await exactMeter();
-    const lost = this.#add(message);
-    if (lost) await this.#emit("context:tool_result_ingress_truncated", { ...lost });
+    if (this.#config.token_meter === "exact") this.#forms.meter = await exactCounter();
+    const capped = this.#add(message);
+    if (capped) await this.#emit("context:tool_result_ingress_truncated", { ...capped });
   }
 
-  #add(given: Message): Capped | null {
-    const stored = toFrozenObject(given) as unknown as Message; // whatever it is: toRequestMessage looks at it
+  #add(message: Message): Capped | null {
+    const stored = toFrozenObject(message) as unknown as Message; // any value: toRequestMessage checks it
     this.#history.push(stored);
     return this.#view.add(stored);
   }
 
-  /** Resolves to a copy of the full history, as it was added. */
+  /** Resolves to a copy of the full history. */
   getMessages(): Promise<Message[]> {
     return Promise.resolve(structuredClone(this.#history));
   }
 
   /**
-   * Replaces the history. Decisions of the session's compactions are taken up again when `session_state` has some that were
-   * made for the beginning of this history; so is what earlier runs reported of their usage.
+   * Replaces the history. Restores compaction decisions from `session_state` if they were made for the
+   * beginning of this history, and the usage that earlier runs reported.
    */
   async setMessages(messages: Message[]): Promise<void> {
-    if (this.#config.token_meter === "exact") this.#forms.meter = await exactMeter();
+    if (this.#config.token_meter === "exact") this.#forms.meter = await exactCounter();
     this.#reset();
     const saved = readSaved(this.#coordinator.session_state, this.#id);
     this.#usage.begin();
@@ -171,116 +183,116 @@ export class SimpleContext implements ContextManager {
   }
 
   /**
-   * Sets who tells the system prompt: asked on every request, its text stands for the stored system messages but those of
-   * hooks (behaviour.md §8.1). Null = the stored ones again.
+   * Sets a function that returns the system prompt of each request. Its text replaces the stored system
+   * messages except those of hooks. Null restores them.
    */
   setSystemPromptFactory(factory: SystemPromptFactory | null): void {
     this.#factory = factory;
   }
 
   /**
-   * Resolves to a view that fits: the stored messages themselves (frozen), compacted when they take `compact_threshold` of the
-   * budget or more. While the history grows, each view begins with the one before, less its notice, until the next
-   * compaction. The array is the caller's.
+   * Resolves to a view that fits: the stored, frozen messages, compacted when they reach `compact_threshold`
+   * of the budget. Until the next compaction, each view starts with the previous one without its notice. The
+   * caller owns the array.
    *
-   * @throws {PreampError} `context_overflow` when what must stay (system messages, first and last human message, the calls
-   * after it) is larger than the budget. Nothing is changed then.
+   * @throws {PreampError} `context_overflow` when the system messages, the first and last human message and
+   * the calls after it exceed the budget. The context is unchanged then.
    */
   async getMessagesForRequest(options: RequestOptions = {}): Promise<Message[]> {
-    if (this.#config.token_meter === "exact") this.#forms.meter = await exactMeter();
+    if (this.#config.token_meter === "exact") this.#forms.meter = await exactCounter();
     const learning = this.#usage.learnLast(this.#view.calibration);
     if (learning) await learning;
     this.#view.transcript.setPrompt(this.#factory && await promptOf(this.#factory));
     this.#usage.learn(this.#forms.meter.tools(options.tools), this.#view.calibration);
-    const told = requestBudget(
+    const budget = requestBudget(
       options,
       this.#config,
       this.#forms.meter,
       this.#config.token_meter === "exact" || this.#view.calibration.isKnown,
     );
     const limits = limitsOf(
-      typeof told === "number" ? told : await told,
+      typeof budget === "number" ? budget : await budget,
       this.#config,
       this.#view.calibration,
     );
     if (limits.reserve_ignored) await this.#warnOfReserve(limits);
     let due = isDue(this.#view.transcript, limits);
-    for (let round = 1; due && round <= MOST_ROUNDS; round++) {
+    for (let round = 1; due && round <= MAX_COMPACTIONS; round++) {
       if (!await this.#compact(limits)) break;
-      due = this.#view.transcript.tokens > limits.budget; // once is enough, but for what hooks added meanwhile
+      due = this.#view.transcript.tokens > limits.budget; // one compaction is enough, unless hooks added messages
     }
     if (this.#options.summarise) await this.#summarise(this.#options.summarise, options.provider, limits);
     const { transcript, calibration } = this.#view;
     const { tokens } = transcript;
-    if (tokens > limits.budget) throw overflow(calibration.tokensOf(tokens), limits.told_budget); // a hook adds more each time it is told
+    if (tokens > limits.budget) throw overflow(calibration.tokensOf(tokens), limits.provider_budget); // a hook adds messages at each compaction
     this.#warned.delete("overflow");
     const notice = this.#view.noticeFor(limits.budget - tokens);
     const total = tokens + (notice ? this.#forms.count(notice) : 0);
     this.#status = {
       ...this.#status,
       tokens: calibration.tokensOf(total),
-      budget: Math.max(0, limits.told_budget),
+      budget: Math.max(0, limits.provider_budget),
     };
-    this.#usage.asked(total, extrasOf(options, this.#forms));
+    this.#usage.recordRequest(total, extrasOf(options, this.#forms));
     const marked = this.#config.cache_breakpoints && takesBreakpoints(options.provider);
     const view = (marked ? transcript.marked : transcript.view).slice();
     if (notice) view.push(notice);
     return view;
   }
 
-  async #warnOfReserve({ told_budget }: Limits): Promise<void> {
+  async #warnOfReserve({ provider_budget }: Limits): Promise<void> {
     const reserve = this.#config.compaction_notice_token_reserve;
     const fact = `is not above compaction_notice_token_reserve (${reserve}), which is ignored`;
-    await this.#warn("reserve", `The budget of ${told_budget} tokens ${fact}`);
+    await this.#warn("reserve", `The budget of ${provider_budget} tokens ${fact}`);
   }
 
-  /** Compacts once and tells hooks; resolves to false when the view is to stay as it is. */
+  /** Compacts once and emits the events; resolves to false when no compaction is needed. */
   async #compact(limits: Limits): Promise<boolean> {
-    const proposal = await this.#announced(limits);
+    const proposal = await this.#propose(limits);
     if (!proposal) return false;
-    if (this.#telling) return this.#commit(proposal, limits);
-    this.#telling = true;
+    if (this.#emitting) return this.#commit(proposal, limits);
+    this.#emitting = true;
     const view = this.#view;
     const { messages, compactions } = view;
     try {
       await this.#emit("context:pre_compact", {
         before_tokens: view.calibration.tokensOf(view.transcript.tokens),
         before_messages: view.transcript.view.length,
-        budget: limits.told_budget,
+        budget: limits.provider_budget,
         target_tokens: view.calibration.tokensOf(proposal.goal.target),
       });
-      // Hooks may have added messages meanwhile, or have asked for a view.
+      // hooks may have added messages or requested a view meanwhile
       const same = this.#view === view && view.messages === messages && view.compactions === compactions;
       const now = same ? proposal : this.#view.propose(limits);
       if (now) this.#commit(now, limits);
-      for (let report = this.#untold.shift(); report; report = this.#untold.shift()) {
+      for (let report = this.#unreported.shift(); report; report = this.#unreported.shift()) {
         await this.#emit("context:compaction", report);
         const { before_tokens, after_tokens, before_messages, after_messages } = report;
         const sizes = { before_tokens, after_tokens, before_messages, after_messages };
         await this.#emit("context:post_compact", sizes);
       }
       if (this.#unsaved !== null) {
-        const message = `Compactions of this run will be decided anew in the next: ${
+        const message = `Compactions of this run cannot be saved; the next run compacts again: ${
           errorMessage(this.#unsaved)
         }`;
         await this.#warn("unsaved", message);
       }
     } finally {
-      this.#telling = false;
+      this.#emitting = false;
     }
     return true;
   }
 
-  /** Returns the proposal; warns, once, when the target or the budget is out of reach. */
-  async #announced(limits: Limits): Promise<Proposal | null> {
+  /** Returns the planned compaction; warns once when the target or the budget cannot be reached. */
+  async #propose(limits: Limits): Promise<Proposal | null> {
     const { transcript, calibration } = this.#view;
     try {
       const proposal = this.#view.propose(limits);
       const least = irreducibleTokens(transcript);
       if (!proposal && least > limits.target) {
-        const [stay, target] = [calibration.tokensOf(least), calibration.tokensOf(limits.target)];
+        const [fixed, target] = [calibration.tokensOf(least), calibration.tokensOf(limits.target)];
         const message =
-          `Messages that must stay take ${stay} tokens, more than compaction aims at (${target}): it waits until the budget of ${limits.told_budget} is used up`;
+          `Messages that must stay take ${fixed} tokens, more than the compaction target of ${target}: compaction waits until the budget of ${limits.provider_budget} is used up`;
         await this.#warn("target", message);
       }
       return proposal;
@@ -291,19 +303,19 @@ export class SimpleContext implements ContextManager {
   }
 
   #commit(proposal: Proposal, limits: Limits): true {
-    this.#untold.push(this.#view.commit(proposal, limits));
+    this.#unreported.push(this.#view.commit(proposal, limits));
     this.#save();
     return true;
   }
 
-  /** Has what was left out summarised; a summary that does not fit is not shown. */
+  /** Summarises what was left out; a summary that does not fit is not used. */
   async #summarise(
     summarise: Summarise,
     provider: Provider | undefined,
     limits: Limits,
   ): Promise<void> {
     const view = this.#view;
-    if (this.#telling) return;
+    if (this.#emitting) return;
     const dropped = view.takeFresh().flatMap((place) => this.#history[place] ?? []);
     if (dropped.length === 0) return;
     const previous = view.lead;
@@ -318,13 +330,13 @@ export class SimpleContext implements ContextManager {
     try {
       this.#coordinator.session_state[this.#id] = this.#view.save();
     } catch (error) {
-      this.#unsaved = error; // full: the view stands, only a later run decides anew
+      this.#unsaved = error; // `session_state` is full: the next run compacts again
     }
   }
 
-  async #warn(what: string, message: string, level: "warning" | "error" = "warning"): Promise<void> {
-    if (this.#warned.has(what)) return;
-    this.#warned.add(what);
+  async #warn(key: string, message: string, level: "warning" | "error" = "warning"): Promise<void> {
+    if (this.#warned.has(key)) return;
+    this.#warned.add(key);
     await this.#emit("user:notification", { message, level, source: this.#id });
   }
 
@@ -333,7 +345,41 @@ export class SimpleContext implements ContextManager {
   }
 }
 
-/** Tokens that go with the view: tool schemas, injections. */
+/** Returns the tokens of a request in addition to its view: tool schemas and injections. */
 function extrasOf({ tools, injections }: RequestOptions, forms: MessageVariants): number {
   return (injections ?? []).reduce((sum, message) => sum + forms.count(message), forms.meter.tools(tools));
+}
+
+/**
+ * Resolves to the factory's prompt as a message.
+ *
+ * @throws {TypeError} when the factory returns no text; any error of the factory.
+ */
+async function promptOf(factory: SystemPromptFactory): Promise<Message> {
+  const content: unknown = await factory();
+  if (typeof content !== "string") {
+    throw new TypeError(
+      `Cannot read the system prompt: the factory must return text: received ${typeof content}`,
+    );
+  }
+  return deepFreeze({ role: "system", content, metadata: { source: "factory" } });
+}
+
+const EVENTS = [
+  "context:pre_compact",
+  "context:compaction",
+  "context:post_compact",
+  "context:tool_result_ingress_truncated",
+];
+
+/** Mounts a context together with its recall tool, its status capability and the list of its events. */
+export async function publish(
+  coordinator: Coordinator,
+  context: SimpleContext,
+  { id, recall }: { id: string; recall: boolean },
+): Promise<void> {
+  await coordinator.mount("context", context);
+  if (recall) await coordinator.mount("tools", recallTool(() => context.history));
+  coordinator.registerCapability("context.status", () => context.status);
+  coordinator.registerContributor("observability.events", id, () => EVENTS);
 }

@@ -1,7 +1,7 @@
-/** How tokens are counted: by estimate, or exactly with a tokenizer that is loaded when it is first needed. */
+/** Counts tokens: by estimate, or exactly with a tokenizer that is loaded on first use. */
 import { type Message, messageTokens, type ToolSpec, toolTokens } from "../mod.ts";
 
-/** Values of the knob `token_meter`. */
+/** Values of the setting `token_meter`. */
 export type TokenMeter = "estimate" | "calibrated" | "exact";
 
 /** Counts messages and tool specifications. */
@@ -10,30 +10,36 @@ export interface TokenCounter {
   tools(tools: readonly ToolSpec[] | undefined): number;
 }
 
-/** Counts by estimate; what `estimate` and `calibrated` begin with. */
+/** Counts by estimate; used by `estimate` and `calibrated`. */
 export const HEURISTIC_COUNTER: TokenCounter = {
   message: (message) => messageTokens(message),
   tools: (tools) => toolTokens(tools),
 };
 
-/** A tokenizer's time grows faster than a text without breaks; a text is counted in pieces of at most this length. */
-const PIECE_CHARS = 4096;
+/**
+ * Maximum length of a part that is counted at once: a tokenizer's time grows faster than linearly in a text
+ * without breaks.
+ */
+const PART_CHARS = 4096;
 
 let exact: Promise<TokenCounter> | undefined;
 
-/** Resolves to a meter that counts as o200k does (OpenAI's models); others come close. Loaded once a process. */
-export function exactMeter(): Promise<TokenCounter> {
+/**
+ * Resolves to a counter that uses o200k (OpenAI's models); other models have similar counts. Loaded once per
+ * process.
+ */
+export function exactCounter(): Promise<TokenCounter> {
   return exact ??= loadExact();
 }
 
 async function loadExact(): Promise<TokenCounter> {
   const { countTokens } = await import("gpt-tokenizer/encoding/o200k_base");
-  const options = { disallowedSpecial: new Set<string>() }; // "<|endoftext|>" in a text is text
+  const options = { disallowedSpecial: new Set<string>() }; // "<|endoftext|>" in a text is plain text
   const count = (text: string) => {
-    if (text.length <= PIECE_CHARS) return countTokens(text, options);
+    if (text.length <= PART_CHARS) return countTokens(text, options);
     let tokens = 0;
     for (let start = 0; start < text.length;) {
-      const end = endOfPiece(text, start + PIECE_CHARS);
+      const end = endOfPart(text, start + PART_CHARS);
       tokens += countTokens(text.slice(start, end), options);
       start = end;
     }
@@ -45,8 +51,8 @@ async function loadExact(): Promise<TokenCounter> {
   };
 }
 
-/** A piece ends before a space where there is one near, and never inside a character. */
-function endOfPiece(text: string, end: number): number {
+/** Returns the end of a part: before a nearby space, and never inside a character. */
+function endOfPart(text: string, end: number): number {
   if (end >= text.length) return text.length;
   const space = text.lastIndexOf(" ", end);
   if (space > end - 256) return space;

@@ -1,28 +1,28 @@
 /**
- * The history folded into what a view is made of: system messages first, then units in order, where a unit is one message or
- * an assistant message with the results of its calls. Adding to the end costs the same whatever the length; what a
- * compaction left out is no longer here. Knows nothing of budgets.
+ * The history as a list of units: system messages first, then units in order. A unit is one message, or an
+ * assistant message with the results of its calls. Appending takes constant time; left-out units are removed.
+ * Independent of budgets.
  */
 import type { Message } from "../mod.ts";
 import { withBreakpoint } from "./cache_breakpoints.ts";
 import type { MessageVariants } from "./message_variants.ts";
 import { answersOf, type CallName, callsOf, isHuman, missingResult } from "./request_message.ts";
 
-/** One message of the history and how the view shows it. */
+/** One message of the history and its form in the view. */
 export class Entry {
-  /** Place in the history; -1 for a result that a repair made up. */
+  /** Index in the history; -1 for a result added by a repair. */
   readonly index: number;
-  /** As a request may carry it, whole. */
+  /** The whole message, valid in a request. */
   readonly message: Message;
-  /** Characters that were kept when it was truncated or (0) stubbed; null when it is whole. */
+  /** Kept characters of a truncated message; 0 for a stub; null when it is whole. */
   kept_chars: number | null = null;
-  /** Whether a request may end here, so that a cache breakpoint after it is of use. Never taken back. */
+  /** Whether a request may end here, so that a cache breakpoint is useful. Never becomes false again. */
   ends: boolean;
   readonly #forms: MessageVariants;
   #shown: Message;
   #tokens: number | null = null;
 
-  /** Creates the entry of a message that is shown whole. */
+  /** Creates the entry of a whole message. */
   constructor(message: Message, index: number, forms: MessageVariants, ends = false) {
     this.index = index;
     this.message = message;
@@ -31,17 +31,17 @@ export class Entry {
     this.#shown = message;
   }
 
-  /** As the view has it: whole, truncated or a stub. */
+  /** The message in the view: whole, truncated or a stub. */
   get shown(): Message {
     return this.#shown;
   }
 
-  /** Tokens of `shown`; counted when somebody asks, because nobody does after the last answer of a run. */
+  /** Tokens of `shown`; counted on first use, because the last answer of a run is never counted. */
   get tokens(): number {
     return this.#tokens ??= this.#forms.count(this.#shown);
   }
 
-  /** Shows it in another form. */
+  /** Sets another form. */
   show({ shown, tokens, kept_chars }: Form): void {
     this.#shown = shown;
     this.#tokens = tokens;
@@ -49,41 +49,41 @@ export class Entry {
   }
 }
 
-/** A call and what answers it. */
+/** A call and its result. */
 export interface Call extends CallName {
   result: Entry | null;
 }
 
-/** Messages that stay or go together. */
+/** Messages that are kept or left out together. */
 export interface MessageGroup {
   readonly kind: "human" | "group" | "other";
   readonly head: Entry;
-  /** Of a group, in order; else empty. */
+  /** Calls of a group, in order; empty for other kinds. */
   readonly calls: readonly Call[];
 }
 
-/** What a compaction decided: units to leave out, and entries to show in another form. */
+/** Decisions of a compaction: units to leave out, and entries in another form. */
 export interface CompactionDecisions {
   readonly removed: ReadonlySet<MessageGroup>;
   readonly changed: ReadonlyMap<Entry, Form>;
 }
 
-/** A form to show an entry in. */
+/** A form of an entry. */
 export interface Form {
   readonly shown: Message;
   readonly tokens: number;
   readonly kept_chars: number | null;
 }
 
-/** What the view does not show whole. */
+/** Numbers of messages that are left out or shortened in the view. */
 export interface TokenTotals {
-  /** Messages left out. */
+  /** Left-out messages. */
   removed: number;
   truncated: number;
   stubbed: number;
 }
 
-/** Returns the entries of a unit in the order of the view, each once. */
+/** Returns the entries of a unit in the order of the view, without duplicates. */
 export function entriesOf(unit: MessageGroup): Entry[] {
   const entries = [unit.head];
   for (const { result } of unit.calls) if (result && !entries.includes(result)) entries.push(result);
@@ -95,31 +95,34 @@ export function isUnanswered(unit: MessageGroup): boolean {
   return unit.calls.some((call) => call.result === null);
 }
 
-/** See the top of the file. */
+/** The units of a history, and the view made of them. */
 export class Transcript {
-  /** The forms and the meter that messages are shown and counted with. */
+  /** Shortens and counts messages. */
   readonly forms: MessageVariants;
   /** System messages as stored. */
   readonly #stored_systems: Entry[] = [];
-  /** What the system prompt factory told last; takes the place of the stored ones but those of hooks. */
+  /** Last prompt of the system prompt factory; replaces the stored system messages except those of hooks. */
   #prompt: Entry | null = null;
-  /** What stands between the system messages and the rest, such as a summary of what was left out. */
+  /** Message between the system messages and the rest, such as a summary. */
   #lead: Entry | null = null;
-  /** System messages that stand first in every view and in no history. */
+  /** System messages at the start of every view that are not in the history. */
   readonly #fixed: readonly Entry[];
   #units: MessageGroup[] = [];
-  /** Groups with a call of this id that has no stored result, oldest first. */
+  /** Groups with an unanswered call of this id, oldest first. */
   readonly #open = new Map<string, MessageGroup[]>();
   #view: Message[] = [];
-  /** The view with breakpoints; null until somebody wants it. */
+  /** The view with breakpoints; null until it is requested. */
   #marked: Message[] | null = null;
   #tokens = 0;
-  /** What is in the view and not in `#tokens` yet. */
+  /** Entries of the view that are not in `#tokens` yet. */
   #uncounted: Entry[] = [];
   #stale = false;
-  #tally: TokenTotals = { removed: 0, truncated: 0, stubbed: 0 };
+  #totals: TokenTotals = { removed: 0, truncated: 0, stubbed: 0 };
 
-  /** Creates an empty one; `fixed` are system messages that stand first in every view and are in no history. */
+  /**
+   * Creates an empty transcript; `fixed` are system messages at the start of every view that are not in the
+   * history.
+   */
   constructor(forms: MessageVariants, fixed: readonly Message[] = []) {
     this.forms = forms;
     this.#fixed = fixed.map((message) => this.#entryOf(message, -1));
@@ -134,7 +137,7 @@ export class Transcript {
     return [...this.#fixed, ...shown];
   }
 
-  /** Units in order, without those that were left out. */
+  /** The remaining units, in order. */
   get units(): readonly MessageGroup[] {
     return this.#units;
   }
@@ -149,9 +152,9 @@ export class Transcript {
     return this.#systems.length;
   }
 
-  /** What the view does not show whole. */
-  get tally(): Readonly<TokenTotals> {
-    return this.#tally;
+  /** Numbers of messages that are left out or shortened in the view. */
+  get totals(): Readonly<TokenTotals> {
+    return this.#totals;
   }
 
   /** Tokens of the view. */
@@ -162,25 +165,28 @@ export class Transcript {
     return this.#tokens;
   }
 
-  /** The view: frozen messages in an array that is the transcript's own. It only grows until {@link apply}. */
+  /** The view: frozen messages in an array that the transcript owns. It only grows until {@link apply}. */
   get view(): readonly Message[] {
     this.#refresh();
     return this.#view;
   }
 
-  /** The view with cache breakpoints; the same otherwise. */
+  /** The view with cache breakpoints. */
   get marked(): readonly Message[] {
     this.#refresh();
     return this.#marked ??= this.#entries().map(markedOf);
   }
 
-  /** Whether the view ends with calls that are still running. */
+  /** Whether the view ends with running calls. */
   get running(): boolean {
     const last = this.#units.at(-1);
     return last !== undefined && isUnanswered(last);
   }
 
-  /** Adds the message at `index` of the history. A result that answers no call is not shown: no provider would take it. */
+  /**
+   * Adds the message at `index` of the history. A result without a call stays out of the view, because
+   * providers refuse it.
+   */
   add(message: Message, index: number): void {
     const entry = this.#entryOf(message, index);
     if (message.role === "system" || message.role === "developer") return this.#addSystem(entry);
@@ -203,14 +209,14 @@ export class Transcript {
     return new Entry(message, index, this.forms);
   }
 
-  /** Sets what stands for the stored system messages, those of hooks excepted; null = nothing does. */
+  /** Sets the prompt that replaces the stored system messages except those of hooks; null restores them. */
   setPrompt(message: Message | null): void {
     if (message === null ? !this.#prompt : this.#prompt?.message.content === message.content) return;
     this.#prompt = message && new Entry(message, -1, this.forms, true);
     this.#stale = true;
   }
 
-  /** Sets a message that stands between the system messages and the rest; it is in no history. */
+  /** Sets the message between the system messages and the rest; it is not in the history. */
   setLead(message: Message | null): void {
     this.#lead = message && this.#entryOf(message, -1);
     this.#stale = true;
@@ -225,13 +231,14 @@ export class Transcript {
   #addResult(entry: Entry, answers: readonly string[]): void {
     let shown = false;
     for (const id of answers) {
-      // Ids may repeat over a history: the latest call that waits is meant.
+      // ids may repeat in a history: the result belongs to the latest unanswered call
       const unit = this.#open.get(id)?.at(-1);
-      const place = unit?.calls.findIndex((call) => call.id === id && !isStored(call.result)) ?? -1;
-      const call = unit?.calls[place];
+      const position_of_call = unit?.calls.findIndex((call) => call.id === id && !isStored(call.result)) ??
+        -1;
+      const call = unit?.calls[position_of_call];
       if (!unit || !call) continue;
       const inOrder = unit === this.#units.at(-1) &&
-        unit.calls.every((other, position) => (other.result !== null) === (position < place));
+        unit.calls.every((other, position) => (other.result !== null) === (position < position_of_call));
       call.result = entry;
       this.#close(unit, id);
       if (!isUnanswered(unit)) endOf(unit).ends = true;
@@ -248,7 +255,7 @@ export class Transcript {
     else this.#open.delete(id);
   }
 
-  /** Something follows the last unit: calls of it that are still open get the result of a repair. */
+  /** Adds the result of a repair to each unanswered call of the last unit, because a message follows it. */
   #settle(): void {
     const last = this.#units.at(-1);
     if (!last || !isUnanswered(last)) return;
@@ -270,11 +277,11 @@ export class Transcript {
     this.#uncounted.push(entry);
   }
 
-  /** Carries out what a compaction decided. */
+  /** Applies the decisions of a compaction. */
   apply(decisions: CompactionDecisions): void {
     for (const [entry, form] of decisions.changed) entry.show(form);
     for (const unit of decisions.removed) {
-      this.#tally.removed += entriesOf(unit).length;
+      this.#totals.removed += entriesOf(unit).length;
       for (const { id } of unit.calls) {
         const rest = this.#open.get(id)?.filter((other) => other !== unit) ?? [];
         if (rest.length > 0) this.#open.set(id, rest);
@@ -282,9 +289,9 @@ export class Transcript {
       }
     }
     this.#units = this.#units.filter((unit) => !decisions.removed.has(unit));
-    this.#tally = { removed: this.#tally.removed, truncated: 0, stubbed: 0 };
+    this.#totals = { removed: this.#totals.removed, truncated: 0, stubbed: 0 };
     for (const entry of this.#units.flatMap(entriesOf)) {
-      if (entry.kept_chars !== null) this.#tally[entry.message.role === "user" ? "stubbed" : "truncated"]++;
+      if (entry.kept_chars !== null) this.#totals[entry.message.role === "user" ? "stubbed" : "truncated"]++;
     }
     this.#stale = true;
   }
