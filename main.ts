@@ -6,7 +6,7 @@
  */
 import type { EmbeddedServer } from "./src/cli/deno_serve.ts";
 import { cli } from "./src/cli/mod.ts";
-import { systemIo } from "./src/cli/terminal/system_io.ts";
+import { systemIo } from "./src/cli/terminal/io.ts";
 
 // The compiled program starts itself for its child processes.
 if (Deno.build.standalone && Deno.args[0] === "child") {

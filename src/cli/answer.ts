@@ -1,4 +1,4 @@
-/** Writes the answer of a run to stdout while the model writes it. Progress and questions are on stderr. */
+/** Writes the answer of a run to stdout while the model writes it. Progress and questions go to stderr. */
 import type { Entry } from "../kernel/host.ts";
 import { escapeUnprintable } from "../text/escape.ts";
 import type { Output } from "./terminal/io.ts";
@@ -18,15 +18,15 @@ export interface OpenLine {
 }
 
 /**
- * Writes the text of the run's own session, piece by piece; not its thinking, not the text of sub-agents.
+ * Writes the text deltas of the run's own session; not its thinking, and not the text of sub-agents.
  *
- * On a terminal every text is written, also the one before a tool call. Elsewhere stdout carries the answer alone: while
- * the plan has tools, a text is held back until its response ends, because it may turn out to precede a tool call.
+ * On a terminal every text is written, also text before a tool call. Elsewhere stdout carries only the answer:
+ * when the plan has tools, text is buffered until its response ends, because a tool call may follow it.
  */
 export class AnswerWriter implements OpenLine {
   readonly #output: Output;
   readonly #beforeWrite: () => void;
-  /** Whether a text waits for the end of its response. */
+  /** Whether text is buffered until its response ends. */
   #holds = false;
   #request_id: unknown = null;
   /** Indexes of the current response's text blocks. */
@@ -34,7 +34,7 @@ export class AnswerWriter implements OpenLine {
   #current_block: unknown = null;
   /** Text of the current response, joined as in `output_text`. */
   #text = "";
-  /** What was written of the response before. */
+  /** Text of the previous response that was written. */
   #written_before = "";
   #unfinished = "";
   #open = false;
@@ -49,7 +49,7 @@ export class AnswerWriter implements OpenLine {
     return this.#open;
   }
 
-  /** Takes the next entry of the run's log. */
+  /** Processes the next entry of the run's log. */
   take({ event, data, parent_id }: Entry): void {
     if (parent_id !== undefined) return;
     switch (event) {
@@ -81,8 +81,8 @@ export class AnswerWriter implements OpenLine {
   }
 
   /**
-   * Writes what of the answer is not written yet, and the end of its last line.
-   * @param output_text The answer; null when the run ended without one: then what arrived of it is kept.
+   * Writes the rest of the answer and ends its last line.
+   * @param output_text The answer; null when the run ended without one: then the text that arrived is kept.
    */
   finish(output_text: string | null): void {
     const whole = output_text ?? this.#text;
@@ -109,7 +109,7 @@ export class AnswerWriter implements OpenLine {
     const text = is_next ? BLOCK_SEPARATOR + delta : delta;
     this.#text += text;
     if (this.#holds) return;
-    // on a terminal the block before has ended its line already
+    // on a terminal the previous block has already ended its line
     this.#write(is_next && !this.#open ? text.slice(1) : text);
   }
 
@@ -133,7 +133,7 @@ export class AnswerWriter implements OpenLine {
   }
 }
 
-/** Returns text whose control characters a terminal displays and does not obey; joiners inside emoji are kept. */
+/** Returns text with its control characters escaped, except line ends, tabs and the joiners inside emoji. */
 function terminalText(text: string): string {
   return text.replaceAll("\r\n", "\n").replace(/[^\n\t\u200c\u200d]+/g, escapeUnprintable);
 }

@@ -1,25 +1,24 @@
-/** Words of a command line → flags and the rest, strictly: what is not known is an error that names what was meant. */
+/** Parses command lines strictly: an unknown flag is an error that suggests a known one. */
 import { didYouMean } from "../text/did_you_mean.ts";
-import { UsageError } from "./usage_error.ts";
 
-/** A flag that a command takes. */
+/** A flag of a command. */
 export interface Flag {
   /** Without the dashes. */
   readonly name: string;
   /** One letter. */
   readonly short?: string;
-  /** What its value is called in the usage; absent: it takes none. */
+  /** Name of its value in the usage; absent for a flag without a value. */
   readonly value?: string;
-  /** May be given more than once. */
+  /** Whether it may be given more than once. */
   readonly many?: boolean;
-  /** One line; empty: not shown among the flags of the usage. */
+  /** One line for the usage; an empty text leaves the flag out of the usage. */
   readonly help: string;
 }
 
-/** A command line that was read. */
+/** A parsed command line. */
 export class Arguments {
   readonly #values: ReadonlyMap<string, readonly string[]>;
-  /** What is no flag, in order. */
+  /** Arguments that are not flags, in order. */
   readonly rest: readonly string[];
 
   constructor(values: ReadonlyMap<string, readonly string[]>, rest: readonly string[]) {
@@ -27,26 +26,26 @@ export class Arguments {
     this.rest = rest;
   }
 
-  /** Whether a flag was given. */
+  /** Returns whether a flag was given. */
   has(name: string): boolean {
     return this.#values.has(name);
   }
 
-  /** The value of a flag that may be given once. */
+  /** Returns the value of a flag that may be given once. */
   value(name: string): string | undefined {
     return this.#values.get(name)?.[0];
   }
 
-  /** All values of a flag, in order. */
+  /** Returns all values of a flag, in order. */
   all(name: string): readonly string[] {
     return this.#values.get(name) ?? [];
   }
 }
 
 /**
- * Reads a command line. `--name value`, `--name=value`, `-n value`; after `--` nothing is a flag.
+ * Parses a command line: `--name value`, `--name=value`, `-n value`. Arguments after `--` are not flags.
  *
- * @throws {UsageError} for an unknown flag, a value too many or missing, a flag given twice.
+ * @throws {UsageError} for an unknown flag, a missing or unexpected value, or a flag given twice.
  */
 export function readArguments(args: readonly string[], flags: readonly Flag[]): Arguments {
   const byName = new Map(flags.map((flag) => [flag.name, flag]));
@@ -65,15 +64,18 @@ export function readArguments(args: readonly string[], flags: readonly Flag[]): 
     }
     const { written, flag, inline } = split(word, byName, byLetter);
     if (!flag) throw new UsageError(unknownFlag(written, byName));
-    const given = values.get(flag.name) ?? [];
-    if (given.length > 0 && !flag.many) throw new UsageError(`Cannot use ${written}: it was given twice`);
+    const earlier = values.get(flag.name) ?? [];
+    if (earlier.length > 0 && !flag.many) throw new UsageError(`Cannot use ${written}: it was given twice`);
     const value = inline ?? (flag.value === undefined ? undefined : words.shift());
-    values.set(flag.name, [...given, valueOf(flag, written, value, inline !== undefined)]);
+    values.set(flag.name, [...earlier, valueOf(flag, written, value, inline !== undefined)]);
   }
   return new Arguments(values, rest);
 }
 
-/** `--name`, `--name=value`, `-n`, `-nvalue`; letters are not bundled. `node:util` has a parser, but loading it takes as long as serving. */
+/**
+ * Splits `--name`, `--name=value`, `-n` and `-nvalue`; letters are not combined. The parser of `node:util` is not
+ * used because loading it takes as long as starting a server.
+ */
 function split(
   word: string,
   byName: ReadonlyMap<string, Flag>,
@@ -104,16 +106,16 @@ function valueOf(
 ): string {
   if (flag.value === undefined) {
     if (value === undefined) return "";
-    throw new UsageError(`Cannot use ${written}: it takes no value: received ${JSON.stringify(value)}`);
+    throw new UsageError(`Cannot use ${written}: it takes no value, but received ${JSON.stringify(value)}`);
   }
   if (value === undefined) {
     throw new UsageError(`Cannot use ${written}: it needs a value, ${written} ${flag.value}`);
   }
   if (!inline && value.length > 1 && value.startsWith("-")) {
     throw new UsageError(
-      `Cannot use ${written}: it needs a value: received the flag ${
+      `Cannot use ${written}: it needs a value, but the flag ${
         JSON.stringify(value)
-      }; write ${written}=${value} if it is meant`,
+      } follows; write ${written}=${value} to use that text as the value`,
     );
   }
   return value;
@@ -122,6 +124,13 @@ function valueOf(
 function unknownFlag(written: string, known: ReadonlyMap<string, Flag>): string {
   const meant = didYouMean(written.replace(/^-+/, ""), known.keys());
   return `Cannot use ${JSON.stringify(written.slice(0, 80))}: there is no such flag${
-    meant === undefined ? "" : `: did you mean --${meant}?`
+    meant === undefined ? "" : `; did you mean --${meant}?`
   }`;
+}
+
+/** Thrown for a command line that cannot be used; `message` says how to correct it. */
+export class UsageError extends Error {
+  override readonly name = "UsageError";
+  /** Command or group to show help for; "" for the usage of the program. Default: the command that runs. */
+  command?: string;
 }

@@ -1,18 +1,18 @@
-/** The compiled program as one of its own children: holds nothing, does nothing else. Under `deno run` they have files of their own. */
+/** Starts the compiled program as one of its own child processes. Under `deno run` each child has an entry file. */
 
-/** Runs the child of this role until it ends the process; returns when there is no such role. */
+/** Runs the child process of this role, which ends the process itself. Returns if there is no such role. */
 export async function runChild(role: readonly string[]): Promise<void> {
-  // the place where one module of a run lives (src/sandbox/tiers/child_command.ts)
+  // a sandboxed module (src/sandbox/tiers/child_command.ts)
   if (role[0] === "guest") {
     const { runGuestChild } = await import("../sandbox/child/child.ts");
     await runGuestChild();
   }
-  // the bundler of modules (src/loader/bundler/bundler_process.ts)
+  // the bundler (src/loader/bundler/bundler_process.ts)
   if (role.join(" ") === "bundle") {
     const { runBundlerChild } = await import("../loader/bundler/bundler_child.ts");
     await runBundlerChild();
   }
-  // the place where `preamp module validate` tries a module (src/app/validation/process.ts)
+  // a module under `preamp module validate` (src/app/validation/process.ts)
   if (role.join(" ") === "validate") {
     const { runValidatorChild } = await import("../app/validation/child.ts");
     await runValidatorChild();

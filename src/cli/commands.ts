@@ -1,4 +1,4 @@
-/** The table of commands: name, summary and file. A command's file is loaded when the command is run. */
+/** The table of commands: name, summary and file. The file of a command is loaded when the command runs. */
 import type { Command } from "./command.ts";
 
 /** A command before it is loaded. */
@@ -12,30 +12,30 @@ export interface CommandEntry {
 /** Every command, in the order of the usage. */
 export const COMMANDS: readonly CommandEntry[] = [
   entry("serve", "serve the HTTP API", async () => (await import("./commands/serve.ts")).command),
-  entry("run", "run a prompt once, here", async () => (await import("./commands/run.ts")).command),
+  entry("run", "run a prompt in this process", async () => (await import("./commands/run.ts")).command),
   entry(
     "replay",
-    "replay a saved run and say where it parts",
+    "replay a saved run and report the first difference",
     async () => (await import("./commands/replay.ts")).command,
   ),
   entry(
     "plan check",
-    "check plans; nothing is run or fetched",
+    "check plans without running or fetching anything",
     async () => (await import("./commands/plan_check.ts")).command,
   ),
   entry(
     "plan explain",
-    "show what a plan may touch; nothing is run",
+    "show what a plan may touch, without running it",
     async () => (await import("./commands/plan_explain.ts")).command,
   ),
   entry(
     "plan lock",
-    "pin the bytes of a plan's modules",
+    "pin the files of a plan's modules by their hashes",
     async () => (await import("./commands/plan_lock.ts")).command,
   ),
   entry(
     "plan diff",
-    "show what a plan widens and narrows against another",
+    "compare two plans: what the second one widens and narrows",
     async () => (await import("./commands/plan_diff.ts")).command,
   ),
   entry(
@@ -50,7 +50,7 @@ export const COMMANDS: readonly CommandEntry[] = [
   ),
   entry(
     "module new",
-    "begin a module: code, test, README",
+    "create a module from a template (code, test, README)",
     async () => (await import("./commands/module_new.ts")).command,
   ),
   entry(
@@ -60,12 +60,12 @@ export const COMMANDS: readonly CommandEntry[] = [
   ),
   entry(
     "module validate",
-    "check a module against its contract, and try it",
+    "check a module against its contract and run it",
     async () => (await import("./commands/module_validate.ts")).command,
   ),
   entry(
     "module bundle",
-    "make one file of a module",
+    "bundle a module into one file",
     async () => (await import("./commands/module_bundle.ts")).command,
   ),
   entry(
@@ -86,22 +86,22 @@ export const COMMANDS: readonly CommandEntry[] = [
   ),
   entry(
     "source add",
-    "take a module from another place",
+    "override the source of a module",
     async () => (await import("./commands/source_add.ts")).command,
   ),
   entry(
     "source remove",
-    "take it from where the plan says again",
+    "remove a source override",
     async () => (await import("./commands/source_remove.ts")).command,
   ),
   entry(
     "source list",
-    "list where modules are taken from",
+    "list source overrides",
     async () => (await import("./commands/source_list.ts")).command,
   ),
   entry(
     "completion",
-    "print the completion of a shell: bash, zsh or fish",
+    "print a completion script for bash, zsh or fish",
     async () => (await import("./commands/completion.ts")).command,
   ),
   entry(
@@ -121,13 +121,13 @@ function entry(name: string, summary: string, load: () => Promise<Command>): Com
   return { name, summary, load };
 }
 
-/** Returns the command that a command line begins with, and what follows its name. */
+/** Returns the command that a command line names, and the arguments after its name. */
 export function findCommand(
   args: readonly string[],
 ): { entry: CommandEntry; rest: readonly string[] } | undefined {
   for (const words of [2, 1]) {
     const name = args.slice(0, words).join(" ");
-    const entry = COMMANDS.find((one) => one.name === name && name.split(" ").length === words);
+    const entry = COMMANDS.find((command) => command.name === name && name.split(" ").length === words);
     if (entry) return { entry, rest: args.slice(words) };
   }
   return undefined;

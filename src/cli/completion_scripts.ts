@@ -1,28 +1,28 @@
-/** Completion scripts of three shells, from the same table. Files are completed wherever no word of ours is expected. */
+/** Completion scripts of three shells from one table. Where no known word is expected, file names are completed. */
 
-/** A flag as it is completed. */
+/** A flag in a completion script. */
 export interface CompletedFlag {
   name: string;
   short?: string;
   help: string;
-  /** Words that its value may be; empty: any text, such as a file; null: it takes no value. */
+  /** Possible values; empty for any text, such as a file; null for a flag without a value. */
   values: readonly string[] | null;
 }
 
-/** A command as it is completed. */
+/** A command in a completion script. */
 export interface CompletedCommand {
   /** One or two words. */
   name: string;
   summary: string;
   flags: readonly CompletedFlag[];
-  /** Words that its first argument may be; empty: any text, such as a file. */
+  /** Possible first arguments; empty for any text, such as a file. */
   words: readonly string[];
 }
 
-/** A word and what it is. */
+/** A word and its description. */
 type Described = readonly [word: string, help: string];
 
-/** Returns the script of bash, version 3.2 or later. */
+/** Returns the script for bash 3.2 or later. */
 export function bashScript(commands: readonly CompletedCommand[]): string {
   const groups = [...groupsOf(commands)];
   const list = (words: readonly string[]) => shellQuote(words.join(" "));
@@ -79,7 +79,7 @@ complete -o default -F _preamp preamp
 `;
 }
 
-/** Returns the script of zsh; it is sourced, or put into a folder of `fpath` as `_preamp`. */
+/** Returns the script for zsh, to be sourced or stored as `_preamp` in a folder of `fpath`. */
 export function zshScript(commands: readonly CompletedCommand[]): string {
   const groups = [...groupsOf(commands)];
   const described = (words: readonly Described[]) =>
@@ -140,7 +140,7 @@ if [[ $funcstack[1] == _preamp ]]; then _preamp "$@"; else compdef _preamp pream
 `;
 }
 
-/** Returns the script of fish, version 3 or later. */
+/** Returns the script for fish 3 or later. */
 export function fishScript(commands: readonly CompletedCommand[]): string {
   const line = (condition: string, rest: string) => `complete -c preamp -n ${fishQuote(condition)} ${rest}`;
   const word = ([word, help]: Described) => `-f -a ${fishQuote(word)} -d ${fishQuote(help)}`;
@@ -150,7 +150,7 @@ export function fishScript(commands: readonly CompletedCommand[]): string {
       entries.map((described) => line(`__preamp_next ${group}`, word(described)))
     ),
     ...commands.flatMap(({ name, flags, words }) => [
-      ...words.map((one) => line(`__preamp_next ${name}`, `-f -a ${fishQuote(one)}`)),
+      ...words.map((word) => line(`__preamp_next ${name}`, `-f -a ${fishQuote(word)}`)),
       ...flags.map(({ name: long, short, values, help }) => {
         const value = values === null
           ? ""
@@ -181,7 +181,7 @@ ${lines.join("\n")}
 `;
 }
 
-/** Returns the words that a command line may begin with. */
+/** Returns the possible first words of a command line. */
 function firstWords(commands: readonly CompletedCommand[]): Described[] {
   const groups = groupsOf(commands);
   const words = new Map<string, string>();
@@ -193,7 +193,7 @@ function firstWords(commands: readonly CompletedCommand[]): Described[] {
   return [...words];
 }
 
-/** Returns the second words of commands that have two, by the first. */
+/** Returns the second words of two-word commands by their first word. */
 function groupsOf(commands: readonly CompletedCommand[]): Map<string, Described[]> {
   const groups = new Map<string, Described[]>();
   for (const { name, summary } of commands) {
@@ -203,7 +203,7 @@ function groupsOf(commands: readonly CompletedCommand[]): Map<string, Described[
   return groups;
 }
 
-/** Returns the words of values, by the flags that take them as `COMMAND --flag`. */
+/** Returns the possible values of flags, by the flags in the form `COMMAND --flag`. */
 function valuesOf(commands: readonly CompletedCommand[]): [flags: string[], words: readonly string[]][] {
   return commands.flatMap(({ name, flags }) =>
     flags.flatMap((flag): [string[], readonly string[]][] =>

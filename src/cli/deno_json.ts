@@ -1,12 +1,12 @@
-/** The `deno.json` of an author's folder: it says where editors and tests find "preamp". */
+/** The `deno.json` of a module author's folder, which maps "preamp" for editors and tests. */
 import { isObject } from "../sdk/json.ts";
-import { readOptional } from "./files.ts";
+import { readOptional } from "./paths.ts";
 
-/** Resolves to whether the nearest deno.json of a folder says what "preamp" is. */
+/** Resolves to whether the nearest deno.json of a folder maps "preamp". */
 export async function isMapped(folder: URL): Promise<boolean> {
   for (let at = folder;; at = new URL("../", at)) {
     for (const file of ["deno.json", "deno.jsonc"]) {
-      const text = await readOptional(new URL(file, at), file).catch(() => undefined); // above our reach: as if there were none
+      const text = await readOptional(new URL(file, at), file).catch(() => undefined); // not readable: treated as absent
       if (text !== undefined) return maps(text);
     }
     if (at.pathname === new URL("../", at).pathname) return false;
@@ -18,7 +18,7 @@ function maps(config: string): boolean {
     const { imports } = JSON.parse(config) as { imports?: unknown };
     return isObject(imports) && Object.hasOwn(imports, "preamp");
   } catch {
-    return config.includes('"preamp"'); // it has comments, or is no JSON: Deno says so better than we do
+    return config.includes('"preamp"'); // it has comments or is not JSON: Deno reports that better
   }
 }
 

@@ -1,30 +1,29 @@
 /**
- * The server where the address is not ours: `deno serve main.ts`, Deno Deploy. Settings come from variables and
- * `preamp.yaml`; without configured keys all but the open routes is 401.
+ * The server under `deno serve main.ts` and Deno Deploy, which choose the address. Settings come from variables and
+ * `preamp.yaml`. Without configured keys every route that needs a key answers 401.
  */
 import { processRedactor } from "../policy/redact.ts";
 import { errorMessage } from "../sdk/errors.ts";
 import { createPreamp, type Preamp } from "../server/mod.ts";
 import { createHttpApp } from "../server/http_app.ts";
 import { readArguments } from "./arguments.ts";
-import { ownOptions } from "./server_backend.ts";
-import type { Io } from "./terminal/io.ts";
+import { serverOptions } from "./server_backend.ts";
+import { type Io, systemIo } from "./terminal/io.ts";
 import { createLog } from "./log.ts";
 import { logNodeWarnings, logStrayOutput } from "./stray_output.ts";
 import { readSettings, type Settings } from "./settings.ts";
-import { systemIo } from "./terminal/system_io.ts";
 
-/** Milliseconds that runs get to come to rest when the process is told to stop; Deno Deploy gives 5 s for all. */
+/** Milliseconds that runs have to stop on a shutdown signal. Deno Deploy allows 5 s for the whole process. */
 const GRACE_MS = 3_000;
 
-/** A server that gets its requests from `deno serve` or Deno Deploy. */
+/** A server whose requests come from `deno serve` or Deno Deploy. */
 export interface EmbeddedServer {
   readonly fetch: Preamp["fetch"];
-  /** Ends streams and runs, and writes what the log still holds. */
+  /** Ends streams and runs, and flushes the log. */
   stop(): Promise<void>;
 }
 
-/** Returns the server; its log is lines of JSON on stderr. With settings that cannot be used it answers 500 and logs why. */
+/** Creates the server. It logs JSON lines to stderr. With invalid settings it answers 500 and logs the reason. */
 export async function openEmbedded(): Promise<EmbeddedServer> {
   const io = systemIo();
   let settings: Settings;
@@ -38,7 +37,7 @@ export async function openEmbedded(): Promise<EmbeddedServer> {
   logStrayOutput(log);
   await logNodeWarnings(log);
   for (const message of settings.warnings) log.note("warning", "settings", { message });
-  const preamp = createPreamp(ownOptions(settings, secrets, log));
+  const preamp = createPreamp(serverOptions(settings, secrets, log));
   return {
     fetch: preamp.fetch,
     async stop() {

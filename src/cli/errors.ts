@@ -1,18 +1,54 @@
-/** Errors as a person at a terminal reads them, and the exit code that goes with them. */
+/** Prints errors for a person at a terminal, and maps errors and run statuses to exit codes. */
+import { ERRORS } from "../sdk/error_codes.ts";
+import type { RunStatus } from "../runs/types.ts";
 import { formatDetail } from "../plan/check/findings.ts";
-import { errorCode, type ErrorDetail, errorMessage, type PreampError } from "../sdk/errors.ts";
+import {
+  type ErrorCode,
+  errorCode,
+  type ErrorDetail,
+  errorMessage,
+  type PreampError,
+} from "../sdk/errors.ts";
 import { escapeUnprintable } from "../text/escape.ts";
-import { EXIT, exitOfCode } from "./exit.ts";
 import type { Io } from "./terminal/io.ts";
-import { styleOf } from "./terminal/style.ts";
-import { UsageError } from "./usage_error.ts";
+import { styleOf } from "./terminal/format.ts";
+import { UsageError } from "./arguments.ts";
 
-/** What the document of an error is called where it has details: the file, as it was named on the command line. */
+/** The exit codes of all commands. */
+export const EXIT = {
+  done: 0,
+  failed: 1,
+  usage: 2,
+  plan_invalid: 3,
+  refused: 4,
+  interrupted: 130,
+} as const;
+
+/** Returns the exit code for an error's `code`. */
+export function exitOfCode(code: string | undefined): number {
+  if (code === undefined || !Object.hasOwn(ERRORS, code)) return EXIT.failed;
+  return ERRORS[code as ErrorCode].exit ?? EXIT.failed; // an own key of the table
+}
+
+/** Returns the exit code for the status of an ended run (src/docs/http.md#the-run-object). */
+export function exitOfStatus(status: RunStatus): number {
+  switch (status) {
+    case "completed":
+      return EXIT.done;
+    case "denied":
+      return EXIT.refused;
+    case "cancelled":
+      return EXIT.interrupted;
+    default:
+      return EXIT.failed;
+  }
+}
+
+/** Thrown when a document is invalid: adds the file, as it was named on the command line, to an error. */
 export class DocumentFailure extends Error {
   override readonly name = "DocumentFailure";
-  /** The file. */
   readonly file: string;
-  /** What is wrong with it. */
+  /** The error in the document. */
   readonly failure: unknown;
 
   constructor(file: string, failure: unknown) {
@@ -22,33 +58,33 @@ export class DocumentFailure extends Error {
   }
 }
 
-/** Writes what went wrong to stderr and returns the exit code. What is none of our errors shows its stack: it is a bug. */
-export function tellFailure(error: unknown, io: Io): number {
+/** Prints an error and returns the exit code. Errors other than PreampError and UsageError are bugs: their stack is printed. */
+export function reportError(error: unknown, io: Io): number {
   const style = styleOf(io.err);
-  const say = (text: string) => io.err.write(`${style.red("error:")} ${escapeUnprintable(text)}\n`);
+  const print = (text: string) => io.err.write(`${style.red("error:")} ${escapeUnprintable(text)}\n`);
   if (error instanceof UsageError) {
-    for (const line of error.message.split("\n")) say(line);
+    for (const line of error.message.split("\n")) print(line);
     io.err.write(`Try: preamp help${error.command ? ` ${error.command}` : ""}\n`);
     return EXIT.usage;
   }
   const failure = error instanceof DocumentFailure ? error.failure : error;
   const code = errorCode(failure);
   if (code === undefined || !Object.hasOwn(failure as object, "details")) {
-    say(
+    print(
       failure instanceof Error && code === undefined
         ? failure.stack ?? failure.message
         : errorMessage(failure),
     );
     return EXIT.failed;
   }
-  const { details, message } = failure as PreampError; // an error of ours, whichever copy of the class made it
-  if (details.length === 0) say(message);
+  const { details, message } = failure as PreampError; // identified by its code: a bundle has its own copy of the class
+  if (details.length === 0) print(message);
   const file = error instanceof DocumentFailure ? error.file : undefined;
-  for (const detail of details) say(detailText(detail, file));
+  for (const detail of details) print(detailText(detail, file));
   return exitOfCode(code);
 }
 
-/** What the request asks for (`--limit`) stands in no file. */
+/** Formats a detail. Details about the request, such as `--limit`, have no file. */
 function detailText(detail: ErrorDetail, file: string | undefined): string {
   const in_file = file !== undefined && !detail.path.startsWith("request.");
   return in_file ? formatDetail(detail, file) : formatDetail({ ...detail, path: "" }, detail.path);

@@ -1,15 +1,13 @@
-/** An explanation as a reviewer reads it: an overview, a table of modules, what each may touch, and what to look at. */
+/** Formats an explanation for a reviewer: overview, table of modules, their permissions, warnings and red flags. */
 import type { ExplainedModule, Explanation } from "../plan/explain.ts";
 import { PERMISSION_NAMES } from "../plan/check/check_permissions.ts";
 import { LIMIT_NAMES } from "../plan/check/check_limits.ts";
 import type { Permissions } from "../sdk/contracts.ts";
 import { escapeUnprintable } from "../text/escape.ts";
 import type { Output } from "./terminal/io.ts";
-import { type Style, styleOf } from "./terminal/style.ts";
-import { tableText } from "./terminal/table.ts";
-import { wrapText } from "./terminal/wrap.ts";
+import { type Style, styleOf, tableText, wrapText } from "./terminal/format.ts";
 
-/** Returns the whole text. */
+/** Returns the text of an explanation. */
 export function explanationText(
   explanation: Explanation,
   name: string,
@@ -20,7 +18,7 @@ export function explanationText(
   const parts = [
     overview(explanation, name, style, columns),
     modulesTable(explanation.modules, style),
-    ...explanation.modules.filter(isWorthTelling).map((module) => moduleText(module, style)),
+    ...explanation.modules.filter(hasOwnSection).map((module) => moduleText(module, style)),
     listText("warnings", "no warnings", explanation.warnings, style.yellow, style, columns),
     listText("red flags", "no red flags", explanation.red_flags, style.red, style, columns),
   ];
@@ -70,8 +68,8 @@ function modulesTable(modules: readonly ExplainedModule[], { bold, red }: Style)
   return [bold(head), ...painted].join("\n");
 }
 
-/** Built-in modules without any permission are told by the table alone. */
-function isWorthTelling({ url, permissions: { wanted, asked } }: ExplainedModule): boolean {
+/** Returns false for built-in modules without permissions: the table has all there is to know. */
+function hasOwnSection({ url, permissions: { wanted, asked } }: ExplainedModule): boolean {
   return url !== null || [wanted ?? {}, asked].some((block) => Object.keys(block).length > 0);
 }
 
@@ -93,7 +91,8 @@ function moduleText(module: ExplainedModule, style: Style): string {
 const COLUMNS = ["wanted", "asked", "granted", "refused"] as const;
 
 function permissionsText({ permissions }: ExplainedModule, { dim, green, red }: Style): string {
-  const given = (cell: string, paint: (text: string) => string) => (cell.trim() === "-" ? dim : paint)(cell);
+  const paintCell = (cell: string, paint: (text: string) => string) =>
+    (cell.trim() === "-" ? dim : paint)(cell);
   const names = PERMISSION_NAMES.filter((name) =>
     COLUMNS.some((column) => isGiven(permissions[column]?.[name]))
   );
@@ -111,7 +110,8 @@ function permissionsText({ permissions }: ExplainedModule, { dim, green, red }: 
   const widths = [0, 1, 2, 3].map((column) => widthOf([["permission", ...COLUMNS], ...rows], column));
   const from = (column: number) => 2 + widths.slice(0, column).reduce((sum, width) => sum + width + 2, 0);
   const painted = lines.map((line) =>
-    line.slice(0, from(3)) + given(line.slice(from(3), from(4)), green) + given(line.slice(from(4)), red)
+    line.slice(0, from(3)) + paintCell(line.slice(from(3), from(4)), green) +
+    paintCell(line.slice(from(4)), red)
   );
   return `${unknown}${[dim(head), ...painted].join("\n")}\n`;
 }
@@ -124,7 +124,7 @@ function isGiven(value: Permissions[keyof Permissions]): boolean {
   return value === true || Array.isArray(value) && value.length > 0;
 }
 
-/** One cell a line: entries under one another. */
+/** Returns the entries of a permission, one for each line of the cell. */
 function entries(block: Permissions | null, name: keyof Permissions): string[] {
   if (block === null) return ["?"];
   const value = block[name];
@@ -144,8 +144,8 @@ function listText(
     `  ${paint(clean(code))}${path === undefined || path === "" ? "" : `  ${bold(clean(path))}`}\n`,
     ...wrapText(clean(message), columns - 6).map((line) => `      ${line}\n`),
   ]);
-  const one = items.length === 1 ? title.replace(/s$/, "") : title;
-  return `${paint(`${items.length} ${one}`)}\n${lines.join("")}`;
+  const noun = items.length === 1 ? title.replace(/s$/, "") : title;
+  return `${paint(`${items.length} ${noun}`)}\n${lines.join("")}`;
 }
 
 function bytesText(bytes: number): string {
@@ -153,7 +153,7 @@ function bytesText(bytes: number): string {
   return bytes < 1e6 ? `${(bytes / 1000).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
 }
 
-/** A flag as a shell takes it. */
+/** Quotes a flag for a shell. */
 function shellWord(flag: string): string {
   const text = clean(flag);
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;

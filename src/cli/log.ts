@@ -1,35 +1,35 @@
-/** The log of `serve` on stderr: a line of JSON for machines, or a short one for a person (http.md, Running). */
+/** The process log of `serve` on stderr: one line of JSON for each record, or a short line for a person. */
 import { Redactor } from "../policy/redact.ts";
 import { formatLogLine, formatLogRecord, type LogRecord } from "../server/access_log.ts";
 import { escapeUnprintable } from "../text/escape.ts";
 import { type JsonObject, toPlainObject } from "../sdk/json.ts";
 import { timestamp } from "../sdk/timestamp.ts";
-import { GatheredOutput } from "./terminal/buffered_output.ts";
+import { BufferedOutput } from "./terminal/buffered_output.ts";
 import type { Output } from "./terminal/io.ts";
-import { styleOf } from "./terminal/style.ts";
+import { styleOf } from "./terminal/format.ts";
 
-/** How lines are written. */
+/** Format of log lines. */
 export type LogFormat = "json" | "pretty";
 
-/** How bad it is. */
+/** Severity of a log line. */
 export type Level = "info" | "warning" | "error";
 
 /** The log of a process. */
 export interface Log {
-  /** Takes the record of a request; it is written soon, together with those of the same moment. */
+  /** Logs a request. Requests of the same moment are written together. */
   request(record: LogRecord): void;
-  /** Takes anything else, and writes it at once: what happened, and facts about it. */
+  /** Logs an event with facts about it, at once. */
   note(level: Level, event: string, facts: JsonObject): void;
-  /** Writes what was taken and not written yet; to be called before the process ends. */
+  /** Writes buffered lines. Call it before the process ends. */
   flush(): void;
 }
 
-/** Characters of the longest line for a person. */
+/** Characters of the longest pretty line. */
 const MAX_PRETTY_LINE = 8_192;
 
 /**
- * Returns a log that writes one line for each record, without the values that `secrets` knows. A request without an error is looked
- * through for those alone that `secrets` was created with: nothing of a run is in it, and a log of requests must cost little.
+ * Returns a log that writes one line for each record and redacts the values in `secrets`. A request without an error
+ * contains no text of a run: to keep it cheap, only the values that `secrets` was created with are redacted in it.
  */
 export function createLog(
   format: LogFormat,
@@ -37,13 +37,13 @@ export function createLog(
   secrets: Redactor = new Redactor(),
   now: () => number = Date.now,
 ): Log {
-  const gathered = new GatheredOutput(output);
-  const given = secrets.child();
-  const write = (line: string) => gathered.add(`${line}\n`);
-  const flush = () => gathered.flush();
+  const buffer = new BufferedOutput(output);
+  const initial_secrets = secrets.child();
+  const write = (line: string) => buffer.add(`${line}\n`);
+  const flush = () => buffer.flush();
   const time = () => timestamp(now());
   const redactedRecord = (record: LogRecord) =>
-    (record.error === undefined ? given : secrets).redactValues(
+    (record.error === undefined ? initial_secrets : secrets).redactValues(
       record as unknown as JsonObject,
     ) as unknown as LogRecord;
   if (format === "json") {
@@ -84,10 +84,10 @@ export function createLog(
       }
     },
     note(level, event, facts) {
-      const told = Object.entries(secrets.redactValues(toPlainObject(facts))).map(([name, value]) =>
+      const fields = Object.entries(secrets.redactValues(toPlainObject(facts))).map(([name, value]) =>
         `${name}=${typeof value === "string" ? value : JSON.stringify(value)}`
       );
-      pretty(level, time(), [event, ...told].join("  "));
+      pretty(level, time(), [event, ...fields].join("  "));
       flush();
     },
     flush,

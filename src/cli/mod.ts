@@ -1,11 +1,9 @@
-/** `preamp …` as a function: words in, exit code out. */
-import { readArguments } from "./arguments.ts";
+/** Runs a command line of `preamp`: finds the command, parses its arguments, and reports its error. */
+import { readArguments, UsageError } from "./arguments.ts";
 import { findCommand } from "./commands.ts";
-import type { Io } from "./terminal/io.ts";
-import { systemIo } from "./terminal/system_io.ts";
-import { UsageError } from "./usage_error.ts";
+import { type Io, systemIo } from "./terminal/io.ts";
 
-/** Flags that stand for a command. */
+/** Flags that mean a command. */
 const COMMAND_FLAGS: ReadonlyMap<string, string> = new Map([
   ["--version", "version"],
   ["-V", "version"],
@@ -13,13 +11,13 @@ const COMMAND_FLAGS: ReadonlyMap<string, string> = new Map([
   ["-h", "help"],
 ]);
 
-/** Runs a command line; resolves to its exit code (http.md, Running). Never rejects. */
+/** Runs a command line and resolves to its exit code. Never rejects. */
 export async function cli(args: readonly string[], io: Io = systemIo()): Promise<number> {
   try {
     return await dispatch(args, io);
   } catch (error) {
-    const { tellFailure } = await import("./errors.ts");
-    return tellFailure(error, io);
+    const { reportError } = await import("./errors.ts");
+    return reportError(error, io);
   }
 }
 

@@ -1,13 +1,13 @@
-/** What `preamp module validate` found, as a document and as a person reads it. Runs and reads nothing. */
+/** The report of `preamp module validate`, as data and as text. Does no I/O. */
 import { beyondChecklist, type ChecklistItem, checklistOf } from "../app/validation/checklist.ts";
 import { countFindings } from "../app/validation/report.ts";
 import type { Check } from "../kernel/mounting/validate_instance.ts";
 import type { ModuleType } from "../sdk/types.ts";
 import { escapeUnprintable } from "../text/escape.ts";
 import type { Output } from "./terminal/io.ts";
-import { styleOf } from "./terminal/style.ts";
+import { styleOf } from "./terminal/format.ts";
 
-/** All that is found about a module: the document of `--output-format json`. */
+/** The findings about a module, as `--output-format json` prints them. */
 export interface Report {
   module: string;
   id: string;
@@ -22,11 +22,11 @@ export interface Report {
   suite: Check[];
 }
 
-/** Returns the report of what was found: counted, and with its checklist. */
-export function reportOf(found: Omit<Report, "ok" | "errors" | "warnings" | "checklist">): Report {
-  const { errors, warnings } = countFindings([...found.checks, ...found.suite], found.strict);
-  const { checks, suite, ...rest } = found;
-  const checklist = checklistOf(found.type, checks);
+/** Returns the report of checks, with counts and the checklist. */
+export function reportOf(findings: Omit<Report, "ok" | "errors" | "warnings" | "checklist">): Report {
+  const { errors, warnings } = countFindings([...findings.checks, ...findings.suite], findings.strict);
+  const { checks, suite, ...rest } = findings;
+  const checklist = checklistOf(findings.type, checks);
   return { ...rest, ok: errors === 0, errors, warnings, checklist, checks, suite };
 }
 
@@ -38,7 +38,8 @@ export function reportText(report: Report, output: Output): string {
     `  ${paint[state === "warning" && report.strict ? "error" : state](wordOf(state, report).padEnd(7))}  ${
       clean(text)
     }\n`;
-  const findings = (item: ChecklistItem) => item.findings.map((one) => `           ${clean(one)}\n`).join("");
+  const findings = (item: ChecklistItem) =>
+    item.findings.map((text) => `           ${clean(text)}\n`).join("");
   const checklist = report.checklist.map((item) => line(item.state, item.item) + findings(item));
   const stopped = report.checks.every(({ name }) => name !== "protocol_compliance");
   const rest = beyondChecklist(report.type, report.checks).map((check) =>
@@ -77,10 +78,10 @@ function wordOf(state: ChecklistItem["state"], { strict }: Report): string {
   return state === "warning" && strict ? "error" : state;
 }
 
-/** Returns what a module wrote to its console, each line marked. */
+/** Returns a module's console output with each line marked. */
 export function consoleText(text: string): string {
   const lines = text.trimEnd().split("\n").map((line) => `  | ${clean(line)}\n`);
-  return `What the module wrote to its console:\n${lines.join("")}`;
+  return `Console output of the module:\n${lines.join("")}`;
 }
 
 function clean(text: string): string {

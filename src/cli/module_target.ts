@@ -1,23 +1,22 @@
-/** The module that a command line names, as a path or a URL: the author's own, loaded with the operator's rights. */
+/** The module that a command line names by path or URL. It is loaded with the operator's rights. */
 import { LazyLoader } from "../app/lazy_loader.ts";
 import type { Loader } from "../loader/loader.ts";
 import { displayUrl } from "../loader/display_url.ts";
 import type { LoadContext, LoadSpec } from "../loader/types.ts";
 import { parseSource } from "../plan/source/source.ts";
 import type { Policy } from "../policy/policy.ts";
-import type { Arguments } from "./arguments.ts";
-import { TERMINAL } from "./caller.ts";
-import { locate } from "./files.ts";
+import { type Arguments, UsageError } from "./arguments.ts";
+import { TERMINAL } from "./command.ts";
+import { locate } from "./paths.ts";
 import type { Io } from "./terminal/io.ts";
-import { UsageError } from "./usage_error.ts";
 
-/** A module that was named. */
+/** A module named on the command line. */
 export interface ModuleTarget {
-  /** As it was written. */
+  /** The argument as written. */
   readonly name: string;
-  /** Its entry file; of a folder its `mod.ts`. */
+  /** URL of the entry file; for a folder, of its `mod.ts`. */
   readonly url: string;
-  /** Id by its place, such as `tool-clock` for `tool-clock/mod.ts`. */
+  /** Id derived from the path, such as `tool-clock` for `tool-clock/mod.ts`. */
   readonly id: string;
   readonly spec: LoadSpec;
   readonly context: LoadContext;
@@ -25,7 +24,7 @@ export interface ModuleTarget {
 
 /**
  * Resolves to the module that a command line names.
- * @throws {UsageError} when it names none, more than one, a file that is not there, or no form of source we take.
+ * @throws {UsageError} for no name, more than one, a missing file, or an unsupported form of source.
  */
 export async function readTarget(
   args: Arguments,
@@ -35,15 +34,15 @@ export async function readTarget(
 ): Promise<ModuleTarget> {
   const [name, more] = args.rest;
   if (name === undefined) {
-    throw new UsageError(`Cannot ${verb} a module: none was named: write its path or its URL`);
+    throw new UsageError(`Cannot ${verb} a module: name it by its path or its URL`);
   }
   if (more !== undefined) {
     throw new UsageError(`Cannot ${verb} ${JSON.stringify(more)}: one module at a time`);
   }
-  const written = /^[a-z][a-z0-9+.-]+:/i.test(name) ? name : await urlOf(name, io); // a drive has one letter
+  const written = /^[a-z][a-z0-9+.-]+:/i.test(name) ? name : await urlOf(name, io); // one letter is a Windows drive
   const parsed = parseSource(written, { esm_host: policy.modules.esm_host });
   if ("problem" in parsed || parsed.source.kind !== "url") {
-    const why = "problem" in parsed ? `${parsed.problem}: ${parsed.hint}` : "it is no URL";
+    const why = "problem" in parsed ? `${parsed.problem}: ${parsed.hint}` : "it is not a URL";
     throw new UsageError(`Cannot ${verb} ${JSON.stringify(name)}: ${why}`);
   }
   const { source } = parsed;
@@ -52,7 +51,7 @@ export async function readTarget(
   return { name, url: source.url, id: idOf(source.url), spec: { source }, context };
 }
 
-/** Gives a loader to `use` and ends it, with its bundler, whatever comes of it. */
+/** Calls `use` with a loader, and closes the loader and its bundler afterwards. */
 export async function withLoader<T>(use: (loader: Loader) => Promise<T>): Promise<T> {
   const loading = new LazyLoader({ cache_dir: null });
   try {
@@ -62,7 +61,7 @@ export async function withLoader<T>(use: (loader: Loader) => Promise<T>): Promis
   }
 }
 
-/** Returns a URL as messages show it, relative to the working directory. */
+/** Returns a URL for messages, relative to the working directory. */
 export function displayPath(url: string, io: Io): string {
   return displayUrl(url, io.cwd.href);
 }
@@ -84,10 +83,10 @@ async function urlOf(name: string, io: Io): Promise<string> {
   );
 }
 
-/** Names of files that are the entry of their folder, without what follows the dot. */
+/** Names of entry files without their extension. */
 export const ENTRY_NAMES: ReadonlySet<string> = new Set(["mod", "index", "main", "bundle"]);
 
-/** Returns the id that a URL suggests: the file's name, or the folder's when the file is its entry. */
+/** Returns the id derived from a URL: the file's name, or the folder's name for an entry file. */
 function idOf(url: string): string {
   if (!URL.canParse(url) || url.startsWith("data:")) return "module";
   const parts = decodeURIComponent(new URL(url).pathname).split("/").filter((part) => part !== "");

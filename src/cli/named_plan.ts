@@ -1,13 +1,12 @@
-/** `preamp run --profile NAME`: a plan by its name, from the folder of named plans or the one of the user's home. */
+/** Finds the plan of `preamp run --profile NAME` in the folder of named plans or in `$PREAMP_HOME/plans/`. */
 import { NamedPlans } from "../app/named_plans.ts";
 import { didYouMean } from "../text/did_you_mean.ts";
-import type { Arguments } from "./arguments.ts";
+import { type Arguments, UsageError } from "./arguments.ts";
 import type { Io } from "./terminal/io.ts";
 import type { PlanText } from "./plan_files.ts";
 import type { Settings } from "./settings.ts";
-import { UsageError } from "./usage_error.ts";
 
-/** Resolves to the plan that `--profile` or `--bundle` names, or undefined. @throws {UsageError} when there is no such plan. */
+/** Resolves to the plan that `--profile` or `--bundle` names; undefined without them. @throws {UsageError} if it does not exist. */
 export async function readNamedPlan(
   args: Arguments,
   io: Io,
@@ -20,12 +19,13 @@ export async function readNamedPlan(
   const name = args.value(flag);
   if (name === undefined) return undefined;
   const folders = home ? [plans, new URL("plans/", home)] : [plans];
-  const found = folders.map((folder) => new NamedPlans(folder));
-  for (const named of found) {
-    const file = await named.find(name);
+  const collections = folders.map((folder) => new NamedPlans(folder));
+  for (const collection of collections) {
+    const file = await collection.find(name);
     if (file) return { name: pathOf(file.base_url, io.cwd), url: new URL(file.base_url), text: file.text };
   }
-  const names = [...new Set((await Promise.all(found.map((named) => named.names()))).flat())].sort();
+  const names = [...new Set((await Promise.all(collections.map((collection) => collection.names()))).flat())]
+    .sort();
   const places = folders.map((folder) => pathOf(folder.href, io.cwd)).join(" or ");
   throw new UsageError(
     `Cannot use --${flag}: there is no plan named ${JSON.stringify(name)} in ${places}${
@@ -43,7 +43,7 @@ function adviceFor(name: string, names: readonly string[]): string {
   }The plans are ${names.join(", ")}${file}`;
 }
 
-/** A path as it is written at the command line: relative inside the working directory. */
+/** Returns a path for messages: relative if it is inside the working directory. */
 function pathOf(url: string, cwd: URL): string {
   return decodeURIComponent(url.startsWith(cwd.href) ? url.slice(cwd.href.length) : new URL(url).pathname);
 }

@@ -1,14 +1,13 @@
-/** `--output-format` and its short form `--json`, the same for every command. */
-import type { Arguments, Flag } from "./arguments.ts";
+/** The flags `--output-format` and `--json`, which are the same for every command. */
+import { type Arguments, type Flag, UsageError } from "./arguments.ts";
 import type { Io } from "./terminal/io.ts";
-import { UsageError } from "./usage_error.ts";
 
-/** Formats that every command with an answer has. */
+/** Formats of every command that prints an answer. */
 const FORMATS = ["text", "json"] as const;
 
-/** How the flags of a command differ from the usual ones. */
+/** Options of {@link formatFlags}. */
 export interface FormatOptions {
-  /** What the command prints. */
+  /** Description of the output in each format. */
   help: string;
   /** One letter for `--output-format`. */
   short?: string;
@@ -16,7 +15,7 @@ export interface FormatOptions {
   more?: readonly string[];
 }
 
-/** Returns the flags of a command that prints text or JSON. */
+/** Returns the format flags of a command. */
 export function formatFlags({ help, short, more = [] }: FormatOptions): Flag[] {
   const value = [...FORMATS, ...more].join("|");
   return [
@@ -25,26 +24,26 @@ export function formatFlags({ help, short, more = [] }: FormatOptions): Flag[] {
   ];
 }
 
-/** Returns the format that is asked for. @throws {UsageError} for one that the command does not have. */
+/** Returns the requested format. @throws {UsageError} for a format that the command does not have. */
 export function readFormat<More extends string = never>(
   args: Arguments,
   more: readonly More[] = [],
 ): "text" | "json" | More {
   const formats = [...FORMATS, ...more];
-  const given = args.value("output-format");
-  const format = formats.find((one) => one === (given ?? (args.has("json") ? "json" : "text")));
+  const requested = args.value("output-format");
+  const format = formats.find((name) => name === (requested ?? (args.has("json") ? "json" : "text")));
   if (format === undefined) {
     throw new UsageError(
-      `Cannot use --output-format: must be ${formats.join(", ")}: received ${JSON.stringify(given)}`,
+      `Cannot use --output-format: must be ${formats.join(", ")}, but is ${JSON.stringify(requested)}`,
     );
   }
   if (args.has("json") && format === "text") {
-    throw new UsageError("Cannot use --json with --output-format text: leave one of them out");
+    throw new UsageError("Cannot use --json with --output-format text; remove one of them");
   }
   return format;
 }
 
-/** Returns whether JSON is asked for. @throws {UsageError} for another format. */
+/** Returns whether JSON is requested. @throws {UsageError} for an unknown format. */
 export function wantsJson(args: Arguments): boolean {
   return readFormat(args) === "json";
 }

@@ -1,21 +1,20 @@
-/** Plans that are named on the command line: the operator's own, merged from left to right (plan.md, Overlays). */
-import { isAbsolute } from "./file_url.ts";
+/** Reads the plans named on the command line and merges them from left to right. They are an operator's plans. */
+import { isAbsolute, locate, readNamed } from "./paths.ts";
 import { mergeAll } from "../plan/merge.ts";
 import { parsePlanText } from "../plan/parse/parse.ts";
 import { parseSource } from "../plan/source/source.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import { DocumentFailure } from "./errors.ts";
-import { locate, readNamed } from "./files.ts";
 import type { Io } from "./terminal/io.ts";
-import { UsageError } from "./usage_error.ts";
+import { UsageError } from "./arguments.ts";
 
-/** A plan as it was read; nothing of it is checked. */
-export interface GivenPlan {
-  /** What messages call it: the file, or all of them. */
+/** A plan that was read and not checked. */
+export interface UncheckedPlan {
+  /** Its name in messages: the file, or all files. */
   name: string;
-  /** Text of a single file, so that errors have a line; data of several. */
+  /** Text of a single file, so that errors have a line; merged data of several files. */
   plan: string | JsonObject;
-  /** URL that relative sources, files and paths start at: the first file's. */
+  /** URL of the first file: base of relative sources, files and paths. */
   base_url: string;
 }
 
@@ -34,14 +33,14 @@ export async function readPlanText(name: string, io: Io): Promise<PlanText> {
 }
 
 /**
- * Resolves to the plan of one or more files. Those after the first are laid over it; relative paths are the first file's, so
- * an overlay in another folder must not have any.
+ * Resolves to the plan of one or more files, merged from left to right. Relative paths start at the first file, so an
+ * overlay in another folder must not contain any.
  *
- * @param base A plan that was read already; the files are laid over it.
- * @throws {UsageError} for a file that cannot be read, or an overlay whose relative path would change its meaning.
- * @throws {DocumentFailure} for one of several files that is neither YAML nor JSON.
+ * @param base A plan that was already read; the files are merged into it.
+ * @throws {UsageError} for a file that cannot be read, or a relative path in an overlay of another folder.
+ * @throws {DocumentFailure} for a file that is neither YAML nor JSON, when there are several.
  */
-export async function readPlans(names: readonly string[], io: Io, base?: PlanText): Promise<GivenPlan> {
+export async function readPlans(names: readonly string[], io: Io, base?: PlanText): Promise<UncheckedPlan> {
   const texts: PlanText[] = base ? [base] : [];
   for (const name of names) texts.push(await readPlanText(name, io)); // in order: stdin can be read once
   const [first, ...overlays] = texts;
@@ -53,10 +52,10 @@ export async function readPlans(names: readonly string[], io: Io, base?: PlanTex
     const [relative] = relativePaths(plans[index + 1] ?? {}, overlay.url.href);
     if (relative !== undefined) {
       throw new UsageError(
-        `Cannot lay ${JSON.stringify(overlay.name)} over ${
+        `Cannot merge ${JSON.stringify(overlay.name)} into ${
           JSON.stringify(first.name)
         }: they are in different folders, and ` +
-          `${JSON.stringify(relative)} is relative: write an absolute path or a file:// URL`,
+          `${JSON.stringify(relative)} is relative; write an absolute path or a file:// URL`,
       );
     }
   }
@@ -77,7 +76,7 @@ function folderOf(url: URL): string {
 
 const SOURCE_KEYS: ReadonlySet<string> = new Set(["source", "orchestrator_source", "context_source"]);
 
-/** Returns what a plan says relative to where it lies: sources, `{file}`s, granted paths. `config` belongs to modules. */
+/** Returns the relative paths of a plan: sources, `{file}`s, granted paths. `config` belongs to modules. */
 function relativePaths(value: unknown, base_url: string, key = ""): string[] {
   if (Array.isArray(value)) return value.flatMap((item) => relativePaths(item, base_url, key));
   if (SOURCE_KEYS.has(key)) return isRelativeSource(value, base_url) ? [textOf(value)] : [];
@@ -90,7 +89,7 @@ function relativePaths(value: unknown, base_url: string, key = ""): string[] {
   );
 }
 
-/** A source is relative when it means something else somewhere else. */
+/** Returns whether a source depends on its base URL. */
 function isRelativeSource(value: unknown, base_url: string): boolean {
   const here = parseSource(value, { base_url });
   const elsewhere = parseSource(value, { base_url: "file:///elsewhere/than/here/plan.yaml" });

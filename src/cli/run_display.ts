@@ -1,4 +1,4 @@
-/** What a person sees of `preamp run`: progress and warnings on stderr, the answer on stdout. */
+/** The output of `preamp run`: progress and warnings on stderr, the answer on stdout. */
 import type { Entry } from "../kernel/host.ts";
 import { skippedText } from "../runs/run/run_projection.ts";
 import type { Warning } from "../runs/types.ts";
@@ -6,9 +6,9 @@ import { AnswerWriter } from "./answer.ts";
 import type { Io } from "./terminal/io.ts";
 import { liveProgress } from "./terminal/live_progress.ts";
 import { messageText, plainProgress, type Progress } from "./terminal/progress_lines.ts";
-import { styleOf } from "./terminal/style.ts";
+import { styleOf } from "./terminal/format.ts";
 
-/** What a run is displayed with. */
+/** The writers of a run's output. */
 export interface RunDisplay {
   progress: Progress;
   /** Absent when JSON is written to stdout. */
@@ -18,7 +18,7 @@ export interface RunDisplay {
   entry(entry: Entry): void;
 }
 
-/** Returns what a run is displayed with: on one terminal, progress makes room for the answer. */
+/** Creates the writers of a run's output. When both write to one terminal, progress is cleared before the answer. */
 export function createRunDisplay(io: Io, is_text: boolean): RunDisplay {
   const { out, err } = io;
   const together = is_text && out.terminal && err.terminal;
@@ -40,9 +40,9 @@ export function createRunDisplay(io: Io, is_text: boolean): RunDisplay {
   return { progress, answer, warnings, entry: display };
 }
 
-/** Warnings of a run: each is displayed once, even when several parts report it. */
+/** The warnings of a run. Each is displayed once, even if several components report it. */
 export class Warnings {
-  /** Warnings so far, and what else was displayed as one. */
+  /** Number of warnings so far, including notifications displayed as warnings. */
   count = 0;
   readonly #display: (text: string) => void;
   readonly #seen = new Set<unknown>();
@@ -51,7 +51,7 @@ export class Warnings {
     this.#display = display;
   }
 
-  /** @param key Equal for the same warning, whichever part reports it. Default: its text. */
+  /** @param key Identifies the warning, whichever component reports it. Default: its text. */
   add(text: string, key: unknown = text): void {
     if (this.#seen.has(key)) return;
     this.#seen.add(key);

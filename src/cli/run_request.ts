@@ -1,45 +1,44 @@
-/** The arguments of `preamp run` → what is asked of the runtime. */
+/** Converts the arguments of `preamp run` to a run request. */
 import { checkLimits, LIMIT_NAMES } from "../plan/check/check_limits.ts";
 import { didYouMean } from "../text/did_you_mean.ts";
 import { Findings } from "../plan/check/findings.ts";
 import type { RunRequest } from "../runs/types.ts";
 import type { JsonObject } from "../sdk/json.ts";
 import type { RunLimits } from "../sdk/plan.ts";
-import type { Arguments } from "./arguments.ts";
+import { type Arguments, UsageError } from "./arguments.ts";
 import type { Io } from "./terminal/io.ts";
 import { readNamedPlan } from "./named_plan.ts";
 import { readPlans } from "./plan_files.ts";
 import type { Settings } from "./settings.ts";
-import { UsageError } from "./usage_error.ts";
 
-/** A request, and what goes with it. */
-export interface Asked {
+/** A run request with the place of its plan. */
+export interface LocalRunRequest {
   request: RunRequest;
-  /** Where relative paths of the plan start; absent when no file was named. */
+  /** Base URL of the plan's relative paths; absent if no file was named. */
   base_url?: string;
-  /** What messages call the plan. */
+  /** Name of the plan in messages. */
   plan_name: string;
 }
 
-/** Reads plans, limits and prompt. @throws {UsageError} for what cannot be used. @throws {DocumentFailure} for a broken file. */
-export async function readRequest(args: Arguments, io: Io, settings: Settings): Promise<Asked> {
+/** Reads plans, limits and prompt. @throws {UsageError} for invalid arguments. @throws {DocumentFailure} for an invalid file. */
+export async function readRequest(args: Arguments, io: Io, settings: Settings): Promise<LocalRunRequest> {
   const files = args.all("plan");
   const limits = readLimits(args.all("limit"));
   const named = await readNamedPlan(args, io, settings);
-  const given = named || files.length > 0 ? await readPlans(files, io, named) : undefined;
+  const plan = named || files.length > 0 ? await readPlans(files, io, named) : undefined;
   const prompt = await readPrompt(args.rest, io, files.includes("-"));
   const request: RunRequest = {
     prompt,
-    ...(given ? { plan: given.plan } : {}),
+    ...(plan ? { plan: plan.plan } : {}),
     ...(limits ? { limits } : {}),
   };
-  return { request, plan_name: given?.name ?? "plan", ...(given ? { base_url: given.base_url } : {}) };
+  return { request, plan_name: plan?.name ?? "plan", ...(plan ? { base_url: plan.base_url } : {}) };
 }
 
 async function readPrompt(words: readonly string[], io: Io, stdin_is_taken: boolean): Promise<string> {
   if (words.length > 1) {
     throw new UsageError(
-      `Cannot take ${words.length} prompts: put the prompt in quotes: received ${
+      `Cannot take ${words.length} prompts; put the prompt in quotes. Received: ${
         words.map((word) => JSON.stringify(word.slice(0, 40))).join(" ")
       }`,
     );
@@ -47,10 +46,12 @@ async function readPrompt(words: readonly string[], io: Io, stdin_is_taken: bool
   const [word] = words;
   if (word !== undefined && word !== "-") return notBlank(word);
   if (stdin_is_taken) {
-    throw new UsageError("Cannot read the prompt: stdin holds the plan: give the prompt as an argument");
+    throw new UsageError("Cannot read the prompt: stdin holds the plan; give the prompt as an argument");
   }
   if (io.in.terminal && word === undefined) {
-    throw new UsageError('Cannot run without a prompt: preamp run "What is 6 × 7?", or pipe it in');
+    throw new UsageError(
+      'Cannot run without a prompt; write preamp run "What is 6 × 7?", or pipe the prompt in',
+    );
   }
   try {
     return notBlank((await io.in.text()).trimEnd());
@@ -61,27 +62,27 @@ async function readPrompt(words: readonly string[], io: Io, stdin_is_taken: bool
 }
 
 function notBlank(prompt: string): string {
-  if (prompt.trim() === "") throw new UsageError("Cannot run without a prompt: it is empty");
+  if (prompt.trim() === "") throw new UsageError("Cannot run with an empty prompt");
   return prompt;
 }
 
-/** `max_cost_usd=0.10`, once for each limit. */
-function readLimits(given: readonly string[]): Partial<RunLimits> | undefined {
-  if (given.length === 0) return undefined;
+/** Reads limits such as `max_cost_usd=0.10`; each may be given once. */
+function readLimits(texts: readonly string[]): Partial<RunLimits> | undefined {
+  if (texts.length === 0) return undefined;
   const data: JsonObject = {};
-  for (const text of given) {
+  for (const text of texts) {
     const at = text.indexOf("=");
     if (at <= 0) {
       throw new UsageError(
-        `Cannot use --limit: write NAME=VALUE, such as max_cost_usd=0.10: received ${JSON.stringify(text)}`,
+        `Cannot use --limit: write NAME=VALUE, such as max_cost_usd=0.10, not ${JSON.stringify(text)}`,
       );
     }
     const name = text.slice(0, at);
     const value = text.slice(at + 1);
-    if (!LIMIT_NAMES.some((one) => one === name)) {
+    if (!LIMIT_NAMES.some((limit) => limit === name)) {
       const meant = didYouMean(name, LIMIT_NAMES, 3);
       throw new UsageError(
-        `Cannot use --limit: there is no limit ${JSON.stringify(name.slice(0, 80))}: ${
+        `Cannot use --limit: there is no limit ${JSON.stringify(name.slice(0, 80))}; ${
           meant === undefined ? `the limits are ${LIMIT_NAMES.join(", ")}` : `did you mean ${meant}?`
         }`,
       );

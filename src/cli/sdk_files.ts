@@ -1,6 +1,6 @@
 /**
- * The SDK as files for authors: its sources and the packages they import, in `.preamp/sdk` of a folder. The compile task puts them
- * beside the program's own code as one file; a program that runs from its sources has none, because it is them.
+ * Writes the SDK for module authors: its sources and the packages they import, into `.preamp/sdk` of a folder. The
+ * compile task includes them in the executable as one file. A program that runs from its sources does not need them.
  */
 import manifest from "../../deno.json" with { type: "json" };
 
@@ -8,7 +8,7 @@ import manifest from "../../deno.json" with { type: "json" };
 const SDK_ASSET = "sdk.json.gz";
 const FOLDER = ".preamp/sdk/";
 
-/** What a `deno.json` says about the files, relative to its folder. */
+/** The `imports` of a `deno.json` for these files, relative to its folder. */
 export const SDK_IMPORTS: Readonly<Record<string, string>> = {
   "preamp": `./${FOLDER}preamp/mod.ts`,
   "preamp/loop": `./${FOLDER}preamp/loop.ts`,
@@ -17,13 +17,13 @@ export const SDK_IMPORTS: Readonly<Record<string, string>> = {
   "zod": `./${FOLDER}zod/mod.js`,
 };
 
-/** Resolves to the files, path → text. @throws {Error} when the program was compiled without them. */
+/** Resolves to the files, path → text. @throws {Error} if the program was compiled without them. */
 async function readSdkFiles(base: string = import.meta.url): Promise<Record<string, string>> {
   const file = await Deno.open(new URL(SDK_ASSET, base));
   return await new Response(file.readable.pipeThrough(new DecompressionStream("gzip"))).json();
 }
 
-/** Writes the files into `.preamp/sdk` of a folder, in place of those of another version. Git ignores them. */
+/** Writes the files into `.preamp/sdk` of a folder and removes those of another version. Git ignores them. */
 export async function writeSdkFiles(folder: URL): Promise<void> {
   const files = await readSdkFiles();
   const target = new URL(FOLDER, folder);

@@ -1,32 +1,32 @@
-/** What `serve` has behind its pass: the runtime on this process's settings, with its routes. */
+/** Creates the runtime and the routes of `serve` from the settings of this process. */
 import { KeyRing } from "../policy/api_keys.ts";
 import type { Redactor } from "../policy/redact.ts";
 import { authenticateWith } from "../server/auth.ts";
 import { type Backend, createBackend, type PreampOptions } from "../server/mod.ts";
 import type { Log } from "./log.ts";
 import type { Settings } from "./settings.ts";
-import type { Welcome } from "./terminal/startup_banner.ts";
+import type { StartupBanner } from "./terminal/startup_banner.ts";
 
-/** What it is made of. */
-export interface BackendParts {
+/** Options of {@link openBackend}. */
+export interface BackendOptions {
   settings: Settings;
-  auth: Welcome["auth"];
-  /** Values that must never be seen. */
+  auth: StartupBanner["auth"];
+  /** Values to redact everywhere. */
   secrets: Redactor;
   log: Log;
 }
 
-/** Returns it. */
-export function openBackend({ settings, auth, secrets, log }: BackendParts): Backend {
+/** Creates the backend of `serve`. */
+export function openBackend({ settings, auth, secrets, log }: BackendOptions): Backend {
   const ring = new KeyRing(settings.policy.auth.keys, auth.kind === "generated" ? auth.key : undefined);
   return createBackend({
-    ...ownOptions(settings, secrets, log),
+    ...serverOptions(settings, secrets, log),
     authenticate: auth.kind === "none" ? null : authenticateWith(ring),
   });
 }
 
-/** Returns what every server of this process is made of, whoever listens for it. */
-export function ownOptions(
+/** Returns the options that every server of this process has, under `serve` and under `deno serve`. */
+export function serverOptions(
   { policy, plans, home, sources }: Settings,
   secrets: Redactor,
   log: Log,

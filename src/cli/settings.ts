@@ -1,6 +1,6 @@
 /**
- * The policy of this process: flag over variable over `preamp.yaml` over default (trust.md; http.md, Running). Every error
- * names where the value was given.
+ * Reads the settings of this process. A flag overrides a variable, a variable overrides `preamp.yaml`, and that overrides
+ * the default (src/docs/operating.md#settings). Every error names the flag, variable or file of the value.
  */
 import { mergePlans } from "../plan/merge.ts";
 import { didYouMean } from "../text/did_you_mean.ts";
@@ -17,31 +17,29 @@ import {
 import { hasCode, type PreampError } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import type { SourcesFile } from "../app/source_overrides.ts";
-import type { Arguments, Flag } from "./arguments.ts";
-import { locate, readOptional } from "./files.ts";
-import { homeOf, sourceFilesOf } from "./home.ts";
+import { type Arguments, type Flag, UsageError } from "./arguments.ts";
+import { homeOf, locate, readOptional, sourceFilesOf } from "./paths.ts";
 import type { Io } from "./terminal/io.ts";
-import { UsageError } from "./usage_error.ts";
 
-/** What a command is set to. */
+/** The settings of a command. */
 export interface Settings {
   policy: Policy;
   /** Folder of named plans, ending in a slash. */
   plans: URL;
   /** `$PREAMP_HOME`, else `~/.preamp`, ending in a slash; null where there is no home folder. */
   home: URL | null;
-  /** Files of overrides of sources; the first one that has a module wins. */
+  /** Files of source overrides. For a module in several files the first file applies. */
   sources: readonly SourcesFile[];
-  /** The keys of `PREAMP_API_KEYS`: never to be shown. */
+  /** The keys of `PREAMP_API_KEYS`. They are secrets. */
   api_keys: readonly string[];
-  /** Variables that begin like ours and are not: said, so that a typo does not drop a protection. */
+  /** Warnings about variables that begin with `PREAMP_` and are not settings, so that a typo does not disable a limit. */
   warnings: readonly string[];
 }
 
-/** Short flags of http.md → the keys they stand for. */
+/** Short names of flags and the settings they set. */
 const ALIASES: Readonly<Record<string, string>> = { host: "listen.host", port: "listen.port" };
 
-/** Variables that are no setting of `preamp.yaml`. The first is read by clients: examples of requests use it. */
+/** Variables that are not settings of `preamp.yaml`. Clients read the first one: example requests use it. */
 const OWN_VARIABLES = [
   "PREAMP_API_KEY",
   "PREAMP_API_KEYS",
@@ -54,63 +52,63 @@ const OWN_VARIABLES = [
 /** The settings file of a folder. */
 export const DEFAULT_CONFIG = "preamp.yaml";
 
-/** Returns the flags that set the policy: `--config`, and one for each key that may be set from outside. */
+/** Returns the flag `--config` and the flags of settings in `short`. */
 export function settingFlags(short: readonly string[] = []): Flag[] {
-  const shown: Flag[] = [
+  const settings: Flag[] = [
     { name: "host", value: "ADDRESS", help: "address to listen on, default 127.0.0.1" },
     { name: "port", value: "PORT", help: "port to listen on, default 8484; 0 takes a free one" },
     { name: "plans", value: "FOLDER", help: "folder of named plans, default plans/" },
     { name: "store", value: "STORE", help: "where runs are kept, default memory" },
-    { name: "frozen", help: "load no module by URL that neither plan nor lock pins" },
+    { name: "frozen", help: "refuse modules by URL that neither the plan nor its lock pins" },
   ];
   return [
     {
       name: "config",
       short: "c",
       value: "FILE",
-      help: `policy file, default ${DEFAULT_CONFIG} when it is there`,
+      help: `settings file, default ${DEFAULT_CONFIG} if it exists`,
     },
-    ...shown.filter(({ name }) => short.includes(name)),
+    ...settings.filter(({ name }) => short.includes(name)),
   ];
 }
 
-/** Returns a flag for every key of `preamp.yaml`, for the parser; `help` shows them as a table of their own. */
+/** Returns a flag for every setting of `preamp.yaml`, for the parser; `settingsHelp` describes them. */
 export function policyFlags(taken: readonly Flag[]): Flag[] {
   const names = new Set(taken.map(({ name }) => name));
   return policySettings().filter(({ path }) => !names.has(path))
     .map(({ path, form }) => ({ name: path, value: form.toUpperCase(), help: "" }));
 }
 
-/** Returns the settings as the help shows them. */
+/** Returns the help text of all settings. */
 export function settingsHelp(): string {
   const settings = policySettings().map((setting) => {
     const { path, meaning } = setting;
-    return `  --${path} ${shownDefault(setting)}\n        ${meaning} (${valuesOf(setting)})\n`;
+    return `  --${path} ${defaultText(setting)}\n        ${meaning} (${valuesOf(setting)})\n`;
   });
-  return `Each setting of preamp.yaml is a flag, and a variable too (PREAMP_LIMITS_MAX_COST_USD); a flag goes over a
-variable, a variable over preamp.yaml. Lists are comma-separated. With their defaults:
+  return `Each setting of preamp.yaml is also a flag and a variable (PREAMP_LIMITS_MAX_COST_USD). A flag overrides a variable,
+a variable overrides preamp.yaml. Lists are comma-separated. The settings with their defaults:
 
 ${settings.join("")}`;
 }
 
-function shownDefault({ default: value }: Setting): string {
+function defaultText({ default: value }: Setting): string {
   return Array.isArray(value) ? value.join(",") || '""' : String(value);
 }
 
 /**
  * Reads the settings of a command.
  *
- * @throws {UsageError} for a flag or variable that cannot be used, a config file that is not there.
- * @throws {DocumentFailure} for a config file that cannot be read as one.
+ * @throws {UsageError} for an invalid flag or variable, or a missing settings file.
+ * @throws {DocumentFailure} for an invalid settings file.
  */
 export async function readSettings(args: Arguments, io: Io): Promise<Settings> {
   const reading = readConfig(args, io);
-  reading.catch(() => {}); // told below, unless a flag or a variable is wrong too
+  reading.catch(() => {}); // awaited below, unless a flag or a variable is invalid
   const flags = settingsToData(({ path }) => args.value(path) ?? args.value(aliasOf(path)));
-  const ours = ourVariables(io);
-  const variables = ours.length > 0 ? settingsToData((setting) => variableOf(setting, io)) : {};
-  checkGiven(flags, (path) => `--${aliasGiven(args, path) ?? path}`);
-  checkGiven(variables, (path) => variableGiven(path, io));
+  const candidates = preampVariables(io);
+  const variables = candidates.length > 0 ? settingsToData((setting) => variableOf(setting, io)) : {};
+  checkValues(flags, (path) => `--${usedAlias(args, path) ?? path}`);
+  checkValues(variables, (path) => variableInUse(path, io));
   const document = await reading;
   const data = mergePlans(mergePlans(document.data, variables), flags);
   const policy = policyFromData(data);
@@ -127,7 +125,7 @@ export async function readSettings(args: Arguments, io: Io): Promise<Settings> {
     home: homeOf(io),
     sources: Object.values(sourceFilesOf(io)).filter((file) => file !== undefined),
     api_keys,
-    warnings: suspects(ours),
+    warnings: unknownVariables(candidates),
   };
 }
 
@@ -135,11 +133,11 @@ function aliasOf(path: string): string {
   return Object.keys(ALIASES).find((alias) => ALIASES[alias] === path) ?? path;
 }
 
-function aliasGiven(args: Arguments, path: string): string | undefined {
+function usedAlias(args: Arguments, path: string): string | undefined {
   return args.has(path) ? undefined : args.has(aliasOf(path)) ? aliasOf(path) : undefined;
 }
 
-/** `PREAMP_PORT` or `PREAMP_LISTEN_PORT`; an empty variable is none. */
+/** Returns the value of `PREAMP_PORT` or `PREAMP_LISTEN_PORT`; undefined for an empty variable. */
 function variableOf(setting: OutsideSetting, io: Io): string | undefined {
   return io.env(shortVariable(setting.path)) || io.env(setting.variable) || undefined;
 }
@@ -148,19 +146,19 @@ function shortVariable(path: string): string {
   return `PREAMP_${aliasOf(path).replaceAll(".", "_").toUpperCase()}`;
 }
 
-function variableGiven(path: string, io: Io): string {
-  const setting = policySettings().find((one) => one.path === path);
+function variableInUse(path: string, io: Io): string {
+  const setting = policySettings().find((candidate) => candidate.path === path);
   return io.env(shortVariable(path)) ? shortVariable(path) : setting?.variable ?? path;
 }
 
-/** Checks values by themselves, so that an error names the flag or variable and no file. */
-function checkGiven(data: JsonObject, nameOf: (path: string) => string): void {
+/** Checks values apart from the file, so that an error names the flag or variable. */
+function checkValues(data: JsonObject, nameOf: (path: string) => string): void {
   if (Object.keys(data).length === 0) return;
   try {
     policyFromData(data);
   } catch (error) {
     if (!hasCode(error, "plan_invalid")) throw error;
-    const { details } = error as PreampError; // told by its code
+    const { details } = error as PreampError; // identified by its code
     const lines = details.map(({ path, message, hint }) => {
       const [section, key] = path.split(/[.[]/);
       const setting = key !== undefined && isObject(data[section ?? ""])
@@ -179,14 +177,14 @@ async function readConfig(args: Arguments, io: Io): Promise<{ data: JsonObject; 
   const text = await readOptional(url, file);
   if (text === undefined) {
     if (named === undefined) return { data: {}, base: io.cwd };
-    throw new UsageError(`Cannot read the policy ${JSON.stringify(file)}: there is no such file`);
+    throw new UsageError(`Cannot read the settings file ${JSON.stringify(file)}: there is no such file`);
   }
   const [{ parseDocument }, { DocumentFailure }] = await Promise.all([
     import("../plan/parse/parse.ts"),
     import("./errors.ts"),
   ]);
   try {
-    const what = `the policy "${file}"`;
+    const what = `the settings file "${file}"`;
     const { data, locate } = await parseDocument(text, { what });
     policyFromData(data, { what, locate });
     return { data, base: url };
@@ -195,14 +193,14 @@ async function readConfig(args: Arguments, io: Io): Promise<{ data: JsonObject; 
   }
 }
 
-/** Variables that may set a key: named like ours, in any case because Windows takes them so. */
-function ourVariables(io: Io): string[] {
+/** Returns the variables that begin with `PREAMP_`, in any case because Windows ignores case. */
+function preampVariables(io: Io): string[] {
   return io.variables().filter((name) =>
     name.toUpperCase().startsWith("PREAMP_") && !OWN_VARIABLES.includes(name)
   );
 }
 
-function suspects(names: readonly string[]): string[] {
+function unknownVariables(names: readonly string[]): string[] {
   if (names.length === 0) return [];
   const known = [
     ...OWN_VARIABLES,
@@ -213,9 +211,9 @@ function suspects(names: readonly string[]): string[] {
     if (!name.startsWith("PREAMP_") || known.includes(name)) continue;
     const meant = didYouMean(name, known);
     const advice = meant === undefined
-      ? "Preamp has no such setting; preamp help serve lists all"
+      ? "there is no such setting; preamp help serve lists all settings"
       : `did you mean ${meant}?`;
-    warnings.push(`The variable ${name} is not used: ${advice}`);
+    warnings.push(`The variable ${name} is ignored: ${advice}`);
   }
   return warnings;
 }

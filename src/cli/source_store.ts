@@ -1,25 +1,24 @@
-/** What the commands around overrides of sources share: which file is meant, reading it, writing it whole. */
+/** The files of source overrides: choosing, reading and atomically writing them, for the `source` commands. */
 import { formatOverrides, type Overrides, readOverrides, type SourcesFile } from "../app/source_overrides.ts";
-import type { Arguments, Flag } from "./arguments.ts";
+import { type Arguments, type Flag, UsageError } from "./arguments.ts";
 import { DocumentFailure } from "./errors.ts";
-import { sourceFilesOf } from "./home.ts";
+import { sourceFilesOf } from "./paths.ts";
 import type { Io } from "./terminal/io.ts";
-import { UsageError } from "./usage_error.ts";
 
 /** The flag that names the file. */
 export const USER_FLAG: Flag = {
   name: "user",
   help:
-    "for all projects of this user ($PREAMP_HOME/sources.yaml), not this folder alone (.preamp/sources.yaml)",
+    "for all projects of this user ($PREAMP_HOME/sources.yaml) instead of this folder (.preamp/sources.yaml)",
 };
 
-/** A file of overrides and what people call it. */
+/** A file of overrides with its name in messages. */
 export interface NamedSources extends SourcesFile {
   name: string;
   scope: "project" | "user";
 }
 
-/** Returns every file that holds here; the first one wins. */
+/** Returns the files that apply in this folder. For a module in several files the first file applies. */
 export function allSources(io: Io): NamedSources[] {
   const { project, user } = sourceFilesOf(io);
   return [
@@ -28,15 +27,15 @@ export function allSources(io: Io): NamedSources[] {
   ];
 }
 
-/** Returns the file that a command is about. @throws {UsageError} when there is no home folder. */
+/** Returns the file that a command changes. @throws {UsageError} if there is no home folder. */
 export function chosenSources(args: Arguments, io: Io): NamedSources {
   const scope = args.has("user") ? "user" : "project";
-  const chosen = allSources(io).find((one) => one.scope === scope);
+  const chosen = allSources(io).find((file) => file.scope === scope);
   if (chosen) return chosen;
-  throw new UsageError("Cannot use --user: there is no home folder: set PREAMP_HOME");
+  throw new UsageError("Cannot use --user: there is no home folder; set PREAMP_HOME");
 }
 
-/** Resolves to the overrides of a file. @throws {DocumentFailure} when it cannot be read as one. */
+/** Resolves to the overrides of a file. @throws {DocumentFailure} if it is invalid. */
 export async function readSources(file: NamedSources): Promise<Overrides> {
   try {
     return await readOverrides(file, file.name);
@@ -45,7 +44,7 @@ export async function readSources(file: NamedSources): Promise<Overrides> {
   }
 }
 
-/** Writes a file whole, or not at all. @throws {UsageError} when this process may not. */
+/** Replaces a file atomically. @throws {UsageError} if this process may not write it. */
 export async function writeSources(
   { url, name }: NamedSources,
   sources: Record<string, string>,
@@ -56,17 +55,17 @@ export async function writeSources(
     await Deno.writeTextFile(temporary, formatOverrides(sources));
     await Deno.rename(temporary, url);
   } catch (error) {
-    await Deno.remove(temporary).catch(() => {}); // it may never have been made
+    await Deno.remove(temporary).catch(() => {}); // it may not exist
     if (!(error instanceof Deno.errors.PermissionDenied) && !(error instanceof Deno.errors.NotCapable)) {
       throw error;
     }
-    throw new UsageError(`Cannot write ${JSON.stringify(name)}: it may not be written by this process`, {
+    throw new UsageError(`Cannot write ${JSON.stringify(name)}: this process may not write it`, {
       cause: error,
     });
   }
 }
 
-/** Returns overrides as they are written. */
+/** Returns the text of each override by module id. */
 export function textsOf(overrides: Overrides): Record<string, string> {
   return Object.fromEntries([...overrides].map(([id, { text }]) => [id, text]));
 }

@@ -1,12 +1,11 @@
 /**
- * What would get onto the output of a server past its log: errors that no code handles, and what is written to the console of the
- * process. All of it becomes lines of the log.
+ * Logs output that would otherwise bypass the process log: unhandled errors, and text written to the console.
  */
 import { consoleMethods, type ConsoleWriter } from "../sdk/console.ts";
 import { describeError } from "../server/access_log.ts";
 import type { Log } from "./log.ts";
 
-/** Logs errors that no code handles, and the console; one stray error in a module must not end the runs of all others. */
+/** Logs unhandled errors and console output. An unhandled error in one module must not end other runs. */
 export function logStrayOutput(log: Log): void {
   globalThis.addEventListener("unhandledrejection", (event) => {
     event.preventDefault();
@@ -19,14 +18,14 @@ export function logStrayOutput(log: Log): void {
   redirectConsole((level, text) => log.note(level, "console", { text }));
 }
 
-/** Has what is written to the console of this process go to `write`: stdout carries answers alone. */
+/** Sends console output of this process to `write`, because stdout carries only answers. */
 export function redirectConsole(write: ConsoleWriter): void {
   Object.assign(console, consoleMethods(write, Deno.inspect));
 }
 
-/** Logs the warnings of Node's libraries. Loads what they need: to be called when that is there. */
+/** Logs the warnings of Node's libraries. Imports `node:process`, which is slow to load: call it after the start. */
 export async function logNodeWarnings(log: Log): Promise<void> {
   const { default: process } = await import("node:process");
-  process.removeAllListeners("warning"); // the one that writes to stderr
+  process.removeAllListeners("warning"); // the default listener writes to stderr
   process.on("warning", (warning: Error) => log.note("warning", "node_warning", describeError(warning)));
 }

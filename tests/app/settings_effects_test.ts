@@ -126,7 +126,7 @@ const EFFECTS: Record<string, Effect | ProgramEffect> = {
       using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
       const { port } = listener.addr as Deno.NetAddr;
       const { code, stderr } = await runProgram(["serve", "--listen.port", String(port)]);
-      assertEquals([code, stderr.includes(`127.0.0.1:${port}: the port is in use`)], [1, true]);
+      assertEquals([code, stderr.includes(`127.0.0.1:${port}: the port is already in use`)], [1, true]);
     },
   },
   "cors.origins": {

@@ -7,24 +7,24 @@ const FLAGS: readonly Flag[] = [
   { name: "json", help: "" },
 ];
 
-Deno.test("readArguments() reads long, short and inline values, in order, and leaves the rest", () => {
+Deno.test("readArguments() reads long, short and inline values, in order", () => {
   const args = readArguments(["-p", "a.yaml", "hello", "--plan=b.yaml", "--json", "--port", "0"], FLAGS);
   assertEquals(args.all("plan"), ["a.yaml", "b.yaml"]);
   assertEquals([args.value("port"), args.has("json"), args.has("quiet")], ["0", true, false]);
   assertEquals(args.rest, ["hello"]);
 });
 
-Deno.test("readArguments() takes nothing after -- for a flag", () => {
+Deno.test("readArguments() reads no flags after --", () => {
   const args = readArguments(["--json", "--", "--port", "-x"], FLAGS);
   assertEquals(args.rest, ["--port", "-x"]);
 });
 
-Deno.test("readArguments() takes - alone for a word", () => {
+Deno.test("readArguments() reads - as a value and as an argument", () => {
   assertEquals(readArguments(["-p", "-", "-"], FLAGS).rest, ["-"]);
 });
 
 for (
-  const [words, told] of [
+  const [words, message] of [
     [["--prot", "1"], "did you mean --port?"],
     [["--nothing-like-it"], "no such flag"],
     [["-x"], "no such flag"],
@@ -40,6 +40,6 @@ for (
   Deno.test(`readArguments() refuses ${words.join(" ")}`, () => {
     const error = assertThrows(() => readArguments(words, FLAGS));
     assertEquals(error.name, "UsageError");
-    assertStringIncludes(error.message, told);
+    assertStringIncludes(error.message, message);
   });
 }

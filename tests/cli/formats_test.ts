@@ -1,4 +1,4 @@
-/** The same everywhere: `--output-format json` with its short form, exit codes 3 and 4, plans of several files. */
+/** Rules of all commands: `--output-format json` and `--json`, exit codes 3 and 4, plans of several files. */
 import { cli } from "../../src/cli/mod.ts";
 import { COMMANDS } from "../../src/cli/commands.ts";
 import { assert, assertEquals, assertStringIncludes } from "../assert.ts";
@@ -24,9 +24,10 @@ async function run(args: readonly string[], stdin = ""): Promise<FakeIo & { code
   return Object.defineProperties(io, { code: { value: code } }) as FakeIo & { code: number }; // just defined
 }
 
-/** Arguments with which each command does something; without: it prints no answer. */
+/** Valid arguments of each command; null for a command without a JSON answer. */
 const ARGUMENTS: Readonly<Record<string, readonly string[] | null>> = {
   "serve": null,
+  "docs": null,
   "completion": null,
   "config example": null,
   "config reference": null,
@@ -55,20 +56,20 @@ Deno.test("every command that prints an answer prints it as JSON, by --json and 
   const trace = await run(["run", "-p", "base.yaml", "--output-format", "json-trace", "hi"]);
   await Deno.writeTextFile(`${folder}/run.json`, trace.stdout);
   for (const { name } of COMMANDS) {
-    const given = ARGUMENTS[name];
-    if (given === null) continue;
-    assert(given, `${name} is not among the arguments above`);
+    const args = ARGUMENTS[name];
+    if (args === null) continue;
+    assert(args, `${name} is not in ARGUMENTS`);
     for (const flags of [["--json"], ["--output-format", "json"], ["--output-format=json"]]) {
       if (name === "source remove") await run(["source", "add", ...ARGUMENTS["source add"]!]);
       if (name === "module new") {
-        await Deno.remove(`${folder}/tool-clock`, { recursive: true }).catch(() => {}); // the first time
+        await Deno.remove(`${folder}/tool-clock`, { recursive: true }).catch(() => {}); // it does not exist the first time
       }
-      const { code, stdout, stderr } = await run([...name.split(" "), ...given, ...flags]);
+      const { code, stdout, stderr } = await run([...name.split(" "), ...args, ...flags]);
       assert(code === 0 || name === "module validate", `${name} ${flags}: ${code} ${stderr}`);
       assertEquals([name, typeof JSON.parse(stdout), stdout.endsWith("\n")], [name, "object", true]);
     }
     for (const flags of [["--output-format", "xml"], ["--json", "--output-format", "text"]]) {
-      const { code, stdout, stderr } = await run([...name.split(" "), ...given, ...flags]);
+      const { code, stdout, stderr } = await run([...name.split(" "), ...args, ...flags]);
       assertEquals([name, code, stdout], [name, 2, ""]);
       assertStringIncludes(stderr, "--output-format");
     }
@@ -84,30 +85,30 @@ const REFUSED =
 const UNKNOWN_AND_REFUSED = `${REFUSED}hooks: [hooks-aproval]\n`;
 
 for (
-  const [what, plan, code, expected] of [
+  const [problem, plan, code, expected] of [
     ["an unknown module", UNKNOWN, 3, 'did you mean "tool-calculator"?'],
     ["a wrong config", WRONG_CONFIG, 3, "must be a list: received 3"],
-    ["no YAML", UNREADABLE, 3, "Cannot read YAML"],
+    ["invalid YAML", UNREADABLE, 3, "Cannot read YAML"],
     ["a source that the policy refuses", REFUSED, 4, "take the https:// URL"],
     ["both", UNKNOWN_AND_REFUSED, 4, 'did you mean "hooks-approval"?'],
   ] as const
 ) {
-  Deno.test(`every command on plans exits ${code} for a plan with ${what}`, async () => {
+  Deno.test(`every command on plans exits ${code} for a plan with ${problem}`, async () => {
     for (const command of ["plan check", "plan explain", "plan lock", "plan lock --check", "run -p"]) {
       const args = [...command.split(" "), "-", ...(command === "run -p" ? ["hi"] : [])];
-      const given = await run(args, plan);
-      assertEquals([command, given.code], [command, code], given.stderr);
-      assertStringIncludes(given.stdout + given.stderr, expected);
+      const result = await run(args, plan);
+      assertEquals([command, result.code], [command, code], result.stderr);
+      assertStringIncludes(result.stdout + result.stderr, expected);
     }
   });
 }
 
-Deno.test("plan check merges the files of -p, and checks each other file by itself", async () => {
+Deno.test("plan check merges the files of -p, and checks each other file separately", async () => {
   const merged = await run(["plan", "check", "-p", "base.yaml", "-p", "less.yaml", "--json"]);
-  const [one, ...others] = JSON.parse(merged.stdout).data;
+  const [first, ...rest] = JSON.parse(merged.stdout).data;
   const { stdout: hash } = await run(["plan", "hash", "merged.yaml"]);
   assertEquals(
-    [merged.code, one.file, one.plan_hash, others],
+    [merged.code, first.file, first.plan_hash, rest],
     [0, "base.yaml + less.yaml", hash.trim(), []],
   );
   const alone = await run(["plan", "check", "base.yaml", "less.yaml"]);
@@ -139,10 +140,10 @@ Deno.test("plan diff merges the files of --from and of -p", async () => {
     assertEquals([args, code], [args, 2]);
     assertStringIncludes(stderr, "name two, <from> and <to>");
   }
-  assertStringIncludes((await run(["plan", "diff", "-", "-"])).stderr, "stdin can be read once");
+  assertStringIncludes((await run(["plan", "diff", "-", "-"])).stderr, "stdin can be read only once");
 });
 
-Deno.test("config check prints what is wrong as JSON too", async () => {
+Deno.test("config check prints its findings as JSON", async () => {
   const { code, stdout } = await run(["config", "check", "-", "--json"], "limits: {max_tool_call: 1}\n");
   const { file, ok, errors } = JSON.parse(stdout);
   assertEquals([code, file, ok, errors.length, errors[0].path], [

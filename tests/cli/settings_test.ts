@@ -12,7 +12,7 @@ function read(words: readonly string[], env: Record<string, string> = {}) {
   return readSettings(readArguments(words, FLAGS), fakeIo({ env, cwd: EMPTY }));
 }
 
-Deno.test("readSettings() is the default policy in memory when nothing is said", async () => {
+Deno.test("readSettings() returns the default policy without flags and variables", async () => {
   const { policy, plans, api_keys, warnings } = await read([]);
   assertEquals([policy.store, policy.listen.host, policy.listen.port, api_keys, warnings], [
     "memory",
@@ -24,7 +24,7 @@ Deno.test("readSettings() is the default policy in memory when nothing is said",
   assertEquals(plans.href, new URL("plans/", EMPTY).href);
 });
 
-Deno.test("readSettings() lays flags over variables, the short name of each over the long one's", async () => {
+Deno.test("readSettings() prefers flags to variables, and short names of variables to long ones", async () => {
   const env = { PREAMP_PORT: "1", PREAMP_LISTEN_HOST: "::1", PREAMP_LIMITS_MAX_COST_USD: "2" };
   const { policy } = await read(
     ["--limits.max_cost_usd", "1", "--modules.allow", "https://a.example/,data:"],
@@ -35,7 +35,7 @@ Deno.test("readSettings() lays flags over variables, the short name of each over
   assertEquals((await read(["--listen.port", "3"], env)).policy.listen.port, 3);
 });
 
-Deno.test("readSettings() reads keys as hashes and names variables that no setting has", async () => {
+Deno.test("readSettings() hashes keys and warns of unknown variables", async () => {
   const { policy, api_keys, warnings } = await read([], {
     PREAMP_API_KEYS: " k1 ,k2,",
     PREAMP_PROT: "1",
@@ -44,12 +44,12 @@ Deno.test("readSettings() reads keys as hashes and names variables that no setti
   assertEquals([api_keys, policy.auth.keys.length], [["k1", "k2"], 2]);
   assertMatch(policy.auth.keys[0]?.sha256 ?? "", /^[0-9a-f]{64}$/);
   assertEquals(warnings, [
-    "The variable PREAMP_PROT is not used: did you mean PREAMP_PORT?",
-    "The variable PREAMP_MINE is not used: Preamp has no such setting; preamp help serve lists all",
+    "The variable PREAMP_PROT is ignored: did you mean PREAMP_PORT?",
+    "The variable PREAMP_MINE is ignored: there is no such setting; preamp help serve lists all settings",
   ]);
 });
 
-Deno.test("readSettings() warns of no variable that is used, here or by clients", async () => {
+Deno.test("readSettings() does not warn of variables of settings and clients", async () => {
   const names = policySettings().map(({ variable, default: value }) => [variable, String(value)]);
   const own = {
     PREAMP_API_KEY: "k",
@@ -63,7 +63,7 @@ Deno.test("readSettings() warns of no variable that is used, here or by clients"
 });
 
 for (
-  const [words, env, told] of [
+  const [words, env, name] of [
     [["--port", "x"], {}, "--port"],
     [["--limits.max_iterations", "0"], {}, "--limits.max_iterations"],
     [["--modules.frozen", "perhaps"], {}, "--modules.frozen"],
@@ -73,9 +73,9 @@ for (
     [[], { PREAMP_CONFIG: "none.yaml" }, "no such file"],
   ] as const
 ) {
-  Deno.test(`readSettings() names ${told} when ${JSON.stringify([words, env])} cannot be used`, async () => {
+  Deno.test(`readSettings() names ${name} when ${JSON.stringify([words, env])} cannot be used`, async () => {
     const error = await assertRejects(() => read(words, env));
     assertEquals(error.name, "UsageError");
-    assertStringIncludes(error.message, told);
+    assertStringIncludes(error.message, name);
   });
 }

@@ -67,13 +67,13 @@ for (const [type, id] of types) {
     }));
 }
 
-Deno.test("module new never overwrites, and says what it would have", () =>
+Deno.test("module new never overwrites a file, and names it", () =>
   inFolder(async (cwd) => {
     await Deno.mkdir(`${cwd}/mine`);
     await Deno.writeTextFile(`${cwd}/mine/README.md`, "mine");
     const { code, stderr } = await runProgram(["module", "new", "tool", "clock", "--dir", "mine"], { cwd });
     assertEquals(code, 2);
-    assertMatch(stderr, /Cannot write mine\/README.md: there already; nothing was written/);
+    assertMatch(stderr, /Cannot write mine\/README.md: it already exists, and nothing was written/);
     assertEquals(await namesIn(`${cwd}/mine`), ["README.md"]);
     assertEquals(await Deno.readTextFile(`${cwd}/mine/README.md`), "mine");
   }));
@@ -129,15 +129,15 @@ console.log([defineTool, createLoop, SimpleContext, testTool].map((one) => typeo
   }));
 
 const wrong: [args: string[], text: RegExp][] = [
-  [[], /it needs a type: tool, provider/],
+  [[], /without a type; the types are tool, provider/],
   [["tol", "x"], /"tol": did you mean tool\?/],
-  [["tool"], /it needs a name/],
-  [["tool", "My Tool"], /Cannot name a module "My Tool": take small letters/],
+  [["tool"], /without a name/],
+  [["tool", "My Tool"], /Cannot name a module "My Tool": use lower-case letters/],
   [["tool", "../x"], /Cannot name a module/],
   [["tool", "a", "b"], /Cannot use "b": a module has one name/],
 ];
 
-Deno.test("module new says what is wrong with its words", () =>
+Deno.test("module new reports a wrong type or name", () =>
   inFolder(async (cwd) => {
     for (const [args, text] of wrong) {
       const { code, stderr } = await runProgram(["module", "new", ...args], { cwd });

@@ -184,7 +184,7 @@ Deno.test("module validate survives a module that ends the process or floods its
     assertMatch(errorsOf(rejects.report).join(), /its process exited with code \d+ during execute\(\)/);
     const talks = await validate([...options, "talks.ts"], cwd);
     assertEquals(talks.code, 0);
-    assertMatch(talks.stderr, /What the module wrote to its console:\n {2}\| x{100}\n/);
+    assertMatch(talks.stderr, /Console output of the module:\n {2}\| x{100}\n/);
   }));
 
 Deno.test("module validate gives a module no permission and no variable, but what --allow names", () =>
@@ -208,7 +208,7 @@ export async function mount(coordinator, config) {
 
 Deno.test("module validate says what is wrong with its words", async () => {
   const wrong: [string[], RegExp][] = [
-    [[], /none was named/],
+    [[], /name it by its path or its URL/],
     [["nowhere"], /there is no such file or folder/],
     [["src"], /it has no mod.ts/],
     [["-t", "toll", "x"], /Cannot use --type: it is tool, provider/],

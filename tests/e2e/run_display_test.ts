@@ -122,7 +122,7 @@ Deno.test("run reports a skipped module once and whole; with --strict it does no
   const strict = await run("-p", "skipped.yaml", "--strict", "go");
   assertEquals(
     [strict.code, strict.stdout, strict.stderr],
-    [1, "", `${skipped}error: Cannot start the run: --strict takes no warning: there was 1\n`],
+    [1, "", `${skipped}error: Cannot start the run: --strict does not allow warnings, and there was 1\n`],
   );
   assertEquals((await run("--profile", "short", "--strict", "go")).code, 0);
 });
@@ -133,7 +133,7 @@ Deno.test("run --strict lets a run end that warns on the way, and exits 1", asyn
   await Deno.writeTextFile(`${folder}/warn.yaml`, FILES["tools.yaml"]!.replace("./hook.ts", "./warn.ts"));
   const { code, stdout, stderr } = await run("-p", "warn.yaml", "--strict", "go");
   assertEquals([code, stdout], [1, "Done.\n"]);
-  assert(stderr.endsWith("error: --strict takes no warning: there were 2\n"), stderr);
+  assert(stderr.endsWith("error: --strict does not allow warnings, and there were 2\n"), stderr);
 });
 
 Deno.test("run --profile takes a plan by its name, from plans/ and from the user's home; --bundle is the same", async () => {

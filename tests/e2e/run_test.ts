@@ -73,10 +73,10 @@ Deno.test("run applies an approval's default at once when there is no terminal",
   const { code, stdout, stderr } = await runProgram(["run", "-p", "-", "compute 6*7"], { stdin: ASKING });
   assertEquals(code, 0);
   assertStringIncludes(stdout, "denied");
-  assertStringIncludes(stderr, "denied calculator: nobody answered, the default applies");
+  assertStringIncludes(stderr, "denied calculator: no answer in time, the default applies");
 });
 
-Deno.test("run ends with the code of how it went", async () => {
+Deno.test("run exits with the code of its status", async () => {
   const denied =
     `${CALCULATOR}hooks: [{module: hooks-approval, config: {rules: [{tool: calculator, action: deny}]}}]\n`;
   const broken =
@@ -95,10 +95,10 @@ Deno.test("run ends with the code of how it went", async () => {
     [["-p", "-", "hi"], `${CALCULATOR}limits: {max_iterations: 51}\n`, 4, "limits.max_iterations"],
     [["-p", "-", "hi"], broken, 1, "provider_auth"],
   ];
-  for (const [args, stdin, expected, told] of cases) {
+  for (const [args, stdin, expected, message] of cases) {
     const { code, stderr } = await runProgram(["run", ...args], { stdin });
     assertEquals([args, code], [args, expected], stderr);
-    assertStringIncludes(stderr, told);
+    assertStringIncludes(stderr, message);
   }
 });
 
@@ -106,20 +106,20 @@ Deno.test("run stops gracefully on the first Ctrl-C, at once on the second, and 
   await using program = await startProgram(["run", "-p", "-", "hi"], { stdin: SLOW });
   await program.stderr.until((text) => text.includes("asking mock"));
   program.kill("SIGINT");
-  await program.stderr.until((text) => text.includes("Ctrl-C again stops at once"));
+  await program.stderr.until((text) => text.includes("Ctrl-C again to stop at once"));
   program.kill("SIGINT");
   const { code, stdout, stderr } = await program.ended;
   assertEquals([code, stdout], [130, ""]);
   assertMatch(stderr, /^cancelled: 0 model calls/m);
 });
 
-Deno.test("wrong usage exits 2, writes nothing to stdout and says what was meant", async () => {
+Deno.test("wrong usage exits 2, writes nothing to stdout and suggests a correction", async () => {
   const cases: [string[], string][] = [
     [[], "Usage: preamp"],
     [["plan"], "preamp plan check"],
     [["rnu"], 'did you mean "run"?'],
     [["plan", "chek"], 'did you mean "plan check"?'],
-    [["--json"], "a command comes first"],
+    [["--json"], "the command must come first"],
     [["run"], "empty"],
     [["run", "a", "b"], "quotes"],
     [["run", "--limt", "max_cost_usd=1", "hi"], "did you mean --limit?"],
@@ -127,7 +127,7 @@ Deno.test("wrong usage exits 2, writes nothing to stdout and says what was meant
     [["run", "--limit", "max_cost_usd", "hi"], "NAME=VALUE"],
     [["run", "-p"], "needs a value"],
     [["run", "-p", "nowhere.yaml", "hi"], "no such file\n"],
-    [["run", "-p", "plans/minimal.yml", "hi"], 'no such file: did you mean "plans/minimal.yaml"?'],
+    [["run", "-p", "plans/minimal.yml", "hi"], 'no such file; did you mean "plans/minimal.yaml"?'],
     [["run", "-p", "plans", "hi"], "folder"],
     [["run", "--session", "ses_1", "hi"], "memory"],
     [["run", "--output-format", "xml", "hi"], "json-trace"],
@@ -135,18 +135,18 @@ Deno.test("wrong usage exits 2, writes nothing to stdout and says what was meant
     [["plan", "check", "--json=yes", "x.yaml"], "takes no value"],
     [["module", "list", "all"], "no name"],
     [["help", "srve"], 'did you mean "serve"?'],
-    [["help", "run", "it"], 'Cannot use "it": run is the whole name'],
+    [["help", "run", "it"], 'Cannot use "it": the name of the command is run'],
     [["plan", "foo"], "Try: preamp help plan\n"],
     [["run", "--limit", "cost=1", "hi"], "the limits are max_iterations, "],
   ];
-  for (const [args, told] of cases) {
+  for (const [args, message] of cases) {
     const { code, stdout, stderr } = await runProgram(args, { stdin: "" });
     assertEquals([args, code, stdout], [args, 2, ""], stderr);
-    assertStringIncludes(stderr, told);
+    assertStringIncludes(stderr, message);
   }
 });
 
-Deno.test("plan check lists every finding with its place and hint, and passes what is fine", async () => {
+Deno.test("plan check lists every finding with its place and hint, and accepts valid plans", async () => {
   const good = await runProgram(["plan", "check", "plans/minimal.yaml", "plans/todo.yaml"]);
   assertEquals(good.code, 0);
   assertMatch(good.stdout, /^plans\/minimal\.yaml: ok {2}sha256-\S+\nplans\/todo\.yaml: ok {2}sha256-\S+\n$/);
@@ -159,7 +159,7 @@ Deno.test("plan check lists every finding with its place and hint, and passes wh
   assertMatch(bad.stdout, /^<stdin>: 2 errors$/m);
 });
 
-Deno.test("plan check exits 4 for what the policy refuses, and gives JSON", async () => {
+Deno.test("plan check exits 4 for a plan that the policy refuses, and prints JSON", async () => {
   const { code, stdout } = await runProgram(["plan", "check", "--json", "-"], {
     stdin: `${CALCULATOR}limits: {max_iterations: 51}\n`,
   });

@@ -160,7 +160,7 @@ Deno.test("serve exits 1 and says so when its port is in use", async () => {
   await using server = await startServer();
   const { code, stderr } = await runProgram(["serve", "--port", new URL(server.url).port]);
   assertEquals(code, 1);
-  assertStringIncludes(stderr, "the port is in use");
+  assertStringIncludes(stderr, "the port is already in use");
 });
 
 for (const signal of ["SIGTERM", "SIGINT"] as const) {

@@ -1,6 +1,6 @@
-/** `preamp completion bash|zsh|fish`: what a shell completes, generated from the commands themselves. */
+/** `preamp completion bash|zsh|fish`: prints a completion script generated from the table of commands. */
 import { didYouMean } from "../../text/did_you_mean.ts";
-import type { Arguments, Flag } from "../arguments.ts";
+import { type Arguments, type Flag, UsageError } from "../arguments.ts";
 import { COMMANDS } from "../commands.ts";
 import type { Command } from "../command.ts";
 import {
@@ -10,9 +10,8 @@ import {
   fishScript,
   zshScript,
 } from "../completion_scripts.ts";
-import { EXIT } from "../exit.ts";
+import { EXIT } from "../errors.ts";
 import type { Io } from "../terminal/io.ts";
-import { UsageError } from "../usage_error.ts";
 
 const SCRIPTS: Readonly<Record<string, (commands: readonly CompletedCommand[]) => string>> = {
   bash: bashScript,
@@ -37,7 +36,7 @@ async function run(args: Arguments, io: Io): Promise<number> {
   const [shell, ...more] = args.rest;
   const shells = Object.keys(SCRIPTS);
   if (shell === undefined || more.length > 0) {
-    throw new UsageError(`Cannot complete: name one shell: ${shells.join(", ")}`);
+    throw new UsageError(`Cannot print a completion script: name one shell, ${shells.join(", ")}`);
   }
   const script = Object.hasOwn(SCRIPTS, shell) ? SCRIPTS[shell] : undefined;
   if (!script) {
@@ -54,9 +53,9 @@ async function run(args: Arguments, io: Io): Promise<number> {
 
 async function completed({ name, summary, load }: typeof COMMANDS[number]): Promise<CompletedCommand> {
   const { usage, flags } = await load();
-  const shown = flags.filter(({ help }) => help !== "").map(completedFlag);
-  const help: CompletedFlag = { name: "help", help: "show how it is used", values: null };
-  const all = name === "help" ? shown : [...shown, help];
+  const own_flags = flags.filter(({ help }) => help !== "").map(completedFlag);
+  const help: CompletedFlag = { name: "help", help: "show help for the command", values: null };
+  const all = name === "help" ? own_flags : [...own_flags, help];
   return { name, summary, flags: all, words: name === "help" ? commandWords() : choices(usage) };
 }
 
@@ -65,7 +64,7 @@ function completedFlag({ name, short, value, help }: Flag): CompletedFlag {
   return { name, help, values, ...(short === undefined ? {} : { short }) };
 }
 
-/** Returns the words of the first argument that is one of a few: `<bash|zsh|fish>`. */
+/** Returns the choices of a first argument such as `<bash|zsh|fish>`. */
 function choices(usage: string): string[] {
   const [, listed] = /^[^<[]*<([a-z]+(?:\|[a-z]+)+)>/.exec(usage) ?? [];
   return listed?.split("|") ?? [];

@@ -1,21 +1,19 @@
-/** `preamp config`: what `preamp.yaml` may say, and whether a file says it right. Starts nothing. */
+/** `preamp config`: describes the settings of `preamp.yaml` and checks settings files. */
 import { parsePolicy } from "../../policy/document.ts";
 import { exampleDocument, referencePage } from "../../policy/reference.ts";
 import { errorCode, type PreampError } from "../../sdk/errors.ts";
-import type { Arguments } from "../arguments.ts";
+import { type Arguments, UsageError } from "../arguments.ts";
 import type { Command } from "../command.ts";
-import { EXIT } from "../exit.ts";
-import { DocumentFailure } from "../errors.ts";
-import { locate, readNamed } from "../files.ts";
+import { DocumentFailure, EXIT } from "../errors.ts";
+import { locate, readNamed } from "../paths.ts";
 import type { Io } from "../terminal/io.ts";
 import { formatFlags, wantsJson, writeJson } from "../output_format.ts";
 import { DEFAULT_CONFIG } from "../settings.ts";
-import { UsageError } from "../usage_error.ts";
 
 /** `preamp config example`. */
 export const example: Command = {
   usage: "config example",
-  summary: "Prints a preamp.yaml with every setting at its default, each below its meaning.",
+  summary: "Prints a preamp.yaml with every setting, its meaning and its default.",
   flags: [],
   run: (args, io) => printText(args, io, exampleDocument()),
 };
@@ -23,7 +21,7 @@ export const example: Command = {
 /** `preamp config reference`. */
 export const reference: Command = {
   usage: "config reference",
-  summary: "Prints a page in Markdown that describes every setting.",
+  summary: "Prints the reference of all settings as Markdown.",
   flags: [],
   run: (args, io) => printText(args, io, referencePage()),
 };
@@ -31,10 +29,9 @@ export const reference: Command = {
 /** `preamp config check`. */
 export const check: Command = {
   usage: "config check [flags] [file]",
-  summary:
-    `Checks a settings file, default ${DEFAULT_CONFIG}; variables and flags are left alone. \`-\` is stdin.`,
+  summary: `Checks a settings file, default ${DEFAULT_CONFIG}, without variables and flags. \`-\` is stdin.`,
   flags: formatFlags({ help: "text (default), or {file, ok, errors}" }),
-  details: () => "Exit codes: 0 the file can be used, 2 there is no such file, 3 something in it is wrong.\n",
+  details: () => "Exit codes: 0 the file is valid, 2 it does not exist, 3 it is invalid.\n",
   run: checkFile,
 };
 
@@ -49,7 +46,7 @@ function printText({ rest }: Arguments, io: Io, text: string): Promise<number> {
 async function checkFile(args: Arguments, io: Io): Promise<number> {
   const { rest } = args;
   const json = wantsJson(args);
-  if (rest.length > 1) throw new UsageError("Cannot check more than one file: name one");
+  if (rest.length > 1) throw new UsageError("Cannot check more than one file at a time");
   const [file = DEFAULT_CONFIG] = rest;
   const name = file === "-" ? "<stdin>" : file;
   const text = file === "-" ? await io.in.text() : await readNamed(locate(file, io.cwd), file);
@@ -57,7 +54,7 @@ async function checkFile(args: Arguments, io: Io): Promise<number> {
     await parsePolicy(text, { name });
   } catch (error) {
     if (!json || errorCode(error) === undefined) throw new DocumentFailure(name, error);
-    writeJson(io, { file: name, ok: false, errors: (error as PreampError).details }); // ours, by its code
+    writeJson(io, { file: name, ok: false, errors: (error as PreampError).details }); // identified by its code
     return EXIT.plan_invalid;
   }
   if (json) writeJson(io, { file: name, ok: true, errors: [] });

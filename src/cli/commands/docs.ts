@@ -3,11 +3,10 @@ import { BUILTIN_IDS } from "../../app/builtins.ts";
 import { createModuleTable } from "../../app/module_table.ts";
 import { pageIndex, PAGES, readPage } from "../../docs/pages.ts";
 import { didYouMean } from "../../text/did_you_mean.ts";
-import type { Arguments } from "../arguments.ts";
+import { type Arguments, UsageError } from "../arguments.ts";
 import type { Command } from "../command.ts";
-import { EXIT } from "../exit.ts";
+import { EXIT } from "../errors.ts";
 import type { Io } from "../terminal/io.ts";
-import { UsageError } from "../usage_error.ts";
 
 /** The command. */
 export const command: Command = {
@@ -19,7 +18,7 @@ export const command: Command = {
 
 async function run(args: Arguments, io: Io): Promise<number> {
   const [name, extra] = args.rest;
-  if (extra !== undefined) throw new UsageError("Cannot print several pages: name one");
+  if (extra !== undefined) throw new UsageError("Cannot print more than one page at a time");
   io.out.write(name === undefined ? await index() : await page(name));
   return EXIT.done;
 }

@@ -1,20 +1,18 @@
-/** `preamp help [command]`: how commands are used. The text comes from the commands themselves. */
+/** `preamp help [command]`: prints the usage of commands, generated from the table of commands. */
 import { didYouMean } from "../../text/did_you_mean.ts";
 import type { JsonObject } from "../../sdk/json.ts";
-import type { Flag } from "../arguments.ts";
+import { type Flag, UsageError } from "../arguments.ts";
 import type { Command } from "../command.ts";
 import { type CommandEntry, COMMANDS, findCommand } from "../commands.ts";
-import { EXIT } from "../exit.ts";
+import { EXIT } from "../errors.ts";
 import type { Io, Output } from "../terminal/io.ts";
 import { formatFlags, wantsJson, writeJson } from "../output_format.ts";
-import { tableText } from "../terminal/table.ts";
-import { UsageError } from "../usage_error.ts";
-import { wrapText } from "../terminal/wrap.ts";
+import { tableText, wrapText } from "../terminal/format.ts";
 
 /** The command. */
 export const command: Command = {
   usage: "help [flags] [command]",
-  summary: "Shows how a command is used.",
+  summary: "Prints the usage of a command.",
   flags: formatFlags({ help: "text (default), or {data: [{name, usage, summary, flags}]} of the commands" }),
   async run(args, io) {
     if (wantsJson(args)) {
@@ -37,7 +35,7 @@ export const command: Command = {
   },
 };
 
-/** Returns the commands that words name: all, those of a group, or one. @throws {UsageError} when they name no command. */
+/** Returns the named commands: all, those of a group, or one. @throws {UsageError} for an unknown name. */
 function namedCommands(words: readonly string[]): CommandEntry[] {
   const name = words.join(" ");
   const named = COMMANDS.filter((entry) => entry.name === name || `${entry.name} `.startsWith(`${name} `));
@@ -47,8 +45,8 @@ function namedCommands(words: readonly string[]): CommandEntry[] {
 
 async function commandFacts({ name, load }: CommandEntry): Promise<JsonObject> {
   const { usage, summary, flags } = await load();
-  const shown = flags.filter(({ help }) => help !== "");
-  const facts = shown.map(({ name, short = null, value = null, many = false, help }) => ({
+  const documented = flags.filter(({ help }) => help !== "");
+  const facts = documented.map(({ name, short = null, value = null, many = false, help }) => ({
     name,
     short,
     value,
@@ -63,25 +61,25 @@ export function usageText(): string {
   return `Usage: preamp <command> [arguments]
 
 ${tableText(COMMANDS.map(({ name, summary }) => [name, summary]), "  ")}
-  preamp help <command>   flags and examples of a command, also: preamp <command> --help
+  preamp help <command>   print the flags and examples of a command (or: preamp <command> --help)
   preamp --version        the same as preamp version
 
-Every command that prints an answer takes --output-format json, or --json for short.
+Commands that print an answer take --output-format json, or --json for short.
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 plan invalid, 4 refused or denied, 130 interrupted.
 `;
 }
 
-/** Returns how one command is used. */
+/** Returns the help text of a command. */
 export async function commandHelp(entry: CommandEntry, output: Output): Promise<string> {
   const { usage, summary, flags, details } = await entry.load();
   const parts = [`Usage: preamp ${usage}\n`, paragraphsText(`${summary}\n`, output)];
-  const shown = flags.filter(({ help }) => help !== "");
-  if (shown.length > 0) parts.push(flagsText(shown, output));
+  const documented = flags.filter(({ help }) => help !== "");
+  if (documented.length > 0) parts.push(flagsText(documented, output));
   if (details) parts.push(paragraphsText(await details(), output));
   return parts.join("\n");
 }
 
-/** Returns a row for each flag; on a terminal the texts are wrapped in their column. */
+/** Returns a row for each flag; on a terminal the descriptions are wrapped in their column. */
 function flagsText(flags: readonly Flag[], output: Output): string {
   const width = Math.max(...flags.map((flag) => flagText(flag).length));
   const room = output.terminal ? Math.max(30, output.columns() - width - 4) : Infinity;
@@ -91,7 +89,7 @@ function flagsText(flags: readonly Flag[], output: Output): string {
   return tableText(rows, "  ");
 }
 
-/** Returns text whose paragraphs are as wide as a terminal; examples and tables, which have wider gaps, are left alone. */
+/** Wraps paragraphs to the width of the terminal. Examples and tables, recognised by wide gaps, are unchanged. */
 function paragraphsText(text: string, output: Output): string {
   if (!output.terminal) return text;
   const columns = Math.max(40, output.columns());
@@ -107,7 +105,7 @@ function flagText({ name, short, value, many }: Flag): string {
   return short === undefined ? `    ${long}` : `-${short}, ${long}`;
 }
 
-/** Tells that a command line names no command; alone it is a request for the usage. Returns the exit code. */
+/** Reports a command line without a known command. An empty one or a group prints the usage. Returns the exit code. */
 export function unknownCommand(args: readonly string[], io: Io): number {
   if (args.length === 0) {
     io.err.write(usageText());
@@ -121,14 +119,14 @@ export function unknownCommand(args: readonly string[], io: Io): number {
   throw noSuchCommand(args);
 }
 
-/** Returns the commands that begin with a word, or undefined when none does. */
+/** Returns the usage of the commands that begin with a word, or undefined. */
 function groupHelp(words: readonly string[]): string | undefined {
   const rows = COMMANDS.filter(({ name }) => words.length === 1 && name.startsWith(`${words[0]} `))
     .map(({ name, summary }) => [`preamp ${name}`, summary]);
   return rows.length === 0 ? undefined : `Usage:\n\n${tableText(rows, "  ")}`;
 }
 
-/** Returns the error of words that name no command; it points to the help of the group or command that they begin with. */
+/** Returns the error for an unknown command, with a pointer to the help of its group or command. */
 function noSuchCommand(args: readonly string[]): UsageError {
   const names = COMMANDS.map(({ name }) => name);
   const first = args[0] ?? "";
@@ -136,13 +134,13 @@ function noSuchCommand(args: readonly string[]): UsageError {
   const written = (group ? args.slice(0, 2).join(" ") : first).slice(0, 80);
   if (first.startsWith("-")) {
     return new UsageError(
-      `Cannot use ${JSON.stringify(written)}: a command comes first: preamp <command> ${written}`,
+      `Cannot use ${JSON.stringify(written)}: the command must come first: preamp <command> ${written}`,
     );
   }
   const found = findCommand(args);
   if (found) {
     const error = new UsageError(
-      `Cannot use ${JSON.stringify(found.rest[0])}: ${found.entry.name} is the whole name of the command`,
+      `Cannot use ${JSON.stringify(found.rest[0])}: the name of the command is ${found.entry.name}`,
     );
     error.command = found.entry.name;
     return error;
@@ -151,7 +149,7 @@ function noSuchCommand(args: readonly string[]): UsageError {
   const meant = didYouMean(written, words);
   const error = new UsageError(
     `Cannot run ${JSON.stringify(written)}: there is no such command${
-      meant === undefined ? "" : `: did you mean "${meant}"?`
+      meant === undefined ? "" : `; did you mean "${meant}"?`
     }`,
   );
   error.command = group ? first : "";

@@ -1,18 +1,17 @@
-/** `preamp module bundle`: a module and all its files as one ES module, to be published as one file. Executes nothing of it. */
+/** `preamp module bundle`: bundles a module into one ES module for publishing, without executing it. */
 import { publishable } from "../../loader/bundler/publishable_bundle.ts";
 import type { ModuleBundle } from "../../loader/types.ts";
-import type { Arguments, Flag } from "../arguments.ts";
+import { type Arguments, type Flag, UsageError } from "../arguments.ts";
 import type { Command } from "../command.ts";
-import { EXIT } from "../exit.ts";
-import { locate } from "../files.ts";
+import { EXIT } from "../errors.ts";
+import { locate } from "../paths.ts";
 import type { Io } from "../terminal/io.ts";
 import { displayPath, readTarget, withLoader } from "../module_target.ts";
 import { formatFlags, wantsJson, writeJson } from "../output_format.ts";
 import { policyFlags, readSettings, settingFlags } from "../settings.ts";
-import { UsageError } from "../usage_error.ts";
 
 const OWN_FLAGS: readonly Flag[] = [
-  { name: "output", short: "o", value: "FILE", help: "write here instead of stdout" },
+  { name: "output", short: "o", value: "FILE", help: "output file, default stdout" },
   ...formatFlags({
     help: "the code (default), or {url, integrity, bytes, files, imports_refused, output, code}",
   }),
@@ -22,11 +21,11 @@ const OWN_FLAGS: readonly Flag[] = [
 /** The command. */
 export const command: Command = {
   usage: "module bundle [flags] <path|url>",
-  summary: "Bundles a module with all it imports into one ES module, its source map inside; runs nothing.",
+  summary: "Bundles a module and its imports into one ES module with a source map, without running it.",
   flags: [...OWN_FLAGS, ...policyFlags(OWN_FLAGS)],
   details: () =>
-    `What a module imports as "preamp", "preamp/loop", "preamp/context", "preamp/testing" or "zod" stays an
-import: the host gives it. Everything else goes in.
+    `What a module imports as "preamp", "preamp/loop", "preamp/context", "preamp/testing" or "zod" remains
+an import: the runtime provides it. Everything else is included.
 `,
   run,
 };
@@ -38,8 +37,8 @@ async function run(args: Arguments, io: Io): Promise<number> {
   const bundle = await withLoader((loader) => loader.bundle(target.spec, target.context));
   const code = publishable(bundle);
   for (const { specifier, url, line, column } of bundle.imports_refused) {
-    const what = specifier === null ? "a computed import" : `import of ${JSON.stringify(specifier)}`;
-    io.err.write(`warning: ${displayPath(url, io)}:${line}:${column}: ${what} throws when it is reached\n`);
+    const label = specifier === null ? "a computed import" : `import of ${JSON.stringify(specifier)}`;
+    io.err.write(`warning: ${displayPath(url, io)}:${line}:${column}: ${label} throws when it is executed\n`);
   }
   const output = args.value("output");
   if (output !== undefined) await writeCode(output, code, bundle, io);
@@ -65,13 +64,15 @@ async function writeCode(
   const file = locate(output, cwd);
   if (files.some(({ url }) => url === file.href)) {
     throw new UsageError(
-      `Cannot write ${JSON.stringify(output)}: it is one of the module's own files: name another`,
+      `Cannot write ${JSON.stringify(output)}: it is a file of the module; choose another name`,
     );
   }
   try {
     await Deno.writeTextFile(file, code);
   } catch (error) {
-    const why = error instanceof Deno.errors.NotFound ? "its folder is not there" : (error as Error).message;
+    const why = error instanceof Deno.errors.NotFound
+      ? "its folder does not exist"
+      : (error as Error).message;
     throw new UsageError(`Cannot write ${JSON.stringify(output)}: ${why}`, { cause: error });
   }
 }

@@ -1,13 +1,12 @@
-/** `preamp module hash`: what a module is made of, and the digest that pins it. Executes nothing of it. */
+/** `preamp module hash`: prints the files of a module and the digest that pins it, without executing it. */
 import type { Arguments, Flag } from "../arguments.ts";
 import type { Command } from "../command.ts";
-import { EXIT } from "../exit.ts";
+import { EXIT } from "../errors.ts";
 import type { Io } from "../terminal/io.ts";
 import { displayPath, readTarget, withLoader } from "../module_target.ts";
 import { formatFlags, wantsJson, writeJson } from "../output_format.ts";
 import { policyFlags, readSettings, settingFlags } from "../settings.ts";
-import { styleOf } from "../terminal/style.ts";
-import { tableText } from "../terminal/table.ts";
+import { styleOf, tableText } from "../terminal/format.ts";
 
 const OWN_FLAGS: readonly Flag[] = [
   ...formatFlags({
@@ -19,8 +18,7 @@ const OWN_FLAGS: readonly Flag[] = [
 /** The command. */
 export const command: Command = {
   usage: "module hash [flags] <path|url>",
-  summary:
-    "Prints the digest that pins a module (`integrity` in a plan) and the files it covers; runs nothing.",
+  summary: "Prints the digest that pins a module (`integrity` in a plan) and its files, without running it.",
   flags: [...OWN_FLAGS, ...policyFlags(OWN_FLAGS)],
   run,
 };
@@ -39,8 +37,8 @@ async function run(args: Arguments, io: Io): Promise<number> {
   const rows = graph.files.map(({ url, sha256, bytes }) => [sha256, String(bytes), displayPath(url, io)]);
   io.out.write(`${graph.integrity}\n${dim(tableText([["sha256", "bytes", "file"], ...rows], "  "))}`);
   for (const { specifier, url, line, column } of graph.imports_refused) {
-    const what = specifier === null ? "a computed import" : `import of ${JSON.stringify(specifier)}`;
-    io.err.write(`warning: ${displayPath(url, io)}:${line}:${column}: ${what} throws when it is reached\n`);
+    const label = specifier === null ? "a computed import" : `import of ${JSON.stringify(specifier)}`;
+    io.err.write(`warning: ${displayPath(url, io)}:${line}:${column}: ${label} throws when it is executed\n`);
   }
   return EXIT.done;
 }

@@ -1,17 +1,16 @@
-/** `preamp module list`: what is compiled in. */
+/** `preamp module list`: lists the built-in modules. */
 import { createModuleTable } from "../../app/module_table.ts";
-import type { Arguments } from "../arguments.ts";
+import { type Arguments, UsageError } from "../arguments.ts";
 import type { Command } from "../command.ts";
-import { EXIT } from "../exit.ts";
+import { EXIT } from "../errors.ts";
 import type { Io } from "../terminal/io.ts";
 import { formatFlags, wantsJson, writeJson } from "../output_format.ts";
-import { tableText } from "../terminal/table.ts";
-import { UsageError } from "../usage_error.ts";
+import { tableText } from "../terminal/format.ts";
 
 /** The command. */
 export const command: Command = {
   usage: "module list [flags]",
-  summary: "Lists the built-in modules: what a plan may name without a source.",
+  summary: "Lists the built-in modules, which plans name without a source.",
   flags: formatFlags({
     help: "a table (default), or {data: [{id, type, version, description, permissions, config_schema}]}",
   }),

@@ -1,18 +1,17 @@
-/** `preamp module new`: a module that works, its test and its README, in a folder of its own. Never writes over a file. */
+/** `preamp module new`: creates a working module with a test and a README. Never overwrites a file. */
 import manifest from "../../../deno.json" with { type: "json" };
 import { PREFIX } from "../../kernel/mounting/module_checks.ts";
 import { didYouMean } from "../../text/did_you_mean.ts";
 import type { ModuleType } from "../../sdk/types.ts";
-import type { Arguments } from "../arguments.ts";
+import { type Arguments, UsageError } from "../arguments.ts";
 import type { Command } from "../command.ts";
-import { EXIT } from "../exit.ts";
+import { EXIT } from "../errors.ts";
 import { denoJson, isMapped } from "../deno_json.ts";
-import { locate } from "../files.ts";
+import { locate } from "../paths.ts";
 import type { Io } from "../terminal/io.ts";
 import { SDK_IMPORTS, writeSdkFiles } from "../sdk_files.ts";
 import { fill, type Template, type Words } from "../templates/template.ts";
 import { formatFlags, wantsJson, writeJson } from "../output_format.ts";
-import { UsageError } from "../usage_error.ts";
 
 const TEMPLATES: Readonly<Record<string, () => Promise<Template>>> = {
   tool: async () => (await import("../templates/tool.ts")).template,
@@ -25,17 +24,17 @@ const TEMPLATES: Readonly<Record<string, () => Promise<Template>>> = {
 /** The command. */
 export const command: Command = {
   usage: "module new <tool|provider|hook|orchestrator|context> <name>",
-  summary: "Begins a module: mod.ts, mod_test.ts, README.md, and a deno.json where there is none.",
+  summary: "Creates a module: mod.ts, mod_test.ts, README.md, and deno.json if there is no deno.json yet.",
   flags: [
-    { name: "dir", value: "FOLDER", help: "where, default ./ID such as ./tool-clock" },
-    { name: "sdk", value: "URL", help: "where the SDK's mod.ts is, for editors and tests" },
+    { name: "dir", value: "FOLDER", help: "folder, default the id, such as ./tool-clock" },
+    { name: "sdk", value: "URL", help: "URL of the SDK's mod.ts, for editors and tests" },
     ...formatFlags({ help: "text (default), or {id, folder, files}" }),
   ],
   details: () =>
-    `What it writes passes \`preamp module validate --strict\` and its own tests, \`deno test\`. Nothing is
-overwritten. deno.json says where editors and tests find "preamp": in .preamp/sdk, which is written too
-(preamp module types), or in the sources of a program that runs from them; --sdk names another place. A module
-that runs gets it from its host.
+    `The new module passes \`preamp module validate --strict\` and its own tests, \`deno test\`. Existing files are never
+overwritten. deno.json maps "preamp" for editors and tests: to .preamp/sdk, which the executable writes too
+(preamp module types), or to the sources of a program that runs from its sources; --sdk names another place.
+A running module gets "preamp" from the runtime.
 `,
   run,
 };
@@ -45,13 +44,13 @@ async function run(args: Arguments, io: Io): Promise<number> {
   const [written, name, more] = args.rest;
   const type = typeOf(written);
   if (name === undefined) {
-    throw new UsageError(`Cannot begin a module: it needs a name: module new ${type} clock`);
+    throw new UsageError(`Cannot create a module without a name; write: preamp module new ${type} clock`);
   }
   if (more !== undefined) throw new UsageError(`Cannot use ${JSON.stringify(more)}: a module has one name`);
   const words = wordsOf(type, name);
   const dir = (args.value("dir") ?? words.id).replace(/(?<=.)\/+$/, "");
   const folder = locate(`${dir}/`, io.cwd);
-  const template = await TEMPLATES[type]!(); // typeOf() says so
+  const template = await TEMPLATES[type]!(); // typeOf() returns a key of the table
   const files: Record<string, string> = {
     "mod.ts": fill(template.module, words),
     "mod_test.ts": fill(template.test, words),
@@ -77,28 +76,28 @@ async function run(args: Arguments, io: Io): Promise<number> {
 function typeOf(written: string | undefined): ModuleType {
   const types = Object.keys(TEMPLATES);
   if (written === undefined) {
-    throw new UsageError(`Cannot begin a module: it needs a type: ${types.join(", ")}`);
+    throw new UsageError(`Cannot create a module without a type; the types are ${types.join(", ")}`);
   }
   if (Object.hasOwn(TEMPLATES, written)) return written as ModuleType; // the table's keys
   const meant = didYouMean(written, types);
-  const hint = meant === undefined ? `one of ${types.join(", ")}` : `did you mean ${meant}?`;
-  throw new UsageError(`Cannot begin a module of type ${JSON.stringify(written.slice(0, 40))}: ${hint}`);
+  const hint = meant === undefined ? `the types are ${types.join(", ")}` : `did you mean ${meant}?`;
+  throw new UsageError(`Cannot create a module of type ${JSON.stringify(written.slice(0, 40))}: ${hint}`);
 }
 
-/** `clock` and `tool-clock` are the same tool. */
+/** Returns id and name of the module; `clock` and `tool-clock` mean the same tool. */
 function wordsOf(type: ModuleType, written: string): Words {
   const prefix = `${PREFIX[type]}-`;
   const name = written.startsWith(prefix) ? written.slice(prefix.length) : written;
   if (!/^[a-z][a-z0-9]*(-[a-z0-9]+)*$/.test(name) || name.length > 48) {
     throw new UsageError(
       `Cannot name a module ${JSON.stringify(written.slice(0, 60))}: ` +
-        "take small letters, digits and single hyphens, a letter first, at most 48: such as clock or city-weather",
+        "use lower-case letters, digits and single hyphens, a letter first, at most 48 characters, such as city-weather",
     );
   }
   return { id: prefix + name, name: name.replaceAll("-", "_") };
 }
 
-/** The executable writes the SDK beside the module; a program that runs from its sources is the SDK. */
+/** Returns the imports of the SDK: the files written beside the module, or the sources that this program runs from. */
 function ownImports(): Record<string, string> {
   return Deno.build.standalone ? SDK_IMPORTS : sourceImports(new URL("../../sdk/mod.ts", import.meta.url));
 }
@@ -116,7 +115,7 @@ function sourceImports(mod: URL): Record<string, string> {
       ["loop", "context", "testing"].map((part) => [`preamp/${part}`, new URL(`${part}.ts`, mod).href]),
     ),
     zod: imports.zod,
-    "@cfworker/json-schema": imports["@cfworker/json-schema"], // the loop's own: an import map has no other place for it
+    "@cfworker/json-schema": imports["@cfworker/json-schema"], // imported by the loop; an import map has no scopes here
   };
 }
 
@@ -130,7 +129,7 @@ async function writeNew(folder: URL, dir: string, files: Readonly<Record<string,
     throw new UsageError(
       `Cannot write ${dir}/${
         there.join(`, ${dir}/`)
-      }: there already; nothing was written: take another --dir`,
+      }: it already exists, and nothing was written; use another --dir`,
     );
   }
   try {
@@ -139,8 +138,8 @@ async function writeNew(folder: URL, dir: string, files: Readonly<Record<string,
       await Deno.writeTextFile(new URL(file, folder), text, { createNew: true });
     }
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    throw new UsageError(`Cannot write into ${JSON.stringify(dir)}: ${why}`, { cause: error });
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new UsageError(`Cannot write into ${JSON.stringify(dir)}: ${reason}`, { cause: error });
   }
 }
 
@@ -165,7 +164,7 @@ preamp module validate --strict .
 `;
 }
 
-/** How this program is started, from any folder. */
+/** Returns the command that starts this program from any folder. */
 function program(): string {
   if (Deno.build.standalone) return "preamp";
   const main = new URL("../../../main.ts", import.meta.url);

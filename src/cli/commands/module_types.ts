@@ -1,24 +1,24 @@
-/** `preamp module types`: the SDK's types and test kit as files, for editors, `deno check` and `deno test` of a module's folder. */
+/** `preamp module types`: writes the SDK's types and test kit for editors, `deno check` and `deno test`. */
 import { errorMessage } from "../../sdk/errors.ts";
-import type { Arguments } from "../arguments.ts";
+import { type Arguments, UsageError } from "../arguments.ts";
 import type { Command } from "../command.ts";
 import { denoJson, isMapped } from "../deno_json.ts";
-import { EXIT } from "../exit.ts";
-import { locate, readOptional } from "../files.ts";
+import { EXIT } from "../errors.ts";
+import { locate, readOptional } from "../paths.ts";
 import type { Io } from "../terminal/io.ts";
 import { formatFlags, wantsJson, writeJson } from "../output_format.ts";
 import { SDK_IMPORTS, writeSdkFiles } from "../sdk_files.ts";
-import { UsageError } from "../usage_error.ts";
 
 /** The command. */
 export const command: Command = {
   usage: "module types [folder]",
-  summary: "Writes the SDK's types and test kit into .preamp/sdk, and a deno.json where there is none.",
+  summary:
+    "Writes the SDK's types and test kit into .preamp/sdk, and a deno.json if there is no deno.json yet.",
   flags: formatFlags({ help: "text (default), or {folder, written, imports}" }),
   details: () =>
-    `For the executable: run it in a folder that was cloned, and again after an update of the program. Git ignores
-.preamp/sdk. deno.json names its files as "preamp", "preamp/loop", "preamp/context", "preamp/testing" and
-"zod"; no network is needed.
+    `Run it with the executable in a cloned folder, and again after an update of the program. Git ignores .preamp/sdk.
+deno.json maps "preamp", "preamp/loop", "preamp/context", "preamp/testing" and "zod" to its files; no network is
+needed.
 `,
   run,
 };
@@ -29,7 +29,9 @@ async function run(args: Arguments, io: Io): Promise<number> {
   const json = wantsJson(args);
   if (!Deno.build.standalone) {
     if (json) writeJson(io, { folder: name, written: false, imports: {} });
-    else io.out.write("Nothing to write: this program runs from its sources, and module new names them.\n");
+    else {io.out.write(
+        "Nothing to write: this program runs from its sources, and module new maps them in deno.json.\n",
+      );}
     return EXIT.done;
   }
   const folder = locate(`${name.replace(/(?<=.)\/+$/, "")}/`, io.cwd);

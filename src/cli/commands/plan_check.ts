@@ -1,19 +1,17 @@
-/** `preamp plan check`: every finding with its place, and the hash of what is fine. Runs nothing, fetches nothing. */
+/** `preamp plan check`: prints every finding with its place, and the hash of a valid plan. Runs and fetches nothing. */
 import { createRuntime } from "../../app/runtime.ts";
 import type { PlanCheck } from "../../app/types.ts";
 import type { ErrorDetail } from "../../sdk/errors.ts";
 import { escapeUnprintable } from "../../text/escape.ts";
-import type { Arguments, Flag } from "../arguments.ts";
-import { TERMINAL } from "../caller.ts";
-import type { Command } from "../command.ts";
-import { EXIT, exitOfCode } from "../exit.ts";
+import { type Arguments, type Flag, UsageError } from "../arguments.ts";
+import { type Command, TERMINAL } from "../command.ts";
+import { EXIT, exitOfCode } from "../errors.ts";
 import type { Io, Output } from "../terminal/io.ts";
 import { formatFlags, wantsJson, writeJson } from "../output_format.ts";
-import { type GivenPlan, readPlans } from "../plan_files.ts";
+import { readPlans, type UncheckedPlan } from "../plan_files.ts";
 import { PLAN_FLAG } from "./plan_command.ts";
 import { policyFlags, readSettings, settingFlags } from "../settings.ts";
-import { styleOf } from "../terminal/style.ts";
-import { UsageError } from "../usage_error.ts";
+import { styleOf } from "../terminal/format.ts";
 
 const OWN_FLAGS: readonly Flag[] = [
   PLAN_FLAG,
@@ -26,11 +24,12 @@ const OWN_FLAGS: readonly Flag[] = [
 /** The command. */
 export const command: Command = {
   usage: "plan check [flags] [-p <file>]… [<file>…]",
-  summary: "Checks plans against their form and the policy; nothing is run or fetched. `-` is stdin.",
+  summary:
+    "Checks plans and whether the policy allows them, without running or fetching anything. `-` is stdin.",
   flags: [...OWN_FLAGS, ...policyFlags(OWN_FLAGS)],
   details: () =>
-    `Each <file> is checked by itself. The files of -p are one plan: merged from left to right, as \`preamp run\` does.
-Exit codes: 0 all are fine, 3 a plan is invalid, 4 one is refused by policy.
+    `Each <file> is checked separately. The files of -p are one plan, merged from left to right as in \`preamp run\`.
+Exit codes: 0 all are valid, 3 a plan is invalid, 4 a plan is refused by policy.
 
   preamp plan check plans/*.yaml
   preamp plan check -p base.yaml -p prod.yaml
@@ -47,19 +46,19 @@ async function run(args: Arguments, io: Io): Promise<number> {
   if (args.rest.length + merged.length === 0) throw new UsageError("Cannot check a plan: no file was named");
   const json = wantsJson(args);
   const { policy, sources } = await readSettings(args, io);
-  const given: GivenPlan[] = merged.length > 0 ? [await readPlans(merged, io)] : [];
-  for (const name of args.rest) given.push(await readPlans([name], io)); // in order: stdin can be read once
+  const unchecked: UncheckedPlan[] = merged.length > 0 ? [await readPlans(merged, io)] : [];
+  for (const name of args.rest) unchecked.push(await readPlans([name], io)); // in order: stdin can be read once
   const { plans } = createRuntime({ policy, sources });
   const checked: CheckedFile[] = [];
-  for (const { name, plan, base_url } of given) {
+  for (const { name, plan, base_url } of unchecked) {
     checked.push({ file: name, ...await plans.check({ plan }, TERMINAL, { base_url }) });
   }
   if (json) writeJson(io, { data: checked });
-  else checked.forEach((one) => io.out.write(checkText(one, io.out)));
+  else checked.forEach((check) => io.out.write(checkText(check, io.out)));
   return exitOf(checked);
 }
 
-/** Returns the findings of a file, one a line, its hint below; then how it stands. */
+/** Returns the findings of a file, one on each line with its hint below, and a last line with the result. */
 export function checkText(
   { file, ok, errors, warnings, plan_hash, sources = [] }: CheckedFile,
   output: Output,
@@ -101,7 +100,7 @@ function counted(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }
 
-/** What is wrong with a plan must be mended first, whatever the policy refuses. */
+/** Returns the exit code: an invalid plan takes precedence over one that the policy refuses. */
 function exitOf(checked: readonly CheckedFile[]): number {
   const codes = checked.flatMap(({ ok, code }) => ok ? [] : [exitOfCode(code)]);
   return [EXIT.plan_invalid, EXIT.refused].find((code) => codes.includes(code)) ?? codes[0] ?? EXIT.done;

@@ -1,12 +1,11 @@
-/** What the commands on plans that fetch modules share: which files, which runtime, which form of the answer. */
+/** Flags, plan files and runtime that the `plan` commands share. */
 import { createRuntime } from "../../app/runtime.ts";
 import type { Runtime } from "../../app/types.ts";
-import type { Arguments, Flag } from "../arguments.ts";
+import { type Arguments, type Flag, UsageError } from "../arguments.ts";
 import type { Io } from "../terminal/io.ts";
 import { formatFlags } from "../output_format.ts";
 import { readSettings } from "../settings.ts";
-import { styleOf } from "../terminal/style.ts";
-import { UsageError } from "../usage_error.ts";
+import { styleOf } from "../terminal/format.ts";
 
 /** `-p FILE`, as `preamp run` takes it. */
 export const PLAN_FLAG: Flag = {
@@ -14,7 +13,7 @@ export const PLAN_FLAG: Flag = {
   short: "p",
   value: "FILE",
   many: true,
-  help: "a plan; several are laid over one another, left to right",
+  help: "plan file; several are merged from left to right",
 };
 
 /** `--output-format` and `--json`. */
@@ -22,7 +21,7 @@ export const FORMAT_FLAGS: readonly Flag[] = formatFlags({
   help: "a table (default), or the object that the HTTP API answers",
 });
 
-/** Returns the files of `-p` and those behind the command. @throws {UsageError} when there is none. */
+/** Returns the files of `-p` and of the arguments. @throws {UsageError} if there are no files. */
 export function planNames(args: Arguments, verb: string): string[] {
   const names = [...args.all("plan"), ...args.rest];
   if (names.length === 0) throw new UsageError(`Cannot ${verb} a plan: no file was named`);
@@ -30,8 +29,8 @@ export function planNames(args: Arguments, verb: string): string[] {
 }
 
 /**
- * Runs something over a runtime under the settings of the command line, which is closed behind it.
- * @param options `overridden`: modules come from where `preamp source add` says, as in a run.
+ * Calls `use` with a runtime on the settings of the command line, and closes the runtime afterwards.
+ * @param options `overridden`: source overrides of `preamp source add` apply, as in a run.
  */
 export async function withRuntime<T>(
   args: Arguments,

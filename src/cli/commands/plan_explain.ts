@@ -1,10 +1,8 @@
-/** `preamp plan explain`: what a plan may touch, before anything of it runs. Fetches its modules, executes none. */
+/** `preamp plan explain`: prints what a plan may touch. Fetches its modules and executes none. */
 import type { Arguments, Flag } from "../arguments.ts";
-import { TERMINAL } from "../caller.ts";
-import type { Command } from "../command.ts";
-import { EXIT } from "../exit.ts";
+import { type Command, TERMINAL } from "../command.ts";
+import { DocumentFailure, EXIT } from "../errors.ts";
 import { explanationText } from "../explain_text.ts";
-import { DocumentFailure } from "../errors.ts";
 import type { Io } from "../terminal/io.ts";
 import { readPlans } from "../plan_files.ts";
 import { wantsJson, writeJson } from "../output_format.ts";
@@ -14,7 +12,7 @@ import { policyFlags, settingFlags } from "../settings.ts";
 const OWN_FLAGS: readonly Flag[] = [
   PLAN_FLAG,
   ...FORMAT_FLAGS,
-  { name: "strict", help: "exit 1 when there is a red flag" },
+  { name: "strict", help: "exit 1 if there is a red flag" },
   ...settingFlags(["frozen"]),
 ];
 
@@ -22,13 +20,14 @@ const OWN_FLAGS: readonly Flag[] = [
 export const command: Command = {
   usage: "plan explain [flags] <file>…",
   summary:
-    "Shows what a plan may touch: modules with their hashes, permissions, variables, ceilings, red flags. Fetches modules, runs none.",
+    "Prints what a plan may touch: modules with hashes, permissions, variables, limits, red flags. Fetches modules, runs none.",
   flags: [...OWN_FLAGS, ...policyFlags(OWN_FLAGS)],
   details: () =>
-    `A plan.lock.json beside the plan is used. wanted: what a module says of itself; asked: what the plan gives it;
-granted: what of that this process has; refused: the rest. Paths of the Deno flags start at the plan's folder.
-Exit codes: 0 explained, 1 a module cannot be had or is not what its pin says (--strict: or there is a red flag),
-3 plan invalid, 4 refused by policy.
+    `A plan.lock.json beside the plan is used. wanted: permissions that the module declares; asked: those that the plan
+gives it; granted: those of them that this process has; refused: the rest. Paths in the Deno flags are relative to the
+plan's folder.
+Exit codes: 0 explained, 1 a module cannot be loaded or does not match its pin (--strict: or there is a red flag),
+3 the plan is invalid, 4 it is refused by policy.
 
   preamp plan explain plans/support.yaml
   preamp plan explain -p base.yaml -p prod.yaml --output-format json

@@ -1,4 +1,4 @@
-/** `preamp plan hash`: the canonical hash of a plan as written, merged when there are several files (plan.md, hash). */
+/** `preamp plan hash`: prints the canonical hash of a plan as written; several files are merged. */
 import { hashPlan } from "../../plan/compile.ts";
 import { parsePlanText } from "../../plan/parse/parse.ts";
 import type { JsonObject } from "../../sdk/json.ts";
@@ -6,16 +6,15 @@ import { formatFlags, wantsJson, writeJson } from "../output_format.ts";
 import { PLAN_FLAG, planNames } from "./plan_command.ts";
 import type { Arguments } from "../arguments.ts";
 import type { Command } from "../command.ts";
-import { EXIT } from "../exit.ts";
-import { DocumentFailure } from "../errors.ts";
+import { DocumentFailure, EXIT } from "../errors.ts";
 import type { Io } from "../terminal/io.ts";
-import { type GivenPlan, readPlans } from "../plan_files.ts";
+import { readPlans, type UncheckedPlan } from "../plan_files.ts";
 
 /** The command. */
 export const command: Command = {
   usage: "plan hash [flags] <file>…",
   summary:
-    "Prints the hash of a plan as written; several files are merged first, as `preamp run` does. `-` is stdin.",
+    "Prints the hash of a plan as written; several files are merged first, as in `preamp run`. `-` is stdin.",
   flags: [PLAN_FLAG, ...formatFlags({ help: "the hash (default), or {plan_hash, files}" })],
   run,
 };
@@ -29,7 +28,7 @@ async function run(args: Arguments, io: Io): Promise<number> {
   return EXIT.done;
 }
 
-async function dataOf({ plan, name }: GivenPlan): Promise<JsonObject> {
+async function dataOf({ plan, name }: UncheckedPlan): Promise<JsonObject> {
   if (typeof plan !== "string") return plan;
   try {
     return (await parsePlanText(plan, { name })).data;

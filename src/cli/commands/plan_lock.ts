@@ -1,25 +1,22 @@
-/** `preamp plan lock`: writes `plan.lock.json` beside a plan: the bytes that its modules are made of now. Executes none. */
+/** `preamp plan lock`: writes `plan.lock.json` with the hashes of all files of a plan's modules. Executes none. */
 import { LOCK_FILE } from "../../app/lock_file.ts";
 import { formatLock, type Lock, lockDifferences, lockOver, parseLock } from "../../plan/lock.ts";
-import type { Arguments, Flag } from "../arguments.ts";
-import { TERMINAL } from "../caller.ts";
-import type { Command } from "../command.ts";
-import { EXIT } from "../exit.ts";
-import { DocumentFailure } from "../errors.ts";
-import { readOptional } from "../files.ts";
+import { type Arguments, type Flag, UsageError } from "../arguments.ts";
+import { type Command, TERMINAL } from "../command.ts";
+import { DocumentFailure, EXIT } from "../errors.ts";
+import { readOptional } from "../paths.ts";
 import type { Io } from "../terminal/io.ts";
 import { readPlans } from "../plan_files.ts";
 import { formatFlags, wantsJson, writeJson } from "../output_format.ts";
 import { PLAN_FLAG, planNames, withRuntime } from "./plan_command.ts";
 import { policyFlags, settingFlags } from "../settings.ts";
-import { styleOf } from "../terminal/style.ts";
+import { styleOf } from "../terminal/format.ts";
 import { escapeUnprintable } from "../../text/escape.ts";
-import { UsageError } from "../usage_error.ts";
 
 const OWN_FLAGS: readonly Flag[] = [
   PLAN_FLAG,
-  { name: "check", help: "write nothing; exit 1 when the lock is not what the modules are now" },
-  { name: "prune", help: "drop what other plans of the folder have in the lock" },
+  { name: "check", help: "write nothing; exit 1 if the lock differs from the modules" },
+  { name: "prune", help: "remove the entries of other plans of the folder" },
   ...formatFlags({ help: "text (default), or {file, status, modules, files, differences}" }),
   ...settingFlags(),
 ];
@@ -31,11 +28,11 @@ export const command: Command = {
     `Writes ${LOCK_FILE} beside the plan: URL, hash and size of every file of its modules. Fetches modules, runs none.`,
   flags: [...OWN_FLAGS, ...policyFlags(OWN_FLAGS)],
   details: () =>
-    `Plans of one folder share its lock: what it has of other plans is kept. From then on a run, an explain and a lock
---check refuse a module whose bytes differ. Several files are merged first, as \`preamp run\` does; the lock lies beside
-the first.
-Exit codes: 0 written, or with --check as it should be; 1 not as it should be, or a module cannot be had; 3 plan or lock
-invalid; 4 refused by policy.
+    `Plans of one folder share its lock: entries of other plans are kept. run, plan explain and plan lock --check refuse a
+module whose files differ from the lock. Several files are merged first, as in \`preamp run\`; the lock is written
+beside the first file.
+Exit codes: 0 written, or with --check up to date; 1 the lock differs, or a module cannot be loaded; 3 the plan or the
+lock is invalid; 4 refused by policy.
 `,
   run,
 };
@@ -43,7 +40,7 @@ invalid; 4 refused by policy.
 async function run(args: Arguments, io: Io): Promise<number> {
   const names = planNames(args, "lock");
   if (args.has("check") && args.has("prune")) {
-    throw new UsageError("Cannot use --prune with --check: one writes and the other does not");
+    throw new UsageError("Cannot use --prune with --check: --check writes nothing");
   }
   const json = wantsJson(args);
   const { name, plan, base_url } = await readPlans(names, io);
@@ -67,14 +64,15 @@ async function run(args: Arguments, io: Io): Promise<number> {
   return answer.status === "differs" ? EXIT.failed : EXIT.done;
 }
 
-/** What was done, or what the check found. */
+/** The result of the command. */
 interface LockAnswer {
   file: string;
   status: "written" | "unchanged" | "nothing_to_lock" | "ok" | "differs";
-  /** How many modules of the plan are locked, and their files. */
+  /** Number of locked modules of the plan. */
   modules: number;
+  /** Number of their files. */
   files: number;
-  /** What the lock has otherwise than the modules; empty unless `status` is `differs`. */
+  /** Differences between lock and modules; empty unless `status` is `differs`. */
   differences: string[];
 }
 
@@ -115,7 +113,7 @@ function answerText({ status, differences, modules, files }: LockAnswer, io: Io)
     case "ok":
       return `${green("ok")}, ${modules === 0 ? "nothing to lock: every module is built in" : counts}\n`;
     case "differs":
-      return differences.map((one) => `${red("differs")}  ${escapeUnprintable(one)}\n`).join("");
+      return differences.map((text) => `${red("differs")}  ${escapeUnprintable(text)}\n`).join("");
     default:
       return `${green(status)}  ${bold(LOCK_FILE)}, ${counts}\n`;
   }
@@ -129,14 +127,14 @@ async function readLock(text: string): Promise<Lock> {
   }
 }
 
-/** Whole or not at all: a lock that is cut off would stop every run. */
+/** Replaces a file atomically: an incomplete lock would stop every run. */
 async function replaceFile(url: URL, text: string): Promise<void> {
   const temporary = new URL(`${url.href}.${crypto.randomUUID()}`);
   try {
     await Deno.writeTextFile(temporary, text, { createNew: true });
     await Deno.rename(temporary, url);
   } catch (error) {
-    await Deno.remove(temporary).catch(() => {}); // it may never have been made
+    await Deno.remove(temporary).catch(() => {}); // it may not exist
     const reason = error instanceof Error ? error.message : String(error);
     throw new UsageError(`Cannot write ${LOCK_FILE}: ${reason}`, { cause: error });
   }

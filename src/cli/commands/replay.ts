@@ -1,20 +1,18 @@
-/** `preamp replay`: a run that was saved with `--output-format json-trace`, once more: loop and context for real, the rest from its log. */
+/** `preamp replay`: replays a run that `--output-format json-trace` saved (src/docs/events.md#replay). */
 import { createRuntime } from "../../app/runtime.ts";
 import { escapeUnprintable } from "../../text/escape.ts";
 import type { Recording } from "../../runs/types.ts";
 import type { ReplayReport } from "../../runs/types.ts";
 import { errorMessage } from "../../sdk/errors.ts";
 import { isObject } from "../../sdk/json.ts";
-import type { Arguments, Flag } from "../arguments.ts";
-import { TERMINAL } from "../caller.ts";
-import type { Command } from "../command.ts";
-import { EXIT } from "../exit.ts";
+import { type Arguments, type Flag, UsageError } from "../arguments.ts";
+import { type Command, TERMINAL } from "../command.ts";
+import { EXIT } from "../errors.ts";
 import type { Io } from "../terminal/io.ts";
-import { locate, readNamed } from "../files.ts";
+import { locate, readNamed } from "../paths.ts";
 import { formatFlags, wantsJson, writeJson } from "../output_format.ts";
 import { policyFlags, readSettings, settingFlags } from "../settings.ts";
-import { styleOf } from "../terminal/style.ts";
-import { UsageError } from "../usage_error.ts";
+import { styleOf } from "../terminal/format.ts";
 
 const OWN_FLAGS: readonly Flag[] = [
   ...formatFlags({ help: "text (default), or {equal, first_difference}" }),
@@ -25,11 +23,11 @@ const OWN_FLAGS: readonly Flag[] = [
 export const command: Command = {
   usage: "replay [flags] <file>",
   summary:
-    "Replays a saved run: orchestrator and context run for real, everything else answers from its log. " +
+    "Replays a saved run: runs orchestrator and context again and answers everything else from the log. " +
     "`-` is stdin.",
   flags: [...OWN_FLAGS, ...policyFlags(OWN_FLAGS)],
   details: () =>
-    `No provider, tool or hook is called. Exit code 0: equal; 1: not, and where the two part.
+    `No provider, tool or hook is called. Exit codes: 0 the replay is equal, 1 it differs; the first difference is printed.
 
   preamp run --output-format json-trace "What is 6 × 7?" > run.json
   preamp replay run.json
@@ -40,7 +38,7 @@ export const command: Command = {
 async function run(args: Arguments, io: Io): Promise<number> {
   const [name, ...more] = args.rest;
   if (name === undefined || more.length > 0) {
-    throw new UsageError(`Cannot replay: name one file: received ${args.rest.length}`);
+    throw new UsageError(`Cannot replay: name one file, not ${args.rest.length}`);
   }
   const json = wantsJson(args);
   const { policy, home, sources } = await readSettings(args, io);
@@ -57,23 +55,23 @@ async function run(args: Arguments, io: Io): Promise<number> {
   }
 }
 
-/** @throws {UsageError} when the text is no recording. */
-function readRecording(what: string, text: string): Recording {
+/** Returns the recording in a text. @throws {UsageError} if it is not a recording. */
+function readRecording(name: string, text: string): Recording {
   let data: unknown;
   try {
     data = JSON.parse(text);
   } catch (error) {
-    throw new UsageError(`Cannot replay ${what}: it is not JSON: ${errorMessage(error)}`, { cause: error });
+    throw new UsageError(`Cannot replay ${name}: it is not JSON: ${errorMessage(error)}`, { cause: error });
   }
   if (isObject(data) && isObject(data.run) && Array.isArray(data.events) && isObject(data.replay)) {
     const { events, replay } = data;
     const whole = isObject(replay.plan) && Array.isArray(replay.history) && isObject(replay.session_state);
     if (whole && events.length > 0 && events.every(isEntry)) {
-      return data as unknown as Recording; // what it is made of was looked at; the rest is compared
+      return data as unknown as Recording; // the structure was checked; the rest is compared
     }
   }
   throw new UsageError(
-    `Cannot replay ${what}: it must be what preamp run --output-format json-trace prints: {run, events, replay}`,
+    `Cannot replay ${name}: it must be the output of preamp run --output-format json-trace: {run, events, replay}`,
   );
 }
 
@@ -93,7 +91,7 @@ function reportText({ run, events }: Recording, { first_difference }: ReplayRepo
   }\n  replayed: ${formatValue(replayed)}\n`;
 }
 
-/** As JSON, on one line, no longer than a screen. */
+/** Returns a value as JSON on one line of at most 2,000 characters. */
 function formatValue(value: unknown): string {
   const text = escapeUnprintable(typeof value === "string" ? value : JSON.stringify(value) ?? "nothing");
   return text.length <= 2_000 ? text : `${text.slice(0, 2_000)}…`;

@@ -1,4 +1,4 @@
-/** `preamp run`: one run in this process. Progress and questions on stderr, the answer or the JSON alone on stdout. */
+/** `preamp run`: runs a prompt in this process. Progress and questions go to stderr, the answer or JSON to stdout. */
 import { createRuntime } from "../../app/runtime.ts";
 import type { Runtime } from "../../app/types.ts";
 import { Redactor } from "../../policy/redact.ts";
@@ -6,21 +6,18 @@ import type { RunInput } from "../../runs/types.ts";
 import type { Run, RunHandle } from "../../runs/types.ts";
 import { errorCode, errorMessage, type PreampError } from "../../sdk/errors.ts";
 import type { JsonObject } from "../../sdk/json.ts";
-import type { Arguments, Flag } from "../arguments.ts";
+import { type Arguments, type Flag, UsageError } from "../arguments.ts";
 import { askAt } from "../terminal/approval_prompt.ts";
-import { TERMINAL } from "../caller.ts";
-import type { Command } from "../command.ts";
-import { EXIT, exitOfStatus } from "../exit.ts";
-import { DocumentFailure } from "../errors.ts";
+import { type Command, TERMINAL } from "../command.ts";
+import { DocumentFailure, EXIT, exitOfStatus } from "../errors.ts";
 import type { Io } from "../terminal/io.ts";
 import { formatFlags, readFormat, writeJson } from "../output_format.ts";
 import { messageText, summaryLine } from "../terminal/progress_lines.ts";
 import { createRunDisplay, type RunDisplay } from "../run_display.ts";
-import { type Asked, readRequest } from "../run_request.ts";
+import { type LocalRunRequest, readRequest } from "../run_request.ts";
 import { policyFlags, readSettings, settingFlags, type Settings } from "../settings.ts";
 import { redirectConsole } from "../stray_output.ts";
-import { styleOf } from "../terminal/style.ts";
-import { UsageError } from "../usage_error.ts";
+import { styleOf } from "../terminal/format.ts";
 
 const OWN_FLAGS: readonly Flag[] = [
   {
@@ -28,15 +25,15 @@ const OWN_FLAGS: readonly Flag[] = [
     short: "p",
     value: "FILE",
     many: true,
-    help: "plan to run; several are laid over one another, left to right",
+    help: "plan file; several are merged from left to right",
   },
-  { name: "profile", value: "NAME", help: "plan to run, by its name in plans/ or $PREAMP_HOME/plans/" },
+  { name: "profile", value: "NAME", help: "name of a plan in plans/ or $PREAMP_HOME/plans/" },
   { name: "bundle", value: "NAME", help: "the same as --profile" },
-  { name: "limit", value: "NAME=VALUE", many: true, help: "tighten a ceiling, such as max_cost_usd=0.10" },
+  { name: "limit", value: "NAME=VALUE", many: true, help: "lower a limit, such as max_cost_usd=0.10" },
   { name: "session", value: "ID", help: "continue a conversation" },
-  { name: "strict", help: "exit 1 on any warning; those before the first step keep the run from starting" },
+  { name: "strict", help: "exit 1 on any warning; do not start a run that has warnings" },
   ...formatFlags({
-    help: "the answer (default), the run object, or {run, events, replay}: what preamp replay reads",
+    help: "the answer (default), the run object, or {run, events, replay} for preamp replay",
     more: ["json-trace"],
   }),
   ...settingFlags(["plans", "store", "frozen"]),
@@ -46,16 +43,15 @@ const OWN_FLAGS: readonly Flag[] = [
 export const command: Command = {
   usage: 'run [flags] ["prompt"]',
   summary:
-    "Runs a prompt here. Without a prompt it is read from stdin; without a plan it is plans/default.yaml, else a demo.",
+    "Runs a prompt in this process. The default prompt is stdin, the default plan plans/default.yaml, else a demo.",
   flags: [...OWN_FLAGS, ...policyFlags(OWN_FLAGS)],
   details: () =>
-    `Progress and warnings go to stderr, the answer to stdout. A terminal displays every text of the model as it is
-written. When stdout is no terminal, it gets the answer alone: piece by piece when the plan has no tools, else once its
-last response is complete.
+    `Progress and warnings go to stderr, the answer to stdout. A terminal displays every text of the model as it arrives.
+Otherwise stdout gets only the answer: streamed if the plan has no tools, else when the last response is complete.
 
-Without a terminal an approval gets its default at once. Ctrl-C stops after the current step, a second one at once, a
-third one ends the process; the text that arrived stays. The exit code is 130.
-Each key of preamp.yaml is a flag too, such as --limits.tool_timeout_s 5: preamp help serve lists them.
+Without a terminal the default of an approval applies at once. Ctrl-C stops the run after its current step, a second
+Ctrl-C stops it at once, a third one ends the process. Text that has arrived is kept. The exit code is 130.
+Each setting of preamp.yaml is also a flag, such as --limits.tool_timeout_s 5; preamp help serve lists them.
 
   preamp run "What is 6 × 7?"
   preamp run --profile calculator "What is 12 * 12?"
@@ -71,7 +67,7 @@ async function run(args: Arguments, io: Io): Promise<number> {
   const format = readFormat(args, MORE_FORMATS);
   const settings = await readSettings(args, io);
   refuseSession(args, settings);
-  const asked = await readRequest(args, io, settings);
+  const local = await readRequest(args, io, settings);
   const style = styleOf(io.err);
   const display = createRunDisplay(io, format === "text");
   const { progress, answer, warnings } = display;
@@ -82,7 +78,7 @@ async function run(args: Arguments, io: Io): Promise<number> {
     home: settings.home,
     sources: settings.sources,
     secrets: settings.api_keys,
-    // the error of the run itself is written at its end
+    // the error of the run is printed at its end
     log: (level, event, facts) => {
       if (event === "module_console") return progress.note(consoleText(facts));
       if (level === "info" || event === "execution_failed") return;
@@ -93,7 +89,7 @@ async function run(args: Arguments, io: Io): Promise<number> {
   let handle: RunHandle | undefined;
   const unlisten = onCtrlC(io, display, runtime, () => handle);
   try {
-    handle = await create(runtime, asked, io, display, args.has("strict"));
+    handle = await create(runtime, local, io, display, args.has("strict"));
     warnings.addAll(handle.current().warnings);
     const ended = await follow(runtime, handle, display);
     warnings.addAll(ended.warnings);
@@ -122,16 +118,16 @@ async function run(args: Arguments, io: Io): Promise<number> {
   }
 }
 
-/** Thrown before the first step of a run that must not have warnings. */
+/** Thrown before the first step of a run with `--strict` that has warnings. */
 class WarningsFailure extends Error {}
 
 function strictText(count: number): string {
-  return `--strict takes no warning: there ${count === 1 ? "was 1" : `were ${count}`}`;
+  return `--strict does not allow warnings, and there ${count === 1 ? "was 1" : `were ${count}`}`;
 }
 
 async function create(
   runtime: Runtime,
-  { request, base_url, plan_name }: Asked,
+  { request, base_url, plan_name }: LocalRunRequest,
   io: Io,
   { progress, warnings }: RunDisplay,
   strict: boolean,
@@ -147,12 +143,12 @@ async function create(
       ...(base_url === undefined ? {} : { base_url }),
     });
   } catch (error) {
-    const about_plan = errorCode(error) !== undefined && (error as PreampError).details?.length > 0; // ours, by its code
+    const about_plan = errorCode(error) !== undefined && (error as PreampError).details?.length > 0; // identified by its code
     throw about_plan ? new DocumentFailure(plan_name, error) : error;
   }
 }
 
-/** Displays every entry, then resolves to the run as it ended. */
+/** Displays every entry, then resolves to the ended run. */
 async function follow(
   runtime: Runtime,
   handle: RunHandle,
@@ -165,11 +161,11 @@ async function follow(
 async function writeRun(runtime: Runtime, run: Run, format: "json" | "json-trace", io: Io): Promise<void> {
   if (format === "json") return writeJson(io, run);
   const { events, replay } = await runtime.runs.recording(TERMINAL, run.id);
-  // the plan and the session as they were: `preamp replay` needs them
+  // `preamp replay` needs the plan and the session at the start of the run
   writeJson(io, { run, events, replay: withoutSecrets(replay) });
 }
 
-/** First after the step that runs, then at once, then without waiting (behaviour.md §15). */
+/** The first Ctrl-C cancels after the current step, the second at once, the third ends the process. */
 function onCtrlC(
   io: Io,
   { progress, answer }: RunDisplay,
@@ -187,8 +183,8 @@ function onCtrlC(
     }
     progress.note(
       times === 1
-        ? "Stopping after this step; Ctrl-C again stops at once."
-        : "Stopping at once; Ctrl-C again ends the process.",
+        ? "Stopping after this step; press Ctrl-C again to stop at once."
+        : "Stopping at once; press Ctrl-C again to end the process.",
     );
     const mode = times === 1 ? "graceful" : "immediate";
     runtime.runs.cancel(TERMINAL, handle.id, mode).catch((error) =>
@@ -201,19 +197,17 @@ function refuseSession(args: Arguments, { policy }: Settings): void {
   const id = args.value("session");
   if (id === undefined || policy.store !== "memory") return;
   throw new UsageError(
-    `Cannot continue session ${
-      JSON.stringify(id)
-    }: the store is memory, and what was kept there ended with its process: ` +
-      "keep the conversation on a server (preamp serve) and send session_id",
+    `Cannot continue session ${JSON.stringify(id)}: the store is memory, which ends with its process; ` +
+      "run a server (preamp serve) and send session_id to it",
   );
 }
 
-/** Returns what a module wrote to its console as one printable line. */
+/** Returns a module's console output as one printable line. */
 function consoleText({ module, text }: JsonObject): string {
   return `${messageText(module)}: ${messageText(text)}`;
 }
 
-/** Returns what a run started from with the secrets of its plans redacted; the rest is the conversation, which must replay. */
+/** Returns the input of a run with secrets redacted in its plans. The conversation is unchanged, for replay. */
 function withoutSecrets({ plan, agents, ...rest }: RunInput): RunInput {
   const redactor = new Redactor();
   return {

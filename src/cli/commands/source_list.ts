@@ -1,19 +1,18 @@
-/** `preamp source list`: every override that holds here, and who says so. */
+/** `preamp source list`: lists the source overrides that apply in this folder, with their scope. */
 import type { Override } from "../../app/source_overrides.ts";
 import { escapeUnprintable } from "../../text/escape.ts";
-import type { Arguments } from "../arguments.ts";
+import { type Arguments, UsageError } from "../arguments.ts";
 import type { Command } from "../command.ts";
-import { EXIT } from "../exit.ts";
+import { EXIT } from "../errors.ts";
 import type { Io } from "../terminal/io.ts";
 import { formatFlags, wantsJson, writeJson } from "../output_format.ts";
 import { allSources, readSources } from "../source_store.ts";
-import { tableText } from "../terminal/table.ts";
-import { UsageError } from "../usage_error.ts";
+import { tableText } from "../terminal/format.ts";
 
 /** The command. */
 export const command: Command = {
   usage: "source list [flags]",
-  summary: "Lists where modules come from whatever a plan says, for this folder and this user.",
+  summary: "Lists the source overrides of this folder and this user.",
   flags: formatFlags({ help: "a table (default), or {data: [{id, source, url, scope}]}" }),
   run,
 };
@@ -23,15 +22,15 @@ async function run(args: Arguments, io: Io): Promise<number> {
     throw new UsageError(`Cannot list ${JSON.stringify(args.rest[0])}: source list takes no name`);
   }
   const json = wantsJson(args);
-  const found = new Map<string, { id: string; source: string; url: string; scope: string }>();
+  const overrides = new Map<string, { id: string; source: string; url: string; scope: string }>();
   for (const file of allSources(io)) {
     for (const [id, override] of await readSources(file)) {
-      if (!found.has(id)) {
-        found.set(id, { id, source: override.text, url: urlOf(override), scope: file.scope });
+      if (!overrides.has(id)) {
+        overrides.set(id, { id, source: override.text, url: urlOf(override), scope: file.scope });
       }
     }
   }
-  const data = [...found.values()].sort((a, b) => a.id < b.id ? -1 : 1);
+  const data = [...overrides.values()].sort((a, b) => a.id < b.id ? -1 : 1);
   if (json) writeJson(io, { data });
   else if (data.length > 0) {
     const rows = data.map(({ id, url, scope }) => [id, scope, url].map(escapeUnprintable));

@@ -1,17 +1,16 @@
-/** `preamp source remove`: the plan's own word holds again. */
+/** `preamp source remove`: removes a source override. */
 import { didYouMean } from "../../text/did_you_mean.ts";
-import type { Arguments } from "../arguments.ts";
+import { type Arguments, UsageError } from "../arguments.ts";
 import type { Command } from "../command.ts";
-import { EXIT } from "../exit.ts";
+import { EXIT } from "../errors.ts";
 import type { Io } from "../terminal/io.ts";
 import { formatFlags, wantsJson, writeJson } from "../output_format.ts";
 import { chosenSources, readSources, textsOf, USER_FLAG, writeSources } from "../source_store.ts";
-import { UsageError } from "../usage_error.ts";
 
 /** The command. */
 export const command: Command = {
   usage: "source remove [--user] <id>",
-  summary: "Forgets where a module was to come from: what the plan says holds again.",
+  summary: "Removes a source override: the source in the plan applies again.",
   flags: [
     USER_FLAG,
     ...formatFlags({ help: "nothing (default), or {id, source, scope} of what was removed" }),
@@ -26,16 +25,16 @@ async function run(args: Arguments, io: Io): Promise<number> {
     throw new UsageError("Cannot remove a source: write preamp source remove <id>");
   }
   const file = chosenSources(args, io);
-  const { [id]: known, ...others } = textsOf(await readSources(file));
+  const { [id]: known, ...remaining } = textsOf(await readSources(file));
   if (known === undefined) {
-    const meant = didYouMean(id, Object.keys(others));
+    const meant = didYouMean(id, Object.keys(remaining));
     throw new UsageError(
-      `Cannot remove a source: ${file.name} has none for ${JSON.stringify(id)}${
-        meant === undefined ? ": preamp source list shows what there is" : `: did you mean "${meant}"?`
+      `Cannot remove a source: ${file.name} has no override for ${JSON.stringify(id)}${
+        meant === undefined ? "; preamp source list lists all" : `; did you mean "${meant}"?`
       }`,
     );
   }
-  await writeSources(file, others);
+  await writeSources(file, remaining);
   if (json) writeJson(io, { id, source: known, scope: file.scope });
   return EXIT.done;
 }

@@ -1,16 +1,15 @@
-/** `preamp version`: which program this is. `preamp --version` is the same. */
+/** `preamp version`: prints the version of the program. `preamp --version` does the same. */
 import manifest from "../../../deno.json" with { type: "json" };
-import type { Arguments } from "../arguments.ts";
+import { type Arguments, UsageError } from "../arguments.ts";
 import type { Command } from "../command.ts";
-import { EXIT } from "../exit.ts";
+import { EXIT } from "../errors.ts";
 import type { Io } from "../terminal/io.ts";
 import { formatFlags, wantsJson, writeJson } from "../output_format.ts";
-import { UsageError } from "../usage_error.ts";
 
 /** The command. */
 export const command: Command = {
   usage: "version [flags]",
-  summary: "Prints the version of this program, of its runtime, and the machine it is made for.",
+  summary: "Prints the versions of this program, Deno and V8, and the target platform.",
   flags: formatFlags({ help: "text (default), or {version, deno, v8, typescript, target}" }),
   run,
 };

@@ -1,17 +1,17 @@
-/** A memory with a window: each request sees the newest messages that fit; the history is never altered. */
+/** Template of a context manager: each request gets the newest messages that fit; the history is unchanged. */
 import type { Template } from "./template.ts";
 
 /** The template. */
 export const template: Template = {
-  about: "Keeps the whole conversation and shows each request the newest messages that fit.",
+  about: "Keeps the whole conversation and gives each request the newest messages that fit.",
   plan: `session:
   orchestrator: loop-basic
   context:
     module: __ID__
     source: ./__ID__/mod.ts
     config: { max_tokens: 60000 }`,
-  config: [["max_tokens", "number", "tokens a request may hold when nothing says less, default 100000"]],
-  module: `/** \`__ID__\`: conversation memory that shows each request the newest messages that fit. */
+  config: [["max_tokens", "number", "maximum tokens of a request, default 100000"]],
+  module: `/** \`__ID__\`: a context manager that gives each request the newest messages that fit. */
 import {
   type ContextManager,
   type Coordinator,
@@ -23,34 +23,34 @@ import {
   type RequestOptions,
 } from "preamp";
 
-/** What this module says of itself. */
+/** The metadata of this module. */
 export const module: ModuleInfo = {
   id: "__ID__",
   type: "context",
   version: "0.1.0",
-  description: "Keeps the whole conversation and shows each request the newest messages that fit.",
+  description: "Keeps the whole conversation and gives each request the newest messages that fit.",
   config_schema: {
     type: "object",
     properties: {
       max_tokens: { type: "integer", minimum: 1, default: 100_000, description: "Tokens of a request" },
     },
   },
-  permissions: {}, // a memory on disk asks for { read: [...], write: [...] }
+  permissions: {}, // a context manager that uses files needs { read: [...], write: [...] }
 };
 
-/** Mounts the memory. */
+/** Mounts the context manager. */
 export async function mount(coordinator: Coordinator, config: JsonObject): Promise<MountReturn> {
   const { max_tokens = 100_000 } = config;
   if (typeof max_tokens !== "number" || max_tokens < 1) {
     throw new TypeError(
-      \`Cannot mount "\${module.id}": config.max_tokens must be above 0: received \${max_tokens}\`,
+      \`Cannot mount "\${module.id}": config.max_tokens must be above 0, but is \${max_tokens}\`,
     );
   }
   await coordinator.mount("context", new WindowContext(max_tokens));
   return { name: module.id, version: module.version, provides: ["context"] };
 }
 
-/** A memory. What it gives out are copies: nobody changes the history but its own methods. */
+/** A context manager. It returns copies, so that only its own methods change the history. */
 class WindowContext implements ContextManager {
   #messages: Message[] = [];
   readonly #max_tokens: number;
@@ -82,7 +82,7 @@ class WindowContext implements ContextManager {
     return Promise.resolve(structuredClone(view(this.#messages, this.#budget(options))));
   }
 
-  /** What the request says, else what the provider's window leaves, and never more than the config. */
+  /** Returns the budget of the request, else the room in the provider's window, at most the configured maximum. */
   #budget({ token_budget, provider }: RequestOptions): number {
     if (token_budget !== undefined && token_budget > 0) return token_budget;
     const { context_window, max_output_tokens = 4096 } = provider?.getInfo().defaults ?? {};
@@ -91,7 +91,7 @@ class WindowContext implements ContextManager {
   }
 }
 
-/** Returns the system messages, the last prompt, and the newest of the rest that fit. */
+/** Returns the system messages, the last prompt, and the newest other messages that fit. */
 function view(messages: readonly Message[], budget: number): Message[] {
   const last_prompt = messages.findLastIndex(({ role }) => role === "user");
   const keep = new Set(

@@ -12,7 +12,7 @@ export const template: Template = {
   module: `/** \`__ID__\`: denies tool calls by name. */
 import type { Coordinator, HookResult, JsonObject, ModuleInfo, MountReturn } from "preamp";
 
-/** What this module says of itself. */
+/** The metadata of this module. */
 export const module: ModuleInfo = {
   id: "__ID__",
   type: "hook",
@@ -24,12 +24,12 @@ export const module: ModuleInfo = {
       deny: { type: "array", items: { type: "string" }, default: [], description: "Tools that may not run" },
     },
   },
-  permissions: {}, // a wish list, such as { env: ["TZ"] }: the plan grants it
+  permissions: {}, // permissions that it needs, such as { env: ["TZ"] }; the plan grants them
 };
 
 const DENIED = "__ID__:denied";
 
-/** Registers the handler. \`tool:pre\` is a gate: when a handler there throws, the call is denied. */
+/** Registers the handler. \`tool:pre\` is a gate: if a handler throws, the call is denied. */
 export async function mount(coordinator: Coordinator, config: JsonObject): Promise<MountReturn> {
   const denied = new Set(await namesOf(config));
   coordinator.registerContributor("observability.events", module.id, () => [DENIED]);
@@ -39,13 +39,13 @@ export async function mount(coordinator: Coordinator, config: JsonObject): Promi
     await coordinator.hooks.emit(DENIED, { tool_name: tool });
     return { action: "deny", reason: \`\${tool} is not allowed here\` };
   }, { name: module.id });
-  return dispose; // what mount returns is called when the session ends
+  return dispose; // called when the session ends
 }
 
 function namesOf({ deny = [] }: JsonObject): Promise<string[]> {
   if (Array.isArray(deny) && deny.every((name) => typeof name === "string")) return Promise.resolve(deny);
   throw new TypeError(
-    \`Cannot mount "\${module.id}": config.deny must be a list of names: received \${typeof deny}\`,
+    \`Cannot mount "\${module.id}": config.deny must be a list of names, but is \${typeof deny}\`,
   );
 }
 `,
@@ -61,7 +61,7 @@ testHook("__ID__", () => module, {
   ],
 });
 
-Deno.test("mount() registers a handler of tool:pre, and its cleanup takes it away", async () => {
+Deno.test("mount() registers a handler of tool:pre, and its cleanup removes it", async () => {
   const coordinator = new TestCoordinator();
   const cleanup = await module.mount(coordinator, {}) as () => void;
   assert.deepEqual(coordinator.hooks.listHandlers(), { "tool:pre": ["__ID__"] });
@@ -69,7 +69,7 @@ Deno.test("mount() registers a handler of tool:pre, and its cleanup takes it awa
   assert.deepEqual(coordinator.hooks.listHandlers(), {});
 });
 
-Deno.test("mount() refuses a config it cannot read", async () => {
+Deno.test("mount() refuses an invalid config", async () => {
   await assert.rejects(
     async () => await module.mount(new TestCoordinator(), { deny: "bash" }),
     /config.deny/,

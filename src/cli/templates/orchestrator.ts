@@ -1,4 +1,4 @@
-/** A loop on the SDK's loop: the whole contract from `preamp/loop`, and one idea of its own. */
+/** Template of an orchestrator: the loop of `preamp/loop` with one addition. */
 import type { Template } from "./template.ts";
 
 /** The template. */
@@ -10,12 +10,12 @@ export const template: Template = {
     source: ./__ID__/mod.ts
     config: { rule: Answer in one sentence. }
   context: context-simple`,
-  config: [["rule", "text", "what each request reminds the model of, default none"]],
+  config: [["rule", "text", "text that each request reminds the model of, default none"]],
   module: `/** \`__ID__\`: a loop that reminds the model of a rule in each request. */
 import type { Coordinator, JsonObject, ModuleInfo, MountReturn, Orchestrator } from "preamp";
 import { createLoop } from "preamp/loop";
 
-/** What this module says of itself. */
+/** The metadata of this module. */
 export const module: ModuleInfo = {
   id: "__ID__",
   type: "orchestrator",
@@ -23,9 +23,9 @@ export const module: ModuleInfo = {
   description: "Runs turns like the built-in loops, and reminds the model of a rule in each request.",
   config_schema: {
     type: "object",
-    properties: { rule: { type: "string", default: "", description: "What the model is reminded of" } },
+    properties: { rule: { type: "string", default: "", description: "Text that the model is reminded of" } },
   },
-  permissions: {}, // a loop needs none: providers and tools come with their own
+  permissions: {}, // a loop needs none: providers and tools have their own
 };
 
 /** Mounts the loop. */
@@ -33,18 +33,18 @@ export async function mount(coordinator: Coordinator, config: JsonObject): Promi
   const { rule = "" } = config;
   if (typeof rule !== "string") {
     throw new TypeError(
-      \`Cannot mount "\${module.id}": config.rule must be text: received \${typeof rule}\`,
+      \`Cannot mount "\${module.id}": config.rule must be text, but is \${typeof rule}\`,
     );
   }
   await coordinator.mount("orchestrator", remindingLoop(rule));
   return { name: module.id, version: module.version, provides: ["orchestrator"] };
 }
 
-/** Returns a loop. \`createLoop\` calls the model and its tools, asks the hooks, keeps to the ceilings, tells the turn. */
+/** Returns a loop. \`createLoop\` calls the model and its tools, emits the events and keeps the limits. */
 function remindingLoop(rule: string): Orchestrator {
   const loop = createLoop({
     orchestrator: module.id,
-    max_iterations: -1, // one less than the run's ceiling
+    max_iterations: -1, // one less than the limit of the run
     max_parallel_tools: 4,
     steering: false,
     request: {}, // such as { temperature: 0 }
@@ -56,12 +56,12 @@ function remindingLoop(rule: string): Orchestrator {
           action: "inject_context",
           context_injection: rule,
           context_injection_role: "user",
-          ephemeral: true, // for this request alone
+          ephemeral: true, // for this request only
         }, { name: module.id });
       try {
         return await loop.execute(prompt, context, providers, tools, hooks, options);
       } finally {
-        reminder(); // takes the handler away
+        reminder(); // removes the handler
       }
     },
   };
@@ -79,7 +79,7 @@ Deno.test("mount() mounts the loop", async () => {
   assert.deepEqual(coordinator.mount_history.map(({ mount_point }) => mount_point), ["orchestrator"]);
 });
 
-Deno.test("each request holds the rule, the history does not", async () => {
+Deno.test("each request contains the rule, the history does not", async () => {
   const coordinator = new TestCoordinator();
   await module.mount(coordinator, { rule: "Be brief." });
   const provider = new MockProvider(["Yes."]);

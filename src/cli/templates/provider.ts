@@ -1,14 +1,14 @@
-/** A provider that echoes: metadata, streaming, usage, cancellation, and the place where a backend is asked. */
+/** Template of a provider that echoes: metadata, streaming, usage, cancellation, and a function to replace. */
 import type { Template } from "./template.ts";
 
 /** The template. */
 export const template: Template = {
-  about: "Answers with the last message; put your backend in its place.",
+  about: "Answers with the last message. Replace `ask` with a call of your backend.",
   plan: `providers:
   - module: __ID__
     source: ./__ID__/mod.ts
     config: { prefix: "You said: " }`,
-  config: [["prefix", "text", "what comes before the echo, default none"]],
+  config: [["prefix", "text", "text before the echo, default none"]],
   module: `/** \`__ID__\`: answers with the last message. */
 import {
   type ChatRequest,
@@ -26,7 +26,7 @@ import {
   Usage,
 } from "preamp";
 
-/** What this module says of itself. */
+/** The metadata of this module. */
 export const module: ModuleInfo = {
   id: "__ID__",
   type: "provider",
@@ -34,19 +34,19 @@ export const module: ModuleInfo = {
   description: "Answers with the last message.",
   config_schema: {
     type: "object",
-    properties: { prefix: { type: "string", default: "", description: "Comes before the echo" } },
+    properties: { prefix: { type: "string", default: "", description: "Text before the echo" } },
   },
-  permissions: {}, // a wish list: a provider with a backend asks for { net: ["api.example.com"] }
+  permissions: {}, // a provider with a backend needs { net: ["api.example.com"] }
 };
 
 const WINDOW = { context_window: 100_000, max_output_tokens: 4096 };
 
-/** Mounts the provider \`__NAME__\`. One that lacks its key returns null: it is skipped as not configured. */
+/** Mounts the provider \`__NAME__\`. Without its API key a provider returns null and is skipped. */
 export async function mount(coordinator: Coordinator, config: JsonObject): Promise<MountReturn> {
   const { prefix = "" } = config;
   if (typeof prefix !== "string") {
     throw new TypeError(
-      \`Cannot mount "\${module.id}": config.prefix must be text: received \${typeof prefix}\`,
+      \`Cannot mount "\${module.id}": config.prefix must be text, but is \${typeof prefix}\`,
     );
   }
 
@@ -66,7 +66,7 @@ export async function mount(coordinator: Coordinator, config: JsonObject): Promi
   return { name: module.id, version: module.version, provides: [provider.name] };
 }
 
-/** Asks the backend. Yours calls \`fetch(url, { signal })\` and throws an LLMError of the type that its answer means. */
+/** Calls the backend. Replace it with \`fetch(url, { signal })\`; throw an LLMError of the type that fits a failure. */
 function ask({ messages }: ChatRequest, signal?: AbortSignal): Promise<string> {
   if (signal?.aborted) {
     throw new LLMError("AbortError", "The call was cancelled", { cause: signal.reason });

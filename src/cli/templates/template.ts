@@ -1,27 +1,28 @@
-/** What a template is: the files of a new module with words to be filled in. */
+/** The type of a template: the files of a new module with placeholders. */
 
-/** The words of a new module. */
+/** The values of the placeholders. */
 export interface Words {
-  /** `tool-clock`. */
+  /** Id, such as `tool-clock`. */
   id: string;
-  /** `clock`, in snake_case: what a model calls a tool by. */
+  /** Name in snake_case, such as `clock`; for a tool the name that models use. */
   name: string;
 }
 
 /** A template: texts with `__ID__` and `__NAME__` in them. */
 export interface Template {
-  /** `mod.ts`. */
+  /** Text of `mod.ts`. */
   module: string;
-  /** `mod_test.ts`. */
+  /** Text of `mod_test.ts`. */
   test: string;
-  /** What the module does, in a sentence, and its entry in a plan, for README.md. */
+  /** A sentence for README.md that says what the module does. */
   about: string;
+  /** Its entry in a plan, for README.md. */
   plan: string;
-  /** README's list of config keys. */
+  /** Config keys for README.md. */
   config: readonly (readonly [key: string, form: string, meaning: string])[];
 }
 
-/** Returns a text with its words filled in. */
+/** Returns a text with its placeholders replaced. */
 export function fill(text: string, { id, name }: Words): string {
   return text.replaceAll("__ID__", id).replaceAll("__NAME__", name);
 }

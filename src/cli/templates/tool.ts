@@ -1,4 +1,4 @@
-/** A tool that greets: typed input, config, an event, a failure that the model can mend. */
+/** Template of a tool that greets: typed input, config, an event, and a failure that the model can correct. */
 import type { Template } from "./template.ts";
 
 /** The template. */
@@ -8,11 +8,11 @@ export const template: Template = {
   - module: __ID__
     source: ./__ID__/mod.ts
     config: { greeting: Good morning }`,
-  config: [["greeting", "text", "what comes before the name, default `Hello`"]],
+  config: [["greeting", "text", "text before the name, default `Hello`"]],
   module: `/** \`__ID__\`: greets a person by name. */
 import { type Coordinator, defineTool, type JsonObject, type ModuleInfo, type MountReturn, z } from "preamp";
 
-/** What this module says of itself. */
+/** The metadata of this module. */
 export const module: ModuleInfo = {
   id: "__ID__",
   type: "tool",
@@ -20,9 +20,9 @@ export const module: ModuleInfo = {
   description: "Greets a person by name.",
   config_schema: {
     type: "object",
-    properties: { greeting: { type: "string", default: "Hello", description: "Comes before the name" } },
+    properties: { greeting: { type: "string", default: "Hello", description: "Text before the name" } },
   },
-  permissions: {}, // a wish list, such as { net: ["api.example.com"] }: the plan grants it
+  permissions: {}, // permissions that it needs, such as { net: ["api.example.com"] }; the plan grants them
 };
 
 const GREETED = "__ID__:greeted";
@@ -32,17 +32,17 @@ export async function mount(coordinator: Coordinator, config: JsonObject): Promi
   const { greeting = "Hello" } = config;
   if (typeof greeting !== "string") {
     throw new TypeError(
-      \`Cannot mount "\${module.id}": config.greeting must be text: received \${typeof greeting}\`,
+      \`Cannot mount "\${module.id}": config.greeting must be text, but is \${typeof greeting}\`,
     );
   }
 
   const tool = defineTool({
     name: "__NAME__",
-    description: "Greets a person. Use it when somebody is to be welcomed by name.",
-    input: z.object({ person: z.string().describe("Whom to greet") }),
+    description: "Greets a person by name. Use it to welcome a person.",
+    input: z.object({ person: z.string().describe("Name of the person") }),
     async execute({ person }) {
       if (person.trim() === "") {
-        return { success: false, error: { message: "person is empty: say whom to greet" } };
+        return { success: false, error: { message: "person is empty; give a name" } };
       }
       await coordinator.hooks.emit(GREETED, { person });
       return { success: true, output: \`\${greeting}, \${person}!\` };
@@ -68,16 +68,16 @@ Deno.test("mount() mounts the tool __NAME__", async () => {
   assert.equal(mounted?.name, "__NAME__");
 });
 
-Deno.test("__NAME__ greets as the config says and tells it", async () => {
+Deno.test("__NAME__ greets as configured and emits its event", async () => {
   const coordinator = new TestCoordinator();
   await module.mount(coordinator, { greeting: "Good morning" });
   const result = await coordinator.tools.__NAME__!.execute({ person: "Ada" });
   assert.deepEqual(result, { success: true, output: "Good morning, Ada!" });
-  const [[, told] = []] = coordinator.hooks.getEvents("__ID__:greeted");
-  assert.deepEqual(told, { person: "Ada" });
+  const [[, data] = []] = coordinator.hooks.getEvents("__ID__:greeted");
+  assert.deepEqual(data, { person: "Ada" });
 });
 
-Deno.test("__NAME__ tells the model what to mend", async () => {
+Deno.test("__NAME__ returns a failure that the model can correct", async () => {
   const coordinator = new TestCoordinator();
   await module.mount(coordinator, {});
   const result = await coordinator.tools.__NAME__!.execute({ person: " " }) as { success: boolean };

@@ -1,26 +1,26 @@
-/** A person at the terminal decides: shows exactly what would run, takes `y`, `n` or one of the offered options. */
+/** Asks a person at the terminal to decide an approval: displays the exact call, reads `y`, `n` or an offered option. */
 import type { Approval, CreateOptions } from "../../runs/types.ts";
 import { escapeUnprintable } from "../../text/escape.ts";
 import type { Io } from "./io.ts";
 import { duration, formatValue, type Progress } from "./progress_lines.ts";
-import { styleOf } from "./style.ts";
+import { styleOf } from "./format.ts";
 
-/** Answers approvals; see {@link CreateOptions}. */
+/** Decides approvals; see {@link CreateOptions}. */
 export type Ask = NonNullable<CreateOptions["ask"]>;
 
-/** An answer within this time was typed before the question could be read: our choice, faster than anybody reads. */
+/** Milliseconds. A faster answer was typed before the question was displayed, and is ignored. */
 const TYPED_AHEAD_MS = 150;
 
 const YES: ReadonlySet<string> = new Set(["y", "yes", "allow"]);
 const NO: ReadonlySet<string> = new Set(["n", "no", "deny"]);
 
-/** Returns who answers the approvals of a run here. Without a terminal nobody does: the default applies at once. */
+/** Returns a function that asks at the terminal. Without a terminal it resolves to null: the default applies at once. */
 export function askAt(io: Io, progress: Progress, now: () => number = Date.now): Ask {
   if (!io.in.terminal || !io.err.terminal) return () => Promise.resolve(null);
-  let before: Promise<unknown> = Promise.resolve();
+  let previous: Promise<unknown> = Promise.resolve();
   return (approval, signal) => {
-    const answer = before.then(() => signal.aborted ? null : askOne(approval, signal, io, progress, now));
-    before = answer.catch(() => {}); // one question at a time; each rejects by itself
+    const answer = previous.then(() => signal.aborted ? null : askOne(approval, signal, io, progress, now));
+    previous = answer.catch(() => {}); // one question at a time; the caller handles a rejection
     return answer;
   };
 }
@@ -34,7 +34,7 @@ async function askOne(
 ): ReturnType<Ask> {
   const release = progress.hold();
   let asking = true;
-  /** Ends the line of the question, so that what follows starts a line of its own. */
+  /** Ends the line of the question, so that later output starts on a new line. */
   const leave = (line_end: string) => {
     if (!asking) return;
     asking = false;
@@ -56,7 +56,7 @@ async function askOne(
       }
       const decision = decisionOf(line, labels);
       if (io.monotonic() - since < TYPED_AHEAD_MS) {
-        io.err.write("\nThat was typed before the question was shown. Once more, please.\n");
+        io.err.write("\nThis answer was typed before the question was displayed. Please answer again.\n");
       } else if (decision !== null) return { decision };
     }
   } finally {
@@ -65,7 +65,7 @@ async function askOne(
   }
 }
 
-/** Returns what is asked, every character of it visible as what it is. */
+/** Returns the text of the question, with every unprintable character escaped. */
 export function questionText(
   approval: Approval,
   labels: readonly string[],
@@ -83,7 +83,7 @@ export function questionText(
         : `${escapeUnprintable(tool_name)}, risk ${formatValue(risk_level)}`,
     ],
     ["arguments", argumentsText(tool_input)],
-    ...(pattern === undefined ? [] : [["the like", formatValue(pattern)]]),
+    ...(pattern === undefined ? [] : [["also for", formatValue(pattern)]]),
     ["asked by", formatValue(approval.hook_name ?? "the runtime")],
     ["expires", `in ${left}, then ${approval.default === "allow" ? "allowed" : "denied"}`],
   ].map(([name = "", text = ""]) => `  ${name.padEnd(10)} ${text}\n`);
@@ -92,7 +92,7 @@ export function questionText(
   return `\n${yellow("?")} ${bold(question)}\n${rows.join("")}${offered.join("")}`;
 }
 
-/** The arguments whole, never cut: what is not seen must not be allowed. */
+/** Returns the complete arguments, never shortened: a person must see all that they allow. */
 function argumentsText(input: unknown): string {
   if (input === null) return "none";
   const short = JSON.stringify(input) ?? "none";
@@ -108,7 +108,7 @@ function choicesText(labels: readonly string[]): string {
   return labels.length === 0 ? "y/n" : `y/n or 1-${labels.length}`;
 }
 
-/** Returns the decision that a line means, or null when it means none. */
+/** Returns the decision that a line states, or null. */
 export function decisionOf(line: string, labels: readonly string[]): string | null {
   const answer = line.trim().toLowerCase();
   if (YES.has(answer)) return "allow";

@@ -1,38 +1,38 @@
-/** Text that is written a moment later, together: a write for many lines wakes whoever reads them once. */
+/** Buffers text and writes it once for each turn of the event loop, so that many lines need one write. */
 import type { Output } from "./io.ts";
 
-/** Characters that are not kept waiting. */
-const MAX_WAITING = 64 * 1024;
+/** Characters after which the buffer is written at once. */
+const MAX_BUFFERED = 64 * 1024;
 
-/** Gathers text for one output. */
-export class GatheredOutput {
+/** Buffers the text of one output. */
+export class BufferedOutput {
   readonly #output: Pick<Output, "write">;
-  #waiting = "";
+  #buffer = "";
 
-  /** Writes to this output; who else does should `flush()` before. */
+  /** @param output Call `flush()` before you write to it directly. */
   constructor(output: Pick<Output, "write">) {
     this.#output = output;
   }
 
-  /** Writes text soon, in the order it came. */
+  /** Buffers text; it is written soon, in order. */
   add(text: string): void {
-    if (this.#waiting === "") setTimeout(() => this.flush(), 0); // an immediate would load node:timers, which takes 5 ms
-    this.#waiting += text;
-    if (this.#waiting.length > MAX_WAITING) this.flush();
+    if (this.#buffer === "") setTimeout(() => this.flush(), 0); // setImmediate would load node:timers, which takes 5 ms
+    this.#buffer += text;
+    if (this.#buffer.length > MAX_BUFFERED) this.flush();
   }
 
   /**
-   * Writes what waits; to be called before the process ends. What cannot be written is lost (a full disk, a full pipe that nobody
-   * reads): it is written for whoever watches, and nobody's work may end with it.
+   * Writes the buffer. Call it before the process ends. Text that cannot be written, for example to a full disk or a
+   * full pipe, is lost: a log must not end the work that it reports.
    */
   flush(): void {
-    const text = this.#waiting;
-    this.#waiting = "";
+    const text = this.#buffer;
+    this.#buffer = "";
     if (text === "") return;
     try {
       this.#output.write(text);
     } catch {
-      // there is no other place where this could be told
+      // there is no other output for this error
     }
   }
 }

@@ -1,40 +1,130 @@
-/** All that a command is given from outside: streams, variables, signals. Tests give their own; nothing here knows a command. */
+/** The environment of a command: streams, variables, signals. Tests pass their own; `systemIo` is the process's. */
+import { type Environment, fileUrl } from "../paths.ts";
 
-/** A stream that a command writes to. */
+/** An output stream. */
 export interface Output {
-  /** Whether a person looks at it. */
+  /** Whether it is a terminal. */
   readonly terminal: boolean;
-  /** Whether colours are wanted (`NO_COLOR`, `TERM=dumb`: no). */
+  /** Whether to use colours; false with `NO_COLOR` or `TERM=dumb`. */
   readonly color: boolean;
-  /** Width in columns; 80 when nobody knows. */
+  /** Returns the width in columns; 80 if it is unknown. */
   columns(): number;
-  /** Writes text as it is. A reader that is gone is no error. */
+  /** Writes text unchanged. A closed pipe is not an error. */
   write(text: string): void;
 }
 
-/** Where a command reads from. */
+/** The input stream. */
 export interface Input {
   readonly terminal: boolean;
-  /** Resolves to everything, to the end. @throws {TypeError} when it is not UTF-8. */
+  /** Resolves to the whole input. @throws {TypeError} if it is not UTF-8. */
   text(): Promise<string>;
   /** Resolves to the next line without its end; null at the end of input, or when `signal` aborts. */
   line(signal: AbortSignal): Promise<string | null>;
 }
 
-/** The outside of a command. */
-export interface Io {
+/** The environment of a command. */
+export interface Io extends Environment {
   readonly out: Output;
   readonly err: Output;
   readonly in: Input;
-  /** URL of the working directory, with a slash at the end. */
-  readonly cwd: URL;
-  env(name: string): string | undefined;
-  /** Names of the variables that are set. */
+  /** Returns the names of the variables that are set. */
   variables(): string[];
-  /** Milliseconds that never go backwards. */
+  /** Returns monotonic milliseconds. */
   monotonic(): number;
-  /** Calls back on SIGINT and SIGTERM, until the returned function is called. */
+  /** Calls `handler` on SIGINT and SIGTERM until the returned function is called. */
   onStop(handler: () => void): () => void;
-  /** Ends the process now. */
+  /** Ends the process at once. */
   exit(code: number): never;
+}
+
+/** Returns the environment of this process. */
+export function systemIo(): Io {
+  return {
+    out: systemOutput(Deno.stdout),
+    err: systemOutput(Deno.stderr),
+    in: systemInput(),
+    cwd: fileUrl(`${Deno.cwd()}/`),
+    env: (name) => Deno.env.get(name),
+    variables: () => Object.keys(Deno.env.toObject()),
+    monotonic: () => performance.now(),
+    onStop,
+    exit: (code) => Deno.exit(code),
+  };
+}
+
+const encoder = new TextEncoder();
+
+function systemOutput(stream: typeof Deno.stdout): Output {
+  const terminal = stream.isTerminal();
+  return {
+    terminal,
+    color: terminal && !Deno.noColor && Deno.env.get("TERM") !== "dumb",
+    columns() {
+      try {
+        return terminal ? Deno.consoleSize().columns || 80 : 80;
+      } catch {
+        return 80; // the size of the terminal is unknown
+      }
+    },
+    write(text) {
+      const bytes = encoder.encode(text);
+      try {
+        for (let written = 0; written < bytes.length;) written += stream.writeSync(bytes.subarray(written));
+      } catch (error) {
+        if (!(error instanceof Deno.errors.BrokenPipe)) throw error; // `preamp … | head`
+      }
+    },
+  };
+}
+
+function systemInput(): Input {
+  const decoder = new TextDecoder();
+  let buffered = "";
+  let reading: Promise<string | null> | undefined;
+
+  /** Reads one chunk. Calls share a pending read: input that an aborted question did not consume is for the next one. */
+  function read(): Promise<string | null> {
+    reading ??= (async () => {
+      const chunk = new Uint8Array(4096);
+      const count = await Deno.stdin.read(chunk);
+      reading = undefined;
+      return count === null ? null : decoder.decode(chunk.subarray(0, count), { stream: true });
+    })();
+    return reading;
+  }
+
+  return {
+    terminal: Deno.stdin.isTerminal(),
+    async text() {
+      const bytes = await new Response(Deno.stdin.readable).bytes();
+      return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    },
+    async line(signal) {
+      const stopped = new Promise<null>((resolve) => {
+        if (signal.aborted) resolve(null);
+        signal.addEventListener("abort", () => resolve(null), { once: true });
+      });
+      while (!buffered.includes("\n")) {
+        const text = await Promise.race([stopped, read()]);
+        if (text === null) return null;
+        buffered += text;
+      }
+      const end = buffered.indexOf("\n");
+      const line = buffered.slice(0, end).replace(/\r$/, "");
+      buffered = buffered.slice(end + 1);
+      return line;
+    },
+  };
+}
+
+/** Windows has no SIGTERM and sends SIGBREAK for Ctrl-Break. */
+const SIGNALS: readonly Deno.Signal[] = Deno.build.os === "windows"
+  ? ["SIGINT", "SIGBREAK"]
+  : ["SIGINT", "SIGTERM"];
+
+function onStop(handler: () => void): () => void {
+  for (const signal of SIGNALS) Deno.addSignalListener(signal, handler);
+  return () => {
+    for (const signal of SIGNALS) Deno.removeSignalListener(signal, handler);
+  };
 }

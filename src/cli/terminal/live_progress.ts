@@ -1,4 +1,4 @@
-/** Progress on a terminal: lines that stay, and below them one that lives: what goes on, for how long, tokens and cost. */
+/** Displays progress on a terminal: permanent lines, and below them a status line with activity, time, tokens and cost. */
 import type { Entry } from "../../kernel/host.ts";
 import { isObject } from "../../sdk/json.ts";
 import { sumCostUsd } from "../../sdk/money.ts";
@@ -13,23 +13,22 @@ import {
   type Progress,
   ProgressLines,
 } from "./progress_lines.ts";
-import { styleOf } from "./style.ts";
-import { cutToWidth } from "./width.ts";
+import { cutToWidth, styleOf } from "./format.ts";
 
-/** What a live line needs of the world. */
+/** Options of {@link liveProgress}. */
 export interface LiveOptions {
-  /** Milliseconds that never go backwards. */
+  /** Returns monotonic milliseconds. */
   monotonic(): number;
-  /** Calls back every `ms` milliseconds until the returned function is called. Default: `setInterval`. */
+  /** Calls `callback` every `ms` milliseconds until the returned function is called. Default: `setInterval`. */
   every?(ms: number, callback: () => void): () => void;
-  /** The answer, when it is written to the same terminal. */
+  /** The writer of the answer, if it writes to the same terminal. */
   answer?: OpenLine | undefined;
 }
 
 const FRAMES = [..."⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"];
 const FRAME_MS = 80;
 const CLEAR_LINE = "\r\x1b[2K";
-/** The cursor rests at the start, so that what a module writes by itself goes over the line, not behind it. */
+/** Moves the cursor to the start of the line, so that other output overwrites the status line. */
 const LINE_START = "\r";
 
 /** Returns progress for a terminal. */
@@ -57,14 +56,14 @@ export function liveProgress(output: Output, options: LiveOptions): Progress {
     output.write(`${line}\n`);
   });
   const stop = every(FRAME_MS, draw);
-  const keep = (line: string) => held.add(line);
+  const note = (line: string) => held.add(line);
 
   return {
     entry(entry) {
       state.take(entry);
-      lines.of(entry).forEach(keep);
+      lines.of(entry).forEach(note);
     },
-    note: keep,
+    note,
     clear,
     hold() {
       clear();
@@ -79,7 +78,7 @@ export function liveProgress(output: Output, options: LiveOptions): Progress {
   };
 }
 
-/** What is going on right now. */
+/** The current activity of a run. */
 class LiveState {
   readonly #monotonic: () => number;
   readonly #tools = new Map<string, { name: string; since: number }>();

@@ -1,35 +1,35 @@
-/** What happens in a run, told on stderr: lines that stay, from the entries of its log. Where they go is the others' business. */
+/** Formats the entries of a run's log as permanent lines of progress. */
 import type { Entry } from "../../kernel/host.ts";
 import type { Run } from "../../runs/types.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { escapeUnprintable } from "../../text/escape.ts";
 import type { OpenLine } from "../answer.ts";
 import type { Output } from "./io.ts";
-import { type Style, styleOf } from "./style.ts";
+import { type Style, styleOf } from "./format.ts";
 
-/** Shows a run while it goes on. */
+/** Displays the progress of a run. */
 export interface Progress {
-  /** Takes the next entry of the log. */
+  /** Displays the next entry of the log. */
   entry(entry: Entry): void;
-  /** Writes a line that stays. */
+  /** Writes a permanent line. */
   note(text: string): void;
-  /** Clears what is drawn, before something else is written to the same terminal. */
+  /** Clears the status line before other output to the same terminal. */
   clear(): void;
-  /** Leaves the terminal to somebody else until the returned function is called, once. */
+  /** Pauses output until the returned function is called, once. */
   hold(): () => void;
-  /** Ends; nothing is drawn afterwards. */
+  /** Stops the display. */
   close(): void;
 }
 
-/** Longest text of a model or tool on a line of progress, in characters. */
+/** Maximum length of a model's or tool's text in a line of progress, in characters. */
 const MAX_TEXT = 160;
 
-/** Longest message to a person, in characters: what to do about it is often at its end. */
+/** Maximum length of a message to a person, in characters. It is long because advice is often at the end. */
 const MAX_MESSAGE = 2_000;
 
 /**
  * Returns progress as plain lines, for a pipe or a log.
- * @param answer The answer, when it is written to the same terminal.
+ * @param answer The writer of the answer, if it writes to the same terminal.
  */
 export function plainProgress(output: Output, answer?: OpenLine): Progress {
   const lines = new ProgressLines(styleOf(output), { answer_is_seen: answer !== undefined });
@@ -40,7 +40,7 @@ export function plainProgress(output: Output, answer?: OpenLine): Progress {
   const note = (text: string) => held.add(text);
   return {
     entry(entry) {
-      // what a terminal's live line shows by itself: whom the run waits for
+      // on a terminal the status line displays this
       if (entry.event === "provider:request") {
         note(`${indentOf(entry)}asking ${formatValue(entry.data.provider)}`);
       }
@@ -56,23 +56,23 @@ export function plainProgress(output: Output, answer?: OpenLine): Progress {
   };
 }
 
-/** Lines that wait while a question has the terminal. */
+/** Lines that are held back while a question is on the terminal. */
 export class HeldLines {
   readonly #print: (line: string) => void;
   readonly #waiting: string[] = [];
   #holds = 0;
 
-  /** @param print Writes a line, when nothing holds it back. */
+  /** @param print Writes a line. */
   constructor(print: (line: string) => void) {
     this.#print = print;
   }
 
-  /** Whether lines wait. */
+  /** Whether lines are held back. */
   get held(): boolean {
     return this.#holds > 0;
   }
 
-  /** Prints a line, now or when it is no longer held back. */
+  /** Prints a line at once, or later if lines are held back. */
   add(line: string): void {
     if (this.held) this.#waiting.push(line);
     else this.#print(line);
@@ -87,26 +87,26 @@ export class HeldLines {
     };
   }
 
-  /** Prints what waits, and holds nothing back from now on. */
+  /** Prints the waiting lines and releases all holds. */
   flush(): void {
     this.#holds = 0;
     this.#waiting.splice(0).forEach(this.#print);
   }
 }
 
-/** Entries → lines. Remembers when each tool call began. */
+/** Converts entries to lines. Remembers the start of each tool call. */
 export class ProgressLines {
   readonly #style: Style;
   readonly #started = new Map<string, number>();
   readonly #answer_is_seen: boolean;
 
-  /** @param options `answer_is_seen`: the texts of the run's own session are on the same terminal already. */
+  /** @param options `answer_is_seen`: the answer is written to the same terminal. */
   constructor(style: Style, options: { answer_is_seen: boolean }) {
     this.#style = style;
     this.#answer_is_seen = options.answer_is_seen;
   }
 
-  /** Returns the lines that an entry is worth; most are worth none. */
+  /** Returns the lines of an entry; for most entries an empty list. */
   of(entry: Entry): string[] {
     return this.#lines(entry).map((line) => indentOf(entry) + line);
   }
@@ -124,7 +124,7 @@ export class ProgressLines {
           ? [`${red("denied")} ${callText(data)}: ${formatValue(verdict.reason ?? "")}`]
           : [];
       case "approval:granted":
-        this.#started.set(call, Date.parse(ts)); // waiting for a person is not the tool's time
+        this.#started.set(call, Date.parse(ts)); // the time of a tool starts after the approval
         return [`${green("allowed")} ${subject(data)}${by(data)}`];
       case "approval:denied":
         return [`${red("denied")} ${subject(data)}${by(data)}`];
@@ -140,7 +140,7 @@ export class ProgressLines {
       case "task:agent_spawned":
         return [`agent ${formatValue(data.agent ?? data.sub_session_id)}`];
       case "task:agent_resumed":
-        return [`agent ${formatValue(data.agent ?? data.sub_session_id)} goes on`];
+        return [`agent ${formatValue(data.agent ?? data.sub_session_id)} continues`];
       case "task:agent_completed":
         return data.status === "completed" ? [] : [
           `${red(formatValue(data.status))} agent ${formatValue(data.agent)}: ${
@@ -158,7 +158,7 @@ export class ProgressLines {
     const result = isObject(data.result) ? data.result : {};
     const ms = Date.parse(ts) - (this.#started.get(callKey(entry)) ?? Date.parse(ts));
     const time = dim(`(${duration(ms)})`);
-    // a tool that is not written yet says so in its output
+    // a tool may report its failure in its output
     const reason = result.error === null && typeof result.output === "string" && result.output !== ""
       ? messageText(result.output)
       : errorText(result.error);
@@ -167,7 +167,7 @@ export class ProgressLines {
       : `${green("called")} ${callText(data)} = ${formatValue(result.output)} ${time}`;
   }
 
-  /** A hook's `user_message`, a tool's `progress`, a warning of the context. */
+  /** Formats a hook's `user_message`, a tool's `progress` or a warning of the context. */
   #notificationLine({ message, level, source }: JsonObject): string {
     const { cyan, dim, red, yellow } = this.#style;
     const text = messageText(message);
@@ -182,12 +182,12 @@ export class ProgressLines {
   }
 }
 
-/** Lines of a sub-agent are indented. */
+/** Returns the indentation of sub-agents' lines. */
 function indentOf(entry: Entry): string {
   return entry.parent_id === undefined ? "" : "  ";
 }
 
-/** Ids of calls are a session's own: two agents may both have a `call_1`. */
+/** Returns a key of a tool call. Ids of calls are unique only in a session: two agents may both have a `call_1`. */
 export function callKey({ session_id, data }: Entry): string {
   return `${session_id} ${String(data.tool_call_id)}`;
 }
@@ -202,11 +202,11 @@ function subject(data: JsonObject): string {
 
 function by(data: JsonObject): string {
   if (typeof data.decided_by === "string") return ` by ${formatValue(data.decided_by)}`;
-  if (data.decision === "timeout") return ": nobody answered, the default applies";
+  if (data.decision === "timeout") return ": no answer in time, the default applies";
   return typeof data.reason === "string" ? `: ${formatValue(data.reason)}` : "";
 }
 
-/** The message, and the place in the module's file where it was thrown. */
+/** Returns the message of an error and the place in the module where it was thrown. */
 function errorText(error: unknown): string {
   if (!isObject(error)) return messageText(error ?? "no reason was given");
   const at = typeof error.at === "string" ? ` at ${messageText(error.at)}` : "";
@@ -220,12 +220,12 @@ function textsOf(response: unknown): string[] {
   );
 }
 
-/** Returns anything as one printable, short piece of a line. */
+/** Returns any value as short printable text on one line. */
 export function formatValue(value: unknown): string {
   return printed(value, MAX_TEXT);
 }
 
-/** Returns a message to a person as one printable line. */
+/** Returns a message for a person as one printable line. */
 export function messageText(value: unknown): string {
   return printed(value, MAX_MESSAGE);
 }
@@ -236,7 +236,7 @@ function printed(value: unknown, max: number): string {
   return escapeUnprintable(points.length > max ? `${points.slice(0, max - 1).join("")}…` : points.join(""));
 }
 
-/** Returns milliseconds as people say them: `3 ms`, `1.2 s`, `4 min 5 s`. */
+/** Returns a duration for a person: `3 ms`, `1.2 s`, `4 min 5 s`. */
 export function duration(ms: number): string {
   if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`;
   if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`;
@@ -244,16 +244,16 @@ export function duration(ms: number): string {
   return `${Math.floor(seconds / 60)} min${seconds % 60 === 0 ? "" : ` ${seconds % 60} s`}`;
 }
 
-/** Returns dollars with four digits after the point, more when they would all be 0. */
+/** Returns dollars with four digits after the point, or all digits if those four would be 0. */
 export function dollars(cost_usd: string): string {
   const value = Number(cost_usd);
   return value === 0 || value >= 0.0001 ? `$${value.toFixed(4)}` : `$${cost_usd}`;
 }
 
-/** Returns the line that a run ends with. */
+/** Returns the last line of a run's output. */
 export function summaryLine(run: Run, style: Style): string {
   const { status, stop_reason, turn_count, tool_call_count, usage } = run;
-  const told = status === "completed"
+  const outcome = status === "completed"
     ? style.green(status)
     : style.red(stop_reason === null || stop_reason === status ? status : `${status} (${stop_reason})`);
   const facts = [
@@ -263,7 +263,7 @@ export function summaryLine(run: Run, style: Style): string {
     ...(usage.cost_usd === null ? [] : [dollars(usage.cost_usd)]),
     ...(run.ended_at === null ? [] : [duration(Date.parse(run.ended_at) - Date.parse(run.created_at))]),
   ];
-  return `${told}${style.dim(`: ${facts.join(", ")}`)}`;
+  return `${outcome}${style.dim(`: ${facts.join(", ")}`)}`;
 }
 
 function counted(count: number, noun: string): string {

@@ -93,10 +93,10 @@ Deno.test({
   },
 });
 
-Deno.test("completion names the shells it knows", async () => {
+Deno.test("completion lists the known shells", async () => {
   for (
     const [args, expected] of [
-      [[], "name one shell: bash, zsh, fish"],
+      [[], "name one shell, bash, zsh, fish"],
       [["fihs"], "did you mean fish?"],
       [["powershell"], "the shells are bash, zsh, fish"],
       [["bash", "zsh"], "name one shell"],

@@ -1,6 +1,6 @@
 import { assertEquals } from "../../assert.ts";
 import { check, example, reference } from "../../../src/cli/commands/config.ts";
-import { tellFailure } from "../../../src/cli/errors.ts";
+import { reportError } from "../../../src/cli/errors.ts";
 import { readArguments } from "../../../src/cli/arguments.ts";
 import { exampleDocument, referencePage } from "../../../src/policy/reference.ts";
 import type { Command } from "../../../src/cli/command.ts";
@@ -12,7 +12,7 @@ async function run(command: Command, words: readonly string[], stdin = "") {
   try {
     code = await command.run(readArguments(words, command.flags), io);
   } catch (error) {
-    code = tellFailure(error, io);
+    code = reportError(error, io);
   }
   return { code, stdout: io.stdout, stderr: io.stderr };
 }

@@ -1,6 +1,6 @@
 /** `plan explain`, `plan lock` and `plan diff`: what they print, write and end with. */
 import { cli } from "../../../src/cli/mod.ts";
-import { wrapText } from "../../../src/cli/terminal/wrap.ts";
+import { wrapText } from "../../../src/cli/terminal/format.ts";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../../assert.ts";
 import { type FakeIo, fakeIo, type FakeIoOptions } from "../fake_io.ts";
 

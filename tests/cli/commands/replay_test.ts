@@ -1,6 +1,6 @@
 /** `preamp replay`: what `run --output-format json-trace` saved, without a server. */
 import { cli } from "../../../src/cli/mod.ts";
-import { EXIT } from "../../../src/cli/exit.ts";
+import { EXIT } from "../../../src/cli/errors.ts";
 import { assertEquals, assertMatch, assertStringIncludes } from "../../assert.ts";
 import { fakeIo } from "../fake_io.ts";
 

@@ -1,6 +1,6 @@
 import { cli } from "../../../src/cli/mod.ts";
-import { EXIT, exitOfCode, exitOfStatus } from "../../../src/cli/exit.ts";
-import { cutToWidth } from "../../../src/cli/terminal/width.ts";
+import { EXIT, exitOfCode, exitOfStatus } from "../../../src/cli/errors.ts";
+import { cutToWidth } from "../../../src/cli/terminal/format.ts";
 import { assert, assertEquals, assertStringIncludes } from "../../assert.ts";
 import { fakeIo } from "../fake_io.ts";
 

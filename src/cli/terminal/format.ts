@@ -1,0 +1,80 @@
+/** Text for terminals: colours, aligned columns, display width, line wrapping. */
+import type { Output } from "./io.ts";
+
+/** Functions that colour text. */
+export interface Style {
+  bold(text: string): string;
+  dim(text: string): string;
+  red(text: string): string;
+  green(text: string): string;
+  yellow(text: string): string;
+  cyan(text: string): string;
+}
+
+/** Returns the style of an output (`NO_COLOR`: no-color.org). */
+export function styleOf({ color }: Pick<Output, "color">): Style {
+  const paint = (on: number, off: number) => (text: string) =>
+    color ? `\x1b[${on}m${text}\x1b[${off}m` : text;
+  return {
+    bold: paint(1, 22),
+    dim: paint(2, 22),
+    red: paint(31, 39),
+    green: paint(32, 39),
+    yellow: paint(33, 39),
+    cyan: paint(36, 39),
+  };
+}
+
+/** Returns rows as aligned columns with two spaces between them and no trailing spaces. */
+export function tableText(rows: readonly (readonly string[])[], indent = ""): string {
+  const widths: number[] = [];
+  for (const row of rows) {
+    for (const [column, cell] of row.entries()) {
+      widths[column] = Math.max(widths[column] ?? 0, [...cell].length);
+    }
+  }
+  const pad = (cell: string, column: number) => cell + " ".repeat((widths[column] ?? 0) - [...cell].length);
+  return rows.map((row) => `${indent}${row.map(pad).join("  ")}`.trimEnd() + "\n").join("");
+}
+
+/** Characters of width 2: wide ones by Unicode's East Asian Width (UAX 11), and emoji. */
+const WIDE =
+  /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97f\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{1f300}-\u{1faff}\u{20000}-\u{3fffd}]/u;
+const ZERO = /\p{Mn}|\p{Me}|\p{Cf}/u;
+
+/** Returns text shortened to a number of columns; shortened text ends with `…`. The text must not contain colour codes. */
+export function cutToWidth(text: string, columns: number): string {
+  let width = 0;
+  let kept = "";
+  for (const point of text) {
+    const next = width + widthOf(point);
+    if (next > columns) return columns < 1 ? "" : `${dropTo(kept, columns - 1)}…`;
+    kept += point;
+    width = next;
+  }
+  return kept;
+}
+
+function dropTo(text: string, columns: number): string {
+  const points = [...text];
+  let width = points.reduce((sum, point) => sum + widthOf(point), 0);
+  while (width > columns) width -= widthOf(points.pop() ?? "");
+  return points.join("");
+}
+
+function widthOf(point: string): number {
+  return ZERO.test(point) ? 0 : WIDE.test(point) ? 2 : 1;
+}
+
+/** Returns text as lines of at most `columns` characters, broken at spaces. Longer words are not broken, for copying. */
+export function wrapText(text: string, columns: number): string[] {
+  const lines: string[] = [];
+  let line = "";
+  for (const word of text.split(" ")) {
+    if (line !== "" && [...line].length + 1 + [...word].length > columns) {
+      lines.push(line);
+      line = word;
+    } else line = line === "" ? word : `${line} ${word}`;
+  }
+  return [...lines, line];
+}
