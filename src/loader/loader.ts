@@ -7,22 +7,19 @@ import { isTrustedInline, sourceProblem, sourceRules } from "../policy/source_ru
 import { canonicalHash } from "../sdk/digest.ts";
 import { PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
-import { bundleOf } from "./assemble.ts";
-import { BundleCache } from "./cache/bundle_cache.ts";
-import { bundleKey, pinKey, scopeOf } from "./cache/cache_keys.ts";
+import { BundleCache, bundleKey, pinKey, scopeOf } from "./cache/bundle_cache.ts";
 import { createBundlerProcess } from "./bundler/bundler_process.ts";
 import type { ConnectionOptions } from "./fetch/pinned_connections.ts";
 import { DiskCache } from "./cache/disk_cache.ts";
 import { type FetchOptions, FileFetcher } from "./fetch/file_fetcher.ts";
 import { configUrl, entryOfFolder } from "./fetch/folder_entry.ts";
-import { Freshness } from "./cache/cache_freshness.ts";
+import { areAsOnDisk, Freshness } from "./cache/cache_freshness.ts";
 import { GraphPrefetcher } from "./fetch/prefetch.ts";
 import { displayErrorLocation, linkModule } from "./link.ts";
-import { areAsOnDisk } from "./cache/local_files.ts";
-import { checkFile, checkGraph, type IntegrityPins, pinsOf } from "./integrity.ts";
-import { nameOf, withoutMount } from "./module_label.ts";
-import { problemError } from "./bundle_errors.ts";
+import { checkFile, checkGraph, integrityOf, type IntegrityPins, pathFrom, pinsOf } from "./integrity.ts";
+import { nameOf, problemError, withoutMount } from "./module_errors.ts";
 import type {
+  BundleAnswer,
   Bundler,
   BundlerClient,
   LoadContext,
@@ -372,4 +369,36 @@ async function unless<T>(signal: AbortSignal | undefined, promise: Promise<T>): 
   } finally {
     signal.removeEventListener("abort", abort);
   }
+}
+
+/** Returns the bundle of an answer: only files that went in are a part of the graph. */
+function bundleOf(
+  requested: string,
+  entry: string,
+  graph: Pick<GraphPrefetcher, "files" | "added" | "redirects" | "requests">,
+  answer: BundleAnswer & { kind: "bundle" },
+): ModuleBundle {
+  const files = answer.inputs.flatMap((url) => {
+    const file = graph.files.get(url);
+    return file ? [{ url, sha256: file.sha256, bytes: file.bytes.length }] : [];
+  });
+  files.push(...answer.inline);
+  files.push(...graph.added.map(({ url, sha256, bytes }) => ({ url, sha256, bytes: bytes.length })));
+  const paths = new Map(files.map((file) => [file, pathFrom(entry, file.url, file.sha256)]));
+  files.sort((a, b) => paths.get(a)! < paths.get(b)! ? -1 : 1); // each has its own
+  const used = new Set(answer.inputs);
+  const requests = graph.requests.filter(({ url }) => used.has(graph.redirects.get(url) ?? url));
+  const { code, exports, uses, imports_refused, declared } = answer;
+  return {
+    requested,
+    url: entry,
+    integrity: integrityOf(entry, files),
+    files,
+    exports,
+    uses,
+    imports_refused,
+    code,
+    declared,
+    requests,
+  };
 }

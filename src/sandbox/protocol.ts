@@ -6,18 +6,18 @@
  * is known by a number the guest chose (`ref`), a host object by a name (`target`).
  */
 import type { CancellationState } from "../sdk/cancellation.ts";
-import type { JsonObject, JsonSchema } from "../sdk/json.ts";
+import { type JsonObject, type JsonSchema, toPlainObject } from "../sdk/json.ts";
 import type { RunLimits } from "../sdk/plan.ts";
 import type { ProviderInfo } from "../sdk/providers.ts";
-import type { RiskLevel } from "../sdk/tools.ts";
+import type { RiskLevel, ToolCall } from "../sdk/tools.ts";
 
 /** One-way messages (deltas, progress) that a guest may have under way; the host gives more as it takes them (flow control). */
 export const NOTE_CREDIT = 256;
 
-/** What an object of the guest is made of: its data, and its methods with the number of parameters they declare. */
+/** Describes an object of the guest: its data and the names of its methods. */
 export interface Shape {
   readonly data: JsonObject;
-  readonly methods: Readonly<Record<string, number>>;
+  readonly methods: readonly string[];
 }
 
 /** Something thrown, as data. */
@@ -219,3 +219,9 @@ export const INSTANCE_METHODS: Readonly<Record<string, readonly string[]>> = {
   providers: ["complete"],
   tools: ["execute"],
 };
+
+/** Returns the call with the text of arguments that could not be read, which is no enumerable field. */
+export function plainCall(call: ToolCall): JsonObject {
+  const { invalid_arguments } = call;
+  return { ...toPlainObject(call), ...(invalid_arguments === undefined ? {} : { invalid_arguments }) };
+}

@@ -73,15 +73,8 @@ export const map: <T, R>(list: readonly T[], change: (item: T) => R) => R[] = un
 export const join: (list: readonly string[], separator: string) => string = uncurried(arrays.join) as never;
 /** `text.slice(start, end)`. */
 export const cut: (text: string, start: number, end: number) => string = uncurried(texts.slice) as never;
-/** `text.includes(part)`. */
-export const includes: (text: string, part: string) => boolean = uncurried(texts.includes) as never;
 /** `text.indexOf(part, start)`. */
 export const find: (text: string, part: string, start: number) => number = uncurried(texts.indexOf) as never;
-/** `text.trim()`. */
-export const trim: (text: string) => string = uncurried(texts.trim);
-/** `fn.toString()` of `Function.prototype`. */
-// deno-lint-ignore ban-types -- accepts every function
-export const sourceOf: (fn: Function) => string = uncurried(Function.prototype.toString);
 /** `fn.bind(self)`. */
 export const bind: <F>(fn: F, self: unknown) => F = uncurried(Function.prototype.bind) as never;
 

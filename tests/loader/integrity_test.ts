@@ -3,7 +3,7 @@ import type { Bundler } from "../../src/loader/types.ts";
 import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { contextOf, loaderOf, policyOf, refusal, serveFiles, specOf } from "./support.ts";
 import { createBundlerProcess } from "../../src/loader/bundler/bundler_process.ts";
-import { integrityOf, manifestOf } from "../../src/loader/graph_digest.ts";
+import { integrityOf, manifestOf } from "../../src/loader/integrity.ts";
 
 const shared = createBundlerProcess();
 /** Each test has a loader of its own, without a memory; the bundler is shared. */

@@ -1,4 +1,4 @@
-import { errorPlace } from "../../src/loader/error_location.ts";
+import { errorPlace } from "../../src/loader/link.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
 import { assert, assertEquals, assertMatch, assertRejects } from "../assert.ts";
 import { contextOf, loaderOf, policyOf, refusal, serveFiles, specOf } from "./support.ts";

@@ -2,7 +2,8 @@
  * How long an unpinned graph is current: over the network as long as its servers say (RFC 9111), files of this machine as
  * long as they are what they were.
  */
-import type { FetchedFile } from "../types.ts";
+import { createHash } from "node:crypto";
+import type { FetchedFile, GraphFile } from "../types.ts";
 
 /** Entries that are kept. */
 const MAX_ENTRIES = 4096;
@@ -79,4 +80,18 @@ async function isUnchanged({ files, absent }: Entry): Promise<boolean> {
   } catch {
     return false; // one is gone
   }
+}
+
+/** Resolves to whether the files that are on this machine still have their bytes; those of servers are not asked for. */
+export async function areAsOnDisk(files: readonly GraphFile[]): Promise<boolean> {
+  const local = files.filter(({ url }) => url.startsWith("file:"));
+  const same = await Promise.all(local.map(async ({ url, sha256, bytes }) => {
+    try {
+      const found = await Deno.readFile(new URL(url));
+      return found.length === bytes && createHash("sha256").update(found).digest("hex") === sha256;
+    } catch {
+      return false; // gone, or not to be read: fetching it says which
+    }
+  }));
+  return same.every((one) => one);
 }

@@ -405,10 +405,6 @@ class Watches {
 
 /** Reads a guest's word for a shape; undefined when it is none. */
 export function readShape(value: unknown): Shape | undefined {
-  if (!isObject(value) || !isObject(value.data) || !isObject(value.methods)) return undefined;
-  const methods: Record<string, number> = {};
-  for (const [name, count] of Object.entries(value.methods)) {
-    if (typeof count === "number") methods[name] = count;
-  }
-  return { data: value.data, methods };
+  if (!isObject(value) || !isObject(value.data) || !Array.isArray(value.methods)) return undefined;
+  return { data: value.data, methods: value.methods.filter((name) => typeof name === "string") };
 }

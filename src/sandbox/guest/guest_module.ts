@@ -91,7 +91,8 @@ class GuestModule {
     const { guest, exports } = await this.#start();
     this.#guest = guest;
     const { module, moduleType, __amplifier_module_type__ } = exports.data;
-    const has = (name: string, other: string) => name in exports.methods || other in exports.methods;
+    const has = (name: string, other: string) =>
+      exports.methods.includes(name) || exports.methods.includes(other);
     return {
       ...(isObject(module) ? { module } : {}),
       ...(moduleType === undefined ? {} : { moduleType }),

@@ -170,7 +170,7 @@ export class GuestMounts {
   }
 }
 
-const EMPTY: Shape = { data: {}, methods: {} };
+const EMPTY: Shape = { data: {}, methods: [] };
 
 function slotOf(point: string, name: string | undefined): { point: string; many: boolean } | undefined {
   try {

@@ -1,7 +1,6 @@
 /** A guest's objects as the session holds them: their data as they were told, their methods as calls. */
 import type { AnswerBounds } from "../../sdk/answer_bounds.ts";
 import { isObject, type JsonObject, toPlain } from "../../sdk/json.ts";
-import { PARAMETERS } from "../../sdk/parameters.ts";
 import type {
   ChatRequest,
   ChatResponse,
@@ -18,7 +17,6 @@ import type {
   ToolCallContext,
 } from "../../sdk/types.ts";
 import type { Surroundings } from "./guest_requests.ts";
-import { isPlainSchema } from "./host_side_validation.ts";
 import type { Shape } from "../protocol.ts";
 
 /** How one object of a guest is called. */
@@ -53,15 +51,9 @@ const MAX_SMALL_BYTES = 1024 * 1024;
 /** Milliseconds that a tool has to end after its signal aborted: with them a call is over half a second after its deadline. */
 const TOOL_GRACE_MS = 250;
 
-/** A function that says how many parameters the guest's declares. */
-function method<T extends (...args: never[]) => unknown>(
-  shape: Shape,
-  name: string,
-  call: T,
-): Record<string, T> {
-  const parameters = shape.methods[name];
-  if (parameters === undefined) return {};
-  return { [name]: Object.assign(call, { [PARAMETERS]: parameters }) };
+/** Returns an object with the method if the guest's object has it. */
+function method<T>(shape: Shape, name: string, call: T): Record<string, T> {
+  return shape.methods.includes(name) ? { [name]: call } : {};
 }
 
 /** Returns a guest's tool. */
@@ -194,17 +186,42 @@ export function functionProxy(
 export function objectProxy(shape: Shape, call: ObjectCall, bounds: CallBounds): object {
   const options = { max_bytes: MAX_SMALL_BYTES, deadline_ms: bounds.deadline_ms };
   const found: Record<string | symbol, unknown> = { ...(isObject(shape.data) ? shape.data : {}) };
-  for (const name of Object.keys(shape.methods)) {
+  for (const name of shape.methods) {
     if (name === "then") continue; // an object that is waited for must not choose when the waiting ends
     const key = name === "@@asyncDispose"
       ? Symbol.asyncDispose
       : name === "@@dispose"
       ? Symbol.dispose
       : name;
-    const [called] = Object.values(
-      method(shape, name, (...args: unknown[]) => call(name, args.map(toPlain), options)),
-    );
-    found[key] = called;
+    found[key] = (...args: unknown[]) => call(name, args.map(toPlain), options);
   }
   return found;
+}
+
+/** Keywords whose value is compared with, or says nothing about the input. */
+const SIMPLE: ReadonlySet<string> = new Set([
+  ...["$schema", "title", "description", "default", "examples", "deprecated"],
+  ...["type", "enum", "const", "required", "additionalProperties"],
+  ...["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"],
+  ...["minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"],
+]);
+
+/** Parts of one schema, and values of one list: more is nobody's description of an input. */
+const MAX_PARTS = 500;
+
+/** Returns whether a schema is made of such keywords alone, all the way down. */
+export function isPlainSchema(schema: unknown): boolean {
+  const open = [schema];
+  for (let part = 0; part < open.length; part++) {
+    const one = open[part];
+    if (typeof one === "boolean") continue;
+    if (!isObject(one) || open.length > MAX_PARTS) return false;
+    for (const [keyword, value] of Object.entries(one)) {
+      if (keyword === "properties" && isObject(value)) open.push(...Object.values(value));
+      else if (keyword === "items" || (keyword === "additionalProperties" && isObject(value))) {
+        open.push(value);
+      } else if (!SIMPLE.has(keyword) || (Array.isArray(value) && value.length > MAX_PARTS)) return false;
+    }
+  }
+  return true;
 }

@@ -16,7 +16,7 @@ import type {
 import { errorMessage } from "../../sdk/errors.ts";
 import type { Emissions } from "./emission_table.ts";
 import type { AskedOptions } from "./guest_connection.ts";
-import { plainCall } from "../plain_call.ts";
+import { plainCall } from "../protocol.ts";
 
 /** How a question of a module is answered. */
 export interface AnswerOptions extends AskedOptions {

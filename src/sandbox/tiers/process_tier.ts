@@ -186,9 +186,6 @@ export class GuestProcess implements Channel {
     }
   }
 
-  stderrText() {
-    return this.#stderr;
-  }
   #deathOf({ code, signal }: Deno.CommandStatus): GuestExit {
     const cause = BY_CODE[code];
     if (cause) return { cause, detail: DETAILS[cause] };

@@ -1,7 +1,6 @@
 /** What a module's objects are made of, told to the host when they are mounted (modules.md: synchronous members are snapshots). */
 import { errorMessage } from "../../sdk/errors.ts";
 import { isObject, type JsonObject, toPlain } from "../../sdk/json.ts";
-import { declaredParameters } from "../../sdk/parameters.ts";
 import { Object, push, Reflect, Set } from "../../sdk/primordials.ts";
 import { methodOf, SNAKE_CASE } from "../../sdk/snake_case_aliases.ts";
 import { FIELDS, type Shape } from "../protocol.ts";
@@ -21,7 +20,7 @@ export function shapeAt(point: string, object: object): Shape {
   }
   if (point === "tools") addSchema(data, object);
   if (point === "providers") addInfo(data, object);
-  return { data, methods: arities(object, known.methods) };
+  return { data, methods: methodsOf(object, known.methods) };
 }
 
 /** A schema that is no object is told as it is: whoever checks the mount says so. */
@@ -66,15 +65,16 @@ export function shapeOf(object: object): Shape {
     if (methods.length < MAX_METHODS && typeof readMember(object, name) === "function") push(methods, name);
   });
   const data = toPlain({ ...object });
-  return { data: isObject(data) ? data : {}, methods: arities(object, methods) };
+  return { data: isObject(data) ? data : {}, methods };
 }
 
-function arities(object: object, names: readonly string[]): Record<string, number> {
-  const found: Record<string, number> = {};
+/** Returns the names under which an object has a method, in camelCase or snake_case. */
+function methodsOf(object: object, names: readonly string[]): string[] {
+  const found: string[] = [];
   for (let at = 0; at < names.length; at++) {
     const name = names[at]!;
     const method = readMember(object, name) ?? readMember(object, SNAKE_CASE[name] ?? name);
-    if (typeof method === "function") found[name] = declaredParameters(method);
+    if (typeof method === "function") push(found, name);
   }
   return found;
 }

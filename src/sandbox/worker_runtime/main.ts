@@ -2,10 +2,11 @@
  * The root of a guest: the first and only code of ours in its worker. Takes the port, hardens the globals, links the module
  * and serves the host's calls. Runs in both tiers: in a worker of the server, and in the worker inside a child.
  */
+import { consoleMethods } from "../../sdk/console.ts";
 import { installSdk } from "../../sdk/sdk_global.ts";
 import { methodOf } from "../../sdk/snake_case_aliases.ts";
 import { isObject, type JsonObject, toPlain } from "../../sdk/json.ts";
-import { JSON, Object, Reflect } from "../../sdk/primordials.ts";
+import { JSON, Object, push, Reflect, slice } from "../../sdk/primordials.ts";
 import type { Module } from "../../sdk/types.ts";
 import {
   INSTANCE_METHODS,
@@ -16,7 +17,6 @@ import {
   type ToGuest,
 } from "../protocol.ts";
 import { encodeThrown } from "../error_codec.ts";
-import { redirectConsole } from "./console.ts";
 import { GuestCoordinator } from "./coordinator_proxy.ts";
 import { harden } from "./harden.ts";
 import { type LoadAhead, LOADED } from "../tiers/start_worker.ts";
@@ -115,15 +115,17 @@ function hasAll(object: object, methods: readonly string[]): boolean {
 
 function withDisposers(object: object): Shape {
   const { data, methods } = shapeOf(object);
+  const names = slice(methods, 0);
   const has = (symbol: symbol) => typeof Reflect.get(object, symbol) === "function";
-  return {
-    data,
-    methods: {
-      ...methods,
-      ...(has(Symbol.asyncDispose) ? { "@@asyncDispose": 0 } : {}),
-      ...(has(Symbol.dispose) ? { "@@dispose": 0 } : {}),
-    },
-  };
+  if (has(Symbol.asyncDispose)) push(names, "@@asyncDispose");
+  if (has(Symbol.dispose)) push(names, "@@dispose");
+  return { data, methods: names };
+}
+
+/** Makes the console of this isolate write to the host's log: lines of the process log, never bytes on its output. */
+function redirectConsole(rpc: GuestRpc): void {
+  const { inspect } = Deno;
+  Object.assign(console, consoleMethods((level, text) => rpc.log(level, text), (value) => inspect(value)));
 }
 
 /** An error that nobody caught is told and stops nothing: the calls that are open go on. */

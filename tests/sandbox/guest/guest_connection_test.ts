@@ -69,7 +69,7 @@ Deno.test("Guest ends a guest that sends what is no frame, or a frame for no cal
     { t: "__proto__" },
     { t: "constructor" },
     { t: 5 },
-    { t: "ready", exports: { data: {}, methods: {} } },
+    { t: "ready", exports: { data: {}, methods: [] } },
     { t: "failed", error: {} },
     { t: "result", call: "1.x", value: 1 },
     { t: "result", call: "__proto__" },
@@ -401,10 +401,10 @@ Deno.test("Guest.start() resolves to what the module exports, once", async () =>
   const { channel, guest, violations } = scripted();
   const started = guest.start("code", ["preamp"], 60_000);
   assertEquals(channel.of("start"), [{ t: "start", code: "code", uses: ["preamp"] }]);
-  channel.say({ t: "ready", exports: { data: { a: 1 }, methods: { mount: 2, odd: "x" } } });
-  assertEquals(await started, { data: { a: 1 }, methods: { mount: 2 } });
+  channel.say({ t: "ready", exports: { data: { a: 1 }, methods: ["mount", 5] } });
+  assertEquals(await started, { data: { a: 1 }, methods: ["mount"] });
   assertEquals(channel.watched, [60_000, 0]);
-  channel.say({ t: "ready", exports: { data: {}, methods: {} } });
+  channel.say({ t: "ready", exports: { data: {}, methods: [] } });
   assertMatch(violations[0]!, /a second start/);
 });
 
@@ -414,7 +414,7 @@ Deno.test("Guest.start() rejects with what the top level threw, for exports that
   throwing.channel.say({ t: "failed", error: { name: "RangeError", message: "no" } });
   assertEquals((await assertRejects(() => thrown)).name, "RangeError");
   for (
-    const exports of [undefined, null, 5, { data: {} }, { data: [], methods: {} }, { data: {}, methods: "x" }]
+    const exports of [undefined, null, 5, { data: {} }, { data: [], methods: [] }, { data: {}, methods: "x" }]
   ) {
     const { channel, guest } = scripted();
     const started = guest.start("", [], 60_000);

@@ -1,5 +1,5 @@
 /** Which schemas of strangers the host evaluates. */
-import { isPlainSchema } from "../../../src/sandbox/guest/host_side_validation.ts";
+import { isPlainSchema } from "../../../src/sandbox/guest/guest_proxies.ts";
 import { assertEquals } from "../../assert.ts";
 
 Deno.test("isPlainSchema() takes objects, lists and bounds, as deep as they go", () => {
