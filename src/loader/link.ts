@@ -69,7 +69,7 @@ export function displayErrorLocation(
   files: readonly { url: string }[],
   base_url: string | undefined,
 ): string | undefined {
-  const at = errorPlace(error, files);
+  const at = errorLocation(error, files);
   if (at === undefined) return undefined;
   const column = at.lastIndexOf(":");
   const line = at.lastIndexOf(":", column - 1);
@@ -80,7 +80,7 @@ export function displayErrorLocation(
  * Returns `<url>:<line>:<column>` of the innermost frame of an error's stack that lies in one of the files, or undefined.
  * Deno applies the bundle's source map to stacks itself, under `deno run` and in the compiled program alike.
  */
-export function errorPlace(error: unknown, files: readonly { url: string }[]): string | undefined {
+export function errorLocation(error: unknown, files: readonly { url: string }[]): string | undefined {
   const stack = typeof error === "object" && error !== null
     ? (error as { stack?: unknown }).stack
     : undefined;

@@ -13,11 +13,11 @@ import type { ConnectionOptions } from "./fetch/pinned_connections.ts";
 import { DiskCache } from "./cache/disk_cache.ts";
 import { type FetchOptions, FileFetcher } from "./fetch/file_fetcher.ts";
 import { configUrl, entryOfFolder } from "./fetch/folder_entry.ts";
-import { areAsOnDisk, Freshness } from "./cache/cache_freshness.ts";
+import { areUnchangedOnDisk, Freshness } from "./cache/cache_freshness.ts";
 import { GraphPrefetcher } from "./fetch/prefetch.ts";
 import { displayErrorLocation, linkModule } from "./link.ts";
 import { checkFile, checkGraph, integrityOf, type IntegrityPins, pathFrom, pinsOf } from "./integrity.ts";
-import { nameOf, problemError, withoutMount } from "./module_errors.ts";
+import { missingMountError, moduleLabel, problemError } from "./module_errors.ts";
 import type {
   BundleAnswer,
   Bundler,
@@ -90,7 +90,7 @@ class UrlLoader implements Loader {
   readonly #memory: BundleCache;
   readonly #disk: DiskCache | undefined;
   readonly #fresh: Freshness;
-  readonly #flights = new Map<string, Promise<ModuleBundle>>();
+  readonly #building = new Map<string, Promise<ModuleBundle>>();
   readonly #linked = new Map<string, Promise<JsonObject>>();
   readonly #lockHashes = new WeakMap<Lock, string>();
   readonly #closing = new AbortController();
@@ -113,7 +113,7 @@ class UrlLoader implements Loader {
   async prepare(spec: LoadSpec, context: LoadContext): Promise<ModuleBundle> {
     const bundle = await this.bundle(spec, context);
     if (bundle.exports.includes("mount")) return bundle;
-    throw withoutMount(bundle, nameOf(spec, context), context.base_url);
+    throw missingMountError(bundle, moduleLabel(spec, context), context.base_url);
   }
 
   async link(bundle: ModuleBundle, spec: LoadSpec, context: LoadContext): Promise<LoadedModule> {
@@ -125,8 +125,8 @@ class UrlLoader implements Loader {
       linked = linkModule(bundle, {
         instance: instance.slice(0, 16),
         timeout_s: context.policy.isolation.load_timeout_s,
-        name: nameOf(spec, context),
-        module: spec.module ?? nameOf(spec, context),
+        name: moduleLabel(spec, context),
+        module: spec.module ?? moduleLabel(spec, context),
         ...(base_url === undefined ? {} : { base_url }),
       });
       this.#linked.set(key, linked);
@@ -153,27 +153,27 @@ class UrlLoader implements Loader {
   }
 
   async bundle(spec: LoadSpec, context: LoadContext): Promise<ModuleBundle> {
-    const name = nameOf(spec, context);
+    const name = moduleLabel(spec, context);
     const url = await this.#resolve(spec, context, name);
     const pins = pinsOf(spec, context, name);
-    const known = await this.#known(url, context, pins);
+    const known = await this.#cached(url, context, pins);
     if (known) {
       checkGraph(known, pins, name);
       return known;
     }
     const flight = [scopeOf(context), url, ...pins.integrity, this.#lockHash(pins.lock)].join(" ");
-    let made = this.#flights.get(flight);
+    let made = this.#building.get(flight);
     if (!made) {
-      made = this.#make(url, context, pins, name).finally(() => this.#flights.delete(flight));
-      this.#flights.set(flight, made);
+      made = this.#build(url, context, pins, name).finally(() => this.#building.delete(flight));
+      this.#building.set(flight, made);
     }
-    return await unless(context.signal, made);
+    return await untilAborted(context.signal, made);
   }
 
   async close(): Promise<void> {
     this.#closing.abort(new PreampError("module_load_failed", "Cannot load a module: the server is closing"));
     await this.#bundler.close();
-    await Promise.allSettled(this.#flights.values());
+    await Promise.allSettled(this.#building.values());
   }
 
   /** The first step: what the plan names, if this plan may name it; of a folder its URL with a slash at the end. */
@@ -194,7 +194,7 @@ class UrlLoader implements Loader {
   }
 
   /** What was made before, of these pinned bytes, or of what is still current. */
-  async #known(url: string, context: LoadContext, pins: IntegrityPins): Promise<ModuleBundle | undefined> {
+  async #cached(url: string, context: LoadContext, pins: IntegrityPins): Promise<ModuleBundle | undefined> {
     const scope = scopeOf(context);
     const [integrity] = pins.integrity;
     if (integrity === undefined) {
@@ -203,32 +203,32 @@ class UrlLoader implements Loader {
     }
     const pin = pinKey(scope, url, integrity);
     const remembered = this.#memory.get(pin);
-    if (remembered) return await areAsOnDisk(remembered.files) ? remembered : undefined;
-    const key = await this.#disk?.follow(pin);
+    if (remembered) return await areUnchangedOnDisk(remembered.files) ? remembered : undefined;
+    const key = await this.#disk?.getPin(pin);
     const stored = key === undefined ? undefined : await this.#disk?.get(key);
     if (stored?.integrity !== integrity || stored.requested !== url) return undefined;
-    if (!await areAsOnDisk(stored.files)) return undefined;
+    if (!await areUnchangedOnDisk(stored.files)) return undefined;
     this.#memory.set(pin, stored);
     return stored;
   }
 
   /** What was made of this URL the last time, current or not. */
-  async #last(scope: string, url: string): Promise<ModuleBundle | undefined> {
-    const key = this.#fresh.last(`${scope} ${url}`) ?? await this.#disk?.follow(pinKey(scope, url, ""));
+  async #previous(scope: string, url: string): Promise<ModuleBundle | undefined> {
+    const key = this.#fresh.last(`${scope} ${url}`) ?? await this.#disk?.getPin(pinKey(scope, url, ""));
     return key === undefined ? undefined : this.#memory.get(key) ?? await this.#disk?.get(key);
   }
 
   /** Fetches, verifies and bundles. */
-  async #make(url: string, context: LoadContext, pins: IntegrityPins, name: string): Promise<ModuleBundle> {
+  async #build(url: string, context: LoadContext, pins: IntegrityPins, name: string): Promise<ModuleBundle> {
     const scope = scopeOf(context);
     const current = pinKey(scope, url, "");
-    const before = await this.#last(scope, url);
+    const before = await this.#previous(scope, url);
     if (!before) this.#bundler.prepare?.();
     const stop = new AbortController();
     const abort = () => stop.abort(this.#closing.signal.reason);
     this.#closing.signal.addEventListener("abort", abort);
     if (this.#closing.signal.aborted) abort();
-    const timer = setTimeout(() => stop.abort(tooSlow(name)), this.#options.graph_timeout_ms ?? 60_000);
+    const timer = setTimeout(() => stop.abort(timeoutError(name)), this.#options.graph_timeout_ms ?? 60_000);
     try {
       using fetcher = this.#fetcher(url, context, stop.signal, name);
       const trusted = context.origin === "operator" && isTrustedInline(url, context.policy);
@@ -246,7 +246,7 @@ class UrlLoader implements Loader {
         : { entry: { url }, config: null, decides: false };
       if (config && decides) graph.add(config);
       await graph.fetch([entry, ...before?.requests ?? []], before !== undefined);
-      const { bundle, key } = await this.#bundled(
+      const { bundle, key } = await this.#bundleGraph(
         url,
         entry.url,
         scope,
@@ -262,8 +262,8 @@ class UrlLoader implements Loader {
       if (config && !decides) files.push(config);
       const absent = url.endsWith("/") && !config ? [configUrl(url)] : [];
       this.#fresh.set(`${scope} ${url}`, key, files, absent);
-      await this.#disk?.point(pinKey(scope, url, bundle.integrity), key);
-      await this.#disk?.point(current, key);
+      await this.#disk?.setPin(pinKey(scope, url, bundle.integrity), key);
+      await this.#disk?.setPin(current, key);
       return bundle;
     } finally {
       clearTimeout(timer);
@@ -298,7 +298,7 @@ class UrlLoader implements Loader {
   }
 
   /** Bundles what is there, and fetches what the bundler finds missing, until nothing is. */
-  async #bundled(
+  async #bundleGraph(
     url: string,
     entry_url: string,
     scope: string,
@@ -352,12 +352,12 @@ async function isFolder(url: URL): Promise<boolean> {
   return await Deno.stat(url).then(({ isDirectory }) => isDirectory, () => false); // reading it says what is wrong
 }
 
-function tooSlow(name: string): PreampError {
+function timeoutError(name: string): PreampError {
   return new PreampError("module_fetch_timeout", `Cannot load ${name}: its files took too long in all`);
 }
 
 /** Whoever gives up stops waiting; the work goes on for the others. */
-async function unless<T>(signal: AbortSignal | undefined, promise: Promise<T>): Promise<T> {
+async function untilAborted<T>(signal: AbortSignal | undefined, promise: Promise<T>): Promise<T> {
   if (!signal) return await promise;
   promise.catch(() => {}); // nobody may be left to hear of it
   signal.throwIfAborted();

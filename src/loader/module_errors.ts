@@ -46,7 +46,7 @@ function detailOf(
 }
 
 /** Returns `module "tool-x" (https://…)`. */
-export function nameOf({ module, source }: LoadSpec, { base_url }: LoadContext): string {
+export function moduleLabel({ module, source }: LoadSpec, { base_url }: LoadContext): string {
   const from = source.kind === "url"
     ? displayUrl(source.url, base_url)
     : source.kind === "path"
@@ -57,7 +57,7 @@ export function nameOf({ module, source }: LoadSpec, { base_url }: LoadContext):
 }
 
 /** Returns the error for a module that cannot be mounted: it was read, not run. */
-export function withoutMount(
+export function missingMountError(
   { url, exports }: ModuleGraph,
   name: string,
   base_url: string | undefined,

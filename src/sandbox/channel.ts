@@ -34,7 +34,7 @@ export interface Channel {
   /** Ends the guest; resolves when nothing of it is left. The first cause that is given is the one that counts. */
   kill(death: GuestExit): Promise<void>;
   /** Resolves when the guest is gone. */
-  readonly dead: Promise<GuestExit>;
+  readonly exited: Promise<GuestExit>;
   /** Resolves when it is sure what is left of a guest that is gone: true for nothing, false when it works on and nobody can end it. */
   readonly stopped: Promise<boolean>;
 }

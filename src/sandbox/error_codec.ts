@@ -23,7 +23,7 @@ const DENO_PERMISSION_TEXT =
 const HOST_CODES: ReadonlySet<string> = new Set(["limit_reached", "denied", "cancelled", "interrupted"]);
 
 /** Returns anything that was thrown as data. `numberOf` knows the errors of the host. Never throws. */
-export function encodeThrown(
+export function encodeError(
   error: unknown,
   numberOf?: (error: object) => number | undefined,
   depth = 0,
@@ -43,7 +43,7 @@ export function encodeThrown(
     message: cut(errorMessage(error), 0, MAX_TEXT),
     ...(typeof stack === "string" ? { stack: cut(stack, 0, MAX_TEXT) } : {}),
     ...(Object.keys(fields).length > 0 ? { fields } : {}),
-    ...(isObject(cause) ? { cause: encodeThrown(cause, numberOf, depth + 1) } : {}),
+    ...(isObject(cause) ? { cause: encodeError(cause, numberOf, depth + 1) } : {}),
     ...(host === undefined ? {} : { host }),
   };
 }

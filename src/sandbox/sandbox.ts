@@ -6,7 +6,7 @@ import type { Channel } from "./channel.ts";
 import { GuestConnection } from "./guest/guest_connection.ts";
 import { type GuestGrant, guestGrant } from "./tiers/worker_permissions.ts";
 import { type OpenedGuest, openGuestModule } from "./guest/guest_module.ts";
-import { Pool } from "./tiers/warm_pool.ts";
+import { WarmPool } from "./tiers/warm_pool.ts";
 import { type GuestProcess, startGuestProcess } from "./tiers/process_tier.ts";
 import { GuestSemaphore, type GuestSlots } from "./tiers/guest_semaphore.ts";
 import { type GuestTier, hostTiers, type TierReport } from "./tiers/isolation_tiers.ts";
@@ -54,7 +54,7 @@ export interface GuestRequest {
 export class Sandbox {
   readonly #options: SandboxOptions;
   readonly #slots: GuestSemaphore;
-  readonly #pool: Pool<GuestProcess>;
+  readonly #pool: WarmPool<GuestProcess>;
   readonly #ending = new Set<Promise<void>>();
   #abandoned = 0;
 
@@ -62,7 +62,7 @@ export class Sandbox {
     this.#options = options;
     this.#slots = new GuestSemaphore(options.max_guests);
     const { usual, spares } = options;
-    this.#pool = new Pool({
+    this.#pool = new WarmPool({
       ...usual,
       start: startGuestProcess,
       ...(spares === undefined ? {} : { spares }),
@@ -81,7 +81,7 @@ export class Sandbox {
 
   /** Guests that run now. */
   get guests(): number {
-    return this.#slots.taken;
+    return this.#slots.used;
   }
 
   /** Returns the slots of a session that may have `max_guests` of them. */
@@ -123,7 +123,7 @@ export class Sandbox {
       module: opened.module,
       // a run does not wait until its children are gone: they are killed, and reaped behind its back
       close: () => {
-        this.#end(opened.close());
+        this.#trackEnding(opened.close());
         return Promise.resolve();
       },
     };
@@ -134,7 +134,7 @@ export class Sandbox {
     await Promise.all([this.#pool.close(), ...this.#ending]);
   }
 
-  #end(ending: Promise<void>): void {
+  #trackEnding(ending: Promise<void>): void {
     const { log } = this.#options;
     const settled: Promise<void> = ending
       .catch((error) => log("error", "guest_not_ended", { message: errorMessage(error) }))
@@ -146,17 +146,17 @@ export class Sandbox {
     { tier, module, grant, uses, limits, onLog }: GuestRequest,
     session: GuestSlots,
   ): Promise<GuestConnection> {
-    const release = await session.take(module);
+    const release = await session.acquire(module);
     let channel: Channel;
     try {
       channel = tier === "process"
-        ? this.#child(guestGrant(grant), uses, limits)
+        ? this.#startChild(guestGrant(grant), uses, limits)
         : openWorkerChannel(guestGrant(grant));
     } catch (error) {
       release();
       throw unavailable(module, tier, errorMessage(error), error);
     }
-    void channel.dead.then(release);
+    void channel.exited.then(release);
     void channel.stopped.then((stopped) => {
       if (!stopped) this.#abandoned++;
     });
@@ -168,7 +168,7 @@ export class Sandbox {
     });
   }
 
-  #child(grant: GuestGrant, uses: readonly string[], { memory_mb, cpu_s }: GuestLimits): Channel {
+  #startChild(grant: GuestGrant, uses: readonly string[], { memory_mb, cpu_s }: GuestLimits): Channel {
     const { usual } = this.#options;
     const as_usual = memory_mb === usual.memory_mb && cpu_s === usual.cpu_s;
     const child = as_usual ? this.#pool.take({ grant, uses }) : startGuestProcess({ memory_mb, cpu_s });

@@ -1,9 +1,9 @@
 import fc from "fast-check";
-import { decodeGuestError, decodeHostError, encodeThrown } from "../../src/sandbox/error_codec.ts";
+import { decodeGuestError, decodeHostError, encodeError } from "../../src/sandbox/error_codec.ts";
 import { LLMError, PreampError, toLLMError } from "../../src/sdk/errors.ts";
 import { assert, assertEquals } from "../assert.ts";
 
-const across = (error: unknown) => JSON.parse(JSON.stringify(encodeThrown(error)));
+const across = (error: unknown) => JSON.parse(JSON.stringify(encodeError(error)));
 
 Deno.test("an error of a module keeps name, message, stack, plain fields and causes on its way", () => {
   const cause = new RangeError("too far", { cause: "text" });
@@ -102,7 +102,7 @@ Deno.test("encodeThrown() never throws, and what it says is JSON, bounded", () =
   const circle = new Error("round");
   circle.cause = circle;
   for (const error of [...odd, circle]) {
-    const text = JSON.stringify(encodeThrown(error));
+    const text = JSON.stringify(encodeError(error));
     assert(text.length < 200_000);
     assert(decodeGuestError(JSON.parse(text), () => undefined) instanceof Error);
   }

@@ -232,7 +232,7 @@ class Graph {
     const loader = kindOfAttribute(attributes.type) ?? kindOfUrl(url);
     if (loader === "binary") return { contents: bytes, loader };
     const text = this.#patched.get(url) ?? new TextDecoder().decode(bytes); // without the byte order mark
-    return { contents: mayImport(loader) ? text + endingOf(text) : text, loader };
+    return { contents: mayImport(loader) ? text + appendedCode(text) : text, loader };
   }
 
   /**
@@ -242,7 +242,9 @@ class Graph {
    */
   patchPatterns(messages: readonly Esbuild.Message[]): boolean {
     const patterns = messages.filter(isPattern);
-    if (patterns.length === 0 || messages.some((one) => !isPattern(one) && !isNoFolder(one))) return false;
+    if (patterns.length === 0 || messages.some((one) => !isPattern(one) && !isMissingFolder(one))) {
+      return false;
+    }
     for (const { location } of patterns) {
       const url = this.#urlOfName(location!.file); // isPattern() says it has one
       const bytes = this.#files.get(url);
@@ -317,7 +319,7 @@ function isPattern({ text, location, pluginName }: Esbuild.Message): boolean {
 }
 
 /** What esbuild says besides, when it looks for files that match a pattern. */
-function isNoFolder({ text, location }: Esbuild.Message): boolean {
+function isMissingFolder({ text, location }: Esbuild.Message): boolean {
   return location === null && text.startsWith("Cannot read directory");
 }
 
@@ -334,7 +336,7 @@ function offsetOf(text: string, line: number, column: number): number {
 }
 
 /** What is added at the end of a file, where it moves nothing: imports are hoisted, and pragmas count wherever they are. */
-function endingOf(text: string): string {
+function appendedCode(text: string): string {
   let ending = "";
   if (text.includes("import") && text.includes("meta")) {
     ending += `\nimport ${META_NAME} from "${META_SPECIFIER}";`;

@@ -22,7 +22,7 @@ export async function runBundlerChild(wasm?: WebAssembly.Module): Promise<never>
   silenceConsole(); // stdout is the wire
   const code = wasm ?? await includedWasm();
   for (const name of PERMISSION_KINDS) Deno.permissions.revokeSync({ name });
-  runSoon();
+  replaceZeroTimeouts();
   const output = new Output();
   const esbuild = startEsbuild(code);
   esbuild.then(() => output.write({ id: READY_ID }), () => Deno.exit(1));
@@ -69,7 +69,7 @@ async function answerOf(
  * esbuild's browser build sends each message to itself through `setTimeout(…, 0)`, which waits a millisecond or more; a
  * build of 100 files has hundreds of messages. A microtask runs as soon as the stack is empty, and that is all it needs.
  */
-function runSoon(): void {
+function replaceZeroTimeouts(): void {
   const later = globalThis.setTimeout;
   const soon = (run: () => void, delay_ms?: number): unknown => {
     if (delay_ms !== undefined && delay_ms > 0) return later(run, delay_ms);

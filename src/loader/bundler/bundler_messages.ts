@@ -4,10 +4,10 @@ import type { BundleAnswer, BundleRequest, ImportsOptions } from "../types.ts";
 /** What one request asks for: a bundle of all its files, or what the first of them imports. */
 export type ChildRequest =
   & { readonly id: number; readonly files: readonly { url: string; sha256: string; length: number }[] }
-  & ChildQuestion;
+  & ChildTask;
 
 /** A request without its files. */
-export type ChildQuestion =
+export type ChildTask =
   | { readonly kind: "bundle"; readonly request: Omit<BundleRequest, "files"> }
   | { readonly kind: "imports" } & ImportsOptions;
 

@@ -4,9 +4,9 @@
  * One question at a time, so that it is known which source is at fault; that source is then refused for a while.
  */
 import { PreampError } from "../../sdk/errors.ts";
-import { type ChildAnswer, type ChildQuestion, READY_ID } from "./bundler_messages.ts";
+import { type ChildAnswer, type ChildTask, READY_ID } from "./bundler_messages.ts";
 import { BundlerQueue } from "./bundler_queue.ts";
-import { FailedSources, problemOfFailure, type SourceProblem } from "./failed_sources.ts";
+import { type BundlerFailure, FailedSources, problemOfFailure } from "./failed_sources.ts";
 import { encodeFrame, type Frame, FrameReader } from "./frames.ts";
 import type {
   BundleAnswer,
@@ -84,7 +84,7 @@ class BundlerProcess implements Bundler {
   readonly #deadline_ms: number;
   readonly #idle_ms: number;
   readonly #command: () => ChildCommand;
-  readonly #queue = new BundlerQueue(() => this.#rest());
+  readonly #queue = new BundlerQueue(() => this.#scheduleIdleStop());
   readonly #failed = new FailedSources();
   #child: Child | undefined;
   #idle: ReturnType<typeof setTimeout> | undefined;
@@ -100,7 +100,7 @@ class BundlerProcess implements Bundler {
     if (this.#closed) return;
     try {
       this.#start();
-      if (this.#queue.idle) this.#rest();
+      if (this.#queue.idle) this.#scheduleIdleStop();
     } catch {
       // reported when something is to be bundled
     }
@@ -108,7 +108,7 @@ class BundlerProcess implements Bundler {
 
   async bundle({ files, ...request }: BundleRequest, { name, owner }: BundlerClient): Promise<BundleAnswer> {
     return await this.#queue.add({ owner, short: false }, async () => {
-      const { answer, body } = await this.#ask({ kind: "bundle", request }, files, name);
+      const { answer, body } = await this.#request({ kind: "bundle", request }, files, name);
       const bundled = answer as BundleAnswer; // what that kind of request is answered with
       return bundled.kind === "bundle" ? { ...bundled, code: new TextDecoder().decode(body) } : bundled;
     });
@@ -120,31 +120,37 @@ class BundlerProcess implements Bundler {
     { name, owner }: BundlerClient,
   ): Promise<readonly string[]> {
     return await this.#queue.add({ owner, short: true }, async () => {
-      const { answer } = await this.#ask({ kind: "imports", ...options }, [file], name);
+      const { answer } = await this.#request({ kind: "imports", ...options }, [file], name);
       return answer.kind === "imports" ? answer.urls : [];
     });
   }
 
-  async #ask(question: ChildQuestion, files: readonly BundlerFile[], name: string): Promise<Answered> {
+  async #request(question: ChildTask, files: readonly BundlerFile[], name: string): Promise<ChildReply> {
     clearTimeout(this.#idle);
     this.#failed.check(files, name);
     for (let attempt = 1;; attempt++) {
       const child = this.#start();
       const { used } = child;
       try {
-        const answered = await child.ask(question, files, this.#deadline_ms);
+        const answered = await child.request(question, files, this.#deadline_ms);
         if (answered.answer.kind !== "failed") return answered;
-        await this.#end(child);
+        await this.#stop(child);
         throw this.#failed.add(files, name, problemOfFailure(answered.answer.message));
       } catch (error) {
         if (error instanceof PreampError) throw error;
-        await this.#end(child);
+        await this.#stop(child);
         if (this.#closed) throw cannotBundle(name, "the server is closing");
         // a child that does not get ready is this host's fault; one that was used before may have been ended from outside
         // since, or be full of what it was asked before: neither says anything about the source
-        if ((used || !child.ready) && attempt === 1 && !(error instanceof TooSlow && child.ready)) continue;
+        if ((used || !child.ready) && attempt === 1 && !(error instanceof BundlerTimeout && child.ready)) {
+          continue;
+        }
         if (!child.ready) throw cannotBundle(name, "the bundler did not start", error);
-        throw this.#failed.add(files, name, error instanceof TooSlow ? notInTime(this.#deadline_ms) : ENDED);
+        throw this.#failed.add(
+          files,
+          name,
+          error instanceof BundlerTimeout ? timeoutProblem(this.#deadline_ms) : PROCESS_ENDED,
+        );
       }
     }
   }
@@ -155,17 +161,17 @@ class BundlerProcess implements Bundler {
     return this.#child;
   }
 
-  #rest(): void {
+  #scheduleIdleStop(): void {
     clearTimeout(this.#idle);
     if (this.#closed) return;
     const idle = setTimeout(() => {
-      if (this.#queue.idle && this.#child) void this.#end(this.#child);
+      if (this.#queue.idle && this.#child) void this.#stop(this.#child);
     }, this.#idle_ms);
     Deno.unrefTimer(idle); // it keeps no process alive
     this.#idle = idle;
   }
 
-  async #end(child: Child): Promise<void> {
+  async #stop(child: Child): Promise<void> {
     if (this.#child === child) this.#child = undefined;
     await child.kill();
     if (this.#queue.idle) return;
@@ -176,19 +182,19 @@ class BundlerProcess implements Bundler {
     this.#closed = true;
     clearTimeout(this.#idle);
     const child = this.#child;
-    if (child) await this.#end(child);
+    if (child) await this.#stop(child);
     await this.#queue.done();
   }
 }
 
-class TooSlow extends Error {}
+class BundlerTimeout extends Error {}
 
-const ENDED: SourceProblem = {
+const PROCESS_ENDED: BundlerFailure = {
   code: "module_load_failed",
   fact: "the bundler ended while it worked on it",
 };
 
-interface Answered {
+interface ChildReply {
   readonly answer: ChildAnswer;
   readonly body: Uint8Array;
 }
@@ -202,7 +208,7 @@ class Child {
   readonly #writer: WritableStreamDefaultWriter<Uint8Array>;
   readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
   readonly #frames: FrameReader;
-  #asked = READY_ID;
+  #last_id = READY_ID;
 
   constructor(process: Deno.ChildProcess) {
     this.#process = process;
@@ -213,9 +219,13 @@ class Child {
   }
 
   /** Resolves to the answer. Asked one question at a time. Its time begins when the child is ready, if it must be. */
-  async ask(question: ChildQuestion, files: readonly BundlerFile[], deadline_ms: number): Promise<Answered> {
+  async request(
+    question: ChildTask,
+    files: readonly BundlerFile[],
+    deadline_ms: number,
+  ): Promise<ChildReply> {
     if (!this.ready && question.kind === "bundle") await this.#within(START_MS, this.#receive(READY_ID));
-    const id = ++this.#asked;
+    const id = ++this.#last_id;
     const listed = files.map(({ url, sha256, bytes }) => ({ url, sha256, length: bytes.length }));
     const message = encodeFrame({ ...question, id, files: listed }, files.map(({ bytes }) => bytes));
     const [, { header, body }] = await this.#within(
@@ -241,7 +251,7 @@ class Child {
     this.#process.ref(); // while an answer is waited for, the server stays
     let timer: ReturnType<typeof setTimeout> | undefined;
     const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => reject(new TooSlow("not done in time")), ms);
+      timer = setTimeout(() => reject(new BundlerTimeout("not done in time")), ms);
     });
     try {
       return await Promise.race([answered, late]);
@@ -285,7 +295,7 @@ function startChild({ command, args, env }: ChildCommand): Child {
   }
 }
 
-function notInTime(deadline_ms: number): SourceProblem {
+function timeoutProblem(deadline_ms: number): BundlerFailure {
   return { code: "module_invalid", fact: `it was not done within ${deadline_ms / 1000} s` };
 }
 

@@ -14,11 +14,11 @@ const REMEMBERED_MS = 10 * 60_000;
 
 interface Failure {
   until: number;
-  problem: SourceProblem;
+  problem: BundlerFailure;
 }
 
 /** Why the bundler has no answer for a source. */
-export interface SourceProblem {
+export interface BundlerFailure {
   readonly code: "module_invalid" | "module_load_failed";
   /** The second half of "Cannot bundle NAME: …". */
   readonly fact: string;
@@ -32,17 +32,17 @@ export class FailedSources {
   check(files: readonly BundlerFile[], name: string): void {
     if (this.#failures.size === 0) return;
     const known = this.#failures.get(keyOf(files));
-    if (known && performance.now() < known.until) throw failed(name, known.problem);
+    if (known && performance.now() < known.until) throw bundleFailure(name, known.problem);
   }
 
   /** Remembers files and returns the error for them. */
-  add(files: readonly BundlerFile[], name: string, problem: SourceProblem): PreampError {
+  add(files: readonly BundlerFile[], name: string, problem: BundlerFailure): PreampError {
     const key = keyOf(files);
     this.#failures.delete(key);
     this.#failures.set(key, { until: performance.now() + REMEMBERED_MS, problem });
     const [oldest] = this.#failures.keys();
     if (this.#failures.size > MAX_SOURCES && oldest !== undefined) this.#failures.delete(oldest);
-    return failed(name, problem);
+    return bundleFailure(name, problem);
   }
 }
 
@@ -55,7 +55,7 @@ function keyOf(files: readonly BundlerFile[]): string {
   return hash.digest("hex");
 }
 
-function failed(name: string, { code, fact }: SourceProblem): PreampError {
+function bundleFailure(name: string, { code, fact }: BundlerFailure): PreampError {
   return new PreampError(
     code,
     `Cannot bundle ${name}: ${fact}: make the module smaller or simpler`,
@@ -63,7 +63,7 @@ function failed(name: string, { code, fact }: SourceProblem): PreampError {
 }
 
 /** Returns what an error of the bundler itself says about the source. */
-export function problemOfFailure(message: string): SourceProblem {
+export function problemOfFailure(message: string): BundlerFailure {
   const fact = message.includes("call stack size exceeded")
     ? "its code is nested too deep"
     : message.includes("memory")

@@ -39,7 +39,7 @@ export async function sealImports(code: string): Promise<Sealed> {
     sealed += code.slice(position, offset) + name;
     position = offset + KEYWORD.length;
   }
-  sealed += code.slice(position) + refusal(name);
+  sealed += code.slice(position) + refusingFunction(name);
   if (parse(sealed)[0].some(({ d }) => d !== -2)) {
     throw new Error("Cannot seal the bundle: an import is left");
   }
@@ -56,7 +56,7 @@ function freeName(code: string): string {
 }
 
 /** A declaration: it is there before the first statement runs. `import.source(…)` and `import.defer(…)` are calls on it. */
-function refusal(name: string): string {
+function refusingFunction(name: string): string {
   const message = '"Cannot import " + what + ": a module has only what it was bundled with"';
   return `\nfunction ${name}(specifier) { let what = typeof specifier === "string" ? JSON.stringify(specifier) : ` +
     `typeof specifier; return Promise.reject(Object.assign(new Error(${message}), { code: "import_refused" })); }\n` +

@@ -115,9 +115,9 @@ class Reader {
         unknown = true; // spread or computed: it may be any key
         this.#passExpression();
       } else if (this.#takes(":")) {
-        put(fields, key, this.value(depth + 1));
+        setField(fields, key, this.value(depth + 1));
       } else if (this.#sees(",") || this.#sees("}")) {
-        put(fields, key, this.#reference(key));
+        setField(fields, key, this.#reference(key));
       } else throw new Unreadable(); // a method or an accessor
       if (!this.#takes(",") && !this.#sees("}")) throw new Unreadable();
     }
@@ -210,6 +210,6 @@ class Reader {
 }
 
 /** As data: `__proto__` is a key like another. */
-function put(fields: JsonObject, key: string, value: unknown): void {
+function setField(fields: JsonObject, key: string, value: unknown): void {
   Object.defineProperty(fields, key, { value, enumerable: true, configurable: true, writable: true });
 }

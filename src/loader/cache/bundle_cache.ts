@@ -56,7 +56,7 @@ export function scopeOf({ namespace, origin, policy }: LoadContext): string {
     const { allow, private_hosts, esm_host } = policy.modules;
     const { max_module_bytes, max_graph_bytes, max_graph_files } = policy.limits;
     const rules = { allow, private_hosts, esm_host, max_module_bytes, max_graph_bytes, max_graph_files };
-    known.set(who, scope = hex({ namespace, origin, rules }));
+    known.set(who, scope = hashHex({ namespace, origin, rules }));
   }
   return scope;
 }
@@ -69,14 +69,14 @@ export function bundleKey(
   { files, redirects }: Pick<GraphPrefetcher, "files" | "redirects">,
 ): string {
   const hashes = [...files.values()].map(({ url, sha256 }) => [url, sha256]).sort();
-  return hex({ scope, requested, entry, files: hashes, redirects: [...redirects].sort() });
+  return hashHex({ scope, requested, entry, files: hashes, redirects: [...redirects].sort() });
 }
 
 /** Returns (hex) the name of what a URL with a digest stands for. */
 export function pinKey(scope: string, url: string, integrity: string): string {
-  return hex({ scope, url, integrity });
+  return hashHex({ scope, url, integrity });
 }
 
-function hex(value: unknown): string {
+function hashHex(value: unknown): string {
   return createHash("sha256").update(canonicalJson(value)).digest("hex");
 }

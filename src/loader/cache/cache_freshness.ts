@@ -83,7 +83,7 @@ async function isUnchanged({ files, absent }: Entry): Promise<boolean> {
 }
 
 /** Resolves to whether the files that are on this machine still have their bytes; those of servers are not asked for. */
-export async function areAsOnDisk(files: readonly GraphFile[]): Promise<boolean> {
+export async function areUnchangedOnDisk(files: readonly GraphFile[]): Promise<boolean> {
   const local = files.filter(({ url }) => url.startsWith("file:"));
   const same = await Promise.all(local.map(async ({ url, sha256, bytes }) => {
     try {

@@ -15,7 +15,7 @@ const NEWLINE = 0x0a;
 export class DiskCache {
   readonly #folder: URL;
   readonly #max_bytes: number;
-  #made: Promise<unknown> | undefined;
+  #folder_created: Promise<unknown> | undefined;
   #written = 0;
 
   /** `folder` ends in a slash; it is made when it is first written to. */
@@ -44,13 +44,13 @@ export class DiskCache {
   }
 
   /** Resolves to the key that a pin (hex) stands for. */
-  async follow(pin: string): Promise<string | undefined> {
+  async getPin(pin: string): Promise<string | undefined> {
     const key = new TextDecoder().decode(await this.#read(`${pin}.pin`));
     return /^[0-9a-f]{64}$/.test(key) ? key : undefined;
   }
 
   /** Keeps what a pin stands for. */
-  async point(pin: string, key: string): Promise<void> {
+  async setPin(pin: string, key: string): Promise<void> {
     await this.#write(`${pin}.pin`, [new TextEncoder().encode(key)]);
   }
 
@@ -65,13 +65,13 @@ export class DiskCache {
   async #write(name: string, parts: readonly Uint8Array[]): Promise<void> {
     const temporary = new URL(`${name}.${crypto.randomUUID()}`, this.#folder);
     try {
-      await (this.#made ??= Deno.mkdir(this.#folder, { recursive: true, mode: 0o700 }));
+      await (this.#folder_created ??= Deno.mkdir(this.#folder, { recursive: true, mode: 0o700 }));
       await Deno.writeFile(temporary, ReadableStream.from(parts), { mode: 0o600, createNew: true });
       await Deno.rename(temporary, new URL(name, this.#folder)); // whole or not at all
       this.#written += parts.reduce((sum, { length }) => sum + length, 0);
       if (this.#written > this.#max_bytes / 8) await this.#prune();
     } catch {
-      this.#made = undefined;
+      this.#folder_created = undefined;
       await Deno.remove(temporary).catch(() => {}); // it may never have been made
     }
   }

@@ -17,7 +17,7 @@ import {
   Connections,
   StaleConnection,
 } from "./pinned_connections.ts";
-import { AnswerCut, bodyEnds, type Head, HttpError, readBody, readHead } from "./http1_client.ts";
+import { bodyEnds, type Head, HttpError, readBody, readHead, TruncatedResponse } from "./http1_client.ts";
 import { kindOfUrl, mayImport } from "./media_type.ts";
 import { displayUrl } from "../display_url.ts";
 import type { FetchedFile, LoaderPolicy } from "../types.ts";
@@ -42,7 +42,7 @@ export class FileFetcher implements Disposable {
     this.#options = options;
     this.#connections = new Connections(options, (url, address) => {
       const problem = addressProblem(url, address, options.rules);
-      if (problem) throw this.#denied(url, problem);
+      if (problem) throw this.#deniedError(url, problem);
     });
   }
 
@@ -52,7 +52,7 @@ export class FileFetcher implements Disposable {
    */
   async fetch(asked: string, use: SourceUse, as_code: boolean): Promise<FetchedFile> {
     const url = new URL(asked);
-    this.#allow(url, use);
+    this.#checkAllowed(url, use);
     if (url.protocol === "file:") return await this.#readFile(url);
     if (url.protocol === "data:") return await this.#readData(asked);
     return await this.#fetchWeb(url, as_code);
@@ -74,16 +74,16 @@ export class FileFetcher implements Disposable {
     this.#connections.close();
   }
 
-  #allow(url: URL, use: SourceUse): void {
+  #checkAllowed(url: URL, use: SourceUse): void {
     const problem = sourceProblem(url, use, this.#options.rules);
-    if (problem) throw this.#denied(url, problem);
+    if (problem) throw this.#deniedError(url, problem);
   }
 
-  #denied(url: URL, { fact, hint }: SourceProblem): PreampError {
-    return new PreampError("module_source_denied", `Cannot load ${this.#shown(url)}: ${fact}: ${hint}`);
+  #deniedError(url: URL, { fact, hint }: SourceProblem): PreampError {
+    return new PreampError("module_source_denied", `Cannot load ${this.#display(url)}: ${fact}: ${hint}`);
   }
 
-  #shown(url: URL | string): string {
+  #display(url: URL | string): string {
     return displayUrl(typeof url === "string" ? url : url.href, this.#options.base_url);
   }
 
@@ -91,7 +91,7 @@ export class FileFetcher implements Disposable {
     try {
       const { isFile, isDirectory, mtime } = await Deno.stat(url);
       if (!isFile) {
-        throw this.#failed(url, isDirectory ? "it is a folder" : "it is no ordinary file", "name a file");
+        throw this.#fetchError(url, isDirectory ? "it is a folder" : "it is no ordinary file", "name a file");
       }
       using file = await Deno.open(url);
       const bytes = await this.#collect(url, chunksOf(file));
@@ -99,13 +99,13 @@ export class FileFetcher implements Disposable {
     } catch (error) {
       if (error instanceof PreampError) throw error;
       if (error instanceof Deno.errors.NotFound) {
-        throw this.#missing(
+        throw this.#missingError(
           url,
           "there is no such file",
           "check the path: it is relative to the importing file",
         );
       }
-      throw this.#failed(url, "it cannot be read", "check that this process may read it", error);
+      throw this.#fetchError(url, "it cannot be read", "check that this process may read it", error);
     }
   }
 
@@ -114,7 +114,7 @@ export class FileFetcher implements Disposable {
     try {
       response = await fetch(text); // decodes it, and touches no network
     } catch (error) {
-      throw this.#failed(text, "it cannot be decoded", "write data:text/javascript;base64,…", error);
+      throw this.#fetchError(text, "it cannot be decoded", "write data:text/javascript;base64,…", error);
     }
     const { body } = response;
     return fileOf(text, await this.#collect(text, body ?? []));
@@ -126,31 +126,31 @@ export class FileFetcher implements Disposable {
     let max_age_s: number | undefined;
     for (let hop = 0; hop <= max_redirects; hop++) {
       const answer = await this.#request(url, as_code);
-      max_age_s = smaller(max_age_s, answer.max_age_s);
+      max_age_s = minDefined(max_age_s, answer.max_age_s);
       if ("bytes" in answer) {
         return fileOf(url.href, answer.bytes, max_age_s === undefined ? {} : { max_age_s });
       }
       if (!URL.canParse(answer.location, url.href)) {
-        throw this.#failed(url, "it redirects to what is no URL", "name the file's own URL");
+        throw this.#fetchError(url, "it redirects to what is no URL", "name the file's own URL");
       }
       const next = new URL(answer.location, url);
       next.hash = "";
       if (next.protocol !== "https:" && next.protocol !== "http:") {
-        throw this.#denied(next, {
+        throw this.#deniedError(next, {
           fact: "a redirect may not leave http(s)",
           hint: "name the file's own URL",
         });
       }
-      this.#allow(next, { as: "redirect", from: url });
+      this.#checkAllowed(next, { as: "redirect", from: url });
       url = next;
     }
-    throw this.#failed(start, `it redirects more than ${max_redirects} times`, "name the file's own URL");
+    throw this.#fetchError(start, `it redirects more than ${max_redirects} times`, "name the file's own URL");
   }
 
   /** One request of at most `fetch_timeout_s`, from connecting to the last byte. */
   async #request(url: URL, as_code: boolean): Promise<Answer> {
     const { limits, signal: outer } = this.#options;
-    const leave = await this.#connections.enter(url, outer); // waiting for a turn is not the server's fault
+    const leave = await this.#connections.acquire(url, outer); // waiting for a turn is not the server's fault
     const controller = new AbortController();
     const abort = () => controller.abort(outer.reason);
     outer.addEventListener("abort", abort);
@@ -173,11 +173,11 @@ export class FileFetcher implements Disposable {
       if (signal.aborted) {
         throw new PreampError(
           "module_fetch_timeout",
-          `Cannot fetch ${this.#shown(url)}: not done within ${limits.fetch_timeout_s} s`,
+          `Cannot fetch ${this.#display(url)}: not done within ${limits.fetch_timeout_s} s`,
           { cause: error },
         );
       }
-      throw this.#failed(url, factOf(error), "check the address, and that its server runs", error);
+      throw this.#fetchError(url, factOf(error), "check the address, and that its server runs", error);
     } finally {
       clearTimeout(timer);
       outer.removeEventListener("abort", abort);
@@ -195,7 +195,7 @@ export class FileFetcher implements Disposable {
       await connection.write(requestOf(url));
       head = await readHead(connection.reader);
     } catch (error) {
-      if (error instanceof HttpError && !(error instanceof AnswerCut)) throw error;
+      if (error instanceof HttpError && !(error instanceof TruncatedResponse)) throw error;
       throw new StaleConnection(errorMessage(error), { cause: error });
     }
     const max_age_s = freshnessOf(head);
@@ -207,12 +207,14 @@ export class FileFetcher implements Disposable {
     if (head.status !== 200) {
       const fact = `its server answered ${head.status}`;
       const hint = HINTS[head.status] ?? "check the address";
-      throw MISSING.has(head.status) ? this.#missing(url, fact, hint) : this.#failed(url, fact, hint);
+      throw MISSING.has(head.status)
+        ? this.#missingError(url, fact, hint)
+        : this.#fetchError(url, fact, hint);
     }
     if (as_code && isPage(head) && mayImport(kindOfUrl(url.href))) {
-      throw this.#failed(url, "it is a web page, not a module", "name the URL of the raw file");
+      throw this.#fetchError(url, "it is a web page, not a module", "name the URL of the raw file");
     }
-    const body = decoded(
+    const body = decodeBody(
       readBody(connection.reader, head),
       head.headers.get("content-encoding") ?? "identity",
     );
@@ -233,7 +235,7 @@ export class FileFetcher implements Disposable {
       if (length > max_module_bytes) {
         throw new PreampError(
           "module_too_large",
-          `Cannot load ${this.#shown(url)}: a file may have ${max_module_bytes} bytes: received more`,
+          `Cannot load ${this.#display(url)}: a file may have ${max_module_bytes} bytes: received more`,
         );
       }
       this.#options.count(chunk.length);
@@ -248,12 +250,12 @@ export class FileFetcher implements Disposable {
     return bytes;
   }
 
-  #missing(url: URL, fact: string, hint: string): MissingFile {
-    return new MissingFile("module_fetch_failed", `Cannot fetch ${this.#shown(url)}: ${fact}: ${hint}`);
+  #missingError(url: URL, fact: string, hint: string): MissingFile {
+    return new MissingFile("module_fetch_failed", `Cannot fetch ${this.#display(url)}: ${fact}: ${hint}`);
   }
 
-  #failed(url: URL | string, fact: string, hint: string, cause?: unknown): PreampError {
-    return new PreampError("module_fetch_failed", `Cannot fetch ${this.#shown(url)}: ${fact}: ${hint}`, {
+  #fetchError(url: URL | string, fact: string, hint: string, cause?: unknown): PreampError {
+    return new PreampError("module_fetch_failed", `Cannot fetch ${this.#display(url)}: ${fact}: ${hint}`, {
       cause,
     });
   }
@@ -307,7 +309,7 @@ function freshnessOf({ headers }: Head): number | undefined {
   return Math.max(0, Number(seconds) - (Number.isFinite(age) ? age : 0));
 }
 
-function smaller(a: number | undefined, b: number | undefined): number | undefined {
+function minDefined(a: number | undefined, b: number | undefined): number | undefined {
   return a === undefined ? b : b === undefined ? a : Math.min(a, b);
 }
 
@@ -315,7 +317,7 @@ function isPage({ headers }: Head): boolean {
   return (headers.get("content-type") ?? "").toLowerCase().startsWith("text/html");
 }
 
-function decoded(body: AsyncGenerator<Uint8Array>, encoding: string): AsyncIterable<Uint8Array> {
+function decodeBody(body: AsyncGenerator<Uint8Array>, encoding: string): AsyncIterable<Uint8Array> {
   const name = encoding.trim().toLowerCase();
   if (name === "identity" || name === "") return body;
   if (name !== "gzip" && name !== "x-gzip") throw new HttpError("its content coding was not asked for");

@@ -20,7 +20,7 @@ export interface Head {
 export class HttpError extends Error {}
 
 /** Thrown when a connection ends where a line should be. */
-export class AnswerCut extends HttpError {}
+export class TruncatedResponse extends HttpError {}
 
 const MAX_HEAD_BYTES = 64 * 1024;
 const MAX_INTERIM = 8;
@@ -49,7 +49,7 @@ export class ByteReader {
     let text = "";
     for (;;) {
       if (this.#rest.length === 0 && !await this.#fill()) {
-        throw new AnswerCut("its server closed the connection");
+        throw new TruncatedResponse("its server closed the connection");
       }
       const end = this.#rest.indexOf(10);
       const part = end === -1 ? this.#rest : this.#rest.subarray(0, end);

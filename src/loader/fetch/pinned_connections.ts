@@ -47,12 +47,12 @@ export class Connections {
   }
 
   /** Resolves when a connection to the URL's host may be used, to what gives the turn back. */
-  async enter(url: URL, signal: AbortSignal): Promise<() => void> {
+  async acquire(url: URL, signal: AbortSignal): Promise<() => void> {
     const host = this.#host(url);
-    await host.enter();
-    if (signal.aborted) host.leave();
+    await host.acquire();
+    if (signal.aborted) host.release();
     signal.throwIfAborted();
-    return () => host.leave();
+    return () => host.release();
   }
 
   /**
@@ -123,7 +123,7 @@ export class Connections {
 
   async #connectTo(url: URL, address: string, signal: AbortSignal): Promise<Connection> {
     const port = Number(url.port || defaultPort(url.protocol));
-    const tcp = await raced(Deno.connect({ hostname: address, port }), ADDRESS_MS, signal);
+    const tcp = await connectWithin(Deno.connect({ hostname: address, port }), ADDRESS_MS, signal);
     tcp.setNoDelay(true);
     if (url.protocol === "http:") return connectionOf(tcp);
     const hostname = url.hostname.startsWith("[") ? url.hostname.slice(1, -1) : url.hostname;
@@ -154,7 +154,7 @@ class Host {
   #open = 0;
   readonly #waiting: (() => void)[] = [];
 
-  async enter(): Promise<void> {
+  async acquire(): Promise<void> {
     if (this.#open < MAX_PER_HOST) {
       this.#open++;
       return;
@@ -162,7 +162,7 @@ class Host {
     await new Promise<void>((resolve) => this.#waiting.push(resolve)); // whoever leaves hands its place on
   }
 
-  leave(): void {
+  release(): void {
     const next = this.#waiting.shift();
     if (next) next();
     else this.#open--;
@@ -188,7 +188,7 @@ function closeQuietly(conn: Deno.Conn): void {
 }
 
 /** A connection that comes too late is closed. */
-async function raced(
+async function connectWithin(
   connecting: Promise<Deno.TcpConn>,
   ms: number,
   signal: AbortSignal,

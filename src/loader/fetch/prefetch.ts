@@ -13,7 +13,7 @@ import type { FetchedFile, GraphRequest, LoaderPolicy } from "../types.ts";
 const PARALLEL = 16;
 
 /** What a graph is fetched with. */
-export interface GraphFetchOptions {
+export interface PrefetchOptions {
   fetcher: Pick<FileFetcher, "fetch">;
   limits: Pick<LoaderPolicy["limits"], "max_graph_files">;
   /** Called with each file before it is used; throws to stop it all. */
@@ -36,15 +36,15 @@ export class GraphPrefetcher {
   readonly added: FetchedFile[] = [];
   /** In the order in which they were asked for. */
   readonly requests: GraphRequest[] = [];
-  readonly #options: GraphFetchOptions;
-  readonly #asked = new Set<string>();
+  readonly #options: PrefetchOptions;
+  readonly #requested = new Set<string>();
   readonly #queue: (() => Promise<void>)[] = [];
   #running = 0;
-  #alone = false;
-  #stop: { error: unknown } | undefined;
+  #skip_imports = false;
+  #failure: { error: unknown } | undefined;
   #settled = Promise.withResolvers<void>();
 
-  constructor(options: GraphFetchOptions) {
+  constructor(options: PrefetchOptions) {
     this.#options = options;
   }
 
@@ -54,9 +54,9 @@ export class GraphPrefetcher {
    */
   async fetch(wanted: readonly GraphRequest[], alone: boolean = false): Promise<void> {
     this.#settled = Promise.withResolvers<void>();
-    this.#alone = alone;
-    for (const request of wanted) this.#want(request);
-    this.#next();
+    this.#skip_imports = alone;
+    for (const request of wanted) this.#enqueue(request);
+    this.#startQueued();
     await this.#settled.promise;
   }
 
@@ -67,33 +67,33 @@ export class GraphPrefetcher {
     this.added.push(file);
   }
 
-  #want(request: GraphRequest): void {
+  #enqueue(request: GraphRequest): void {
     const { url } = request;
-    if (this.#stop || this.#asked.has(url) || this.files.has(url)) return;
-    if (this.#asked.size >= this.#options.limits.max_graph_files) {
-      return this.#end(
+    if (this.#failure || this.#requested.has(url) || this.files.has(url)) return;
+    if (this.#requested.size >= this.#options.limits.max_graph_files) {
+      return this.#fail(
         new PreampError(
           "module_too_large",
           `Cannot load ${this.#options.name}: a module may have ${this.#options.limits.max_graph_files} files: received more`,
         ),
       );
     }
-    this.#asked.add(url);
+    this.#requested.add(url);
     this.requests.push(request);
     this.#queue.push(() => this.#fetch(request));
   }
 
-  #next(): void {
-    while (!this.#stop && this.#running < PARALLEL) {
+  #startQueued(): void {
+    while (!this.#failure && this.#running < PARALLEL) {
       const run = this.#queue.shift();
       if (!run) break;
       this.#running++;
-      run().catch((error) => this.#end(error)).finally(() => {
+      run().catch((error) => this.#fail(error)).finally(() => {
         this.#running--;
-        this.#next();
+        this.#startQueued();
       });
     }
-    if (this.#stop) this.#settled.reject(this.#stop.error);
+    if (this.#failure) this.#settled.reject(this.#failure.error);
     else if (this.#running === 0) this.#settled.resolve();
   }
 
@@ -111,15 +111,15 @@ export class GraphPrefetcher {
     if (this.files.has(file.url)) return;
     this.#options.check(file);
     this.files.set(file.url, file);
-    if (this.#alone || !mayImport(kindOfUrl(file.url))) return;
+    if (this.#skip_imports || !mayImport(kindOfUrl(file.url))) return;
     const { limits, imports } = this.#options;
     for (const imported of await imports(file, limits.max_graph_files + 1)) {
-      this.#want({ url: imported, from: file.url });
+      this.#enqueue({ url: imported, from: file.url });
     }
   }
 
-  #end(error: unknown): void {
-    this.#stop ??= { error };
+  #fail(error: unknown): void {
+    this.#failure ??= { error };
     this.#queue.length = 0;
     this.#settled.reject(error);
   }

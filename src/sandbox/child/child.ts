@@ -5,7 +5,7 @@
  */
 import { PERMISSION_KINDS } from "../../sdk/permission_kinds.ts";
 import { grantKey, guestGrant } from "../tiers/worker_permissions.ts";
-import { loadAhead, rootLoaded, type RootWorker, startRootWorker } from "../tiers/start_worker.ts";
+import { type GuestWorker, loadAhead, startGuestWorker, workerLoaded } from "../tiers/start_worker.ts";
 import { LineReader } from "./line_reader.ts";
 import { type ChildSettings, EXIT, type MakeReady, type Readiness, WATCH } from "./settings.ts";
 import { Watchdog } from "./watchdog.ts";
@@ -21,13 +21,13 @@ export async function runGuestChild(): Promise<never> {
   const lines = new Lines();
   let told = JSON.parse(await lines.next()) as MakeReady | ChildSettings; // the host's
   const ready = "ready" in told ? told.ready : null;
-  const spare = ready && started(ready);
+  const spare = ready && startWorker(ready);
   if ("ready" in told) told = JSON.parse(await lines.next()) as ChildSettings;
   const { grant, uses, env, memory_mb, cpu_s } = told;
   setEnv(env);
   // the host gives it only what it is ready for
   if (ready && grantKey(guestGrant(ready.grant)) !== grantKey(guestGrant(grant))) Deno.exit(EXIT.broken);
-  const root = await (spare ?? started({ grant, uses }));
+  const root = await (spare ?? startWorker({ grant, uses }));
   if (ready && !uses.every((part) => ready.uses.includes(part))) await loadAhead(root, uses);
   const { worker, port } = root;
   for (const name of PERMISSION_KINDS) Deno.permissions.revokeSync({ name });
@@ -49,10 +49,10 @@ export async function runGuestChild(): Promise<never> {
   }
 }
 
-async function started({ grant, uses }: Readiness): Promise<RootWorker> {
-  const root = startRootWorker(guestGrant(grant));
+async function startWorker({ grant, uses }: Readiness): Promise<GuestWorker> {
+  const root = startGuestWorker(guestGrant(grant));
   loadTimers();
-  await rootLoaded(root);
+  await workerLoaded(root);
   await loadAhead(root, uses);
   return root;
 }

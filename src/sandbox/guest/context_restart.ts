@@ -5,28 +5,28 @@
 import type { ObjectCall, ObjectCallOptions } from "./guest_proxies.ts";
 
 /** The memory of one mounted context. */
-export class ContextMemory {
+export class ContextRecorder {
   #messages: unknown[] = [];
   #system_prompt: readonly unknown[] | null = null;
   #options: ObjectCallOptions | null = null;
 
   /** Returns the call, remembering what it told. */
-  over(call: ObjectCall): ObjectCall {
+  wrap(call: ObjectCall): ObjectCall {
     return async (method, args, options) => {
       const answer = await call(method, args, options);
-      this.#note(method, args, options);
+      this.#record(method, args, options);
       return answer;
     };
   }
 
   /** Tells it all again, through this call. */
-  async remind(call: ObjectCall): Promise<void> {
+  async restore(call: ObjectCall): Promise<void> {
     if (this.#options === null) return; // it was never told anything
     if (this.#system_prompt) await call("setSystemPromptFactory", this.#system_prompt, this.#options);
     await call("setMessages", [this.#messages], this.#options);
   }
 
-  #note(method: string, args: readonly unknown[], options: ObjectCallOptions): void {
+  #record(method: string, args: readonly unknown[], options: ObjectCallOptions): void {
     switch (method) {
       case "addMessage":
         this.#messages.push(args[0]);

@@ -15,12 +15,12 @@ export interface NumberedEmission {
 }
 
 /** What one guest was told. */
-export class Emissions {
+export class EmissionTable {
   readonly #kept = new Map<number, Emission>();
   #next = 1;
 
   /** Gives an emission its number. */
-  numbered(emission: Emission): NumberedEmission {
+  add(emission: Emission): NumberedEmission {
     const number = this.#next++;
     this.#kept.set(number, emission);
     if (this.#kept.size > MAX_KEPT) this.#kept.delete(this.#kept.keys().next().value!);
@@ -28,7 +28,7 @@ export class Emissions {
   }
 
   /** Returns the emission that a guest means, with what it made of its fields; one of its own making when it has no number. */
-  meant(number: unknown, fields: unknown): Emission {
+  resolve(number: unknown, fields: unknown): Emission {
     const given = isObject(fields) ? toPlainObject(fields) : {};
     const kept = typeof number === "number" ? this.#kept.get(number) : undefined;
     return kept ? Object.assign(kept, given) : given as unknown as Emission; // read leniently by whoever processes it

@@ -7,7 +7,7 @@ import { isObject, toPlain } from "../../sdk/json.ts";
 import { type Channel, exitError, type GuestExit } from "../channel.ts";
 import type { FromGuest, Notification, SerializedError, SessionDelta, Shape, ToGuest } from "../protocol.ts";
 import { NOTE_CREDIT } from "../protocol.ts";
-import { decodeGuestError, encodeThrown } from "../error_codec.ts";
+import { decodeGuestError, encodeError } from "../error_codec.ts";
 
 /** What a call is opened for: it answers what the guest asks while the call is open. */
 export interface CallHost {
@@ -16,11 +16,16 @@ export interface CallHost {
   /** Does what the guest did without waiting. @throws {TypeError} for an effect that is none. */
   apply(effects: readonly Notification[]): void;
   /** Answers. `signal` aborts when the guest no longer wants it; `onPiece` sends a piece ahead. */
-  ask(target: string, method: string, args: readonly unknown[], options: AskedOptions): Promise<unknown>;
+  request(
+    target: string,
+    method: string,
+    args: readonly unknown[],
+    options: GuestRequestOptions,
+  ): Promise<unknown>;
 }
 
 /** How an answer is wanted. */
-export interface AskedOptions {
+export interface GuestRequestOptions {
   readonly signal: AbortSignal;
   onPiece(value: unknown): void;
 }
@@ -49,24 +54,24 @@ export interface GuestOptions {
   onViolation(message: string): void;
 }
 
-interface Open {
+interface OpenCall {
   readonly options: CallOptions;
   resolve(value: unknown): void;
   reject(error: unknown): void;
   bytes: number;
   /** What the guest asked and was not answered yet. */
-  readonly asked: Map<number, AbortController>;
+  readonly requests: Map<number, AbortController>;
 }
 
 /** Bytes of frames that belong to no answer: what the guest asks, its effects, its console. */
-const MAX_ASK_BYTES = 8 * 1024 * 1024;
+const MAX_REQUEST_BYTES = 8 * 1024 * 1024;
 /** Bytes of a frame while no call is open: a line of console. */
 const MAX_IDLE_BYTES = 64 * 1024;
 /** Questions under way at once in all calls of a guest. */
-const MAX_ASKED = 256;
+const MAX_REQUESTS = 256;
 /** Questions under way from which on nothing more is read: what the guest says next waits in its own pipe. */
-const BUSY_ASKED = 32;
-const MAX_EFFECTS = 512;
+const BUSY_REQUESTS = 32;
+const MAX_NOTIFICATIONS = 512;
 /** Bytes of console that a guest may write in its life. */
 const MAX_LOG_BYTES = 4 * 1024 * 1024;
 /** One-way messages that are taken before the guest is told that it may send more. */
@@ -78,17 +83,17 @@ const MAX_ERRORS = 64;
 export class GuestConnection {
   readonly #channel: Channel;
   readonly #options: GuestOptions;
-  readonly #open = new Map<string, Open>();
+  readonly #open = new Map<string, OpenCall>();
   readonly #errors = new Map<number, unknown>();
-  #linking: { resolve(shape: Shape): void; reject(error: unknown): void } | null = null;
-  #death: GuestExit | null = null;
+  #starting: { resolve(shape: Shape): void; reject(error: unknown): void } | null = null;
+  #exit: GuestExit | null = null;
   #next_call = 1;
   #next_error = 1;
-  #asked = 0;
+  #pending_requests = 0;
   /** Resolves with the next answer. */
-  #answered = Promise.withResolvers<void>();
+  #next_answer = Promise.withResolvers<void>();
   /** Highest number of a question. */
-  #last_ask = 0;
+  #last_request = 0;
   /** Questions in all that the guest may still say it no longer wants. */
   #abandonable = 0;
   #notes = 0;
@@ -100,21 +105,21 @@ export class GuestConnection {
     channel.listen({
       take: (text) => this.#enter(text),
       limit: () => this.#limit(),
-      ready: () => this.#asked < BUSY_ASKED ? undefined : this.#answered.promise,
+      ready: () => this.#pending_requests < BUSY_REQUESTS ? undefined : this.#next_answer.promise,
     });
-    void channel.dead.then((death) => this.#die(death));
+    void channel.exited.then((exit) => this.#handleExit(exit));
   }
 
   /** How it ended; null while it runs. */
   get death(): GuestExit | null {
-    return this.#death;
+    return this.#exit;
   }
 
   /** Links a bundle; resolves to what it exports. @throws What the module's top level threw; {@link exitError}. */
   async start(code: string, uses: readonly string[], deadline_ms: number): Promise<Shape> {
-    if (this.#death) throw exitError(this.#death, `module "${this.#options.name}"`);
+    if (this.#exit) throw exitError(this.#exit, `module "${this.#options.name}"`);
     const { promise, resolve, reject } = Promise.withResolvers<Shape>();
-    this.#linking = { resolve, reject };
+    this.#starting = { resolve, reject };
     this.#channel.watch(deadline_ms);
     this.#send({ t: "start", code, uses });
     const timer = setTimeout(() => {
@@ -138,17 +143,17 @@ export class GuestConnection {
     args: readonly unknown[],
     options: CallOptions,
   ): Promise<unknown> {
-    if (this.#death) throw exitError(this.#death, `module "${this.#options.name}"`);
+    if (this.#exit) throw exitError(this.#exit, `module "${this.#options.name}"`);
     const { signal, deadline_ms, grace_ms = 1_000, host } = options;
     signal?.throwIfAborted();
     const view = host.view();
     const id = `${this.#next_call++}.${Math.random().toString(36).slice(2, 12)}`;
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
-    const open: Open = { options, resolve, reject, bytes: 0, asked: new Map() };
+    const open: OpenCall = { options, resolve, reject, bytes: 0, requests: new Map() };
     this.#open.set(id, open);
     this.#channel.watch(deadline_ms === undefined ? 0 : deadline_ms + 2 * grace_ms);
     this.#send({ t: "call", call: id, ref, method, args, ...(view ? { view } : {}) });
-    const watches = new Watches((detail) => this.#kill({ cause: "timeout", detail }));
+    const watches = new CallTimers((detail) => this.#kill({ cause: "timeout", detail }));
     if (deadline_ms !== undefined) watches.after(deadline_ms, `no answer within ${deadline_ms / 1000} s`);
     const abort = () => {
       this.#send({ t: "abort", call: id, reason: this.#encode(signal!.reason) });
@@ -160,12 +165,12 @@ export class GuestConnection {
     } finally {
       watches.clear();
       signal?.removeEventListener("abort", abort);
-      if (deadline_ms !== undefined && this.#open.size === 0 && !this.#death) this.#channel.watch(0); // it may rest
+      if (deadline_ms !== undefined && this.#open.size === 0 && !this.#exit) this.#channel.watch(0); // it may rest
     }
   }
 
   /** Tells the session's cancellation. */
-  tellCancellation(state: SessionDelta["cancellation"]): void {
+  sendCancellation(state: SessionDelta["cancellation"]): void {
     this.#send({ t: "cancellation", state });
   }
 
@@ -183,12 +188,12 @@ export class GuestConnection {
   }
 
   #send(frame: ToGuest): void {
-    if (this.#death === null) this.#channel.send(textOf(frame));
+    if (this.#exit === null) this.#channel.send(textOf(frame));
   }
 
   /** A guest may say what its open calls allow, and no more. */
   #limit(): number {
-    if (this.#linking) return MAX_ASK_BYTES;
+    if (this.#starting) return MAX_REQUEST_BYTES;
     if (this.#open.size === 0) return MAX_IDLE_BYTES;
     let most = 0;
     for (const { options } of this.#open.values()) most = Math.max(most, options.max_bytes);
@@ -211,7 +216,7 @@ export class GuestConnection {
 
   /** Returns a promise for a frame that takes time: {@link #enter} handles its rejection. */
   #take(text: string): Promise<void> | void {
-    if (this.#death) return;
+    if (this.#exit) return;
     let frame: FromGuest;
     try {
       const parsed: unknown = JSON.parse(text);
@@ -225,12 +230,12 @@ export class GuestConnection {
         return this.#takeLog(frame);
       case "ready":
       case "failed":
-        return this.#takeLinked(frame);
+        return this.#takeStartResult(frame);
       case "result":
       case "ask":
       case "abandon":
       case "note":
-        return this.#takeOfCall(frame, text.length);
+        return this.#takeCallFrame(frame, text.length);
       default:
         return this.#violation("a frame of no kind");
     }
@@ -247,18 +252,18 @@ export class GuestConnection {
     this.#countNote();
   }
 
-  #takeLinked(frame: Extract<FromGuest, { t: "ready" | "failed" }>): void {
-    const linking = this.#linking;
+  #takeStartResult(frame: Extract<FromGuest, { t: "ready" | "failed" }>): void {
+    const linking = this.#starting;
     if (!linking) return this.#violation("a second start");
     const shape = frame.t === "ready" ? readShape(frame.exports) : undefined;
     if (frame.t === "ready" && !shape) return this.#violation("exports that are none");
-    this.#linking = null;
+    this.#starting = null;
     this.#channel.watch(0);
     if (shape) linking.resolve(shape);
     else linking.reject(this.#decoded("error" in frame ? frame.error : undefined, () => undefined));
   }
 
-  #takeOfCall(frame: Extract<FromGuest, { call: string }>, bytes: number): Promise<void> | void {
+  #takeCallFrame(frame: Extract<FromGuest, { call: string }>, bytes: number): Promise<void> | void {
     const open = this.#open.get(frame.call);
     if (!open) return this.#violation("a frame for a call that is not open");
     const { options } = open;
@@ -276,9 +281,9 @@ export class GuestConnection {
       case "abandon":
         return this.#abandon(open, frame);
       case "ask":
-        return this.#applyEffects(open, frame.effects) ? this.#answer(open, frame) : undefined;
+        return this.#applyNotifications(open, frame.effects) ? this.#answer(open, frame) : undefined;
       case "result":
-        if (this.#applyEffects(open, frame.effects)) this.#settle(frame.call, open, frame);
+        if (this.#applyNotifications(open, frame.effects)) this.#settle(frame.call, open, frame);
         return;
     }
   }
@@ -288,11 +293,11 @@ export class GuestConnection {
   }
 
   /** Once for each question; the answer may be on its way already. */
-  #abandon(open: Open, { id, reason }: Extract<FromGuest, { t: "abandon" }>): void {
-    if (!(id <= this.#last_ask) || --this.#abandonable < 0) {
+  #abandon(open: OpenCall, { id, reason }: Extract<FromGuest, { t: "abandon" }>): void {
+    if (!(id <= this.#last_request) || --this.#abandonable < 0) {
       return this.#violation("that it does not want what it did not ask for");
     }
-    open.asked.get(id)?.abort(this.#decoded(reason, () => undefined));
+    open.requests.get(id)?.abort(this.#decoded(reason, () => undefined));
   }
 
   #countNote(): void {
@@ -301,10 +306,12 @@ export class GuestConnection {
     this.#notes = 0;
   }
 
-  #applyEffects({ options }: Open, effects: readonly Notification[] | undefined): boolean {
+  #applyNotifications({ options }: OpenCall, effects: readonly Notification[] | undefined): boolean {
     if (effects === undefined) return true;
     try {
-      if (!Array.isArray(effects) || effects.length > MAX_EFFECTS) throw new TypeError("too many effects");
+      if (!Array.isArray(effects) || effects.length > MAX_NOTIFICATIONS) {
+        throw new TypeError("too many effects");
+      }
       options.host.apply(effects);
       return true;
     } catch (error) {
@@ -314,44 +321,46 @@ export class GuestConnection {
     }
   }
 
-  #settle(id: string, open: Open, { value, error }: Extract<FromGuest, { t: "result" }>): void {
+  #settle(id: string, open: OpenCall, { value, error }: Extract<FromGuest, { t: "result" }>): void {
     this.#open.delete(id);
-    for (const controller of open.asked.values()) controller.abort(new Error("the call is over"));
+    for (const controller of open.requests.values()) controller.abort(new Error("the call is over"));
     if (error === undefined) open.resolve(value);
     else open.reject(this.#decoded(error, (number) => this.#errors.get(number)));
   }
 
-  async #answer(open: Open, frame: Extract<FromGuest, { t: "ask" }>): Promise<void> {
+  async #answer(open: OpenCall, frame: Extract<FromGuest, { t: "ask" }>): Promise<void> {
     const { id, target, method, args } = frame;
     if (
       !Number.isSafeInteger(id) || typeof target !== "string" || typeof method !== "string" ||
-      !Array.isArray(args) || open.asked.has(id)
+      !Array.isArray(args) || open.requests.has(id)
     ) return this.#violation("a question that is none");
-    this.#last_ask = Math.max(this.#last_ask, id);
+    this.#last_request = Math.max(this.#last_request, id);
     this.#abandonable++;
-    if (++this.#asked > MAX_ASKED) return this.#violation(`more than ${MAX_ASKED} questions at once`);
+    if (++this.#pending_requests > MAX_REQUESTS) {
+      return this.#violation(`more than ${MAX_REQUESTS} questions at once`);
+    }
     const controller = new AbortController();
-    open.asked.set(id, controller);
+    open.requests.set(id, controller);
     const { host } = open.options;
     let answer: { value?: unknown; error?: SerializedError; view?: SessionDelta };
     try {
       const onPiece = (value: unknown) => this.#send({ t: "piece", id, value });
-      const value = await host.ask(target, method, args, { signal: controller.signal, onPiece });
-      const view = this.#death ? undefined : host.view();
+      const value = await host.request(target, method, args, { signal: controller.signal, onPiece });
+      const view = this.#exit ? undefined : host.view();
       answer = { ...(value === undefined ? {} : { value }), ...(view ? { view } : {}) };
     } catch (error) {
       answer = { error: this.#encode(error) };
     }
-    this.#asked--;
-    this.#answered.resolve();
-    this.#answered = Promise.withResolvers();
-    open.asked.delete(id);
+    this.#pending_requests--;
+    this.#next_answer.resolve();
+    this.#next_answer = Promise.withResolvers();
+    open.requests.delete(id);
     this.#send({ t: "reply", id, ...answer });
   }
 
   /** Stacks and causes of the host are nobody's business; the error itself is kept, for when it comes back. */
   #encode(error: unknown): SerializedError {
-    const { stack: _, cause: __, ...thrown } = encodeThrown(error);
+    const { stack: _, cause: __, ...thrown } = encodeError(error);
     const host = this.#next_error++;
     this.#errors.set(host, error);
     if (this.#errors.size > MAX_ERRORS) this.#errors.delete(this.#errors.keys().next().value!);
@@ -363,13 +372,13 @@ export class GuestConnection {
     this.#kill({ cause: "violation", detail: `it broke the protocol: ${what}` });
   }
 
-  #die(death: GuestExit): void {
-    this.#death = death;
+  #handleExit(death: GuestExit): void {
+    this.#exit = death;
     const error = exitError(death, `module "${this.#options.name}"`);
-    this.#linking?.reject(error);
-    this.#linking = null;
+    this.#starting?.reject(error);
+    this.#starting = null;
     for (const open of this.#open.values()) {
-      for (const controller of open.asked.values()) controller.abort(error);
+      for (const controller of open.requests.values()) controller.abort(error);
       open.reject(error);
     }
     this.#open.clear();
@@ -386,7 +395,7 @@ function textOf(frame: ToGuest): string {
 }
 
 /** Timers of one call. */
-class Watches {
+class CallTimers {
   readonly #expired: (detail: string) => void;
   readonly #timers: ReturnType<typeof setTimeout>[] = [];
 

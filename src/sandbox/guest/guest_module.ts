@@ -5,17 +5,17 @@
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { newIdSeed } from "../../sdk/guest_ids.ts";
 import type { Coordinator, Module, ModuleType, MountReturn } from "../../sdk/types.ts";
-import { answer, type Surroundings, surroundingsOf } from "./guest_requests.ts";
-import { Bindings } from "./object_table.ts";
+import { serveRequest, type SessionHandles, sessionHandles } from "./guest_requests.ts";
+import { ObjectTable } from "./object_table.ts";
 import { exitError, type GuestExit } from "../channel.ts";
-import { Effects } from "./notifications.ts";
-import { Emissions } from "./emission_table.ts";
-import type { AskedOptions, CallHost, GuestConnection } from "./guest_connection.ts";
+import { NotificationHandler } from "./notifications.ts";
+import { EmissionTable } from "./emission_table.ts";
+import type { CallHost, GuestConnection, GuestRequestOptions } from "./guest_connection.ts";
 import { GuestMounts, MAX_SHAPE_BYTES, POINT } from "./guest_mounts.ts";
 import type { MountAnswer, Shape } from "../protocol.ts";
 import type { CallBounds, ObjectCallOptions } from "./guest_proxies.ts";
-import { staticsOf } from "./session_snapshot.ts";
-import { ViewSource } from "./session_delta.ts";
+import { snapshotOf } from "./session_snapshot.ts";
+import { SessionDeltaSource } from "./session_delta.ts";
 
 /** What a guest module is made with. */
 export interface GuestModuleOptions {
@@ -43,7 +43,7 @@ export interface OpenedGuest {
 
 /** Times that a guest is started again in one session. */
 const MAX_RESTARTS = 3;
-const SESSION_OVER: GuestExit = { cause: "ended", detail: "its session is over" };
+const SESSION_ENDED: GuestExit = { cause: "ended", detail: "its session is over" };
 
 /**
  * Starts a guest and links the module in it.
@@ -61,30 +61,30 @@ export async function openGuestModule(options: GuestModuleOptions): Promise<Open
 
 class GuestModule {
   readonly #options: GuestModuleOptions;
-  readonly #bindings: Bindings;
-  readonly #effects: Effects;
+  readonly #objects: ObjectTable;
+  readonly #notifications: NotificationHandler;
   readonly #mounts: GuestMounts;
-  readonly #emissions = new Emissions();
+  readonly #emissions = new EmissionTable();
   /** Signals of the session whose abort the guest is told. */
   readonly #followed = new WeakSet<AbortSignal>();
-  #views = new ViewSource();
+  #deltas = new SessionDeltaSource();
   #guest: GuestConnection | null = null;
   #starting: Promise<GuestConnection> | null = null;
   #restarts = 0;
   #closed = false;
   #coordinator: Coordinator | null = null;
   /** What calls find around them that say nothing else. */
-  #around: Surroundings | null = null;
+  #handles: SessionHandles | null = null;
   #config: JsonObject = {};
   #ready = false;
 
   constructor(options: GuestModuleOptions) {
     this.#options = options;
     const { name, type, bounds, warn } = options;
-    const bindings = this.#bindings = new Bindings((key, ...call) => this.#call(key, ...call));
-    this.#effects = new Effects({ name, bindings, bounds, warn });
+    const bindings = this.#objects = new ObjectTable((key, ...call) => this.#call(key, ...call));
+    this.#notifications = new NotificationHandler({ name, objects: bindings, bounds, warn });
     const coordinator = () => this.#coordinator!; // nothing is mounted before it is set
-    this.#mounts = new GuestMounts({ name, type, bindings, bounds, warn, coordinator });
+    this.#mounts = new GuestMounts({ name, type, objects: bindings, bounds, warn, coordinator });
   }
 
   async open(): Promise<Module> {
@@ -107,8 +107,8 @@ class GuestModule {
   async close(): Promise<void> {
     this.#closed = true;
     const starting = this.#starting;
-    await this.#guest?.kill(SESSION_OVER);
-    await starting?.then((guest) => guest.kill(SESSION_OVER), () => {});
+    await this.#guest?.kill(SESSION_ENDED);
+    await starting?.then((guest) => guest.kill(SESSION_ENDED), () => {});
   }
 
   async #start(): Promise<{ guest: GuestConnection; exports: Shape }> {
@@ -141,20 +141,20 @@ class GuestModule {
   }
 
   async #restart(): Promise<GuestConnection> {
-    this.#views = new ViewSource();
+    this.#deltas = new SessionDeltaSource();
     const { guest } = await this.#start();
-    this.#bindings.startAgain();
+    this.#objects.beginRestart();
     try {
       this.#mounts.returned(await this.#callMount(guest));
       if (this.#ready) await this.#callReady(guest);
-      await this.#mounts.remind((key, ...call) => this.#callOn(guest, key, ...call));
+      await this.#mounts.restoreContexts((key, ...call) => this.#callOn(guest, key, ...call));
     } catch (error) {
       await guest.kill({ cause: "ended", detail: "it could not be mounted again" });
       throw error;
     } finally {
-      this.#bindings.endAgain();
+      this.#objects.endRestart();
     }
-    if (this.#closed) throw exitError(SESSION_OVER, this.#options.name);
+    if (this.#closed) throw exitError(SESSION_ENDED, this.#options.name);
     return this.#guest = guest;
   }
 
@@ -168,10 +168,10 @@ class GuestModule {
   async #callMount(guest: GuestConnection): Promise<MountAnswer> {
     const coordinator = this.#coordinator!; // set by #mount
     const { name, type, load_timeout_ms, bounds } = this.#options;
-    const statics = staticsOf(coordinator, newIdSeed(coordinator, type), { name, config: this.#config });
+    const statics = snapshotOf(coordinator, newIdSeed(coordinator, type), { name, config: this.#config });
     const args = [this.#config, statics, POINT[type]];
     const answered = await guest.call(0, "mount", args, {
-      host: this.#host(surroundingsOf(coordinator), true),
+      host: this.#host(sessionHandles(coordinator), true),
       deadline_ms: load_timeout_ms,
       max_bytes: Math.max(bounds.max_tool_output_bytes, MAX_SHAPE_BYTES * 2),
     });
@@ -186,7 +186,7 @@ class GuestModule {
   async #callReady(guest: GuestConnection): Promise<void> {
     const { load_timeout_ms } = this.#options;
     const refreshed = await guest.call(0, "onSessionReady", [], {
-      host: this.#host(surroundingsOf(this.#coordinator!), true),
+      host: this.#host(sessionHandles(this.#coordinator!), true),
       deadline_ms: load_timeout_ms,
       max_bytes: MAX_SHAPE_BYTES * 8,
     });
@@ -207,14 +207,14 @@ class GuestModule {
     key: string,
     method: string,
     args: readonly unknown[],
-    { around, ...options }: ObjectCallOptions,
+    { handles: around, ...options }: ObjectCallOptions,
   ): Promise<unknown> {
-    const ref = this.#bindings.refOf(key);
+    const ref = this.#objects.refOf(key);
     if (ref === undefined) {
       const detail = "it was started again, and did not mount this anew";
       throw exitError({ cause: "crashed", detail }, this.#options.name);
     }
-    const surroundings = around ?? (this.#around ??= surroundingsOf(this.#coordinator!)); // something of it is mounted
+    const surroundings = around ?? (this.#handles ??= sessionHandles(this.#coordinator!)); // something of it is mounted
     this.#follow(surroundings.coordinator);
     const host = this.#host(surroundings, around !== undefined);
     return await guest.call(ref, method, args, { ...options, host });
@@ -225,35 +225,35 @@ class GuestModule {
     for (const signal of [cancellation.any_signal, cancellation.signal]) {
       if (this.#followed.has(signal)) continue;
       this.#followed.add(signal);
-      signal.addEventListener("abort", () => this.#guest?.tellCancellation(cancellation.state), {
+      signal.addEventListener("abort", () => this.#guest?.sendCancellation(cancellation.state), {
         once: true,
       });
     }
   }
 
   /** @param whole Whether the guest is told everything there is, and not only what most modules ask for. */
-  #host(around: Surroundings, whole: boolean): CallHost {
+  #host(around: SessionHandles, whole: boolean): CallHost {
     return {
-      view: () => this.#views.next(around.coordinator, around, whole),
+      view: () => this.#deltas.next(around.coordinator, around, whole),
       apply: (effects) => {
-        for (const effect of effects) this.#effects.apply(effect, around.coordinator);
+        for (const effect of effects) this.#notifications.apply(effect, around.coordinator);
       },
-      ask: (target, method, args, options) => this.#answer(around, target, method, args, options),
+      request: (target, method, args, options) => this.#serve(around, target, method, args, options),
     };
   }
 
-  async #answer(
-    around: Surroundings,
+  async #serve(
+    around: SessionHandles,
     target: string,
     method: string,
     args: readonly unknown[],
-    options: AskedOptions,
+    options: GuestRequestOptions,
   ): Promise<unknown> {
     if (target === "coordinator" && method === "mount") {
       const given = isObject(args[1]) ? args[1] : {};
       return await this.#mounts.mount(around.coordinator, String(args[0]), given);
     }
     if (target === "function") return await this.#mounts.callFunction(method);
-    return await answer(around, target, method, args, { ...options, emissions: this.#emissions });
+    return await serveRequest(around, target, method, args, { ...options, emissions: this.#emissions });
   }
 }

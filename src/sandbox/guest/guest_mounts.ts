@@ -3,8 +3,8 @@ import { errorMessage } from "../../sdk/errors.ts";
 import type { JsonObject } from "../../sdk/json.ts";
 import { resolvePoint } from "../../sdk/mount_points.ts";
 import type { Coordinator, ModuleType, MountReturn, Provider } from "../../sdk/types.ts";
-import type { Bindings } from "./object_table.ts";
-import { ContextMemory } from "./context_restart.ts";
+import type { ObjectTable } from "./object_table.ts";
+import { ContextRecorder } from "./context_restart.ts";
 import { readShape } from "./guest_connection.ts";
 import type { MountAnswer, Shape } from "../protocol.ts";
 import {
@@ -36,7 +36,7 @@ export interface GuestMountsOptions {
   /** What messages call the module. */
   readonly name: string;
   readonly type: ModuleType;
-  readonly bindings: Bindings;
+  readonly objects: ObjectTable;
   readonly bounds: CallBounds;
   /** The module's own coordinator. */
   coordinator(): Coordinator;
@@ -51,7 +51,7 @@ export class GuestMounts {
   readonly #data = new Map<string, JsonObject>();
   /** Functions of the host that the guest may call, by name. */
   readonly #functions = new Map<string, () => unknown>();
-  readonly #memories = new Map<string, ContextMemory>();
+  readonly #recorders = new Map<string, ContextRecorder>();
 
   constructor(options: GuestMountsOptions) {
     this.#options = options;
@@ -62,7 +62,7 @@ export class GuestMounts {
    * @throws What the coordinator says is wrong with it.
    */
   async mount(coordinator: Coordinator, point: string, given: JsonObject): Promise<string | null> {
-    const { bindings } = this.#options;
+    const { objects: bindings } = this.#options;
     const name = typeof given.name === "string" ? given.name : undefined;
     const shape = readShape(given.shape);
     if (!shape) {
@@ -74,7 +74,7 @@ export class GuestMounts {
     const key = slot?.many ? name ?? String(shape.data.name ?? "") : slot?.point ?? point;
     checkName(key);
     const place = `mount/${slot?.point ?? point}/${key}`;
-    const standIn = this.#standIn(slot?.point ?? point, place, given.ref, shape);
+    const standIn = this.#proxy(slot?.point ?? point, place, given.ref, shape);
     if (bindings.isDone(place)) return key;
     bindings.once(place, () => {});
     await coordinator.mount(point, standIn, name);
@@ -83,7 +83,7 @@ export class GuestMounts {
 
   /** Returns what `mount` of the module returned, for the kernel to read. */
   returned(answered: MountAnswer): MountReturn {
-    const { bounds, bindings, type } = this.#options;
+    const { bounds, objects: bindings, type } = this.#options;
     switch (answered.kind) {
       case "function":
         return functionProxy(bindings.bind("returned", answered.ref), bounds);
@@ -93,7 +93,7 @@ export class GuestMounts {
       }
       case "instance": {
         const shape = readShape(answered.shape) ?? EMPTY;
-        const instance = this.#standIn(POINT[type], "instance", answered.ref, shape);
+        const instance = this.#proxy(POINT[type], "instance", answered.ref, shape);
         const rest = readShape(answered.rest_shape) ?? EMPTY;
         return { ...objectProxy(rest, bindings.bind("returned", answered.rest), bounds), ...instance };
       }
@@ -106,7 +106,7 @@ export class GuestMounts {
 
   /** Takes what the guest's objects say of themselves now, by number. */
   refresh(shapes: JsonObject): void {
-    for (const [key, ref] of this.#options.bindings.entries()) {
+    for (const [key, ref] of this.#options.objects.entries()) {
       const shape = this.#data.has(key) ? readShape(shapes[ref]) : undefined;
       if (shape) this.#data.set(key, shape.data);
     }
@@ -120,15 +120,17 @@ export class GuestMounts {
   }
 
   /** Tells a guest that was started again what the one before was told: a context manager, its conversation. */
-  async remind(call: (key: string, ...call: Parameters<ObjectCall>) => Promise<unknown>): Promise<void> {
-    const { bindings } = this.#options;
-    for (const [key, memory] of this.#memories) {
-      if (bindings.refOf(key) !== undefined) await memory.remind((...given) => call(key, ...given));
+  async restoreContexts(
+    call: (key: string, ...call: Parameters<ObjectCall>) => Promise<unknown>,
+  ): Promise<void> {
+    const { objects: bindings } = this.#options;
+    for (const [key, memory] of this.#recorders) {
+      if (bindings.refOf(key) !== undefined) await memory.restore((...given) => call(key, ...given));
     }
   }
 
-  #standIn(point: string, key: string, ref: unknown, shape: Shape): object {
-    const { bounds, bindings } = this.#options;
+  #proxy(point: string, key: string, ref: unknown, shape: Shape): object {
+    const { bounds, objects: bindings } = this.#options;
     const call = bindings.bind(key, ref);
     this.#data.set(key, shape.data);
     switch (point) {
@@ -147,16 +149,16 @@ export class GuestMounts {
 
   #context(shape: Shape, key: string, call: ObjectCall): object {
     const { bounds, warn, name } = this.#options;
-    const memory = this.#memories.get(key) ?? new ContextMemory();
-    this.#memories.set(key, memory);
-    return contextProxy(shape, memory.over(call), bounds, {
-      pass: (fn) => this.#pass(fn),
+    const memory = this.#recorders.get(key) ?? new ContextRecorder();
+    this.#recorders.set(key, memory);
+    return contextProxy(shape, memory.wrap(call), bounds, {
+      pass: (fn) => this.#publishFunction(fn),
       nameOf: (provider) => this.#providerName(provider),
       warn: (error) => warn("system_prompt_lost", `Module "${name}": ${errorMessage(error)}`),
     });
   }
 
-  #pass(fn: () => unknown): string {
+  #publishFunction(fn: () => unknown): string {
     const name = String(this.#functions.size + 1);
     this.#functions.set(name, fn);
     return name;

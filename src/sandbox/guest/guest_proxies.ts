@@ -16,7 +16,7 @@ import type {
   Tool,
   ToolCallContext,
 } from "../../sdk/types.ts";
-import type { Surroundings } from "./guest_requests.ts";
+import type { SessionHandles } from "./guest_requests.ts";
 import type { Shape } from "../protocol.ts";
 
 /** How one object of a guest is called. */
@@ -32,7 +32,7 @@ export interface ObjectCallOptions {
   max_bytes: number;
   onNote?: ((value: unknown) => void) | undefined;
   /** What it may ask of; default: the session as the coordinator has it. */
-  around?: Surroundings;
+  handles?: SessionHandles;
 }
 
 /** Bounds of the calls of one guest. */
@@ -91,8 +91,8 @@ export function providerProxy(
   return {
     name,
     ...(priority === undefined ? {} : { priority }),
-    ...method(shape, "getInfo", () => told(data(), "info")),
-    ...method(shape, "getModelInfo", () => told(data(), "model_info")),
+    ...method(shape, "getInfo", () => fieldOrThrow(data(), "info")),
+    ...method(shape, "getModelInfo", () => fieldOrThrow(data(), "model_info")),
     ...method(shape, "listModels", () => call("listModels", [], { max_bytes: MAX_SMALL_BYTES })),
     ...method(shape, "parseToolCalls", (response: ChatResponse) => response.tool_calls ?? []),
     ...method(shape, "complete", (request: ChatRequest, options: CompleteOptions = {}) => {
@@ -105,7 +105,7 @@ export function providerProxy(
   } as unknown as Provider; // the mount checks what it is
 }
 
-function told(data: JsonObject, field: string): unknown {
+function fieldOrThrow(data: JsonObject, field: string): unknown {
   const error = data[`${field}_error`];
   if (typeof error === "string") throw new Error(error);
   return data[field];
@@ -150,7 +150,7 @@ export function orchestratorProxy(
     ...(shape.data.resumable === true ? { resumable: true } : {}),
     ...method(shape, "execute", (
       prompt: Prompt,
-      context: Surroundings["context"],
+      context: SessionHandles["context"],
       providers: Record<string, Provider>,
       tools: Record<string, Tool>,
       hooks: HookRegistry,
@@ -158,7 +158,10 @@ export function orchestratorProxy(
     ) => {
       const { coordinator = standard(), ...rest } = options ?? {};
       const around = { coordinator, context, providers, tools, hooks };
-      return call("execute", [toPlain(prompt), toPlain(rest)], { max_bytes: MAX_LARGE_BYTES, around });
+      return call("execute", [toPlain(prompt), toPlain(rest)], {
+        max_bytes: MAX_LARGE_BYTES,
+        handles: around,
+      });
     }),
   };
 }

@@ -14,18 +14,18 @@ import type {
   Tool,
 } from "../../sdk/types.ts";
 import { errorMessage } from "../../sdk/errors.ts";
-import type { Emissions } from "./emission_table.ts";
-import type { AskedOptions } from "./guest_connection.ts";
+import type { EmissionTable } from "./emission_table.ts";
+import type { GuestRequestOptions } from "./guest_connection.ts";
 import { plainCall } from "../protocol.ts";
 
 /** How a question of a module is answered. */
-export interface AnswerOptions extends AskedOptions {
+export interface ServeOptions extends GuestRequestOptions {
   /** What the module was told of events. */
-  readonly emissions: Emissions;
+  readonly emissions: EmissionTable;
 }
 
 /** What of the session is asked of: the coordinator's, or an orchestrator's arguments. */
-export interface Surroundings {
+export interface SessionHandles {
   readonly coordinator: Coordinator;
   readonly context: ContextManager | null;
   readonly providers: Record<string, Provider>;
@@ -34,7 +34,7 @@ export interface Surroundings {
 }
 
 /** Returns what a module finds around it when nobody gives it anything else. */
-export function surroundingsOf(coordinator: Coordinator): Surroundings {
+export function sessionHandles(coordinator: Coordinator): SessionHandles {
   return {
     coordinator,
     get context() {
@@ -51,27 +51,27 @@ export function surroundingsOf(coordinator: Coordinator): Surroundings {
 }
 
 /** Answers one question. @throws {TypeError} when there is nobody to ask; else what was thrown by whoever was asked. */
-export async function answer(
-  around: Surroundings,
+export async function serveRequest(
+  around: SessionHandles,
   target: string,
   method: string,
   args: readonly unknown[],
-  options: AnswerOptions,
+  options: ServeOptions,
 ): Promise<unknown> {
   const [kind, name = ""] = splitOnce(target);
   switch (kind) {
     case "hooks":
-      return await askHooks(around.hooks, method, args, options);
+      return await serveHooks(around.hooks, method, args, options);
     case "context":
-      return await askContext(around, method, args);
+      return await serveContext(around, method, args);
     case "provider":
-      return await askProvider(own(around.providers, name, "provider"), method, args, options);
+      return await serveProvider(own(around.providers, name, "provider"), method, args, options);
     case "tool":
-      return await askTool(own(around.tools, name, "tool"), around, args, options);
+      return await serveTool(own(around.tools, name, "tool"), around, args, options);
     case "coordinator":
-      return await askCoordinator(around.coordinator, method, args, options);
+      return await serveCoordinator(around.coordinator, method, args, options);
     case "capability":
-      return await askCapability(around.coordinator, method, args);
+      return await serveCapability(around.coordinator, method, args);
     case "clock":
       await around.coordinator.clock.after(Math.max(0, Number(args[0]) || 0), options.signal);
       return undefined;
@@ -97,22 +97,26 @@ function unknownMethod(target: string, method: string): TypeError {
   return new TypeError(`Cannot call ${target}.${method}: there is no such method`);
 }
 
-async function askHooks(
+async function serveHooks(
   hooks: HookRegistry,
   method: string,
   args: readonly unknown[],
-  { emissions }: AnswerOptions,
+  { emissions }: ServeOptions,
 ): Promise<unknown> {
   const event = String(args[0]);
   const data = isObject(args[1]) ? args[1] : null;
-  if (method === "emit") return emissions.numbered(await hooks.emit(event, data));
+  if (method === "emit") return emissions.add(await hooks.emit(event, data));
   if (method === "emitAndCollect") {
     return await hooks.emitAndCollect(event, data, typeof args[2] === "number" ? args[2] : undefined);
   }
   throw unknownMethod("hooks", method);
 }
 
-async function askContext(around: Surroundings, method: string, args: readonly unknown[]): Promise<unknown> {
+async function serveContext(
+  around: SessionHandles,
+  method: string,
+  args: readonly unknown[],
+): Promise<unknown> {
   const { context } = around;
   if (!context) throw new TypeError("Cannot call the context manager: none is mounted");
   switch (method) {
@@ -135,11 +139,11 @@ async function askContext(around: Surroundings, method: string, args: readonly u
   }
 }
 
-async function askProvider(
+async function serveProvider(
   provider: Provider,
   method: string,
   args: readonly unknown[],
-  { signal, onPiece }: AskedOptions,
+  { signal, onPiece }: GuestRequestOptions,
 ): Promise<unknown> {
   if (method === "listModels") return toPlain(await provider.listModels());
   if (method !== "complete") throw unknownMethod("provider", method);
@@ -152,11 +156,11 @@ async function askProvider(
   return calls ? { ...response, tool_calls: calls.map(plainCall) } : response;
 }
 
-async function askTool(
+async function serveTool(
   tool: Tool,
-  { coordinator }: Surroundings,
+  { coordinator }: SessionHandles,
   [input, call]: readonly unknown[],
-  { signal, onPiece }: AskedOptions,
+  { signal, onPiece }: GuestRequestOptions,
 ): Promise<unknown> {
   const given = toPlainObject(input);
   if (!isObject(call) || typeof call.id !== "string") return await tool.execute(given);
@@ -165,11 +169,11 @@ async function askTool(
   return await tool.execute(given, { id: call.id, signal, session_id, progress });
 }
 
-async function askCoordinator(
+async function serveCoordinator(
   coordinator: Coordinator,
   method: string,
   args: readonly unknown[],
-  { emissions }: AnswerOptions,
+  { emissions }: ServeOptions,
 ): Promise<unknown> {
   switch (method) {
     case "unmount":
@@ -179,7 +183,7 @@ async function askCoordinator(
     case "sessionStatus":
       return (await coordinator.sessionStatus()).toDict();
     case "processHookResult": {
-      const emission = emissions.meant(args[3], args[0]);
+      const emission = emissions.resolve(args[3], args[0]);
       const name = typeof args[2] === "string" ? args[2] : undefined;
       return await coordinator.processHookResult(emission, String(args[1]), name);
     }
@@ -188,7 +192,7 @@ async function askCoordinator(
   }
 }
 
-async function askCapability(
+async function serveCapability(
   coordinator: Coordinator,
   method: string,
   [name, ...args]: readonly unknown[],

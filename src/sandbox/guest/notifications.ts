@@ -2,7 +2,7 @@
 import { errorMessage } from "../../sdk/errors.ts";
 import { isObject } from "../../sdk/json.ts";
 import type { Coordinator } from "../../sdk/types.ts";
-import type { Bindings } from "./object_table.ts";
+import type { ObjectTable } from "./object_table.ts";
 import type { Notification } from "../protocol.ts";
 import { type CallBounds, functionProxy, handlerProxy } from "./guest_proxies.ts";
 
@@ -10,27 +10,27 @@ import { type CallBounds, functionProxy, handlerProxy } from "./guest_proxies.ts
 const MAX_NAME = 128;
 
 /** What effects are done with. */
-export interface EffectsOptions {
+export interface NotificationHandlerOptions {
   /** What messages call the module. */
   readonly name: string;
-  readonly bindings: Bindings;
+  readonly objects: ObjectTable;
   readonly bounds: CallBounds;
   /** Told what has no event of its own. */
   warn(code: string, message: string): void;
 }
 
 /** The effects of one module. */
-export class Effects {
-  readonly #options: EffectsOptions;
+export class NotificationHandler {
+  readonly #options: NotificationHandlerOptions;
 
-  constructor(options: EffectsOptions) {
+  constructor(options: NotificationHandlerOptions) {
     this.#options = options;
   }
 
   /** Does one. @throws {TypeError} when it is none: a guest of ours does not send such. */
   apply(effect: Notification, coordinator: Coordinator): void {
     if (!isObject(effect)) throw new TypeError("an effect that is no object");
-    const { bindings } = this.#options;
+    const { objects: bindings } = this.#options;
     switch (effect.e) {
       case "register":
         return this.#register(effect, coordinator);
@@ -41,7 +41,7 @@ export class Effects {
       case "default_fields":
         return coordinator.hooks.setDefaultFields(isObject(effect.fields) ? effect.fields : {});
       case "cleanup": {
-        const key = bindings.numbered("cleanup");
+        const key = bindings.nextKey("cleanup");
         const cleanup = this.#function(key, effect.ref);
         return bindings.once(key, () => coordinator.registerCleanup(() => cleanup()));
       }
@@ -67,15 +67,15 @@ export class Effects {
   }
 
   #function(key: string, ref: unknown): (...args: unknown[]) => Promise<unknown> {
-    return functionProxy(this.#options.bindings.bind(key, ref), this.#options.bounds);
+    return functionProxy(this.#options.objects.bind(key, ref), this.#options.bounds);
   }
 
   #register({ ref, event, options }: Extract<Notification, { e: "register" }>, { hooks }: Coordinator): void {
     if (typeof event !== "string" || event === "" || !isObject(options)) {
       throw new TypeError("a handler of nothing");
     }
-    const { bindings, bounds } = this.#options;
-    const key = bindings.numbered(`handler/${event}`);
+    const { objects: bindings, bounds } = this.#options;
+    const key = bindings.nextKey(`handler/${event}`);
     // everybody waits for a handler: a stranger may ask for less than the policy's time, not for more, nor for none (0)
     const asked_ms = typeof options.timeout_ms === "number" ? options.timeout_ms : 0;
     const timeout_ms = asked_ms > 0 ? Math.min(asked_ms, bounds.deadline_ms) : bounds.deadline_ms;
@@ -103,15 +103,15 @@ export class Effects {
     );
     const whole = functions[""] ?? (isObject(value) ? { ...value, ...functions } : value);
     if (whole !== functions[""]) return coordinator.registerCapability(name, whole);
-    this.#options.bindings.once(`capability/${name}`, () => coordinator.registerCapability(name, whole));
+    this.#options.objects.once(`capability/${name}`, () => coordinator.registerCapability(name, whole));
   }
 
   #contribute(
     { channel, name, ref }: Extract<Notification, { e: "contributor" }>,
     coordinator: Coordinator,
   ): void {
-    const { bindings } = this.#options;
-    const key = bindings.numbered(`contributor/${channel}/${name}`);
+    const { objects: bindings } = this.#options;
+    const key = bindings.nextKey(`contributor/${channel}/${name}`);
     const callback = this.#function(key, ref);
     bindings.once(
       key,

@@ -12,13 +12,13 @@ const MAX_OBJECTS = 256;
 type Undo = (() => void) | void;
 
 /** The objects of one module. */
-export class Bindings {
+export class ObjectTable {
   readonly #call: (key: string, ...call: Parameters<ObjectCall>) => Promise<unknown>;
   /** Key → number in the guest that runs now. */
   readonly #refs = new Map<string, number>();
   readonly #done = new Map<string, Undo>();
   readonly #counts = new Map<string, number>();
-  #again = false;
+  #restarting = false;
 
   /** @param call Calls the object that stands at a key at the time. */
   constructor(call: (key: string, ...call: Parameters<ObjectCall>) => Promise<unknown>) {
@@ -26,15 +26,15 @@ export class Bindings {
   }
 
   /** A new guest is about to do what the one before did. */
-  startAgain(): void {
+  beginRestart(): void {
     this.#refs.clear();
     this.#counts.clear();
-    this.#again = true;
+    this.#restarting = true;
   }
 
   /** It has done it: what it does from here on is new. */
-  endAgain(): void {
-    this.#again = false;
+  endRestart(): void {
+    this.#restarting = false;
   }
 
   /** Says where an object of the guest stands; returns how it is called. @throws {TypeError} when it is none; {PreampError} when there are too many. */
@@ -66,7 +66,7 @@ export class Bindings {
 
   /** Whether this was done for the guest before this one, and still holds. */
   isDone(key: string): boolean {
-    return this.#again && this.#done.has(key);
+    return this.#restarting && this.#done.has(key);
   }
 
   /** Does it, unless it {@link isDone}. */
@@ -89,7 +89,7 @@ export class Bindings {
   }
 
   /** Returns the same keys for the same acts in the same order. */
-  numbered(kind: string): string {
+  nextKey(kind: string): string {
     const count = (this.#counts.get(kind) ?? 0) + 1;
     this.#counts.set(kind, count);
     return `${kind}#${count}`;

@@ -6,13 +6,13 @@ import type { Coordinator, Provider, Tool } from "../../sdk/types.ts";
 import type { CapabilityView, ProviderView, SessionDelta, ToolView } from "../protocol.ts";
 
 /** The maps of a call; the orchestrator's are its arguments. */
-export interface ViewedMaps {
+export interface SessionMaps {
   readonly tools: Record<string, Tool>;
   readonly providers: Record<string, Provider>;
 }
 
 /** What one guest knows. */
-export class ViewSource {
+export class SessionDeltaSource {
   #state = "";
   #tools: Readonly<Record<string, Tool>> | null = null;
   #providers: Readonly<Record<string, Provider>> | null = null;
@@ -21,7 +21,7 @@ export class ViewSource {
   #slots = "";
 
   /** Returns what the guest does not know yet. `whole`: also what only few ask for, the list of handlers. */
-  next(coordinator: Coordinator, maps: ViewedMaps, whole: boolean): SessionDelta {
+  next(coordinator: Coordinator, maps: SessionMaps, whole: boolean): SessionDelta {
     const { clock, cancellation } = coordinator;
     const view: { -readonly [K in keyof SessionDelta]: SessionDelta[K] } = {
       now: clock.now(),

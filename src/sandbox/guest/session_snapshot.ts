@@ -4,7 +4,7 @@ import type { Coordinator } from "../../sdk/types.ts";
 import type { SessionSnapshot } from "../protocol.ts";
 
 /** Keys of a module's entry in the plan that others may see. */
-const SHOWN = ["module", "instance_id"] as const;
+const VISIBLE_KEYS = ["module", "instance_id"] as const;
 
 /** What a guest knows of itself: the name of its entry in the plan (the instance, or the module), and its config. */
 export interface OwnEntry {
@@ -13,7 +13,7 @@ export interface OwnEntry {
 }
 
 /** Returns the statics of a session for one of its guests. */
-export function staticsOf(coordinator: Coordinator, id_seed: string, own: OwnEntry): SessionSnapshot {
+export function snapshotOf(coordinator: Coordinator, id_seed: string, own: OwnEntry): SessionSnapshot {
   const { session_id, parent_id, limits, injection_size_limit, injection_budget_per_turn } = coordinator;
   return {
     session_id,
@@ -63,7 +63,7 @@ function entry(value: unknown, own: OwnEntry): JsonObject {
   if (typeof value === "string") return { module: value };
   if (!isObject(value)) return {};
   const shown: JsonObject = {};
-  for (const key of SHOWN) if (typeof value[key] === "string") shown[key] = value[key];
+  for (const key of VISIBLE_KEYS) if (typeof value[key] === "string") shown[key] = value[key];
   if ((value.instance_id ?? value.module) !== own.name) return shown;
   // another entry may have the same name: what is shown of the config is what this module was given
   shown.config = toPlain(own.config);

@@ -12,7 +12,7 @@ export class FairScheduler {
   readonly #waiting: (() => void)[] = [];
   #window_start = 0;
   #worked_ms = 0;
-  #begun = 0;
+  #started_at = 0;
 
   /**
    * @param monotonic Milliseconds of a clock that never goes back. Default `performance.now`.
@@ -28,7 +28,7 @@ export class FairScheduler {
 
   /** A piece of work begins. */
   begin(): void {
-    this.#begun = this.#monotonic();
+    this.#started_at = this.#monotonic();
   }
 
   /**
@@ -41,19 +41,19 @@ export class FairScheduler {
       this.#window_start = now;
       this.#worked_ms = 0;
     }
-    this.#worked_ms += now - this.#begun;
+    this.#worked_ms += now - this.#started_at;
     if (this.#worked_ms < SLICE_MS && this.#waiting.length === 0) return undefined;
     return new Promise((resolve) => {
       this.#waiting.push(resolve);
-      if (this.#waiting.length === 1) this.#later(() => this.#pass());
+      if (this.#waiting.length === 1) this.#later(() => this.#resumeNext());
     });
   }
 
-  #pass(): void {
+  #resumeNext(): void {
     this.#worked_ms = 0;
     this.#window_start = this.#monotonic();
     const next = this.#waiting.shift();
-    if (this.#waiting.length > 0) this.#later(() => this.#pass());
+    if (this.#waiting.length > 0) this.#later(() => this.#resumeNext());
     next?.();
   }
 }

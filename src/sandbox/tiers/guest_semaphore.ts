@@ -10,14 +10,14 @@ export interface GuestSlots {
    * Resolves when there is room for one more, to a function that gives it back.
    * @throws {PreampError} `overloaded` when there is none in time, or the session has all it may have.
    */
-  take(module: string): Promise<() => void>;
+  acquire(module: string): Promise<() => void>;
 }
 
 /** Room for guests. */
 export class GuestSemaphore {
   readonly #max: number;
   readonly #max_wait_ms: number;
-  #taken = 0;
+  #used = 0;
   readonly #waiting: (() => void)[] = [];
 
   /** @param max_wait_ms How long a module waits for others to end. Default 10 s. */
@@ -27,15 +27,15 @@ export class GuestSemaphore {
   }
 
   /** Guests that are there. */
-  get taken(): number {
-    return this.#taken;
+  get used(): number {
+    return this.#used;
   }
 
   /** Returns the slots of a session that may have `max` of them. */
   session(max: number): GuestSlots {
     let own = 0;
     return {
-      take: async (module) => {
+      acquire: async (module) => {
         if (own >= max) {
           throw overloaded(
             module,
@@ -44,7 +44,7 @@ export class GuestSemaphore {
         }
         own++;
         try {
-          await this.#take(module);
+          await this.#acquire(module);
         } catch (error) {
           own--;
           throw error;
@@ -54,15 +54,15 @@ export class GuestSemaphore {
           if (given) return;
           given = true;
           own--;
-          this.#giveBack();
+          this.#release();
         };
       },
     };
   }
 
-  async #take(module: string): Promise<void> {
-    if (this.#taken < this.#max) {
-      this.#taken++;
+  async #acquire(module: string): Promise<void> {
+    if (this.#used < this.#max) {
+      this.#used++;
       return;
     }
     const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -75,10 +75,10 @@ export class GuestSemaphore {
   }
 
   /** The room goes to whoever waits longest. */
-  #giveBack(): void {
+  #release(): void {
     const next = this.#waiting.shift();
     if (next) next();
-    else this.#taken--;
+    else this.#used--;
   }
 }
 

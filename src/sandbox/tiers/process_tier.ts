@@ -18,11 +18,11 @@ const READ_BYTES = 64 * 1024;
 const DRAIN_MS = 200;
 
 /** One for the process: its guests share one thread. */
-const TURNS = new FairScheduler();
+const SCHEDULER = new FairScheduler();
 
 /** A child that is there, and perhaps belongs to nobody yet. */
 export class GuestProcess implements Channel {
-  readonly dead: Promise<GuestExit>;
+  readonly exited: Promise<GuestExit>;
   readonly stopped: Promise<boolean>;
   readonly #process: Deno.ChildProcess;
   readonly #folder: string;
@@ -30,10 +30,10 @@ export class GuestProcess implements Channel {
   readonly #reader: ReadableStreamBYOBReader;
   readonly #encoder = new TextEncoder();
   #listener: ChannelListener | null = null;
-  #death: GuestExit | null = null;
+  #exit: GuestExit | null = null;
   /** Lines of this turn of the event loop: they are written at once. */
   #unsent = "";
-  #waiting = 0;
+  #unread_bytes = 0;
   #stderr = "";
 
   constructor(process: Deno.ChildProcess, folder: string) {
@@ -42,9 +42,9 @@ export class GuestProcess implements Channel {
     this.#writer = process.stdin.getWriter();
     this.#writer.closed.catch(() => {}); // a child that ended says so with its status
     this.#reader = process.stdout.getReader({ mode: "byob" });
-    void this.#keepStderr();
-    this.dead = this.#run();
-    this.stopped = this.dead.then(() => true);
+    void this.#collectStderr();
+    this.exited = this.#run();
+    this.stopped = this.exited.then(() => true);
     process.unref();
   }
 
@@ -72,13 +72,13 @@ export class GuestProcess implements Channel {
   }
 
   async kill(death: GuestExit): Promise<void> {
-    this.#keepWaiting();
+    this.#refProcess();
     this.#end(death);
-    await this.dead;
+    await this.exited;
   }
 
   /** Who waits for the end of a spare child keeps this process alive until then. */
-  #keepWaiting(): void {
+  #refProcess(): void {
     try {
       this.#process.ref();
     } catch {
@@ -88,26 +88,26 @@ export class GuestProcess implements Channel {
 
   /** Whether it still runs, as far as we know. */
   get alive(): boolean {
-    return this.#death === null;
+    return this.#exit === null;
   }
 
   #write(line: string): void {
-    if (this.#death) return;
+    if (this.#exit) return;
     if (this.#unsent === "") queueMicrotask(() => this.#flush());
     this.#unsent += line + "\n";
   }
 
   #flush(): void {
-    if (this.#death) return;
+    if (this.#exit) return;
     const bytes = this.#encoder.encode(this.#unsent);
     this.#unsent = "";
-    this.#waiting += bytes.length;
-    if (this.#waiting > MAX_WAITING) {
+    this.#unread_bytes += bytes.length;
+    if (this.#unread_bytes > MAX_WAITING) {
       return this.#end({ cause: "violation", detail: "it does not read what it is sent" });
     }
     this.#writer.write(bytes).then(
       () => {
-        this.#waiting -= bytes.length;
+        this.#unread_bytes -= bytes.length;
       },
       () => {}, // it ended: its status tells
     );
@@ -115,8 +115,8 @@ export class GuestProcess implements Channel {
 
   /** The first death counts: what follows is its consequence. */
   #end(death: GuestExit): void {
-    if (this.#death) return;
-    this.#death = death;
+    if (this.#exit) return;
+    this.#exit = death;
     this.#killGroup();
   }
 
@@ -136,11 +136,11 @@ export class GuestProcess implements Channel {
     const status = await this.#process.status;
     this.#killGroup(); // what the child started outlives it otherwise
     await Promise.race([reading, new Promise((resolve) => setTimeout(resolve, DRAIN_MS))]);
-    this.#death ??= this.#deathOf(status);
+    this.#exit ??= this.#exitOf(status);
     await this.#reader.cancel().catch(() => {}); // its other end is gone
     await this.#writer.abort().catch(() => {});
     await Deno.remove(this.#folder, { recursive: true }).catch(() => {}); // its own folder, perhaps already gone
-    return this.#death;
+    return this.#exit;
   }
 
   async #read(): Promise<void> {
@@ -154,7 +154,7 @@ export class GuestProcess implements Channel {
         buffer = value.buffer;
         const texts: string[] = [];
         const taken = lines.take(value, limit, (text) => void texts.push(text));
-        await this.#give(texts);
+        await this.#deliver(texts);
         if (!taken) return this.#end({ cause: "output", detail: "it sent more than it may at once" });
       }
     } catch {
@@ -163,19 +163,19 @@ export class GuestProcess implements Channel {
   }
 
   /** A guest that floods takes no more than its turn of the server's thread, and waits while the host is busy with it. */
-  async #give(texts: readonly string[]): Promise<void> {
+  async #deliver(texts: readonly string[]): Promise<void> {
     for (const text of texts) {
-      if (this.#death) return;
-      TURNS.begin();
+      if (this.#exit) return;
+      SCHEDULER.begin();
       this.#listener?.take(text);
       // answering is work too, and may be done without the event loop ever coming round
       for (let busy = this.#listener?.ready(); busy; busy = this.#listener?.ready()) await busy;
-      const turn = TURNS.end();
+      const turn = SCHEDULER.end();
       if (turn) await turn;
     }
   }
 
-  async #keepStderr(): Promise<void> {
+  async #collectStderr(): Promise<void> {
     const decoder = new TextDecoder();
     try {
       for await (const chunk of this.#process.stderr) {
@@ -186,7 +186,7 @@ export class GuestProcess implements Channel {
     }
   }
 
-  #deathOf({ code, signal }: Deno.CommandStatus): GuestExit {
+  #exitOf({ code, signal }: Deno.CommandStatus): GuestExit {
     const cause = BY_CODE[code];
     if (cause) return { cause, detail: DETAILS[cause] };
     if (signal === "SIGXCPU") return { cause: "timeout", detail: DETAILS.timeout };

@@ -2,7 +2,7 @@
 import type { GuestGrant } from "./worker_permissions.ts";
 
 /** A worker, and our end of the wire to its root. */
-export interface RootWorker {
+export interface GuestWorker {
   readonly worker: Worker;
   readonly port: MessagePort;
 }
@@ -19,7 +19,7 @@ export const LOADED = null;
 const COMPILED = "src/sandbox/worker_runtime/main.js";
 
 /** Starts a worker that has exactly this grant. @throws {Error} when this process does not hold what it would give. */
-export function startRootWorker(grant: GuestGrant): RootWorker {
+export function startGuestWorker(grant: GuestGrant): GuestWorker {
   // typed by hand: the option is Deno's alone, and behind a flag
   const options = { type: "module", name: "guest", deno: { permissions: { ...grant } } } as WorkerOptions;
   const root = Deno.build.standalone
@@ -34,7 +34,7 @@ export function startRootWorker(grant: GuestGrant): RootWorker {
  * Resolves when the root is there. Until then it needs the permissions of whoever started it: what a worker is made of is read
  * with those.
  */
-export function rootLoaded({ port, worker }: RootWorker): Promise<void> {
+export function workerLoaded({ port, worker }: GuestWorker): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   port.onmessage = ({ data }: MessageEvent<unknown>) => {
     if (data === LOADED) resolve();
@@ -47,7 +47,7 @@ export function rootLoaded({ port, worker }: RootWorker): Promise<void> {
 }
 
 /** Resolves when a root that is there has these parts of the SDK. */
-export function loadAhead(root: RootWorker, parts: readonly string[]): Promise<void> {
+export function loadAhead(root: GuestWorker, parts: readonly string[]): Promise<void> {
   root.port.postMessage({ parts } satisfies LoadAhead);
-  return rootLoaded(root);
+  return workerLoaded(root);
 }

@@ -16,7 +16,7 @@ export interface WarmChild {
 }
 
 /** What a pool is made with. */
-export interface PoolOptions<Child extends WarmChild> extends SystemLimits {
+export interface WarmPoolOptions<Child extends WarmChild> extends SystemLimits {
   /** Children of each kind that wait: of those for any module, and for each of the grants. Default 1. */
   readonly spares?: number;
   /** Milliseconds until children that nobody took are ended. Default 60 s. */
@@ -28,7 +28,7 @@ export interface PoolOptions<Child extends WarmChild> extends SystemLimits {
 }
 
 /** What children wait for at first: a module that is granted nothing, as most are, written with the kit for authors. */
-const AT_FIRST: Readiness = { grant: guestGrant({}), uses: ["preamp", "zod"] };
+const INITIAL_READINESS: Readiness = { grant: guestGrant({}), uses: ["preamp", "zod"] };
 /** Grants that children wait with. */
 const MAX_WANTED = 2;
 /** Grants that are remembered: one that comes a second time while it is, is wanted. */
@@ -39,17 +39,17 @@ const REFILL_MS = 150;
 const ANY = "";
 
 /** A few spare children; none before the first is asked for. */
-export class Pool<Child extends WarmChild> {
-  readonly #options: Required<PoolOptions<Child>>;
+export class WarmPool<Child extends WarmChild> {
+  readonly #options: Required<WarmPoolOptions<Child>>;
   readonly #spares = new Map<string, Child[]>();
   /** By key, the latest last. */
-  readonly #wanted = new Map<string, Readiness>([[grantKey(AT_FIRST.grant), AT_FIRST]]);
+  readonly #wanted = new Map<string, Readiness>([[grantKey(INITIAL_READINESS.grant), INITIAL_READINESS]]);
   readonly #seen = new Set<string>(this.#wanted.keys());
   #stopRefill: (() => void) | undefined;
   #stopIdle: (() => void) | undefined;
   #closed = false;
 
-  constructor(options: PoolOptions<Child>) {
+  constructor(options: WarmPoolOptions<Child>) {
     this.#options = { spares: 1, idle_ms: 60_000, later: afterTimer, ...options };
   }
 
@@ -59,17 +59,17 @@ export class Pool<Child extends WarmChild> {
    */
   take(ready: Readiness): Child {
     const key = grantKey(ready.grant);
-    const taken = this.#spare(key) ?? this.#spare(ANY) ?? this.#start(ANY);
+    const taken = this.#takeSpare(key) ?? this.#takeSpare(ANY) ?? this.#start(ANY);
     this.#remember(key, ready);
-    this.#restIn();
-    this.#refillSoon();
+    this.#scheduleIdleEnd();
+    this.#scheduleRefill();
     return taken;
   }
 
   /** Makes spares ready. */
   prepare(): void {
-    this.#restIn();
-    this.#refillSoon(0);
+    this.#scheduleIdleEnd();
+    this.#scheduleRefill(0);
   }
 
   /** Ends the spares; nothing is started any more. */
@@ -88,7 +88,7 @@ export class Pool<Child extends WarmChild> {
     return child;
   }
 
-  #spare(key: string): Child | undefined {
+  #takeSpare(key: string): Child | undefined {
     const spares = this.#spares.get(key) ?? [];
     for (let spare = spares.shift(); spare; spare = spares.shift()) if (spare.alive) return spare;
     return undefined;
@@ -114,7 +114,7 @@ export class Pool<Child extends WarmChild> {
   }
 
   /** Not at once: whoever took one has work for the processor now. One at a time, for the same reason. */
-  #refillSoon(delay_ms = REFILL_MS): void {
+  #scheduleRefill(delay_ms = REFILL_MS): void {
     if (this.#closed || this.#stopRefill) return;
     this.#stopRefill = this.#options.later(() => {
       this.#stopRefill = undefined;
@@ -127,12 +127,12 @@ export class Pool<Child extends WarmChild> {
         } catch {
           return; // told to whoever needs one
         }
-        return this.#refillSoon();
+        return this.#scheduleRefill();
       }
     }, delay_ms);
   }
 
-  #restIn(): void {
+  #scheduleIdleEnd(): void {
     this.#stopIdle?.();
     if (this.#closed) return;
     const { later, idle_ms } = this.#options;

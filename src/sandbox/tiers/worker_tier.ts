@@ -4,36 +4,36 @@
  */
 import type { Channel, ChannelListener, GuestExit } from "../channel.ts";
 import type { GuestGrant } from "./worker_permissions.ts";
-import { loadAhead, LOADED, type RootWorker, startRootWorker } from "./start_worker.ts";
+import { type GuestWorker, loadAhead, LOADED, startGuestWorker } from "./start_worker.ts";
 
 /** Milliseconds that a worker has to answer before it is taken for one that cannot be ended. */
-const PATIENCE_MS = 500;
+const ANSWER_TIMEOUT_MS = 500;
 
 /** Starts a guest in a worker. @throws {Error} when this process does not hold what the grant gives. */
 export function openWorkerChannel(grant: GuestGrant): Channel {
-  return new WorkerChannel(startRootWorker(grant));
+  return new WorkerChannel(startGuestWorker(grant));
 }
 
 class WorkerChannel implements Channel {
-  readonly dead: Promise<GuestExit>;
+  readonly exited: Promise<GuestExit>;
   readonly stopped: Promise<boolean>;
-  readonly #root: RootWorker;
-  readonly #died: (death: GuestExit) => void;
-  readonly #settled: (stopped: boolean) => void;
-  #gone = false;
+  readonly #guest: GuestWorker;
+  readonly #resolveExited: (death: GuestExit) => void;
+  readonly #resolveStopped: (stopped: boolean) => void;
+  #ended = false;
 
-  constructor(root: RootWorker) {
-    this.#root = root;
+  constructor(root: GuestWorker) {
+    this.#guest = root;
     const { promise, resolve } = Promise.withResolvers<GuestExit>();
-    this.dead = promise;
-    this.#died = resolve;
+    this.exited = promise;
+    this.#resolveExited = resolve;
     const stopped = Promise.withResolvers<boolean>();
     this.stopped = stopped.promise;
-    this.#settled = stopped.resolve;
+    this.#resolveStopped = stopped.resolve;
   }
 
   listen(listener: ChannelListener): void {
-    const { worker, port } = this.#root;
+    const { worker, port } = this.#guest;
     port.onmessage = ({ data }: MessageEvent<unknown>) => {
       if (data === LOADED) return;
       if (typeof data !== "string") {
@@ -53,7 +53,7 @@ class WorkerChannel implements Channel {
   }
 
   send(text: string): void {
-    if (!this.#gone) this.#root.port.postMessage(text);
+    if (!this.#ended) this.#guest.port.postMessage(text);
   }
 
   watch(): void {
@@ -66,22 +66,22 @@ class WorkerChannel implements Channel {
   }
 
   #end(death: GuestExit): void {
-    if (this.#gone) return;
-    this.#gone = true;
-    this.#died(death);
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#resolveExited(death);
     void this.#stop();
   }
 
   /** A worker that still answers ends when it is told to; one that is busy does not, and Deno does not say so. */
   async #stop(): Promise<void> {
-    const { worker, port } = this.#root;
-    const answered = loadAhead(this.#root, []).then(() => true, () => true); // an error: it has ended by itself
+    const { worker, port } = this.#guest;
+    const answered = loadAhead(this.#guest, []).then(() => true, () => true); // an error: it has ended by itself
     const silent = Promise.withResolvers<boolean>();
-    const timer = setTimeout(() => silent.resolve(false), PATIENCE_MS);
+    const timer = setTimeout(() => silent.resolve(false), ANSWER_TIMEOUT_MS);
     const stopped = await Promise.race([answered, silent.promise]);
     clearTimeout(timer);
     port.close();
     worker.terminate();
-    this.#settled(stopped);
+    this.#resolveStopped(stopped);
   }
 }

@@ -38,7 +38,7 @@ export class GuestCoordinator implements Coordinator {
   readonly conversation: ContextManager;
   readonly #rpc: GuestRpc;
   readonly #objects: GuestObjects;
-  readonly #statics: SessionSnapshot;
+  readonly #snapshot: SessionSnapshot;
   readonly #state: StateProxy;
   #tools: Record<string, Tool> = Object.freeze(Object.create(null));
   #providers: Record<string, Provider> = Object.freeze(Object.create(null));
@@ -47,13 +47,13 @@ export class GuestCoordinator implements Coordinator {
   readonly #slots = new Map<SingleSlot, object>();
   readonly #capabilities = new Map<string, unknown>();
   #view: SessionDelta;
-  #told_at = performance.now();
+  #updated_at = performance.now();
   #ids = 0;
 
   constructor(rpc: GuestRpc, objects: GuestObjects, statics: SessionSnapshot, view: SessionDelta) {
     this.#rpc = rpc;
     this.#objects = objects;
-    this.#statics = statics;
+    this.#snapshot = statics;
     this.#state = new StateProxy(rpc);
     this.#view = view;
     this.hooks = new HooksProxy(rpc, objects, () => this.#view.handlers ?? {});
@@ -62,14 +62,14 @@ export class GuestCoordinator implements Coordinator {
       (provider) => keyOf(this.providers, provider),
       (factory) => {
         const ref = factory === null ? null : this.#objects.add(factory);
-        this.#rpc.effect({ e: "system_prompt", ref }, "context.setSystemPromptFactory");
+        this.#rpc.notify({ e: "system_prompt", ref }, "context.setSystemPromptFactory");
       },
     );
     this.clock = {
-      now: () => this.#view.now + performance.now() - this.#told_at,
-      monotonic: () => this.#view.monotonic + performance.now() - this.#told_at,
+      now: () => this.#view.now + performance.now() - this.#updated_at,
+      monotonic: () => this.#view.monotonic + performance.now() - this.#updated_at,
       after: async (ms, signal) => {
-        await this.#rpc.ask("clock", "after", [ms], { signal });
+        await this.#rpc.request("clock", "after", [ms], { signal });
       },
     };
     this.update(view);
@@ -78,7 +78,7 @@ export class GuestCoordinator implements Coordinator {
   /** Takes what changed in the session. */
   update(view: SessionDelta): void {
     this.#view = { ...this.#view, ...view };
-    this.#told_at = performance.now();
+    this.#updated_at = performance.now();
     if (view.state) this.#state.update(view.state);
     if (view.tools) this.#tools = byKey(view.tools, (one) => new ToolProxy(this.#rpc, one));
     if (view.providers) {
@@ -98,22 +98,22 @@ export class GuestCoordinator implements Coordinator {
   }
 
   get session_id(): string {
-    return this.#statics.session_id;
+    return this.#snapshot.session_id;
   }
   get parent_id(): string | null {
-    return this.#statics.parent_id;
+    return this.#snapshot.parent_id;
   }
   get config(): JsonObject {
-    return this.#statics.config;
+    return this.#snapshot.config;
   }
   get limits(): RunLimits {
-    return this.#statics.limits;
+    return this.#snapshot.limits;
   }
   get injection_size_limit(): number | null {
-    return this.#statics.injection_size_limit;
+    return this.#snapshot.injection_size_limit;
   }
   get injection_budget_per_turn(): number | null {
-    return this.#statics.injection_budget_per_turn;
+    return this.#snapshot.injection_budget_per_turn;
   }
   get session_state(): JsonObject {
     return this.#state.view;
@@ -133,26 +133,26 @@ export class GuestCoordinator implements Coordinator {
   get orchestrator(): Orchestrator | null {
     const own = this.#slots.get("orchestrator");
     if (own) return own as Orchestrator;
-    return this.#view.orchestrator === true ? THE_LOOP : null;
+    return this.#view.orchestrator === true ? FOREIGN_LOOP : null;
   }
 
   async mount(point: string, module: object, name?: string | { name?: string }): Promise<void> {
     const given = isObject(name) ? name.name : name;
     if (point === "hooks" && isObject(module)) return registerHook(this.hooks, module, given);
     if (typeof module !== "object" && typeof module !== "function" || module === null) {
-      await this.#rpc.ask("coordinator", "mount", [point, { name: given, value: toPlain(module) }]);
+      await this.#rpc.request("coordinator", "mount", [point, { name: given, value: toPlain(module) }]);
       return;
     }
     const slot = slotOf(point, given);
     const ref = this.#objects.add(module, slot?.point ?? point);
     const shape = shapeAt(slot?.point ?? point, module);
-    const key = await this.#rpc.ask("coordinator", "mount", [point, { name: given, ref, shape }]);
+    const key = await this.#rpc.request("coordinator", "mount", [point, { name: given, ref, shape }]);
     if (slot?.single) this.#slots.set(slot.single, module);
     else if (slot?.many && typeof key === "string") this.#own[slot.many][key] = module;
   }
 
   async unmount(point: string, name?: string): Promise<void> {
-    await this.#rpc.ask("coordinator", "unmount", [point, name]);
+    await this.#rpc.request("coordinator", "unmount", [point, name]);
     const slot = slotOf(point, name);
     if (slot?.single) this.#slots.delete(slot.single);
     else if (slot?.many && name !== undefined) delete this.#own[slot.many][name];
@@ -167,12 +167,12 @@ export class GuestCoordinator implements Coordinator {
   }
 
   newId(prefix: string): string {
-    return guestId(prefix, this.#statics.id_seed, this.#ids++);
+    return guestId(prefix, this.#snapshot.id_seed, this.#ids++);
   }
 
   registerCleanup(cleanup: Cleanup): void {
     if (typeof cleanup !== "function") return;
-    this.#rpc.effect({ e: "cleanup", ref: this.#objects.add(() => cleanup()) }, "registerCleanup");
+    this.#rpc.notify({ e: "cleanup", ref: this.#objects.add(() => cleanup()) }, "registerCleanup");
   }
 
   registerCapability(name: string, value: unknown): void {
@@ -185,7 +185,7 @@ export class GuestCoordinator implements Coordinator {
       }
     }
     const plain = typeof value === "function" ? null : toPlain(value);
-    this.#rpc.effect({ e: "capability", name: String(name), value: plain, refs }, "registerCapability");
+    this.#rpc.notify({ e: "capability", name: String(name), value: plain, refs }, "registerCapability");
     this.#capabilities.set(String(name), value);
   }
 
@@ -197,7 +197,7 @@ export class GuestCoordinator implements Coordinator {
     const found = Object.hasOwn(known, name) ? known[name] : undefined;
     if (!found) return null;
     const call = (method: string) => (...args: unknown[]) =>
-      this.#rpc.ask("capability", method, [name, ...map(args, toPlain)]);
+      this.#rpc.request("capability", method, [name, ...map(args, toPlain)]);
     if (found.methods.includes("")) return call("");
     if (!isObject(found.value)) return found.value;
     const capability: JsonObject = toPlainObject(found.value);
@@ -209,33 +209,33 @@ export class GuestCoordinator implements Coordinator {
 
   registerContributor(channel: string, name: string, callback: () => unknown): void {
     const ref = this.#objects.add(() => callback());
-    this.#rpc.effect(
+    this.#rpc.notify(
       { e: "contributor", channel: String(channel), name: String(name), ref },
       "registerContributor",
     );
   }
 
   async collectContributions(channel: string): Promise<unknown[]> {
-    return await this.#rpc.ask("coordinator", "collectContributions", [channel]) as unknown[];
+    return await this.#rpc.request("coordinator", "collectContributions", [channel]) as unknown[];
   }
 
   async processHookResult(result: Emission, event: string, hook_name?: string): Promise<Emission> {
     const args = [toPlain(result), event, hook_name, this.hooks.numberOf(result)];
-    return await this.#rpc.ask("coordinator", "processHookResult", args) as Emission;
+    return await this.#rpc.request("coordinator", "processHookResult", args) as Emission;
   }
 
   async sessionStatus(): Promise<SessionStatus> {
-    const told = await this.#rpc.ask("coordinator", "sessionStatus", []);
+    const told = await this.#rpc.request("coordinator", "sessionStatus", []);
     return SessionStatus(told as SessionStatusFields); // the host's
   }
 
   requestCancel(immediate = false): void {
-    this.#rpc.effect({ e: "cancel", immediate: immediate === true }, "requestCancel");
+    this.#rpc.notify({ e: "cancel", immediate: immediate === true }, "requestCancel");
     this.cancel(immediate ? "immediate" : "graceful");
   }
 
   resetTurn(): void {
-    this.#rpc.effect({ e: "reset_turn" }, "resetTurn");
+    this.#rpc.notify({ e: "reset_turn" }, "resetTurn");
   }
 
   toDict(): JsonObject {
@@ -254,14 +254,14 @@ export class GuestCoordinator implements Coordinator {
 
   /** Calls a function that the host passed, by its name. */
   async callBack(name: string): Promise<string> {
-    return String(await this.#rpc.ask("function", name, []));
+    return String(await this.#rpc.request("function", name, []));
   }
 }
 
 withSnakeCase(GuestCoordinator);
 
 /** What a guest sees of a loop that is not its own: turns are the session's to begin. */
-const THE_LOOP: Orchestrator = Object.freeze({
+const FOREIGN_LOOP: Orchestrator = Object.freeze({
   execute: () => Promise.reject(new Error("Cannot execute the loop: a turn is begun by the session")),
 });
 

@@ -47,12 +47,12 @@ export class HooksProxy extends EventNames implements HookRegistry {
     // a function of its own for each registration: disposing of one leaves the others
     const ref = this.#objects.add((told: string, data: JsonObject) => handler(told, data));
     const named = typeof shown === "string" ? { ...given, name: shown } : given;
-    this.#rpc.effect({ e: "register", ref, event, options: named }, "hooks.register");
+    this.#rpc.notify({ e: "register", ref, event, options: named }, "hooks.register");
     let done = false;
     const dispose = () => {
       if (done) return;
       done = true;
-      this.#rpc.effect({ e: "dispose", ref }, "a disposer");
+      this.#rpc.notify({ e: "dispose", ref }, "a disposer");
     };
     return Object.assign(dispose, { [Symbol.dispose]: dispose });
   }
@@ -70,11 +70,11 @@ export class HooksProxy extends EventNames implements HookRegistry {
   }
 
   unregister(name: string): void {
-    this.#rpc.effect({ e: "unregister", name: String(name) }, "hooks.unregister");
+    this.#rpc.notify({ e: "unregister", name: String(name) }, "hooks.unregister");
   }
 
   async emit(event: string, data: JsonObject | null = null): Promise<Emission> {
-    const told = await this.#rpc.ask("hooks", "emit", [event, toPlain(data)]);
+    const told = await this.#rpc.request("hooks", "emit", [event, toPlain(data)]);
     const { number, emission } = told as NumberedEmission; // the host's
     this.#numbers.set(emission, number);
     return emission;
@@ -90,11 +90,15 @@ export class HooksProxy extends EventNames implements HookRegistry {
     data: JsonObject | null = null,
     timeout_s?: number,
   ): Promise<JsonObject[]> {
-    return await this.#rpc.ask("hooks", "emitAndCollect", [event, toPlain(data), timeout_s]) as JsonObject[];
+    return await this.#rpc.request("hooks", "emitAndCollect", [
+      event,
+      toPlain(data),
+      timeout_s,
+    ]) as JsonObject[];
   }
 
   setDefaultFields(fields: JsonObject): void {
-    this.#rpc.effect({ e: "default_fields", fields: toPlainObject(fields) }, "hooks.setDefaultFields");
+    this.#rpc.notify({ e: "default_fields", fields: toPlainObject(fields) }, "hooks.setDefaultFields");
   }
 
   listHandlers(event?: string): Record<string, string[]> {

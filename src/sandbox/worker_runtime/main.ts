@@ -16,7 +16,7 @@ import {
   type Shape,
   type ToGuest,
 } from "../protocol.ts";
-import { encodeThrown } from "../error_codec.ts";
+import { encodeError } from "../error_codec.ts";
 import { GuestCoordinator } from "./coordinator_proxy.ts";
 import { harden } from "./harden.ts";
 import { type LoadAhead, LOADED } from "../tiers/start_worker.ts";
@@ -31,7 +31,7 @@ interface Setup {
 }
 
 /** Serves one module over a port. */
-class GuestRoot {
+class WorkerRuntime {
   readonly #rpc: GuestRpc;
   readonly #objects = new GuestObjects();
   #module: Module | undefined;
@@ -67,9 +67,9 @@ class GuestRoot {
       const linked = await import(url) as Record<string, unknown>;
       this.#module = linked as unknown as Module; // what it is, the mount finds out
       const shape = shapeOf({ ...linked });
-      this.#rpc.tell({ t: "ready", exports: shape });
+      this.#rpc.sendStartResult({ t: "ready", exports: shape });
     } catch (error) {
-      this.#rpc.tell({ t: "failed", error: encodeThrown(error) });
+      this.#rpc.sendStartResult({ t: "failed", error: encodeError(error) });
     }
   }
 
@@ -132,11 +132,11 @@ function redirectConsole(rpc: GuestRpc): void {
 function reportUncaught(rpc: GuestRpc): void {
   addEventListener("error", (event) => {
     event.preventDefault();
-    rpc.log("error", `Uncaught ${encodeThrown(event.error).name}: ${encodeThrown(event.error).message}`);
+    rpc.log("error", `Uncaught ${encodeError(event.error).name}: ${encodeError(event.error).message}`);
   });
   addEventListener("unhandledrejection", (event) => {
     event.preventDefault();
-    const { name, message } = encodeThrown(event.reason);
+    const { name, message } = encodeError(event.reason);
     rpc.log("error", `Unhandled rejection: ${name}: ${message}`);
   });
 }
@@ -145,7 +145,7 @@ function reportUncaught(rpc: GuestRpc): void {
 addEventListener("message", (event) => {
   const { port } = (event as MessageEvent<Setup>).data;
   const post = port.postMessage.bind(port);
-  const root = new GuestRoot((text) => post(text));
+  const root = new WorkerRuntime((text) => post(text));
   port.onmessage = ({ data }: MessageEvent<string | LoadAhead>) => {
     if (typeof data === "string") root.take(data);
     else void answerLoaded(data.parts);
@@ -157,12 +157,12 @@ addEventListener("message", (event) => {
   post(LOADED);
 }, { once: true });
 
-let has_loaded = false;
+let loaded_once = false;
 
 /** The SDK, and the check of tool inputs that serving a call may need: later there may be no permission to read them. */
 async function loadAhead(parts: readonly string[]): Promise<void> {
-  if (has_loaded && parts.length === 0) return; // asked again, to see whether this worker still answers
-  has_loaded = true;
+  if (loaded_once && parts.length === 0) return; // asked again, to see whether this worker still answers
+  loaded_once = true;
   await Promise.all([
     installSdk(parts),
     import("../../sdk/loop/tool_input_validation.ts"),

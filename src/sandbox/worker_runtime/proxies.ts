@@ -54,7 +54,7 @@ export class ToolProxy implements Tool {
   }
 
   async execute(input: JsonObject, call?: ToolCallContext): Promise<ToolResult> {
-    const answer = await this.#rpc.ask(
+    const answer = await this.#rpc.request(
       `tool/${this.#key}`,
       "execute",
       [toPlainObject(input), call ? { id: call.id } : null],
@@ -86,13 +86,13 @@ export class ProviderProxy implements Provider {
   }
 
   async listModels(): Promise<ModelInfo[]> {
-    return await this.#rpc.ask(`provider/${this.#view.key}`, "listModels", []) as ModelInfo[];
+    return await this.#rpc.request(`provider/${this.#view.key}`, "listModels", []) as ModelInfo[];
   }
 
   async complete(request: ChatRequest, options: CompleteOptions = {}): Promise<ChatResponse> {
     const { signal, onDelta } = options;
     const streams = onDelta !== undefined;
-    const answer = await this.#rpc.ask(
+    const answer = await this.#rpc.request(
       `provider/${this.#view.key}`,
       "complete",
       [toPlain(request), streams],
@@ -129,25 +129,25 @@ export class ContextProxy implements ContextManager {
   }
 
   async addMessage(message: Message): Promise<void> {
-    await this.#rpc.ask("context", "addMessage", [toPlain(message)]);
+    await this.#rpc.request("context", "addMessage", [toPlain(message)]);
   }
 
   async getMessagesForRequest({ provider, ...options }: RequestOptions = {}): Promise<Message[]> {
     const name = provider && this.#nameOf(provider);
     const given = { ...toPlainObject(options), ...(name === undefined ? {} : { provider: name }) };
-    return await this.#rpc.ask("context", "getMessagesForRequest", [given]) as Message[];
+    return await this.#rpc.request("context", "getMessagesForRequest", [given]) as Message[];
   }
 
   async getMessages(): Promise<Message[]> {
-    return await this.#rpc.ask("context", "getMessages", []) as Message[];
+    return await this.#rpc.request("context", "getMessages", []) as Message[];
   }
 
   async setMessages(messages: Message[]): Promise<void> {
-    await this.#rpc.ask("context", "setMessages", [toPlain(messages)]);
+    await this.#rpc.request("context", "setMessages", [toPlain(messages)]);
   }
 
   async clear(): Promise<void> {
-    await this.#rpc.ask("context", "clear", []);
+    await this.#rpc.request("context", "clear", []);
   }
 
   setSystemPromptFactory(factory: (() => string | Promise<string>) | null): void {

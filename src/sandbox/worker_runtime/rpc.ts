@@ -5,7 +5,7 @@
 import type { FromGuest, Notification, SessionDelta, ToGuest } from "../protocol.ts";
 import { NOTE_CREDIT } from "../protocol.ts";
 import { AbortController, Map, push, slice, toText, WeakMap, withResolvers } from "../../sdk/primordials.ts";
-import { decodeHostError, encodeThrown } from "../error_codec.ts";
+import { decodeHostError, encodeError } from "../error_codec.ts";
 
 /** A call that the host opened. */
 export interface OpenCall {
@@ -29,13 +29,13 @@ export interface RpcEvents {
 }
 
 /** How something is asked. */
-export interface AskOptions {
+export interface RequestOptions {
   signal?: AbortSignal | undefined;
   /** Takes the pieces of the answer as they arrive. */
   onPiece?: ((value: unknown) => void) | undefined;
 }
 
-interface Asked {
+interface PendingRequest {
   resolve(value: unknown): void;
   reject(error: unknown): void;
   onPiece: ((value: unknown) => void) | undefined;
@@ -46,14 +46,14 @@ export class GuestRpc {
   readonly #post: (text: string) => void;
   readonly #events: RpcEvents;
   readonly #calls = new Map<string, AbortController>();
-  readonly #asked = new Map<number, Asked>();
+  readonly #pending = new Map<number, PendingRequest>();
   /** Errors of the host, so that one that is thrown on comes back as itself. */
   readonly #hostErrors = new WeakMap<object, number>();
-  #effects: Notification[] = [];
+  #notifications: Notification[] = [];
   /** What waits for credit, and what must not overtake it. */
   #waiting: { frame: FromGuest; is_note: boolean }[] = [];
   #credit = NOTE_CREDIT;
-  #next_ask = 1;
+  #next_request = 1;
 
   constructor(post: (text: string) => void, events: RpcEvents) {
     this.#post = post;
@@ -72,7 +72,7 @@ export class GuestRpc {
       case "reply":
         return this.#settle(message);
       case "piece":
-        return this.#asked.get(message.id)?.onPiece?.(message.value);
+        return this.#pending.get(message.id)?.onPiece?.(message.value);
       case "credit":
         this.#credit += message.n;
         return this.#drain();
@@ -87,38 +87,38 @@ export class GuestRpc {
     const note = (value: unknown) => {
       if (this.#calls.has(id)) this.#send({ t: "note", call: id, value }, true);
     };
-    let outcome: { value?: unknown; error?: ReturnType<typeof encodeThrown> };
+    let outcome: { value?: unknown; error?: ReturnType<typeof encodeError> };
     try {
       const value = await this.#events.serve({ id, ref, method, args, signal: controller.signal, note });
       outcome = value === undefined ? {} : { value };
     } catch (error) {
-      outcome = { error: encodeThrown(error, (known) => this.#hostErrors.get(known)) };
+      outcome = { error: encodeError(error, (known) => this.#hostErrors.get(known)) };
     }
     this.#calls.delete(id);
-    this.#send({ t: "result", call: id, ...outcome, ...this.#takeEffects() });
+    this.#send({ t: "result", call: id, ...outcome, ...this.#takeNotifications() });
   }
 
   /**
    * Asks the host and resolves to its answer, in the call that was opened last and is still open.
    * @throws {Error} when no call is open: nothing of a module happens between calls (modules.md, Isolation tiers).
    */
-  async ask(
+  async request(
     target: string,
     method: string,
     args: readonly unknown[],
-    options: AskOptions = {},
+    options: RequestOptions = {},
   ): Promise<unknown> {
     const call = this.#latestCall();
     if (call === undefined) throw outsideCall(`${target}.${method}`);
     const { signal, onPiece } = options;
     if (signal?.aborted) throw signal.reason;
-    const id = this.#next_ask++;
+    const id = this.#next_request++;
     const { promise, resolve, reject } = withResolvers<unknown>();
-    this.#asked.set(id, { resolve, reject, onPiece });
-    this.#send({ t: "ask", call, id, target, method, args, ...this.#takeEffects() });
+    this.#pending.set(id, { resolve, reject, onPiece });
+    this.#send({ t: "ask", call, id, target, method, args, ...this.#takeNotifications() });
     if (!signal) return await promise;
     const abandon = () => {
-      this.#send({ t: "abandon", call, id, reason: encodeThrown(signal.reason) });
+      this.#send({ t: "abandon", call, id, reason: encodeError(signal.reason) });
     };
     signal.addEventListener("abort", abandon, { once: true });
     try {
@@ -129,9 +129,9 @@ export class GuestRpc {
   }
 
   /** Notes something for the host to do before anything else it hears. @throws {Error} when no call is open. */
-  effect(effect: Notification, what: string): void {
+  notify(effect: Notification, what: string): void {
     if (this.#latestCall() === undefined) throw outsideCall(what);
-    push(this.#effects, effect);
+    push(this.#notifications, effect);
   }
 
   /** Sends a line of the console. */
@@ -140,15 +140,15 @@ export class GuestRpc {
   }
 
   /** Sends what is no part of a call. */
-  tell(frame: Extract<FromGuest, { t: "ready" | "failed" }>): void {
+  sendStartResult(frame: Extract<FromGuest, { t: "ready" | "failed" }>): void {
     this.#send(frame);
   }
 
   #settle({ id, value, error, view }: Extract<ToGuest, { t: "reply" }>): void {
     if (view) this.#events.view(view);
-    const asked = this.#asked.get(id);
+    const asked = this.#pending.get(id);
     if (!asked) return;
-    this.#asked.delete(id);
+    this.#pending.delete(id);
     if (error === undefined) return asked.resolve(value);
     const thrown = decodeHostError(error);
     if (error.host !== undefined) this.#hostErrors.set(thrown, error.host);
@@ -161,10 +161,10 @@ export class GuestRpc {
     return latest;
   }
 
-  #takeEffects(): { effects?: readonly Notification[] } {
-    if (this.#effects.length === 0) return {};
-    const effects = this.#effects;
-    this.#effects = [];
+  #takeNotifications(): { effects?: readonly Notification[] } {
+    if (this.#notifications.length === 0) return {};
+    const effects = this.#notifications;
+    this.#notifications = [];
     return { effects };
   }
 

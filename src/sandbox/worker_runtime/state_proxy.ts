@@ -33,7 +33,7 @@ export class StateProxy {
   #assign(key: string, value: unknown): boolean {
     if (key === "__proto__") throw new TypeError("Cannot set session_state.__proto__: choose another key");
     if (value === undefined) {
-      this.#rpc.effect({ e: "deleted", key }, "session_state");
+      this.#rpc.notify({ e: "deleted", key }, "session_state");
       delete this.#values[key];
       return true;
     }
@@ -44,7 +44,7 @@ export class StateProxy {
         `Cannot set session_state.${key}: a session keeps at most ${MAX_BYTES} bytes: received ${bytes}`,
       );
     }
-    this.#rpc.effect({ e: "state", key, value: plain }, "session_state");
+    this.#rpc.notify({ e: "state", key, value: plain }, "session_state");
     this.#values[key] = plain;
     return true;
   }

@@ -7,7 +7,7 @@ export type Sent<T extends ToGuest["t"]> = Extract<ToGuest, { t: T }>;
 
 /** The wire. */
 export class FakeChannel implements Channel {
-  readonly dead: Promise<GuestExit>;
+  readonly exited: Promise<GuestExit>;
   readonly stopped: Promise<boolean> = Promise.resolve(true);
   /** Frames of the host, in order. */
   readonly sent: ToGuest[] = [];
@@ -20,7 +20,7 @@ export class FakeChannel implements Channel {
 
   constructor() {
     const { promise, resolve } = Promise.withResolvers<GuestExit>();
-    this.dead = promise;
+    this.exited = promise;
     this.#died = resolve;
   }
 

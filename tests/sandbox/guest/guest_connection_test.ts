@@ -2,15 +2,20 @@
 import fc from "fast-check";
 import { PreampError } from "../../../src/sdk/errors.ts";
 import {
-  type AskedOptions,
   type CallOptions,
   GuestConnection,
+  type GuestRequestOptions,
 } from "../../../src/sandbox/guest/guest_connection.ts";
 import { NOTE_CREDIT, type Notification } from "../../../src/sandbox/protocol.ts";
 import { assert, assertEquals, assertMatch, assertRejects, assertStrictEquals } from "../../assert.ts";
 import { FakeChannel } from "./fake_channel.ts";
 
-type Ask = (target: string, method: string, args: readonly unknown[], options: AskedOptions) => unknown;
+type Ask = (
+  target: string,
+  method: string,
+  args: readonly unknown[],
+  options: GuestRequestOptions,
+) => unknown;
 
 /** A guest over a wire that the test holds. */
 function scripted(ask: Ask = () => undefined) {
@@ -26,7 +31,7 @@ function scripted(ask: Ask = () => undefined) {
   const host: CallOptions["host"] = {
     view: () => undefined,
     apply: (given) => void effects.push(...given),
-    ask: (...asked) => Promise.try(ask, ...asked),
+    request: (...asked) => Promise.try(ask, ...asked),
   };
   const call = async (options: Partial<CallOptions> = {}) => {
     const answer = guest.call(1, "run", [], { host, max_bytes: 1_000, ...options });
@@ -176,7 +181,7 @@ Deno.test("Guest does effects before it answers and before the call resolves", a
     host: {
       ...host,
       apply: ([effect]) => void order.push(effect!.e),
-      ask: () => Promise.resolve(order.push("asked")),
+      request: () => Promise.resolve(order.push("asked")),
     },
   });
   channel.say({
@@ -244,7 +249,7 @@ Deno.test("Guest takes the console as lines of a level, until it is too much", a
   assertEquals(log.map((line) => line.split(": ")[0]), ["error", "info", "info"]);
   const line = { t: "log", level: "info", text: "x".repeat(60_000) };
   for (let n = 0; n < 80 && channel.death === null; n++) channel.say(line);
-  await channel.dead;
+  await channel.exited;
   assertEquals([channel.death?.cause, codeOf(await assertRejects(() => guest.start("", [], 1_000)))], [
     "output",
     "tool_output_exceeded",
@@ -307,7 +312,7 @@ Deno.test("Guest ends every call of a guest that dies, and what they asked for",
   assertEquals(signals.map(({ aborted }) => aborted), [true, true]);
   const sent = channel.sent.length;
   channel.say({ t: "result", call: calls[0]!.id });
-  guest.tellCancellation("graceful");
+  guest.sendCancellation("graceful");
   assertEquals(await failure(guest.call(1, "run", [], { host, max_bytes: 1 })), "tool_memory_exceeded");
   assertEquals([channel.sent.length, guest.death?.cause], [sent, "memory"]);
 });

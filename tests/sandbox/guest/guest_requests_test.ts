@@ -1,10 +1,10 @@
 /** What a guest may ask and do is read as a stranger's word: whatever it is, the session stands as it was, or says no. */
 import fc from "fast-check";
 import { SessionState } from "../../../src/kernel/session/session_state.ts";
-import { answer, surroundingsOf } from "../../../src/sandbox/guest/guest_requests.ts";
-import { Bindings } from "../../../src/sandbox/guest/object_table.ts";
-import { Effects } from "../../../src/sandbox/guest/notifications.ts";
-import { Emissions } from "../../../src/sandbox/guest/emission_table.ts";
+import { serveRequest, sessionHandles } from "../../../src/sandbox/guest/guest_requests.ts";
+import { ObjectTable } from "../../../src/sandbox/guest/object_table.ts";
+import { NotificationHandler } from "../../../src/sandbox/guest/notifications.ts";
+import { EmissionTable } from "../../../src/sandbox/guest/emission_table.ts";
 import { GuestMounts } from "../../../src/sandbox/guest/guest_mounts.ts";
 import type { Notification } from "../../../src/sandbox/protocol.ts";
 import { TestCoordinator } from "../../../src/sdk/testing/coordinator.ts";
@@ -24,12 +24,12 @@ const BOUNDS = {
 function sides(
   coordinator: TestCoordinator = new TestCoordinator({ session_state: new SessionState({}, 65_536).view }),
 ) {
-  const bindings = new Bindings(() => Promise.resolve());
-  const parts = { name: "m", bindings, bounds: BOUNDS, warn() {} };
+  const objects = new ObjectTable(() => Promise.resolve());
+  const parts = { name: "m", objects, bounds: BOUNDS, warn() {} };
   return {
     coordinator,
-    bindings,
-    effects: new Effects(parts),
+    objects,
+    effects: new NotificationHandler(parts),
     mounts: new GuestMounts({ ...parts, type: "tool", coordinator: () => coordinator }),
   };
 }
@@ -124,9 +124,9 @@ Deno.test("answer() answers any question or throws an Error", async () => {
   );
   await fc.assert(
     fc.asyncProperty(targets, methods, fc.array(anything, { maxLength: 4 }), async (target, method, args) => {
-      const options = { signal: AbortSignal.abort(), onPiece() {}, emissions: new Emissions() };
+      const options = { signal: AbortSignal.abort(), onPiece() {}, emissions: new EmissionTable() };
       try {
-        await answer(surroundingsOf(createTestCoordinator()), target, method, args, options);
+        await serveRequest(sessionHandles(createTestCoordinator()), target, method, args, options);
       } catch (error) {
         assert(error instanceof Error || error instanceof DOMException);
       }
@@ -166,49 +166,49 @@ Deno.test("GuestMounts mounts any stranger's word for an object, or says what is
 });
 
 Deno.test("Bindings: an object undone makes room, and what was done is done once", () => {
-  const { bindings } = sides();
+  const { objects } = sides();
   const undone: number[] = [];
   for (let ref = 1; ref <= 2_000; ref++) {
-    const key = bindings.numbered("handler/x");
-    bindings.bind(key, ref);
-    bindings.once(key, () => () => void undone.push(ref));
-    bindings.undo(ref);
+    const key = objects.nextKey("handler/x");
+    objects.bind(key, ref);
+    objects.once(key, () => () => void undone.push(ref));
+    objects.undo(ref);
   }
   assertEquals(undone.length, 2_000);
-  for (let ref = 1; ref <= 256; ref++) bindings.bind(`k${ref}`, ref);
-  bindings.bind("k1", 7);
+  for (let ref = 1; ref <= 256; ref++) objects.bind(`k${ref}`, ref);
+  objects.bind("k1", 7);
   assertThrows(
-    () => bindings.bind("one more", 1),
+    () => objects.bind("one more", 1),
     PreampError,
     "it registered or mounted more than 256 things",
   );
-  for (const ref of [undefined, null, 1.5, "1", {}]) assertThrows(() => bindings.bind("k1", ref), TypeError);
+  for (const ref of [undefined, null, 1.5, "1", {}]) assertThrows(() => objects.bind("k1", ref), TypeError);
   let done = 0;
-  bindings.once("a", () => void done++);
-  bindings.once("a", () => void done++);
-  bindings.startAgain();
-  bindings.once("a", () => void done++);
-  assertEquals([done, bindings.refOf("k1")], [2, undefined]);
-  bindings.endAgain();
-  bindings.once("a", () => void done++);
+  objects.once("a", () => void done++);
+  objects.once("a", () => void done++);
+  objects.beginRestart();
+  objects.once("a", () => void done++);
+  assertEquals([done, objects.refOf("k1")], [2, undefined]);
+  objects.endRestart();
+  objects.once("a", () => void done++);
   assertEquals(done, 3);
 });
 
 Deno.test("Bindings: a call of a guest that nobody waits for ends nobody", async () => {
-  const bindings = new Bindings(() => Promise.reject(new Error("it is gone")));
-  const call = bindings.bind("k", 1);
+  const objects = new ObjectTable(() => Promise.reject(new Error("it is gone")));
+  const call = objects.bind("k", 1);
   void call("x", [], { max_bytes: 1 });
   await assertRejects(() => call("x", [], { max_bytes: 1 }), Error, "it is gone");
 });
 
 Deno.test("Emissions knows the emission that is meant, and keeps a bounded number of them", () => {
-  const emissions = new Emissions();
+  const emissions = new EmissionTable();
   const first = { action: "ask_user", reason: null } as Emission;
-  const { number } = emissions.numbered(first);
-  assertStrictEquals(emissions.meant(number, { action: "continue" }), first);
+  const { number } = emissions.add(first);
+  assertStrictEquals(emissions.resolve(number, { action: "continue" }), first);
   assertEquals(first.action, "continue");
-  assertEquals(emissions.meant(99, { action: "deny" }), { action: "deny" } as never);
-  assertEquals(emissions.meant(null, 5), {} as never);
-  for (let n = 0; n < 256; n++) emissions.numbered({ ...first });
-  assert(emissions.meant(number, {}) !== first);
+  assertEquals(emissions.resolve(99, { action: "deny" }), { action: "deny" } as never);
+  assertEquals(emissions.resolve(null, 5), {} as never);
+  for (let n = 0; n < 256; n++) emissions.add({ ...first });
+  assert(emissions.resolve(number, {}) !== first);
 });

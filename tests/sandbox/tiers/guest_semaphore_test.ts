@@ -10,58 +10,58 @@ async function overload(taken: Promise<unknown>): Promise<string> {
 Deno.test("Slots gives room to whoever waits longest, once for each that ends", async () => {
   const slots = new GuestSemaphore(2);
   const session = slots.session(10);
-  const held = [await session.take("a"), await session.take("b")];
+  const held = [await session.acquire("a"), await session.acquire("b")];
   const order: string[] = [];
   const waiting = ["c", "d", "e"].map((name) =>
-    slots.session(10).take(name).then((release) => {
+    slots.session(10).acquire(name).then((release) => {
       order.push(name);
       return release;
     })
   );
-  assertEquals([slots.taken, order], [2, []]);
+  assertEquals([slots.used, order], [2, []]);
   held[0]!();
   held[0]!();
   held[0]!();
   const third = await waiting[0]!;
   await Promise.resolve();
-  assertEquals([slots.taken, order], [2, ["c"]]);
+  assertEquals([slots.used, order], [2, ["c"]]);
   held[1]!();
   const fourth = await waiting[1]!;
   third();
   const fifth = await waiting[2]!;
   assertEquals(order, ["c", "d", "e"]);
   for (const release of [fourth, fifth]) release();
-  assertEquals(slots.taken, 0);
+  assertEquals(slots.used, 0);
 });
 
 Deno.test("Slots refuses who waited in vain, and takes no room from those behind", async () => {
   const slots = new GuestSemaphore(1, 5);
-  const release = await slots.session(10).take("a");
+  const release = await slots.session(10).acquire("a");
   const late = slots.session(10);
   assertMatch(
-    await overload(late.take("b")),
+    await overload(late.acquire("b")),
     /module "b": all 1 guests of this server .*isolation\.max_guests\)/,
   );
-  const patient = late.take("c");
+  const patient = late.acquire("c");
   release();
   const held = await patient;
-  assertEquals(slots.taken, 1);
+  assertEquals(slots.used, 1);
   held();
-  assertEquals(slots.taken, 0);
+  assertEquals(slots.used, 0);
 });
 
 Deno.test("Slots refuses a session more than its own, at once, and not for those that were refused", async () => {
   const slots = new GuestSemaphore(2, 5);
   const session = slots.session(2);
-  const [first] = [await session.take("a"), await session.take("b")];
-  assertMatch(await overload(session.take("c")), /its session has 2.*isolation\.max_guests_per_session/);
+  const [first] = [await session.acquire("a"), await session.acquire("b")];
+  assertMatch(await overload(session.acquire("c")), /its session has 2.*isolation\.max_guests_per_session/);
   first();
-  const again = await session.take("c");
+  const again = await session.acquire("c");
   again();
-  const third = await slots.session(2).take("d");
-  await overload(session.take("e"));
+  const third = await slots.session(2).acquire("d");
+  await overload(session.acquire("e"));
   third();
-  const fifth = await session.take("f");
+  const fifth = await session.acquire("f");
   fifth();
-  assertEquals(slots.taken, 1);
+  assertEquals(slots.used, 1);
 });

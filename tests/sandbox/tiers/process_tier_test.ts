@@ -20,7 +20,7 @@ function guestIn(process: GuestProcess, env: Record<string, string>, grant = {})
   return new GuestConnection(process, { name: "m", onLog() {}, onViolation() {} });
 }
 
-const HOST = { view: () => undefined, apply() {}, ask: () => Promise.resolve() };
+const HOST = { view: () => undefined, apply() {}, request: () => Promise.resolve() };
 
 Deno.test("a child has the variables it was assigned and no other, whatever it was started with", async () => {
   await using started = child();
@@ -34,7 +34,7 @@ Deno.test("a child is ended while it waits, while it works, and leaves no folder
   spare.prepare({ grant: guestGrant({}), uses: ["preamp"] });
   assertEquals(spare.alive, true);
   await spare.kill(ENDED);
-  assertEquals([spare.alive, (await spare.dead).cause], [false, "ended"]);
+  assertEquals([spare.alive, (await spare.exited).cause], [false, "ended"]);
   const busy = startGuestProcess(ROOMY);
   const started = guestIn(busy, {}).start("for (;;);", [], 60_000);
   await busy.kill(ENDED);
@@ -55,7 +55,7 @@ Deno.test("a child ends itself when it was told nothing for too long, and says w
   const guest = guestIn(started.process, {});
   await guest.start("export const mount = () => {};", [], 60_000);
   started.process.watch(1);
-  assertEquals((await started.process.dead).cause, "timeout");
+  assertEquals((await started.process.exited).cause, "timeout");
   const answer = guest.call(0, "mount", [], { host: HOST, max_bytes: 10 });
   assertEquals((await assertRejects(() => answer) as { code?: string }).code, "tool_timeout");
 });
@@ -91,5 +91,5 @@ Deno.test("a child that has ended by itself can still be told to end", async () 
   child.assign({ grant: guestGrant({}), uses: [], env: {}, memory_mb: 128, cpu_s: 10 });
   await child.kill({ cause: "ended", detail: "first" });
   await child.kill({ cause: "timeout", detail: "second" });
-  assertEquals((await child.dead).detail, "first");
+  assertEquals((await child.exited).detail, "first");
 });

@@ -1,7 +1,7 @@
 /** Children that wait: which of them a module gets, and for whom new ones are started. */
 import type { Readiness } from "../../../src/sandbox/child/settings.ts";
 import { guestGrant } from "../../../src/sandbox/tiers/worker_permissions.ts";
-import { Pool, type WarmChild } from "../../../src/sandbox/tiers/warm_pool.ts";
+import { type WarmChild, WarmPool } from "../../../src/sandbox/tiers/warm_pool.ts";
 import { assertEquals, assertThrows } from "../../assert.ts";
 
 /** A child that only remembers what it was told. */
@@ -28,7 +28,7 @@ class FakeChild implements WarmChild {
 function scripted(mayStart: () => void = () => {}) {
   const started: FakeChild[] = [];
   const waiting = new Set<{ act(): void; ms: number }>();
-  const pool = new Pool({
+  const pool = new WarmPool({
     memory_mb: 1,
     cpu_s: 1,
     start: () => {
