@@ -1,15 +1,15 @@
-/** Memory files: texts that every request of a session begins with (behaviour.md §8.6). */
+/** Reads memory files: texts at the start of every request of a session. */
 import type { Coordinator, JsonObject, Message } from "preamp";
 import { deepFreeze, errorCode, errorMessage, isObject, PreampError } from "preamp";
 import { basename, isAbsolute, isWithin, normalize } from "./paths.ts";
 
-/** Bytes of one memory file; more is a mistake, not a memory. */
-const MOST_BYTES = 1_048_576;
+/** Maximum size of one memory file, in bytes. */
+const MAX_FILE_BYTES = 1_048_576;
 
 /**
- * Resolves to the files' texts as system messages, `[Context from NAME]` above each, in the order given.
+ * Resolves to one system message for each file, in the given order: `[Context from NAME]` and the text.
  *
- * @throws {PreampError} `module_invalid` when a file cannot be read, is no text, or is larger than 1 MiB;
+ * @throws {PreampError} `module_invalid` when a file cannot be read, is not valid UTF-8, or is larger than 1 MiB;
  * `tool_permission_denied` when the plan's entry of this module does not have `permissions.read` for it.
  */
 export async function readMemoryFiles(
@@ -32,9 +32,9 @@ export async function readMemoryFiles(
 async function readText(file: string): Promise<string> {
   try {
     const { size, isFile } = await Deno.stat(file);
-    if (!isFile || size > MOST_BYTES) {
+    if (!isFile || size > MAX_FILE_BYTES) {
       throw new RangeError(
-        `must be a file of at most ${MOST_BYTES} bytes: received ${isFile ? size : "no file"}`,
+        `must be a file of at most ${MAX_FILE_BYTES} bytes: received ${isFile ? size : "no file"}`,
       );
     }
     return new TextDecoder("utf-8", { fatal: true }).decode(await Deno.readFile(file));
@@ -48,15 +48,18 @@ async function readText(file: string): Promise<string> {
   }
 }
 
-/** Built-in modules run inline, where no sandbox stops them: they hold themselves to what their entry in the plan grants (trust.md). */
+/**
+ * Throws unless the plan grants this module read access to a file. A built-in module runs inline, without a sandbox, so it
+ * enforces the permissions of its own plan entry (src/docs/security.md#permissions).
+ */
 async function checkGrant({ config }: Pick<Coordinator, "config">, file: string): Promise<void> {
   const session = isObject(config.session) ? config.session : {};
   const spec = isObject(session.context) ? session.context : {};
   const granted = isObject(spec.permissions) ? spec.permissions.read : undefined;
   if (granted === true) return;
   const real = await realPath(file);
-  for (const place of Array.isArray(granted) ? granted : []) {
-    if (typeof place === "string" && isAbsolute(place) && isWithin(await realPath(place), real)) return;
+  for (const folder of Array.isArray(granted) ? granted : []) {
+    if (typeof folder === "string" && isAbsolute(folder) && isWithin(await realPath(folder), real)) return;
   }
   throw new PreampError(
     "tool_permission_denied",
@@ -66,7 +69,7 @@ async function checkGrant({ config }: Pick<Coordinator, "config">, file: string)
   );
 }
 
-/** Links followed, so that one does not lead out of a granted folder; a path that is not there is told when it is read. */
+/** Returns the path with all links followed, so that a link cannot lead out of a granted folder. A missing file fails later, on reading. */
 async function realPath(path: string): Promise<string> {
   try {
     return await Deno.realPath(path);
@@ -75,7 +78,7 @@ async function realPath(path: string): Promise<string> {
   }
 }
 
-/** Returns the config's `memory_files`. @throws {PreampError} `module_invalid` when it is no list of absolute paths. */
+/** Returns the config's `memory_files`. @throws {PreampError} `module_invalid` when it is not a list of absolute paths. */
 export function memoryFilesOf(config: JsonObject): string[] {
   const { memory_files = [] } = config;
   if (

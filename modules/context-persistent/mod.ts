@@ -1,6 +1,6 @@
 /**
- * `context-persistent`: `context-simple` with memory files, texts that every session begins with. History and decisions come
- * back through the session, as every context's do (architecture.md, "The log is the state"): there is no second store.
+ * `context-persistent`: `context-simple` with memory files, texts at the start of every request. The session restores the
+ * history and the compaction decisions (src/docs/architecture.md#the-log-is-the-state): there is no second store.
  */
 import { type Coordinator, type JsonObject, messageTokens, type ModuleInfo, PreampError } from "preamp";
 import { CONFIG_SCHEMA, parseConfig, publish, SimpleContext } from "preamp/context";
@@ -8,7 +8,7 @@ import { memoryFilesOf, readMemoryFiles } from "./memory_files.ts";
 
 const ID = "context-persistent";
 
-/** Share of the messages that is not left out; upstream's, lower than that of `context-simple` (behaviour.md §8.6). */
+/** Default share of the messages that is never left out; Amplifier's value, lower than that of `context-simple`. */
 const PROTECTED_RECENT = 0.1;
 
 const PROPERTIES: JsonObject = {
@@ -17,14 +17,14 @@ const PROPERTIES: JsonObject = {
   memory_files: { type: "array", items: { type: "string" }, default: [] },
 };
 
-/** What the module says of itself. */
+/** Describes the module. */
 export const module: ModuleInfo = {
   id: ID,
   name: "Persistent context",
   version: "1.0.0",
   type: "context",
   mount_point: "context",
-  description: "context-simple whose sessions begin with memory files",
+  description: "context-simple with memory files at the start of every request",
   config_schema: { type: "object", properties: PROPERTIES },
 };
 
@@ -32,7 +32,7 @@ export const module: ModuleInfo = {
  * Reads the memory files and mounts the context manager.
  *
  * @throws {PreampError} `module_invalid` when the config is wrong or a file cannot be read; `tool_permission_denied` when
- * the plan does not let this module read it; `context_overflow` when the files alone are larger than `max_tokens`.
+ * the plan does not grant read access; `context_overflow` when the files alone are larger than `max_tokens`.
  */
 export async function mount(coordinator: Coordinator, config: JsonObject = {}): Promise<void> {
   const parsed = parseConfig({ protected_recent: PROTECTED_RECENT, ...config }, ID);
@@ -40,7 +40,7 @@ export async function mount(coordinator: Coordinator, config: JsonObject = {}): 
   const tokens = fixed.reduce((sum, message) => sum + messageTokens(message), 0);
   if (tokens > parsed.max_tokens) {
     const message =
-      `Cannot open the session: its memory files may take ${parsed.max_tokens} tokens (max_tokens): received ${tokens}; shorten them or name fewer`;
+      `Cannot open the session: the memory files have ${tokens} tokens, more than max_tokens (${parsed.max_tokens}); shorten them or list fewer`;
     throw new PreampError("context_overflow", message, { facts: { tokens, budget: parsed.max_tokens } });
   }
   await publish(coordinator, new SimpleContext(coordinator, parsed, { id: ID, fixed }), {

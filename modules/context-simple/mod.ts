@@ -1,11 +1,11 @@
 /**
- * `context-simple`: conversation memory in the process. Each request gets a view of the history that fits its budget; the
- * history itself is never altered. Needs no model and no disk.
+ * `context-simple`: keeps the conversation in memory. Each request gets a view of the history that fits its token budget; the
+ * history itself is never changed. It needs no model and no disk.
  */
 import type { Coordinator, JsonObject, ModuleInfo } from "preamp";
 import { CONFIG_SCHEMA, parseConfig, publish, SimpleContext } from "preamp/context";
 
-/** What the module says of itself. */
+/** Describes the module. */
 export const module: ModuleInfo = {
   id: "context-simple",
   name: "Simple context",
@@ -18,8 +18,8 @@ export const module: ModuleInfo = {
 };
 
 /**
- * Mounts the context manager, publishes the capability `context.status`, and mounts the tool `context_recall` when the config
- * says `recall: true`.
+ * Mounts the context manager and the capability `context.status`. With `recall: true` it also mounts the tool
+ * `context_recall`.
  *
  * @throws {PreampError} `module_invalid` when the config is wrong; every finding is in `details`.
  */

@@ -1,6 +1,6 @@
 /**
- * `context-summarizing`: `context-simple`, with a summary by a model of what compactions left out. The summary is on top: without
- * a model, or when it fails, views are the mechanical ones.
+ * `context-summarizing`: `context-simple` with a summary, written by a model, of the messages that compactions left out.
+ * Without a model, or when it fails, views are those of `context-simple`.
  */
 import type { Coordinator, JsonObject, ModuleInfo } from "preamp";
 import { CONFIG_SCHEMA, parseConfig, publish, SimpleContext } from "preamp/context";
@@ -11,14 +11,14 @@ const ID = "context-summarizing";
 
 const PROPERTIES: JsonObject = { ...CONFIG_SCHEMA.properties, ...SUMMARY_PROPERTIES };
 
-/** What the module says of itself. */
+/** Describes the module. */
 export const module: ModuleInfo = {
   id: ID,
   name: "Summarizing context",
   version: "1.0.0",
   type: "context",
   mount_point: "context",
-  description: "context-simple with a summary, written by a model, of what compactions left out",
+  description: "context-simple with a summary, written by a model, of the messages that compactions left out",
   config_schema: { type: "object", properties: PROPERTIES },
 };
 

@@ -1,57 +1,57 @@
-/** Does a tool call run what a rule's `argv` describes? Told for certain, or told as "could". */
+/** Matches the command of a tool call against a rule's `argv`: for certain (allow) or possibly (deny). */
 import type { JsonObject } from "preamp";
 import type { Glob } from "./glob.ts";
 import { MAX_COMMAND_CHARS, readShell, type Word } from "./shell.ts";
 
-/** The `argv` of a rule: one glob per word, and whether any further words may follow (a last `**`). */
+/** The `argv` of a rule: one glob for each word, and whether further words may follow (a last `**`). */
 export interface ArgvPattern {
   globs: Glob[];
   rest: boolean;
 }
 
-/** One way in which a call says what it runs. */
+/** One command text or word list in the input of a call. */
 export interface Invocation {
-  /** The words, when they are all there is and all are known; else null. */
+  /** The words of the only command if all of them are literal, else null. */
   argv: string[] | null;
-  /** Every command that was found. */
+  /** All commands that were found. */
   commands: Word[][];
-  /** Whether `commands` is all of them. */
+  /** Whether `commands` is complete. */
   certain: boolean;
 }
 
 /**
- * Programs that run what follows them: behind one of these every word may begin a command (`sudo rm`, `find . -exec rm`). A
- * list can only be incomplete (any interpreter can start programs): who must be sure allows by `argv` and asks for the rest.
+ * Programs that execute their arguments: each of their arguments may start a command (`sudo rm`, `find . -exec rm`). The list
+ * cannot be complete, because any interpreter can start programs.
  */
 const RUN_WORDS: ReadonlySet<string> = new Set(
   ("builtin chroot command coproc doas env exec fakeroot find flock ionice ltrace nice nohup nsenter pkexec setarch setsid " +
     "stdbuf strace sudo time timeout unbuffer unshare xargs").split(" "),
 );
 
-/** Programs that also run a word of theirs as the text of a command (`sh -c "rm …"`). */
+/** Programs that also execute an argument as shell text (`sh -c "rm …"`). */
 const RUN_TEXTS: ReadonlySet<string> = new Set(
   "ash bash busybox csh dash env eval fish flock ksh parallel runuser script sh ssh su tcsh trap watch zsh"
     .split(" "),
 );
 
-/** Reserved words that a command stands behind. */
+/** Reserved words that precede a command. */
 const LEADING: ReadonlySet<string> = new Set("! { do elif else if then until while".split(" "));
 
-/** Texts of commands inside each other that are followed; deeper ones count as a match. */
+/** Maximum nesting of shell texts in arguments; deeper texts count as a match. */
 const MAX_COMMAND_TEXTS = 3;
 
-/** Returns how a tool's input says what it runs: `command` (text or words, with `args` if there are any) and `argv`. */
+/** Returns the commands in a tool's input: `command` (text or words, plus `args`) and `argv`. */
 export function invocationsOf(input: JsonObject): Invocation[] {
-  const found: Invocation[] = [];
+  const invocations: Invocation[] = [];
   if (input.command !== undefined && input.command !== null) {
     const invocation = typeof input.command === "string" ? ofText(input.command) : ofWords(input.command);
-    found.push(withArguments(invocation, input.args));
+    invocations.push(withArguments(invocation, input.args));
   }
-  if (input.argv !== undefined && input.argv !== null) found.push(ofWords(input.argv));
-  return found;
+  if (input.argv !== undefined && input.argv !== null) invocations.push(ofWords(input.argv));
+  return invocations;
 }
 
-/** Returns whether an invocation is exactly one command that the pattern describes. In doubt: no. */
+/** Returns whether an invocation is exactly one command that matches the pattern. When in doubt, false. */
 export function surelyRuns(pattern: ArgvPattern, { argv, certain }: Invocation): boolean {
   if (!certain || argv === null) return false;
   const { globs, rest } = pattern;
@@ -59,7 +59,7 @@ export function surelyRuns(pattern: ArgvPattern, { argv, certain }: Invocation):
   return globs.every((glob, index) => glob(argv[index] ?? ""));
 }
 
-/** Returns whether any command of an invocation could be one that the pattern describes. In doubt: yes. */
+/** Returns whether any command of an invocation may match the pattern. When in doubt, true. */
 export function couldRun(pattern: ArgvPattern, { commands, certain }: Invocation): boolean {
   return !certain || commands.some((words) => commandCouldBe(pattern, words, MAX_COMMAND_TEXTS));
 }
@@ -81,7 +81,7 @@ function ofWords(value: unknown): Invocation {
   return { argv: value, commands: [value.map(literal)], certain: true };
 }
 
-/** `{command: "ls", args: ["-la"]}`: the words behind may as well be the last command's. */
+/** Adds `args` to an invocation, as in `{command: "ls", args: ["-la"]}`. They may belong to the last command. */
 function withArguments(invocation: Invocation, args: unknown): Invocation {
   if (args === undefined || args === null || (Array.isArray(args) && args.length === 0)) return invocation;
   const added = ofWords(args);
@@ -99,19 +99,19 @@ function commandCouldBe(pattern: ArgvPattern, command: readonly Word[], texts: n
   if (words.length === 0) return false;
   const reachable = startsOf(pattern, words);
   if (reachable[0]) return true;
-  if (!runsOthers(words[0], RUN_WORDS) && !runsOthers(words[0], RUN_TEXTS)) return false;
+  if (!mayBeProgram(words[0], RUN_WORDS) && !mayBeProgram(words[0], RUN_TEXTS)) return false;
   if (reachable.includes(1)) return true;
-  return words.some((word) => runsOthers(word, RUN_TEXTS)) &&
+  return words.some((word) => mayBeProgram(word, RUN_TEXTS)) &&
     words.some((word, index) => index > 0 && word.text !== null && textCouldRun(pattern, word.text, texts));
 }
 
-/** Returns where a command's own words begin: behind assignments and reserved words. */
+/** Returns the index of a command's first word, after assignments and reserved words. */
 function startOf(command: readonly Word[]): number {
   let at = 0;
   while (at < command.length) {
     const word = command[at] as Word; // at < length
     if (word.assigns || LEADING.has(word.text ?? "")) at++;
-    else if (word.text === "function") at += 2; // and its name
+    else if (word.text === "function") at += 2; // and the function's name
     else if (word.text === "for" || word.text === "select") {
       const body = command.findIndex((each, index) => index > at && each.text === "do");
       at = body < 0 ? command.length : body + 1;
@@ -120,43 +120,43 @@ function startOf(command: readonly Word[]): number {
   return at;
 }
 
-/** Whether a word is one of these programs; one that is not known may be. */
-function runsOthers(word: Word | undefined, programs: ReadonlySet<string>): boolean {
+/** Returns whether a word may be one of the programs; an unknown word may be any. */
+function mayBeProgram(word: Word | undefined, programs: ReadonlySet<string>): boolean {
   return word !== undefined && (word.text === null || programs.has(programOf(word.text)));
 }
 
 function textCouldRun(pattern: ArgvPattern, text: string, texts: number): boolean {
   const reading = readShell(text);
-  if (reading.plain && reading.commands[0]?.length === 1) return false; // one plain word: looked at already
+  if (reading.plain && reading.commands[0]?.length === 1) return false; // one plain word was already matched
   if (texts === 0 || !reading.certain) return true;
   return reading.commands.some((command) => commandCouldBe(pattern, command, texts - 1));
 }
 
-/** Returns for each word 1 when the pattern could match from there to the end: globs × words steps, from the end. */
+/** Returns 1 for each word from which the pattern may match up to the end. Takes globs × words steps, backwards. */
 function startsOf({ globs, rest }: ArgvPattern, words: readonly Word[]): Uint8Array {
   const count = words.length;
-  let next = new Uint8Array(count + 1); // row of the globs behind the last: nothing more is asked for
+  let next = new Uint8Array(count + 1); // the row after the last glob
   next[count] = 1;
   for (let at = count - 1; at >= 0; at--) {
     next[at] = rest || (words[at]?.splits && next[at + 1]) ? 1 : 0;
   }
-  for (let place = globs.length - 1; place >= 0; place--) {
+  for (let index = globs.length - 1; index >= 0; index--) {
     const row = new Uint8Array(count + 1);
     for (let at = count - 1; at >= 0; at--) {
       const word = words[at] as Word; // at < count
-      if (word.splits) row[at] = row[at + 1] || next[at] ? 1 : 0; // none of it, or one more of it
-      if (!row[at] && next[at + 1] && couldBe(globs[place] as Glob, word, place === 0)) row[at] = 1;
+      if (word.splits) row[at] = row[at + 1] || next[at] ? 1 : 0; // the word expands to nothing, or to one more word
+      if (!row[at] && next[at + 1] && mayMatch(globs[index] as Glob, word, index === 0)) row[at] = 1;
     }
     next = row;
   }
   return next;
 }
 
-function couldBe(glob: Glob, word: Word, first: boolean): boolean {
+function mayMatch(glob: Glob, word: Word, first: boolean): boolean {
   return word.text === null || glob(word.text) || (first && glob(programOf(word.text)));
 }
 
-/** The name of a program without its folder: a rule against `rm` means `/bin/rm` too. */
+/** Returns a program's name without its folder: a rule against `rm` also applies to `/bin/rm`. */
 function programOf(word: string): string {
   return word.slice(word.lastIndexOf("/") + 1);
 }

@@ -1,17 +1,28 @@
-/** `hooks-approval`: which tool calls run, which wait for a person, which never run (behaviour.md §9.2, modules.md). */
-import type { Coordinator, HookHandler, HookResult, JsonObject, ModuleInfo, MountReturn, Tool } from "preamp";
+/** `hooks-approval`: allows tool calls, denies them or asks a person, by rules. */
+import {
+  type Coordinator,
+  errorMessage,
+  type HookHandler,
+  type HookResult,
+  isObject,
+  type JsonObject,
+  type ModuleInfo,
+  type MountReturn,
+  type Tool,
+} from "preamp";
 import { couldRun, type Invocation, invocationsOf, surelyRuns } from "./command_match.ts";
 import { MAX_GLOB_CHARS } from "./glob.ts";
 import { MAX_RULES, readRules, type Rule } from "./rules.ts";
 
 const GLOB = { type: "string", minLength: 1, maxLength: MAX_GLOB_CHARS };
 
-/** What this module is. */
+/** Describes the module. */
 export const module: ModuleInfo = {
   id: "hooks-approval",
   type: "hook",
   version: "1.0.0",
-  description: "Allows, asks about or denies tool calls by rules, and asks about risky ones without a rule.",
+  description:
+    "Allows tool calls, denies them or asks a person, by rules; asks about risky calls without a rule.",
   gates: true,
   config_schema: {
     type: "object",
@@ -19,26 +30,26 @@ export const module: ModuleInfo = {
       rules: {
         type: "array",
         maxItems: MAX_RULES,
-        description: "The first rule that matches decides",
+        description: "The first matching rule decides",
         items: {
           type: "object",
           required: ["tool", "action"],
           properties: {
-            tool: { ...GLOB, description: "Glob over the tool's name" },
+            tool: { ...GLOB, description: "Glob for the tool's name" },
             argv: {
               type: "array",
               minItems: 1,
               items: GLOB,
-              description: "Globs over the words of a shell command; a last ** stands for any further words",
+              description: "Globs for the words of a shell command; a last ** matches any further words",
             },
             action: { enum: ["allow", "ask", "deny"] },
             prompt: { type: "string", minLength: 1 },
             timeout_s: { type: "number", exclusiveMinimum: 0 },
-            default: { enum: ["allow", "deny"], description: "What a timeout means" },
+            default: { enum: ["allow", "deny"], description: "Decision at the timeout" },
             remember: {
               enum: ["session", "pattern"],
               description:
-                "Offers to allow the like for the rest of the session: the tool, or what this rule matches",
+                "Offers an answer for the whole session: for the same tool and prompt, or for all calls of this rule",
             },
           },
         },
@@ -47,15 +58,15 @@ export const module: ModuleInfo = {
   },
 };
 
-/** The third choice of a rule that says `remember`. */
+/** The third choice of a rule with `remember`. */
 const FOR_THE_SESSION = "Allow for this session";
 
-/** Tools that change the machine, by the names they go by; asked about whatever they declare of themselves. */
+/** Usual names of tools that change the machine. The gate asks about them even if they declare no risk. */
 const CHANGING: ReadonlySet<string> = new Set(["write_file", "edit_file", "apply_patch", "bash"]);
 
 /**
- * Registers the gate on `tool:pre`, before handlers of usual priority. A hook that fails to mount is skipped, and the tools it
- * was to guard would run unasked: with rules that cannot be read the gate denies every call and says why.
+ * Registers the gate on `tool:pre`, before handlers of default priority. A hook that fails to mount is skipped, and its tools
+ * would run without a question. So with an invalid config the gate is mounted and denies every call with the reason.
  */
 export async function mount(coordinator: Coordinator, config: JsonObject): Promise<MountReturn> {
   coordinator.hooks.register("tool:pre", await gateOf(coordinator, config), {
@@ -70,18 +81,18 @@ async function gateOf(coordinator: Coordinator, config: JsonObject): Promise<Hoo
   try {
     rules = await readRules(config);
   } catch (error) {
-    const reason = `no tool may run: ${error instanceof Error ? error.message : String(error)}`;
+    const reason = `all tool calls are denied: ${errorMessage(error)}`;
     return () => ({ action: "deny", reason });
   }
   return (_event, data) => decide(coordinator, rules, data);
 }
 
-/** Returns what is to happen to one call; null lets it run. */
+/** Returns the decision about one call; null allows it. */
 function decide(coordinator: Coordinator, rules: readonly Rule[], data: JsonObject): HookResult | null {
   const name = typeof data.tool_name === "string" && data.tool_name ? data.tool_name : "unknown tool";
   const tool = toolOf(coordinator, name);
   const input = data.tool_input;
-  // Loops that emit no input (R0's) leave nothing to match words with.
+  // Some loops emit no input, so there are no words to match.
   const invocations = isObject(input) ? invocationsOf(input) : null;
   for (const [index, rule] of rules.entries()) {
     if (!rule.tool(name)) continue;
@@ -95,7 +106,7 @@ function decide(coordinator: Coordinator, rules: readonly Rule[], data: JsonObje
   return risky || CHANGING.has(name) || typeof data.tool_name !== "string" ? ask(name, tool) : null;
 }
 
-/** Returns the tool of a name: of those mounted under it, or calling themselves so, the one that asks for most care. */
+/** Returns the tool that is mounted under a name or has this name; if there are several, a risky one. */
 function toolOf(coordinator: Coordinator, name: string): Tool | undefined {
   const found = Object.entries(coordinator.tools).filter(([key, tool]) => key === name || tool.name === name);
   const tools = found.map(([, tool]) => tool);
@@ -106,7 +117,7 @@ function isRisky(tool: Tool): boolean {
   return tool.requires_approval === true || tool.risk === "high" || tool.risk === "critical";
 }
 
-/** Allowing needs certainty about every way the call says what it runs; denying needs a doubt about one. */
+/** Returns whether a rule's `argv` matches. To allow or ask, every invocation must match; to deny, one possible match is enough. */
 function matches(rule: Rule, invocations: readonly Invocation[]): boolean {
   const pattern = rule.argv;
   if (!pattern) return true;
@@ -131,10 +142,6 @@ function ask(name: string, tool: Tool | undefined, rule?: Rule): HookResult {
 
 function denialReason(name: string, index: number, rule: Rule): string {
   return rule.argv
-    ? `rule ${index + 1} does not let ${name} run this command, or one that could turn into it`
-    : `rule ${index + 1} does not let ${name} run`;
-}
-
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+    ? `rule ${index + 1} denies this command, or a command that it may run, for ${name}`
+    : `rule ${index + 1} denies ${name}`;
 }

@@ -1,41 +1,41 @@
 /**
- * Text of a shell command → the simple commands in it, as far as that can be known without running it (POSIX Shell Command
- * Language, §2.2 Quoting to §2.9 Shell Commands, and bash's additions). It knows words, not rules.
+ * Parses shell text into its simple commands, as far as possible without running it (POSIX Shell Command Language, §2.2
+ * Quoting to §2.9 Shell Commands, and bash's additions).
  *
- * Two readers with opposite fears share it. Who wants to allow asks whether the text is `plain`: one simple command, every
- * word spelled out. Who wants to deny looks at every command anywhere in it, substitutions too, takes a word that is made
- * at run time for any word, and takes what is not `certain` for anything.
+ * Rules that allow use `plain`: the text is one simple command of literal words. Rules that deny use all commands, also those
+ * in substitutions. For them, a word that is computed at run time may be any word, and a text that is not `certain` may
+ * contain any command.
  */
 
 /** One word of a command. */
 export interface Word {
-  /** The word without its quotes; null when only the shell that runs it can know. */
+  /** The word without quotes; null when it is computed at run time. */
   text: string | null;
-  /** Whether the shell may make several words, or none, of it. */
+  /** Whether the shell may expand it to several words or to none. */
   splits: boolean;
-  /** Whether it is an assignment such as `PATH=/tmp`, when it stands in front. */
+  /** Whether it has the form of an assignment, such as `PATH=/tmp`. */
   assigns: boolean;
 }
 
-/** What a text was read as. */
+/** The result of parsing a text. */
 export interface ShellReading {
-  /** Every simple command found, those inside `$(…)`, backticks and `<(…)` too. */
+  /** All simple commands that were found, also inside `$(…)`, backticks and `<(…)`. */
   commands: Word[][];
-  /** One simple command of literal words: no separator, redirection, expansion, assignment, comment or group. */
+  /** True for one simple command of literal words, without separator, redirection, expansion, assignment, comment or group. */
   plain: boolean;
-  /** False when there may be commands that were not found: open quotes, here-documents, comments, too deep. */
+  /** False when commands may be missing: open quotes, here-documents, comments, or too deep nesting. */
   certain: boolean;
 }
 
-/** Characters of a command that are read; a longer one is not `plain` and not `certain`. Our choice. */
+/** Maximum characters of a command; a longer one is neither `plain` nor `certain`. */
 export const MAX_COMMAND_CHARS = 32_768;
 
 const MAX_NESTING = 32;
 
-/** Words whose special characters mean themselves when the word is nothing else. */
+/** Words of special characters that are literal when the word has no other character. */
 const LONE: ReadonlySet<string> = new Set(["[", "[[", "{", "{}"]);
 
-/** Returns the reading of a text. Never throws; time is linear in the text. */
+/** Parses a text, in time linear in its length. Never throws. */
 export function readShell(text: string, nesting = 0): ShellReading {
   if (text.length > MAX_COMMAND_CHARS || nesting > MAX_NESTING || text.includes("\0")) {
     return { commands: [], plain: false, certain: false };
@@ -50,28 +50,28 @@ export function readShell(text: string, nesting = 0): ShellReading {
   };
 }
 
-/** A word as it grows. */
+/** A word that is being read. */
 class PendingWord {
   text = "";
   quoted = false;
-  /** Holds a parameter, a substitution or the like. */
+  /** Contains a parameter or a substitution. */
   expands = false;
-  /** Holds an unquoted pattern, brace or tilde. */
+  /** Contains an unquoted pattern, brace or tilde. */
   patterns = false;
   splits = false;
   assigns = false;
 }
 
-/** One list of commands as it is read: the words of the command so far, and the word so far. */
+/** The state of reading one list of commands: the words of the current command and the current word. */
 class Frame {
   words: Word[] = [];
   word: PendingWord | null = null;
   /** The next word is the target of a redirection, not an argument. */
   skipNext = false;
-  /** What stood before an `&>`: bash goes on with the same command there, POSIX begins another. Both are kept. */
+  /** Words before an `&>`. In bash the command continues after it, in POSIX another begins; both readings are kept. */
   before: Word[] | null = null;
 
-  grow(): PendingWord {
+  currentWord(): PendingWord {
     return this.word ??= new PendingWord();
   }
 
@@ -102,14 +102,14 @@ class ShellReader {
     this.#nesting = nesting;
   }
 
-  /** Reads commands to the end of the text or, `inside` a substitution, to the parenthesis that closes it. */
+  /** Reads commands up to the end of the text or, `inside` a substitution, up to its closing parenthesis. */
   readList(inside: boolean): void {
     const frame = new Frame();
     let open = 0;
     while (true) {
       const character = this.#text.charAt(this.#at);
       if (character === "") {
-        if (inside) this.#lost();
+        if (inside) this.#markUncertain();
         break;
       }
       if (character === ")" && inside && open === 0) {
@@ -135,8 +135,8 @@ class ShellReader {
   #endCommand(frame: Frame, inside: boolean): void {
     frame.endWord();
     frame.skipNext = false;
-    // The ")" of a case pattern would close a substitution too early, and what follows would be taken for its quotes.
-    if (inside && frame.words.some((word) => word.text === "case")) this.#lost();
+    // The ")" of a case pattern would end the substitution too early, and quotes after it would be misread.
+    if (inside && frame.words.some((word) => word.text === "case")) this.#markUncertain();
     if (frame.words.length > 0) this.commands.push(frame.words);
     if (frame.before) this.commands.push([...frame.before, ...frame.words]);
     frame.before = null;
@@ -144,9 +144,9 @@ class ShellReader {
   }
 
   #wordPart(frame: Frame, character: string): void {
-    // What a comment hides from the shell may hold quotes that would hide the next line from us.
-    if (character === "#" && frame.word === null) this.#lost();
-    const word = frame.grow();
+    // A comment may contain quotes, which the shell ignores and this parser would not.
+    if (character === "#" && frame.word === null) this.#markUncertain();
+    const word = frame.currentWord();
     switch (character) {
       case "'":
         word.quoted = true;
@@ -190,7 +190,7 @@ class ShellReader {
     this.#at = end + 1;
   }
 
-  /** Reads behind an opening double quote. */
+  /** Reads the text after an opening double quote. */
   #doubleQuoted(word: PendingWord): void {
     while (true) {
       const character = this.#text.charAt(this.#at);
@@ -218,15 +218,15 @@ class ShellReader {
     if (next !== "\n") {
       word.text += next;
       word.quoted = true;
-    } else if (word.text === "" && !word.quoted && !word.expands) frame.word = null; // a continued line is no word
+    } else if (word.text === "" && !word.quoted && !word.expands) frame.word = null; // a line continuation is not a word
   }
 
-  /** Reads from a dollar sign. */
+  /** Reads an expansion from its dollar sign on. */
   #expansion(word: PendingWord, quoted: boolean): void {
     this.plain = false;
     const next = this.#peek(1);
     if (next === '"' && !quoted) {
-      this.#at++; // $"…": the quote is read next, translated text is any text
+      this.#at++; // $"…": the quote is read next; the translation is unknown
       word.expands = true;
       return;
     }
@@ -239,7 +239,7 @@ class ShellReader {
     }
     word.expands = true;
     if (next === "'") return this.#ansiQuoted();
-    // Between quotes only "$@" and its kin make several words; ${…} may be one of them.
+    // In quotes only "$@" and similar expand to several words; ${…} may be one of them.
     if (!quoted || next === "@" || next === "{") word.splits = true;
     this.#at += 2;
     if (next === "(") this.#nested(() => this.readList(true));
@@ -247,7 +247,7 @@ class ShellReader {
     else if (isNameStart(next)) { while (isNamePart(this.#text.charAt(this.#at))) this.#at++; }
   }
 
-  /** `$'…'`: escapes can spell any character, so the word is unknown, but it is one word. */
+  /** Reads `$'…'`. Escapes can produce any character, so the word is unknown, but it is a single word. */
   #ansiQuoted(): void {
     this.#at += 2;
     while (true) {
@@ -258,10 +258,10 @@ class ShellReader {
     }
   }
 
-  /** Reads behind `${` to its end. Quotes in there follow rules of their own: we do not follow. */
+  /** Reads the text after `${` up to its end. Quotes inside have other rules, so they make the result uncertain. */
   #braces(quoted: boolean): void {
     const word = new PendingWord();
-    if (" \t\n|".includes(this.#text.charAt(this.#at))) this.#lost(); // ${ command; } of ksh and bash 5.3
+    if (" \t\n|".includes(this.#text.charAt(this.#at))) this.#markUncertain(); // ${ command; } of ksh and bash 5.3
     while (true) {
       const character = this.#text.charAt(this.#at);
       if (character === "") return this.#stop();
@@ -269,7 +269,7 @@ class ShellReader {
         this.#at++;
         return;
       }
-      if (character === "'" || character === '"') this.#lost();
+      if (character === "'" || character === '"') this.#markUncertain();
       if (character === "$") this.#expansion(word, quoted);
       else if (character === "`") this.#backticks(word, quoted);
       else this.#at += character === "\\" ? 2 : 1;
@@ -294,17 +294,17 @@ class ShellReader {
     this.#at++;
     const reading = readShell(inner.join(""), this.#nesting + 1);
     this.commands.push(...reading.commands);
-    if (!reading.certain) this.#lost();
+    if (!reading.certain) this.#markUncertain();
   }
 
   #redirection(frame: Frame): void {
     this.plain = false;
     const both = this.#text.charAt(this.#at) === "&";
     if (!both && frame.word && isDescriptor(frame.word)) frame.word = null; // the 2 of 2>file
-    if (both) this.#both(frame);
+    if (both) this.#ampersand(frame);
     const sign = this.#text.charAt(this.#at);
     if (this.#peek(1) === "(") {
-      const word = frame.grow();
+      const word = frame.currentWord();
       word.expands = true;
       this.#at += 2;
       this.#nested(() => this.readList(true));
@@ -316,11 +316,11 @@ class ShellReader {
     if (sign === "<" && next === "<") {
       this.#at++;
       if (this.#text.charAt(this.#at) === "<") this.#at++;
-      else this.#lost(); // the body of a here-document may hold quotes that mean nothing
+      else this.#markUncertain(); // the body of a here-document may contain quotes that the shell ignores
     } else if (next !== "" && (sign === "<" ? ">&" : ">|&").includes(next)) {
       this.#at++;
       if (next === "&" && this.#text.charAt(this.#at) === "-") {
-        this.#at++; // >&- closes, and has no target
+        this.#at++; // >&- closes a descriptor and has no target
         return;
       }
     }
@@ -328,9 +328,9 @@ class ShellReader {
   }
 
   /** Reads the `&` of `&>`. */
-  #both(frame: Frame): void {
+  #ampersand(frame: Frame): void {
     frame.endWord();
-    if (frame.before) this.#lost(); // twice in one command: more readings than are worth keeping
+    if (frame.before) this.#markUncertain(); // twice in one command: not all readings are kept
     frame.before = frame.words;
     frame.words = [];
     this.#at++;
@@ -342,15 +342,15 @@ class ShellReader {
     this.#nesting--;
   }
 
-  /** There may be commands that we do not see. */
-  #lost(): void {
+  /** Notes that commands may be missing. */
+  #markUncertain(): void {
     this.certain = false;
     this.plain = false;
   }
 
-  /** The text ends in the middle of something: whatever the shell makes of the rest, we cannot say. */
+  /** Ends reading: the text is incomplete, so the meaning of the rest is unknown. */
   #stop(): void {
-    this.#lost();
+    this.#markUncertain();
     this.#at = this.#text.length;
   }
 

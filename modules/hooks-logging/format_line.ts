@@ -1,28 +1,29 @@
-/** One event → one line of the log (behaviour.md §6.3). */
+/** Formats an event as one line of the log. */
 import type { JsonObject } from "preamp";
 import { levelOf } from "./events.ts";
 import { type Bounds, shorten } from "./shorten.ts";
 
-/** Bytes of a line, its end included (threats T40). */
+/** Maximum bytes of a line, including the line feed. */
 export const MAX_LINE_BYTES = 8_192;
 
 const SCHEMA = { name: "amplifier.log", ver: "1.0.0" } as const;
 
-/** Tried in turn until the line fits. A character is at most six bytes (`\u001b`), so the last always does. */
+/** Bounds to try in order until the line fits. A character has at most six bytes (`\u001b`), so the last always fits. */
 const BOUNDS: readonly Bounds[] = [
   { text: 6_000, total: 6_000 },
-  { text: 180, total: 3_000 }, // 180: the length behaviour.md §4.9 shortens values to
+  { text: 180, total: 3_000 },
   { text: 60, total: 400 },
 ];
 
-/** Fields of the envelope that a handler's payload carries beside the event's own. */
+/** Fields of a handler's payload that belong to the envelope, not to `data`. */
 const ENVELOPE = ["session_id", "parent_id", "turn_id", "iteration"] as const;
 
 /**
- * Returns the line of an event as JSON with a line feed: `ts, lvl, schema, event, session_id, …, data`. No control byte is in it;
- * longer data is cut, and the line then says `"truncated": true`. Secrets must be redacted before: a cut would hide half of one.
+ * Returns the line of an event as JSON with a line feed: `ts, lvl, schema, event, session_id, …, data`. The line has no control
+ * characters. Longer data is truncated, and the line has `"truncated": true`. Secrets must be redacted before, because
+ * truncation could cut one in half.
  *
- * @param now Milliseconds since the epoch, for a payload without timestamp.
+ * @param now Milliseconds since the epoch, used when the payload has no timestamp.
  */
 export function formatLine(event: string, payload: JsonObject, now: number): string {
   const { timestamp, ...fields } = payload;
@@ -43,7 +44,7 @@ export function formatLine(event: string, payload: JsonObject, now: number): str
   let line = "";
   for (const bounds of BOUNDS) {
     const { value, cut } = shorten(fields, bounds);
-    line = escapeAll(
+    line = escapeInvisible(
       JSON.stringify(cut ? { ...head, truncated: true, data: value } : { ...head, data: value }),
     );
     if (byteLength(line) < MAX_LINE_BYTES) break;
@@ -52,10 +53,10 @@ export function formatLine(event: string, payload: JsonObject, now: number): str
 }
 
 /**
- * JSON leaves DEL, the C1 controls (one of them starts terminal sequences), line separators and the marks that turn the
- * direction of text as they are. All of them can only be inside strings, where an escape means the same.
+ * Escapes characters that JSON permits unescaped: DEL, C1 controls (which can start terminal sequences), line separators and
+ * marks that change the direction of text. They only occur in strings, where an escape has the same meaning.
  */
-function escapeAll(json: string): string {
+function escapeInvisible(json: string): string {
   return json.replace(
     /[\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g,
     (character) => "\\u" + character.charCodeAt(0).toString(16).padStart(4, "0"),

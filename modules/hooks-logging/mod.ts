@@ -1,4 +1,4 @@
-/** `hooks-logging`: every event as a JSON line, in the format users already parse (behaviour.md §6.3). */
+/** `hooks-logging`: writes every event as a JSON line, in Amplifier's log format. */
 import type { Coordinator, HookResult, JsonObject, ModuleInfo, MountReturn } from "preamp";
 import { DEFAULT_MAX_BYTES, LEAST_MAX_BYTES, type LogSettings, readConfig } from "./config.ts";
 import { CANONICAL_EVENTS, DROPPED, eventNames, isDelta, MAX_EVENT_CHARS, MAX_EVENTS } from "./events.ts";
@@ -8,7 +8,7 @@ import { formatLine } from "./format_line.ts";
 import { dirname } from "./paths.ts";
 import { LineQueue, type Sink } from "./queue.ts";
 
-/** What this module is. */
+/** Describes the module. */
 export const module: ModuleInfo = {
   id: "hooks-logging",
   type: "hook",
@@ -22,10 +22,10 @@ export const module: ModuleInfo = {
         type: "integer",
         minimum: LEAST_MAX_BYTES,
         default: DEFAULT_MAX_BYTES,
-        description: "Size of one rotation",
+        description: "Maximum size of the file; it is then renamed to <path>.1",
       },
       stderr: { type: "boolean", description: "Default: true without a path" },
-      deltas: { type: "boolean", default: false, description: "Log pieces of answers as they arrive" },
+      deltas: { type: "boolean", default: false, description: "Log deltas of answers as they arrive" },
       additional_events: {
         type: "array",
         maxItems: MAX_EVENTS,
@@ -36,47 +36,47 @@ export const module: ModuleInfo = {
   },
 };
 
-/** Under this name a session keeps what `onSessionReady` calls: nothing is kept per process (behaviour.md W-22). */
+/** Capability with the function that `onSessionReady` calls; it belongs to one session, so there is no global state. */
 const DISCOVER = "hooks-logging.discover";
 
-/** The capability `session.redact`; of a module that runs elsewhere it answers with a promise. */
+/** The capability `session.redact`; it returns a promise when this module runs in a sandbox. */
 type Redact = (event: string, data: JsonObject) => JsonObject | Promise<JsonObject>;
 
 type Discover = (events: readonly string[]) => void;
 
 /**
- * Registers the handlers, after those of usual priority; they observe and never decide. Resolves to a cleanup that waits
+ * Registers handlers after those of default priority. They never deny or change anything. Resolves to a cleanup that waits
  * until all lines are written.
  *
- * @throws {PreampError} `module_invalid` for a bad config, `tool_permission_denied` for a `path` that the plan does not let
- * this module write to.
+ * @throws {PreampError} `module_invalid` when the config is wrong; `tool_permission_denied` when the plan does not grant write
+ * access to `path`.
  */
 export async function mount(coordinator: Coordinator, config: JsonObject): Promise<MountReturn> {
   const settings = await readConfig(config);
   const log = new SessionLog(coordinator, settings.deltas, await openSinks(coordinator, settings));
   log.subscribe([...CANONICAL_EVENTS, ...settings.additional_events]);
-  const others = discoverOf(coordinator); // a second instance in the same session
+  const previous = discoverOf(coordinator); // of another instance in the same session
   coordinator.registerCapability(DISCOVER, (events: readonly string[]) => {
-    others?.(events);
+    previous?.(events);
     log.subscribe(events);
   });
   return () => log.close();
 }
 
-/** Adds the events that modules say they emit (`observability.events`), once all of them are mounted. */
+/** Subscribes to the events that modules declare in `observability.events`, once all modules are mounted. */
 export async function onSessionReady(coordinator: Coordinator): Promise<void> {
   const contributed = await coordinator.collectContributions("observability.events");
   const legacy = coordinator.getCapability("observability.events");
   discoverOf(coordinator)?.(eventNames(Array.isArray(legacy) ? [...contributed, legacy] : contributed));
 }
 
-/** One session's log: which events go in, and the queues they go to. */
+/** The log of one session: its subscribed events and its queues. */
 class SessionLog {
   readonly #coordinator: Coordinator;
   readonly #deltas: boolean;
   readonly #queues: readonly LineQueue[];
   readonly #subscribed = new Set<string>();
-  #told = false;
+  #warned = false;
 
   constructor(coordinator: Coordinator, deltas: boolean, sinks: readonly Sink[]) {
     this.#coordinator = coordinator;
@@ -85,7 +85,7 @@ class SessionLog {
     this.#queues = sinks.map((sink) => new LineQueue(sink, dropped));
   }
 
-  /** Registers for events it has not yet. */
+  /** Registers handlers for events that are not subscribed yet. */
   subscribe(events: readonly string[]): void {
     for (const event of events) {
       if (this.#subscribed.has(event) || (isDelta(event) && !this.#deltas)) continue;
@@ -93,12 +93,12 @@ class SessionLog {
       this.#coordinator.hooks.register(event, (name, data) => this.#record(name, data), {
         priority: 100,
         name: module.id,
-        fail_closed: false, // also on the gates: a log that fails must not deny a call
+        fail_closed: false, // also on gates: a failed log must not deny a call
       });
     }
   }
 
-  /** Resolves when everything is written; rejects when something could not be. */
+  /** Resolves when all lines are written; rejects when a write failed. */
   async close(): Promise<void> {
     const settled = await Promise.allSettled(this.#queues.map((queue) => queue.flush()));
     for (const result of settled) if (result.status === "rejected") throw result.reason;
@@ -107,10 +107,10 @@ class SessionLog {
   async #record(event: string, data: JsonObject): Promise<HookResult | null> {
     const line = this.#line(event, await redacted(this.#coordinator, event, data));
     for (const queue of this.#queues) queue.add(line);
-    if (this.#told || !this.#queues.some((queue) => queue.failed)) return null;
-    this.#told = true;
+    if (this.#warned || !this.#queues.some((queue) => queue.failed)) return null;
+    this.#warned = true;
     await this.#coordinator.hooks.emit("user:notification", {
-      message: "The log of this session cannot be written any more",
+      message: "The log of this session can no longer be written",
       level: "warning",
       source: `hook:${module.id}`,
     });
@@ -126,13 +126,13 @@ async function openSinks(coordinator: Coordinator, settings: LogSettings): Promi
   const sinks: Sink[] = [];
   const { path } = settings;
   if (path !== null) {
-    // Both files that it will make: the log, and the one it is rotated to.
+    // The log, and the file it is renamed to on rotation.
     for (const file of [path, `${path}.1`]) {
       if (!await mayWrite(coordinator, module.id, path, file)) throw await notPermitted();
     }
     await Deno.mkdir(dirname(path), { recursive: true, mode: 0o700 });
     const sink = fileSink(path, settings.max_bytes);
-    await sink(""); // a file that cannot be opened is known now, not after the run
+    await sink(""); // fails now if the file cannot be opened
     sinks.push(sink);
   }
   if (settings.stderr) sinks.push(writeStderr);
@@ -141,7 +141,7 @@ async function openSinks(coordinator: Coordinator, settings: LogSettings): Promi
 
 async function writeStderr(text: string): Promise<void> {
   const { stderr } = Deno as Partial<Pick<typeof Deno, "stderr">>;
-  if (stderr === undefined) { // a sandbox has none: its console goes to the log of the process
+  if (stderr === undefined) { // not available in a sandbox, whose console goes to the process log
     // deno-lint-ignore no-console -- see above
     for (const line of text.split("\n")) if (line !== "") console.error(line);
     return;
@@ -156,19 +156,19 @@ async function notPermitted(): Promise<Error> {
   const { PreampError } = await import("preamp"); // see config.ts: values only when needed
   return new PreampError(
     "tool_permission_denied",
-    `Cannot mount module "${module.id}": config.path needs permissions.write with its folder as an absolute path, in ` +
-      "this module's entry of the plan: received none that covers it",
+    `Cannot mount module "${module.id}": config.path needs permissions.write with its absolute folder in this ` +
+      "module's entry of the plan",
   );
 }
 
-/** Resolves to an event's data without secrets, as the run's log has them. */
+/** Resolves to an event's data without secrets, as in the run's event log. */
 async function redacted(coordinator: Coordinator, event: string, data: JsonObject): Promise<JsonObject> {
   const redact = coordinator.getCapability("session.redact");
-  if (typeof redact !== "function") return data; // a session that knows no secrets, such as a test's
+  if (typeof redact !== "function") return data; // a session without secrets, as in tests
   return await (redact as Redact)(event, data);
 }
 
 function discoverOf(coordinator: Coordinator): Discover | undefined {
   const discover = coordinator.getCapability(DISCOVER);
-  return typeof discover === "function" ? discover as Discover : undefined; // registered above, nowhere else
+  return typeof discover === "function" ? discover as Discover : undefined; // registered in mount()
 }

@@ -1,12 +1,12 @@
-/** Lines on their way to a sink: in order, one write at a time, never more waiting than a bound. */
+/** A bounded queue of lines for a sink; it writes in order, one write at a time. */
 
-/** Where lines go. Called with one text at a time; rejects when it cannot be written. */
+/** Writes a text; called for one text at a time. Rejects when the write fails. */
 export type Sink = (text: string) => Promise<void>;
 
-/** Characters that may wait for a slow sink; our choice. What comes then is counted and dropped: a log never stops a run. */
+/** Maximum characters that wait for a slow sink. Further lines are dropped and counted, so that a log never stops a run. */
 const MAX_WAITING_CHARS = 1_048_576;
 
-/** Takes lines at once and writes them in order. */
+/** Accepts lines without waiting and writes them in order. */
 export class LineQueue {
   readonly #sink: Sink;
   readonly #droppedLine: (count: number) => string;
@@ -19,7 +19,7 @@ export class LineQueue {
   /**
    * Creates an empty queue.
    *
-   * @param droppedLine The line that tells how many were dropped.
+   * @param droppedLine Returns the line that reports the number of dropped lines.
    */
   constructor(sink: Sink, droppedLine: (count: number) => string) {
     this.#sink = sink;
@@ -31,7 +31,7 @@ export class LineQueue {
     return this.#failure !== null;
   }
 
-  /** Adds a line. Returns at once. After a failed write nothing is taken any more. */
+  /** Adds a line and returns immediately. After a failed write, lines are ignored. */
   add(line: string): void {
     if (this.#failure) return;
     if (this.#chars + line.length > MAX_WAITING_CHARS) {
@@ -43,16 +43,16 @@ export class LineQueue {
     this.#writing ??= this.#writeAll();
   }
 
-  /** Resolves when all that was added is written. Rejects with the first write that failed. */
+  /** Resolves when all added lines are written. Rejects with the error of the first failed write. */
   async flush(): Promise<void> {
     while (this.#writing) await this.#writing;
     if (this.#failure) throw this.#failure.error;
   }
 
-  /** Never rejects: what fails is kept for {@link flush}. */
+  /** Writes all waiting lines. Never rejects: the error is saved for {@link flush}. */
   async #writeAll(): Promise<void> {
     try {
-      await null; // lines of the same moment go together
+      await null; // lines that are added synchronously are written together
       while (this.#waiting.length > 0) {
         const text = this.#waiting.join("");
         this.#waiting = [];

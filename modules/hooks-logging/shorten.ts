@@ -1,16 +1,16 @@
-/** Data of an event → a bounded copy, ready for a line. */
+/** Copies an event's data within bounds. */
 
 const MAX_DEPTH = 32;
 
-/** How much of the data a copy may hold. */
+/** Bounds of a copy. */
 export interface Bounds {
-  /** Characters of one text. */
+  /** Maximum characters of one text. */
   text: number;
-  /** Characters of the whole, roughly. */
+  /** Approximate maximum characters of the copy. */
   total: number;
 }
 
-/** Returns the copy, and whether anything was cut. Cost is that of the copy, not of the data. */
+/** Returns the copy and whether anything was cut. Takes time in proportion to the copy, not to the data. */
 export function shorten(data: unknown, bounds: Bounds): { value: unknown; cut: boolean } {
   const copier = new Copier(bounds);
   return { value: copier.copy(data, 0), cut: copier.cut };

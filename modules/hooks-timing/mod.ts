@@ -1,17 +1,24 @@
-/** `hooks-timing`: how long tools and providers took (R0's timing hook, keyed by call). */
-import type { Coordinator, HookResult, JsonObject, ModuleInfo, MountReturn } from "preamp";
+/** `hooks-timing`: measures the duration of tool calls and provider calls. */
+import {
+  type Coordinator,
+  type HookResult,
+  type JsonObject,
+  type ModuleInfo,
+  type MountReturn,
+  PreampError,
+} from "preamp";
 import { Stopwatches } from "./stopwatches.ts";
 
-/** What this module is. */
+/** Describes the module. */
 export const module: ModuleInfo = {
   id: "hooks-timing",
   type: "hook",
   version: "1.0.0",
-  description: "Measures tool and provider calls and tells how long they took.",
+  description: "Measures the duration of tool calls and provider calls.",
   config_schema: {
     type: "object",
     properties: {
-      debug: { type: ["boolean", "null"], default: false, description: "Tell the user after each call" },
+      debug: { type: ["boolean", "null"], default: false, description: "Notify the user after each call" },
     },
   },
 };
@@ -20,14 +27,13 @@ export const module: ModuleInfo = {
 const MEASURED = "hooks-timing:measured";
 
 /**
- * Registers the handlers; they observe and never decide.
+ * Registers handlers that measure calls. They never deny or change anything.
  *
- * @throws {PreampError} `module_invalid`, when `debug` is not a boolean.
+ * @throws {PreampError} `module_invalid` when `debug` is not a boolean.
  */
 export async function mount(coordinator: Coordinator, config: JsonObject): Promise<MountReturn> {
   const debug = config.debug ?? false;
   if (typeof debug !== "boolean") {
-    const { PreampError } = await import("preamp"); // the SDK's values bring a schema library: only when needed
     throw new PreampError(
       "module_invalid",
       `Cannot mount module "${module.id}": config.debug must be true or false: received ${typeof debug}`,
@@ -56,14 +62,14 @@ export async function mount(coordinator: Coordinator, config: JsonObject): Promi
   }
 
   const on = (event: string, handler: (data: JsonObject) => Promise<HookResult | null> | void) =>
-    // Not fail-closed, also on the gates: a stopwatch must never deny a call.
+    // Not fail-closed, even on gates: a failed measurement must not deny a call.
     coordinator.hooks.register(event, (_event, data) => handler(data), {
       priority: 10,
       name: module.id,
       fail_closed: false,
     });
   on("tool:pre", (data) => timers.start(toolKey(data)));
-  // The time a person takes to decide is not the tool's.
+  // The time that a person needs to decide does not count.
   on("approval:granted", (data) => timers.restart(toolKey(data)));
   on("approval:denied", (data) => timers.drop(toolKey(data)));
   on("tool:post", (data) => report("tool", toolKey(data), data));
@@ -78,7 +84,7 @@ function toolName(data: JsonObject): string {
   return typeof data.tool_name === "string" ? data.tool_name : "unknown";
 }
 
-/** The call's id; loops that give none (R0's) run one call of a tool at a time, so its name will do. */
+/** Returns the key of a tool call: its id, else the tool's name. Loops without call ids run one call at a time. */
 function toolKey(data: JsonObject): string {
   return typeof data.tool_call_id === "string" ? `call ${data.tool_call_id}` : `tool ${toolName(data)}`;
 }

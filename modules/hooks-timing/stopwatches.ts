@@ -1,20 +1,20 @@
-/** Running stopwatches by key. Knows nothing of tools, providers or events. */
+/** Stopwatches by key. */
 import type { Clock } from "preamp";
 
-/** Stopwatches that may run at once; the oldest is forgotten first. Calls that were denied never stop theirs. */
+/** Maximum number of running stopwatches; the oldest is dropped first. Those of denied calls are never stopped. */
 const MAX_RUNNING = 1_000;
 
-/** Measures with the monotonic clock of the session, so a jump of the wall clock changes nothing. */
+/** Measures with the session's monotonic clock, which changes of the system time do not affect. */
 export class Stopwatches {
   readonly #clock: Clock;
   readonly #started = new Map<string, number>();
 
-  /** Creates none running. */
+  /** Creates a set without running stopwatches. */
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** Starts one; one of the same key starts again. */
+  /** Starts the stopwatch of a key, from zero if it is running. */
   start(key: string): void {
     this.#started.delete(key);
     this.#started.set(key, this.#clock.monotonic());
@@ -24,12 +24,12 @@ export class Stopwatches {
     }
   }
 
-  /** Starts a running one again; does nothing to one that is not running. */
+  /** Restarts the stopwatch of a key from zero if it is running. */
   restart(key: string): void {
     if (this.#started.has(key)) this.start(key);
   }
 
-  /** Stops one and returns its milliseconds; undefined when it was not running. */
+  /** Stops the stopwatch of a key and returns its milliseconds; undefined when it was not running. */
   stop(key: string): number | undefined {
     const started = this.#started.get(key);
     if (started === undefined) return undefined;
@@ -37,12 +37,12 @@ export class Stopwatches {
     return Math.max(0, this.#clock.monotonic() - started);
   }
 
-  /** Forgets one. */
+  /** Removes the stopwatch of a key. */
   drop(key: string): void {
     this.#started.delete(key);
   }
 
-  /** Forgets all. */
+  /** Removes all stopwatches. */
   clear(): void {
     this.#started.clear();
   }

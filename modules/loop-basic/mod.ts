@@ -1,4 +1,4 @@
-/** `loop-basic`: the loop with one tool at a time and no steering. */
+/** `loop-basic`: the agent loop with one tool call at a time and without steering. */
 import type { Coordinator, JsonObject, ModuleInfo } from "preamp";
 import { loopConfigSchema, type LoopDefaults, mountLoop } from "preamp/loop";
 
@@ -8,7 +8,7 @@ const DEFAULTS: LoopDefaults = {
   max_parallel_tools: 1,
 };
 
-/** What this module says of itself. */
+/** Describes the module. */
 export const module: ModuleInfo = {
   id: "loop-basic",
   name: "Basic loop",

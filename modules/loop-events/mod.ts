@@ -1,4 +1,4 @@
-/** `loop-events`: the loop whose hooks choose, at `tool:selecting`, what becomes of each tool call. */
+/** `loop-events`: the agent loop in which hooks of `tool:selecting` can replace or deny each tool call. */
 import type { Coordinator, JsonObject, ModuleInfo } from "preamp";
 import { loopConfigSchema, type LoopDefaults, mountLoop } from "preamp/loop";
 
@@ -9,7 +9,7 @@ const DEFAULTS: LoopDefaults = {
   selects_tools: true,
 };
 
-/** What this module says of itself. */
+/** Describes the module. */
 export const module: ModuleInfo = {
   id: "loop-events",
   name: "Event loop",
@@ -17,7 +17,7 @@ export const module: ModuleInfo = {
   type: "orchestrator",
   mount_point: "orchestrator",
   description:
-    "Calls the model and its tools in turn; hooks choose what becomes of each call. One tool at a time.",
+    "Calls the model and its tools in turn; hooks can replace or deny each call. One tool at a time.",
   config_schema: loopConfigSchema(DEFAULTS),
 };
 

@@ -1,4 +1,4 @@
-/** `loop-streaming`: the loop with eight tools at a time and steering. */
+/** `loop-streaming`: the agent loop with eight parallel tool calls and with steering. */
 import type { Coordinator, JsonObject, ModuleInfo } from "preamp";
 import { loopConfigSchema, type LoopDefaults, mountLoop } from "preamp/loop";
 
@@ -8,7 +8,7 @@ const DEFAULTS: LoopDefaults = {
   max_parallel_tools: 8,
 };
 
-/** What this module says of itself. */
+/** Describes the module. */
 export const module: ModuleInfo = {
   id: "loop-streaming",
   name: "Streaming loop",

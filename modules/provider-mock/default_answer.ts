@@ -1,20 +1,20 @@
 /**
- * The answers without a script: an arithmetic question calls the tool `calculator`, and every other prompt is repeated. The
- * answer depends on the messages since the prompt alone, so that it is the same on every machine.
+ * Answers without a script: an arithmetic question calls the tool `calculator`, any other prompt is repeated. The answer
+ * depends only on the messages since the prompt.
  */
 import { type ChatRequest, type Message, parseToolCall, textOf } from "preamp";
 import type { ScriptEntry } from "./script.ts";
 
-/** Code units of a prompt that are searched for an expression. */
+/** Maximum code units of a prompt that are searched for an expression. */
 const MAX_READ_CHARS = 2_000;
 
-/** Code points of a prompt that are repeated. */
+/** Maximum code points of a prompt that are repeated. */
 const MAX_ECHO_CHARS = 200;
 
-/** A run of numbers, operators and parentheses; it begins and ends with a number or a parenthesis. */
+/** A sequence of numbers, operators and parentheses that starts and ends with a number or a parenthesis. */
 const EXPRESSION = /[-−(]*\d(?:[\d\s.()+*/^%×·÷x−-]*[\d)])?/g;
 
-/** What makes such a run arithmetic and not a date, a range or a size: an operator with spaces, or one of + * × ÷ ^. */
+/** An operator with spaces, or one of + * × ÷ ^. It distinguishes arithmetic from dates, ranges and sizes. */
 const OPERATOR = /[\d)]\s*[+*×·÷^]\s*[-−(\d]|[\d)]\s+[-−/%x]\s+[(\d]/;
 
 /** Returns the answer to a request: a call of `calculator`, or text. */
@@ -29,13 +29,13 @@ export function defaultAnswer(request: ChatRequest): ScriptEntry {
   return { tool_calls: [{ name: "calculator", arguments: { expression: normalise(source) } }] };
 }
 
-/** Returns the text of the last message that a person wrote; empty without one. */
+/** Returns the text of the last message that a person wrote, or an empty text. */
 export function promptOf(messages: readonly Message[]): string {
   const message = messages[promptIndex(messages)];
   return message ? textOf(message.content) : "";
 }
 
-/** Returns the prompt, and the result of the last `calculator` call after it, if there is one. */
+/** Returns the prompt and the result of the last `calculator` call after it, if any. */
 function readTurn(messages: readonly Message[]): { prompt: string; result: string | undefined } {
   const turn = messages.slice(promptIndex(messages) + 1);
   const calls = turn.flatMap((message) => message.role === "assistant" ? callsOf(message) : []);
@@ -53,7 +53,7 @@ function promptIndex(messages: readonly Message[]): number {
   return messages.findLastIndex((message) => message.role === "user" && !isReminder(message));
 }
 
-/** Hooks and loops also write user messages: a hook's message has a source, a loop's has a tag. */
+/** Returns whether a hook or a loop wrote a user message: a hook's message has a source, a loop's has a tag. */
 function isReminder({ metadata, content }: Message): boolean {
   return metadata?.source === "hook" || textOf(content).trimStart().startsWith("<system-reminder");
 }
@@ -63,7 +63,7 @@ function offers({ tools, tool_choice }: ChatRequest, name: string): boolean {
   return !none && (tools ?? []).some((tool) => tool.name === name);
 }
 
-/** Returns the first expression as it was written, such as `6 × 7`. */
+/** Returns the first expression in its original spelling, such as `6 × 7`. */
 function findExpression(prompt: string): string | undefined {
   for (const [text] of prompt.matchAll(EXPRESSION)) {
     if (OPERATOR.test(text) && isBalanced(text)) return text.trim();
@@ -80,7 +80,7 @@ function isBalanced(text: string): boolean {
   return open === 0;
 }
 
-/** Returns the expression in the calculator's signs, such as `6*7`. */
+/** Returns the expression with the calculator's operators, such as `6*7`. */
 function normalise(expression: string): string {
   return expression.replace(/\s+/g, "").replace(/[×·x]/g, "*").replaceAll("÷", "/").replaceAll("−", "-");
 }

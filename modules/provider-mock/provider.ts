@@ -1,4 +1,4 @@
-/** The provider: takes the next answer, waits, streams, fails when the script says so. */
+/** The provider: takes the next answer, waits, streams it, and fails if the entry has an error. */
 import {
   type ChatRequest,
   type ChatResponse,
@@ -18,14 +18,14 @@ import { defaultAnswer, promptOf } from "./default_answer.ts";
 import type { ScriptEntry } from "./script.ts";
 import { streamBlocks } from "./stream.ts";
 
-/** What a provider needs beside its config. */
-export interface ProviderParts {
+/** Collaborators of the provider. */
+export interface ProviderDeps {
   clock: Clock;
   position: Position;
 }
 
-/** Returns a provider that answers from its script, or by default_answer.ts. */
-export function createProvider(config: MockConfig, parts: ProviderParts): Provider {
+/** Returns a provider that answers from its script, or by `default_answer.ts`. */
+export function createProvider(config: MockConfig, deps: ProviderDeps): Provider {
   const { answers, chunk_chars, context_window, max_output_tokens, models, prices, priority } = config;
   const meter = new RequestMeter();
 
@@ -33,8 +33,8 @@ export function createProvider(config: MockConfig, parts: ProviderParts): Provid
     const { signal, onDelta } = options;
     const check = () => throwIfAborted(signal);
     check();
-    const { entry, firstId } = parts.position.take(request, (index) => answerTo(answers, index, request));
-    if (entry.delay_ms) await wait(parts.clock, entry.delay_ms, signal);
+    const { entry, firstId } = deps.position.take(request, (index) => answerTo(answers, index, request));
+    if (entry.delay_ms) await wait(deps.clock, entry.delay_ms, signal);
     const reply = composeReply(entry, firstId);
     if (onDelta) await streamBlocks(reply.content, { onDelta, chunk_chars, check });
     if (entry.error) throw toError(entry.error);
@@ -57,14 +57,14 @@ export function createProvider(config: MockConfig, parts: ProviderParts): Provid
   };
 }
 
-/** Returns what call number `index` (from 0) of the session is answered with. */
+/** Returns the answer to call number `index` (from 0) of the session. */
 function answerTo(answers: Answers, index: number, request: ChatRequest): ScriptEntry {
   if (answers.kind === "default") return defaultAnswer(request);
   const { entries, after } = answers;
   const entry = entries[index];
   if (entry) return entry;
   if (after === "echo") return { text: promptOf(request.messages) };
-  if (after === "repeat") return { text: entries.findLast((given) => given.text)?.text ?? DEFAULT_TEXT };
+  if (after === "repeat") return { text: entries.findLast(({ text }) => text)?.text ?? DEFAULT_TEXT };
   const message = `Cannot answer call ${
     index + 1
   }: the script has ${entries.length} entries and after is "error"`;
@@ -93,7 +93,7 @@ function toError(error: NonNullable<ScriptEntry["error"]>): LLMError {
   return new LLMError(type, message, { provider: "mock", ...facts });
 }
 
-/** Returns the calls of a response: its `tool_calls`, else its tool_call blocks. */
+/** Returns the calls of a response: its `tool_calls`, else those of its blocks. */
 function parseToolCalls(response: ChatResponse): ToolCall[] {
   const calls = response.tool_calls ?? response.content.filter((block) => block.type === "tool_call");
   return calls.map(parseToolCall);

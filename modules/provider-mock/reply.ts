@@ -1,4 +1,4 @@
-/** From an entry to a response: blocks in order, tool calls with ids, finish reason, usage. */
+/** Builds the response of a script entry: blocks, tool calls with ids, finish reason and usage. */
 import {
   type ChatRequest,
   type ChatResponse,
@@ -15,14 +15,14 @@ import {
 } from "preamp";
 import type { ScriptedCall, ScriptEntry } from "./script.ts";
 
-/** What an entry says, before its cost is known. */
+/** The content of an answer, without usage. */
 export interface Reply {
   content: ContentBlock[];
   tool_calls: ToolCall[];
   finish_reason: string;
 }
 
-/** Returns the blocks and calls of an entry: thinking, text, tool calls. Shares nothing with the entry. `firstId` numbers the calls. */
+/** Returns the content of an entry as a copy. Calls without an id are numbered from `firstId`. */
 export function composeReply(entry: ScriptEntry, firstId: number): Reply {
   const content: ContentBlock[] = [];
   if (entry.thinking) content.push({ type: "thinking", thinking: entry.thinking });
@@ -34,23 +34,23 @@ export function composeReply(entry: ScriptEntry, firstId: number): Reply {
 }
 
 function toCall(call: ScriptedCall, number: number): ToolCall {
-  const { name, arguments: given } = call;
+  const { name, arguments: input } = call;
   return ToolCall({
     id: call.id ?? `call_${number}`,
     name,
-    arguments: typeof given === "string" ? given : toPlainObject(given),
+    arguments: typeof input === "string" ? input : toPlainObject(input),
   });
 }
 
-/** Returns the response; a reply without calls has no `tool_calls`. */
+/** Returns the response; without calls it has no `tool_calls`. */
 export function toResponse(reply: Reply, usage: Usage): ChatResponse {
   const { content, tool_calls, finish_reason } = reply;
   return { content, ...(tool_calls.length > 0 ? { tool_calls } : {}), finish_reason, usage };
 }
 
 /**
- * Returns what the entry says about usage, and by the estimate rule what it does not say. A cost that the entry does not say
- * follows from the prices; without prices it is null.
+ * Returns the usage of an answer. Token counts that the entry does not have are estimated. A missing cost is computed from the
+ * prices; without prices it is null.
  */
 export function usageOf(
   entry: ScriptEntry,

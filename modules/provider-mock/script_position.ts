@@ -1,17 +1,17 @@
 /**
- * Where a session stands: how many calls this instance has answered and how many tool calls it has made. Kept in
- * `coordinator.session_state`, so that a continued or resumed session goes on where it was.
+ * The position in the script: how many calls this instance has answered and how many tool calls it has made. It is saved in
+ * `coordinator.session_state`, so that a continued or resumed session continues at the same entry.
  *
- * The key is `provider-mock`; when a plan mounts the module several times, the second instance in mount order has
- * `provider-mock:2`, and so on. Mount order is the plan's order, the same in every run of a session; an instance cannot
- * know its `instance_id`, which belongs to whoever mounts it.
+ * The key is `provider-mock`. If a plan mounts the module several times, the second instance in mount order has
+ * `provider-mock:2`, and so on. Mount order is the order of the plan, which is the same in every run of a session. An
+ * instance does not know its `instance_id`.
  */
 import type { ChatRequest, Coordinator, JsonObject } from "preamp";
 import type { ScriptEntry } from "./script.ts";
 
 const INSTANCES = "provider-mock.instances";
 
-/** Returns the state key of the instance that is being mounted, and counts it. */
+/** Counts the instance that is being mounted and returns its state key. */
 export function claimStateKey(coordinator: Coordinator): string {
   const before = coordinator.getCapability(INSTANCES);
   const instance = (typeof before === "number" ? before : 0) + 1;
@@ -23,12 +23,12 @@ export function claimStateKey(coordinator: Coordinator): string {
 export class Position {
   readonly #state: () => JsonObject;
   readonly #key: string;
-  /** At index n: tool calls that the first n entries of the script make. */
+  /** At index n: the number of tool calls in the first n entries of the script. */
   readonly #scripted: readonly number[];
-  /** Highest `call_N` seen in the history; looked for once, a run's later ids are our own. */
+  /** Highest `call_N` in the history. Searched once, because later ids of the run are created here. */
   #seen: number | undefined;
 
-  /** `state` is asked at each call: what it returns is as of then. */
+  /** Creates the position of an instance; `state` is called for each access. */
   constructor(state: () => JsonObject, key: string, script: readonly ScriptEntry[]) {
     this.#state = state;
     this.#key = key;
@@ -37,8 +37,11 @@ export class Position {
   }
 
   /**
-   * Takes the next call and saves that it was taken; synchronous, so calls that overlap get different entries. `answer` says
-   * what call number `index` (from 0) will be, `firstId` the number of its first `call_N`.
+   * Returns the entry of the next call and saves the new position. It is synchronous, so overlapping calls get different
+   * entries.
+   *
+   * @param answer Returns the entry of call number `index`, counted from 0.
+   * @returns The entry, and the number of its first `call_N`.
    */
   take(
     request: ChatRequest,
@@ -51,7 +54,7 @@ export class Position {
     let total = used + (entry.tool_calls?.length ?? 0);
     for (const call of entry.tool_calls ?? []) total = Math.max(total, callNumber(call.id));
     this.#seen = total;
-    // What the script alone tells is not saved twice.
+    // Not saved if it follows from the script.
     const derived = total === this.#scriptedBefore(calls + 1);
     this.#state()[this.#key] = derived ? { calls: calls + 1 } : { calls: calls + 1, tool_calls: total };
     return { entry, firstId: used + 1 };
@@ -71,7 +74,7 @@ function count(value: unknown): number | undefined {
   return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
 }
 
-/** Returns the highest N of the ids `call_N` in a history, 0 without one: a plan that changed in mid-session must not repeat an id. */
+/** Returns the highest N of the ids `call_N` in a history, or 0. Ids stay unique when the plan changes in mid-session. */
 function highestCallId(request: ChatRequest): number {
   let highest = 0;
   for (const message of request.messages) {
@@ -80,7 +83,7 @@ function highestCallId(request: ChatRequest): number {
   return highest;
 }
 
-/** Returns the N of an id `call_N`, 0 for any other. */
+/** Returns the N of an id `call_N`, or 0 for any other id. */
 function callNumber(id: string | undefined): number {
   const number = id?.startsWith("call_") ? Number(id.slice("call_".length)) : 0;
   return Number.isSafeInteger(number) ? number : 0;

@@ -1,18 +1,18 @@
-/** Telling a reply piece by piece, as a model with a wire would. */
+/** Streams an answer as deltas. */
 import type { ContentBlock, StreamDelta } from "preamp";
 
-/** What streaming needs beside the blocks. */
+/** Options of `streamBlocks`. */
 export interface StreamOptions {
   onDelta: (delta: StreamDelta) => void;
-  /** Code points of a text or thinking delta. */
+  /** Maximum code points of a text or thinking delta. */
   chunk_chars: number;
-  /** Called between deltas; throws to stop. */
+  /** Called after each delta; may throw to stop. */
   check: () => void;
 }
 
 /**
- * Tells the blocks of a reply in order. A tool call is one delta with its id and name; its arguments are not streamed
- * (trace.md, note on 13-14). Between deltas others get a turn: a microtask, so a thousand deltas cost no timer.
+ * Streams blocks in order. A tool call is one delta with its id and name; its arguments are not streamed. Other code runs
+ * between deltas: each is followed by a microtask, which is cheaper than a timer.
  */
 export async function streamBlocks(content: readonly ContentBlock[], options: StreamOptions): Promise<void> {
   const { onDelta, check, chunk_chars } = options;

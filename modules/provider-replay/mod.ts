@@ -1,28 +1,28 @@
-/** `provider-replay`: a recorded run as a provider: its answers again, in order, without a model and without a key. For tests. */
+/** `provider-replay`: a provider for tests that returns the recorded answers of a run, in order, without a model or key. */
 import { type Coordinator, type JsonObject, type ModuleInfo, PreampError } from "preamp";
 import { createProvider } from "./provider.ts";
 import { readAttempts } from "./recording.ts";
 
 const NAME = "replay";
 
-/** What the module says of itself. */
+/** Describes the module. */
 export const module: ModuleInfo = {
   id: "provider-replay",
   name: "Replay provider",
   version: "1.0.0",
   type: "provider",
   mount_point: "providers",
-  description: "Answers as the models of a recorded run did; deterministic, needs no key",
+  description: "Returns the recorded answers of a run; deterministic, needs no key",
   config_schema: {
     type: "object",
     properties: {
       events: { type: "array", items: { type: "object" }, description: "Entries of a run's log" },
       recording: {
         type: "object",
-        description: "What preamp run --output-format json-trace prints: {run, events, …}",
+        description: "Output of preamp run --output-format json-trace: {run, events, …}",
       },
-      session_id: { type: "string", description: "Whose answers; default: the session that the run is of" },
-      provider: { type: "string", description: "Answers of this provider alone; default: of every one" },
+      session_id: { type: "string", description: "Session to replay; default: the run's session" },
+      provider: { type: "string", description: "Replay only the answers of this provider; default: all" },
       context_window: { type: "integer", minimum: 1, default: 100000 },
       max_output_tokens: { type: "integer", minimum: 1, default: 4096 },
     },
@@ -32,14 +32,14 @@ export const module: ModuleInfo = {
 /**
  * Mounts the provider as `replay`.
  *
- * @throws {PreampError} `module_invalid` when there is no log in the config, or no answer in the log.
+ * @throws {PreampError} `module_invalid` when the config has no log, or the log has no answer.
  */
 export async function mount(coordinator: Coordinator, config: JsonObject = {}): Promise<void> {
   const attempts = readAttempts(config);
   if (attempts.length === 0) {
     throw new PreampError(
       "module_invalid",
-      "Cannot mount provider-replay: no model has answered in the log of its config",
+      "Cannot mount provider-replay: the log in its config has no model answer",
     );
   }
   await coordinator.mount("providers", createProvider(NAME, attempts, coordinator, config), { name: NAME });

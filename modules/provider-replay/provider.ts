@@ -1,4 +1,4 @@
-/** The provider: the next attempt of the recording for each call. Where it stands is kept with the session. */
+/** The provider: each call replays the next recorded attempt. The position is saved in the session's state. */
 import {
   type ChatRequest,
   type ChatResponse,
@@ -15,16 +15,16 @@ import type { Attempt } from "./recording.ts";
 
 const STATE_KEY = "provider-replay";
 
-/** Returns a provider that plays attempts. */
+/** Returns a provider that replays attempts in order. */
 export function createProvider(
   name: string,
   attempts: readonly Attempt[],
   coordinator: Coordinator,
   config: JsonObject,
 ): Provider {
-  /** Takes the next attempt; a session that is continued goes on where it was. */
+  /** Returns the next attempt and saves the position, so that a continued session continues with the next one. */
   function take(): Attempt {
-    const state = coordinator.session_state[STATE_KEY] as { calls?: unknown } | undefined; // only we write it
+    const state = coordinator.session_state[STATE_KEY] as { calls?: unknown } | undefined; // only this module writes it
     const calls = typeof state?.calls === "number" ? state.calls : 0;
     const attempt = attempts[calls];
     if (!attempt) {
@@ -40,10 +40,10 @@ export function createProvider(
   async function complete(_request: ChatRequest, options: CompleteOptions = {}): Promise<ChatResponse> {
     const { signal, onDelta } = options;
     throwIfAborted(name, signal);
-    const { pieces, outcome } = take();
-    for (const piece of pieces) {
-      onDelta?.(piece);
-      await null; // others get a turn, as with a model that sends
+    const { deltas, outcome } = take();
+    for (const delta of deltas) {
+      onDelta?.(delta);
+      await null; // lets other code run, as between the deltas of a model
       throwIfAborted(name, signal);
     }
     if ("failure" in outcome) throw failureOf(name, outcome.failure);

@@ -1,5 +1,5 @@
 /**
- * Expression → number: a precedence parser that computes as it reads. No `eval`, no tree, nothing kept between calls.
+ * Evaluates arithmetic expressions and formats their values. A precedence parser, without `eval` and without a syntax tree.
  *
  * | binds     | operators       | groups       |
  * |-----------|-----------------|--------------|
@@ -8,28 +8,28 @@
  * |           | unary `+ -`     |              |
  * | strongest | `^` (or `**`)   | to the right |
  *
- * So `-2^2` is -4 and `2^-1` is 0.5, as on paper.
+ * So `-2^2` is -4 and `2^-1` is 0.5.
  */
 import { CalculationError } from "./failure.ts";
 import { CONSTANTS, divide, FUNCTIONS, modulo, power } from "./functions.ts";
 import { type Token, tokenize } from "./tokens.ts";
 
-/** Characters an expression may have; our choice. */
+/** Maximum characters of an expression. */
 export const MAX_EXPRESSION_CHARS = 10_000;
 
-/** Levels of parentheses, signs and powers inside each other; our choice, far below what the stack holds. */
+/** Maximum nesting of parentheses, signs and powers; far below the limit of the stack. */
 export const MAX_DEPTH = 200;
 
 /**
  * Returns the value of an arithmetic expression, always finite.
  *
- * @throws {CalculationError} what is wrong and, for syntax, at which position.
+ * @throws {CalculationError} with the reason and, for a syntax error, the position.
  */
 export function evaluate(expression: string): number {
   if (expression.length > MAX_EXPRESSION_CHARS) {
     throw new CalculationError(
       "expression_too_long",
-      `it has ${expression.length} characters, at most ${MAX_EXPRESSION_CHARS} are allowed`,
+      `it has ${expression.length} characters, more than ${MAX_EXPRESSION_CHARS}`,
     );
   }
   const reader = new Reader(tokenize(expression));
@@ -49,7 +49,7 @@ class Reader {
   }
 
   peek(): Token {
-    return this.#tokens[this.#at] as Token; // the list ends with `end`, which is never taken
+    return this.#tokens[this.#at] as Token; // the list ends with `end`, which `take` does not pass
   }
 
   take(): Token {
@@ -58,7 +58,7 @@ class Reader {
     return token;
   }
 
-  /** Takes the next token if it is one of these signs. */
+  /** Takes the next token if it is one of the signs and returns it. */
   takeSign(...signs: string[]): string | undefined {
     const token = this.peek();
     if (token.kind !== "sign" || !signs.includes(token.text)) return undefined;
@@ -142,7 +142,7 @@ function named(name: string, position: number, reader: Reader): number {
     const known = [...CONSTANTS.keys(), ...FUNCTIONS.keys()].join(", ");
     throw new CalculationError(
       "unknown_name",
-      `unknown name ${JSON.stringify(name)} at position ${position}; known are ${known}`,
+      `unknown name ${JSON.stringify(name)} at position ${position}; known names: ${known}`,
     );
   }
   reader.expect("(");
@@ -152,14 +152,14 @@ function named(name: string, position: number, reader: Reader): number {
     reader.expect(")");
   }
   if (values.length < fn.min || values.length > fn.max) {
-    const wanted = fn.max === Infinity
+    const expected = fn.max === Infinity
       ? `at least ${fn.min}`
       : fn.min === fn.max
       ? `${fn.min}`
       : `${fn.min} to ${fn.max}`;
     throw new CalculationError(
       "syntax_error",
-      `${name} at position ${position} takes ${wanted} arguments, not ${values.length}`,
+      `${name} at position ${position} takes ${expected} arguments, not ${values.length}`,
     );
   }
   return finite(fn.apply(...values), name);
@@ -171,4 +171,17 @@ function finite(value: number, operation: string): number {
     throw new CalculationError("domain_error", `the result of ${operation} is not a real number`);
   }
   throw new CalculationError("overflow", `the result of ${operation} is too large`);
+}
+
+/**
+ * Returns a finite number as text. Whole numbers that a double represents exactly are printed in full. Others are rounded to 15
+ * significant digits, the most that survive decimal → double → decimal: 0.1 + 0.2 is "0.3", 2^64 is "1.84467440737096e+19".
+ */
+export function formatNumber(value: number): string {
+  if (Number.isSafeInteger(value)) return String(value + 0); // + 0 turns -0 into 0
+  const digits = value.toPrecision(15);
+  const rounded = Number(digits);
+  if (Math.abs(rounded) <= 1e15) return String(rounded);
+  const [mantissa = "", exponent = ""] = digits.split("e");
+  return `${Number(mantissa)}e${exponent}`;
 }

@@ -1,6 +1,6 @@
-/** What went wrong with an expression: always the model's to mend, so never more than a message and a kind. */
+/** The failure of a calculation, which the model can correct. */
 
-/** The `type` of a failed calculation. */
+/** Kinds of failures, the `type` of a failed result. */
 export type FailureKind =
   | "tool_input_invalid"
   | "expression_too_long"
@@ -11,12 +11,12 @@ export type FailureKind =
   | "domain_error"
   | "overflow";
 
-/** Ends a calculation; `mod.ts` turns it into a failed result. */
+/** Thrown when an expression cannot be evaluated; the tool turns it into a failed result. */
 export class CalculationError extends Error {
-  /** The kind, told to the model as `error.type`. */
+  /** The `error.type` of the failed result. */
   readonly kind: FailureKind;
 
-  /** Creates the failure of one kind. */
+  /** Creates a failure. */
   constructor(kind: FailureKind, fact: string) {
     super(`Cannot evaluate the expression: ${fact}`);
     this.kind = kind;

@@ -1,23 +1,23 @@
-/** The names an expression may use: constants, and functions with how many arguments they take. */
+/** The constants and functions of expressions, with their numbers of arguments. */
 import { CalculationError } from "./failure.ts";
 
 /** A function of an expression. */
 export interface CalculatorFunction {
-  /** Arguments it needs at least. */
+  /** Minimum number of arguments. */
   readonly min: number;
-  /** Arguments it takes at most. */
+  /** Maximum number of arguments. */
   readonly max: number;
   readonly apply: (...values: number[]) => number;
 }
 
-/** Names that stand for a number. */
+/** Constants by name. */
 export const CONSTANTS: ReadonlyMap<string, number> = new Map([
   ["pi", Math.PI],
   ["tau", 2 * Math.PI],
   ["e", Math.E],
 ]);
 
-/** Names that are called. `log` is natural unless it is given a base, as in R0's language and in ours. */
+/** Functions by name. `log` without a base is the natural logarithm, as in Python and JavaScript. */
 export const FUNCTIONS: ReadonlyMap<string, CalculatorFunction> = new Map([
   ["abs", unary(Math.abs)],
   ["sign", unary(Math.sign)],
@@ -55,7 +55,7 @@ export function divide(a: number, b: number): number {
   return a / b;
 }
 
-/** Returns the remainder with the sign of `b`, so that `-7 % 3` is 2 as in R0's language. */
+/** Returns the remainder with the sign of `b`, so that `-7 % 3` is 2 as in Python. */
 export function modulo(a: number, b: number): number {
   if (b === 0) throw new CalculationError("division_by_zero", "modulo by zero");
   const rest = a % b;
@@ -85,7 +85,7 @@ function logarithm(value: number, base?: number): number {
   return ln(value) / ln(base);
 }
 
-/** The logarithm of 0 is no overflow: there is none. */
+/** Wraps a logarithm: numbers up to 0 are a domain error, also 0, whose logarithm would be -Infinity. */
 function positive(apply: (value: number) => number): (value: number) => number {
   return (value) => {
     if (value > 0) return apply(value);
@@ -93,23 +93,23 @@ function positive(apply: (value: number) => number): (value: number) => number {
   };
 }
 
-/** Rounds halves away from zero, in decimal: `round(1.005, 2)` is 1.01 though its double is a little less. */
+/** Rounds halves away from zero, in decimal: `round(1.005, 2)` is 1.01 although the double is slightly less. */
 function round(value: number, digits = 0): number {
   if (!Number.isInteger(digits) || Math.abs(digits) > 15) {
-    throw new CalculationError("domain_error", `round takes -15 to 15 whole digits, not ${digits}`);
+    throw new CalculationError("domain_error", `round takes whole digits from -15 to 15, not ${digits}`);
   }
   return Math.sign(value) * shift(Math.round(shift(Math.abs(value), digits)), -digits);
 }
 
-/** Moves the decimal point in the number's own text, where 1.005 is 1.005. */
+/** Moves the decimal point in the number's decimal text, which has no binary rounding error. */
 function shift(value: number, digits: number): number {
   const [mantissa, exponent] = String(value).split("e");
   return Number(`${mantissa}e${Number(exponent ?? 0) + digits}`);
 }
 
 /**
- * `sin(pi)` is 1.2e-16 because `pi` is a double that is off by that much. A result below the rounding error of its own
- * argument says nothing; it is 0.
+ * Wraps a function so that a result below the rounding error of its argument is 0: `sin(pi)` would be 1.2e-16, because the
+ * double `pi` differs from π by that much.
  */
 function withoutNoise(apply: (value: number) => number): (value: number) => number {
   return (value) => {

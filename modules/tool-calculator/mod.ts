@@ -1,10 +1,9 @@
-/** `tool-calculator`: arithmetic for the model, with a real parser (R0, modules.md). */
+/** `tool-calculator`: arithmetic for the model. */
 import type { Coordinator, JsonObject, ModuleInfo, MountReturn, Tool } from "preamp";
-import { evaluate, MAX_EXPRESSION_CHARS } from "./evaluate.ts";
+import { evaluate, formatNumber, MAX_EXPRESSION_CHARS } from "./evaluate.ts";
 import { CalculationError } from "./failure.ts";
-import { formatNumber } from "./format.ts";
 
-/** What this module is. */
+/** Describes the module. */
 export const module: ModuleInfo = {
   id: "tool-calculator",
   type: "tool",
@@ -46,7 +45,7 @@ const calculator: Tool = {
   },
 };
 
-/** Mounts the tool `calculator`. There is nothing to configure. */
+/** Mounts the tool `calculator`. It has no config. */
 export async function mount(coordinator: Coordinator, _config: JsonObject = {}): Promise<MountReturn> {
   await coordinator.mount("tools", calculator, calculator.name);
   return { name: module.id, version: module.version, provides: [calculator.name] };

@@ -1,19 +1,19 @@
-/** Text of an expression → tokens. Knows how numbers, names and signs look; nothing of precedence or meaning. */
+/** Splits the text of an expression into numbers, names and signs. */
 import { CalculationError } from "./failure.ts";
 
-/** One token and where it begins, from 1. `end` closes every list. */
+/** A token and its position, counted from 1. Every list ends with `end`. */
 export type Token =
   | { kind: "number"; value: number; text: string; position: number }
   | { kind: "name"; text: string; position: number }
   | { kind: "sign"; text: string; position: number }
   | { kind: "end"; text: string; position: number };
 
-/** Signs as people and models type them → the sign we compute with. */
+/** Accepted signs → the operator. */
 const SIGNS: Readonly<Record<string, string>> = {
   "+": "+",
   "-": "-",
   "\u2212": "-", // minus sign
-  "\u2013": "-", // en dash, what word processors make of a hyphen
+  "\u2013": "-", // en dash, which word processors insert for a hyphen
   "*": "*",
   "\u00d7": "*", // multiplication sign
   "\u00b7": "*", // middle dot
@@ -31,7 +31,7 @@ const SIGNS: Readonly<Record<string, string>> = {
 /**
  * Returns the tokens of an expression. `**` is read as `^`; names are lower-cased; `π` is `pi`.
  *
- * @throws {CalculationError} `syntax_error` with the position, for a character that begins no token.
+ * @throws {CalculationError} `syntax_error` with the position, for a character that does not start a token.
  */
 export function tokenize(text: string): Token[] {
   const tokens: Token[] = [];
@@ -58,8 +58,8 @@ export function tokenize(text: string): Token[] {
     } else {
       const sign = Object.hasOwn(SIGNS, character) ? SIGNS[character] : undefined;
       if (sign === undefined) {
-        const shown = JSON.stringify(String.fromCodePoint(text.codePointAt(at) ?? 0));
-        throw new CalculationError("syntax_error", `unexpected character ${shown} at position ${position}`);
+        const quoted = JSON.stringify(String.fromCodePoint(text.codePointAt(at) ?? 0));
+        throw new CalculationError("syntax_error", `unexpected character ${quoted} at position ${position}`);
       }
       tokens.push({ kind: "sign", text: sign, position });
       at++;
@@ -69,7 +69,7 @@ export function tokenize(text: string): Token[] {
   return tokens;
 }
 
-/** Digits, at most one dot, then an exponent if digits follow it: in `2e` the `e` is a name. */
+/** Returns the end of a number: digits, at most one dot, and an exponent if it has digits. In `2e` the `e` is a name. */
 function endOfNumber(text: string, start: number): number {
   let end = afterDigits(text, start);
   if (text.charAt(end) === ".") end = afterDigits(text, end + 1);
@@ -100,5 +100,5 @@ function isLetter(character: string): boolean {
 }
 
 function isSpace(character: string): boolean {
-  return character.trim() === ""; // every white space of Unicode, no-break space included
+  return character.trim() === ""; // all white space of Unicode, including no-break spaces
 }

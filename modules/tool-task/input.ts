@@ -1,8 +1,8 @@
-/** What the model asks for: the tool's input, and its schema with the agents of the plan in it. */
+/** The tool's input: its schema, which lists the plan's agents, and its checks. */
 import { isObject, type JsonObject, type JsonSchema, type ProviderPreference } from "preamp";
 import { CONTEXTS, type InheritContext, isTurns, MAX_TURNS, type TaskConfig } from "./config.ts";
 
-/** A task in which everything is present and right. */
+/** A checked input with all defaults. */
 export interface TaskInput {
   instruction: string;
   agent?: string;
@@ -12,17 +12,19 @@ export interface TaskInput {
   provider_preferences?: ProviderPreference[];
 }
 
-/** Characters of an agent's description that the model is shown. */
+/** Maximum characters of an agent's description in the tool's description. */
 const MAX_DESCRIPTION = 300;
 
-/** Returns the names and descriptions of a plan's agents, as one text. */
+/** Returns the names and descriptions of a plan's agents, one on each line. */
 export function describeAgents(plan: JsonObject): string {
   const agents = isObject(plan.agents) ? plan.agents : {};
   const lines = Object.entries(agents).map(([name, overlay]) => {
-    const told = isObject(overlay) && typeof overlay.description === "string" ? overlay.description : "";
-    return told === "" ? `- ${name}` : `- ${name}: ${told.slice(0, MAX_DESCRIPTION)}`;
+    const description = isObject(overlay) && typeof overlay.description === "string"
+      ? overlay.description
+      : "";
+    return description === "" ? `- ${name}` : `- ${name}: ${description.slice(0, MAX_DESCRIPTION)}`;
   });
-  return [...lines, "- self: you again, with an empty conversation (the default)"].join("\n");
+  return [...lines, "- self: the same agent as you, with an empty conversation (the default)"].join("\n");
 }
 
 /** Returns the schema of the tool's input for a plan. */
@@ -34,33 +36,34 @@ export function inputSchema(plan: JsonObject): JsonSchema {
       instruction: {
         type: "string",
         minLength: 1,
-        description: "The whole task in words: the agent knows nothing else unless it inherits context",
+        description: "The complete task: the agent knows nothing else unless it inherits context",
       },
-      agent: { type: "string", enum: names, description: "Which agent; absent: self" },
+      agent: { type: "string", enum: names, description: "Name of the agent; default: self" },
       session_id: {
         type: "string",
         description:
-          "Instead of agent: goes on with an agent you spawned before, by the session_id in its result",
+          "Instead of agent: continues an agent that you spawned before, by the session_id of its result",
       },
       inherit_context: {
         type: "string",
         enum: [...CONTEXTS],
-        description: "What the agent is told of this conversation: nothing, the recent turns, or all of it",
+        description:
+          "The part of this conversation that the agent gets: none, the recent turns, or all of it",
       },
       inherit_context_turns: {
         type: "integer",
         minimum: 1,
         maximum: MAX_TURNS,
-        description: "Turns that are recent",
+        description: "Number of turns for recent",
       },
       provider_preferences: {
         type: "array",
-        description: "Providers for the agent, best first; the first that is there is used",
+        description: "Providers for the agent, best first; the first available one is used",
         items: {
           type: "object",
           properties: {
             provider: { type: "string", description: "Name of a provider" },
-            model: { type: "string", description: "Name of a model; * stands for any characters" },
+            model: { type: "string", description: "Name of a model; * matches any characters" },
           },
           required: ["provider"],
           additionalProperties: false,
@@ -71,7 +74,7 @@ export function inputSchema(plan: JsonObject): JsonSchema {
   };
 }
 
-/** Returns the input with the config's defaults, or the fact that is wrong with it. */
+/** Returns the input with the config's defaults, or a description of what is wrong with it. */
 export function readInput(input: JsonObject, defaults: TaskConfig): TaskInput | string {
   const { instruction, inherit_context, inherit_context_turns, provider_preferences } = input;
   if (typeof instruction !== "string" || instruction.trim() === "") return "instruction must be text";
@@ -88,7 +91,7 @@ export function readInput(input: JsonObject, defaults: TaskConfig): TaskInput | 
   }
   if (task.agent !== undefined && task.session_id !== undefined) return "give agent or session_id, not both";
   if (inherit_context !== undefined) {
-    const found = CONTEXTS.find((one) => one === inherit_context);
+    const found = CONTEXTS.find((context) => context === inherit_context);
     if (found === undefined) return `inherit_context must be one of ${CONTEXTS.join(", ")}`;
     task.inherit_context = found;
   }
@@ -106,7 +109,7 @@ export function readInput(input: JsonObject, defaults: TaskConfig): TaskInput | 
   return task;
 }
 
-/** A model names a provider and a model and nothing else: how they are reached is the plan's. */
+/** Reads a list of providers and models. Other keys are refused: the plan alone defines how a provider is reached. */
 function readPreferences(value: unknown): ProviderPreference[] | string {
   if (!Array.isArray(value)) return "provider_preferences must be a list of {provider, model}";
   const read: ProviderPreference[] = [];
@@ -117,7 +120,7 @@ function readPreferences(value: unknown): ProviderPreference[] | string {
     }
     const [extra] = Object.keys(rest);
     if (extra !== undefined) {
-      return `provider_preferences take provider and model only: received ${JSON.stringify(extra)}`;
+      return `provider_preferences may have provider and model only: received ${JSON.stringify(extra)}`;
     }
     read.push(model === undefined ? { provider } : { provider, model });
   }

@@ -1,4 +1,4 @@
-/** `tool-task`: hands a task to a sub-agent and returns what it answers (behaviour.md §7.11, §9.8). */
+/** `tool-task`: gives a task to a sub-agent and returns its answer. */
 import {
   type Coordinator,
   errorCode,
@@ -16,19 +16,23 @@ import { CONFIG_SCHEMA, readConfig, type TaskConfig } from "./config.ts";
 import { promptOf } from "./inherited_prompt.ts";
 import { describeAgents, inputSchema, readInput, type TaskInput } from "./input.ts";
 
-/** What this module is. */
+/** Describes the module. */
 export const module: ModuleInfo = {
   id: "tool-task",
   type: "tool",
   version: "1.0.0",
-  description: "Hands a task to a sub-agent of the plan and returns its answer.",
+  description: "Gives a task to a sub-agent of the plan and returns its answer.",
   config_schema: CONFIG_SCHEMA,
 };
 
-/** Events of a sub-agent's life; the runtime emits them in the session that spawns it. */
+/** Events that the runtime emits in the session that spawns a sub-agent. */
 const EVENTS = ["task:agent_spawned", "task:agent_resumed", "task:agent_completed"];
 
-/** Mounts the tool `task`; it needs the capability `session.spawn`. @throws {PreampError} `module_invalid` for a wrong config. */
+/**
+ * Mounts the tool `task`, which uses the capability `session.spawn`.
+ *
+ * @throws {PreampError} `module_invalid` when the config is wrong.
+ */
 export async function mount(coordinator: Coordinator, config: JsonObject): Promise<MountReturn> {
   const tool = taskTool(coordinator, readConfig(config));
   await coordinator.mount("tools", tool, tool.name);
@@ -40,8 +44,8 @@ function taskTool(coordinator: Coordinator, config: TaskConfig): Tool {
   return {
     name: "task",
     description:
-      "Hand a task to an agent that works on its own and answers once. It does not see this conversation " +
-      `unless inherit_context says so. Several tasks in one answer run side by side. Agents:\n${
+      "Give a task to an agent that works on its own and answers once. It does not see this conversation " +
+      `unless you set inherit_context. Several tasks in one answer run in parallel. Agents:\n${
         describeAgents(coordinator.config)
       }`,
     input_schema: inputSchema(coordinator.config),
@@ -50,15 +54,15 @@ function taskTool(coordinator: Coordinator, config: TaskConfig): Tool {
       if (typeof task === "string") return failure("tool_input_invalid", `Cannot start the task: ${task}`);
       const spawn = coordinator.getCapability("session.spawn");
       if (typeof spawn !== "function") {
-        return failure("internal", "Cannot start the task: nothing here can spawn an agent");
+        return failure("internal", "Cannot start the task: this session cannot spawn agents");
       }
       try {
         const request = await requestOf(task, config, coordinator, call);
-        const result = await (spawn as SpawnSession)(request); // what the runtime publishes under this name
+        const result = await (spawn as SpawnSession)(request); // the runtime's capability
         if (call?.signal.aborted) throw call.signal.reason;
         return toResult(result);
       } catch (error) {
-        if (call?.signal.aborted) throw error; // cancelled or too late: the loop tells it
+        if (call?.signal.aborted) throw error; // cancelled or timed out: the loop reports it
         return failure(errorCode(error) ?? "internal", errorMessage(error));
       }
     },
@@ -84,17 +88,17 @@ async function requestOf(
   };
 }
 
-/** An agent that did not complete is a failure that tells what there is: the model may ask it again by its session. */
+/** Returns the tool's result. That of an incomplete agent fails, with its text and session id, so that the model can continue it. */
 function toResult({ output, session_id, status, turn_count, metadata }: SpawnResult): JsonObject {
-  const told = { response: output, session_id, agent: metadata.agent, status, turn_count };
-  if (status === "completed") return { success: true, output: told };
+  const answer = { response: output, session_id, agent: metadata.agent, status, turn_count };
+  if (status === "completed") return { success: true, output: answer };
   const { error, stop_reason } = metadata;
   const message = typeof error === "object" && error !== null
     ? String((error as JsonObject).message)
     : `The agent stopped: ${stop_reason}`;
   return {
     success: false,
-    output: { ...told, stop_reason, error: message },
+    output: { ...answer, stop_reason, error: message },
     error: { type: status, message, session_id },
   };
 }

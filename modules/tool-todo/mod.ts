@@ -1,19 +1,19 @@
-/** `tool-todo`: a list of what is to do, kept by the session from run to run (behaviour.md §7.11). */
+/** `tool-todo`: a todo list for the model that is saved with the session. */
 import type { Coordinator, JsonObject, ModuleInfo, MountReturn, Tool } from "preamp";
 import { MAX_TEXT_CHARS, MAX_TODOS, parseTodos, STATUSES, type Todo } from "./todos.ts";
 
-/** What this module is. */
+/** Describes the module. */
 export const module: ModuleInfo = {
   id: "tool-todo",
   type: "tool",
   version: "1.0.0",
-  description: "Lets the model keep a todo list that lives as long as the session.",
+  description: "Lets the model keep a todo list that is saved with the session.",
   config_schema: { type: "object", properties: {} },
 };
 
 const ACTIONS = ["create", "update", "list"] as const;
 
-/** Mounts the tool `todo`. Its list is `session_state["tool-todo"]`, `{todos: […]}`. There is nothing to configure. */
+/** Mounts the tool `todo`. Its list is saved in `session_state["tool-todo"]` as `{todos: […]}`. It has no config. */
 export async function mount(coordinator: Coordinator, _config: JsonObject = {}): Promise<MountReturn> {
   const tool = todoTool(coordinator.session_state);
   await coordinator.mount("tools", tool, tool.name);
@@ -31,7 +31,7 @@ function todoTool(state: JsonObject): Tool {
         action: { type: "string", enum: [...ACTIONS] },
         todos: {
           type: "array",
-          description: "The whole list; needed by create and update",
+          description: "The complete list; required by create and update",
           maxItems: MAX_TODOS,
           items: {
             type: "object",
@@ -55,7 +55,7 @@ function todoTool(state: JsonObject): Tool {
       required: ["action"],
     },
     risk: "low",
-    idempotent: true, // every action replaces or reads the whole list
+    idempotent: true, // every action replaces or returns the whole list
     execute({ action, todos }) {
       switch (action) {
         case "create":
@@ -72,16 +72,16 @@ function todoTool(state: JsonObject): Tool {
   };
 }
 
-function save(state: JsonObject, action: "create" | "update", given: unknown): JsonObject {
-  const todos = parseTodos(given);
+function save(state: JsonObject, action: "create" | "update", input: unknown): JsonObject {
+  const todos = parseTodos(input);
   if (typeof todos === "string") return failure(todos);
-  state[module.id] = { todos }; // assigned whole: only top-level assignments reach the log
+  state[module.id] = { todos }; // a new object: only top-level assignments are saved
   return action === "create"
     ? { success: true, output: { status: "created", ...counts(todos), todos } }
     : { success: true, output: { status: "updated", ...counts(todos) } };
 }
 
-/** Returns the saved list; state that is not ours (an older version, a hand-made session) counts as an empty one. */
+/** Returns the saved list; state of an unknown form, such as that of an older version, is treated as an empty list. */
 function readSaved(state: JsonObject): Todo[] {
   const saved = state[module.id];
   const todos = parseTodos(typeof saved === "object" && saved !== null ? (saved as JsonObject).todos : []);

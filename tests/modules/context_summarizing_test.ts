@@ -3,7 +3,7 @@ import { type ChatRequest, errorCode, type JsonObject, type Message } from "prea
 import { MockProvider, testContext, TestCoordinator } from "preamp/testing";
 import * as contextSimple from "../../modules/context-simple/mod.ts";
 import * as contextSummarizing from "../../modules/context-summarizing/mod.ts";
-import { partsOf } from "../../modules/context-summarizing/chunks.ts";
+import { chunksOf } from "../../modules/context-summarizing/chunks.ts";
 import { estimateTokens } from "preamp";
 import { assert, assertEquals, assertRejects } from "../assert.ts";
 import { addAll, assertView, groups, system, tokensOf, user, withoutNotice } from "./context_simple_kit.ts";
@@ -154,8 +154,8 @@ Deno.test("views obey the invariants with a summary in them", async () => {
   }
 });
 
-Deno.test("partsOf() cuts messages into parts that fit, and one that is too long on its own", () => {
-  const parts = partsOf([user("y".repeat(100_000)), ...groups(20, 300)], 500);
+Deno.test("chunksOf() cuts messages into parts that fit, and one that is too long on its own", () => {
+  const parts = chunksOf([user("y".repeat(100_000)), ...groups(20, 300)], 500);
   assert(parts.length > 3);
   for (const part of parts) assert(estimateTokens(part) <= 520, `${estimateTokens(part)}`);
 });

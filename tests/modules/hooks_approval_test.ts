@@ -109,7 +109,7 @@ Deno.test("hooks-approval lets the first matching rule decide", async () => {
   ], [{ name: "db_read", risk: "high" }]);
   assertEquals((await decide("db_read", {})).action, "continue");
   const denied = await decide("db_drop", {});
-  assertEquals([denied.action, denied.reason], ["deny", "rule 2 does not let db_drop run"]);
+  assertEquals([denied.action, denied.reason], ["deny", "rule 2 denies db_drop"]);
   assertEquals((await decide("other", {})).action, "ask_user");
 });
 
@@ -318,7 +318,7 @@ for (const command of NOT_RM) {
 
 Deno.test("hooks-approval says which rule denied and that it may have been in doubt", async () => {
   const emission = await (await mounted(NO_RM)).decide("bash", { command: "ls; rm x" });
-  assertStringIncludes(emission.reason ?? "", "rule 1 does not let bash run this command");
+  assertStringIncludes(emission.reason ?? "", "rule 1 denies this command");
 });
 
 Deno.test("hooks-approval counts words that only the shell knows as any number of words when denying", async () => {

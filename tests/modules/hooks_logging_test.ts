@@ -257,7 +257,7 @@ Deno.test("hooks-logging tells the user once and fails its cleanup when the file
     assertEquals((await emit("tool:post")).action, "continue");
     await emit("tool:post");
     assertEquals(emitted("user:notification"), [{
-      message: "The log of this session cannot be written any more",
+      message: "The log of this session can no longer be written",
       level: "warning",
       source: "hook:hooks-logging",
     }]);

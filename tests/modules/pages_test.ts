@@ -39,7 +39,7 @@ for await (const { name: id, isDirectory } of Deno.readDir(FOLDER)) {
       const options = { base_url: `file://${folder}/` };
       try {
         const plan = JSON.parse(JSON.stringify(await planOf(block)).replaceAll(FOLDERS, folder));
-        for (const name of ["style.md", "facts.md"]) {
+        for (const name of ["tone.md", "facts.md"]) {
           await Deno.writeTextFile(`${folder}/${name}`, "Be brief.");
         }
         const { errors, warnings } = await runtime.plans.check({ plan }, OPERATOR, options);

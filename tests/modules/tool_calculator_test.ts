@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
 import { call, fakeCoordinator } from "./fake_coordinator.ts";
 import { module, mount } from "../../modules/tool-calculator/mod.ts";
-import { formatNumber } from "../../modules/tool-calculator/format.ts";
+import { formatNumber } from "../../modules/tool-calculator/evaluate.ts";
 
 async function calculate(expression: unknown) {
   const fake = fakeCoordinator();

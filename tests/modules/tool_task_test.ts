@@ -42,7 +42,10 @@ async function mounted(
 
 Deno.test("task tells the model which agents there are", async () => {
   const { fake: { tools } } = await mounted();
-  assertStringIncludes(tools.task?.description ?? "", "- triage: Sorts tickets\n- plain\n- self: you again");
+  assertStringIncludes(
+    tools.task?.description ?? "",
+    "- triage: Sorts tickets\n- plain\n- self: the same agent",
+  );
   const { agent } = tools.task?.input_schema?.properties as Record<string, JsonObject>;
   assertEquals(agent?.enum, ["triage", "plain", "self"]);
 });
