@@ -31,7 +31,7 @@ const MEASURED = "hooks-timing:measured";
  *
  * @throws {PreampError} `module_invalid` when `debug` is not a boolean.
  */
-export async function mount(coordinator: Coordinator, config: JsonObject): Promise<MountReturn> {
+export function mount(coordinator: Coordinator, config: JsonObject): MountReturn {
   const debug = config.debug ?? false;
   if (typeof debug !== "boolean") {
     throw new PreampError(

@@ -1,14 +1,14 @@
-/** Every folder of `modules/` does by path, in a process of its own, what it does built in: the same run, with the same entries. */
+/** Every built-in module gives the same run, with the same entries, when it is loaded by path into a child process. */
 import { defaultPolicy } from "../../src/policy/policy.ts";
 import { createPreamp, type Preamp } from "../../src/server/mod.ts";
 import { assert, assertEquals } from "../assert.ts";
 
-// deno-lint-ignore no-explicit-any -- what the test asserts of it
+// deno-lint-ignore no-explicit-any -- JSON of unknown shape
 type Json = any;
 
 const MODULES = new URL("../../modules/", import.meta.url);
 
-/** How a module is configured in its run; most need nothing. */
+/** The configuration of a module for its run. */
 interface Setup {
   readonly config?: Json;
   readonly permissions?: Json;
@@ -19,7 +19,7 @@ interface Setup {
 const SUM = { name: "calculator", arguments: { expression: "6*7" } };
 const RESPONSES = [{ tool_calls: [SUM] }, { text: "It is 42." }];
 
-/** @param folder Where a module may write. */
+/** @param folder A folder that modules may read and write. */
 function setups(folder: string): Readonly<Record<string, readonly Setup[]>> {
   return {
     "context-persistent": [{
@@ -74,7 +74,7 @@ function mock(responses: Json): Json {
   return { module: "provider-mock", config: { responses, chunk_chars: 8 } };
 }
 
-/** Returns the plan of a module's run; `source`: where it comes from, absent: it is built in. */
+/** Returns the plan of a module's run; without `source` the module is built in. */
 function planOf(id: string, { config, permissions, plan }: Setup, source?: string): Json {
   const spec = {
     module: id,
@@ -95,12 +95,12 @@ function planOf(id: string, { config, permissions, plan }: Setup, source?: strin
     ...plan,
   };
   if (kind === "provider") whole.providers = [spec];
-  else if (kind === "tool") whole.tools = whole.tools.filter((one: string) => one !== id).concat(spec);
+  else if (kind === "tool") whole.tools = whole.tools.filter((tool: string) => tool !== id).concat(spec);
   else if (kind === "hooks") whole.hooks = [spec];
   return whole;
 }
 
-/** Resolves to the entries of a run of a named plan, without what differs from run to run. */
+/** Resolves to the entries of a run of a named plan, without values that differ between runs. */
 async function entriesOf(preamp: Preamp, plan: string): Promise<Json[]> {
   const send = async (path: string, init: RequestInit = {}) => {
     const headers = { "content-type": "application/json" };
@@ -118,15 +118,15 @@ async function entriesOf(preamp: Preamp, plan: string): Promise<Json[]> {
     return names.get(text);
   };
   return data.map(({ event, data }: Json) => {
-    // what is compiled in has no name and version of its own
+    // a built-in module reports no name and version
     const { name: _, version: __, provides: ___, ...mounted } = data;
     const compared = event === "module:mounted" ? mounted : data;
-    const told = JSON.stringify(
+    const json = JSON.stringify(
       { event, data: compared },
       (key, value) => VOLATILE.has(key) ? undefined : value,
     );
     return JSON.parse(
-      told.replace(
+      json.replace(
         /\b(?:run|ses|turn|grp|call|req|apr|evt|sub)_[A-Za-z0-9]{8,}(?:_[0-9a-z]+)?/g,
         named as () => string,
       ),
@@ -134,13 +134,13 @@ async function entriesOf(preamp: Preamp, plan: string): Promise<Json[]> {
   });
 }
 
-/** Fields that tell of one run: when it was, how long it took, where its modules came from, how many tokens its ids happen to have. */
+/** Fields that differ between runs: times, durations, sources of modules, and token counts that depend on ids. */
 const VOLATILE: ReadonlySet<string> = new Set([
   ...["timestamp", "ts", "duration_ms", "plan_hash", "isolation", "integrity", "ended_at", "created_at"],
   ...["started_at", "created", "updated", "elapsed_ms", "input_tokens", "total_tokens", "tokens"],
 ]);
 
-Deno.test("every module of ours gives the same run by path as built in", async (t) => {
+Deno.test("every built-in module gives the same run when it is loaded by path", async (t) => {
   const folder = await Deno.realPath(await Deno.makeTempDir());
   const policy = defaultPolicy();
   policy.isolation.load_timeout_s = policy.limits.hook_timeout_s = 60;

@@ -1,4 +1,4 @@
-/** The contract suites of `preamp/testing`, run against the tools and hooks that need nothing from outside. */
+/** Runs the contract suites of `preamp/testing` against the built-in tools and hooks. */
 import type { Module } from "preamp";
 import { testHook, testTool } from "preamp/testing";
 import * as approval from "../../modules/hooks-approval/mod.ts";
@@ -7,7 +7,7 @@ import * as calculator from "../../modules/tool-calculator/mod.ts";
 import * as task from "../../modules/tool-task/mod.ts";
 import * as todo from "../../modules/tool-todo/mod.ts";
 
-/** `tool-task` in a session that can spawn. */
+/** `tool-task` in a session with the capability `session.spawn`. */
 const taskWithAgents: Module = {
   module: task.module,
   mount(coordinator, config) {

@@ -1,8 +1,8 @@
-/** A TestCoordinator with what the tests of hooks look at: how each handler was registered. */
+/** A TestCoordinator for tests of modules; it records how each handler was registered. */
 import type { Emission, HookHandler, HookOptions, JsonObject, Tool } from "preamp";
 import { EventRecorder, FakeClock, TestCoordinator } from "preamp/testing";
 
-/** One registration as it was made. */
+/** One registration of a handler. */
 interface Registered {
   event: string;
   priority?: number;
@@ -25,7 +25,7 @@ class RegistrationRecorder extends EventRecorder {
   }
 }
 
-/** What a test looks at and turns. */
+/** The coordinator and the parts that tests inspect. */
 export interface Fake {
   coordinator: TestCoordinator;
   clock: FakeClock;
@@ -33,11 +33,11 @@ export interface Fake {
   state: JsonObject;
   handlers: Registered[];
   emit(event: string, data?: JsonObject): Promise<Emission>;
-  /** The data of every event of this name, in order. */
+  /** Returns the data of every event of a name, in order. */
   emitted(event: string): JsonObject[];
 }
 
-/** Returns a fresh coordinator at 2026-01-02T03:04:05.006Z; `plan` is what `coordinator.config` shows. */
+/** Returns a new coordinator whose clock is at 2026-01-02T03:04:05.006Z; `plan` becomes `coordinator.config`. */
 export function fakeCoordinator(plan: JsonObject = {}, state: JsonObject = {}): Fake {
   const clock = new FakeClock(Date.UTC(2026, 0, 2, 3, 4, 5, 6));
   const hooks = new RegistrationRecorder(clock);
@@ -59,7 +59,7 @@ export function fakeCoordinator(plan: JsonObject = {}, state: JsonObject = {}): 
   };
 }
 
-/** Returns the result of one tool call, as plain data. */
+/** Resolves to the result of one tool call. */
 export async function call(fake: Fake, tool: string, input: JsonObject): Promise<JsonObject> {
   return await fake.tools[tool]?.execute(input) as JsonObject;
 }

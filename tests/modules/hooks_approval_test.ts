@@ -18,12 +18,12 @@ async function mounted(rules?: unknown, tools: Partial<Tool>[] = []) {
   return { ...fake, decide };
 }
 
-/** What the rules make of one bash command: continue, ask_user or deny. */
+/** Resolves to the action for one bash command: continue, ask_user or deny. */
 async function verdict(rules: unknown, command: unknown): Promise<string> {
   return (await (await mounted(rules)).decide("bash", { command })).action;
 }
 
-Deno.test("hooks-approval registers on tool:pre at -10, under its name, failing closed", async () => {
+Deno.test("hooks-approval registers on tool:pre at priority -10 and fails closed", async () => {
   const { handlers } = await mounted();
   assertEquals(
     handlers,
@@ -31,7 +31,7 @@ Deno.test("hooks-approval registers on tool:pre at -10, under its name, failing 
   );
 });
 
-Deno.test("hooks-approval asks with prompt, options and risk when a rule says so", async () => {
+Deno.test("hooks-approval asks with prompt, options and risk when a rule has action ask", async () => {
   const { decide } = await mounted([{ tool: "calculator", action: "ask" }], [{ name: "calculator" }]);
   const emission = await decide("calculator", { expression: "6*7" });
   assertEquals([emission.action, emission.hook_name, emission.reason], ["ask_user", "hooks-approval", null]);
@@ -45,7 +45,7 @@ Deno.test("hooks-approval asks with prompt, options and risk when a rule says so
   });
 });
 
-Deno.test("hooks-approval takes prompt, timeout and default when the rule has them", async () => {
+Deno.test("hooks-approval uses the prompt, timeout and default of the rule", async () => {
   const { decide } = await mounted(
     [{ tool: "refund_*", action: "ask", prompt: "Refund?", timeout_s: 9, default: "allow" }],
     [{ name: "refund_all", risk: "critical" }],
@@ -61,7 +61,7 @@ Deno.test("hooks-approval takes prompt, timeout and default when the rule has th
 });
 
 for (const name of ["write_file", "edit_file", "apply_patch", "bash"]) {
-  Deno.test(`APPR-07 hooks-approval asks without rules when the tool is ${name}`, async () => {
+  Deno.test(`hooks-approval asks without rules when the tool is ${name}`, async () => {
     assertEquals(
       (await (await mounted()).decide(name, { file_path: "a" })).approval?.prompt,
       `Allow ${name}?`,
@@ -85,7 +85,7 @@ Deno.test("hooks-approval asks without rules when the tool declares risk or appr
   assertEquals((await decide("constructor", {})).action, "continue");
 });
 
-Deno.test("hooks-approval knows a tool by the name it is mounted under and by its own (R3)", async () => {
+Deno.test("hooks-approval finds a tool by its mount name and by its own name", async () => {
   const fake = fakeCoordinator();
   const tool: Tool = { name: "my_tool", description: "A tool", risk: "high", execute: () => null };
   await fake.coordinator.mount("tools", tool, { name: "my-tool" });
@@ -96,7 +96,7 @@ Deno.test("hooks-approval knows a tool by the name it is mounted under and by it
   }
 });
 
-Deno.test("hooks-approval asks when the event names no tool", async () => {
+Deno.test("hooks-approval asks when the event has no tool name", async () => {
   const { emit } = await mounted();
   assertEquals((await emit("tool:pre", { tool_call_id: "a" })).approval?.prompt, "Allow unknown tool?");
 });
@@ -188,12 +188,12 @@ const NOT_LS = [
 ];
 
 for (const command of NOT_LS) {
-  Deno.test(`APPR-06 hooks-approval asks when the command is ${JSON.stringify(command).slice(0, 40)}`, async () => {
+  Deno.test(`hooks-approval asks when the command is ${JSON.stringify(command).slice(0, 40)}`, async () => {
     assertEquals(await verdict(LS, command), "ask_user");
   });
 }
 
-Deno.test("hooks-approval does not take a command that only starts like an allowed one, for ask rules too", async () => {
+Deno.test("hooks-approval does not match a command that only starts like the pattern of an ask rule", async () => {
   const rules = [{ tool: "bash", argv: ["git", "push"], action: "ask" }, { tool: "bash", action: "deny" }];
   assertEquals(await verdict(rules, "git push"), "ask_user");
   assertEquals(await verdict(rules, "git push; true"), "deny");
@@ -207,7 +207,7 @@ Deno.test("hooks-approval matches each glob of argv with one word when there is 
   assertEquals(await verdict(rules, "npm run"), "ask_user");
 });
 
-Deno.test("hooks-approval reads words as they are when the input is a list of them", async () => {
+Deno.test("hooks-approval takes words literally when the input is a list", async () => {
   const { decide } = await mounted(LS);
   const action = async (input: JsonObject) => (await decide("bash", input)).action;
   assertEquals(await action({ argv: ["ls", "$(x)", "*"] }), "continue");
@@ -316,12 +316,12 @@ for (const command of NOT_RM) {
   });
 }
 
-Deno.test("hooks-approval says which rule denied and that it may have been in doubt", async () => {
+Deno.test("hooks-approval names the rule that denied", async () => {
   const emission = await (await mounted(NO_RM)).decide("bash", { command: "ls; rm x" });
   assertStringIncludes(emission.reason ?? "", "rule 1 denies this command");
 });
 
-Deno.test("hooks-approval counts words that only the shell knows as any number of words when denying", async () => {
+Deno.test("hooks-approval treats words that are computed at run time as any number of words when denying", async () => {
   const rules = [{ tool: "bash", argv: ["git", "push", "--force"], action: "deny" }, {
     tool: "*",
     action: "allow",
@@ -336,7 +336,7 @@ Deno.test("hooks-approval counts words that only the shell knows as any number o
   assertEquals(await verdict(rules, "git push --force x"), "continue");
 });
 
-Deno.test("hooks-approval asks when a rule needs words and the event has no input (R0's loop)", async () => {
+Deno.test("hooks-approval asks when a rule has argv and the event has no input", async () => {
   for (const action of ["allow", "ask", "deny"]) {
     const { decide } = await mounted([{ tool: "bash", argv: ["ls"], action }, {
       tool: "*",
@@ -347,12 +347,12 @@ Deno.test("hooks-approval asks when a rule needs words and the event has no inpu
   }
 });
 
-Deno.test("hooks-approval goes on to the next rule when the input has no command", async () => {
+Deno.test("hooks-approval continues with the next rule when the input has no command", async () => {
   assertEquals((await (await mounted(NO_RM)).decide("calculator", { expression: "1" })).action, "continue");
   assertEquals((await (await mounted(LS)).decide("bash", { file: "x" })).action, "ask_user");
 });
 
-Deno.test("hooks-approval asks where a rule with a key of another runtime says allow, and denies where it says deny", async () => {
+Deno.test("hooks-approval asks instead of allowing when a rule has an unknown key, and still denies", async () => {
   const rule = (action: string) => [{ tool: "bash", pattern: "ls*", action }];
   assertEquals(await verdict(rule("allow"), "rm -rf x"), "ask_user");
   assertEquals(await verdict(rule("ask"), "rm -rf x"), "ask_user");
@@ -401,7 +401,7 @@ const BAD: [unknown, string][] = [
 ];
 
 for (const [config, text] of BAD) {
-  Deno.test(`hooks-approval lets nothing run when its config is wrong: ${text}`, async () => {
+  Deno.test(`hooks-approval denies every call when its config is wrong: ${text}`, async () => {
     const { coordinator, handlers, emit } = fakeCoordinator();
     await mount(coordinator, config as JsonObject);
     assertEquals(handlers.map(({ event, fail_closed }) => [event, fail_closed]), [["tool:pre", true]]);

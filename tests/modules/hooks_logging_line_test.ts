@@ -5,7 +5,7 @@ import { LineQueue } from "../../modules/hooks-logging/queue.ts";
 
 const bytesOf = (text: string) => new TextEncoder().encode(text).length;
 
-Deno.test("formatLine() stays within 8 KiB and says so when data is longer", () => {
+Deno.test("formatLine() truncates to 8 KiB and sets truncated when data is longer", () => {
   for (const text of ["x", "é", "漢", "\u001b", "\u009b", "😀", "\ud800"]) {
     const line = formatLine("tool:post", { session_id: "s", result: { output: text.repeat(100_000) } }, 0);
     assert(bytesOf(line) <= MAX_LINE_BYTES, `${JSON.stringify(text)} made ${bytesOf(line)} bytes`);
@@ -15,7 +15,7 @@ Deno.test("formatLine() stays within 8 KiB and says so when data is longer", () 
   }
 });
 
-Deno.test("formatLine() says how many entries of a long list are left out", () => {
+Deno.test("formatLine() states how many entries of a long list are left out", () => {
   const { data, truncated } = JSON.parse(
     formatLine("x:y", { list: Array.from({ length: 5_000 }, () => "abcdef") }, 0),
   );
@@ -23,7 +23,7 @@ Deno.test("formatLine() says how many entries of a long list are left out", () =
   assertEquals(data.list.at(-1), `[${5_000 - (data.list.length - 1)} more]`);
 });
 
-Deno.test("formatLine() keeps data as it is when it fits", () => {
+Deno.test("formatLine() keeps data unchanged when it fits", () => {
   const line = formatLine("x:y", { timestamp: "t", session_id: "s", a: [1, true, null, "b"], c: {} }, 0);
   assertEquals(JSON.parse(line), {
     ts: "t",
@@ -35,11 +35,11 @@ Deno.test("formatLine() keeps data as it is when it fits", () => {
   });
 });
 
-Deno.test("formatLine() stamps the time when the payload has none", () => {
+Deno.test("formatLine() adds the time when the payload has no timestamp", () => {
   assertEquals(JSON.parse(formatLine("x:y", {}, Date.UTC(2026, 0, 2))).ts, "2026-01-02T00:00:00.000Z");
 });
 
-Deno.test("formatLine() is one parsable line without control bytes for any data (property)", () => {
+Deno.test("formatLine() returns one parsable line without control characters for any data", () => {
   const key = fc.oneof(
     fc.string({ unit: "binary", maxLength: 300 }),
     fc.constantFrom("session_id", "turn_id", "level", "token"),
@@ -77,7 +77,7 @@ Deno.test("formatLine() is one parsable line without control bytes for any data 
   }));
 });
 
-Deno.test("LineQueue writes one text at a time, in order, joining what waited", async () => {
+Deno.test("LineQueue writes one text at a time, in order, and joins waiting lines", async () => {
   const written: string[] = [];
   const gates: (() => void)[] = [];
   const queue = new LineQueue((text) => {
@@ -99,7 +99,7 @@ Deno.test("LineQueue writes one text at a time, in order, joining what waited", 
   await flushed;
 });
 
-Deno.test("LineQueue drops, counts and tells when a sink stands still", async () => {
+Deno.test("LineQueue drops and counts lines when a sink does not progress", async () => {
   let open = () => {};
   const held = new Promise<void>((resolve) => open = resolve);
   const written: string[] = [];
@@ -117,7 +117,7 @@ Deno.test("LineQueue drops, counts and tells when a sink stands still", async ()
   assertEquals(written, ["first", "dropped 2" + large]);
 });
 
-Deno.test("LineQueue takes nothing more and rejects flush() when a write has failed", async () => {
+Deno.test("LineQueue ignores further lines and rejects flush() after a failed write", async () => {
   let writes = 0;
   const queue = new LineQueue(() => {
     writes++;

@@ -6,12 +6,12 @@ import { mount, onSessionReady } from "../../modules/hooks-logging/mod.ts";
 
 interface Logging extends Fake {
   path: string;
-  /** Ends the session and resolves to the lines, parsed. */
+  /** Closes the log and resolves to its parsed lines. */
   lines(): Promise<JsonObject[]>;
   close(): Promise<void>;
 }
 
-/** Runs `test` with the module mounted on a file in a folder of its own. */
+/** Runs `test` with the module mounted on a file in a temporary folder. */
 async function withLog(config: JsonObject, test: (log: Logging) => Promise<void>): Promise<void> {
   const folder = await Deno.makeTempDir();
   try {
@@ -41,7 +41,7 @@ function parse(text: string): JsonObject[] {
   return text.split("\n").slice(0, -1).map((line) => JSON.parse(line));
 }
 
-Deno.test("hooks-logging writes one line an event in the format users parse", () =>
+Deno.test("hooks-logging writes one line for each event, in Amplifier's format", () =>
   withLog({}, async ({ emit, lines, path }) => {
     await emit("tool:pre", {
       parent_id: null,
@@ -63,7 +63,7 @@ Deno.test("hooks-logging writes one line an event in the format users parse", ()
     assertEquals(((await Deno.stat(path)).mode ?? 0) & 0o777, 0o600);
   }));
 
-Deno.test("hooks-logging registers at 100 for all canonical events, never denying, without deltas", () =>
+Deno.test("hooks-logging registers at priority 100 for all canonical events except deltas, and never denies", () =>
   withLog({}, async ({ handlers, close }) => {
     assertEquals(
       new Set(handlers.map(({ priority, name, fail_closed }) => `${priority} ${name} ${fail_closed}`)),
@@ -92,7 +92,7 @@ Deno.test("hooks-logging logs deltas when deltas is on", () =>
     ]);
   }));
 
-Deno.test("OBS-02 hooks-logging records events of observability.events when the session is ready", () =>
+Deno.test("hooks-logging subscribes to the events in observability.events when the session is ready", () =>
   withLog(
     { additional_events: ["extra:one", "tool:pre"] },
     async ({ coordinator, emit, handlers, lines }) => {
@@ -131,7 +131,7 @@ Deno.test("OBS-02 hooks-logging records events of observability.events when the 
     },
   ));
 
-Deno.test("OBS-02 hooks-logging keeps sessions of one process apart", async () => {
+Deno.test("hooks-logging separates the sessions of one process", async () => {
   const folder = await Deno.makeTempDir();
   try {
     const one = await mounted(folder);
@@ -148,7 +148,7 @@ Deno.test("OBS-02 hooks-logging keeps sessions of one process apart", async () =
   }
 });
 
-Deno.test("hooks-logging serves both instances when a session has two", async () => {
+Deno.test("hooks-logging writes both logs when a session has two instances", async () => {
   const folder = await Deno.makeTempDir();
   try {
     const paths = [`${folder}/a.jsonl`, `${folder}/b.jsonl`];
@@ -174,7 +174,7 @@ Deno.test("hooks-logging serves both instances when a session has two", async ()
   }
 });
 
-Deno.test("OBS-04 hooks-logging writes what session.redact leaves of an event, whether it answers at once or later", () =>
+Deno.test("hooks-logging writes events as redacted by session.redact, synchronous or asynchronous", () =>
   withLog({}, async ({ coordinator, emit, lines }) => {
     const redactor = new Redactor(["hunter2"]);
     coordinator.registerCapability(
@@ -193,7 +193,7 @@ Deno.test("OBS-04 hooks-logging writes what session.redact leaves of an event, w
     assertEquals(own?.data, { tool_input: { password: "[REDACTED]" }, said: "[REDACTED]" });
   }));
 
-Deno.test("hooks-logging gives each event the level it deserves", () =>
+Deno.test("hooks-logging derives the level from the event", () =>
   withLog({}, async ({ emit, lines }) => {
     await emit("tool:error");
     await emit("module:on_session_ready_failed");
@@ -208,7 +208,7 @@ Deno.test("hooks-logging gives each event the level it deserves", () =>
     );
   }));
 
-Deno.test("hooks-logging writes lines in order and all of them before the session is gone", () =>
+Deno.test("hooks-logging writes lines in order and completes before the session closes", () =>
   withLog({}, async ({ emit, lines }) => {
     await Promise.all(Array.from({ length: 500 }, (_, index) => emit("tool:post", { index })));
     assertEquals(
@@ -236,7 +236,7 @@ Deno.test("hooks-logging loses nothing and rotates once when two sessions share 
     const logs = [await mounted(folder, { max_bytes: 65_536 }), await mounted(folder, { max_bytes: 65_536 })];
     for (let index = 0; index < 15; index++) {
       await Promise.all(
-        logs.map((log, who) => log.emit("tool:post", { who, index, text: "x".repeat(3_000) })),
+        logs.map((log, session) => log.emit("tool:post", { session, index, text: "x".repeat(3_000) })),
       );
       await Promise.all(logs.map((log) => log.close()));
     }
@@ -248,7 +248,7 @@ Deno.test("hooks-logging loses nothing and rotates once when two sessions share 
   }
 });
 
-Deno.test("hooks-logging tells the user once and fails its cleanup when the file cannot be written", () =>
+Deno.test("hooks-logging notifies the user once and fails its cleanup when the file cannot be written", () =>
   withLog({}, async ({ emit, emitted, close, path }) => {
     const folder = path.slice(0, path.lastIndexOf("/"));
     await Deno.remove(folder, { recursive: true });
@@ -263,7 +263,7 @@ Deno.test("hooks-logging tells the user once and fails its cleanup when the file
     }]);
   }));
 
-Deno.test("hooks-logging does not follow a link that appears where its file was", () =>
+Deno.test("hooks-logging does not follow a symbolic link that replaces its file", () =>
   withLog({}, async ({ emit, close, path }) => {
     const target = `${path}.target`;
     await Deno.remove(path);
@@ -287,7 +287,7 @@ Deno.test("hooks-logging writes to standard error when it has no path", async ()
   assert(!text.includes("\u001b"));
 });
 
-Deno.test("mount() refuses a path when the plan does not let this module write there", async () => {
+Deno.test("mount() refuses a path without a write grant in the module's plan entry", async () => {
   const folder = await Deno.realPath(await Deno.makeTempDir());
   try {
     await Deno.mkdir(`${folder}/other`);
@@ -336,7 +336,7 @@ const BAD: [JsonObject, string][] = [
 ];
 
 for (const [config, text] of BAD) {
-  Deno.test(`mount() refuses hooks-logging's config when ${text}`, async () => {
+  Deno.test(`mount() of hooks-logging refuses a config: ${text}`, async () => {
     const { coordinator, handlers } = fakeCoordinator();
     const error = await assertRejects(() => mount(coordinator, config));
     assertEquals((error as Error & { code: string }).code, "module_invalid");

@@ -1,4 +1,4 @@
-import { assertEquals, assertRejects } from "../assert.ts";
+import { assertEquals, assertThrows } from "../assert.ts";
 import { fakeCoordinator } from "./fake_coordinator.ts";
 import { mount } from "../../modules/hooks-timing/mod.ts";
 
@@ -9,7 +9,7 @@ async function mounted(config: Record<string, unknown> = { debug: true }) {
   return { ...fake, measured };
 }
 
-Deno.test("hooks-timing tells how long a tool took when debug is on (R0)", async () => {
+Deno.test("hooks-timing notifies the user of a tool's duration when debug is on", async () => {
   const { emit, clock } = await mounted();
   await emit("tool:pre", { tool_name: "calculator", tool_call_id: "call_1" });
   await clock.advance(123);
@@ -18,7 +18,7 @@ Deno.test("hooks-timing tells how long a tool took when debug is on (R0)", async
   assertEquals([emission.action, emission.user_message_level], ["continue", "info"]);
 });
 
-Deno.test("hooks-timing keeps parallel calls of one tool apart when they finish in another order", async () => {
+Deno.test("hooks-timing measures parallel calls of one tool separately when they finish in another order", async () => {
   const { emit, clock, measured } = await mounted();
   await emit("tool:pre", { tool_name: "web", tool_call_id: "a" });
   await clock.advance(100);
@@ -33,7 +33,7 @@ Deno.test("hooks-timing keeps parallel calls of one tool apart when they finish 
   ]);
 });
 
-Deno.test("hooks-timing takes the tool's name when a loop gives no call id", async () => {
+Deno.test("hooks-timing uses the tool's name when the event has no call id", async () => {
   const { emit, clock, measured } = await mounted();
   await emit("tool:pre", { tool_name: "calculator" });
   await clock.advance(5);
@@ -41,7 +41,7 @@ Deno.test("hooks-timing takes the tool's name when a loop gives no call id", asy
   assertEquals(measured(), [{ kind: "tool", name: "calculator", duration_ms: 5 }]);
 });
 
-Deno.test("hooks-timing does not count the time a person took to allow a call", async () => {
+Deno.test("hooks-timing does not count the time that a person needs to approve a call", async () => {
   const { emit, clock, measured } = await mounted();
   await emit("tool:pre", { tool_name: "bash", tool_call_id: "a" });
   await clock.advance(60_000);
@@ -51,7 +51,7 @@ Deno.test("hooks-timing does not count the time a person took to allow a call", 
   assertEquals(measured().map((data) => data.duration_ms), [20]);
 });
 
-Deno.test("hooks-timing measures provider calls, answered or failed", async () => {
+Deno.test("hooks-timing measures successful and failed provider calls", async () => {
   const { emit, clock, measured } = await mounted();
   await emit("provider:request", { provider: "mock" });
   await clock.advance(1_500);
@@ -63,14 +63,14 @@ Deno.test("hooks-timing measures provider calls, answered or failed", async () =
   assertEquals(measured().map((data) => data.duration_ms), [1_500, 7]);
 });
 
-Deno.test("hooks-timing says nothing to the user when debug is off, and still measures", async () => {
+Deno.test("hooks-timing measures without notifying the user when debug is off", async () => {
   const { emit, measured } = await mounted({});
   await emit("tool:pre", { tool_name: "calculator", tool_call_id: "a" });
   const emission = await emit("tool:post", { tool_name: "calculator", tool_call_id: "a" });
   assertEquals([emission.user_message, emission.action, measured().length], [null, "continue", 1]);
 });
 
-Deno.test("hooks-timing measures nothing when a call was never started, was denied, or the turn is over", async () => {
+Deno.test("hooks-timing measures nothing when a call was not started, was denied, or the turn has ended", async () => {
   const { emit, measured } = await mounted();
   await emit("tool:post", { result: {} });
   await emit("tool:pre", { tool_name: "bash", tool_call_id: "a" });
@@ -88,8 +88,8 @@ Deno.test("hooks-timing declares its event and never denies", async () => {
   assertEquals(new Set(handlers.map((each) => each.fail_closed)), new Set([false]));
 });
 
-Deno.test("mount() refuses when debug is not a boolean", async () => {
-  const error = await assertRejects(() => mount(fakeCoordinator().coordinator, { debug: "yes" }));
+Deno.test("mount() refuses when debug is not a boolean", () => {
+  const error = assertThrows(() => mount(fakeCoordinator().coordinator, { debug: "yes" }));
   assertEquals((error as Error & { code: string }).code, "module_invalid");
   assertEquals(
     error.message,

@@ -1,4 +1,4 @@
-/** The pages beside the built-in modules: every plan on them is checked and run as a reader would try it. */
+/** Checks and runs every plan in the READMEs of the built-in modules. */
 import { createRuntime } from "../../src/app/runtime.ts";
 import { parseDocument } from "../../src/plan/parse/parse.ts";
 import type { Caller } from "../../src/runs/types.ts";
@@ -8,24 +8,24 @@ import { assert, assertEquals } from "../assert.ts";
 const FOLDER = new URL("../../modules/", import.meta.url);
 const OPERATOR: Caller = { name: "cli", namespace: "test", origin: "operator" };
 
-/** Folders of a machine that the pages name. */
+/** Folders that the READMEs use as examples. */
 const FOLDERS = /\/srv\/agent|\/var\/log\/preamp/g;
 
-/** What a page leaves out of a plan because it is about something else. */
+/** Defaults for parts of a plan that a README omits. */
 const REST: JsonObject = {
   session: { orchestrator: "loop-basic", context: "context-simple" },
   providers: ["provider-mock"],
 };
 
-/** Returns the YAML blocks of a page. */
+/** Returns the YAML blocks of a README. */
 async function blocksOf(id: string): Promise<string[]> {
   const page = await Deno.readTextFile(new URL(`${id}/README.md`, FOLDER));
   return [...page.matchAll(/^```yaml\n(.*?)^```/gms)].map(([, text]) => text!);
 }
 
-/** Returns a block as a whole plan: a session that names one of its modules gets the other. */
+/** Returns a block as a complete plan. */
 async function planOf(block: string): Promise<JsonObject> {
-  const { data } = await parseDocument(block, { what: "the page" });
+  const { data } = await parseDocument(block, { what: "the README" });
   const session = isObject(data.session) ? data.session : {};
   return { ...REST, ...data, session: { ...REST.session as JsonObject, ...session } };
 }
@@ -33,7 +33,7 @@ async function planOf(block: string): Promise<JsonObject> {
 for await (const { name: id, isDirectory } of Deno.readDir(FOLDER)) {
   if (!isDirectory) continue;
   for (const [index, block] of (await blocksOf(id)).entries()) {
-    Deno.test(`modules/${id}/README.md, plan ${index + 1}, checks without a word and runs`, async () => {
+    Deno.test(`modules/${id}/README.md, plan ${index + 1}, is valid without warnings and runs`, async () => {
       const folder = await Deno.realPath(await Deno.makeTempDir());
       const runtime = createRuntime({ env: () => undefined });
       const options = { base_url: `file://${folder}/` };

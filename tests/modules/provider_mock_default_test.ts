@@ -1,4 +1,4 @@
-/** `provider-mock` without a script, driven by a small loop that runs the tools it offers. */
+/** `provider-mock` without a script, driven by a small loop that runs its tools. */
 import type { ChatRequest, JsonObject, Message, Provider, ToolSpec } from "preamp";
 import { textOf } from "preamp";
 import { TestCoordinator } from "preamp/testing";
@@ -7,7 +7,7 @@ import { assert, assertEquals, assertStringIncludes } from "../assert.ts";
 
 type Tools = Record<string, (input: JsonObject) => string>;
 
-/** A conversation with the provider; `tools` are offered and run. */
+/** A conversation with the provider; the loop offers and runs `tools`. */
 class Conversation {
   readonly messages: Message[] = [];
   readonly calls: [name: string, input: JsonObject][] = [];
@@ -54,9 +54,11 @@ class Conversation {
   }
 }
 
-const calculator: Tools = { calculator: ({ expression }) => expression === "6*7" ? "42" : "no such luck" };
+const calculator: Tools = {
+  calculator: ({ expression }) => expression === "6*7" ? "42" : "unexpected expression",
+};
 
-Deno.test("defaultAnswer() sends arithmetic to the calculator and says the result", async () => {
+Deno.test("defaultAnswer() calls the calculator for arithmetic and states the result", async () => {
   const conversation = new Conversation(calculator);
   assertEquals(await conversation.say("What is 6 × 7?"), "6 × 7 is 42.");
   assertEquals(conversation.calls, [["calculator", { expression: "6*7" }]]);
@@ -73,7 +75,7 @@ Deno.test("defaultAnswer() calls the tool once in each turn, with new ids", asyn
   assertEquals(conversation.state, { "provider-mock": { calls: 5, tool_calls: 2 } });
 });
 
-Deno.test("defaultAnswer() repeats the result of a call that was denied or failed, and does not try again", async () => {
+Deno.test("defaultAnswer() reports a denied or failed call and does not retry it", async () => {
   const denied = new Conversation({ calculator: () => "Denied by hook: User denied: Allow calculator?" });
   assertEquals(
     await denied.say("What is 6 × 7?"),
@@ -102,7 +104,7 @@ Deno.test("defaultAnswer() ignores user messages of hooks and loops", async () =
   assertEquals(await conversation.say("<system-reminder>Be brief.</system-reminder>"), "6 × 7 is 42.");
 });
 
-Deno.test("defaultAnswer() calls no tool that is not offered or may not be called", async () => {
+Deno.test("defaultAnswer() calls only tools that the request offers and permits", async () => {
   const none = new Conversation();
   assertEquals(
     await none.say("What is 6 × 7?"),
@@ -115,7 +117,7 @@ Deno.test("defaultAnswer() calls no tool that is not offered or may not be calle
   }
 });
 
-Deno.test("defaultAnswer() answers a wrap-up request without tools from the results it has", async () => {
+Deno.test("defaultAnswer() answers a wrap-up request without tools from earlier results", async () => {
   const conversation = new Conversation(calculator);
   conversation.messages.push(
     { role: "user", content: "What is 6 × 7?" },
@@ -129,7 +131,7 @@ Deno.test("defaultAnswer() answers a wrap-up request without tools from the resu
   assertEquals(text, "6 × 7 is 42.");
 });
 
-Deno.test("defaultAnswer() repeats any other prompt, cut on whole characters", async () => {
+Deno.test("defaultAnswer() repeats any other prompt, truncated at a whole character", async () => {
   const conversation = new Conversation();
   assertEquals(
     await conversation.say(" hello "),

@@ -1,4 +1,4 @@
-/** `provider-mock`: the script, its place in the session, streaming, errors, and the answers without a script. */
+/** `provider-mock`: the script, its position in the session, streaming, errors and config. */
 import {
   type ChatRequest,
   type ChatResponse,
@@ -17,7 +17,7 @@ import { FakeClock, type MountRecord, TestCoordinator, testProvider } from "prea
 import { module, mount } from "../../modules/provider-mock/mod.ts";
 import { assert, assertEquals, assertMatch, assertRejects } from "../assert.ts";
 
-/** A session as far as a provider sees one: state that outlives it, a clock that stands until it is moved. */
+/** A session with saved state and a clock that the test advances. */
 class Session {
   readonly clock = new FakeClock();
   readonly state: JsonObject;
@@ -34,7 +34,7 @@ class Session {
 
   async mount(config: JsonObject = {}): Promise<Provider> {
     await mount(this.#coordinator, config);
-    return this.mounts.at(-1)?.module as Provider; // the one that was just mounted
+    return this.mounts.at(-1)?.module as Provider; // the provider mounted last
   }
 }
 
@@ -46,7 +46,7 @@ const ask = (prompt: string): ChatRequest => ({ messages: [user(prompt)] });
 
 const call = (name: string, args: JsonObject | string = {}) => ({ tool_calls: [{ name, arguments: args }] });
 
-/** A response as it goes into the log. */
+/** Returns a response as JSON data. */
 const plain = (response: ChatResponse): JsonObject => JSON.parse(JSON.stringify(response));
 
 const ids = (response: ChatResponse) => (response.tool_calls ?? []).map((item) => item.id);
@@ -64,7 +64,7 @@ async function findings(config: JsonObject): Promise<string[]> {
   return error.details.map((detail) => detail.message);
 }
 
-Deno.test("mount() registers one provider named mock and tells what it is", async () => {
+Deno.test("mount() mounts one provider named mock with its info", async () => {
   const session = new Session();
   const provider = await session.mount({ priority: 7 });
   assertEquals(session.mounts, [{ mount_point: "providers", module: provider, name: "mock" }]);
@@ -85,7 +85,7 @@ Deno.test("mount() registers one provider named mock and tells what it is", asyn
   assertEquals("priority" in await mounted(), false);
 });
 
-Deno.test("listModels() gives the configured models, with the windows of the config", async () => {
+Deno.test("listModels() returns the configured models with the windows of the config", async () => {
   const windows = { context_window: 500, max_output_tokens: 50 };
   const provider = await mounted({
     ...windows,
@@ -109,7 +109,7 @@ Deno.test("listModels() gives the configured models, with the windows of the con
   assertEquals(provider.getInfo().defaults, windows);
 });
 
-Deno.test("complete() answers trace.md's two calls field by field", async () => {
+Deno.test("complete() returns a tool call and an answer with the scripted fields", async () => {
   const session = new Session();
   const provider = await session.mount({
     chunk_chars: 8,
@@ -136,7 +136,7 @@ Deno.test("complete() answers trace.md's two calls field by field", async () => 
   assertEquals(session.state, { "provider-mock": { calls: 2 } });
 });
 
-Deno.test("complete() answers the one text of `response` on every call", async () => {
+Deno.test("complete() returns the text of `response` for every call", async () => {
   const provider = await mounted({ response: "always" });
   const texts = [];
   for (let turn = 0; turn < 3; turn++) texts.push(textOf((await provider.complete(ask("x"))).content));
@@ -159,7 +159,7 @@ Deno.test("complete() repeats the last text when the script is used up, without 
   assertEquals(session.state, { "provider-mock": { calls: 3 } });
 });
 
-Deno.test("complete() echoes the person's prompt, not a hook's or a loop's, when after is echo", async () => {
+Deno.test("complete() returns the user's prompt, not a message of a hook or loop, when after is echo", async () => {
   const provider = await mounted({ responses: [], after: "echo" });
   const { content } = await provider.complete({
     messages: [
@@ -172,7 +172,7 @@ Deno.test("complete() echoes the person's prompt, not a hook's or a loop's, when
   assertEquals(textOf(content), "said last");
 });
 
-Deno.test("complete() fails clearly, and not for a retry, when after is error", async () => {
+Deno.test("complete() fails with an error that is not retryable when after is error", async () => {
   const provider = await mounted({ responses: ["only"], after: "error" });
   await provider.complete(ask("x"));
   const error = await llmError(() => provider.complete(ask("x")));
@@ -198,7 +198,7 @@ Deno.test("complete() gives each response its own copy of scripted arguments", a
   assertEquals(responses, [call("a", { list: [1] })]);
 });
 
-Deno.test("complete() passes arguments that are not JSON as a model would send them", async () => {
+Deno.test("complete() passes on arguments that are text, also invalid JSON", async () => {
   const provider = await mounted({ responses: [call("a", "{oops"), call("a", '{"x":1}')] });
   const [bad] = (await provider.complete(ask("x"))).tool_calls ?? [];
   assertEquals([bad?.arguments, bad?.invalid_arguments], [{}, "{oops"]);
@@ -206,7 +206,7 @@ Deno.test("complete() passes arguments that are not JSON as a model would send t
   assertEquals([good?.arguments, good?.invalid_arguments], [{ x: 1 }, undefined]);
 });
 
-Deno.test("complete() numbers tool calls over the session and keeps an id the script gives", async () => {
+Deno.test("complete() numbers tool calls across the session and keeps scripted ids", async () => {
   const session = new Session();
   const provider = await session.mount({
     responses: [
@@ -221,7 +221,7 @@ Deno.test("complete() numbers tool calls over the session and keeps an id the sc
   assertEquals(session.state, { "provider-mock": { calls: 3 } });
 });
 
-Deno.test("complete() goes on where a continued session stopped", async () => {
+Deno.test("complete() continues with the next entry when a session continues", async () => {
   const responses = [call("a"), call("b"), call("c")];
   const first = new Session();
   await (await first.mount({ responses })).complete(ask("x"));
@@ -246,7 +246,7 @@ Deno.test("complete() repeats no id of the history when the plan changed in mid-
   assertEquals(ids(await again.complete(ask("history was compacted"))), ["call_9"]);
 });
 
-Deno.test("complete() starts afresh when the saved state is not its own", async () => {
+Deno.test("complete() starts with the first entry when the saved state is malformed", async () => {
   for (const saved of [{ calls: -1 }, { calls: "2" }, [], "x", null, 5]) {
     const session = new Session({ "provider-mock": saved });
     const provider = await session.mount({ responses: ["first", "second"] });
@@ -255,7 +255,7 @@ Deno.test("complete() starts afresh when the saved state is not its own", async 
   }
 });
 
-Deno.test("complete() gives overlapping calls different entries and assigns its state anew each time", async () => {
+Deno.test("complete() gives overlapping calls different entries and assigns a new state object each time", async () => {
   const session = new Session();
   const provider = await session.mount({
     responses: [{ text: "a", delay_ms: 5 }, { text: "b", delay_ms: 5 }],
@@ -270,7 +270,7 @@ Deno.test("complete() gives overlapping calls different entries and assigns its 
   assert(before !== session.state["provider-mock"]);
 });
 
-Deno.test("two instances of a plan keep their own places", async () => {
+Deno.test("two instances in a plan have separate positions", async () => {
   const session = new Session();
   const first = await session.mount({ responses: ["a1", "a2"] });
   const second = await session.mount({ responses: ["b1", "b2"] });
@@ -282,7 +282,7 @@ Deno.test("two instances of a plan keep their own places", async () => {
   assertEquals(session.state, { "provider-mock": { calls: 2 }, "provider-mock:2": { calls: 2 } });
 });
 
-Deno.test("a config that does not mount takes no place from the next instance", async () => {
+Deno.test("a failed mount does not change the state key of the next instance", async () => {
   const session = new Session();
   await assertRejects(() => session.mount({ chunk_chars: 0 }), PreampError);
   await (await session.mount({ responses: ["a"] })).complete(ask("x"));
@@ -305,7 +305,7 @@ Deno.test("complete() streams thinking and text in chunks of whole code points, 
   ]);
 });
 
-Deno.test("complete() lets others run between deltas", async () => {
+Deno.test("complete() lets other code run between deltas", async () => {
   const provider = await mounted({ chunk_chars: 1, response: "abc" });
   const order: string[] = [];
   await provider.complete(ask("x"), {
@@ -350,7 +350,7 @@ Deno.test("complete() stops with AbortError while it waits, and takes no entry w
   assertEquals(session.state, { "provider-mock": { calls: 1 } });
 });
 
-Deno.test("complete() throws the scripted error with its fields and goes on at the next call", async () => {
+Deno.test("complete() throws the scripted error with its fields and continues with the next entry", async () => {
   const provider = await mounted({
     responses: [
       {
@@ -377,17 +377,17 @@ Deno.test("complete() throws the scripted error with its fields and goes on at t
   assertEquals(textOf((await provider.complete(ask("x"))).content), "fine");
 });
 
-Deno.test("complete() streams what stands beside an error before it fails, as a stream that breaks", async () => {
+Deno.test("complete() streams the text of an entry with an error before it fails", async () => {
   const provider = await mounted({
     responses: [{ text: "half an ans", error: { type: "StreamError", message: "cut" } }],
   });
-  let told = "";
-  const onDelta = ({ delta }: StreamDelta) => void (told += delta);
+  let text = "";
+  const onDelta = ({ delta }: StreamDelta) => void (text += delta);
   assertEquals((await llmError(() => provider.complete(ask("x"), { onDelta }))).type, "StreamError");
-  assertEquals(told, "half an ans");
+  assertEquals(text, "half an ans");
 });
 
-Deno.test("complete() estimates the usage that the script leaves out", async () => {
+Deno.test("complete() estimates usage that the script does not have", async () => {
   const provider = await mounted({
     responses: ["short", { text: "x", usage: { output_tokens: 3, cost_usd: "0.25", cache_read_tokens: 2 } }],
   });
@@ -401,7 +401,7 @@ Deno.test("complete() estimates the usage that the script leaves out", async () 
   assertEquals(large.total_tokens, large.input_tokens + 3);
 });
 
-Deno.test("complete() reports what its prices make of the usage, unless the script says a cost", async () => {
+Deno.test("complete() computes the cost from prices unless the script has one", async () => {
   const provider = await mounted({
     prices: { input: "3", output: "15", cache_read: "0.30" },
     responses: [
@@ -422,7 +422,7 @@ Deno.test("parseToolCalls() reads tool_calls, else the blocks", async () => {
   assertEquals(provider.parseToolCalls({ content: [block], tool_calls: [] }), []);
 });
 
-Deno.test("mount() refuses a wrong config, names every finding and mounts nothing", async () => {
+Deno.test("mount() refuses a wrong config and reports every problem", async () => {
   assertEquals(
     await findings({
       chunk_chars: 0,
@@ -452,7 +452,7 @@ Deno.test("mount() refuses a wrong config, names every finding and mounts nothin
   ]);
 });
 
-Deno.test("mount() refuses a wrong script entry with its place", async () => {
+Deno.test("mount() reports the path of every wrong value in a script", async () => {
   const paths = (await findings({
     responses: [
       7,
@@ -478,7 +478,7 @@ Deno.test("mount() refuses a wrong script entry with its place", async () => {
   ]);
 });
 
-Deno.test("mount() names no long value of the config in its error", async () => {
+Deno.test("mount() truncates long values in its error", async () => {
   const [message] = await findings({ chunk_chars: "s".repeat(1000) });
   assert((message ?? "").length < 150, message);
 });

@@ -10,7 +10,7 @@ async function eventsOf(name: string): Promise<{ events: JsonObject[]; service: 
   return { events: JSON.parse(JSON.stringify(entries)), service };
 }
 
-/** Runs the loop over the recorded answers, letting time pass. */
+/** Runs the loop with the recorded answers and advances the clock until it ends. */
 async function runWith(config: JsonObject, options: KitOptions = {}) {
   const session = kit({ providers: [builtin(providerReplay, config)], ...options });
   let done = false;
@@ -19,7 +19,7 @@ async function runWith(config: JsonObject, options: KitOptions = {}) {
   return { ...session, outcome: await ended };
 }
 
-Deno.test("provider-replay answers as the recorded models did, piece by piece", async () => {
+Deno.test("provider-replay returns the recorded answers with the same deltas", async () => {
   const { events } = await eventsOf("the run of trace.md");
   const { outcome, data } = await runWith({ events }, {
     tools: (SCENARIOS["the run of trace.md"]!.plan.tools)!,
@@ -30,7 +30,7 @@ Deno.test("provider-replay answers as the recorded models did, piece by piece", 
   assertEquals(data("tool:post").map(({ result }) => (result as JsonObject).output), ["42"]);
 });
 
-Deno.test("provider-replay fails as the recorded models did, attempt by attempt", async () => {
+Deno.test("provider-replay fails in the recorded attempts that failed", async () => {
   const { events } = await eventsOf("tries again");
   const { outcome, data } = await runWith({ recording: { events } });
   assertEquals([outcome.status, outcome.output_text], ["completed", "at last"]);
@@ -44,7 +44,7 @@ Deno.test("provider-replay fails as the recorded models did, attempt by attempt"
   );
 });
 
-Deno.test("provider-replay has no answer beyond the recording, and takes one provider's alone when told", async () => {
+Deno.test("provider-replay fails after the last recorded answer, and replays a single provider when configured", async () => {
   const { events } = await eventsOf("another provider answers");
   assertEquals((await runWith({ events, provider: "other" })).outcome.output_text, "from the other");
   const { outcome } = await runWith({ events: (await eventsOf("the run of trace.md")).events.slice(0, 20) }, {

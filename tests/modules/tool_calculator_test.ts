@@ -21,17 +21,17 @@ async function failureOf(expression: unknown) {
   return result.error as { type: string; message: string };
 }
 
-Deno.test("calculator adds when asked 2 + 2 (R0 test_addition)", async () => {
+Deno.test("calculator adds when asked 2 + 2", async () => {
   assertEquals(await calculate("2 + 2"), { success: true, output: "4" });
 });
 
-Deno.test("calculator fails with an error when the expression is not one (R0 test_invalid_expression)", async () => {
+Deno.test("calculator fails with unknown_name when the expression is a word", async () => {
   const result = await calculate("invalid");
   assertEquals(result.success, false);
   assertEquals((result.error as { type: string }).type, "unknown_name");
 });
 
-Deno.test("TEST-01 mount() puts the tool under its name and tells what it provides", async () => {
+Deno.test("mount() mounts the tool under its name and returns what it provides", async () => {
   const fake = fakeCoordinator();
   const returned = await mount(fake.coordinator);
   assertEquals(Object.keys(fake.tools), ["calculator"]);
@@ -131,7 +131,7 @@ for (const [expression, type, text] of FAILURES) {
   });
 }
 
-Deno.test("calculator fails with tool_input_invalid when the expression is no text", async () => {
+Deno.test("calculator fails with tool_input_invalid when the expression is not text", async () => {
   for (const value of [undefined, null, 4, ["1"]]) {
     assertEquals((await failureOf(value)).type, "tool_input_invalid");
   }
@@ -151,7 +151,7 @@ Deno.test("calculator refuses an expression when it nests deeper than 200 levels
   }
 });
 
-Deno.test("calculator answers when given any text, never throwing", async () => {
+Deno.test("calculator never throws, whatever the expression", async () => {
   const pieces = fc.constantFrom(
     "1",
     "2.5",
@@ -178,7 +178,7 @@ Deno.test("calculator answers when given any text, never throwing", async () => 
   }));
 });
 
-Deno.test("calculator agrees with the language when the expression has its operators only", async () => {
+Deno.test("calculator agrees with JavaScript when the expression has its operators only", async () => {
   const tree = fc.letrec<{ node: string }>((tie) => ({
     node: fc.oneof(
       { maxDepth: 4 },
@@ -198,7 +198,7 @@ Deno.test("calculator agrees with the language when the expression has its opera
   }));
 });
 
-Deno.test("formatNumber() keeps whole numbers in full and rounds the rest to 15 digits", () => {
+Deno.test("formatNumber() prints whole numbers in full and rounds others to 15 digits", () => {
   assertEquals(
     [-0, 999999999999999.9, 1e20, -1e300, 123456789.125, 9007199254740991].map(formatNumber),
     ["0", "1000000000000000", "1e+20", "-1e+300", "123456789.125", "9007199254740991"],

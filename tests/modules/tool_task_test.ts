@@ -40,7 +40,7 @@ async function mounted(
   return { fake, requests, call };
 }
 
-Deno.test("task tells the model which agents there are", async () => {
+Deno.test("task lists the plan's agents in its description and input schema", async () => {
   const { fake: { tools } } = await mounted();
   assertStringIncludes(
     tools.task?.description ?? "",
@@ -50,7 +50,7 @@ Deno.test("task tells the model which agents there are", async () => {
   assertEquals(agent?.enum, ["triage", "plain", "self"]);
 });
 
-Deno.test("task asks session.spawn, with the call it belongs to, and returns what came of it", async () => {
+Deno.test("task calls session.spawn with its tool call id and returns the agent's answer", async () => {
   const { call, requests } = await mounted({ exclude_tools: ["tool-task"] });
   const preferences = [{ provider: "anthropic", model: "claude-*" }];
   assertEquals(await call({ instruction: "Sort", agent: "triage", provider_preferences: preferences }), {
@@ -71,7 +71,7 @@ Deno.test("task asks session.spawn, with the call it belongs to, and returns wha
 });
 
 for (const status of ["incomplete", "denied", "cancelled", "failed"] as const) {
-  Deno.test(`task fails and hands on what there is when the agent ended ${status}`, async () => {
+  Deno.test(`task fails and returns the agent's text and session id when the agent ended ${status}`, async () => {
     const error = status === "failed" ? { code: "internal", message: "broke" } : null;
     const metadata = { agent: "triage", stop_reason: "limit:max_tool_calls", error };
     const { call } = await mounted({}, () => ({ ...DONE, output: "half", status, metadata }));
@@ -92,7 +92,7 @@ for (const status of ["incomplete", "denied", "cancelled", "failed"] as const) {
   });
 }
 
-Deno.test("task returns why no agent was made", async () => {
+Deno.test("task fails with the reason when no agent can be spawned", async () => {
   const { call } = await mounted({}, () => {
     throw Object.assign(new Error("Cannot spawn an agent: max_depth"), { code: "limit_reached" });
   });
@@ -102,7 +102,7 @@ Deno.test("task returns why no agent was made", async () => {
   });
 });
 
-Deno.test("task throws when it was aborted meanwhile, so that the loop tells the cancellation", async () => {
+Deno.test("task throws the abort reason when it is aborted during the agent's run", async () => {
   const abort = new AbortController();
   const { call } = await mounted({}, () => {
     abort.abort(new Error("cancelled"));
@@ -111,7 +111,7 @@ Deno.test("task throws when it was aborted meanwhile, so that the loop tells the
   await assertRejects(() => call({ instruction: "x" }, abort.signal), Error, "cancelled");
 });
 
-Deno.test("task says that nothing here can spawn when the capability is not there", async () => {
+Deno.test("task fails when the capability session.spawn is missing", async () => {
   const fake = fakeCoordinator(PLAN);
   await mount(fake.coordinator, {});
   const result = await fake.tools.task?.execute({ instruction: "x" }) as JsonObject;
@@ -133,7 +133,7 @@ const BAD: [JsonObject, string][] = [
   ],
 ];
 for (const [input, fact] of BAD) {
-  Deno.test(`task spawns nothing and says what is wrong with ${JSON.stringify(input)}`, async () => {
+  Deno.test(`task does not spawn and reports the problem when its input is ${JSON.stringify(input)}`, async () => {
     const { call, requests } = await mounted();
     const { success, error } = await call(input);
     assertEquals([success, (error as JsonObject).type, requests.length], [false, "tool_input_invalid", 0]);
@@ -149,7 +149,7 @@ for (
     [{ exclude_tools: [], inherit_tools: [] }, "inherit_tools"],
   ] as const
 ) {
-  Deno.test(`tool-task is not mounted with ${JSON.stringify(config)}`, async () => {
+  Deno.test(`mount() refuses the config ${JSON.stringify(config)}`, async () => {
     await assertRejects(
       () => mount(fakeCoordinator().coordinator, config as unknown as JsonObject),
       Error,
@@ -158,7 +158,7 @@ for (
   });
 }
 
-Deno.test("task inherits what people and model said, never calls, results, reminders or instructions", async () => {
+Deno.test("task passes on the text of people and the model, without calls, results, reminders and system messages", async () => {
   const { fake, call, requests } = await mounted({ inherit_context: "recent", inherit_context_turns: 1 });
   const history = [
     { role: "system", content: "secret rules" },
@@ -174,10 +174,10 @@ Deno.test("task inherits what people and model said, never calls, results, remin
   await call({ instruction: "Do it" });
   await call({ instruction: "Do it", inherit_context: "all" });
   await call({ instruction: "Do it", inherit_context: "none" });
-  const told = "User: new\n\nAssistant: looking\n\nYour task:\nDo it";
+  const recent = "User: new\n\nAssistant: looking\n\nYour task:\nDo it";
   assertEquals(requests.map(({ instruction }) => instruction), [
-    `The conversation so far:\n\n${told}`,
-    `The conversation so far:\n\nUser: old\n\nAssistant: answered\n\n${told}`,
+    `The conversation so far:\n\n${recent}`,
+    `The conversation so far:\n\nUser: old\n\nAssistant: answered\n\n${recent}`,
     "Do it",
   ]);
 });

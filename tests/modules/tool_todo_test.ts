@@ -15,7 +15,7 @@ async function mounted(saved?: unknown): Promise<Fake> {
   return fake;
 }
 
-Deno.test("todo keeps the list in session_state when it is created", async () => {
+Deno.test("todo saves the list in session_state when it is created", async () => {
   const fake = await mounted();
   assertEquals(await call(fake, "todo", { action: "create", todos: LIST }), {
     success: true,
@@ -24,7 +24,7 @@ Deno.test("todo keeps the list in session_state when it is created", async () =>
   assertEquals(fake.state, { "tool-todo": { todos: LIST } });
 });
 
-Deno.test("todo replaces the list as a new top-level value when it is updated", async () => {
+Deno.test("todo assigns a new top-level value when the list is updated", async () => {
   const fake = await mounted();
   await call(fake, "todo", { action: "create", todos: LIST });
   const before = fake.state["tool-todo"];
@@ -36,7 +36,7 @@ Deno.test("todo replaces the list as a new top-level value when it is updated", 
   assertEquals(before, { todos: LIST });
 });
 
-Deno.test("todo lists what an earlier run saved, also after a trip through JSON", async () => {
+Deno.test("todo lists what an earlier run saved, also after serialisation as JSON", async () => {
   const first = await mounted();
   await call(first, "todo", { action: "create", todos: LIST });
   const second = await mounted(JSON.parse(JSON.stringify(first.state["tool-todo"])));
@@ -46,14 +46,14 @@ Deno.test("todo lists what an earlier run saved, also after a trip through JSON"
   });
 });
 
-Deno.test("todo lists nothing when nothing usable is saved", async () => {
+Deno.test("todo lists nothing when the saved state is missing or malformed", async () => {
   for (const saved of [undefined, null, 7, { todos: "x" }, { todos: [{ content: 1 }] }]) {
     const result = await call(await mounted(saved), "todo", { action: "list" });
     assertEquals((result.output as { todos: unknown }).todos, []);
   }
 });
 
-Deno.test("todo keeps only known fields when there are others", async () => {
+Deno.test("todo drops unknown fields of entries", async () => {
   const fake = await mounted();
   await call(fake, "todo", {
     action: "create",
@@ -66,9 +66,9 @@ const BAD: [string, Record<string, unknown>, string][] = [
   ["the action is unknown", { action: "add" }, "action must be one of create, update, list"],
   ["the action is missing", {}, "action must be one of"],
   ["todos are missing", { action: "create" }, "todos must be a list: received undefined"],
-  ["todos are no list", { action: "update", todos: {} }, "todos must be a list: received object"],
+  ["todos is not a list", { action: "update", todos: {} }, "todos must be a list: received object"],
   [
-    "an entry is no object",
+    "an entry is not an object",
     { action: "create", todos: ["a"] },
     "todos[0] must be an object: received string",
   ],
@@ -88,7 +88,7 @@ const BAD: [string, Record<string, unknown>, string][] = [
     'todos[1].status must be one of pending, in_progress, completed: received "done"',
   ],
   [
-    "activeForm is no text",
+    "activeForm is not text",
     { action: "create", todos: [{ content: "a", status: "pending", activeForm: 1 }] },
     "todos[0].activeForm must be text",
   ],
@@ -103,7 +103,7 @@ const BAD: [string, Record<string, unknown>, string][] = [
     "at most 200 entries: received 201",
   ],
   [
-    "the whole is larger than 32 KiB",
+    "the list is larger than 32 KiB",
     {
       action: "create",
       todos: Array.from({ length: 30 }, () => ({ content: "é".repeat(1_000), status: "pending" })),
