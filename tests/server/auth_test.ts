@@ -8,7 +8,7 @@ async function bodyWithoutId(response: Response) {
   return { ...rest, error };
 }
 
-Deno.test("a missing, malformed and unknown key get the same answer", async () => {
+Deno.test("a missing, a malformed and an unknown key get the same response", async () => {
   const { send, runtime } = testApp();
   const answers = [];
   for (
@@ -32,26 +32,26 @@ Deno.test("a missing, malformed and unknown key get the same answer", async () =
   assertEquals(runtime.runs.created.length, 0);
 });
 
-Deno.test("the key is asked for once whatever the request carries", async () => {
-  const asked: string[] = [];
-  const { send } = testApp({ authenticate: (key) => (asked.push(key), null) });
+Deno.test("authenticate is called once for each request", async () => {
+  const keys: string[] = [];
+  const { send } = testApp({ authenticate: (key) => (keys.push(key), null) });
   for (const authorization of ["", "Bearer x", "Basic y"]) {
     await send("GET /v1/runs", { headers: { authorization } });
   }
-  assertEquals(asked, ["", "x", ""]);
+  assertEquals(keys, ["", "x", ""]);
 });
 
-Deno.test("an empty key is refused even when something knows it", async () => {
+Deno.test("an empty key is refused even if authenticate accepts it", async () => {
   const { send } = testApp({ authenticate: () => ({ name: "key:x", namespace: "x", origin: "caller" }) });
   assertEquals((await send("GET /v1/runs", { headers: { authorization: "Bearer " } })).status, 401);
 });
 
-Deno.test("the scheme of the key may be in any case", async () => {
+Deno.test("the scheme of the key is case-insensitive", async () => {
   const { send } = testApp();
   assertEquals((await send("GET /v1/runs", { headers: { authorization: "bEARER  k1" } })).status, 200);
 });
 
-Deno.test("every route but the open ones needs a key, wrong methods of theirs too", async () => {
+Deno.test("every route except open ones needs a key, also for a wrong method", async () => {
   const { send } = testApp();
   const headers = { authorization: "" };
   for (const { method, path, open } of ROUTES) {
@@ -66,7 +66,7 @@ Deno.test("every route but the open ones needs a key, wrong methods of theirs to
   );
 });
 
-Deno.test("what is not there is 404 with and without a key", async () => {
+Deno.test("an unknown path is 404 with and without a key", async () => {
   const { send } = testApp();
   for (const path of ["/v2", "/metrics", "/v1/plans/nothing", "/v1/runs/x/y", "/favicon.ico"]) {
     for (const method of ["GET", "POST", "OPTIONS"]) {
@@ -78,7 +78,7 @@ Deno.test("what is not there is 404 with and without a key", async () => {
   }
 });
 
-Deno.test("the header is ignored when there are no keys", async () => {
+Deno.test("the Authorization header is ignored when keys are not checked", async () => {
   const { send, runtime } = testApp({ authenticate: null });
   await send("POST /v1/runs", { body: { prompt: "answer" }, headers: { authorization: "Bearer whatever" } });
   assertEquals(runtime.runs.created[0]?.caller, {
@@ -88,7 +88,7 @@ Deno.test("the header is ignored when there are no keys", async () => {
   });
 });
 
-Deno.test("the key is asked for before the body is read", async () => {
+Deno.test("the key is checked before the body is read", async () => {
   const { send } = testApp();
   let pulled = false;
   const body = new ReadableStream({
@@ -141,19 +141,19 @@ for (
     [{ host: "localhost", origin: "" }, "forbidden"],
   ] as [Record<string, string>, string][]
 ) {
-  Deno.test(`createHostCheck() says ${expected} to ${JSON.stringify(headers)}`, () => {
+  Deno.test(`createHostCheck() returns ${expected} for ${JSON.stringify(headers)}`, () => {
     assertEquals(outcome(local, headers), expected);
   });
 }
 
-Deno.test("createHostCheck() compares Origin with Host when any host is ours", () => {
+Deno.test("createHostCheck() compares Origin with Host when hosts is any", () => {
   assertEquals(outcome(anywhere, { host: "a.example" }), "ok");
   assertEquals(outcome(anywhere, { host: "A.example:8", origin: "http://a.example:8" }), "ok");
   assertEquals(outcome(anywhere, { host: "a.example", origin: "https://b.example" }), "forbidden");
   assertEquals(outcome(anywhere, { host: "a.example", origin: "null" }), "forbidden");
 });
 
-Deno.test("a foreign Host or Origin is 403 forbidden on every route, open ones too", async () => {
+Deno.test("a foreign Host or Origin is 403 forbidden on every route, including open ones", async () => {
   const { send } = testApp();
   for (const route of ["GET /healthz", "GET /", "GET /v1/runs", "POST /v1/runs", "GET /nowhere"]) {
     assertEquals(await problemOf(await send(route, { headers: { host: "evil.example" } })), "403 forbidden");
@@ -164,7 +164,7 @@ Deno.test("a foreign Host or Origin is 403 forbidden on every route, open ones t
   }
 });
 
-Deno.test("with keys and any Host, a foreign Origin is 403 forbidden on every route, with the right key too", async () => {
+Deno.test("with keys and any Host, a foreign Origin is 403 forbidden on every route, even with a valid key", async () => {
   const { send } = testApp({ hosts: "any" });
   const host = "agents.example";
   for (const route of ["GET /healthz", "GET /", "GET /v1/runs", "POST /v1/runs", "OPTIONS /v1/runs"]) {
@@ -194,7 +194,7 @@ for (const hosts of [["agents.example"], "any"] as const) {
   });
 }
 
-Deno.test("no answer carries a CORS header", async () => {
+Deno.test("without cors no response has a CORS header", async () => {
   const { send } = testApp();
   const headers = { origin: "http://localhost:3000", "access-control-request-method": "POST" };
   for (const route of ["OPTIONS /v1/runs", "GET /v1/runs", "GET /healthz"]) {

@@ -1,4 +1,4 @@
-/** The API under a path of its own, in another application. */
+/** Tests of the API under a path prefix in another application. */
 import { Hono } from "hono";
 import { assertEquals, assertStringIncludes, assertThrows } from "../assert.ts";
 import { createPreamp, type Preamp } from "../../src/server/mod.ts";
@@ -8,7 +8,7 @@ const PLAN = {
   providers: [{ module: "provider-mock", config: { response: "Hello." } }],
 };
 
-/** Each way to mount it. */
+/** Ways to mount the API. */
 const MOUNTED: Readonly<
   Record<string, (preamp: Preamp) => (request: Request) => Response | Promise<Response>>
 > = {
@@ -20,7 +20,7 @@ const MOUNTED: Readonly<
 };
 
 for (const [way, mount] of Object.entries(MOUNTED)) {
-  Deno.test(`basePath is in every URL that the server answers, under ${way}`, async () => {
+  Deno.test(`basePath is part of every URL in responses, mounted by ${way}`, async () => {
     const preamp = createPreamp({ authenticate: null, basePath: "/agents" });
     const fetch = mount(preamp);
     const send = async (path: string, init: RequestInit = {}) =>
@@ -59,7 +59,7 @@ for (const [way, mount] of Object.entries(MOUNTED)) {
   });
 }
 
-Deno.test("basePath may end with a slash, and / is none", async () => {
+Deno.test("basePath may end with a slash; / means no prefix", async () => {
   for (const [basePath, url] of [["/agents/", "/agents"], ["/a/b", "/a/b"], ["/", "/"], ["", "/"]] as const) {
     await using preamp = createPreamp({ authenticate: null, basePath });
     const response = await preamp.fetch(new Request("http://localhost/openapi.json"));
@@ -81,7 +81,7 @@ for (
     "http://localhost/a",
   ]
 ) {
-  Deno.test(`createPreamp() takes no basePath ${JSON.stringify(basePath)}`, () => {
+  Deno.test(`createPreamp() refuses basePath ${JSON.stringify(basePath)}`, () => {
     assertThrows(() => createPreamp({ basePath }), TypeError, "begin with a slash");
   });
 }

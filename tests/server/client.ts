@@ -1,4 +1,4 @@
-/** An app over the fake runtime, and a client of it that needs no socket. */
+/** Creates an app over a runtime, and sends requests to it without a socket. */
 import type { App } from "../../src/server/http_app.ts";
 import { type AppOptions, createApp } from "../../src/server/routes.ts";
 import type { LogRecord } from "../../src/server/access_log.ts";
@@ -6,24 +6,24 @@ import { type AnswerName, loadSchemas } from "../../src/server/body/validation.t
 import { FakeClock } from "./fake_clock.ts";
 import { FakeRuntime } from "./fake_runtime.ts";
 
-/** What a test works with. */
+/** The app of a test, and access to its parts. */
 export interface TestApp {
   app: App;
   runtime: FakeRuntime;
   clock: FakeClock;
   logged: LogRecord[];
-  /** Sends a request with the key `k1`; a body that is no text, form or stream goes as JSON. */
+  /** Sends a request with the key `k1`; a body that is not text, bytes, a form or a stream is sent as JSON. */
   send(route: string, options?: SendOptions): Promise<Response>;
 }
 
-/** What to send beside method and path. */
+/** Options of {@link TestApp.send}. */
 export interface SendOptions {
   body?: unknown;
   headers?: Record<string, string>;
   signal?: AbortSignal;
 }
 
-/** Returns an app whose keys `k1` and `k2` are two callers. */
+/** Creates an app with two callers: `k1` and `k2`. */
 export function testApp(options: Partial<AppOptions> = {}): TestApp {
   const runtime = new FakeRuntime();
   const clock = new FakeClock();
@@ -56,7 +56,7 @@ export function testApp(options: Partial<AppOptions> = {}): TestApp {
   return { app, runtime, clock, logged, send };
 }
 
-/** Resolves to an answer's body after it was checked against its documented schema. */
+/** Returns the body of a response after validation against its documented schema. */
 // deno-lint-ignore no-explicit-any -- tests read fields of many shapes
 export async function bodyOf(response: Response, schema: AnswerName): Promise<any> {
   const body = await response.json();
@@ -65,7 +65,7 @@ export async function bodyOf(response: Response, schema: AnswerName): Promise<an
   return body;
 }
 
-/** Resolves to `status code` of a problem, and checks its shape. */
+/** Returns `status code` of a problem response after validation. */
 export async function problemOf(response: Response): Promise<string> {
   const body = await bodyOf(response, "Problem");
   if (
@@ -76,7 +76,7 @@ export async function problemOf(response: Response): Promise<string> {
   return `${response.status} ${body.error.code}`;
 }
 
-/** A reader of SSE bytes as WHATWG HTML §9.2.6 describes it, for frames of one data line. */
+/** Parses SSE bytes as specified by WHATWG HTML §9.2.6, for events of one data line. */
 export async function readEvents(
   body: ReadableStream<Uint8Array>,
 ): Promise<{ id: string; event: string; data: string }[]> {

@@ -15,7 +15,7 @@ function corsHeaders({ headers }: Response): Record<string, string> {
 for (const hosts of [[], "any"] as const) {
   const { send } = testApp({ hosts, cors: { origins: [APP] } });
 
-  Deno.test(`cors.origins lets a page send a request and read the answer, with hosts ${JSON.stringify(hosts)}`, async () => {
+  Deno.test(`cors.origins allows a page to send a request and read the response, with hosts ${JSON.stringify(hosts)}`, async () => {
     const headers = { host: "localhost:8484", origin: APP };
     const created = await send("POST /v1/runs", { headers, body: { prompt: "answer" } });
     assertEquals([created.status, corsHeaders(created)], [200, {
@@ -27,14 +27,14 @@ for (const hosts of [[], "any"] as const) {
   });
 
   Deno.test(`a preflight request of an allowed origin needs no key, with hosts ${JSON.stringify(hosts)}`, async () => {
-    const asked = {
+    const preflight = {
       host: "localhost:8484",
       origin: APP,
       authorization: "",
       "access-control-request-method": "POST",
       "access-control-request-headers": "authorization,content-type",
     };
-    const response = await send("OPTIONS /v1/runs", { headers: asked });
+    const response = await send("OPTIONS /v1/runs", { headers: preflight });
     assertEquals([response.status, response.body, corsHeaders(response)], [204, null, {
       "access-control-allow-headers": "Authorization, Content-Type, Idempotency-Key, Last-Event-ID, Prefer",
       "access-control-allow-methods": "GET, HEAD, POST, DELETE",
@@ -65,7 +65,7 @@ for (const hosts of [[], "any"] as const) {
   });
 }
 
-Deno.test("an error is readable for the page too: a missing key, an unknown path", async () => {
+Deno.test("an allowed page can read errors: a missing key, an unknown path", async () => {
   const { send } = testApp({ cors: { origins: [APP] } });
   for (const [route, status] of [["GET /v1/runs", 401], ["GET /nowhere", 404]] as const) {
     const response = await send(route, { headers: { origin: APP, authorization: "" } });
@@ -74,20 +74,20 @@ Deno.test("an error is readable for the page too: a missing key, an unknown path
   }
 });
 
-Deno.test("an allowed origin does not make a foreign Host one of this server", async () => {
+Deno.test("an allowed origin does not allow a foreign Host", async () => {
   const { send } = testApp({ cors: { origins: [APP] } });
   const response = await send("GET /healthz", { headers: { host: "evil.example", origin: APP } });
   assertEquals(await problemOf(response), "403 forbidden");
 });
 
-Deno.test("a request without Origin is answered as before, and says that answers vary", async () => {
+Deno.test("a request without Origin is answered with Vary: Origin", async () => {
   const { send } = testApp({ cors: { origins: [APP] } });
   const response = await send("GET /healthz");
   assertEquals([response.status, corsHeaders(response)], [200, { vary: "Origin" }]);
   await response.body?.cancel();
 });
 
-Deno.test("OPTIONS that is no preflight request is still a wrong method", async () => {
+Deno.test("OPTIONS without preflight headers is 405", async () => {
   const { send } = testApp({ cors: { origins: [APP] } });
   assertEquals((await send("OPTIONS /v1/runs", { headers: { origin: APP } })).status, 405);
 });
@@ -103,7 +103,7 @@ for (
     "",
   ]
 ) {
-  Deno.test(`createCors() takes no ${JSON.stringify(origin)}`, () => {
+  Deno.test(`createCors() refuses ${JSON.stringify(origin)}`, () => {
     assertThrows(() => createCors([origin]), TypeError, "scheme, host and port");
   });
 }

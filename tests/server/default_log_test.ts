@@ -3,7 +3,7 @@ import { processRedactor } from "../../src/policy/redact.ts";
 import { createPreamp } from "../../src/server/mod.ts";
 import { assertEquals } from "../assert.ts";
 
-/** Resolves to the lines that are written to stderr meanwhile. */
+/** Resolves to the lines that an action writes to stderr. */
 async function linesOf(work: () => unknown): Promise<string[]> {
   const { writeSync } = Deno.stderr;
   const chunks: string[] = [];
@@ -30,7 +30,7 @@ const RECORD: LogRecord = {
   error: { name: "Error", message: "the key sk-123456 was refused" },
 };
 
-Deno.test("createDefaultLog() writes warnings and errors as lines of JSON, without secrets", async () => {
+Deno.test("createDefaultLog() logs warnings and errors as lines of JSON without secrets", async () => {
   const { request, runtime } = createDefaultLog(processRedactor(["sk-123456"]));
   const lines = await linesOf(() => {
     request({ ...RECORD, level: "info", status: 200 });
@@ -45,8 +45,10 @@ Deno.test("createDefaultLog() writes warnings and errors as lines of JSON, witho
   assertEquals(fields, { level: "warning", message: "module_console", text: "[REDACTED]" });
 });
 
-for (const [what, options, count] of [["without log", {}, 1], ["with log null", { log: null }, 0]] as const) {
-  Deno.test(`createPreamp() ${what} writes ${count} lines for a request that fails`, async () => {
+for (
+  const [label, options, count] of [["without log", {}, 1], ["with log null", { log: null }, 0]] as const
+) {
+  Deno.test(`createPreamp() ${label} logs ${count} lines for a failed request`, async () => {
     const authenticate = () => {
       throw new Error("the directory of keys is gone");
     };

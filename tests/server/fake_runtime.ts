@@ -1,16 +1,16 @@
 /**
- * A small runtime in memory. What a run does is its prompt's first word: `answer TEXT` completes, `hang` runs until it is told
- * otherwise, `ask` waits for a person, `fail` fails, `limit` reaches a ceiling, `long N` has N deltas.
+ * A fake runtime in memory. The first word of the prompt selects the behaviour of a run: `answer TEXT` completes, `hang` runs until
+ * the test ends it, `ask` awaits an approval, `fail` fails, `limit` reaches a limit, `long N` has N deltas.
  */
 import type { Readiness, Runtime } from "../../src/app/types.ts";
 import type { Entry } from "../../src/kernel/host.ts";
-import type { Recording } from "../../src/runs/types.ts";
-import type { ReplayReport } from "../../src/runs/types.ts";
 import type {
   Approval,
   Caller,
   CreateOptions,
   Page,
+  Recording,
+  ReplayReport,
   Run,
   RunHandle,
   RunRequest,
@@ -21,7 +21,7 @@ import { PreampError } from "../../src/sdk/errors.ts";
 import type { JsonObject } from "../../src/sdk/types.ts";
 
 const TIME = "2026-11-21T10:00:00.000Z";
-/** Entries of one page of `follow`. */
+/** Number of entries on a page of `follow`. */
 export const PAGE_SIZE = 10;
 
 interface Stored {
@@ -29,16 +29,16 @@ interface Stored {
   caller: Caller;
   entries: Entry[];
   approvals: Approval[];
-  /** Resolved, and replaced, at every change. */
+  /** Resolved and replaced on every change. */
   changed: PromiseWithResolvers<void>;
   log_expired: boolean;
 }
 
-/** What tests look at and turn. */
+/** A fake runtime whose state tests read and change. */
 export class FakeRuntime implements Runtime {
   readonly limits = { max_body_bytes: 64 * 1024 };
   readonly runs: FakeRuns = new FakeRuns();
-  /** Thrown by `plans.list`, so that a handler fails. */
+  /** Error that `plans.list` rejects with. */
   failure: unknown;
   readonly checked: unknown[] = [];
   drained: number[] = [];
@@ -93,16 +93,16 @@ const moduleListing = {
   config_schema: null,
 };
 
-/** Runs in memory. */
+/** Fake runs in memory. */
 export class FakeRuns implements Runs {
   readonly stored = new Map<string, Stored>();
-  /** What `create` was given, in order. */
+  /** Arguments of `create`, in order. */
   readonly created: { request: RunRequest; caller: Caller; options: CreateOptions }[] = [];
-  /** Thrown by the next `create`. */
+  /** Error that the next `create` rejects with. */
   refusal: unknown;
-  /** Pages that `follow` has handed out. */
+  /** Number of pages that `follow` has returned. */
   pages = 0;
-  /** Open `follow`s. */
+  /** Number of open `follow` calls. */
   following = 0;
   readonly cancelled: { id: string; mode: string }[] = [];
   readonly steered: string[] = [];
@@ -129,9 +129,9 @@ export class FakeRuns implements Runs {
       this.#keys.set(key, { id: stored.run.id, body_hash: options.idempotency.body_hash });
     }
     if (request.on_disconnect === "cancel") {
-      const leave = () => void this.cancel(caller, stored.run.id, "immediate");
-      if (options.signal?.aborted) leave();
-      options.signal?.addEventListener("abort", leave);
+      const cancel = () => void this.cancel(caller, stored.run.id, "immediate");
+      if (options.signal?.aborted) cancel();
+      options.signal?.addEventListener("abort", cancel);
     }
     return this.handle(caller, stored.run.id);
   }
@@ -196,19 +196,19 @@ export class FakeRuns implements Runs {
     this.change(stored.run.id, { status: "awaiting_approval", approvals: [approval] });
   }
 
-  /** Adds an entry to a run's log. */
+  /** Appends an entry to a run's log. */
   emit(id: string, event: string, data: JsonObject): void {
     const stored = this.#stored(id);
     const { entries, run } = stored;
     entries.push({ seq: entries.length + 1, event, ts: TIME, run_id: id, session_id: run.session_id, data });
-    this.#tell(stored);
+    this.#notify(stored);
   }
 
   /** Changes a run. */
   change(id: string, fields: Partial<Run>): void {
     const stored = this.#stored(id);
     stored.run = { ...stored.run, ...fields };
-    this.#tell(stored);
+    this.#notify(stored);
   }
 
   /** Ends a run. */
@@ -217,7 +217,7 @@ export class FakeRuns implements Runs {
     this.emit(id, "run:end", { run: this.#stored(id).run });
   }
 
-  #tell(stored: Stored): void {
+  #notify(stored: Stored): void {
     stored.changed.resolve();
     stored.changed = Promise.withResolvers();
   }
@@ -234,7 +234,7 @@ export class FakeRuns implements Runs {
     return stored;
   }
 
-  // deno-lint-ignore require-await -- what it throws must be a rejection
+  // deno-lint-ignore require-await -- its errors must be rejections
   async get(caller: Caller, id: string): Promise<Run> {
     return this.#own(caller, id).run;
   }
@@ -431,14 +431,14 @@ export class FakeRuns implements Runs {
   }
 
   #session(caller: Caller, id: string): SessionObject {
-    const session = this.#sessions(caller).find((each) => each.id === id);
+    const session = this.#sessions(caller).find((session) => session.id === id);
     if (!session) throw notFound("session");
     return session;
   }
 }
 
-function notFound(what: string): PreampError {
-  return new PreampError("not_found", `Cannot find the ${what}: there is none of this id`);
+function notFound(label: string): PreampError {
+  return new PreampError("not_found", `Cannot find the ${label}: unknown id`);
 }
 
 function newRun(id: string, session_id: string, metadata: JsonObject): Run {

@@ -10,34 +10,34 @@ function get(path: string, method = "GET"): Request {
   return new Request(`http://localhost${path}`, { method });
 }
 
-Deno.test("createPass() says that the process is up before its routes are there, and lets all else wait for them", async () => {
+Deno.test("createHttpApp() answers /healthz before routes are loaded and queues other requests", async () => {
   const opened = Promise.withResolvers<Routes>();
-  let asked = 0;
-  const { fetch } = createHttpApp({ routes: () => (asked++, opened.promise) });
+  let loads = 0;
+  const { fetch } = createHttpApp({ routes: () => (loads++, opened.promise) });
   const health = await fetch(get("/healthz?deep=1"));
-  assertEquals([health.status, await health.json(), asked], [200, { status: "ok" }, 0]);
+  assertEquals([health.status, await health.json(), loads], [200, { status: "ok" }, 0]);
   assertEquals((await fetch(get("/healthz", "HEAD"))).status, 200);
   const waiting = [fetch(get("/readyz")), fetch(get("/v1/runs"))];
   opened.resolve(ROUTES);
-  const texts = await Promise.all(waiting.map(async (one) => (await one).text()));
-  assertEquals([texts, asked], [["/readyz", "/v1/runs"], 1]);
-  assertEquals(await (await fetch(get("/healthz", "POST"))).text(), "/healthz"); // the routes say what is wrong with it
+  const texts = await Promise.all(waiting.map(async (response) => (await response).text()));
+  assertEquals([texts, loads], [["/readyz", "/v1/runs"], 1]);
+  assertEquals(await (await fetch(get("/healthz", "POST"))).text(), "/healthz"); // the routes answer other methods
 });
 
-Deno.test("createPass() answers 500 while its routes cannot be had, logs why, and tries again", async () => {
-  const told: unknown[] = [];
+Deno.test("createHttpApp() answers 500 and logs the error when loading routes fails, and retries", async () => {
+  const logged: unknown[] = [];
   let broken = true;
   const { fetch } = createHttpApp({
     routes: () => broken ? Promise.reject(new Error("no such file")) : Promise.resolve(ROUTES),
-    log: ({ status, code, error }) => told.push([status, code, error?.message]),
+    log: ({ status, code, error }) => logged.push([status, code, error?.message]),
   });
   assertEquals((await fetch(get("/readyz"))).status, 500);
   broken = false;
   assertEquals(await (await fetch(get("/readyz"))).text(), "/readyz");
-  assertEquals(told, [[500, "internal", "no such file"], [200, undefined, undefined]]);
+  assertEquals(logged, [[500, "internal", "no such file"], [200, undefined, undefined]]);
 });
 
-Deno.test("createPass() opens its routes to drain them, and beforehand when it is told to", async () => {
+Deno.test("createHttpApp() loads its routes for drain() and for open()", async () => {
   const done: unknown[] = [];
   const routes = { ...ROUTES, drain: (ms: number) => Promise.resolve(void done.push(ms)) };
   const open = () => Promise.resolve(void done.push("opened")).then(() => routes);

@@ -22,7 +22,7 @@ for (
     [",;,=,;q", "application/json"],
   ] as const
 ) {
-  Deno.test(`preferredType() is ${expected} for ${JSON.stringify(header)}`, () => {
+  Deno.test(`preferredType() returns ${expected} for ${JSON.stringify(header)}`, () => {
     assertEquals(preferredType(header, OFFERED), expected);
   });
 }
@@ -37,7 +37,7 @@ for (
     ["handling=lenient", { respond_async: false, wait: false }],
   ] as const
 ) {
-  Deno.test(`parsePrefer() reads ${JSON.stringify(header)}`, () => {
+  Deno.test(`parsePrefer() parses ${JSON.stringify(header)}`, () => {
     assertEquals(parsePrefer(header), { ...expected });
   });
 }
@@ -54,7 +54,7 @@ for (
     }],
   ] as const
 ) {
-  Deno.test(`parseMediaType() reads ${JSON.stringify(header)}`, () => {
+  Deno.test(`parseMediaType() parses ${JSON.stringify(header)}`, () => {
     assertEquals(parseMediaType(header), { ...expected });
   });
 }

@@ -10,27 +10,27 @@ import { testApp } from "./client.ts";
 // deno-lint-ignore no-explicit-any -- a document of many shapes, read field by field
 const document: any = JSON.parse(JSON.stringify(openApiDocument()));
 
-Deno.test("/openapi.json is the document, open to everyone", async () => {
+Deno.test("GET /openapi.json returns the document without a key", async () => {
   const { send } = testApp();
   const response = await send("GET /openapi.json", { headers: { authorization: "" } });
   assertEquals(response.headers.get("content-type"), "application/json");
   assertEquals(await response.json(), document);
 });
 
-Deno.test("openApiDocument() names the server that serves it", () => {
+Deno.test("openApiDocument() contains the base path as server URL", () => {
   assertEquals(document.servers, [{ url: "/" }]);
 });
 
-Deno.test("openApiDocument() has every route, once, and no other", () => {
-  const told = Object.entries(document.paths).flatMap(([path, item]) =>
+Deno.test("openApiDocument() contains every route exactly once", () => {
+  const operations = Object.entries(document.paths).flatMap(([path, item]) =>
     Object.keys(item as object).map((method) => `${method.toUpperCase()} ${path}`)
   );
-  assertEquals(told.sort(), ROUTES.map(({ method, path }) => `${method} ${path}`).sort());
+  assertEquals(operations.sort(), ROUTES.map(({ method, path }) => `${method} ${path}`).sort());
   const ids = ROUTES.map(({ id }) => id);
   assertEquals(new Set(ids).size, ids.length);
 });
 
-Deno.test("openApiDocument() has every code: in the enumeration, and at its status on each route that answers it", () => {
+Deno.test("openApiDocument() lists every error code, and each route's codes at their status", () => {
   assertEquals(document.components.schemas.ErrorCode.enum, Object.keys(ERRORS));
   for (const route of ROUTES) {
     const { responses } = document.paths[route.path][route.method.toLowerCase()];
@@ -42,7 +42,7 @@ Deno.test("openApiDocument() has every code: in the enumeration, and at its stat
   }
 });
 
-Deno.test("openApiDocument() names every path parameter, and security where a key is needed", () => {
+Deno.test("openApiDocument() describes path parameters, and security of routes that need a key", () => {
   for (const { method, path, open } of ROUTES) {
     const operation = document.paths[path][method.toLowerCase()];
     const named = operation.parameters.filter((parameter: { in: string }) => parameter.in === "path")
@@ -52,7 +52,7 @@ Deno.test("openApiDocument() names every path parameter, and security where a ke
   }
 });
 
-Deno.test("openApiDocument() refers to nothing that is not there, and leaves nothing unused", async () => {
+Deno.test("openApiDocument() has no dangling reference and no unused schema", async () => {
   const used = new Set<string>();
   (function visit(value: unknown): void {
     if (Array.isArray(value)) return value.forEach(visit);
@@ -68,7 +68,7 @@ Deno.test("openApiDocument() refers to nothing that is not there, and leaves not
   assertEquals(Object.keys(document.components.schemas).sort(), named.sort());
 });
 
-Deno.test("openApiDocument() describes what validates: required fields, closed bodies, open answers", () => {
+Deno.test("openApiDocument() has required fields, closed request bodies and open response bodies", () => {
   const { RunRequest, Run } = document.components.schemas;
   assertEquals([RunRequest.required, RunRequest.additionalProperties], [["prompt"], false]);
   assertEquals(Run.additionalProperties, undefined);
@@ -88,7 +88,7 @@ Deno.test("openApiDocument() describes what validates: required fields, closed b
   assertEquals(parameters, ["session_id", "status", "limit", "cursor"]);
 });
 
-Deno.test("openApiDocument() lists media types as they are taken", () => {
+Deno.test("openApiDocument() lists the accepted media types", () => {
   const { content } = document.paths["/v1/runs"].post.requestBody;
   assertEquals(Object.keys(content), ["application/json", "application/yaml", "multipart/form-data"]);
   const answers = document.paths["/v1/runs"].post.responses[200].content;

@@ -1,4 +1,4 @@
-/** Modules of the application that embeds the server. */
+/** Tests of modules that the embedding application provides. */
 import { defineTool, type JsonObject, type Module, z } from "preamp";
 import { createPreamp, type PreampOptions } from "preamp/server";
 import { assertEquals, assertStringIncludes } from "../assert.ts";
@@ -71,7 +71,7 @@ Deno.test("createPreamp({ modules }) lets a plan name a module of the applicatio
   });
 });
 
-Deno.test("the config of a module of the application has the defaults of its schema", async () => {
+Deno.test("the config of an application's module has the defaults of its schema", async () => {
   await withPreamp({ modules: { "tool-greet": GREET } }, async (send) => {
     const plan = { session: SESSION, providers: [PROVIDER], tools: ["tool-greet"] };
     const { id } = await (await send("POST /v1/runs", { prompt: "?", plan })).json();
@@ -80,7 +80,7 @@ Deno.test("the config of a module of the application has the defaults of its sch
   });
 });
 
-Deno.test("GET /v1/modules lists the modules of the application, and explain knows them", async () => {
+Deno.test("GET /v1/modules lists the application's modules, and explain describes them", async () => {
   await withPreamp({ modules: { "tool-greet": GREET } }, async (send) => {
     const { data } = await (await send("GET /v1/modules")).json();
     const listed = data.filter(({ id }: { id: string }) => id === "tool-greet");
@@ -93,7 +93,7 @@ Deno.test("GET /v1/modules lists the modules of the application, and explain kno
   });
 });
 
-Deno.test("the config of a module of the application is checked with its schema before anything runs", async () => {
+Deno.test("the config of an application's module is validated before the run starts", async () => {
   await withPreamp({ modules: { "tool-greet": GREET } }, async (send) => {
     const tools = [{ module: "tool-greet", config: { greeting: 7 } }];
     const plan = { session: SESSION, providers: ["provider-mock"], tools };
@@ -103,7 +103,7 @@ Deno.test("the config of a module of the application is checked with its schema 
   });
 });
 
-Deno.test("a module of one server is unknown to another one", async () => {
+Deno.test("a module of one server is unknown to another server", async () => {
   const plan = { session: SESSION, providers: ["provider-mock"], tools: ["tool-greet"] };
   await withPreamp({ modules: { "tool-greet": GREET } }, async (send) => {
     assertEquals((await (await send("POST /v1/plans/check", { plan })).json()).ok, true);

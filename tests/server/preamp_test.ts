@@ -4,7 +4,6 @@ import { hashKey } from "../../src/policy/api_keys.ts";
 import { defaultPolicy } from "../../src/policy/policy.ts";
 import { bodyOf, problemOf, readEvents } from "./client.ts";
 
-/** trace.md's plan. */
 const PLAN = {
   session: { orchestrator: "loop-streaming", context: "context-simple" },
   system: "Be brief.",
@@ -40,7 +39,7 @@ function open(options: PreampOptions = {}) {
   return { ...preamp, send, [Symbol.asyncDispose]: preamp.close };
 }
 
-Deno.test("createPreamp() runs a plan posted to it, in every form of answer", async () => {
+Deno.test("createPreamp() runs a posted plan and answers in every format", async () => {
   await using preamp = open();
   const json = await preamp.send("POST /v1/runs", { prompt: "What is 6 × 7?", plan: PLAN });
   const run = await bodyOf(json, "Run");
@@ -55,7 +54,7 @@ Deno.test("createPreamp() runs a plan posted to it, in every form of answer", as
   assertEquals([events[0]?.event, events.at(-1)?.event], ["run:start", "run:end"]);
 });
 
-Deno.test("createPreamp() gives the same log in every form, and resumes exactly", async () => {
+Deno.test("createPreamp() returns the same log in every format and resumes exactly", async () => {
   await using preamp = open();
   const { id } = await bodyOf(await preamp.send("POST /v1/runs", { prompt: "?", plan: PLAN }), "Run");
   const list = (await bodyOf(await preamp.send(`GET /v1/runs/${id}/events`), "EventList")).data;
@@ -69,7 +68,7 @@ Deno.test("createPreamp() gives the same log in every form, and resumes exactly"
   assertEquals((await lines.text()).trimEnd().split("\n").map((line) => JSON.parse(line)), list);
 });
 
-Deno.test("createPreamp() lets a person answer an approval over HTTP", async () => {
+Deno.test("createPreamp() accepts the decision of an approval over HTTP", async () => {
   await using preamp = open();
   const waiting = await preamp.send("POST /v1/runs", { prompt: "?", plan: ASKING });
   const { id, status, approvals } = await bodyOf(waiting, "Run");
@@ -92,7 +91,7 @@ Deno.test("createPreamp() lets a person answer an approval over HTTP", async () 
   assertEquals((await bodyOf(history, "MessageList")).data.at(-1).role, "assistant");
 });
 
-Deno.test("createPreamp() refuses a plan without providers before there is a run", async () => {
+Deno.test("createPreamp() refuses a plan without providers before a run exists", async () => {
   await using preamp = open();
   const session = { orchestrator: "loop-streaming", context: "context-simple" };
   for (const plan of [{ session }, { session, providers: [] }]) {
@@ -108,7 +107,7 @@ Deno.test("createPreamp() refuses a plan without providers before there is a run
   assertEquals((await bodyOf(await preamp.send("GET /v1/runs"), "RunList")).data, []);
 });
 
-Deno.test("createPreamp() answers a bad plan with its place, and checks it with 200", async () => {
+Deno.test("createPreamp() answers an invalid plan with line and column, and a check of it with 200", async () => {
   await using preamp = open();
   const send = (path: string) =>
     preamp.fetch(
@@ -124,7 +123,7 @@ Deno.test("createPreamp() answers a bad plan with its place, and checks it with 
   assertEquals([check.ok, check.errors[0].path], [false, "providers"]);
 });
 
-Deno.test("createPreamp() answers the same run to a repeated Idempotency-Key", async () => {
+Deno.test("createPreamp() returns the same run for a repeated Idempotency-Key", async () => {
   await using preamp = open();
   const headers = { "idempotency-key": "k" };
   const first = await bodyOf(await preamp.send("POST /v1/runs", { prompt: "?", plan: PLAN }, headers), "Run");
@@ -137,7 +136,7 @@ Deno.test("createPreamp() answers the same run to a repeated Idempotency-Key", a
   assertEquals(await problemOf(other), "409 idempotency_conflict");
 });
 
-Deno.test("createPreamp() lists the modules it has, as documented", async () => {
+Deno.test("createPreamp() lists the built-in modules as documented", async () => {
   await using preamp = open();
   const { data } = await bodyOf(await preamp.send("GET /v1/modules"), "ModuleList");
   assert(data.length > 0);
@@ -145,7 +144,7 @@ Deno.test("createPreamp() lists the modules it has, as documented", async () => 
   assertEquals(await problemOf(await preamp.send("GET /v1/modules/nope")), "404 not_found");
 });
 
-Deno.test("createPreamp() takes the keys of its policy, and none without", async () => {
+Deno.test("createPreamp() accepts the keys of its policy, and no key without them", async () => {
   const closed = createPreamp();
   const request = () =>
     new Request("http://any.example/v1/runs", { headers: { authorization: "Bearer k1" } });
@@ -159,7 +158,7 @@ Deno.test("createPreamp() takes the keys of its policy, and none without", async
   await keyed.close();
 });
 
-Deno.test("createPreamp() lets each of several at once take over a session when if_busy is cancel", async () => {
+Deno.test("createPreamp() cancels each earlier run of simultaneous ones when if_busy is cancel", async () => {
   await using preamp = open();
   const first = await bodyOf(await preamp.send("POST /v1/runs", { prompt: "?", plan: ASKING }), "Run");
   const { session_id } = first;
@@ -175,7 +174,7 @@ Deno.test("createPreamp() lets each of several at once take over a session when 
   assertEquals([statuses.length, open_runs.length], [7, 1]);
 });
 
-Deno.test("createPreamp() tells why a queued run cannot be steered", async () => {
+Deno.test("createPreamp() reports why a queued run cannot be steered", async () => {
   await using preamp = open();
   const plan = {
     ...PLAN,
@@ -198,7 +197,7 @@ Deno.test("createPreamp() tells why a queued run cannot be steered", async () =>
   for (const { id } of [queued, busy]) await preamp.send(`POST /v1/runs/${id}/cancel`, { mode: "immediate" });
 });
 
-Deno.test("createPreamp() ends a run at its first unpriced call under a dollar ceiling of its own, and says why", async () => {
+Deno.test("createPreamp() ends a run with max_cost_usd at its first unpriced call, with the reason", async () => {
   await using preamp = open();
   const body = { prompt: "?", plan: { ...PLAN, limits: { max_cost_usd: "0.01" } } };
   const run = await bodyOf(await preamp.send("POST /v1/runs", body), "Run");
@@ -212,7 +211,7 @@ Deno.test("createPreamp() ends a run at its first unpriced call under a dollar c
   assertEquals(place("provider:response") < place("execution:end"), true);
 });
 
-Deno.test("createPreamp() that is drained gives readers the end of their runs, and who waits the run", async () => {
+Deno.test("createPreamp().drain() sends streams the end of their runs and waiting requests the run", async () => {
   await using preamp = open();
   const plan = {
     ...PLAN,

@@ -11,7 +11,7 @@ import { bodyOf, problemOf, testApp } from "./client.ts";
 const CODES = Object.keys(ERRORS) as ErrorCode[]; // the table's keys are the codes
 
 for (const code of CODES) {
-  Deno.test(`toProblem() gives ${code} its status and title`, async () => {
+  Deno.test(`toProblem() returns status and title of ${code}`, async () => {
     const response = problemResponse(toProblem(new PreampError(code, "Cannot x: y: received z")), "req_1");
     const body = await bodyOf(response, "Problem");
     assertMatch(code, /^[a-z][a-z0-9_]*$/);
@@ -31,7 +31,7 @@ for (const code of CODES) {
   });
 }
 
-Deno.test("toProblem() tells errors apart by code, not by class", () => {
+Deno.test("toProblem() distinguishes errors by code, not by class", () => {
   const copy = Object.assign(new Error("Cannot x"), {
     code: "not_found",
     details: [{ path: "a", message: "b" }],
@@ -59,12 +59,12 @@ for (
   });
 }
 
-Deno.test("toProblem() takes Retry-After from the facts", () => {
+Deno.test("toProblem() reads Retry-After from the facts", () => {
   const error = new PreampError("too_many_runs", "Cannot x", { facts: { retry_after_s: 2.1 } });
   assertEquals(toProblem(error).retry_after_s, 3);
 });
 
-Deno.test("toProblem() keeps messages to 2 KiB of printable text", () => {
+Deno.test("toProblem() limits messages to 2 KiB of printable text", () => {
   const hostile = `\u001b[31mred\r\nid: 7\u202e\ud800${"é".repeat(5000)}`;
   const { message, details } = toProblem(
     new PreampError("plan_invalid", hostile, {
@@ -78,7 +78,7 @@ Deno.test("toProblem() keeps messages to 2 KiB of printable text", () => {
   }
 });
 
-Deno.test("printable() leaves printable text alone", () => {
+Deno.test("escapeAndTruncate() returns printable text unchanged", () => {
   assertEquals(escapeAndTruncate("6 × 7 is 42 😀", 100), "6 × 7 is 42 😀");
   assertEquals(escapeAndTruncate("ééé", 6), "ééé");
   assertEquals(escapeAndTruncate("éééé", 6), "é…");
@@ -99,14 +99,14 @@ function record(fields: Partial<LogRecord>): LogRecord {
   };
 }
 
-Deno.test("formatLogRecord() writes one line of JSON without a raw control character", () => {
+Deno.test("formatLogRecord() returns one line of JSON without raw control characters", () => {
   const path = '/x\n{"level":"info"}\r\u001b[2J\u202e\u2028\u0085\u{e0001}\ud800"';
   const line = formatLogRecord(record({ path }));
   assertEquals(JSON.parse(line).path, path);
   assert(!/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u.test(line));
 });
 
-Deno.test("formatLogRecord() cuts a line at 16 KiB and keeps it JSON", () => {
+Deno.test("formatLogRecord() limits a line to 16 KiB of valid JSON", () => {
   for (const letter of ["\u001b", "x", "\u6f22", "\ud800", "\u{1f600}", '"']) {
     const long = letter.repeat(20_000);
     const line = formatLogRecord(
@@ -117,7 +117,7 @@ Deno.test("formatLogRecord() cuts a line at 16 KiB and keeps it JSON", () => {
   }
 });
 
-Deno.test("formatLogLine() makes a line of JSON of whatever it gets", () => {
+Deno.test("formatLogLine() returns a line of JSON for any value", () => {
   const cyclic: JsonObject = { level: "info", ts: "t", message: "m" };
   cyclic.self = cyclic;
   const wide = Object.fromEntries(
@@ -141,7 +141,7 @@ Deno.test("formatLogLine() makes a line of JSON of whatever it gets", () => {
   }
 });
 
-Deno.test("a request's milliseconds are logged to the microsecond", async () => {
+Deno.test("a request's milliseconds are logged with three decimals", async () => {
   let now = 0.1;
   const logged: LogRecord[] = [];
   const { app } = testApp({

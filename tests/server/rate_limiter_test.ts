@@ -6,7 +6,7 @@ import { defaultPolicy } from "../../src/policy/policy.ts";
 import { problemOf, testApp } from "./client.ts";
 import { FakeClock } from "./fake_clock.ts";
 
-Deno.test("createRate() allows a minute's worth at once, then one for each that is refilled", async () => {
+Deno.test("createRate() allows a full bucket at once, then one request per refilled token", async () => {
   const clock = new FakeClock();
   const take = createRate("requests", clock);
   for (let count = 0; count < 60; count++) take("a", 60);
@@ -18,14 +18,14 @@ Deno.test("createRate() allows a minute's worth at once, then one for each that 
   assertThrows(() => take("a", 60));
 });
 
-Deno.test("createRate() says how long a slow rate takes, and allows everything at 0", () => {
+Deno.test("createRate() reports the time to the next token, and is unlimited at 0", () => {
   const take = createRate("requests", new FakeClock());
   take("a", 1);
   assertEquals((assertThrows(() => take("a", 1)) as Error & { facts: unknown }).facts, { retry_after_s: 60 });
   for (let count = 0; count < 1000; count++) take("c", 0);
 });
 
-Deno.test("a caller that is too fast is 429 with Retry-After; runs count apart", async () => {
+Deno.test("a caller above its rate gets 429 with Retry-After; runs have their own limit", async () => {
   const { send } = testApp({
     bounds: () => ({ requests_per_minute: 3, runs_per_minute: 1, max_body_bytes: 100 }),
   });
@@ -39,7 +39,7 @@ Deno.test("a caller that is too fast is 429 with Retry-After; runs count apart",
   assertEquals((await send("GET /healthz")).status, 200);
 });
 
-Deno.test("the limit of a body is the caller's own", async () => {
+Deno.test("the body limit is that of the caller", async () => {
   const { send } = testApp({
     bounds: ({ name }) => ({
       requests_per_minute: 0,
@@ -53,7 +53,7 @@ Deno.test("the limit of a body is the caller's own", async () => {
   assertEquals(other.status, 200);
 });
 
-Deno.test("callerBounds() reads a key's own policy", () => {
+Deno.test("callerBounds() returns the limits of a key's own policy", () => {
   const policy = defaultPolicy();
   policy.policies.small = {
     limits: { max_body_bytes: 10, max_page_limit: 5, max_plan_nodes: 9 },

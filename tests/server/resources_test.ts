@@ -27,20 +27,20 @@ Deno.test("GET /v1/runs lists newest first, filters and pages", async () => {
   }
 });
 
-Deno.test("GET /v1/runs/{id} answers the run, and nothing of another caller's", async () => {
+Deno.test("GET /v1/runs/{id} returns the run, and 404 for a run of another caller", async () => {
   const { send } = await withRuns("answer 42");
   const response = await send("GET /v1/runs/run_1");
   assertEquals(response.headers.get("preamp-run-id"), "run_1");
   assertEquals((await bodyOf(response, "Run")).output_text, "42");
   const foreign = await send("GET /v1/runs/run_1", { headers: { authorization: "Bearer k2" } });
   const unknown = await send("GET /v1/runs/run_9", { headers: { authorization: "Bearer k2" } });
-  const told = [await foreign.json(), await unknown.json()].map((
+  const problems = [await foreign.json(), await unknown.json()].map((
     { error: { request_id: _, ...error }, ...rest },
   ) => ({
     ...rest,
     error,
   }));
-  assertEquals([foreign.status, told[0]], [404, told[1]]);
+  assertEquals([foreign.status, problems[0]], [404, problems[1]]);
 });
 
 Deno.test("DELETE /v1/runs/{id} answers 204, and 409 while it runs", async () => {
@@ -50,7 +50,7 @@ Deno.test("DELETE /v1/runs/{id} answers 204, and 409 while it runs", async () =>
   assertEquals(await problemOf(await send("DELETE /v1/runs/run_2")), "409 session_busy");
 });
 
-Deno.test("POST /v1/runs/{id}/cancel takes a mode or nothing, and answers an ended run unchanged", async () => {
+Deno.test("POST /v1/runs/{id}/cancel accepts a mode or no body, and returns an ended run unchanged", async () => {
   const { send, runtime } = await withRuns("hang", "hang", "answer");
   assertEquals((await bodyOf(await send("POST /v1/runs/run_1/cancel"), "Run")).status, "cancelled");
   await send("POST /v1/runs/run_2/cancel", { body: { mode: "immediate" } });
@@ -68,7 +68,7 @@ Deno.test("POST /v1/runs/{id}/cancel takes a mode or nothing, and answers an end
   assertEquals(await problemOf(await send("POST /v1/runs/run_1/cancel", yaml)), "415 unsupported_media_type");
 });
 
-Deno.test("POST /v1/runs/{id}/steer hands the text on, and refuses blank text and ended runs", async () => {
+Deno.test("POST /v1/runs/{id}/steer forwards the text, and refuses blank text and ended runs", async () => {
   const { send, runtime } = await withRuns("hang", "answer");
   assertEquals(
     (await bodyOf(await send("POST /v1/runs/run_1/steer", { body: { text: "left" } }), "Run")).id,
@@ -84,7 +84,7 @@ Deno.test("POST /v1/runs/{id}/steer hands the text on, and refuses blank text an
   );
 });
 
-Deno.test("approvals are listed and answered once, by the caller's name", async () => {
+Deno.test("approvals are listed and decided once, with the caller's name", async () => {
   const { send } = await withRuns("ask");
   const path = "/v1/runs/run_1/approvals";
   const before = await bodyOf(await send(`GET ${path}`), "ApprovalList");
@@ -101,7 +101,7 @@ Deno.test("approvals are listed and answered once, by the caller's name", async 
   assertEquals(await problemOf(await answer({ decision: "deny" })), "409 approval_already_resolved");
 });
 
-Deno.test("sessions are listed, read, paged through and deleted", async () => {
+Deno.test("sessions are listed, read, paged and deleted", async () => {
   const { send } = await withRuns("answer", "answer");
   assertEquals((await bodyOf(await send("GET /v1/sessions"), "SessionList")).data.length, 1);
   assertEquals((await bodyOf(await send("GET /v1/sessions/ses_a"), "Session")).run_count, 2);
@@ -116,7 +116,7 @@ Deno.test("sessions are listed, read, paged through and deleted", async () => {
   assertEquals(await problemOf(await send("GET /v1/sessions/ses_a")), "404 not_found");
 });
 
-Deno.test("POST /v1/plans/check takes a plan, a name, or a bare plan in JSON or YAML", async () => {
+Deno.test("POST /v1/plans/check accepts a plan, a name, or a plan as the whole body in JSON or YAML", async () => {
   const { send, runtime } = testApp();
   const yaml = { "content-type": "application/yaml" };
   const bare = '{"session":{}}';
@@ -151,7 +151,7 @@ Deno.test("plans and modules are listed", async () => {
   assertEquals(await problemOf(await send("GET /v1/modules/tool-x")), "404 not_found");
 });
 
-Deno.test("/healthz and /readyz tell apart a living process and a ready one", async () => {
+Deno.test("/healthz answers 200 while /readyz answers 503", async () => {
   const { send, runtime } = testApp();
   assertEquals((await bodyOf(await send("GET /healthz"), "Health")).status, "ok");
   assertEquals((await send("GET /readyz")).status, 200);
@@ -161,7 +161,7 @@ Deno.test("/healthz and /readyz tell apart a living process and a ready one", as
   assertEquals((await bodyOf(response, "Readiness")).reasons, ["draining"]);
 });
 
-Deno.test("/ says what this is, as text to curl and as a page to a browser", async () => {
+Deno.test("GET / returns text to curl and HTML to a browser", async () => {
   const { send } = testApp();
   const text = await send("GET /", { headers: { accept: "*/*" } });
   assertEquals(text.headers.get("content-type"), "text/plain; charset=utf-8");
@@ -212,7 +212,7 @@ Deno.test("HEAD answers each route as GET does, without a body", async () => {
   assertEquals((await send("HEAD /v1/plans/check")).status, 405);
 });
 
-Deno.test("every answer of text or JSON ends with a newline", async () => {
+Deno.test("every text or JSON response ends with a newline", async () => {
   const { send } = await withRuns("answer");
   for (const { method, path } of ROUTES) {
     const route = `${method} ${path.replace("{id}", "run_1").replace("{approval_id}", "apr_1")}`;
@@ -221,7 +221,7 @@ Deno.test("every answer of text or JSON ends with a newline", async () => {
   }
 });
 
-Deno.test("an unexpected failure is 500 internal without its words, and logged under the request id", async () => {
+Deno.test("an unexpected error is 500 internal without its message, which is logged under the request id", async () => {
   const { send, runtime, logged } = testApp();
   for (
     const failure of [new Error("/srv/secret: sk-123"), new PreampError("internal", "sk-123"), "sk-123", null]

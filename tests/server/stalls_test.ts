@@ -1,6 +1,6 @@
 /**
- * No module keeps the thread of the server: what a module says is bounded, with an error that names the bound, and a run that works
- * long pauses. The longest time in which no timer was served is compared with that of a run that does nothing unusual.
+ * Tests that no module blocks the server's thread: data from modules is limited with an error that names the limit, and long work
+ * yields. The longest delay of a timer is compared with that of a usual run.
  */
 import { defaultPolicy } from "../../src/policy/policy.ts";
 import { createPreamp, type Preamp } from "../../src/server/mod.ts";
@@ -8,9 +8,9 @@ import { assert, assertMatch } from "../assert.ts";
 
 type Plan = Record<string, unknown>;
 
-/** Milliseconds without a timer that one module may cause on a machine that has nothing else to do. */
+/** Maximum delay of a timer in milliseconds that a module may cause on an idle machine. */
 const STALL_MS = 100;
-/** How much slower than that machine this one may be before its usual run says so. */
+/** Factor by which the current machine may be slower without its usual run showing that. */
 const SLOWER = 6;
 
 const source = (code: string) => `data:text/javascript,${encodeURIComponent(code)}`;
@@ -18,11 +18,11 @@ const source = (code: string) => `data:text/javascript,${encodeURIComponent(code
 const SESSION = { orchestrator: "loop-streaming", context: "context-simple" };
 const SUM = { name: "calculator", arguments: { expression: "1" } };
 
-/** A plan whose model is a module that answers with the value of an expression, then with a text. */
+/** Creates a plan whose provider first answers with the value of an expression, then with text. */
 function planOfProvider(answer: string): Plan {
-  const code = `let asked = 0; export const mount = (c) => c.mount("providers", {
+  const code = `let calls = 0; export const mount = (c) => c.mount("providers", {
     name: "bomb", getInfo: () => ({ id: "bomb", display_name: "Bomb", capabilities: [], defaults: {} }),
-    listModels: () => [], parseToolCalls: () => [], complete: async () => asked++ === 0 ? (${answer}) : "done" })`;
+    listModels: () => [], parseToolCalls: () => [], complete: async () => calls++ === 0 ? (${answer}) : "done" })`;
   return {
     session: SESSION,
     providers: [{ module: "provider-bomb", source: source(code) }],
@@ -30,7 +30,7 @@ function planOfProvider(answer: string): Plan {
   };
 }
 
-/** A plan with a hook; its model calls a tool so many times. */
+/** Creates a plan with a hook whose provider calls a tool several times. */
 function planOfHook(mount: string, calls = 1): Plan {
   const responses = [{ tool_calls: Array(calls).fill(SUM) }, "done"];
   return {
@@ -47,8 +47,8 @@ const BLOCKS = (count: number) =>
   `{ content: Array.from({ length: ${count} }, () => ({ type: "text", text: "a" })) }`;
 const HANDLERS = (count: number) => `for (let n = 0; n < ${count}; n++) c.hooks.register("*", () => null)`;
 
-/** What a module does, and what the answer of the run says of it. */
-const BOMBS: readonly (readonly [what: string, plan: Plan, said: RegExp])[] = [
+/** Name of a case, its plan, and a pattern of the run's response. */
+const BOMBS: readonly (readonly [label: string, plan: Plan, expected: RegExp])[] = [
   ["20,000 tool calls", planOfProvider(CALLS(20_000)), /limits\.max_answer_tool_calls\): received 20000/],
   [
     "20,000 tool calls in the content",
@@ -87,7 +87,7 @@ async function post(preamp: Preamp, plan: Plan): Promise<string> {
   return await response.text();
 }
 
-/** Resolves to what a run answers, and to the longest time in which no timer was served. */
+/** Resolves to the response of a run and the longest delay of a timer. */
 async function watched(preamp: Preamp, plan: Plan): Promise<{ body: string; stall_ms: number }> {
   let stall_ms = 0;
   let last = performance.now();
@@ -97,27 +97,27 @@ async function watched(preamp: Preamp, plan: Plan): Promise<{ body: string; stal
     last = now;
   });
   const body = await post(preamp, plan);
-  await new Promise((resolve) => setTimeout(resolve, 5)); // the run may end before the timer it kept waiting
+  await new Promise((resolve) => setTimeout(resolve, 5)); // the run may end before the delayed timer fires
   clearInterval(timer);
   return { body, stall_ms };
 }
 
 for (const tier of ["inline", "process"] as const) {
-  Deno.test(`no answer of a module keeps the thread of the server, in tier ${tier}`, async (t) => {
+  Deno.test(`no data from a module blocks the server's thread, in tier ${tier}`, async (t) => {
     const policy = defaultPolicy();
     policy.modules.allow = ["data:"];
     if (tier === "inline") policy.modules.inline = ["data:"];
     const preamp = createPreamp({ authenticate: null, policy });
     try {
       const usual = planOfHook(`c.hooks.register("tool:pre", () => null)`);
-      await post(preamp, usual); // loads what is loaded once
-      for (const [what, plan, said] of BOMBS) {
-        await t.step(what, async () => {
+      await post(preamp, usual); // warms up lazy imports
+      for (const [label, plan, expected] of BOMBS) {
+        await t.step(label, async () => {
           const before = await watched(preamp, usual);
           const { body, stall_ms } = await watched(preamp, plan);
-          assertMatch(body, said);
+          assertMatch(body, expected);
           const most_ms = SLOWER * Math.max(STALL_MS, before.stall_ms);
-          assert(stall_ms < most_ms, `${what}: nothing was served for ${Math.round(stall_ms)} ms`);
+          assert(stall_ms < most_ms, `${label}: no timer fired for ${Math.round(stall_ms)} ms`);
         });
       }
     } finally {

@@ -7,7 +7,7 @@ async function unzip(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
   return await new Response(stream).text();
 }
 
-Deno.test("a large answer is compressed for a client that accepts gzip, and says that it varies", async () => {
+Deno.test("a large response is compressed for a client that accepts gzip, with a Vary header", async () => {
   const { send } = testApp();
   const plain = await send("GET /openapi.json");
   const zipped = await send("GET /openapi.json", { headers: { "accept-encoding": "br, gzip;q=0.5" } });
@@ -32,7 +32,7 @@ Deno.test("a large problem is compressed too", async () => {
   assertEquals(JSON.parse(await unzip(await response.bytes())).error.details.length, 100);
 });
 
-Deno.test("a small answer and a stream are never compressed", async () => {
+Deno.test("a small response and a stream are never compressed", async () => {
   const { send } = testApp();
   const headers = { "accept-encoding": "gzip" };
   for (const accept of ["application/json", "text/plain", "text/event-stream"]) {
@@ -68,7 +68,7 @@ for (
     ["identity", false],
   ] as const
 ) {
-  Deno.test(`acceptsEncoding() says ${accepted} to gzip for ${JSON.stringify(header)}`, () => {
+  Deno.test(`acceptsEncoding() returns ${accepted} for gzip and ${JSON.stringify(header)}`, () => {
     assertEquals(acceptsEncoding(header, "gzip"), accepted);
   });
 }

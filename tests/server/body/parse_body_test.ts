@@ -21,17 +21,17 @@ Deno.test("readDocument() and the plan's reader parse the YAML of one body once"
   const document = await bodyOf(written);
   assertEquals(document.kind, "plan");
   await parsePlanText(document.text ?? "");
-  // whoever had parsed it would have left a tree of its own
+  // a second parse would have replaced the cached tree
   assertStrictEquals(await readYaml(written, DOCUMENT_LIMITS), tree);
 });
 
-Deno.test("readYaml() reads another text, and the same under other limits, anew", async () => {
+Deno.test("readYaml() parses again for another text and for other limits", async () => {
   const tree = await readYaml("a: 1", DOCUMENT_LIMITS);
   assert(await readYaml("a: 1", { ...DOCUMENT_LIMITS, max_nodes: 2 }) !== tree);
   assert(await readYaml("a: 2", DOCUMENT_LIMITS) !== tree);
 });
 
-Deno.test("readDocument() hands on broken YAML, and its error is the plan reader's own", async () => {
+Deno.test("readDocument() returns invalid YAML as a plan, and the plan's reader reports the error", async () => {
   const document = await bodyOf("session: [\n");
   assertEquals(document, { kind: "plan", text: "session: [\n" });
   const error = await assertRejects(() => parsePlanText("session: [\n")) as { details?: { line?: number }[] };

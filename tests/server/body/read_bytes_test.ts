@@ -5,13 +5,13 @@ import { FakeClock, settle, until } from "../fake_clock.ts";
 
 const LIMITS = { max_bytes: 20_000, deadline_ms: 10_000 };
 
-/** A body that a test feeds. */
+/** Creates a request whose body is sent by the test. */
 function fedBody() {
   let controller!: ReadableStreamDefaultController<Uint8Array>;
   let cancelled = false;
   const stream = new ReadableStream<Uint8Array>({
-    start(given) {
-      controller = given;
+    start(bodyController) {
+      controller = bodyController;
     },
     cancel() {
       cancelled = true;
@@ -32,7 +32,7 @@ async function codeOf(promise: Promise<unknown>): Promise<unknown> {
   return (error as { code?: unknown }).code; // a PreampError, or undefined fails the comparison
 }
 
-Deno.test("readBody() joins chunks and leaves no timer", async () => {
+Deno.test("readBody() joins chunks and clears its timer", async () => {
   const clock = new FakeClock();
   const body = fedBody();
   const read = readBody(body.request, LIMITS, clock);
@@ -48,7 +48,7 @@ Deno.test("readBody() is empty when there is no body", async () => {
   assertEquals((await readBody(request, LIMITS, new FakeClock())).byteLength, 0);
 });
 
-Deno.test("readBody() takes a body of exactly the limit and not one byte more", async () => {
+Deno.test("readBody() accepts a body of exactly the limit and no more", async () => {
   for (const [bytes, expected] of [[20_000, "ok"], [20_001, "body_too_large"]] as const) {
     const request = new Request("http://localhost/", { method: "POST", body: new Uint8Array(bytes) });
     const read = readBody(request, LIMITS, new FakeClock()).then(() => "ok", (error) => error.code);
@@ -56,7 +56,7 @@ Deno.test("readBody() takes a body of exactly the limit and not one byte more", 
   }
 });
 
-Deno.test("readBody() stops an endless body at the limit and one chunk", async () => {
+Deno.test("readBody() cancels an endless body after the limit and one chunk", async () => {
   let pulled = 0;
   let cancelled = false;
   const stream = new ReadableStream<Uint8Array>({
@@ -73,7 +73,7 @@ Deno.test("readBody() stops an endless body at the limit and one chunk", async (
   assertEquals([pulled, cancelled], [21_000, true]);
 });
 
-Deno.test("readBody() refuses a declared length before it reads", async () => {
+Deno.test("readBody() refuses a declared length above the limit without reading", async () => {
   let pulled = false;
   const stream = new ReadableStream<Uint8Array>({
     pull() {
@@ -86,7 +86,7 @@ Deno.test("readBody() refuses a declared length before it reads", async () => {
   assert(!pulled);
 });
 
-Deno.test("readBody() gives up a body that brings less than 1 KiB/s over five seconds", async () => {
+Deno.test("readBody() times out below 1 KiB/s over five seconds", async () => {
   const clock = new FakeClock();
   const body = fedBody();
   const read = codeOf(readBody(body.request, LIMITS, clock));
@@ -99,7 +99,7 @@ Deno.test("readBody() gives up a body that brings less than 1 KiB/s over five se
   assertEquals(clock.pending, 0);
 });
 
-Deno.test("readBody() gives up a body at the deadline however fast it comes", async () => {
+Deno.test("readBody() times out at the deadline for a fast body", async () => {
   const clock = new FakeClock();
   const body = fedBody();
   const read = codeOf(readBody(body.request, LIMITS, clock));
@@ -113,7 +113,7 @@ Deno.test("readBody() gives up a body at the deadline however fast it comes", as
   assertEquals(await read, "request_timeout");
 });
 
-Deno.test("readBody() gives up a small declared body at the deadline", async () => {
+Deno.test("readBody() times out at the deadline for a small declared body", async () => {
   const clock = new FakeClock();
   const body = fedBody();
   const request = new Request(body.request, { headers: { "content-length": "100" } });
@@ -124,7 +124,7 @@ Deno.test("readBody() gives up a small declared body at the deadline", async () 
   assertEquals(await read, "request_timeout");
 });
 
-Deno.test("readBody() tells a sender that breaks off", async () => {
+Deno.test("readBody() fails with request_invalid when the client closes the connection", async () => {
   const body = fedBody();
   const read = codeOf(readBody(body.request, LIMITS, new FakeClock()));
   body.send(10);
@@ -133,7 +133,7 @@ Deno.test("readBody() tells a sender that breaks off", async () => {
   assertEquals(await read, "request_invalid");
 });
 
-Deno.test("a body over the limit is 413 with the connection closed, in every form", async () => {
+Deno.test("a body above the limit is 413 and closes the connection, for every content type", async () => {
   const { send } = testApp();
   const big = "x".repeat(70_000);
   const form = new FormData();
@@ -145,7 +145,7 @@ Deno.test("a body over the limit is 413 with the connection closed, in every for
   }
 });
 
-Deno.test("a slow body is 408 and the others go on", async () => {
+Deno.test("a slow body is 408 and does not delay other requests", async () => {
   const { send, clock } = testApp();
   const body = new ReadableStream({ pull() {} });
   const slow = send("POST /v1/runs", { body });

@@ -39,7 +39,7 @@ async function start(options: Partial<ServeOptions> & { app?: App } = {}): Promi
   };
 }
 
-/** Sends bytes over a connection of their own and resolves to the answer, whether the connection is closed or not. */
+/** Sends bytes over a new connection; resolves to the response even if the connection stays open. */
 async function raw(port: number, text: string): Promise<string> {
   using connection = await Deno.connect({ hostname: "127.0.0.1", port });
   await connection.write(new TextEncoder().encode(text));
@@ -60,7 +60,7 @@ function immediate(): Promise<void> {
   return new Promise((resolve) => void setImmediate(resolve));
 }
 
-Deno.test("serve() answers over a socket, tells its URL and stops", async () => {
+Deno.test("serve() answers over a socket, reports its URL and stops", async () => {
   const { url, stop } = await start();
   assertMatch(url, /^http:\/\/127\.0\.0\.1:\d+$/);
   const response = await fetch(`${url}/v1/runs`, {
@@ -72,7 +72,7 @@ Deno.test("serve() answers over a socket, tells its URL and stops", async () => 
   await stop();
 });
 
-Deno.test("serve() streams the first event while the run goes on, and cancels when the client leaves", async () => {
+Deno.test("serve() streams the first event of a running run, and cancels when the client disconnects", async () => {
   const { url, runtime, stop } = await start();
   const client = new AbortController();
   const response = await fetch(`${url}/v1/runs`, {
@@ -93,7 +93,7 @@ Deno.test("serve() streams the first event while the run goes on, and cancels wh
   await stop();
 });
 
-Deno.test("serve() cancels a run when the client leaves that waits for its end", async () => {
+Deno.test("serve() cancels a run when the waiting client disconnects", async () => {
   const { url, runtime, stop } = await start();
   const client = new AbortController();
   const answer = fetch(`${url}/v1/runs`, {
@@ -112,7 +112,7 @@ Deno.test("serve() cancels a run when the client leaves that waits for its end",
   await stop();
 });
 
-Deno.test("serve() refuses a request without Host also when any host is ours", async () => {
+Deno.test("serve() refuses a request without Host when hosts is any", async () => {
   const app = createApp({ runtime: new FakeRuntime(), authenticate: null, hosts: "any" });
   const { port, stop } = await start({ app });
   const answer = await raw(port, "GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n");
@@ -128,7 +128,7 @@ Deno.test("serve() refuses a request without Host and one for a foreign host", a
   await stop();
 });
 
-Deno.test("serve() gives up a body that does not come, with 408", async () => {
+Deno.test("serve() answers 408 when a body does not arrive", async () => {
   const runtime = new FakeRuntime();
   const app = createApp({ runtime, authenticate: null, body_deadline_ms: 50 });
   const { port, stop } = await start({ app });
@@ -140,7 +140,7 @@ Deno.test("serve() gives up a body that does not come, with 408", async () => {
   await stop();
 });
 
-Deno.test("serve() refuses a large body without reading it all, declared or chunked", async () => {
+Deno.test("serve() refuses a large body without reading all of it, declared or chunked", async () => {
   const { port, stop } = await start();
   const head = "POST /v1/runs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
   assertMatch(await raw(port, `${head}Content-Length: 1000000000\r\n\r\n`), /^HTTP\/1\.1 413 /);
@@ -152,7 +152,7 @@ Deno.test("serve() refuses a large body without reading it all, declared or chun
   await stop();
 });
 
-/** Sends bytes, and resolves to all that comes until the server closes the connection. */
+/** Sends bytes; resolves to all received bytes when the server closes the connection. */
 async function rawToEnd(
   port: number,
   text: string,
@@ -175,7 +175,7 @@ async function rawToEnd(
 const POST = "POST /v1/runs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
 
 for (const head of ["Content-Length: 100", "Content-Length: 50000", "Transfer-Encoding: chunked"]) {
-  Deno.test(`serve() lets go of a client whose body does not come, with ${head} (T11)`, async () => {
+  Deno.test(`serve() closes the connection of a client whose body does not arrive, with ${head}`, async () => {
     const app = createApp({ runtime: new FakeRuntime(), authenticate: null, body_deadline_ms: 50 });
     const { port, stop } = await start({ app });
     const answer = await rawToEnd(port, `${POST}${head}\r\n\r\n`);
@@ -185,31 +185,31 @@ for (const head of ["Content-Length: 100", "Content-Length: 50000", "Transfer-En
 }
 
 for (const head of ["Content-Length: 1000000000", "Transfer-Encoding: chunked"]) {
-  Deno.test(`serve() lets go of a client that goes on sending a body too large, with ${head} (T10)`, async () => {
+  Deno.test(`serve() closes the connection of a client that keeps sending a body above the limit, with ${head}`, async () => {
     const { port, stop } = await start({ connections: { linger_ms: 200 } });
     const chunk = new TextEncoder().encode(`10000\r\n${"x".repeat(0x10000)}\r\n`);
     const answer = await rawToEnd(port, `${POST}${head}\r\n\r\n`, async (connection) => {
-      for (let sent = 0; sent < 200; sent++) await connection.write(chunk); // until the connection is gone
+      for (let sent = 0; sent < 200; sent++) await connection.write(chunk); // until the connection is closed
     });
     assertMatch(answer, /^HTTP\/1\.1 413 [^]*"code":"body_too_large"[^]*}\n$/);
     await stop();
   });
 }
 
-Deno.test("serve() closes a connection whose header does not come, however slowly it drips (T11)", async () => {
+Deno.test("serve() closes a connection whose header is incomplete, even if bytes keep arriving", async () => {
   const { port, url, stop } = await start({ connections: { header_ms: 200 } });
   let gone = false;
   const answer = rawToEnd(port, "POST /v1/runs HTTP/1.1\r\n", async (connection) => {
     while (!gone) {
       await connection.write(new TextEncoder().encode("a"));
-      await (await fetch(`${url}/healthz`)).body?.cancel(); // others are served meanwhile
+      await (await fetch(`${url}/healthz`)).body?.cancel(); // other clients are answered
     }
   });
   assertEquals(await answer.finally(() => gone = true).catch(() => ""), "");
   await stop();
 });
 
-Deno.test("serve() closes an idle connection, one that never sent anything too (T11)", async () => {
+Deno.test("serve() closes an idle connection, also one that never sent a byte", async () => {
   const { port, stop } = await start({ connections: { idle_ms: 400 } });
   assertEquals(await rawToEnd(port, ""), "");
   const get = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -218,7 +218,7 @@ Deno.test("serve() closes an idle connection, one that never sent anything too (
   await stop();
 });
 
-Deno.test("serve() does not close a connection while its request is under way", async () => {
+Deno.test("serve() does not close a connection during a request", async () => {
   const { port, runtime, stop } = await start({ connections: { idle_ms: 300, header_ms: 300 } });
   const body = JSON.stringify({ prompt: "hang" });
   const answer = rawToEnd(port, `${POST}Connection: close\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
@@ -229,7 +229,7 @@ Deno.test("serve() does not close a connection while its request is under way", 
   await stop();
 });
 
-Deno.test("serve() answers only what comes through its own socket", async () => {
+Deno.test("serve() refuses requests that did not come through its proxy", async () => {
   const ports: number[] = [];
   const listen = Deno.serve;
   Object.assign(Deno, {
@@ -245,8 +245,8 @@ Deno.test("serve() answers only what comes through its own socket", async () => 
   await stop();
 });
 
-Deno.test("serve() stops with every answer that was given sent to its client, whenever that is", async () => {
-  // the stop is to meet each stretch of the answer's way: it is handed over, written, passed on
+Deno.test("serve() delivers every response that the app returned before it stops", async () => {
+  // the stop should hit each stage of a response: returned, written, forwarded
   for (let rounds = 0; rounds < 32; rounds++) {
     const answered = Promise.withResolvers<void>();
     const app: App = {
@@ -265,7 +265,7 @@ Deno.test("serve() stops with every answer that was given sent to its client, wh
   }
 });
 
-Deno.test("serve() ends streams with a retry hint and answers who waits when it stops", async () => {
+Deno.test("serve() ends streams with a retry hint and answers waiting requests when it stops", async () => {
   const { url, runtime, stop } = await start();
   const headers = { "content-type": "application/json" };
   const body = JSON.stringify({ prompt: "hang" });
@@ -291,7 +291,7 @@ Deno.test("serve() ends streams with a retry hint and answers who waits when it 
   assertEquals(runtime.drained, [3000]);
 });
 
-Deno.test("serve() resolves at the deadline whatever is open", async () => {
+Deno.test("serve() resolves at the deadline even with open connections", async () => {
   const runtime = new FakeRuntime();
   runtime.drain = () => new Promise(() => {});
   const { url, stop } = await start({ app: createApp({ runtime, authenticate: null }), deadline_ms: 50 });
@@ -302,11 +302,11 @@ Deno.test("serve() resolves at the deadline whatever is open", async () => {
   });
   while (runtime.runs.created.length === 0) await fetch(`${url}/healthz`).then((response) => response.text());
   await stop();
-  runtime.runs.end("run_1", { status: "completed" }); // an answer that was under way still goes out
+  runtime.runs.end("run_1", { status: "completed" }); // a pending response is still sent
   assertEquals((await (await answer).json()).status, "completed");
 });
 
-Deno.test("serve() rejects when the address is taken", async () => {
+Deno.test("serve() rejects when the address is in use", async () => {
   const { port, stop } = await start();
   let failed = false;
   await start({ port }).catch(() => failed = true);

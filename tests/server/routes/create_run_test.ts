@@ -27,7 +27,7 @@ Deno.test("POST /v1/runs answers 200 with the run when it has ended", async () =
   assertEquals(runtime.runs.created[0]?.caller.name, "key:k1");
 });
 
-Deno.test("POST /v1/runs answers 200 with Location when the run needs a person", async () => {
+Deno.test("POST /v1/runs answers 200 with Location when the run awaits an approval", async () => {
   const { send } = testApp();
   const response = await send("POST /v1/runs", { body: { prompt: "ask" } });
   assertEquals([response.status, response.headers.get("location")], [200, "/v1/runs/run_1"]);
@@ -77,7 +77,7 @@ for (
   });
 }
 
-Deno.test("POST /v1/runs answers the answer alone when Accept is text/plain", async () => {
+Deno.test("POST /v1/runs returns only the output text when Accept is text/plain", async () => {
   const { send } = testApp();
   const response = await send("POST /v1/runs", {
     body: { prompt: "answer 6 × 7 is 42." },
@@ -102,7 +102,7 @@ for (
   });
 }
 
-Deno.test("POST /v1/runs answers 200 whatever the end when Accept is application/json", async () => {
+Deno.test("POST /v1/runs answers 200 for a failed run when Accept is application/json", async () => {
   const { send } = testApp();
   const response = await send("POST /v1/runs", { body: { prompt: "fail" } });
   assertEquals([response.status, (await bodyOf(response, "Run")).error.code], [200, "provider_auth"]);
@@ -124,7 +124,7 @@ for (const headers of [{}, { prefer: "respond-async" }]) {
   });
 }
 
-Deno.test("POST /v1/runs sends the first bytes of a stream while the run goes on", async () => {
+Deno.test("POST /v1/runs sends the first bytes of a stream while the run continues", async () => {
   const { send } = testApp();
   const response = await send("POST /v1/runs", {
     body: { prompt: "hang" },
@@ -137,20 +137,20 @@ Deno.test("POST /v1/runs sends the first bytes of a stream while the run goes on
   await reader.cancel();
 });
 
-Deno.test("POST /v1/runs takes JSON whose plan is text", async () => {
+Deno.test("POST /v1/runs accepts JSON whose plan is text", async () => {
   const { send, runtime } = testApp();
   await send("POST /v1/runs", { body: { prompt: "answer", plan: PLAN_TEXT } });
   assertEquals(runtime.runs.created[0]?.request.plan, PLAN_TEXT);
 });
 
-Deno.test("POST /v1/runs takes a prompt of content blocks and keeps unknown fields of them", async () => {
+Deno.test("POST /v1/runs accepts a prompt of content blocks and keeps their unknown fields", async () => {
   const { send, runtime } = testApp();
   const prompt = [{ type: "text", text: "hi", cache: true }, { type: "image", source: { kind: "x" } }];
   assertEquals((await send("POST /v1/runs", { body: { prompt, background: true } })).status, 202);
   assertEquals(runtime.runs.created[0]?.request.prompt, prompt);
 });
 
-Deno.test("POST /v1/runs takes a request in YAML", async () => {
+Deno.test("POST /v1/runs accepts a request in YAML", async () => {
   const { send, runtime } = testApp();
   const response = await send("POST /v1/runs", {
     body: `prompt: answer yes\nplan:\n  ${PLAN_TEXT}limits: {max_tool_calls: 3}\n`,
@@ -167,7 +167,7 @@ Deno.test("POST /v1/runs takes a request in YAML", async () => {
 for (
   const [type, body] of [["application/yaml", PLAN_TEXT], ["application/json", JSON.stringify(PLAN)]] as const
 ) {
-  Deno.test(`POST /v1/runs takes a body of ${type} that is itself a plan, as it was written`, async () => {
+  Deno.test(`POST /v1/runs accepts a plan of type ${type} as the body, and keeps its text`, async () => {
     const { send, runtime } = testApp();
     const options = { body, headers: { "content-type": type } };
     const response = await send("POST /v1/runs?prompt=answer+6%20%C3%97%207", options);
@@ -177,14 +177,14 @@ for (
   });
 }
 
-Deno.test("POST /v1/runs hands YAML that cannot be read to the plan's reader", async () => {
+Deno.test("POST /v1/runs forwards invalid YAML to the plan's reader", async () => {
   const { send, runtime } = testApp();
   const body = "session: [\n";
   await send("POST /v1/runs?prompt=answer", { body, headers: { "content-type": "application/yaml" } });
   assertEquals(runtime.runs.created[0]?.request.plan, body);
 });
 
-Deno.test("POST /v1/runs takes the prompt of the query when the body has none, and refuses two", async () => {
+Deno.test("POST /v1/runs reads the prompt from the query if the body has none, and refuses both", async () => {
   const { send, runtime } = testApp();
   assertEquals((await send("POST /v1/runs?prompt=answer", { body: { plan: PLAN } })).status, 200);
   assertEquals(runtime.runs.created[0]?.request.prompt, "answer");
@@ -194,7 +194,7 @@ Deno.test("POST /v1/runs takes the prompt of the query when the body has none, a
   );
 });
 
-Deno.test("POST /v1/runs takes a form with fields as text and as files", async () => {
+Deno.test("POST /v1/runs accepts a form with text fields and files", async () => {
   const { send, runtime } = testApp();
   const form = new FormData();
   form.set("prompt", new File(["answer é"], "prompt.txt", { type: "text/plain" }));
@@ -213,7 +213,7 @@ Deno.test("POST /v1/runs takes a form with fields as text and as files", async (
   });
 });
 
-Deno.test("POST /v1/runs reads a file of JSON as content blocks when it is the prompt", async () => {
+Deno.test("POST /v1/runs parses a JSON file as content blocks when it is the prompt", async () => {
   const { send, runtime } = testApp();
   const form = new FormData();
   form.set("prompt", new File(['[{"type":"text","text":"hi"}]'], "p.json", { type: "application/json" }));
@@ -222,7 +222,7 @@ Deno.test("POST /v1/runs reads a file of JSON as content blocks when it is the p
   assertEquals(runtime.runs.created[0]?.request.prompt, [{ type: "text", text: "hi" }]);
 });
 
-Deno.test("POST /v1/runs refuses a form that is broken, doubled, unknown or no UTF-8", async () => {
+Deno.test("POST /v1/runs refuses a form with a syntax error, a duplicate or unknown field, or invalid UTF-8", async () => {
   const { send } = testApp();
   const doubled = new FormData();
   doubled.append("prompt", "a");
@@ -246,7 +246,7 @@ Deno.test("POST /v1/runs refuses a form that is broken, doubled, unknown or no U
   );
 });
 
-Deno.test("POST /v1/runs refuses a form of too many parts or without a boundary, at once", async () => {
+Deno.test("POST /v1/runs refuses a form with too many parts or without a boundary without parsing it", async () => {
   const { send } = testApp();
   const part = '--b\r\ncontent-disposition: form-data; name="a"\r\n\r\n1\r\n';
   for (
@@ -273,7 +273,7 @@ for (
   });
 }
 
-Deno.test("POST /v1/runs answers the same run for the same Idempotency-Key and body, in any form", async () => {
+Deno.test("POST /v1/runs returns the same run for the same Idempotency-Key and body, in any format", async () => {
   const { send, runtime } = testApp();
   const headers = { "idempotency-key": "k-1" };
   await send("POST /v1/runs", { body: '{"prompt":"answer x","metadata":{"a":1,"b":2}}', headers });
@@ -288,7 +288,7 @@ Deno.test("POST /v1/runs answers the same run for the same Idempotency-Key and b
   assertEquals(await problemOf(other), "409 idempotency_conflict");
 });
 
-Deno.test("POST /v1/runs resumes a retried stream behind Last-Event-ID, and ignores it without a key", async () => {
+Deno.test("POST /v1/runs resumes a retried stream after Last-Event-ID, and ignores it without an Idempotency-Key", async () => {
   const { send } = testApp();
   const body = { prompt: "long 3" };
   const headers = { "accept": "text/event-stream", "last-event-id": "3" };
@@ -311,7 +311,7 @@ Deno.test("POST /v1/runs refuses an Idempotency-Key that is empty, long or not p
   }
 });
 
-Deno.test("POST /v1/runs answers what the runtime refuses as a problem", async () => {
+Deno.test("POST /v1/runs answers an error of the runtime as a problem", async () => {
   const { send, runtime } = testApp();
   const { PreampError } = await import("../../../src/sdk/errors.ts");
   runtime.runs.refusal = new PreampError("policy_refused", "Cannot grant net", {
@@ -352,7 +352,7 @@ for (
     ["null", "null", ""],
   ] as const
 ) {
-  Deno.test(`POST /v1/runs refuses ${name} and names its place`, async () => {
+  Deno.test(`POST /v1/runs refuses ${name} and reports its path`, async () => {
     const { send, runtime } = testApp();
     const response = await send("POST /v1/runs", { body });
     const problem = await bodyOf(response, "Problem");
@@ -366,7 +366,7 @@ for (
 for (
   const [value, ok] of [[0.5, true], [0.001, true], [30, true], [0.0001, false], [0, false], ["5", false]]
 ) {
-  Deno.test(`max_duration_s ${JSON.stringify(value)} is ${ok ? "taken" : "refused"} by request, plan and policy`, async () => {
+  Deno.test(`max_duration_s ${JSON.stringify(value)} is ${ok ? "accepted" : "refused"} by request, plan and policy`, async () => {
     const { send } = testApp();
     const limits = { max_duration_s: value };
     const response = await send("POST /v1/runs", { body: { prompt: "answer", limits } });
@@ -378,7 +378,7 @@ for (
   });
 }
 
-Deno.test("POST /v1/runs names the field that was meant, and lists every finding", async () => {
+Deno.test("POST /v1/runs suggests a field name for a misspelt one, and lists every finding", async () => {
   const { send } = testApp();
   const response = await send("POST /v1/runs", {
     body: { prompt: 1, sesion_id: "y", limits: { max_tool_call: 1 }, zzzzzz: 1 },
@@ -414,7 +414,7 @@ for (
   });
 }
 
-Deno.test("POST /v1/runs blames the plan for what is wrong inside plan", async () => {
+Deno.test("POST /v1/runs answers errors inside plan with a plan's codes", async () => {
   const { send } = testApp();
   const doubled = '{"prompt":"x","plan":{"tools":[],"tools":[]}}';
   assertEquals(await problemOf(await send("POST /v1/runs", { body: doubled })), "400 plan_invalid");
@@ -422,7 +422,7 @@ Deno.test("POST /v1/runs blames the plan for what is wrong inside plan", async (
   assertEquals(await problemOf(await send("POST /v1/runs", { body: deep })), "422 plan_limit_exceeded");
 });
 
-Deno.test("POST /v1/runs refuses depth at once, and leaves prototypes alone", async () => {
+Deno.test("POST /v1/runs refuses deep nesting quickly, and does not change prototypes", async () => {
   const { send } = testApp();
   for (const levels of [100, 1000, 30_000]) {
     const body = `{"prompt":"x","metadata":{"a":${"[".repeat(levels)}${"]".repeat(levels)}}}`;
@@ -460,7 +460,7 @@ for (
   });
 }
 
-Deno.test("POST /v1/runs cancels the run when the client of a stream leaves and on_disconnect is cancel", async () => {
+Deno.test("POST /v1/runs cancels the run when the client of a stream disconnects and on_disconnect is cancel", async () => {
   const { send, runtime } = testApp();
   for (const on_disconnect of ["continue", "cancel"]) {
     const response = await send("POST /v1/runs", {
@@ -476,7 +476,7 @@ Deno.test("POST /v1/runs cancels the run when the client of a stream leaves and 
   assertEquals(runtime.runs.following, 0);
 });
 
-Deno.test("POST /v1/runs cancels the run when a waiting client leaves and on_disconnect is cancel", async () => {
+Deno.test("POST /v1/runs cancels the run when a waiting client disconnects and on_disconnect is cancel", async () => {
   const { send, runtime, logged } = testApp();
   const client = new AbortController();
   const waiting = send("POST /v1/runs", {
@@ -490,7 +490,7 @@ Deno.test("POST /v1/runs cancels the run when a waiting client leaves and on_dis
   assertEquals(logged[0]?.status, 499);
 });
 
-Deno.test("POST /v1/runs cancels nothing when the signal fires after the answer", async () => {
+Deno.test("POST /v1/runs cancels nothing when the signal fires after the response", async () => {
   const { send, runtime } = testApp();
   const client = new AbortController();
   await send("POST /v1/runs", {
@@ -502,7 +502,7 @@ Deno.test("POST /v1/runs cancels nothing when the signal fires after the answer"
   assertEquals(runtime.runs.cancelled, []);
 });
 
-Deno.test("drain() ends streams with a retry hint and answers 202 to who waits", async () => {
+Deno.test("drain() ends streams with a retry hint and answers waiting requests with 202", async () => {
   const { app, send, runtime, clock } = testApp();
   const stream = await send("POST /v1/runs", {
     body: { prompt: "hang" },
@@ -514,7 +514,7 @@ Deno.test("drain() ends streams with a retry hint and answers 202 to who waits",
   const plain = send("POST /v1/runs", { body: { prompt: "hang" }, headers: { accept: "text/plain" } });
   await until(() => runtime.runs.stored.size === 3);
   const drained = app.drain(3000);
-  await clock.advance(400); // no run of these ends with the server
+  await clock.advance(400); // none of these runs ends in the drain
   await drained;
   assertMatch(await text, /^retry: 1000\n\n[^]*event: run:start[^]*retry: 1000\n\n$/);
   assertEquals([(await waiting).status, (await waiting).headers.get("location")], [202, "/v1/runs/run_2"]);
@@ -523,7 +523,7 @@ Deno.test("drain() ends streams with a retry hint and answers 202 to who waits",
   assertEquals(runtime.runs.cancelled, []);
 });
 
-Deno.test("drain() ends at once what comes after it", async () => {
+Deno.test("drain() ends later streams and waits at once", async () => {
   const { app, send, runtime } = testApp();
   await app.drain(0);
   const stream = await send("POST /v1/runs", {
@@ -535,7 +535,7 @@ Deno.test("drain() ends at once what comes after it", async () => {
   assertEquals(runtime.runs.following, 0);
 });
 
-Deno.test("POST /v1/runs notices a client that left while its body was read", async () => {
+Deno.test("POST /v1/runs detects a client that disconnected while its body was read", async () => {
   const { send, runtime } = testApp();
   const client = new AbortController();
   const body = { prompt: "hang", on_disconnect: "cancel" };

@@ -19,7 +19,7 @@ Deno.test("GET /docs/{page} answers Markdown to programs and HTML to browsers, w
   assertEquals(await problemOf(await get("/docs/..%2fplan", "*/*")), "404 not_found");
 });
 
-Deno.test("links between pages lead to pages and their headings", async () => {
+Deno.test("links between pages point to existing pages and headings", async () => {
   const ids = new Map<string, Set<string>>();
   const links: { from: string; to: string; anchor: string }[] = [];
   for (const { name } of PAGES) {

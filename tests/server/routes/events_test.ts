@@ -11,7 +11,7 @@ async function withRun(prompt: string) {
   return test;
 }
 
-Deno.test("GET /v1/runs/{id}/events lists what is there when Accept is application/json", async () => {
+Deno.test("GET /v1/runs/{id}/events lists the existing entries when Accept is application/json", async () => {
   const { send } = await withRun("long 30");
   const all = await bodyOf(await send("GET /v1/runs/run_1/events"), "EventList");
   assertEquals([all.data.length, all.next_cursor], [32, null]);
@@ -39,13 +39,13 @@ Deno.test("GET /v1/runs/{id}/events ends the stream after run:end and resumes ex
   }
 });
 
-Deno.test("GET /v1/runs/{id}/events answers 204 to an EventSource that read an ended run to its end", async () => {
+Deno.test("GET /v1/runs/{id}/events answers 204 to an EventSource that has read all entries of an ended run", async () => {
   const { send } = await withRun("answer");
   const headers = { ...SSE, "last-event-id": "2" };
   assertEquals((await send("GET /v1/runs/run_1/events", { headers })).status, 204);
 });
 
-Deno.test("GET /v1/runs/{id}/events streams entries as they come", async () => {
+Deno.test("GET /v1/runs/{id}/events streams new entries", async () => {
   const { send, runtime } = await withRun("hang");
   const response = await send("GET /v1/runs/run_1/events?after=1", { headers: SSE });
   const events = readEvents(response.body!);
@@ -56,7 +56,7 @@ Deno.test("GET /v1/runs/{id}/events streams entries as they come", async () => {
   assertEquals((await events).map(({ id, event }) => [id, event]), [["2", "tool:pre"], ["3", "run:end"]]);
 });
 
-Deno.test("GET /v1/runs/{id}/events answers NDJSON, one entry a line", async () => {
+Deno.test("GET /v1/runs/{id}/events answers NDJSON with one entry per line", async () => {
   const { send } = await withRun("long 3");
   const response = await send("GET /v1/runs/run_1/events?after=2", {
     headers: { accept: "application/x-ndjson" },
@@ -67,7 +67,7 @@ Deno.test("GET /v1/runs/{id}/events answers NDJSON, one entry a line", async () 
   assertEquals(lines.map((line) => JSON.parse(line).seq), [3, 4, 5]);
 });
 
-Deno.test("GET /v1/runs/{id}/events gives the same object in every form", async () => {
+Deno.test("GET /v1/runs/{id}/events returns the same entry in every format", async () => {
   const { send } = await withRun("long 2");
   const list = (await bodyOf(await send("GET /v1/runs/run_1/events"), "EventList")).data;
   const lines =
@@ -77,7 +77,7 @@ Deno.test("GET /v1/runs/{id}/events gives the same object in every form", async 
   assertEquals(frames.map(({ data }) => JSON.parse(data)), list);
 });
 
-Deno.test("GET /v1/runs/{id}/events sends a comment every 15 s while nothing happens", async () => {
+Deno.test("GET /v1/runs/{id}/events sends a comment every 15 s without an entry", async () => {
   const { send, clock } = await withRun("hang");
   const response = await send("GET /v1/runs/run_1/events?after=1", { headers: SSE });
   const reader = response.body!.getReader();
@@ -93,7 +93,7 @@ Deno.test("GET /v1/runs/{id}/events sends a comment every 15 s while nothing hap
   assertEquals(clock.pending, 0);
 });
 
-Deno.test("GET /v1/runs/{id}/events asks for no more than a page when nobody reads", async () => {
+Deno.test("GET /v1/runs/{id}/events requests only one page when the client does not read", async () => {
   const { send, runtime } = await withRun("long 500");
   const response = await send("GET /v1/runs/run_1/events", { headers: SSE });
   const reader = response.body!.getReader();
@@ -129,7 +129,7 @@ for (
   });
 }
 
-Deno.test("GET /v1/runs/{id}/events refuses a Last-Event-ID that is no seq", async () => {
+Deno.test("GET /v1/runs/{id}/events refuses an invalid Last-Event-ID", async () => {
   const { send } = await withRun("answer");
   for (const id of ["x", "-1", "9".repeat(20)]) {
     const response = await send("GET /v1/runs/run_1/events", { headers: { ...SSE, "last-event-id": id } });
@@ -137,14 +137,14 @@ Deno.test("GET /v1/runs/{id}/events refuses a Last-Event-ID that is no seq", asy
   }
 });
 
-Deno.test("GET /v1/runs/{id}/events answers 404 for an unknown and for another caller's run, before the stream begins", async () => {
+Deno.test("GET /v1/runs/{id}/events answers 404 for an unknown run and for a run of another caller, before the stream starts", async () => {
   const { send } = await withRun("answer");
   const foreign = { headers: { ...SSE, authorization: "Bearer k2" } };
   assertEquals(await problemOf(await send("GET /v1/runs/run_1/events", foreign)), "404 not_found");
   assertEquals(await problemOf(await send("GET /v1/runs/run_x/events", { headers: SSE })), "404 not_found");
 });
 
-Deno.test("GET /v1/runs/{id}/events answers 410 with the run when its log is gone", async () => {
+Deno.test("GET /v1/runs/{id}/events answers 410 with the run when its log has expired", async () => {
   const { send, runtime } = await withRun("answer");
   runtime.runs.stored.get("run_1")!.log_expired = true;
   for (const headers of [SSE, {}] as Record<string, string>[]) {

@@ -21,7 +21,7 @@ function streamOf(pages: readonly (readonly string[])[], options: Partial<EntryS
   return { ...stream, seen, clock };
 }
 
-Deno.test("entryStream() gives every byte once and in order, however entries are paged", async () => {
+Deno.test("entryStream() sends every byte once and in order for any paging", async () => {
   await fc.assert(fc.asyncProperty(
     fc.array(fc.array(fc.string({ unit: "grapheme" }))),
     async (pages) => {
@@ -32,7 +32,7 @@ Deno.test("entryStream() gives every byte once and in order, however entries are
   ));
 });
 
-Deno.test("entryStream() splits a large page and never a character", async () => {
+Deno.test("entryStream() splits a large page but no character", async () => {
   const entry = "é漢😀".repeat(10_000);
   const { body } = streamOf([[entry, entry, entry, entry]]);
   const chunks: Uint8Array[] = [];
@@ -42,13 +42,13 @@ Deno.test("entryStream() splits a large page and never a character", async () =>
   assertEquals(chunks.map((chunk) => strict.decode(chunk)).join(""), entry.repeat(4));
 });
 
-Deno.test("entryStream() asks for nothing before it is read", async () => {
+Deno.test("entryStream() requests nothing before the first read", async () => {
   const { seen } = streamOf([["a"], ["b"]], { opening: "o" });
   await settle();
   assertEquals(seen.requested, 0);
 });
 
-Deno.test("entryStream() asks for the next page only when the last one was taken", async () => {
+Deno.test("entryStream() requests the next page only after the previous one was read", async () => {
   const { body, seen } = streamOf([["a"], ["b"], ["c"]]);
   const reader = body.getReader();
   await reader.read();
@@ -64,7 +64,7 @@ Deno.test("entryStream() skips empty pages", async () => {
   assertEquals(await new Response(streamOf([[], ["a"], [], ["b"], []]).body).text(), "ab");
 });
 
-Deno.test("entryStream() breaks the body when the log fails", async () => {
+Deno.test("entryStream() aborts the body when the log fails", async () => {
   const { body, seen } = streamOf([], {
     // deno-lint-ignore require-yield -- it fails first
     async *follow() {
@@ -75,7 +75,7 @@ Deno.test("entryStream() breaks the body when the log fails", async () => {
   assertEquals(seen.ended, ["failed"]);
 });
 
-Deno.test("entryStream() pings while it waits, and not for a reader that does not read", async () => {
+Deno.test("entryStream() pings while a read waits, and not otherwise", async () => {
   const gate = Promise.withResolvers<void>();
   const { body, clock } = streamOf([], {
     async *follow() {
@@ -97,7 +97,7 @@ Deno.test("entryStream() pings while it waits, and not for a reader that does no
   assertEquals(clock.pending, 0);
 });
 
-Deno.test("entryStream() ends with its farewell, whether a reader waits or not, once", async () => {
+Deno.test("entryStream() ends with its closing frame once, with and without a waiting read", async () => {
   for (const waits of [true, false]) {
     const aborted: boolean[] = [];
     const { body, end, seen } = streamOf([], {
@@ -117,11 +117,11 @@ Deno.test("entryStream() ends with its farewell, whether a reader waits or not, 
     assertEquals(new TextDecoder().decode((await (next ?? reader.read())).value), "bye");
     assertEquals((await reader.read()).done, true);
     assertEquals(seen.ended, ["ended"]);
-    assertEquals(aborted.length, waits ? 1 : 0); // without a waiting reader the log was not requested again
+    assertEquals(aborted.length, waits ? 1 : 0); // without a waiting read the next page was not requested
   }
 });
 
-Deno.test("entryStream() lets go of the log when the reader leaves", async () => {
+Deno.test("entryStream() closes the log when the client disconnects", async () => {
   let released = false;
   const { body, seen, end } = streamOf([], {
     async *follow(signal) {

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { assertEquals } from "../../assert.ts";
 import { sseFrame, sseRetry } from "../../../src/server/streaming/sse.ts";
 
-/** A reader of SSE text as WHATWG HTML §9.2.6 says. */
+/** Parses SSE text as specified by WHATWG HTML §9.2.6. */
 function parse(text: string): { id: string; event: string; data: string }[] {
   const events = [];
   let id = "", event = "", data: string[] = [];
@@ -29,7 +29,7 @@ Deno.test("sseFrame() writes id, event and data and ends with an empty line", ()
   assertEquals(sseRetry(1000), "retry: 1000\n\n");
 });
 
-Deno.test("sseFrame() is read as exactly one event whatever the name and the data", () => {
+Deno.test("sseFrame() is parsed as exactly one event for any name and data", () => {
   fc.assert(fc.property(
     fc.nat(),
     fc.string({ unit: fc.constantFrom("a", "\n", "\r", "\0", ":", " ", "é", "\u2028", "data: x") }),
@@ -43,7 +43,7 @@ Deno.test("sseFrame() is read as exactly one event whatever the name and the dat
   ));
 });
 
-Deno.test("sseFrame() keeps a name that holds a line break on its line", () => {
+Deno.test("sseFrame() removes line breaks from a name", () => {
   assertEquals(
     sseFrame({ event: "x\ndata: forged", data: "{}" }),
     "event: x\ufffddata: forged\ndata: {}\n\n",

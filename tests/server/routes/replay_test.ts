@@ -1,8 +1,8 @@
-/** Replay, execution anew and forks over HTTP: the forms over a fake runtime, the whole over the real one. */
-import { assert, assertEquals } from "../assert.ts";
-import { createRuntime } from "../../src/app/runtime.ts";
-import { createApp } from "../../src/server/routes.ts";
-import { testApp } from "./client.ts";
+/** Tests of replay, re-execution and forks over HTTP. */
+import { assert, assertEquals } from "../../assert.ts";
+import { createRuntime } from "../../../src/app/runtime.ts";
+import { createApp } from "../../../src/server/routes.ts";
+import { testApp } from "../client.ts";
 
 const PLAN = {
   session: { orchestrator: "loop-streaming", context: "context-simple" },
@@ -19,7 +19,7 @@ const PLAN = {
   tools: ["tool-calculator"],
 };
 
-/** The whole server without a socket. */
+/** Creates the whole server without a socket. */
 function realApp() {
   const runtime = createRuntime();
   const { fetch } = createApp({ runtime, authenticate: null });
@@ -37,7 +37,7 @@ function realApp() {
   return { send, close: () => runtime.close() };
 }
 
-Deno.test("POST /v1/runs/{id}/replay replays exactly that run; from_event executes it anew", async () => {
+Deno.test("POST /v1/runs/{id}/replay replays the run; from_event re-executes it", async () => {
   const { send, close } = realApp();
   try {
     const { json: run } = await send("POST /v1/runs", { prompt: "What is 6 × 7?", plan: PLAN });
@@ -70,7 +70,7 @@ Deno.test("POST /v1/runs/{id}/replay replays exactly that run; from_event execut
   }
 });
 
-Deno.test("POST /v1/sessions/{id}/fork makes a session that goes on by itself", async () => {
+Deno.test("POST /v1/sessions/{id}/fork creates an independent session", async () => {
   const { send, close } = realApp();
   try {
     const { json: run } = await send("POST /v1/runs", { prompt: "What is 6 × 7?", plan: PLAN });
@@ -87,7 +87,7 @@ Deno.test("POST /v1/sessions/{id}/fork makes a session that goes on by itself", 
   }
 });
 
-Deno.test("replay and fork refuse what they cannot do", async () => {
+Deno.test("replay and fork refuse invalid requests", async () => {
   const { send } = testApp();
   const { id, session_id } = await (await send("POST /v1/runs", { body: { prompt: "answer x" } })).json();
   for (
@@ -109,7 +109,7 @@ Deno.test("replay and fork refuse what they cannot do", async () => {
   assertEquals([refused.status, (await refused.json()).error.code], [409, "not_replayable"]);
 });
 
-Deno.test("GET /v1/events/schema has every canonical event by its name", async () => {
+Deno.test("GET /v1/events/schema contains every canonical event by name", async () => {
   const { send } = testApp();
   const response = await send("GET /v1/events/schema");
   assertEquals([response.status, response.headers.get("content-type")], [200, "application/schema+json"]);

@@ -1,13 +1,12 @@
 import fc from "fast-check";
-import { parseJsonData, parseSimpleJson } from "../../src/server/body/json.ts";
-import { validateCommonRequest } from "../../src/server/body/validation.ts";
-import { checkBody } from "../../src/server/body/validation.ts";
-import { assertEquals } from "../assert.ts";
+import { parseJsonData, parseSimpleJson } from "../../../src/server/body/json.ts";
+import { checkBody, validateCommonRequest } from "../../../src/server/body/validation.ts";
+import { assertEquals } from "../../assert.ts";
 
-Deno.test("quickJsonData() reads what the full reader reads when the text is as JSON.stringify writes it", () => {
+Deno.test("parseSimpleJson() returns the data of the full parser for text of JSON.stringify", () => {
   fc.assert(fc.property(fc.json({ maxDepth: 5 }), (text) => {
-    const quick = parseSimpleJson(text);
-    if (quick !== undefined) assertEquals(quick, parseJsonData(text, "the text"));
+    const data = parseSimpleJson(text);
+    if (data !== undefined) assertEquals(data, parseJsonData(text, "the text"));
   }));
   const text = JSON.stringify({
     prompt: "Hello",
@@ -17,7 +16,7 @@ Deno.test("quickJsonData() reads what the full reader reads when the text is as 
   assertEquals(parseSimpleJson(text), JSON.parse(text));
 });
 
-Deno.test("quickJsonData() leaves to the full reader what that must judge", () => {
+Deno.test("parseSimpleJson() returns undefined for text that the full parser must check", () => {
   const left = [
     '{"a":1,"a":2}',
     '{"__proto__":{}}',
@@ -40,7 +39,7 @@ Deno.test("quickJsonData() leaves to the full reader what that must judge", () =
   for (const text of left.slice(-2)) assertEquals(parseSimpleJson(text), undefined);
 });
 
-Deno.test("quickRequest() takes nothing that the schema refuses, and the same of what it takes", async () => {
+Deno.test("validateCommonRequest() accepts only what the schema accepts, with the same result", async () => {
   const names = ["prompt", "plan", "plan_ref", "session_id", "background", "metadata", "limits", "promt"];
   const value = fc.oneof(
     fc.constantFrom<unknown>("Hello", " ", "", true, 1, null, {}, { a: 1 }, [], [{
@@ -55,8 +54,8 @@ Deno.test("quickRequest() takes nothing that the schema refuses, and the same of
     )
   );
   await fc.assert(fc.asyncProperty(request, async (fields) => {
-    const quick = validateCommonRequest(fields);
-    if (quick !== undefined) assertEquals(quick, await checkBody("RunRequest", fields));
+    const data = validateCommonRequest(fields);
+    if (data !== undefined) assertEquals(data, await checkBody("RunRequest", fields));
   }));
   const usual = {
     prompt: "Hello",
@@ -68,7 +67,7 @@ Deno.test("quickRequest() takes nothing that the schema refuses, and the same of
   assertEquals(validateCommonRequest(usual), usual as unknown as ReturnType<typeof validateCommonRequest>);
 });
 
-Deno.test("quickRequest() leaves to the schema what is wrong or unusual", () => {
+Deno.test("validateCommonRequest() returns undefined for invalid and uncommon bodies", () => {
   const left: unknown[] = [
     null,
     "Hello",
