@@ -1,4 +1,4 @@
-/** What runs are given from outside: where they are kept, how plans are made ready, where modules come from. Given by `app/`. */
+/** Interfaces that `runs` needs from outside: the store, prepared plans, modules. `src/app` provides them. */
 import type { KernelLimits } from "../kernel/session/session_context.ts";
 import type { OpenedModule } from "../kernel/host.ts";
 import type { CompiledPlan } from "../plan/compile.ts";
@@ -7,59 +7,68 @@ import type { Clock, JsonObject, ModuleSpec, RunLimits } from "../sdk/types.ts";
 import type { Store } from "../store/store.ts";
 import type { Caller, RunRequest, Warning } from "./types.ts";
 
-/** A plan that may run: checked, and allowed by the policy. */
+/** A plan that is checked and allowed by the policy. */
 export interface RunnablePlan {
   readonly compiled: CompiledPlan;
   readonly limits: RunLimits;
-  /** Whether plan or request set `max_cost_usd`: then an unpriced call ends the run. */
+  /**
+   * Whether the plan or the request sets `max_cost_usd`; if so, a call without a known price ends the run.
+   */
   readonly cost_is_asked_for: boolean;
   readonly lock_hash: string | null;
   readonly warnings: readonly Warning[];
-  /** Where relative sources of the plan start; operator plans from disk only. */
+  /** Base of the plan's relative sources; only for operator plans from disk. */
   readonly base_url?: string;
-  /** Registers every secret of the plan, before anything of the run is written. */
+  /** Registers every secret of the plan. Called before anything of the run is stored. */
   registerSecrets(secrets: SecretSink): void;
-  /** How its sub-agents are made; absent: none can be. */
+  /** Prepares the plans of sub-agents. Absent: the plan allows none. */
   readonly agents?: AgentPlans;
-  /** Fetches and verifies what is not compiled in; executes nothing. What fails here leaves no run. */
-  load?(): Promise<void>;
-  /** Finds a module and expands its config. `told` gets what has no event of its own while the module lives. */
-  open(spec: ModuleSpec, secrets: SecretSink, told: ModuleReporter): Promise<OpenedModule> | OpenedModule;
   /**
-   * Resolves to what a body resolves to; while it runs, what the plan's modules in this process write to their console goes to
-   * `write`. Absent: there is no such module.
+   * Fetches and verifies the modules that are not compiled in, without executing them. A failure leaves no
+   * run.
+   */
+  load?(): Promise<void>;
+  /** Opens a module and expands its config. `reporter` receives the module's warnings and console lines. */
+  open(spec: ModuleSpec, secrets: SecretSink, reporter: ModuleReporter): Promise<OpenedModule> | OpenedModule;
+  /**
+   * Executes `body` and resolves to its result. Meanwhile the console output of the plan's modules in this
+   * process goes to `write`. Absent: no module runs in this process.
    */
   withConsole?<T>(write: ModuleReporter["console"], body: () => Promise<T>): Promise<T>;
 }
 
-/** What a run is told of its modules beside their events. */
+/** Receives what modules report besides events. */
 export interface ModuleReporter {
   warn(code: string, message: string): void;
-  /** A line of a module's console, for the log of the process. */
+  /** Logs a line of a module's console to the process log. */
   console(level: ConsoleLevel, text: string, module: string): void;
 }
 
-/** What a plan's sub-agents are made by. */
+/** Prepares the plans of sub-agents. */
 export interface AgentPlans {
-  /** Whose plan it is (trust.md). */
+  /** Owner of the plan; see src/docs/security.md. */
   readonly origin: "operator" | "caller";
-  /** Levels of sub-agents below the run's own session (trust.md). */
+  /** Maximum depth of sub-agents below the run's own session. */
   readonly max_depth: number;
-  /** Sessions of a run, its own included (trust.md). */
+  /** Maximum number of sessions of a run, its own included. */
   readonly max_sessions: number;
   /**
-   * Makes the plan of a sub-agent ready: compiled, judged again, and within what this plan was granted.
-   * @throws {PreampError} `plan_invalid`, `policy_refused`, and what else a plan may not run for.
+   * Prepares the plan of a sub-agent: compiles it, authorises it again, and limits it to what this plan was
+   * granted.
+   * @throws {PreampError} `plan_invalid`, `policy_refused`, and other codes of refused plans.
    */
   child(written: JsonObject): Promise<RunnablePlan>;
 }
 
-/** Takes the values that must never be seen, and takes them out of what is seen. */
+/** Registers secret values and redacts them from data. */
 export interface SecretSink {
-  /** Number of values that are known. */
+  /** Number of registered values. */
   readonly size: number;
   register(secret: string): void;
-  /** Returns about how many bytes of JSON an event's data are; NaN when they hold a secret, and are to be redacted. */
+  /**
+   * Returns the estimated JSON size of an event's data in bytes, or NaN when the data contain a secret and
+   * must be redacted.
+   */
   weighEvent(event: string, data: JsonObject): number;
   /** Returns an event's data without secrets; the same object when they hold none. */
   redactEvent(event: string, data: JsonObject): JsonObject;
@@ -67,49 +76,52 @@ export interface SecretSink {
   redactValues(data: JsonObject): JsonObject;
   /** Returns an error without the values of known secrets; the same one when it holds none. */
   redactError(error: unknown): unknown;
-  /** Characters at the end of a text that are to wait for what follows: they may be the beginning of a secret. */
+  /**
+   * Returns how many characters at the end of a text may be the beginning of a secret and must wait for the
+   * next delta.
+   */
   held(text: string): number;
 }
 
 /**
- * Limits of one log, deltas not counted (trust.md). Of these there may be as many again: more entries are joined to larger ones,
- * more bytes end the run.
+ * Limits of one event log, deltas not counted. Deltas have the same limits again: beyond `max_log_entries`
+ * they are joined into larger ones, beyond `max_log_bytes` the run ends.
  */
 export interface LogLimits {
   max_log_entries: number;
   max_log_bytes: number;
 }
 
-/** How many items a page of a list has. */
+/** Page sizes of lists. */
 export interface PageLimits {
-  /** Items when the request does not say. */
+  /** Default number of items. */
   page_limit: number;
-  /** Items at most. */
+  /** Maximum number of items. */
   max_page_limit: number;
 }
 
-/** Limits that runs enforce (trust.md). */
+/** Limits that runs enforce; see src/docs/settings.md. */
 export interface ServiceLimits extends KernelLimits, LogLimits, PageLimits {
   max_concurrent_runs: number;
   max_runs_per_key: number;
-  /** Days that the log of a run is kept after its end. */
+  /** Days that the log of an ended run is kept. */
   log_days: number;
-  /** Hours that an idempotency key is remembered. */
+  /** Hours that an idempotency key is kept. */
   idempotency_hours: number;
 }
 
-/** Everything runs need. */
+/** Collaborators of {@link RunService}. */
 export interface RunsDeps {
   readonly store: Store;
-  /** Path that the HTTP API is mounted under, such as `/agents`. Default none. */
+  /** Path under which the HTTP API is mounted, such as `/agents`. Default: none. */
   readonly basePath?: string;
   readonly clock: Clock;
-  /** Returns the limits that hold for a caller: the server's, or smaller ones of its key's own policy. */
+  /** Returns the limits of a caller: the server's, or the smaller ones of the policy of its key. */
   readonly limitsOf: (caller: Caller) => ServiceLimits;
   newId(prefix: string): string;
-  /** Makes the plan of a request ready. `base_url`: where the relative sources of an operator's plan start. */
+  /** Prepares the plan of a request. `base_url`: base of relative sources of an operator's plan. */
   ready(request: RunRequest, caller: Caller, base_url: string | undefined): Promise<RunnablePlan>;
   secrets(): SecretSink;
-  /** Structured log of the process. */
+  /** Writes a structured line to the process log. */
   log(level: "info" | "warning" | "error", event: string, facts: JsonObject): void;
 }

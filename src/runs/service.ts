@@ -1,4 +1,7 @@
-/** The doors to runs and sessions: whose they are, reading, answering, stopping, deleting. Starting is `scheduler/scheduler.ts`. */
+/**
+ * The public API of runs and sessions: reading, answering, cancelling and deleting, with ownership checks.
+ * Starting runs is `scheduler/scheduler.ts`.
+ */
 import type { Entry } from "../kernel/host.ts";
 import { PreampError } from "../sdk/errors.ts";
 import { type JsonObject, toPlain } from "../sdk/json.ts";
@@ -29,7 +32,7 @@ import type {
   SessionObject,
 } from "./types.ts";
 
-/** Entries of one page that a reader is given. */
+/** Entries of one page of an event stream. */
 const PAGE_ENTRIES = 256;
 
 /** The runs of one process. */
@@ -101,7 +104,7 @@ export class RunService implements Runs {
     if (run.ended_at === null) {
       throw new PreampError("session_busy", `Cannot delete run "${run_id}": it has not ended`);
     }
-    const approvals = await this.approvals(caller, run_id).catch(() => []); // the log may be gone, and they with it
+    const approvals = await this.approvals(caller, run_id).catch(() => []); // the log, and the approvals in it, may have expired
     await this.#deps.store.commit([
       { delete: { kind: "run", key: run_id } },
       inputDeletion(run_id),
@@ -173,7 +176,7 @@ export class RunService implements Runs {
       const run = await this.get(caller, run_id);
       throw new PreampError(
         "log_expired",
-        `Cannot read the events of run "${run_id}": they are no longer kept`,
+        `Cannot read the events of run "${run_id}": they are no longer stored`,
         {
           facts: { run: toPlain(run) },
         },
@@ -210,7 +213,7 @@ export class RunService implements Runs {
     if (input === null) {
       throw new PreampError(
         "not_replayable",
-        `Cannot replay run "${printableId(run_id)}": what it started from is no longer kept`,
+        `Cannot replay run "${printableId(run_id)}": its input is no longer stored`,
       );
     }
     return { run, events, replay: recordedInput(input) };
@@ -220,7 +223,7 @@ export class RunService implements Runs {
     const recording = typeof recorded === "string" ? await this.recording(caller, recorded) : recorded;
     const { clock, limitsOf, secrets } = this.#deps;
     const { plan, plan_origin, plan_base_url, plan_lock: lock } = recording.replay;
-    // a recording from elsewhere has the rights of whoever brings it, whatever it says of its plan
+    // An uploaded recording is authorised as the caller; its own `plan_origin` is not trusted.
     const origin = typeof recorded === "string" ? plan_origin : caller.origin;
     const { replay } = await import("./replay/replay.ts");
     const request = { prompt: "", plan, limits: recording.run.limits, ...(lock ? { lock } : {}) };
@@ -237,7 +240,7 @@ export class RunService implements Runs {
     const recording = await this.recording(caller, run_id);
     const { run } = recording;
     const point = pointOf(recording, from_event);
-    const origin = await this.#sessions.load(caller, run.session_id).catch(() => null); // it may be deleted
+    const origin = await this.#sessions.load(caller, run.session_id).catch(() => null); // the session may be deleted
     const session_id = this.#deps.newId("ses");
     const saved = forkedSession(parentOf(recording, origin), session_id, point, this.#deps.clock.now());
     const request: RunRequest = {
@@ -249,12 +252,12 @@ export class RunService implements Runs {
     return await this.#scheduler.startIn(saved, request, caller, options, point.resume);
   }
 
-  /** Takes over the runs of processes that are gone; resolves to their ids. */
+  /** Continues the runs of crashed processes; resolves to their ids. */
   recover(): Promise<string[]> {
     return this.#scheduler.recover();
   }
 
-  /** Looks for runs of processes that are gone, again and again until the service is drained. */
+  /** Searches for orphaned runs periodically until the service is drained. */
   keepRecovering(): void {
     this.#scheduler.keepRecovering();
   }
@@ -277,7 +280,10 @@ export class RunService implements Runs {
     return withStatus(fork);
   }
 
-  /** Returns what modules had left in a session when it was this long: the run that went on from there knows. */
+  /**
+   * Returns the module state of a session at an earlier length. It is stored in the input of the run that
+   * continued from there.
+   */
   async #stateAt(caller: Caller, session_id: string, length: number): Promise<JsonObject> {
     const { namespace } = caller;
     const runs = await this.#deps.store.list("run", { namespace, where: { session_id }, limit: 1000 });
@@ -297,7 +303,7 @@ export class RunService implements Runs {
       withStatus(await this.#sessions.load(caller, session_id), this.#scheduler.runIn(session_id)),
     remove: async (caller: Caller, session_id: string): Promise<void> => {
       await this.#sessions.load(caller, session_id);
-      const family = await this.#sessions.familyOf(caller, session_id); // nobody else can ask its agents
+      const family = await this.#sessions.familyOf(caller, session_id); // sub-agents' sessions are deleted with it: only this session can continue them
       if (family.some((id) => this.#scheduler.runIn(id))) {
         throw new PreampError(
           "session_busy",
@@ -313,17 +319,17 @@ export class RunService implements Runs {
     },
   };
 
-  /** Stops accepting; lets runs end for `grace_ms`, then stops them. */
+  /** Stops accepting runs, lets running ones end for `grace_ms`, then cancels them. */
   drain(grace_ms: number): Promise<void> {
     return this.#scheduler.drain(grace_ms);
   }
 
-  /** Whether no run is accepted any more. */
+  /** Whether new runs are refused. */
   get draining(): boolean {
     return this.#scheduler.draining;
   }
 
-  /** Stops everything at once. */
+  /** Cancels all runs at once. */
   close(): Promise<void> {
     return this.#scheduler.close();
   }

@@ -1,16 +1,18 @@
-/** How a session stands, with its counters over all of its runs (behaviour.md §4.5). A fold of the log, as the run object is. */
+/** Computes the status of a session and its counters over all of its runs. */
 import type { Counters } from "../sdk/session_counters.ts";
 import type { Outcome } from "../kernel/session/outcome.ts";
 import type { JsonObject } from "../sdk/json.ts";
 import { type SessionState, SessionStatus } from "../sdk/session_status.ts";
 
-/** How the last run of a session ended. */
+/** Outcome of a session's last run. */
 export interface LastRun {
   readonly status: SessionState;
   readonly error: JsonObject | null;
 }
 
-/** Returns how a run that ended so leaves its session: a run that reached a limit or was denied has ended in order. */
+/**
+ * Returns the state of a session after a run. Runs that reached a limit or were denied count as completed.
+ */
 export function lastRunOf({ status, error }: Pick<Outcome, "status" | "error">): LastRun {
   const ended = status === "failed" || status === "cancelled" ? status : "completed";
   return { status: ended, error: error && { ...error } };
@@ -36,7 +38,7 @@ export function statusFrom(
     total_messages,
     tool_invocations,
     tool_successes,
-    tool_failures: tool_invocations - tool_successes, // calls that never ran failed, and are in neither
+    tool_failures: tool_invocations - tool_successes, // calls that were not executed count as neither success nor failure
     total_input_tokens,
     total_output_tokens,
     cost_usd: counters?.cost_usd ?? null,

@@ -1,10 +1,13 @@
-/** What a run looks like from outside: the run object, approvals, sessions, requests (http.md). Data only. */
+/**
+ * Data and interfaces of runs as callers see them: run object, approvals, sessions, requests, recordings. See
+ * src/docs/http.md.
+ */
 import type { ApprovalRequest, Entry } from "../kernel/host.ts";
 import type { MountedDescriptors } from "../kernel/mounting/mount_descriptors.ts";
 import type { LoggedUsage } from "../kernel/session/session.ts";
 import type { ApprovalOption, ContentBlock, JsonObject, Message, Prompt, RunLimits } from "../sdk/types.ts";
 
-/** Where a run stands; exactly one of the last five, once, for ever. */
+/** Status of a run. The last five are final. */
 export type RunStatus =
   | "queued"
   | "running"
@@ -33,7 +36,7 @@ export interface RunUsage {
   cost_usd: string | null;
 }
 
-/** How full the context was at the last request. */
+/** Context usage at the last request. */
 export interface ContextUsage {
   tokens: number;
   budget: number;
@@ -41,7 +44,7 @@ export interface ContextUsage {
   compactions: number;
 }
 
-/** The run object (trace.md, section 3): a fold of the log. */
+/** The run object, a projection of the log. */
 export interface Run {
   id: string;
   object: "run";
@@ -69,7 +72,7 @@ export interface Run {
   events_url: string;
 }
 
-/** An approval as a resource (http.md, Approvals). */
+/** An approval as a resource. */
 export interface Approval extends Omit<ApprovalRequest, "approval_id" | "options"> {
   id: string;
   object: "approval";
@@ -84,7 +87,7 @@ export interface Approval extends Omit<ApprovalRequest, "approval_id" | "options
   decided_at?: string;
 }
 
-/** A conversation. */
+/** A session as a resource. */
 export interface SessionObject {
   id: string;
   object: "session";
@@ -93,12 +96,12 @@ export interface SessionObject {
   run_count: number;
   created_at: string;
   last_activity: string;
-  /** R4's SessionStatus: how the session stands, and its counters over all of its runs. */
+  /** The session's status, with counters over all of its runs. */
   status: JsonObject;
   metadata: JsonObject;
 }
 
-/** What `POST /v1/runs` asks for, after its shape was checked. */
+/** The body of `POST /v1/runs`, validated. */
 export interface RunRequest {
   prompt: Prompt;
   /** A plan as data or as YAML/JSON text. */
@@ -112,61 +115,63 @@ export interface RunRequest {
   metadata?: JsonObject;
 }
 
-/** Who asks, and with which rights. */
+/** The sender of a request, with its rights. */
 export interface Caller {
   /** `key:NAME`, `anonymous` (no auth), `terminal` (CLI) or `library`. */
   readonly name: string;
-  /** Everything a caller makes lives here; nobody sees another's. */
+  /** Runs and sessions of a caller are visible in its namespace only. */
   readonly namespace: string;
-  /** Whose plans these are (trust.md): `operator` for files named on the command line, `caller` for inline plans. */
+  /**
+   * Owner of the caller's plans: `operator` for files named on the command line, `caller` for inline plans.
+   */
   readonly origin: "operator" | "caller";
   /** Name of the key's policy in `policies`, if it has one. */
   readonly policy?: string;
 }
 
-/** Options of creating a run beside the request. */
+/** Options of `create` beside the request. */
 export interface CreateOptions {
   /** `Idempotency-Key` of the request and the hash of its body. */
   idempotency?: { key: string; body_hash: string };
-  /** Aborted when the client is gone; matters for `on_disconnect: cancel`. */
+  /** Aborted when the client disconnects; used with `on_disconnect: cancel`. */
   signal?: AbortSignal;
-  /** Answers approvals instead of a person over HTTP: the terminal, or a default at once. */
+  /** Answers approvals in place of HTTP: at the terminal, or with a default. */
   ask?: (
     approval: Approval,
     signal: AbortSignal,
   ) => Promise<{ decision: string; reason?: string | null } | null>;
   /**
-   * Called with the run once its session is initialised, before its first step. When it throws, `create` rejects with that
-   * error, and nothing is stored or asked of a provider.
+   * Called with the run once its session is initialised, before its first step. If it throws, `create`
+   * rejects with that error, nothing is stored, and no provider is called.
    */
   admit?: (run: Run) => void;
   /** The directory that relative sources and `{file}` of the plan are read from; operator plans only. */
   base_url?: string;
 }
 
-/** An answer that holds for the like of its question. */
+/** An answer that also holds for later questions of the session. */
 export interface RememberedApproval {
   readonly approval_id: string;
   readonly action: string;
   readonly tool_name: string | null;
   readonly hook_name: string | null;
-  /** `session`: for the same prompt; `pattern`: for the same pattern. */
+  /** `session`: holds for the same prompt; `pattern`: for the same pattern. */
   readonly scope: "session" | "pattern";
-  /** The prompt, or the pattern: without known the hash of the exact arguments. */
+  /** The prompt, or the pattern; a question without a pattern has the hash of its arguments here. */
   readonly holds_for: string;
   readonly allowed: boolean;
   readonly decision: string;
   readonly decided_by: string | null;
 }
 
-/** What a sub-agent's turn started from. */
+/** Input of a sub-agent's turn. */
 export interface AgentInput {
   session_id: string;
-  /** The turn; it tells the turns of one session apart. */
+  /** Distinguishes the turns of one session. */
   turn_id: string;
-  /** The agent's plan as written: overlay, preferences and filters are in it. */
+  /** The sub-agent's plan as written, with overlay, preferences and filters applied. */
   plan: JsonObject;
-  /** Whether its overlay sets ceilings of its own. */
+  /** Whether its overlay sets limits of its own. */
   limited: boolean;
   /** Whether the session had run before. */
   continued: boolean;
@@ -177,10 +182,10 @@ export interface AgentInput {
   surface: MountedDescriptors;
 }
 
-/** What a run started from. */
+/** Input of a run. */
 export interface RunInput {
   version: 1;
-  /** The plan as written, and whose it was. */
+  /** The plan as written, and its owner. */
   plan: JsonObject;
   plan_origin: "operator" | "caller";
   plan_base_url: string | null;
@@ -194,46 +199,46 @@ export interface RunInput {
   history: readonly Message[];
   session_state: JsonObject;
   usages: readonly LoggedUsage[];
-  /** Answers that held for later questions of the session. */
+  /** Remembered approvals of the session. */
   remembered?: readonly RememberedApproval[];
   /** Null while the session is not initialised. */
   surface: MountedDescriptors | null;
-  /** The turn that the run goes on with, when it was begun in another run: its prompt is in the history. */
+  /** The turn of another run that this run continues; its prompt is in the history. */
   resume?: { prompt: Prompt; iteration: number };
-  /** Turns of sub-agents that have ended, in the order of their ends. Absent: none, or nobody knows. */
+  /** Ended turns of sub-agents, in the order of their ends. Absent: none, or not known. */
   agents?: readonly AgentInput[];
 }
 
-/** A run as it can be replayed anywhere: its object, its log, what it started from. */
+/** A run with everything that a replay needs: run object, log and input. */
 export interface Recording {
   run: Run;
   events: readonly Entry[];
   replay: RunInput;
 }
 
-/** What a replay came to. */
+/** Result of a replay. */
 export interface ReplayReport {
   equal: boolean;
   first_difference?: Difference;
 }
 
-/** Where two logs part. */
+/** The first difference between a recording and its replay. */
 export interface Difference {
-  /** Number of the recorded entry. */
+  /** Sequence number of the recorded entry. */
   seq: number;
-  /** Place in the entry, such as `data.tool_input.n`; empty: the entry itself. */
+  /** Path in the entry, such as `data.tool_input.n`; empty: the whole entry. */
   path: string;
   recorded: unknown;
   replayed: unknown;
 }
 
-/** A run that exists. */
+/** A handle of an existing run. */
 export interface RunHandle {
   readonly id: string;
   readonly session_id: string;
-  /** The run as it stands. */
+  /** Returns the current run object. */
   current(): Run;
-  /** Resolves when the run has ended, or (`attention`) already when it waits for a person. */
+  /** Resolves when the run has ended, or with `attention` also when it awaits an approval. */
   settled(until: "end" | "attention"): Promise<Run>;
 }
 
@@ -243,53 +248,68 @@ export interface Page<T> {
   next_cursor: string | null;
 }
 
-/** How to page. */
+/** Options of paging. */
 export interface PageOptions {
-  /** From 1; default `limits.page_limit` of the policy, at most its `max_page_limit`. */
+  /**
+   * Items per page, at least 1. Default: `limits.page_limit` of the policy; maximum: its `max_page_limit`.
+   */
   limit?: number;
   cursor?: string;
 }
 
-/** Everything that can be done with runs and sessions. Unknown and foreign ids are `not_found` alike. */
+/** Operations on runs and sessions. Ids that are unknown or belong to another caller are both `not_found`. */
 export interface Runs {
   /**
-   * Starts a run; resolves once its session is initialised (or it is queued).
-   * @throws {PreampError} every code of http.md's table up to acceptance; nothing is stored then.
+   * Starts a run. Resolves once its session is initialised or the run is queued.
+   * @throws {PreampError} any code that a refused request has, see src/docs/http.md#errors; nothing is stored
+   * then.
    */
   create(request: RunRequest, caller: Caller, options?: CreateOptions): Promise<RunHandle>;
   get(caller: Caller, run_id: string): Promise<Run>;
-  /** Resolves to the handle of a run, whether it runs or has ended. */
+  /** Resolves to the handle of a run, active or ended. */
   handle(caller: Caller, run_id: string): Promise<RunHandle>;
   list(caller: Caller, filter: { session_id?: string; status?: RunStatus } & PageOptions): Promise<Page<Run>>;
-  /** @throws {PreampError} `session_busy` while it runs. */
+  /** Deletes an ended run. @throws {PreampError} `session_busy` while it is active. */
   remove(caller: Caller, run_id: string): Promise<void>;
-  /** An ended run is answered unchanged. */
+  /** Cancels a run; returns an ended run unchanged. */
   cancel(caller: Caller, run_id: string, mode: "graceful" | "immediate"): Promise<Run>;
-  /** @throws {PreampError} `run_ended`, `not_steerable`, `request_invalid` (blank text). */
+  /**
+   * Sends a steering message. @throws {PreampError} `run_ended`, `not_steerable`, `request_invalid` (blank
+   * text).
+   */
   steer(caller: Caller, run_id: string, text: string): Promise<Run>;
   approvals(caller: Caller, run_id: string): Promise<Approval[]>;
-  /** @throws {PreampError} `approval_already_resolved`, `approval_expired`, `approval_args_mismatch`, `request_invalid`. */
+  /**
+   * Answers an approval. @throws {PreampError} `approval_already_resolved`, `approval_expired`,
+   * `approval_args_mismatch`, `request_invalid`.
+   */
   decide(
     caller: Caller,
     run_id: string,
     approval_id: string,
     answer: { decision: string; reason?: string; args_hash?: string },
   ): Promise<Approval>;
-  /** The entries after `after` that are there now, at most `limit` of them. */
+  /** Resolves to at most `limit` stored entries after `after`. */
   events(caller: Caller, run_id: string, options: { after?: number; limit?: number }): Promise<Entry[]>;
-  /** Pages of entries after `after`, as they come, until `run:end` was given. Ends early when `signal` aborts. */
+  /**
+   * Yields pages of entries after `after` as they are stored, up to `run:end`. Ends early when `signal`
+   * aborts.
+   */
   follow(
     caller: Caller,
     run_id: string,
     options: { after?: number; signal?: AbortSignal },
   ): AsyncIterable<Entry[]>;
-  /** A run with all that is needed to replay it elsewhere. @throws {PreampError} `log_expired`, `not_replayable`. */
+  /** Resolves to a recording of a run. @throws {PreampError} `log_expired`, `not_replayable`. */
   recording(caller: Caller, run_id: string): Promise<Recording>;
-  /** Replays a run, or a recording of one. @throws {PreampError} `not_replayable`, `log_expired`; what its plan fails with. */
+  /**
+   * Replays a run or a recording. @throws {PreampError} `not_replayable`, `log_expired`, or the error of its
+   * plan.
+   */
   replay(caller: Caller, recorded: string | Recording): Promise<ReplayReport>;
   /**
-   * Executes a run anew from behind its entry `from_event`, in a new session that is a fork of its own: everything is live.
-   * @throws {PreampError} `request_invalid` when there is no such entry; what {@link create} throws.
+   * Executes a run again after its entry `from_event`, in a new session forked from it; nothing is replayed.
+   * @throws {PreampError} `request_invalid` when there is no such entry; also the errors of {@link create}.
    */
   rerun(
     caller: Caller,
@@ -300,13 +320,14 @@ export interface Runs {
   sessions: {
     list(caller: Caller, options: PageOptions): Promise<Page<SessionObject>>;
     get(caller: Caller, session_id: string): Promise<SessionObject>;
-    /** @throws {PreampError} `session_busy` while a run of it runs. */
+    /** Deletes a session. @throws {PreampError} `session_busy` while a run of it is active. */
     remove(caller: Caller, session_id: string): Promise<void>;
-    /** The full history, never compacted. */
+    /** Resolves to the full history, never compacted. */
     messages(caller: Caller, session_id: string): Promise<JsonObject[]>;
     /**
-     * Makes a new session with the history of this one up to the end of a turn (from 1; default the last).
-     * @throws {PreampError} `request_invalid` for a turn that is not there.
+     * Creates a session with this one's history up to the end of a turn; the first turn is 1, default: the
+     * last one.
+     * @throws {PreampError} `request_invalid` when there is no such turn.
      */
     fork(caller: Caller, session_id: string, options?: { turn?: number }): Promise<SessionObject>;
   };

@@ -1,22 +1,22 @@
 /**
- * Handlers that wait for an event which nothing emits, such as a gate that is registered for `tool:before`: each is a warning of the
- * run. Judged at its end, because modules may emit events that they declare nowhere.
+ * Warns of handlers of events that nothing emits, such as a gate registered for `tool:before`. Checked at the
+ * end of a run, because modules may emit undeclared events.
  */
 import type { Session } from "../kernel/session/session.ts";
 import { didYouMean } from "../text/did_you_mean.ts";
 import { CANONICAL_EVENTS, eventsWith } from "../sdk/events.ts";
 import { errorMessage } from "../sdk/errors.ts";
 
-/** Events that no handler is called for: entries of the log. */
+/** Events that are only logged, without calling handlers. */
 const LOG_ONLY = eventsWith("log_only");
 
 /** First words of the canonical events. */
 const NOUNS = [...new Set([...CANONICAL_EVENTS].map((event) => event.slice(0, event.indexOf(":"))))];
 
-/** Warnings of one run: a module may register as many handlers as it likes. */
+/** Maximum number of these warnings on one run. */
 const MAX_WARNINGS = 20;
 
-/** What a gate is called elsewhere, without its punctuation. */
+/** Names of events in other frameworks, without punctuation → ours. */
 const ELSEWHERE: Readonly<Record<string, string>> = {
   pretooluse: "tool:pre",
   posttooluse: "tool:post",
@@ -28,7 +28,10 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   sessionbegin: "session:start",
 };
 
-/** Warns of handlers that heard nothing and never will; a promise means: wait, modules are asked what they declare. */
+/**
+ * Warns of handlers that were never called and never will be. Returns a promise when modules are asked for
+ * the events they declare.
+ */
 export function warnOfUnheardHandlers(
   session: Session,
   warn: (code: string, message: string) => void,
@@ -56,7 +59,7 @@ async function warnOfUndeclared(
   }
 }
 
-/** Whether one of these events may reach a handler of `pattern`. */
+/** Returns whether one of these events matches a handler's pattern. */
 function hasEmitter(pattern: string, events: ReadonlySet<string>): boolean {
   if (pattern === "*") return true;
   if (!pattern.endsWith(":*")) return events.has(pattern) && !LOG_ONLY.has(pattern);
@@ -66,7 +69,7 @@ function hasEmitter(pattern: string, events: ReadonlySet<string>): boolean {
 
 function reason(event: string, declared: ReadonlySet<string>): string {
   if (LOG_ONLY.has(event) || event === "run:*") {
-    return "it is written to the log alone, no handler is called for it";
+    return "this event is only logged, and calls no handlers";
   }
   const intended = intendedEvent(event, declared);
   if (intended !== undefined) return `nothing emits this event; did you mean "${intended}"?`;
@@ -77,7 +80,7 @@ function reason(event: string, declared: ReadonlySet<string>): string {
     : "nothing emitted this event, and no module declares it (observability.events)";
 }
 
-/** Returns the event that a name was intended to be, as `tool_pre` and `PreToolUse` mean `tool:pre`. */
+/** Returns the event that was probably meant, such as `tool:pre` for `tool_pre` or `PreToolUse`. */
 function intendedEvent(event: string, declared: ReadonlySet<string>): string | undefined {
   if (event.endsWith(":*")) {
     const first = didYouMean(event.slice(0, -2), NOUNS);

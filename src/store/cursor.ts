@@ -1,20 +1,23 @@
-/** Cursors of lists: the position of the last item of a page, so that what is deleted or added meanwhile moves nobody. */
+/**
+ * Cursors of lists: the position of a page's last item, so that items added or deleted meanwhile do not shift
+ * the next page.
+ */
 import { PreampError } from "../sdk/errors.ts";
 
-/** A position in a list that is ordered by age, newest first. */
+/** A position in a list ordered by age, newest first. */
 export interface CursorPosition {
   /** Milliseconds since the epoch. */
   readonly created_ms: number;
-  /** Number of the record in the order of creation; tells apart what was created in the same millisecond. */
+  /** Sequence number of the record; distinguishes records created in the same millisecond. */
   readonly order: number;
 }
 
-/** Returns a position as a cursor: opaque to callers. */
+/** Encodes a position as an opaque cursor. */
 export function encodeCursor({ created_ms, order }: CursorPosition): string {
   return `${created_ms.toString(36)}-${order.toString(36)}`;
 }
 
-/** Returns the position of a cursor. @throws {PreampError} `request_invalid` when it is none of ours. */
+/** Decodes a cursor. @throws {PreampError} `request_invalid` when it was not made by {@link encodeCursor}. */
 export function decodeCursor(cursor: string): CursorPosition {
   const [first = "", second = "", ...rest] = cursor.split("-");
   const position = { created_ms: parseInt(first, 36), order: parseInt(second, 36) };
@@ -24,7 +27,7 @@ export function decodeCursor(cursor: string): CursorPosition {
   return position;
 }
 
-/** Orders places newest first: negative when `a` comes before `b`. */
+/** Orders positions newest first: negative when `a` comes before `b`. */
 export function comparePositions(a: CursorPosition, b: CursorPosition): number {
   return b.created_ms - a.created_ms || b.order - a.order;
 }

@@ -1,7 +1,6 @@
-/** The store in memory: for one process, gone with it. Bounded: the logs of runs that ended go first, oldest first. */
+/** The in-memory store of one process. Bounded: when full, it drops the oldest logs of ended runs first. */
 import { comparePositions, decodeCursor, encodeCursor } from "./cursor.ts";
-import { estimateJsonBytes } from "../sdk/json_size.ts";
-import { estimateRecordBytes } from "./size.ts";
+import { estimateJsonBytes, KEY_BYTES, MARKS_BYTES } from "../sdk/json_size.ts";
 import {
   type Change,
   ConflictError,
@@ -13,22 +12,22 @@ import {
   type VersionedRecord,
 } from "./store.ts";
 
-/** Bounds of {@link MemoryStore}; each without which there is none. */
+/** Bounds of {@link MemoryStore}; each is unlimited by default. */
 export interface StoreLimits {
-  /** Entries of all logs together above which the oldest closed logs are dropped. */
+  /** Maximum entries of all logs together; the oldest closed logs are dropped. */
   max_entries?: number;
-  /** Records of one kind above which the oldest closed ones are dropped. */
+  /** Maximum records of one kind; the least used closed ones are dropped. */
   max_records?: number;
   /**
-   * Bytes of JSON, about, of all logs and records together above which the oldest closed logs are dropped, then the records
-   * that were least used.
+   * Maximum estimated bytes of all logs and records together; the oldest closed logs are dropped, then the
+   * least used records.
    */
   max_bytes?: number;
 }
 
-/** What was dropped because the store was full. */
+/** Numbers of dropped logs and records. */
 export interface Dropped {
-  /** The bound that was passed. */
+  /** The bound that was exceeded. */
   limit: keyof StoreLimits;
   logs: number;
   records: number;
@@ -38,14 +37,17 @@ export interface Dropped {
 export interface MemoryStoreOptions extends StoreLimits {
   /** Milliseconds since the epoch. */
   now?: () => number;
-  /** Receives what was dropped since the last time, at most once a minute. */
+  /** Called with what was dropped since the last call, at most once a minute. */
   onDrop?: (dropped: Dropped) => void;
 }
 
-/** Milliseconds between two reports of what was dropped. */
+/** Milliseconds between two calls of `onDrop`. */
 const REPORT_EVERY_MS = 60_000;
 
-/** Kinds that hold what people and models wrote; the others are small, and an answer to a question may wait for one. */
+/**
+ * Kinds of records that are dropped when bytes exceed the bound: the others are small, and an open approval
+ * must stay.
+ */
 const LARGE_KINDS = ["run", "session"] as const;
 
 interface Lease {
@@ -54,7 +56,7 @@ interface Lease {
   until_ms: number;
 }
 
-/** A record with its place in lists. */
+/** A record with its position in lists. */
 type KeptRecord = VersionedRecord & {
   readonly created_ms: number;
   readonly order: number;
@@ -68,7 +70,7 @@ interface Log {
   expires_ms: number;
 }
 
-/** Kinds and logs in maps; every call answers at once. */
+/** Stores records and logs in maps; every method is synchronous. */
 export class MemoryStore implements Store {
   readonly kind = "memory";
   readonly buffer_ms = 0;
@@ -149,7 +151,10 @@ export class MemoryStore implements Store {
     if (log) log.expires_ms = at_ms;
   }
 
-  /** Logs expire about in the order in which they were begun: the first that has not ends the search. */
+  /**
+   * Drops expired logs. Logs expire about in the order in which they were created, so the first unexpired one
+   * ends the search.
+   */
   #dropExpired(): void {
     const now = this.#now();
     for (const [name, { expires_ms }] of this.#logs) {
@@ -163,8 +168,8 @@ export class MemoryStore implements Store {
   }
 
   /**
-   * Drops the oldest logs, then, when bytes are what there is too much of, the records that were least used: all but what is
-   * used just now, and what a run needs that has not ended.
+   * Drops the oldest logs, then, if there are still too many bytes, the least used records. Keeps `used` and
+   * everything of open runs.
    */
   #makeRoom(used: string, limit: keyof StoreLimits): void {
     for (const log of this.#logs.keys()) {
@@ -193,7 +198,7 @@ export class MemoryStore implements Store {
     this.#onDrop?.({ limit, logs, records });
   }
 
-  /** A run says in its record's index whether it has ended. */
+  /** Returns whether a record's index marks it as open: the run has not ended. */
   #isOpen(kind: string, key: string): boolean {
     return this.#records.get(kind)?.get(key)?.index?.open === "true";
   }
@@ -216,7 +221,7 @@ export class MemoryStore implements Store {
     let kind = this.#records.get(record.kind);
     if (!kind) this.#records.set(record.kind, kind = new Map());
     const before = kind.get(record.key);
-    kind.delete(record.key); // behind the others: what is used is dropped last
+    kind.delete(record.key); // reinserted at the end: the least recently used record is dropped first
     const bytes = estimateRecordBytes(record.value);
     this.#bytes += bytes - (before?.bytes ?? 0);
     kind.set(record.key, {
@@ -275,7 +280,7 @@ export class MemoryStore implements Store {
     const lease = this.#leases.get(name);
     const now = this.#now();
     if (lease && lease.owner !== null && lease.owner !== owner && lease.until_ms > now) return null;
-    const token = lease?.owner === owner ? lease.token : ++this.#last_token; // never the same twice: an old fence stays old
+    const token = lease?.owner === owner ? lease.token : ++this.#last_token; // a token is never reused, so that an old fence stays invalid
     this.#leases.set(name, { owner, token, until_ms: now + ttl_ms });
     return token;
   }
@@ -306,4 +311,27 @@ export class MemoryStore implements Store {
 
 function matches(record: VersionedRecord, where: Record<string, string>): boolean {
   return Object.entries(where).every(([key, value]) => record.index?.[key] === value);
+}
+
+/** Sizes of frozen fields: many runs are stored with the same plan. */
+const frozen_field_bytes = new WeakMap<object, number>();
+
+/**
+ * Returns the {@link estimateJsonBytes} of a record's value. A frozen field is assumed to be deeply frozen
+ * and is measured once.
+ */
+export function estimateRecordBytes(value: Record<string, unknown>): number {
+  let bytes = MARKS_BYTES;
+  for (const key in value) {
+    const field = value[key];
+    const frozen = typeof field === "object" && field !== null && Object.isFrozen(field);
+    bytes += key.length + KEY_BYTES + (frozen ? estimateFrozenBytes(field) : estimateJsonBytes(field));
+  }
+  return bytes;
+}
+
+function estimateFrozenBytes(field: object): number {
+  let bytes = frozen_field_bytes.get(field);
+  if (bytes === undefined) frozen_field_bytes.set(field, bytes = estimateJsonBytes(field));
+  return bytes;
 }

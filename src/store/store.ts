@@ -1,93 +1,95 @@
 /**
- * What runs keep, and how: logs that only grow, records that are compared before they are set, leases with fencing. The
- * interface every store has; it knows no run, no approval and no session, only names and JSON.
+ * The interface of every store: append-only logs, records with compare-and-set, leases with fencing. It knows
+ * only names and JSON, not runs, approvals or sessions.
  */
 import type { JsonObject } from "../sdk/types.ts";
 
-/** An entry of a log; the store looks at `seq` alone. */
+/** An entry of a log; the store reads `seq` only. */
 export interface LogEntry {
   readonly seq: number;
 }
 
-/** A record: JSON under a kind and a key, with what lists are filtered by. */
+/** A record: JSON under a kind and a key, with fields to filter lists by. */
 export interface StoredRecord {
   kind: string;
   key: string;
-  /** Everything a caller makes lives here; lists never cross it. */
+  /** Lists contain the records of one namespace. */
   namespace: string;
   value: JsonObject;
-  /** Values that lists can be filtered by, such as `{session_id, status}`. */
+  /** Fields that lists can be filtered by, such as `{session_id, status}`. */
   index?: Record<string, string>;
-  /** Lists are ordered by it, newest first; milliseconds since the epoch. Default: when it was first put. */
+  /** Sort key of lists, newest first; milliseconds since the epoch. Default: the time of the first put. */
   created_ms?: number;
-  /** Milliseconds since the epoch after which the record is as if deleted. */
+  /** Expiry in milliseconds since the epoch; after it the record counts as deleted. */
   expires_ms?: number;
 }
 
-/** A record as it is read: with the version to compare against. */
+/** A record with the version that `expect` compares. */
 export interface VersionedRecord extends StoredRecord {
   version: number;
 }
 
 /** One change of a commit. */
 export type Change =
-  /** Appends to a log whose last entry must be `after`. `bytes` is about what the entries take as JSON; absent: nobody knows. */
+  /**
+   * Appends to a log whose last entry must be `after`. `bytes`: estimated JSON size of the entries, if known.
+   */
   | { append: string; after: number; entries: readonly LogEntry[]; bytes?: number }
   /** Puts a record; with `expect`, only over that version (0: it must not exist). */
   | { put: StoredRecord; expect?: number }
   | { delete: { kind: string; key: string } }
   | { deleteLog: string }
-  /** Has a log expire: from `at_ms` on, in milliseconds since the epoch, it is as if deleted. */
+  /** Makes a log expire at `at_ms`, in milliseconds since the epoch; after it the log counts as deleted. */
   | { expireLog: string; at_ms: number };
 
-/** The proof that a lease is held; a commit that carries an older one is refused. */
+/** Proof of a lease; a commit with an older token is refused. */
 export interface Fence {
   lease: string;
   token: number;
 }
 
-/** How to page through a list, newest first. */
+/** Filter and page of a list, newest first. */
 export interface ListOptions {
   namespace: string;
   where?: Record<string, string>;
   limit: number;
-  /** The `next_cursor` of the page before; anything else is `request_invalid`. */
+  /** The `next_cursor` of the previous page; any other value is `request_invalid`. */
   cursor?: string;
 }
 
-/** A value now or later: a store in memory answers at once, and costs no turn of the event loop. */
+/** A value or a promise of it: an in-memory store answers synchronously, without a turn of the event loop. */
 export type Awaitable<T> = T | Promise<T>;
 
-/** Thrown when a comparison of a commit failed; nothing of it was applied. */
+/** Thrown when a comparison of a commit fails; no change was applied. */
 export class ConflictError extends Error {
   override readonly name = "ConflictError";
   readonly code = "session_conflict";
 }
 
-/** A store. */
+/** Stores logs, records and leases. */
 export interface Store {
-  /** What it is, such as `memory`. */
+  /** Name of the store, such as `memory`. */
   readonly kind: string;
-  /** Milliseconds that entries may wait for each other before they are appended; 0 = append at once. */
+  /** Milliseconds that entries may be buffered before they are appended; 0: append at once. */
   readonly buffer_ms: number;
   /**
    * Applies all changes or none.
-   * @throws {ConflictError} when a version, a log's end or a fence is not the expected one.
+   * @throws {ConflictError} when a version, the end of a log or a fence is not the expected one.
    */
   commit(changes: readonly Change[], fence?: Fence): Awaitable<void>;
-  /** Entries of a log after `after`, at most `limit`; null when the log was deleted or has expired. */
+  /** Returns at most `limit` entries of a log after `after`; null when the log was deleted or has expired. */
   entries(log: string, after: number, limit: number): Awaitable<readonly LogEntry[] | null>;
   get(kind: string, key: string): Awaitable<VersionedRecord | null>;
   list(
     kind: string,
     options: ListOptions,
   ): Awaitable<{ records: VersionedRecord[]; next_cursor: string | null }>;
-  /** Takes a lease for `ttl_ms` and returns its fencing token, or null while somebody else holds it. */
+  /** Acquires a lease for `ttl_ms`. Returns its fencing token, or null while another owner has it. */
   acquire(lease: string, owner: string, ttl_ms: number): Awaitable<number | null>;
-  /** Holds a lease for another `ttl_ms`; false when it was lost. */
+  /** Renews a lease for `ttl_ms`; returns false when it was lost. */
   renew(lease: string, owner: string, ttl_ms: number): Awaitable<boolean>;
   release(lease: string, owner: string): Awaitable<void>;
-  /** Whether the store can be read and written now; the reason when not. */
+  /** Returns whether the store can be read and written now, and the reason if not. */
   ready(): Awaitable<{ ok: boolean; reason?: string }>;
   close(): Awaitable<void>;
 }

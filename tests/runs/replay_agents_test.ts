@@ -239,7 +239,7 @@ Deno.test("a question of an agent whose process ended is denied when the run is 
     "approval:denied",
     asked.session_id,
     asked.parent_id,
-    "its agent was interrupted",
+    "its sub-agent was interrupted",
   ]);
   assertEquals([status?.event, status?.data], ["run:status", { status: "running" }]);
   const approvals = await next.runs.approvals(CALLER, id);

@@ -36,8 +36,8 @@ for (
     ["cancel:done", "nothing emits this event; there are cancel:requested, cancel:completed"],
     ["audit:flush", "nothing emitted this event, and no module declares it (observability.events)"],
     ["tools:*", 'nothing emits this event; did you mean "tool:*"?'],
-    ["context:message", "it is written to the log alone, no handler is called for it"],
-    ["run:*", "it is written to the log alone, no handler is called for it"],
+    ["context:message", "this event is only logged, and calls no handlers"],
+    ["run:*", "this event is only logged, and calls no handlers"],
   ]
 ) {
   Deno.test(`a handler of an event that nothing emits is a warning: ${event}`, async () => {

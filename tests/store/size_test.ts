@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "../assert.ts";
 import { estimateJsonBytes } from "../../src/sdk/json_size.ts";
-import { estimateRecordBytes } from "../../src/store/size.ts";
+import { estimateRecordBytes } from "../../src/store/memory.ts";
 
 Deno.test("weigh() is near the bytes of a value's JSON, lists and nested objects included", () => {
   const text = "word ".repeat(200);

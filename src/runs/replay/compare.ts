@@ -1,6 +1,6 @@
 /**
- * The first difference between two entries. Fields that the clock sets and the id of the run are left out; fields that were computed
- * from a text before it was redacted are left out of a log in which something was redacted.
+ * Finds the first difference between two entries. Ignores the run's id and fields that depend on the clock.
+ * If the log has redacted text, also ignores fields that were computed from the text before redaction.
  */
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import type { Difference } from "../types.ts";
@@ -8,10 +8,13 @@ import type { Difference } from "../types.ts";
 /** A difference without its entry. */
 export type DifferencePlace = Omit<Difference, "seq">;
 
-/** Which fields are not compared: `clock` those that depend on time and run; `redacted` also those of texts that were redacted. */
+/**
+ * The fields that are ignored. `clock`: those that depend on time or on the run. `redacted`: also those
+ * computed from redacted text.
+ */
 export type IgnoredFields = "clock" | "redacted";
 
-/** Returns the first difference of two values, or null; absent and undefined are the same. */
+/** Returns the first difference of two values, or null. Absent and undefined are equal. */
 export function firstDifference(
   recorded: unknown,
   replayed: unknown,
@@ -49,7 +52,7 @@ function differenceOfFields(
   return null;
 }
 
-/** Hashes and lengths, and the beginning of a text, which may end in the middle of `[REDACTED]`. */
+/** Hashes, lengths and previews of texts; a preview can end in the middle of `[REDACTED]`. */
 const DERIVED_FROM_TEXT: ReadonlySet<string> = new Set([
   "args_hash",
   "length",
@@ -59,7 +62,9 @@ const DERIVED_FROM_TEXT: ReadonlySet<string> = new Set([
   "after_tokens",
 ]);
 
-/** `ts`, `*_ms` and `run_id` (architecture.md); `expires_at` and the `timestamp` of a stored injection are the clock's too. */
+/**
+ * Returns whether a field depends on the clock or the run: `ts`, `run_id`, `timestamp`, `*_ms` and `*_at`.
+ */
 function dependsOnClock(key: string): boolean {
   return key === "ts" || key === "run_id" || key === "timestamp" || key.endsWith("_ms") ||
     key.endsWith("_at");

@@ -1,6 +1,6 @@
 /**
- * A recorded log as a replay reads it: which entries the replayed session makes itself, which come from what is only played
- * back, and what was answered to whom.
+ * Reads one session's part of a recorded log: which entries the replayed session emits itself, and which are
+ * played back.
  */
 import type { Entry } from "../../kernel/host.ts";
 import { eventsWith } from "../../sdk/events.ts";
@@ -9,29 +9,29 @@ import type { AgentSegment, Segment } from "./segments.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 
 /**
- * Who makes an entry in a replay: `session`: orchestrator, context and kernel, for real. `agent`: the beginning of a sub-agent's
- * turn, which runs for real too. `log`: it is played back. `inner`:
- * the answer to a model call that was not the loop's: the context's, which runs for real, or somebody else's. `state`: what
- * modules left in `session_state`, the context's keys among others. `cancel`: what somebody asked for from outside.
+ * Origin of an entry in a replay. `session`: emitted by the replayed orchestrator, context and kernel.
+ * `agent`: starts a sub-agent's turn that is replayed too. `recording`: played back. `inner`: the response to
+ * a provider call outside of the loop, by the context (which runs) or by another module. `state`: changes of
+ * `session_state`, by the context or by other modules. `cancel`: a request from outside.
  */
 export type Source = "session" | "agent" | "recording" | "inner" | "state" | "cancel";
 
 /** Events that a replayed session emits itself. */
 const REPLAYED_EVENTS = eventsWith("replayed");
 
-/** What a log is made of. */
+/** Options of {@link RecordedEvents}. */
 export interface RecordedEventsOptions {
   readonly entries: readonly Entry[];
   readonly segment: Segment;
   /** Ids of the orchestrator and the context. */
   readonly own_modules: readonly string[];
-  /** Sub-agents of this session that run for real. */
+  /** Sub-agents of this session that are replayed. */
   readonly agents: readonly AgentSegment[];
-  /** Ids of calls that the loop begins with: asked for in another run. */
+  /** Ids of the tool calls that another run's turn left open and the loop starts with. */
   readonly open_calls?: readonly string[];
 }
 
-/** The segment of a recorded log that one session made. */
+/** One session's segment of a recorded log. */
 export class RecordedEvents {
   readonly session_id: string;
   readonly entries: readonly Entry[];
@@ -58,22 +58,22 @@ export class RecordedEvents {
     }
   }
 
-  /** Whether its process ended in the middle of it. */
+  /** Whether the process ended before the segment was complete. */
   get is_cut(): boolean {
     return this.#segment.is_cut;
   }
 
-  /** Whether the log ends with it. */
+  /** Whether the segment is the last one of the log. */
   get ends_log(): boolean {
     return this.#segment.to === this.entries.length;
   }
 
-  /** Returns whether an entry is on it. */
+  /** Returns whether the segment contains an entry. */
   contains({ session_id, seq }: Entry): boolean {
     return session_id === this.session_id && seq > this.#segment.from && seq <= this.#segment.to;
   }
 
-  /** `before`: also what was told before this segment. */
+  /** Yields the session's entries. `before`: includes those before this segment. */
   *#ownEntries(from = 0, before = false): Generator<Entry> {
     for (let index = before ? from : Math.max(from, this.#segment.from); index < this.#segment.to; index++) {
       const entry = this.entries[index]!;
@@ -81,7 +81,7 @@ export class RecordedEvents {
     }
   }
 
-  /** Returns who makes an entry. */
+  /** Returns the origin of an entry. */
   sourceOf(entry: Entry): Source {
     const { event, data } = entry;
     if (this.#openings.has(entry)) return "agent";
@@ -105,9 +105,9 @@ export class RecordedEvents {
         return data.tool_call_id === null || this.#loop_calls.has(String(data.tool_call_id));
       case "provider:response":
         return true;
-      case "provider:retry": // the loop's name the attempt
+      case "provider:retry": // the loop's retries name the attempt
         return data.request_id !== undefined;
-      case "provider:resolve": // the loop's follow a failure
+      case "provider:resolve": // the loop selects another provider after a failure
         return this.#before(entry)?.event === "provider:error";
       case "llm:stream_aborted":
         return this.#streams.has(data.request_id);
@@ -126,7 +126,7 @@ export class RecordedEvents {
     return this.entries.slice(0, entry.seq - 1).findLast((other) => other.session_id === this.session_id);
   }
 
-  /** Returns whether a key of `session_state` is the orchestrator's or the context's. */
+  /** Returns whether a key of `session_state` belongs to the orchestrator or the context. */
   isOwnKey(key: string): boolean {
     return this.#own_modules.some((id) => key === id || key.startsWith(`${id}:`));
   }
@@ -136,23 +136,26 @@ export class RecordedEvents {
     return this.#own_modules.includes(String(id));
   }
 
-  /** Returns the first entry of the session at or behind `from` that `wanted` holds for. */
+  /** Returns the session's first entry at or after index `from` for which `wanted` returns true. */
   find(from: number, wanted: (entry: Entry) => boolean): Entry | undefined {
     for (const entry of this.#ownEntries(from)) if (wanted(entry)) return entry;
     return undefined;
   }
 
-  /** Returns the last entry of the session that `wanted` holds for, in this segment or an earlier one. */
+  /** Returns the session's last entry for which `wanted` returns true, in this or an earlier segment. */
   findBefore(wanted: (entry: Entry) => boolean): Entry | undefined {
     return [...this.#ownEntries(0, true)].findLast(wanted);
   }
 
-  /** Returns every entry of the session that `wanted` holds for. */
+  /** Returns every entry of the session for which `wanted` returns true. */
   all(wanted: (entry: Entry) => boolean): Entry[] {
     return [...this.#ownEntries()].filter(wanted);
   }
 
-  /** Returns the first seed of a loop that ran elsewhere, as its ids at or behind `from` have it and `taken` does not, or null. */
+  /**
+   * Returns the first seed of a sandboxed loop that an id at or after index `from` contains and `taken` does
+   * not, or null.
+   */
   seedAfter(from: number, taken: ReadonlySet<string>): string | null {
     for (const entry of this.#ownEntries(from)) {
       for (const id of idsOfLoop(entry)) {
@@ -163,7 +166,7 @@ export class RecordedEvents {
     return null;
   }
 
-  /** Returns the first id with this prefix that an entry at or behind `from` names and `taken` does not have, or null. */
+  /** Returns the first id with this prefix at or after index `from` that is not in `taken`, or null. */
   idAfter(from: number, prefix: string, taken: ReadonlySet<string>): string | null {
     for (const entry of this.#ownEntries(from)) {
       for (const id of idsOf(entry)) if (id.startsWith(`${prefix}_`) && !taken.has(id)) return id;
@@ -172,18 +175,18 @@ export class RecordedEvents {
   }
 }
 
-/** Ids that a loop made up, where entries name them. */
+/** Returns the ids in an entry that a loop generated. */
 function idsOfLoop({ data }: Entry): string[] {
   return [data.request_id, data.parallel_group_id].filter((id): id is string => typeof id === "string");
 }
 
-/** Ids that a session made up, where entries name them. */
+/** Returns the ids in an entry that a session generated. */
 function idsOf({ turn_id, data }: Entry): string[] {
   const named = [turn_id, data.request_id, data.parallel_group_id, data.approval_id, data.tool_call_id];
   return named.filter((id): id is string => typeof id === "string");
 }
 
-/** Returns what tells entries of one event apart that are made at the same time: the call or the agent that they are about. */
+/** Returns what distinguishes concurrent entries of the same event: the id of their call or sub-agent. */
 export function callOf(data: JsonObject): unknown {
   return data.sub_session_id ?? data.tool_call_id ?? data.approval_id ?? null;
 }

@@ -1,11 +1,11 @@
-/** What the hooks of a recorded run report of its events, and what a person answered: read from the recorded. */
+/** Reads recorded results of hooks and answers to approvals. */
 import type { ApprovalDecision, ApprovalRequest, Entry } from "../../kernel/host.ts";
 import { noopEmission } from "../../sdk/hook_chain.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import type { ApprovalQuestion, Emission, Injection } from "../../sdk/types.ts";
 import { callOf, type RecordedEvents } from "./recorded_events.ts";
 
-/** Returns the emission that a recorded entry stands for. */
+/** Returns the emission that a recorded entry resulted in. */
 export function emissionOf(entry: Entry, data: JsonObject, recorded: RecordedEvents): Emission {
   const { verdict } = entry;
   const emission = noopEmission(verdict?.modified ? { ...entry.data } : data);
@@ -14,7 +14,7 @@ export function emissionOf(entry: Entry, data: JsonObject, recorded: RecordedEve
   const [first] = injections;
   return {
     ...emission,
-    action: verdict.action as Emission["action"], // as above
+    action: verdict.action as Emission["action"], // written by the kernel
     hook_name: verdict.hook_name,
     reason: verdict.reason ?? null,
     modified: verdict.modified === true,
@@ -31,16 +31,19 @@ function withApproval(approval: ApprovalQuestion): Partial<Emission> {
   return { approval, approval_prompt: approval.prompt };
 }
 
-/** The question as it was question; of one that never was (the call could not run), the kernel's own words. */
+/**
+ * Returns the recorded question. If the call could not run and no question was recorded, returns the kernel's
+ * default question.
+ */
 function questionOf(entry: Entry, recorded: RecordedEvents): ApprovalQuestion {
   const call = callOf(entry.data);
   const isQuestion = ({ event, data }: Entry) =>
     event === "approval:required" &&
     (call === null ? data.action === entry.event : data.tool_call_id === call);
-  const question = recorded.find(entry.seq, isQuestion) ?? recorded.findBefore(isQuestion); // before an interruption: it stays the same question
+  const question = recorded.find(entry.seq, isQuestion) ?? recorded.findBefore(isQuestion); // it keeps its wording after a recovery
   const hook_name = entry.verdict?.hook_name ?? "";
   if (!question) {
-    // an answer given before may hold for it: then that entry tells what would have been asked
+    // a remembered approval may have answered it: then that entry has the prompt
     const isRemembered = ({ data }: Entry) => data.remembered === true && data.tool_call_id === call;
     const remembered = (recorded.find(entry.seq, isRemembered) ?? recorded.findBefore(isRemembered))?.data;
     return {
@@ -64,7 +67,10 @@ function questionOf(entry: Entry, recorded: RecordedEvents): ApprovalQuestion {
   };
 }
 
-/** Returns what came of a question: null when there was nobody to ask; undefined when the recorded does not say. */
+/**
+ * Returns the decision on a question: null when there was no approval system, undefined when it is not
+ * recorded.
+ */
 export function decisionOf(
   recorded: RecordedEvents,
   approval_id: string,
@@ -81,8 +87,8 @@ export function decisionOf(
 }
 
 /**
- * Returns a session's report of its cleanups together with those of the modules that do not run in a replay: what these came to
- * is read from the log.
+ * Returns a session's cleanup report, completed with the recorded results of modules that do not run in a
+ * replay.
  */
 export function withRecordedCleanups(report: JsonObject, recorded: RecordedEvents): JsonObject {
   const in_log = recorded.find(0, ({ event }) => event === "session:cleanup")?.data;
@@ -93,7 +99,7 @@ export function withRecordedCleanups(report: JsonObject, recorded: RecordedEvent
   return { ...report, ran: Math.max(Number(report.ran), Number(in_log.ran)), failed: [...failed, ...own] };
 }
 
-/** Returns what hooks answered when they were asked what to do with a call. */
+/** Returns the recorded decisions of hooks on a tool call. */
 export function answersOf(recorded: RecordedEvents, from: number, data: JsonObject): JsonObject[] {
   const decided = recorded.find(
     from,

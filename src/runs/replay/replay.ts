@@ -1,6 +1,6 @@
 /**
- * Replays a recorded run: orchestrators and contexts for real, its sub-agents' too, everything else from the log; says where
- * the two segment (architecture.md, Replay).
+ * Replays a recorded run and reports the first difference. Orchestrators and contexts run, those of
+ * sub-agents too; everything else is read from the log. See src/docs/architecture.md#the-log-is-the-state.
  */
 import { RunLimitGuard } from "../../kernel/run_limits.ts";
 import type { KernelLimits } from "../../kernel/session/session_context.ts";
@@ -24,16 +24,16 @@ import { hasWholeResponses, type LiveAgent, liveAgentsOf } from "./subagents.ts"
 import { loadOwn, ownModules, ReplaySession } from "./replay_session.ts";
 import { RecordedEvents } from "./recorded_events.ts";
 
-/** What a replay needs beside the recording. */
+/** Collaborators of {@link replay}. */
 export interface ReplayDeps {
-  /** The recording's plan, checked: where orchestrator and context come from. */
+  /** The recording's plan, checked: it has the sources of orchestrator and context. */
   ready: RunnablePlan;
   secrets: SecretSink;
   clock: Clock;
   limits: KernelLimits;
 }
 
-/** Replays a run. @throws {PreampError} `not_replayable` when its log does not hold what a replay needs. */
+/** Replays a run. @throws {PreampError} `not_replayable` when the log lacks something that a replay needs. */
 export async function replay(recording: Recording, deps: ReplayDeps): Promise<ReplayReport> {
   const reason = whyNotReplayable(recording);
   if (reason !== null) {
@@ -44,10 +44,10 @@ export async function replay(recording: Recording, deps: ReplayDeps): Promise<Re
   return difference === null ? { equal: true } : { equal: false, first_difference: difference };
 }
 
-/** A session on the replayed, and what its agents are made within. */
+/** A session under replay, and the limits within which its sub-agents run. */
 interface RunningSession {
   readonly replayed: ReplaySession;
-  readonly ceilings: RunLimitGuard;
+  readonly limitGuard: RunLimitGuard;
 }
 
 class Replay {
@@ -57,11 +57,11 @@ class Replay {
   readonly #segments: readonly Segment[];
   readonly #clock: VirtualClock;
   readonly #projection: RunProjection;
-  /** Until what the context manager says of itself is in the projection. */
+  /** Settles when the context manager's status is in the projection. */
   #context_recorded: Promise<void> | undefined;
   readonly #sequencer: Sequencer;
   readonly #sessions = new Map<string, RunningSession>();
-  /** Sub-agents at work, and when each has ended. */
+  /** Sub-agent sessions under replay → settled when each has ended. */
   readonly #agents = new Map<ReplaySession, Promise<void>>();
 
   constructor(recording: Recording, deps: ReplayDeps, live_agents: readonly LiveAgent[]) {
@@ -85,11 +85,11 @@ class Replay {
   /** Resolves to the first difference, or to null. */
   async run(): Promise<Difference | null> {
     const [first] = this.#segments;
-    this.#beginSegment(first!); // a log has one
+    this.#beginSegment(first!); // a log has at least one segment
     this.#sequencer.start();
     const difference = await this.#sequencer.finished;
     await Promise.all([...this.#sessions.values()].map(({ replayed }) => replayed.session.abandon()));
-    if (difference !== null) this.#clear(); // whatever they still do, nobody looks at
+    if (difference !== null) this.#clear(); // their further events are ignored
     return difference;
   }
 
@@ -107,8 +107,8 @@ class Replay {
     if (entry.event === "provider:response") this.#recordContext(entry.session_id);
     else if (isTakeover(entry)) {
       this.#clear();
-      projection.context = { tokens: 0, budget: 0, level: 0, compactions: 0 }; // data at the next answer
-      this.#beginSegment(this.#segments.find(({ from }) => from === entry.seq - 1)!, was_queued); // each begins with one
+      projection.context = { tokens: 0, budget: 0, level: 0, compactions: 0 }; // set again by the next response
+      this.#beginSegment(this.#segments.find(({ from }) => from === entry.seq - 1)!, was_queued); // every recovery begins a segment
     }
   }
 
@@ -128,21 +128,21 @@ class Replay {
     return new RecordedEvents({ entries, segment, own_modules: ownModules(ready), agents, open_calls });
   }
 
-  /** Begins the run's own session: anew, or where another process took it over. */
+  /** Starts the run's own session, at the run's start or at a recovery. */
   #beginSegment(segment: Segment, was_queued = true): void {
     const { events, replay, run } = this.#recording;
     const { ready, secrets, limits } = this.#deps;
     const recorded = this.#recordedEventsOf(segment, ready);
-    if (recorded.all(({ event }) => event === "module:mounted").length === 0) return; // its process ended while it waited
+    if (recorded.all(({ event }) => event === "module:mounted").length === 0) return; // the process ended while the run was queued
     const { session_id } = segment;
-    const ceilings = new RunLimitGuard({
-      limits: events[0]!.data.limits as RunLimits, // written by the runner
+    const limitGuard = new RunLimitGuard({
+      limits: events[0]!.data.limits as RunLimits, // written by `run/run.ts`
       cost_limit_is_set: replay.cost_is_asked_for,
       clock: this.#clock,
     });
     const before = events.slice(0, segment.from);
     const recovered = segment.from === 0 ? null : turnStateOf(before, session_id, replay.resume);
-    if (segment.from > 0) ceilings.restore(usedBefore(this.#projection, before, recovered));
+    if (segment.from > 0) limitGuard.restore(usedBefore(this.#projection, before, recovered));
     const { history, session_state, usages, continued } = replay;
     const replayed = new ReplaySession({
       sequencer: this.#sequencer,
@@ -150,12 +150,12 @@ class Replay {
       recorded,
       ready,
       secrets,
-      surface: replay.surface!, // it is replayable
+      surface: replay.surface!, // checked by whyNotReplayable()
       rememberedApproval: (asked, of) => this.#projection.answerTo(asked, of),
-      ceilings,
+      limitGuard,
       limits,
       limit: limitIn(run.stop_reason),
-      stopFor: (limit) => ceilings.stopFor(limit, "as recorded"),
+      stopFor: (limit) => limitGuard.stopFor(limit, "as recorded"),
       initial: was_queued ? { history, session_state, usages, continued } : {
         history: [...this.#projection.historyOf(session_id)],
         session_state: stateAfter(session_state, before, session_id),
@@ -166,12 +166,12 @@ class Replay {
         ? { knownApproval: (asked, of) => knownApproval(this.#projection.approvals, asked, of) }
         : {}),
     });
-    this.#add(replayed, ceilings);
+    this.#add(replayed, limitGuard);
     void this.#runOwnSession(replayed, recovered);
   }
 
-  #add(replayed: ReplaySession, ceilings: RunLimitGuard): void {
-    this.#sessions.set(replayed.recorded.session_id, { replayed, ceilings });
+  #add(replayed: ReplaySession, limitGuard: RunLimitGuard): void {
+    this.#sessions.set(replayed.recorded.session_id, { replayed, limitGuard });
     this.#sequencer.add(replayed);
   }
 
@@ -195,11 +195,14 @@ class Replay {
     if (!replayed.recorded.ends_log) return;
     await this.#context_recorded;
     const ended = this.#projection.end(outcome, run.ended_at ?? "");
-    ended.warnings = run.warnings; // they come from the plan, the environment and the modules, which are not here
+    ended.warnings = run.warnings; // they come from the plan, the environment and the modules, which are not part of the replay
     this.#sequencer.close(toPlainObject(ended));
   }
 
-  /** A run ends with no agent behind it. Where the log tells of the stop, the agent comes to that place first, as it did then. */
+  /**
+   * Stops the sub-agents that are still running. A recorded `cancel:requested` is replayed at its place
+   * instead.
+   */
   async #stopAgents(): Promise<void> {
     while (this.#agents.size > 0) {
       for (const replayed of this.#agents.keys()) {
@@ -214,14 +217,14 @@ class Replay {
   }
 
   #beginAgent(opening: Entry): void {
-    const agent = this.#live_agents.find(({ segment }) => segment.opening === opening)!; // the recorded says so of these alone
-    const parent = this.#sessions.get(opening.session_id)!; // it tells the opening
+    const agent = this.#live_agents.find(({ segment }) => segment.opening === opening)!; // `sourceOf` returned "agent" for this entry
+    const parent = this.#sessions.get(opening.session_id)!; // the parent emits this entry
     const { segment, input, ready } = agent;
     const clock = this.#clock;
-    const { limits } = parent.ceilings;
-    const ceilings = input.limited
-      ? childRunLimits(parent.ceilings, ready, clock)
-      : new RunLimitGuard({ limits, clock, parent: parent.ceilings }); // what ends this turn alone, ends this alone
+    const { limits } = parent.limitGuard;
+    const limitGuard = input.limited
+      ? childRunLimits(parent.limitGuard, ready, clock)
+      : new RunLimitGuard({ limits, clock, parent: parent.limitGuard }); // a limit that ends this turn must not end the parent's
     const counters = emptyCounters();
     const { session_state, history, usages, continued } = input;
     const replayed = new ReplaySession({
@@ -232,22 +235,22 @@ class Replay {
       secrets: this.#deps.secrets,
       surface: input.surface,
       rememberedApproval: (asked, of) => this.#projection.answerTo(asked, of),
-      ceilings,
+      limitGuard,
       limits: this.#deps.limits,
       limit: limitIn(segment.closing?.data.stop_reason),
       stopFor: (limit) =>
-        (limit.startsWith("max_log_") ? parent.ceilings : ceilings).stopFor(limit, "as recorded"),
+        (limit.startsWith("max_log_") ? parent.limitGuard : limitGuard).stopFor(limit, "as recorded"),
       initial: { parent_id: segment.parent_id, session_state, history, usages, continued },
       onEntry: (entry) => count(counters, entry),
     });
     if (continued) this.#projection.continueFrom(segment.session_id, { ...input, messages: history });
-    this.#add(replayed, ceilings);
+    this.#add(replayed, limitGuard);
     const done = this.#runAgent(parent.replayed, replayed, agent, () => counters.turn_count)
       .finally(() => this.#agents.delete(replayed));
     this.#agents.set(replayed, done);
   }
 
-  /** As `runs/subagents/spawner.ts` has it: the turn between the two events that the parent tells of it. */
+  /** Runs a sub-agent's turn between the parent's two events, as `src/runs/subagents/spawner.ts` does. */
   async #runAgent(
     parent: ReplaySession,
     replayed: ReplaySession,
@@ -271,7 +274,7 @@ class Replay {
   }
 }
 
-/** Returns the name of the ceiling that a stop reason tells, or null. */
+/** Returns the name of the limit in a stop reason, or null. */
 function limitIn(stop_reason: unknown): string | null {
   const reason = String(stop_reason);
   return reason.startsWith("limit:") ? reason.slice("limit:".length) : null;
@@ -290,18 +293,18 @@ function projectionOf({ run, replay }: Recording): RunProjection {
   });
 }
 
-/** Ids of the calls that a history ends with, answered or not. */
+/** Returns the ids of the tool calls in the last assistant message of a history. */
 function openCallsOf(history: readonly Message[]): string[] {
   const calls = history.findLast(({ role }) => role === "assistant")?.tool_calls;
   return Array.isArray(calls) ? calls.filter(isObject).map(({ id }) => String(id)) : [];
 }
 
-/** The prompt of a session as the log tells it. */
+/** Returns the recorded prompt of a session. */
 function promptOf(entries: readonly Entry[], session_id: string): Prompt {
   const started = entries.find((entry) =>
     entry.event === "execution:start" && entry.session_id === session_id
   );
-  return (started?.data.prompt ?? "") as Prompt; // a session that data none has none
+  return (started?.data.prompt ?? "") as Prompt; // a session without `execution:start` has no prompt
 }
 
 function whyNotReplayable({ events, replay: { surface, resume } }: Recording): string | null {
@@ -309,7 +312,7 @@ function whyNotReplayable({ events, replay: { surface, resume } }: Recording): s
   if (surface === null) return "its session was never initialised";
   const { session_id } = events[0]!;
   const own = events.filter((entry) => entry.session_id === session_id);
-  if (!resume && !own.some(({ event }) => event === "execution:start")) return "no turn was begun";
+  if (!resume && !own.some(({ event }) => event === "execution:start")) return "it has no turn";
   const takeover = own.findLastIndex(isTakeover);
   const since = own.slice(takeover + 1);
   if (takeover >= 0 && !since.some(({ event }) => event === "session:start" || event === "session:resume")) {

@@ -1,4 +1,6 @@
-/** One session of a replay: real orchestrator, context and kernel, everything else from its recorded. */
+/**
+ * One session of a replay: orchestrator, context and kernel run, everything else is read from the recording.
+ */
 import type { RunLimitGuard } from "../../kernel/run_limits.ts";
 import type { KernelLimits } from "../../kernel/session/session_context.ts";
 import type { DraftEntry, Entry, Host, KnownApproval } from "../../kernel/host.ts";
@@ -14,7 +16,7 @@ import type { VirtualClock } from "./virtual_clock.ts";
 import { type EventReader, placeOf, stubFor } from "./stubs.ts";
 import type { RecordedEvents } from "./recorded_events.ts";
 
-/** What a session is put on the stage with. */
+/** Options of {@link ReplaySession}. */
 export interface ReplaySessionOptions {
   readonly sequencer: Sequencer;
   readonly clock: VirtualClock;
@@ -22,22 +24,22 @@ export interface ReplaySessionOptions {
   readonly ready: RunnablePlan;
   readonly secrets: SecretSink;
   readonly surface: MountedDescriptors;
-  readonly ceilings: RunLimitGuard;
+  readonly limitGuard: RunLimitGuard;
   readonly limits: KernelLimits;
-  /** Name of the ceiling that ended the turn, or null. */
+  /** Name of the limit that ended the turn, or null. */
   readonly limit: string | null;
-  /** Ends the turn for that ceiling where the recorded has no outcome of a call. */
+  /** Ends the turn for that limit, when a recorded call has no outcome. */
   stopFor(limit: string): void;
-  /** Where the session stands when it begins. */
+  /** State of the session at its start. */
   readonly initial: Pick<SessionOptions, "parent_id" | "session_state" | "history" | "usages" | "continued">;
-  /** Told each entry that the session makes, before its turn comes. */
+  /** Receives each entry that the session emits, before it is compared. */
   onEntry?(entry: DraftEntry): void;
   rememberedApproval: NonNullable<Host["rememberedApproval"]>;
-  /** What was question before the process that this session's part begins in. */
+  /** Returns the answers to questions that were asked before this segment. */
   knownApproval?: NonNullable<Host["knownApproval"]>;
 }
 
-/** Limits that the recorded values were held to when they were recorded, whatever they are today. */
+/** Limits that were applied at recording time and must not be applied again. */
 const AS_RECORDED = {
   max_tool_result_bytes: Number.MAX_SAFE_INTEGER,
   max_answer_tool_calls: Number.MAX_SAFE_INTEGER,
@@ -47,7 +49,7 @@ const AS_RECORDED = {
   approval_timeout: Number.MAX_SAFE_INTEGER,
 } as const satisfies Partial<KernelLimits>;
 
-/** A session on the stage. */
+/** A session that runs in a replay. */
 export class ReplaySession implements ReplayedSession {
   readonly session: Session;
   readonly recorded: RecordedEvents;
@@ -56,14 +58,14 @@ export class ReplaySession implements ReplayedSession {
   #closed = false;
 
   constructor(options: ReplaySessionOptions) {
-    const { recorded, ready, limits, ceilings, initial } = options;
+    const { recorded, ready, limits, limitGuard, initial } = options;
     this.#options = options;
     this.recorded = recorded;
     this.session = new Session({
       plan: replayedPlan(ready.compiled.plan, recorded, this.#mounted),
       written: ready.compiled.written,
       host: this.#host(),
-      run_limits: ceilings,
+      run_limits: limitGuard,
       limits: { ...limits, ...AS_RECORDED },
       session_id: recorded.session_id,
       ...initial,
@@ -72,7 +74,7 @@ export class ReplaySession implements ReplayedSession {
 
   steer(text: string): void {
     const steer = this.session.getCapability("session.steer");
-    // what a loop that runs elsewhere makes of it shows in what it does
+    // a sandboxed loop reports failures by its own events
     if (typeof steer === "function") Promise.resolve(steer(text)).catch(() => {});
   }
 
@@ -80,13 +82,13 @@ export class ReplaySession implements ReplayedSession {
     void this.session.cancel(mode);
   }
 
-  /** Sends it away: whatever it still does, nobody looks at. */
+  /** Closes the session: what it still emits is ignored. */
   close(): void {
     this.#closed = true;
     this.session.cancellation.requestImmediate();
   }
 
-  /** Whether it was sent away. */
+  /** Whether the session was closed. */
   get closed(): boolean {
     return this.#closed;
   }
@@ -131,9 +133,9 @@ export class ReplaySession implements ReplayedSession {
   async #open(spec: ModuleSpec) {
     const { ready, secrets, surface } = this.#options;
     const entry = this.#mounted.get(spec);
-    if (!entry) return await new Promise<never>(() => {}); // its process ended before it was mounted
+    if (!entry) return await new Promise<never>(() => {}); // the process ended before this module was mounted
     const descriptor = {
-      isolation: entry.data.isolation as "inline", // as it was recorded
+      isolation: entry.data.isolation as "inline", // as recorded
       integrity: entry.data.integrity as string | null,
       stated: metadataIn(entry.data),
     };
@@ -156,7 +158,10 @@ export class ReplaySession implements ReplayedSession {
     };
   }
 
-  /** The log says when a turn was cancelled or its time was over; what else ends a call is a limit of the log's own. */
+  /**
+   * Ends the turn when a call has no recorded outcome. The log records cancellation and timeouts; any other
+   * end was a limit.
+   */
   #endWithoutOutcome(): void {
     const { recorded, limit, stopFor } = this.#options;
     if (recorded.is_cut || this.#closed) return; // its process ended
@@ -168,10 +173,10 @@ export class ReplaySession implements ReplayedSession {
   }
 }
 
-/** What modules write in a replay they wrote in the recorded run. */
+/** Ignores console output and warnings of modules: they belong to the recorded run. */
 const SILENT: ModuleReporter = { warn() {}, console() {} };
 
-/** The plan as it was mounted: orchestrator and context as they are, a stand-in for everything else. */
+/** Returns the plan as it was mounted, with a stub for every module except orchestrator and context. */
 function replayedPlan(plan: MountPlan, recorded: RecordedEvents, mounted: Map<ModuleSpec, Entry>): MountPlan {
   const specs = { provider: [] as ModuleSpec[], tool: [] as ModuleSpec[], hook: [] as ModuleSpec[] };
   for (const entry of recorded.all(({ event }) => event === "module:mounted")) {
@@ -193,19 +198,19 @@ function replayedPlan(plan: MountPlan, recorded: RecordedEvents, mounted: Map<Mo
   return { ...plan, providers: specs.provider, tools: specs.tool, hooks: specs.hook };
 }
 
-/** Returns the ids of the modules that run for real. */
+/** Returns the ids of the modules that run in a replay. */
 export function ownModules({ compiled }: RunnablePlan): string[] {
   const { orchestrator, context } = compiled.plan.session;
   return [orchestrator, context].map((spec) => spec.instance_id ?? spec.module);
 }
 
-/** Fetches the modules that run for real, when they are not compiled in. */
+/** Fetches the modules that run in a replay, unless they are compiled in. */
 export async function loadOwn(ready: RunnablePlan): Promise<void> {
   const { orchestrator, context } = ready.compiled.plan.session;
   if ([orchestrator, context].some(({ source }) => source.kind !== "builtin")) await ready.load?.();
 }
 
-/** What a module said of itself when it was mounted. */
+/** Returns the recorded name, version and capabilities of a module. */
 function metadataIn({ name, version, provides }: JsonObject): JsonObject {
   const stated = Object.entries({ name, version, provides });
   return Object.fromEntries(stated.filter(([, value]) => value !== undefined));

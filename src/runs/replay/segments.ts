@@ -1,36 +1,38 @@
 /**
- * The parts of a recorded log that one session made in one go: the run's own session from its start, or from where another
- * process went on with it, and each turn of a sub-agent.
+ * Splits a recorded log into segments: the run's own session from its start or from a recovery, and each turn
+ * of a sub-agent.
  */
 import type { Entry } from "../../kernel/host.ts";
 import type { AgentInput } from "../types.ts";
 
-/** A part of a log. Indexes count entries from 0; `to` is behind the last. */
+/** A part of a log that one session emitted without interruption. Indexes start at 0; `to` is exclusive. */
 export interface Segment {
   readonly session_id: string;
   readonly from: number;
   readonly to: number;
-  /** Whether its process ended in the middle of it: what was not told then, nobody knows. */
+  /** Whether the process ended before the segment was complete. */
   readonly is_cut: boolean;
 }
 
-/** A sub-agent's turn. */
+/** The turn of a sub-agent. */
 export interface AgentSegment extends Segment {
   /** `task:agent_spawned` or `task:agent_resumed` of its parent. */
   readonly opening: Entry;
   /** `task:agent_completed` of its parent; null when its process ended before. */
   readonly closing: Entry | null;
   readonly parent_id: string;
-  /** What it started from; null when that is not known, and it can only be played back. */
+  /**
+   * The state at the start of the turn; null when it was not stored, and the turn can only be played back.
+   */
   readonly input: AgentInput | null;
 }
 
-/** Returns whether an entry says that another process has taken the run over. */
+/** Returns whether an entry marks that another process recovered the run. */
 export function isTakeover({ event, data }: Entry): boolean {
   return event === "run:status" && data.resumed === true;
 }
 
-/** Returns the parts that the run's own session made: more than one when processes took it over. */
+/** Returns the segments of the run's own session: one, and one more for each recovery. */
 export function ownSegments(entries: readonly Entry[]): Segment[] {
   const session_id = entries[0]?.session_id ?? "";
   const takeovers = entries.flatMap((entry, index) => isTakeover(entry) ? [index] : []);
@@ -45,7 +47,7 @@ export function ownSegments(entries: readonly Entry[]): Segment[] {
   }));
 }
 
-/** Returns the turns of sub-agents, in the order of their beginnings. */
+/** Returns the turns of sub-agents, in the order of their starts. */
 export function agentSegments(entries: readonly Entry[], inputs: readonly AgentInput[]): AgentSegment[] {
   return entries.flatMap((opening, index) => {
     if (opening.event !== "task:agent_spawned" && opening.event !== "task:agent_resumed") return [];

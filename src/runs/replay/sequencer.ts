@@ -1,6 +1,6 @@
 /**
- * Leads a replay along the recorded: an entry that the session makes waits for its turn and is compared; what others made is
- * onEntry back when its turn comes; what came from outside (cancellation, steering) is made to come again.
+ * Orders a replay. Compares each entry that a session emits with the recorded one when its turn comes, plays
+ * back the entries of everything else, and repeats what came from outside (cancellation, steering).
  */
 import type { DraftEntry, Entry } from "../../kernel/host.ts";
 import { eventsWith } from "../../sdk/events.ts";
@@ -15,23 +15,23 @@ import { answersOf, emissionOf } from "./recorded_results.ts";
 import type { VirtualClock } from "./virtual_clock.ts";
 import { callOf, type RecordedEvents } from "./recorded_events.ts";
 
-/** A session that runs for real, and its part of the log. */
+/** A session that runs in the replay, and its part of the log. */
 export interface ReplayedSession {
   readonly recorded: RecordedEvents;
   steer(text: string): void;
   cancel(mode: "graceful" | "immediate"): void;
 }
 
-/** What a conductor is given. */
+/** Options of {@link Sequencer}. */
 export interface SequencerOptions {
   entries: readonly Entry[];
   clock: VirtualClock;
-  /** The clock of the process: for noticing that nothing happens any more. */
+  /** The clock of the process; detects that no session makes progress. */
   real_clock: Clock;
   secrets: Pick<SecretSink, "redactEvent" | "redactValues">;
-  /** Begins the turn of a sub-agent; its parent tells this entry then. */
+  /** Starts the turn of a sub-agent; its parent then emits `opening`. */
   beginAgent(opening: Entry): void;
-  /** Takes the entries of the replay, in order. */
+  /** Receives the entries of the replay, in order. */
   onEntry(entry: Entry): void;
 }
 
@@ -40,9 +40,11 @@ interface Waiting {
   readonly resolve: () => void;
 }
 
-/** Milliseconds without progress after which the replay is said to have parted from the recorded (our choice). */
+/** Milliseconds without progress after which the replay reports a difference. */
 const NO_PROGRESS_TIMEOUT_MS = 2_000;
-/** Milliseconds that an entry with an uncertain maker is left for the session to make, and a session that sleeps late. */
+/**
+ * Milliseconds to wait for an entry that the session may or may not emit, and for sleeps of uncertain end.
+ */
 const SETTLE_DELAY_MS = 20;
 
 /** Events of which several can be in progress at once: an early one waits for its recorded place. */
@@ -51,18 +53,18 @@ const PARALLEL_EVENTS = eventsWith("parallel");
 /** Events that may follow directly after `cancel:requested` in a turn that stops. */
 const AFTER_CANCEL = eventsWith("after_cancel");
 
-/** Leads one replay. */
+/** Orders the entries of one replay. */
 export class Sequencer {
   readonly #options: SequencerOptions;
   readonly #ignored: IgnoredFields;
   readonly #waiting: Waiting[] = [];
-  /** Who goes on when an entry comes next, by its place. */
+  /** Index of an entry → functions to call when that entry comes next. */
   readonly #reaching = new Map<number, (() => void)[]>();
   readonly #sessions = new Map<string, ReplayedSession>();
   readonly #used = new Set<Entry>();
-  /** Session → ids that were made or named. */
+  /** Session id → ids that the session generated or the recording names. */
   readonly #ids = new Map<string, Set<string>>();
-  /** Sessions that are done. */
+  /** Ids of sessions that have ended. */
   readonly #ended = new Set<string>();
   readonly #begun_agents = new Set<Entry>();
   readonly #finished = Promise.withResolvers<Difference | null>();
@@ -70,7 +72,7 @@ export class Sequencer {
   #position = 0;
   #generated_ids = 0;
   #settle_timer: AbortController | null = null;
-  /** Entry whose maker was waited for long enough. */
+  /** The entry whose session was waited for long enough. */
   #given_up: Entry | null = null;
   #progress_timer: AbortController | null = null;
   #sleep_timer: AbortController | null = null;
@@ -84,12 +86,12 @@ export class Sequencer {
     return firstDifference(recorded, replayed, this.#ignored, path);
   }
 
-  /** Resolves when the recorded is at its end, to null, or when the replay has parted from it. */
+  /** Resolves to null at the end of the recording, or to the first difference. */
   get finished(): Promise<Difference | null> {
     return this.#finished.promise;
   }
 
-  /** Index of the entry that comes next. */
+  /** Index of the next entry. */
   get position(): number {
     return this.#position;
   }
@@ -98,18 +100,18 @@ export class Sequencer {
     return this.#options.entries[this.#position];
   }
 
-  /** Begins. */
+  /** Starts the replay. */
   start(): void {
     this.#advance();
   }
 
-  /** Puts a session on the stage, in place of an earlier one of its id. */
+  /** Adds a session. Replaces an earlier one with the same id. */
   add(session: ReplayedSession): void {
     this.#sessions.set(session.recorded.session_id, session);
     this.#ended.delete(session.recorded.session_id);
   }
 
-  /** Resolves when this entry comes next, at the time when it came; at once when that was before. */
+  /** Resolves when an entry comes next, at its recorded time. Returns undefined when it has been reached. */
   reached({ seq }: Entry): Promise<void> | void {
     const index = seq - 1;
     if (this.#position > index) return;
@@ -119,7 +121,7 @@ export class Sequencer {
     return promise;
   }
 
-  /** Sends every session away: their process ended here. */
+  /** Removes all sessions: their process ended here. */
   clear(): void {
     this.#sessions.clear();
     this.#reaching.clear();
@@ -135,7 +137,7 @@ export class Sequencer {
     return this.#waiting.filter(({ entry }) => entry.session_id === session_id);
   }
 
-  /** Takes an entry that the session makes; a promise means: wait, it is not its turn. */
+  /** Receives an entry that a session emits. Returns a promise when its turn has not come. */
   record(entry: DraftEntry): Promise<void> | void {
     if (this.#stopped.signal.aborted) return;
     let resolve = () => {};
@@ -146,7 +148,7 @@ export class Sequencer {
     return this.#waiting.includes(waiting) ? waited : undefined;
   }
 
-  /** Returns what the hooks of the recorded run made of an event of a session. */
+  /** Returns the recorded result of the hooks of an event. */
   emissionFor(event: string, data: JsonObject, recorded: RecordedEvents): Emission {
     const call = callOf(data);
     const entry = recorded.find(
@@ -154,17 +156,17 @@ export class Sequencer {
       (other) =>
         other.event === event && !this.#used.has(other) && (call === null || callOf(other.data) === call),
     );
-    if (!entry) return emissionOf({ data } as Entry, data, recorded); // not on the recorded: that is compared when it is recorded
+    if (!entry) return emissionOf({ data } as Entry, data, recorded); // not recorded: reported when the entry is compared
     this.#used.add(entry);
     return emissionOf(entry, data, recorded);
   }
 
-  /** Returns what hooks answered to an event that collects answers. */
+  /** Returns the recorded answers to an event that collects answers. */
   answersFor(data: JsonObject, recorded: RecordedEvents): JsonObject[] {
     return answersOf(recorded, this.#position, data);
   }
 
-  /** Returns the id that a session made at this place of the recorded run. */
+  /** Returns the id that a session generated at this place of the recorded run. */
   newId(prefix: string, recorded: RecordedEvents): string {
     const taken = this.#usedIdsOf(recorded.session_id);
     if (prefix === LOOP_SEED) {
@@ -175,8 +177,8 @@ export class Sequencer {
       }
     }
     const id = recorded.idAfter(this.#position, prefix, taken);
-    if (id === null) return `${prefix}_replay${++this.#generated_ids}`; // nothing names it
-    // an attempt that failed at once left no trace of its id: the next one asks again
+    if (id === null) return `${prefix}_replay${++this.#generated_ids}`; // no entry names it
+    // an attempt that failed at once left no entry with its id: the next attempt asks for it again
     if (prefix !== "req") taken.add(id);
     return id;
   }
@@ -187,7 +189,7 @@ export class Sequencer {
     return ids;
   }
 
-  /** Says that a session is done; what is still on its recorded then was not made. */
+  /** Ends a session. A recorded entry that it has not emitted is a difference. */
   end(recorded: RecordedEvents): void {
     if (this.#stopped.signal.aborted) return;
     this.#ended.add(recorded.session_id);
@@ -200,7 +202,7 @@ export class Sequencer {
     }
   }
 
-  /** Compares the run object, the data of the last entry; then the replay is over. */
+  /** Compares the run object, the data of the last entry, and ends the replay. */
   close(run: JsonObject): void {
     const next = this.#next;
     if (this.#stopped.signal.aborted) return;
@@ -222,7 +224,7 @@ export class Sequencer {
     this.#startProgressTimer();
   }
 
-  /** Does what is due; false when something must be waited for. */
+  /** Processes the next entry. Returns false when a session must act first. */
   #step(next: Entry): boolean {
     const session = this.#sessionOf(next);
     if (!session) return this.#play(next);
@@ -244,13 +246,13 @@ export class Sequencer {
   }
 
   #beginAgent(opening: Entry): boolean {
-    if (this.#begun_agents.has(opening)) return false; // it is on its way
+    if (this.#begun_agents.has(opening)) return false; // the parent is about to emit it
     this.#begun_agents.add(opening);
     this.#options.beginAgent(opening);
     return this.#next !== opening;
   }
 
-  /** Takes the entry that waits for this turn. */
+  /** Compares the waiting entry that matches `next`, if there is one. */
   #acceptWaiting(next: Entry): boolean {
     const index = this.#waiting.findIndex(({ entry }) => isSame(entry, next));
     if (index < 0) return false;
@@ -271,7 +273,7 @@ export class Sequencer {
     return compared;
   }
 
-  /** Puts an entry of the recorded into the replay, as it is. */
+  /** Adds a recorded entry to the replay unchanged. */
   #play(entry: Entry): true {
     const { entries, clock, onEntry } = this.#options;
     this.#position++;
@@ -294,7 +296,7 @@ export class Sequencer {
     for (const resolve of reaching) resolve();
   }
 
-  /** Says again what was said: that text, and those that waited with it, unless they were said with an earlier other. */
+  /** Repeats a steering message and those queued with it, unless an earlier entry has repeated them. */
   #steer(steered: Entry): void {
     const session = this.#sessionOf(steered);
     if (!session) return;
@@ -312,11 +314,11 @@ export class Sequencer {
     const texts = [data, ...later.slice(0, queued).map((entry) => entry.data)].map(({ content }) =>
       String(content)
     );
-    while (texts.length <= queued) texts.push("steering text of unknown content"); // its process ended before
+    while (texts.length <= queued) texts.push("(steering message that was not recorded)"); // the process ended before the others were recorded
     for (const text of texts) session.steer(text);
   }
 
-  /** Keys of the orchestrator's and the context's are compared, others are onEntry back. */
+  /** Compares the keys of orchestrator and context; plays back the keys of other modules. */
   #stepState(next: Entry, { recorded }: ReplayedSession): boolean {
     const recorded_state = next.data.set as JsonObject; // written by the kernel
     const mine = this.#waitingOf(next.session_id);
@@ -324,9 +326,9 @@ export class Sequencer {
       other.entry.event === "session:state" && mine.includes(other)
     );
     if (index < 0) {
-      // it is written right before a barrier: that the barrier waits already says that the session left nothing
+      // state is recorded right before a barrier: if the barrier waits already, the session changed no state
       const done = mine.length > 0 || this.#ended.has(next.session_id) || this.#given_up === next;
-      // behind it its process ended: no barrier may ever come
+      // the process ended here: the barrier may never come
       const may_be_last = recorded.is_cut &&
         !recorded.find(next.seq, (other) => recorded.sourceOf(other) === "session");
       if (!done) return may_be_last ? this.#waitForSession(next) : false;
@@ -355,13 +357,13 @@ export class Sequencer {
   }
 
   /**
-   * Cancels again. Where the recorded turn went on as if nothing had been, it had passed its check already: so it must here,
-   * and what it makes next is waited for first.
+   * Repeats a cancellation. If the recorded turn continued, it had already passed its check: then waits for
+   * its next entry first.
    */
   #stepCancel(next: Entry, session: ReplayedSession): boolean {
     const { recorded } = session;
     if (this.#waiting.some(({ entry }) => isSame(entry, next))) return this.#acceptWaiting(next);
-    if (this.#used.has(next)) return false; // it is on its way
+    if (this.#used.has(next)) return false; // the session is about to emit it
     const following = recorded.find(next.seq, (entry) => recorded.sourceOf(entry) === "session");
     const went_on = following !== undefined && !AFTER_CANCEL.has(following.event);
     const there = this.#waiting.some(({ entry }) => following !== undefined && isSame(entry, following));
@@ -376,18 +378,18 @@ export class Sequencer {
       : this.#waitForSession(next);
   }
 
-  /** Leaves an entry for the session to make, a little while. */
+  /** Waits a short time for the session to emit an entry. */
   #waitForSession(next: Entry): false {
     const timer = this.#settle_timer = new AbortController();
     this.#options.real_clock.after(SETTLE_DELAY_MS, timer.signal).then(() => {
       if (this.#next !== next) return;
       this.#given_up = next;
       this.#advance();
-    }, () => {}); // it came
+    }, () => {}); // the session emitted it
     return false;
   }
 
-  /** Nothing of what waits is due: a difference, unless it belongs to something that runs beside. */
+  /** Reports a difference when the session emitted another entry instead, unless both may run in parallel. */
   #checkOrder(next: Entry): false {
     const waiting = this.#waitingOf(next.session_id)
       .find(({ entry }) => !PARALLEL_EVENTS.has(entry.event) && !PARALLEL_EVENTS.has(next.event));
@@ -415,7 +417,7 @@ export class Sequencer {
     this.#finished.resolve(difference);
   }
 
-  /** A session that makes nothing any more, and does not end, has parted from the recorded. */
+  /** Reports a difference when no session makes progress. */
   #startProgressTimer(): void {
     this.#progress_timer?.abort();
     const next = this.#next;
@@ -425,11 +427,11 @@ export class Sequencer {
       const [waiting] = this.#waiting;
       const replayed = waiting ? this.#comparable(waiting.entry) : null;
       this.#reportDifference(next, { path: "", recorded: comparableEntry(next), replayed });
-    }, () => {}); // something happened
+    }, () => {}); // a session made progress
     this.#startSleepTimer();
   }
 
-  /** Where nobody is waited for, the session may timer too long: what the log tells next says that it was over. */
+  /** Ends a sleep whose recorded end is uncertain when nothing else happens. */
   #startSleepTimer(): void {
     this.#sleep_timer?.abort();
     if (this.#settle_timer?.signal.aborted === false) return;
@@ -440,13 +442,15 @@ export class Sequencer {
   }
 }
 
-/** Returns whether an entry is the one whose turn it is, whatever its data are. */
+/** Returns whether an emitted entry corresponds to a recorded one, regardless of its data. */
 function isSame(made: DraftEntry, next: Entry): boolean {
   return made.event === next.event && made.session_id === next.session_id &&
     callOf(made.data) === callOf(next.data);
 }
 
-/** An entry as it is compared: without what the log adds, and without the step that something from outside happened to meet. */
+/**
+ * Returns an entry without what the log adds; for a cancellation, also without the iteration it happened in.
+ */
 function comparableEntry({ seq: _, ts: __, run_id: ___, iteration, ...rest }: Entry): JsonObject {
   return rest.event === "cancel:requested" || iteration === undefined ? { ...rest } : { ...rest, iteration };
 }

@@ -1,4 +1,7 @@
-/** Modules that stand in for the providers, tools and hooks of a recorded run: the same names, answers from the recorded. */
+/**
+ * Stubs of the providers, tools and hooks of a recorded run: same names and schemas, results from the
+ * recording.
+ */
 import type { Entry } from "../../kernel/host.ts";
 import type {
   MountedDescriptors,
@@ -20,20 +23,20 @@ import type {
 } from "../../sdk/types.ts";
 import type { RecordedEvents } from "./recorded_events.ts";
 
-/** What stand-ins ask. */
+/** Gives stubs access to the recording. */
 export interface EventReader {
   readonly recorded: RecordedEvents;
-  /** Index of the entry that comes next. */
+  /** Index of the next entry. */
   readonly position: number;
-  /** Name of the ceiling that ended the turn, or null. */
+  /** Name of the limit that ended the turn, or null. */
   readonly limit: string | null;
-  /** Resolves when an entry comes next, at the time when it came; at once when that was before. */
+  /** Resolves when an entry comes next, at its recorded time. Returns undefined when it has been reached. */
   reached(entry: Entry): Promise<void> | void;
-  /** Makes happen what ended a call that has no outcome on the recorded, such as a ceiling. */
+  /** Repeats what ended a call without a recorded outcome, such as a limit. */
   endWithoutOutcome(): void;
 }
 
-/** Returns the module that stands in for one that was mounted. */
+/** Returns the stub of a mounted module. */
 export function stubFor(mounted: Entry, surface: MountedDescriptors, reader: EventReader): Module {
   const names = (mounted.data.names as unknown[]).map(String); // written by the kernel
   switch (mounted.data.type) {
@@ -55,7 +58,7 @@ export function stubFor(mounted: Entry, surface: MountedDescriptors, reader: Eve
       return {
         ...moduleOf(async (coordinator) => {
           for (const event of names) coordinator.hooks.register(event, () => null, { name: "replay" });
-          // a hook that listens to nothing has mounted something: that follows when everyone else is there
+          // a hook without handlers mounted something else: mount it after all other modules
           if (names.length === 0) await mountRemainingTools(coordinator, surface, reader);
         }),
         onSessionReady: (coordinator) => mountRemainingTools(coordinator, surface, reader),
@@ -79,7 +82,7 @@ async function mountAll(
   }
 }
 
-/** Mounts what modules mounted beside their own kind. */
+/** Mounts the tools that modules of other types mounted. */
 async function mountRemainingTools(
   coordinator: Coordinator,
   surface: MountedDescriptors,
@@ -109,7 +112,7 @@ function toolOf({ key: _, ...surface }: ToolDescriptor, reader: EventReader): To
       );
       if (!outcome) {
         reader.endWithoutOutcome();
-        return new Promise(() => {}); // it never came to an end: cancellation or a ceiling ends the wait
+        return new Promise(() => {}); // the call never ended: cancellation or a limit ends the wait
       }
       if (outcome.event === "tool:error") throw errorOf(outcome.data.error, reader.limit);
       return outcome.data.result;
@@ -117,15 +120,18 @@ function toolOf({ key: _, ...surface }: ToolDescriptor, reader: EventReader): To
   };
 }
 
-/** Places in the authors' files, as the log has them, of the errors that stand-ins throw. */
+/** Errors of stubs → recorded source locations in the module's files. */
 const locations = new WeakMap<Error, string>();
 
-/** Returns where in the author's files the recorded error was thrown. */
+/** Returns the recorded source location of an error. */
 export function placeOf(error: unknown): string | undefined {
   return error instanceof Error ? locations.get(error) : undefined;
 }
 
-/** The error as the log tells it: a code where the type is one, so that it is outcome the same again. */
+/**
+ * Returns a recorded error. Keeps its code where the recorded type is one, so that it is recorded the same
+ * way again.
+ */
 function errorOf(outcome: unknown, limit: string | null): Error {
   const error = errorOfType(isObject(outcome) ? outcome : {}, limit);
   if (isObject(outcome) && typeof outcome.at === "string") locations.set(error, outcome.at);
@@ -154,7 +160,7 @@ function providerOf({ name, priority, info, model_info }: ProviderDescriptor, re
   };
 }
 
-/** Plays the next attempt of a provider: its deltas as they came, then its answer or its failure. */
+/** Replays the next attempt of a provider: its deltas, then its response or failure. */
 async function answerFrom(
   reader: EventReader,
   name: string,
@@ -171,9 +177,9 @@ async function answerFrom(
     const partial = recorded.is_cut ? partialResponse(recorded, position) : null;
     if (partial !== null) return partial;
     reader.endWithoutOutcome();
-    return await new Promise(() => {}); // as for tools
+    return await new Promise(() => {}); // as in toolOf()
   }
-  // what the session tells first beside the deltas may have needed the answer: then it was there, and not before
+  // the session's next own entry may have needed the response: deliver it exactly there
   const next = recorded.find(
     position,
     (entry) => recorded.sourceOf(entry) !== "recording" && (deltas.length === 0 || !isDelta(entry)),
@@ -183,7 +189,7 @@ async function answerFrom(
   return responseOf(outcome.data);
 }
 
-/** A stream that ended without an outcome: a limit stopped it, or its process ended. */
+/** Returns the error of a stream without an outcome: a limit stopped it, or its process ended. */
 function stopOf(aborted: Entry, limit: string | null): Error {
   const { error } = aborted.data;
   if (limit === null || !isObject(error) || error.type !== "PreampError") return failureOf(aborted);
@@ -200,7 +206,7 @@ function isOutcome({ event, data }: Entry, name: string): boolean {
     (event === "provider:retry" && data.request_id !== undefined);
 }
 
-/** The deltas that came before the first block was whole: what follows is outcome from the answer itself. */
+/** Returns the deltas before the first complete block; later ones are made from the response itself. */
 function deltasOf(recorded: RecordedEvents, from: number, until: number): StreamDelta[] {
   const deltas: StreamDelta[] = [];
   const types = new Map<unknown, StreamDelta["block_type"]>();
@@ -224,7 +230,9 @@ function deltasOf(recorded: RecordedEvents, from: number, until: number): Stream
   return deltas;
 }
 
-/** An answer of which blocks were outcome whole when the process ended: those, and what is known of the others; null: none was. */
+/**
+ * Returns the response as far as complete blocks were recorded when the process ended, or null if none was.
+ */
 function partialResponse(recorded: RecordedEvents, from: number): ChatResponse | null {
   const ends: JsonObject[] = [];
   const types = new Map<unknown, JsonObject>();
@@ -277,6 +285,6 @@ function failureOf({ event, data }: Entry): Error {
     delay_multiplier: number(data.delay_multiplier),
   };
   const known = Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined));
-  // any name may stand there; an LLMError carries it as it is
+  // the recorded name may be any string; an LLMError carries it unchanged
   return new LLMError(type as LLMErrorType, message, known);
 }

@@ -1,4 +1,7 @@
-/** Which sub-agents of a recorded run can run for real, and by which plan. The others are played back. */
+/**
+ * Selects the sub-agents of a recorded run that are replayed, and prepares their plans. The others are played
+ * back.
+ */
 import type { Entry } from "../../kernel/host.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import type { RunnablePlan } from "../ports.ts";
@@ -6,7 +9,7 @@ import type { AgentInput, Recording } from "../types.ts";
 import { type AgentSegment, agentSegments } from "./segments.ts";
 import { loadOwn } from "./replay_session.ts";
 
-/** A sub-agent's turn that runs for real. */
+/** A sub-agent's turn that is replayed. */
 export interface LiveAgent {
   readonly segment: AgentSegment;
   readonly input: AgentInput;
@@ -14,10 +17,10 @@ export interface LiveAgent {
 }
 
 /**
- * Resolves to the turns that can run for real: what they started from is known, and their orchestrator puts the response into
- * `provider:response`.
+ * Resolves to the turns that can be replayed: their start is stored, and their orchestrator records the
+ * response in `provider:response`.
  *
- * @throws {PreampError} what the plan of an agent fails with that may not run any more.
+ * @throws {PreampError} the error of a sub-agent's plan that is no longer allowed.
  */
 export async function liveAgentsOf(
   { run, events, replay }: Recording,
@@ -45,7 +48,7 @@ function encloses({ segment: { session_id, from, to } }: LiveAgent, inner: Agent
   return session_id === inner.parent_id && from < inner.from && inner.to <= to;
 }
 
-/** Returns whether every answer is told whole: without it there is nothing to answer with. */
+/** Returns whether every `provider:response` contains the response. */
 export function hasWholeResponses(entries: readonly Entry[]): boolean {
   return entries.every(({ event, data }) =>
     event !== "provider:response" ||

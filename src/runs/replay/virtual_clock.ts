@@ -1,21 +1,25 @@
 /**
- * The clock of a replay: time is what the log says it was, and waits end when the log says that time has passed. They end once
- * everything else that can happen has: how many turns of the microtask queue something takes decides nothing.
+ * The clock of a replay. The time is that of the recorded entries, and a wait ends when the log shows that
+ * its time has passed. Waits end in macrotasks, so the number of microtask turns that other work takes does
+ * not matter.
  */
 import { setImmediate } from "node:timers";
 import type { HostClock } from "../../kernel/host.ts";
 
-/** How much earlier than the log a timer may have fired: its start is known to the millisecond, and timers round. */
+/**
+ * Milliseconds by which a timer may have fired before the recorded time: timestamps are rounded to
+ * milliseconds, and timers round.
+ */
 const TOLERANCE_MS = 2;
 
 interface Wait {
   readonly due_ms: number;
-  /** By how much it may be due too late. */
+  /** Milliseconds by which `due_ms` may be too late. */
   readonly drift_ms: number;
   readonly end: () => void;
 }
 
-/** Follows the entries of a log. */
+/** A clock that follows the entries of a log. */
 export class VirtualClock implements HostClock {
   readonly #start_ms: number;
   #before_ms: number;
@@ -42,7 +46,7 @@ export class VirtualClock implements HostClock {
   }
 
   /**
-   * A sleep. How long it takes may have been reckoned before the last entry was told, at a time that the log does not tell:
+   * Sleeps. The duration may have been computed before the last entry was recorded, at an unrecorded time:
    * see {@link endLateSleep}.
    */
   after(ms: number, signal?: AbortSignal): Promise<void> {
@@ -61,7 +65,7 @@ export class VirtualClock implements HostClock {
     });
   }
 
-  /** A deadline: never over before the log says so. */
+  /** Sets a deadline. It never passes before the log shows it. */
   later(ms: number, then: () => void): () => void {
     const wait = this.#begin(ms, 0, then);
     return () => void this.#waits.delete(wait);
@@ -74,7 +78,7 @@ export class VirtualClock implements HostClock {
     return wait;
   }
 
-  /** Says that the entry of `now_ms` is there and that the next one came at `next_ms`. */
+  /** Advances to the entry recorded at `now_ms`; the entry after it was recorded at `next_ms`. */
   follow(now_ms: number, next_ms: number): void {
     this.#before_ms = this.#now_ms;
     this.#now_ms = Math.max(this.#now_ms, now_ms);
@@ -82,14 +86,14 @@ export class VirtualClock implements HostClock {
     this.#endWhatIsDue();
   }
 
-  /** Says that what happens now happened right before the next entry. */
+  /** Advances to the time of the next entry. */
   catchUp(): void {
     this.#now_ms = this.#next_ms;
   }
 
   /**
-   * Ends the first sleep that the next entry may have waited for: had it been reckoned as late as the log allows, it would be
-   * over. For when nothing else happens any more; false when there is none.
+   * Ends the first sleep that the next entry may have waited for, judged by the latest start that the log
+   * allows. Called when nothing else happens; returns false when there is no such sleep.
    */
   endLateSleep(): boolean {
     const wait = this.#first(({ due_ms, drift_ms }) => drift_ms > 0 && this.#isOver(due_ms - drift_ms));
@@ -97,13 +101,16 @@ export class VirtualClock implements HostClock {
     return wait !== undefined;
   }
 
-  /** In order of their times, one in each turn of the event loop: what one brings about may call off another. */
+  /**
+   * Ends due waits in the order of their times, one per turn of the event loop, because ending one can cancel
+   * another.
+   */
   #endWhatIsDue(): void {
     if (this.#is_turn_due || !this.#first(({ due_ms }) => this.#isOver(due_ms))) return;
     this.#is_turn_due = true;
     setImmediate(() => {
       this.#is_turn_due = false;
-      const wait = this.#first(({ due_ms }) => this.#isOver(due_ms)); // it may have been called off
+      const wait = this.#first(({ due_ms }) => this.#isOver(due_ms)); // it may have been cancelled
       if (wait) this.#end(wait);
       this.#endWhatIsDue();
     });

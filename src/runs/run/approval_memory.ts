@@ -1,14 +1,21 @@
 /**
- * Answers of a person that hold for later questions of their session (behaviour.md §9.1, `remember`): kept with the session, a
- * fold of its log, and never another session's, a sub-agent's or a fork's either.
+ * Remembered approvals: answers that also hold for later questions of their session (`remember` of an
+ * approval). They are stored with the session as a projection of its log. They do not hold in other sessions,
+ * sub-agents or forks.
  */
 import type { ApprovalMatch, Entry } from "../../kernel/host.ts";
 import type { Approval, RememberedApproval } from "../types.ts";
 
-/** Answers that a session keeps; the oldest goes first. Our choice: they are looked through for each question. */
+/**
+ * Maximum number of remembered answers of a session; the oldest are dropped. All are searched for each
+ * question.
+ */
 const MAX_REMEMBERED = 256;
 
-/** Returns the answers of a session once this known is among them; the same when it holds for its own question alone. */
+/**
+ * Returns a session's remembered answers including this one. Returns the same array when the answer is not to
+ * be remembered.
+ */
 export function storeApproval(
   before: readonly RememberedApproval[],
   approval: Approval,
@@ -31,7 +38,7 @@ export function storeApproval(
   return [...before.filter((known) => !isLike(known, approval)), answer].slice(-MAX_REMEMBERED);
 }
 
-/** Returns the answer that holds for a question, the latest first; null when there is none. */
+/** Returns the latest remembered answer to a question, or null. */
 export function findApproval(
   answers: readonly RememberedApproval[],
   question: ApprovalMatch,

@@ -1,4 +1,7 @@
-/** Approvals as stored resources: one compare-and-set decides each, whoever answers and however late (http.md, Approvals). */
+/**
+ * Stores approvals and waits for their answers. One compare-and-set decides each question, whichever process
+ * answers and however late.
+ */
 import { allows } from "../../kernel/hooks/approvals.ts";
 import type { ApprovalDecision, ApprovalRequest } from "../../kernel/host.ts";
 import { PreampError } from "../../sdk/errors.ts";
@@ -6,7 +9,7 @@ import type { SecretSink } from "../ports.ts";
 import type { ApprovalOption, JsonObject } from "../../sdk/types.ts";
 import { type Change, ConflictError, type Store } from "../../store/store.ts";
 
-/** Where an answer comes from. */
+/** An answer to a question. */
 export interface Answer {
   decision: string;
   reason: string | null;
@@ -27,7 +30,7 @@ export class ApprovalQueue {
   readonly #namespace: string;
   readonly #secrets: Pick<SecretSink, "redactValues">;
   readonly #waiting = new Map<string, Waiting>();
-  /** Questions that readers know of already and that are not stored yet. */
+  /** Questions that readers know of and that are not stored yet. */
   readonly #expected = new Map<string, PromiseWithResolvers<void>>();
 
   constructor(
@@ -42,7 +45,7 @@ export class ApprovalQueue {
     this.#namespace = namespace;
   }
 
-  /** Says that a question is about to be asked: whoever answers meanwhile waits until it is stored. */
+  /** Announces a question: answers wait until the question is stored. */
   expect(approval_id: string): void {
     this.#expected.set(approval_id, Promise.withResolvers());
   }
@@ -52,17 +55,20 @@ export class ApprovalQueue {
     this.#expected.delete(approval_id);
   }
 
-  /** Lets everybody go who still waits for a question: the run has ended. */
+  /** Releases every caller that waits for a question: the run has ended. */
   close(): void {
     for (const approval_id of [...this.#expected.keys()]) this.#resolveExpected(approval_id);
   }
 
-  /** Stores a question and waits for its answer; when `signal` aborts, closes it unless an answer came first. */
+  /**
+   * Stores a question and waits for its answer. When `signal` aborts, closes the question unless it was
+   * answered first.
+   */
   async ask(request: ApprovalRequest, signal: AbortSignal, opened: () => void): Promise<ApprovalDecision> {
     const known = await this.#store.get(KIND, `${this.#run_id}/${request.approval_id}`);
     if (known && known.value.status !== "pending") {
       this.#resolveExpected(request.approval_id);
-      return answerOf(known.value); // it was answered, and the process ended before it could say so
+      return answerOf(known.value); // answered, and the process ended before the answer was recorded
     }
     if (!known) {
       await this.#store.commit([{ put: this.#record(request, { status: "pending" }), expect: 0 }]);
@@ -83,7 +89,9 @@ export class ApprovalQueue {
     }
   }
 
-  /** Closes a question that nobody waits for any more; resolves to what is to be told of it: an answer that was given before. */
+  /**
+   * Closes a question of an interrupted session. Resolves to its answer: the stored one, otherwise a denial.
+   */
   async drop(request: ApprovalRequest, reason: string): Promise<ApprovalDecision> {
     const known = await this.#store.get(KIND, `${this.#run_id}/${request.approval_id}`);
     const answered = known !== null && known.value.status !== "pending";
@@ -119,13 +127,13 @@ export class ApprovalQueue {
     try {
       await this.#settle(request, answer, expired ? "expired" : "denied");
     } catch (error) {
-      if (error instanceof ConflictError) return await this.#deliverStoredAnswer(request); // it came first and is what counts
+      if (error instanceof ConflictError) return await this.#deliverStoredAnswer(request); // the stored answer came first and counts
       const lost = { decision: "deny", reason: "The answer could not be stored", decided_by: null }; // fail closed
       this.#waiting.get(request.approval_id)?.resolve(lost);
     }
   }
 
-  /** Hands on an answer that is in the store: whoever gave it may be another process. */
+  /** Delivers a stored answer, which may come from another process. */
   async #deliverStoredAnswer({ approval_id }: ApprovalRequest): Promise<void> {
     const record = await this.#store.get(KIND, `${this.#run_id}/${approval_id}`);
     if (record && record.value.status !== "pending") {
@@ -172,14 +180,14 @@ export class ApprovalQueue {
     }
   }
 
-  /** Denies every question that waits. */
+  /** Denies every open question. */
   async denyAll(reason: string): Promise<void> {
     for (const { request } of [...this.#waiting.values()]) {
       await this.#settle(request, { decision: "deny", reason, decided_by: null }, "denied").catch(() => {}); // answered meanwhile
     }
   }
 
-  /** Closes a question as if its time were over. */
+  /** Closes a question as expired. */
   async expire(request: ApprovalRequest): Promise<void> {
     await this.#close(request, "timeout");
   }
@@ -190,23 +198,25 @@ function answerOf({ decision, reason, decided_by }: JsonObject): ApprovalDecisio
   return { decision: text(decision) ?? "deny", reason: text(reason), decided_by: text(decided_by) };
 }
 
-/** Returns the change that forgets a question, for the deletion of its run. */
+/** Returns the change that deletes a question together with its run. */
 export function approvalDeletion(run_id: string, approval_id: string): Change {
   return { delete: { kind: KIND, key: `${run_id}/${approval_id}` } };
 }
 
-/** Returns the error of an answer to a question that is closed. */
+/** Returns the error of an answer to a closed question. */
 export function closedApprovalError(approval: { status: string; expires_at: string }): PreampError {
   const { status, expires_at } = approval;
   return status === "expired"
     ? new PreampError("approval_expired", `Cannot answer the approval: it expired at ${expires_at}`)
     : new PreampError(
       "approval_already_resolved",
-      `Cannot answer the approval: it was answered already: it is ${status}`,
+      `Cannot answer the approval: it is already ${status}`,
     );
 }
 
-/** Returns the decision as it is offered. @throws {PreampError} `request_invalid` when it is not. */
+/**
+ * Returns the decision as one of the options. @throws {PreampError} `request_invalid` when it is no option.
+ */
 function offeredDecision(decision: string, options: readonly ApprovalOption[]): string {
   if (decision === "allow" || decision === "deny") return decision;
   const labels = options.map((option) => typeof option === "string" ? option : option.label);
@@ -214,7 +224,7 @@ function offeredDecision(decision: string, options: readonly ApprovalOption[]): 
   if (found !== undefined) return found;
   throw new PreampError(
     "request_invalid",
-    `Cannot answer the approval: decision must be one of allow, deny, ${labels.join(", ")}: received ${
+    `Cannot answer the approval: decision must be one of: allow, deny, ${labels.join(", ")}: received ${
       JSON.stringify(decision.slice(0, 100))
     }`,
   );

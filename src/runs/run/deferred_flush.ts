@@ -1,42 +1,42 @@
 /**
- * Flushing what nobody waits for: a little later, together with what comes until then. Nearly every such flush is called off,
- * because a barrier comes first, so asking for flush must cost next to nothing.
+ * Flushes entries that have no waiting caller a little later, together with those that follow. Most deferred
+ * flushes are cancelled because a barrier comes first, so scheduling one must be cheap.
  */
 import { setImmediate } from "node:timers";
 
-/** The flush of flush log that is asked for and not done yet. */
+/** The deferred flush of one log. */
 export class DeferredFlush {
   readonly #flush: () => void;
   readonly #after_ms: number;
   #timer: ReturnType<typeof setTimeout> | null = null;
-  /** Where it stands among those of the next turn of the event loop; -1: not there. */
+  /** Index in the list of the next immediate; -1 when not in it. */
   #index = -1;
 
-  /** @param after_ms Milliseconds until the flush; 0: at the next turn of the event loop. */
+  /** @param after_ms Milliseconds until the flush; 0: the next turn of the event loop. */
   constructor(flush: () => void, after_ms: number) {
     this.#flush = flush;
     this.#after_ms = after_ms;
   }
 
-  /** Whether it was asked for. */
+  /** Whether a flush is scheduled. */
   get pending(): boolean {
     return this.#index >= 0 || this.#timer !== null;
   }
 
-  /** Asks for it; once. */
+  /** Schedules a flush, unless one is scheduled. */
   schedule(): void {
     if (this.pending) return;
     if (this.#after_ms > 0) this.#timer = setTimeout(this.#run, this.#after_ms);
     else DeferredFlush.#scheduleImmediate(this);
   }
 
-  /** Takes back what was asked for. */
+  /** Cancels the scheduled flush. */
   cancel(): void {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
     if (this.#index < 0) return;
     const scheduled = DeferredFlush.#scheduled;
-    const last = scheduled.pop()!; // it is there itself
+    const last = scheduled.pop()!; // not empty: it contains this flush
     if (last !== this) scheduled[last.#index = this.#index] = last;
     this.#index = -1;
   }
@@ -47,8 +47,9 @@ export class DeferredFlush {
   };
 
   /**
-   * All that are to be done at the next turn, by flush immediate: flush for each cost a run of flush answer 3 KB and six calls into the
-   * runtime. A list whose gaps are filled, not a set: what a set of runs holds outlives them (`scheduler/releasing_map.ts`).
+   * Flushes of the next turn of the event loop, by one immediate: one immediate each would cost a short run 3
+   * KB and six calls into the runtime. A list with swap-remove, because a Set would retain ended runs
+   * (`scheduler/releasing_map.ts`).
    */
   static readonly #scheduled: DeferredFlush[] = [];
   static #is_immediate_set = false;

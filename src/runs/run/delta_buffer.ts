@@ -1,7 +1,7 @@
 /**
- * The pieces of answers on their way into the log. Two things may join pieces of one block: a secret that is split over them
- * is taken out whole (threats.md T21), and a run that has released very many tells larger ones, because ceilings do not count them
- * and a log that is open must not grow without end. What a reader joins is the same text, in a log without gaps.
+ * Buffers the deltas of streamed content on their way into the log. Deltas of a block are joined in two
+ * cases: to redact a secret that is split over several, and to bound the number of entries of a run with very
+ * many deltas. The joined text stays the same.
  */
 import { type DraftEntry, draftEntry } from "../../kernel/host.ts";
 import { eventsWith } from "../../sdk/events.ts";
@@ -10,7 +10,10 @@ import type { SecretSink } from "../ports.ts";
 /** The event of a delta. */
 export const DELTA = "content_block:delta";
 
-/** Characters of the pieces that are released once there were `max_deltas` of them: 100 bytes of envelope are little beside it. */
+/**
+ * Characters of a joined delta once the log has `max_deltas` of them; an entry's other fields take about 100
+ * bytes.
+ */
 const JOINED_CHARS = 16 * 1024;
 
 const NONE: readonly DraftEntry[] = [];
@@ -18,16 +21,16 @@ const NONE: readonly DraftEntry[] = [];
 /** Events after which no delta of the session's answer follows, except for the end of the block itself. */
 const ENDS_DELTAS = eventsWith("ends_deltas");
 
-/** A block of which something is held back, or was. */
+/** A block with buffered text, now or before. */
 interface Block {
   held: string;
-  /** Pieces that were released. */
+  /** Deltas of the block that were released. */
   sequence: number;
-  /** The last delta as it came: what it says of itself holds for what is still to be released. */
+  /** The last delta received; its other fields are used for the released ones. */
   last: DraftEntry;
 }
 
-/** Pieces of one run. */
+/** The delta buffer of one run. */
 export class DeltaBuffer {
   readonly #secrets: SecretSink;
   readonly #max_deltas: number;
@@ -40,7 +43,7 @@ export class DeltaBuffer {
     this.#max_deltas = max_deltas;
   }
 
-  /** Characters of all pieces. */
+  /** Characters of all deltas. */
   get chars(): number {
     return this.#chars;
   }
@@ -51,9 +54,9 @@ export class DeltaBuffer {
     this.#chars += textOf(delta).length;
   }
 
-  /** Returns the delta as it is to be released, or null while all of it is held back. */
+  /** Adds a delta. Returns the delta to record, or null while all of its text is buffered. */
   add(delta: DraftEntry): DraftEntry | null {
-    if (typeof delta.data.delta !== "string") { // what a hook made of it: nothing to join
+    if (typeof delta.data.delta !== "string") { // changed by a hook: no text to join
       return { ...delta, data: this.#secrets.redactValues(delta.data) };
     }
     const text = delta.data.delta;
@@ -79,15 +82,15 @@ export class DeltaBuffer {
     return this.#deltaOf(block, whole.slice(0, ready));
   }
 
-  /** Returns what is held back of the blocks that an entry ends, to be released before it. */
+  /** Returns the buffered text of the blocks that an entry ends, as deltas to record before it. */
   flushBefore(entry: DraftEntry): readonly DraftEntry[] {
-    if (this.#blocks.size === 0) return NONE; // asked before every entry: one empty list for all
+    if (this.#blocks.size === 0) return NONE; // perf: called for every entry, so no allocation
     const own = entry.event === "content_block:end" ? keyOf(entry) : null;
     if (own === null && !ENDS_DELTAS.has(entry.event)) return NONE;
     return this.#end((key, { last }) => own === null ? last.session_id === entry.session_id : key === own);
   }
 
-  /** Returns all that is held back: nothing follows. */
+  /** Returns all buffered text as deltas. */
   flush(): DraftEntry[] {
     return this.#end(() => true);
   }
@@ -102,7 +105,7 @@ export class DeltaBuffer {
     return released;
   }
 
-  /** A delta of its own: what came may be in the log already. */
+  /** Returns a new delta: the received one may be in the log already. */
   #deltaOf(block: Block, delta: string): DraftEntry {
     this.#count++;
     block.sequence++;

@@ -1,6 +1,6 @@
 /**
- * One run from its plan to its end (trace.md, section 4, B-D): makes the session, keeps the log, ends the run
- * exactly once. Who may start it and where its session comes from is `scheduler/scheduler.ts`; what the session is given, `run/session_host.ts`.
+ * Executes one run: makes its session, keeps its log, and ends exactly once. `scheduler/scheduler.ts` decides
+ * when it starts; `run/session_host.ts` connects its sessions to the log.
  */
 import { RunLimitGuard } from "../../kernel/run_limits.ts";
 import { allows } from "../../kernel/hooks/approvals.ts";
@@ -48,9 +48,9 @@ import type {
 
 const DAY_MS = 86_400_000;
 
-/** How a run goes on with a turn that was initial elsewhere: behind an entry of another run, or before a crash. */
+/** The state of a turn that the run continues: from an entry of another run, or from before a crash. */
 export interface ResumeOptions {
-  /** Iterations of the turn that were answered. */
+  /** Completed iterations of the turn. */
   iteration: number;
 }
 
@@ -85,7 +85,7 @@ export interface ActiveRunOptions extends NewRun {
   with_run: readonly Change[];
 }
 
-/** A run that is under way, or has ended in this process. */
+/** A run that is active or has ended in this process. */
 export class ActiveRun implements RunHandle {
   readonly id: string;
   readonly session_id: string;
@@ -96,24 +96,24 @@ export class ActiveRun implements RunHandle {
   readonly #projection: RunProjection;
   readonly #limits: ServiceLimits;
   readonly #secrets: SecretSink;
-  readonly #limit_guard: RunLimitGuard;
+  readonly #limitGuard: RunLimitGuard;
   readonly #spawner: Spawner;
   readonly #hosts: SessionHosts;
   readonly #ended = Promise.withResolvers<Run>();
   readonly #watchers = new Set<() => void>();
   #session: Session;
-  /** Whether the session was initial: what it leaves is kept. */
+  /** Whether the session was initialised; only then it is stored at the end. */
   #has_begun = false;
-  /** How the run was asked to stop before its session was initial. */
+  /** Cancellation requested before the session was initialised. */
   #requested_stop: "graceful" | "immediate" | null = null;
-  /** Whether the end was decided; entries of the clean-up still follow. */
+  /** Whether the outcome is decided; entries of the clean-up still follow. */
   #ending = false;
   #outcome: Outcome | null = null;
   #end_is_stored = false;
   #accepted = false;
-  /** Where the turn stood that a process left behind. */
+  /** State of the turn that a crashed process left. */
   #recovered: RecoveredTurn | null = null;
-  /** What the run started from, once its session was initialised. */
+  /** The run's stored input, once its session is initialised. */
   #input: StoredInput | null = null;
 
   constructor(options: ActiveRunOptions) {
@@ -146,13 +146,13 @@ export class ActiveRun implements RunHandle {
       fence: options.fence,
       secrets: this.#secrets,
       onFull: (limit) =>
-        this.#limit_guard.stopFor(
+        this.#limitGuard.stopFor(
           limit,
           `the log of the run has ${limits[limit]} ${limit === "max_log_bytes" ? "bytes" : "entries"}`,
         ),
     });
     this.approvalQueue = new ApprovalQueue(deps.store, run_id, caller.namespace, this.#secrets);
-    this.#limit_guard = new RunLimitGuard({
+    this.#limitGuard = new RunLimitGuard({
       limits: ready.limits,
       cost_limit_is_set: ready.cost_is_asked_for,
       clock: deps.clock,
@@ -186,14 +186,14 @@ export class ActiveRun implements RunHandle {
       : this.#newSession(saved);
   }
 
-  /** Takes up the run where its log ends. */
+  /** Restores the run from the log of the crashed process. */
   #restore({ input, entries }: OrphanedRun): void {
     for (const entry of entries) this.#projection.add(entry);
     this.log.continueAfter(entries);
     this.#accepted = true;
     this.#input = this.#projection.status === "queued" ? null : input;
     this.#recovered = turnStateOf(entries, this.session_id, input.resume);
-    this.#limit_guard.restore(usedBefore(this.#projection, entries, this.#recovered));
+    this.#limitGuard.restore(usedBefore(this.#projection, entries, this.#recovered));
     for (const { status, id } of this.#projection.approvals) {
       if (status === "pending") this.approvalQueue.expect(id);
     }
@@ -209,22 +209,24 @@ export class ActiveRun implements RunHandle {
     });
   }
 
-  /** @param initial What the session starts from. */
+  /** @param initial State of the session at the start of this process's part. */
   #makeSession(initial: Pick<SessionOptions, "session_state" | "history" | "usages" | "continued">): Session {
     const { ready, session_id } = this.options;
     return new Session({
       plan: ready.compiled.plan,
       written: ready.compiled.written,
       host: this.#hosts.hostOf(ready, session_id),
-      run_limits: this.#limit_guard,
-      capabilities: this.#spawner.capabilities(() => this.#session, ready, this.#limit_guard),
+      run_limits: this.#limitGuard,
+      capabilities: this.#spawner.capabilities(() => this.#session, ready, this.#limitGuard),
       limits: this.#limits,
       session_id,
       ...initial,
     });
   }
 
-  /** A child that cannot be kept has answered all the same: it cannot be asked again, and that is said. */
+  /**
+   * Stores a sub-agent's session. A failure is a warning: the sub-agent has answered, but cannot be resumed.
+   */
   async #saveChild(child: EndedChild): Promise<void> {
     const { deps, childSessionChange: saveChild, fence } = this.options;
     if (this.#input && child.input) {
@@ -247,20 +249,20 @@ export class ActiveRun implements RunHandle {
     });
   }
 
-  /** Takes the session as the run before left it: for a queued run, whose turn comes now. */
+  /** Replaces the session by the one that the previous run of the queue left. */
   continueFrom(saved: SavedSession): void {
     this.options.saved = saved;
     this.#projection.continueFrom(this.session_id, saved);
     this.#session = this.#newSession(saved);
   }
 
-  /** Says that the run waits for its session; it exists from here on. */
+  /** Records that the run waits for its session. From then on the run exists. */
   async queue(): Promise<void> {
     await this.#start("queued");
     await this.#accept();
   }
 
-  /** Initialises the session; resolves once the run exists. Rejects, and nothing is stored, when it cannot. */
+  /** Initialises the session. Resolves once the run exists; on rejection nothing is stored. */
   async begin(): Promise<void> {
     try {
       await this.#captureConsole(() => this.#begin());
@@ -269,7 +271,7 @@ export class ActiveRun implements RunHandle {
     }
   }
 
-  /** Has what modules of this process write to their console logged with the ids of the run. */
+  /** Logs the console output of modules in this process with the run's ids. */
   #captureConsole<T>(body: () => Promise<T>): Promise<T> {
     const { ready, session_id } = this.options;
     return ready.withConsole?.(this.#hosts.reporterOf(session_id).console, body) ?? body();
@@ -286,17 +288,20 @@ export class ActiveRun implements RunHandle {
     if (loaded) await loaded;
     await this.#session.initialize();
     this.#has_begun = true;
-    if (this.#input === null) await this.#storeInput(); // a queued run: it was accepted before its session was made
+    if (this.#input === null) await this.#storeInput(); // a queued run was accepted before its session was initialised
     if (this.#requested_stop !== null) await this.#session.cancel(this.#requested_stop);
   }
 
-  /** Says that the run goes on here. Its agents do not: what they asked a person nobody waits for any more. */
+  /**
+   * Records that the run continues in this process. Denies the open questions of its sub-agents, which do not
+   * continue.
+   */
   async #announceRecovery({ entries }: OrphanedRun): Promise<void> {
     await this.#hosts.status({ ...this.#currentStatus, resumed: true });
     for (const approval of this.#projection.approvals) {
       const { id, session_id, tool_name, tool_call_id, args_hash, options } = approval;
       if (approval.status !== "pending" || session_id === this.session_id) continue;
-      const answer = await this.approvalQueue.drop(requestOf(approval), "its agent was interrupted");
+      const answer = await this.approvalQueue.drop(requestOf(approval), "its sub-agent was interrupted");
       const asked = entries.find(({ data }) => data.approval_id === id);
       const decision = { approval_id: id, tool_name, tool_call_id, args_hash, ...answer };
       const event = allows(answer.decision, options) ? "approval:granted" : "approval:denied";
@@ -305,12 +310,12 @@ export class ActiveRun implements RunHandle {
     }
   }
 
-  /** Where a run stands that goes on: it waits for a person still, or it runs. */
+  /** Status of a recovered run: it still awaits an approval, or it is running. */
   get #currentStatus(): { status: RunStatus } {
     return { status: this.#projection.status === "awaiting_approval" ? "awaiting_approval" : "running" };
   }
 
-  /** Keeps what the run started from, now that its modules have decision what they are. */
+  /** Stores the run's input, now that its modules are mounted and described. */
   async #storeInput(): Promise<void> {
     this.#input = inputOf(this, this.#session.descriptors);
     await this.options.deps.store.commit([inputChange(this.#input, true)], this.options.fence());
@@ -336,13 +341,13 @@ export class ActiveRun implements RunHandle {
     if (this.options.resume && !this.#session.resumable) {
       throw new PreampError(
         "not_replayable",
-        "Cannot go on from this entry: the plan's orchestrator does not say resumable: true",
+        "Cannot continue from this entry: the plan's orchestrator does not declare resumable: true",
       );
     }
     this.options.createOptions.admit?.(this.#projection.run);
     this.#accepted = true;
     const { deps, with_run, sessionChange: saveSession, fence } = this.options;
-    // a queued run leaves the session alone: another run is at work in it
+    // a queued run must not change the session: another run uses it
     const queued = this.#projection.status === "queued";
     const input = inputOf(this, queued ? null : this.#session.descriptors);
     if (!queued) this.#input = input;
@@ -356,7 +361,7 @@ export class ActiveRun implements RunHandle {
     });
   }
 
-  /** Runs the turn and ends the run; resolves when everything is stored. Never rejects. */
+  /** Runs the turn and ends the run. Resolves when everything is stored; never rejects. */
   async run(prompt: Prompt): Promise<void> {
     let outcome: Outcome;
     this.#hosts.start();
@@ -376,18 +381,18 @@ export class ActiveRun implements RunHandle {
     };
   }
 
-  /** Ends a run whose process is gone and that nobody can go on with. */
+  /** Ends an orphaned run that cannot be continued. */
   async interrupt(error: unknown): Promise<void> {
-    const message = `Cannot go on with the run: its process ended: ${errorMessage(error)}`;
+    const message = `Cannot continue the run: its process ended: ${errorMessage(error)}`;
     await this.finish({ ...failedOutcome(error), error: { code: "interrupted", message } });
   }
 
-  /** Ends a run that could not go on, such as a queued one whose modules cannot be had. */
+  /** Ends a run that cannot start, such as a queued one whose modules are not available. */
   async fail(error: unknown): Promise<void> {
     await this.finish(failedOutcome(error));
   }
 
-  /** `session:end`, cleanups, the session kept, `run:end`: exactly once. */
+  /** Ends the run exactly once: `session:end`, cleanups, stored session, `run:end`. */
   async finish(outcome: Outcome): Promise<void> {
     if (this.#ending) return;
     this.#ending = true;
@@ -425,7 +430,7 @@ export class ActiveRun implements RunHandle {
     this.#notify();
   }
 
-  /** Returns the changes that keep log and input for as long as the policy says. */
+  /** Returns the changes that make log and input expire after the retention time. */
   #expiryChanges(): Change[] {
     const at_ms = this.options.deps.clock.now() + this.#limits.log_days * DAY_MS;
     return [
@@ -448,42 +453,42 @@ export class ActiveRun implements RunHandle {
     return this.#projection.approvals;
   }
 
-  /** Whether the store knows that the run has ended. */
+  /** Whether the end of the run is stored. */
   get end_is_stored(): boolean {
     return this.#end_is_stored;
   }
 
-  /** Whether the end of the run is decided. */
+  /** Whether the outcome of the run is decided. */
   get ended(): boolean {
     return this.#ending;
   }
 
-  /** The messages of the session, this run's included. */
+  /** Messages of the session, including those of this run. */
   get messages(): readonly Message[] {
     return this.#projection.historyOf(this.session_id);
   }
 
-  /** The messages of a session of this run: its own, or a sub-agent's. */
+  /** Returns the messages of a session of this run: its own, or a sub-agent's. */
   messagesOf(session_id: string): readonly Message[] {
     return this.#projection.historyOf(session_id);
   }
 
-  /** Counters of a session of this run over all of its runs. */
+  /** Returns the counters of a session of this run over all of the session's runs. */
   countersOf(session_id: string): Counters {
     return { ...this.#projection.countersOf(session_id) };
   }
 
-  /** How the run ended; null while it is under way. */
+  /** Outcome of the run for its session; null while the run is active. */
   get last_run(): LastRun | null {
     return this.#outcome && lastRunOf(this.#outcome);
   }
 
-  /** What the requests of the session took since the last compaction. */
+  /** Reported token usage of the session's requests since the last compaction. */
   get usages(): readonly LoggedUsage[] {
     return this.#projection.usagesOf(this.session_id);
   }
 
-  /** Answers that hold for later questions of the session. */
+  /** Remembered approvals of the session. */
   get remembered(): readonly RememberedApproval[] {
     return this.#projection.rememberedOf(this.session_id);
   }
@@ -492,9 +497,9 @@ export class ActiveRun implements RunHandle {
     return this.withoutSecrets(this.#session.session_state);
   }
 
-  /** Returns data as they may be stored. */
+  /** Returns data without secrets. */
   withoutSecrets<T extends object>(data: T): T {
-    return this.#secrets.redactValues(data as JsonObject) as T; // plain data of the same shape
+    return this.#secrets.redactValues(data as JsonObject) as T; // redaction keeps the shape
   }
 
   settled(until: "end" | "attention"): Promise<Run> {
@@ -502,7 +507,7 @@ export class ActiveRun implements RunHandle {
     return this.#waitUntil(() => this.#projection.status === "awaiting_approval").then(() => this.current());
   }
 
-  /** Resolves when `holds` does, or when the run has ended. */
+  /** Resolves when `holds` returns true, or when the run has ended. */
   #waitUntil(holds: () => boolean): Promise<void> {
     return new Promise((resolve) => {
       const check = () => {
@@ -515,24 +520,27 @@ export class ActiveRun implements RunHandle {
     });
   }
 
-  /** Returns an approval once its answer is in the log. */
+  /** Resolves to an approval once its answer is in the log. */
   async decided(approval_id: string): Promise<Approval> {
     const find = () => this.#projection.approvals.find((approval) => approval.id === approval_id);
     await this.#waitUntil(() => find()?.status !== "pending");
     return { ...find()! };
   }
 
-  /** Stops the run; a question that waits is denied. */
+  /** Cancels the run and denies its open questions. */
   async cancel(mode: "graceful" | "immediate", reason = "cancelled"): Promise<void> {
     if (this.#ending) return;
     await this.approvalQueue.denyAll(reason);
-    // until it is initial the session may be made anew, and would forget
+    // continueFrom() may still replace the session, and the request with it
     if (!this.#has_begun) {
       this.#requested_stop = this.#requested_stop === "immediate" ? this.#requested_stop : mode;
     } else await this.#session.cancel(mode);
   }
 
-  /** @throws {PreampError} `run_ended`, `not_steerable`, `request_invalid` for blank text, `overloaded`. */
+  /**
+   * Sends a steering message to the loop. @throws {PreampError} `run_ended`, `not_steerable`,
+   * `request_invalid` for blank text, `overloaded`.
+   */
   async steer(text: string): Promise<void> {
     if (this.#ending) throw new PreampError("run_ended", "Cannot steer the run: it has ended");
     if (this.#projection.status === "queued") {
@@ -545,9 +553,9 @@ export class ActiveRun implements RunHandle {
     if (typeof steer !== "function") {
       throw new PreampError(
         "not_steerable",
-        "Cannot steer the run: its orchestrator takes no steering; loop-streaming does",
+        "Cannot steer the run: its orchestrator does not support steering; use loop-streaming",
       );
     }
-    await steer(text); // of a loop that runs elsewhere it is a question
+    await steer(text); // a promise if the loop is sandboxed
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The log of one run: numbers and stamps entries, stores them, and tells readers. Before the run is accepted entries wait;
- * no reader sees an entry before it is stored.
+ * The event log of one run: numbers, timestamps, redacts and stores entries, and wakes readers. Until the run
+ * is accepted entries are only buffered. A reader never sees an entry before it is stored.
  */
 import { type DraftEntry, type Entry, isBarrier, type Verdict } from "../../kernel/host.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
@@ -13,7 +13,7 @@ import type { RunProjection } from "./run_projection.ts";
 import { DeferredFlush } from "./deferred_flush.ts";
 import { Pauses } from "../pauses.ts";
 
-/** What a log is made with. */
+/** Options of {@link RunLog}. */
 export interface RunLogOptions {
   run_id: string;
   store: Store;
@@ -21,19 +21,19 @@ export interface RunLogOptions {
   projection: RunProjection;
   limits: LogLimits;
   fence: () => Fence | undefined;
-  /** Takes secrets out of an entry's data. */
+  /** Redacts the data of entries. */
   secrets: SecretSink;
-  /** Told once when the log is full. */
+  /** Called once when the log is full. */
   onFull: (limit: keyof LogLimits) => void;
 }
 
-/** The change that stores what waited. */
+/** The change that stores the buffered entries. */
 export type Appended = Extract<Change, { append: string }>;
 
-/** About what an entry takes beside its data. */
+/** Estimated size of an entry without its data. */
 const ENVELOPE_BYTES = 250;
 
-/** A log that grows. */
+/** An append-only event log. */
 export class RunLog {
   readonly #options: RunLogOptions;
   readonly #deltas: DeltaBuffer;
@@ -54,11 +54,11 @@ export class RunLog {
   constructor(options: RunLogOptions) {
     this.#options = options;
     this.#deltas = new DeltaBuffer(options.secrets, options.limits.max_log_entries);
-    // the next barrier meets the same store, and throws where somebody waits
+    // an error is ignored here: the next barrier meets the same store and rejects
     this.#deferred = new DeferredFlush(() => void this.flush()?.catch(() => {}), options.store.buffer_ms);
   }
 
-  /** Goes on behind entries that are stored already: readers may see what follows as it comes. */
+  /** Continues after stored entries. Readers see what follows at once. */
   continueAfter(entries: readonly Entry[]): void {
     this.#seq = this.#stored = entries.length;
     this.#open = true;
@@ -68,7 +68,7 @@ export class RunLog {
     }
   }
 
-  /** Numbers an entry and stores it; a promise means: wait until it is durable. */
+  /** Records an entry. Returns a promise when the entry must be durable before the next step. */
   record(draft: DraftEntry): Promise<void> | void {
     if (draft.event === DELTA) return this.#recordDelta(draft);
     const released = this.#deltas.flushBefore(draft);
@@ -81,7 +81,7 @@ export class RunLog {
     return stored && pause ? stored.then(() => pause) : stored ?? pause;
   }
 
-  /** Makes a draft an entry that is folded and waits for the next commit; returns what its data weighs. */
+  /** Adds a draft to the projection and to the next commit; returns the estimated size of its data. */
   #append(draft: DraftEntry): number {
     const bytes = this.#redact(draft);
     const entry = this.#number(draft);
@@ -105,27 +105,30 @@ export class RunLog {
   }
 
   #enqueueDelta(draft: DraftEntry): void {
-    const { delta } = draft.data; // deltas were looked at together
+    const { delta } = draft.data; // the text was redacted in the delta buffer
     this.#enqueue(
       this.#number(draft),
       typeof delta === "string" ? delta.length : estimateJsonBytes(draft.data),
     );
   }
 
-  /** Has an entry wait for the next commit; `bytes` is what its data weighs, counted once for limits and store. */
+  /** Adds an entry to the next commit. `bytes`: size of its data, estimated once for limits and store. */
   #enqueue(entry: Entry, bytes: number): void {
     this.#pending.push(entry);
     this.#pending_bytes += bytes + ENVELOPE_BYTES;
   }
 
-  /** Entries that nobody waits for go with the next barrier, or a little later together: a commit for each would cost more. */
+  /**
+   * Schedules a flush. Entries without a waiting caller are stored with the next barrier or a little later:
+   * one commit each costs more.
+   */
   #defer(): void {
     if (this.#open) this.#deferred.schedule();
   }
 
-  /** Makes the draft the entry: it is the log's from here on. */
+  /** Turns the draft into the entry, without a copy: the log owns it from here on. */
   #number(draft: DraftEntry): Entry {
-    const entry = draft as Entry; // the kernel made room for these three
+    const entry = draft as Entry; // perf: the kernel creates drafts with these three properties, so the shape does not change
     entry.seq = ++this.#seq;
     entry.ts = timestamp(this.#options.clock.now());
     entry.run_id = this.#options.run_id;
@@ -135,7 +138,7 @@ export class RunLog {
     return entry;
   }
 
-  /** Takes secrets out of a draft's data; returns what that weighs. */
+  /** Redacts a draft's data; returns its estimated size. */
   #redact(draft: DraftEntry): number {
     const { secrets } = this.#options;
     const bytes = secrets.weighEvent(draft.event, draft.data);
@@ -162,7 +165,10 @@ export class RunLog {
     this.#options.onFull(limit);
   }
 
-  /** Stores what waited, by `commit`, then lets readers in: from here on entries are stored as they come. */
+  /**
+   * Stores the buffered entries with `commit` and opens the log: from then on entries are stored as they
+   * come.
+   */
   accept(commit: (appended: Appended) => Awaitable<void>): Promise<void> | void {
     this.#open = true;
     return this.#commit(commit)?.catch((error) => {
@@ -171,17 +177,20 @@ export class RunLog {
     });
   }
 
-  /** Writes the last entry, in one commit with what `changes` returns once the entry is folded: all of it or nothing. */
+  /**
+   * Appends the last entry, in one commit with the changes that `changes` returns after the entry is in the
+   * projection.
+   */
   async end(draft: DraftEntry, changes: () => readonly Change[]): Promise<void> {
     const { store, fence } = this.#options;
     this.#enqueueDeltas(this.#deltas.flush());
     this.#append(draft);
-    while (this.#flushing) await this.#flushing.catch(() => {}); // whoever waits for it is told; what it kept goes with this
+    while (this.#flushing) await this.#flushing.catch(() => {}); // the caller of that flush gets the error; its entries are stored again by this commit
     const stored = this.#commit((appended) => store.commit([appended, ...changes()], fence()));
     if (stored) await stored;
   }
 
-  /** Stores what waits. */
+  /** Stores the buffered entries. */
   flush(): Promise<void> | void {
     if (this.#flushing) return this.#flushing.then(() => this.flush());
     if (this.#pending.length === 0) return;
@@ -189,7 +198,7 @@ export class RunLog {
     return this.#commit((appended) => store.commit([appended], fence()));
   }
 
-  /** Stores what waits; entries that cannot be stored wait again, so that the log never has a gap. */
+  /** Stores the buffered entries. On failure they are buffered again, so that the log never has a gap. */
   #commit(commit: (appended: Appended) => Awaitable<void>): Promise<void> | void {
     this.#deferred.cancel();
     const [entries, bytes] = [this.#pending, this.#pending_bytes];
@@ -204,7 +213,7 @@ export class RunLog {
     try {
       done = commit({ append: this.#options.run_id, after: this.#stored, entries, bytes });
     } catch (error) {
-      this.#pending = entries; // nothing came between: the store answered at once
+      this.#pending = entries; // the store answered synchronously, so nothing was added meanwhile
       this.#pending_bytes = bytes;
       return Promise.reject(error);
     }
@@ -219,7 +228,7 @@ export class RunLog {
     this.wake();
   }
 
-  /** Wakes every reader that waits. */
+  /** Wakes every waiting reader. */
   wake(): void {
     if (this.#readers.size === 0) return;
     const readers = [...this.#readers];
@@ -227,13 +236,13 @@ export class RunLog {
     for (const resolve of readers) resolve();
   }
 
-  /** Says that no entry will follow. */
+  /** Closes the log: no entry follows. */
   close(): void {
     this.#closed = true;
     this.wake();
   }
 
-  /** Sequence number of the last entry that readers may see. */
+  /** Sequence number of the last stored entry. */
   get last_seq(): number {
     return this.#stored;
   }
@@ -242,7 +251,7 @@ export class RunLog {
     return this.#closed;
   }
 
-  /** Resolves when there is an entry after `after`, when the log is closed, or when `signal` aborts. */
+  /** Resolves when an entry after `after` is stored, the log is closed, or `signal` aborts. */
   async changed(after: number, signal?: AbortSignal): Promise<void> {
     if (this.#stored > after || this.#closed || signal?.aborted) return;
     await new Promise<void>((resolve) => {

@@ -1,4 +1,4 @@
-/** The run object as a fold of its log (trace.md, section 3), and the history of each of its sessions. */
+/** Computes the run object, and each session's history, from the entries of the log. */
 import type { ApprovalMatch, Entry, RememberedAnswer } from "../../kernel/host.ts";
 import type { UsedLimits } from "../../kernel/run_limits.ts";
 import type { LoggedUsage, Session } from "../../kernel/session/session.ts";
@@ -9,27 +9,27 @@ import type { Message, RunLimits } from "../../sdk/types.ts";
 import { findApproval, storeApproval } from "./approval_memory.ts";
 import type { Approval, ContextUsage, RememberedApproval, Run, RunStatus, Warning } from "../types.ts";
 
-/** Usages kept for the next run; more requests than this between two compactions are none that matter. */
+/** Maximum number of usages kept for the next run; more requests between two compactions do not matter. */
 const MOST_USAGES = 2048;
 
-/** What a run object has that no entry says. */
+/** Fields of a run object that are in no entry. */
 export interface InitialRun {
   id: string;
   session_id: string;
   created_at: string;
-  /** Where the log of the run is read. */
+  /** URL of the run's event log. */
   events_url: string;
   warnings: readonly Warning[];
-  /** History of the session before this run, and what its requests took since the last compaction. */
+  /** History of the session before this run, and the usage of its requests since the last compaction. */
   history: readonly Message[];
   usages?: readonly LoggedUsage[];
-  /** Answers of earlier runs that hold for later questions of the session. */
+  /** Remembered approvals of earlier runs of the session. */
   remembered?: readonly RememberedApproval[] | undefined;
   /** Counters of the session's earlier runs. */
   counters?: Counters | undefined;
 }
 
-/** What a session had before. */
+/** State of a session before this run. */
 export interface SessionBefore {
   readonly messages: readonly Message[];
   readonly usages?: readonly LoggedUsage[];
@@ -37,7 +37,7 @@ export interface SessionBefore {
   readonly counters?: Counters;
 }
 
-/** Folds entries known by known; `run` is the run object as of the last. */
+/** Computes the projection entry by entry; `run` is the run object as of the last entry. */
 export class RunProjection {
   readonly #initial: InitialRun;
   readonly #counters = emptyCounters();
@@ -47,9 +47,9 @@ export class RunProjection {
   readonly #histories = new Map<string, Message[]>();
   readonly #state: JsonObject = {};
   readonly #remembered = new Map<string, readonly RememberedApproval[]>();
-  /** Questions that a remembered answer was status for. */
+  /** Questions that were recorded as answered by a remembered approval. */
   readonly #answered_from_memory = new Set<string>();
-  /** Counters of each session over all of its runs. */
+  /** Session id → counters over all of the session's runs. */
   readonly #session_counters = new Map<string, Counters>();
   readonly #usages = new Map<string, LoggedUsage[]>();
   #status: RunStatus = "queued";
@@ -69,7 +69,7 @@ export class RunProjection {
     if (initial.counters) this.#session_counters.set(initial.session_id, { ...initial.counters });
   }
 
-  /** Takes the next entry. */
+  /** Adds the next entry. */
   add(entry: Entry): void {
     if (entry.event === "content_block:delta") return;
     count(this.#counters, entry);
@@ -105,7 +105,7 @@ export class RunProjection {
         this.#histories.set(entry.session_id, [...data.messages as Message[]]);
         this.#usages.delete(entry.session_id);
         break;
-      case "context:compaction": // what was reported before is in the state that the context keeps with it
+      case "context:compaction": // earlier usage is in the state that the context stores with the compaction
         this.#usages.delete(entry.session_id);
         break;
       case "provider:response":
@@ -151,12 +151,12 @@ export class RunProjection {
     this.#remembered.set(session_id, storeApproval(this.rememberedOf(session_id), approval, entry));
   }
 
-  /** Answers that hold for later questions of a session. */
+  /** Returns the remembered approvals of a session. */
   rememberedOf(session_id: string): readonly RememberedApproval[] {
     return this.#remembered.get(session_id) ?? [];
   }
 
-  /** Returns the answer that holds for a question of a session, or null. */
+  /** Returns the remembered answer to a question of a session, or null. */
   answerTo(question: ApprovalMatch, session_id: string): RememberedAnswer | null {
     const answer = findApproval(this.rememberedOf(session_id), question);
     return answer &&
@@ -164,7 +164,7 @@ export class RunProjection {
   }
 
   #recordUsage(session_id: string, { usage, inner }: JsonObject): void {
-    if (inner === true) return; // a call of a hook or a tool: it says nothing about the history
+    if (inner === true) return; // a call by a hook or a tool: it does not carry the history
     const input_tokens = isObject(usage) ? usage.input_tokens : undefined;
     if (typeof input_tokens !== "number" || input_tokens <= 0) return;
     let usages = this.#usages.get(session_id);
@@ -173,7 +173,7 @@ export class RunProjection {
     if (usages.length > MOST_USAGES) usages.shift();
   }
 
-  /** Puts what a session had before this run, or before this turn of it, where its log goes on. */
+  /** Sets a session's state to that before this run, or before this turn. */
   continueFrom(session_id: string, before: SessionBefore): void {
     this.#histories.set(session_id, [...before.messages]);
     this.#usages.set(session_id, [...before.usages ?? []]);
@@ -181,19 +181,19 @@ export class RunProjection {
     this.#session_counters.set(session_id, { ...before.counters ?? emptyCounters() });
   }
 
-  /** Counters of a session over all of its runs; the fold's own, which go on. */
+  /** Returns the counters of a session over all of its runs. The object is live: later entries change it. */
   countersOf(session_id: string): Counters {
     let counters = this.#session_counters.get(session_id);
     if (!counters) this.#session_counters.set(session_id, counters = emptyCounters());
     return counters;
   }
 
-  /** What a session's requests took since its last compaction, oldest first. */
+  /** Returns the usage of a session's requests since its last compaction, oldest first. */
   usagesOf(session_id: string): readonly LoggedUsage[] {
     return this.#usages.get(session_id) ?? [];
   }
 
-  /** The messages of a session of this run, as they stand. */
+  /** Returns the messages of a session of this run. */
   historyOf(session_id: string): Message[] {
     let history = this.#histories.get(session_id);
     if (!history) this.#histories.set(session_id, history = []);
@@ -205,7 +205,7 @@ export class RunProjection {
     return [...this.#approvals.values()];
   }
 
-  /** What the run has used of its ceilings, but for time. */
+  /** How much of its limits the run has used, except time. */
   get used(): Omit<UsedLimits, "duration_ms"> {
     const { turn_count, tool_invocations, total_tokens, cost_usd } = this.#counters;
     return { model_calls: turn_count, tool_calls: tool_invocations, tokens: total_tokens, cost_usd };
@@ -215,12 +215,12 @@ export class RunProjection {
     return this.#ended?.status ?? this.#status;
   }
 
-  /** How full the context was at the last request; status by the context manager, see `run/run.ts`. */
+  /** Sets the context usage at the last request; see {@link recordContextUsage}. */
   set context(usage: ContextUsage) {
     this.#context = usage;
   }
 
-  /** Adds a warning that came up while the run was under way; once, though modules are mounted again for a sub-agent or after a crash. */
+  /** Adds a warning. Duplicates are dropped: modules are mounted again for sub-agents and after a crash. */
   warn(warning: Warning): void {
     const { code, message } = warning;
     if (this.#warnings.some((known) => known.code === code && known.message === message)) return;
@@ -232,7 +232,7 @@ export class RunProjection {
     return this.#ended ?? this.#compose(null, null);
   }
 
-  /** The run object as it ends: the data of `run:end`. */
+  /** Returns the run object at the end: the data of `run:end`. */
   end(outcome: Outcome, ended_at: string): Run {
     return this.#compose(outcome, ended_at);
   }
@@ -289,7 +289,7 @@ function questionKey(
   return `${session_id} ${tool_call_id} ${args_hash}`;
 }
 
-/** Returns the resource of an `approval:required` entry (http.md, Approvals). */
+/** Returns the approval resource of an `approval:required` entry. */
 function approvalOf(entry: Entry): Approval {
   const { approval_id, ...fields } = entry.data;
   return {
@@ -307,9 +307,10 @@ function approvalOf(entry: Entry): Approval {
 }
 
 /**
- * Notes it in the projection. A promise when the context manager runs elsewhere and has to be asked; it never rejects.
+ * Records the context manager's status in the projection. Without one, records what the kernel measured.
+ * Returns a promise when the context manager is sandboxed; the promise never rejects.
  *
- * @param onError Told when it could not be asked.
+ * @param onError Called when the status could not be read.
  */
 export function recordContextUsage(
   session: Session,
@@ -335,7 +336,7 @@ export function recordContextUsage(
   return undefined;
 }
 
-/** Returns what a context manager says of itself, as far as it is numbers. */
+/** Returns the numbers of a context manager's status. */
 function contextUsageOf(status: JsonObject): ContextUsage {
   const number = (value: unknown) => typeof value === "number" && Number.isFinite(value) ? value : 0;
   return {

@@ -1,6 +1,6 @@
 /**
- * The host of every session of a run: entries into its log, questions to its desk, warnings to the operator. Told the same
- * of a sub-agent's session as of the run's own.
+ * Implements the kernel's `Host` for every session of a run, its sub-agents included: entries go to the run's
+ * log, questions to its approvals, warnings to the operator.
  */
 import { setImmediate } from "node:timers";
 import {
@@ -37,18 +37,18 @@ export interface HostedRun {
   readonly orphan?: object;
 }
 
-/** What the host is made of. */
+/** Collaborators of {@link SessionHosts}. */
 export interface SessionHostsDeps {
   readonly options: HostedRun;
   readonly log: RunLog;
   readonly approvalQueue: ApprovalQueue;
   readonly projection: RunProjection;
   readonly secrets: SecretSink;
-  /** The run's own session, as it is when question. */
+  /** Returns the run's own session, which may be replaced before it begins. */
   session(): Session;
-  /** The run's own session is initialised: the run exists. */
+  /** Called when the run's own session is initialised: the run exists. */
   accept(): Awaitable<void>;
-  /** Somebody may wait for what has become of the run. */
+  /** Called when the run's status or approvals may have changed. */
   notify(): void;
 }
 
@@ -63,17 +63,17 @@ export class SessionHosts {
     this.#deps = deps;
   }
 
-  /** Begins to measure how long the run keeps the thread. */
+  /** Starts measuring how long the run occupies the thread. */
   start(): void {
     this.#yielded_ms = this.#deps.options.deps.clock.monotonic();
   }
 
-  /** Says that no entry of any session follows. */
+  /** Ignores all further entries. */
   close(): void {
     this.#closed = true;
   }
 
-  /** All that a session of this run is given: its own, or a sub-agent's. */
+  /** Returns the host of a session: the run's own, or a sub-agent's. */
   hostOf(ready: RunnablePlan, session_id: string): Host {
     const { options, secrets, accept } = this.#deps;
     const { deps } = options;
@@ -105,13 +105,13 @@ export class SessionHosts {
     };
   }
 
-  /** Returns what takes warnings and console lines of a session's modules. */
+  /** Returns the receiver of warnings and console lines of a session's modules. */
   reporterOf(session_id: string): ModuleReporter {
     return {
       warn: (code, message) => this.warn(code, message, { session_id }),
       console: (level, text, module) => {
         const { options: { deps, run_id }, secrets } = this.#deps;
-        // a line that was cut may end in the middle of a secret
+        // a truncated line can end in the middle of a secret
         const whole = text.length < MAX_CONSOLE_CHARS
           ? text
           : text.slice(0, text.length - secrets.held(text));
@@ -121,10 +121,10 @@ export class SessionHosts {
     };
   }
 
-  /** Writes an entry of a session, and sees to what it means for the run. */
+  /** Records an entry of a session and updates the run's status. */
   record(entry: DraftEntry): Promise<void> | void {
     const { approvalQueue: desk, log, options } = this.#deps;
-    if (this.#closed) return; // a module's timer that fires after the end changes nothing
+    if (this.#closed) return; // for example from a module's timer that fires after the end
     if (entry.event === "approval:required") desk.expect(String(entry.data.approval_id));
     const stored = log.record(entry) ?? this.#yieldIfDue(entry);
     switch (entry.event) {
@@ -139,7 +139,7 @@ export class SessionHosts {
     }
   }
 
-  /** A run that never waits for anything outside lets others have the thread now and then. */
+  /** Yields to other runs now and then, for a run that never waits for I/O. */
   #yieldIfDue(entry: DraftEntry): Promise<void> | void {
     if (entry.event !== "provider:response") return;
     const now = this.#deps.options.deps.clock.monotonic();
@@ -160,7 +160,7 @@ export class SessionHosts {
     if (recorded) this.#context_recorded = recorded;
   }
 
-  /** Resolves when what the context manager says of itself is recorded: one that runs elsewhere takes its time. */
+  /** Settles when the status of a sandboxed context manager is recorded. */
   get contextRecorded(): Promise<void> | undefined {
     return this.#context_recorded;
   }
@@ -174,7 +174,7 @@ export class SessionHosts {
     }
   }
 
-  /** Tells `run:status`. */
+  /** Records `run:status`. */
   async status(data: JsonObject): Promise<void> {
     const { log, options, session, notify } = this.#deps;
     await log.record(draftEntry("run:status", options.session_id, data, session().turn_fields));
@@ -192,14 +192,14 @@ export class SessionHosts {
     });
   }
 
-  /** Asks at the terminal, or whoever `create.ask` is; over HTTP the person answers by themselves. */
+  /** Asks through `createOptions.ask`, such as the terminal. Over HTTP the answer comes by `decide`. */
   async #askCallback(request: ApprovalRequest, signal: AbortSignal): Promise<void> {
     const { ask } = this.#deps.options.createOptions;
     if (!ask) return;
     const approval = this.#deps.projection.approvals.find((known) => known.id === request.approval_id);
     if (!approval) return;
     const answer = await ask(approval, signal);
-    if (answer === null) return await this.#deps.approvalQueue.expire(request); // nobody there: the default applies at once
+    if (answer === null) return await this.#deps.approvalQueue.expire(request); // no answer possible: the default applies at once
     try {
       await this.#deps.approvalQueue.decide(request.approval_id, {
         decision: answer.decision,
@@ -211,7 +211,7 @@ export class SessionHosts {
     }
   }
 
-  /** Tells the operator, and the run object where it concerns whoever reads that. */
+  /** Logs a warning for the operator, and adds it to the run object when the client can act on it. */
   warn(code: string, message: string, facts: JsonObject = {}): void {
     const { projection: fold, options, secrets } = this.#deps;
     const redacted = secrets.redactValues({ message, ...facts });
@@ -224,10 +224,10 @@ export class SessionHosts {
   }
 }
 
-/** Milliseconds a run may keep the thread: half of what a health check may be late. */
+/** Milliseconds that a run may occupy the thread: half of the delay that a health check tolerates. */
 const YIELD_AFTER_MS = 10;
 
-/** Warnings of the kernel that belong on the run object; the others are for the operator's log. */
+/** Warnings of the kernel that are added to the run object; others are only logged. */
 const RUN_WARNINGS: ReadonlySet<string> = new Set([
   "module_overwritten",
   "tool_name_mismatch",

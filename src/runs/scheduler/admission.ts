@@ -1,20 +1,20 @@
-/** How many runs there may be at once, of all callers and of one; those that start or wait in a queue count too. */
+/** Limits the number of concurrent runs, in total and for each caller. Starting and queued runs count. */
 import { PreampError } from "../../sdk/errors.ts";
 import type { Caller, RunRequest } from "../types.ts";
 
-/** Limits of admission (trust.md). */
+/** Limits of concurrent runs. */
 export interface AdmissionLimits {
   max_concurrent_runs: number;
   max_runs_per_key: number;
 }
 
-/** A run's slot among those that are admitted; give it back when the run has ended. */
+/** A slot of a run; released when the run has ended. */
 export interface AdmissionSlot {
   readonly caller: Caller;
   readonly session_id: string;
 }
 
-/** The places that are taken. */
+/** Counts reserved slots. */
 export class Admission {
   readonly #slots = new Set<AdmissionSlot>();
   readonly #limitsOf: (caller: Caller) => AdmissionLimits;
@@ -24,8 +24,8 @@ export class Admission {
   }
 
   /**
-   * Takes a slot. A run that takes over from the one in its session needs none beside it; one that was `admitted` before, by
-   * a process that is gone, needs no leave.
+   * Reserves a slot. A run that replaces the active run of its session does not count twice. `admitted`:
+   * skips the limits (run recovered from a crashed process).
    * @throws {PreampError} `too_many_runs`.
    */
   reserve(
@@ -48,7 +48,7 @@ export class Admission {
     return slot;
   }
 
-  /** Gives a slot back. */
+  /** Releases a slot. */
   release(slot: AdmissionSlot): void {
     this.#slots.delete(slot);
   }

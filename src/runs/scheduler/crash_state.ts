@@ -1,4 +1,6 @@
-/** A run whose process is gone: what its log tells of it, beside the turn (`kernel/session/turn_recovery.ts`) (architecture.md, Resume). */
+/**
+ * Reads the state of an orphaned run from its log; the turn itself is `src/kernel/session/turn_recovery.ts`.
+ */
 import type { ApprovalRequest, Entry, KnownApproval } from "../../kernel/host.ts";
 import type { UsedLimits } from "../../kernel/run_limits.ts";
 import { type RecoveredTurn, recoverTurn } from "../../kernel/session/turn_recovery.ts";
@@ -8,30 +10,33 @@ import type { RunProjection } from "../run/run_projection.ts";
 import type { StoredInput } from "../storage/run_input.ts";
 import type { Approval, RunInput } from "../types.ts";
 
-/** A run that another process began and did not end. */
+/** A run that a crashed process began and did not end. */
 export interface OrphanedRun {
   readonly input: StoredInput;
-  /** What the log has of it. */
+  /** The stored entries of its log. */
   readonly entries: readonly Entry[];
 }
 
 /**
- * Returns what modules had left of a session's state. It is told right before the step that it belongs to: where the log ends
- * with it, that step is still to come.
+ * Returns a session's state as of the log. A `session:state` entry is recorded right before the step that it
+ * belongs to; at the end of the log it is ignored, because that step is still to come.
  */
 export function stateAfter(before: JsonObject, entries: readonly Entry[], session_id: string): JsonObject {
   const state = { ...before };
   for (const { event, data, session_id: of } of entries.slice(0, -1)) {
     if (event !== "session:state" || of !== session_id || !isObject(data.set)) continue;
     for (const [key, value] of Object.entries(data.set)) {
-      if (value === null) delete state[key]; // deleted
+      if (value === null) delete state[key]; // null: the key was deleted
       else state[key] = value;
     }
   }
   return state;
 }
 
-/** Returns where the turn of an interrupted run stands, or null when none was begun. `resume`: it began in another run. */
+/**
+ * Returns the state of an interrupted run's turn, or null when no turn began. `resume`: the turn began in
+ * another run.
+ */
 export function turnStateOf(
   entries: readonly Entry[],
   session_id: string,
@@ -47,7 +52,10 @@ export function turnStateOf(
   };
 }
 
-/** Returns what a run had used of its ceilings when its process ended. `recovered`: where the turn of its own session stood. */
+/**
+ * Returns how much of its limits a run had used when its process ended. `recovered`: state of the own
+ * session's turn.
+ */
 export function usedBefore(
   projection: RunProjection,
   entries: readonly Entry[],
@@ -57,19 +65,19 @@ export function usedBefore(
   const { used } = projection;
   return {
     ...used,
-    tool_calls: used.tool_calls + lost, // whether they ran is not known: they count as if they had
+    tool_calls: used.tool_calls + lost, // it is not known whether lost calls ran: they count as if they had
     duration_ms: activeDuration(entries),
   };
 }
 
-/** Returns whether a session of a log was begun: when it is made again it goes on. */
+/** Returns whether a session began in this log; then its next initialisation continues it. */
 export function hasStarted(entries: readonly Entry[], session_id: string): boolean {
   return entries.some(({ event, session_id: of }) =>
     of === session_id && (event === "session:start" || event === "session:resume")
   );
 }
 
-/** Milliseconds that a log worked for, as far as it tells: what waited for a person does not count. */
+/** Returns the milliseconds that a run was active. Time spent waiting for approvals does not count. */
 function activeDuration(entries: readonly Entry[]): number {
   let active_ms = 0;
   let is_active = true;
@@ -84,8 +92,8 @@ function activeDuration(entries: readonly Entry[]): number {
 }
 
 /**
- * Returns what was asked about this before; a question is the same when it is about the same call with the same arguments. Arguments
- * that were redacted have lost their hash: there the call alone counts, which is never run after an interruption.
+ * Returns the earlier question about the same tool call with the same arguments. Redacted arguments have no
+ * comparable hash; for them the call id alone decides, because an interrupted call is never repeated.
  */
 export function knownApproval(
   approvals: readonly Approval[],
@@ -108,7 +116,7 @@ export function knownApproval(
   };
 }
 
-/** Returns the question that an approval was made of. */
+/** Returns the question of an approval. */
 export function requestOf(approval: Approval): ApprovalRequest {
   const { id: approval_id, tool_name, tool_call_id, tool_input, args_hash, action } = approval;
   const { risk_level, prompt, options, expires_at, hook_name } = approval;

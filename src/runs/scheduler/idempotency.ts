@@ -1,17 +1,17 @@
-/** Idempotency keys: the same key and body give the same run; another body is a conflict (threats T25). */
+/** Idempotency keys: the same key and body give the same run; another body is a conflict. */
 import { PreampError } from "../../sdk/errors.ts";
 import { type Change, ConflictError, type Store } from "../../store/store.ts";
 import type { Caller } from "../types.ts";
 
 const KIND = "idempotency";
 
-/** What a request was sent with. */
+/** The idempotency key of a request. */
 export interface IdempotencyKey {
   key: string;
   body_hash: string;
 }
 
-/** Keys of requests that are being answered and of runs that exist. */
+/** Tracks the keys of requests in progress and of existing runs. */
 export class Idempotency {
   readonly #store: Store;
   readonly #pending = new Map<string, { body_hash: string; run: Promise<string> }>();
@@ -21,9 +21,9 @@ export class Idempotency {
   }
 
   /**
-   * Returns what `create` makes, or, when the key stands for a run already, what `find` finds. Requests that come at the
-   * same time wait for the first; when that makes no run, the next one may.
-   * @throws {PreampError} `idempotency_conflict` when the key came with another body.
+   * Returns the result of `create`, or of `find` when the key has a run already. Concurrent requests with the
+   * same key wait for the first; if it fails, the next one creates the run.
+   * @throws {PreampError} `idempotency_conflict` when the key was used with another body.
    */
   async once<T extends { readonly id: string }>(
     caller: Caller,
@@ -35,12 +35,12 @@ export class Idempotency {
     const waiting = this.#pending.get(record_key);
     if (waiting) {
       checkBody(waiting.body_hash, sent);
-      const run_id = await waiting.run.catch(() => null); // told to the one who made the first try
+      const run_id = await waiting.run.catch(() => null); // its own caller gets the error
       return run_id === null ? await this.once(caller, sent, create, find) : await find(run_id);
     }
     const made = this.#createOrFind(record_key, sent, create, find);
     this.#pending.set(record_key, { body_hash: sent.body_hash, run: made.then((run) => run.id) });
-    this.#pending.get(record_key)!.run.catch(() => {}); // thrown below
+    this.#pending.get(record_key)!.run.catch(() => {}); // rethrown below
     try {
       return await made;
     } finally {
@@ -60,7 +60,7 @@ export class Idempotency {
       return await create();
     } catch (error) {
       if (!(error instanceof ConflictError)) throw error;
-      const other = await this.#findRunId(record_key, sent); // another server was asked the same at the same time
+      const other = await this.#findRunId(record_key, sent); // another process created the run at the same time
       if (other === null) throw error;
       return await find(other);
     }
@@ -73,7 +73,7 @@ export class Idempotency {
     return String(record.value.run_id);
   }
 
-  /** Returns the change that keeps a key with its run. */
+  /** Returns the change that stores a key with its run. */
   put(caller: Caller, sent: IdempotencyKey, run_id: string, expires_ms: number): Change {
     return {
       put: {
@@ -96,6 +96,6 @@ function checkBody(body_hash: string, sent: IdempotencyKey): void {
   if (body_hash === sent.body_hash) return;
   throw new PreampError(
     "idempotency_conflict",
-    "Cannot use this Idempotency-Key: it was sent with another body before",
+    "Cannot use this Idempotency-Key: it was used with another request body",
   );
 }

@@ -1,30 +1,29 @@
 /**
- * What is under way, by name. A map that lets go of what it held: V8 keeps the tables that a map has outgrown, and all that was
- * in them, until the next full collection. A map of runs that come and go is outgrown every few runs, so every run would
- * outlive its end by far, and be copied with all it is made of: a third of the time of a short run.
+ * A string-keyed Map that clears an entry's slot when it is deleted. A rehashed V8 Map keeps its old backing
+ * store (and all values in it) until the next full GC, which would retain ended runs.
  */
 export class ReleasingMap<T extends object> {
-  /** What an outgrown table keeps is the slot; it is emptied when its item leaves. */
+  /** An old backing store retains only the slot, which is empty after `delete`. */
   readonly #slots = new Map<string, { item: T | undefined }>();
 
-  /** Returns what stands under a name. */
+  /** Returns the value of a key. */
   get(name: string): T | undefined {
     return this.#slots.get(name)?.item;
   }
 
-  /** Returns whether something stands under a name. */
+  /** Returns whether the key has a value. */
   has(name: string): boolean {
     return this.#slots.has(name);
   }
 
-  /** Puts an item under a name, in the place of what was there. */
+  /** Sets the value of a key. */
   set(name: string, item: T): void {
     const slot = this.#slots.get(name);
     if (slot) slot.item = item;
     else this.#slots.set(name, { item });
   }
 
-  /** Lets go of what stands under a name. */
+  /** Deletes a key. */
   delete(name: string): void {
     const slot = this.#slots.get(name);
     if (!slot) return;
@@ -32,12 +31,12 @@ export class ReleasingMap<T extends object> {
     this.#slots.delete(name);
   }
 
-  /** How many items there are. */
+  /** Number of keys. */
   get size(): number {
     return this.#slots.size;
   }
 
-  /** The items, oldest first. */
+  /** The values, oldest first. */
   get items(): T[] {
     return [...this.#slots.values()].map(({ item }) => item!); // a slot in the map has its item
   }

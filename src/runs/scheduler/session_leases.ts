@@ -1,6 +1,6 @@
 /**
- * Which run is at work in which session: one at a time in this process, and by a lease one at a time among all processes
- * (architecture.md, Resume). Knows no queue and no policy of who goes first.
+ * Leases of sessions: at most one run per session, in this process by a map and among processes by a lease in
+ * the store.
  */
 import { PreampError } from "../../sdk/errors.ts";
 import type { JsonObject } from "../../sdk/types.ts";
@@ -8,18 +8,18 @@ import type { Awaitable, Fence, Store } from "../../store/store.ts";
 import { ReleasingMap } from "./releasing_map.ts";
 import type { ActiveRun } from "../run/run.ts";
 
-/** Milliseconds a session's lease is held without renewal (architecture.md, Resume). */
+/** Milliseconds until a lease expires when it is not renewed. */
 const LEASE_MS = 5_000;
 const RENEW_MS = 1_500;
 
 interface Lease {
   readonly run: ActiveRun;
-  /** Made when somebody waits for it. */
+  /** Created by the first waiter. */
   released: PromiseWithResolvers<void> | null;
   fence: Fence | undefined;
 }
 
-/** The sessions that runs of this process are at work in. */
+/** The leases of this process's runs. */
 export class SessionLeases {
   readonly #store: Store;
   readonly #owner: string;
@@ -34,30 +34,30 @@ export class SessionLeases {
     this.#log = log;
   }
 
-  /** Returns the run that holds a session. */
+  /** Returns the run that has a session's lease. */
   runIn(session_id: string): ActiveRun | undefined {
     return this.#leases.get(session_id)?.run;
   }
 
-  /** Returns every run that holds a session. */
+  /** The runs that have a lease. */
   get runs(): ActiveRun[] {
     return this.#leases.items.map((lease) => lease.run);
   }
 
-  /** Returns the proof that a session is held; undefined when it is not. */
+  /** Returns the fence of a session's lease; undefined when this process does not have it. */
   fence(session_id: string): Fence | undefined {
     return this.#leases.get(session_id)?.fence;
   }
 
-  /** Resolves once the run that holds the session now has let go of it; another may lease it then. */
+  /** Resolves once the current lease of a session is released. Another run may have acquired it since. */
   async whenReleased(session_id: string): Promise<void> {
     const lease = this.#leases.get(session_id);
     if (lease) await (lease.released ??= Promise.withResolvers()).promise;
   }
 
   /**
-   * Takes a session for a run; in this process that is decided before the first wait.
-   * @throws {PreampError} `session_busy` while another run, here or elsewhere, holds it.
+   * Acquires the lease of a session for a run. Within this process the first call wins, synchronously.
+   * @throws {PreampError} `session_busy` while another run, in this process or another, has the lease.
    */
   acquire(session_id: string, run: ActiveRun): Awaitable<void> {
     if (this.#leases.has(session_id)) throw busy(session_id, "another run has not ended");
@@ -84,12 +84,12 @@ export class SessionLeases {
     lease: Lease,
     { lease: name, token }: { lease: string; token: number | null },
   ): void {
-    if (token === null) throw busy(session_id, "another server runs one");
+    if (token === null) throw busy(session_id, "another server has an active run");
     lease.fence = { lease: name, token };
     this.#renewing ??= setInterval(() => void this.#renewAll(), RENEW_MS);
   }
 
-  /** Lets go of a session, whatever the store says to it: a lease that is not released expires. */
+  /** Releases a session's lease, even if the store fails: a lease that is not released expires. */
   release(session_id: string): Awaitable<void> {
     const lease = this.#leases.get(session_id);
     if (!lease) return;
@@ -111,13 +111,13 @@ export class SessionLeases {
 
   #remove(session_id: string, lease: Lease): void {
     this.#leases.delete(session_id);
-    lease.fence = undefined; // nothing is left to renew
+    lease.fence = undefined; // stops renewal
     lease.released?.resolve();
     if (this.#leases.size === 0) this.close();
   }
 
   async #renewAll(): Promise<void> {
-    for (const { fence } of this.#leases.items) { // read when its turn comes: it may have been let go of meanwhile
+    for (const { fence } of this.#leases.items) { // read `fence` now: the lease may have been released during an earlier renewal
       if (!fence) continue;
       const { lease } = fence;
       try {

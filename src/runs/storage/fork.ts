@@ -1,6 +1,6 @@
 /**
- * Forks: a new session with part of another's history (behaviour.md §9.8). A turn begins with a message of the user's own:
- * texts that steer, remind or were injected are part of the turn they came in.
+ * Forks: new sessions with part of another session's history. A turn begins with a message by the user;
+ * steering messages, reminders and injections belong to the turn in which they were added.
  */
 import { PreampError } from "../../sdk/errors.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
@@ -8,17 +8,17 @@ import type { Message } from "../../sdk/types.ts";
 import type { Recording } from "../types.ts";
 import type { SavedSession } from "./session_store.ts";
 
-/** Where a new session comes from. */
+/** State of a fork at its start. */
 export interface ForkPoint {
-  /** Messages of the new session, every call answered. */
+  /** Messages of the new session; every tool call has a result. */
   messages: readonly Message[];
   session_state: JsonObject;
-  /** Told in the session's metadata, beside `forked_at`. */
+  /** Fields of the session's metadata beside `forked_at`. */
   lineage: JsonObject;
 }
 
 /**
- * Returns the messages up to the end of a turn, from 1.
+ * Returns the messages up to the end of a turn; the first turn is 1.
  *
  * @throws {PreampError} `request_invalid` when there is no such turn.
  */
@@ -38,7 +38,10 @@ function isOfUser({ role, metadata }: Message): boolean {
   return role === "user" && (metadata?.source === undefined || metadata.source === "user");
 }
 
-/** Returns messages in which every call has a result: one that was cut off gets one that says so. */
+/**
+ * Returns messages in which every tool call has a result. Calls without one get a result that reports the
+ * fork.
+ */
 export function withAnswers(messages: readonly Message[]): Message[] {
   const answered = new Set(messages.map(({ tool_call_id }) => tool_call_id));
   const whole: Message[] = [];
@@ -65,7 +68,10 @@ function callsOf({ tool_calls }: Message): { id: string; name: string }[] {
   }));
 }
 
-/** Returns what a fork of a run's session is made from: the session if it is still there, with the run's own plan. */
+/**
+ * Returns the session that a run is forked from, with the run's own plan. Works without the session, which
+ * may be deleted.
+ */
 export function parentOf({ run, replay }: Recording, origin: SavedSession | null): SavedSession {
   const object = origin?.object ?? {
     id: run.session_id,
@@ -89,7 +95,7 @@ export function parentOf({ run, replay }: Recording, origin: SavedSession | null
   };
 }
 
-/** Returns the session that begins at a point of another. */
+/** Returns a new session that begins at a point of another one. */
 export function forkedSession(
   parent: SavedSession,
   id: string,
@@ -97,7 +103,7 @@ export function forkedSession(
   now_ms: number,
 ): SavedSession {
   const at = new Date(now_ms).toISOString();
-  // nobody's sub-agent, and nobody has answered anything here: it is a conversation of its own
+  // a fork is a session of its own: no sub-agent, no remembered approvals, no counters
   const { spawned: _, remembered: __, counters: ___, last_run: ____, ...own } = parent;
   return {
     ...own,
@@ -112,6 +118,6 @@ export function forkedSession(
     },
     messages,
     session_state,
-    usages: [], // they were told of a history that is another one now
+    usages: [], // usage was reported for the other session's history
   };
 }

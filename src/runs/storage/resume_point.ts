@@ -1,4 +1,4 @@
-/** Executing a run anew from one of its entries on: where a new session stands that begins there (architecture.md, Replay). */
+/** Computes the state of a new session that continues a recorded run after one of its entries. */
 import { PreampError } from "../../sdk/errors.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { assistantMessage } from "../../sdk/loop/assistant_message.ts";
@@ -9,32 +9,33 @@ import { RunProjection } from "../run/run_projection.ts";
 import type { Recording } from "../types.ts";
 import type { ResumeOptions } from "../run/run.ts";
 
-/** A point of a run to go on from. */
+/** A point of a run to continue from. */
 export interface RerunPoint extends ForkPoint {
   prompt: Prompt;
-  /** There when the prompt is in the history already: the turn goes on; else it begins. */
+  /** Set when the history contains the prompt: the turn continues. Otherwise the turn begins. */
   resume: ResumeOptions | undefined;
 }
 
 /**
- * Returns where a session stands behind an entry of a recorded run. Calls of the last answer that had no result there are
- * open: the turn that goes on runs them.
+ * Returns the state of a session after an entry of a recorded run. Tool calls without a result remain open;
+ * the continued turn executes them.
  *
- * @throws {PreampError} `request_invalid` when the run has no such entry; `not_replayable` when no prompt was told.
+ * @throws {PreampError} `request_invalid` when the run has no such entry; `not_replayable` when no turn
+ * began.
  */
 export function pointOf({ run, events, replay }: Recording, from_event: number): RerunPoint {
   const before = events.slice(0, from_event);
   if (before.length < from_event || from_event < 1) {
     throw new PreampError(
       "request_invalid",
-      `Cannot go on from entry ${from_event}: the run has entries 1 to ${events.length}`,
+      `Cannot continue from entry ${from_event}: the run has entries 1 to ${events.length}`,
     );
   }
   const started = events.find(({ event, session_id }) =>
     event === "execution:start" && session_id === run.session_id
   );
   if (!started) {
-    throw new PreampError("not_replayable", `Cannot go on from entry ${from_event}: no turn was begun`);
+    throw new PreampError("not_replayable", `Cannot continue from entry ${from_event}: the run has no turn`);
   }
   const projection = new RunProjection({
     id: run.id,
@@ -52,7 +53,7 @@ export function pointOf({ run, events, replay }: Recording, from_event: number):
     projection.add(entry);
     const { event, data, session_id } = entry;
     if (session_id !== run.session_id) continue;
-    // what modules left is told right before the step that it belongs to: behind it alone that step is still to come
+    // state is recorded right before the step it belongs to: at `from_event` itself that step is still to come
     if (event === "session:state" && isObject(data.set) && entry.seq < from_event) {
       applyState(session_state, data.set);
     }
@@ -60,16 +61,16 @@ export function pointOf({ run, events, replay }: Recording, from_event: number):
       iteration++;
       pending_response = isObject(data.response) ? data.response : null;
     } else if (event === "context:message") pending_response = null;
-    // the first message of the user's own behind the start of the turn is the prompt
+    // the turn's first message by the user is the prompt
     prompted ||= event === "context:message" && entry.seq > started.seq && isPrompt(data.message);
   }
   const history = [...projection.historyOf(run.session_id)];
-  if (pending_response !== null) history.push(responseMessage(pending_response)); // it was given and is not in the history yet
+  if (pending_response !== null) history.push(responseMessage(pending_response)); // received, but not in the history yet
   return {
     messages: prompted ? history : withAnswers(history),
     session_state,
     lineage: { forked_from_run: run.id, forked_from_event: from_event },
-    prompt: started.data.prompt as Prompt, // told by the kernel or the loop: the prompt as it was given
+    prompt: started.data.prompt as Prompt, // written by the kernel
     resume: prompted ? { iteration } : undefined,
   };
 }
@@ -79,7 +80,7 @@ function isPrompt(message: unknown): boolean {
     (!isObject(message.metadata) || message.metadata.source === undefined);
 }
 
-/** Returns the message that a loop would have stored an answer as. */
+/** Returns the assistant message of a response, as a loop stores it. */
 export function responseMessage(response: JsonObject): Message {
   const { content, tool_calls, metadata } = response;
   return assistantMessage({
@@ -89,7 +90,7 @@ export function responseMessage(response: JsonObject): Message {
   });
 }
 
-/** A key that was set to null was deleted. */
+/** Applies a change of session state; null deletes a key. */
 function applyState(state: JsonObject, set: JsonObject): void {
   for (const [key, value] of Object.entries(set)) {
     if (value === null) delete state[key];

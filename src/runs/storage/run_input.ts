@@ -1,30 +1,30 @@
 /**
- * What is kept of a run beside its log, so that it can be replayed, gone on with after a crash, and executed anew: plan,
- * request, where its session stood, and what its tools and providers said of themselves.
+ * Stores the input of runs, for replay, recovery and re-execution: plan, request, state of the session, and
+ * descriptors of tools and providers.
  */
 import type { JsonObject } from "../../sdk/types.ts";
 import type { Change, Store } from "../../store/store.ts";
 import type { Caller, RunInput, RunRequest } from "../types.ts";
 
-/** What is kept in the store: who started it and how, too. */
+/** A run's input as stored: with its caller and request. */
 export interface StoredInput extends RunInput {
   run_id: string;
   session_id: string;
   caller: Caller;
   request: Omit<RunRequest, "plan" | "plan_ref">;
   created_at: string;
-  /** Whether the plan was the request's own, not the session's. */
+  /** Whether the plan came with the request and not from the session. */
   own_plan: boolean;
 }
 
 const KIND = "run_input";
-/** The service's own: inputs are listed across callers when a crashed process's runs are looked for. */
+/** A namespace of the service's own: recovery lists inputs of all callers. */
 const NAMESPACE = "";
 
 /**
- * Returns the change that keeps what a run started from.
+ * Returns the change that stores a run's input.
  * @param open Whether the run has not ended.
- * @param expires_ms When it may go, in milliseconds since the epoch. Default: never.
+ * @param expires_ms Expiry in milliseconds since the epoch. Default: never.
  */
 export function inputChange(input: StoredInput, open: boolean, expires_ms?: number): Change {
   return {
@@ -39,18 +39,18 @@ export function inputChange(input: StoredInput, open: boolean, expires_ms?: numb
   };
 }
 
-/** Returns the change that forgets what a run started from. */
+/** Returns the change that deletes a run's input. */
 export function inputDeletion(run_id: string): Change {
   return { delete: { kind: KIND, key: keyOf(run_id) } };
 }
 
-/** Resolves to what a run started from, or null when it is no longer known. */
+/** Resolves to a run's input, or null when it is no longer stored. */
 export async function loadInput(store: Store, run_id: string): Promise<StoredInput | null> {
   const record = await store.get(KIND, keyOf(run_id));
   return record ? record.value as unknown as StoredInput : null;
 }
 
-/** Resolves to what the runs started from that have not ended, oldest first. */
+/** Resolves to the inputs of all runs that have not ended, oldest first. */
 export async function openInputs(store: Store): Promise<StoredInput[]> {
   const found: StoredInput[] = [];
   let cursor: string | null | undefined;
@@ -67,12 +67,12 @@ export async function openInputs(store: Store): Promise<StoredInput[]> {
   return found.reverse();
 }
 
-/** Not the run's id alone: a store may drop the log of that name with the record. */
+/** Prefixed, because a store may delete the log that has the name of a deleted record. */
 function keyOf(run_id: string): string {
   return `input/${run_id}`;
 }
 
-/** Returns what a recording holds of a stored input. */
+/** Returns the part of a stored input that belongs to a recording. */
 export function recordedInput(input: StoredInput): RunInput {
   const { plan, plan_origin, plan_base_url, plan_lock, cost_is_asked_for, continued } = input;
   const { history, session_state, usages, remembered, surface, resume, agents } = input;

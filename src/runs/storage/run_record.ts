@@ -1,4 +1,4 @@
-/** What is kept of a run beside its log: its object, and what it started from. */
+/** Builds the stored records of a run: its run object and its input. */
 import type { JsonObject } from "../../sdk/json.ts";
 import type { Change } from "../../store/store.ts";
 import type { StoredInput } from "./run_input.ts";
@@ -6,7 +6,7 @@ import type { RunnablePlan } from "../ports.ts";
 import type { Caller, Run, RunRequest } from "../types.ts";
 import type { SavedSession } from "./session_store.ts";
 
-/** The members of a run that its records are made of. */
+/** The members of a run that its records are made from. */
 export interface StoredRun {
   readonly id: string;
   readonly session_id: string;
@@ -22,8 +22,8 @@ export interface StoredRun {
   withoutSecrets<T extends object>(data: T): T;
 }
 
-/** Returns what a run started from. `surface`: null while its session is not initialised. */
-export function inputOf(run: StoredRun, surface: StoredInput["surface"]): StoredInput {
+/** Returns the input of a run. `descriptors`: null while its session is not initialised. */
+export function inputOf(run: StoredRun, descriptors: StoredInput["surface"]): StoredInput {
   const { ready, request: { plan, plan_ref, ...request }, caller, saved, resume } = run.options;
   const own_plan = saved === null || plan !== undefined || plan_ref !== undefined;
   const by_operator = plan_ref !== undefined || plan === undefined;
@@ -46,12 +46,12 @@ export function inputOf(run: StoredRun, surface: StoredInput["surface"]): Stored
     session_state: saved?.session_state ?? {},
     usages: saved?.usages ?? [],
     ...(saved?.remembered ? { remembered: saved.remembered } : {}),
-    surface: surface && run.withoutSecrets(surface),
+    surface: descriptors && run.withoutSecrets(descriptors),
     ...(resume ? { resume: { prompt: request.prompt, iteration: resume.iteration } } : {}),
   };
 }
 
-/** Returns the change that keeps the run object for lists and for readers in other processes. */
+/** Returns the change that stores the run object, for lists and for other processes. */
 export function recordChange(active: StoredRun): Change {
   const run = active.current();
   return {

@@ -1,4 +1,4 @@
-/** Sessions as they are kept between runs: history, module state, plan (trace.md, section 4, D). */
+/** Stores sessions between runs: history, module state and plan. */
 import { PreampError } from "../../sdk/errors.ts";
 import type { JsonObject, Message } from "../../sdk/types.ts";
 import type { LoggedUsage } from "../../kernel/session/session.ts";
@@ -20,30 +20,30 @@ import type {
 
 const KIND = "session";
 
-/** What is kept of a session. */
+/** A session as stored. */
 export interface SavedSession {
   object: Omit<SessionObject, "status">;
   messages: readonly Message[];
   session_state: JsonObject;
-  /** What the requests since the last compaction took; absent in sessions kept before this was. */
+  /** Usage of the requests since the last compaction; absent in sessions of older versions. */
   usages?: readonly LoggedUsage[];
-  /** Counters of all its runs; absent in sessions kept before this was. */
+  /** Counters over all runs; absent in sessions of older versions. */
   counters?: Counters;
-  /** How its last run ended; absent while one is under way, and in sessions kept before this was. */
+  /** Outcome of the last run; absent while a run is active and in sessions of older versions. */
   last_run?: LastRun;
-  /** Answers that hold for its later questions; absent: none. */
+  /** Remembered approvals; absent: none. */
   remembered?: readonly RememberedApproval[];
-  /** The plan as written, and whether it was an operator's: a continued session runs it with the same rights. */
+  /** The plan as written, and its owner. Continued runs use it with the same rights. */
   plan: JsonObject;
   plan_origin: "operator" | "caller";
   plan_base_url: string | null;
-  /** Set on a sub-agent's session: its name, and whether its overlay set ceilings of its own. */
+  /** Set on a sub-agent's session: its name, and whether its overlay sets limits of its own. */
   spawned?: { agent: string; limited: boolean };
-  /** The lock that came with the plan: it holds for every run of it. */
+  /** The lock that came with the plan; it applies to every run. */
   plan_lock?: JsonObject;
 }
 
-/** A session whose run is under way. */
+/** A session with an active run. */
 export interface LiveSession {
   countersOf(session_id: string): Counters;
   messagesOf(session_id: string): readonly unknown[];
@@ -68,27 +68,27 @@ export interface FinishedRun {
   withoutSecrets<T extends object>(data: T): T;
 }
 
-/** What a child's turn left. */
+/** State of a sub-agent's session after a turn. */
 export interface EndedChild {
   readonly session_id: string;
   readonly parent_id: string;
   readonly agent: string;
   readonly ready: RunnablePlan;
-  /** Whether its overlay sets ceilings of its own. */
+  /** Whether its overlay sets limits of its own. */
   readonly limited: boolean;
-  /** What it was before, when it went on. */
+  /** The session before the turn; null for a new one. */
   readonly saved: SavedSession | null;
   readonly messages: readonly Message[];
   readonly session_state: JsonObject;
   readonly usages: readonly LoggedUsage[];
   readonly remembered: readonly RememberedApproval[];
-  /** How its turn ended. */
+  /** Outcome of the turn. */
   readonly last_run: LastRun;
-  /** What its turn started from; null when none was started. */
+  /** Input of the turn; null when it did not begin. */
   readonly input: AgentInput | null;
 }
 
-/** The sessions of a store. */
+/** Loads, lists and deletes sessions. */
 export class SessionStore {
   readonly #store: Store;
 
@@ -96,14 +96,16 @@ export class SessionStore {
     this.#store = store;
   }
 
-  /** @throws {PreampError} `not_found` for an unknown or foreign id. */
+  /**
+   * Loads a session. @throws {PreampError} `not_found` for an unknown id and for another caller's session.
+   */
   async load(caller: Caller, id: string): Promise<SavedSession> {
     const record = await this.#store.get(KIND, id);
     if (!record || record.namespace !== caller.namespace) throw notFound(id);
     return record.value as unknown as SavedSession;
   }
 
-  /** Returns the change that keeps a session. */
+  /** Returns the change that stores a session. */
   put(caller: Caller, saved: SavedSession): Change {
     return {
       put: {
@@ -116,7 +118,7 @@ export class SessionStore {
     };
   }
 
-  /** @param live Returns the run of a session that is under way. */
+  /** Lists a page of sessions. @param live Returns a session's active run. */
   async list(
     caller: Caller,
     options: PageOptions,
@@ -130,7 +132,7 @@ export class SessionStore {
     return { data, next_cursor };
   }
 
-  /** Ids of the sessions that a session's sub-agents have, and theirs; itself first. */
+  /** Resolves to the id of a session and those of all its sub-agents' sessions, nested ones included. */
   async familyOf(caller: Caller, id: string): Promise<string[]> {
     const family = [id];
     for (const member of family) {
@@ -172,7 +174,7 @@ function notFound(id: string): PreampError {
   return new PreampError("not_found", `Cannot find session "${printableId(id)}"`);
 }
 
-/** Returns a session as it is shown, with its status. `live`: its run that is under way. */
+/** Returns the session resource. `live`: the session's active run. */
 export function withStatus(
   { object, messages, counters, last_run }: SavedSession,
   live?: LiveSession,
@@ -193,21 +195,21 @@ export function withStatus(
   return { ...object, status: status.toDict() };
 }
 
-/** A continued session without a plan of its own goes on with the session's. */
+/** Returns the request with the session's plan, unless the request has a plan of its own. */
 export function withSessionPlan(request: RunRequest, saved: SavedSession | null): RunRequest {
   return saved && request.plan === undefined && request.plan_ref === undefined
     ? { ...(saved.plan_lock ? { lock: saved.plan_lock } : {}), ...request, plan: saved.plan }
     : request;
 }
 
-/** Whose rights the plan has: a session's plan keeps those it came with. */
+/** Returns the caller with the rights of the plan: a session's plan keeps the rights it was created with. */
 export function callerOfPlan(caller: Caller, request: RunRequest, saved: SavedSession | null): Caller {
   return saved && request.plan === undefined && request.plan_ref === undefined
     ? { ...caller, origin: saved.plan_origin }
     : caller;
 }
 
-/** Returns the session as it is after a run. */
+/** Returns the session as stored after a run. */
 export function savedSession(run: FinishedRun, now_ms: number): SavedSession {
   const { saved, ready, request, caller } = run.options;
   const at = timestamp(now_ms);
@@ -240,7 +242,7 @@ export function savedSession(run: FinishedRun, now_ms: number): SavedSession {
   };
 }
 
-/** Returns a sub-agent's session as it is after its turn in a run. */
+/** Returns a sub-agent's session as stored after its turn. */
 export function savedChild(run: FinishedRun, child: EndedChild, now_ms: number): SavedSession {
   const { session_id, parent_id, agent, ready, limited, saved } = child;
   const at = timestamp(now_ms);
@@ -264,7 +266,7 @@ export function savedChild(run: FinishedRun, child: EndedChild, now_ms: number):
     last_run: child.last_run,
     plan: ready.compiled.written,
     ...(plan_lock ? { plan_lock } : {}),
-    plan_origin: ready.agents?.origin ?? "caller", // the least trust, should it ever be unknown
+    plan_origin: ready.agents?.origin ?? "caller", // least trust if unknown
     plan_base_url: ready.base_url ?? null,
     spawned: { agent, limited },
   };
@@ -274,7 +276,7 @@ function hasOwnPlan({ options: { request } }: Pick<FinishedRun, "options">): boo
   return request.plan !== undefined || request.plan_ref !== undefined;
 }
 
-/** The lock that came with the plan of a run. */
+/** Returns the lock of a run's plan. */
 function lockOf(run: FinishedRun): JsonObject | undefined {
   const { saved, request } = run.options;
   return saved === null || hasOwnPlan(run) ? request.lock : saved.plan_lock;

@@ -1,11 +1,11 @@
-/** What a module asks for when it spawns an agent, read strictly: it may come from a model, or from a guest. */
+/** Validates spawn requests of modules. They may contain data from a model or from a guest. */
 import { preferenceProblem } from "../../plan/provider_preferences.ts";
 import { describe } from "../../plan/value_path.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import { isObject, toPlainObject } from "../../sdk/json.ts";
 import type { ProviderPreference, SpawnRequest } from "../../sdk/types.ts";
 
-/** Characters an agent's or a session's name may have; our choice. */
+/** Maximum characters of an agent's name or a session id. */
 const MAX_NAME = 200;
 
 /** Returns the request as a copy of plain data. @throws {PreampError} `request_invalid`. */
@@ -43,7 +43,7 @@ export function readSpawnRequest(input: unknown): SpawnRequest {
   if (provider_preferences !== undefined && provider_preferences !== null) {
     const problem = preferenceProblem(provider_preferences, "provider_preferences");
     if (problem !== null) throw invalid(problem);
-    request.provider_preferences = provider_preferences as unknown as ProviderPreference[]; // without a problem it is one
+    request.provider_preferences = provider_preferences as unknown as ProviderPreference[]; // checked by preferenceProblem()
   }
   if (metadata !== undefined && metadata !== null) {
     if (!isObject(metadata)) throw invalid(`metadata must be an object: received ${describe(metadata)}`);
@@ -52,7 +52,7 @@ export function readSpawnRequest(input: unknown): SpawnRequest {
   return request;
 }
 
-/** Returns the request of `session.resume` as one of `session.spawn`. @throws {PreampError} `request_invalid`. */
+/** Returns a `session.resume` request as a spawn request. @throws {PreampError} `request_invalid`. */
 export function readResumeRequest(input: unknown): SpawnRequest {
   const request = readSpawnRequest(input);
   if (request.session_id !== undefined) return request;

@@ -1,6 +1,6 @@
 /**
- * Sub-agents: kernel sessions of the same run (architecture.md, "A sub-agent is"). One log, one desk of approvals, one set of
- * ceilings for all of them; plan, history, state and turn are each one's own. Every session of the run gets `session.spawn`.
+ * Spawns sub-agents: sessions of the same run, with a plan, history, state and turn of their own. They share
+ * the run's log, approvals and limits. Every session of the run has the capability `session.spawn`.
  */
 import { RunLimitGuard } from "../../kernel/run_limits.ts";
 import type { KernelLimits } from "../../kernel/session/session_context.ts";
@@ -34,54 +34,57 @@ import { lastRunOf } from "../session_status.ts";
 import type { EndedChild, SavedSession } from "../storage/session_store.ts";
 import { readResumeRequest, readSpawnRequest } from "./request.ts";
 
-/** What sub-agents are made with; input by the run. */
+/** Collaborators of {@link Spawner}. */
 export interface SpawnerDeps {
   readonly deps: Pick<RunsDeps, "newId" | "clock">;
-  /** Limits of the run that spawns. */
+  /** Kernel limits of the run. */
   readonly limits: KernelLimits;
-  /** Returns the host of a session that runs by this plan. */
+  /** Returns the host of a session with this plan. */
   host(ready: RunnablePlan, session_id: string): Host;
-  /** What the log tells of each session. */
+  /** The run's projection. */
   readonly projection: Pick<RunProjection, "historyOf" | "usagesOf" | "rememberedOf" | "continueFrom">;
-  /** Takes a session that an earlier spawn left, for this run alone. @throws {PreampError} `not_found`, `session_busy`. */
+  /**
+   * Acquires the session of an earlier sub-agent for this run. @throws {PreampError} `not_found`,
+   * `session_busy`.
+   */
   acquireSession(session_id: string, parent_id: string): Promise<SavedSession>;
-  /** Returns what takes the console lines of a sub-agent's modules in this process. */
+  /** Returns the receiver of console lines of a sub-agent's modules in this process. */
   console(session_id: string): ModuleReporter["console"];
-  /** Lets another run have it. */
+  /** Releases an acquired session. */
   releaseSession(session_id: string): Awaitable<void>;
-  /** Keeps what a child's turn left. */
+  /** Stores a sub-agent's session after its turn. */
   saveSession(child: EndedChild): Promise<void>;
 }
 
-/** What a child has used over all its turns in this run, and what its own children have. */
+/** Usage of a sub-agent over all of its turns in this run, and that of its own sub-agents. */
 interface Usage {
   readonly counters: Counters;
   readonly children: Map<string, Usage>;
 }
 
-/** A session of the run as a parent. */
+/** A session that spawns sub-agents. */
 interface Parent {
   readonly session: Session;
   readonly ready: RunnablePlan;
   readonly agents: AgentPlans;
-  readonly ceilings: RunLimitGuard;
+  readonly limitGuard: RunLimitGuard;
   /** 0 for the run's own session. */
   readonly depth: number;
-  /** What each of its children has used, over all their turns in this run. */
+  /** Session id of a sub-agent → its usage in this run. */
   readonly children: Map<string, Usage>;
 }
 
-/** A child that is about to run. */
+/** A sub-agent that is ready to run. */
 interface Planned {
   readonly session_id: string;
   readonly agent: string;
   readonly ready: RunnablePlan;
-  /** Whether its overlay sets ceilings of its own. */
+  /** Whether its overlay sets limits of its own. */
   readonly limited: boolean;
   readonly saved: SavedSession | null;
 }
 
-/** What is known of a child's turn once it has started. */
+/** Facts of a sub-agent's turn, known once it has begun. */
 interface StartedTurn {
   surface: MountedDescriptors | null;
   turn_id: string | null;
@@ -91,17 +94,17 @@ interface PlannedTurn {
   readonly child: Session;
   readonly started: StartedTurn;
   readonly usage: Usage;
-  /** What the events tell of it. */
+  /** Data of the parent's events. */
   readonly event_data: JsonObject;
   readonly instruction: string;
 }
 
-/** The sub-agents of one run. */
+/** Spawns the sub-agents of one run. */
 export class Spawner {
   readonly #deps: SpawnerDeps;
-  /** Sessions that this run has made or taken, the root's own included. */
+  /** Ids of all sessions of this run, its own included. */
   readonly #sessions = new Set<string>();
-  /** Children at work, and when each has ended. */
+  /** Running sub-agents → settled when each has ended. */
   readonly #running = new Map<Session, Promise<unknown>>();
   #stopped = false;
 
@@ -111,17 +114,17 @@ export class Spawner {
 
   /**
    * Returns the capabilities of the run's own session.
-   * @param session Asked when a spawn is wanted: the session is made with what this returns.
+   * @param session Called at each spawn, because the session is created with these capabilities.
    */
   capabilities(
     session: () => Session,
     ready: RunnablePlan,
-    ceilings: RunLimitGuard,
+    limitGuard: RunLimitGuard,
   ): Record<string, unknown> {
     const children = new Map<string, Usage>();
     return this.#capabilities(
       ready,
-      (agents) => ({ session: session(), ready, agents, ceilings, depth: 0, children }),
+      (agents) => ({ session: session(), ready, agents, limitGuard, depth: 0, children }),
     );
   }
 
@@ -133,7 +136,7 @@ export class Spawner {
     return { "session.spawn": spawn, "session.resume": resume };
   }
 
-  /** Stops every child that is still at work and waits for it: the run ends with none behind it. */
+  /** Cancels every running sub-agent and waits for its end. */
   stop(): Promise<void> | void {
     this.#stopped = true;
     if (this.#running.size > 0) return this.#stopLive();
@@ -150,7 +153,7 @@ export class Spawner {
   async #spawn(parent: Parent, input: unknown): Promise<SpawnResult> {
     const request = readSpawnRequest(input);
     this.#checkMayStart(parent);
-    checkTokenBudget(request.instruction, parent.ceilings);
+    checkTokenBudget(request.instruction, parent.limitGuard);
     const session_id = request.session_id ?? this.#deps.deps.newId("ses");
     const reservation = this.#reserveSession(parent, session_id);
     const call = parent.session.pauseCall(request.tool_call_id);
@@ -178,7 +181,9 @@ export class Spawner {
     }
   }
 
-  /** Counts a session before the first wait, so that spawns that overlap cannot pass a limit together. */
+  /**
+   * Counts a session. Runs before the first await, so that concurrent spawns cannot exceed a limit together.
+   */
   #reserveSession({ session, depth, agents }: Parent, session_id: string): { release(): void } {
     const { max_depth, max_sessions } = agents;
     if (depth >= max_depth) {
@@ -196,23 +201,23 @@ export class Spawner {
     return { release: () => this.#sessions.delete(session_id) };
   }
 
-  /** Modules may have to be fetched: a run that must stop does not wait for them. */
+  /** Plans a sub-agent. Stops waiting, for example for a download, when the run must end. */
   async #planUntilStopped(parent: Parent, request: SpawnRequest, session_id: string): Promise<Planned> {
     const planning = this.#plan(parent, request, session_id);
-    const stop = AbortSignal.any([parent.session.cancellation.any_signal, parent.ceilings.signal]);
+    const stop = AbortSignal.any([parent.session.cancellation.any_signal, parent.limitGuard.signal]);
     try {
       return await withAbort(planning, stop);
     } catch (error) {
       if (!stop.aborted) throw error;
       planning.then(
-        async ({ saved }) => saved && await this.#deps.releaseSession(session_id), // nobody is left to go on with it
-      ).catch(() => {}); // what failed has let go by itself
+        async ({ saved }) => saved && await this.#deps.releaseSession(session_id), // the spawn has failed: release the session
+      ).catch(() => {}); // #plan() released the session itself
       this.#checkMayStart(parent);
       throw error;
     }
   }
 
-  /** Merge, compile, authorise; or what an earlier spawn was made of, judged again. */
+  /** Merges, compiles and authorises the plan; for an existing session, authorises its plan again. */
   async #plan(parent: Parent, request: SpawnRequest, session_id: string): Promise<Planned> {
     if (request.session_id !== undefined) return await this.#planAgain(parent, request, session_id);
     const { agent = SELF, exclude_tools, inherit_tools, provider_preferences = [] } = request;
@@ -261,7 +266,7 @@ export class Spawner {
   ): Promise<SpawnResult> {
     const { session_id, agent, saved } = planned;
     const { session } = parent;
-    this.#checkMayStart(parent); // again: planning took its time
+    this.#checkMayStart(parent); // checked again: planning is asynchronous
     const event_data = { agent, sub_session_id: session_id, parent_session_id: session.session_id, ...call };
     const usage = usageOf(parent.session, parent.children, session_id);
     const started: StartedTurn = { surface: null, turn_id: null };
@@ -285,7 +290,7 @@ export class Spawner {
     return ready.withConsole?.(this.#deps.console(session_id), body) ?? body();
   }
 
-  /** Notes a child that is at work; the returned function says that nothing of it follows. */
+  /** Marks a sub-agent as running; returns a function that ends this. */
   #markLive(child: Session): () => void {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#running.set(child, promise);
@@ -295,7 +300,7 @@ export class Spawner {
     };
   }
 
-  /** The child's turn, between the two events that its parent tells of it; what it left is kept. */
+  /** Runs a sub-agent's turn between the parent's two events, then stores its session. */
   async #runTurn(parent: Parent, planned: Planned, turn: PlannedTurn): Promise<SpawnResult> {
     const { session_id, agent, ready, limited, saved } = planned;
     const { child, usage, event_data, instruction } = turn;
@@ -337,7 +342,7 @@ export class Spawner {
     started: StartedTurn,
   ): Session {
     const { deps, limits } = this.#deps;
-    const ceilings = limited ? childRunLimits(parent.ceilings, ready, deps.clock) : parent.ceilings;
+    const limitGuard = limited ? childRunLimits(parent.limitGuard, ready, deps.clock) : parent.limitGuard;
     const host = this.#deps.host(ready, session_id);
     const depth = parent.depth + 1;
     const child: Session = new Session({
@@ -354,7 +359,7 @@ export class Spawner {
           started.surface = child.descriptors;
         },
       },
-      run_limits: ceilings,
+      run_limits: limitGuard,
       limits,
       session_id,
       parent_id: parent.session.session_id,
@@ -367,7 +372,7 @@ export class Spawner {
         session: child,
         ready,
         agents,
-        ceilings,
+        limitGuard,
         depth,
         children: usage.children,
       })),
@@ -376,7 +381,7 @@ export class Spawner {
   }
 }
 
-/** What a replay needs of a child's turn. */
+/** Returns the stored input of a sub-agent's turn. */
 function inputOf(
   { session_id, ready, limited, saved }: Planned,
   { surface, turn_id }: StartedTurn,
@@ -396,20 +401,20 @@ function inputOf(
   };
 }
 
-/** Compiled and judged again, its modules fetched and verified: nothing of it has run yet. */
+/** Compiles and authorises a plan, and fetches its modules. */
 async function loadedPlan(agents: AgentPlans, written: JsonObject): Promise<RunnablePlan> {
   const ready = await agents.child(written);
   await ready.load?.();
   return ready;
 }
 
-/** Returns an overlay's own ceilings: at most its parent's, counted within what is left of those. */
+/** Returns the limits of an overlay: at most the parent's, and counted within what the parent has left. */
 export function childRunLimits(within: RunLimitGuard, ready: RunnablePlan, clock: Clock): RunLimitGuard {
   const { limits } = combineLimits(within.limits, { plan: ready.limits });
   return new RunLimitGuard({ limits, cost_limit_is_set: ready.cost_is_asked_for, clock, parent: within });
 }
 
-/** Returns the usage of a parent's child; at first use its cost is contributed to the parent. */
+/** Returns the usage of a sub-agent. At the first call, contributes its cost to the parent's cost. */
 function usageOf(parent: Session, children: Map<string, Usage>, session_id: string): Usage {
   const known = children.get(session_id);
   if (known) return known;
@@ -424,10 +429,11 @@ function costOf({ counters, children }: Usage): string | null {
 }
 
 /**
- * Resolves to the providers for the first of these roles that the session's resolver knows; none when there is no resolver, or it
- * knows none of them: then the agent's plan decides alone.
+ * Resolves to the providers of the first role that the session's `model_role_resolver` knows. Empty when
+ * there is no resolver or it knows none.
  *
- * @throws {PreampError} `module_invalid` when the resolver answers something else; what it throws.
+ * @throws {PreampError} `module_invalid` when the resolver returns an invalid value; also rethrows its
+ * errors.
  */
 async function preferencesOfRoles(
   session: Session,
@@ -436,12 +442,12 @@ async function preferencesOfRoles(
   const resolver = session.getCapability("model_role_resolver");
   if (typeof resolver !== "function") return [];
   for (const role of roles) {
-    const answer: unknown = await (resolver as ModelRoleResolver)(role); // what is published under this name
+    const answer: unknown = await (resolver as ModelRoleResolver)(role); // a module published it as a resolver; the result is checked below
     if (answer === null || answer === undefined) continue;
     const preferences = toPlain(answer);
     const problem = preferenceProblem(preferences, `model_role "${role}"`);
     if (problem !== null) throw new PreampError("module_invalid", `Cannot resolve ${problem}`);
-    return preferences as unknown as ProviderPreference[]; // without a problem it is that
+    return preferences as unknown as ProviderPreference[]; // checked by preferenceProblem()
   }
   return [];
 }

@@ -1,4 +1,4 @@
-/** A sub-agent's turn: whether its prompt may be asked at all, and its session from mounting to clean-up. */
+/** Runs a sub-agent's turn, after checking that its prompt fits. */
 import type { RunLimitGuard } from "../../kernel/run_limits.ts";
 import type { Outcome } from "../../kernel/session/outcome.ts";
 import type { Session } from "../../kernel/session/session.ts";
@@ -6,17 +6,19 @@ import { errorCode, PreampError } from "../../sdk/errors.ts";
 import { failedOutcome } from "../run/outcomes.ts";
 import { messageTokens } from "../../sdk/token_estimate.ts";
 
-/** The share of a context window that the first prompt of an agent may take (W-33): a prompt is never compacted. */
+/** Maximum share of the context window for a sub-agent's prompt, which cannot be compacted. */
 const PROMPT_SHARE = 0.5;
 
-/** How a child's turn went. */
+/** Outcome of a sub-agent's turn. */
 export interface ChildTurn {
   readonly outcome: Outcome;
-  /** Whether its modules could be mounted: else there is nothing to keep. */
+  /** Whether its modules were mounted; otherwise there is nothing to store. */
   readonly was_initialised: boolean;
 }
 
-/** Runs a child's turn; it stops with its parent. Rejects only when the log cannot be kept. */
+/**
+ * Runs a sub-agent's turn. Cancellation of the parent cancels it. Rejects only when the log cannot be stored.
+ */
 export async function runChildTurn(parent: Session, child: Session, prompt: string): Promise<ChildTurn> {
   parent.cancellation.registerChild(child.cancellation);
   const unsubscribe = parent.cancellation.onCancel(() => child.emitCancelRequested());
@@ -43,17 +45,17 @@ async function initializeAndRun(child: Session, prompt: string): Promise<ChildTu
   return { outcome, was_initialised };
 }
 
-/** A prompt that the run's tokens cannot pay for is refused before anything is made. */
-export function checkTokenBudget(instruction: string, ceilings: RunLimitGuard): void {
+/** Checks that the run's remaining tokens cover the prompt, before anything is created. */
+export function checkTokenBudget(instruction: string, limitGuard: RunLimitGuard): void {
   const tokens = messageTokens({ role: "user", content: instruction });
-  if (tokens < ceilings.tokens_left) return;
+  if (tokens < limitGuard.tokens_left) return;
   throw limitReached(
     "max_total_tokens",
-    `its prompt takes about ${tokens} tokens, and ${ceilings.tokens_left} are left of the run's`,
+    `its prompt takes about ${tokens} tokens, and ${limitGuard.tokens_left} are left of the run's max_total_tokens`,
   );
 }
 
-/** A prompt that fills the window cannot be compacted away: every request of the agent would carry it (W-33). */
+/** Checks that the prompt leaves room in the context window: every request of the sub-agent contains it. */
 function checkWindow(prompt: string, child: Session): void {
   const window = child.context_window;
   if (window === null) return;
@@ -62,7 +64,7 @@ function checkWindow(prompt: string, child: Session): void {
   if (tokens <= max_tokens) return;
   throw new PreampError(
     "context_overflow",
-    `Cannot run the agent: its prompt takes about ${tokens} tokens, more than the ${max_tokens} that half of its model's window has: ` +
+    `Cannot run the agent: its prompt takes about ${tokens} tokens, more than half of its model's context window (${max_tokens} tokens): ` +
       "ask for less, or inherit less context",
   );
 }
