@@ -111,7 +111,7 @@ Deno.test("a prompt that the run cannot pay for is refused before anything is ma
   assert(!names(entries).includes("task:agent_spawned"));
 });
 
-Deno.test("a prompt that fills half of the model's window is refused before the model is asked (W-33)", async () => {
+Deno.test("a prompt that fills half of the model's context window is refused before the provider is called", async () => {
   const config = { responses: ["never"], context_window: 4_000, max_output_tokens: 500 };
   const { run, entries } = await agentsKit().run(
     planOf([tasks({ agent: "small", instruction: "word ".repeat(3_000) }), "done"], {
@@ -121,7 +121,7 @@ Deno.test("a prompt that fills half of the model's window is refused before the 
   assertEquals([run.status, run.turn_count], ["completed", 2]);
   const [result] = resultsOf(entries);
   assertEquals([result?.success, result?.error?.type], [false, "failed"]);
-  assertStringIncludes(result?.error?.message ?? "", "half of its model's window");
+  assertStringIncludes(result?.error?.message ?? "", "half of its model's context window");
   assertEquals(names(sessionOf(entries, "ses_2")).slice(-3), [
     "session:fork",
     "session:end",
