@@ -1,7 +1,7 @@
 /** Authorises the agents of a plan before it runs, as if each were spawned from it. */
 import { agentNames, childPlan } from "../plan/child_plan.ts";
 import type { CompiledPlan } from "../plan/compile.ts";
-import { keyOf } from "../plan/source/spec_key.ts";
+import { keyOf } from "../plan/source/source.ts";
 import { formatPath } from "../plan/value_path.ts";
 import { type ErrorCode, errorCode, type ErrorDetail, PreampError } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";

@@ -2,30 +2,30 @@
  * Implements `explain`, `lock` and `diff`: authorises plans, fetches and hashes their modules, executes
  * nothing. The pure parts are in `src/plan`.
  */
+import { placeInAgent } from "./agent_plans.ts";
+import type { LazyLoader } from "./lazy_loader.ts";
+import { displayGrant, effectiveGrantOf } from "./module_permissions.ts";
+import type { ModuleTable } from "./module_table.ts";
+import { hashLock } from "./plan_locks.ts";
+import type { AuthorisedPlan, Plans } from "./plan_service.ts";
+import type { ComparedInput, LockedInput } from "./types.ts";
 import type { Declared } from "../loader/bundler/static_manifest.ts";
 import type { LoadContext, ModuleBundle } from "../loader/types.ts";
 import { checkPermissions } from "../plan/check/check_permissions.ts";
-import { diffPlans } from "../plan/diff.ts";
-import type { PlanDiff } from "../plan/diff_report.ts";
-import { explainPlan, type Explanation, type ModuleFacts, planGrant } from "../plan/explain.ts";
 import { Findings } from "../plan/check/findings.ts";
+import { diffPlans } from "../plan/diff.ts";
+import type { PlanDiff } from "../plan/diff_module.ts";
+import { explainPlan, type Explanation, type ModuleFacts, planGrant } from "../plan/explain.ts";
 import { type Lock, lockFromData, lockOf, lockOver } from "../plan/lock.ts";
 import { LockLookup } from "../plan/lock_lookup.ts";
 import { specsOf } from "../policy/authorise.ts";
 import { Redactor } from "../policy/redact.ts";
-import { bundlerProcess } from "../sandbox/tiers/isolation_tiers.ts";
 import type { Caller } from "../runs/types.ts";
+import { bundlerProcess } from "../sandbox/tiers/isolation_tiers.ts";
 import type { Permissions } from "../sdk/contracts.ts";
 import { errorCode, type ErrorDetail, errorMessage, PreampError } from "../sdk/errors.ts";
 import { canonicalJson } from "../sdk/json.ts";
 import type { ModuleSpec } from "../sdk/plan.ts";
-import { placeInAgent } from "./agent_plans.ts";
-import type { ModuleTable } from "./module_table.ts";
-import { displayGrant, effectiveGrantOf } from "./module_permissions.ts";
-import type { LazyLoader } from "./lazy_loader.ts";
-import { hashLock } from "./plan_locks.ts";
-import type { AuthorisedPlan, Plans } from "./plan_service.ts";
-import type { ComparedInput, LockedInput } from "./types.ts";
 
 type AuthorisedPlans = Awaited<ReturnType<Plans["authoriseAll"]>>;
 

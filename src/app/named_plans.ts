@@ -1,8 +1,8 @@
-/** Reads the operator's plans from one folder, by name. Reads a file again when it changed. */
-import { didYouMean } from "../text/did_you_mean.ts";
-import { PreampError } from "../sdk/errors.ts";
-import { LOCK_FILE } from "./lock_file.ts";
+/** The demo plan, and the operator's plans: files of one folder, by name. A file is read again when it changed. */
 import { printableId } from "../process/ids.ts";
+import { PreampError } from "../sdk/errors.ts";
+import type { JsonObject } from "../sdk/types.ts";
+import { didYouMean } from "../text/did_you_mean.ts";
 
 /** The content of a plan file. */
 export interface PlanFile {
@@ -84,3 +84,15 @@ export class NamedPlans {
     }
   }
 }
+
+/** Name of the lock file beside a plan file. */
+export const LOCK_FILE = "plan.lock.json";
+
+/** The plan of requests that name none. It needs no key or account, and has a tool call and an approval. */
+export const DEMO_PLAN: JsonObject = {
+  session: { orchestrator: "loop-streaming", context: "context-simple" },
+  system: "You are the demo agent of Preamp. Be brief.",
+  providers: ["provider-mock"],
+  tools: ["tool-calculator", "tool-todo"],
+  hooks: [{ module: "hooks-approval", config: { rules: [{ tool: "calculator", action: "ask" }] } }],
+};

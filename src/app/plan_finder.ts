@@ -1,14 +1,13 @@
 /** Finds the text of the plan that a request names, and compiles it. Authorises nothing. */
-import { type CompiledPlan, compilePlan } from "../plan/compile.ts";
+import type { ModuleTable } from "./module_table.ts";
+import { DEMO_PLAN, type NamedPlans, type PlanFile } from "./named_plans.ts";
+import { type SourceOverrides, withOverrides } from "./source_overrides.ts";
 import { PlanCache } from "../plan/cache.ts";
+import { type CompiledPlan, compilePlan } from "../plan/compile.ts";
 import type { DocumentLimits } from "../plan/parse/document_limits.ts";
 import type { Caller, RunRequest } from "../runs/types.ts";
 import { PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
-import type { ModuleTable } from "./module_table.ts";
-import { DEMO_PLAN } from "./demo_plan.ts";
-import type { NamedPlans, PlanFile } from "./named_plans.ts";
-import { type SourceOverrides, withOverrides } from "./source_overrides.ts";
 
 /** A plan that was found and is not yet checked. */
 export interface ResolvedPlan {

@@ -2,11 +2,11 @@
  * Finds the lock of a plan: the request's and the one beside the plan's file. If there are both, both
  * apply.
  */
+import { LOCK_FILE } from "./named_plans.ts";
 import { type Lock, lockFromData, parseLock } from "../plan/lock.ts";
 import { canonicalHash } from "../sdk/digest.ts";
 import { PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
-import { LOCK_FILE } from "./lock_file.ts";
 
 /** Maximum number of cached lock files. */
 const MAX_REMEMBERED = 64;

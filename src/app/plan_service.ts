@@ -1,10 +1,20 @@
 /**
  * Turns the plan of a request into a runnable one: finds, checks and authorises it, and opens its modules.
  */
-import { agentNames, childPlan } from "../plan/child_plan.ts";
-import type { CompiledPlan } from "../plan/compile.ts";
-import { type Lock, lockFromData } from "../plan/lock.ts";
-import { LockLookup } from "../plan/lock_lookup.ts";
+import { authoriseAgents } from "./agent_plans.ts";
+import { checkConfigs, checkOpened, checkVariables, schemaOf } from "./check_configs.ts";
+import type { LazyLoader } from "./lazy_loader.ts";
+import type { LazySandbox } from "./lazy_sandbox.ts";
+import { grantOf, grantPaths } from "./module_permissions.ts";
+import type { ModuleTable } from "./module_table.ts";
+import type { NamedPlans } from "./named_plans.ts";
+import { expandConfig, type LookUp, unsetVariables } from "./plan_env.ts";
+import { PlanFinder, type ResolvedPlan } from "./plan_finder.ts";
+import { hashLock, Locks } from "./plan_locks.ts";
+import { isOfUrl, UrlModules, urlSpecs } from "./remote_modules.ts";
+import { rewrittenSources, type SourceOverrides } from "./source_overrides.ts";
+import type { LockedInput, NamedPlan, PlanCheck, PlanInput } from "./types.ts";
+import type { LoadContext } from "../loader/types.ts";
 import {
   documentError,
   type Findings,
@@ -12,30 +22,20 @@ import {
   toWarning as toWarningDetail,
   type WarningDetail,
 } from "../plan/check/findings.ts";
-import { withPlaces } from "../plan/check/locate_details.ts";
+import { agentNames, childPlan } from "../plan/child_plan.ts";
+import type { CompiledPlan } from "../plan/compile.ts";
+import { type Lock, lockFromData } from "../plan/lock.ts";
+import { LockLookup } from "../plan/lock_lookup.ts";
+import { withPlaces } from "../plan/parse/parse.ts";
 import { authorise, type Grants, specsOf } from "../policy/authorise.ts";
-import type { LoadContext } from "../loader/types.ts";
+import { authoriseWithin } from "../policy/delegation.ts";
 import type { Origin } from "../policy/plan_trust.ts";
 import { documentLimits, type Policy, policyFor } from "../policy/policy.ts";
-import { authoriseWithin } from "../policy/delegation.ts";
 import type { ModuleReporter, RunnablePlan, ServiceLimits } from "../runs/ports.ts";
 import type { Caller, RunRequest, Warning } from "../runs/types.ts";
 import { type ErrorCode, errorCode, type ErrorDetail, PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
 import type { Module, ModuleSpec, RunLimits } from "../sdk/types.ts";
-import { authoriseAgents } from "./agent_plans.ts";
-import { checkConfigs, checkOpened, checkVariables, schemaOf } from "./check_configs.ts";
-import { PlanFinder, type ResolvedPlan } from "./plan_finder.ts";
-import { grantOf, grantPaths } from "./module_permissions.ts";
-import type { LazyLoader } from "./lazy_loader.ts";
-import type { ModuleTable } from "./module_table.ts";
-import { hashLock, Locks } from "./plan_locks.ts";
-import type { NamedPlans } from "./named_plans.ts";
-import { expandConfig, type LookUp, unsetVariables } from "./plan_env.ts";
-import type { LazySandbox } from "./lazy_sandbox.ts";
-import type { LockedInput, NamedPlan, PlanCheck, PlanInput } from "./types.ts";
-import { rewrittenSources, type SourceOverrides } from "./source_overrides.ts";
-import { isOfUrl, UrlModules, urlSpecs } from "./remote_modules.ts";
 
 /** Collaborators of `Plans`. */
 export interface PlansDeps {

@@ -1,5 +1,5 @@
 /** The interface of the runtime to server, CLI and library. */
-import type { PlanDiff } from "../plan/diff_report.ts";
+import type { PlanDiff } from "../plan/diff_module.ts";
 import type { Explanation } from "../plan/explain.ts";
 import type { Lock } from "../plan/lock.ts";
 import type { Caller, Runs } from "../runs/types.ts";

@@ -2,12 +2,12 @@
  * Builds the plan of a sub-agent: the agent's overlay merged over the plan that spawns it
  * (src/docs/plan.md). Pure; does not change the parent's plan.
  */
+import { mergePlans } from "./merge.ts";
+import { isListed } from "./source/source.ts";
+import { describe } from "./value_path.ts";
 import { PreampError } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import type { ProviderPreference } from "../sdk/spawn.ts";
-import { mergePlans } from "./merge.ts";
-import { describe } from "./value_path.ts";
-import { isListed } from "./source/spec_key.ts";
 
 /** Name of the agent that is the plan itself, without an overlay. */
 export const SELF = "self";

@@ -2,17 +2,17 @@
  * Compiles a plan in any form: text or data → checked plan, hash, warnings, references. Neither fetches nor
  * runs a module.
  */
+import type { PlanCache } from "./cache.ts";
+import { checkPlan, type FileReference } from "./check/check.ts";
+import { documentError, type Locate, toDetail, toWarning, type WarningDetail } from "./check/findings.ts";
+import type { PlanEnvReference } from "./env.ts";
+import { DOCUMENT_LIMITS, type DocumentLimits, exceedsBytes } from "./parse/document_limits.ts";
+import { parseDocument } from "./parse/parse.ts";
+import { checkData, textOfData } from "./parse/plan_from_data.ts";
+import { describe } from "./value_path.ts";
 import { canonicalHash } from "../sdk/digest.ts";
 import { deepFreeze, isObject, type JsonObject } from "../sdk/json.ts";
 import type { MountPlan } from "../sdk/plan.ts";
-import type { PlanCache } from "./cache.ts";
-import { checkPlan, type FileReference } from "./check/check.ts";
-import { checkData, textOfData } from "./parse/plan_from_data.ts";
-import type { PlanEnvReference } from "./env_places.ts";
-import { documentError, type Locate, toDetail, toWarning, type WarningDetail } from "./check/findings.ts";
-import { DOCUMENT_LIMITS, type DocumentLimits, exceedsBytes } from "./parse/document_limits.ts";
-import { parseDocument } from "./parse/parse.ts";
-import { describe } from "./value_path.ts";
 
 /** An accepted plan. Deeply frozen. */
 export interface CompiledPlan {

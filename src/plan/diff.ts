@@ -2,14 +2,12 @@
  * Compares two plans: what the second one widens, what it narrows, and other changes. A change counts as
  * widening unless it is known to narrow or to be harmless. Pure.
  */
+import { LIMIT_NAMES } from "./check/check_limits.ts";
+import { diffConfig, DiffReport, diffSpec, type PlanDiff, type Redact, sourceText } from "./diff_module.ts";
+import type { PlanEnvReference } from "./env.ts";
 import { isObject, jsonEqual, type JsonObject } from "../sdk/json.ts";
 import { compareDecimal } from "../sdk/money.ts";
 import type { ModuleSpec, MountPlan } from "../sdk/plan.ts";
-import { LIMIT_NAMES } from "./check/check_limits.ts";
-import { DiffReport, type PlanDiff, type Redact } from "./diff_report.ts";
-import { diffConfig } from "./diff_config.ts";
-import { diffSpec, sourceText } from "./diff_spec.ts";
-import type { PlanEnvReference } from "./env_places.ts";
 
 /** One side of a comparison. */
 export interface ComparedPlan {

@@ -14,9 +14,9 @@
  *
  * A merge never loses anything that the parent denies.
  */
-import { isObject, type JsonObject } from "../sdk/json.ts";
-import { keyOf } from "./source/spec_key.ts";
 import { FORBIDDEN_KEYS } from "./parse/document_tree.ts";
+import { keyOf } from "./source/source.ts";
+import { isObject, type JsonObject } from "../sdk/json.ts";
 
 /** Lists of permissions and search paths, which merge by union (as in upstream's merge_tool_configs). */
 export const UNION_KEYS: ReadonlySet<string> = new Set([

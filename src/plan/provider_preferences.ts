@@ -3,13 +3,12 @@
  * and whose model the provider lists is promoted before all others. A preference cannot add a credential,
  * an endpoint or a network setting, and cannot read a variable.
  */
-import { isObject, type JsonObject } from "../sdk/json.ts";
-import type { ProviderPreference } from "../sdk/spawn.ts";
 import { findEnv } from "./env.ts";
 import { mergePlans } from "./merge.ts";
+import { keyOf } from "./source/source.ts";
 import { describe } from "./value_path.ts";
-import { keyOf } from "./source/spec_key.ts";
-import { hasWildcard, matchesWildcard } from "./permissions/wildcard.ts";
+import { isObject, type JsonObject } from "../sdk/json.ts";
+import type { ProviderPreference } from "../sdk/spawn.ts";
 
 /**
  * Config keys that a preference must not set, compared without case, hyphens and underscores. Extends
@@ -189,4 +188,31 @@ function identity(spec: unknown): JsonObject {
     ...(instance_id === undefined ? {} : { instance_id }),
     ...(id === undefined ? {} : { id }),
   };
+}
+
+/** Returns true if a name contains a wildcard. */
+export function hasWildcard(pattern: string): boolean {
+  return pattern.includes("*") || pattern.includes("?");
+}
+
+/** Returns true if all of `text` matches the pattern: `*` is any number of characters, `?` is one. */
+export function matchesWildcard(pattern: string, text: string): boolean {
+  let at = 0;
+  let place = 0;
+  let star = -1;
+  let taken = 0;
+  while (at < text.length) {
+    if (pattern[place] === "*") {
+      star = place++;
+      taken = at;
+    } else if (place < pattern.length && (pattern[place] === "?" || pattern[place] === text[at])) {
+      at++;
+      place++;
+    } else if (star >= 0) {
+      place = star + 1; // let the last star match one more character
+      at = ++taken;
+    } else return false;
+  }
+  while (pattern[place] === "*") place++;
+  return place === pattern.length;
 }

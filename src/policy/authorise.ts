@@ -2,18 +2,18 @@
  * Authorises a checked plan under a policy, before anything is fetched or mounted. Returns the plan's
  * grants or every reason for refusal; never drops anything silently (src/docs/security.md).
  */
+import type { CompiledPlan } from "../plan/compile.ts";
+import type { FullPermissions } from "../plan/permissions/grants.ts";
+import { describe } from "../plan/value_path.ts";
+import { type AskedLimits, combineLimits } from "./combine_limits.ts";
+import { type ExcessPaths, excessPermissions, fullPermissions } from "./effective_permissions.ts";
+import { type Origin, trustOf } from "./plan_trust.ts";
+import type { Policy } from "./policy.ts";
+import { endpointReasons } from "./provider_endpoints.ts";
+import { isTrustedInline, sourceProblem, sourceRules } from "./source_rules.ts";
 import { type ErrorCode, type ErrorDetail, PreampError } from "../sdk/errors.ts";
 import type { ModuleSpec, MountPlan, RunLimits, Source } from "../sdk/plan.ts";
-import type { CompiledPlan } from "../plan/compile.ts";
 import { didYouMean } from "../text/did_you_mean.ts";
-import { describe } from "../plan/value_path.ts";
-import { endpointReasons } from "./provider_endpoints.ts";
-import { type AskedLimits, combineLimits } from "./combine_limits.ts";
-import { type Origin, trustOf } from "./plan_trust.ts";
-import { type ExcessPaths, excessPermissions, fullPermissions } from "./effective_permissions.ts";
-import type { FullPermissions } from "./full_permissions.ts";
-import type { Policy } from "./policy.ts";
-import { isTrustedInline, sourceProblem, sourceRules } from "./source_rules.ts";
 
 /** Options of `authorise`. */
 export interface AuthoriseOptions {

@@ -1,12 +1,12 @@
 /** Compares a sub-agent's grants with its parent's: delegation never adds a permission. */
-import { type ErrorDetail, PreampError } from "../sdk/errors.ts";
 import { PERMISSION_NAMES } from "../plan/check/check_permissions.ts";
 import type { CompiledPlan } from "../plan/compile.ts";
+import { type FullPermissions, noPermissions } from "../plan/permissions/grants.ts";
 import { describe } from "../plan/value_path.ts";
 import { authorise, type AuthoriseOptions, type Grants } from "./authorise.ts";
 import { excessPermissions } from "./effective_permissions.ts";
 import type { Resolve } from "./paths.ts";
-import { type FullPermissions, noPermissions } from "./full_permissions.ts";
+import { type ErrorDetail, PreampError } from "../sdk/errors.ts";
 
 /** Returns the union of a plan's grants, including the default of tools. */
 export function grantedAnywhere(grants: Pick<Grants, "permissions">): FullPermissions {

@@ -3,11 +3,15 @@
  * queried grant nothing. Pure: file system and process are arguments.
  */
 import { PERMISSION_NAMES, type PermissionName } from "../plan/check/check_permissions.ts";
+import {
+  type DroppedEntry,
+  type FullPermissions,
+  type GrantEntry,
+  noPermissions,
+} from "../plan/permissions/grants.ts";
 import { type Entry, entryText, holdsEntry, meet, parseEntry } from "../plan/permissions/permission_entry.ts";
-import type { DroppedEntry, GrantEntry } from "../plan/permissions/grants.ts";
-import type { Permissions } from "../sdk/contracts.ts";
 import { asWritten, type Resolve } from "./paths.ts";
-import { type FullPermissions, noPermissions } from "./full_permissions.ts";
+import type { Permissions } from "../sdk/contracts.ts";
 
 /**
  * Permissions for Deno's worker options: all eight names as own properties, each `true`, `false` or a list

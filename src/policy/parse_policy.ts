@@ -1,11 +1,11 @@
 /** Parses `preamp.yaml` into a policy, and reports every finding with line, column and hint. */
-import { isObject, type JsonObject } from "../sdk/json.ts";
 import { checkKeys, object } from "../plan/check/field_checks.ts";
 import { documentError, Findings, type Locate, toDetail } from "../plan/check/findings.ts";
 import { describe, type Path } from "../plan/value_path.ts";
 import { defaultPolicy, type Policy, type PolicyOverlay } from "./policy.ts";
-import type { Rules } from "./rules.ts";
 import { OVERLAY_SECTIONS, SECTIONS, SINGLES } from "./policy_schema.ts";
+import type { Rules } from "./rules.ts";
+import { isObject, type JsonObject } from "../sdk/json.ts";
 
 const KEYS: ReadonlySet<string> = new Set([
   ...Object.keys(SECTIONS),
@@ -112,9 +112,22 @@ function refuseOfServer(rules: Rules, read: Record<string, unknown>, path: Path,
  */
 function narrowPermissions(overlay: Record<string, unknown>, written: JsonObject): void {
   const read = isObject(overlay.permissions) ? overlay.permissions.max : undefined;
-  const said = isObject(written.permissions) ? written.permissions.max : undefined;
-  if (!isObject(overlay.permissions) || !isObject(read) || !isObject(said)) return;
+  const writtenMax = isObject(written.permissions) ? written.permissions.max : undefined;
+  if (!isObject(overlay.permissions) || !isObject(read) || !isObject(writtenMax)) return;
   overlay.permissions.max = Object.fromEntries(
-    Object.entries(read).filter(([name]) => Object.hasOwn(said, name)),
+    Object.entries(read).filter(([name]) => Object.hasOwn(writtenMax, name)),
   );
+}
+
+/**
+ * Parses a policy document. Settings that it lacks have their defaults.
+ *
+ * @param options `name`: name of the document in errors; default `preamp.yaml`.
+ * @throws {PreampError} `plan_invalid`, `plan_limit_exceeded`: a policy is parsed like a plan.
+ */
+export async function parsePolicy(text: string, options: { name?: string } = {}): Promise<Policy> {
+  const what = `the policy "${options.name ?? "preamp.yaml"}"`;
+  const { parseDocument } = await import("../plan/parse/parse.ts"); // not loaded by a server without preamp.yaml
+  const { data, locate } = await parseDocument(text, { what });
+  return policyFromData(data, { what, locate });
 }

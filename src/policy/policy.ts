@@ -2,14 +2,14 @@
  * The server's policy: every key of `preamp.yaml`, as data. policy_schema.ts describes each setting,
  * parse_policy.ts reads it from text, and authorise.ts applies it to a plan.
  */
+import { smallerDecimal } from "../plan/check/field_checks.ts";
+import type { DocumentLimits } from "../plan/parse/document_limits.ts";
+import type { FullPermissions } from "../plan/permissions/grants.ts";
+import { SECTIONS, SINGLES } from "./policy_schema.ts";
+import type { Rule, Rules } from "./rules.ts";
 import type { Permissions } from "../sdk/contracts.ts";
 import { PreampError } from "../sdk/errors.ts";
 import type { RunLimits } from "../sdk/plan.ts";
-import { smallerDecimal } from "../plan/check/field_checks.ts";
-import type { DocumentLimits } from "../plan/parse/document_limits.ts";
-import type { FullPermissions } from "./full_permissions.ts";
-import type { Rule, Rules } from "./rules.ts";
-import { SECTIONS, SINGLES } from "./policy_schema.ts";
 
 /** A key that may call the API. */
 export interface ApiKeyEntry {

@@ -3,12 +3,11 @@
  * hosts or where an operator's plan points. A caller that changes the endpoint must bring its own key, and
  * the policy must allow the host.
  */
+import { findEnv } from "../plan/env.ts";
+import { covers, type FullPermissions } from "../plan/permissions/grants.ts";
+import { describe } from "../plan/value_path.ts";
 import type { ErrorDetail } from "../sdk/errors.ts";
 import type { ModuleSpec } from "../sdk/plan.ts";
-import { findEnv } from "../plan/env.ts";
-import { covers } from "../plan/permissions/grants.ts";
-import { describe } from "../plan/value_path.ts";
-import type { FullPermissions } from "./full_permissions.ts";
 
 /** Upstream's protected endpoint settings (PROTECTED_CONFIG_KEYS). */
 const ENDPOINTS = ["base_url", "api_base", "endpoint", "azure_endpoint", "host", "proxy"] as const;

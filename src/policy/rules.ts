@@ -2,15 +2,15 @@
  * Rules for the values of settings. Each function returns a rule of one kind, which validates a value and
  * describes its meaning, default and range.
  */
-import type { Permissions } from "../sdk/contracts.ts";
-import type { JsonObject } from "../sdk/json.ts";
 import { MIN_DURATION_S } from "../plan/check/check_limits.ts";
 import { checkPermissions } from "../plan/check/check_permissions.ts";
 import { boolean, integer, money, number, oneOf, text, texts } from "../plan/check/field_checks.ts";
 import type { Findings } from "../plan/check/findings.ts";
-import { describe, type Path } from "../plan/value_path.ts";
+import { type FullPermissions, noPermissions } from "../plan/permissions/grants.ts";
 import { DEFAULT_ESM_HOST, NO_ESM_HOST } from "../plan/source/source.ts";
-import { type FullPermissions, noPermissions } from "./full_permissions.ts";
+import { describe, type Path } from "../plan/value_path.ts";
+import type { Permissions } from "../sdk/contracts.ts";
+import type { JsonObject } from "../sdk/json.ts";
 
 /** Description and validation of one setting. */
 export interface Rule<T = unknown> {

@@ -8,11 +8,11 @@ import {
   grantPaths,
 } from "../../src/app/module_permissions.ts";
 import { compilePlan } from "../../src/plan/compile.ts";
+import { noPermissions } from "../../src/plan/permissions/grants.ts";
 import { authorise } from "../../src/policy/authorise.ts";
 import { authoriseWithin } from "../../src/policy/delegation.ts";
-import { pathsBeside } from "../../src/policy/paths.ts";
 import { effectiveGrant, type GuestPermissions } from "../../src/policy/effective_permissions.ts";
-import { noPermissions } from "../../src/policy/full_permissions.ts";
+import { pathsBeside } from "../../src/policy/paths.ts";
 import type { Permissions } from "../../src/sdk/contracts.ts";
 import type { ModuleSpec } from "../../src/sdk/plan.ts";
 import { assert, assertEquals } from "../assert.ts";

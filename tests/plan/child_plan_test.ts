@@ -1,17 +1,18 @@
-import fc from "fast-check";
-import { assert, assertEquals, assertMatch, assertThrows } from "../assert.ts";
 import { childPlan } from "../../src/plan/child_plan.ts";
 import { compilePlan } from "../../src/plan/compile.ts";
-import { formatPath, parsePath } from "../../src/plan/value_path.ts";
-import { withPlaces } from "../../src/plan/check/locate_details.ts";
+import { withPlaces } from "../../src/plan/parse/parse.ts";
 import {
+  hasWildcard,
+  matchesWildcard,
   preferenceProblem,
   preferProvider,
   PROTECTED_CONFIG_KEYS,
 } from "../../src/plan/provider_preferences.ts";
-import { hasWildcard, matchesWildcard } from "../../src/plan/permissions/wildcard.ts";
+import { formatPath, parsePath } from "../../src/plan/value_path.ts";
 import { deepFreeze, type JsonObject } from "../../src/sdk/json.ts";
+import { assert, assertEquals, assertMatch, assertThrows } from "../assert.ts";
 import { detailAt, GOOD, refusal } from "./support.ts";
+import fc from "fast-check";
 
 const PARENT: JsonObject = deepFreeze({
   session: { orchestrator: "loop-streaming", context: "context-simple", metadata: { team: "a" } },

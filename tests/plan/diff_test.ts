@@ -1,10 +1,10 @@
-import * as fc from "fast-check";
 import { compilePlan } from "../../src/plan/compile.ts";
 import { type ComparedPlan, diffPlans } from "../../src/plan/diff.ts";
-import type { PlanDiff } from "../../src/plan/diff_report.ts";
+import type { PlanDiff } from "../../src/plan/diff_module.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
 import { assert, assertEquals } from "../assert.ts";
 import { GOOD } from "./support.ts";
+import * as fc from "fast-check";
 
 function plan(more: JsonObject = {}): Promise<ComparedPlan> {
   return compilePlan({ ...GOOD, ...more }, { origin: "operator", base_url: "file:///plans/a.yaml" });

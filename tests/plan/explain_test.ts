@@ -1,6 +1,11 @@
 import { compilePlan } from "../../src/plan/compile.ts";
-import { denoFlags } from "../../src/plan/permissions/deno_flags.ts";
-import { explainPlan, type Explanation, type ModuleFacts, planGrant } from "../../src/plan/explain.ts";
+import {
+  denoFlags,
+  explainPlan,
+  type Explanation,
+  type ModuleFacts,
+  planGrant,
+} from "../../src/plan/explain.ts";
 import { specsOf } from "../../src/policy/authorise.ts";
 import type { Permissions } from "../../src/sdk/contracts.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";

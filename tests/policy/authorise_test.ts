@@ -1,7 +1,7 @@
-import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
 import { PERMISSION_NAMES } from "../../src/plan/check/check_permissions.ts";
+import { noPermissions } from "../../src/plan/permissions/grants.ts";
 import { fullPermissions } from "../../src/policy/effective_permissions.ts";
-import { noPermissions } from "../../src/policy/full_permissions.ts";
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
 import { BUILTINS, detailAt, judge, policyWith, refusal } from "./support.ts";
 
 Deno.test("authorise() gives a plain plan the policy's ceilings, inline modules and no permissions", async () => {

@@ -2,20 +2,19 @@
  * The arithmetic of permissions against accesses: a host with a port, a file, a variable. What an entry lets through is said
  * here a second time, in another way than the code says it.
  */
-import fc from "fast-check";
 import { BlockList, isIPv4, isIPv6 } from "node:net";
 import { PERMISSION_NAMES, type PermissionName } from "../../src/plan/check/check_permissions.ts";
+import { type DroppedEntry, noPermissions } from "../../src/plan/permissions/grants.ts";
 import { entryText } from "../../src/plan/permissions/permission_entry.ts";
-import type { DroppedEntry } from "../../src/plan/permissions/grants.ts";
-import { pathsBeside } from "../../src/policy/paths.ts";
 import {
   effectiveGrant,
   excessPermissions,
   type GrantCheck,
 } from "../../src/policy/effective_permissions.ts";
-import { noPermissions } from "../../src/policy/full_permissions.ts";
+import { pathsBeside } from "../../src/policy/paths.ts";
 import type { Permissions } from "../../src/sdk/contracts.ts";
 import { assert, assertEquals } from "../assert.ts";
+import fc from "fast-check";
 
 /** A machine: every link, and where it leads; the folders that are there. */
 const LINKS: Readonly<Record<string, string>> = {

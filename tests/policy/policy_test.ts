@@ -1,9 +1,8 @@
-import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
-import { parsePolicy } from "../../src/policy/document.ts";
-import { policyFromData } from "../../src/policy/parse_policy.ts";
 import { DOCUMENT_LIMITS } from "../../src/plan/parse/document_limits.ts";
+import { parsePolicy, policyFromData } from "../../src/policy/parse_policy.ts";
 import { defaultPolicy, documentLimits, policyFor } from "../../src/policy/policy.ts";
 import { policySettings, settingsToData } from "../../src/policy/policy_settings.ts";
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
 import { detailAt, refusal } from "./support.ts";
 
 /** The document of the design's page on trust, its key completed. */

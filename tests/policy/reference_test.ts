@@ -1,7 +1,7 @@
-import { parsePolicy } from "../../src/policy/document.ts";
+import { parsePolicy } from "../../src/policy/parse_policy.ts";
 import { defaultPolicy } from "../../src/policy/policy.ts";
-import { exampleDocument, referencePage } from "../../src/policy/reference.ts";
 import { allSettings } from "../../src/policy/policy_settings.ts";
+import { exampleDocument, referencePage } from "../../src/policy/reference.ts";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
 
 Deno.test("exampleDocument() is a policy as it is, and the default one", async () => {

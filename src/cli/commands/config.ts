@@ -1,5 +1,5 @@
 /** `preamp config`: describes the settings of `preamp.yaml` and checks settings files. */
-import { parsePolicy } from "../../policy/document.ts";
+import { parsePolicy } from "../../policy/parse_policy.ts";
 import { exampleDocument, referencePage } from "../../policy/reference.ts";
 import { errorCode, type PreampError } from "../../sdk/errors.ts";
 import { type Arguments, UsageError } from "../arguments.ts";

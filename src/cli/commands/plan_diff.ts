@@ -1,5 +1,5 @@
 /** `preamp plan diff`: compares what two plans may do. Fetches and runs nothing. */
-import type { PlanChange, PlanDiff } from "../../plan/diff_report.ts";
+import type { PlanChange, PlanDiff } from "../../plan/diff_module.ts";
 import type { JsonValue } from "../../sdk/json.ts";
 import { escapeUnprintable } from "../../text/escape.ts";
 import { type Arguments, type Flag, UsageError } from "../arguments.ts";

@@ -1,5 +1,5 @@
 /** `preamp plan lock`: writes `plan.lock.json` with the hashes of all files of a plan's modules. Executes none. */
-import { LOCK_FILE } from "../../app/lock_file.ts";
+import { LOCK_FILE } from "../../app/named_plans.ts";
 import { formatLock, type Lock, lockDifferences, lockOver, parseLock } from "../../plan/lock.ts";
 import { type Arguments, type Flag, UsageError } from "../arguments.ts";
 import { type Command, TERMINAL } from "../command.ts";

@@ -2,21 +2,20 @@
  * Checks plan data and expands every short form (src/docs/plan.md). Returns the checked plan or all
  * findings. Pure: runs, fetches and reads nothing.
  */
-import { isObject, type JsonObject } from "../../sdk/json.ts";
-import type { MountPlan, RunLimits } from "../../sdk/plan.ts";
-import { checkAgents } from "./check_agents.ts";
+import { checkAgents, checkSpawn } from "./check_agents.ts";
 import { checkLimits } from "./check_limits.ts";
 import { checkList } from "./check_lists.ts";
 import { checkPermissions } from "./check_permissions.ts";
 import { checkSession } from "./check_session.ts";
-import { checkSpawn } from "./check_spawn.ts";
 import { checkSystem, type SystemText } from "./check_system.ts";
-import { didYouMean } from "../../text/did_you_mean.ts";
-import { findPlanEnv, type PlanEnvReference } from "../env_places.ts";
 import { text } from "./field_checks.ts";
 import { Findings } from "./findings.ts";
-import { describe } from "../value_path.ts";
+import { findPlanEnv, type PlanEnvReference } from "../env.ts";
 import type { SourceOptions } from "../source/source.ts";
+import { describe } from "../value_path.ts";
+import { isObject, type JsonObject } from "../../sdk/json.ts";
+import type { MountPlan, RunLimits } from "../../sdk/plan.ts";
+import { didYouMean } from "../../text/did_you_mean.ts";
 
 /** Options of `checkPlan`. */
 export interface CheckOptions extends SourceOptions {

@@ -2,19 +2,18 @@
  * Checks the `agents` section. Each entry is a partial plan that is merged over its parent when the agent
  * is spawned.
  */
-import type { JsonObject } from "../../sdk/json.ts";
 import type { CheckOptions, FileReference } from "./check.ts";
 import { checkLimits } from "./check_limits.ts";
 import { checkList } from "./check_lists.ts";
 import { checkPermissions } from "./check_permissions.ts";
 import { checkSession } from "./check_session.ts";
-import { checkSpawn } from "./check_spawn.ts";
 import { checkSystem } from "./check_system.ts";
-import { checkKeys, object, text } from "./field_checks.ts";
+import { checkKeys, object, text, texts } from "./field_checks.ts";
 import type { Findings } from "./findings.ts";
 import { SELF } from "../child_plan.ts";
-import { describe, formatPath, type Path } from "../value_path.ts";
 import { preferenceProblem } from "../provider_preferences.ts";
+import { describe, formatPath, type Path } from "../value_path.ts";
+import type { JsonObject } from "../../sdk/json.ts";
 
 const KEYS: ReadonlySet<string> = new Set([
   "description",
@@ -133,4 +132,20 @@ function checkPreferences(value: unknown, path: readonly string[], findings: Fin
   const problem = preferenceProblem(value, "provider_preferences");
   if (problem === null) return;
   findings.error([...path, "provider_preferences"], "type", `Cannot read ${problem}`);
+}
+
+/**
+ * Checks the `spawn` section of the plan or overlay at `path`: which tools sub-agents inherit. Other keys
+ * belong to applications and are not checked.
+ */
+export function checkSpawn(plan: JsonObject, path: Path, findings: Findings): JsonObject | undefined {
+  if (!Object.hasOwn(plan, "spawn")) return undefined;
+  const at = [...path, "spawn"];
+  const spawn = object(plan.spawn, at, findings, "write spawn: {exclude_tools: [tool-task]}");
+  for (const key of ["exclude_tools", "tools"]) {
+    if (spawn && Object.hasOwn(spawn, key)) {
+      texts(spawn[key], [...at, key], findings, "write a list of module ids");
+    }
+  }
+  return spawn;
 }

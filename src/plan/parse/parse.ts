@@ -2,15 +2,15 @@
  * Parses text into data: YAML 1.2 or JSON, or either of them inside a JSON string. Refuses documents beyond
  * the limits, duplicate keys and forbidden keys, with line and column. Independent of plans.
  */
-import { type ErrorDetail, PreampError } from "../../sdk/errors.ts";
-import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { documentError, type Locate, toDetail } from "../check/findings.ts";
 import { DOCUMENT_LIMITS, type DocumentLimits, exceedsBytes } from "./document_limits.ts";
-import { lineIndex, type Position } from "./line_index.ts";
-import { describe } from "../value_path.ts";
-import { JsonSyntaxError, readJson } from "./json_tree.ts";
-import { readYaml, YamlSyntaxError } from "./yaml_tree.ts";
 import { LimitPassed, offsetOf, toData, type TreeNode } from "./document_tree.ts";
+import { JsonSyntaxError, readJson } from "./json_tree.ts";
+import { lineIndex, type Position } from "./line_index.ts";
+import { readYaml, YamlSyntaxError } from "./yaml_tree.ts";
+import { describe, parsePath } from "../value_path.ts";
+import { type ErrorDetail, PreampError } from "../../sdk/errors.ts";
+import { isObject, type JsonObject } from "../../sdk/json.ts";
 
 /** A parsed document. */
 export interface ParsedDocument {
@@ -127,4 +127,24 @@ function located(error: unknown, what: string, position: (at: number) => Positio
 function notAnObject(what: string, data: unknown, place: Position): PreampError {
   const message = `Cannot read ${what}: must be an object: received ${describe(data)}`;
   return documentError("plan_invalid", what, [{ path: "", ...place, message, hint: "start with session:" }]);
+}
+
+/**
+ * Returns the details with their places in the text of the plan. Details that have a place are not changed.
+ *
+ * @param limits The limits that the text was parsed with.
+ */
+export async function withPlaces<T extends ErrorDetail>(
+  details: readonly T[],
+  text: string,
+  limits?: DocumentLimits,
+): Promise<(T & ErrorDetail)[]> {
+  const isPlaced = ({ line, file }: ErrorDetail) => line !== undefined || file !== undefined;
+  if (details.every(isPlaced)) return [...details];
+  const { locate } = await parsePlanText(text, limits ? { limits } : {}); // the text was parsed before, so it is valid
+  return details.map((detail) => {
+    const path = isPlaced(detail) ? undefined : parsePath(detail.path);
+    if (path === undefined) return detail;
+    return Object.assign({ path: detail.path, ...locate(path) }, detail);
+  });
 }

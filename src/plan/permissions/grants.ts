@@ -2,9 +2,9 @@
  * Compares permission blocks. Entries that cannot be compared count as not covered, so that a wider grant
  * is never taken for an equal one.
  */
-import type { Permissions } from "../../sdk/contracts.ts";
 import { PERMISSION_NAMES, type PermissionName } from "../check/check_permissions.ts";
 import { holdsEntry, parseEntry } from "./permission_entry.ts";
+import type { Permissions } from "../../sdk/contracts.ts";
 
 /** One granted entry of a list, or true for the whole permission. */
 export interface GrantEntry {
@@ -56,4 +56,12 @@ export function covers(permission: PermissionName, broad: string, narrow: string
   if (broad === narrow) return true;
   const [above, below] = [parseEntry(permission, broad), parseEntry(permission, narrow)];
   return above !== undefined && below !== undefined && holdsEntry(above, below);
+}
+
+/** A permissions block with all permission names. */
+export type FullPermissions = Required<Permissions>;
+
+/** Returns a new permissions block that grants nothing. */
+export function noPermissions(): FullPermissions {
+  return { net: [], read: [], write: [], env: [], run: [], sys: [], ffi: false, import: [] };
 }

@@ -2,11 +2,11 @@
  * Resolves a module's source in every form (src/docs/plan.md#sources) to one URL. Pure: no network, no
  * disk. The policy decides whether the URL may be loaded.
  */
+import { parseGitDict, parseGitUri } from "./source_git.ts";
+import { describe } from "../value_path.ts";
 import { isObject } from "../../sdk/json.ts";
 import type { Source } from "../../sdk/plan.ts";
-import { parseGitDict, parseGitUri } from "./source_git.ts";
 import { hasControl, hasSpace } from "../../text/escape.ts";
-import { describe } from "../value_path.ts";
 
 /** Options of `parseSource`. */
 export interface SourceOptions {
@@ -231,4 +231,22 @@ function orForms(result: { source: Source } | { problem: string }): SourceResult
 
 function refuse(problem: string, hint: string = SOURCE_FORMS): SourceResult {
   return { problem, hint };
+}
+
+/**
+ * Returns the key that specs are merged by: `instance_id` (or `id`), else `module`; undefined if it is not
+ * a spec.
+ */
+export function keyOf(spec: unknown): string | undefined {
+  if (typeof spec === "string") return spec;
+  if (!isObject(spec)) return undefined;
+  const key = spec.instance_id ?? spec.id ?? spec.module;
+  return typeof key === "string" ? key : undefined;
+}
+
+/** Returns true if a list of names includes this spec, by its key or by its module. */
+export function isListed(spec: unknown, names: ReadonlySet<string>): boolean {
+  const key = keyOf(spec);
+  if (key === undefined) return false;
+  return names.has(key) || (isObject(spec) && typeof spec.module === "string" && names.has(spec.module));
 }

@@ -1,10 +1,11 @@
-import fc from "fast-check";
-import { assert, assertEquals, assertMatch, assertStringIncludes } from "../../assert.ts";
-import { readJson } from "../../../src/plan/parse/json_tree.ts";
-import { toData } from "../../../src/plan/parse/document_tree.ts";
+import { formatDetail } from "../../../src/plan/check/findings.ts";
 import { DOCUMENT_LIMITS } from "../../../src/plan/parse/document_limits.ts";
-import { parsePlanText } from "../../../src/plan/parse/parse.ts";
+import { toData } from "../../../src/plan/parse/document_tree.ts";
+import { readJson } from "../../../src/plan/parse/json_tree.ts";
+import { parsePlanText, withPlaces } from "../../../src/plan/parse/parse.ts";
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "../../assert.ts";
 import { detailAt, refusal } from "../support.ts";
+import fc from "fast-check";
 
 const KIB = 1024;
 const MAX = 256 * KIB;
@@ -278,4 +279,19 @@ Deno.test("parsePlanText() says that a ${VAR} inside braces needs quotes", async
     'write a ${VAR} inside { } or [ ] in quotes: "${VAR}"',
   );
   assertEquals(await hint('config: { max: "${MAX}" other }'), undefined);
+});
+
+Deno.test("a finding about a module's file is shown with that file, never with the plan's name or place", async () => {
+  const message = 'Unexpected ";"';
+  const in_module = { path: "./x.ts", file: "./x.ts", line: 2, column: 13, message };
+  const fetched = { path: "tools[0].source", message: "Cannot fetch it" };
+  const details = await withPlaces(
+    [in_module, fetched, { path: "tools[0]", file: "./y.ts", message }],
+    'tools:\n  - source: "./x.ts"\n',
+  );
+  assertEquals(details.map((detail) => formatDetail(detail, "plan.yaml")), [
+    './x.ts:2:13  Unexpected ";"',
+    "plan.yaml:2:5  tools[0].source  Cannot fetch it",
+    './y.ts  Unexpected ";"',
+  ]);
 });
