@@ -3,7 +3,7 @@ import type { Message } from "../../src/sdk/types.ts";
 import { assertEquals } from "../assert.ts";
 import { kit } from "./kit.ts";
 
-Deno.test("a context derived from SimpleContext may change the messages it is given, and nothing of the log", async () => {
+Deno.test("a context derived from SimpleContext may change its messages without changing the log", async () => {
   class Loud extends SimpleContext {
     override addMessage(message: Message): Promise<void> {
       message.content = "LOUD";

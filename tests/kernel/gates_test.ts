@@ -8,7 +8,7 @@ import { type Answer, calls, hook, kit, type KitOptions, tool, until } from "./k
 
 const ASK: HookResult = { action: "ask_user", approval_prompt: "Allow t?" };
 
-/** A session whose one tool call is asked about. */
+/** Creates a session with one tool call that needs approval. */
 function asking(answers: readonly Answer[], result: HookResult = ASK, more: KitOptions = {}) {
   const inputs: JsonObject[] = [];
   const made = kit({
@@ -72,8 +72,8 @@ Deno.test("a granted call runs after its approval, bound to its arguments", asyn
   }]);
 });
 
-Deno.test("without anybody to ask a call is denied (APPR-01)", async () => {
-  const { run, turn, data, inputs, lastResult } = asking(["nobody"]);
+Deno.test("a call that needs approval is denied when no person can be asked", async () => {
+  const { run, turn, data, inputs, lastResult } = asking(["unavailable"]);
   assertEquals((await run()).status, "completed");
   assertEquals(inputs, []);
   assertEquals(turn(), [...AROUND, "approval:required", "approval:denied", ...REST]);
@@ -84,7 +84,7 @@ Deno.test("without anybody to ask a call is denied (APPR-01)", async () => {
   ]);
 });
 
-Deno.test("allow, allow once and allow always allow in any case; every other word denies (APPR-02; trace: approval denied)", async () => {
+Deno.test("allow, allow once and allow always allow in upper and lower case; every other word denies", async () => {
   for (const word of ["Allow", "ALLOW ALWAYS", "Allow once", "allow"]) {
     const { run, inputs } = asking([word]);
     await run();
@@ -99,7 +99,7 @@ Deno.test("allow, allow once and allow always allow in any case; every other wor
   }
 });
 
-Deno.test("an option may say what it means", async () => {
+Deno.test("an option may state its effect", async () => {
   const options = [{ label: "Go ahead", effect: "allow" as const }, {
     label: "Allow",
     effect: "deny" as const,
@@ -114,7 +114,7 @@ Deno.test("an option may say what it means", async () => {
   assertEquals(no.inputs, []);
 });
 
-Deno.test("silence means the default (APPR-03, APPR-04; trace: nobody answers)", async () => {
+Deno.test("an approval without an answer in time has the default decision", async () => {
   for (const approval_default of ["allow", "deny"] as const) {
     const { run, clock, turn, data, inputs, lastResult } = asking(["never"], {
       ...ASK,
@@ -139,13 +139,13 @@ Deno.test("silence means the default (APPR-03, APPR-04; trace: nobody answers)",
   }
 });
 
-Deno.test("a reason holds 200 characters of the prompt (APPR-05)", async () => {
+Deno.test("the reason of a denial contains at most 200 characters of the prompt", async () => {
   const { run, lastResult } = asking(["no"], { ...ASK, approval_prompt: "🙂".repeat(500) });
   await run();
   assertEquals(lastResult(), `Denied by hook: User denied: ${"🙂".repeat(200)}...`);
 });
 
-Deno.test("an approval system that fails denies, whatever the default, and is told", async () => {
+Deno.test("an approval system that fails denies, whatever the default, and is a warning", async () => {
   const { run, inputs, turn, warnings } = asking([() => {
     throw new Error("no line");
   }], { ...ASK, approval_default: "allow" });
@@ -155,7 +155,7 @@ Deno.test("an approval system that fails denies, whatever the default, and is to
   assertEquals(warnings, [{ code: "approval_failed", message: "no line" }]);
 });
 
-Deno.test("an absurd timeout is a long one", async () => {
+Deno.test("an approval timeout of any size is lowered to one year", async () => {
   const { run, data } = asking(["allow"], { ...ASK, approval_timeout: 1e300 }, {
     kernel: { approval_timeout: 1e300 },
   });
@@ -165,12 +165,12 @@ Deno.test("an absurd timeout is a long one", async () => {
 
 for (
   const [what, asked, allowed, expires_at, warned] of [
-    ["what the server allows when the hook names none", undefined, 60, "2026-01-01T00:01:00.000Z", 0],
-    ["what the hook names", 20, 60, "2026-01-01T00:00:20.000Z", 0],
-    ["no more than the server allows, and a warning", 600, 60, "2026-01-01T00:01:00.000Z", 1],
+    ["that of the server when the hook states none", undefined, 60, "2026-01-01T00:01:00.000Z", 0],
+    ["that of the hook", 20, 60, "2026-01-01T00:00:20.000Z", 0],
+    ["at most that of the server, with a warning", 600, 60, "2026-01-01T00:01:00.000Z", 1],
   ] as const
 ) {
-  Deno.test(`a person has ${what}`, async () => {
+  Deno.test(`the timeout of an approval is ${what}`, async () => {
     const result = { ...ASK, ...(asked === undefined ? {} : { approval_timeout: asked }) };
     const { run, data, warnings } = asking(["allow"], result, { kernel: { approval_timeout: allowed } });
     assertEquals((await run()).status, "completed");
@@ -179,7 +179,7 @@ for (
   });
 }
 
-Deno.test("what is approved is what the hooks left, and what runs is what was approved", async () => {
+Deno.test("an approval is for the input after the hooks, and exactly this input runs", async () => {
   const inputs: JsonObject[] = [];
   const requests: ApprovalRequest[] = [];
   const { run } = kit({
@@ -204,7 +204,7 @@ Deno.test("what is approved is what the hooks left, and what runs is what was ap
   assertEquals(inputs, [{ path: "b" }]);
 });
 
-Deno.test("a loop that changes what it was given changes neither the verdict nor the input", async () => {
+Deno.test("a loop that changes an emission changes neither the verdict nor the input", async () => {
   const inputs: JsonObject[] = [];
   let asked = 0;
   const { run, messages } = kit({
@@ -254,7 +254,7 @@ Deno.test("a loop that changes what it was given changes neither the verdict nor
   assertEquals(messages().length, 1);
 });
 
-Deno.test("a person's time does not count for the run", async () => {
+Deno.test("the time that a person takes to answer does not count for the run", async () => {
   const { run, clock, data } = asking(["never"], {
     ...ASK,
     approval_timeout: 3600,
@@ -270,7 +270,7 @@ Deno.test("a person's time does not count for the run", async () => {
   assertEquals(clock.pending, 0);
 });
 
-Deno.test("a question at prompt:submit is about the event's data, and decides the turn", async () => {
+Deno.test("an approval at prompt:submit is for the event's data, and decides about the turn", async () => {
   for (const word of ["allow", "no"]) {
     const provider = new MockProvider();
     const { run, data, turn } = kit({
@@ -297,7 +297,7 @@ Deno.test("a question at prompt:submit is about the event's data, and decides th
   }
 });
 
-Deno.test("a denied prompt stays denied, whatever the loop asks next", async () => {
+Deno.test("a denied prompt stays denied, whatever the loop emits next", async () => {
   const provider = new MockProvider();
   const { run, data } = kit({
     providers: [provider],
@@ -328,7 +328,7 @@ Deno.test("a denied prompt stays denied, whatever the loop asks next", async () 
   assertEquals(data("orchestrator:complete").length, 1);
 });
 
-Deno.test("gates hold for a loop that never emits them: prompt, request and call are emitted for it", async () => {
+Deno.test("the kernel emits the gates of prompt, request and call for a loop that never emits them", async () => {
   const loop = (
     act: (
       providers: Record<string, MockProvider>,
@@ -378,7 +378,7 @@ Deno.test("gates hold for a loop that never emits them: prompt, request and call
   ]);
 });
 
-Deno.test("a tool cannot be run under the name, the id or the permission of another call", async () => {
+Deno.test("a tool cannot run with the name, the id or the permission of another call", async () => {
   const ran: string[] = [];
   const seen: unknown[] = [];
   const { run } = kit({
@@ -421,7 +421,7 @@ Deno.test("a tool cannot be run under the name, the id or the permission of anot
   assertEquals(seen, ["Denied by hook: no", "Denied by hook: no", "ran", "ran"]);
 });
 
-Deno.test("a hook that fails at a gate denies the call, and the turn goes on", async () => {
+Deno.test("a hook that fails at a gate denies the call, and the turn continues", async () => {
   const { run, clock, messages, of } = kit({
     providers: [[calls(["t"]), "done"]],
     tools: [tool("t")],
@@ -438,7 +438,7 @@ Deno.test("a hook that fails at a gate denies the call, and the turn goes on", a
   assertEquals(of("tool:pre")[0]?.verdict?.action, "deny");
 });
 
-Deno.test("an injection longer than the limit is refused, counted in code points (INJ-01)", async () => {
+Deno.test("an injection longer than the limit in code points is refused", async () => {
   for (const text of ["x".repeat(11), "🙂".repeat(11)]) {
     const { run, data, messages } = kit({
       session: { injection_size_limit: 10 },
@@ -462,7 +462,7 @@ Deno.test("an injection longer than the limit is refused, counted in code points
   assertEquals(fits.data("policy:violation"), []);
 });
 
-Deno.test("an injection over the budget is warned of, dropped or refused, as the plan says (INJ-02)", async () => {
+Deno.test("an injection over the budget is a warning, dropped or refused, as the plan states", async () => {
   const inject = hook(
     "prompt:submit",
     () => ({ action: "inject_context", context_injection: "x".repeat(40) }),
@@ -481,7 +481,7 @@ Deno.test("an injection over the budget is warned of, dropped or refused, as the
   }
 });
 
-Deno.test("the budget is of one turn (INJ-03)", async () => {
+Deno.test("the injection budget is for one turn", async () => {
   const { run, data } = kit({
     session: { injection_budget_per_turn: 10 },
     hooks: [hook("prompt:submit", () => ({ action: "inject_context", context_injection: "x".repeat(40) }))],
@@ -491,21 +491,21 @@ Deno.test("the budget is of one turn (INJ-03)", async () => {
   assertEquals(data("policy:violation"), []);
 });
 
-Deno.test("without limits in the plan the documented ones only warn; null is silent (C16)", async () => {
+Deno.test("without limits in the plan, injections over the documented limits only emit a warning, and with null none", async () => {
   const inject = hook(
     "prompt:submit",
     () => ({ action: "inject_context", context_injection: "x".repeat(50_000) }),
   );
-  const told = async (session: NonNullable<KitOptions["session"]>) => {
+  const violations = async (session: NonNullable<KitOptions["session"]>) => {
     const { run, data } = kit({ session, hooks: [inject] });
     assertEquals((await run()).status, "completed");
     return data("policy:violation").map((violation) => [violation.kind, violation.limit]);
   };
-  assertEquals(await told({}), [["injection_size", 10_240], ["injection_budget", 10_000]]);
-  assertEquals(await told({ injection_size_limit: null, injection_budget_per_turn: null }), []);
+  assertEquals(await violations({}), [["injection_size", 10_240], ["injection_budget", 10_000]]);
+  assertEquals(await violations({ injection_size_limit: null, injection_budget_per_turn: null }), []);
 });
 
-Deno.test("an injection is cleaned before it is measured, stored or shown (INJ-04)", async () => {
+Deno.test("an injection is sanitised before it is measured, stored or emitted", async () => {
   for (const ephemeral of [false, true]) {
     const provider = new MockProvider();
     const { run } = kit({
@@ -524,7 +524,7 @@ Deno.test("an injection is cleaned before it is measured, stored or shown (INJ-0
   }
 });
 
-Deno.test("a stored injection says where it is from (INJ-05)", async () => {
+Deno.test("a stored injection has its source in the metadata", async () => {
   const { run, messages } = kit({
     hooks: [hook("prompt:submit", () => ({
       action: "inject_context",
@@ -545,7 +545,7 @@ Deno.test("a stored injection says where it is from (INJ-05)", async () => {
   });
 });
 
-Deno.test("an ephemeral injection counts for the budget (INJ-06)", async () => {
+Deno.test("an ephemeral injection counts for the budget", async () => {
   const { run, data, messages } = kit({
     session: { injection_budget_per_turn: 2 },
     hooks: [
@@ -560,7 +560,7 @@ Deno.test("an ephemeral injection counts for the budget (INJ-06)", async () => {
   assertEquals(messages().length, 2);
 });
 
-Deno.test("a hook's message is shown with its level and source, with any action (INJ-07)", async () => {
+Deno.test("a hook's user message is emitted with its level and source, with any action", async () => {
   const results: HookResult[] = [
     { action: "continue" },
     { action: "modify", data: { prompt: "x" } },
@@ -587,7 +587,7 @@ Deno.test("a hook's message is shown with its level and source, with any action 
   }
 });
 
-Deno.test("the history pairs whatever was denied, refused or asked", async () => {
+Deno.test("every tool call has its result in the history, whether it was denied, refused or approved", async () => {
   const { run, messages } = kit({
     providers: [[calls(["a"], ["b"], ["c"], ["gone"]), "done"]],
     tools: [tool("a"), tool("b"), tool("c", () => Promise.reject(new Error("no")))],
@@ -609,7 +609,7 @@ Deno.test("the history pairs whatever was denied, refused or asked", async () =>
   ]);
 });
 
-Deno.test("an emission is processed once, however often a loop asks for it", async () => {
+Deno.test("an emission is processed once, however often a loop requests it", async () => {
   let asked = 0;
   const { run, data, messages } = kit({
     orchestrator: async (coordinator) =>
@@ -646,17 +646,17 @@ Deno.test("an emission is processed once, however often a loop asks for it", asy
   assertEquals(messages().filter((message) => message.content === "note").length, 1);
 });
 
-Deno.test("a module takes away its own handlers by name, and nobody else's", async () => {
+Deno.test("a module removes only its own handlers by name", async () => {
   const heard: unknown[] = [];
   const { run, messages } = kit({
     providers: [[calls(["stranger"]), calls(["t"]), "done"]],
     tools: [async (coordinator) => {
       coordinator.hooks.register("tool:pre", (_, data) => void heard.push(data.tool_name), { name: "own" });
-      const takeAway = () => {
+      const removeHandlers = () => {
         for (const name of ["test-hook", "own"]) coordinator.hooks.unregister(name);
-        return "taken away";
+        return "removed";
       };
-      await coordinator.mount("tools", tool("stranger", takeAway));
+      await coordinator.mount("tools", tool("stranger", removeHandlers));
     }, tool("t")],
     hooks: [
       hook("tool:pre", (_, data) => data.tool_name === "t" ? { action: "deny", reason: "never" } : null),
@@ -665,7 +665,7 @@ Deno.test("a module takes away its own handlers by name, and nobody else's", asy
   await run();
   assertEquals(heard, ["stranger"]);
   assertEquals(messages().filter(({ role }) => role === "tool").map(({ content }) => content), [
-    "taken away",
+    "removed",
     "Denied by hook: never",
   ]);
 });
@@ -689,7 +689,7 @@ for (
   ] as [string, JsonObject][]
 ) {
   for (const event of ["approval:required", "approval:*", "*"]) {
-    Deno.test(`a handler of ${event} cannot dress up what a person is asked: ${what}`, async () => {
+    Deno.test(`a handler of ${event} cannot change the question to a person: ${what}`, async () => {
       const plain = asking(["allow"]);
       assertEquals((await plain.run()).status, "completed");
       const events: string[] = [];
@@ -705,8 +705,8 @@ for (
         ],
       });
       assertEquals((await dressed.run()).status, "completed");
-      const told = (made: typeof plain) => [made.asked, made.of("approval:required"), made.inputs];
-      assertEquals([told(dressed), events], [told(plain), ["approval:required"]]);
+      const effects = (made: typeof plain) => [made.asked, made.of("approval:required"), made.inputs];
+      assertEquals([effects(dressed), events], [effects(plain), ["approval:required"]]);
       assertEquals(dressed.warnings, [{
         code: "hook_answer_ignored",
         message:
@@ -716,7 +716,7 @@ for (
   }
 }
 
-Deno.test("what a person is asked, and what runs, is one frozen object", async () => {
+Deno.test("the input in the question to a person and the input that runs are one frozen object", async () => {
   let asked: ApprovalRequest | undefined;
   const options = [{ label: "Yes", effect: "allow" as const }];
   const { run, inputs } = asking([(request) => {
@@ -728,7 +728,7 @@ Deno.test("what a person is asked, and what runs, is one frozen object", async (
   assertEquals([frozen, inputs], [[true, true, true, true], [{ a: 1 }]]);
 });
 
-Deno.test("a gate that is emitted again while a person is asked is decided anew", async () => {
+Deno.test("a gate that is emitted again during an approval is decided again", async () => {
   let again = true;
   const made = asking(["allow", "deny"], ASK, {
     hooks: [
@@ -752,7 +752,7 @@ Deno.test("a gate that is emitted again while a person is asked is decided anew"
   assertEquals(made.inputs, []);
 });
 
-Deno.test("a handler of the runtime's own events that fails denies nothing", async () => {
+Deno.test("a handler of a runtime event that fails does not deny", async () => {
   const made = asking(["allow"], ASK, {
     hooks: [
       hook("tool:pre", () => ASK),
@@ -765,7 +765,7 @@ Deno.test("a handler of the runtime's own events that fails denies nothing", asy
   assertEquals([made.inputs, made.warnings.map(({ code }) => code)], [[{ a: 1 }], ["hook_failed"]]);
 });
 
-Deno.test("fields that a module adds to every payload do not get into the runtime's own entries", async () => {
+Deno.test("default fields that a module sets are not in the entries of runtime events", async () => {
   const made = asking(["allow"], ASK, {
     hooks: [hook("tool:pre", () => ASK), (coordinator) => {
       coordinator.hooks.setDefaultFields({ pattern: "*" });
@@ -776,9 +776,9 @@ Deno.test("fields that a module adds to every payload do not get into the runtim
   assertEquals([made.asked[0]?.pattern, made.data("approval:required")[0]?.pattern], [undefined, undefined]);
 });
 
-Deno.test("tool:pre tells what the tool declares of its harm, whatever the loop says of it", async () => {
+Deno.test("tool:pre contains the declared risk of the tool, whatever the loop emits", async () => {
   for (
-    const [declared, told] of [
+    const [declared, fields] of [
       [{}, {}],
       [{ risk: "low", requires_approval: false }, {}],
       [{ risk: "critical" }, { risk: "critical" }],
@@ -798,7 +798,7 @@ Deno.test("tool:pre tells what the tool declares of its harm, whatever the loop 
     const [{ tool_name, tool_call_id, tool_input, parallel_group_id: _, ...rest } = {}] = made.data(
       "tool:pre",
     );
-    assertEquals([tool_name, tool_call_id, tool_input, rest], ["t", "c1", { a: 1 }, told]);
-    assertEquals(seen, [{ risk: undefined, requires_approval: undefined, ...told }]);
+    assertEquals([tool_name, tool_call_id, tool_input, rest], ["t", "c1", { a: 1 }, fields]);
+    assertEquals(seen, [{ risk: undefined, requires_approval: undefined, ...fields }]);
   }
 });

@@ -1,4 +1,4 @@
-/** Modules that break the contract in every way we could think of: a turn still ends, once, with a history that pairs. */
+/** Modules that break the contract: the turn still ends once, and every tool call has its result in the history. */
 import fc from "fast-check";
 import { assertToolPairs } from "../../src/sdk/testing/assertions.ts";
 import { MockContextManager } from "../../src/sdk/testing/mock_context.ts";
@@ -20,7 +20,7 @@ const trap = new Proxy({}, {
 const cyclic: JsonObject = {};
 cyclic.self = cyclic;
 
-/** Runs a turn and asserts what must hold of every one. */
+/** Runs a turn and asserts what is required of every turn. */
 async function survive(options: KitOptions): Promise<Kit & { outcome: Outcome }> {
   const made = kit(options);
   const outcome = await made.run();
@@ -38,7 +38,7 @@ async function survive(options: KitOptions): Promise<Kit & { outcome: Outcome }>
   return { ...made, outcome };
 }
 
-Deno.test("a provider that answers nonsense fails the run, or is read as far as it makes sense", async () => {
+Deno.test("an invalid answer of a provider fails the run, or its valid part is used", async () => {
   const answers: [unknown, string][] = [
     [undefined, "failed"],
     [null, "failed"],
@@ -57,7 +57,7 @@ Deno.test("a provider that answers nonsense fails the run, or is read as far as 
     [Promise.reject(Object.create(null)), "failed"],
   ];
   for (const [answer, status] of answers) {
-    if (answer instanceof Promise) answer.catch(() => {}); // the test's own copy of it
+    if (answer instanceof Promise) answer.catch(() => {}); // the test's reference
     const provider = new MockProvider();
     provider.complete = () => answer as never;
     const { outcome } = await survive({ providers: [provider] });
@@ -69,7 +69,7 @@ Deno.test("a provider that answers nonsense fails the run, or is read as far as 
   }
 });
 
-Deno.test("calls that are nonsense are answered", async () => {
+Deno.test("invalid tool calls get results", async () => {
   const nonsense = [null, 7, {}, { name: 5 }, { id: "", name: "t" }, { id: 9, tool: "t", input: [] }, {
     id: "a",
     name: "t",
@@ -87,7 +87,7 @@ Deno.test("calls that are nonsense are answered", async () => {
   assertEquals(messages().filter((message) => message.role === "tool").length, nonsense.length);
 });
 
-Deno.test("a tool that returns nonsense has a result", async () => {
+Deno.test("an invalid return value of a tool becomes a result", async () => {
   const values: unknown[] = [
     undefined,
     null,
@@ -123,7 +123,7 @@ Deno.test("a tool that returns nonsense has a result", async () => {
   }
 });
 
-Deno.test("an orchestrator that returns or throws nonsense ends its turn", async () => {
+Deno.test("an orchestrator that returns or throws an invalid value ends its turn", async () => {
   const acts: [() => unknown, string][] = [
     [() => null, "incomplete"],
     [() => 42, "incomplete"],
@@ -173,7 +173,7 @@ Deno.test("a context that fails in any of its methods fails the turn, not the lo
   }
 });
 
-Deno.test("a view of nonsense reaches the provider, and no further", async () => {
+Deno.test("an invalid view of a context reaches only the provider", async () => {
   for (const view of [[null], [7, "x"], [{}], [trap], [cyclic]]) {
     const context = new MockContextManager();
     context.getMessagesForRequest = () => Promise.resolve(view as Message[]);
@@ -181,7 +181,7 @@ Deno.test("a view of nonsense reaches the provider, and no further", async () =>
   }
 });
 
-Deno.test("a log that fails, at any entry, ends the turn and leaves nobody waiting", async () => {
+Deno.test("a log that fails at any entry ends the turn and leaves no promise pending", async () => {
   const whole = await survive({ providers: [[calls(["t"]), "done"]], tools: [tool("t")] });
   const rejected: PromiseRejectionEvent[] = [];
   const listen = (event: PromiseRejectionEvent) => {
@@ -214,7 +214,7 @@ Deno.test("a log that fails, at any entry, ends the turn and leaves nobody waiti
   assertEquals(rejected, []);
 });
 
-Deno.test("a hook that emits what is the loop's to tell does not end the turn early", async () => {
+Deno.test("a hook that emits events of the loop does not end the turn early", async () => {
   const { outcome, data } = await survive({
     providers: [[calls(["t"]), "done"]],
     tools: [tool("t")],
@@ -234,7 +234,7 @@ Deno.test("a hook that emits what is the loop's to tell does not end the turn ea
   assertEquals(data("tool:post").length, 1);
 });
 
-Deno.test("a module that keeps its parts after the end can do no more with them", async () => {
+Deno.test("a module that keeps references after the end of the session cannot use them", async () => {
   const kept: { provider?: Provider; emit?: () => Promise<unknown> } = {};
   const { session, entries } = await survive({
     hooks: [(coordinator) => {
@@ -254,7 +254,7 @@ Deno.test("a module that keeps its parts after the end can do no more with them"
   assertEquals(session.mounts.tools.names, []);
 });
 
-Deno.test("a hook that never ends its own kind of chain is bounded by its time", async () => {
+Deno.test("a hook that emits its own event without end is stopped by its timeout", async () => {
   const made = kit({
     hooks: [hook("prompt:submit", async (_event, _data) => {
       for (;;) await made.clock.after(1);
@@ -265,7 +265,7 @@ Deno.test("a hook that never ends its own kind of chain is bounded by its time",
   assertEquals((await done).status, "denied");
 });
 
-Deno.test("whatever a loop stores, in whatever order, the history pairs", async () => {
+Deno.test("every tool call has its result in the history, whatever a loop stores in any order", async () => {
   const act = fc.oneof(
     fc.constant({ kind: "complete" as const }),
     fc.constant({ kind: "user" as const }),

@@ -1,6 +1,6 @@
 /**
- * A kernel session for tests: modules are mount functions in memory, time stands still, ids count up, entries are kept in a
- * list, and a person answers by script. Needs no permission.
+ * A kernel session for tests, with a fake clock, modules that are functions in memory, ids that count up, a list of entries and
+ * scripted approvals. Needs no permission.
  */
 import { RunLimitGuard } from "../../src/kernel/run_limits.ts";
 import type { KernelLimits } from "../../src/kernel/session/session_context.ts";
@@ -35,31 +35,31 @@ import type {
   Tool,
 } from "../../src/sdk/types.ts";
 
-/** A module of a plan in memory: its mount function, or all of it. */
+/** A module in memory: its mount function, or the whole module. */
 export type TestModule =
   | Module["mount"]
   | (Module & { config?: JsonObject; id?: string; instance_id?: string; required?: boolean });
 
-/** What a person does when asked: a decision, `never` (no answer), `nobody` (there is nobody to ask), or a function. */
+/** Answer to an approval: a decision, `never` (no answer in time), `unavailable` (no person can be asked), or a function. */
 export type Answer =
   | string
   | ((
     request: ApprovalRequest,
   ) => Partial<ApprovalDecision> | null | Promise<Partial<ApprovalDecision> | null>);
 
-/** What a plan is made of. */
+/** Options of {@link planOf}. */
 export interface PlanOptions {
   /** Default: the loop of `loop-streaming`. */
   orchestrator?: TestModule;
-  /** Default: a list. */
+  /** Default: {@link listContext}. */
   context?: TestModule;
-  /** Scripts of providers named `mock`, `mock2`, …, providers, or modules. Default: one that says "done". */
+  /** Scripts of providers named `mock`, `mock2`, …, providers, or modules. Default: one that answers "done". */
   providers?: (readonly ScriptStep[] | Provider | TestModule)[];
   tools?: (Tool | TestModule)[];
   hooks?: TestModule[];
-  /** Where an error was thrown, as a host that loaded the modules by URL says it. */
+  /** Returns the location of an error, as a host that loads modules by URL does. */
   placeOf?: (error: unknown) => string | undefined;
-  /** Seconds that a mount may take. */
+  /** Timeout of `mount`, in seconds. */
   load_timeout_s?: number;
   system?: string;
   /** Fields of `session` in the plan. */
@@ -68,37 +68,37 @@ export interface PlanOptions {
   loop?: JsonObject;
 }
 
-/** What a session is made with. */
+/** Options of {@link kit}. */
 export interface KitOptions extends PlanOptions {
   limits?: Partial<RunLimits>;
   kernel?: Partial<KernelLimits>;
-  cost_is_asked_for?: boolean;
+  cost_limit_is_set?: boolean;
   answers?: readonly Answer[];
   options?: Partial<SessionOptions>;
-  /** Stands for the log: may fail or take its time. */
+  /** Called for each entry; may throw, or return a promise that the session waits for. */
   record?: (entry: DraftEntry) => Promise<void> | void;
 }
 
-/** A session and everything around it. */
+/** A session and its collaborators. */
 export interface Kit {
   readonly session: Session;
   readonly clock: FakeClock;
-  readonly ceilings: RunLimitGuard;
+  readonly run_limits: RunLimitGuard;
   /** Entries in order. */
   readonly entries: DraftEntry[];
   /** Names of the entries in order, from the turn's first entry on: mounting and session:start are left out. */
   turn(): string[];
   /** Names of all entries in order. */
   names(): string[];
-  /** Entries of one name. */
+  /** Entries of one event. */
   of(event: string): DraftEntry[];
-  /** Data of the entries of one name. */
+  /** Data of the entries of one event. */
   data(event: string): JsonObject[];
-  /** The messages as the log tells them. */
+  /** Messages of the history, computed from the log. */
   messages(): Message[];
-  /** Codes of what the host was warned of. */
+  /** Warnings that the host received. */
   readonly warnings: { code: string; message: string }[];
-  /** What a person was asked. */
+  /** Approval requests that the host received. */
   readonly asked: ApprovalRequest[];
   readonly coordinator: () => Coordinator;
   run(prompt?: Prompt): Promise<Outcome>;
@@ -124,7 +124,7 @@ const LIMITS: RunLimits = {
   max_duration_s: 600,
 };
 
-/** Makes a session. Nothing is mounted before `run` or `session.initialize()`. */
+/** Creates a session. Nothing is mounted before `run` or `session.initialize()`. */
 export function kit(options: KitOptions = {}): Kit {
   const clock = new FakeClock();
   const { plan, open } = planOf(options, clock);
@@ -140,37 +140,37 @@ export function kit(options: KitOptions = {}): Kit {
       counts.set(prefix, count);
       return `${prefix}_${count}`;
     },
-    open(found) {
-      const opened = open(found);
-      const mount: Module["mount"] = (given, config) => {
-        coordinator ??= given;
-        return opened.module.mount(given, config);
+    open(spec) {
+      const opened = open(spec);
+      const mount: Module["mount"] = (received, config) => {
+        coordinator ??= received;
+        return opened.module.mount(received, config);
       };
       return { ...opened, module: { ...opened.module, mount } };
     },
     record(entry) {
       const stored = options.record?.(entry);
-      const { seq: _seq, ts: _ts, run_id: _run_id, ...told } = entry as Entry; // room that the log fills
-      entries.push(toPlain(told) as unknown as DraftEntry);
+      const { seq: _seq, ts: _ts, run_id: _run_id, ...draft } = entry as Entry; // the log sets these three
+      entries.push(toPlain(draft) as unknown as DraftEntry);
       return stored;
     },
     ask: (request, signal) => {
-      const answer = options.answers?.[Math.min(asked.length, options.answers.length - 1)] ?? "nobody";
+      const answer = options.answers?.[Math.min(asked.length, options.answers.length - 1)] ?? "unavailable";
       asked.push(request);
       return answerOf(answer, request, signal);
     },
     accept() {},
     warn: (code, message) => void warnings.push({ code, message }),
   };
-  const ceilings = new RunLimitGuard({
+  const run_limits = new RunLimitGuard({
     limits: { ...LIMITS, ...options.limits },
-    cost_limit_is_set: options.cost_is_asked_for ?? false,
+    cost_limit_is_set: options.cost_limit_is_set ?? false,
     clock,
   });
   const session = new Session({
     plan,
     host,
-    run_limits: ceilings,
+    run_limits,
     limits: { ...KERNEL_LIMITS, ...options.kernel },
     session_id: "ses_1",
     ...options.options,
@@ -179,7 +179,7 @@ export function kit(options: KitOptions = {}): Kit {
   return {
     session,
     clock,
-    ceilings,
+    run_limits,
     entries,
     warnings,
     asked,
@@ -193,13 +193,13 @@ export function kit(options: KitOptions = {}): Kit {
   };
 }
 
-/** A plan whose modules are in memory, and what opens them. */
+/** A plan with modules in memory. */
 export interface PlanInMemory {
   readonly plan: MountPlan;
   open(spec: ModuleSpec): OpenedModule;
 }
 
-/** Returns the plan that the options describe; its scripted providers take their time from `clock`. */
+/** Creates a plan with modules in memory; its scripted providers use `clock`. */
 export function planOf(options: PlanOptions, clock: FakeClock): PlanInMemory {
   const modules = new Map<ModuleSpec, Module>();
   const spec = (type: ModuleType, path: string, id: string, module: TestModule): ModuleSpec => {
@@ -219,8 +219,12 @@ export function planOf(options: PlanOptions, clock: FakeClock): PlanInMemory {
   const loop: TestModule = {
     id: "loop-streaming",
     ...(options.loop === undefined ? {} : { config: options.loop }),
-    mount: (given, config) =>
-      mountLoop(given, config, { orchestrator: "loop-streaming", steering: true, max_parallel_tools: 8 }),
+    mount: (coordinator, config) =>
+      mountLoop(coordinator, config, {
+        orchestrator: "loop-streaming",
+        steering: true,
+        max_parallel_tools: 8,
+      }),
   };
   const plan: MountPlan = {
     session: {
@@ -228,20 +232,22 @@ export function planOf(options: PlanOptions, clock: FakeClock): PlanInMemory {
       context: spec("context", "session.context", "context-test", options.context ?? listContext),
       ...options.session,
     },
-    providers: (options.providers ?? [["done"]]).map((one, index) =>
-      spec("provider", `providers[${index}]`, `provider-${index}`, asProvider(one, index, clock))
+    providers: (options.providers ?? [["done"]]).map((provided, index) =>
+      spec("provider", `providers[${index}]`, `provider-${index}`, asProvider(provided, index, clock))
     ),
-    tools: (options.tools ?? []).map((one, index) =>
-      spec("tool", `tools[${index}]`, `tool-${index}`, asTool(one))
+    tools: (options.tools ?? []).map((provided, index) =>
+      spec("tool", `tools[${index}]`, `tool-${index}`, asTool(provided))
     ),
-    hooks: (options.hooks ?? []).map((one, index) => spec("hook", `hooks[${index}]`, `hook-${index}`, one)),
+    hooks: (options.hooks ?? []).map((provided, index) =>
+      spec("hook", `hooks[${index}]`, `hook-${index}`, provided)
+    ),
     agents: {},
     limits: {},
     ...(options.system === undefined ? {} : { system: options.system }),
   };
-  const open = (found: ModuleSpec): OpenedModule => ({
-    module: modules.get(found)!,
-    config: found.config,
+  const open = (opened: ModuleSpec): OpenedModule => ({
+    module: modules.get(opened)!,
+    config: opened.config,
     isolation: "inline",
     integrity: null,
     ...(options.load_timeout_s === undefined ? {} : { load_timeout_s: options.load_timeout_s }),
@@ -250,7 +256,7 @@ export function planOf(options: PlanOptions, clock: FakeClock): PlanInMemory {
   return { plan, open };
 }
 
-/** The history as a fold of the log. */
+/** Computes the history from the log. */
 function history(entries: readonly DraftEntry[]): Message[] {
   let messages: Message[] = [];
   for (const { event, data } of entries) {
@@ -265,7 +271,7 @@ async function answerOf(
   request: ApprovalRequest,
   signal: AbortSignal,
 ): Promise<ApprovalDecision | null> {
-  if (answer === "nobody") return null;
+  if (answer === "unavailable") return null;
   if (answer === "never") {
     return await new Promise((resolve) => {
       const give = () =>
@@ -283,30 +289,30 @@ async function answerOf(
   return decision && { decision: "deny", reason: null, decided_by: "tester", ...decision };
 }
 
-/** Mounts a context that is a list. */
+/** Mounts a context that stores its messages in a list. */
 export async function listContext(coordinator: Coordinator): Promise<void> {
   await coordinator.mount("context", new MockContextManager());
 }
 
 function asProvider(
-  given: readonly ScriptStep[] | Provider | TestModule,
+  provided: readonly ScriptStep[] | Provider | TestModule,
   index: number,
   clock: FakeClock,
 ): TestModule {
-  if (typeof given === "function" || "mount" in given) return given as TestModule;
+  if (typeof provided === "function" || "mount" in provided) return provided as TestModule;
   const name = index === 0 ? "mock" : `mock${index + 1}`;
-  const provider = Array.isArray(given)
-    ? new MockProvider({ name, responses: given, clock })
-    : given as Provider; // neither script nor module
+  const provider = Array.isArray(provided)
+    ? new MockProvider({ name, responses: provided, clock })
+    : provided as Provider; // not a script and not a module
   return async (coordinator) => void await coordinator.mount("providers", provider);
 }
 
-function asTool(given: Tool | TestModule): TestModule {
-  if (typeof given === "function" || "mount" in given) return given;
-  return async (coordinator) => void await coordinator.mount("tools", given);
+function asTool(provided: Tool | TestModule): TestModule {
+  if (typeof provided === "function" || "mount" in provided) return provided;
+  return async (coordinator) => void await coordinator.mount("tools", provided);
 }
 
-/** Returns a tool: a name and what it does. */
+/** Creates a tool. */
 export function tool(
   name: string,
   execute: Tool["execute"] = () => Promise.resolve("ok"),
@@ -315,17 +321,17 @@ export function tool(
   return { name, description: `The tool ${name}`, execute, ...more };
 }
 
-/** Returns a hook module that registers one handler. */
+/** Creates a hook module that registers one handler. */
 export function hook(event: string, handler: HookHandler, options: HookOptions = {}): TestModule {
   return (coordinator) => {
     coordinator.hooks.register(event, handler, { name: "test-hook", ...options });
   };
 }
 
-/** Returns a script step that calls tools: `[name, arguments]` each; ids are c1, c2, … unless given. */
-export function calls(...wanted: [name: string, args?: JsonObject, id?: string][]): ScriptStep {
+/** Creates a script step with tool calls, `[name, arguments, id]` each; default ids are c1, c2, … */
+export function calls(...tool_calls: [name: string, args?: JsonObject, id?: string][]): ScriptStep {
   return {
-    tool_calls: wanted.map(([name, args = {}, id], index) => ({
+    tool_calls: tool_calls.map(([name, args = {}, id], index) => ({
       name,
       arguments: args,
       id: id ?? `c${index + 1}`,
@@ -333,13 +339,13 @@ export function calls(...wanted: [name: string, args?: JsonObject, id?: string][
   };
 }
 
-/** Resolves once `condition` holds, giving everything that can run its turn; fails after 200 turns. */
+/** Resolves once `condition` returns true; rejects after 200 turns of the event loop. */
 export async function until(condition: () => boolean): Promise<void> {
   for (let turns = 0; turns < 200; turns++) {
     if (condition()) return;
     await nextTurn();
   }
-  throw new Error("the condition never held");
+  throw new Error("the condition stayed false for 200 turns");
 }
 
 /** Resolves after one turn of the event loop, without a timer. */

@@ -15,7 +15,7 @@ const failing: TestModule = () => {
   throw new Error("out of order");
 };
 
-Deno.test("initialize() fails without its orchestrator, and says why (LOAD-01)", async () => {
+Deno.test("initialize() fails with the reason when the orchestrator fails to mount", async () => {
   const { session, names } = kit({ orchestrator: failing });
   const error = await assertRejects(() => session.initialize());
   assertEquals(error.message, "Cannot initialize without orchestrator: out of order");
@@ -23,7 +23,7 @@ Deno.test("initialize() fails without its orchestrator, and says why (LOAD-01)",
   assertEquals(names(), []);
 });
 
-Deno.test("initialize() fails without its context, and undoes what it did (LOAD-01)", async () => {
+Deno.test("initialize() fails and unmounts everything when the context fails to mount", async () => {
   const undone: string[] = [];
   const { session } = kit({
     orchestrator: async (coordinator) => {
@@ -41,7 +41,7 @@ Deno.test("initialize() fails without its context, and undoes what it did (LOAD-
   assertEquals(session.mounts.orchestrator, null);
 });
 
-Deno.test("initialize() can be tried again after a failure, and nothing is there twice", async () => {
+Deno.test("initialize() can be called again after a failure and mounts nothing twice", async () => {
   let tries = 0;
   const heard: string[] = [];
   const { session, warnings, run } = kit({
@@ -59,7 +59,7 @@ Deno.test("initialize() can be tried again after a failure, and nothing is there
   assertEquals(warnings, []);
 });
 
-Deno.test("initialize() skips a tool that fails, mounts the others, and says so (LOAD-02)", async () => {
+Deno.test("initialize() skips a tool that fails, mounts the others and emits module:skipped", async () => {
   const { session, data } = kit({ tools: [failing, tool("good")] });
   await session.initialize();
   assertEquals(session.mounts.tools.names, ["good"]);
@@ -68,7 +68,7 @@ Deno.test("initialize() skips a tool that fails, mounts the others, and says so 
   ]);
 });
 
-Deno.test("initialize() fails, and says why of each, when none of the plan's providers is left", async () => {
+Deno.test("initialize() fails with the reason of each provider when no provider of the plan is mounted", async () => {
   const { session } = kit({ providers: [failing] });
   const error = await assertRejects(() => session.initialize(), Error, "Cannot initialize without provider");
   const details = [{ path: "providers[0]", message: "out of order" }];
@@ -90,7 +90,7 @@ Deno.test("initialize() fails when the plan names no provider and no other modul
   assertEquals((await other.run()).status, "completed");
 });
 
-Deno.test("cleanup() calls what mount returned once, and waits for it (LOAD-03)", async () => {
+Deno.test("cleanup() calls the function that mount returned once, and waits for it", async () => {
   const { session, clock, data } = kit({
     tools: [
       async (coordinator) => {
@@ -122,7 +122,7 @@ Deno.test("cleanup() calls what mount returned once, and waits for it (LOAD-03)"
   assertEquals(data("session:cleanup"), [{ ran: 3, failed: [] }]);
 });
 
-Deno.test("cleanup() runs in reverse order, and one that fails or hangs stops nobody (LOAD-04)", async () => {
+Deno.test("cleanup() runs cleanups in reverse order, also after one that fails or hangs", async () => {
   const ran: string[] = [];
   const at = (name: string, cleanup: () => unknown): TestModule => async (coordinator) => {
     await coordinator.mount("tools", tool(name));
@@ -156,7 +156,7 @@ Deno.test("cleanup() runs in reverse order, and one that fails or hangs stops no
   assertEquals(clock.pending, 0);
 });
 
-Deno.test("mount may return metadata; what it provides and did not mount is a warning (LOAD-05)", async () => {
+Deno.test("mount may return metadata; a name in provides that is not mounted is a warning", async () => {
   const { session, warnings, data } = kit({
     tools: [async (coordinator) => {
       await coordinator.mount("tools", tool("my_tool"));
@@ -172,7 +172,7 @@ Deno.test("mount may return metadata; what it provides and did not mount is a wa
   assertEquals(data("session:cleanup"), [{ ran: 0, failed: [] }]);
 });
 
-Deno.test("mount may return an instance: it is mounted under its name, and closed (LOAD-06)", async () => {
+Deno.test("mount may return an instance: it is mounted under its name, and closed", async () => {
   let closed = 0;
   const { session } = kit({
     tools: [
@@ -190,14 +190,14 @@ Deno.test("mount may return an instance: it is mounted under its name, and close
   assertEquals(closed, 1);
 });
 
-Deno.test("a provider that returns null is not configured: skipped and told, no failure (LOAD-07, VAL-12)", async () => {
+Deno.test("a provider whose mount returns null is skipped as not configured", async () => {
   const { session, data } = kit({ providers: [() => null, ["done"]] });
   await session.initialize();
   assertEquals(session.mounts.providers.names, ["mock2"]);
   assertEquals(data("module:skipped").map((skipped) => skipped.reason), ["not_configured"]);
 });
 
-Deno.test('mount("session", …, {name}) fills the single slots (LOAD-08)', async () => {
+Deno.test('mount("session", …, {name}) fills the single slots', async () => {
   const { session } = kit({
     orchestrator: async (coordinator) =>
       await coordinator.mount("session", orchestrator, { name: "orchestrator" }),
@@ -209,7 +209,7 @@ Deno.test('mount("session", …, {name}) fills the single slots (LOAD-08)', asyn
   assert(session.mounts.context !== null);
 });
 
-Deno.test("mount() refuses what it does not know (LOAD-09, LOAD-10)", async () => {
+Deno.test("mount() refuses unknown mount points and missing names", async () => {
   const refused: string[] = [];
   const attempt = async (run: () => Promise<void>) => refused.push((await assertRejects(run)).message);
   const { session } = kit({
@@ -228,7 +228,7 @@ Deno.test("mount() refuses what it does not know (LOAD-09, LOAD-10)", async () =
   await session.initialize();
   assertMatch(refused[0]!, /^Unknown mount point "nonsense"/);
   assertEquals(refused[1], "Name required for tools");
-  assertMatch(refused[2]!, /others call coordinator\.hooks\.register/);
+  assertMatch(refused[2]!, /or call coordinator\.hooks\.register/);
   assertMatch(refused[3]!, /name must be "orchestrator" or "context"/);
   assertMatch(refused[4]!, /received null/);
   assertEquals(refused[5], "Name required to unmount from tools");
@@ -236,7 +236,7 @@ Deno.test("mount() refuses what it does not know (LOAD-09, LOAD-10)", async () =
   assertEquals(session.mounts.tools.names, ["fine"]);
 });
 
-Deno.test("a tool mounted under another name than its own is found by either, told once (LOAD-11)", async () => {
+Deno.test("a tool mounted under a name other than its own is found by both, with one warning", async () => {
   const inputs: JsonObject[] = [];
   const provider = new MockProvider({ responses: [calls(["my_tool", { a: 1 }]), "done"] });
   const { run, warnings, data } = kit({
@@ -253,7 +253,7 @@ Deno.test("a tool mounted under another name than its own is found by either, to
   assertEquals(warnings.map((warning) => warning.code), ["tool_name_mismatch"]);
 });
 
-Deno.test("onSessionReady runs after all mounts, in order, in either spelling; failing is an event (LOAD-12)", async () => {
+Deno.test("onSessionReady runs after all mounts, in order, in both spellings; a failure is an event", async () => {
   const order: string[] = [];
   const ready = (name: string, more: Partial<Module> & JsonObject): Module =>
     ({
@@ -281,7 +281,7 @@ Deno.test("onSessionReady runs after all mounts, in order, in either spelling; f
   assertEquals(data("module:on_session_ready_failed"), [{ module_id: "tool-1", error: "not ready" }]);
 });
 
-Deno.test("mount runs exactly once, however often the session is initialised and run (LOAD-13)", async () => {
+Deno.test("mount runs exactly once, however often the session is initialised and run", async () => {
   let mounts = 0;
   const { session, run } = kit({
     tools: [async (coordinator) => {
@@ -295,7 +295,7 @@ Deno.test("mount runs exactly once, however often the session is initialised and
   assertEquals(mounts, 1);
 });
 
-Deno.test("the section of the plan says what a module is, whatever its id looks like (LOAD-14)", async () => {
+Deno.test("the section of the plan decides the type of a module, whatever its id", async () => {
   const { session, data } = kit({
     hooks: [{
       ...{ id: "hooks-tool-dedupe" },
@@ -307,7 +307,7 @@ Deno.test("the section of the plan says what a module is, whatever its id looks 
   assertEquals([module_id, type, names], ["hooks-tool-dedupe", "hook", ["x"]]);
 });
 
-Deno.test("mounting keeps the order of the plan, hooks last or, when asked, first", async () => {
+Deno.test("modules are mounted in the order of the plan, hooks last, or first with hooks_first", async () => {
   const order = async (hooks_first: boolean) => {
     const { session, data } = kit({
       session: { hooks_first },
@@ -321,7 +321,7 @@ Deno.test("mounting keeps the order of the plan, hooks last or, when asked, firs
   assertEquals(await order(true), ["orchestrator", "context", "hook", "provider", "tool"]);
 });
 
-Deno.test("a tool module that mounts nothing is skipped with the words of R2 (VAL-01)", async () => {
+Deno.test("a tool module that mounts nothing is skipped with the message NO_TOOL_MOUNTED", async () => {
   assertEquals(
     NO_TOOL_MOUNTED,
     "protocol_compliance: No tool was mounted and mount() did not return a Tool instance",
@@ -334,7 +334,7 @@ Deno.test("a tool module that mounts nothing is skipped with the words of R2 (VA
   }
 });
 
-Deno.test("a placeholder that always fails is a tool (VAL-02)", async () => {
+Deno.test("a tool that always fails is mounted", async () => {
   const { session } = kit({
     tools: [
       tool("my_tool", () => Promise.resolve(ToolResult({ success: false, output: "Not yet implemented" }))),
@@ -344,7 +344,7 @@ Deno.test("a placeholder that always fails is a tool (VAL-02)", async () => {
   assertEquals(session.mounts.tools.names, ["my_tool"]);
 });
 
-Deno.test("a tool's shape is checked: error and skipped, or a warning and mounted (VAL-04)", async () => {
+Deno.test("a tool with an invalid shape is skipped, or mounted when the failed check is a warning", async () => {
   const shapes: [object, boolean, RegExp?][] = [
     [{ name: "t", description: "d" }, false, /tool_execute: execute must be a function/],
     [{ ...tool("t"), name: "" }, false, /tool_name: name must be a non-empty string: received ""/],
@@ -391,7 +391,7 @@ Deno.test("a tool's shape is checked: error and skipped, or a warning and mounte
   }
 });
 
-Deno.test("a tool without a schema is offered with an empty object schema (VAL-05), one with get_schema() with that (VAL-06)", async () => {
+Deno.test("a tool without a schema is mounted with an empty object schema, one with get_schema() with its result", async () => {
   const schema = { type: "object", properties: { a: { type: "string" } } };
   const provider = new MockProvider({ responses: ["done"] });
   const { run } = kit({
@@ -405,7 +405,7 @@ Deno.test("a tool without a schema is offered with an empty object schema (VAL-0
   ]);
 });
 
-Deno.test("a mount that returns a cleanup and mounts nothing may be conditional: skipped, told, cleaned up (VAL-07)", async () => {
+Deno.test("a module that mounts nothing and returns a cleanup is skipped as not configured and cleaned up", async () => {
   let cleaned = 0;
   const { session, data } = kit({ tools: [() => () => void cleaned++] });
   await session.initialize();
@@ -415,7 +415,7 @@ Deno.test("a mount that returns a cleanup and mounts nothing may be conditional:
   assertEquals(cleaned, 1);
 });
 
-Deno.test("a provider's plain get_info is accepted when it has the shape, an error when not (VAL-08)", async () => {
+Deno.test("the object that get_info of a provider returns is accepted with id and display_name, else an error", async () => {
   const provider = (get_info: () => unknown) => ({
     name: "p",
     get_info,
@@ -441,7 +441,7 @@ Deno.test("a provider's plain get_info is accepted when it has the shape, an err
   }
 });
 
-Deno.test("an orchestrator may declare fewer parameters than it is given", async () => {
+Deno.test("an orchestrator may declare fewer parameters than it is called with", async () => {
   for (const execute of [() => "x", (_prompt: unknown) => "x"]) {
     const { session } = kit({
       orchestrator: async (coordinator) => await coordinator.mount("orchestrator", { execute }),
@@ -450,7 +450,7 @@ Deno.test("an orchestrator may declare fewer parameters than it is given", async
   }
 });
 
-Deno.test("a context must have all five methods (VAL-10)", async () => {
+Deno.test("a context must have all five methods", async () => {
   const { session } = kit({
     context: async (coordinator) => {
       const { addMessage, getMessagesForRequest, getMessages, clear } = MockContextManager.prototype;
@@ -464,7 +464,7 @@ Deno.test("a context must have all five methods (VAL-10)", async () => {
   );
 });
 
-Deno.test("a hook module that registers nothing is skipped (VAL-11)", async () => {
+Deno.test("a hook module that registers nothing is skipped", async () => {
   const { session, data } = kit({ hooks: [() => null, () => ({ name: "hook", provides: [] })] });
   await session.initialize();
   assertEquals(data("module:skipped").map((skipped) => skipped.reason), [
@@ -489,7 +489,7 @@ Deno.test("a hook may be returned as an instance that names its events", async (
   assertEquals(heard, ["prompt:submit"]);
 });
 
-Deno.test("a module that says why it is skipped is skipped for that", async () => {
+Deno.test("a module that returns {skipped} is skipped with that reason", async () => {
   const { session, data } = kit({ tools: [() => ({ skipped: "no licence" })] });
   await session.initialize();
   assertEquals([data("module:skipped")[0]?.reason, data("module:skipped")[0]?.message], [
@@ -498,7 +498,7 @@ Deno.test("a module that says why it is skipped is skipped for that", async () =
   ]);
 });
 
-Deno.test("what a failing module mounted, registered and published is undone", async () => {
+Deno.test("everything that a failing module mounted, registered and published is removed", async () => {
   let heard = 0;
   let cleaned = 0;
   const { session, coordinator, run } = kit({
@@ -518,7 +518,7 @@ Deno.test("what a failing module mounted, registered and published is undone", a
   assertEquals(await coordinator().collectContributions("c"), []);
 });
 
-Deno.test("what a module mounts beside its own kind is checked too: it breaks itself, not the session", async () => {
+Deno.test("an invalid object of another type fails the module that mounts it, not the session", async () => {
   const { session, data } = kit({
     tools: [
       async (coordinator) => {
@@ -533,7 +533,7 @@ Deno.test("what a module mounts beside its own kind is checked too: it breaks it
   assertMatch(String(data("module:skipped")[0]?.message), /context_get_messages/);
 });
 
-Deno.test("mount() after the start is checked, guarded and live at once", async () => {
+Deno.test("mount() after the start checks and guards the object, which is available immediately", async () => {
   let late: Coordinator | null = null;
   const provider = new MockProvider({ responses: [calls(["add"]), calls(["new"], ["new2"]), "done"] });
   const { run, data } = kit({
@@ -557,7 +557,7 @@ Deno.test("mount() after the start is checked, guarded and live at once", async 
   assertEquals(data("tool:post").map((post) => (post.result as JsonObject).output), ["new", "ok"]);
 });
 
-Deno.test("an instance id is the name a module is mounted under", async () => {
+Deno.test("a module with an instance_id is mounted under that id", async () => {
   const provider: TestModule = {
     instance_id: "second",
     mount: async (coordinator) => await coordinator.mount("providers", new MockProvider({ response: "two" })),
@@ -574,7 +574,7 @@ Deno.test("an instance id is the name a module is mounted under", async () => {
   );
 });
 
-Deno.test("the maps of tools and providers are live and nobody else's to change", async () => {
+Deno.test("the maps of tools and providers are live and read-only", async () => {
   const attempts: string[] = [];
   const { session } = kit({
     tools: [tool("t", undefined, { risk: "high", requires_approval: true })],
@@ -617,7 +617,7 @@ Deno.test("the maps of tools and providers are live and nobody else's to change"
   assertEquals(session.mounts.tools.names, ["t"]);
 });
 
-Deno.test("a mount that does not end is given up, and what it does later reaches nobody", async () => {
+Deno.test("a mount that exceeds its timeout is abandoned, and its later calls have no effect", async () => {
   const late = Promise.withResolvers<void>();
   const { session, clock, data } = kit({
     load_timeout_s: 10,
@@ -689,7 +689,7 @@ for (
     ]);
   });
 
-  Deno.test(`the plan may go without ${what}`, async () => {
+  Deno.test(`a session runs without ${what} when the plan sets required: false`, async () => {
     const optional = { ...module, required: false };
     const made = kit({ [`${place}s`]: place === "provider" ? [["done"], optional] : [optional] });
     assertEquals((await made.run()).status, "completed");

@@ -1,4 +1,4 @@
-/** What the loop can do beside its turn: trying again, another provider, keeping a distance, native tools, structured output. */
+/** Abilities of the loop: retries, fallback, throttling, native tools, structured output. */
 import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { LLMError } from "../../src/sdk/errors.ts";
 import { mountLoop } from "../../src/sdk/loop/mount_loop.ts";
@@ -11,7 +11,7 @@ const SLOW_DOWN: ScriptStep = {
   error: { type: "RateLimitError", message: "slow down", status_code: 429, retry_after: 2 },
 };
 
-/** Runs a session to its end, letting time pass whenever it waits. */
+/** Runs a session to its end; advances the clock whenever the session waits. */
 async function runThrough(session: Kit, step_ms = 1_000): Promise<Awaited<ReturnType<Kit["run"]>>> {
   let done = false;
   const ended = session.run().finally(() => done = true);
@@ -19,7 +19,7 @@ async function runThrough(session: Kit, step_ms = 1_000): Promise<Awaited<Return
   return await ended;
 }
 
-/** A provider that fails in the middle of its answer. */
+/** Creates a provider that fails in the middle of its answer. */
 function breaksOff(name: string, error: Error): MockProvider {
   const provider = new MockProvider({ name });
   provider.complete = (_request, options) => {
@@ -29,13 +29,13 @@ function breaksOff(name: string, error: Error): MockProvider {
   return provider;
 }
 
-Deno.test("the loop tries a failure that may pass again, and tells each wait", async () => {
+Deno.test("the loop retries a transient failure and emits provider:retry for each delay", async () => {
   const session = kit({ providers: [[SLOW_DOWN, SLOW_DOWN, "done"]] });
   const outcome = await runThrough(session);
   assertEquals([outcome.status, outcome.output_text], ["completed", "done"]);
-  const told = session.data("provider:retry");
+  const entries = session.data("provider:retry");
   assertEquals(
-    told.map(({ delay: _, ...rest }) => rest),
+    entries.map(({ delay: _, ...rest }) => rest),
     [1, 2].map((attempt) => ({
       provider: "mock",
       attempt,
@@ -47,20 +47,22 @@ Deno.test("the loop tries a failure that may pass again, and tells each wait", a
       retry_after: 2,
     })),
   );
-  // what the backend asked for, times a factor in [0.5, 1.5)
-  for (const { delay } of told) assert(typeof delay === "number" && delay >= 1 && delay < 3, String(delay));
+  // the backend's retry-after, times a factor in [0.5, 1.5)
+  for (const { delay } of entries) {
+    assert(typeof delay === "number" && delay >= 1 && delay < 3, String(delay));
+  }
   assertEquals(session.of("provider:request").length, 1);
   assertEquals(session.of("provider:error"), []);
 });
 
-Deno.test("the loop gives up after max_retries, with the last failure", async () => {
+Deno.test("the loop stops after max_retries with the last failure", async () => {
   const session = kit({ providers: [[SLOW_DOWN]], loop: { max_retries: 1 } });
   assertEquals((await runThrough(session)).error?.code, "provider_rate_limited");
   assertEquals(session.of("provider:retry").length, 1);
   assertEquals(session.of("provider:error").length, 1);
 });
 
-Deno.test("the loop never tries again what would fail again, or was begun to be told", async () => {
+Deno.test("the loop does not retry a permanent failure, or an answer whose text was streamed", async () => {
   const once: [string, KitOptions][] = [
     ["a refused request", {
       providers: [[{ error: { type: "LLMError", message: "no", status_code: 422, retryable: true } }]],
@@ -87,14 +89,14 @@ Deno.test("the loop never tries again what would fail again, or was begun to be 
   }
 });
 
-Deno.test("a stream that broke before its first words is tried once more, not twice", async () => {
+Deno.test("a stream that broke before its first text is retried once, not twice", async () => {
   const cut: ScriptStep = { error: { type: "StreamError", message: "cut off" } };
   const session = kit({ providers: [[cut, cut, "done"]], loop: { max_retries: 5 } });
   assertEquals((await runThrough(session)).status, "failed");
   assertEquals(session.of("provider:retry").length, 1);
 });
 
-Deno.test("cancelling ends the wait before another attempt", async () => {
+Deno.test("cancelling ends the delay before a retry", async () => {
   const session = kit({ providers: [[SLOW_DOWN, "done"]] });
   const ended = session.run();
   await until(() => session.of("provider:retry").length === 1);
@@ -103,7 +105,7 @@ Deno.test("cancelling ends the wait before another attempt", async () => {
   assertEquals(session.of("provider:error"), []);
 });
 
-Deno.test("with fallback the next provider by priority answers, behind its own gate, and stays", async () => {
+Deno.test("with fallback, the next provider by priority answers after its own gate, and is used from then on", async () => {
   const gone = { error: { type: "ProviderUnavailableError", message: "down", status_code: 503 } } as const;
   const options: KitOptions = {
     providers: [
@@ -140,23 +142,23 @@ Deno.test("with fallback the next provider by priority answers, behind its own g
     "provider:resolve",
     "provider:request",
   ]);
-  // what the first was to read goes to who is asked in its place
+  // an injection for the first provider's request is in the second's
   const [request] = (options.providers![2] as MockProvider).requests;
   assertEquals(request!.messages.slice(1).map(({ content }) => content), ["unread", "hello second"]);
 });
 
-Deno.test("fallback follows the names of the plan, and ends with the last failure", async () => {
+Deno.test("fallback follows the provider names of the config, and ends with the last failure", async () => {
   const down = (name: string, message: string) =>
     new MockProvider({ name, responses: [{ error: { type: "NetworkError", message } }] });
   const session = kit({
     providers: [down("mock", "one"), down("b", "two"), down("c", "three")],
-    loop: { fallback: ["c", "nobody", "mock"], max_retries: 0 },
+    loop: { fallback: ["c", "unknown", "mock"], max_retries: 0 },
   });
   assertEquals((await session.run()).error, { code: "provider_overloaded", message: "three" });
   assertEquals(session.data("provider:error").map(({ provider }) => provider), ["mock", "c"]);
 });
 
-Deno.test("nobody falls back without leave, for a failure that stays, or behind words that were told", async () => {
+Deno.test("the loop does not fall back without the setting, for a permanent failure, or after streamed text", async () => {
   const other = () => new MockProvider({ name: "other", responses: ["done"] });
   const down = { error: { type: "NetworkError", message: "down" } } as const;
   const bad_key = { error: { type: "AuthenticationError", message: "bad key", status_code: 401 } } as const;
@@ -176,7 +178,7 @@ Deno.test("nobody falls back without leave, for a failure that stays, or behind 
   }
 });
 
-Deno.test("min_delay_between_calls_ms keeps a distance from the end of a call to the next", async () => {
+Deno.test("min_delay_between_calls_ms delays a call after the end of the previous one", async () => {
   const session = kit({
     providers: [[calls(["slow"]), calls(["slow"]), "done"]],
     tools: [tool("slow", () => session.clock.after(300).then(() => "ok"))],
@@ -184,15 +186,18 @@ Deno.test("min_delay_between_calls_ms keeps a distance from the end of a call to
   });
   const outcome = await runThrough(session, 100);
   assertEquals(outcome.status, "completed");
-  const told = session.data("orchestrator:rate_limit_delay");
-  assertEquals(told.map(({ configured_ms, iteration }) => [configured_ms, iteration]), [[500, 2], [500, 3]]);
-  for (const { delay_ms, elapsed_ms } of told) {
+  const entries = session.data("orchestrator:rate_limit_delay");
+  assertEquals(entries.map(({ configured_ms, iteration }) => [configured_ms, iteration]), [[500, 2], [
+    500,
+    3,
+  ]]);
+  for (const { delay_ms, elapsed_ms } of entries) {
     assertEquals(Number(delay_ms) + Number(elapsed_ms), 500);
     assert(Number(elapsed_ms) >= 300);
   }
 });
 
-Deno.test("a tool's native specification is laid over its own, for its provider alone", async () => {
+Deno.test("a tool's native specification replaces fields of its own for its provider only", async () => {
   const provider = new MockProvider(["done"]);
   const { run } = kit({
     providers: [provider],
@@ -215,7 +220,7 @@ Deno.test("a tool's native specification is laid over its own, for its provider 
 
 const SCHEMA = { type: "object", properties: { sum: { type: "integer" } }, required: ["sum"] };
 
-Deno.test("an answer gets the form of response_format, behind tool calls and at most two repairs", async () => {
+Deno.test("an answer matches response_format after tool calls and at most two repairs", async () => {
   const provider = new MockProvider([calls(["add"]), "It is 4.", '{"sum": "4"}', '{"sum": 4}']);
   const session = kit({
     providers: [provider],
@@ -236,7 +241,7 @@ Deno.test("an answer gets the form of response_format, behind tool calls and at 
   assertEquals(session.of("prompt:complete").length, 1);
 });
 
-Deno.test("an answer that two repairs did not mend fails the run", async () => {
+Deno.test("an answer that is still invalid after two repairs fails the run", async () => {
   const session = kit({
     providers: [["no", "no", "no", "no"]],
     loop: { response_format: { type: "json" } },
@@ -247,7 +252,7 @@ Deno.test("an answer that two repairs did not mend fails the run", async () => {
   assertEquals(session.data("orchestrator:complete").map(({ status }) => status), ["error"]);
 });
 
-Deno.test("a provider that holds models to a schema is not told it twice", async () => {
+Deno.test("a provider with native structured output gets no schema in the prompt", async () => {
   const provider = Object.assign(new MockProvider(['{"sum": 1}']), {
     getInfo: () => ProviderInfo({ id: "mock", capabilities: ["structured_output"] }),
   });
@@ -260,7 +265,7 @@ Deno.test("a provider that holds models to a schema is not told it twice", async
   assertEquals(provider.requests[0]!.response_format, { type: "json_schema", schema: SCHEMA });
 });
 
-Deno.test("an answer cut by the model's limit is incomplete, not repaired", async () => {
+Deno.test("an answer that is truncated by the model's limit is incomplete, not repaired", async () => {
   const session = kit({
     providers: [[{ text: '{"sum":', finish_reason: "length" }]],
     loop: { response_format: { type: "json" } },
@@ -269,7 +274,7 @@ Deno.test("an answer cut by the model's limit is incomplete, not repaired", asyn
   assertEquals(session.of("provider:request").length, 1);
 });
 
-Deno.test("a config value of the wrong kind fails the mount, by name", async () => {
+Deno.test("a config value of the wrong type fails the mount with the key in the message", async () => {
   for (
     const [loop, name] of [
       [{ fallback: "all" }, "fallback"],
@@ -292,7 +297,7 @@ const events_loop: Module["mount"] = (coordinator, config) =>
     selects_tools: true,
   });
 
-Deno.test("tool:selecting lets hooks choose the tool and its input, before the gate that they then pass", async () => {
+Deno.test("tool:selecting lets hooks choose the tool and its input before tool:pre", async () => {
   const ran: [string, JsonObject][] = [];
   const note = (name: string) =>
     tool(name, (input) => {
@@ -334,7 +339,7 @@ Deno.test("tool:selecting lets hooks choose the tool and its input, before the g
   }]);
 });
 
-Deno.test("tool:selecting denies before the gate; without an opinion the call goes on", async () => {
+Deno.test("tool:selecting can deny before tool:pre; without a result the call continues", async () => {
   const session = kit({
     orchestrator: events_loop,
     providers: [[calls(["rm"], ["ls"]), "done"]],
@@ -355,7 +360,7 @@ Deno.test("tool:selecting denies before the gate; without an opinion the call go
   );
 });
 
-Deno.test("execution:end and orchestrator:complete are told exactly once, however a turn ends (CANC-06)", async () => {
+Deno.test("execution:end and orchestrator:complete are emitted exactly once, however a turn ends", async () => {
   const ends: Record<string, [KitOptions, string]> = {
     answered: [{}, "success"],
     prompt_denied: [

@@ -34,7 +34,7 @@ const brief = (messages: readonly Message[]) =>
     typeof content === "string" ? content : content.map((block) => block.text ?? block.type).join(),
   ]);
 
-Deno.test("prompt:complete counts code points and cuts none of them", async () => {
+Deno.test("prompt:complete counts code points and splits none of them", async () => {
   for (
     const [answer, preview] of [["é😀", "é😀"], ["😀".repeat(200), "😀".repeat(200)], [
       "😀".repeat(201),
@@ -47,7 +47,7 @@ Deno.test("prompt:complete counts code points and cuts none of them", async () =
   }
 });
 
-Deno.test("a turn with a text: events, messages and outcome (ORCH-01)", async () => {
+Deno.test("a turn with a text has its events, messages and outcome", async () => {
   const { run, turn, messages, data } = kit({ providers: [["the answer"]] });
   const outcome = await run("a question");
   assertEquals(outcome, {
@@ -68,7 +68,7 @@ Deno.test("a turn with a text: events, messages and outcome (ORCH-01)", async ()
   ]);
 });
 
-Deno.test("entries of a turn carry turn and iteration, others do not", async () => {
+Deno.test("entries of a turn have turn_id and iteration, others do not", async () => {
   const { run, session, entries } = kit({
     providers: [[calls(["t"]), "done"]],
     tools: [tool("t")],
@@ -98,7 +98,7 @@ Deno.test("entries of a turn carry turn and iteration, others do not", async () 
   });
 });
 
-Deno.test("two calls of one answer run at once, results in call order (ORCH-02; trace: two calls)", async () => {
+Deno.test("two calls of one answer run in parallel, with results in call order", async () => {
   const running: string[] = [];
   const { run, clock, turn, data, messages } = kit({
     providers: [[calls(["slow"], ["fast"]), "done"]],
@@ -137,7 +137,7 @@ Deno.test("two calls of one answer run at once, results in call order (ORCH-02; 
   assertToolPairs(messages());
 });
 
-Deno.test("max_parallel_tools bounds the calls that run at once", async () => {
+Deno.test("max_parallel_tools limits the calls that run in parallel", async () => {
   let running = 0;
   let most = 0;
   const { run, clock } = kit({
@@ -155,7 +155,7 @@ Deno.test("max_parallel_tools bounds the calls that run at once", async () => {
   assertEquals(most, 2);
 });
 
-Deno.test("an unknown tool is an error the model sees; the turn goes on (ORCH-03; trace: unknown)", async () => {
+Deno.test("an unknown tool is an error that the model sees, and the turn continues", async () => {
   const { run, turn, data, messages } = kit({ providers: [[calls(["x", { a: 1 }]), "done"]] });
   assertEquals((await run()).status, "completed");
   assertEquals(turn(), [...START, ...CALL, "tool:pre", "tool:error", "context:message", ...TEXT, ...END]);
@@ -169,7 +169,7 @@ Deno.test("an unknown tool is an error the model sees; the turn goes on (ORCH-03
   assertEquals(brief(messages())[2], ["tool", "Error: Tool 'x' not found"]);
 });
 
-Deno.test("a tool that throws is an error the model sees, of its own type (ORCH-04; trace: tool throws)", async () => {
+Deno.test("a tool that throws is an error that the model sees, with the type of the error", async () => {
   const thrown: [unknown, string, string][] = [
     [new RangeError("too far"), "RangeError", "too far"],
     [Object.assign(new Error("slow"), { code: "tool_timeout" }), "tool_timeout", "slow"],
@@ -206,21 +206,21 @@ Deno.test("a tool that throws is an error the model sees, of its own type (ORCH-
   }
 });
 
-Deno.test("tool:error says where in its module's files a tool threw, whoever emits it", async () => {
+Deno.test("tool:error contains the location in the module's files, whether the loop or the kernel emits it", async () => {
   const thrown = new RangeError("too far");
   const placeOf = (error: unknown) => error === thrown ? "https://m.example/lib.ts:5:9" : undefined;
   const throwing = tool("t", () => Promise.reject(thrown));
   const at = { type: "RangeError", msg: "too far", at: "https://m.example/lib.ts:5:9" };
   const script = { providers: [[calls(["t"]), "done"]], placeOf };
-  const told = kit({ ...script, tools: [throwing] });
-  await told.run();
-  assertEquals(told.data("tool:error").map(({ error }) => error), [at]);
+  const located = kit({ ...script, tools: [throwing] });
+  await located.run();
+  assertEquals(located.data("tool:error").map(({ error }) => error), [at]);
   const elsewhere = kit({ ...script, tools: [tool("t", () => Promise.reject(new RangeError("ours")))] });
   await elsewhere.run();
   assertEquals(elsewhere.data("tool:error").map(({ error }) => error), [{ type: "RangeError", msg: "ours" }]);
 });
 
-Deno.test("module:skipped says where in its files a module threw", async () => {
+Deno.test("module:skipped contains the location in the module's files", async () => {
   const placeOf = () => "https://m.example/mod.ts:3:7";
   const { run, data } = kit({ placeOf, tools: [() => Promise.reject(new Error("no key"))] });
   await run();
@@ -229,7 +229,7 @@ Deno.test("module:skipped says where in its files a module threw", async () => {
   ]);
 });
 
-Deno.test("a tool that returns a failure is a result (ORCH-05; trace: success false)", async () => {
+Deno.test("a tool that returns a failure is a result", async () => {
   const { run, data, messages } = kit({
     providers: [[calls(["t"]), "done"]],
     tools: [tool("t", () => ToolResult({ success: false, error: { message: "no such file" } }))],
@@ -242,7 +242,7 @@ Deno.test("a tool that returns a failure is a result (ORCH-05; trace: success fa
   assertEquals(brief(messages())[2], ["tool", "no such file"]);
 });
 
-Deno.test("a denied call does not run, and the model is told why (ORCH-06; trace: a hook denies the call)", async () => {
+Deno.test("a denied call does not run, and the model gets the reason", async () => {
   let ran = 0;
   const { run, turn, of, messages } = kit({
     providers: [[calls(["t"]), "done"]],
@@ -256,7 +256,7 @@ Deno.test("a denied call does not run, and the model is told why (ORCH-06; trace
   assertEquals(brief(messages())[2], ["tool", "Denied by hook: not here"]);
 });
 
-Deno.test("a changed input is what is told, checked and run (ORCH-07; trace: a hook changes the arguments)", async () => {
+Deno.test("an input that a hook changed is logged, validated and run", async () => {
   const inputs: JsonObject[] = [];
   const { run, of, data } = kit({
     providers: [[calls(["t", { path: "/etc" }]), "done"]],
@@ -282,7 +282,7 @@ Deno.test("a changed input is what is told, checked and run (ORCH-07; trace: a h
   assertEquals(data("tool:post")[0]?.tool_input, { path: "/tmp" });
 });
 
-Deno.test("a hook may change a result; without a change the model gets clean JSON (ORCH-08)", async () => {
+Deno.test("a hook may change a result; without a change the model gets plain JSON", async () => {
   const changes: [JsonObject | null, string][] = [
     [null, '{"a":1}'],
     [{ result: "replaced" }, "replaced"],
@@ -301,9 +301,9 @@ Deno.test("a hook may change a result; without a change the model gets clean JSO
   }
 });
 
-Deno.test("an ephemeral injection at tool:post is in the next request only, never stored (ORCH-09, INJ-06)", async () => {
+Deno.test("an ephemeral injection at tool:post is in the next request only, never stored", async () => {
   const provider = new MockProvider({ responses: [calls(["t"]), calls(["t"], ["t"]), "done"] });
-  let told = 0;
+  let count = 0;
   const { run, messages } = kit({
     providers: [provider],
     tools: [tool("t")],
@@ -311,7 +311,7 @@ Deno.test("an ephemeral injection at tool:post is in the next request only, neve
       hook(
         "tool:post",
         () =>
-          ++told === 1 ? { action: "inject_context", context_injection: "remember", ephemeral: true } : null,
+          ++count === 1 ? { action: "inject_context", context_injection: "remember", ephemeral: true } : null,
       ),
     ],
   });
@@ -322,7 +322,7 @@ Deno.test("an ephemeral injection at tool:post is in the next request only, neve
   assertEquals(brief(messages()).filter(([, text]) => text === "remember"), []);
 });
 
-Deno.test("an injection joins the last tool result when asked to, in the request alone (ORCH-10)", async () => {
+Deno.test("an injection with append_to_last_tool_result joins the last tool result, in the request only", async () => {
   const provider = new MockProvider({ responses: [calls(["t"]), "done"] });
   const { run, messages } = kit({
     providers: [provider],
@@ -340,7 +340,7 @@ Deno.test("an injection joins the last tool result when asked to, in the request
   assertEquals(brief(messages())[2], ["tool", "result"]);
 });
 
-Deno.test("injections of the tool phase are stored after all results (ORCH-11)", async () => {
+Deno.test("injections of the tool phase are stored after all results", async () => {
   for (const event of ["tool:pre", "tool:post"]) {
     const { run, messages } = kit({
       providers: [[calls(["t"], ["t"]), "done"]],
@@ -365,7 +365,7 @@ Deno.test("injections of the tool phase are stored after all results (ORCH-11)",
   }
 });
 
-Deno.test("a denied prompt ends the turn before anything is stored (ORCH-12; trace: prompt denied)", async () => {
+Deno.test("a denied prompt ends the turn before anything is stored", async () => {
   const provider = new MockProvider();
   const { run, turn, data, of, messages } = kit({
     providers: [provider],
@@ -392,7 +392,7 @@ Deno.test("a denied prompt ends the turn before anything is stored (ORCH-12; tra
   assertEquals([provider.call_count, messages()], [0, []]);
 });
 
-Deno.test("a denied request ends the turn without a call (ORCH-13)", async () => {
+Deno.test("a denied request ends the turn without a call", async () => {
   const provider = new MockProvider({ responses: [calls(["t"]), "done"] });
   const { run, turn } = kit({
     providers: [provider],
@@ -421,7 +421,7 @@ Deno.test("a denied request ends the turn without a call (ORCH-13)", async () =>
   ]);
 });
 
-Deno.test("the provider of lowest priority answers; unset is 100, ties go to the first (ORCH-14)", async () => {
+Deno.test("the provider of lowest priority answers; unset is 100, ties go to the first", async () => {
   const asked = async (priorities: (number | undefined)[], loop: JsonObject = {}) => {
     const providers = priorities.map((priority, index) =>
       new MockProvider({
@@ -439,7 +439,7 @@ Deno.test("the provider of lowest priority answers; unset is 100, ties go to the
   assertEquals(await asked([7, 8], { default_provider: "gone" }), "p0");
 });
 
-Deno.test("without a provider the turn fails clearly (ORCH-15)", async () => {
+Deno.test("without a provider the turn fails with a clear message", async () => {
   const leave: TestModule = {
     mount: async (coordinator) => await coordinator.mount("tools", tool("t")),
     onSessionReady: (coordinator) => coordinator.unmount("providers", "mock"),
@@ -455,7 +455,7 @@ Deno.test("without a provider the turn fails clearly (ORCH-15)", async () => {
   assertEquals(turn(), [...START, "execution:end", "orchestrator:complete"]);
 });
 
-Deno.test("the loop's own limit: one more call without tools, whose text ends the turn (ORCH-16)", async () => {
+Deno.test("at its own limit the loop makes one more call without tools, and its text ends the turn", async () => {
   const provider = new MockProvider({
     responses: [calls(["t"]), calls(["t"]), "all I have"],
   });
@@ -480,7 +480,7 @@ Deno.test("the loop's own limit: one more call without tools, whose text ends th
   assertEquals(data("orchestrator:complete")[0]?.status, "incomplete");
 });
 
-Deno.test("a wrap-up that calls tools all the same leaves a clean history (ORCH-16)", async () => {
+Deno.test("a last call that requests tools although it has none leaves a valid history", async () => {
   const { run, messages } = kit({
     loop: { max_iterations: 1 },
     providers: [[calls(["t"])]],
@@ -490,13 +490,13 @@ Deno.test("a wrap-up that calls tools all the same leaves a clean history (ORCH-
   assertToolPairs(messages());
 });
 
-Deno.test("a run's ceiling without room for the wrap-up ends the turn with what was said: no request is told that cannot be made (ORCH-16)", async () => {
-  for (const [ceiling, own] of [[1, undefined], [1, 5], [2, 2]] as const) {
+Deno.test("without room for the last call below the run's limit, the turn ends with its text and emits no further request", async () => {
+  for (const [limit, own] of [[1, undefined], [1, 5], [2, 2]] as const) {
     const provider = new MockProvider({
       responses: [1, 2, 3].map((n) => ({ text: `step ${n}`, tool_calls: [{ name: "t", arguments: {} }] })),
     });
     const { run, turn, data, messages } = kit({
-      limits: { max_iterations: ceiling },
+      limits: { max_iterations: limit },
       ...(own === undefined ? {} : { loop: { max_iterations: own } }),
       providers: [provider],
       tools: [tool("t")],
@@ -505,28 +505,28 @@ Deno.test("a run's ceiling without room for the wrap-up ends the turn with what 
     assertEquals([outcome.status, outcome.stop_reason, outcome.output_text, outcome.error], [
       "incomplete",
       "limit:max_iterations",
-      `step ${ceiling}`,
+      `step ${limit}`,
       null,
     ]);
-    assertEquals([provider.call_count, data("provider:request").length], [ceiling, ceiling]);
+    assertEquals([provider.call_count, data("provider:request").length], [limit, limit]);
     assertEquals(turn().slice(-3), ["prompt:complete", "execution:end", "orchestrator:complete"]);
     assertToolPairs(messages());
   }
 });
 
-Deno.test("a ceiling of one model call is enough for an answer (ORCH-17)", async () => {
+Deno.test("a limit of one model call is enough for an answer", async () => {
   const provider = new MockProvider({ response: "at once" });
   const outcome = await kit({ limits: { max_iterations: 1 }, providers: [provider] }).run();
   assertEquals([outcome.status, outcome.output_text, provider.call_count], ["completed", "at once", 1]);
 });
 
-Deno.test("an answer at the last allowed iteration needs no further call (ORCH-17)", async () => {
+Deno.test("an answer at the last allowed iteration needs no further call", async () => {
   const provider = new MockProvider({ response: "at once" });
   const outcome = await kit({ loop: { max_iterations: 1 }, providers: [provider] }).run();
   assertEquals([outcome.status, provider.call_count], ["completed", 1]);
 });
 
-Deno.test("empty answers end the turn after two retries (ORCH-18)", async () => {
+Deno.test("empty answers end the turn after two retries", async () => {
   const provider = new MockProvider({ responses: [{}] });
   const { run, data } = kit({ providers: [provider] });
   const outcome = await run();
@@ -538,7 +538,7 @@ Deno.test("empty answers end the turn after two retries (ORCH-18)", async () => 
   assertEquals(data("orchestrator:complete")[0]?.status, "incomplete");
 });
 
-Deno.test("a provider that fails for good ends the run with its type (ORCH-19; trace: provider fails)", async () => {
+Deno.test("a provider that fails permanently ends the run with the type of the error", async () => {
   const failures: [Error, string, JsonObject][] = [
     [new LLMError("AuthenticationError", "bad key", { status_code: 401 }), "provider_auth", {
       provider: "mock",
@@ -559,7 +559,7 @@ Deno.test("a provider that fails for good ends the run with its type (ORCH-19; t
       status_code: null,
     }],
   ];
-  for (const [error, code, told] of failures) {
+  for (const [error, code, reported] of failures) {
     const { run, turn, data, messages } = kit({ providers: [[{ error }]], loop: { max_retries: 0 } });
     const outcome = await run();
     assertEquals([outcome.status, outcome.stop_reason, outcome.error], ["failed", "error", {
@@ -573,7 +573,7 @@ Deno.test("a provider that fails for good ends the run with its type (ORCH-19; t
       "execution:end",
       "orchestrator:complete",
     ]);
-    assertEquals(data("provider:error"), [told]);
+    assertEquals(data("provider:error"), [reported]);
     assertEquals(data("execution:end"), [{ response: "", status: "error" }]);
     assertEquals(data("orchestrator:complete")[0], {
       orchestrator: "loop-streaming",
@@ -584,7 +584,7 @@ Deno.test("a provider that fails for good ends the run with its type (ORCH-19; t
   }
 });
 
-Deno.test("an invalid input does not run, and the model is told what is wrong (ORCH-20; trace: input invalid)", async () => {
+Deno.test("an invalid input does not run, and the model gets the problems", async () => {
   let ran = 0;
   let asked = 0;
   const { run, turn, data, messages } = kit({
@@ -607,7 +607,7 @@ Deno.test("an invalid input does not run, and the model is told what is wrong (O
   assertEquals(brief(messages())[2], ["tool", `Error: ${error.msg}`]);
 });
 
-Deno.test("arguments that are no JSON object are told to the model", async () => {
+Deno.test("the model gets an error for arguments that are not a JSON object", async () => {
   const provider = {
     ...new MockProvider(),
     name: "raw",
@@ -638,7 +638,7 @@ Deno.test("arguments that are no JSON object are told to the model", async () =>
   assertToolPairs(messages());
 });
 
-Deno.test("a steer joins at the next request, blank is refused, the next turn starts empty (ORCH-21; trace: steer)", async () => {
+Deno.test("a steering text joins the next request; a blank one is refused; none is left for the next turn", async () => {
   const provider = new MockProvider({ responses: [calls(["t"]), "done", "second"] });
   const { run, session, turn, data, entries } = kit({
     providers: [provider],
@@ -666,7 +666,7 @@ Deno.test("a steer joins at the next request, blank is refused, the next turn st
   assertEquals(data("orchestrator:steering_injected"), []);
 });
 
-Deno.test("a steer before the turn and one during the last answer are both heard (ORCH-21)", async () => {
+Deno.test("a steering text before the turn and one during the last answer are both delivered", async () => {
   let asked = 0;
   const { run, session, data } = kit({
     providers: [[() => {
@@ -677,13 +677,13 @@ Deno.test("a steer before the turn and one during the last answer are both heard
   await session.initialize();
   (session.getCapability("session.steer") as (text: string) => void)("early");
   assertEquals((await run()).output_text, "answer 2");
-  assertEquals(data("orchestrator:steering_injected").map((told) => told.content), [
+  assertEquals(data("orchestrator:steering_injected").map(({ content }) => content), [
     "early",
     "one more thing",
   ]);
 });
 
-Deno.test("the capability session.last_usage tells each answer to the loop once it is there", async () => {
+Deno.test("the capability session.last_usage returns the usage of each answer to the loop", async () => {
   const last = () => (session.getCapability("session.last_usage") as () => unknown)();
   const seen: unknown[] = [];
   const usage = (input_tokens: number) => ({ input_tokens, output_tokens: 1 });
@@ -711,7 +711,7 @@ Deno.test("the capability session.last_usage tells each answer to the loop once 
   ]);
 });
 
-Deno.test("an orchestrator of five arguments works (ORCH-22)", async () => {
+Deno.test("an orchestrator of five arguments works", async () => {
   const loop = createLoop({
     orchestrator: "five",
     max_iterations: -1,
@@ -732,7 +732,7 @@ Deno.test("an orchestrator of five arguments works (ORCH-22)", async () => {
   assertEquals(data("orchestrator:complete").length, 1);
 });
 
-Deno.test("a streamed answer: one request id, growing sequence, the pieces joined are the text (ORCH-23)", async () => {
+Deno.test("the deltas of a streamed answer have one request id and a growing sequence, and join to the text", async () => {
   const provider = new MockProvider({
     responses: [{ thinking: "let me see", text: "six times seven is forty-two" }],
     chunk_chars: 7,
@@ -752,7 +752,7 @@ Deno.test("a streamed answer: one request id, growing sequence, the pieces joine
   assertEquals(data("llm:stream_aborted"), []);
 });
 
-Deno.test("a stream that breaks is told to be void, one that never began is not (ORCH-23)", async () => {
+Deno.test("llm:stream_aborted is emitted for a stream that breaks, not for one that never started", async () => {
   for (const partial of [true, false]) {
     const provider = new MockProvider();
     provider.complete = (_request, options) => {
@@ -769,7 +769,7 @@ Deno.test("a stream that breaks is told to be void, one that never began is not 
   }
 });
 
-Deno.test("pieces that are none, or come after the end, are not told (ORCH-23)", async () => {
+Deno.test("malformed deltas, and those after the end, are dropped", async () => {
   const provider = new MockProvider({ response: "hi" });
   const complete = provider.complete.bind(provider);
   let late: (() => void) | null = null;
@@ -792,7 +792,7 @@ Deno.test("pieces that are none, or come after the end, are not told (ORCH-23)",
   assertEquals(data("content_block:delta").map((delta) => delta.delta), ["hi"]);
 });
 
-Deno.test("a provider that does not stream is told in one piece for each text", async () => {
+Deno.test("an answer that is not streamed has one delta for each text block", async () => {
   const provider = new MockProvider({ response: "hi there" });
   const complete = provider.complete.bind(provider);
   provider.complete = (request) => complete(request, {});
@@ -802,7 +802,7 @@ Deno.test("a provider that does not stream is told in one piece for each text", 
   assertEquals(data("content_block:delta")[0]?.delta, "hi there");
 });
 
-Deno.test("a stored answer carries its calls in both spellings (ORCH-24)", async () => {
+Deno.test("a stored answer contains its calls in both spellings", async () => {
   const { run, messages } = kit({ providers: [[calls(["t", { a: 1 }]), "done"]], tools: [tool("t")] });
   await run();
   assertEquals(messages()[1], {
@@ -813,7 +813,7 @@ Deno.test("a stored answer carries its calls in both spellings (ORCH-24)", async
   assertEquals(messages()[2], { role: "tool", tool_call_id: "c1", name: "t", content: "ok" });
 });
 
-Deno.test("a plain tool result of R1 is stored as its output (MODEL-06)", async () => {
+Deno.test("a plain tool result of R1 is stored as its output", async () => {
   const { run, messages } = kit({
     providers: [[calls(["t"]), "done"]],
     tools: [tool("t", () => Promise.resolve({ success: true, output: "Hello!" }))],
@@ -822,7 +822,7 @@ Deno.test("a plain tool result of R1 is stored as its output (MODEL-06)", async 
   assertEquals(brief(messages())[2], ["tool", "Hello!"]);
 });
 
-Deno.test("a plain response of R0 is read: text, usage, calls (MODEL-07)", async () => {
+Deno.test("a plain response of R0 is normalised to text, usage and calls", async () => {
   const provider = new MockProvider();
   provider.complete = () =>
     Promise.resolve({
@@ -839,7 +839,7 @@ Deno.test("a plain response of R0 is read: text, usage, calls (MODEL-07)", async
   });
 });
 
-Deno.test("calls that share an id get ids of their own, in message and blocks alike", async () => {
+Deno.test("calls with the same id get unique ids, in the message and its blocks", async () => {
   const { run, messages } = kit({
     providers: [[calls(["t", { n: 1 }, "same"], ["t", { n: 2 }, "same"]), "done"]],
     tools: [tool("t", (input) => `n=${input.n}`)],
@@ -864,7 +864,7 @@ Deno.test("a hook may rewrite the prompt", async () => {
   assertEquals(data("prompt:submit"), [{ prompt: "rewritten" }]);
 });
 
-Deno.test("an answer cut by the model's limit, or filtered, is incomplete", async () => {
+Deno.test("an answer that is truncated by the model's limit, or filtered, is incomplete", async () => {
   const outcomes: [string, string, string][] = [
     ["half an ans", "length", "max_output_tokens"],
     ["", "max_tokens", "max_output_tokens"],
@@ -884,7 +884,7 @@ Deno.test("an answer cut by the model's limit, or filtered, is incomplete", asyn
   assertEquals([filtered.status, filtered.stop_reason], ["incomplete", "content_filter"]);
 });
 
-Deno.test("progress of a tool is told to the user, also from within a batch", async () => {
+Deno.test("progress of a tool is emitted as user:notification, also from a parallel batch", async () => {
   const { run, data } = kit({
     providers: [[calls(["t"]), "done"]],
     tools: [tool("t", async (_input, call) => {
@@ -921,7 +921,7 @@ Deno.test("a batch whose log fails waits for its other calls before it ends the 
   assertEquals(outcome.status, "failed");
 });
 
-Deno.test("content that a hook result asks to inject as handler of a refused call is not lost", async () => {
+Deno.test("an injection of a hook at the error of a refused call is not lost", async () => {
   const provider = new MockProvider({ responses: [calls(["gone"]), "done"] });
   const { run } = kit({
     providers: [provider],
@@ -938,7 +938,7 @@ Deno.test("content that a hook result asks to inject as handler of a refused cal
   assertEquals(brief(provider.requests[1]!.messages).at(-1), ["system", "there is no such tool"]);
 });
 
-Deno.test("arguments that nobody can check are a failed call, not a failed run", async () => {
+Deno.test("arguments that cannot be checked fail the call, not the run", async () => {
   const guests = tool("guests");
   const checkInput = () => Promise.reject(Object.assign(new Error("it is gone"), { code: "tool_timeout" }));
   const { run, data, messages } = kit({
@@ -952,26 +952,26 @@ Deno.test("arguments that nobody can check are a failed call, not a failed run",
   assertMatch(String(messages()[2]?.content), /it is gone/);
 });
 
-Deno.test("a check of arguments may give any list, in any thenable; one that gives none is a failed call", async () => {
+Deno.test("checkInput may return any list in any thenable; another value fails the call", async () => {
   const input_schema = { type: "object", required: ["text"] };
-  const told = async (checkInput: unknown) => {
+  const resultOf = async (checkInput: unknown) => {
     const checked = Object.assign(tool("checked"), { checkInput, input_schema });
     const { run, data } = kit({ providers: [[calls(["checked"]), "done"]], tools: [checked] });
     assertEquals((await run()).status, "completed");
     return data("tool:error").map(({ error }) => (error as { msg: string }).msg);
   };
   const thenable = (found: unknown) => ({ then: (done: (found: unknown) => void) => done(found) });
-  assertEquals(await told(() => thenable([])), []);
-  assertEquals(await told(() => thenable(["a", "b"])), ["Invalid arguments for tool 'checked': a; b"]);
-  assertEquals(await told(() => Promise.resolve(new Set(["a"]))), [
+  assertEquals(await resultOf(() => thenable([])), []);
+  assertEquals(await resultOf(() => thenable(["a", "b"])), ["Invalid arguments for tool 'checked': a; b"]);
+  assertEquals(await resultOf(() => Promise.resolve(new Set(["a"]))), [
     "Invalid arguments for tool 'checked': a",
   ]);
   for (const none of [() => Promise.resolve(undefined), () => undefined, () => Promise.resolve({})]) {
-    assertMatch(String(await told(none)), /^Cannot check the arguments of tool 'checked': /);
+    assertMatch(String(await resultOf(none)), /^Cannot check the arguments of tool 'checked': /);
   }
 });
 
-Deno.test("a tool may hand its context on as a copy", async () => {
+Deno.test("a tool may pass on a copy of its context", async () => {
   const seen: unknown[] = [];
   const inner = (context: ToolCallContext) => {
     seen.push(Object.keys(context).sort(), context.signal.aborted);
@@ -986,7 +986,7 @@ Deno.test("a tool may hand its context on as a copy", async () => {
   assertEquals(seen, [["id", "progress", "session_id", "signal"], false]);
 });
 
-Deno.test("a graceful cancel before the request is made asks no model (CANC-01)", async () => {
+Deno.test("a graceful cancel before the request calls no model", async () => {
   const provider = new MockProvider({ responses: ["never"] });
   const made = kit({
     providers: [provider],
@@ -999,7 +999,7 @@ Deno.test("a graceful cancel before the request is made asks no model (CANC-01)"
   assertEquals(provider.requests, []);
 });
 
-/** A provider that throws as the SDK of a vendor does. */
+/** Creates a provider that throws errors like a vendor's SDK. */
 function vendor(fields: JsonObject, message: string): Provider {
   return {
     name: "vendor",
@@ -1031,7 +1031,7 @@ for (
   });
 }
 
-Deno.test("an error with a status that may pass is tried again, after the time that its headers ask for", async () => {
+Deno.test("an error with a transient status is retried after the delay of its headers", async () => {
   const fields = { status: 429, headers: new Headers({ "retry-after": "120" }) };
   const { run, data, clock } = kit({
     providers: [vendor(fields, "429 slow down")],

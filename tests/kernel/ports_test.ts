@@ -1,4 +1,4 @@
-/** The examples of the requirements, ported line by line, run through the kernel: all together, and each among our modules. */
+/** Ported example modules of the requirements (R0 to R3) run in the kernel: together, and each with built-in modules. */
 import * as r0Calculator from "../fixtures/r0/calculator_tool.ts";
 import * as r0Provider from "../fixtures/r0/mock_provider.ts";
 import * as r0Context from "../fixtures/r0/simple_context.ts";
@@ -19,7 +19,7 @@ import type { JsonObject, Message, Module } from "../../src/sdk/types.ts";
 import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { calls, hook, kit, type TestModule, tool } from "./kit.ts";
 
-/** A ported module as a plan names it: its own config, and an id. Ports declare only what they use of their coordinator. */
+/** Returns a ported module with a config and an id. Ports declare only the members of the coordinator that they use. */
 function port(module: { mount: unknown }, id: string, config: JsonObject = {}): TestModule {
   return { ...module as Module, id, config };
 }
@@ -33,7 +33,7 @@ const timing = port(r0Timing, "timing-hook", { debug: true });
 const answers = (messages: readonly Message[]) =>
   messages.filter((message) => message.role === "tool").map((message) => message.content);
 
-/** Entries of R0's loop in a turn with one call: it tells no execution:start, no prompt:submit and no execution:end. */
+/** Entries of R0's loop in a turn with one call: it emits no execution:start, prompt:submit or execution:end. */
 const R0_CALL = [
   ...["execution:start", "context:message", "prompt:submit"],
   ...["provider:request", "provider:response", "context:message", "tool:pre", "tool:post", "context:message"],
@@ -63,22 +63,22 @@ Deno.test("R0's five examples run together", async () => {
     { role: "user", content: "What is 2 + 2?" },
     { role: "assistant", content: [{ type: "text", text: "It is 4." }] },
   ]);
-  const [told] = data("provider:response");
-  assertEquals([told?.provider, told?.iteration, told?.tool_calls], ["mock", 1, false]);
-  assertEquals(told?.usage, { input_tokens: 10, output_tokens: 5, total_tokens: 15, cost_usd: null });
+  const [response] = data("provider:response");
+  assertEquals([response?.provider, response?.iteration, response?.tool_calls], ["mock", 1, false]);
+  assertEquals(response?.usage, { input_tokens: 10, output_tokens: 5, total_tokens: 15, cost_usd: null });
   assertEquals(data("execution:end"), [{ response: "It is 4.", status: "completed" }]);
   assertEquals(data("orchestrator:complete"), [{ orchestrator: "simple", turn_count: 1, status: "success" }]);
   assertEquals(data("session:cleanup"), [{ ran: 2, failed: [] }]);
   assertEquals(warnings, []);
 });
 
-Deno.test("R0's provider without its key is skipped, and nobody is left to answer (LOAD-07)", async () => {
+Deno.test("R0's provider without its key is skipped, and the session fails without a provider", async () => {
   const { session, data } = kit({ providers: [port(r0Provider, "mock-provider"), ["ours"]] });
   await session.initialize();
   assertEquals(data("module:skipped")[0]?.reason, "not_configured");
 });
 
-Deno.test("R0's loop with calls: hooks see input and id, each answer and each result is told once", async () => {
+Deno.test("R0's loop with calls: hooks see input and id, and each answer and result is emitted once", async () => {
   const seen: JsonObject[] = [];
   const { run, turn, data, messages } = kit({
     orchestrator: orchestrator(),
@@ -106,12 +106,12 @@ Deno.test("R0's loop with calls: hooks see input and id, each answer and each re
     tool_input: { expression: "6*7" },
     result: { success: true, output: "42", error: null },
   }]);
-  assertEquals(data("provider:response").map((told) => told.tool_calls), [true, false]);
+  assertEquals(data("provider:response").map((entry) => entry.tool_calls), [true, false]);
   assertEquals(data("orchestrator:complete").length, 1);
   assertToolPairs(messages());
 });
 
-Deno.test("R0's loop does not look at a denial: the tool does not run all the same", async () => {
+Deno.test("a denied tool does not run although R0's loop ignores the denial", async () => {
   let ran = 0;
   const { run, turn, data, messages, of } = kit({
     orchestrator: orchestrator(),
@@ -138,7 +138,7 @@ Deno.test("R0's loop does not look at a denial: the tool does not run all the sa
   assertToolPairs(messages());
 });
 
-Deno.test("R0's loop does not look at a question: it is asked, and its answer holds", async () => {
+Deno.test("a person is asked, and the answer applies, although R0's loop ignores ask_user", async () => {
   for (const answer of ["allow", "deny"]) {
     const { run, data, turn, asked } = kit({
       orchestrator: orchestrator(),
@@ -158,7 +158,7 @@ Deno.test("R0's loop does not look at a question: it is asked, and its answer ho
   }
 });
 
-Deno.test("R0's loop does not look at a denied prompt or request: no model is called all the same", async () => {
+Deno.test("no model is called for a denied prompt or request although R0's loop ignores the denial", async () => {
   for (const event of ["prompt:submit", "provider:request"]) {
     const mock = new MockProvider();
     const { run, data } = kit({
@@ -171,12 +171,12 @@ Deno.test("R0's loop does not look at a denied prompt or request: no model is ca
       code: "denied",
       message: "no",
     }, 0]);
-    assertEquals(data("orchestrator:complete").map((told) => told.status), ["incomplete"]);
+    assertEquals(data("orchestrator:complete").map((entry) => entry.status), ["incomplete"]);
     assertEquals(data("execution:end").length, 1);
   }
 });
 
-Deno.test("a ceiling stops R0's loop, and leaves a clean history", async () => {
+Deno.test("a limit stops R0's loop and leaves a valid history", async () => {
   const cases = [
     [{ max_tool_calls: 1 }, "limit:max_tool_calls"],
     [{ max_iterations: 1 }, "limit:max_iterations"],
@@ -192,13 +192,13 @@ Deno.test("a ceiling stops R0's loop, and leaves a clean history", async () => {
     const outcome = await run();
     assertEquals([outcome.status, outcome.stop_reason], ["incomplete", stop_reason]);
     assertEquals(data("provider:response").length, stop_reason === "limit:max_total_tokens" ? 0 : 1);
-    assertEquals(data("orchestrator:complete").map((told) => told.status), ["incomplete"]);
+    assertEquals(data("orchestrator:complete").map((entry) => entry.status), ["incomplete"]);
     assertEquals(turn().slice(-2), ["execution:end", "orchestrator:complete"]);
     assertToolPairs(messages());
   }
 });
 
-Deno.test("R0's own limit is told as what it is", async () => {
+Deno.test("the own limit of R0's loop ends the turn as incomplete", async () => {
   const { run, data } = kit({
     orchestrator: orchestrator({ max_iterations: 2 }),
     providers: [[calls(["t"])]],
@@ -217,7 +217,7 @@ Deno.test("R0's own limit is told as what it is", async () => {
   }]);
 });
 
-Deno.test("R0's loop drops unknown tools: their calls are answered before the next request and at the end", async () => {
+Deno.test("calls of unknown tools, which R0's loop drops, get results before the next request and at the end", async () => {
   const mock = new MockProvider({ responses: [calls(["gone"], ["t"]), calls(["gone"]), "done"] });
   const { run, messages } = kit({
     orchestrator: orchestrator(),
@@ -238,7 +238,7 @@ Deno.test("R0's loop drops unknown tools: their calls are answered before the ne
   assertEquals(answers(limited.messages()), ["Error: Tool 'gone' was not executed"]);
 });
 
-Deno.test("a tool that throws ends R0's loop: told, answered, closed", async () => {
+Deno.test("a tool that throws ends R0's loop; the error is emitted and the call gets a result", async () => {
   const { run, data, messages, turn } = kit({
     orchestrator: orchestrator(),
     providers: [[calls(["t"], ["t"]), "never"]],
@@ -265,11 +265,11 @@ Deno.test("a provider that fails ends R0's loop", async () => {
   });
   const outcome = await run();
   assertEquals(outcome.error, { code: "provider_auth", message: "bad key" });
-  assertEquals(data("orchestrator:complete").map((told) => told.status), ["error"]);
+  assertEquals(data("orchestrator:complete").map((entry) => entry.status), ["error"]);
   assertEquals(turn().slice(-2), ["execution:end", "orchestrator:complete"]);
 });
 
-Deno.test("cancelling R0's loop ends it: gracefully after the tool, immediately at once", async () => {
+Deno.test("a graceful cancel ends R0's loop after the tool, an immediate cancel at once", async () => {
   for (const mode of ["graceful", "immediate"] as const) {
     const { run, session, data, messages } = kit({
       orchestrator: orchestrator(),
@@ -288,7 +288,7 @@ Deno.test("cancelling R0's loop ends it: gracefully after the tool, immediately 
   }
 });
 
-Deno.test("R0's loop with our context, provider and tools", async () => {
+Deno.test("R0's loop runs with our context, provider and tools", async () => {
   const { run, messages } = kit({
     orchestrator: orchestrator(),
     context: port(contextSimple, "context-simple"),
@@ -303,7 +303,7 @@ Deno.test("R0's loop with our context, provider and tools", async () => {
   assertToolPairs(messages());
 });
 
-Deno.test("R0's context, provider, tool and hook with our loops", async () => {
+Deno.test("R0's context, provider, tool and hook run with our loops", async () => {
   for (const loop of [port(loopBasic, "loop-basic"), undefined]) {
     const { run, data, messages, session } = kit({
       ...(loop ? { orchestrator: loop } : {}),
@@ -320,7 +320,7 @@ Deno.test("R0's context, provider, tool and hook with our loops", async () => {
   }
 });
 
-Deno.test("R0's timing hook is heard by our loop, with its message for the user", async () => {
+Deno.test("R0's timing hook runs in our loop, with its message for the user", async () => {
   const { run, data } = kit({
     providers: [[calls(["calculator", { expression: "1/0" }]), "done"]],
     tools: [calculator],
@@ -333,7 +333,7 @@ Deno.test("R0's timing hook is heard by our loop, with its message for the user"
   assertMatch(String(data("user:notification")[0]?.message), /^Tool calculator took \d+\.\d\ds$/);
 });
 
-Deno.test("R0's calculator gives its error as a result", async () => {
+Deno.test("R0's calculator returns its error as a result", async () => {
   const { run, data } = kit({
     providers: [[calls(["calculator", { expression: "1/0" }]), "done"]],
     tools: [calculator],
@@ -346,7 +346,7 @@ Deno.test("R0's calculator gives its error as a result", async () => {
   });
 });
 
-Deno.test("the tools of R1, R2 and R3 run, under the names they give themselves", async () => {
+Deno.test("the tools of R1, R2 and R3 run under their own names", async () => {
   const { run, session, messages, warnings, coordinator } = kit({
     providers: [[calls(["myname"], ["my_tool", { param: "x" }], ["my_tool"]), "done"]],
     tools: [port(r1Tool, "tool-myname"), port(r2Tool, "tool-my-tool")],
@@ -369,7 +369,7 @@ Deno.test("the tools of R1, R2 and R3 run, under the names they give themselves"
   assert(coordinator().tools.my_tool);
 });
 
-Deno.test("R2's placeholder is a tool that says it is none yet", async () => {
+Deno.test("R2's placeholder tool returns that it is not implemented", async () => {
   const { run, data, messages } = kit({
     providers: [[calls(["my_tool", { operation: "x" }]), "done"]],
     tools: [port(r2Placeholder, "tool-my-tool")],

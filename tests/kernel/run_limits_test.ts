@@ -14,13 +14,13 @@ const LIMITS: RunLimits = {
   max_duration_s: 60,
 };
 
-function ceilings(limits: Partial<RunLimits> = {}, cost_is_asked_for = false) {
+function createLimits(limits: Partial<RunLimits> = {}, cost_limit_is_set = false) {
   const clock = new FakeClock();
   return {
     clock,
     made: new RunLimitGuard({
       limits: { ...LIMITS, ...limits },
-      cost_limit_is_set: cost_is_asked_for,
+      cost_limit_is_set,
       clock,
     }),
   };
@@ -39,8 +39,8 @@ function limitOf(run: () => unknown): unknown {
   return error.facts.limit;
 }
 
-Deno.test("reserveCall() counts answers and calls under way, not failed ones", () => {
-  const { made } = ceilings();
+Deno.test("reserveCall() counts answered and pending calls, not failed ones", () => {
+  const { made } = createLimits();
   const first = made.reserveCall(10, 10);
   made.reserveCall(10, 10).settle(null);
   made.reserveCall(10, 10).settle(usage(20));
@@ -51,45 +51,45 @@ Deno.test("reserveCall() counts answers and calls under way, not failed ones", (
   assertEquals(limitOf(() => made.reserveCall(10, 10)), "max_iterations");
 });
 
-Deno.test("reserveCall() lowers the answer to what is left, and stops below 256 tokens", () => {
-  const { made } = ceilings({ max_iterations: 100 });
+Deno.test("reserveCall() lowers the output to the tokens that are left, and throws below 256", () => {
+  const { made } = createLimits({ max_iterations: 100 });
   assertEquals(made.reserveCall(4_000, 4_096).max_output_tokens, 4_096);
   assertEquals(made.reserveCall(1_000, 4_096).max_output_tokens, 904);
   assertEquals(limitOf(() => made.reserveCall(10, 4_096)), "max_total_tokens");
-  const { made: tight } = ceilings({ max_total_tokens: 300 });
+  const { made: tight } = createLimits({ max_total_tokens: 300 });
   assertEquals(limitOf(() => tight.reserveCall(45, 4_096)), "max_total_tokens");
   assertEquals(tight.reserveCall(44, 4_096).max_output_tokens, 256);
-  const { made: small } = ceilings({ max_total_tokens: 300 });
+  const { made: small } = createLimits({ max_total_tokens: 300 });
   assertEquals(small.reserveCall(200, 100).max_output_tokens, 100);
 });
 
-Deno.test("settle() counts what a call really took", () => {
-  const { made } = ceilings({ max_iterations: 100 });
+Deno.test("settle() counts the usage of a call", () => {
+  const { made } = createLimits({ max_iterations: 100 });
   made.reserveCall(4_000, 5_000).settle(usage(100));
   assertEquals(made.reserveCall(4_000, 5_000).max_output_tokens, 5_000);
 });
 
-Deno.test("reserveCall() stops at the dollars, exactly", () => {
-  const { made } = ceilings({ max_iterations: 100 });
+Deno.test("reserveCall() throws at exactly max_cost_usd", () => {
+  const { made } = createLimits({ max_iterations: 100 });
   made.reserveCall(1, 1).settle(usage(2, "0.0999999999"));
   made.reserveCall(1, 1).settle(usage(2, "0.0000000001"));
   assertEquals(limitOf(() => made.reserveCall(1, 1)), "max_cost_usd");
 });
 
-Deno.test("an unpriced call ends the run when the dollars were asked for, else it is let through", () => {
-  const { made } = ceilings({}, true);
+Deno.test("a call without a price ends the run only when max_cost_usd was set", () => {
+  const { made } = createLimits({}, true);
   const error = assertThrows(() => made.reserveCall(1, 1).settle(usage(2, null)));
   assertMatch(error.message, /config\.prices/);
-  const { made: lenient } = ceilings();
+  const { made: lenient } = createLimits();
   lenient.reserveCall(1, 1).settle(usage(2, null));
 });
 
-Deno.test("the clock of a run goes while a session works and nobody is waited for", async () => {
-  const { made, clock } = ceilings();
+Deno.test("the clock of a run runs while a session works and no approval is pending", async () => {
+  const { made, clock } = createLimits();
   made.start();
   await clock.advance(30_000);
   await made.paused(() => clock.advance(1_000_000));
-  made.start(); // a child
+  made.start(); // a sub-agent
   await made.paused(() => made.paused(() => clock.advance(1_000_000)));
   made.stop();
   await clock.advance(29_999);
@@ -101,8 +101,8 @@ Deno.test("the clock of a run goes while a session works and nobody is waited fo
   assertEquals(clock.pending, 0);
 });
 
-Deno.test("stop() stops the clock; waiting that outlives the work does not start it again", async () => {
-  const { made, clock } = ceilings();
+Deno.test("stop() stops the clock, and a pending approval that ends later does not start it", async () => {
+  const { made, clock } = createLimits();
   made.start();
   const waiting = made.paused(() => clock.after(10));
   made.stop();
@@ -113,12 +113,12 @@ Deno.test("stop() stops the clock; waiting that outlives the work does not start
   assertEquals(made.signal.aborted, false);
 });
 
-Deno.test("nobody raises a ceiling through the limits that modules see", () => {
-  const { made } = ceilings();
+Deno.test("a module cannot change the limits", () => {
+  const { made } = createLimits();
   assertThrows(() => (made.limits as { max_tool_calls: number }).max_tool_calls = 9, TypeError);
 });
 
-Deno.test("max_tool_calls refuses the next call, answers it, and ends the run (trace: ceiling)", async () => {
+Deno.test("max_tool_calls refuses the next call, adds a result for it, and ends the run", async () => {
   const provider = new MockProvider({ responses: [calls(["t"], ["t"], ["t"]), "never"] });
   let ran = 0;
   const { run, turn, data, messages } = kit({
@@ -145,7 +145,7 @@ Deno.test("max_tool_calls refuses the next call, answers it, and ends the run (t
   assertToolPairs(messages());
 });
 
-Deno.test("the run's ceilings on model calls end it incomplete, with a clean history", async () => {
+Deno.test("the run's limits on model calls end it as incomplete, with a valid history", async () => {
   const cases: [Partial<RunLimits>, string][] = [
     [{ max_iterations: 1 }, "limit:max_iterations"],
     [{ max_total_tokens: 400 }, "limit:max_total_tokens"],
@@ -171,16 +171,16 @@ Deno.test("the run's ceilings on model calls end it incomplete, with a clean his
   }
 });
 
-Deno.test("the loop leaves room for its wrap-up below the run's ceiling", async () => {
+Deno.test("the loop leaves room for its last call below the run's limit", async () => {
   const { run } = kit({ limits: { max_iterations: 3 }, providers: [[calls(["t"])]], tools: [tool("t")] });
   assertEquals((await run()).stop_reason, "limit:max_iterations");
 });
 
-Deno.test("an unpriced answer under dollars that were asked for is the last one, and is told", async () => {
-  const { run, data } = kit({ cost_is_asked_for: true, providers: [["an answer"]] });
+Deno.test("an answer without a price under a set max_cost_usd is logged and is the last one", async () => {
+  const { run, data } = kit({ cost_limit_is_set: true, providers: [["an answer"]] });
   const outcome = await run();
   assertEquals([outcome.status, outcome.stop_reason], ["incomplete", "limit:max_cost_usd"]);
-  assertEquals(data("provider:response").map((told) => told.usage), [
+  assertEquals(data("provider:response").map((entry) => entry.usage), [
     { input_tokens: 10, output_tokens: 5, total_tokens: 15, cost_usd: null },
   ]);
 });
@@ -202,7 +202,7 @@ Deno.test("max_duration_s ends a model call and a tool", async () => {
   }
 });
 
-Deno.test("a loop that neither ends nor listens is left behind, ten seconds after it was told to stop", async () => {
+Deno.test("a loop that ignores its abort signal is abandoned after ten seconds", async () => {
   for (const why of ["time", "cancel"]) {
     const { run, session, clock, data, turn } = kit({
       limits: { max_duration_s: 1 },
@@ -234,7 +234,7 @@ Deno.test("a loop that neither ends nor listens is left behind, ten seconds afte
   }
 });
 
-Deno.test("a loop that was left behind tells the end of its turn to nobody (CANC-06)", async () => {
+Deno.test("events of an abandoned loop after the end of its turn are dropped", async () => {
   const late = Promise.withResolvers<void>();
   const { run, session, clock, data, turn } = kit({
     orchestrator: async (coordinator) =>
@@ -265,8 +265,8 @@ Deno.test("a loop that was left behind tells the end of its turn to nobody (CANC
   ]);
 });
 
-Deno.test("a tool has its time, and is told to stop; the turn goes on", async () => {
-  let told: unknown;
+Deno.test("a tool that exceeds its timeout is aborted, and the turn continues", async () => {
+  let reason: unknown;
   const { run, clock, data, messages } = kit({
     kernel: { tool_timeout_s: 2 },
     providers: [[calls(["t"]), "done"]],
@@ -274,7 +274,7 @@ Deno.test("a tool has its time, and is told to stop; the turn goes on", async ()
       tool(
         "t",
         (_input, call) =>
-          new Promise(() => call!.signal.addEventListener("abort", () => told = call!.signal.reason)),
+          new Promise(() => call!.signal.addEventListener("abort", () => reason = call!.signal.reason)),
       ),
     ],
   });
@@ -282,7 +282,7 @@ Deno.test("a tool has its time, and is told to stop; the turn goes on", async ()
   await until(() => clock.pending > 1);
   await clock.advance(2_000);
   assertEquals((await done).status, "completed");
-  assertEquals((told as { code: string }).code, "tool_timeout");
+  assertEquals((reason as { code: string }).code, "tool_timeout");
   assertEquals(data("tool:error").map((one) => one.error), [
     { type: "tool_timeout", msg: 'Cannot wait for tool "t": no result within 2 s' },
   ]);
@@ -290,7 +290,7 @@ Deno.test("a tool has its time, and is told to stop; the turn goes on", async ()
   assertEquals(clock.pending, 0);
 });
 
-Deno.test("a tool without a time limit may take its time", async () => {
+Deno.test("a tool without a timeout may run for any time", async () => {
   const { run, clock } = kit({
     kernel: { tool_timeout_s: 0 },
     limits: { max_duration_s: 10_000 },
@@ -303,7 +303,7 @@ Deno.test("a tool without a time limit may take its time", async () => {
   assertEquals((await done).status, "completed");
 });
 
-Deno.test("output and error of a tool are cut to what is kept, with a marker", async () => {
+Deno.test("output and error of a tool are shortened to max_tool_result_bytes, with a marker", async () => {
   const big = "é".repeat(50_000);
   const outputs: [() => unknown, string][] = [
     [() => big, "output"],
@@ -322,13 +322,13 @@ Deno.test("output and error of a tool are cut to what is kept, with a marker", a
     assertMatch(text, /bytes cut: max_tool_result_bytes is 1000/);
     assert(new TextEncoder().encode(text).length < 1_200);
     assert(!text.includes("\ufffd"));
-    const told = entries.find((entry) => entry.event === "tool:post" || entry.event === "tool:error");
-    assert(JSON.stringify(told).length < 5_000, what);
+    const reported = entries.find((entry) => entry.event === "tool:post" || entry.event === "tool:error");
+    assert(JSON.stringify(reported).length < 5_000, what);
     if (what === "thrown") assertEquals((data("tool:error")[0]?.error as JsonObject).type, "tool_crashed");
   }
 });
 
-Deno.test("output that fits is left as it is", async () => {
+Deno.test("output that fits is not changed", async () => {
   const { run, data } = kit({
     kernel: { max_tool_result_bytes: 1_000 },
     providers: [[calls(["t"]), "done"]],
@@ -338,7 +338,7 @@ Deno.test("output that fits is left as it is", async () => {
   assertEquals((data("tool:post")[0]?.result as JsonObject).output, { text: "é".repeat(400) });
 });
 
-Deno.test("a hook that asks a model is counted and told, and is none of the loop's business", async () => {
+Deno.test("a hook's model call is counted and logged, and is not part of the loop's conversation", async () => {
   const provider = new MockProvider({ responses: [calls(["t"], ["t"]), "judge one", "judge two", "done"] });
   const { run, data, turn, messages } = kit({
     limits: { max_iterations: 4 },
@@ -363,12 +363,12 @@ Deno.test("a hook that asks a model is counted and told, and is none of the loop
     ...["provider:response", "tool:pre", "tool:post", "provider:response", "tool:pre", "tool:post"],
     ...["provider:request", "provider:response"],
   ]);
-  assertEquals(data("provider:response").map((told) => told.inner ?? false), [false, true, true, false]);
+  assertEquals(data("provider:response").map((entry) => entry.inner ?? false), [false, true, true, false]);
   assertEquals(data("orchestrator:complete")[0]?.turn_count, 2);
   assertToolPairs(messages());
 });
 
-Deno.test("a hook's model calls meet the same ceiling", async () => {
+Deno.test("a hook's model calls count for the same limit", async () => {
   const { run } = kit({
     limits: { max_iterations: 1 },
     providers: [["answer"]],
@@ -382,7 +382,7 @@ Deno.test("a hook's model calls meet the same ceiling", async () => {
   assertEquals((await run()).stop_reason, "limit:max_iterations");
 });
 
-Deno.test("no model and no tool is to be had outside a turn", async () => {
+Deno.test("models and tools cannot be called outside a turn", async () => {
   const failures: string[] = [];
   const { session } = kit({
     tools: [tool("t")],
@@ -401,7 +401,7 @@ Deno.test("no model and no tool is to be had outside a turn", async () => {
   ]);
 });
 
-Deno.test("what a loop says of an answer's cost does not count", async () => {
+Deno.test("the cost that a loop emits for an answer is ignored", async () => {
   const { run, data } = kit({
     orchestrator: async (coordinator) =>
       await coordinator.mount("orchestrator", {
@@ -430,8 +430,8 @@ Deno.test("what a loop says of an answer's cost does not count", async () => {
   ]);
 });
 
-Deno.test("a ceiling kept elsewhere ends the run like any other", async () => {
-  const { run, ceilings: made } = kit({
+Deno.test("stopFor() ends the run like any other limit", async () => {
+  const { run, run_limits: made } = kit({
     providers: [[calls(["t"]), "never"]],
     tools: [tool("t")],
     hooks: [hook("tool:post", () => void made.stopFor("max_log_entries", "the log is full"))],

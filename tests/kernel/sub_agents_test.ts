@@ -1,4 +1,4 @@
-/** What the kernel has for sub-agents: ceilings within ceilings, deadlines that stand still, sessions with a parent. */
+/** Parts of the kernel for sub-agents: limits with a parent, deadlines that pause, sessions with a parent. */
 import { assert, assertEquals, assertRejects, assertThrows } from "../assert.ts";
 import { RunLimitGuard } from "../../src/kernel/run_limits.ts";
 import { CallDeadline } from "../../src/kernel/guards/call_deadline.ts";
@@ -27,7 +27,7 @@ function limitOf(act: () => unknown): unknown {
   return (assertThrows(act) as Error & { facts?: { limit?: string } }).facts?.limit;
 }
 
-Deno.test("Ceilings within others count in both: the inner limit holds the inner alone", () => {
+Deno.test("RunLimitGuard with a parent counts in both; reaching its own limit stops only itself", () => {
   const { outer, inner } = nested({ max_iterations: 1, max_tool_calls: 1 });
   inner.reserveCall(100, 500).settle(USED);
   inner.countToolCall();
@@ -39,7 +39,7 @@ Deno.test("Ceilings within others count in both: the inner limit holds the inner
   assertEquals(limitOf(() => outer.countToolCall()), "max_tool_calls");
 });
 
-Deno.test("Ceilings within others give nothing that the outer has not: tokens lowered, refusals leave no trace", () => {
+Deno.test("RunLimitGuard with a parent lowers tokens to the parent's; a refused call reserves nothing", () => {
   const { outer, inner } = nested({});
   outer.reserveCall(1_000, 500).settle({ ...USED, total_tokens: 8_500 });
   assertEquals([inner.tokens_left, outer.tokens_left], [1_500, 1_500]);
@@ -54,7 +54,7 @@ Deno.test("Ceilings within others give nothing that the outer has not: tokens lo
   assertEquals(narrow.outer.tokens_left, 10_000);
 });
 
-Deno.test("Ceilings within others: an unpriced call that ends the inner is settled in the outer all the same", () => {
+Deno.test("RunLimitGuard with a parent settles a call without a price in the parent too", () => {
   const clock = new FakeClock();
   const outer = new RunLimitGuard({ limits: LIMITS, clock });
   const inner = new RunLimitGuard({ limits: LIMITS, clock, parent: outer, cost_limit_is_set: true });
@@ -63,7 +63,7 @@ Deno.test("Ceilings within others: an unpriced call that ends the inner is settl
   assertEquals(outer.tokens_left, 8_000);
 });
 
-Deno.test("Ceilings within others: either time ends the inner, a person's does not count in either", async () => {
+Deno.test("RunLimitGuard with a parent ends at either duration; waiting for a person counts in neither", async () => {
   const { outer, inner, clock } = nested({ max_duration_s: 10 });
   inner.start();
   const answer = Promise.withResolvers<void>();
@@ -93,7 +93,7 @@ function deadline(clock: FakeClock, step = new AbortController()) {
   return { made: new CallDeadline(options), step };
 }
 
-Deno.test("CallDeadline stands still while it is held, by several at once, and goes on where it was", async () => {
+Deno.test("CallDeadline is paused until the last of several pauses ends, and continues with the time that was left", async () => {
   const clock = new FakeClock();
   const { made } = deadline(clock);
   const waiting = assertRejects(() => made.wait(new Promise(() => {})), Error, "late");
@@ -113,7 +113,7 @@ Deno.test("CallDeadline stands still while it is held, by several at once, and g
   assertEquals(clock.pending, 0);
 });
 
-Deno.test("CallDeadline leaves a call behind at once when it is aborted, and one that is held after its grace", async () => {
+Deno.test("CallDeadline abandons an aborted call at once, and a paused one after its grace period", async () => {
   const clock = new FakeClock();
   const plain = deadline(clock);
   const left = assertRejects(() => plain.made.wait(new Promise(() => {})), Error, "stop");
@@ -142,7 +142,7 @@ Deno.test("CallDeadline leaves a call behind at once when it is aborted, and one
   assertEquals(clock.pending, 0);
 });
 
-Deno.test("a session with a parent tells session:fork last in initialisation, and its parent with every event (SESS-01)", async () => {
+Deno.test("a session with a parent emits session:fork last in its initialisation, and each entry has parent_id", async () => {
   const made = kit({ options: { parent_id: "ses_0" } });
   await made.session.initialize();
   assertEquals(made.names().at(-1), "session:fork");
@@ -152,13 +152,13 @@ Deno.test("a session with a parent tells session:fork last in initialisation, an
   assert(made.entries.every((entry) => entry.parent_id === "ses_0"));
 });
 
-Deno.test("a session with a parent that goes on is not forked again", async () => {
+Deno.test("a continued session with a parent emits no session:fork", async () => {
   const made = kit({ options: { parent_id: "ses_0", continued: true } });
   await made.run();
   assertEquals([made.of("session:fork").length, made.of("session:resume").length], [0, 1]);
 });
 
-Deno.test("a token registered after graceful is graceful at once, and a later immediate reaches it (CANC-04)", () => {
+Deno.test("a child token registered after a graceful cancel is graceful at once, and follows a later immediate cancel", () => {
   const [parent, child] = [new CancellationToken(), new CancellationToken()];
   parent.requestGraceful();
   parent.registerChild(child);
@@ -168,7 +168,7 @@ Deno.test("a token registered after graceful is graceful at once, and a later im
   parent.unregisterChild(child);
 });
 
-Deno.test("a session that is stopped by its parent's token tells cancel:requested before cancel:completed, once (CANC-06)", async () => {
+Deno.test("a session cancelled by its parent's token emits cancel:requested before cancel:completed, once", async () => {
   const token = new CancellationToken();
   const working = Promise.withResolvers<void>();
   const made = kit({
@@ -178,7 +178,7 @@ Deno.test("a session that is stopped by its parent's token tells cancel:requeste
   });
   const ended = made.run();
   await until(() => made.of("tool:pre").length === 1);
-  token.requestGraceful(); // nobody calls session.cancel()
+  token.requestGraceful(); // session.cancel() is not called
   working.resolve();
   assertEquals((await ended).status, "cancelled");
   await made.session.emitCancelRequested();
@@ -188,7 +188,7 @@ Deno.test("a session that is stopped by its parent's token tells cancel:requeste
   ]);
 });
 
-Deno.test("a capability that the session was made with is there before the first module, and after a failed start", async () => {
+Deno.test("a capability of the session's options exists before the first module, and after a failed start", async () => {
   const spawn = () => {};
   const seen: unknown[] = [];
   let fail = true;

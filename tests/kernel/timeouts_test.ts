@@ -2,7 +2,7 @@ import { assertEquals, assertRejects } from "../assert.ts";
 import { later, withDeadline } from "../../src/kernel/timeouts.ts";
 import { FakeClock } from "../../src/sdk/testing/fake_clock.ts";
 
-/** A clock with a cheaper way to wait; it says what was asked of it. */
+/** A clock with `later`, which records its calls. */
 function clockWithLater(): { clock: FakeClock & { later: typeof wait }; log: string[] } {
   const log: string[] = [];
   const wait = (ms: number, then: () => void) => {
@@ -13,23 +13,23 @@ function clockWithLater(): { clock: FakeClock & { later: typeof wait }; log: str
   return { clock: Object.assign(new FakeClock(), { later: wait }), log };
 }
 
-Deno.test("later() calls back once the time is over, and not when it was called off", async () => {
+Deno.test("later() calls back after the time, and not when it was stopped", async () => {
   const clock = new FakeClock();
-  const told: string[] = [];
-  later(clock, 10, () => told.push("first"));
-  const callOff = later(clock, 10, () => told.push("second"));
-  callOff();
+  const called: string[] = [];
+  later(clock, 10, () => called.push("first"));
+  const stop = later(clock, 10, () => called.push("second"));
+  stop();
   await clock.advance(10);
-  assertEquals([told, clock.pending], [["first"], 0]);
+  assertEquals([called, clock.pending], [["first"], 0]);
 });
 
-Deno.test("later() waits as the clock says, when it knows a cheaper way", () => {
+Deno.test("later() uses clock.later when the clock has it", () => {
   const { clock, log } = clockWithLater();
   later(clock, 500, () => {})();
   assertEquals([log, clock.pending], [["later 500", "called off"], 0]);
 });
 
-Deno.test("withDeadline() stops its timer when the promise settles, and rejects when the time is over", async () => {
+Deno.test("withDeadline() stops its timer when the promise settles, and rejects after the time", async () => {
   const { clock, log } = clockWithLater();
   const slow = Promise.withResolvers<string>();
   const waited = withDeadline(slow.promise, 500, clock, () => new Error("too late"));

@@ -4,14 +4,14 @@ import { FakeClock } from "../../../src/sdk/testing/fake_clock.ts";
 import type { Emission, HookResult, JsonObject } from "../../../src/sdk/types.ts";
 import { assert, assertEquals, assertRejects, assertThrows } from "../../assert.ts";
 
-/** A registry over a clock that stands still; `settled` is what would become entries. */
+/** Creates a registry with a fake clock; `settled` lists the appended entries. */
 function registry(defaults: JsonObject = {}, handler_timeout_ms = 30_000) {
   const clock = new FakeClock();
   const settled: { event: string; action: string; data: unknown }[] = [];
   const warnings: string[] = [];
   const note = (event: string, emission: Emission) =>
     void settled.push({ event, action: emission.action, data: toPlain(emission.data) });
-  const sink: HookSessionPort = {
+  const port: HookSessionPort = {
     max_handlers: 256,
     handler_timeout_ms,
     clock,
@@ -20,16 +20,16 @@ function registry(defaults: JsonObject = {}, handler_timeout_ms = 30_000) {
     turnFields: () => ({}),
     recordOutcome: note,
     isGate: (event) => event === "gate",
-    record: (event, data) => void settled.push({ event, action: "told", data: toPlain(data) }),
+    record: (event, data) => void settled.push({ event, action: "recorded", data: toPlain(data) }),
     write: note,
     warn: (_code, message) => void warnings.push(message),
   };
-  return { hooks: new Hooks(sink, defaults), clock, settled, warnings };
+  return { hooks: new Hooks(port, defaults), clock, settled, warnings };
 }
 
 const answer = (result: HookResult) => () => result;
 
-Deno.test("emit() runs handlers by priority, equal ones in order of registration (HOOK-01)", async () => {
+Deno.test("emit() runs handlers by priority, equal ones in order of registration", async () => {
   const { hooks } = registry();
   const order: string[] = [];
   const add = (name: string, priority: number) =>
@@ -42,7 +42,7 @@ Deno.test("emit() runs handlers by priority, equal ones in order of registration
   assertEquals(order, ["minus", "first", "second", "ten"]);
 });
 
-Deno.test("emit() stops at a deny and tells its reason (HOOK-02)", async () => {
+Deno.test("emit() stops at a deny and returns its reason", async () => {
   const { hooks } = registry();
   let ran = false;
   hooks.register("x", answer({ action: "deny", reason: "no" }), 0, "guard");
@@ -56,7 +56,7 @@ Deno.test("emit() stops at a deny and tells its reason (HOOK-02)", async () => {
   });
 });
 
-Deno.test("emit() lets a later deny win over ask_user (HOOK-03)", async () => {
+Deno.test("emit() lets a later deny win over ask_user", async () => {
   const { hooks } = registry();
   hooks.register("x", answer({ action: "ask_user", approval_prompt: "ok?" }), 0);
   hooks.register("x", answer({ action: "deny", reason: "never" }), 10);
@@ -64,7 +64,7 @@ Deno.test("emit() lets a later deny win over ask_user (HOOK-03)", async () => {
   assertEquals({ action, reason, approval }, { action: "deny", reason: "never", approval: null });
 });
 
-Deno.test("emit() hands modified data from handler to handler, and says so (HOOK-04)", async () => {
+Deno.test("emit() passes modified data from handler to handler, and sets modified", async () => {
   const { hooks } = registry();
   const seen: unknown[] = [];
   hooks.register("x", (_event, data) => ({ action: "modify", data: { ...data, a: 2 } }), 0);
@@ -81,7 +81,7 @@ Deno.test("emit() hands modified data from handler to handler, and says so (HOOK
   });
 });
 
-Deno.test("emit() keeps modified data beside an injection and beside a question (HOOK-05)", async () => {
+Deno.test("emit() keeps modified data together with an injection or a question", async () => {
   for (const action of ["inject_context", "ask_user"] as const) {
     const { hooks } = registry();
     hooks.register("x", answer({ action: "modify", data: { a: 2 } }), 0);
@@ -91,7 +91,7 @@ Deno.test("emit() keeps modified data beside an injection and beside a question 
   }
 });
 
-Deno.test("emit() merges injections and keeps each of them (HOOK-06)", async () => {
+Deno.test("emit() merges injections and keeps each of them", async () => {
   const { hooks } = registry();
   hooks.register(
     "x",
@@ -127,14 +127,14 @@ Deno.test("emit() merges injections and keeps each of them (HOOK-06)", async () 
   ]);
 });
 
-Deno.test("emit() keeps the first of two questions (HOOK-07)", async () => {
+Deno.test("emit() keeps the first of two questions", async () => {
   const { hooks } = registry();
   hooks.register("x", answer({ action: "ask_user", approval_prompt: "first?" }), 0);
   hooks.register("x", answer({ action: "ask_user", approval_prompt: "second?" }), 10);
   assertEquals((await hooks.emit("x", {})).approval?.prompt, "first?");
 });
 
-Deno.test("emit() skips a handler that throws where nothing is decided, and says so (HOOK-08)", async () => {
+Deno.test("emit() skips a handler that throws at an event that is not a gate, and warns", async () => {
   const { hooks, warnings } = registry();
   let ran = 0;
   hooks.register(
@@ -156,7 +156,7 @@ Deno.test("emit() skips a handler that throws where nothing is decided, and says
 });
 
 for (const event of ["prompt:submit", "provider:request", "tool:pre"]) {
-  Deno.test(`emit() denies ${event} when a handler fails, unless it said otherwise (HOOK-08, HOOK-17)`, async () => {
+  Deno.test(`emit() denies ${event} when a handler fails, unless it registered with fail_closed: false`, async () => {
     for (const fail_closed of [true, undefined, false]) {
       const { hooks } = registry();
       hooks.register(event, () => {
@@ -167,7 +167,7 @@ for (const event of ["prompt:submit", "provider:request", "tool:pre"]) {
   });
 }
 
-Deno.test("emit() denies when a handler answers nonsense (HOOK-09)", async () => {
+Deno.test("emit() denies when a handler returns an invalid result", async () => {
   for (const nonsense of [42, "deny", true, [], { action: "explode" }, { action: "modify", data: 7 }]) {
     const { hooks } = registry();
     hooks.register("x", () => nonsense as unknown as HookResult);
@@ -180,7 +180,7 @@ Deno.test("emit() denies when a handler answers nonsense (HOOK-09)", async () =>
   }
 });
 
-Deno.test("emit() takes null, undefined and what is no promise for continue (HOOK-10)", async () => {
+Deno.test("emit() reads null and undefined as continue, also without a promise", async () => {
   const { hooks } = registry();
   let ran = 0;
   hooks.register("x", () => null);
@@ -191,7 +191,7 @@ Deno.test("emit() takes null, undefined and what is no promise for continue (HOO
   assertEquals(ran, 1);
 });
 
-Deno.test("emit() adds defaults and always its own timestamp (HOOK-11)", async () => {
+Deno.test("emit() adds defaults and always its own timestamp", async () => {
   const { hooks } = registry({ session_id: "s", parent_id: null });
   let seen: JsonObject = {};
   hooks.register("x", (_event, data) => void (seen = data));
@@ -199,7 +199,7 @@ Deno.test("emit() adds defaults and always its own timestamp (HOOK-11)", async (
   assertEquals(seen, { session_id: "s", parent_id: null, a: 1, timestamp: "2026-01-01T00:00:00.000Z" });
 });
 
-Deno.test("emit() lets the caller's fields win over defaults (HOOK-12)", async () => {
+Deno.test("emit() lets the caller's fields win over defaults", async () => {
   const { hooks } = registry({ session_id: "s" });
   let seen: JsonObject = {};
   hooks.register("x", (_event, data) => void (seen = data));
@@ -207,7 +207,7 @@ Deno.test("emit() lets the caller's fields win over defaults (HOOK-12)", async (
   assertEquals(seen.session_id, "y");
 });
 
-Deno.test("emit() without handlers gives the same data back, without a timestamp, and still writes (HOOK-13)", async () => {
+Deno.test("emit() without handlers returns the same data without a timestamp, and appends the entry", async () => {
   const { hooks, settled } = registry({ session_id: "s" });
   const data = { a: 1 };
   const emission = await hooks.emit("x", data);
@@ -215,7 +215,7 @@ Deno.test("emit() without handlers gives the same data back, without a timestamp
   assertEquals(settled, [{ event: "x", action: "continue", data: { a: 1 } }]);
 });
 
-Deno.test("register() gives a disposer of this registration alone, whatever its name (HOOK-14)", async () => {
+Deno.test("register() returns a disposer of this registration only, whatever its name", async () => {
   const { hooks } = registry();
   const heard: string[] = [];
   const disposers = ["a", "b", "c"].map((event) =>
@@ -243,7 +243,7 @@ Deno.test("unregister() removes every handler of a name", async () => {
   assertEquals(ran, 0);
 });
 
-Deno.test("register() during an emit takes effect at the next one (HOOK-15)", async () => {
+Deno.test("register() during an emit takes effect at the next one", async () => {
   const { hooks } = registry();
   const order: string[] = [];
   let added = false;
@@ -257,7 +257,7 @@ Deno.test("register() during an emit takes effect at the next one (HOOK-15)", as
   assertEquals(order, ["a", "a", "b"]);
 });
 
-Deno.test("emitAndCollect() skips handlers that are slow, fail or have nothing to say (HOOK-16)", async () => {
+Deno.test("emitAndCollect() skips handlers that are slow, fail or return no data", async () => {
   const { hooks, clock, settled, warnings } = registry();
   hooks.register("x", () => ({ action: "continue", data: { from: "first" } } as HookResult));
   hooks.register("x", async () => {
@@ -276,7 +276,7 @@ Deno.test("emitAndCollect() skips handlers that are slow, fail or have nothing t
   assertEquals(warnings, ['Hook "slow" failed on x: no answer within 1 s', 'Hook "bad" failed on x: broken']);
 });
 
-Deno.test("emit() ends a hung handler: deny when it fails closed, continue when not (HOOK-17)", async () => {
+Deno.test("emit() stops waiting for a handler after its timeout: deny if it fails closed, else continue", async () => {
   for (const fail_closed of [true, false]) {
     const { hooks, clock } = registry();
     hooks.register("x", () => new Promise<null>(() => {}), { timeout_ms: 50, fail_closed, name: "hung" });
@@ -289,7 +289,7 @@ Deno.test("emit() ends a hung handler: deny when it fails closed, continue when 
   }
 });
 
-Deno.test("emit() gives a handler 30 s unless it says otherwise, and takes nonsense for the default", async () => {
+Deno.test("emit() has a timeout of 30 s, which a handler may change with a valid number", async () => {
   for (const timeout_ms of [undefined, NaN, "soon" as unknown as number]) {
     const { hooks, clock } = registry();
     hooks.register(
@@ -305,7 +305,7 @@ Deno.test("emit() gives a handler 30 s unless it says otherwise, and takes nonse
   }
 });
 
-Deno.test("emit() gives a handler what it asks for, at most what the server allows", async () => {
+Deno.test("emit() uses a handler's timeout up to that of the server", async () => {
   for (const [timeout_ms, most] of [[undefined, 500], [20, 20], [9_000, 500], [0, 500]] as const) {
     const { hooks, clock } = registry({}, 500);
     const options = timeout_ms === undefined ? {} : { timeout_ms };
@@ -318,7 +318,7 @@ Deno.test("emit() gives a handler what it asks for, at most what the server allo
   }
 });
 
-Deno.test("emitAndCollect() waits no longer than the server allows", async () => {
+Deno.test("emitAndCollect() waits at most the server's timeout", async () => {
   const { hooks, clock, warnings } = registry({}, 500);
   hooks.register("x", () => new Promise<null>(() => {}));
   const collected = hooks.emitAndCollect("x", {}, 60);
@@ -326,7 +326,7 @@ Deno.test("emitAndCollect() waits no longer than the server allows", async () =>
   assertEquals([await collected, warnings.length], [[], 1]);
 });
 
-Deno.test("emit() leaves no timer behind a handler that answers", async () => {
+Deno.test("emit() leaves no timer after a handler that returned", async () => {
   const { hooks, clock } = registry();
   hooks.register("x", async () => {
     await clock.after(10);
@@ -338,7 +338,7 @@ Deno.test("emit() leaves no timer behind a handler that answers", async () => {
   assertEquals(clock.pending, 0);
 });
 
-Deno.test("listHandlers() tells all by event, or one event with an empty list (HOOK-18)", () => {
+Deno.test("listHandlers() returns all handlers by event, or those of one event", () => {
   const { hooks } = registry();
   hooks.register("a", function named() {
     return null;
@@ -350,7 +350,7 @@ Deno.test("listHandlers() tells all by event, or one event with an empty list (H
   assertEquals(hooks.listHandlers("x"), { x: [] });
 });
 
-Deno.test("emit() shares nothing with its handlers, whatever they do to the payload (HOOK-19)", async () => {
+Deno.test("emit() shares nothing with its handlers, whatever they do to the payload", async () => {
   class Thing {
     inner = { value: 1 };
   }
@@ -375,7 +375,7 @@ Deno.test("emit() shares nothing with its handlers, whatever they do to the payl
   assertEquals(data.list, [1]);
 });
 
-Deno.test("emit() runs wildcards after exact matches, as observers (HOOK-20)", async () => {
+Deno.test("emit() runs wildcards after exact matches, as observers", async () => {
   const { hooks } = registry();
   const order: string[] = [];
   hooks.register("*", () => {
@@ -393,7 +393,7 @@ Deno.test("emit() runs wildcards after exact matches, as observers (HOOK-20)", a
   assertEquals(order, ["exact", "*", "tool:*", "*"]);
 });
 
-Deno.test("emit() takes null for no data (HOOK-21)", async () => {
+Deno.test("emit() reads null as no data", async () => {
   const { hooks } = registry();
   let seen: JsonObject = {};
   assertEquals((await hooks.emit("x", null)).data, {});
@@ -403,7 +403,7 @@ Deno.test("emit() takes null for no data (HOOK-21)", async () => {
   assertEquals(Object.keys(seen), ["timestamp"]);
 });
 
-Deno.test("on() is register(), or waits for the handler", async () => {
+Deno.test("on() registers the handler, or returns a function that does", async () => {
   const { hooks } = registry();
   let ran = 0;
   hooks.on("x", () => void ran++);
@@ -412,14 +412,14 @@ Deno.test("on() is register(), or waits for the handler", async () => {
   assertEquals(ran, 2);
 });
 
-Deno.test("register() refuses what is no event and no handler", () => {
+Deno.test("register() refuses an invalid event or handler", () => {
   const { hooks } = registry();
   assertThrows(() => hooks.register("", () => null), TypeError, "event must be a non-empty string");
   assertThrows(() => hooks.register(7 as unknown as string, () => null), TypeError, "received 7");
   assertThrows(() => hooks.register("x", "f" as unknown as () => null), TypeError, "must be a function");
 });
 
-Deno.test("register() takes a priority that is no number for 0", async () => {
+Deno.test("register() reads a priority that is not a number as 0", async () => {
   const { hooks } = registry();
   const order: string[] = [];
   hooks.register("x", () => void order.push("one"), { priority: 1 });
@@ -429,7 +429,7 @@ Deno.test("register() takes a priority that is no number for 0", async () => {
   assertEquals(order, ["minus", "nan", "one"]);
 });
 
-Deno.test("emit() survives answers whose getters throw and thenables that lie", async () => {
+Deno.test("emit() survives results whose getters throw and invalid thenables", async () => {
   const { hooks, warnings } = registry();
   hooks.register("x", () =>
     ({
@@ -472,21 +472,21 @@ Deno.test("emit() rejects, and does not throw, when the log fails at once", asyn
   }, {});
   const emitted = broken.emit("x", {});
   await assertRejects(() => emitted, Error, "store is gone");
-  const told = broken.notify("x", {});
-  await assertRejects(() => Promise.resolve(told), Error, "store is gone");
+  const notifying = broken.notify("x", {});
+  await assertRejects(() => Promise.resolve(notifying), Error, "store is gone");
   assertEquals(hooks.listHandlers(), {});
 });
 
-Deno.test("notify() is emit() when handlers are there, and settles what decides something", async () => {
+Deno.test("notify() behaves as emit() when there are handlers or the event is a gate", async () => {
   const { hooks, settled } = registry();
   assertEquals(hooks.notify("x", { a: 1 }), undefined);
   assertEquals(hooks.notify("gate", { a: 2 }), undefined);
   hooks.register("x", () => ({ action: "modify", data: { a: 4 } }));
-  const told = hooks.notify("x", { a: 3 });
-  assert(told instanceof Promise);
-  await told;
+  const notifying = hooks.notify("x", { a: 3 });
+  assert(notifying instanceof Promise);
+  await notifying;
   assertEquals(settled, [
-    { event: "x", action: "told", data: { a: 1 } },
+    { event: "x", action: "recorded", data: { a: 1 } },
     { event: "gate", action: "continue", data: { a: 2 } },
     { event: "x", action: "continue", data: { a: 4 } },
   ]);
@@ -501,7 +501,7 @@ Deno.test("setDefaultFields() replaces the defaults", async () => {
   assertEquals(seen, { team: "blue", timestamp: "2026-01-01T00:00:00.000Z" });
 });
 
-Deno.test("the registry answers to the requirements' spellings and names its events", async () => {
+Deno.test("the registry has snake_case methods and the names of events", async () => {
   const { hooks } = registry();
   const spelled = hooks as unknown as Record<string, (...args: unknown[]) => unknown>;
   assertEquals(await spelled.emit_and_collect!("x", {}), []);

@@ -1,4 +1,4 @@
-/** The checks of a module's exports, and what it means that nothing was mounted. */
+/** Checks of a module's exports, and the diagnosis of a module that mounted nothing. */
 import {
   diagnoseEmptyMount,
   NO_TOOL_MOUNTED,
@@ -18,7 +18,7 @@ const nothing = { kind: "nothing" } as const;
 const absence = (type: ModuleType, rest: object = {}) =>
   diagnoseEmptyMount({ id: "m", type, module: {}, config: {}, outcome: nothing, ...rest });
 
-Deno.test("checkMountSignature() wants a promise, and takes any number of parameters", () => {
+Deno.test("checkMountSignature() requires a promise, and accepts any number of parameters", () => {
   const functions: [(...args: never[]) => unknown, boolean | undefined, boolean][] = [
     [async (_a: unknown, _b: unknown) => await null, undefined, true],
     [async (_a: unknown, _b = {}) => await null, undefined, true],
@@ -33,7 +33,7 @@ Deno.test("checkMountSignature() wants a promise, and takes any number of parame
   }
 });
 
-Deno.test("checkSessionReady() accepts both spellings, and none", () => {
+Deno.test("checkSessionReady() accepts both spellings, and a module without it", () => {
   assertEquals(checkSessionReady({}, undefined), null);
   assertEquals(
     checkSessionReady({ onSessionReady: async (_c: unknown) => await null }, undefined)?.passed,
@@ -44,7 +44,7 @@ Deno.test("checkSessionReady() accepts both spellings, and none", () => {
   assertEquals(checkSessionReady({ onSessionReady: 5 }, undefined)?.passed, false);
 });
 
-Deno.test("absenceOf() tells who declined from who broke the contract (VAL-01, VAL-12)", () => {
+Deno.test("diagnoseEmptyMount() distinguishes a module that declined from one that broke the contract", () => {
   assertEquals(absence("tool"), { reason: "protocol_compliance", message: NO_TOOL_MOUNTED });
   assertEquals(absence("provider").reason, "not_configured");
   assertMatch(absence("hook").message, /No hook was registered/);
@@ -55,7 +55,7 @@ Deno.test("absenceOf() tells who declined from who broke the contract (VAL-01, V
   assertEquals(absence("tool", skipped), { reason: "not_configured", message: "no display" });
 });
 
-Deno.test("absenceOf() forgives a tool whose declared requirements are not met", () => {
+Deno.test("diagnoseEmptyMount() reports a tool without its declared requirements as not configured", () => {
   const module = { module: { config_schema: { required: ["api_key"] } } };
   assertEquals(absence("tool", { module }).reason, "not_configured");
   assertMatch(absence("tool", { module }).message, /its config lacks api_key/);
@@ -64,7 +64,7 @@ Deno.test("absenceOf() forgives a tool whose declared requirements are not met",
   assertEquals(unmetRequirements({ mount }, { url: "", api_key: "k" }), ["url"]);
 });
 
-Deno.test("typeOfId() reads the word before the first hyphen (LOAD-14)", () => {
+Deno.test("typeOfId() reads the word before the first hyphen", () => {
   const ids: [string, ModuleType | undefined][] = [
     ["hooks-tool-dedupe", "hook"],
     ["hook-provider", "hook"],
@@ -79,14 +79,14 @@ Deno.test("typeOfId() reads the word before the first hyphen (LOAD-14)", () => {
   for (const [id, type] of ids) assertEquals(typeOfId(id), type, id);
 });
 
-Deno.test("typeOfExports() prefers moduleType, then upstream's attribute, then module.type", () => {
+Deno.test("typeOfExports() prefers moduleType, then __amplifier_module_type__, then module.type", () => {
   assertEquals(typeOfExports({ moduleType: "hook", module: { type: "tool" } }), "hook");
   assertEquals(typeOfExports({ __amplifier_module_type__: "context" }), "context");
   assertEquals(typeOfExports({ moduleType: "x", module: { type: "provider" } }), "provider");
   assertEquals(typeOfExports({}), undefined);
 });
 
-Deno.test("checkInfo() warns of what a module does not say", () => {
+Deno.test("checkInfo() warns of fields that a module does not state", () => {
   const good = { id: "tool-a", type: "tool", version: "1.0.0" };
   assertEquals(checkInfo({ module: good }, "tool", nothing).passed, true);
   const bad = [undefined, "tool-a", { ...good, id: "" }, { ...good, version: 1 }, { ...good, type: "hook" }, {
@@ -96,7 +96,7 @@ Deno.test("checkInfo() warns of what a module does not say", () => {
   for (const module of bad) assertEquals(checkInfo({ module }, "tool", nothing).severity, "warning");
 });
 
-Deno.test("checkInfo() takes the metadata that mount returned for what the module says", () => {
+Deno.test("checkInfo() accepts the metadata that mount returned", () => {
   const metadata = { name: "tool-a", version: "0.1.0", provides: ["a"] };
   assertEquals(checkInfo({}, "tool", { kind: "metadata", metadata }).message, "tool-a 0.1.0");
   const { version: _, ...without } = metadata;

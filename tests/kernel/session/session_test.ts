@@ -15,7 +15,7 @@ const contents = (messages: readonly Message[]) =>
     typeof content === "string" ? content : content.map((block) => block.text ?? block.type).join(),
   ]);
 
-/** A module that hands its coordinator out. */
+/** Creates a module that passes its coordinator to the test. */
 function spy(): { module: TestModule; coordinator: () => Coordinator } {
   let given: Coordinator | null = null;
   return {
@@ -27,7 +27,7 @@ function spy(): { module: TestModule; coordinator: () => Coordinator } {
   };
 }
 
-Deno.test("a child says whose child it is, last, and in every entry (SESS-01)", async () => {
+Deno.test("a child session emits session:fork last, and every entry has parent_id", async () => {
   const { session, names, data, entries, run } = kit({
     options: { parent_id: "ses_0" },
     session: { metadata: { a: 1 } },
@@ -40,7 +40,7 @@ Deno.test("a child says whose child it is, last, and in every entry (SESS-01)", 
   assertEquals(data("session:start"), [{ session_id: "ses_1", parent_id: "ses_0", metadata: { a: 1 } }]);
 });
 
-Deno.test("session:start is told once, session:resume in its place for a continued session (SESS-02, SESS-04)", async () => {
+Deno.test("session:start is emitted once, and session:resume in its place for a continued session", async () => {
   for (const continued of [false, true]) {
     const { run, session, names, data } = kit({
       options: { continued, history: [] },
@@ -57,7 +57,7 @@ Deno.test("session:start is told once, session:resume in its place for a continu
   }
 });
 
-Deno.test("with raw the plan goes with session:start, once (SESS-03)", async () => {
+Deno.test("with raw, session:start contains the plan, once", async () => {
   const written = { session: { raw: true }, providers: [{ module: "p", config: { model: "m" } }] };
   const { run, data } = kit({ session: { raw: true }, options: { written }, providers: [["one", "two"]] });
   await run();
@@ -65,7 +65,7 @@ Deno.test("with raw the plan goes with session:start, once (SESS-03)", async () 
   assertEquals(data("session:start"), [{ session_id: "ses_1", parent_id: null, raw: written }]);
 });
 
-Deno.test("cleanup() tells session:end before the cleanups run, session:cleanup after, once (SESS-06)", async () => {
+Deno.test("cleanup() emits session:end before the cleanups and session:cleanup after them, once", async () => {
   const order: string[] = [];
   const { run, session, names, data } = kit({
     hooks: [(coordinator) => {
@@ -83,13 +83,13 @@ Deno.test("cleanup() tells session:end before the cleanups run, session:cleanup 
   assertEquals(data("session:cleanup"), [{ ran: 1, failed: [] }]);
 });
 
-Deno.test("cleanup() of a session that never was tells nothing", async () => {
+Deno.test("cleanup() of a session that was never initialised emits nothing", async () => {
   const { session, names } = kit();
   await session.cleanup("cancelled");
   assertEquals(names(), []);
 });
 
-Deno.test("a continued session gets its history, without telling it again", async () => {
+Deno.test("a continued session loads its history without logging it again", async () => {
   const history: Message[] = [{ role: "user", content: "before" }, { role: "assistant", content: "then" }];
   const provider = new MockProvider({ response: "now" });
   const { run, messages } = kit({ options: { continued: true, history }, providers: [provider] });
@@ -101,7 +101,7 @@ Deno.test("a continued session gets its history, without telling it again", asyn
   assertEquals(contents(messages()), [["user", "after"], ["assistant", "now"]]);
 });
 
-Deno.test("a new system text replaces the earlier plan's and nobody else's", async () => {
+Deno.test("a new system text replaces only that of the earlier plan", async () => {
   const old: Message = { role: "system", content: "Be brief.", metadata: { source: "plan" } };
   const hooks: Message = { role: "system", content: "from a hook", metadata: { source: "hook" } };
   const user: Message = { role: "user", content: "hi" };
@@ -125,7 +125,7 @@ Deno.test("a new system text replaces the earlier plan's and nobody else's", asy
   }
 });
 
-Deno.test("session_state is restored before mount, told before the next barrier, and whole at the end", async () => {
+Deno.test("session_state is restored before mount, logged before the next durable entry, and complete at the end", async () => {
   const seen: unknown[] = [];
   const { run, session, names, data } = kit({
     options: { session_state: { kept: { n: 1 } } },
@@ -147,14 +147,14 @@ Deno.test("session_state is restored before mount, told before the next barrier,
   await run();
   assertEquals(seen, [{ n: 1 }]);
   assertEquals(data("session:state"), [{ set: { mounted: true } }, { set: { kept: { n: 2 }, gone: null } }]);
-  const told = names();
-  assertEquals(told[told.lastIndexOf("session:state") + 1], "tool:post");
+  const all = names();
+  assertEquals(all[all.lastIndexOf("session:state") + 1], "tool:post");
   await session.cleanup("completed");
   assertEquals(names().slice(-3), ["session:end", "session:cleanup", "session:state"]);
   assertEquals(session.session_state, { kept: { n: 2 }, mounted: true, last: "word" });
 });
 
-Deno.test("session_state keeps copies, 64 KiB and no prototype", async () => {
+Deno.test("session_state copies values, is limited to 64 KiB and has no prototype", async () => {
   const { module, coordinator } = spy();
   const { session } = kit({ tools: [module] });
   await session.initialize();
@@ -172,7 +172,7 @@ Deno.test("session_state keeps copies, 64 KiB and no prototype", async () => {
   assertEquals(Object.keys(session.session_state), ["given", "next"]);
 });
 
-Deno.test("session_state that was saved under a larger limit is kept, and may only become smaller", async () => {
+Deno.test("session_state that was saved with a larger limit is kept, and may only become smaller", async () => {
   const { module, coordinator } = spy();
   const saved = { big: "x".repeat(500), small: 1 };
   const { session } = kit({
@@ -190,7 +190,7 @@ Deno.test("session_state that was saved under a larger limit is kept, and may on
   assertEquals(session.session_state, { small: 1, more: 1 });
 });
 
-Deno.test("execute() initialises, refuses a second turn beside the first, and runs the next one", async () => {
+Deno.test("execute() initialises, refuses a second concurrent turn, and runs the next one", async () => {
   const { session, clock } = kit({ providers: [[{ text: "slow", delay_ms: 10 }, "two"]] });
   const first = session.execute("a");
   await until(() => clock.pending > 1);
@@ -202,7 +202,7 @@ Deno.test("execute() initialises, refuses a second turn beside the first, and ru
 
 const CANCELLED_END = ["cancel:requested", "cancel:completed", "execution:end", "orchestrator:complete"];
 
-Deno.test("a call that its provider says was aborted cancels the turn: asked, done, then its end, each once (CANC-06)", async () => {
+Deno.test("an AbortError of a provider cancels the turn, with each cancel and end event once", async () => {
   const { run, turn, data } = kit({
     providers: [new MockProvider({ responses: [{ error: new LLMError("AbortError", "gone") }, "never"] })],
     loop: { fallback: true, max_retries: 2 },
@@ -218,7 +218,7 @@ Deno.test("a call that its provider says was aborted cancels the turn: asked, do
   assertEquals(data("orchestrator:complete")[0]?.status, "cancelled");
 });
 
-Deno.test("a loop of somebody else's that says cancelled at its end is told in the right order (CANC-06)", async () => {
+Deno.test("the cancel events precede an end event with status cancelled of any loop", async () => {
   for (const mode of ["graceful", "immediate", null] as const) {
     const { run, turn, data, session } = kit({
       orchestrator: async (coordinator) =>
@@ -241,7 +241,7 @@ Deno.test("a loop of somebody else's that says cancelled at its end is told in t
   }
 });
 
-Deno.test("a graceful cancel lets tools finish, stores their results and asks no model (CANC-01, CANC-06; trace: graceful)", async () => {
+Deno.test("a graceful cancel lets tools finish, stores their results and calls no model", async () => {
   const provider = new MockProvider({ responses: [calls(["t"]), "never"] });
   const { run, session, clock, turn, data, messages } = kit({
     providers: [provider],
@@ -270,7 +270,7 @@ Deno.test("a graceful cancel lets tools finish, stores their results and asks no
   assertEquals(provider.call_count, 1);
 });
 
-Deno.test("an immediate cancel answers every call once, real or not, and closes the turn (CANC-02; trace: immediate)", async () => {
+Deno.test("an immediate cancel adds one result for every call, and ends the turn", async () => {
   const signals: boolean[] = [];
   const { run, session, clock, data, messages, turn } = kit({
     loop: { max_parallel_tools: 2 },
@@ -318,7 +318,7 @@ Deno.test("an immediate cancel ends a model call at once", async () => {
   assertEquals(clock.pending, 0);
 });
 
-Deno.test("a cancel while a person is asked denies the call and ends the turn", async () => {
+Deno.test("a cancel during an approval denies the call and ends the turn", async () => {
   for (const mode of ["graceful", "immediate"] as const) {
     const { run, session, data, messages, clock } = kit({
       providers: [[calls(["t"]), "never"]],
@@ -339,7 +339,7 @@ Deno.test("a cancel while a person is asked denies the call and ends the turn", 
   }
 });
 
-Deno.test("the token's requests escalate and never go back (CANC-03)", () => {
+Deno.test("a cancellation token escalates and never goes back", () => {
   const token = new CancellationToken();
   assertEquals(
     [token.requestGraceful(), token.requestGraceful(), token.requestImmediate(), token.requestGraceful()],
@@ -348,7 +348,7 @@ Deno.test("the token's requests escalate and never go back (CANC-03)", () => {
   assertEquals([token.state, token.is_cancelled, token.signal.aborted], ["immediate", true, true]);
 });
 
-Deno.test("a child follows from where its parent is (CANC-04)", () => {
+Deno.test("a child token starts with the state of its parent", () => {
   const parent = new CancellationToken();
   const child = new CancellationToken();
   parent.requestGraceful();
@@ -358,7 +358,7 @@ Deno.test("a child follows from where its parent is (CANC-04)", () => {
   assertEquals(child.state, "immediate");
 });
 
-Deno.test("a cancelled turn does not cancel the next one (CANC-05)", async () => {
+Deno.test("a cancelled turn does not cancel the next one", async () => {
   const { run, session, clock, data } = kit({
     providers: [[{ text: "late", delay_ms: 1000 }, "second", { text: "late", delay_ms: 1000 }]],
   });
@@ -372,7 +372,7 @@ Deno.test("a cancelled turn does not cancel the next one (CANC-05)", async () =>
   assertEquals(data("cancel:requested").length, 2);
 });
 
-Deno.test("cancel events are told once, whatever the loop adds (CANC-06)", async () => {
+Deno.test("cancel events are emitted once, whatever the loop emits", async () => {
   const { session, run, names } = kit({
     orchestrator: async (coordinator) =>
       await coordinator.mount("orchestrator", {
@@ -400,7 +400,7 @@ Deno.test("cancel events are told once, whatever the loop adds (CANC-06)", async
   ]);
 });
 
-Deno.test("a cancel callback that throws stops nobody (CANC-07)", async () => {
+Deno.test("a cancel callback that throws does not stop the others", async () => {
   const { module, coordinator } = spy();
   const { session, warnings } = kit({ tools: [module] });
   await session.initialize();
@@ -415,7 +415,7 @@ Deno.test("a cancel callback that throws stops nobody (CANC-07)", async () => {
   assertEquals(warnings, [{ code: "cancel_callback_failed", message: "not me" }]);
 });
 
-Deno.test("contributions are gathered in order; nulls and failures are left out (OBS-01)", async () => {
+Deno.test("contributions are collected in order; nulls and failures are left out", async () => {
   const { module, coordinator } = spy();
   const { session, warnings } = kit({ tools: [module] });
   await session.initialize();
@@ -430,14 +430,14 @@ Deno.test("contributions are gathered in order; nulls and failures are left out 
   assertEquals(await given.collectContributions("session.cost"), [{ cost_usd: "0.10" }, {
     cost_usd: "0.02",
   }]);
-  assertEquals(await given.collectContributions("nobody"), []);
+  assertEquals(await given.collectContributions("empty"), []);
   assertEquals(warnings, [{
     code: "contributor_failed",
     message: 'Contributor "b" of session.cost failed: no',
   }]);
 });
 
-Deno.test("the coordinator answers to the requirements' spellings", async () => {
+Deno.test("the coordinator has snake_case methods", async () => {
   const { module, coordinator } = spy();
   const { session } = kit({ tools: [module], options: { written: { session: {} } } });
   await session.initialize();
@@ -463,7 +463,7 @@ Deno.test("the coordinator answers to the requirements' spellings", async () => 
   assertThrows(() => given.get("nonsense"), TypeError, "Unknown mount point");
 });
 
-Deno.test("a handler sees where it is: ids, turn, iteration", async () => {
+Deno.test("a handler's payload contains session, parent, turn and iteration", async () => {
   const seen: JsonObject[] = [];
   const { run } = kit({ hooks: [hook("provider:response", (_event, data) => void seen.push(data))] });
   await run();
@@ -477,7 +477,7 @@ Deno.test("a handler sees where it is: ids, turn, iteration", async () => {
   });
 });
 
-Deno.test("what one module publishes, others find; what a child's token is told, it hears", async () => {
+Deno.test("modules find each other's capabilities, and a child token follows its parent", async () => {
   const parent = new CancellationToken();
   const child = new CancellationToken();
   parent.registerChild(child);
@@ -488,7 +488,7 @@ Deno.test("what one module publishes, others find; what a child's token is told,
   assertEquals(outcome.status, "cancelled");
 });
 
-Deno.test("a context of R0's spelling is guarded like any other", async () => {
+Deno.test("a context with R0's spelling is guarded like any other", async () => {
   const inner = new MockContextManager();
   const old = {
     add_message: (message: Message) => inner.addMessage(message),
@@ -512,7 +512,7 @@ Deno.test("a context of R0's spelling is guarded like any other", async () => {
   assertEquals(inner.messages, []);
 });
 
-Deno.test("a turn leaves no timer and no listener behind", async () => {
+Deno.test("a turn leaves no timer and no listener", async () => {
   const { run, session, clock } = kit({
     providers: [[calls(["t"]), "done"]],
     tools: [tool("t", async () => await nextTurn())],
