@@ -1,14 +1,15 @@
 /**
- * Estimates how many tokens a text takes, without a tokenizer. A text is split as tokenizers split it, and each part costs
- * by its class and length. Pairs of letters that are rare in European languages mark random strings. The costs were fitted
- * against o200k on prose in 70 languages, code, JSON and random strings (tests/sdk/token_estimate_test.ts states the errors).
+ * Estimates the tokens of a text without a tokenizer. Splits a text as tokenizers do; each part costs by its
+ * class and length. Pairs of letters that are rare in European languages indicate random strings. The costs
+ * were fitted against o200k on prose in 70 languages, code, JSON and random strings;
+ * tests/sdk/token_estimate_test.ts states the errors.
  */
 
-/** For each letter from a to z, the letters that often follow it (at least 1 in 1,250 of all pairs). */
+/** The letters that often follow each letter from a to z (at least 1 in 1,250 of all pairs). */
 const FOLLOWERS =
   "bcdgiklmnprstuvy aeijlouy aehiklortu aeiosu abcdefgilmnpqrstvxy aeiortu aehinru aeiot abcdefglmnoprstv es aei adefilostuy abeimops acdefgilnostuy bcdfgiklmnoprstuvw aeiloprtuy u acdegimnorstuy acehiklopstuy aehioprstuy abcdeilmnprst aeio aehi pt pr e";
 
-/** Hundredths of a token of one character beyond Latin, up to and including the code unit. */
+/** Cost of one character beyond Latin in hundredths of a token, up to and including the code unit. */
 const SCRIPTS: readonly (readonly [last: number, cost: number])[] = [
   [0x24f, 100], // control characters, signs of Latin-1
   [0x36f, 60], // phonetic letters, combining marks
@@ -45,13 +46,13 @@ const SCRIPTS: readonly (readonly [last: number, cost: number])[] = [
 
 const SPACE = 0, BREAK = 1, DIGIT = 2, MARK = 3, LOWER = 4, UPPER = 5, OTHER = 6;
 
-/** Pairs of marks that are usual in code, JSON and prose, and one token together. */
+/** Pairs of punctuation marks that are one token in code, JSON and prose. */
 const USUAL_MARKS = new Set(
   `": ", ," ], ." ): ); \${ [] ), () (" ") .# ', }, /* */ ". ./ "; ?: \`, => ). }" }' :/ '. '{ "^ /, \\" "{`
     .split(" "),
 );
 
-/** Marks whose repetitions are one token: lines across a page. */
+/** Marks whose repetitions are one token, as in divider lines. */
 const DIVIDERS = "#*-./=_+%~";
 
 /** Class of each UTF-16 code unit. */
@@ -86,7 +87,7 @@ export function estimateTokens(text: string): number {
     switch (kind) {
       case LOWER:
       case UPPER: {
-        // a word as tokenizers see it: capitals, then small letters
+        // a word of tokenizers: capitals, then small letters
         let letter = plainLetter(code);
         let last = 0;
         let next: number = kind;
@@ -94,7 +95,7 @@ export function estimateTokens(text: string): number {
         for (; index < length; index++) {
           code = text.charCodeAt(index);
           const following = CLASSES[code] as number;
-          if (following < LOWER || following > next) break; // a capital after a small letter begins a word
+          if (following < LOWER || following > next) break; // a capital after a small letter starts a word
           next = following;
           const second = plainLetter(code);
           if (second === letter && letter === last) sum += 32; // "aaaa…" is cheaper than other rare pairs

@@ -1,15 +1,15 @@
-/** Token estimates of messages, tool specifications and whole requests, without a tokenizer. */
+/** Estimates the tokens of messages, tool specifications and requests, without a tokenizer. */
 import { isObject, type JsonObject } from "./json.ts";
 import type { Message, ToolSpec } from "./messages.ts";
 import { estimateTokens } from "./text_tokens.ts";
 
-/** Tokens of a message beside its content: role, separators. */
+/** Tokens of a message in addition to its content: role, separators. */
 export const MESSAGE_OVERHEAD_TOKENS = 4;
 
-/** Tokens of one media block, whatever its bytes (behaviour.md §8.2). */
+/** Tokens of one media block, independent of its size. */
 export const MEDIA_BLOCK_TOKENS = 1600;
 
-/** Tokens around the name and arguments of a tool call, the id of a result, or a tool specification; our choice. */
+/** Tokens around a tool call, the id of a result, or a tool specification; an assumed value. */
 const ENVELOPE_TOKENS = 8;
 
 const MEDIA: ReadonlySet<unknown> = new Set([
@@ -30,10 +30,9 @@ export type CountText = (text: string) => number;
 const known = new WeakMap<object, number>();
 
 /**
- * Returns the estimated tokens of one message: content, tool calls (once, also when both the content and `tool_calls` carry
- * them), name, and {@link MESSAGE_OVERHEAD_TOKENS}. Media cost {@link MEDIA_BLOCK_TOKENS} each. Anything may be missing or
- * of the wrong type. The answer is kept for frozen messages, so a history is scanned once; not with a `count` of your own,
- * such as a tokenizer's.
+ * Returns the estimated tokens of one message: content, tool calls (counted once), name, and {@link
+ * MESSAGE_OVERHEAD_TOKENS}. Media cost {@link MEDIA_BLOCK_TOKENS} each. Fields may be missing or of the wrong
+ * type. The result is cached for frozen messages, unless `count` is another counter, such as a tokenizer.
  */
 export function messageTokens(message: Message, count: CountText = estimateTokens): number {
   if (count !== estimateTokens) return countMessage(message, count);
@@ -106,13 +105,13 @@ function jsonText(value: unknown): string {
   try {
     return JSON.stringify(value) ?? "";
   } catch {
-    return String(value); // a cycle or a BigInt: an estimate must not fail for it
+    return String(value); // a cycle or a BigInt
   }
 }
 
 const knownTools = new WeakMap<CountText, WeakMap<ToolSpec, number>>();
 
-/** Returns the estimated tokens of tool specifications; each is counted once by each `count`, as long as it is the same object. */
+/** Returns the estimated tokens of tool specifications. Each object is counted once per `count`. */
 export function toolTokens(
   tools: readonly ToolSpec[] | undefined,
   count: CountText = estimateTokens,
@@ -131,29 +130,32 @@ export function toolTokens(
   return tokens;
 }
 
-/** Returns how many objects two lists begin with together. As plain as this, because it goes over the whole history at each request. */
-function sameAtStart(one: readonly unknown[], other: readonly unknown[]): number {
-  const length = Math.min(one.length, other.length);
+/**
+ * Returns the length of the common beginning of two lists. perf: a plain loop, because each request compares
+ * its whole history.
+ */
+function sameAtStart(before: readonly unknown[], after: readonly unknown[]): number {
+  const length = Math.min(before.length, after.length);
   let index = 0;
-  while (index < length && one[index] === other[index]) index++;
+  while (index < length && before[index] === after[index]) index++;
   return index;
 }
 
 /**
- * Counts the tokens of successive requests, each of which mostly repeats the one before: what is the same frozen object at
- * the same place is not counted again.
+ * Counts the tokens of successive requests. A frozen object at the same index as in the previous request is
+ * not counted again.
  */
 export class RequestMeter {
   #messages: (Message | null)[] = [];
   #tokens: number[] = [];
   #total = 0;
 
-  /** Returns the estimated tokens of the messages of a request. */
+  /** Returns the estimated tokens of a request's messages. */
   count(messages: readonly Message[]): number {
     const before = this.#messages;
     let index = sameAtStart(before, messages);
     for (; index < messages.length; index++) {
-      const message = messages[index] as Message; // index is below the length
+      const message = messages[index] as Message; // within the list
       if (before[index] !== message) this.#replace(index, message);
     }
     for (; before.length > messages.length; before.pop()) this.#total -= this.#tokens.pop() ?? 0;
@@ -164,6 +166,6 @@ export class RequestMeter {
     const tokens = messageTokens(message);
     this.#total += tokens - (this.#tokens[index] ?? 0);
     this.#tokens[index] = tokens;
-    this.#messages[index] = isFrozenDeep(message) ? message : null; // what may change is counted again
+    this.#messages[index] = isFrozenDeep(message) ? message : null; // an object that is not frozen is counted again
   }
 }

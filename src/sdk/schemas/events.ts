@@ -1,16 +1,20 @@
 /**
- * Every canonical event as a schema: the envelope, and what is in `data` (behaviour.md §6; trace.md, section 2). Modules may
- * emit others; those have the envelope alone.
+ * Schemas of all canonical events: the envelope, and the `data` of each event. Events of modules have only
+ * the envelope; see src/docs/events.md.
+ *
+ * This folder is all that remains of schemas: other data models are checked by their factories. Only the
+ * event log's entries are described by zod, for `GET /v1/schemas/events` and for tests. Building the schemas
+ * takes some milliseconds, so nothing that `serve` loads at start may import them.
  */
 import * as z from "zod";
 import type { JsonObject, JsonSchema } from "../json.ts";
 import { LIFECYCLE } from "./events/lifecycle.ts";
 import { MODEL } from "./events/model.ts";
 import { TURN } from "./events/turn.ts";
-import { WORK } from "./events/tools.ts";
+import { TOOLS } from "./events/tools.ts";
 
-/** Event → schema of its `data`. */
-export const EVENT_DATA: Readonly<Record<string, z.ZodType>> = { ...LIFECYCLE, ...TURN, ...MODEL, ...WORK };
+/** Maps each event to the schema of its `data`. */
+export const EVENT_DATA: Readonly<Record<string, z.ZodType>> = { ...LIFECYCLE, ...TURN, ...MODEL, ...TOOLS };
 
 const verdict = z.looseObject({
   action: z.enum(["continue", "deny", "inject_context", "ask_user"]),
@@ -18,7 +22,7 @@ const verdict = z.looseObject({
   reason: z.string().optional(),
   modified: z.boolean().optional(),
   injections: z.array(z.record(z.string(), z.unknown())).optional(),
-}).meta({ description: "there when a hook did more than continue" });
+}).meta({ description: "present when a hook did more than continue" });
 
 const ENVELOPE = {
   seq: z.int().min(1).meta({ description: "1, 2, 3, … without gaps" }),
@@ -33,16 +37,16 @@ const ENVELOPE = {
   verdict: verdict.optional(),
 };
 
-/** The envelope of every entry. */
+/** Schema of the envelope, which every entry has. */
 export const entrySchema: z.ZodType = z.looseObject(ENVELOPE);
 
-/** Returns the schema of the whole entry of an event; of one that is not canonical, the envelope alone. */
+/** Returns the schema of an event's complete entry; for an event that is not canonical, only the envelope. */
 export function entrySchemaOf(event: string): z.ZodType {
   if (!Object.hasOwn(EVENT_DATA, event)) return entrySchema;
-  return z.looseObject({ ...ENVELOPE, event: z.literal(event), data: EVENT_DATA[event]! }); // its own key
+  return z.looseObject({ ...ENVELOPE, event: z.literal(event), data: EVENT_DATA[event]! }); // own property, just checked
 }
 
-/** Returns event → JSON Schema (2020-12) of its whole entry. */
+/** Returns the JSON Schema (2020-12) of each event's complete entry. */
 export function entryJsonSchemas(): Record<string, JsonSchema> {
   const schemas: Record<string, JsonSchema> = {};
   for (const event of Object.keys(EVENT_DATA)) schemas[event] = toJsonSchema(entrySchemaOf(event));
@@ -50,8 +54,8 @@ export function entryJsonSchemas(): Record<string, JsonSchema> {
 }
 
 /**
- * Returns one JSON Schema (2020-12) for any entry of a log: `$defs` has one schema for each canonical event by its name, and
- * `other` for what modules emit.
+ * Returns one JSON Schema (2020-12) for any entry of a log. `$defs` contains a schema for each canonical
+ * event by its name, and `other` for events of modules.
  */
 export function eventsJsonSchema(): JsonObject {
   const named = entryJsonSchemas();
@@ -66,10 +70,10 @@ export function eventsJsonSchema(): JsonObject {
   };
 }
 
-/** Returns the JSON Schema of entries that are none of the canonical events. */
+/** Returns the JSON Schema of entries of events that are not canonical. */
 export function otherSchema(): JsonSchema {
   const envelope = toJsonSchema(entrySchema);
-  const properties = envelope.properties as JsonObject; // an object schema has them
+  const properties = envelope.properties as JsonObject; // object schemas have `properties`
   return {
     ...envelope,
     properties: { ...properties, event: { type: "string", not: { enum: Object.keys(EVENT_DATA) } } },

@@ -1,9 +1,9 @@
-/** What tests of modules assert again and again. */
+/** Assertions for tests of modules. */
 import { isObject, jsonEqual, type JsonObject } from "../json.ts";
 import type { Message } from "../messages.ts";
 import type { EventRecorder } from "./event_recorder.ts";
 
-/** What a failed assertion of this kit throws. */
+/** Thrown by a failed assertion of this kit. */
 export class AssertionError extends Error {
   /** Always `AssertionError`. */
   override readonly name = "AssertionError";
@@ -11,13 +11,13 @@ export class AssertionError extends Error {
 
 /** Options of {@link assertToolPairs}. */
 export interface ToolPairOptions {
-  /** Whether the last assistant message may have calls that are not answered yet; default false. */
+  /** Whether the last assistant message may have unanswered calls; default false. */
   allow_pending?: boolean;
 }
 
 /**
- * Asserts that every tool call is answered exactly once, directly behind its assistant message and in order, and that no
- * tool message answers anything else (behaviour.md §8.8, I2 and I3).
+ * Asserts that every tool call has exactly one result, directly after its assistant message and in order, and
+ * that no tool message answers another call.
  *
  * @throws {AssertionError} with every finding.
  */
@@ -28,7 +28,7 @@ export function assertToolPairs(messages: readonly Message[], options: ToolPairO
   }
 }
 
-/** Returns what {@link assertToolPairs} finds wrong, one line each; empty when all is well. */
+/** Returns the findings of {@link assertToolPairs}, one line each; an empty list when there is no mistake. */
 export function toolPairFindings(
   messages: readonly Message[],
   { allow_pending = false }: ToolPairOptions = {},
@@ -42,7 +42,7 @@ export function toolPairFindings(
       else if (open[0] === id) open.shift();
       else if (open.includes(id)) {
         findings.push(`message ${index} answers "${id}" out of order`);
-        open = open.filter((one) => one !== id);
+        open = open.filter((item) => item !== id);
       } else findings.push(`message ${index} answers "${id}", which is not open`);
       return;
     }
@@ -62,8 +62,8 @@ function callIds(message: Message): string[] {
 }
 
 /**
- * Asserts that the recorded events, those of the given names only, are exactly these in this order. Events of other names
- * may lie between.
+ * Asserts that the recorded events with these names are exactly these, in this order. Other events are
+ * ignored.
  *
  * @throws {AssertionError} with both lists.
  */

@@ -1,4 +1,4 @@
-/** A coordinator for tests of one module: a whole one, without a session, a log or guards. */
+/** A coordinator for tests of one module, complete but without a session, a log and guards. */
 import { CancellationToken } from "../cancellation.ts";
 import type { Cleanup, Clock, ContextManager, Coordinator, Orchestrator } from "../contracts.ts";
 import type { Emission, UserMessage } from "../hooks.ts";
@@ -13,32 +13,32 @@ import type { Tool } from "../tools.ts";
 import { EventRecorder } from "./event_recorder.ts";
 import { FakeApproval } from "./fake_approval.ts";
 import { FakeClock } from "./fake_clock.ts";
-import { HookEffects } from "./hook_actions.ts";
+import { HookActions } from "./hook_actions.ts";
 import { resolvePoint, type SingleSlot } from "../mount_points.ts";
 
-/** How a {@link TestCoordinator} is set up; everything has a default. */
+/** Options of a {@link TestCoordinator}; all are optional. */
 export interface TestCoordinatorOptions {
   /** Default `test-session`. */
   session_id?: string;
   /** Default null. */
   parent_id?: string | null;
-  /** The mount plan; default a minimal one. */
+  /** The mount plan; default: a minimal one. */
   config?: JsonObject;
   /** Default {}. */
   session_state?: JsonObject;
   /** Default a {@link FakeClock}. */
   clock?: Clock;
-  /** Default an {@link EventRecorder} in the time of `clock`. */
+  /** Default an {@link EventRecorder} with `clock`. */
   hooks?: EventRecorder;
-  /** Who is asked; default a person who denies; null: nobody is there. */
+  /** Answers approvals; default: denies all; null: no approval system. */
   approval?: FakeApproval | null;
-  /** Code points one injection may have; null = unlimited; default: a warning above 10,240. */
+  /** Maximum code points of one injection; null = unlimited; default: a warning above 10,240. */
   injection_size_limit?: number | null;
-  /** Tokens all injections of a turn may have; null = unlimited; default: a warning above 10,000. */
+  /** Maximum tokens of all injections of a turn; null = unlimited; default: a warning above 10,000. */
   injection_budget_per_turn?: number | null;
-  /** What happens over the budget; default `warn`. */
+  /** Handling of an injection over the budget; default `warn`. */
   injection_budget_mode?: "warn" | "drop" | "error";
-  /** Ceilings that differ from the defaults of a run. Only told, not enforced. */
+  /** Limits that differ from the defaults of a run. They are visible to modules but not enforced. */
   limits?: Partial<RunLimits>;
 }
 
@@ -50,33 +50,33 @@ const DEFAULT_LIMITS: RunLimits = {
   max_duration_s: 600,
 };
 
-/** One `mount` as it was done. */
+/** A recorded `mount`. */
 export interface MountRecord {
-  /** The point after aliases were resolved. */
+  /** The canonical mount point. */
   mount_point: string;
-  /** What was mounted. */
+  /** The mounted object. */
   module: object;
-  /** Its name at a point of many; null at a single slot. */
+  /** Its mount name; null at a single slot. */
   name: string | null;
 }
 
-/** One `unmount` as it was done. */
+/** A recorded `unmount`. */
 export interface UnmountRecord {
-  /** The point after aliases were resolved. */
+  /** The canonical mount point. */
   mount_point: string;
-  /** The name that was given, or null. */
+  /** The given name, or null. */
   name: string | null;
 }
 
-/** What the cleanups came to. */
+/** Result of the cleanups. */
 export interface CleanupReport {
-  /** How many ran. */
+  /** Number of cleanups that ran. */
   ran: number;
-  /** What failing ones threw. */
+  /** Errors of failed cleanups. */
   failed: unknown[];
 }
 
-/** A coordinator that records what is mounted. Every method works in both spellings. */
+/** A coordinator that records mounts and unmounts. Every method has both spellings. */
 export class TestCoordinator implements Coordinator {
   /** Id of the session. */
   readonly session_id: string;
@@ -84,23 +84,23 @@ export class TestCoordinator implements Coordinator {
   readonly parent_id: string | null;
   /** The mount plan. */
   readonly config: JsonObject;
-  /** What modules keep from run to run. */
+  /** State of modules that lasts from run to run. */
   readonly session_state: JsonObject;
-  /** Time of the session. */
+  /** Clock of the session. */
   readonly clock: Clock;
-  /** Where handlers register; records what is emitted. */
+  /** Registers handlers and records events. */
   readonly hooks: EventRecorder;
-  /** The ceilings of the run, as told to modules; nothing here enforces them. */
+  /** The limits of the run; not enforced here. */
   readonly limits: RunLimits;
   /** The session's cancellation token. */
   readonly cancellation: CancellationToken = new CancellationToken();
-  /** Who is asked; null: nobody is there. */
+  /** Answers approvals; null: no approval system. */
   readonly approval: FakeApproval | null;
-  /** What the user was shown, in order. */
+  /** Messages to the user, in order. */
   readonly shown: UserMessage[] = [];
-  /** Every mount, in order. */
+  /** All mounts, in order. */
   readonly mount_history: MountRecord[] = [];
-  /** Every unmount, in order. */
+  /** All unmounts, in order. */
   readonly unmount_history: UnmountRecord[] = [];
   /** Mounted tools by mount name. */
   readonly tools: Record<string, Tool> = Object.create(null);
@@ -110,7 +110,7 @@ export class TestCoordinator implements Coordinator {
   readonly #slots = new Map<SingleSlot, object>();
   readonly #capabilities = new Map<string, unknown>();
   readonly #contributors: { channel: string; name: string; callback: () => unknown }[] = [];
-  readonly #effects = new HookEffects();
+  readonly #hook_actions = new HookActions();
   #cleanups: Cleanup[] = [];
   #ids = 0;
 
@@ -128,29 +128,29 @@ export class TestCoordinator implements Coordinator {
     this.hooks.setDefaultFields({ session_id: this.session_id, parent_id: this.parent_id });
   }
 
-  /** The mounted loop, or null. */
+  /** The mounted orchestrator, or null. */
   get orchestrator(): Orchestrator | null {
-    return (this.#slots.get("orchestrator") as Orchestrator | undefined) ?? null; // what a module put there
+    return (this.#slots.get("orchestrator") as Orchestrator | undefined) ?? null; // mounted by a module
   }
 
-  /** The mounted conversation memory, or null. */
+  /** The mounted context manager, or null. */
   get context(): ContextManager | null {
-    return (this.#slots.get("context") as ContextManager | undefined) ?? null; // what a module put there
+    return (this.#slots.get("context") as ContextManager | undefined) ?? null; // mounted by a module
   }
 
-  /** Code points one injection may have; null = unlimited. */
+  /** Maximum code points of one injection; null = unlimited. */
   get injection_size_limit(): number | null {
     return this.#options.injection_size_limit ?? null;
   }
 
-  /** Tokens all injections of a turn may have; null = unlimited. */
+  /** Maximum tokens of all injections of a turn; null = unlimited. */
   get injection_budget_per_turn(): number | null {
     return this.#options.injection_budget_per_turn ?? null;
   }
 
   /**
-   * Puts a module at a mount point, at once, whether or not the promise is awaited. A hook with `events` and a `handler` is
-   * registered when it is mounted at `hooks`.
+   * Mounts an object synchronously, even if the promise is not awaited. A hook with `events` and a `handler`
+   * is registered when it is mounted at `hooks`.
    *
    * @throws {TypeError} `Unknown mount point …`, `Name required for …`.
    */
@@ -184,7 +184,7 @@ export class TestCoordinator implements Coordinator {
   }
 
   /**
-   * Takes a module away; what is absent is fine.
+   * Unmounts a module; does nothing when it is not mounted.
    *
    * @throws {TypeError} `Name required to unmount from …`, `Unknown mount point …`.
    */
@@ -199,7 +199,7 @@ export class TestCoordinator implements Coordinator {
   }
 
   /**
-   * Returns a single slot's module or null, all of a point of many, or with a name one of them.
+   * Returns the module of a single slot or null; all modules of providers or tools; with a name, one of them.
    *
    * @throws {TypeError} `Unknown mount point …`.
    */
@@ -215,12 +215,12 @@ export class TestCoordinator implements Coordinator {
     return `${prefix}_${++this.#ids}`;
   }
 
-  /** Keeps a cleanup for {@link cleanup}; anything but a function is ignored. */
+  /** Registers a cleanup for {@link cleanup}; values that are not functions are ignored. */
   registerCleanup(cleanup: Cleanup): void {
     if (typeof cleanup === "function") this.#cleanups.push(cleanup);
   }
 
-  /** Runs the cleanups, last registered first; a failing one does not stop the others. A second call finds none. */
+  /** Runs the cleanups, last registered first, even when one fails. A second call runs none. */
   async cleanup(): Promise<CleanupReport> {
     const cleanups = this.#cleanups.reverse();
     this.#cleanups = [];
@@ -250,29 +250,32 @@ export class TestCoordinator implements Coordinator {
     this.#contributors.push({ channel, name, callback });
   }
 
-  /** Resolves to what the channel's callbacks return, in order; nulls and failures are left out. */
+  /**
+   * Resolves to the values that the channel's callbacks return, in order; nulls and failures are left out.
+   */
   async collectContributions(channel: string): Promise<unknown[]> {
     const collected: unknown[] = [];
-    for (const contributor of this.#contributors.filter((one) => one.channel === channel)) {
+    for (const contributor of this.#contributors.filter((item) => item.channel === channel)) {
       if (this.cancellation.is_immediate) break;
       try {
         const value = await contributor.callback();
         if (value !== null && value !== undefined) collected.push(value);
       } catch {
-        // a failing contributor is left out (behaviour.md §9.6)
+        // a failing contributor is left out
       }
     }
     return collected;
   }
 
   /**
-   * Does what an emission asks for: stores its injections in the mounted context, shows its messages, asks {@link approval}.
+   * Carries out an emission: stores injections in the mounted context, records messages, asks {@link
+   * approval}.
    *
    * @throws {RangeError} `Context injection exceeds N characters`.
    */
   processHookResult(result: Emission | JsonObject, event: string, hook_name = "hook"): Promise<Emission> {
     const { injection_size_limit, injection_budget_per_turn, injection_budget_mode = "warn" } = this.#options;
-    return this.#effects.process(result, event, hook_name, {
+    return this.#hook_actions.process(result, event, hook_name, {
       hooks: this.hooks,
       context: this.context,
       approval: this.approval,
@@ -284,7 +287,10 @@ export class TestCoordinator implements Coordinator {
     });
   }
 
-  /** Resolves to how the session stands: what {@link hooks} recorded, and the messages of the mounted context. */
+  /**
+   * Resolves to the status of the session, computed from the events of {@link hooks} and the messages of the
+   * mounted context.
+   */
   async sessionStatus(): Promise<SessionStatus> {
     const counters = emptyCounters();
     for (const [event, data] of this.hooks.getEvents()) count(counters, { event, data });
@@ -310,12 +316,12 @@ export class TestCoordinator implements Coordinator {
     else this.cancellation.requestGraceful();
   }
 
-  /** Sets the turn's injection counter to zero. */
+  /** Resets the injection counter of the turn. */
   resetTurn(): void {
-    this.#effects.resetTurn();
+    this.#hook_actions.resetTurn();
   }
 
-  /** Returns what is mounted and published, as names only. */
+  /** Returns the names of mounted modules and published capabilities. */
   toDict(): JsonObject {
     return {
       tools: Object.keys(this.tools),
@@ -331,7 +337,7 @@ export class TestCoordinator implements Coordinator {
 
 withSnakeCase(TestCoordinator);
 
-/** The name of {@link TestCoordinator} in upstream's code. */
+/** The name of {@link TestCoordinator} in Amplifier. */
 export const MockCoordinator: typeof TestCoordinator = TestCoordinator;
 
 function settled(run: () => void): Promise<void> {

@@ -1,4 +1,4 @@
-/** A coordinator with something in it. */
+/** Creates a coordinator with two tools and a context. */
 import { ToolResult } from "../tools.ts";
 import { TestCoordinator, type TestCoordinatorOptions } from "./coordinator.ts";
 import { MockContextManager } from "./mock_context.ts";
@@ -15,7 +15,7 @@ export function createTestCoordinator(options: TestCoordinatorOptions = {}): Tes
   const fail = new MockTool({
     name: "fail",
     description: "Fails, always.",
-    return_value: ToolResult({ success: false, error: { message: "Failed, as asked" } }),
+    return_value: ToolResult({ success: false, error: { message: "Always fails" } }),
   });
   for (const tool of [echo, fail]) coordinator.tools[tool.name] = tool;
   for (const tool of [echo, fail]) {

@@ -1,4 +1,4 @@
-/** A hook registry that remembers: a full registry for modules under test, and the list of what was emitted. */
+/** A complete hook registry for modules under test that records what was emitted. */
 import type { Clock } from "../contracts.ts";
 import { HandlerList } from "../handler_list.ts";
 import { noopEmission, runChain } from "../hook_chain.ts";
@@ -15,30 +15,33 @@ import { withSnakeCase } from "../snake_case_aliases.ts";
 import { FakeClock } from "./fake_clock.ts";
 import { withinTime } from "./wait_for.ts";
 
-/** A handler that failed, kept so that a test can look. */
+/** A recorded failure of a handler. */
 export interface HandlerFailure {
-  /** The event it handled. */
+  /** The event. */
   event: string;
-  /** Its name. */
+  /** Name of the handler. */
   handler: string;
-  /** What it threw. */
+  /** The error. */
   error: unknown;
 }
 
 /**
- * A hook registry with the rules of behaviour.md §5 that records `[event, data]` of every event, numbered as the log does
- * it: after the event's handlers ran, with the data they left, without the fields the registry itself adds.
+ * A hook registry that records `[event, data]` of every event. As in the log, an event is recorded after its
+ * handlers ran, with their changes and without the default fields.
  */
 export class EventRecorder extends EventNames implements HookRegistry {
-  /** Everything that was emitted, in order. */
+  /** All emitted events, in order. */
   readonly events: [event: string, data: JsonObject][] = [];
-  /** Handlers that threw or took too long. */
+  /** Failures and timeouts of handlers. */
   readonly failures: HandlerFailure[] = [];
   readonly #clock: Clock;
   readonly #handlers = new HandlerList();
   #defaults: JsonObject = {};
 
-  /** Creates a registry in the time of `clock`; the default clock stands still, so no handler is ever too slow. */
+  /**
+   * Creates a registry with this clock. The default clock never advances by itself, so that no handler times
+   * out.
+   */
   constructor(clock: Clock = new FakeClock()) {
     super();
     this.#clock = clock;
@@ -51,9 +54,9 @@ export class EventRecorder extends EventNames implements HookRegistry {
 
   /** Returns a function that registers a handler of `event`. */
   on(event: string): (handler: HookHandler) => Disposer;
-  /** The same as {@link register}. */
+  /** Registers a handler, like {@link register}. */
   on(event: string, handler: HookHandler, options?: number | HookOptions, name?: string): Disposer;
-  /** The same as {@link register}; without a handler, a function that registers one. */
+  /** Registers a handler, like {@link register}; without a handler, returns a function that registers one. */
   on(
     event: string,
     handler?: HookHandler,
@@ -65,14 +68,14 @@ export class EventRecorder extends EventNames implements HookRegistry {
       : this.register(event, handler, options, name);
   }
 
-  /** Removes every handler of this name. */
+  /** Removes all handlers with this name. */
   unregister(name: string): void {
     this.#handlers.remove(name);
   }
 
-  /** Runs the handlers, records the event, and resolves to what came of it. */
-  async emit(event: string, given: JsonObject | null = null): Promise<Emission> {
-    const data = given ?? {};
+  /** Runs the handlers, records the event, and resolves to the emission. */
+  async emit(event: string, input: JsonObject | null = null): Promise<Emission> {
+    const data = input ?? {};
     const handlers = this.#handlers.of(event);
     if (handlers.length === 0) {
       this.record(event, data);
@@ -92,12 +95,15 @@ export class EventRecorder extends EventNames implements HookRegistry {
     return emission;
   }
 
-  /** Runs the handlers, each under `timeout_s` seconds, records the event, and resolves to the `data` of those that gave some. */
-  async emitAndCollect(event: string, given: JsonObject | null = null, timeout_s = 1): Promise<JsonObject[]> {
+  /**
+   * Runs the handlers, each with a timeout of `timeout_s` seconds, records the event, and resolves to the
+   * `data` that handlers returned.
+   */
+  async emitAndCollect(event: string, input: JsonObject | null = null, timeout_s = 1): Promise<JsonObject[]> {
     const collected: JsonObject[] = [];
     for (const { name, handler } of this.#handlers.of(event)) {
       try {
-        const answer = Promise.resolve(handler(event, toPlainObject(given)));
+        const answer = Promise.resolve(handler(event, toPlainObject(input)));
         const result = await withinTime(
           answer,
           timeout_s * 1000,
@@ -109,7 +115,7 @@ export class EventRecorder extends EventNames implements HookRegistry {
         this.failures.push({ event, handler: name, error });
       }
     }
-    this.record(event, given ?? {});
+    this.record(event, input ?? {});
     return collected;
   }
 
@@ -118,7 +124,7 @@ export class EventRecorder extends EventNames implements HookRegistry {
     this.#defaults = { ...fields };
   }
 
-  /** Returns handler names by event; with an argument, of that event only. */
+  /** Returns handler names by event; with an argument, only those of that event. */
   listHandlers(event?: string): Record<string, string[]> {
     return this.#handlers.names(event);
   }
@@ -128,12 +134,12 @@ export class EventRecorder extends EventNames implements HookRegistry {
     this.events.push([event, toPlainObject(data)]);
   }
 
-  /** Returns what was recorded, as `[event, data]`; with an argument, of that event only. */
+  /** Returns the recorded events as `[event, data]`; with an argument, only those of that event. */
   getEvents(event?: string): [event: string, data: JsonObject][] {
     return event === undefined ? [...this.events] : this.events.filter(([name]) => name === event);
   }
 
-  /** Forgets what was recorded; handlers stay. */
+  /** Removes the recorded events; handlers stay. */
   clear(): void {
     this.events.length = 0;
     this.failures.length = 0;

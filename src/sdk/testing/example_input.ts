@@ -1,18 +1,21 @@
-/** An input that fits a JSON Schema, for trying a tool that nobody gave an example for. The same schema gives the same input. */
+/**
+ * Makes an input that fits a JSON Schema, for tests of tools without an example. The same schema gives the
+ * same input.
+ */
 import { isObject, jsonEqual, type JsonObject, type JsonSchema } from "../json.ts";
 import { schemaProblems } from "../loop/tool_input_validation.ts";
 import { textMatching } from "./pattern_text.ts";
 
-/** An input, or why none could be made. */
+/** An input, or the reason why none could be made. */
 export type ExampleInput = { input: JsonObject } | { problem: string };
 
 /** Options of {@link exampleInput}. */
 export interface ExampleInputOptions {
-  /** Whether optional properties are there too; default false. */
+  /** Whether optional properties are included; default false. */
   full?: boolean;
 }
 
-/** Levels that are followed into a schema; deeper ones are left out where they may be. */
+/** Maximum nesting depth; deeper optional values are left out. */
 const MAX_DEPTH = 12;
 const MAX_ITEMS = 1000;
 
@@ -32,7 +35,7 @@ const FORMATS: Readonly<Record<string, string>> = {
   "uuid": "123e4567-e89b-42d3-a456-426614174000",
 };
 
-/** Texts for properties that have no format, by what their names end with. */
+/** Texts for properties without a format, by the end of their names. */
 const BY_NAME: readonly [name: RegExp, text: string][] = [
   [/ur[il]$|link$|href$/i, "https://example.com/"],
   [/email$/i, "ada@example.com"],
@@ -42,11 +45,11 @@ const BY_NAME: readonly [name: RegExp, text: string][] = [
   [/expression$/i, "1 + 1"],
 ];
 
-/** Thrown where no value can be made. */
+/** Thrown when no value can be made. */
 class Impossible extends Error {}
 
 /**
- * Resolves to an input that fits a tool's `input_schema`, checked as a loop checks it before a call.
+ * Resolves to an input that fits a tool's `input_schema`, validated as before a call.
  *
  * @example
  * ```ts
@@ -73,7 +76,7 @@ export async function exampleInput(
   return problem === undefined ? { input } : { problem };
 }
 
-/** Makes values for one schema and what it refers to. */
+/** Makes values for one schema and its references. */
 class Maker {
   readonly #root: JsonSchema;
   readonly #full: boolean;
@@ -83,21 +86,23 @@ class Maker {
     this.#full = full;
   }
 
-  value(given: unknown, name: string, depth: number): unknown {
-    if (given === undefined || given === true) return textFor(name);
-    if (!isObject(given)) throw new Impossible(`${name || "input"} may have no value at all`);
+  value(subschema: unknown, name: string, depth: number): unknown {
+    if (subschema === undefined || subschema === true) return textFor(name);
+    if (!isObject(subschema)) throw new Impossible(`${name || "input"} may have no value at all`);
     if (depth > MAX_DEPTH) throw new Impossible(`${name || "input"} is nested too deep`);
-    const schema = this.#resolved(given, depth);
+    const schema = this.#resolved(subschema, depth);
     if (Object.hasOwn(schema, "const")) return schema.const;
     if (Array.isArray(schema.enum) && schema.enum.length > 0) return schema.enum[0];
     if (Array.isArray(schema.examples) && schema.examples.length > 0) return schema.examples[0];
     if (schema.default !== undefined && schema.default !== null) return schema.default;
-    const choices = [schema.oneOf, schema.anyOf].find((one) => Array.isArray(one)) as unknown[] | undefined;
+    const choices = [schema.oneOf, schema.anyOf].find((choice) => Array.isArray(choice)) as
+      | unknown[]
+      | undefined;
     if (choices) return this.#choice(schema, choices, name, depth);
     return this.#ofType(schema, name, depth);
   }
 
-  /** Returns a schema with its `$ref` and its `allOf` put into it. */
+  /** Returns a schema with its `$ref` and `allOf` merged into it. */
   #resolved(schema: JsonObject, depth: number): JsonObject {
     if (depth > MAX_DEPTH) throw new Impossible("its schema refers to itself");
     const { $ref, allOf, ...rest } = schema;
@@ -169,7 +174,7 @@ class Maker {
       try {
         made[key] = this.value(properties[key], key, depth + 1);
       } catch (error) {
-        if (!(error instanceof Impossible)) throw error; // it may be left out
+        if (!(error instanceof Impossible)) throw error; // optional: left out
       }
     }
     for (let index = 1; Object.keys(made).length < Math.min(least, MAX_ITEMS); index++) {
@@ -184,7 +189,7 @@ class Maker {
     const least = typeof minItems === "number" ? minItems : 0;
     if (least > MAX_ITEMS) throw new Impossible(`${name} needs ${least} entries`);
     const made: unknown[] = first.slice(0, this.#full ? undefined : least)
-      .map((one) => this.value(one, name, depth + 1));
+      .map((item) => this.value(item, name, depth + 1));
     if (contains !== undefined) made.push(this.value(contains, name, depth + 1));
     const wanted = this.#full && items !== false && depth < MAX_DEPTH / 2 ? Math.max(least, 1) : least;
     while (made.length < wanted) {
@@ -195,7 +200,7 @@ class Maker {
   }
 }
 
-/** Returns two schemas as one that is as narrow as both, for the keywords that are read here. */
+/** Returns the merged schema of two, with the narrower keywords of both. */
 function merged(a: JsonObject, b: JsonObject): JsonObject {
   const all: JsonObject = { ...a, ...b };
   if (isObject(a.properties) && isObject(b.properties)) all.properties = { ...a.properties, ...b.properties };
@@ -211,14 +216,14 @@ function merged(a: JsonObject, b: JsonObject): JsonObject {
 }
 
 function typeOf({ type, ...schema }: JsonObject): unknown {
-  if (Array.isArray(type)) return type.find((one) => one !== "null") ?? "null";
+  if (Array.isArray(type)) return type.find((item) => item !== "null") ?? "null";
   if (type !== undefined) return type;
   if (schema.properties !== undefined || schema.required !== undefined) return "object";
   if (schema.items !== undefined || schema.prefixItems !== undefined) return "array";
   return schema.minimum !== undefined || schema.maximum !== undefined ? "number" : "string";
 }
 
-/** Returns 1, or the nearest number that the schema takes. */
+/** Returns 1, or the nearest number that fits the schema. */
 function numberFor(schema: JsonObject, name: string): number {
   const whole = typeOf(schema) === "integer";
   const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf } = schema;
@@ -274,7 +279,7 @@ function textFor(name: string): string {
   return BY_NAME.find(([ending]) => ending.test(name))?.[1] ?? "text";
 }
 
-/** Returns a value that is like `entry` and not yet in a list. */
+/** Returns a variant of `entry` that is not in the list. */
 function another(entry: unknown, made: readonly unknown[]): unknown {
   for (let index = 0; index <= made.length; index++) {
     const next = index === 0
@@ -284,7 +289,7 @@ function another(entry: unknown, made: readonly unknown[]): unknown {
       : typeof entry === "string"
       ? `${entry}${index}`
       : entry;
-    if (!made.some((one) => jsonEqual(one, next))) return next;
+    if (!made.some((item) => jsonEqual(item, next))) return next;
   }
-  return entry; // the check of the whole input says so
+  return entry; // the validation of the whole input reports the duplicate
 }

@@ -1,26 +1,26 @@
-/** A person who answers approvals by script. */
+/** An approval system with scripted answers. */
 import type { ApprovalQuestion } from "../hooks.ts";
 import { withSnakeCase } from "../snake_case_aliases.ts";
 
 /**
- * What happens when the person is asked: an option's label, `timeout` (the time is over at once), `never` (no answer: the
- * one who asks must end it), an error to throw, or a function that decides.
+ * A scripted answer: an option's label, `timeout` (times out at once), `never` (never answers; the caller
+ * must time out), an error to throw, or a function that decides.
  */
 export type ScriptedAnswer = string | Error | ((question: ApprovalQuestion) => string | Promise<string>);
 
-/** What an approval system throws when nobody answered in time. */
+/** Thrown by an approval system after a timeout. */
 export class ApprovalTimeoutError extends Error {
   /** Always `ApprovalTimeoutError`. */
   override readonly name = "ApprovalTimeoutError";
 }
 
-/** Answers in order; the last answer repeats; without any, the answer is `Deny`. */
+/** An approval system that answers in order. The last answer repeats; the default is `Deny`. */
 export class FakeApproval {
-  /** What was asked, in order. */
+  /** All questions, in order. */
   readonly requests: ApprovalQuestion[] = [];
   readonly #answers: readonly ScriptedAnswer[];
 
-  /** Creates a person with a script. */
+  /** Creates an approval system with a script. */
   constructor(answers: readonly ScriptedAnswer[] = []) {
     this.#answers = answers;
   }
@@ -34,7 +34,7 @@ export class FakeApproval {
     const answer = this.#answers[Math.min(this.requests.length, this.#answers.length - 1)] ?? "Deny";
     this.requests.push(structuredClone(question));
     if (answer === "never") return await new Promise<string>(() => {});
-    if (answer === "timeout") throw new ApprovalTimeoutError("nobody answered in time");
+    if (answer === "timeout") throw new ApprovalTimeoutError("no answer in time");
     if (answer instanceof Error) throw answer;
     return typeof answer === "function" ? await answer(question) : answer;
   }

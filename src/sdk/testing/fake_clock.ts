@@ -1,4 +1,7 @@
-/** A clock that stands still until a test moves it. Uses no timer: a turn of the event loop is a message to itself. */
+/**
+ * A clock that advances only when a test advances it. Uses no timers: it waits for turns of the event loop
+ * with a message to itself.
+ */
 import type { Clock } from "../contracts.ts";
 
 interface Timer {
@@ -7,7 +10,7 @@ interface Timer {
   readonly fire: () => void;
 }
 
-/** Time under a test's control. `now()` starts at 2026-01-01T00:00:00Z unless told otherwise. */
+/** A clock that a test controls. `now()` starts at 2026-01-01T00:00:00Z by default. */
 export class FakeClock implements Clock {
   readonly #start: number;
   #elapsed = 0;
@@ -19,22 +22,25 @@ export class FakeClock implements Clock {
     this.#start = start;
   }
 
-  /** Milliseconds since the epoch. */
+  /** Returns milliseconds since the epoch. */
   now(): number {
     return this.#start + this.#elapsed;
   }
 
-  /** Milliseconds this clock was moved. */
+  /** Returns the milliseconds that this clock was advanced. */
   monotonic(): number {
     return this.#elapsed;
   }
 
-  /** How many waits are open. */
+  /** Number of pending waits. */
   get pending(): number {
     return this.#timers.length;
   }
 
-  /** Resolves once the clock was moved `ms` further (at once when `ms` is not above 0); rejects when the signal aborts first. */
+  /**
+   * Resolves when the clock has advanced by `ms` (at once when `ms` is not above 0); rejects if the signal
+   * aborts first.
+   */
   after(ms: number, signal?: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason);
@@ -48,7 +54,7 @@ export class FakeClock implements Clock {
         },
       };
       const abort = () => {
-        this.#timers = this.#timers.filter((one) => one !== timer);
+        this.#timers = this.#timers.filter((item) => item !== timer);
         reject(signal?.reason);
       };
       signal?.addEventListener("abort", abort, { once: true });
@@ -57,8 +63,8 @@ export class FakeClock implements Clock {
   }
 
   /**
-   * Moves the clock by `ms`. Waits that fall due end in order of their times, and between two of them everything that can run
-   * does, so that a wait started by the first may end before the second.
+   * Advances the clock by `ms`. Due waits end in order of their times. All work runs between two of them, so
+   * that a wait started after the first may end before the second.
    */
   async advance(ms: number): Promise<void> {
     if (!(ms >= 0)) throw new RangeError(`Cannot advance a clock: must not go backwards: received ${ms}`);
@@ -71,7 +77,7 @@ export class FakeClock implements Clock {
     this.#elapsed = target;
   }
 
-  /** Moves the clock to the next wait that falls due. Resolves to false when there is none. */
+  /** Advances the clock to the next due wait. Resolves to false when no wait is pending. */
   async advanceToNext(): Promise<boolean> {
     await turn();
     const timer = this.#next(Infinity);
@@ -93,13 +99,13 @@ export class FakeClock implements Clock {
   }
 
   async #fire(timer: Timer): Promise<void> {
-    this.#timers = this.#timers.filter((one) => one !== timer);
+    this.#timers = this.#timers.filter((item) => item !== timer);
     timer.fire();
     await turn();
   }
 }
 
-/** Resolves after one turn of the event loop: every promise that could settle by itself has. */
+/** Resolves after one turn of the event loop, when all promises that can settle have settled. */
 export function turn(): Promise<void> {
   return new Promise((resolve) => {
     const { port1, port2 } = new MessageChannel();

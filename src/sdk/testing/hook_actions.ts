@@ -1,4 +1,4 @@
-/** What an emission asks for, done: injections stored, messages shown, the person asked (behaviour.md §5.7, §9.1). */
+/** Carries out emissions in tests: stores injections, records messages, asks for approval. */
 import type { Clock, ContextManager } from "../contracts.ts";
 import { errorName } from "../errors.ts";
 import { noopEmission, runChain } from "../hook_chain.ts";
@@ -8,50 +8,52 @@ import { sanitizeText } from "../tools.ts";
 import { ApprovalTimeoutError, type FakeApproval } from "./fake_approval.ts";
 import { withinTime } from "./wait_for.ts";
 
-/** Code points and tokens above which a plan without limits is warned (C16). */
+/** Code points and tokens above which a plan without limits gets a warning. */
 const DOCUMENTED = { size: 10_240, budget: 10_000 };
 
-/** What the effects work on. */
-export interface EffectTargets {
-  /** Where events of the effects go. */
+/** Objects that the actions of an emission change. */
+export interface HookActionTargets {
+  /** Emits the events of the actions. */
   readonly hooks: HookRegistry;
-  /** Where injections are stored. */
+  /** Stores the injections. */
   readonly context: ContextManager | null;
-  /** Who is asked; null: nobody. */
+  /** Answers approvals; null: no approval system. */
   readonly approval: FakeApproval | null;
-  /** Where messages for the user end up. */
+  /** Receives messages to the user. */
   readonly shown: UserMessage[];
-  /** Time of the stored messages and of the approval's end. */
+  /** Clock of stored messages and of approval timeouts. */
   readonly clock: Clock;
-  /** Code points one injection may have; undefined: a warning above 10,240. */
+  /** Maximum code points of one injection; undefined: a warning above 10,240. */
   readonly size_limit: number | null | undefined;
-  /** Tokens all injections of a turn may have; undefined: a warning above 10,000. */
+  /** Maximum tokens of all injections of a turn; undefined: a warning above 10,000. */
   readonly budget: number | null | undefined;
-  /** What happens over the budget. */
+  /** Handling of an injection over the budget. */
   readonly budget_mode: "warn" | "drop" | "error";
 }
 
-/** The effects of one session's emissions; counts the tokens of a turn's injections. */
-export class HookEffects {
+/** Carries out the emissions of one session; counts the tokens of a turn's injections. */
+export class HookActions {
   #tokens = 0;
 
-  /** Sets the turn's token counter to zero. */
+  /** Resets the token counter of the turn. */
   resetTurn(): void {
     this.#tokens = 0;
   }
 
   /**
-   * Does what the emission asks for and resolves to it, an ask settled to `continue` or `deny`. A plain hook result works too.
+   * Carries out an emission, or a plain hook result, and resolves to it; a question becomes `continue` or
+   * `deny`.
    *
-   * @throws {RangeError} `Context injection exceeds N characters` (or tokens, when the budget's mode is `error`); nothing is injected then.
+   * @throws {RangeError} `Context injection exceeds N characters` (or tokens, with the budget mode `error`);
+   * then nothing is injected.
    */
   async process(
-    given: Emission | JsonObject,
+    request: Emission | JsonObject,
     event: string,
     hook_name: string,
-    on: EffectTargets,
+    on: HookActionTargets,
   ): Promise<Emission> {
-    const result = isEmission(given) ? given : await emissionOf(given, event, hook_name);
+    const result = isEmission(request) ? request : await emissionOf(request, event, hook_name);
     const settled: Emission = { ...result, injections: [] };
     if (result.action !== "deny") settled.injections = await this.#admit(result.injections, on);
     on.shown.push(...result.user_messages);
@@ -63,7 +65,7 @@ export class HookEffects {
       : settled;
   }
 
-  async #admit(injections: readonly Injection[], on: EffectTargets): Promise<Injection[]> {
+  async #admit(injections: readonly Injection[], on: HookActionTargets): Promise<Injection[]> {
     const clean = injections.map((injection) => ({ ...injection, text: sanitizeText(injection.text) }))
       .filter((injection) => injection.text !== "");
     for (const injection of clean) await checkSize(injection, on);
@@ -72,7 +74,7 @@ export class HookEffects {
     return admitted;
   }
 
-  async #count(injection: Injection, on: EffectTargets): Promise<boolean> {
+  async #count(injection: Injection, on: HookActionTargets): Promise<boolean> {
     const tokens = Math.floor([...injection.text].length / 4);
     const actual = this.#tokens + tokens;
     const limit = on.budget === undefined ? DOCUMENTED.budget : on.budget;
@@ -88,7 +90,7 @@ export class HookEffects {
   }
 }
 
-async function checkSize(injection: Injection, on: EffectTargets): Promise<void> {
+async function checkSize(injection: Injection, on: HookActionTargets): Promise<void> {
   const actual = [...injection.text].length;
   const limit = on.size_limit === undefined ? DOCUMENTED.size : on.size_limit;
   if (limit === null || actual <= limit) return;
@@ -101,7 +103,7 @@ async function violation(
   { hook_name }: Injection,
   limit: number,
   actual: number,
-  on: EffectTargets,
+  on: HookActionTargets,
 ) {
   await on.hooks.emit("policy:violation", { kind, hook_name, limit, actual });
 }
@@ -115,7 +117,7 @@ function isEmission(value: Emission | JsonObject): value is Emission {
   return Array.isArray(value.injections) && Array.isArray(value.user_messages);
 }
 
-/** Reads a plain hook result the way an emission of one handler is read. */
+/** Returns the emission of a plain hook result. */
 async function emissionOf(result: JsonObject, event: string, hook_name: string): Promise<Emission> {
   if (Object.keys(result).length === 0) return noopEmission({});
   const handler = {
@@ -132,7 +134,7 @@ async function settle(
   emission: Emission,
   question: ApprovalQuestion,
   event: string,
-  on: EffectTargets,
+  on: HookActionTargets,
 ): Promise<Emission> {
   const facts = { ...callOf(emission.data), event, prompt: question.prompt, hook_name: question.hook_name };
   await on.hooks.emit("approval:required", {
@@ -152,14 +154,14 @@ function callOf({ tool_name, tool_call_id, tool_input }: JsonObject): JsonObject
 
 async function decide(
   question: ApprovalQuestion,
-  { approval, clock }: EffectTargets,
+  { approval, clock }: HookActionTargets,
 ): Promise<{ allowed: boolean; reason: string | null }> {
   if (!approval) return { allowed: false, reason: "No approval system available" };
   const prompt = [...question.prompt].length > 200
     ? `${[...question.prompt].slice(0, 200).join("")}...`
     : question.prompt;
   const LATE = "no answer in time";
-  const wait_ms = (question.timeout ?? 300) * 1000; // what a server allows by default
+  const wait_ms = (question.timeout ?? 300) * 1000; // the server's default timeout
   try {
     const answer = await withinTime(approval.requestApproval(question), wait_ms, LATE, clock);
     if (allows(answer, question)) return { allowed: true, reason: null };
@@ -175,7 +177,7 @@ async function decide(
 
 const ALLOWING: ReadonlySet<string> = new Set(["allow", "allow once", "allow always"]);
 
-/** An option with an `effect` says so itself; a plain label allows by upstream's three words (APPR-02). */
+/** Returns whether an answer allows: by its option's `effect`, or by one of three allowing labels. */
 function allows(answer: string, { options }: ApprovalQuestion): boolean {
   for (const option of options) {
     if (typeof option === "object" && option.label === answer) return option.effect === "allow";

@@ -1,21 +1,21 @@
-/** Conversation memory that keeps everything and never compacts. */
+/** A context manager that keeps everything and never compacts. */
 import type { ContextManager, RequestOptions } from "../contracts.ts";
 import type { Message } from "../messages.ts";
 import { toPlain } from "../json.ts";
 import { withSnakeCase } from "../snake_case_aliases.ts";
 
-/** A context manager over a list; what goes in and out is copied. */
+/** A context manager over a list; copies messages in and out. */
 export class MockContextManager implements ContextManager {
-  /** The options of every `getMessagesForRequest`, in order. */
+  /** Options of all calls of `getMessagesForRequest`, in order. */
   readonly requests: RequestOptions[] = [];
   #messages: Message[];
 
-  /** Creates a memory that begins with `messages`. */
+  /** Creates a context manager with these messages. */
   constructor(messages: readonly Message[] = []) {
     this.#messages = copy(messages);
   }
 
-  /** The stored messages; a copy. */
+  /** A copy of the stored messages. */
   get messages(): Message[] {
     return copy(this.#messages);
   }
@@ -26,7 +26,7 @@ export class MockContextManager implements ContextManager {
     return Promise.resolve();
   }
 
-  /** Resolves to all messages, whatever the budget. */
+  /** Resolves to all messages; ignores the budget. */
   getMessagesForRequest(options: RequestOptions = {}): Promise<Message[]> {
     this.requests.push(options);
     return Promise.resolve(this.messages);
@@ -53,5 +53,5 @@ export class MockContextManager implements ContextManager {
 withSnakeCase(MockContextManager);
 
 function copy(messages: readonly Message[]): Message[] {
-  return toPlain(messages) as unknown as Message[]; // messages are data: a plain copy of a message is one
+  return toPlain(messages) as unknown as Message[]; // messages are plain data
 }

@@ -1,4 +1,4 @@
-/** A provider that answers by script: texts, tool calls, failures, delays, usage, streamed deltas. */
+/** A provider with scripted answers: texts, tool calls, failures, delays, usage, streamed deltas. */
 import type { Clock } from "../contracts.ts";
 import { LLMError, type LLMErrorOptions, type LLMErrorType } from "../errors.ts";
 import { isObject, type JsonObject, toPlain } from "../json.ts";
@@ -13,60 +13,60 @@ import { type CompleteOptions, ModelInfo, type Provider, ProviderInfo } from "..
 import { withSnakeCase } from "../snake_case_aliases.ts";
 import type { ToolCall } from "../tools.ts";
 
-/** A failure of the script. */
+/** A scripted failure. */
 export interface ScriptedFailure extends LLMErrorOptions {
-  /** Which failure; default `LLMError`. */
+  /** Type of the failure; default `LLMError`. */
   type?: LLMErrorType;
-  /** Its message. */
+  /** Message of the failure. */
   message: string;
 }
 
-/** One answer of the script; a plain text is `{text}`. */
+/** A scripted answer; a plain text is `{text}`. */
 export interface ScriptedResponse {
   /** Text of the answer. */
   text?: string;
-  /** Reasoning before it. */
+  /** Reasoning before the text. */
   thinking?: string;
-  /** Tools it wants called; ids default to `call_1`, `call_2`, …. */
+  /** Tool calls of the answer; ids default to `call_1`, `call_2`, …. */
   tool_calls?: { name: string; arguments?: JsonObject; id?: string }[];
-  /** What the call took; default 10 tokens in, 5 out. */
+  /** Usage of the call; default: 10 input and 5 output tokens. */
   usage?: Partial<Usage>;
   /** Default: `tool_calls` or `stop`. */
   finish_reason?: string;
-  /** Milliseconds until the answer, on the provider's clock. */
+  /** Delay of the answer in milliseconds, on the provider's clock. */
   delay_ms?: number;
-  /** Thrown instead of an answer. */
+  /** Error that is thrown instead of an answer. */
   error?: ScriptedFailure | Error;
 }
 
-/** One step of a script: an answer, its text alone, or a function of the request. */
+/** A step of a script: an answer, its text, or a function of the request. */
 export type ScriptStep = string | ScriptedResponse | ((request: ChatRequest) => string | ScriptedResponse);
 
-/** How a {@link MockProvider} behaves. */
+/** Options of a {@link MockProvider}. */
 export interface MockProviderOptions {
   /** Name; default `mock`. */
   name?: string;
-  /** One answer for ever, as in the requirements. */
+  /** The same answer to every call. */
   response?: string;
   /** A script, one step per call. */
   responses?: readonly ScriptStep[];
-  /** When the script is used up: `repeat` its last step (default), or fail. */
+  /** After the last step: `repeat` the last step (default), or fail. */
   after?: "repeat" | "error";
   /** Code points per streamed delta; default 20. */
   chunk_chars?: number;
   /** Lower is preferred. */
   priority?: number;
-  /** Tokens of the window; default 100,000. */
+  /** Context window in tokens; default 100,000. */
   context_window?: number;
-  /** Tokens of an answer; default 4,096. */
+  /** Maximum tokens of an answer; default 4,096. */
   max_output_tokens?: number;
-  /** Time in which `delay_ms` passes. */
+  /** Clock of `delay_ms`. */
   clock?: Clock;
 }
 
 /** A scripted provider. */
 export class MockProvider implements Provider {
-  /** Name it is mounted under. */
+  /** Mount name. */
   readonly name: string;
   /** Lower is preferred; absent: 100. */
   declare readonly priority?: number;
@@ -76,16 +76,16 @@ export class MockProvider implements Provider {
   readonly #script: readonly ScriptStep[];
   #calls = 0;
 
-  /** Creates a provider; a list is a script. */
+  /** Creates a provider from options or from a script. */
   constructor(options: MockProviderOptions | readonly ScriptStep[] = {}) {
-    const given: MockProviderOptions = isScript(options) ? { responses: options } : options;
-    this.#options = given;
-    this.#script = given.responses ?? [given.response ?? "Mock response"];
-    this.name = given.name ?? "mock";
-    if (given.priority !== undefined) this.priority = given.priority;
+    const settings: MockProviderOptions = isScript(options) ? { responses: options } : options;
+    this.#options = settings;
+    this.#script = settings.responses ?? [settings.response ?? "Mock response"];
+    this.name = settings.name ?? "mock";
+    if (settings.priority !== undefined) this.priority = settings.priority;
   }
 
-  /** How often it was called. */
+  /** Number of calls. */
   get call_count(): number {
     return this.requests.length;
   }
@@ -101,7 +101,7 @@ export class MockProvider implements Provider {
     });
   }
 
-  /** Resolves to its one model. */
+  /** Resolves to the only model. */
   listModels(): Promise<ModelInfo[]> {
     const { context_window = 100_000, max_output_tokens = 4096 } = this.#options;
     const capabilities = ["streaming", "tools"];
@@ -111,17 +111,17 @@ export class MockProvider implements Provider {
   }
 
   /**
-   * Plays the next step of the script.
+   * Answers with the next step of the script.
    *
-   * @throws {LLMError} what the script says; `AbortError` when the signal aborted.
+   * @throws {LLMError} the failure of the script; `AbortError` when the signal aborted.
    */
   async complete(request: ChatRequest, options: CompleteOptions = {}): Promise<ChatResponse> {
     const index = this.requests.length;
-    this.requests.push(toPlain(request) as unknown as ChatRequest); // a request is data: its copy is one
+    this.requests.push(toPlain(request) as unknown as ChatRequest); // a request is plain data
     if (options.signal?.aborted) throw aborted(this.name, options.signal);
     const step = this.#stepAt(index);
-    const given = typeof step === "function" ? step(request) : step;
-    const scripted = typeof given === "string" ? { text: given } : given;
+    const answer = typeof step === "function" ? step(request) : step;
+    const scripted = typeof answer === "string" ? { text: answer } : answer;
     await this.#wait(scripted.delay_ms, options.signal);
     if (scripted.error) throw this.#failure(scripted.error);
     const response = this.#answer(scripted);
@@ -169,7 +169,7 @@ export class MockProvider implements Provider {
   #stream({ content }: ChatResponse, onDelta: NonNullable<CompleteOptions["onDelta"]>): void {
     content.forEach((block, block_index) => {
       if (block.type === "tool_call") {
-        const { id, name, input } = block as { id: string; name: string; input: JsonObject }; // made by #answer
+        const { id, name, input } = block as { id: string; name: string; input: JsonObject }; // created by #answer
         onDelta({ block_index, block_type: "tool_call", delta: JSON.stringify(input), id, name });
         return;
       }

@@ -1,33 +1,33 @@
-/** A tool that remembers how it was called. */
+/** A tool that records its calls. */
 import type { Clock } from "../contracts.ts";
 import { isObject, type JsonObject, type JsonSchema, toPlainObject } from "../json.ts";
 import { type RiskLevel, type Tool, type ToolCallContext, ToolResult } from "../tools.ts";
 
-/** How a {@link MockTool} behaves. */
+/** Options of a {@link MockTool}. */
 export interface MockToolOptions {
   /** Name; default `mock_tool`. */
   name?: string;
   /** Description; default `Mock tool: <name>`. */
   description?: string;
-  /** What it returns: a ToolResult, or the output of one. Default `Success`. */
+  /** Return value: a ToolResult, or the output of one. Default `Success`. */
   return_value?: unknown;
-  /** The same as `return_value`, as upstream spells it. */
+  /** Amplifier's name of `return_value`. */
   output?: unknown;
-  /** Thrown by every call. */
+  /** Error that every call throws. */
   error?: Error;
-  /** Decides per call instead of `return_value`. */
+  /** Called for each call instead of using `return_value`. */
   execute?: (input: JsonObject, call?: ToolCallContext) => unknown;
   /** JSON Schema of the input; default any object. */
   input_schema?: JsonSchema;
   /** Declared risk. */
   risk?: RiskLevel;
-  /** Whether it asks to be approved. */
+  /** Whether it requires approval. */
   requires_approval?: boolean;
   /** Whether a call may be repeated after a crash. */
   idempotent?: boolean;
-  /** Milliseconds a call takes, on `clock`; ends early when the call is aborted. */
+  /** Duration of a call in milliseconds, on `clock`; ends early when the call is aborted. */
   delay_ms?: number;
-  /** Time in which `delay_ms` passes. */
+  /** Clock of `delay_ms`. */
   clock?: Clock;
 }
 
@@ -35,13 +35,13 @@ export interface MockToolOptions {
 export interface RecordedCall {
   /** A copy of the input. */
   input: JsonObject;
-  /** What the tool was told beside it; absent when nothing. */
+  /** Context of the call, if any. */
   call?: ToolCallContext;
 }
 
-/** A tool that counts its calls and keeps their inputs. Both constructors of the requirements work (C14). */
+/** A tool that records its calls. Created from options, or from a name and an output. */
 export class MockTool implements Tool {
-  /** Name the model calls it by. */
+  /** Name that the model uses to call it. */
   readonly name: string;
   /** Description for the model. */
   readonly description: string;
@@ -49,27 +49,27 @@ export class MockTool implements Tool {
   readonly input_schema: JsonSchema;
   /** Declared risk; absent: low. */
   declare readonly risk?: RiskLevel;
-  /** Whether it asks to be approved. */
+  /** Whether it requires approval. */
   declare readonly requires_approval?: boolean;
   /** Whether a call may be repeated after a crash. */
   declare readonly idempotent?: boolean;
-  /** Its calls, in the order they began. */
+  /** All calls, in order of their start. */
   readonly calls: RecordedCall[] = [];
   readonly #options: MockToolOptions;
 
   /** Creates a tool from options, or from a name and an output. */
   constructor(options: MockToolOptions | string = {}, output?: unknown) {
-    const given = typeof options === "string" ? { name: options, output } : options;
-    this.#options = given;
-    this.name = given.name ?? "mock_tool";
-    this.description = given.description ?? `Mock tool: ${this.name}`;
-    this.input_schema = given.input_schema ?? { type: "object", properties: {} };
-    if (given.risk !== undefined) this.risk = given.risk;
-    if (given.requires_approval !== undefined) this.requires_approval = given.requires_approval;
-    if (given.idempotent !== undefined) this.idempotent = given.idempotent;
+    const settings = typeof options === "string" ? { name: options, output } : options;
+    this.#options = settings;
+    this.name = settings.name ?? "mock_tool";
+    this.description = settings.description ?? `Mock tool: ${this.name}`;
+    this.input_schema = settings.input_schema ?? { type: "object", properties: {} };
+    if (settings.risk !== undefined) this.risk = settings.risk;
+    if (settings.requires_approval !== undefined) this.requires_approval = settings.requires_approval;
+    if (settings.idempotent !== undefined) this.idempotent = settings.idempotent;
   }
 
-  /** How often it was called. */
+  /** Number of calls. */
   get call_count(): number {
     return this.calls.length;
   }
@@ -79,7 +79,7 @@ export class MockTool implements Tool {
     return this.calls.at(-1)?.input ?? null;
   }
 
-  /** Runs one call: waits, then throws, decides or returns as the options say. */
+  /** Runs one call: waits, then throws, calls `execute` or returns, according to the options. */
   async execute(input: JsonObject, call?: ToolCallContext): Promise<ToolResult | unknown> {
     this.calls.push({ input: toPlainObject(input), ...(call === undefined ? {} : { call }) });
     const { clock, delay_ms, error, execute } = this.#options;

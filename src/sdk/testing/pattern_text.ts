@@ -1,7 +1,10 @@
-/** A text that a regular expression takes: as far as tools' schemas go, which is classes, groups, choices and repetitions. */
+/**
+ * Makes a text that matches a regular expression. Supports what tools' schemas use: classes, groups,
+ * alternatives and repetitions.
+ */
 
 const CLASSES: Readonly<Record<string, string>> = { d: "0", w: "a", s: " ", D: "a", W: "-", S: "a" };
-/** Characters that are tried for a class such as `[^a-f]`. */
+/** Candidate characters for a class such as `[^a-f]`. */
 const CANDIDATES = "a0AzZ9-_ .,:;/@#+=!?%&*()[]{}<>|~'\"\\éλ";
 
 /** Returns a text that matches a pattern, or undefined when none is found. */
@@ -11,11 +14,11 @@ export function textMatching(pattern: string): string | undefined {
     const text = new PatternReader(pattern).read();
     return expression.test(text) ? text : undefined;
   } catch {
-    return undefined; // not a regular expression, or one with parts that are not read here
+    return undefined; // not a regular expression, or one with unsupported parts
   }
 }
 
-/** Reads a pattern once from its beginning and writes the shortest text it comes across. */
+/** Reads a pattern once and writes the text of its first alternatives. */
 class PatternReader {
   readonly #pattern: string;
   #at = 0;
@@ -27,7 +30,7 @@ class PatternReader {
   /** Returns the text of the pattern's first alternative. */
   read(): string {
     const text = this.#alternatives();
-    if (this.#at < this.#pattern.length) throw new SyntaxError("there is a closing parenthesis too many");
+    if (this.#at < this.#pattern.length) throw new SyntaxError("unmatched closing parenthesis");
     return text;
   }
 
@@ -64,7 +67,7 @@ class PatternReader {
     if (!lookaround) this.#skip(/\?(?::|<[^>]*>)/y);
     const text = this.#alternatives();
     this.#take();
-    return lookaround ? "" : text; // the match at the end says whether the rest happens to fit
+    return lookaround ? "" : text; // the final match checks whether the lookaround holds
   }
 
   #class(): string {

@@ -1,19 +1,19 @@
-/** A loop that calls no provider: it answers by script, and tells its turn as the contract asks (behaviour.md §7.1). */
+/** An orchestrator with scripted answers that calls no provider and emits the events of a turn. */
 import type { ContextManager, ExecuteOptions, Orchestrator } from "../contracts.ts";
 import type { HookRegistry } from "../hooks.ts";
 import { type Prompt, textOf, toBlocks } from "../messages.ts";
 import type { Provider } from "../providers.ts";
 import type { Tool } from "../tools.ts";
 
-/** Answers in order, then `DONE`. */
+/** An orchestrator that answers in order, then with `DONE`. */
 export class ScriptedOrchestrator implements Orchestrator {
-  /** How often `execute` was called. */
+  /** Number of calls of `execute`. */
   call_count = 0;
   /** The prompts, in order. */
   readonly prompts: Prompt[] = [];
   readonly #responses: readonly string[];
 
-  /** Creates a loop with a script. */
+  /** Creates an orchestrator with a script. */
   constructor(responses: readonly string[] = []) {
     this.#responses = responses;
   }

@@ -1,7 +1,7 @@
-/** Waiting in tests: for a condition, and under a deadline. The one place of the test kit where real time passes. */
+/** Waits for conditions and enforces timeouts in tests. The only part of the test kit that uses real time. */
 import type { Clock } from "../contracts.ts";
 
-/** Real time. */
+/** The real clock. */
 export const realClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
@@ -22,15 +22,15 @@ export const realClock: Clock = {
 
 /** Options of {@link waitFor}. */
 export interface WaitOptions {
-  /** Milliseconds until it gives up; default 1,000. */
+  /** Timeout in milliseconds; default 1,000. */
   timeout_ms?: number;
-  /** Milliseconds between two looks; default 10. */
+  /** Milliseconds between two checks; default 10. */
   interval_ms?: number;
-  /** Time to wait in; default real time. A FakeClock must be advanced by somebody else. */
+  /** Clock of the waits; default: real time. A FakeClock must be advanced elsewhere. */
   clock?: Clock;
 }
 
-/** Resolves to true as soon as the condition holds, to false when it did not within the time. */
+/** Resolves to true as soon as the condition holds, or to false after the timeout. */
 export async function waitFor(
   condition: () => unknown,
   { timeout_ms = 1000, interval_ms = 10, clock = realClock }: WaitOptions = {},
@@ -44,7 +44,7 @@ export async function waitFor(
 }
 
 /**
- * Resolves to what `pending` resolves to.
+ * Resolves to the value of `pending`.
  *
  * @throws {Error} with `message` when that takes longer than `ms` milliseconds (0 = no limit).
  */
@@ -59,7 +59,7 @@ export async function withinTime<T>(
   const late = clock.after(ms, settled.signal).then(() => {
     throw new Error(message);
   });
-  late.catch(() => {}); // ended by `settled` below: nobody waits for it any more
+  late.catch(() => {}); // aborted by `settled` below; its rejection is not awaited
   try {
     return await Promise.race([pending, late]);
   } finally {

@@ -1,7 +1,7 @@
-/** Kinds of fields that many events have. Payloads are open: readers ignore what they do not know (architecture.md). */
+/** Schemas of fields that several events have. All payloads are open: readers ignore unknown fields. */
 import * as z from "zod";
 
-/** Returns the schema of a payload: these fields, and whatever else its emitter adds. */
+/** Returns the schema of a payload with these fields; emitters may add others. */
 export function payload(description: string, shape: z.ZodRawShape): z.ZodType {
   return z.looseObject(shape).meta({ description });
 }
@@ -20,7 +20,7 @@ export const amount: z.ZodNumber = z.number().min(0);
 export const fields: z.ZodType = z.record(z.string(), z.unknown());
 /** US dollars: a decimal string; null when no price is known. */
 export const cost: z.ZodType = z.string().regex(/^\d+(\.\d+)?$/).nullable();
-/** What went wrong, by type and words. */
+/** Type and message of a failure. */
 export const failure: z.ZodType = z.looseObject({ type: text, msg: text });
 /** One content block. */
 export const block: z.ZodType = z.looseObject({ type: text });
@@ -33,7 +33,7 @@ export const message: z.ZodType = z.looseObject({
   tool_call_id: text.optional(),
   tool_calls: z.array(z.looseObject({ id: text, name: text, arguments: fields })).optional(),
 });
-/** What a model call took. */
+/** Usage of a model call. */
 export const usage: z.ZodType = z.looseObject({
   input_tokens: count,
   output_tokens: count,

@@ -1,4 +1,4 @@
-/** Events of runs, modules and sessions (trace.md, entries 1-8 and 36-38; behaviour.md §1.6, §6.2). */
+/** Schemas of the events of runs, modules and sessions. */
 import * as z from "zod";
 import { count, fields, flag, payload, text } from "./fields.ts";
 
@@ -19,7 +19,7 @@ const session = {
   raw: fields.optional(),
 };
 
-/** Event → schema of its `data`. */
+/** Maps each event to the schema of its `data`. */
 export const LIFECYCLE = {
   "run:start": payload("The run exists, or waits in the queue of its session.", {
     status,
@@ -34,7 +34,7 @@ export const LIFECYCLE = {
     }),
     metadata: fields,
   }),
-  "run:status": payload("The run waits for a person, goes on, or was taken over after a crash.", {
+  "run:status": payload("The run waits for a person, continues, or was recovered after a crash.", {
     status,
     resumed: flag.optional(),
   }),
@@ -56,10 +56,10 @@ export const LIFECYCLE = {
     isolation: z.enum(["inline", "worker", "process"]),
     integrity: text.nullable(),
     name: text.optional().meta({
-      description: "What the module calls itself; absent for what is compiled in",
+      description: "Name of the module; absent for built-in modules",
     }),
     version: text.optional(),
-    provides: z.array(text).optional().meta({ description: "What its mount says it provides" }),
+    provides: z.array(text).optional().meta({ description: "What the module's `mount` reports as provided" }),
   }),
   "module:skipped": payload("A provider, tool or hook was left out.", {
     module_id: text,
@@ -67,7 +67,7 @@ export const LIFECYCLE = {
     reason: text,
     message: text,
   }),
-  "module:on_session_ready_failed": payload("A module's onSessionReady failed; the session goes on.", {
+  "module:on_session_ready_failed": payload("A module's onSessionReady failed; the session continues.", {
     module_id: text,
     error: z.union([text, z.looseObject({ type: text, msg: text })]),
   }),

@@ -1,4 +1,4 @@
-/** Events of model calls (trace.md, entries 12-16; behaviour.md §6.2, §7.10). */
+/** Schemas of the events of model calls. */
 import * as z from "zod";
 import { amount, block, count, failure, fields, flag, ordinal, payload, text, usage } from "./fields.ts";
 
@@ -7,9 +7,9 @@ const request_id = text.meta({ description: "one attempt of a model call" });
 const block_index = count;
 const streamed = { request_id, block_index };
 
-/** Event → schema of its `data`. */
+/** Maps each event to the schema of its `data`. */
 export const MODEL = {
-  "provider:request": payload("A model is about to be asked; a gate.", {
+  "provider:request": payload("A model is about to be called; a gate.", {
     provider,
     iteration: ordinal,
     max_reached: flag.optional().meta({
@@ -21,7 +21,7 @@ export const MODEL = {
     iteration: ordinal.optional(),
     usage,
     tool_calls: flag,
-    inner: flag.optional().meta({ description: "the call was not the loop's own" }),
+    inner: flag.optional().meta({ description: "the call was made by a module, not by the loop" }),
     response: z.looseObject({
       content: z.array(block),
       tool_calls: z.array(z.looseObject({ id: text, name: text, arguments: fields })).optional(),
@@ -34,7 +34,7 @@ export const MODEL = {
     retryable: flag,
     status_code: z.int().nullable(),
   }),
-  "provider:retry": payload("A model call failed and is made again after a wait.", {
+  "provider:retry": payload("A model call failed and is repeated after a delay.", {
     provider,
     attempt: ordinal.meta({ description: "the attempt that failed, from 1" }),
     max_retries: count,
@@ -42,7 +42,7 @@ export const MODEL = {
     error_type: text,
     error_message: text,
     request_id: text.optional().meta({
-      description: "there when the loop makes the attempts, not the provider itself",
+      description: "present when the loop retries, not the provider",
     }),
     status_code: z.int().optional(),
     retry_after: amount.optional(),
@@ -60,7 +60,7 @@ export const MODEL = {
     reason: text,
   }),
   "provider:tool_sequence_repaired": payload(
-    "A provider answered calls of its request that nobody had answered.",
+    "A provider added results for unanswered calls of its request.",
     {
       provider,
       repair_count: count,
@@ -68,19 +68,19 @@ export const MODEL = {
       synthetic_assistant_count: count.optional(),
     },
   ),
-  "provider:concurrency": payload("A provider's calls at once.", {
+  "provider:concurrency": payload("Concurrent calls of a provider.", {
     provider,
     active_requests: count,
     waiting_requests: count,
     max_concurrent: count,
   }),
-  "llm:request": payload("A provider is about to use its wire.", {
+  "llm:request": payload("A provider is about to send its own request.", {
     provider,
     model: text.nullable().optional(),
     message_count: count.optional(),
     raw: fields.optional(),
   }),
-  "llm:response": payload("A provider's wire has answered.", {
+  "llm:response": payload("A provider's own request has ended.", {
     provider,
     model: text.nullable().optional(),
     status: z.enum(["ok", "error"]),
@@ -88,11 +88,11 @@ export const MODEL = {
     usage: fields.nullable().optional(),
     raw: fields.optional(),
   }),
-  "llm:stream_aborted": payload("An answer broke off after its first words, which are void.", {
+  "llm:stream_aborted": payload("A stream broke; its deltas are void.", {
     request_id,
     error: z.union([failure, text]),
   }),
-  "content_block:start": payload("A block of an answer begins.", {
+  "content_block:start": payload("A block of an answer starts.", {
     ...streamed,
     block_type: text,
     name: text.optional().meta({ description: "of a tool call" }),
@@ -102,7 +102,7 @@ export const MODEL = {
     sequence: ordinal,
     delta: text.min(1),
   }),
-  "content_block:end": payload("A block is whole.", { ...streamed, total_blocks: ordinal, block }),
-  "thinking:delta": payload("More of a model's thoughts.", { text }),
-  "thinking:final": payload("A model's thoughts, whole.", { text }),
+  "content_block:end": payload("A block is complete.", { ...streamed, total_blocks: ordinal, block }),
+  "thinking:delta": payload("More text of a model's reasoning.", { text }),
+  "thinking:final": payload("A model's complete reasoning.", { text }),
 } as const;

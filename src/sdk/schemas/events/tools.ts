@@ -1,4 +1,4 @@
-/** Events of tools, approvals, the context, hooks and sub-agents (trace.md, entries 11 and 18-24; behaviour.md §6.2). */
+/** Schemas of the events of tools, approvals, the context, hooks and sub-agents. */
 import * as z from "zod";
 import { count, failure, fields, flag, message, ordinal, payload, text } from "./fields.ts";
 
@@ -20,37 +20,42 @@ const decided = {
   reason: text.nullable(),
   decided_by: text.nullable(),
   remember: z.enum(["session", "pattern"]).optional().meta({
-    description: "What later questions of the session the answer holds for",
+    description: "Later questions of the session that the answer also holds for",
   }),
   remembered: flag.optional().meta({
-    description: "Nobody was asked: the answer to approval_id, given before, holds for this question too",
+    description: "No person was asked: the remembered answer to approval_id also holds for this question",
   }),
-  prompt: text.optional().meta({ description: "The question, when nobody was asked" }),
+  prompt: text.optional().meta({ description: "The question, when no person was asked" }),
   pattern: text.optional(),
 };
 const agent = { agent: text.nullable().optional(), sub_session_id: text, parent_session_id: text };
 
-/** Event → schema of its `data`. */
-export const WORK = {
-  "tool:pre": payload("A tool call is about to run; a gate. `tool_input` is what the hooks left.", {
-    ...call,
-    risk: z.enum(["medium", "high", "critical"]).optional().meta({
-      description: "Risk that the tool declares; absent: low",
-    }),
-    requires_approval: flag.optional().meta({
-      description: "Whether the tool asks to be approved; absent: no",
-    }),
-  }),
+/** Maps each event to the schema of its `data`. */
+export const TOOLS = {
+  "tool:pre": payload(
+    "A tool call is about to run; a gate. `tool_input` is the input after changes by hooks.",
+    {
+      ...call,
+      risk: z.enum(["medium", "high", "critical"]).optional().meta({
+        description: "Risk declared by the tool; absent: low",
+      }),
+      requires_approval: flag.optional().meta({
+        description: "Whether the tool requires approval; absent: no",
+      }),
+    },
+  ),
   "tool:post": payload("A tool has answered.", {
     ...call,
-    result: z.unknown().meta({ description: "{success, output, error}, or what a hook put in its place" }),
+    result: z.unknown().meta({
+      description: "{success, output, error}, or the value with which a hook replaced it",
+    }),
   }),
   "tool:error": payload("A tool call failed, or was refused.", { ...call, error: failure }),
-  "tool:selecting": payload("Hooks may choose what becomes of a call.", {
+  "tool:selecting": payload("Hooks may change or deny a call.", {
     ...call,
     available_tools: z.array(text),
   }),
-  "tool:selected": payload("What hooks have chosen.", {
+  "tool:selected": payload("The selection of the hooks.", {
     ...call,
     denied: flag.optional(),
     reason: text.optional(),
@@ -66,16 +71,16 @@ export const WORK = {
     default: z.enum(["allow", "deny"]),
     expires_at: text.meta({ format: "date-time" }),
     hook_name: text.nullable(),
-    pattern: text.optional().meta({ description: "What an option that remembers a pattern holds for" }),
+    pattern: text.optional().meta({ description: "Pattern that a remembered answer holds for" }),
   }),
-  "approval:granted": payload("It may go on.", decided),
-  "approval:denied": payload("It may not go on.", decided),
-  "context:message": payload("A message joined the history; the fold of these is the history.", {
+  "approval:granted": payload("The action is allowed.", decided),
+  "approval:denied": payload("The action is denied.", decided),
+  "context:message": payload("A message joined the history.", {
     index: count,
     message,
   }),
   "context:reset": payload("The history was replaced.", { messages: z.array(message) }),
-  "context:compaction": payload("A view was made smaller; the history is untouched.", {
+  "context:compaction": payload("A view was made smaller; the history is unchanged.", {
     strategy_level: ordinal.max(8),
     before_tokens: count,
     after_tokens: count,
@@ -85,8 +90,8 @@ export const WORK = {
   }),
   "context:pre_compact": payload("A view is about to be made smaller.", {}),
   "context:post_compact": payload("A view was made smaller.", {}),
-  "context:compaction-skipped": payload("A view was left as large as it was.", {}),
-  "context:tool_result_ingress_truncated": payload("A tool result was cut before it was kept.", {
+  "context:compaction-skipped": payload("A view was not made smaller.", {}),
+  "context:tool_result_ingress_truncated": payload("A tool result was shortened in views.", {
     tool_call_id: text,
   }),
   "context:token_meter": payload("How a context counts tokens.", {}),
@@ -99,16 +104,16 @@ export const WORK = {
   }),
   "artifact:write": payload("A module wrote a file.", { path: text.optional() }),
   "artifact:read": payload("A module read a file.", { path: text.optional() }),
-  "policy:violation": payload("A limit was passed.", {
+  "policy:violation": payload("A limit on injections was exceeded.", {
     kind: text,
     hook_name: text.nullable().optional(),
     limit: z.unknown(),
     actual: z.unknown(),
   }),
-  "task:agent_spawned": payload("A sub-agent begins.", agent),
-  "task:agent_resumed": payload("A sub-agent goes on.", agent),
+  "task:agent_spawned": payload("A sub-agent starts.", agent),
+  "task:agent_resumed": payload("A sub-agent continues.", agent),
   "task:agent_completed": payload("A sub-agent is done.", agent),
-  "delegate:agent_spawned": payload("A sub-agent begins.", agent),
+  "delegate:agent_spawned": payload("A sub-agent starts.", agent),
   "delegate:agent_completed": payload("A sub-agent is done.", agent),
   "delegate:error": payload("A sub-agent failed.", { error: z.unknown() }),
 } as const;

@@ -1,11 +1,11 @@
-/** Events of a turn: its begin and end, prompts, steering, cancellation (trace.md, entries 9-10 and 33-35). */
+/** Schemas of the events of a turn: start and end, prompts, steering, cancellation. */
 import * as z from "zod";
 import { amount, content, count, fields, flag, ordinal, payload, text } from "./fields.ts";
 
-/** Event → schema of its `data`. */
+/** Maps each event to the schema of its `data`. */
 export const TURN = {
-  "execution:start": payload("A turn begins.", { prompt: content }),
-  "execution:end": payload("A turn ends: exactly once on every path.", {
+  "execution:start": payload("A turn starts.", { prompt: content }),
+  "execution:end": payload("A turn ends; emitted exactly once.", {
     response: text,
     status: z.enum(["completed", "cancelled", "error"]),
   }),
@@ -13,12 +13,12 @@ export const TURN = {
   "prompt:complete": payload("A prompt was answered with text.", { response_preview: text, length: count }),
   "plan:start": payload("Reserved for modules that plan.", {}),
   "plan:end": payload("Reserved for modules that plan.", {}),
-  "orchestrator:complete": payload("The loop is done: exactly once on every path.", {
+  "orchestrator:complete": payload("The loop is done; emitted exactly once.", {
     orchestrator: text,
     turn_count: count,
     status: z.enum(["success", "incomplete", "cancelled", "error"]),
   }),
-  "orchestrator:steering_injected": payload("A text from outside joins the turn.", {
+  "orchestrator:steering_injected": payload("A steering text joins the turn.", {
     orchestrator: text,
     content: text,
     iteration: ordinal,
@@ -32,7 +32,7 @@ export const TURN = {
     iteration: ordinal,
   }),
   "orchestrator:goal_progress": payload("Reserved for loops that pursue a goal.", {}),
-  "cancel:requested": payload("Somebody asked the turn to stop.", {
+  "cancel:requested": payload("A cancellation of the turn was requested.", {
     state: z.enum(["graceful", "immediate"]),
   }),
   "cancel:completed": payload("The turn has stopped.", { was_immediate: flag }),

@@ -1,4 +1,4 @@
-/** The context contract as tests (behaviour.md §10.2, Context; §8.1; the invariants of §8.8). */
+/** The context contract as a test suite. */
 import type { ContextManager, RequestOptions } from "../../contracts.ts";
 import { errorMessage } from "../../errors.ts";
 import { jsonEqual } from "../../json.ts";
@@ -18,13 +18,16 @@ import {
 
 /** Options of {@link testContext}. */
 export interface ContextSuiteOptions extends SuiteOptions {
-  /** Whether views are made smaller to fit a budget; default true. */
+  /** Whether views are compacted to fit a budget; default true. */
   compacts?: boolean;
 }
 
 const METHODS = ["addMessage", "getMessagesForRequest", "getMessages", "setMessages", "clear"] as const;
 
-/** Registers the cases every context manager must pass. `create` makes a fresh module, or a context manager, per case. */
+/**
+ * Registers the cases that every context manager must pass. `create` makes a new module or context manager
+ * per case.
+ */
 export function testContext(
   name: string,
   create: CreateSubject<ContextManager>,
@@ -38,7 +41,7 @@ export function testContext(
           coordinator.context,
           "No context was mounted and mount() did not return a ContextManager instance",
         );
-        return body(speak(coordinator.context), coordinator);
+        return body(withCamelCase(coordinator.context), coordinator);
       });
 
   test("mount() mounts a context", onContext(() => {}));
@@ -72,7 +75,7 @@ export function testContext(
   test(
     "addMessage() takes a message without fields",
     onContext(async (context) => {
-      const error = await thrownBy(() => context.addMessage({} as Message)); // what upstream's suite adds
+      const error = await thrownBy(() => context.addMessage({} as Message)); // as in Amplifier's suite
       expect(!isCodeError(error), `addMessage crashed: ${errorMessage(error)}`);
     }),
   );
@@ -80,7 +83,7 @@ export function testContext(
     "addMessage() never refuses a result for its size",
     onContext(async (context) => {
       const [, , asking] = conversation(1);
-      await context.addMessage(asking!); // conversation(1) has five messages
+      await context.addMessage(asking!); // conversation(1) has several messages
       await context.addMessage({ role: "tool", tool_call_id: "call_0", content: "x".repeat(1_000_000) });
       expect((await stored(context)).length === 2, "a large result must be stored");
     }),
@@ -91,7 +94,7 @@ export function testContext(
       await context.addMessage({ role: "user", content: "Hello" });
       const copy = await stored(context);
       expect(copy[0], "the message must be there");
-      spoil(copy, copy[0]);
+      mutate(copy, copy[0]);
       const [kept, ...more] = await stored(context);
       expect(
         more.length === 0 && kept?.content === "Hello",
@@ -135,14 +138,14 @@ export function testContext(
       await context.addMessage({ role: "user", content: "Hello" });
       const [seen] = await view(context, {});
       expect(seen, "the view must hold the message");
-      spoil([], seen);
+      mutate([], seen);
       expect((await stored(context))[0]?.content === "Hello", "changing the view changed the history");
     }),
   );
   test(
-    "should_compact() and compact() work where they are there",
+    "should_compact() and compact() work if they exist",
     onContext(async (_context, coordinator) => {
-      const old = coordinator.context as unknown as Record<string, unknown>; // older modules have them (C31)
+      const old = coordinator.context as unknown as Record<string, unknown>; // older modules have these methods
       const has = (name: string) => typeof old[name] === "function";
       for (const name of ["shouldCompact", "should_compact", "_should_compact"].filter(has)) {
         const answer: unknown = await (old[name] as () => unknown)();
@@ -156,28 +159,28 @@ export function testContext(
   );
   if (options.compacts === false) return;
 
-  const squeezed = (check: (seen: Message[], history: Message[], told: boolean) => void) =>
+  const underBudget = (check: (seen: Message[], history: Message[], reported_over: boolean) => void) =>
     onContext(async (context, coordinator) => {
       const history = conversation(30);
       for (const message of history) await context.addMessage(structuredClone(message));
       const before = await stored(context);
       const seen = await view(context, { token_budget: 4000 });
-      const told = coordinator.hooks.getEvents().some(([, data]) => data.over_budget === true);
+      const reported_over = coordinator.hooks.getEvents().some(([, data]) => data.over_budget === true);
       expect(jsonEqual(await stored(context), before), "making a view changed the history");
-      check(seen, before, told);
+      check(seen, before, reported_over);
     });
-  test("a view under a budget leaves the history as it was", squeezed(() => {}));
+  test("a view under a budget leaves the history as it was", underBudget(() => {}));
   test(
     "a view under a budget is smaller than the history",
-    squeezed((seen, history, told) => {
+    underBudget((seen, history, reported_over) => {
       const smaller = JSON.stringify(seen).length < JSON.stringify(history).length / 2;
-      expect(smaller || told, "the view must be made to fit, or over_budget be told");
+      expect(smaller || reported_over, "the view must fit, or an event must report over_budget");
     }),
   );
-  test("a view under a budget never splits calls from results", squeezed((seen) => assertToolPairs(seen)));
+  test("a view under a budget never splits calls from results", underBudget((seen) => assertToolPairs(seen)));
   test(
     "a view under a budget keeps the system message first",
-    squeezed((seen) => {
+    underBudget((seen) => {
       expect(
         seen[0]?.role === "system" && textOf(seen[0].content) === "Be brief.",
         "the system message must come first, unchanged",
@@ -186,7 +189,7 @@ export function testContext(
   );
   test(
     "a view under a budget keeps the last prompt word for word",
-    squeezed((seen, history) => {
+    underBudget((seen, history) => {
       const last = textOf(history.findLast((message) => message.role === "user")?.content);
       const kept = seen.some((message) => message.role === "user" && textOf(message.content) === last);
       expect(kept, `the last prompt must be there, unchanged`);
@@ -194,7 +197,7 @@ export function testContext(
   );
   test(
     "a view under a budget holds no internal fields",
-    squeezed((seen) => {
+    underBudget((seen) => {
       const internal = seen.flatMap((message) => Object.keys(message)).filter((key) => key.startsWith("_"));
       expect(internal.length === 0, `internal fields reach the provider: ${internal.join(", ")}`);
     }),
@@ -212,8 +215,8 @@ export function testContext(
   );
 }
 
-/** A context manager in our spelling, whichever it was written in. */
-function speak(context: ContextManager): ContextManager {
+/** Returns a context manager with camelCase methods, whichever spelling it uses. */
+function withCamelCase(context: ContextManager): ContextManager {
   const method = (name: string) => {
     const found = methodOf(context, name);
     expect(found, `${name} must be a function`);
@@ -240,8 +243,8 @@ async function view(context: ContextManager, options: RequestOptions): Promise<M
   return messages;
 }
 
-/** Changes what was given out as far as it lets itself be changed: frozen is as good as copied. */
-function spoil(list: Message[], message: Message): void {
+/** Tries to change a returned list and message; frozen objects stay unchanged. */
+function mutate(list: Message[], message: Message): void {
   Reflect.set(list, list.length, { role: "user", content: "not mine" });
   Reflect.set(message, "content", "changed");
 }
@@ -250,7 +253,9 @@ function essence({ role, content, tool_call_id, tool_calls }: Message): unknown 
   return [role, content, tool_call_id ?? null, tool_calls ?? null];
 }
 
-/** A system message, a prompt, rounds of one call and its large result, an answer and a last prompt. */
+/**
+ * Returns a system message, a prompt, rounds of one call and its large result, an answer and a last prompt.
+ */
 function conversation(rounds: number): Message[] {
   const messages: Message[] = [
     { role: "system", content: "Be brief." },

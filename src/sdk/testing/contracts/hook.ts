@@ -1,4 +1,4 @@
-/** The hook contract as tests (behaviour.md §10.2, Hook). */
+/** The hook contract as a test suite. */
 import type { HookDefinition } from "../../define.ts";
 import { type Action, type HookHandler, type HookOptions, parseHookResult } from "../../hooks.ts";
 import { isObject, type JsonObject } from "../../json.ts";
@@ -12,64 +12,67 @@ import {
   withSubject,
 } from "./suite.ts";
 
-/** An event, and what the hook must make of it. */
+/** An event and the expected action. */
 export interface HookExpectation {
-  /** The event that is emitted. */
+  /** Name of the event. */
   event: string;
   /** Its data. */
   data: JsonObject;
-  /** The action that must come of it; `modify` means that the data was replaced. */
+  /** The resulting action; `modify` means that the data was changed. */
   action: Action;
 }
 
 /** Options of {@link testHook}. */
 export interface HookSuiteOptions extends SuiteOptions {
-  /** Events with known outcomes. */
+  /** Events with expected actions. */
   expectations?: readonly HookExpectation[];
 }
 
-/** One answer of a handler, or what it threw. */
+/** A result of a handler, or its error. */
 interface Answer {
   event: string;
   value?: unknown;
   thrown?: unknown;
 }
 
-/** A registry that notes what each handler answers. */
-class ListeningRecorder extends EventRecorder {
+/** A registry that records the result of each handler. */
+class ResultRecorder extends EventRecorder {
   readonly answers: Answer[] = [];
   readonly patterns: string[] = [];
 
   override register(event: string, handler: HookHandler, options?: number | HookOptions, name?: string) {
     this.patterns.push(event);
-    const listened: HookHandler = async (heard, data) => {
+    const recorded: HookHandler = async (received, data) => {
       try {
-        const value = await handler(heard, data);
-        this.answers.push({ event: heard, value });
+        const value = await handler(received, data);
+        this.answers.push({ event: received, value });
         return value;
       } catch (thrown) {
-        this.answers.push({ event: heard, thrown });
+        this.answers.push({ event: received, thrown });
         throw thrown;
       }
     };
-    return super.register(event, listened, options, name ?? handler.name);
+    return super.register(event, recorded, options, name ?? handler.name);
   }
 }
 
-/** Registers the cases every hook must pass. `create` makes a fresh module, or a hook with `events` and a `handler`, per case. */
+/**
+ * Registers the cases that every hook must pass. `create` makes a new module, or a hook with `events` and a
+ * `handler`, per case.
+ */
 export function testHook(
   name: string,
   create: CreateSubject<HookDefinition>,
   options: HookSuiteOptions = {},
 ): void {
   const test = casesOf(name, options);
-  const onHook = (body: (recorder: ListeningRecorder, mounted: Mounted) => Promise<void> | void) => () => {
-    const recorder = new ListeningRecorder(options.coordinator?.clock);
+  const onHook = (body: (recorder: ResultRecorder, mounted: Mounted) => Promise<void> | void) => () => {
+    const recorder = new ResultRecorder(options.coordinator?.clock);
     const coordinator = { ...options.coordinator, hooks: recorder };
     return withSubject(create, "hooks", { ...options, coordinator }, (mounted) => body(recorder, mounted));
   };
-  /** Emits with this data every event the hook listens to, and one that nobody knows. */
-  const heard = (data: JsonObject | null) =>
+  /** Emits every event of the hook with this data. */
+  const emitAll = (data: JsonObject | null) =>
     onHook(async (recorder) => {
       for (const event of eventsOf(recorder)) await recorder.emit(event, data);
       for (const answer of recorder.answers) checkAnswer(answer);
@@ -96,11 +99,11 @@ export function testHook(
       for (const answer of recorder.answers) checkAnswer(answer);
     }),
   );
-  test("handlers answer events without data", heard(null));
-  test("handlers answer events with empty data", heard({}));
+  test("handlers answer events without data", emitAll(null));
+  test("handlers answer events with empty data", emitAll({}));
   test(
     "handlers answer events with data they do not know",
-    heard({ unknown: { nested: [1, null] }, tool_name: "x" }),
+    emitAll({ unknown: { nested: [1, null] }, tool_name: "x" }),
   );
   test(
     "handlers answer an event twice",
@@ -122,26 +125,26 @@ export function testHook(
       `${event} comes to ${action}`,
       onHook(async (recorder) => {
         const emission = await recorder.emit(event, data);
-        const came = emission.action === "continue" && emission.modified ? "modify" : emission.action;
+        const actual = emission.action === "continue" && emission.modified ? "modify" : emission.action;
         expect(
-          came === action,
-          `${event} must come to ${action}: received ${came} (${emission.reason ?? "no reason"})`,
+          actual === action,
+          `${event} must come to ${action}: received ${actual} (${emission.reason ?? "no reason"})`,
         );
       }),
     );
   }
 }
 
-function eventsOf({ patterns }: ListeningRecorder): string[] {
-  const heard = patterns.map((pattern) => pattern === "*" ? "test:event" : pattern.replace(/:\*$/, ":test"));
-  return [...new Set(heard)];
+function eventsOf({ patterns }: ResultRecorder): string[] {
+  const events = patterns.map((pattern) => pattern === "*" ? "test:event" : pattern.replace(/:\*$/, ":test"));
+  return [...new Set(events)];
 }
 
 function checkAnswer({ event, value, thrown }: Answer): void {
   expect(thrown === undefined, `a handler of ${event} threw: ${String(thrown)}`);
   if (value === undefined || value === null) return;
   const parsed = parseHookResult(value);
-  expect(parsed, `a handler of ${event} answered what is no hook result: ${JSON.stringify(value)}`);
+  expect(parsed, `a handler of ${event} returned an invalid hook result: ${JSON.stringify(value)}`);
   if (parsed.action === "deny") expect(parsed.reason, `a handler of ${event} denied without a reason`);
   if (parsed.action === "inject_context") {
     expect(parsed.context_injection, `a handler of ${event} injected no text`);

@@ -1,4 +1,4 @@
-/** The orchestrator contract as tests (behaviour.md §10.2, Orchestrator; §7.1; §7.9; §9.4). */
+/** The orchestrator contract as a test suite. */
 import type { Orchestrator } from "../../contracts.ts";
 import { errorMessage } from "../../errors.ts";
 import type { JsonObject } from "../../json.ts";
@@ -12,22 +12,22 @@ import { casesOf, type CreateSubject, expect, isCodeError, type SuiteOptions, wi
 
 /** Options of {@link testOrchestrator}. */
 export interface OrchestratorSuiteOptions extends SuiteOptions {
-  /** Provider calls after which a loop counts as endless; default 60. */
+  /** Provider calls after which a loop counts as infinite; default 60. */
   max_calls?: number;
 }
 
-/** What a turn is run with. */
+/** Inputs of a turn. */
 interface Turn {
   prompt?: string;
   script?: readonly ScriptStep[];
   tools?: readonly MockTool[];
-  /** Called when all is mounted, before the turn. */
+  /** Called after mounting, before the turn. */
   prepare?: (coordinator: TestCoordinator) => void;
-  /** Whether the loop is given the coordinator; default true. */
+  /** Whether the loop receives the coordinator; default true. */
   with_coordinator?: boolean;
 }
 
-/** What came of a turn. */
+/** Result of a turn. */
 interface Outcome {
   text: string;
   thrown: unknown;
@@ -43,7 +43,10 @@ const TWO_CALLS = {
   tool_calls: [{ name: "first", arguments: { n: 1 } }, { name: "second", arguments: { n: 2 } }],
 };
 
-/** Registers the cases every orchestrator must pass. `create` makes a fresh module, or an orchestrator, per case. */
+/**
+ * Registers the cases that every orchestrator must pass. `create` makes a new module or orchestrator per
+ * case.
+ */
 export function testOrchestrator(
   name: string,
   create: CreateSubject<Orchestrator>,
@@ -99,9 +102,9 @@ export function testOrchestrator(
     }),
   );
   test(
-    "execute() tells its turn in order",
+    "execute() emits the events of its turn in order",
     turn({ script: ["Yes."] }, ({ events }) => {
-      const told = [
+      const expected_events = [
         "execution:start",
         "prompt:submit",
         "provider:request",
@@ -109,8 +112,11 @@ export function testOrchestrator(
         "execution:end",
         "orchestrator:complete",
       ];
-      const seen = events.filter((event) => told.includes(event));
-      expect(seen.join(", ") === told.join(", "), `expected ${told.join(", ")}: received ${seen.join(", ")}`);
+      const seen = events.filter((event) => expected_events.includes(event));
+      expect(
+        seen.join(", ") === expected_events.join(", "),
+        `expected ${expected_events.join(", ")}: received ${seen.join(", ")}`,
+      );
     }),
   );
   test(
@@ -176,7 +182,7 @@ export function testOrchestrator(
         assertToolPairs(outcome.messages);
         expect(
           resultTexts(outcome)[0]?.includes("no disk"),
-          "the result must tell the model what the tool threw",
+          "the result must contain the tool's error",
         );
         expect(outcome.events.includes("tool:error"), "tool:error must be emitted");
       },
@@ -206,7 +212,7 @@ export function testOrchestrator(
     }),
   );
   test(
-    "execute() calls nobody when prompt:submit is denied",
+    "execute() calls no provider when prompt:submit is denied",
     turn({ prepare: deny("prompt:submit") }, (outcome) => {
       expect(outcome.provider.call_count === 0, "the provider was called");
       expect(outcome.messages.length === 0, "nothing may be stored");
@@ -214,7 +220,7 @@ export function testOrchestrator(
     }),
   );
   test(
-    "execute() calls nobody when provider:request is denied",
+    "execute() calls no provider when provider:request is denied",
     turn({ prepare: deny("provider:request") }, (outcome) => {
       expect(outcome.provider.call_count === 0, "the provider was called");
       expect(outcome.completes.length === 1, "orchestrator:complete must be emitted once");
@@ -230,7 +236,7 @@ export function testOrchestrator(
     }),
   );
   test(
-    "execute() ends when the model calls tools for ever",
+    "execute() ends when the model calls tools endlessly",
     turn({ script: [{ tool_calls: [{ name: "first" }] }], tools: twoTools() }, (outcome) => {
       const limit = options.max_calls ?? 60;
       expect(
@@ -242,7 +248,7 @@ export function testOrchestrator(
     }),
   );
   test(
-    "execute() ends when the model answers nothing for ever",
+    "execute() ends when the model keeps answering nothing",
     turn({ script: [{}] }, ({ provider, completes }) => {
       expect(
         provider.call_count <= 4,
@@ -279,7 +285,7 @@ async function runTurn(
   max_calls: number,
 ): Promise<Outcome> {
   const script = given.script ?? ["Yes."];
-  const last = script.at(-1)!; // there is one
+  const last = script.at(-1)!; // the script is not empty
   const padding = Array.from({ length: Math.max(0, max_calls - script.length) }, () => last);
   const provider = new MockProvider({ responses: [...script, ...padding], after: "error" });
   const context = new MockContextManager();
@@ -313,8 +319,8 @@ function completed({ completes, events }: Outcome, status: string): void {
   );
   const [data] = completes;
   expect(data?.status === status, `the turn must complete with ${status}: received ${data?.status}`);
-  expect(Number.isSafeInteger(data.turn_count), "orchestrator:complete must tell turn_count");
-  expect(typeof data.orchestrator === "string", "orchestrator:complete must tell the orchestrator's name");
+  expect(Number.isSafeInteger(data.turn_count), "orchestrator:complete must contain turn_count");
+  expect(typeof data.orchestrator === "string", "orchestrator:complete must contain the orchestrator's name");
   expect(events.at(-1) === "orchestrator:complete", "orchestrator:complete must be the last event");
 }
 

@@ -1,4 +1,4 @@
-/** The provider contract as tests (behaviour.md §10.2, Provider). */
+/** The provider contract as a test suite. */
 import { errorName } from "../../errors.ts";
 import { deepFreeze, isObject, jsonEqual } from "../../json.ts";
 import {
@@ -17,17 +17,17 @@ import { casesOf, type CreateSubject, expect, type SuiteOptions, thrownBy, withS
 export interface ProviderSuiteOptions extends SuiteOptions {
   /** A request that must be answered; default a greeting. */
   request?: ChatRequest;
-  /** A request that must be answered with a tool call. Without it, the case is left out. */
+  /** A request that must be answered with a tool call; without it, the case is left out. */
   tool_request?: ChatRequest;
-  /** A request that must fail with an LLMError. Without it, the case is left out. */
+  /** A request that must fail with an LLMError; without it, the case is left out. */
   failing_request?: ChatRequest;
 }
 
 const GREETING: ChatRequest = { messages: [{ role: "user", content: "Hello" }] };
 
 /**
- * Registers the cases every provider must pass. `create` makes a fresh module, or a provider, per case; it must answer
- * without a network or a key (give it a `fetch` that replays).
+ * Registers the cases that every provider must pass. `create` makes a new module or provider per case. It
+ * must answer without a network or a key, for example with a recorded `fetch`.
  */
 export function testProvider(
   name: string,
@@ -36,11 +36,11 @@ export function testProvider(
 ): void {
   const test = casesOf(name, options);
   const request = options.request ?? GREETING;
-  const onProvider = (body: (provider: Speaking) => Promise<void> | void) => () =>
+  const onProvider = (body: (provider: Provider) => Promise<void> | void) => () =>
     withSubject(create, "providers", options, ({ coordinator }) => {
       const [provider] = Object.values(coordinator.providers);
       expect(provider, "No provider was mounted and mount() did not return a Provider instance");
-      return body(speak(provider));
+      return body(withCamelCase(provider));
     });
 
   test("mount() mounts a provider", onProvider(() => {}));
@@ -51,7 +51,7 @@ export function testProvider(
     }),
   );
   test(
-    "getInfo() tells id, display_name and whole defaults",
+    "getInfo() returns id, display_name and whole-number defaults",
     onProvider((provider) => checkInfo(provider.getInfo())),
   );
   test(
@@ -132,10 +132,8 @@ export function testProvider(
   }
 }
 
-/** A provider whose methods are there in our spelling, whichever it was written in. */
-type Speaking = Provider;
-
-function speak(provider: Provider): Speaking {
+/** Returns a provider with camelCase methods, whichever spelling it uses. */
+function withCamelCase(provider: Provider): Provider {
   const method = (name: string) => {
     const found = methodOf(provider, name);
     expect(found, `${name} must be a function`);
@@ -151,7 +149,7 @@ function speak(provider: Provider): Speaking {
   };
 }
 
-async function complete(provider: Speaking, request: ChatRequest): Promise<ChatResponse> {
+async function complete(provider: Provider, request: ChatRequest): Promise<ChatResponse> {
   const value: unknown = await provider.complete(deepFreeze(structuredClone(request)));
   const response = toChatResponse(value, (given) => provider.parseToolCalls(given));
   const usage = isObject(value) ? value.usage : undefined;
@@ -193,15 +191,15 @@ function checkModel(model: unknown): void {
   }
 }
 
-function checkParsed(provider: Speaking): void {
+function checkParsed(provider: Provider): void {
   const input = { expression: "6*7" };
   const call = { id: "call_1", name: "calculator", arguments: input, input };
   const response = {
     content: [{ type: "tool_call", id: "call_1", name: "calculator", input }],
     tool_calls: [call],
   };
-  const calls: unknown = provider.parseToolCalls(response as unknown as ChatResponse); // a plain object, as C9 allows
-  // one that does not claim to know tools may leave it at that: calls are then read from the content (C9)
+  const calls: unknown = provider.parseToolCalls(response as unknown as ChatResponse); // a plain object
+  // a provider without the capability `tools` may return none: calls are then read from the content
   const claims = provider.getInfo().capabilities?.includes("tools");
   if (!claims && Array.isArray(calls) && calls.length === 0) return;
   expect(
@@ -221,7 +219,7 @@ function checkCall(call: unknown): void {
   expect(isObject(call.arguments), "a tool call's arguments must be an object");
 }
 
-async function checkDeltas(provider: Speaking, request: ChatRequest): Promise<void> {
+async function checkDeltas(provider: Provider, request: ChatRequest): Promise<void> {
   const deltas: StreamDelta[] = [];
   const response = toChatResponse(
     await provider.complete(request, { onDelta: (delta) => deltas.push(delta) }),

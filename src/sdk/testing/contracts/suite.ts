@@ -1,4 +1,4 @@
-/** What the contract suites share: how a case is registered, and how the subject of a case is made and taken down. */
+/** Registers the cases of contract suites, and mounts and unmounts the subject of a case. */
 import type { Cleanup, Module } from "../../contracts.ts";
 import { isObject, type JsonObject } from "../../json.ts";
 import { AssertionError } from "../assertions.ts";
@@ -8,7 +8,7 @@ import { withinTime } from "../wait_for.ts";
 /** Registers one case, as `Deno.test` does. */
 export type TestFunction = (name: string, run: () => Promise<void>) => void;
 
-/** Thrown by a case that cannot be tried: nothing is known about the subject then. */
+/** Thrown by a case that cannot be tried, so that it says nothing about the subject. */
 export class NotTriedError extends Error {
   /** The error's name. */
   override readonly name = "NotTriedError";
@@ -16,41 +16,41 @@ export class NotTriedError extends Error {
 
 /** Options of every suite. */
 export interface SuiteOptions {
-  /** The `config` a module is mounted with; default {}. */
+  /** Config of the module; default {}. */
   config?: JsonObject;
-  /** How the test coordinator is set up. */
+  /** Options of the test coordinator. */
   coordinator?: TestCoordinatorOptions;
   /** Registers a case; default `Deno.test`. */
   test?: TestFunction;
-  /** Milliseconds of real time that a case may take; default 5,000. */
+  /** Timeout of a case in milliseconds of real time; default 5,000. */
   deadline_ms?: number;
-  /** Called for a case that could not be tried, which then passes; default: a line on the console. */
+  /** Called for a case that could not be tried, which then passes; default: logs a line. */
   not_tried?: (title: string, reason: string) => void;
 }
 
-/** What a suite tests: a module, or what a module mounts. */
+/** Subject of a suite: a module, or an object that a module mounts. */
 export type Subject<Part> = Module | Part;
 
-/** Makes a fresh subject; called once per case. */
+/** Creates a new subject; called once per case. */
 export type CreateSubject<Part> = () => Subject<Part> | Promise<Subject<Part>>;
 
-/** A subject that is up. */
+/** A mounted subject. */
 export interface Mounted {
-  /** Where it is mounted. */
+  /** Coordinator on which the subject is mounted. */
   readonly coordinator: TestCoordinator;
-  /** What `mount` returned; undefined when the subject is no module. */
+  /** Return value of `mount`; undefined when the subject is not a module. */
   readonly returned: unknown;
-  /** What ends it: returned and registered cleanups, in the order they must run. */
+  /** Returned and registered cleanups, in the order in which they must run. */
   readonly cleanups: readonly Cleanup[];
 }
 
-/** How a suite adds a case: by its name and its body. */
+/** Adds a case with its name and body. */
 export type AddCase = (name: string, run: () => Promise<void>) => void;
 
 /**
- * Returns a function that registers the cases of a suite, each under its deadline.
+ * Returns a function that registers the cases of a suite, each with a timeout.
  *
- * @throws {TypeError} when there is no `Deno.test` and no `test` was given.
+ * @throws {TypeError} without `Deno.test` and without the option `test`.
  */
 export function casesOf(
   name: string,
@@ -60,7 +60,7 @@ export function casesOf(
   const register = test ?? host.Deno?.test;
   if (!register) {
     throw new TypeError(
-      `Cannot register the tests of "${name}": there is no Deno.test: received no option test`,
+      `Cannot register the tests of "${name}": Deno.test does not exist here; pass the option test`,
     );
   }
   return (title, run) =>
@@ -79,7 +79,7 @@ function logNotTried(title: string, reason: string): void {
   console.info(`not tried: ${title}: ${reason}`);
 }
 
-/** Makes the subject and mounts it: a module by its `mount`, anything else at `point`. */
+/** Creates the subject and mounts it: a module by its `mount`, another object at `point`. */
 export async function mountSubject(
   create: CreateSubject<object>,
   point: string,
@@ -94,7 +94,7 @@ export async function mountSubject(
   const cleanups: Cleanup[] = [];
   coordinator.registerCleanup = (cleanup) => cleanups.unshift(cleanup);
   const returned: unknown = await subject.mount(coordinator, options.config ?? {});
-  if (typeof returned === "function") cleanups.unshift(returned as Cleanup); // §3.3: a function is the cleanup
+  if (typeof returned === "function") cleanups.unshift(returned as Cleanup); // a returned function is the cleanup
   else if (isObject(returned)) {
     const empty = coordinator.mount_history.length === 0 &&
       (point !== "hooks" || Object.keys(coordinator.hooks.listHandlers()).length === 0);
@@ -104,7 +104,7 @@ export async function mountSubject(
   return { coordinator, returned, cleanups };
 }
 
-/** Runs a case's body on a mounted subject and takes the subject down, also when the body fails. */
+/** Runs a case's body on a mounted subject, then runs the cleanups, even when the body fails. */
 export async function withSubject(
   create: CreateSubject<object>,
   point: string,
@@ -119,18 +119,22 @@ export async function withSubject(
   }
 }
 
-/** Asserts a fact about the subject. */
+/**
+ * Asserts a fact about the subject.
+ *
+ * @throws {AssertionError} when the fact is false.
+ */
 export function expect(fact: unknown, message: string): asserts fact {
   if (!fact) throw new AssertionError(message);
 }
 
-/** Returns true for what only a bug throws: an error of the language, not of the module (behaviour.md §10.2). */
+/** Returns true for errors that only a bug throws: TypeError, ReferenceError and SyntaxError. */
 export function isCodeError(error: unknown): boolean {
   const name = isObject(error) ? error.name : undefined;
   return name === "TypeError" || name === "ReferenceError" || name === "SyntaxError";
 }
 
-/** Resolves to what the call throws, or undefined when it does not. */
+/** Resolves to the error of a call, or undefined when it succeeds. */
 export async function thrownBy(call: () => unknown): Promise<unknown> {
   try {
     await call();
@@ -144,7 +148,7 @@ function isModule(subject: object): subject is Module {
   return typeof (subject as { mount?: unknown }).mount === "function";
 }
 
-const TELLING: Readonly<Record<string, string[]>> = {
+const PART_METHODS: Readonly<Record<string, string[]>> = {
   tools: ["execute"],
   providers: ["complete"],
   orchestrator: ["execute"],
@@ -153,11 +157,11 @@ const TELLING: Readonly<Record<string, string[]>> = {
 };
 
 function isPart(value: object, point: string): boolean {
-  return (TELLING[point] ?? []).some((method) => typeof (value as JsonObject)[method] === "function");
+  return (PART_METHODS[point] ?? []).some((method) => typeof (value as JsonObject)[method] === "function");
 }
 
 function disposeOf(value: object): Cleanup[] {
   const { cleanup, close, dispose } = value as { cleanup?: unknown; close?: unknown; dispose?: unknown };
-  const end = [cleanup, close, dispose].find((one) => typeof one === "function");
+  const end = [cleanup, close, dispose].find((item) => typeof item === "function");
   return end ? [() => (end as Cleanup).call(value)] : [];
 }

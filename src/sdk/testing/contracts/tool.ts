@@ -1,4 +1,4 @@
-/** The tool contract as tests (behaviour.md §10.2, Tool). */
+/** The tool contract as a test suite. */
 import { deepFreeze, isObject, jsonEqual, type JsonObject, toPlain } from "../../json.ts";
 import { inputSchemaOf, methodOf } from "../../snake_case_aliases.ts";
 import { type Tool, TOOL_NAME, type ToolCallContext, type ToolResult, toToolResult } from "../../tools.ts";
@@ -18,13 +18,16 @@ import {
 export interface ToolSuiteOptions extends SuiteOptions {
   /** Name of the tool when the module mounts several; default the first. */
   tool?: string;
-  /** An input that must succeed. Without it, one is made from `input_schema`: it must not crash. */
+  /**
+   * An input that must succeed. Without it, an input is made from `input_schema`; the call must not crash.
+   */
   input?: JsonObject;
 }
 
 /**
- * Registers the cases every tool must pass. `create` makes a fresh module, or a tool, per case; a tool with effects should be
- * given a place where they do no harm, because it is called with inputs that are made from its schema.
+ * Registers the cases that every tool must pass. `create` makes a new module or tool per case. The suite
+ * calls the tool with inputs made from its schema, so a tool with effects needs a place where they do no
+ * harm.
  */
 export function testTool(name: string, create: CreateSubject<Tool>, options: ToolSuiteOptions = {}): void {
   const test = casesOf(name, options);
@@ -36,22 +39,27 @@ export function testTool(name: string, create: CreateSubject<Tool>, options: Too
       expect(tool, "No tool was mounted and mount() did not return a Tool instance");
       return body(tool);
     });
-  /** Calls the tool with the given input, else with one made from its schema; without one the case is not tried. */
+  /**
+   * Calls the tool with the given input, or with one made from its schema; without either, the case is not
+   * tried.
+   */
   const onInput = (
-    how: ExampleInputOptions,
+    input_options: ExampleInputOptions,
     body: (tool: Tool, input: JsonObject) => Promise<void>,
   ) =>
     onTool(async (tool) => {
-      const made = options.input && !how.full
+      const example = options.input && !input_options.full
         ? { input: structuredClone(options.input) }
-        : await exampleInput(inputSchemaOf(tool), how);
-      if ("problem" in made) throw new NotTriedError(`no input was made from input_schema: ${made.problem}`);
-      await body(tool, made.input);
+        : await exampleInput(inputSchemaOf(tool), input_options);
+      if ("problem" in example) {
+        throw new NotTriedError(`no input was made from input_schema: ${example.problem}`);
+      }
+      await body(tool, example.input);
     });
 
   test("mount() mounts a tool", onTool(() => {}));
   test(
-    "name is a text a model can call",
+    "name is valid for models",
     onTool((tool) => {
       const fits = typeof tool.name === "string" && TOOL_NAME.test(tool.name);
       expect(fits, `name must be 1 to 64 letters, digits, _ or -: received ${JSON.stringify(tool.name)}`);
@@ -62,7 +70,7 @@ export function testTool(name: string, create: CreateSubject<Tool>, options: Too
     onTool((tool) => {
       expect(
         typeof tool.description === "string" && tool.description.trim(),
-        "description must be a text that is not empty",
+        "description must be a non-empty text",
       );
     }),
   );
@@ -121,20 +129,20 @@ function checkSchema(tool: Tool): void {
   );
 }
 
-/** Calls with an input that fits, but that the tool may refuse: a result that reads, or an error that is no bug. */
+/** Calls the tool with a valid input: it must return a valid result, or throw an error that is not a bug. */
 async function tryCall(tool: Tool, input: JsonObject, context = contextOf()): Promise<void> {
   let value: unknown;
   try {
     value = await tool.execute(input, context);
   } catch (error) {
-    expect(error instanceof Error, `execute threw what is no Error: ${String(error)}`);
+    expect(error instanceof Error, `execute threw a value that is not an Error: ${String(error)}`);
     expect(!isCodeError(error), `execute crashed instead of answering: ${error.name}: ${error.message}`);
     return;
   }
   readResult(value);
 }
 
-/** Returns the result a call came to; fails when it does not read as one. */
+/** Returns the result of a call; fails when the result is not valid. */
 function readResult(value: unknown): ToolResult {
   expect(value !== undefined, "execute returned nothing");
   if (isObject(value) && "success" in value) {
