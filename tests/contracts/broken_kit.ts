@@ -1,4 +1,4 @@
-/** A suite that cannot fail is a bug: what runs a suite on a broken subject and tells which cases failed. */
+/** Runs a contract suite on a broken subject and returns the failed cases, to test that suites can fail. */
 import type { TestFunction } from "preamp/testing";
 
 /** Resolves to the titles of the cases that failed, without the subject's name, and how many ran. */

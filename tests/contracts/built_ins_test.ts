@@ -1,4 +1,4 @@
-/** The contract suites on built-in modules; those that need a fake of something outside run theirs in tests/modules/. */
+/** Runs the contract suites on built-in modules; modules that need fakes run theirs in tests/modules/. */
 import { testContext, testOrchestrator, testProvider } from "preamp/testing";
 
 const load = (id: string) => () => import(`../../modules/${id}/mod.ts`);

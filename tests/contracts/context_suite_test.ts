@@ -6,7 +6,7 @@ import { failures } from "./broken_kit.ts";
 const check = (create: () => ContextManager | Module, options: ContextSuiteOptions = {}) =>
   failures((name, test) => testContext(name, create, { deadline_ms: 500, ...options, test }));
 
-/** A small context that keeps every rule: system messages, then as many whole groups from the end as fit. */
+/** A small correct context: system messages, then as many complete groups from the end as fit. */
 class GoodContext extends MockContextManager {
   override getMessagesForRequest({ token_budget = Infinity }: RequestOptions = {}): Promise<Message[]> {
     const all = this.messages;
@@ -27,14 +27,14 @@ Deno.test("testContext() passes a good context", async () => {
   assert(ran >= 18);
 });
 
-Deno.test("testContext() passes one that never compacts when told so, and fails it when not", async () => {
+Deno.test("testContext() passes a context that never compacts with compacts: false, and fails it otherwise", async () => {
   assertEquals((await check(() => new MockContextManager(), { compacts: false })).failed, []);
   assertEquals((await check(() => new MockContextManager())).failed, [
     "a view under a budget is smaller than the history",
   ]);
 });
 
-Deno.test("testContext() fails R0's simple context where it splits pairs", async () => {
+Deno.test("testContext() fails Amplifier's simple context where it splits pairs", async () => {
   class SimpleContext extends MockContextManager {
     override getMessagesForRequest({ token_budget = 100_000 }: RequestOptions = {}) {
       const size = (messages: Message[]) =>
@@ -57,16 +57,16 @@ Deno.test("testContext() fails everything when nothing is mounted", async () => 
   assertEquals(failed.length, ran);
 });
 
-/** A good context that is wrong in one way. */
+/** Returns a correct context with one mistake. */
 const broken: [string, string, () => ContextManager][] = [
   [
-    "an old should_compact() that answers text (C31)",
-    "should_compact() and compact() work where they are there",
+    "an old should_compact() that returns text",
+    "should_compact() and compact() work if they exist",
     () => Object.assign(new GoodContext(), { should_compact: () => "yes" }),
   ],
   [
-    "an old compact() that crashes (C31)",
-    "should_compact() and compact() work where they are there",
+    "an old compact() that crashes",
+    "should_compact() and compact() work if they exist",
     () => Object.assign(new GoodContext(), { compact: () => (undefined as unknown as Message[]).length }),
   ],
   [

@@ -33,7 +33,7 @@ const broken: [string, () => HookDefinition | Module, string, HookSuiteOptions?]
   ],
   ["a text from mount", () => on("tool:pre", () => null, "done"), "mount() returns nothing or a cleanup"],
   [
-    "an answer that is none",
+    "an invalid answer",
     () => on("*", () => 42),
     "handlers answer test:event with nothing or a hook result",
   ],

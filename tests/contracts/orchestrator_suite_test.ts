@@ -27,7 +27,7 @@ const good = (): Orchestrator =>
     request: {},
   });
 
-/** A good loop around which something goes wrong. */
+/** Returns a correct loop with one fault around it. */
 function around(change: (execute: Execute) => Execute): () => Orchestrator {
   return () => {
     const loop = good();
@@ -35,7 +35,7 @@ function around(change: (execute: Execute) => Execute): () => Orchestrator {
   };
 }
 
-/** A good loop that is handed hooks whose `emit` is changed. */
+/** Returns a correct loop whose hooks have a changed `emit`. */
 function emitting(emit: (hooks: HookRegistry) => HookRegistry["emit"]): () => Orchestrator {
   return around((execute) => (prompt, context, providers, tools, hooks, options) =>
     execute(prompt, context, providers, tools, withEmit(hooks, emit(hooks)), options)
@@ -48,7 +48,7 @@ function withEmit(hooks: HookRegistry, emit: HookRegistry["emit"]): HookRegistry
   });
 }
 
-/** A good loop that is handed a context whose `addMessage` is changed. */
+/** Returns a correct loop whose context has a changed `addMessage`. */
 function storing(add: (context: ContextManager) => ContextManager["addMessage"]): () => Orchestrator {
   return around((execute) => (prompt, context, ...rest) => {
     const changed = new Proxy(context, {
@@ -109,7 +109,7 @@ const broken: [string, string, () => Orchestrator][] = [
   ],
   [
     "an event that is missing",
-    "execute() tells its turn in order",
+    "execute() emits the events of its turn in order",
     emitting((hooks) => (event, data) => hooks.emit(event === "execution:start" ? "x:y" : event, data)),
   ],
   [
@@ -182,8 +182,8 @@ const broken: [string, string, () => Orchestrator][] = [
     }),
   ],
   [
-    "denied prompts that go on",
-    "execute() calls nobody when prompt:submit is denied",
+    "denied prompts that continue",
+    "execute() calls no provider when prompt:submit is denied",
     emitting((hooks) => async (event, data) => {
       const emission = await hooks.emit(event, data);
       return event === "prompt:submit" ? { ...emission, action: "continue" } : emission;
@@ -191,7 +191,7 @@ const broken: [string, string, () => Orchestrator][] = [
   ],
   [
     "denied requests that go out",
-    "execute() calls nobody when provider:request is denied",
+    "execute() calls no provider when provider:request is denied",
     emitting((hooks) => async (event, data) => {
       const emission = await hooks.emit(event, data);
       return event === "provider:request" ? { ...emission, action: "continue" } : emission;
@@ -204,7 +204,7 @@ const broken: [string, string, () => Orchestrator][] = [
   ],
   [
     "no bound",
-    "execute() ends when the model calls tools for ever",
+    "execute() ends when the model calls tools endlessly",
     () => {
       const loop = createLoop({
         orchestrator: "endless",
@@ -213,7 +213,7 @@ const broken: [string, string, () => Orchestrator][] = [
         steering: false,
         request: {},
       });
-      // without a coordinator it does not know the run's ceiling
+      // without a coordinator it does not know the run's limit
       return {
         execute: (...[prompt, context, providers, tools, hooks]) =>
           loop.execute(prompt, context, providers, tools, hooks),
@@ -222,7 +222,7 @@ const broken: [string, string, () => Orchestrator][] = [
   ],
   [
     "empty answers without a bound",
-    "execute() ends when the model answers nothing for ever",
+    "execute() ends when the model keeps answering nothing",
     around((execute) => async (prompt, context, providers, ...rest) => {
       const text = await execute(prompt, context, providers, ...rest);
       const [provider] = Object.values(providers);
@@ -231,7 +231,7 @@ const broken: [string, string, () => Orchestrator][] = [
     }),
   ],
   [
-    "a cancellation that nobody hears",
+    "an ignored cancellation",
     "execute() stops after the tools when cancelled gracefully",
     around((execute) => (prompt, context, providers, tools, hooks) =>
       execute(prompt, context, providers, tools, hooks)
@@ -262,11 +262,11 @@ Deno.test("testOrchestrator() fails an orchestrator that cannot be executed", as
   assertEquals(failed.filter((title) => title !== "execute() handles an empty prompt").length, ran - 1);
 });
 
-Deno.test("testOrchestrator() fails R0's simple orchestrator where the requirement itself falls short", async () => {
+Deno.test("testOrchestrator() fails Amplifier's simple orchestrator where it breaks the contract", async () => {
   const { failed } = await check(() => new SimpleOrchestrator());
   for (
     const title of [
-      "execute() tells its turn in order",
+      "execute() emits the events of its turn in order",
       "execute() does not run a call that tool:pre denied",
       "execute() answers a call of an unknown tool",
     ]
@@ -278,7 +278,7 @@ Deno.test("testOrchestrator() fails R0's simple orchestrator where the requireme
   ) assert(!failed.includes(title));
 });
 
-/** The requirement's example (R0), line by line. */
+/** Amplifier's example of a simple orchestrator, line by line. */
 class SimpleOrchestrator implements Orchestrator {
   async execute(
     prompt: Prompt,

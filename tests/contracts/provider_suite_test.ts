@@ -28,7 +28,7 @@ Deno.test("testProvider() passes a good provider", async () => {
   assertEquals(ran, 12);
 });
 
-Deno.test("testProvider() passes R0's mock provider, in its own spelling", async () => {
+Deno.test("testProvider() passes Amplifier's mock provider, in snake_case", async () => {
   const ported = {
     name: "mock",
     get_info: () => ({
@@ -68,17 +68,17 @@ const broken: [string, object, string, ProviderSuiteOptions?][] = [
   [
     "getInfo as a promise",
     { getInfo: () => Promise.resolve(info) },
-    "getInfo() tells id, display_name and whole defaults",
+    "getInfo() returns id, display_name and whole-number defaults",
   ],
   [
     "no display_name",
     { getInfo: () => ({ ...info, display_name: "" }) },
-    "getInfo() tells id, display_name and whole defaults",
+    "getInfo() returns id, display_name and whole-number defaults",
   ],
   [
     "a window that is text",
     { getInfo: () => ({ ...info, defaults: { context_window: "100k" } }) },
-    "getInfo() tells id, display_name and whole defaults",
+    "getInfo() returns id, display_name and whole-number defaults",
   ],
   [
     "models that are no list",

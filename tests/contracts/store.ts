@@ -1,16 +1,16 @@
 /**
- * What every store promises, as tests: atomic commits, compare-and-set, fencing, lists with cursors, leases, expiry. Run by
- * each store's own tests; a store that answers at once and one that takes its time pass the same suite.
+ * The store contract as a test suite: atomic commits, compare-and-set, fencing, lists with cursors, leases, expiry. Run by
+ * the tests of each store, synchronous or asynchronous.
  */
 import { ConflictError, type Fence, type Store, type StoredRecord } from "../../src/store/store.ts";
 import { assert, assertEquals, assertRejects } from "../assert.ts";
 
-/** A store under test, and its time. */
+/** A store under test, and its clock. */
 export interface StoreSubject {
   readonly store: Store;
-  /** Moves the store's clock by `ms`. */
+  /** Advances the store's clock by `ms`. */
   advance(ms: number): Promise<void> | void;
-  /** Opens the same data once more, as another process would; null when the store cannot be shared. */
+  /** Opens the same data again, as another process would; null when the store cannot be shared. */
   another?(): Promise<Store> | Store;
 }
 
@@ -48,7 +48,7 @@ export function testStore(name: string, create: () => Promise<StoreSubject> | St
   const seqs = async (store: Store, log: string, after = 0, limit = 1000) =>
     (await store.entries(log, after, limit))?.map((entry) => entry.seq) ?? null;
 
-  test("a log that was told when it expires is as if deleted from then on", async (store, { advance }) => {
+  test("a log with an expiry time is treated as deleted after that time", async (store, { advance }) => {
     await store.commit([{ append: "log", after: 0, entries: entries(1, 2) }]);
     await store.commit([{ expireLog: "log", at_ms: NOW + 1000 }, { expireLog: "none", at_ms: NOW }]);
     await advance(999);
@@ -108,7 +108,7 @@ export function testStore(name: string, create: () => Promise<StoreSubject> | St
     assertEquals((await store.get("run", "x"))?.version, 1);
   });
 
-  test("commit() decides between two who compare at once", async (store, subject) => {
+  test("commit() succeeds for one of two concurrent compares", async (store, subject) => {
     const other = await subject.another?.() ?? store;
     await store.commit([{ put: record("x"), expect: 0 }]);
     const tries = [store, other, store, other].map(async (one, n) =>
@@ -121,7 +121,7 @@ export function testStore(name: string, create: () => Promise<StoreSubject> | St
     if (other !== store) await other.close();
   });
 
-  test("get() gives what was put, and nothing of another kind or key", async (store) => {
+  test("get() returns the stored value, and nothing of another kind or key", async (store) => {
     const value = { text: "é 🙂 \u0000", list: [1, [2, { deep: null }]], "": true, __keys: { a: 1.5 } };
     await store.commit([{ put: record("x/y z", { value, index: { status: "open" }, created_ms: NOW - 5 }) }]);
     const found = await store.get("run", "x/y z");
@@ -139,7 +139,7 @@ export function testStore(name: string, create: () => Promise<StoreSubject> | St
     assertEquals(await store.get("run", "__proto__"), null);
   });
 
-  test("get() gives large values whole", async (store) => {
+  test("get() returns large values completely", async (store) => {
     const value = { text: "x".repeat(1_000_000) };
     await store.commit([{ put: record("big", { value }) }, {
       append: "big",
@@ -206,7 +206,7 @@ export function testStore(name: string, create: () => Promise<StoreSubject> | St
     assertEquals([...keys.slice(0, 4)].sort(), ["r4", "r5", "r6", "r7"]);
   });
 
-  test("list() ends where it ends: a full last page has no cursor", async (store) => {
+  test("list() returns no cursor after a full last page", async (store) => {
     await store.commit([{ put: record("a") }, { put: record("b") }]);
     assertEquals((await store.list("run", { namespace: "a", limit: 2 })).next_cursor, null);
     assertEquals(await store.list("nothing", { namespace: "a", limit: 2 }), {
@@ -215,7 +215,7 @@ export function testStore(name: string, create: () => Promise<StoreSubject> | St
     });
   });
 
-  test("a cursor holds when the record it stands for is deleted, and when others come", async (store) => {
+  test("a cursor stays valid when its record is deleted and when records are added", async (store) => {
     for (let n = 1; n <= 5; n++) await store.commit([{ put: record(`r${n}`, { created_ms: NOW + n }) }]);
     const first = await store.list("run", { namespace: "a", limit: 2 });
     assertEquals(first.records.map((one) => one.key), ["r5", "r4"]);
@@ -226,7 +226,7 @@ export function testStore(name: string, create: () => Promise<StoreSubject> | St
     assertEquals(second.records.map((one) => one.key), ["r3", "r2"]);
   });
 
-  test("list() refuses a cursor that is none", async (store) => {
+  test("list() refuses an invalid cursor", async (store) => {
     await store.commit([{ put: record("a") }]);
     for (const cursor of ["", "a", "1-2-3", "../..", "0'; drop"]) {
       const error = await assertRejects(async () =>
@@ -236,7 +236,7 @@ export function testStore(name: string, create: () => Promise<StoreSubject> | St
     }
   });
 
-  test("a record is gone when its time is over: for get, list and compare", async (store, subject) => {
+  test("an expired record is absent for get, list and compare", async (store, subject) => {
     await store.commit([{ put: record("short", { expires_ms: NOW + 1_000 }) }, { put: record("long") }]);
     await subject.advance(999);
     assert(await store.get("run", "short"));
@@ -249,7 +249,7 @@ export function testStore(name: string, create: () => Promise<StoreSubject> | St
     assertEquals((await store.get("run", "short"))?.version, 1);
   });
 
-  test("deleting a log or a record that is not there is nothing", async (store) => {
+  test("deleting an absent log or record does nothing", async (store) => {
     await store.commit([{ deleteLog: "none" }, { delete: { kind: "run", key: "none" } }]);
     await store.commit([{ append: "log", after: 0, entries: entries(1, 2) }]);
     await store.commit([{ deleteLog: "log" }]);
@@ -259,7 +259,7 @@ export function testStore(name: string, create: () => Promise<StoreSubject> | St
     assertEquals(await seqs(store, "log"), [1]);
   });
 
-  test("a lease is one owner's until it is released or its time is over", async (store, subject) => {
+  test("a lease belongs to one owner until it is released or expires", async (store, subject) => {
     const token = await store.acquire("lease", "me", 1_000);
     assert(typeof token === "number");
     assertEquals(await store.acquire("lease", "you", 1_000), null);
@@ -279,7 +279,7 @@ export function testStore(name: string, create: () => Promise<StoreSubject> | St
     assertEquals(await store.renew("lease", "you", 1_000), false);
   });
 
-  test("an owner who asks again keeps its lease and its token", async (store) => {
+  test("an owner that acquires again keeps its lease and its token", async (store) => {
     const token = await store.acquire("lease", "me", 1_000);
     assertEquals(await store.acquire("lease", "me", 1_000), token);
   });
@@ -309,7 +309,7 @@ export function testStore(name: string, create: () => Promise<StoreSubject> | St
     },
   );
 
-  test("one lease of many who ask at once", async (store, subject) => {
+  test("one of many concurrent owners gets the lease", async (store, subject) => {
     const other = await subject.another?.() ?? store;
     const tokens = await Promise.all(
       ["a", "b", "c", "d"].map(async (owner, n) =>
@@ -320,7 +320,7 @@ export function testStore(name: string, create: () => Promise<StoreSubject> | St
     if (other !== store) await other.close();
   });
 
-  test("what one wrote another reads", async (store, subject) => {
+  test("one process reads what another wrote", async (store, subject) => {
     const other = await subject.another?.();
     if (!other) return;
     await store.commit([{ append: "log", after: 0, entries: entries(1, 2) }, { put: record("x") }]);
@@ -329,7 +329,7 @@ export function testStore(name: string, create: () => Promise<StoreSubject> | St
     await other.close();
   });
 
-  test("ready() says that it can be used, and what it is", async (store) => {
+  test("ready() resolves to the store's description", async (store) => {
     assertEquals((await store.ready()).ok, true);
     assert(store.kind.length > 0);
     assert(store.buffer_ms >= 0);

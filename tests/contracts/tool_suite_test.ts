@@ -21,7 +21,7 @@ Deno.test("testTool() passes a good tool, as a tool, a module, and one that is r
   }
 });
 
-Deno.test("testTool() passes the requirements' plain and placeholder tools (R1, R2, VAL-02)", async () => {
+Deno.test("testTool() passes the requirements' plain and placeholder tools", async () => {
   const plain = {
     name: "myname",
     description: "My custom tool",
@@ -37,17 +37,17 @@ Deno.test("testTool() calls a tool with inputs that fit its schema, and says whe
   const strict = (input_schema: object) =>
     tool({ input_schema, execute: ({ field }: { field: string }) => field.toUpperCase() });
   assertEquals((await check(() => strict(schema({ type: "string", pattern: "^[a-z]{9}$" })))).failed, []);
-  const told: string[] = [];
-  const not_tried = (title: string, reason: string) => void told.push(`${title}: ${reason}`);
+  const reported: string[] = [];
+  const not_tried = (title: string, reason: string) => void reported.push(`${title}: ${reason}`);
   assertEquals((await check(() => strict(schema({ not: {} })), { not_tried })).failed, []);
-  assertEquals(told.length, 4);
+  assertEquals(reported.length, 4);
   assertEquals(
-    told[0]?.startsWith("execute() answers an input that fits its schema: no input was made"),
+    reported[0]?.startsWith("execute() answers an input that fits its schema: no input was made"),
     true,
   );
 });
 
-Deno.test("testTool() fails everything when mount registers nothing (VAL-01)", async () => {
+Deno.test("testTool() fails everything when mount registers nothing", async () => {
   const { failed, ran } = await check(() => module(() => null));
   assertEquals(failed.length, ran - 1);
   assert(failed.includes("mount() mounts a tool"));
@@ -62,11 +62,11 @@ const broken: [string, () => Tool | Module, string, ToolSuiteOptions?][] = [
   [
     "an empty name",
     () => module((coordinator) => coordinator.mount("tools", tool({ name: "" }), "x")),
-    "name is a text a model can call",
+    "name is valid for models",
   ],
-  ["a name no model can call", () => tool({ name: "my tool" }), "name is a text a model can call"],
+  ["a name no model can call", () => tool({ name: "my tool" }), "name is valid for models"],
   ["an empty description", () => tool({ description: " " }), "description is not empty"],
-  ["a schema that is none", () => tool({ input_schema: "x" }), "input_schema is a JSON Schema of an object"],
+  ["an invalid schema", () => tool({ input_schema: "x" }), "input_schema is a JSON Schema of an object"],
   [
     "a schema of a list",
     () => tool({ input_schema: { type: "array" } }),

@@ -1,4 +1,4 @@
-/** `context-simple`: tokens counted by estimate, by reported usage, exactly (context.md, Token meter). */
+/** `context-simple`: tokens counted by estimate, by reported usage, exactly (src/docs/context.md#token-counting). */
 import { type Message, messageTokens } from "preamp";
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 import { Calibration } from "../../src/sdk/context/token_calibration.ts";
@@ -6,7 +6,7 @@ import { assert, assertEquals } from "../assert.ts";
 import heldOut from "../fixtures/o200k_held_out.json" with { type: "json" };
 import { addAll, answer, groups, open, system, tokensOf, user, words } from "./context_simple_kit.ts";
 
-/** What o200k counts for messages: text, calls, and the same overhead as the estimate's. */
+/** Returns o200k's count of messages: text, calls, and the same overhead as the estimate's. */
 function o200k(messages: readonly Message[]): number {
   return messages.reduce((sum, message) => sum + messageTokens(message, (text) => countTokens(text)), 0);
 }
@@ -30,7 +30,7 @@ for (const [kind, samples] of Map.groupBy(heldOut, (sample) => sample.kind)) {
   });
 }
 
-Deno.test("getMessagesForRequest() compacts by reported tokens, so that a model which counts more is not overrun", async () => {
+Deno.test("getMessagesForRequest() compacts by reported tokens, so that a model that counts more tokens does not overflow", async () => {
   const [plain, heavy] = [await open({ token_meter: "estimate" }), await open()];
   for (const opened of [plain, heavy]) await opened.context.addMessage(system("Be brief."));
   for (let request = 0; request < 60; request++) {
@@ -45,7 +45,7 @@ Deno.test("getMessagesForRequest() compacts by reported tokens, so that a model 
   assert(heavy.status().compactions > plain.status().compactions);
 });
 
-Deno.test("getMessagesForRequest() does not take seriously what a provider cannot have counted", async () => {
+Deno.test("getMessagesForRequest() ignores a usage that a provider cannot have counted", async () => {
   const { context, answered, status } = await open();
   const history = [user("hi"), ...groups(10, 300)];
   await addAll(context, history);
@@ -57,7 +57,7 @@ Deno.test("getMessagesForRequest() does not take seriously what a provider canno
   assertEquals(status().tokens, tokensOf(history));
 });
 
-Deno.test("I7 a restarted session counts by the logged usages: the same views, byte for byte, and the same compactions", async () => {
+Deno.test("a restarted session counts by the logged usages: the same views, byte for byte, and the same compactions", async () => {
   const first = await open();
   const usages: { messages: number; input_tokens: number }[] = [];
   const token_budget = 9000;

@@ -1,11 +1,11 @@
-/** What the tests of `context-simple` share: a mounted context with its events, message builders, and the rules every view obeys. */
+/** Shared by the tests of `context-simple`: a mounted context with its events, message builders, and the rules of every view. */
 import type { ContextManager, Coordinator, HookHandler, JsonObject, Message, Provider, Tool } from "preamp";
 import { estimateTokens, messageTokens } from "preamp";
 import { mount } from "../../modules/context-simple/mod.ts";
 import type { ContextStatus } from "../../src/sdk/context/simple_context.ts";
 import { assert, assertEquals } from "../assert.ts";
 
-/** A mounted context and what it did. */
+/** A mounted context and its recorded effects. */
 export interface Opened {
   readonly context: ContextManager;
   readonly events: { event: string; data: JsonObject }[];
@@ -13,25 +13,25 @@ export interface Opened {
   /** The tool it mounted. */
   readonly tool: Tool | undefined;
   status(): ContextStatus;
-  /** Says that the provider counted so many tokens for the last request. */
+  /** Reports this number of tokens as the usage of the last request. */
   answered(input_tokens: number): void;
   /** Data of the events of one name, in order. */
-  told(event: string): JsonObject[];
+  dataOf(event: string): JsonObject[];
 }
 
-/** What a context finds in its session. */
+/** Options of a context's session. */
 export interface OpenOptions {
   /** `session_state` as an earlier run left it. */
   readonly state?: JsonObject;
-  /** Called as a hook would be. */
+  /** Called for each event, like a hook. */
   readonly onEvent?: (event: string) => unknown;
-  /** What the capability `session.usages` tells. */
+  /** Value of the capability `session.usages`. */
   readonly usages?: readonly JsonObject[];
   /** The module; default `context-simple`. */
   readonly mount?: typeof mount;
 }
 
-/** Mounts the module; `onEvent` is called as a hook would be. */
+/** Mounts the module; `onEvent` is called for each event, like a hook. */
 export async function open(
   config: JsonObject = {},
   { state = {}, onEvent, usages = [], mount: mountModule = mount }: OpenOptions = {},
@@ -60,7 +60,7 @@ export async function open(
     getCapability: (name: string) => capabilities.get(name) ?? null,
     registerContributor: () => undefined,
   };
-  // The module uses no more of a coordinator than this; anything else would be undefined and fail the test.
+  // the module uses only these members; any other is undefined and fails the test
   await mountModule(coordinator as unknown as Coordinator, config);
   return {
     context: mounted.get("context") as ContextManager, // what the module mounted
@@ -69,7 +69,7 @@ export async function open(
     status: capabilities.get("context.status") as () => ContextStatus, // what the module registered
     tool: mounted.get("tools") as Tool | undefined, // what the module mounted, or nothing
     answered: (input_tokens) => void (last_usage = { answer: ++answers, input_tokens }),
-    told: (event) => events.filter((each) => each.event === event).map((each) => each.data),
+    dataOf: (event) => events.filter((each) => each.event === event).map((each) => each.data),
   };
 }
 
@@ -122,7 +122,7 @@ export function words(tokens: number): string {
   return WORDS.repeat(Math.ceil(tokens / TOKENS_OF_WORDS));
 }
 
-/** A provider that tells no more than its numbers. */
+/** A provider with only its window and output size. */
 export function providerOf(context_window: number, max_output_tokens: number): Provider {
   const info = {
     id: "fake",
@@ -132,7 +132,7 @@ export function providerOf(context_window: number, max_output_tokens: number): P
     config_fields: [],
     defaults: { context_window, max_output_tokens },
   };
-  // A view asks a provider for nothing but this.
+  // a view uses only these members of a provider
   return { name: "fake", getInfo: () => info } as unknown as Provider;
 }
 
@@ -151,25 +151,29 @@ export function withoutNotice(view: readonly Message[]): Message[] {
   return view.filter((message) => !isNotice(message));
 }
 
-/** Fails unless the view obeys behaviour.md §8.8: I2, I3, I4, I5, I6, I8. */
+/** Fails unless the view keeps the guarantees of src/docs/context.md#guarantees. */
 export function assertView(view: readonly Message[], history: readonly Message[], budget: number): void {
-  assert(tokensOf(view) <= budget, `I6: ${tokensOf(view)} tokens, the budget is ${budget}`);
+  assert(tokensOf(view) <= budget, `budget exceeded: ${tokensOf(view)} tokens, the budget is ${budget}`);
   const systems = (messages: readonly Message[]) => messages.filter((message) => message?.role === "system");
   const contentOf = (messages: readonly Message[]) => messages.map((message) => message.content);
   const count = systems(history).length;
-  assertEquals(contentOf(view.slice(0, count)), contentOf(systems(history)), "I4: system messages first");
-  assertEquals(systems(view).length, count, "I4: no more than those");
+  assertEquals(
+    contentOf(view.slice(0, count)),
+    contentOf(systems(history)),
+    "system messages must come first",
+  );
+  assertEquals(systems(view).length, count, "no other system messages");
   assertPairs(view);
   assertHumans(view, history);
   for (const message of view) {
-    assert(Object.keys(message).every((key) => !key.startsWith("_")), "I8: internal key in a view");
+    assert(Object.keys(message).every((key) => !key.startsWith("_")), "internal key in a view");
   }
 }
 
 function assertPairs(view: readonly Message[]): void {
   for (let index = 0; index < view.length; index++) {
     const message = view[index] as Message; // index is below the length
-    assert(message.role !== "tool", `I2: result ${index} without a call before it`);
+    assert(message.role !== "tool", `result ${index} without a call before it`);
     const ids = (message.role === "assistant" ? message.tool_calls ?? [] : []).map((call) => call.id);
     const answers: string[] = [];
     while (answers.length < ids.length && view[index + 1]?.role === "tool") {
@@ -179,9 +183,9 @@ function assertPairs(view: readonly Message[]): void {
       assertEquals(
         answers,
         ids.filter((id) => answers.includes(id)),
-        "I3: results of running calls in order",
+        "results of running calls in order",
       );
-    } else assertEquals(answers, ids, "I3: results follow their calls in order");
+    } else assertEquals(answers, ids, "results follow their calls in order");
   }
 }
 
@@ -190,10 +194,10 @@ function assertHumans(view: readonly Message[], history: readonly Message[]): vo
   const shown = view.filter((message) => message.role === "user" && message.metadata === undefined);
   const [first, last] = [humans[0], humans.at(-1)];
   if (!first || !last) return;
-  assertEquals(shown.at(-1)?.content, last.content, "I5: last human message verbatim");
+  assertEquals(shown.at(-1)?.content, last.content, "last human message verbatim");
   const stub = typeof shown[0]?.content === "string" &&
     shown[0].content.startsWith("[User message compacted");
   if (!stub || first === last) {
-    assertEquals(shown[0]?.content, first.content, "I5: first human message present");
+    assertEquals(shown[0]?.content, first.content, "first human message present");
   }
 }

@@ -25,7 +25,7 @@ const SCRIPTS = [
   (turn: number) => `The file number ${turn} was read and nothing in it needs to be changed for now. `,
 ];
 
-/** What the tool answers: other kinds of text each turn, sometimes very long. */
+/** Returns the tool's output: another kind of text each turn, sometimes very long. */
 function resultOf(turn: number): string {
   const script = SCRIPTS[turn % SCRIPTS.length]!;
   return script(turn).repeat(turn % 97 === 0 ? 150 : 1 + turn % 12);
@@ -100,12 +100,12 @@ Deno.test("a run of 2,000 iterations never exceeds a window of 32,000 tokens, ne
   assert(compactions > 10, `${compactions} compactions: the window must be used up`);
   assertEquals(changes.length, compactions, "only a compaction changes the prefix");
   assert(kept / TURNS >= 0.95, `${kept} of ${TURNS} views begin with the one before`);
-  // Medians: a compaction or a slow moment of the machine is in none of them.
+  // medians exclude compactions and slow moments of the machine
   const [early, late] = [middle(times.slice(100, 300)), middle(times.slice(-200))];
   assert(late <= early * 3, `${late * 1000} µs against ${early * 1000} µs at turn 100`);
 });
 
-/** Notes the milliseconds of every view. */
+/** Records the milliseconds of every view. */
 function timeRequests(context: ContextManager, times: number[]): void {
   const view = context.getMessagesForRequest.bind(context);
   context.getMessagesForRequest = async (options) => {

@@ -1,5 +1,5 @@
 /**
- * `context-simple` over random histories: the invariants of behaviour.md §8.8 hold for every one of them: 100,000 histories,
+ * `context-simple` over random histories: the guarantees of src/docs/context.md hold for every one: 100,000 histories,
  * their seed printed. `PROPERTY_SEED=1 PROPERTY_RUNS=500 deno test …` runs others, or fewer.
  */
 import fc from "fast-check";
@@ -45,15 +45,15 @@ const media = fc.record({ said: text, bytes: fc.nat(5000) }).map(({ said, bytes 
   content: [{ type: "text", text: said }, { type: "image", source: { data: "A".repeat(bytes) } }],
 }));
 
-/** Messages that no loop would write but that transcripts hold; none is a human message or a system message. */
+/** Invalid messages as transcripts may contain them; without human and system messages. */
 const broken = fc.constantFrom<unknown>(
   {},
   null,
   { role: "narrator", content: "once" },
   { role: "assistant", content: null },
   { role: "assistant", content: "", tool_calls: [] },
-  { role: "tool", content: "nobody asked" },
-  { role: "tool", tool_call_id: "lost", content: "nobody asked" },
+  { role: "tool", content: "without a call" },
+  { role: "tool", tool_call_id: "lost", content: "without a call" },
   { role: "assistant", content: [7, null, { type: "text", text: "one of three" }], _truncated: true },
   { role: "user", content: "a reminder", metadata: { source: "hook", hook_name: "todo" } },
 );
@@ -86,12 +86,12 @@ async function viewOf({ context }: Opened, token_budget: number): Promise<Messag
   }
 }
 
-/** A history as `getMessages()` must give it back: what is no message was stored as plain data all the same. */
+/** Returns a history as `getMessages()` must return it; invalid messages were stored as plain data too. */
 function plainText(messages: readonly unknown[]): string {
   return JSON.stringify(messages.map((message) => toPlainObject(message)));
 }
 
-/** What a history at least takes: systems, last human message, and the calls at its end with short results. */
+/** Returns the minimum tokens of a history: systems, last human message, and the calls at its end with short results. */
 function leastTokens(messages: readonly unknown[]): number {
   const known = messages.filter((message): message is Message =>
     typeof message === "object" && message !== null
@@ -101,7 +101,7 @@ function leastTokens(messages: readonly unknown[]): number {
   return tokensOf([...systems, ...humans.slice(-1)]);
 }
 
-Deno.test("CTX-05 I1 to I10 every view of every random history obeys the invariants or is a context_overflow", async () => {
+Deno.test("every view of every random history obeys the invariants or is a context_overflow", async () => {
   await fc.assert(
     fc.asyncProperty(history, budget, knobs, async (steps, token_budget, config) => {
       const opened = await open(config);
@@ -116,20 +116,24 @@ Deno.test("CTX-05 I1 to I10 every view of every random history obeys the invaria
         if (view) assertView(view, messages as Message[], token_budget);
         else assert(leastTokens(messages) + 600 > token_budget, "an overflow that need not be");
         const now = opened.status().compactions;
-        assert(now <= compactions + 1, "I9: one compaction a request is enough");
+        assert(now <= compactions + 1, "one compaction per request is enough");
         if (now === compactions && before.length > 0 && view) {
           const own = withoutNotice(view); // the messages are handed out, not copied: the same object is the same bytes
-          assert(before.every((message, index) => own[index] === message), "I7: the prefix changed");
+          assert(before.every((message, index) => own[index] === message), "the prefix changed");
         }
         if (view) before = withoutNotice(view);
       }
-      assertEquals(JSON.stringify(await opened.context.getMessages()), plainText(messages), "I1");
+      assertEquals(
+        JSON.stringify(await opened.context.getMessages()),
+        plainText(messages),
+        "the history changed",
+      );
     }),
     propertyOptions(100_000),
   );
 });
 
-Deno.test("CTX-12 I7 I10 while a history grows each view begins with the one before, but for the requests that compact", async () => {
+Deno.test("while a history grows each view begins with the one before, but for the requests that compact", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.oneof(calls, text.map((said) => [user(said)])), { maxLength: 30 }),
@@ -148,15 +152,20 @@ Deno.test("CTX-12 I7 I10 while a history grows each view begins with the one bef
           before = withoutNotice(view);
         }
         const names = ["context:pre_compact", "context:compaction", "context:post_compact"];
-        const told = opened.events.map((each) => each.event).filter((event) => names.includes(event));
-        assertEquals(told, Array.from({ length: opened.status().compactions }, () => names).flat());
+        const reported_events = opened.events.map((each) => each.event).filter((event) =>
+          names.includes(event)
+        );
+        assertEquals(
+          reported_events,
+          Array.from({ length: opened.status().compactions }, () => names).flat(),
+        );
       },
     ),
     propertyOptions(8000),
   );
 });
 
-Deno.test("I7 the same history and budgets give the same views, and a restart in the middle changes none of them", async () => {
+Deno.test("the same history and budgets give the same views, and a restart in the middle changes none of them", async () => {
   await fc.assert(
     fc.asyncProperty(history, history, budget, async (early, late, token_budget) => {
       const first = await open();
@@ -179,7 +188,7 @@ Deno.test("I7 the same history and budgets give the same views, and a restart in
   );
 });
 
-/** Shapes that made upstream compact in nearly every request (behaviour.md §8.5). */
+/** Histories with which Amplifier's context compacts in nearly every request. */
 const STORMS: Record<string, { start: Message[]; budget: number; most: number }> = {
   "a delegation prompt of 95 % of the budget": { start: [user(words(9500))], budget: 10_500, most: 20 },
   "a system prompt of 80 % of the budget": {
@@ -201,7 +210,7 @@ const STORMS: Record<string, { start: Message[]; budget: number; most: number }>
 };
 
 for (const [name, { start, budget: token_budget, most }] of Object.entries(STORMS)) {
-  Deno.test(`I9 no storm from ${name}: few compactions in 40 requests, and every one frees something`, async () => {
+  Deno.test(`no storm from ${name}: few compactions in 40 requests, and each frees tokens`, async () => {
     const opened = await open();
     await opened.context.setMessages(start);
     const history = [...start];
@@ -212,13 +221,13 @@ for (const [name, { start, budget: token_budget, most }] of Object.entries(STORM
       const view = await opened.context.getMessagesForRequest({ token_budget });
       assertView(view, history, token_budget);
     }
-    const reports = opened.told("context:compaction");
+    const reports = opened.dataOf("context:compaction");
     assert(reports.length <= most, `${reports.length} compactions`);
     for (const report of reports) assert(Number(report.after_tokens) < Number(report.before_tokens));
     for (let request = 0; request < 10; request++) {
       await opened.context.getMessagesForRequest({ token_budget });
     }
-    assertEquals(opened.told("context:compaction").length, reports.length, "asking again compacts no more");
-    assert(opened.told("user:notification").length <= 1);
+    assertEquals(opened.dataOf("context:compaction").length, reports.length, "asking again compacts no more");
+    assert(opened.dataOf("user:notification").length <= 1);
   });
 }

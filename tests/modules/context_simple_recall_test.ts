@@ -1,4 +1,4 @@
-/** `context-simple`: what a view left out is read back; cache breakpoints; the system prompt factory. */
+/** `context-simple`: reading back what a view left out; cache breakpoints; the system prompt factory. */
 import type { JsonObject, Message, Provider, Tool } from "preamp";
 import * as contextSimple from "../../modules/context-simple/mod.ts";
 import { calls, kit } from "../kernel/kit.ts";
@@ -25,7 +25,7 @@ async function recall(tool: Tool | undefined, input: JsonObject): Promise<JsonOb
   return result.success ? result.output as JsonObject : result;
 }
 
-/** The first handle that a text names. */
+/** Returns the first handle in a text. */
 function handleIn(text: unknown): string {
   const [, handle = ""] = String(text).match(/context_recall\("(m\d+)"\)/) ?? [];
   return handle;
@@ -60,7 +60,7 @@ Deno.test("context_recall() reads back left-out messages by the handles of the n
   assertEquals((await recall(tool, { handle: handleIn(stub?.content) })).text, words(300));
 });
 
-Deno.test("CTX-18 context_recall() reads back a capped result whole, in pieces", async () => {
+Deno.test("context_recall() reads back a capped result whole, in pieces", async () => {
   const { context, tool } = await open(RECALL);
   const text = Array.from({ length: 60_000 }, (_, line) => `line ${line}`).join("\n");
   await addAll(context, [user("hi"), ...group({ big: text })]);
@@ -76,7 +76,7 @@ Deno.test("CTX-18 context_recall() reads back a capped result whole, in pieces",
   assertEquals(read, text);
 });
 
-Deno.test("context_recall() says what a handle looks like when it gets none", async () => {
+Deno.test("context_recall() describes handles when the argument is not one", async () => {
   const { context, tool } = await open(RECALL);
   await addAll(context, [user("hi")]);
   for (const handle of ["m7", "x", "", 3, "m0-m1-m2", "m-1", null, "m1-m0"]) {
@@ -121,7 +121,7 @@ Deno.test("views carry no cache_control for other providers, nor when cache_brea
   }
 });
 
-Deno.test("setSystemPromptFactory() is asked on every request; its text stands for the stored system messages but those of hooks", async () => {
+Deno.test("setSystemPromptFactory() calls the factory on every request; its text replaces the stored system messages except those of hooks", async () => {
   const { context } = await open();
   const hook: Message = { role: "system", content: "from a hook", metadata: { source: "hook" } };
   await addAll(context, [system("stored"), user("hi"), hook, ...groups(30, 300)]);
@@ -141,7 +141,7 @@ Deno.test("setSystemPromptFactory() is asked on every request; its text stands f
   assertView(await context.getMessagesForRequest({ token_budget: 4000 }), history, 4000);
 });
 
-Deno.test("setSystemPromptFactory() with a factory that gives no text fails the request, not the session", async () => {
+Deno.test("setSystemPromptFactory() with a factory that returns no text fails the request, not the session", async () => {
   const { context } = await open();
   await addAll(context, [user("hi")]);
   context.setSystemPromptFactory?.(() => 7 as unknown as string);

@@ -1,4 +1,4 @@
-/** Seed and number of random histories, from the environment or fixed; said, so that a run can be repeated. */
+/** Seed and number of random histories, from the environment or fixed; printed, so that a run can be repeated. */
 
 const SEED = 20_261_121;
 

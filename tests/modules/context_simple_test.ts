@@ -1,4 +1,4 @@
-/** `context-simple`: the behaviours of behaviour.md §13.6, one by one. */
+/** Tests of `context-simple`: budget, compaction, notice, repair, restart. */
 import { errorCode, type Message, messageTokens, toolTokens } from "preamp";
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
 import {
@@ -19,7 +19,7 @@ import {
 
 const QUIET = { compaction_notice_enabled: false };
 
-Deno.test("CTX-01 getMessagesForRequest() gives the history as it is and tells nothing when usage is below the threshold", async () => {
+Deno.test("getMessagesForRequest() returns the history unchanged and emits nothing below the threshold", async () => {
   const { context, events, status } = await open();
   const history = [system("Be brief."), user("hi"), ...groups(3, 100), answer("done")];
   await addAll(context, history);
@@ -28,7 +28,7 @@ Deno.test("CTX-01 getMessagesForRequest() gives the history as it is and tells n
   assertEquals(status(), { tokens: tokensOf(history), budget: 200_000, level: 0, compactions: 0 });
 });
 
-Deno.test("CTX-02 getMessagesForRequest() compacts at exactly compact_threshold of the effective budget, not one token below", async () => {
+Deno.test("getMessagesForRequest() compacts at exactly compact_threshold of the effective budget, not one token below", async () => {
   const history = [user("hi"), ...groups(20, 500), user("and now?")];
   const tokens = tokensOf(history);
   const config = { compact_threshold: 0.5, target_usage: 0.3, compaction_notice_token_reserve: 800 };
@@ -40,24 +40,24 @@ Deno.test("CTX-02 getMessagesForRequest() compacts at exactly compact_threshold 
   }
 });
 
-Deno.test("CTX-03 getMessages() is the same before and after a compaction", async () => {
+Deno.test("getMessages() is the same before and after a compaction", async () => {
   const { context, status } = await open();
-  await addAll(context, [system("s"), user("hi"), ...groups(40, 500), user("go on")]);
+  await addAll(context, [system("s"), user("hi"), ...groups(40, 500), user("continue")]);
   const before = await context.getMessages();
   await context.getMessagesForRequest({ token_budget: 4000 });
   assertEquals(status().compactions, 1);
   assertEquals(await context.getMessages(), before);
 });
 
-Deno.test("CTX-04 getMessagesForRequest() truncates the oldest quarter of the tool results first and calls it level 1 when that is enough", async () => {
-  const { context, told } = await open({ ...QUIET, target_usage: 0.8 });
+Deno.test("getMessagesForRequest() truncates the oldest quarter of the tool results first and calls it level 1 when that is enough", async () => {
+  const { context, dataOf } = await open({ ...QUIET, target_usage: 0.8 });
   const history = [user("hi"), ...groups(8, 1000)];
   await addAll(context, history);
   const token_budget = Math.floor(tokensOf(history) / 0.95);
   const shown = (await context.getMessagesForRequest({ token_budget })).filter((each) =>
     each.role === "tool"
   );
-  assertEquals(told("context:compaction").map((each) => each.strategy_level), [1]);
+  assertEquals(dataOf("context:compaction").map((each) => each.strategy_level), [1]);
   assertEquals(shown.length, 8);
   const original = String(history[2]?.content);
   for (const [index, message] of shown.entries()) {
@@ -72,19 +72,19 @@ Deno.test("CTX-04 getMessagesForRequest() truncates the oldest quarter of the to
   }
 });
 
-Deno.test("CTX-06 getMessagesForRequest() keeps a group whole when one of its results is protected", async () => {
-  const { context, told } = await open({ ...QUIET, protected_tool_results: 1, protected_recent: 0.05 });
+Deno.test("getMessagesForRequest() keeps a group whole when one of its results is protected", async () => {
+  const { context, dataOf } = await open({ ...QUIET, protected_tool_results: 1, protected_recent: 0.05 });
   const guarded = group({ a: words(300), b: words(300), c: words(300) });
   await addAll(context, [
     user("hi"),
     ...groups(10, 300),
     ...guarded,
-    user("go on"),
+    user("continue"),
     answer("yes"),
     answer("no"),
   ]);
   const view = await context.getMessagesForRequest({ token_budget: 1500 });
-  assertEquals(told("context:compaction").length, 1);
+  assertEquals(dataOf("context:compaction").length, 1);
   assertEquals(view.filter((message) => message.role === "tool").map((message) => message.tool_call_id), [
     "a",
     "b",
@@ -92,7 +92,7 @@ Deno.test("CTX-06 getMessagesForRequest() keeps a group whole when one of its re
   ]);
 });
 
-Deno.test("CTX-07 getMessagesForRequest() puts every system message first, in order, wherever it was stored", async () => {
+Deno.test("getMessagesForRequest() puts every system message first, in order, wherever it was stored", async () => {
   const { context } = await open();
   const history = [
     system("one"),
@@ -110,8 +110,8 @@ Deno.test("CTX-07 getMessagesForRequest() puts every system message first, in or
   }
 });
 
-Deno.test("CTX-08 getMessagesForRequest() stubs long user messages in the middle and keeps the last as it is", async () => {
-  const { context, told } = await open(QUIET);
+Deno.test("getMessagesForRequest() stubs long user messages in the middle and keeps the last as it is", async () => {
+  const { context, dataOf } = await open(QUIET);
   const long = (name: string) => `${name}:\n${words(400)}`;
   const names = Array.from({ length: 10 }, (_, index) => `message ${index}`);
   await addAll(context, names.flatMap((name) => [user(long(name)), answer("ok")]));
@@ -123,64 +123,64 @@ Deno.test("CTX-08 getMessagesForRequest() stubs long user messages in the middle
     humans[1],
     `[User message compacted - original: "${long("message 1").slice(0, 50).replace("\n", " ")}..."]`,
   );
-  assert(Number(told("context:compaction")[0]?.user_messages_stubbed) > 0);
+  assert(Number(dataOf("context:compaction")[0]?.user_messages_stubbed) > 0);
 });
 
-Deno.test("CTX-09 getMessagesForRequest() warns once and compacts at most once when one user message is larger than the target", async () => {
-  const { context, told } = await open();
+Deno.test("getMessagesForRequest() warns once and compacts at most once when one user message is larger than the target", async () => {
+  const { context, dataOf } = await open();
   await addAll(context, [system("s"), user(words(6000))]);
   for (let request = 0; request < 20; request++) {
     await addAll(context, groups(1, 20, `r${request}`));
     const view = await context.getMessagesForRequest({ token_budget: 8000 });
     assert(tokensOf(view) <= 8000);
   }
-  assert(told("context:compaction").length <= 1);
+  assert(dataOf("context:compaction").length <= 1);
   assertEquals(
-    told("user:notification").length,
-    told("context:compaction").length === 1 ? 1 : told("user:notification").length,
+    dataOf("user:notification").length,
+    dataOf("context:compaction").length === 1 ? 1 : dataOf("user:notification").length,
   );
-  assert(told("user:notification").length <= 1);
+  assert(dataOf("user:notification").length <= 1);
 });
 
-Deno.test("CTX-09 a storm: a prompt above the threshold in every request costs one warning and no compaction", async () => {
-  const { context, told } = await open(QUIET);
+Deno.test("a prompt above the threshold in every request causes one warning and no compaction", async () => {
+  const { context, dataOf } = await open(QUIET);
   await addAll(context, [user(words(9400))]);
   for (let request = 0; request < 20; request++) {
     await context.getMessagesForRequest({ token_budget: 10_000 });
   }
-  assertEquals(told("context:compaction"), []);
-  assertEquals(told("user:notification").map((data) => data.level), ["warning"]);
+  assertEquals(dataOf("context:compaction"), []);
+  assertEquals(dataOf("user:notification").map((data) => data.level), ["warning"]);
 });
 
-Deno.test("CTX-10 getMessagesForRequest() leaves nothing out when the system prompt alone is above the target and the view fits", async () => {
-  const { context, told } = await open(QUIET);
-  const history = [system(words(7000)), user("hi"), ...groups(12, 200), user("go on")];
+Deno.test("getMessagesForRequest() leaves nothing out when the system prompt alone is above the target and the view fits", async () => {
+  const { context, dataOf } = await open(QUIET);
+  const history = [system(words(7000)), user("hi"), ...groups(12, 200), user("continue")];
   await addAll(context, history);
   const budget = Math.ceil(tokensOf(history) / 0.97);
   for (let request = 0; request < 5; request++) {
     assertEquals(await context.getMessagesForRequest({ token_budget: budget }), history);
   }
-  assertEquals(told("context:compaction"), []);
-  assertEquals(told("user:notification").length, 1);
+  assertEquals(dataOf("context:compaction"), []);
+  assertEquals(dataOf("user:notification").length, 1);
 });
 
-Deno.test("CTX-11 CTX-21 getMessagesForRequest() rejects each time, tells once, and recovers when what must stay does not fit", async () => {
-  const { context, told } = await open();
+Deno.test("getMessagesForRequest() rejects each time and notifies once when protected messages do not fit, and recovers", async () => {
+  const { context, dataOf } = await open();
   const history = [system(words(3000)), user("hi"), ...groups(5, 100), user("last")];
   await addAll(context, history);
   for (let request = 0; request < 25; request++) {
     const error = await assertRejects(() => context.getMessagesForRequest({ token_budget: 2000 }));
     assertEquals(errorCode(error), "context_overflow");
   }
-  assertEquals(told("context:compaction"), []);
-  assertEquals(told("context:pre_compact"), []);
-  assertEquals(told("user:notification").map((data) => data.level), ["error"]);
+  assertEquals(dataOf("context:compaction"), []);
+  assertEquals(dataOf("context:pre_compact"), []);
+  assertEquals(dataOf("user:notification").map((data) => data.level), ["error"]);
   assertEquals(await context.getMessagesForRequest({ token_budget: 20_000 }), history);
   await assertRejects(() => context.getMessagesForRequest({ token_budget: 2000 }));
-  assertEquals(told("user:notification").length, 2, "armed again by the request that fitted");
+  assertEquals(dataOf("user:notification").length, 2, "armed again by the request that fitted");
 });
 
-Deno.test("CTX-12 getMessagesForRequest() begins with the view before it, byte for byte, after a compaction", async () => {
+Deno.test("getMessagesForRequest() begins with the view before it, byte for byte, after a compaction", async () => {
   const { context, status } = await open();
   await addAll(context, [system("s"), user("hi"), ...groups(60, 300)]);
   let before = withoutNotice(await context.getMessagesForRequest({ token_budget: 10_000 }));
@@ -195,7 +195,7 @@ Deno.test("CTX-12 getMessagesForRequest() begins with the view before it, byte f
   assertEquals(status().compactions, 1);
 });
 
-Deno.test("CTX-13 the budget is window - half of max_output - 4096 - tool schemas - injections, the full reserve on request", async () => {
+Deno.test("the budget is window - half of max_output - 4096 - tool schemas - injections, with the full reserve if configured", async () => {
   const provider = providerOf(100_000, 4096);
   const { context, status, answered } = await open();
   await reportedUsage(context, answered);
@@ -233,7 +233,7 @@ async function reportedUsage(
   answered(tokensOf(view));
 }
 
-Deno.test("CTX-13 the margin is a tenth of a small window, and something is left of a window smaller than its answers", async () => {
+Deno.test("the margin is a tenth of a small window, and a part remains of a window smaller than its answers", async () => {
   const { context, status } = await open();
   await context.getMessagesForRequest({ provider: providerOf(10_000, 1000) });
   assertEquals(status().budget, 10_000 - 500 - 1000);
@@ -241,7 +241,7 @@ Deno.test("CTX-13 the margin is a tenth of a small window, and something is left
   assertEquals(status().budget, 1000);
 });
 
-Deno.test("CTX-14 token_budget wins over the provider, and a configured max_tokens is a ceiling on the provider's", async () => {
+Deno.test("token_budget wins over the provider, and a configured max_tokens limits the provider's window", async () => {
   const provider = providerOf(100_000, 4096);
   const { context, status } = await open({ max_tokens: 50_000 });
   await context.getMessagesForRequest({ provider, token_budget: 70_000 });
@@ -251,10 +251,10 @@ Deno.test("CTX-14 token_budget wins over the provider, and a configured max_toke
   const { context: free, status: freeStatus, answered } = await open();
   await reportedUsage(free, answered);
   await free.getMessagesForRequest({ provider: providerOf(1_000_000, 4096) });
-  assertEquals(freeStatus().budget, 1_000_000 - 2048 - 4096, "the default of max_tokens is no ceiling");
+  assertEquals(freeStatus().budget, 1_000_000 - 2048 - 4096, "the default of max_tokens is not a limit");
 });
 
-Deno.test("CTX-14 the budget comes from max_tokens when the provider fails to tell", async () => {
+Deno.test("the budget comes from max_tokens when the provider's info fails", async () => {
   const provider = {
     ...providerOf(0, 0),
     getInfo: () => {
@@ -266,7 +266,7 @@ Deno.test("CTX-14 the budget comes from max_tokens when the provider fails to te
   assertEquals(status().budget, 1234);
 });
 
-Deno.test("CTX-15 a compacted view ends with a user-role notice that is not in the history, and has none while calls run", async () => {
+Deno.test("a compacted view ends with a user-role notice that is not in the history, and has none while calls run", async () => {
   const { context } = await open();
   await addAll(context, [user("hi"), ...groups(40, 300)]);
   const token_budget = 8000;
@@ -281,7 +281,7 @@ Deno.test("CTX-15 a compacted view ends with a user-role notice that is not in t
   assert(isNotice((await context.getMessagesForRequest({ token_budget })).at(-1)));
 });
 
-Deno.test("CTX-15 the notice says less or more by compaction_notice_verbosity and keeps silent below its level", async () => {
+Deno.test("the notice follows compaction_notice_verbosity and is absent below its level", async () => {
   const text = async (config: Record<string, unknown>) => {
     const { context } = await open(config);
     await addAll(context, [user("hi"), ...groups(40, 300)]);
@@ -299,17 +299,17 @@ Deno.test("CTX-15 the notice says less or more by compaction_notice_verbosity an
   assertEquals(await text({ compaction_notice_enabled: false }), []);
 });
 
-Deno.test("CTX-16 getMessagesForRequest() warns and still compacts when the notice's reserve is the whole budget", async () => {
-  const { context, told, status } = await open({ compaction_notice_token_reserve: 5000 });
+Deno.test("getMessagesForRequest() warns and still compacts when the notice's reserve is the whole budget", async () => {
+  const { context, dataOf, status } = await open({ compaction_notice_token_reserve: 5000 });
   const history = [user("hi"), ...groups(40, 300)];
   await addAll(context, history);
   const view = await context.getMessagesForRequest({ token_budget: 4000 });
   assertView(view, history, 4000);
   assertEquals(status().compactions, 1);
-  assertEquals(told("user:notification").map((data) => data.level), ["warning"]);
+  assertEquals(dataOf("user:notification").map((data) => data.level), ["warning"]);
 });
 
-Deno.test("CTX-17 setMessages() and getMessages() are a round trip of copies, clear() empties", async () => {
+Deno.test("setMessages() and getMessages() are a round trip of copies, clear() empties", async () => {
   const { context } = await open();
   const history = [system("s"), user("hi"), ...groups(2, 10)];
   await context.setMessages(history);
@@ -324,8 +324,8 @@ Deno.test("CTX-17 setMessages() and getMessages() are a round trip of copies, cl
   assertEquals(await context.getMessagesForRequest(), []);
 });
 
-Deno.test("CTX-18 addMessage() stores a result of 1 MB whole, shows it capped with a marker, and tells", async () => {
-  const { context, told } = await open();
+Deno.test("addMessage() stores a result of 1 MB whole, shows it capped with a marker, and emits an event", async () => {
+  const { context, dataOf } = await open();
   const text = "é".repeat(524_288) + "THE END";
   await addAll(context, [user("hi"), ...group({ big: text })]);
   assertEquals((await context.getMessages())[2]?.content, text);
@@ -333,19 +333,19 @@ Deno.test("CTX-18 addMessage() stores a result of 1 MB whole, shows it capped wi
   assertStringIncludes(shown, "[... tool result shortened: 1,048,583 bytes in all ...]");
   assert(shown.endsWith("THE END") && shown.isWellFormed() && !shown.includes("\ufffd"));
   assert(new TextEncoder().encode(shown).length < 131_072 + 100);
-  assertEquals(told("context:tool_result_ingress_truncated"), [
+  assertEquals(dataOf("context:tool_result_ingress_truncated"), [
     { tool_call_id: "big", original_bytes: 1_048_583, kept_bytes: 131_072 },
   ]);
 });
 
-Deno.test("CTX-18 addMessage() shows a long result whole when max_tool_result_bytes is null", async () => {
+Deno.test("addMessage() shows a long result whole when max_tool_result_bytes is null", async () => {
   const { context, events } = await open({ max_tool_result_bytes: null });
   await addAll(context, [user("hi"), ...group({ big: "x".repeat(300_000) })]);
   assertEquals(String((await context.getMessagesForRequest())[2]?.content).length, 300_000);
   assertEquals(events, []);
 });
 
-Deno.test("CTX-19 getMessagesForRequest() counts an image of 1 MB flat and does not compact for it", async () => {
+Deno.test("getMessagesForRequest() counts an image of 1 MB flat and does not compact for it", async () => {
   const { context, events, status } = await open();
   const image = { type: "image", source: { type: "base64", data: "A".repeat(1_000_000) } };
   await addAll(context, [{ role: "user", content: [{ type: "text", text: "What is this?" }, image] }]);
@@ -354,7 +354,7 @@ Deno.test("CTX-19 getMessagesForRequest() counts an image of 1 MB flat and does 
   assert(status().tokens < 1700);
 });
 
-Deno.test("CTX-20 a compaction emits context:pre_compact, context:compaction and context:post_compact once, with their fields", async () => {
+Deno.test("a compaction emits context:pre_compact, context:compaction and context:post_compact once, with their fields", async () => {
   const { context, events } = await open();
   await addAll(context, [
     system("s"),
@@ -396,7 +396,7 @@ Deno.test("CTX-20 a compaction emits context:pre_compact, context:compaction and
   ]);
 });
 
-Deno.test("CTX-20 a hook that adds messages and asks for a view while it is told does not start a second telling", async () => {
+Deno.test("a hook that adds messages and asks for a view during a compaction event does not emit the events again", async () => {
   let asked = 0;
   const opened = await open({}, {
     onEvent: async (event) => {
@@ -417,7 +417,7 @@ Deno.test("CTX-20 a hook that adds messages and asks for a view while it is told
   assertEquals(withoutNotice(view).at(-1)?.content, "backed up");
 });
 
-Deno.test("CTX-22 a loaded transcript whose call has no answer gets one in the view once something follows it", async () => {
+Deno.test("a loaded transcript whose call has no answer gets one in the view once something follows it", async () => {
   const { context } = await open();
   const broken = [user("hi"), ...group({ a: "fine", b: null }), user("still there?")];
   await context.setMessages(broken);
@@ -434,7 +434,7 @@ Deno.test("CTX-22 a loaded transcript whose call has no answer gets one in the v
   assertEquals(await context.getMessages(), broken, "the history stays as it was");
 });
 
-Deno.test("CTX-22 calls at the end of a loaded transcript are left to be answered, and a late answer takes its place", async () => {
+Deno.test("calls at the end of a loaded transcript are left to be answered, and a late answer takes its place", async () => {
   const { context } = await open();
   await context.setMessages([user("hi"), ...group({ a: null, b: null })]);
   assertEquals((await context.getMessagesForRequest()).length, 2);
@@ -447,7 +447,7 @@ Deno.test("CTX-22 calls at the end of a loaded transcript are left to be answere
 
 Deno.test("getMessagesForRequest() leaves out results that answer no call and answers given twice", async () => {
   const { context } = await open();
-  const stray: Message = { role: "tool", tool_call_id: "nobody", content: "?" };
+  const stray: Message = { role: "tool", tool_call_id: "unknown", content: "?" };
   await addAll(context, [stray, user("hi"), ...group({ a: "one" }), {
     role: "tool",
     tool_call_id: "a",
@@ -520,11 +520,11 @@ Deno.test("session_state is written with a compaction only, and a restarted sess
     JSON.stringify(await again.context.getMessagesForRequest({ token_budget: 6000 })),
     JSON.stringify(view),
   );
-  assertEquals(again.told("context:compaction"), []);
+  assertEquals(again.dataOf("context:compaction"), []);
   assertEquals(again.status().compactions, 1);
 });
 
-Deno.test("decisions of another history are void", async () => {
+Deno.test("decisions of another history are ignored", async () => {
   const { context, state } = await open();
   await addAll(context, [user("hi"), ...groups(60, 300)]);
   await context.getMessagesForRequest({ token_budget: 6000 });
@@ -546,17 +546,17 @@ Deno.test("decisions of another history are void", async () => {
   }
 });
 
-Deno.test("a compaction stands when session_state is full, and says that it will not outlive the run", async () => {
+Deno.test("a compaction stands when session_state is full, and warns that it lasts for this run only", async () => {
   const state = new Proxy({}, {
     set() {
       throw new RangeError("Cannot set session_state: a session keeps at most 65536 bytes");
     },
   });
-  const { context, told } = await open({}, { state });
+  const { context, dataOf } = await open({}, { state });
   const history = [user("hi"), ...groups(60, 300)];
   await addAll(context, history);
   assertView(await context.getMessagesForRequest({ token_budget: 6000 }), history, 6000);
-  assertEquals(told("user:notification").length, 1);
+  assertEquals(dataOf("user:notification").length, 1);
 });
 
 for (
@@ -582,7 +582,7 @@ for (
   });
 }
 
-Deno.test("mount() refuses a target that is not below the threshold, and names every wrong knob", async () => {
+Deno.test("mount() refuses a target that is not below the threshold, and names every wrong setting", async () => {
   const error = await assertRejects(() => open({ compact_threshold: 0.5, target_usage: 0.5 }));
   assertStringIncludes(error.message, "target_usage must be below compact_threshold (0.5)");
   const two = await assertRejects(() => open({ max_tokens: -1, truncate_chars: -1 }));

@@ -1,4 +1,4 @@
-/** `context-summarizing`: a summary on top of the mechanical view, bounded and always optional. */
+/** `context-summarizing`: a summary in addition to the mechanical view, limited and optional. */
 import { type ChatRequest, errorCode, type JsonObject, type Message } from "preamp";
 import { MockProvider, testContext, TestCoordinator } from "preamp/testing";
 import * as contextSimple from "../../modules/context-simple/mod.ts";
@@ -12,7 +12,7 @@ testContext("context-summarizing", () => contextSummarizing);
 
 const BUDGET = 6000;
 
-/** A session with a provider that answers by `answer`, and what it was asked. */
+/** A session with a provider that answers with `answer`, and its requests. */
 async function open(
   answer: (call: number) => string | Promise<string>,
   config: JsonObject = {},
@@ -21,7 +21,7 @@ async function open(
   const coordinator = new TestCoordinator({ session_state: state });
   const asked: ChatRequest[] = [];
   const provider = new MockProvider();
-  const told = Object.assign(Object.create(provider), {
+  const reporting = Object.assign(Object.create(provider), {
     name: "mock",
     getInfo: () => ({ ...provider.getInfo(), defaults: { context_window: 8000 } }),
     complete: async (request: ChatRequest) => {
@@ -29,11 +29,11 @@ async function open(
       return { content: [{ type: "text", text: await answer(asked.length) }] };
     },
   });
-  await coordinator.mount("providers", told, "mock");
+  await coordinator.mount("providers", reporting, "mock");
   await contextSummarizing.mount(coordinator, config);
   const { context } = coordinator;
   assert(context);
-  const view = async () => await context.getMessagesForRequest({ token_budget: BUDGET, provider: told });
+  const view = async () => await context.getMessagesForRequest({ token_budget: BUDGET, provider: reporting });
   return { context, coordinator, asked, view, state: coordinator.session_state };
 }
 
@@ -160,7 +160,7 @@ Deno.test("chunksOf() cuts messages into parts that fit, and one that is too lon
   for (const part of parts) assert(estimateTokens(part) <= 520, `${estimateTokens(part)}`);
 });
 
-Deno.test("mount() refuses knobs that are none", async () => {
+Deno.test("mount() refuses invalid settings", async () => {
   for (const config of [{ summary_max_calls: 0 }, { summary_provider: 7 }, { summary_timeout_s: "long" }]) {
     const error = await assertRejects(() =>
       contextSummarizing.mount(new TestCoordinator(), config as JsonObject)

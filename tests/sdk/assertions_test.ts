@@ -47,12 +47,12 @@ Deno.test("assertToolPairs() finds every way to break a pair", () => {
   }
 });
 
-Deno.test("assertToolPairs() lets the tail be open when told", () => {
+Deno.test("assertToolPairs() accepts unanswered calls at the end with allow_pending", () => {
   assertToolPairs([user, calls("a", "b"), result("a")], { allow_pending: true });
   assertThrows(() => assertToolPairs([calls("a"), user], { allow_pending: true }), AssertionError);
 });
 
-Deno.test("assertEventOrder() compares the named events whole, others may lie between", () => {
+Deno.test("assertEventOrder() compares the named events and ignores others between them", () => {
   const recorder = new EventRecorder();
   for (const event of ["a", "x", "b", "a"]) recorder.record(event);
   assertEventOrder(recorder, ["a", "b", "a"]);

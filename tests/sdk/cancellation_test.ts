@@ -1,7 +1,7 @@
 import { CancellationToken } from "../../src/sdk/cancellation.ts";
 import { assert, assertEquals } from "../assert.ts";
 
-Deno.test("requestGraceful() and requestImmediate() tell whether they changed anything (CANC-03)", () => {
+Deno.test("requestGraceful() and requestImmediate() return whether they changed the state", () => {
   const token = new CancellationToken();
   const answers = [
     token.requestGraceful(),
@@ -19,7 +19,7 @@ Deno.test("requestGraceful() and requestImmediate() tell whether they changed an
   ]);
 });
 
-Deno.test("registerChild() hands down the state and every later request (CANC-04)", () => {
+Deno.test("registerChild() hands down the state and every later request", () => {
   const parent = new CancellationToken();
   parent.requestGraceful();
   const [child, grandchild] = [new CancellationToken(), new CancellationToken()];
@@ -42,7 +42,7 @@ Deno.test("unregisterChild() lets a child go its own way, and a child never canc
   assertEquals(other.state, "none");
 });
 
-Deno.test("triggerCallbacks() runs all callbacks though one throws (CANC-07)", async () => {
+Deno.test("triggerCallbacks() runs all callbacks though one throws", async () => {
   const token = new CancellationToken();
   const ran: string[] = [];
   token.onCancel(() => ran.push("first"));
@@ -67,10 +67,10 @@ Deno.test("signals abort per level: any on graceful, both on immediate", () => {
   assertEquals([signal.aborted, any_signal.aborted], [true, true]);
 });
 
-Deno.test("reset() starts a turn anew and keeps children and callbacks (CANC-05)", async () => {
+Deno.test("reset() clears the state and keeps children and callbacks", async () => {
   const [token, child] = [new CancellationToken(), new CancellationToken()];
-  let told = 0;
-  token.onCancel(() => told++);
+  let calls = 0;
+  token.onCancel(() => calls++);
   token.registerChild(child);
   token.registerToolStart("call_1", "bash");
   token.requestImmediate();
@@ -85,7 +85,7 @@ Deno.test("reset() starts a turn anew and keeps children and callbacks (CANC-05)
   assert(token.requestGraceful());
   assertEquals(child.state, "graceful");
   await token.triggerCallbacks();
-  assertEquals(told, 1);
+  assertEquals(calls, 1);
 });
 
 Deno.test("running_tools lists the calls that run, in order", () => {

@@ -15,7 +15,7 @@ import { ScriptedOrchestrator } from "../../src/sdk/testing/scripted_orchestrato
 import type { ToolResult } from "../../src/sdk/tools.ts";
 import { assert, assertEquals, assertMatch, assertRejects } from "../assert.ts";
 
-Deno.test("TestCoordinator holds what R0's calculator mounts (TEST-01)", async () => {
+Deno.test("TestCoordinator contains what a calculator module mounts", async () => {
   const coordinator = new TestCoordinator();
   await coordinator.mount("tools", new MockTool("calculator", "4"), { name: "calculator" });
   assertEquals("calculator" in coordinator.tools, true);
@@ -25,7 +25,7 @@ Deno.test("TestCoordinator holds what R0's calculator mounts (TEST-01)", async (
   assert(MockCoordinator === TestCoordinator);
 });
 
-Deno.test("mount() resolves aliases and records what went where (LOAD-08)", async () => {
+Deno.test("mount() resolves aliases and records each mount", async () => {
   const coordinator = new TestCoordinator();
   const [loop, context, tool] = [new ScriptedOrchestrator(), new MockContextManager(), new MockTool("a")];
   await coordinator.mount("session", loop, { name: "orchestrator" });
@@ -48,7 +48,7 @@ Deno.test("mount() acts when it is called, awaited or not", () => {
   assertEquals(Object.keys(coordinator.tools), ["a"]);
 });
 
-Deno.test("mount() refuses an unknown point and a missing name (LOAD-09, LOAD-10)", async () => {
+Deno.test("mount() refuses an unknown point and a missing name", async () => {
   const coordinator = new TestCoordinator();
   for (const point of ["nonsense", "module-source-resolver"]) {
     await assertRejects(() => coordinator.mount(point, {}), TypeError, "Unknown mount point");
@@ -89,7 +89,7 @@ Deno.test("createTestCoordinator() has echo, fail and a context", async () => {
   assertEquals(await context?.getMessages(), []);
 });
 
-Deno.test("cleanup() runs last registered first, all of them, once (LOAD-03, LOAD-04, SESS-06)", async () => {
+Deno.test("cleanup() runs last registered first, all of them, once", async () => {
   const coordinator = new TestCoordinator();
   const ran: string[] = [];
   coordinator.registerCleanup(() => ran.push("a"));
@@ -103,7 +103,7 @@ Deno.test("cleanup() runs last registered first, all of them, once (LOAD-03, LOA
   assertEquals(await coordinator.cleanup(), { ran: 0, failed: [] });
 });
 
-Deno.test("collectContributions() gives the good ones in order (OBS-01)", async () => {
+Deno.test("collectContributions() resolves to the successful values in order", async () => {
   const coordinator = new TestCoordinator();
   coordinator.registerContributor("c", "one", () => 1);
   coordinator.registerContributor("c", "bad", () => {
@@ -164,7 +164,7 @@ Deno.test("events carry the session's ids to handlers", async () => {
   assertEquals(seen, { session_id: "s", parent_id: "p", timestamp: "1970-01-01T00:00:00.000Z" });
 });
 
-/** A coordinator with a context, one handler of `tool:pre`, and what processing its answer came to. */
+/** Returns a coordinator with a context, one handler of `tool:pre`, and its processed emission. */
 async function processed(result: HookResult, options: TestCoordinatorOptions = {}) {
   const coordinator = createTestCoordinator({ clock: new FakeClock(0), ...options });
   coordinator.hooks.register("tool:pre", () => result, 0, "guard");
@@ -180,7 +180,7 @@ async function processed(result: HookResult, options: TestCoordinatorOptions = {
 const injection = (text: string, fields: JsonObject = {}) =>
   ({ action: "inject_context", context_injection: text, ...fields }) as HookResult;
 
-Deno.test("processHookResult() refuses an injection over the limit, in code points, and stores nothing (INJ-01)", async () => {
+Deno.test("processHookResult() refuses an injection over the limit, in code points, and stores nothing", async () => {
   for (const text of ["x".repeat(11), "\u{1f600}".repeat(11)]) {
     const { coordinator, settle, messages } = await processed(injection(text), { injection_size_limit: 10 });
     await assertRejects(settle, RangeError, "Context injection exceeds 10 characters");
@@ -196,7 +196,7 @@ Deno.test("processHookResult() refuses an injection over the limit, in code poin
   assertEquals((await messages()).length, 1);
 });
 
-Deno.test("processHookResult() warns over the budget and injects all the same, drops or refuses when told (INJ-02)", async () => {
+Deno.test("processHookResult() warns over the budget and injects, drops or refuses according to the mode", async () => {
   const text = "x".repeat(40);
   const warned = await processed(injection(text), { injection_budget_per_turn: 2 });
   await warned.settle();
@@ -220,7 +220,7 @@ Deno.test("processHookResult() warns over the budget and injects all the same, d
   await assertRejects(refused.settle, RangeError, "exceeds 2 tokens");
 });
 
-Deno.test("resetTurn() starts the budget anew (INJ-03)", async () => {
+Deno.test("resetTurn() resets the budget", async () => {
   const { coordinator, settle } = await processed(injection("x".repeat(8)), { injection_budget_per_turn: 2 });
   await settle();
   coordinator.resetTurn();
@@ -230,7 +230,7 @@ Deno.test("resetTurn() starts the budget anew (INJ-03)", async () => {
   assertEquals(coordinator.hooks.getEvents("policy:violation").length, 1);
 });
 
-Deno.test("processHookResult() measures and stores the sanitised text (INJ-04, INJ-05)", async () => {
+Deno.test("processHookResult() measures and stores the sanitised text", async () => {
   const { settle, messages } = await processed(
     injection("a\u0000b\u0000c", { context_injection_role: "user" }),
     { injection_size_limit: 3 },
@@ -248,7 +248,7 @@ Deno.test("processHookResult() measures and stores the sanitised text (INJ-04, I
   }]);
 });
 
-Deno.test("processHookResult() counts an ephemeral injection and does not store it (INJ-06)", async () => {
+Deno.test("processHookResult() counts an ephemeral injection and does not store it", async () => {
   const { coordinator, settle, messages } = await processed(injection("x".repeat(12), { ephemeral: true }), {
     injection_budget_per_turn: 2,
   });
@@ -257,7 +257,7 @@ Deno.test("processHookResult() counts an ephemeral injection and does not store 
   assertEquals(coordinator.hooks.getEvents("policy:violation").length, 1);
 });
 
-Deno.test("processHookResult() shows user messages with level and source, also beside a question (INJ-07)", async () => {
+Deno.test("processHookResult() shows user messages with level and source, also with a question", async () => {
   const result: HookResult = {
     action: "ask_user",
     user_message: "look",
@@ -281,7 +281,7 @@ Deno.test("processHookResult() injects nothing of a denied operation", async () 
   ]);
 });
 
-Deno.test("processHookResult() warns above the documented numbers when nothing is limited, and is silent for null (C16)", async () => {
+Deno.test("processHookResult() warns above the documented numbers when nothing is limited, and is silent for null", async () => {
   for (
     const [limits, expected] of [[{}, 2], [
       { injection_size_limit: null, injection_budget_per_turn: null },
@@ -317,7 +317,7 @@ async function answered(answers: ScriptedAnswer[] | null, fields: JsonObject = {
   return await settle();
 }
 
-Deno.test("processHookResult() denies when nobody can be asked (APPR-01)", async () => {
+Deno.test("processHookResult() denies without an approval system", async () => {
   const emission = await answered(null);
   assertEquals([emission.action, emission.reason, emission.approval], [
     "deny",
@@ -326,7 +326,7 @@ Deno.test("processHookResult() denies when nobody can be asked (APPR-01)", async
   ]);
 });
 
-Deno.test("processHookResult() reads plain answers as upstream does (APPR-02)", async () => {
+Deno.test("processHookResult() reads plain answers as upstream does", async () => {
   for (const answer of ["Allow", "ALLOW ALWAYS", "Allow once"]) {
     assertEquals((await answered([answer])).action, "continue");
   }
@@ -345,13 +345,13 @@ Deno.test("processHookResult() reads an option's effect (§9.1)", async () => {
   assertEquals((await answered(["Allow"], { approval_options })).action, "deny");
 });
 
-Deno.test("processHookResult() applies the default when the approval times out (APPR-03)", async () => {
+Deno.test("processHookResult() applies the default when the approval times out", async () => {
   assertEquals((await answered(["timeout"], { approval_default: "allow" })).action, "continue");
   const denied = await answered(["timeout"]);
   assertEquals([denied.action, denied.reason], ["deny", "Approval timeout - denied by default: Run it?"]);
 });
 
-Deno.test("processHookResult() ends an approval that never answers (APPR-04)", async () => {
+Deno.test("processHookResult() ends an approval that never answers", async () => {
   const clock = new FakeClock();
   const { settle } = await processed(asks({ approval_timeout: 0.05 }), {
     clock,
@@ -362,7 +362,7 @@ Deno.test("processHookResult() ends an approval that never answers (APPR-04)", a
   assertMatch(String((await settled).reason), /^Approval timeout/);
 });
 
-Deno.test("processHookResult() cuts a long prompt in the reason (APPR-05)", async () => {
+Deno.test("processHookResult() cuts a long prompt in the reason", async () => {
   const { reason } = await answered(["Deny"], { approval_prompt: "p".repeat(500) });
   assertEquals(reason, `User denied: ${"p".repeat(200)}...`);
 });
@@ -372,7 +372,7 @@ Deno.test("processHookResult() denies when the approval system fails, whatever t
   assertEquals([emission.action, emission.reason], ["deny", "Approval failed - denied: Run it?"]);
 });
 
-Deno.test("processHookResult() tells the approval as events around the answer", async () => {
+Deno.test("processHookResult() emits events before and after the answer of an approval", async () => {
   const approval = new FakeApproval(["Allow", "Deny"]);
   const { coordinator, settle } = await processed(asks(), { approval });
   await settle();

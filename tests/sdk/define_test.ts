@@ -27,7 +27,7 @@ Deno.test("defineTool() derives input_schema from zod, as the input must look", 
   });
 });
 
-Deno.test("defineTool() gives execute the parsed input and the call", async () => {
+Deno.test("defineTool() passes the parsed input and the call to execute", async () => {
   const call = { id: "call_1", signal: new AbortController().signal, session_id: "s", progress: () => {} };
   const tool = defineTool({
     ...named,
@@ -37,7 +37,7 @@ Deno.test("defineTool() gives execute the parsed input and the call", async () =
   assertEquals(await tool.execute({ name: "ada" }, call), "ADA 2 call_1");
 });
 
-Deno.test("defineTool() answers input that does not fit with every finding, and runs nothing", async () => {
+Deno.test("defineTool() answers invalid input with every finding and does not run the tool", async () => {
   let ran = false;
   const tool = defineTool({
     ...named,
@@ -125,7 +125,7 @@ Deno.test("z types what a schema gives and takes", () => {
   assertEquals(schema.parse(input), output);
 });
 
-Deno.test("the other defines return what they are given", () => {
+Deno.test("the other define functions return their argument", () => {
   const [provider, loop, context] = [
     new MockProvider(),
     new ScriptedOrchestrator(),
@@ -153,7 +153,7 @@ Deno.test("defineTool() takes a JSON Schema of an object, and checks the input b
   assertEquals(short.input_schema, { type: "object", properties: {} });
 });
 
-Deno.test("defineTool() and its siblings say what they want", () => {
+Deno.test("defineTool() and the other define functions name the missing part", () => {
   const execute = () => "";
   const of = (input: unknown) => () => defineTool({ ...named, input: input as StandardSchema, execute });
   const wrong: [make: () => unknown, message: string][] = [

@@ -14,7 +14,7 @@ import {
 import type { JsonObject } from "../../src/sdk/json.ts";
 import { assert, assertEquals } from "../assert.ts";
 
-Deno.test("classifyLLMError() reads the status first (MODEL-10)", () => {
+Deno.test("classifyLLMError() reads the status first", () => {
   const cases: [number, string, boolean][] = [
     [401, "AuthenticationError", false],
     [403, "AccessDeniedError", false],
@@ -35,12 +35,12 @@ Deno.test("classifyLLMError() reads the status first (MODEL-10)", () => {
   }
 });
 
-Deno.test("classifyLLMError() believes the status more than the words (MODEL-10)", () => {
+Deno.test("classifyLLMError() believes the status more than the words", () => {
   assertEquals(classifyLLMError(401, "context length exceeded, timed out"), "AuthenticationError");
   assertEquals(classifyLLMError(503, "content filter"), "ProviderUnavailableError");
 });
 
-Deno.test("classifyLLMError() tells a quota from a limit that passes", () => {
+Deno.test("classifyLLMError() distinguishes a quota from a temporary rate limit", () => {
   assertEquals(
     classifyLLMError(429, "You exceeded your current quota, please check your plan and billing details."),
     "QuotaExceededError",
@@ -58,7 +58,7 @@ Deno.test("classifyLLMError() tells a quota from a limit that passes", () => {
   );
 });
 
-Deno.test("classifyLLMError() reads what a 400 leaves open", () => {
+Deno.test("classifyLLMError() classifies a 400 by its message", () => {
   assertEquals(
     classifyLLMError(400, "prompt is too long: 210000 tokens > 200000 maximum"),
     "ContextLengthError",
@@ -113,7 +113,7 @@ Deno.test("toLLMError() knows aborts, timeouts and vendors' statuses", () => {
   assertEquals(toLLMError("broken pipe").message, "broken pipe");
 });
 
-Deno.test("LLMError carries its type as name, so that copies are told apart by it", () => {
+Deno.test("LLMError has its type as name, so that copies of the class can be distinguished", () => {
   const error = new LLMError("NotFoundError", "no such model", { model: "m", status_code: 404 });
   assertEquals([errorName(error), error.name, error.model, error.delay_multiplier], [
     "NotFoundError",
@@ -150,7 +150,7 @@ Deno.test("providerErrorCode() maps every failure to a code of http.md", () => {
   for (const [type, code] of pairs) assertEquals(providerErrorCode(type!), code);
 });
 
-/** What the SDKs of vendors throw: fields of an error, and the failure that it is. */
+/** Errors of vendors' SDKs: their fields, and the expected failure type. */
 const VENDORS: readonly [
   what: string,
   fields: JsonObject,
@@ -230,7 +230,7 @@ const VENDORS: readonly [
 ];
 
 for (const [what, fields, message, type, retryable, retry_after = null] of VENDORS) {
-  Deno.test(`toLLMError() tells what an SDK threw: ${what}`, () => {
+  Deno.test(`toLLMError() classifies an error of an SDK: ${what}`, () => {
     const error = toLLMError(Object.assign(new Error(message), fields), { provider: "p" });
     assertEquals([error.type, error.retryable, error.retry_after, error.message, error.provider], [
       type,
@@ -242,7 +242,7 @@ for (const [what, fields, message, type, retryable, retry_after = null] of VENDO
   });
 }
 
-Deno.test("retryAfterOf() reads a date, and nothing where nothing can be read", () => {
+Deno.test("retryAfterOf() reads a date, and returns null for an unreadable value", () => {
   const at = (value: string) => retryAfterOf({ headers: { "retry-after": value } });
   const seconds = at(new Date(Date.now() + 30_000).toUTCString())!;
   assert(seconds >= 28 && seconds <= 31, String(seconds));

@@ -1,10 +1,10 @@
-/** The hook behaviours of behaviour.md §13.4 through a whole registry. */
+/** The behaviour of handlers in a complete registry. */
 import { EventRecorder } from "../../src/sdk/testing/event_recorder.ts";
 import { FakeClock } from "../../src/sdk/testing/fake_clock.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
 import { assert, assertEquals, assertMatch, assertThrows } from "../assert.ts";
 
-Deno.test("emit() runs lower priorities first, equal ones in order of registration (HOOK-01)", async () => {
+Deno.test("emit() runs lower priorities first, equal ones in order of registration", async () => {
   const hooks = new EventRecorder();
   const order: string[] = [];
   for (const [name, priority] of [["ten", 10], ["minus", -5], ["first", 0], ["second", 0]] as const) {
@@ -14,7 +14,7 @@ Deno.test("emit() runs lower priorities first, equal ones in order of registrati
   assertEquals(order, ["minus", "first", "second", "ten"]);
 });
 
-Deno.test("emit() hands handlers the defaults and a fresh timestamp (HOOK-11)", async () => {
+Deno.test("emit() passes the defaults and a new timestamp to handlers", async () => {
   const hooks = new EventRecorder(new FakeClock(0));
   hooks.setDefaultFields({ session_id: "s" });
   let seen: JsonObject = {};
@@ -23,7 +23,7 @@ Deno.test("emit() hands handlers the defaults and a fresh timestamp (HOOK-11)", 
   assertEquals(seen, { session_id: "s", timestamp: "1970-01-01T00:00:00.000Z" });
 });
 
-Deno.test("emit() lets the event's own fields win over the defaults (HOOK-12)", async () => {
+Deno.test("emit() lets the event's own fields win over the defaults", async () => {
   const hooks = new EventRecorder();
   hooks.setDefaultFields({ session_id: "s", parent_id: null });
   hooks.setDefaultFields({ session_id: "s" });
@@ -33,14 +33,14 @@ Deno.test("emit() lets the event's own fields win over the defaults (HOOK-12)", 
   assertEquals([seen.session_id, "parent_id" in seen], ["y", false]);
 });
 
-Deno.test("emit() without a handler gives the same data back (HOOK-13)", async () => {
+Deno.test("emit() without a handler returns the same data", async () => {
   const data = { x: 1 };
   const emission = await new EventRecorder().emit("e", data);
   assert(emission.data === data);
   assertEquals([emission.action, emission.data], ["continue", { x: 1 }]);
 });
 
-Deno.test("a disposer removes its own registration only, and may be called twice (HOOK-14)", async () => {
+Deno.test("a disposer removes its own registration only, and may be called twice", async () => {
   const hooks = new EventRecorder();
   const heard: string[] = [];
   const [first] = ["a", "b", "c"].map((event) =>
@@ -60,7 +60,7 @@ Deno.test("a disposer removes its own registration only, and may be called twice
   assertEquals(heard, ["b", "c"]);
 });
 
-Deno.test("a handler registered during an emit runs from the next one on (HOOK-15)", async () => {
+Deno.test("a handler registered during an emit runs from the next one on", async () => {
   const hooks = new EventRecorder();
   let late = 0;
   hooks.register("e", () => void hooks.register("e", () => void late++, 0, "late"));
@@ -70,7 +70,7 @@ Deno.test("a handler registered during an emit runs from the next one on (HOOK-1
   assertEquals(late, 1);
 });
 
-Deno.test("emitAndCollect() skips the slow and the broken, keeps the others in order (HOOK-16)", async () => {
+Deno.test("emitAndCollect() skips the slow and the broken, keeps the others in order", async () => {
   const clock = new FakeClock();
   const hooks = new EventRecorder(clock);
   hooks.register("e", () => ({ action: "continue", data: { from: "a" } }));
@@ -89,7 +89,7 @@ Deno.test("emitAndCollect() skips the slow and the broken, keeps the others in o
   await clock.advance(2000);
 });
 
-Deno.test("emit() ends a handler that hangs, as its registration says (HOOK-17)", async () => {
+Deno.test("emit() ends a handler that hangs, as its registration says", async () => {
   for (const [fail_closed, action] of [[true, "deny"], [false, "continue"]] as const) {
     const clock = new FakeClock();
     const hooks = new EventRecorder(clock);
@@ -101,7 +101,7 @@ Deno.test("emit() ends a handler that hangs, as its registration says (HOOK-17)"
   }
 });
 
-Deno.test("emit() denies at a gate when a handler throws, unless it said otherwise", async () => {
+Deno.test("emit() denies at a gate when a handler throws, unless it registered with fail_closed: false", async () => {
   const bad = () => {
     throw new Error("bad");
   };
@@ -116,7 +116,7 @@ Deno.test("emit() denies at a gate when a handler throws, unless it said otherwi
   }
 });
 
-Deno.test("listHandlers() names handlers by event, or of one event (HOOK-18)", () => {
+Deno.test("listHandlers() names handlers by event, or of one event", () => {
   const hooks = new EventRecorder();
   hooks.register("a", function named() {});
   hooks.register("a", () => {}, -1);
@@ -126,7 +126,7 @@ Deno.test("listHandlers() names handlers by event, or of one event (HOOK-18)", (
   assertEquals(hooks.listHandlers("x"), { x: [] });
 });
 
-Deno.test("emit() keeps the emitter's object out of reach (HOOK-19)", async () => {
+Deno.test("emit() keeps the emitter's object out of reach", async () => {
   const hooks = new EventRecorder();
   const given = { at: new Date(0), list: [1] };
   let seen: JsonObject = {};
@@ -140,7 +140,7 @@ Deno.test("emit() keeps the emitter's object out of reach (HOOK-19)", async () =
   assertEquals(given, { at: new Date(0), list: [1] });
 });
 
-Deno.test("wildcards run after exact handlers of the same priority and only observe (HOOK-20)", async () => {
+Deno.test("wildcards run after exact handlers of the same priority and only observe", async () => {
   const hooks = new EventRecorder();
   const order: string[] = [];
   hooks.register("*", () => {
@@ -154,14 +154,14 @@ Deno.test("wildcards run after exact handlers of the same priority and only obse
   assertEquals(order, ["early", "exact", "all", "prefix"]);
 });
 
-Deno.test("emit() takes null data (HOOK-21)", async () => {
+Deno.test("emit() takes null data", async () => {
   const hooks = new EventRecorder();
   hooks.register("e", () => null);
   assertEquals((await hooks.emit("e", null)).action, "continue");
-  assertEquals((await hooks.emit("nobody", null)).data, {});
+  assertEquals((await hooks.emit("unhandled", null)).data, {});
 });
 
-Deno.test("on() is register, and without a handler gives a function that registers (C22)", async () => {
+Deno.test("on() registers a handler, and without a handler returns a function that registers one", async () => {
   const hooks = new EventRecorder();
   let heard = 0;
   hooks.on("e", () => void heard++, 5);
@@ -172,13 +172,13 @@ Deno.test("on() is register, and without a handler gives a function that registe
   assertEquals(heard, 3);
 });
 
-Deno.test("register() refuses what is no event or no handler", () => {
+Deno.test("register() refuses an invalid event or handler", () => {
   const hooks = new EventRecorder();
   assertThrows(() => hooks.register("", () => null), TypeError, "event must be a non-empty string");
   assertThrows(() => hooks.register("e", "x" as never), TypeError, "must be a function");
 });
 
-Deno.test("getEvents() gives [event, data] as the handlers left it, without what the registry added", async () => {
+Deno.test("getEvents() returns [event, data] after the handlers' changes, without the default fields", async () => {
   const hooks = new EventRecorder();
   hooks.setDefaultFields({ session_id: "s" });
   hooks.register("a", async (_, data) => {

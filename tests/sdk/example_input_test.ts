@@ -57,7 +57,7 @@ Deno.test("exampleInput() fills optional properties when asked, and follows refe
   });
 });
 
-Deno.test("exampleInput() says so where it can make no input", async () => {
+Deno.test("exampleInput() returns the reason when it cannot make an input", async () => {
   const impossible: JsonObject[] = [
     { type: "string", pattern: "^(?=.*x)(?!.*x)$" },
     { type: "integer", minimum: 5, maximum: 4 },

@@ -39,7 +39,7 @@ Deno.test("now() moves with the clock from its start", async () => {
   assertEquals(new Date(new FakeClock().now()).toISOString(), "2026-01-01T00:00:00.000Z");
 });
 
-Deno.test("after() rejects when its signal aborts, and leaves nothing behind", async () => {
+Deno.test("after() rejects when its signal aborts, and removes its timer", async () => {
   const clock = new FakeClock();
   const stop = new AbortController();
   const waiting = assertRejects(() => clock.after(10, stop.signal), Error, "stop");
@@ -57,7 +57,7 @@ Deno.test("after() of no time resolves without a move", async () => {
   assertEquals(clock.pending, 0);
 });
 
-Deno.test("advanceToNext() moves to the next wait and tells when there is none", async () => {
+Deno.test("advanceToNext() advances to the next wait and returns false without one", async () => {
   const clock = new FakeClock();
   void clock.after(700);
   assert(await clock.advanceToNext());
@@ -79,7 +79,7 @@ Deno.test("waitFor() looks until the condition holds or the time is over", async
   assert(await waitFor(() => Promise.resolve(true)));
 });
 
-Deno.test("withinTime() gives the result, or the message when it comes too late", async () => {
+Deno.test("withinTime() resolves to the result, or rejects with the message after the timeout", async () => {
   const clock = new FakeClock();
   assertEquals(await withinTime(Promise.resolve(1), 10, "late", clock), 1);
   assertEquals(await withinTime(Promise.resolve(1), 0, "late", clock), 1);

@@ -1,4 +1,4 @@
-/** The rules of the chain itself; the same behaviours through a whole registry are in event_recorder_test.ts. */
+/** Tests of the chain alone; event_recorder_test.ts tests handlers in a complete registry. */
 import fc from "fast-check";
 import { GATES } from "../../src/sdk/events.ts";
 import {
@@ -37,7 +37,7 @@ const inject = (text: string, fields: JsonObject = {}) => ({
   returns: { action: "inject_context", context_injection: text, ...fields },
 });
 
-Deno.test("runChain() stops at a deny, with its reason and name (HOOK-02)", async () => {
+Deno.test("runChain() stops at a deny, with its reason and name", async () => {
   let ran = false;
   const emission = await run({ returns: { action: "deny", reason: "no" } }, {
     handler: () => void (ran = true),
@@ -45,7 +45,7 @@ Deno.test("runChain() stops at a deny, with its reason and name (HOOK-02)", asyn
   assertEquals([emission.action, emission.reason, emission.hook_name, ran], ["deny", "no", "h0", false]);
 });
 
-Deno.test("runChain() lets a deny win over an earlier question (HOOK-03)", async () => {
+Deno.test("runChain() lets a deny win over an earlier question", async () => {
   const emission = await run({ returns: { action: "ask_user", approval_prompt: "?" } }, {
     returns: { action: "deny", reason: "no" },
   });
@@ -57,13 +57,13 @@ Deno.test("runChain() lets a deny win over an earlier question (HOOK-03)", async
   ]);
 });
 
-Deno.test("runChain() gives a reason to a deny without one", async () => {
+Deno.test("runChain() adds a reason to a denial without one", async () => {
   for (const reason of [undefined, null, "", 5]) {
     assertEquals((await run({ returns: { action: "deny", reason } })).reason, "Denied by hook");
   }
 });
 
-Deno.test("runChain() chains modifies: the second sees the first's data, continue comes out (HOOK-04, C20)", async () => {
+Deno.test("runChain() passes modified data to the next handler and results in continue", async () => {
   const seen: unknown[] = [];
   const emission = await run(
     { returns: { action: "modify", data: { step: 1 }, reason: "first" } },
@@ -84,7 +84,7 @@ Deno.test("runChain() ignores a modify without data", async () => {
   assertEquals([emission.modified, emission.hook_name, emission.data], [false, null, { tool_name: "bash" }]);
 });
 
-Deno.test("runChain() keeps modified data whatever wins (HOOK-05)", async () => {
+Deno.test("runChain() keeps modified data whatever wins", async () => {
   for (
     const [action, other] of [["inject_context", inject("A").returns], ["ask_user", { action: "ask_user" }], [
       "deny",
@@ -107,7 +107,7 @@ Deno.test("runChain() keeps modified data whatever wins (HOOK-05)", async () => 
   ]);
 });
 
-Deno.test("runChain() merges injections and keeps each (HOOK-06)", async () => {
+Deno.test("runChain() merges injections and keeps each", async () => {
   const emission = await run(
     inject("A", { ephemeral: true }),
     inject("B", { context_injection_role: "user", append_to_last_tool_result: true }),
@@ -127,7 +127,7 @@ Deno.test("runChain() merges injections and keeps each (HOOK-06)", async () => {
   ]);
 });
 
-Deno.test("runChain() keeps the first question and injections beside it (HOOK-07)", async () => {
+Deno.test("runChain() keeps the first question and the injections of other handlers", async () => {
   const emission = await run(
     inject("A"),
     {
@@ -154,7 +154,7 @@ Deno.test("runChain() keeps the first question and injections beside it (HOOK-07
   assertEquals(emission.injections.map((injection) => injection.text), ["A", "B"]);
 });
 
-Deno.test("runChain() asks with defaults when a question says nothing", async () => {
+Deno.test("runChain() fills in the defaults of a question", async () => {
   const { approval } = await run({
     returns: { action: "ask_user", approval_options: [], approval_timeout: -1 },
   });
@@ -167,7 +167,7 @@ Deno.test("runChain() asks with defaults when a question says nothing", async ()
   });
 });
 
-Deno.test("runChain() reports a handler that throws and goes on (HOOK-08)", async () => {
+Deno.test("runChain() reports a handler that throws and continues", async () => {
   const failures: [string, unknown][] = [];
   const bad = new Error("bad");
   const emission = await runChain(handlers({ throws: bad }, inject("A")), "tool:post", {}, {
@@ -177,7 +177,7 @@ Deno.test("runChain() reports a handler that throws and goes on (HOOK-08)", asyn
   assertEquals(failures, [["h0", bad]]);
 });
 
-Deno.test("runChain() denies when a handler that fails closed throws or rejects (HOOK-17)", async () => {
+Deno.test("runChain() denies when a handler that fails closed throws or rejects", async () => {
   for (
     const handler of [() => {
       throw new Error("bad");
@@ -192,7 +192,7 @@ Deno.test("runChain() denies when a handler that fails closed throws or rejects 
   }
 });
 
-Deno.test("runChain() denies on what is no hook result (HOOK-09)", async () => {
+Deno.test("runChain() denies after an invalid hook result", async () => {
   for (const returns of [42, "deny", [], true, { action: "block" }, { action: "modify", data: "x" }]) {
     const emission = await run({ returns });
     assertEquals([emission.action, emission.reason, emission.hook_name], [
@@ -203,13 +203,13 @@ Deno.test("runChain() denies on what is no hook result (HOOK-09)", async () => {
   }
 });
 
-Deno.test("runChain() continues on null, undefined and an object without an action (HOOK-10)", async () => {
+Deno.test("runChain() continues on null, undefined and an object without an action", async () => {
   for (const returns of [null, undefined, {}, { reason: "x" }, Promise.resolve(null)]) {
     assertEquals((await run({ returns })).action, "continue");
   }
 });
 
-Deno.test("runChain() hands each handler its own copy (HOOK-19)", async () => {
+Deno.test("runChain() hands each handler its own copy", async () => {
   const data = { list: [1] };
   const spoil: HookHandler = (_, payload) => {
     (payload.list as number[]).push(2);
@@ -231,7 +231,7 @@ Deno.test("runChain() takes modified data that is not JSON, and shares nothing w
   assertEquals(emission.data, { at: "1970-01-01T00:00:00.000Z", big: "1", self: "[Circular]" });
 });
 
-Deno.test("runChain() lets an observer speak to the user and nothing else", async () => {
+Deno.test("runChain() accepts only a user message from an observer", async () => {
   const observer = { observes: true, fail_closed: true };
   const emission = await run(
     {
@@ -265,13 +265,13 @@ Deno.test("runChain() puts a promise under the deadline, not a plain answer", as
   assertEquals(under, ["h1"]);
 });
 
-Deno.test("quietEmission() is the caller's own data (HOOK-13)", async () => {
+Deno.test("noopEmission() contains the caller's own data", async () => {
   const data = { x: 1 };
   assert((await runChain([], "e", data)).data === data);
   assertEquals(noopEmission(data).action, "continue");
 });
 
-Deno.test("matchesEvent() knows exact names, prefixes and all (C21)", () => {
+Deno.test("matchesEvent() knows exact names, prefixes and all", () => {
   const cases: [string, string, boolean][] = [
     ["tool:pre", "tool:pre", true],
     ["tool:pre", "tool:prepare", false],
@@ -334,7 +334,7 @@ function answerOf(answer: Answer): unknown {
   }
 }
 
-/** True when this step, reached, ends the chain with a denial. */
+/** Returns whether this step ends the chain with a denial. */
 function denies({ answer, fail_closed, observes }: Step): boolean {
   if (observes) return false;
   return answer.kind === "deny" || answer.kind === "nonsense" || (answer.kind === "throw" && fail_closed);

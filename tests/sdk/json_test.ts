@@ -116,14 +116,14 @@ Deno.test("toPlain() of anything survives JSON unchanged", () => {
   );
 });
 
-Deno.test("toPlain() shares nothing with what it copies", () => {
+Deno.test("toPlain() shares nothing with the copied value", () => {
   const given = { list: [{ x: 1 }] };
   const plain = toPlain(given) as typeof given;
   given.list[0]!.x = 2;
   assertEquals(plain.list[0]?.x, 1);
 });
 
-Deno.test("toFrozenObject() gives back what is plain and frozen, and a frozen copy of anything else", () => {
+Deno.test("toFrozenObject() returns a plain frozen object itself, and a frozen copy of anything else", () => {
   const done = toFrozenObject({ role: "user", content: [{ type: "text", text: "x", n: 1, none: null }] });
   assert(toFrozenObject(done) === done);
   const inside = { text: "x" };
@@ -167,11 +167,11 @@ Deno.test("toPlainObject() loses only the field that cannot be read", () => {
   assertEquals(toPlainObject(given), { ok: 1, bad: "[Unreadable]" });
 });
 
-Deno.test("toPlainObject() makes {} of what is no object", () => {
+Deno.test("toPlainObject() returns {} for a value that is not an object", () => {
   for (const value of [null, undefined, 1, "x", [1]]) assertEquals(toPlainObject(value), {});
 });
 
-Deno.test("canonicalJson() gives RFC 8785's sample (section 3.2.2)", () => {
+Deno.test("canonicalJson() returns RFC 8785's sample (section 3.2.2)", () => {
   const input = JSON.parse(
     '{"numbers":[333333333.33333329,1E30,4.50,2e-3,0.000000000000000000000000001],"string":"\\u20ac$\\u000F\\u000aA\'\\u0042\\u0022\\u005c\\\\\\"\\/","literals":[null,true,false]}',
   );
@@ -236,7 +236,7 @@ Deno.test("canonicalJson() writes numbers as RFC 8785, appendix B", () => {
   }
 });
 
-Deno.test("canonicalJson() refuses what JSON cannot say", () => {
+Deno.test("canonicalJson() refuses values without a JSON form", () => {
   for (const value of [NaN, Infinity, 1n, () => 1, Symbol("s"), undefined, [undefined]]) {
     assertThrows(() => canonicalJson(value), TypeError, "Cannot canonicalise");
   }
@@ -259,7 +259,7 @@ Deno.test("canonicalHash() is the SHA-256 of the canonical text, whatever the or
   assertEquals(canonicalHash({}), "sha256-RBNvo1WzZ4oRRq0W9+hknpT7T8If536DEMBg9hyq/4o=");
 });
 
-Deno.test("jsonEqual() tells lists from objects and absent from null", () => {
+Deno.test("jsonEqual() distinguishes lists from objects and absent from null", () => {
   assert(jsonEqual({ a: 1, b: [1, { c: null }] }, { b: [1, { c: null }], a: 1 }));
   for (
     const [a, b] of [[[], {}], [{}, []], [{ a: null }, {}], [[1], [1, 2]], [null, {}], ["1", 1], [{ a: 1 }, {

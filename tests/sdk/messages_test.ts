@@ -11,7 +11,7 @@ import { assert, assertEquals, assertThrows } from "../assert.ts";
 
 const plain = (value: unknown) => JSON.parse(JSON.stringify(value));
 
-Deno.test("toChatResponse() reads a plain object with a list and usage (MODEL-07, C9)", () => {
+Deno.test("toChatResponse() reads a plain object with a list and usage", () => {
   const response = toChatResponse({
     content: [{ type: "text", text: "Hi" }],
     usage: { input_tokens: 10, output_tokens: 5, total_tokens: 15 },
@@ -21,7 +21,7 @@ Deno.test("toChatResponse() reads a plain object with a list and usage (MODEL-07
   assert(!("tool_calls" in response));
 });
 
-Deno.test("toChatResponse() makes one text block of a text (C9)", () => {
+Deno.test("toChatResponse() makes one text block of a text", () => {
   for (
     const given of ["Hi", { content: "Hi" }, { text: "Hi" }, {
       content_blocks: [{ type: "text", text: "Hi" }],
@@ -31,7 +31,7 @@ Deno.test("toChatResponse() makes one text block of a text (C9)", () => {
   }
 });
 
-Deno.test("toChatResponse() takes missing tool_calls from tool_call blocks (C9)", () => {
+Deno.test("toChatResponse() takes missing tool_calls from tool_call blocks", () => {
   const block = { type: "tool_call", id: "call_1", name: "f", input: { x: 1 } };
   assertEquals(plain(toChatResponse({ content: [block] }).tool_calls), [{
     id: "call_1",
@@ -40,7 +40,7 @@ Deno.test("toChatResponse() takes missing tool_calls from tool_call blocks (C9)"
   }]);
 });
 
-Deno.test("toChatResponse() asks parseToolCalls when neither calls nor blocks are there (C9)", () => {
+Deno.test("toChatResponse() calls parseToolCalls without calls and tool blocks", () => {
   const response = toChatResponse({ content: "<call/>" }, () => [{ id: "c", name: "f", input: {} }]);
   assertEquals(plain(response.tool_calls), [{ id: "c", name: "f", arguments: {} }]);
 });
@@ -60,13 +60,13 @@ Deno.test("toChatResponse() keeps other fields and block kinds it does not know"
   assertEquals(plain(toChatResponse(given)), given);
 });
 
-Deno.test("toChatResponse() refuses what is no response", () => {
+Deno.test("toChatResponse() refuses a value that is not a response", () => {
   for (const given of [null, undefined, 4, [], true]) {
     assertThrows(() => toChatResponse(given), TypeError, "must be an object");
   }
 });
 
-Deno.test("Usage() refuses a cost that is a number, keeps a decimal text and null (MODEL-08)", () => {
+Deno.test("Usage() refuses a cost that is a number, keeps a decimal text and null", () => {
   assertThrows(
     () => Usage({ cost_usd: 0.1 }),
     TypeError,
@@ -77,7 +77,7 @@ Deno.test("Usage() refuses a cost that is a number, keeps a decimal text and nul
   assertEquals(Usage({ cost_usd: null }).cost_usd, null);
 });
 
-Deno.test("Usage() completes what is missing and refuses nonsense counts", () => {
+Deno.test("Usage() fills in missing numbers and refuses invalid ones", () => {
   assertEquals(Usage({ input_tokens: 3, output_tokens: 4 }).total_tokens, 7);
   assertEquals(Usage({ input_tokens: -3, output_tokens: NaN, total_tokens: "9" }), {
     input_tokens: 0,

@@ -12,7 +12,7 @@ import { assert, assertEquals, assertRejects } from "../assert.ts";
 
 const request = (content: string) => ({ messages: [{ role: "user" as const, content }] });
 
-Deno.test("MockTool takes R3's options and counts its calls (TEST-02)", async () => {
+Deno.test("MockTool accepts its options and records its calls", async () => {
   const tool = new MockTool({ name: "test_tool", description: "Test tool", return_value: "mock result" });
   assertEquals([tool.call_count, tool.last_input], [0, null]);
   const input = { a: [1] };
@@ -22,7 +22,7 @@ Deno.test("MockTool takes R3's options and counts its calls (TEST-02)", async ()
   assertEquals([tool.call_count, tool.last_input, tool.description], [1, { a: [1] }, "Test tool"]);
 });
 
-Deno.test("MockTool takes upstream's name and output (TEST-02, C14)", async () => {
+Deno.test("MockTool takes upstream's name and output", async () => {
   const tool = new MockTool("t", "out");
   assertEquals((await tool.execute({}) as ToolResult).output, "out");
   assertEquals([tool.name, tool.description, tool.input_schema], ["t", "Mock tool: t", {
@@ -138,7 +138,7 @@ Deno.test("MockProvider decides per request when a step is a function", async ()
   assertEquals(textOf((await provider.complete(request("hi"))).content), "You said hi");
 });
 
-Deno.test("MockContextManager copies in and out and remembers what was asked of it (CTX-17)", async () => {
+Deno.test("MockContextManager copies in and out and records its requests", async () => {
   const given = { role: "user" as const, content: "a" };
   const context = new MockContextManager([given]);
   given.content = "changed";

@@ -6,7 +6,7 @@ import { ConfigField, ModelInfo, ProviderInfo } from "../../src/sdk/providers.ts
 import { SessionStatus } from "../../src/sdk/session_status.ts";
 import { assertEquals, assertMatch, assertThrows } from "../assert.ts";
 
-Deno.test("ProviderInfo() fills in R4's defaults, its fields' too", () => {
+Deno.test("ProviderInfo() fills in the defaults, also of its config fields", () => {
   assertEquals(ProviderInfo({ id: "mock", config_fields: [{ id: "api_key", field_type: "secret" }] }), {
     id: "mock",
     display_name: "mock",
@@ -28,7 +28,7 @@ Deno.test("ProviderInfo() fills in R4's defaults, its fields' too", () => {
   });
 });
 
-Deno.test("ProviderInfo() refuses an empty id and a list that is none", () => {
+Deno.test("ProviderInfo() refuses an empty id and an invalid list", () => {
   assertThrows(
     () => ProviderInfo({ id: "" }),
     TypeError,
@@ -50,7 +50,7 @@ Deno.test("ConfigField() refuses a choice without choices and an unknown type", 
   );
 });
 
-Deno.test("ModelInfo() refuses tokens that are no whole number above 0", () => {
+Deno.test("ModelInfo() refuses tokens that are not a whole number above 0", () => {
   for (const context_window of [0, -1, 1.5, NaN, "9" as never]) {
     assertThrows(
       () => ModelInfo({ id: "m", context_window, max_output_tokens: 1 }),
@@ -69,7 +69,7 @@ Deno.test("ModelInfo() refuses tokens that are no whole number above 0", () => {
   });
 });
 
-Deno.test("ModuleInfo() derives the mount point from the type and keeps a type it does not know (C41)", () => {
+Deno.test("ModuleInfo() derives the mount point from the type and keeps a type it does not know", () => {
   assertEquals(ModuleInfo({ id: "tool-x", type: "tool" }), {
     id: "tool-x",
     name: "tool-x",
@@ -83,7 +83,7 @@ Deno.test("ModuleInfo() derives the mount point from the type and keeps a type i
   assertThrows(() => ModuleInfo({ id: "" }), TypeError);
 });
 
-Deno.test("HookResult() fills in R4's defaults and refuses words that are not R4's", () => {
+Deno.test("HookResult() fills in the defaults and refuses unknown words", () => {
   const defaults = {
     action: "continue",
     data: null,
@@ -126,7 +126,7 @@ Deno.test("SessionStatus() starts running with its counters at 0 and its cost un
   assertMatch(status.started_at, /^\d{4}-\d\d-\d\dT.*Z$/);
 });
 
-Deno.test("SessionStatus() shows cost_usd as estimated_cost, read-only and not serialised (C15)", () => {
+Deno.test("SessionStatus() shows cost_usd as estimated_cost, read-only and not serialised", () => {
   const status = SessionStatus({ session_id: "s", cost_usd: "0.10", started_at: new Date(0) });
   assertEquals(status.estimated_cost, 0.1);
   assertThrows(() => Object.assign(status, { estimated_cost: 5 }), TypeError);
@@ -162,7 +162,7 @@ Deno.test("ApprovalRequest() wants a timeout above 0 or null", () => {
   assertThrows(() => ApprovalRequest({ tool_name: "b", action: "x", timeout: 0 }), TypeError, "timeout");
 });
 
-Deno.test("ApprovalResponse() is not remembered unless it says so", () => {
+Deno.test("ApprovalResponse() is not remembered by default", () => {
   assertEquals(ApprovalResponse({ approved: true }), { approved: true, reason: null, remember: false });
   assertThrows(() => ApprovalResponse({ approved: "yes" as never }), TypeError, "approved");
 });

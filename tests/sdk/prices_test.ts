@@ -27,7 +27,7 @@ Deno.test("costOf() never counts more cache reads than there was input", () => {
   assertEquals(costOf(usage, { ...PRICES, cache_read: "1" }), "0.00001");
 });
 
-Deno.test("parsePrices() returns prices, and refuses what is none by its place", () => {
+Deno.test("parsePrices() returns prices, and names the place of an invalid one", () => {
   assertEquals(parsePrices({ ...PRICES, cache_read: "0" }), { ...PRICES, cache_read: "0" });
   const wrong: [value: unknown, message: string][] = [
     [undefined, "Cannot read prices.input: must be US dollars per million tokens as a decimal string"],

@@ -6,7 +6,7 @@ import { assert, assertEquals, assertRejects, assertThrows } from "../assert.ts"
 const limited = (retry_after?: number) =>
   new LLMError("RateLimitError", "slow down", retry_after === undefined ? {} : { retry_after });
 
-Deno.test("withRetry() waits within [0.5, 1.5) of 1 s and 2 s by default (MODEL-09)", async () => {
+Deno.test("withRetry() waits within [0.5, 1.5) of 1 s and 2 s by default", async () => {
   for (const [random, expected] of [[0, [0.5, 1]], [0.5, [1, 2]], [0.999, [1.499, 2.998]]] as const) {
     const clock = new FakeClock();
     const delays: number[] = [];
@@ -21,7 +21,7 @@ Deno.test("withRetry() waits within [0.5, 1.5) of 1 s and 2 s by default (MODEL-
   }
 });
 
-Deno.test("retryDelay() is raised to retry_after, before the jitter (MODEL-09)", () => {
+Deno.test("retryDelay() is raised to retry_after, before the jitter", () => {
   const config = RetryConfig();
   assertEquals(retryDelay(1, limited(10), config, () => 0.5), 10);
   assertEquals(retryDelay(1, limited(10), config, () => 0), 5);
@@ -46,7 +46,7 @@ Deno.test("retryDelays() is the ladder without jitter", () => {
   assertEquals(retryDelays({ max_retries: 0 }), []);
 });
 
-Deno.test("withRetry() gives up after max_retries with the last failure, and tells each wait", async () => {
+Deno.test("withRetry() gives up after max_retries with the last failure, and reports each wait", async () => {
   const clock = new FakeClock();
   const notices: RetryNotice[] = [];
   let calls = 0;
@@ -65,7 +65,7 @@ Deno.test("withRetry() gives up after max_retries with the last failure, and tel
   ]);
 });
 
-Deno.test("withRetry() does not try again what is not retryable", async () => {
+Deno.test("withRetry() does not retry a failure that is not retryable", async () => {
   let calls = 0;
   const call = () => {
     calls++;
@@ -93,7 +93,7 @@ Deno.test("withRetry() ends a wait when its signal aborts", async () => {
   assertEquals([calls, clock.pending], [1, 0]);
 });
 
-Deno.test("withRetry() begins nothing when its signal has aborted", async () => {
+Deno.test("withRetry() makes no call after its signal has aborted", async () => {
   let called = false;
   const signal = AbortSignal.abort(new Error("enough"));
   await assertRejects(

@@ -72,7 +72,7 @@ Deno.test("addSnakeCase() adds the spelling to one object, not enumerable", () =
   assertEquals(Object.keys(object), ["addMessage", "other"]);
 });
 
-Deno.test("inputSchemaOf() reads input_schema, inputSchema, then get_schema() (C12, VAL-05, VAL-06)", () => {
+Deno.test("inputSchemaOf() reads input_schema, inputSchema, then get_schema()", () => {
   const schema = { type: "object", properties: { a: {} } };
   const empty = { type: "object", properties: {} };
   assertEquals(inputSchemaOf({ input_schema: schema }), schema);

@@ -1,7 +1,7 @@
 import { assertEquals } from "../assert.ts";
 import { timestamp } from "../../src/sdk/timestamp.ts";
 
-Deno.test("timestamp() tells each moment, whichever was told before", () => {
+Deno.test("timestamp() formats each point in time, independent of earlier calls", () => {
   assertEquals(
     [0, 0, 1_795_288_408_453, 0].map(timestamp),
     [

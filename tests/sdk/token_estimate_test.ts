@@ -29,7 +29,7 @@ const UPPER = LOWER.toUpperCase();
 const DIGITS = "0123456789";
 const MARKS = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~";
 
-/** Texts without words: what characters ÷ 4 and estimates by words count far too low. */
+/** Texts without words, which characters ÷ 4 and estimates by words underestimate. */
 const UNBROKEN: Readonly<Record<string, fc.Arbitrary<string>>> = {
   "small letters": runOf(LOWER),
   "capitals": runOf(UPPER),
@@ -80,13 +80,13 @@ function wordsOf(alphabet: string, separator: string): fc.Arbitrary<string> {
   );
 }
 
-Deno.test("estimateTokens() gives 0 for an empty text and never less than an eighth of the length", () => {
+Deno.test("estimateTokens() returns 0 for an empty text and never less than an eighth of the length", () => {
   assertEquals(estimateTokens(""), 0);
   assertEquals(estimateTokens("x".repeat(8000)) >= 1000, true);
   assertEquals(estimateTokens(" ".repeat(8000)), 1000);
 });
 
-Deno.test("estimateTokens() takes any UTF-16, gives whole numbers, and the same number twice", () => {
+Deno.test("estimateTokens() accepts any UTF-16 and returns the same whole number each time", () => {
   fc.assert(
     fc.property(fc.string({ unit: "binary", maxLength: 300 }), (text) => {
       const tokens = estimateTokens(text);

@@ -11,7 +11,7 @@ import { assert, assertEquals, assertMatch, assertThrows } from "../assert.ts";
 
 const plain = (value: unknown) => JSON.parse(JSON.stringify(value));
 
-Deno.test("ToolResult() takes the error's message as output when a failure has none (MODEL-01)", () => {
+Deno.test("ToolResult() takes the error's message as output when a failure has none", () => {
   const result = ToolResult({ success: false, error: { message: "no such file" } });
   assertEquals(result.output, "no such file");
 });
@@ -21,19 +21,19 @@ Deno.test("ToolResult() keeps the output of a failure that has one", () => {
   assertEquals(result.output, { code: 2 });
 });
 
-Deno.test("getSerializedOutput() is the JSON of an object, also on failure (MODEL-02)", () => {
+Deno.test("getSerializedOutput() is the JSON of an object, also on failure", () => {
   assertEquals(ToolResult({ success: false, output: { a: 1 } }).getSerializedOutput(), '{"a":1}');
   assertEquals(ToolResult({ output: [1, "x"] }).get_serialized_output(), '[1,"x"]');
 });
 
-Deno.test("getSerializedOutput() tells success and failure without output (MODEL-03)", () => {
+Deno.test("getSerializedOutput() returns a text for a success and a failure without output", () => {
   assertEquals(ToolResult().getSerializedOutput(), "Success");
   assertEquals(serializeOutput({ success: false, output: null, error: { message: "msg" } }), "Error: msg");
   assertEquals(ToolResult({ success: false, error: {} }).getSerializedOutput(), "Error: Unknown error");
   assertEquals(ToolResult({ success: false }).getSerializedOutput(), "Error: Failed");
 });
 
-Deno.test("getSerializedOutput() drops control characters and lone surrogates, keeps tab and line ends (MODEL-04)", () => {
+Deno.test("getSerializedOutput() drops control characters and lone surrogates, keeps tab and line ends", () => {
   const output = "a\u0000b\u009fc\ud800d\te\r\nf\udc00g\u{1f600}";
   assertEquals(ToolResult({ output }).getSerializedOutput(), "abcd\te\r\nfg\u{1f600}");
 });
@@ -66,7 +66,7 @@ Deno.test("ToolResult() serialises to its three fields", () => {
   assertEquals(plain(ToolResult({ output: "x" })), { success: true, output: "x", error: null });
 });
 
-Deno.test("parseToolCall() reads tool, input and a missing id, aliases readable (MODEL-05, C1, C2)", () => {
+Deno.test("parseToolCall() reads tool, input and a missing id, aliases readable", () => {
   const call = parseToolCall({ tool: "bash", input: { command: "ls" } });
   assertEquals([call.name, call.tool], ["bash", "bash"]);
   assertEquals(call.arguments, { command: "ls" });
@@ -108,7 +108,7 @@ Deno.test("parseToolCall() keeps arguments it cannot read as invalid_arguments, 
   assertEquals(parseToolCall({ name: "f", arguments: {} }).invalid_arguments, undefined);
 });
 
-Deno.test("parseToolCall() takes no prototype from a stranger", () => {
+Deno.test("parseToolCall() copies no prototype from its argument", () => {
   const call = parseToolCall(JSON.parse('{"name":"f","__proto__":{"evil":true}}'));
   assertEquals((call as { evil?: unknown }).evil, undefined);
 });
@@ -117,7 +117,7 @@ Deno.test("ToolCall() refuses a call that names no tool", () => {
   assertThrows(() => ToolCall({ id: "c" }), TypeError, "name must be a non-empty string");
 });
 
-Deno.test("toToolResult() reads whatever a tool returned (C8)", () => {
+Deno.test("toToolResult() reads whatever a tool returned", () => {
   const cases: [unknown, unknown][] = [
     ["text", { success: true, output: "text", error: null }],
     [undefined, { success: true, output: null, error: null }],
@@ -137,18 +137,18 @@ Deno.test("toToolResult() reads whatever a tool returned (C8)", () => {
   for (const [given, expected] of cases) assertEquals(plain(toToolResult(given)), expected);
 });
 
-Deno.test("toToolResult() of R1's plain result is stored as its output (MODEL-06)", () => {
+Deno.test("toToolResult() stores a plain object as the output", () => {
   assertEquals(toToolResult({ success: true, output: "Hello!" }).getSerializedOutput(), "Hello!");
 });
 
-Deno.test("toToolResult() shares nothing with what the tool keeps", () => {
+Deno.test("toToolResult() shares nothing with the tool's own objects", () => {
   const rows = [1];
   const result = toToolResult({ success: true, output: { rows } });
   rows.push(2);
   assertEquals(result.output, { rows: [1] });
 });
 
-Deno.test("toolFailure() carries its facts beside the message", () => {
+Deno.test("toolFailure() has its facts in addition to the message", () => {
   assertEquals(plain(toolFailure("late", { code: "tool_timeout" })), {
     success: false,
     output: "late",

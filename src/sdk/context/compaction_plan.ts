@@ -97,12 +97,12 @@ export class CompactionCandidate implements CompactionDecisions {
     this.#shorten(entry, this.#forms.stubbed(entry), 0);
   }
 
-  #shorten(entry: Entry, shown: Message | null, kept_chars: number): void {
-    if (!shown) return;
+  #shorten(entry: Entry, visible: Message | null, kept_chars: number): void {
+    if (!visible) return;
     const before = this.formOf(entry);
-    const tokens = this.#forms.count(shown);
+    const tokens = this.#forms.count(visible);
     if (tokens >= before.tokens) return;
     this.tokens += tokens - before.tokens;
-    this.changed.set(entry, { shown, tokens, kept_chars });
+    this.changed.set(entry, { visible: visible, tokens, kept_chars });
   }
 }

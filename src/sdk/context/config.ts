@@ -90,16 +90,16 @@ export function parseConfig(values: JsonObject, id = "context-simple"): Config {
 /** Cached configuration of a plan that sets nothing. */
 let defaults: Config | undefined;
 
-function readConfig(given: JsonObject, id: string): Config {
+function readConfig(input: JsonObject, id: string): Config {
   const details: { path: string; message: string }[] = [];
   const values: JsonObject = {};
   for (const [name, rule] of Object.entries<Rule>(CONFIG_SCHEMA.properties)) {
-    const value = given[name] === undefined ? rule.default : given[name];
+    const value = input[name] === undefined ? rule.default : input[name];
     const problem = problemOf(value, rule);
     if (problem) details.push({ path: name, message: sentence(id, name, problem, value) });
     values[name] = value;
   }
-  const config = { ...values, max_tokens_is_limit: given.max_tokens !== undefined } as unknown as Config; // just checked
+  const config = { ...values, max_tokens_is_limit: input.max_tokens !== undefined } as unknown as Config; // just checked
   if (details.length === 0 && config.target_usage >= config.compact_threshold) {
     const problem = `must be below compact_threshold (${config.compact_threshold})`;
     details.push({

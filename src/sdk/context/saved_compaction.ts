@@ -130,6 +130,6 @@ export function decisionsOf(saved: Saved, transcript: Transcript): CompactionDec
 
 function formOf(entry: Entry, kept_chars: number | undefined, forms: MessageVariants): Form | null {
   if (kept_chars === undefined) return null;
-  const shown = entry.message.role === "user" ? forms.stubbed(entry) : forms.truncated(entry, kept_chars);
-  return shown && { shown, tokens: forms.count(shown), kept_chars };
+  const visible = entry.message.role === "user" ? forms.stubbed(entry) : forms.truncated(entry, kept_chars);
+  return visible && { visible: visible, tokens: forms.count(visible), kept_chars };
 }

@@ -19,7 +19,7 @@ export class Entry {
   /** Whether a request may end here, so that a cache breakpoint is useful. Never becomes false again. */
   ends: boolean;
   readonly #forms: MessageVariants;
-  #shown: Message;
+  #visible: Message;
   #tokens: number | null = null;
 
   /** Creates the entry of a whole message. */
@@ -28,22 +28,22 @@ export class Entry {
     this.message = message;
     this.ends = ends;
     this.#forms = forms;
-    this.#shown = message;
+    this.#visible = message;
   }
 
   /** The message in the view: whole, truncated or a stub. */
-  get shown(): Message {
-    return this.#shown;
+  get visible(): Message {
+    return this.#visible;
   }
 
   /** Tokens of `shown`; counted on first use, because the last answer of a run is never counted. */
   get tokens(): number {
-    return this.#tokens ??= this.#forms.count(this.#shown);
+    return this.#tokens ??= this.#forms.count(this.#visible);
   }
 
   /** Sets another form. */
-  show({ shown, tokens, kept_chars }: Form): void {
-    this.#shown = shown;
+  show({ visible: visible, tokens, kept_chars }: Form): void {
+    this.#visible = visible;
     this.#tokens = tokens;
     this.kept_chars = kept_chars;
   }
@@ -70,7 +70,7 @@ export interface CompactionDecisions {
 
 /** A form of an entry. */
 export interface Form {
-  readonly shown: Message;
+  readonly visible: Message;
   readonly tokens: number;
   readonly kept_chars: number | null;
 }
@@ -131,10 +131,10 @@ export class Transcript {
 
   get #systems(): readonly Entry[] {
     const stored = this.#stored_systems;
-    const shown = this.#prompt
+    const visible = this.#prompt
       ? [this.#prompt, ...stored.filter(({ message }) => message.metadata?.source === "hook")]
       : stored;
-    return [...this.#fixed, ...shown];
+    return [...this.#fixed, ...visible];
   }
 
   /** The remaining units, in order. */
@@ -229,7 +229,7 @@ export class Transcript {
   }
 
   #addResult(entry: Entry, answers: readonly string[]): void {
-    let shown = false;
+    let visible = false;
     for (const id of answers) {
       // ids may repeat in a history: the result belongs to the latest unanswered call
       const unit = this.#open.get(id)?.at(-1);
@@ -242,9 +242,9 @@ export class Transcript {
       call.result = entry;
       this.#close(unit, id);
       if (!isUnanswered(unit)) endOf(unit).ends = true;
-      if (inOrder && !shown) this.#append(entry);
+      if (inOrder && !visible) this.#append(entry);
       else if (!inOrder) this.#stale = true;
-      shown = true;
+      visible = true;
     }
   }
 
@@ -272,7 +272,7 @@ export class Transcript {
 
   #append(entry: Entry): void {
     if (this.#stale) return;
-    this.#view.push(entry.shown);
+    this.#view.push(entry.visible);
     this.#marked?.push(markedOf(entry));
     this.#uncounted.push(entry);
   }
@@ -299,7 +299,7 @@ export class Transcript {
   #refresh(): void {
     if (!this.#stale) return;
     const entries = this.#entries();
-    this.#view = entries.map((entry) => entry.shown);
+    this.#view = entries.map((entry) => entry.visible);
     this.#marked = this.#marked && entries.map(markedOf);
     this.#tokens = entries.reduce((sum, entry) => sum + entry.tokens, 0);
     this.#uncounted = [];
@@ -312,8 +312,8 @@ export class Transcript {
   }
 }
 
-function markedOf({ shown, ends }: Entry): Message {
-  return ends ? withBreakpoint(shown) : shown;
+function markedOf({ visible: visible, ends }: Entry): Message {
+  return ends ? withBreakpoint(visible) : visible;
 }
 
 function endOf(unit: MessageGroup): Entry {

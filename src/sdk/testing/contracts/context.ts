@@ -224,7 +224,8 @@ function withCamelCase(context: ContextManager): ContextManager {
   };
   return {
     addMessage: async (message) => void await method("addMessage")(message),
-    getMessagesForRequest: (given) => method("getMessagesForRequest")(given) as Promise<Message[]>,
+    getMessagesForRequest: (request_options) =>
+      method("getMessagesForRequest")(request_options) as Promise<Message[]>,
     getMessages: () => method("getMessages")() as Promise<Message[]>,
     setMessages: async (messages) => void await method("setMessages")(messages),
     clear: async () => void await method("clear")(),

@@ -53,13 +53,13 @@ export function testOrchestrator(
   options: OrchestratorSuiteOptions = {},
 ): void {
   const test = casesOf(name, options);
-  const turn = (given: Turn, check: (outcome: Outcome) => void) => () =>
+  const turn = (inputs: Turn, check: (outcome: Outcome) => void) => () =>
     withSubject(create, "orchestrator", options, async ({ coordinator }) => {
       expect(
         coordinator.orchestrator,
         "No orchestrator was mounted and mount() did not return an Orchestrator instance",
       );
-      check(await runTurn(coordinator.orchestrator, coordinator, given, options.max_calls ?? 60));
+      check(await runTurn(coordinator.orchestrator, coordinator, inputs, options.max_calls ?? 60));
     });
   const twoTools = () => [new MockTool("first", "one"), new MockTool("second", "two")];
 
@@ -268,8 +268,8 @@ export function testOrchestrator(
           name: "first",
           execute: () => (coordinator.requestCancel(immediate), "one"),
         });
-        const given = { script: [TWO_CALLS, "Never said."], tools: [first, new MockTool("second", "two")] };
-        const outcome = await runTurn(coordinator.orchestrator, coordinator, given, options.max_calls ?? 60);
+        const inputs = { script: [TWO_CALLS, "Never said."], tools: [first, new MockTool("second", "two")] };
+        const outcome = await runTurn(coordinator.orchestrator, coordinator, inputs, options.max_calls ?? 60);
         expect(outcome.provider.call_count === 1, "the provider was called after the cancellation");
         const findings = toolPairFindings(outcome.messages);
         expect(findings.length === 0, `every call must have exactly one result: ${findings.join("; ")}`);
@@ -281,24 +281,24 @@ export function testOrchestrator(
 async function runTurn(
   loop: Orchestrator,
   coordinator: TestCoordinator,
-  given: Turn,
+  inputs: Turn,
   max_calls: number,
 ): Promise<Outcome> {
-  const script = given.script ?? ["Yes."];
+  const script = inputs.script ?? ["Yes."];
   const last = script.at(-1)!; // the script is not empty
   const padding = Array.from({ length: Math.max(0, max_calls - script.length) }, () => last);
   const provider = new MockProvider({ responses: [...script, ...padding], after: "error" });
   const context = new MockContextManager();
   await coordinator.mount("providers", provider);
   await coordinator.mount("context", context);
-  for (const tool of given.tools ?? []) await coordinator.mount("tools", tool);
-  given.prepare?.(coordinator);
+  for (const tool of inputs.tools ?? []) await coordinator.mount("tools", tool);
+  inputs.prepare?.(coordinator);
   const { providers, tools, hooks } = coordinator;
-  const rest = given.with_coordinator === false ? [] : [{ coordinator }] as const;
+  const rest = inputs.with_coordinator === false ? [] : [{ coordinator }] as const;
   let text = "";
   let thrown: unknown;
   try {
-    text = await loop.execute(given.prompt ?? "Hello", context, providers, tools, hooks, ...rest);
+    text = await loop.execute(inputs.prompt ?? "Hello", context, providers, tools, hooks, ...rest);
   } catch (error) {
     thrown = error ?? new Error("threw nothing");
   }

@@ -83,9 +83,9 @@ export function testProvider(
   test(
     "complete() does not change its request",
     onProvider(async (provider) => {
-      const given = structuredClone(request);
-      await provider.complete(given);
-      expect(jsonEqual(given, request), "complete changed the request it was given");
+      const input = structuredClone(request);
+      await provider.complete(input);
+      expect(jsonEqual(input, request), "complete changed the request it was given");
     }),
   );
   test(
@@ -151,7 +151,7 @@ function withCamelCase(provider: Provider): Provider {
 
 async function complete(provider: Provider, request: ChatRequest): Promise<ChatResponse> {
   const value: unknown = await provider.complete(deepFreeze(structuredClone(request)));
-  const response = toChatResponse(value, (given) => provider.parseToolCalls(given));
+  const response = toChatResponse(value, (input) => provider.parseToolCalls(input));
   const usage = isObject(value) ? value.usage : undefined;
   if (isObject(usage)) {
     for (const field of ["input_tokens", "output_tokens"]) {
