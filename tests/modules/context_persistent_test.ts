@@ -35,16 +35,16 @@ async function open(config: JsonObject, read: unknown): Promise<TestCoordinator>
 
 Deno.test("memory files stand first in every view, compacted or not, and in no history", async () => {
   await withFiles(
-    { "style.md": "Write short sentences.", "facts.txt": "The sky is blue." },
+    { "tone.md": "Write short sentences.", "facts.txt": "The sky is blue." },
     async (folder) => {
-      const memory_files = [`${folder}/style.md`, `${folder}/facts.txt`];
+      const memory_files = [`${folder}/tone.md`, `${folder}/facts.txt`];
       const { context } = await open({ memory_files }, [folder]);
       assert(context);
       await addAll(context, [{ role: "system", content: "Be brief." }, user("hi"), ...groups(30, 300)]);
       for (const token_budget of [100_000, 4000]) {
         const view = await context.getMessagesForRequest({ token_budget });
         assertEquals(view.slice(0, 3).map((message) => [message.role, message.content]), [
-          ["system", "[Context from style.md]\n\nWrite short sentences."],
+          ["system", "[Context from tone.md]\n\nWrite short sentences."],
           ["system", "[Context from facts.txt]\n\nThe sky is blue."],
           ["system", "Be brief."],
         ]);

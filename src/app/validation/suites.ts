@@ -32,14 +32,14 @@ const SUITES: Readonly<Partial<Record<ModuleType, Suite>>> = {
 export const REQUIRED_CASES: Readonly<Partial<Record<ModuleType, readonly string[]>>> = {
   tool: [
     "mount() mounts a tool",
-    "name is a text a model can call",
+    "name is valid for models",
     "execute() is a function of an input",
     "execute() answers an input that fits its schema",
   ],
   provider: [
     "mount() mounts a provider",
     "name is not empty",
-    "getInfo() tells id, display_name and whole defaults",
+    "getInfo() returns id, display_name and whole-number defaults",
     "listModels() resolves to models with ids",
     "parseToolCalls() finds none in a response of text",
   ],
