@@ -2,6 +2,7 @@
 import { type KeyRing, LOCAL_NAMESPACE } from "../policy/api_keys.ts";
 import type { Caller } from "../runs/types.ts";
 import { PreampError } from "../sdk/errors.ts";
+import { quoteTruncated } from "../text/escape.ts";
 import type { Cors } from "./cors.ts";
 
 /**
@@ -67,9 +68,7 @@ export function createHostCheck(
 function foreign(header: string, value: string): PreampError {
   return new PreampError(
     "forbidden",
-    `Cannot answer the request: ${header} must be a name of this server: received ${
-      JSON.stringify(value.slice(0, 200))
-    }`,
+    `Cannot answer the request: ${header} must be a name of this server: received ${quoteTruncated(value)}`,
   );
 }
 

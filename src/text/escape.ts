@@ -47,3 +47,16 @@ function someCharCode(text: string, test: (code: number) => boolean): boolean {
   for (let index = 0; index < text.length; index++) if (test(text.charCodeAt(index))) return true;
   return false;
 }
+
+/** Quotes text for a message, cut to `max_chars` characters. */
+export function quoteTruncated(text: string, max_chars = 200): string {
+  return JSON.stringify(text.slice(0, max_chars));
+}
+
+/** Escapes text for HTML, including attribute values. */
+export function escapeHtml(text: string): string {
+  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll(
+    '"',
+    "&quot;",
+  );
+}

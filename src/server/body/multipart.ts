@@ -3,6 +3,7 @@ import { documentError } from "../../plan/check/findings.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import type { JsonObject } from "../../sdk/json.ts";
 import { parseJsonData } from "./json.ts";
+import { quoteTruncated } from "../../text/escape.ts";
 import { parseMediaType } from "../negotiation.ts";
 
 /** Fields that contain JSON; the others contain text. */
@@ -69,9 +70,7 @@ async function parseForm(bytes: Uint8Array<ArrayBuffer>, contentType: string): P
 
 /** Creates the error for a duplicate field or a name such as `__proto__`. */
 function invalidField(name: string): PreampError {
-  const message = `Cannot read field ${
-    JSON.stringify(name.slice(0, 80))
-  }: the name is duplicate or not allowed`;
+  const message = `Cannot read field ${quoteTruncated(name, 80)}: the name is duplicate or not allowed`;
   return documentError("request_invalid", "the request body", [{ path: name, message }]);
 }
 

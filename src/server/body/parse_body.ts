@@ -8,6 +8,7 @@ import { type BodyLimits, readBody } from "./read_bytes.ts";
 import type { SystemClock } from "../../process/system_clock.ts";
 import { decodeUtf8, readForm } from "./multipart.ts";
 import { parseJsonData, parseSimpleJson, readJsonTree, treeData } from "./json.ts";
+import { quoteTruncated } from "../../text/escape.ts";
 import { parseMediaType } from "../negotiation.ts";
 
 /** A parsed body: the fields of a request, or the text of a plan that is the whole body. */
@@ -82,7 +83,7 @@ function checkedType(header: string | null, accepts_plans: boolean): string {
   throw new PreampError(
     "unsupported_media_type",
     `Cannot read ${LABEL}: Content-Type must be ${accepted}, in UTF-8: received ${
-      header === null ? "none" : JSON.stringify(header.slice(0, 200))
+      header === null ? "none" : quoteTruncated(header)
     }`,
   );
 }

@@ -1,6 +1,7 @@
 /** Reads a request body with limits of size, time and minimum transfer rate. */
 import type { DocumentLimits } from "../../plan/parse/document_limits.ts";
 import { PreampError } from "../../sdk/errors.ts";
+import { quoteTruncated } from "../../text/escape.ts";
 import type { SystemClock } from "../../process/system_clock.ts";
 
 /** Limits of reading a body. */
@@ -40,7 +41,7 @@ export async function readBody(
     throw new PreampError(
       "unsupported_media_type",
       `Cannot read the request body: it must not be encoded: received Content-Encoding ${
-        JSON.stringify(encoding)
+        quoteTruncated(encoding)
       }`,
     );
   }

@@ -1,6 +1,7 @@
 /** Handlers of `/`, `/readyz`, `/openapi.json` and the schema of events. */
 import { type Handler, jsonResponse } from "../context.ts";
 import { preferredType } from "../negotiation.ts";
+import { escapeHtml } from "../../text/escape.ts";
 import { textResponse } from "../text_response.ts";
 
 /** Handles `GET /readyz`: 200 if the store answers and the server is not stopping, else 503 with reasons. Lists available tiers. */
@@ -81,12 +82,4 @@ function landingPage(base: string): string {
     "</body></html>",
     "",
   ].join("\n");
-}
-
-/** Escapes text for HTML. The host name comes from the request. */
-function escapeHtml(text: string): string {
-  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll(
-    '"',
-    "&quot;",
-  );
 }

@@ -1,5 +1,6 @@
 /** Formats server-sent events (WHATWG HTML §9.2). Does not know what a run is. */
 import { documentError } from "../../plan/check/findings.ts";
+import { quoteTruncated } from "../../text/escape.ts";
 import { wholeNumber } from "../body/validation.ts";
 
 /** One event. */
@@ -46,7 +47,7 @@ export function lastEventId(headers: Headers): number | undefined {
   const seq = wholeNumber(header);
   if (typeof seq === "number") return seq;
   const message = `Cannot read Last-Event-ID: it must be a whole number: received ${
-    JSON.stringify(header.slice(0, 80))
+    quoteTruncated(header, 80)
   }`;
   throw documentError("request_invalid", "the request", [{ path: "Last-Event-ID", message }]);
 }

@@ -1,6 +1,5 @@
 import { assert, assertEquals, assertMatch } from "../../assert.ts";
 import { checkPlan } from "../../../src/plan/check/check.ts";
-import { didYouMean } from "../../../src/text/did_you_mean.ts";
 import { formatPath } from "../../../src/plan/value_path.ts";
 import type { JsonObject } from "../../../src/sdk/json.ts";
 import { GOOD } from "../support.ts";
@@ -419,13 +418,4 @@ Deno.test("checkPlan() refuses variables outside of config in an operator's plan
 Deno.test("checkPlan() never shows the text of a config that is no object", () => {
   const { findings } = checkPlan({ ...GOOD, tools: [{ module: "a", config: "sk-secret" }] });
   assertEquals(JSON.stringify(findings.errors).includes("sk-secret"), false);
-});
-
-Deno.test("didYouMean() finds the nearest name within two letters", () => {
-  const known = ["tools", "hooks", "integrity"];
-  assertEquals(didYouMean("tool", known), "tools");
-  assertEquals(didYouMean("tolos", known), "tools");
-  assertEquals(didYouMean("integrti", known), "integrity");
-  assertEquals(didYouMean("foo", known), undefined);
-  assertEquals(didYouMean("tools", known), "tools");
 });
