@@ -4,7 +4,7 @@
  */
 import type { ApprovalRequest, Entry } from "../kernel/host.ts";
 import type { MountedDescriptors } from "../kernel/mounting/mount_descriptors.ts";
-import type { LoggedUsage } from "../kernel/session/session.ts";
+import type { LoggedUsage } from "../kernel/session/session_parts.ts";
 import type { ApprovalOption, ContentBlock, JsonObject, Message, Prompt, RunLimits } from "../sdk/types.ts";
 
 /** Status of a run. The last five are final. */

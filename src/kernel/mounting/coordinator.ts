@@ -4,11 +4,9 @@
  */
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
-import { GATES, RUNTIME_EVENTS } from "../../sdk/events.ts";
-import { noopEmission } from "../../sdk/hook_chain.ts";
+import { GATES } from "../../sdk/events.ts";
 import { SessionStatus } from "../../sdk/session_status.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
-import { EventNames } from "../../sdk/hooks.ts";
 import { withSnakeCase } from "../../sdk/snake_case_aliases.ts";
 import type {
   CancellationToken,
@@ -16,51 +14,18 @@ import type {
   Clock,
   ContextManager,
   Coordinator,
-  Disposer,
   Emission,
-  HookHandler,
-  HookOptions,
   HookRegistry,
   Orchestrator,
   Provider,
   RunLimits,
   Tool,
 } from "../../sdk/types.ts";
-import type { SessionContext } from "../session/session_context.ts";
-import { checkRegistration, disposer, registerHook } from "../../sdk/handler_list.ts";
-import type { Hooks } from "../hooks/hooks.ts";
+import { registerHook } from "../../sdk/handler_list.ts";
+import { type Draft, DraftHooks } from "./draft_hooks.ts";
+import type { SessionParts } from "../session/session_parts.ts";
 import { problemsOf } from "./validate_instance.ts";
-import { isMany, type Mounted, type Mounts, resolveMount, resolvePoint } from "./mounts.ts";
-
-/** Parts of a session that its modules share. */
-export interface SessionParts {
-  readonly session: SessionContext;
-  readonly mounts: Mounts;
-  readonly config: JsonObject;
-  readonly capabilities: Map<string, unknown>;
-  readonly contributors: Map<string, { name: string; callback: () => unknown }[]>;
-  readonly cleanups: { module_id: string; cleanup: Cleanup }[];
-  /** Functions that stop the guests of sandboxed modules. Called after all cleanups, because a cleanup may call another module. */
-  readonly guests: (() => Promise<void>)[];
-  /** Wraps a mounted object in its guard; the returned function publishes the guard and cannot fail. */
-  guard(mounted: Mounted, module_id: string): () => void;
-  processHookResult(result: Emission, event: string, hook_name?: string): Promise<Emission>;
-  resetTurn(): void;
-  cancel(mode: "graceful" | "immediate"): void;
-}
-
-interface Draft {
-  mounted: Mounted[];
-  handlers: {
-    event: string;
-    handler: HookHandler;
-    options: HookOptions;
-    dispose: (() => void) | null;
-    removed: boolean;
-  }[];
-  cleanups: Cleanup[];
-  effects: (() => void)[];
-}
+import { isMany, type Mounted, resolveMount, resolvePoint } from "./mounts.ts";
 
 /** The coordinator of one module. */
 export class ModuleCoordinator implements Coordinator {
@@ -340,107 +305,3 @@ export class ModuleCoordinator implements Coordinator {
 }
 
 withSnakeCase(ModuleCoordinator);
-
-/** The hook registry of one module. Registrations of a draft wait for its commit; all other calls are forwarded. */
-class DraftHooks extends EventNames implements HookRegistry {
-  readonly #hooks: Hooks;
-  readonly #module_id: string;
-  readonly #draft: () => Draft | null;
-  readonly #onRefused: (event: string) => void;
-  /** Name → disposers of the module's own handlers with that name. */
-  #own: Map<string, Disposer[]> | null = null;
-
-  /** @param onRefused Called for an event that only the runtime may emit. */
-  constructor(
-    hooks: Hooks,
-    module_id: string,
-    draft: () => Draft | null,
-    onRefused: (event: string) => void,
-  ) {
-    super();
-    this.#hooks = hooks;
-    this.#module_id = module_id;
-    this.#draft = draft;
-    this.#onRefused = onRefused;
-  }
-
-  register(event: string, handler: HookHandler, options: number | HookOptions = {}, name?: string): Disposer {
-    const dispose = this.#register(event, handler, options, name);
-    const known = String(name ?? (typeof options === "object" ? options?.name : undefined) ?? handler.name);
-    this.#own ??= new Map();
-    const own = this.#own.get(known);
-    if (own) own.push(dispose);
-    else this.#own.set(known, [dispose]);
-    return dispose;
-  }
-
-  /** @throws {PreampError} when the session has the maximum number of handlers. */
-  #register(event: string, handler: HookHandler, options: number | HookOptions, name?: string): Disposer {
-    const draft = this.#draft();
-    this.#hooks.checkRoom(draft?.handlers.length ?? 0);
-    if (!draft) return this.#hooks.register(event, handler, options, name, this.#module_id);
-    checkRegistration(event, handler);
-    const hook_options: HookOptions = typeof options === "number"
-      ? { priority: options }
-      : isObject(options)
-      ? { ...options }
-      : {};
-    const entry: Draft["handlers"][number] = {
-      event,
-      handler,
-      options: name === undefined ? hook_options : { ...hook_options, name },
-      dispose: null,
-      removed: false,
-    };
-    draft.handlers.push(entry);
-    return disposer(() => {
-      entry.removed = true;
-      entry.dispose?.();
-    });
-  }
-
-  on(event: string): (handler: HookHandler) => Disposer;
-  on(event: string, handler: HookHandler, options?: number | HookOptions, name?: string): Disposer;
-  on(
-    event: string,
-    handler?: HookHandler,
-    options?: number | HookOptions,
-    name?: string,
-  ): Disposer | ((handler: HookHandler) => Disposer) {
-    if (handler === undefined) return (decorated: HookHandler) => this.register(event, decorated);
-    return this.register(event, handler, options, name);
-  }
-
-  /** Removes only the module's own handlers, so that a module cannot remove a gate of another module. */
-  unregister(name: string): void {
-    for (const dispose of this.#own?.get(name) ?? []) dispose();
-    this.#own?.delete(name);
-  }
-
-  emit(event: string, data?: JsonObject | null): Promise<Emission> {
-    if (!RUNTIME_EVENTS.has(event)) return this.#hooks.emit(event, data);
-    this.#onRefused(event);
-    return Promise.resolve(noopEmission(data ?? {}));
-  }
-
-  notify(event: string, data?: JsonObject | null): Promise<unknown> | void {
-    if (!RUNTIME_EVENTS.has(event)) return this.#hooks.notify(event, data);
-    this.#onRefused(event);
-  }
-
-  emitAndCollect(event: string, data?: JsonObject | null, timeout_s?: number): Promise<JsonObject[]> {
-    if (!RUNTIME_EVENTS.has(event)) return this.#hooks.emitAndCollect(event, data, timeout_s);
-    this.#onRefused(event);
-    return Promise.resolve([]);
-  }
-
-  setDefaultFields(fields: JsonObject): void {
-    this.#hooks.setDefaultFields(fields);
-  }
-
-  listHandlers(event?: string): Record<string, string[]> {
-    return this.#hooks.listHandlers(event);
-  }
-}
-
-withSnakeCase(DraftHooks);

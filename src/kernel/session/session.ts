@@ -5,26 +5,25 @@
 import { CancellationToken } from "../../sdk/cancellation.ts";
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import { GATES } from "../../sdk/events.ts";
-import { deepFreeze, isObject, type JsonObject, toPlainObject } from "../../sdk/json.ts";
+import { isObject, type JsonObject, toPlainObject } from "../../sdk/json.ts";
 import type { ErrorDetail, Message, MountPlan, Prompt } from "../../sdk/types.ts";
 import { LoopContract } from "../hooks/loop_contract.ts";
 import type { RunLimitGuard } from "../run_limits.ts";
-import type { SessionParts } from "../mounting/coordinator.ts";
 import { type KernelLimits, SessionContext } from "./session_context.ts";
 import type { ContextGuard } from "../guards/context.ts";
 import { withDeadline } from "../timeouts.ts";
 import { Hooks } from "../hooks/hooks.ts";
 import type { Host } from "../host.ts";
 import { Injections } from "../hooks/injections.ts";
-import {
-  announceReady,
-  endGuests,
-  type MountedModule,
-  mountingOrder,
-  mountModule,
-  runCleanups,
-} from "../mounting/mounting.ts";
+import { announceReady, type MountedModule, mountingOrder, mountModule } from "../mounting/mounting.ts";
+import { endGuests, runCleanups } from "../mounting/unmounting.ts";
 import { Mounts } from "../mounting/mounts.ts";
+import {
+  type CapabilityOptions,
+  frozenConfig,
+  initialCapabilities,
+  type SessionParts,
+} from "./session_parts.ts";
 import type { Outcome } from "./outcome.ts";
 import { HookActions } from "../hooks/hook_actions.ts";
 import { GuardedMounts } from "../mounting/guarded_mounts.ts";
@@ -34,14 +33,8 @@ import type { Turn } from "./turn_state.ts";
 import { createTurn, runTurn, type TurnOptions } from "./run_turn.ts";
 import { TurnTracker } from "./turn_tracker.ts";
 
-/** Usage of one answered request, with the number of messages in the history at that time. */
-export interface LoggedUsage {
-  readonly messages: number;
-  readonly input_tokens: number;
-}
-
 /** Options of {@link Session}. */
-export interface SessionOptions {
+export interface SessionOptions extends CapabilityOptions {
   plan: MountPlan;
   /** The plan as its author wrote it; modules receive it as `coordinator.config`. */
   written?: JsonObject;
@@ -54,14 +47,10 @@ export interface SessionOptions {
   session_state?: JsonObject;
   /** Messages of a continued session. */
   history?: readonly Message[];
-  /** Usage that providers reported in earlier runs, for the context's token counter. */
-  usages?: readonly LoggedUsage[];
   /** Whether the session has run before: `session:resume` instead of `session:start`, and no first system message. */
   continued?: boolean;
   /** Cancellation token of the session; a sub-agent's follows its parent's. */
   cancellation?: CancellationToken;
-  /** Capabilities that exist before the first module is mounted, such as `session.spawn`. */
-  capabilities?: Readonly<Record<string, unknown>>;
 }
 
 /** A paused tool call, from which a sub-agent is spawned. */
@@ -133,7 +122,7 @@ export class Session {
       session,
       mounts: this.#mounts,
       config: frozenConfig(options.written),
-      capabilities: ownCapabilities(options, session),
+      capabilities: initialCapabilities(options, session),
       contributors: new Map(),
       cleanups: [],
       guests: [],
@@ -260,7 +249,9 @@ export class Session {
     mounts.clear();
     this.#session.hooks.clear();
     capabilities.clear();
-    for (const [name, value] of ownCapabilities(this.#options, this.#session)) capabilities.set(name, value);
+    for (const [name, value] of initialCapabilities(this.#options, this.#session)) {
+      capabilities.set(name, value);
+    }
     contributors.clear();
     this.#modules = [];
   }
@@ -444,32 +435,6 @@ export class Session {
     }
     return this.#session.beginTurn(event);
   }
-}
-
-/** Written plan → frozen copy for modules. Compiled plans are frozen, so that all their runs share one copy. */
-const configs = new WeakMap<JsonObject, JsonObject>();
-
-function frozenConfig(written: JsonObject = {}): JsonObject {
-  let config = configs.get(written);
-  if (config) return config;
-  config = deepFreeze(toPlainObject(written));
-  if (Object.isFrozen(written)) configs.set(written, config); // else it may change before the next session
-  return config;
-}
-
-/** Returns the capabilities that exist before any module is mounted: the session's own, and those of its options. */
-function ownCapabilities(
-  { usages, capabilities }: SessionOptions,
-  session: SessionContext,
-): Map<string, unknown> {
-  const { host } = session;
-  const redact = (event: unknown, data: unknown) => host.redactEvent?.(String(event), toPlainObject(data));
-  return new Map<string, unknown>([
-    ["session.usages", () => usages ?? []],
-    ["session.last_usage", () => session.last_usage],
-    ...(host.redactEvent ? [["session.redact", redact] as const] : []),
-    ...Object.entries(capabilities ?? {}),
-  ]);
 }
 
 function turnFields(turn: Turn | null): JsonObject {

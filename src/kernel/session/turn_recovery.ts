@@ -9,13 +9,7 @@ import { toChatResponse } from "../../sdk/messages.ts";
 import { toToolResult } from "../../sdk/tools.ts";
 import type { ChatResponse, Prompt, ToolResult } from "../../sdk/types.ts";
 import type { DraftEntry } from "../host.ts";
-import { Turn } from "./turn_state.ts";
-
-/**
- * Result of a call before the interruption. `lost`: the call may have run, with an unknown result. `redacted`: the stored input
- * was redacted.
- */
-export type RecoveredCall = { result: ToolResult } | { error: Error } | "lost" | "redacted";
+import { type RecoveredCall, Turn } from "./turn_state.ts";
 
 /** State of an interrupted turn. */
 export interface RecoveredTurn {

@@ -2,7 +2,6 @@
  * State of the running turn: the calls that the model requested, the decisions of the gates, the limit that was reached. Guards
  * and the turn tracker write it; guards and the outcome read it.
  */
-import type { RecoveredCall } from "./turn_recovery.ts";
 import { toPlainObject } from "../../sdk/json.ts";
 import type { ChatResponse, Emission, JsonObject, Prompt, ToolResult, Usage } from "../../sdk/types.ts";
 
@@ -37,6 +36,12 @@ export interface CallRecord {
   /** Deadline of the call while it runs. */
   deadline: Pausable | null;
 }
+
+/**
+ * Result of a call before the interruption. `lost`: the call may have run, with an unknown result. `redacted`: the stored input
+ * was redacted.
+ */
+export type RecoveredCall = { result: ToolResult } | { error: Error } | "lost" | "redacted";
 
 /** An emission at which hooks may stop the turn, and whether their verdict was applied. */
 export interface Gate {

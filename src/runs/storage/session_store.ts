@@ -1,7 +1,7 @@
 /** Stores sessions between runs: history, module state and plan. */
 import { PreampError } from "../../sdk/errors.ts";
 import type { JsonObject, Message } from "../../sdk/types.ts";
-import type { LoggedUsage } from "../../kernel/session/session.ts";
+import type { LoggedUsage } from "../../kernel/session/session_parts.ts";
 import type { Counters } from "../../sdk/session_counters.ts";
 import type { Change, Store } from "../../store/store.ts";
 import { printableId } from "../../process/ids.ts";
