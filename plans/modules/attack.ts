@@ -1,14 +1,14 @@
-/** A tool that is granted nothing and takes what it can: it answers what became of each attempt. */
+/** A tool without permissions that tries to break out of its sandbox and returns the outcome of each attempt. */
 import { type Coordinator, defineTool, type ModuleInfo, z } from "preamp";
 
 export const module: ModuleInfo = {
   id: "tool-attack",
   type: "tool",
   version: "1.0.0",
-  description: "Tries to get out of its sandbox.",
+  description: "Tries to break out of its sandbox.",
 };
 
-/** Not written as a literal: what a bundler can see, it has refused already. */
+/** Imports a computed specifier, because the bundler refuses literal ones. */
 const anywhere = (scheme: string, rest: string) => import(`${scheme}:${rest}`);
 
 const ATTEMPTS: Readonly<Record<string, () => unknown>> = {
@@ -26,7 +26,7 @@ const ATTEMPTS: Readonly<Record<string, () => unknown>> = {
   "start a worker with every permission": () => new Worker("data:text/javascript,0", { type: "module" }),
   "import Node's file system": () => anywhere("node", "fs"),
   "import a file": () => anywhere("file", "/etc/hostname"),
-  "make code of a text": () => new Function("return Deno")(),
+  "compile code from text": () => new Function("return Deno")(),
   "end the process": () => Deno.exit(1),
   "kill the process": () => Deno.kill(Deno.pid, "SIGKILL"),
   "ask for permissions": () => Deno.permissions.request({ name: "read" }),
@@ -44,11 +44,11 @@ async function outcomeOf(attempt: () => unknown): Promise<string> {
 
 const attack = defineTool({
   name: "attack",
-  description: "Tries to get out of its sandbox.",
+  description: "Tries to break out of its sandbox.",
   input: z.object({}),
   async execute() {
     const outcomes: Record<string, string> = {};
-    for (const [what, attempt] of Object.entries(ATTEMPTS)) outcomes[what] = await outcomeOf(attempt);
+    for (const [name, attempt] of Object.entries(ATTEMPTS)) outcomes[name] = await outcomeOf(attempt);
     return outcomes;
   },
 });

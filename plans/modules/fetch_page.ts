@@ -1,4 +1,4 @@
-/** A tool that needs the network, and says so: what it gets is the plan's to grant. */
+/** A tool that declares that it needs the network. The plan grants the permission. */
 import { type Coordinator, defineTool, type ModuleInfo, z } from "preamp";
 
 export const module: ModuleInfo = {

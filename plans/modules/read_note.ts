@@ -1,4 +1,4 @@
-/** A tool that reads files. It does not check where they are: that is what a sandbox is for. */
+/** A tool that reads files. It does not check their path: the sandbox does. */
 import { type Coordinator, defineTool, type JsonObject, type ModuleInfo, z } from "preamp";
 
 export const module: ModuleInfo = {

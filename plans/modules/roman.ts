@@ -1,4 +1,4 @@
-/** A tool in one file, as an author publishes it: it imports `preamp`, which the runtime provides. */
+/** A tool in one file. It imports `preamp`, which the runtime provides. */
 import { type Coordinator, defineTool, type ModuleInfo, z } from "preamp";
 
 export const module: ModuleInfo = {
