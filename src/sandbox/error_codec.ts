@@ -1,5 +1,6 @@
 /** Errors across the wire: what was thrown, as data, and an error that tells the same on the other side. Pure. */
-import { errorMessage, PreampError, retryAfterOf } from "../sdk/errors.ts";
+import { errorMessage, PreampError } from "../sdk/errors.ts";
+import { retryAfterOf } from "../sdk/llm_errors.ts";
 import { isObject, type JsonObject, toPlain } from "../sdk/json.ts";
 import { cut, Object, Reflect, Set, toText } from "../sdk/primordials.ts";
 import type { SerializedError } from "./protocol.ts";

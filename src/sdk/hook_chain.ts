@@ -19,7 +19,8 @@
 import { isObject, type JsonObject, toPlainObject } from "./json.ts";
 import { errorMessage } from "./errors.ts";
 import { RUNTIME_EVENTS } from "./events.ts";
-import { type Emission, type HookHandler, type ParsedHookResult, parseHookResult } from "./hooks.ts";
+import { type ParsedHookResult, parseHookResult } from "./hook_result.ts";
+import type { Emission, HookHandler } from "./hooks.ts";
 
 /** Default timeout of one handler call, in milliseconds. */
 export const HANDLER_TIMEOUT_MS = 30_000;

@@ -4,17 +4,28 @@
  * @module
  */
 export * from "./json.ts";
-export * from "./errors.ts";
+export {
+  type ErrorCode,
+  errorCode,
+  type ErrorDetail,
+  errorMessage,
+  errorName,
+  hasCode,
+  PreampError,
+  type PreampErrorOptions,
+} from "./errors.ts";
+export * from "./llm_errors.ts";
 export * from "./tools.ts";
 export * from "./messages.ts";
 export * from "./providers.ts";
 export * from "./prices.ts";
+export * from "./hook_result.ts";
 export * from "./hooks.ts";
 export * from "./approvals.ts";
 export * from "./contracts.ts";
 export * from "./session_status.ts";
 export type * from "./spawn.ts";
-export * from "./plan.ts";
+export type { GitSource, ModuleSpec, MountPlan, RunLimits, Source } from "./plan.ts";
 export * from "./cancellation.ts";
 export { estimateTokens } from "./text_tokens.ts";
 export * from "./token_estimate.ts";

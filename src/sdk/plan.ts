@@ -4,6 +4,12 @@
 import type { ModuleType, Permissions } from "./contracts.ts";
 import type { JsonObject } from "./json.ts";
 
+/** Kinds of Deno permissions, in the order of Deno's documentation. */
+export const PERMISSION_KINDS = ["net", "read", "write", "env", "run", "sys", "ffi", "import"] as const;
+
+/** Kind of a Deno permission. */
+export type PermissionKind = typeof PERMISSION_KINDS[number];
+
 /** Source of a module, normalised; see src/docs/plan.md#sources. */
 export type Source =
   /** Built into the program. */

@@ -1,6 +1,6 @@
 /** Abilities of the loop: retries, fallback, throttling, native tools, structured output. */
 import { assert, assertEquals, assertMatch } from "../assert.ts";
-import { LLMError } from "../../src/sdk/errors.ts";
+import { LLMError } from "../../src/sdk/llm_errors.ts";
 import { mountLoop } from "../../src/sdk/loop/mount_loop.ts";
 import { MockProvider, type ScriptStep } from "../../src/sdk/testing/mock_provider.ts";
 import { ProviderInfo } from "../../src/sdk/providers.ts";

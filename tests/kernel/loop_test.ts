@@ -1,5 +1,5 @@
 import { createLoop } from "../../src/sdk/loop/loop.ts";
-import { LLMError } from "../../src/sdk/errors.ts";
+import { LLMError } from "../../src/sdk/llm_errors.ts";
 import { assertToolPairs } from "../../src/sdk/testing/assertions.ts";
 import { ProviderInfo } from "../../src/sdk/providers.ts";
 import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { decodeGuestError, decodeHostError, encodeError } from "../../src/sandbox/error_codec.ts";
-import { LLMError, PreampError, toLLMError } from "../../src/sdk/errors.ts";
+import { PreampError } from "../../src/sdk/errors.ts";
+import { LLMError, toLLMError } from "../../src/sdk/llm_errors.ts";
 import { assert, assertEquals } from "../assert.ts";
 
 const across = (error: unknown) => JSON.parse(JSON.stringify(encodeError(error)));

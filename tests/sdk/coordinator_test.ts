@@ -1,5 +1,6 @@
 import { PreampError } from "../../src/sdk/errors.ts";
-import type { ApprovalOption, Emission, HookResult } from "../../src/sdk/hooks.ts";
+import type { ApprovalOption, HookResult } from "../../src/sdk/hook_result.ts";
+import type { Emission } from "../../src/sdk/hooks.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
 import {
   MockCoordinator,

@@ -1,16 +1,12 @@
+import { errorCode, errorMessage, errorName, hasCode, PreampError } from "../../src/sdk/errors.ts";
 import {
   classifyLLMError,
-  errorCode,
-  errorMessage,
-  errorName,
-  hasCode,
   LLMError,
-  PreampError,
   providerErrorCode,
   retryAfterOf,
   statusOf,
   toLLMError,
-} from "../../src/sdk/errors.ts";
+} from "../../src/sdk/llm_errors.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
 import { assert, assertEquals } from "../assert.ts";
 

@@ -1,4 +1,4 @@
-import { LLMError } from "../../src/sdk/errors.ts";
+import { LLMError } from "../../src/sdk/llm_errors.ts";
 import { type StreamDelta, textOf } from "../../src/sdk/messages.ts";
 import { createTestCoordinator } from "../../src/sdk/testing/create_test_coordinator.ts";
 import { FakeApproval } from "../../src/sdk/testing/fake_approval.ts";

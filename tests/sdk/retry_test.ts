@@ -1,4 +1,4 @@
-import { LLMError } from "../../src/sdk/errors.ts";
+import { LLMError } from "../../src/sdk/llm_errors.ts";
 import { RetryConfig, retryDelay, retryDelays, type RetryNotice, withRetry } from "../../src/sdk/retry.ts";
 import { FakeClock } from "../../src/sdk/testing/fake_clock.ts";
 import { assert, assertEquals, assertRejects, assertThrows } from "../assert.ts";

@@ -8,7 +8,7 @@ import { installSdk } from "../../sdk/sdk_global.ts";
 import type { ModuleBundle } from "../../loader/types.ts";
 import { errorMessage } from "../../sdk/errors.ts";
 import type { JsonObject } from "../../sdk/json.ts";
-import { PERMISSION_KINDS, type PermissionKind } from "../../sdk/permission_kinds.ts";
+import { PERMISSION_KINDS, type PermissionKind } from "../../sdk/plan.ts";
 import { validateModule } from "./validate_module.ts";
 import type { ValidateOptions } from "./validate_module.ts";
 

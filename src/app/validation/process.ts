@@ -8,7 +8,7 @@ import { cacheEnv, V8_FLAGS } from "../../loader/bundler/bundler_process.ts";
 import { encodeFrame, type Frame, FrameReader } from "../../loader/bundler/frames.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import type { ModuleBundle } from "../../loader/types.ts";
-import type { PermissionKind } from "../../sdk/permission_kinds.ts";
+import type { PermissionKind } from "../../sdk/plan.ts";
 import type { ValidationRequest } from "./child.ts";
 import type { Validation } from "./report.ts";
 

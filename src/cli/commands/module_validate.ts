@@ -5,7 +5,7 @@ import type { Check } from "../../kernel/mounting/validate_instance.ts";
 import type { ModuleBundle } from "../../loader/types.ts";
 import { errorCode, errorMessage } from "../../sdk/errors.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
-import { PERMISSION_KINDS, type PermissionKind } from "../../sdk/permission_kinds.ts";
+import { PERMISSION_KINDS, type PermissionKind } from "../../sdk/plan.ts";
 import type { ModuleType } from "../../sdk/types.ts";
 import { type Arguments, type Flag, UsageError } from "../arguments.ts";
 import type { Command } from "../command.ts";

@@ -3,7 +3,8 @@
  * usage.
  */
 import { checkAnswerBounds } from "../../sdk/answer_bounds.ts";
-import { errorMessage, PreampError, statusOf, toLLMError } from "../../sdk/errors.ts";
+import { errorMessage, PreampError } from "../../sdk/errors.ts";
+import { statusOf, toLLMError } from "../../sdk/llm_errors.ts";
 import { isObject, toPlain } from "../../sdk/json.ts";
 import { toChatResponse, Usage } from "../../sdk/messages.ts";
 import { addSnakeCase, methodOf, withSnakeCase } from "../../sdk/snake_case_aliases.ts";

@@ -3,7 +3,7 @@
  * the module.
  */
 import { isObject, type JsonObject } from "../../sdk/json.ts";
-import { PERMISSION_KINDS } from "../../sdk/permission_kinds.ts";
+import { PERMISSION_KINDS } from "../../sdk/plan.ts";
 import { SNAKE_CASE } from "../../sdk/snake_case_aliases.ts";
 import type { ModuleType } from "../../sdk/types.ts";
 import type { MountOutcome } from "./mount_diagnosis.ts";

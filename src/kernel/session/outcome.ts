@@ -1,5 +1,6 @@
 /** Decides how a turn ended, from its state and the loop's error, never from the returned text. See src/docs/http.md#the-run-object. */
-import { errorCode, errorMessage, errorName, providerErrorCode, toLLMError } from "../../sdk/errors.ts";
+import { errorCode, errorMessage, errorName } from "../../sdk/errors.ts";
+import { providerErrorCode, toLLMError } from "../../sdk/llm_errors.ts";
 import { textOf, toBlocks } from "../../sdk/messages.ts";
 import { sanitizeText } from "../../sdk/tools.ts";
 import type { ContentBlock } from "../../sdk/types.ts";

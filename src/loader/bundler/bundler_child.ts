@@ -2,7 +2,7 @@
  * The bundler as a process of its own: reads requests from stdin, writes answers to stdout, and holds nothing. A source that
  * never ends or eats memory costs this process alone, and its memory goes with it.
  */
-import { PERMISSION_KINDS } from "../../sdk/permission_kinds.ts";
+import { PERMISSION_KINDS } from "../../sdk/plan.ts";
 import { type Builder, bundleGraph } from "./bundle.ts";
 import { type ChildAnswer, type ChildRequest, READY_ID } from "./bundler_messages.ts";
 import { encodeFrame, type Frame, FrameReader } from "./frames.ts";

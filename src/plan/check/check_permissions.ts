@@ -5,7 +5,7 @@ import type { Permissions } from "../../sdk/contracts.ts";
 import { hasControl } from "../../text/escape.ts";
 import { didYouMean } from "../../text/did_you_mean.ts";
 import { checkKeys, object, texts } from "./field_checks.ts";
-import { PERMISSION_KINDS, type PermissionKind } from "../../sdk/permission_kinds.ts";
+import { PERMISSION_KINDS, type PermissionKind } from "../../sdk/plan.ts";
 import type { Findings } from "./findings.ts";
 import { parseNetEntry } from "../permissions/net_entry.ts";
 import { describe, type Path } from "../value_path.ts";

@@ -8,7 +8,8 @@ import type {
   ProviderDescriptor,
   ToolDescriptor,
 } from "../../kernel/mounting/mount_descriptors.ts";
-import { LLMError, type LLMErrorType, PreampError } from "../../sdk/errors.ts";
+import { PreampError } from "../../sdk/errors.ts";
+import { LLMError, type LLMErrorType } from "../../sdk/llm_errors.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { parseToolCall } from "../../sdk/tools.ts";
 import type {

@@ -3,7 +3,7 @@
  * and watches (modules.md, Child mode). The order is the point: the worker is started with its grant, then this isolate gives up
  * every permission, and only then is the module's code let in.
  */
-import { PERMISSION_KINDS } from "../../sdk/permission_kinds.ts";
+import { PERMISSION_KINDS } from "../../sdk/plan.ts";
 import { grantKey, guestGrant } from "../tiers/worker_permissions.ts";
 import { type GuestWorker, loadAhead, startGuestWorker, workerLoaded } from "../tiers/start_worker.ts";
 import { LineReader } from "./line_reader.ts";

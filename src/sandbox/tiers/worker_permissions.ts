@@ -1,5 +1,5 @@
 /** A grant in the form that Deno takes as the permissions of a worker. Pure. */
-import { PERMISSION_KINDS, type PermissionKind } from "../../sdk/permission_kinds.ts";
+import { PERMISSION_KINDS, type PermissionKind } from "../../sdk/plan.ts";
 
 /** What a guest may do: every kind said, `false` or a list or `true`. */
 export type GuestGrant = Readonly<Record<PermissionKind, boolean | readonly string[]>>;

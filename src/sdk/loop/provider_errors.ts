@@ -1,5 +1,6 @@
 /** Classifies failures of model calls: their event data, and whether they are retried. */
-import { errorCode, errorMessage, errorName, toLLMError } from "../errors.ts";
+import { errorCode, errorMessage, errorName } from "../errors.ts";
+import { toLLMError } from "../llm_errors.ts";
 import { isObject, type JsonObject } from "../json.ts";
 import type { Provider } from "../providers.ts";
 

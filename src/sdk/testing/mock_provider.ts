@@ -1,6 +1,6 @@
 /** A provider with scripted answers: texts, tool calls, failures, delays, usage, streamed deltas. */
 import type { Clock } from "../contracts.ts";
-import { LLMError, type LLMErrorOptions, type LLMErrorType } from "../errors.ts";
+import { LLMError, type LLMErrorOptions, type LLMErrorType } from "../llm_errors.ts";
 import { isObject, type JsonObject, toPlain } from "../json.ts";
 import {
   type ChatRequest,

@@ -1,5 +1,5 @@
 import { CancellationToken } from "../../../src/sdk/cancellation.ts";
-import { LLMError } from "../../../src/sdk/errors.ts";
+import { LLMError } from "../../../src/sdk/llm_errors.ts";
 import { assertToolPairs } from "../../../src/sdk/testing/assertions.ts";
 import { MockContextManager } from "../../../src/sdk/testing/mock_context.ts";
 import { MockProvider } from "../../../src/sdk/testing/mock_provider.ts";

@@ -1,6 +1,7 @@
 /** The hook contract as a test suite. */
 import type { HookDefinition } from "../../define.ts";
-import { type Action, type HookHandler, type HookOptions, parseHookResult } from "../../hooks.ts";
+import { type Action, parseHookResult } from "../../hook_result.ts";
+import type { HookHandler, HookOptions } from "../../hooks.ts";
 import { isObject, type JsonObject } from "../../json.ts";
 import { EventRecorder } from "../event_recorder.ts";
 import {

@@ -1,0 +1,222 @@
+/** Results of handlers: the type, its factory, and the lenient parser of what a handler returned. */
+import { fieldError, requireOneOf } from "./checks.ts";
+import { isObject, type JsonObject } from "./json.ts";
+
+/** Action that a handler asks for. */
+export type Action = "continue" | "deny" | "modify" | "inject_context" | "ask_user";
+
+/** Severity of a message to the user. */
+export type MessageLevel = "info" | "warning" | "error";
+
+/** Role of an injected text. */
+export type InjectionRole = "system" | "user" | "assistant";
+
+/**
+ * A choice offered to the person who is asked. The plain string `Allow always` is remembered for the session.
+ */
+export type ApprovalOption = string | {
+  /** Text that the person reads and answers with. */
+  label: string;
+  /** Effect of the choice. */
+  effect: "allow" | "deny";
+  /**
+   * Later questions that the answer also holds for. `once` (default): none. `session`: every later question
+   * of this session by the same hook, about the same tool, with the same prompt. `pattern`: those with the
+   * same `approval_pattern`.
+   */
+  remember?: "once" | "session" | "pattern";
+};
+
+/** Fields that are allowed with every action. */
+export interface HookResultFields {
+  /** Reason; the model reads it after a denial. */
+  reason?: string | null;
+  /** Whether the hook's own output is hidden from the user. */
+  suppress_output?: boolean;
+  /** Text for the user; delivered with every action. */
+  user_message?: string | null;
+  /** Severity of `user_message`; default `info`. */
+  user_message_level?: MessageLevel;
+  /** Source of `user_message`; default: the handler's name. */
+  user_message_source?: string | null;
+}
+
+/**
+ * Result of a handler. Every field is accepted with every action; the type lists those that have an effect.
+ */
+export type HookResult =
+  & HookResultFields
+  & (
+    | { action: "continue" }
+    | { action: "deny" }
+    | { action: "modify"; data?: JsonObject | null }
+    | {
+      action: "inject_context";
+      context_injection?: string | null;
+      context_injection_role?: InjectionRole;
+      /** Visible in the next provider request only, never stored. */
+      ephemeral?: boolean;
+      /** With `ephemeral`: appended to the last message of the request when that message is a tool result. */
+      append_to_last_tool_result?: boolean;
+    }
+    | {
+      action: "ask_user";
+      approval_prompt?: string | null;
+      approval_options?: ApprovalOption[] | null;
+      /** Seconds; default 300. */
+      approval_timeout?: number;
+      approval_default?: "allow" | "deny";
+      /** Text that the person sees for an option with `remember: "pattern"`; default: the exact arguments. */
+      approval_pattern?: string | null;
+      risk_level?: string;
+    }
+  );
+
+/** Values of the fields that are left out. */
+const RESULT_DEFAULTS: JsonObject = {
+  action: "continue",
+  data: null,
+  reason: null,
+  context_injection: null,
+  context_injection_role: "system",
+  ephemeral: false,
+  approval_prompt: null,
+  approval_options: null,
+  approval_timeout: 300,
+  approval_default: "deny",
+  suppress_output: false,
+  user_message: null,
+  user_message_level: "info",
+};
+
+/**
+ * Returns a HookResult with every default filled in. `action`, role, level and approval default must be one
+ * of the known words.
+ *
+ * @throws {TypeError} when a word is unknown, `data` is no object, or the approval timeout is not above 0.
+ */
+export function HookResult(fields: HookResult | JsonObject = {}): HookResult {
+  const result: JsonObject = { ...RESULT_DEFAULTS };
+  for (const [field, value] of Object.entries(fields)) if (value !== undefined) result[field] = value;
+  for (const [field, words] of CLOSED_WORDS) {
+    if (result[field] !== undefined && result[field] !== null) {
+      requireOneOf("HookResult", field, result[field], words);
+    }
+  }
+  if (result.data !== undefined && result.data !== null && !isObject(result.data)) {
+    throw fieldError("HookResult", "data", "must be an object", result.data);
+  }
+  const timeout = result.approval_timeout;
+  if (timeout !== undefined && timeout !== null && !(typeof timeout === "number" && timeout > 0)) {
+    throw fieldError("HookResult", "approval_timeout", "must be a number of seconds above 0", timeout);
+  }
+  return result as JsonObject & HookResult; // the fields that define the action were checked
+}
+
+/** A handler's result with every field present. */
+export interface ParsedHookResult {
+  /** Action; default `continue`. */
+  action: Action;
+  /** New data of the event. */
+  data: JsonObject | null;
+  /** Reason. */
+  reason: string | null;
+  /** Text for the model. */
+  context_injection: string | null;
+  /** Role of the text. */
+  context_injection_role: InjectionRole;
+  /** Whether the text is part of one request only. */
+  ephemeral: boolean;
+  /** Whether the text is appended to the last tool result of the request. */
+  append_to_last_tool_result: boolean;
+  /** The question. */
+  approval_prompt: string | null;
+  /** Possible answers; null: Allow, Deny. */
+  approval_options: ApprovalOption[] | null;
+  /** Pattern that an option with `remember: "pattern"` holds for. */
+  approval_pattern: string | null;
+  /** Timeout in seconds; null when absent or not a positive number. */
+  approval_timeout: number | null;
+  /** Decision after a timeout. */
+  approval_default: "allow" | "deny";
+  /** Risk according to the hook. */
+  risk_level: string | null;
+  /** Whether the hook's own output is hidden. */
+  suppress_output: boolean;
+  /** Text for the user. */
+  user_message: string | null;
+  /** Severity of the text for the user. */
+  user_message_level: MessageLevel;
+  /** Source of the text for the user. */
+  user_message_source: string | null;
+}
+
+const ACTIONS = ["continue", "deny", "modify", "inject_context", "ask_user"] as const;
+const INJECTION_ROLES = ["system", "user", "assistant"] as const;
+const LEVELS = ["info", "warning", "error"] as const;
+const DEFAULTS = ["allow", "deny"] as const;
+
+const CLOSED_WORDS: readonly (readonly [string, readonly string[]])[] = [
+  ["action", ACTIONS],
+  ["context_injection_role", INJECTION_ROLES],
+  ["user_message_level", LEVELS],
+  ["approval_default", DEFAULTS],
+];
+
+/**
+ * Returns a handler's result with defaults filled in, or null when the value is not a hook result (which
+ * counts as a denial).
+ */
+export function parseHookResult(value: unknown): ParsedHookResult | null {
+  if (!isObject(value)) return null;
+  const action = (value.action ?? "continue") as Action; // checked on the next line
+  if (!ACTIONS.includes(action)) return null;
+  if (value.data !== undefined && value.data !== null && !isObject(value.data)) return null;
+  const timeout = value.approval_timeout;
+  return {
+    action,
+    data: isObject(value.data) ? value.data : null,
+    reason: text(value.reason),
+    context_injection: text(value.context_injection),
+    context_injection_role: oneOf(value.context_injection_role, INJECTION_ROLES, "system"),
+    ephemeral: value.ephemeral === true,
+    append_to_last_tool_result: value.append_to_last_tool_result === true,
+    approval_prompt: text(value.approval_prompt),
+    approval_options: parseOptions(value.approval_options),
+    approval_timeout: typeof timeout === "number" && timeout > 0 && Number.isFinite(timeout) ? timeout : null,
+    approval_default: oneOf(value.approval_default, DEFAULTS, "deny"),
+    approval_pattern: text(value.approval_pattern) || null,
+    risk_level: text(value.risk_level),
+    suppress_output: value.suppress_output === true,
+    user_message: text(value.user_message),
+    user_message_level: oneOf(value.user_message_level, LEVELS, "info"),
+    user_message_source: text(value.user_message_source),
+  };
+}
+
+function text(value: unknown): string | null {
+  return typeof value === "string" ? value : null;
+}
+
+function oneOf<const T extends string>(value: unknown, allowed: readonly T[], fallback: T): T {
+  return allowed.includes(value as T) ? value as T : fallback;
+}
+
+function parseOptions(value: unknown): ApprovalOption[] | null {
+  if (!Array.isArray(value)) return null;
+  const options: ApprovalOption[] = [];
+  for (const option of value) {
+    if (typeof option === "string" && option) options.push(option);
+    else if (
+      isObject(option) && typeof option.label === "string" &&
+      (option.effect === "allow" || option.effect === "deny")
+    ) {
+      options.push({ label: option.label, effect: option.effect, ...rememberOf(option.remember) });
+    }
+  }
+  return options.length > 0 ? options : null;
+}
+
+function rememberOf(value: unknown): { remember?: "once" | "session" | "pattern" } {
+  return value === "once" || value === "session" || value === "pattern" ? { remember: value } : {};
+}

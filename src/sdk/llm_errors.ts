@@ -1,0 +1,264 @@
+/** Failures of providers: `LLMError`, and its classification from HTTP statuses, messages and errors of vendors' SDKs. */
+import { type ErrorCode, errorMessage, errorName, readField, readText } from "./errors.ts";
+
+/** Types of provider failures. */
+export const LLM_ERROR_TYPES = [
+  "LLMError",
+  "RateLimitError",
+  "QuotaExceededError",
+  "AuthenticationError",
+  "AccessDeniedError",
+  "ContextLengthError",
+  "ContentFilterError",
+  "InvalidRequestError",
+  "ProviderUnavailableError",
+  "NetworkError",
+  "LLMTimeoutError",
+  "NotFoundError",
+  "StreamError",
+  "AbortError",
+  "InvalidToolCallError",
+  "ConfigurationError",
+] as const;
+
+/** One of {@link LLM_ERROR_TYPES}. */
+export type LLMErrorType = (typeof LLM_ERROR_TYPES)[number];
+
+/** Facts about a provider failure. */
+export interface LLMErrorOptions {
+  /** The error that caused this one. */
+  cause?: unknown;
+  /** Name of the provider. */
+  provider?: string;
+  /** Name of the model. */
+  model?: string;
+  /** HTTP status the backend answered with. */
+  status_code?: number;
+  /**
+   * Whether the same call may succeed later. Default: true for rate limits, unavailable providers, network
+   * errors, timeouts and broken streams.
+   */
+  retryable?: boolean;
+  /** Seconds the backend asked us to wait. */
+  retry_after?: number;
+  /** Factor on the computed delay; may exceed the cap. Default 1. */
+  delay_multiplier?: number;
+}
+
+const RETRYABLE: ReadonlySet<string> = new Set([
+  "RateLimitError",
+  "ProviderUnavailableError",
+  "NetworkError",
+  "LLMTimeoutError",
+  "StreamError",
+]);
+
+/** A provider failure. `type` (equal to `name`) is one of {@link LLMErrorType}. */
+export class LLMError extends Error {
+  /** Type of the failure. */
+  readonly type: LLMErrorType;
+  /** Name of the provider, or null. */
+  readonly provider: string | null;
+  /** Name of the model, or null. */
+  readonly model: string | null;
+  /** HTTP status the backend answered with, or null. */
+  readonly status_code: number | null;
+  /** Whether the same call may succeed later. */
+  readonly retryable: boolean;
+  /** Seconds the backend asked us to wait, or null. */
+  readonly retry_after: number | null;
+  /** Factor on the computed delay. */
+  readonly delay_multiplier: number;
+
+  /** Creates a provider failure of one type. */
+  constructor(type: LLMErrorType, message: string, options: LLMErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = type;
+    this.type = type;
+    this.provider = options.provider ?? null;
+    this.model = options.model ?? null;
+    this.status_code = options.status_code ?? null;
+    this.retryable = options.retryable ?? RETRYABLE.has(type);
+    this.retry_after = options.retry_after ?? null;
+    this.delay_multiplier = options.delay_multiplier ?? 1;
+  }
+}
+
+const BY_STATUS: Readonly<Record<number, LLMErrorType>> = {
+  401: "AuthenticationError",
+  402: "QuotaExceededError",
+  403: "AccessDeniedError",
+  404: "NotFoundError",
+  408: "LLMTimeoutError",
+  413: "ContextLengthError",
+};
+
+/**
+ * Patterns of vendors' messages; the first match wins. A message that says when to retry is a rate limit,
+ * whatever else it mentions: the free tier of Gemini and the lower tiers of OpenAI mention quota and billing
+ * in limits that reset within a minute.
+ */
+const BY_MESSAGE: readonly (readonly [RegExp, LLMErrorType])[] = [
+  [
+    /context.{0,12}(length|window|size|limit)|too many tokens|(prompt|input).{0,12} too long|(exceeds?|over) the (maximum|limit).{0,24}tokens/i,
+    "ContextLengthError",
+  ],
+  [/content.{0,8}(filter|policy|management)|\bsafety\b/i, "ContentFilterError"],
+  [/credit balance|insufficient.quota|billing hard limit/i, "QuotaExceededError"],
+];
+const RETRY_HINT = /(try again|retry) (in|after)|per (minute|second)|requests per|tokens per/i;
+const MONEY = /quota|billing|spend|credit balance/i;
+
+/**
+ * Returns the failure type for an HTTP status (null when there was none). The words of the message decide
+ * what the status leaves open, such as a 400 for a context that is too long.
+ */
+export function classifyLLMError(status_code: number | null, message: string): LLMErrorType {
+  if (status_code !== null && status_code >= 500) return "ProviderUnavailableError";
+  if (status_code === 429) {
+    return MONEY.test(message) && !RETRY_HINT.test(message) ? "QuotaExceededError" : "RateLimitError";
+  }
+  const known = status_code === null ? undefined : BY_STATUS[status_code];
+  if (known) return known;
+  for (const [pattern, type] of BY_MESSAGE) if (pattern.test(message)) return type;
+  if (status_code !== null && status_code >= 400) return "InvalidRequestError";
+  if (/timed? ?out/i.test(message)) return "LLMTimeoutError";
+  if (/rate.?limit/i.test(message)) return "RateLimitError";
+  if (/overloaded|unavailable/i.test(message)) return "ProviderUnavailableError";
+  if (/fetch failed|network|error sending request|connection|ECONN|ENOTFOUND|EPIPE|dns/i.test(message)) {
+    return "NetworkError";
+  }
+  return "LLMError";
+}
+
+const KNOWN_TYPES: ReadonlySet<string> = new Set(LLM_ERROR_TYPES);
+
+/** Error names that SDKs of vendors use for failures without a status. */
+const VENDOR_NAMES: Readonly<Record<string, LLMErrorType>> = {
+  TimeoutError: "LLMTimeoutError",
+  APITimeoutError: "LLMTimeoutError",
+  APIConnectionTimeoutError: "LLMTimeoutError",
+  APIConnectionError: "NetworkError",
+  APIUserAbortError: "AbortError",
+};
+
+/**
+ * Returns any value that a provider threw as an {@link LLMError}. An LLMError of any copy of the class keeps
+ * its type and facts. An abort becomes an `AbortError`, a timeout signal an `LLMTimeoutError`. Errors of
+ * other SDKs are classified by {@link statusOf status}, code and message.
+ */
+export function toLLMError(error: unknown, options: LLMErrorOptions = {}): LLMError {
+  if (error instanceof LLMError) return error;
+  const [provider, model, retryable] = ["provider", "model", "retryable"].map((key) => readField(error, key));
+  const name = errorName(error);
+  const message = errorMessage(error);
+  const status = numberOr(options.status_code, null) ?? statusOf(error);
+  const type = typeOf(error, name, status, message);
+  const retry_after = numberOr(options.retry_after, null) ?? retryAfterOf(error);
+  return new LLMError(type, message, {
+    cause: error,
+    ...(typeof provider === "string" ? { provider } : {}),
+    ...(typeof model === "string" ? { model } : {}),
+    ...(typeof retryable === "boolean" ? { retryable } : {}),
+    delay_multiplier: numberOr(readField(error, "delay_multiplier"), 1),
+    ...options,
+    ...(status === null ? {} : { status_code: status }),
+    ...(retry_after === null ? {} : { retry_after }),
+  });
+}
+
+function typeOf(error: unknown, name: string, status: number | null, message: string): LLMErrorType {
+  if (status === null && Object.hasOwn(VENDOR_NAMES, name)) return VENDOR_NAMES[name]!; // own property, just checked
+  // an SDK's RateLimitError may mean a used-up quota: then status and message decide
+  const is_llm_error = KNOWN_TYPES.has(name) && name !== "LLMError" &&
+    (name !== "RateLimitError" || status === null || typeof readField(error, "retryable") === "boolean");
+  if (is_llm_error) return name as LLMErrorType; // one of KNOWN_TYPES
+  return classifyLLMError(status, [message, readText(error, "code")].filter(Boolean).join(" "));
+}
+
+/**
+ * Returns the HTTP status of an error (`status_code`, `status`, `statusCode`, `response.status`), or null.
+ */
+export function statusOf(error: unknown): number | null {
+  for (const [owner, key] of STATUS_FIELDS) {
+    const status = readField(owner === "" ? error : readField(error, owner), key);
+    if (typeof status === "number" && Number.isInteger(status) && status >= 100 && status <= 599) {
+      return status;
+    }
+  }
+  return null;
+}
+
+const STATUS_FIELDS = [
+  ["", "status_code"],
+  ["", "status"],
+  ["", "statusCode"],
+  ["response", "status"],
+  ["$metadata", "httpStatusCode"],
+] as const;
+
+/**
+ * Returns the seconds that a backend asked to wait, or null. Reads the error's own `retry_after`, then the
+ * headers `retry-after-ms` and `retry-after` (seconds or a date) of a `Headers` object or a record.
+ */
+export function retryAfterOf(error: unknown): number | null {
+  const own = numberOr(readField(error, "retry_after"), null);
+  if (own !== null) return own;
+  for (
+    const headers of [
+      readField(error, "headers"),
+      readField(error, "responseHeaders"),
+      readField(readField(error, "response"), "headers"),
+    ]
+  ) {
+    const ms = numberOr(numeric(headerOf(headers, "retry-after-ms")), null);
+    if (ms !== null) return ms / 1000;
+    const header = headerOf(headers, "retry-after");
+    const seconds = numberOr(numeric(header), null);
+    if (seconds !== null) return seconds;
+    const date = header !== null && /[a-z]/i.test(header) ? Date.parse(header) : NaN;
+    if (Number.isFinite(date)) return Math.max(0, Math.ceil((date - Date.now()) / 1000));
+  }
+  return null;
+}
+
+function headerOf(headers: unknown, name: string): string | null {
+  if (headers instanceof Headers) return headers.get(name);
+  if (typeof headers !== "object" || headers === null) return null;
+  try {
+    const found = Object.entries(headers).find(([key]) => key.toLowerCase() === name)?.[1];
+    return typeof found === "string" || typeof found === "number" ? String(found) : null;
+  } catch {
+    return null; // a getter of a foreign object may throw
+  }
+}
+
+function numeric(text: string | null): number | undefined {
+  return text !== null && /^\s*\d+(\.\d+)?\s*$/.test(text) ? Number(text) : undefined;
+}
+
+function numberOr<T>(value: unknown, fallback: T): number | T {
+  return typeof value === "number" && Number.isFinite(value) && value >= 0 ? value : fallback;
+}
+
+/** Returns the `error.code` of a run for the type of a provider failure; see src/docs/http.md#errors. */
+export function providerErrorCode(type: string): ErrorCode {
+  switch (type) {
+    case "RateLimitError":
+    case "QuotaExceededError":
+      return "provider_rate_limited";
+    case "ProviderUnavailableError":
+    case "NetworkError":
+      return "provider_overloaded";
+    case "LLMTimeoutError":
+      return "provider_timeout";
+    case "AuthenticationError":
+    case "AccessDeniedError":
+    case "ConfigurationError":
+      return "provider_auth";
+    case "ContextLengthError":
+      return "context_overflow";
+    default:
+      return "provider_bad_response";
+  }
+}
