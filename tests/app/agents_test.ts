@@ -1,4 +1,4 @@
-/** The agents of a plan, judged before it runs: by `check` and by `create` alike. */
+/** Tests of a plan's agents, which `check` and `create` authorise before the plan runs. */
 import { createRuntime } from "../../src/app/runtime.ts";
 import { defaultPolicy } from "../../src/policy/policy.ts";
 import type { Caller } from "../../src/runs/types.ts";
@@ -34,7 +34,7 @@ const EXPECTED = [
   ["agents.greedy.limits.max_tool_calls", 15, 14],
 ];
 
-Deno.test("plans.check() judges every agent as it would be spawned, each reason at its line and column", async () => {
+Deno.test("plans.check() authorises every agent as if it were spawned, and reports reasons with line and column", async () => {
   const runtime = createRuntime();
   const { ok, errors, plan_hash } = await runtime.plans.check({ plan: PLAN }, CALLER);
   assertEquals([ok, typeof plan_hash], [false, "string"]);
@@ -43,7 +43,7 @@ Deno.test("plans.check() judges every agent as it would be spawned, each reason 
   await runtime.close();
 });
 
-Deno.test("runs.create() refuses a plan whole when one of its agents may not run, before anything is made", async () => {
+Deno.test("runs.create() refuses a plan when one of its agents may not run, before anything is created", async () => {
   const runtime = createRuntime();
   const error = await refusal(() => runtime.runs.create({ prompt: "x", plan: PLAN }, CALLER));
   assertEquals([error.code, error.details.map(({ path }) => path)], [
@@ -55,7 +55,7 @@ Deno.test("runs.create() refuses a plan whole when one of its agents may not run
   await runtime.close();
 });
 
-Deno.test("an agent gets no permission that no module of its plan has, also in an operator's plan", async () => {
+Deno.test("an agent gets only permissions that a module of its plan has, also in an operator's plan", async () => {
   const runtime = createRuntime({ policy: defaultPolicy() });
   const operator: Caller = { name: "terminal", namespace: "ns", origin: "operator" };
   const reader = "{module: tool-todo, permissions: {read: [./data]}}";

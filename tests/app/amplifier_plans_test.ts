@@ -1,21 +1,21 @@
-/** Plans in the form in which Amplifier's users have them: git sources, configs of its own modules, `${VAR}`s of every type. */
+/** Plans as Amplifier's users write them: git sources, configs of Amplifier's modules, `${VAR}`s of every type. */
 import { createRuntime } from "../../src/app/runtime.ts";
 import type { Caller, Run } from "../../src/runs/types.ts";
 import { assertEquals } from "../assert.ts";
 
 const OPERATOR: Caller = { name: "cli", namespace: "test", origin: "operator" };
-/** What the provider answers without a script. */
+/** The provider's response without a script. */
 const ECHO = `You said: "Hello". I am provider-mock, a scripted provider without a model.`;
 const GIT = "git+https://github.com/microsoft/amplifier-module-";
 
-/** A plan, the codes of its warnings by path, and what it answers to "Hello". */
+/** A plan, the codes of its warnings by path, and its answer to "Hello". */
 const PLANS: Record<string, { plan: string; warnings: [path: string, code: string][]; answer?: string }> = {
   "the smallest plan of the specification": {
     plan:
       "session: { orchestrator: loop-basic, context: context-simple }\nproviders: [{ module: provider-mock }]\n",
     warnings: [],
   },
-  "configs beside modules that are named by text": {
+  "configs of modules that are named by text": {
     plan: `
 session:
   orchestrator: loop-streaming
@@ -85,7 +85,7 @@ spawn: { exclude_tools: [tool-task] }
     ],
     answer: "Hi.",
   },
-  "variables where numbers and true or false belong": {
+  "variables for numbers and booleans": {
     plan: `
 session:
   orchestrator:
@@ -116,17 +116,17 @@ for (const [name, { plan, warnings, answer = ECHO }] of Object.entries(PLANS)) {
     const runtime = createRuntime({ env: (name) => VARIABLES[name] });
     const checked = await runtime.plans.check({ plan }, OPERATOR);
     await runtime.close();
-    const told = (list: readonly { path?: string; code: string }[]) =>
+    const codesByPath = (list: readonly { path?: string; code: string }[]) =>
       list.map(({ path, code }) => [path, code]).toSorted();
-    assertEquals([checked.ok, checked.errors, told(checked.warnings)], [true, [], warnings]);
+    assertEquals([checked.ok, checked.errors, codesByPath(checked.warnings)], [true, [], warnings]);
     const run = await runOf(plan);
     assertEquals([run.error, run.status, run.output_text], [null, "completed", answer]);
-    assertEquals(told(run.warnings), warnings);
+    assertEquals(codesByPath(run.warnings), warnings);
   });
 }
 
-Deno.test("check() and a run both refuse a variable whose value does not fit, by its name and place", async () => {
-  const { plan } = PLANS["variables where numbers and true or false belong"]!;
+Deno.test("check() and a run refuse a variable whose value does not fit, by its name and place", async () => {
+  const { plan } = PLANS["variables for numbers and booleans"]!;
   const env: Record<string, string> = { MAX: "many-secrets", MAX_TOKENS: "0", STEER: "maybe", CHUNK: "3" };
   const expected = [
     ["session.orchestrator.config.max_iterations", 5, 15, "set MAX to a value that fits"],
@@ -151,7 +151,7 @@ Deno.test("check() and a run both refuse a variable whose value does not fit, by
   assertEquals(refused.code, "plan_invalid");
 });
 
-Deno.test("a variable's value is no finding for a caller who may not read it", async () => {
+Deno.test("a caller's plan gets no finding about the value of a variable that it may not read", async () => {
   const runtime = createRuntime({ env: () => "many" });
   const plan = `
 session: { orchestrator: { module: loop-basic, config: { max_iterations: "\${MAX}" } }, context: context-simple }
@@ -163,7 +163,7 @@ providers: [provider-mock]
   assertEquals(errors[0]?.message.includes("must be"), false, errors[0]?.message);
 });
 
-Deno.test("a repository of another module, or of a module that is not built in, stays a source of its own", async () => {
+Deno.test("a repository of another module, or of a module that is not built in, remains a source", async () => {
   const runtime = createRuntime();
   const plan = `
 session: { orchestrator: loop-basic, context: context-simple }
@@ -182,7 +182,7 @@ tools:
   ]);
 });
 
-Deno.test("a number from a variable is no secret, its text in a text field is", async () => {
+Deno.test("a variable is a secret in a text field, not in a number field", async () => {
   const plan = `
 session: { orchestrator: loop-basic, context: { module: context-simple, config: { max_tokens: "\${SIZE}" } } }
 providers: [{ module: provider-mock, config: { response: "Take 640000 and \${WORD}." } }]

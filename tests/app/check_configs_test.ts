@@ -14,7 +14,7 @@ import { createPreamp } from "../../src/server/mod.ts";
 const CALLER: Caller = { name: "key:x", namespace: "x", origin: "caller" };
 const SESSION = { orchestrator: "loop-basic", context: "context-simple" };
 
-/** Every schema inside a schema, itself included. */
+/** Yields a schema and every schema inside of it. */
 function* schemasIn(schema: JsonObject): Generator<JsonObject> {
   yield schema;
   const { items, anyOf, properties } = schema;
@@ -25,7 +25,7 @@ function* schemasIn(schema: JsonObject): Generator<JsonObject> {
   }
 }
 
-/** Keywords that plans are checked by, and those that say nothing about what is right: the schema of a built-in module has no other. */
+/** Keywords that the config check supports, and annotations. Schemas of built-in modules have no others. */
 const CONFIG_KEYWORDS: ReadonlySet<string> = new Set([
   ...[
     "type",
@@ -43,17 +43,17 @@ const CONFIG_KEYWORDS: ReadonlySet<string> = new Set([
 ]);
 
 for (const id of BUILTIN_IDS) {
-  Deno.test(`${id} tells its config as a schema that plans are checked by`, async () => {
+  Deno.test(`${id} has a config schema that the check supports`, async () => {
     const { module } = await builtinModule(id);
     const schema = module?.config_schema;
-    assert(isObject(schema) && isObject(schema.properties), "it tells which keys there are");
+    assert(isObject(schema) && isObject(schema.properties), "it lists its keys");
     for (const one of schemasIn(schema)) {
       assertEquals(Object.keys(one).filter((keyword) => !CONFIG_KEYWORDS.has(keyword)), []);
     }
   });
 }
 
-/** Where a module of an id stands in a plan, and the plan. */
+/** Returns a plan with a module, and the module's path. */
 function planWith(id: string, config: JsonObject): { plan: JsonObject; place: string } {
   const spec = { module: id, config };
   const kind = id.split("-")[0];
@@ -87,7 +87,7 @@ async function mounts(id: string, config: JsonObject): Promise<boolean> {
   }
 }
 
-/** Wrong for the check and for the module's own mount alike. */
+/** Configs that both the check and the module's mount refuse. */
 const WRONG: [id: string, config: JsonObject, path: string][] = [
   ["loop-basic", { max_iterations: "5" }, ".max_iterations"],
   ["loop-streaming", { max_parallel_tools: 0 }, ".max_parallel_tools"],
@@ -114,7 +114,7 @@ const WRONG: [id: string, config: JsonObject, path: string][] = [
 ];
 
 for (const [id, config, path] of WRONG) {
-  Deno.test(`check() and mount() of ${id} both refuse ${JSON.stringify(config)}`, async () => {
+  Deno.test(`check() and mount() of ${id} refuse ${JSON.stringify(config)}`, async () => {
     const { plan, place } = planWith(id, config);
     const { ok, errors } = await createRuntime().plans.check({ plan }, CALLER);
     assertEquals([ok, errors[0]?.path], [false, `${place}${path}`]);
@@ -128,7 +128,7 @@ Deno.test("check() and mount() of hooks-approval refuse the same rules: its gate
   assertEquals([errors[0]?.path, errors[0]?.hint], [`${place}.rules[0].action`, 'did you mean "allow"?']);
 });
 
-/** Keys that are nearly known: the check refuses them, wherever they are in the config. */
+/** Misspelled keys, which the check refuses at any depth. */
 const NEAR_MISSES: [id: string, config: JsonObject, path: string, meant: string][] = [
   ["loop-basic", { max_iteration: 5 }, ".max_iteration", "max_iterations"],
   ["context-simple", { compact_treshold: 0.5 }, ".compact_treshold", "compact_threshold"],
@@ -149,7 +149,7 @@ for (const [id, config, path, meant] of NEAR_MISSES) {
 }
 
 for (const id of BUILTIN_IDS) {
-  Deno.test(`check() warns of a key that ${id} does not know, and ${id} mounts`, async () => {
+  Deno.test(`check() warns of an unknown key of ${id}, and ${id} mounts`, async () => {
     const config = { a_key_of_another_runtime: { deep: 1 } };
     const { plan, place } = planWith(id, config);
     const { ok, errors, warnings } = await createRuntime().plans.check({ plan }, CALLER);
@@ -188,7 +188,7 @@ Deno.test("check() warns of unknown keys inside the objects and lists of a confi
   }
 });
 
-/** What a module takes must not be refused by its schema. */
+/** Configs that the module accepts, so its schema must accept them too. */
 const RIGHT: [id: string, config: JsonObject][] = [
   ["loop-basic", {
     max_iterations: null,
@@ -219,7 +219,7 @@ const RIGHT: [id: string, config: JsonObject][] = [
 ];
 
 for (const [id, config] of RIGHT) {
-  Deno.test(`check() and mount() of ${id} both take ${JSON.stringify(config)}`, async () => {
+  Deno.test(`check() and mount() of ${id} accept ${JSON.stringify(config)}`, async () => {
     const { plan } = planWith(id, config);
     assertEquals((await createRuntime().plans.check({ plan }, CALLER)).errors, []);
     assertEquals(await mounts(id, config), true);
@@ -234,7 +234,7 @@ providers:
       chunk_chars: "8"
 `;
 
-Deno.test("a run whose plan has a wrong config is 400 plan_invalid with line, column and hint, before anything runs", async () => {
+Deno.test("a run whose plan has an invalid config is 400 plan_invalid with line, column and hint, before anything runs", async () => {
   await using preamp = disposable();
   const send = (path: string) =>
     preamp.fetch(
@@ -257,9 +257,9 @@ Deno.test("a run whose plan has a wrong config is 400 plan_invalid with line, co
   assertEquals(data, []);
 });
 
-Deno.test("check() tells wrong configs and what the policy refuses together, and those of agents at their places", async () => {
+Deno.test("check() reports config errors together with the policy's reasons, and those of agents at their paths", async () => {
   const { plans } = createRuntime();
-  const both = TEXT + "tools: [tool-nobody]\n";
+  const both = TEXT + "tools: [tool-unknown]\n";
   const { errors } = await plans.check({ plan: both }, CALLER);
   assertEquals(errors.map(({ path, line }) => [path, line]), [
     ["orchestrator.config.max_iteration", 2],
@@ -274,7 +274,7 @@ Deno.test("check() tells wrong configs and what the policy refuses together, and
   ]);
 });
 
-Deno.test("checkConfigs() looks at a plan once, however often it is posted", async () => {
+Deno.test("checkConfigs() checks a plan once, however often it is posted", async () => {
   const cache = new PlanCache();
   const compile = () => compilePlan(TEXT, { origin: "caller", cache });
   const first = await checkConfigs(await compile(), createModuleTable());

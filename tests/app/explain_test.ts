@@ -13,7 +13,7 @@ import { bodyOf, problemOf } from "../server/client.ts";
 const OPERATOR: Caller = { name: "terminal", namespace: "local", origin: "operator" };
 const CALLER: Caller = { name: "key:k", namespace: "k", origin: "caller" };
 
-/** Whatever of this ran would throw, and be seen. */
+/** Throws when it is executed. */
 const POISON = `globalThis.preampTestRan = true; throw new Error("it ran");`;
 
 const FILES = {
@@ -61,14 +61,14 @@ async function withServer(
 
 const codes = (flags: readonly { code: string }[]) => flags.map(({ code }) => code);
 
-Deno.test("explain() tells every file, what is wanted, asked and granted, and runs nothing", () =>
+Deno.test("explain() reports every file and the wanted, asked and granted permissions, and runs nothing", () =>
   withServer(async (server, runtime) => {
     const plan = planOf(server, {}, {
       permissions: { net: ["a.example.com"], sys: true, env: ["PREAMP_X"] },
       config: { t: "${TOKEN}" },
     });
-    const told = await runtime.plans.explain({ plan }, OPERATOR);
-    const tool = told.modules.find(({ path }) => path === "tools[0]")!;
+    const result = await runtime.plans.explain({ plan }, OPERATOR);
+    const tool = result.modules.find(({ path }) => path === "tools[0]")!;
     assertEquals(tool.files.map(({ url }) => url.slice(server.url.length)), [
       "data.json",
       "lib/help.ts",
@@ -76,32 +76,32 @@ Deno.test("explain() tells every file, what is wanted, asked and granted, and ru
     ]);
     assertEquals(tool.files.map(({ bytes }) => bytes > 0), [true, true, true]);
     assertMatch(tool.integrity ?? "", /^sha256-/);
-    assertEquals([tool.version, tool.description, told.modules[0]?.version], ["1.2.3", null, "1.0.0"]);
+    assertEquals([tool.version, tool.description, result.modules[0]?.version], ["1.2.3", null, "1.0.0"]);
     assertEquals(tool.permissions, {
       wanted: { net: ["a.example.com"], env: ["T"] },
       asked: { net: ["a.example.com"], sys: true, env: ["PREAMP_X"] },
       granted: { env: ["PREAMP_X"] },
       refused: { net: ["a.example.com"], sys: true },
     });
-    assertEquals(told.env, ["TOKEN"]);
-    assertEquals(told.deno_flags, [
+    assertEquals(result.env, ["TOKEN"]);
+    assertEquals(result.deno_flags, [
       `--allow-net=127.0.0.1:${server.port},a.example.com`,
       "--allow-env=PREAMP_X,TOKEN",
       "--allow-sys",
     ]);
-    assertEquals(codes(told.red_flags), [
+    assertEquals(codes(result.red_flags), [
       "source_http",
       "source_unpinned",
       "permission_all_sys",
       "permission_refused",
       "permission_refused",
     ]);
-    assertEquals(told.warnings.map(({ code, path }) => [code, path]), [[
+    assertEquals(result.warnings.map(({ code, path }) => [code, path]), [[
       "permission_not_granted",
       "tools[0]",
     ]]);
-    assertEquals(told.limits.max_cost_usd, "0.1");
-    assertEquals(told.modules.filter(({ url }) => url === null).map(({ files }) => files), [[], [], []]);
+    assertEquals(result.limits.max_cost_usd, "0.1");
+    assertEquals(result.modules.filter(({ url }) => url === null).map(({ files }) => files), [[], [], []]);
   }));
 
 Deno.test("explain() of a cached graph makes no request", () =>
@@ -114,12 +114,12 @@ Deno.test("explain() of a cached graph makes no request", () =>
     assertEquals(server.requests.length, asked);
   }));
 
-Deno.test("explain() says null for wishes that would have to be computed, and nothing for a module that says none", () =>
+Deno.test("explain() reports null for computed permissions, and none for a module that declares none", () =>
   withServer(async (server, runtime) => {
     const plan = planOf(server, {}, { module: "tool-made", source: `${server.url}made.ts` });
-    const told = await runtime.plans.explain({ plan }, OPERATOR);
-    assertEquals(told.modules.at(-1)?.permissions.wanted, null);
-    assertEquals(codes(told.warnings), ["permission_unknown"]);
+    const result = await runtime.plans.explain({ plan }, OPERATOR);
+    assertEquals(result.modules.at(-1)?.permissions.wanted, null);
+    assertEquals(codes(result.warnings), ["permission_unknown"]);
     const silent = planOf(server, {}, { source: `${server.url}loop.ts` });
     assertEquals(
       (await runtime.plans.explain({ plan: silent }, OPERATOR)).modules.at(-1)?.permissions.wanted,
@@ -127,15 +127,15 @@ Deno.test("explain() says null for wishes that would have to be computed, and no
     );
   }));
 
-Deno.test("lock() pins what explain() then finds pinned, and a changed byte is refused naming the file", () =>
+Deno.test("lock() pins modules for explain(), and a changed byte is refused with the file's name", () =>
   withServer(async (server, runtime) => {
     const plan = planOf(server);
     const lock = await runtime.plans.lock({ plan }, OPERATOR) as unknown as JsonObject;
     assertEquals(Object.keys(lock.modules as JsonObject), [`${server.url}tool.ts`]);
     assertEquals(Object.keys(lock.files as JsonObject).length, 3);
-    const told = await runtime.plans.explain({ plan, lock }, OPERATOR);
-    assertMatch(told.lock_hash ?? "", /^sha256-/);
-    assertEquals(codes(told.red_flags).includes("source_unpinned"), false);
+    const result = await runtime.plans.explain({ plan, lock }, OPERATOR);
+    assertMatch(result.lock_hash ?? "", /^sha256-/);
+    assertEquals(codes(result.red_flags).includes("source_unpinned"), false);
     server.files["lib/help.ts"] = `${FILES["lib/help.ts"]} `;
     const fresh = createRuntime({ env: () => undefined });
     const error = await refusal(() => fresh.plans.explain({ plan, lock }, OPERATOR));
@@ -144,7 +144,7 @@ Deno.test("lock() pins what explain() then finds pinned, and a changed byte is r
     assertMatch(error.message, /lib\/help\.ts/);
   }));
 
-Deno.test("lock() keeps what a lock has of other plans, and looks at nothing else of it", () =>
+Deno.test("lock() keeps a lock's entries of other plans, and ignores its others", () =>
   withServer(async (server, runtime) => {
     const integrity = `sha256-${"A".repeat(42)}A=`;
     const lock = {
@@ -174,7 +174,7 @@ Deno.test("lock() refuses code that the plan itself does not pin", () =>
     );
   }));
 
-Deno.test("explain() and lock() tell what agents bring, at their places, once", () =>
+Deno.test("explain() and lock() report modules of agents at their paths, once", () =>
   withServer(async (server, runtime) => {
     const bring = { module: "tool-y", source: `${server.url}loop.ts`, permissions: { run: ["git"] } };
     const plan = planOf(server, {
@@ -183,17 +183,17 @@ Deno.test("explain() and lock() tell what agents bring, at their places, once", 
         helper: { tools: [bring] },
       },
     }, { permissions: { run: ["git"] } });
-    const told = await runtime.plans.explain({ plan }, OPERATOR);
-    const brought = told.modules.filter(({ path }) => path.startsWith("agents."));
+    const result = await runtime.plans.explain({ plan }, OPERATOR);
+    const brought = result.modules.filter(({ path }) => path.startsWith("agents."));
     assertEquals(brought.map(({ path, module, permissions }) => [path, module, permissions.asked]), [
       ["agents.helper.tools[0]", "tool-y", { run: ["git"] }],
     ]);
-    assert(told.red_flags.some(({ path }) => path === "agents.helper.tools[0].permissions.run"));
+    assert(result.red_flags.some(({ path }) => path === "agents.helper.tools[0].permissions.run"));
     const { modules } = await runtime.plans.lock({ plan }, OPERATOR);
     assertEquals(Object.keys(modules), [`${server.url}loop.ts`, `${server.url}tool.ts`]);
   }));
 
-Deno.test("explain() tells every module that cannot be had, not the first", () =>
+Deno.test("explain() reports every module that cannot be fetched, not only the first", () =>
   withServer(async (server, runtime) => {
     const lost = (name: string) => ({ module: `tool-${name}`, source: `${server.url}${name}.ts` });
     const plan = { ...planOf(server), tools: [lost("a"), lost("b")] };
@@ -211,34 +211,34 @@ Deno.test("explain() and lock() refuse a caller's plan before the first packet",
     assertEquals(server.requests, []);
   }));
 
-Deno.test("explain() says what a caller's plan gets where the policy lets it", () =>
+Deno.test("explain() reports the effective permissions of a caller's plan", () =>
   withServer(async (server, runtime, policy) => {
     policy.modules.allow = [server.url];
     policy.modules.inline = [server.url];
     policy.modules.private_hosts = [`127.0.0.1:${server.port}`];
     policy.permissions.max.net = ["127.0.0.1"];
-    const told = await runtime.plans.explain(
+    const result = await runtime.plans.explain(
       { plan: planOf(server, {}, { permissions: { net: ["127.0.0.1"] } }) },
       CALLER,
     );
-    assertEquals(told.modules.at(-1)?.permissions.granted, { net: ["127.0.0.1"] });
-    assertEquals(told.modules.at(-1)?.isolation, "inline");
+    assertEquals(result.modules.at(-1)?.permissions.granted, { net: ["127.0.0.1"] });
+    assertEquals(result.modules.at(-1)?.isolation, "inline");
     const more = await refusal(() =>
       runtime.plans.explain({ plan: planOf(server, {}, { permissions: { net: true } }) }, CALLER)
     );
     assertEquals(more.code, "policy_refused");
   }));
 
-Deno.test("explain() tells a redirect to another origin", () =>
+Deno.test("explain() reports a redirect to another origin", () =>
   withServer(async (server, runtime, policy) => {
     await using other = serveFiles({ "x.ts": () => Response.redirect(`${server.url}loop.ts`, 302) });
     policy.modules.private_hosts = [`127.0.0.1:${server.port}`];
     const plan = planOf(server, {}, { source: `${other.url}x.ts` });
-    const told = await runtime.plans.explain({ plan }, OPERATOR);
-    assert(codes(told.red_flags).includes("source_redirected"));
-    assertEquals(told.modules.at(-1)?.url, `${server.url}loop.ts`);
+    const result = await runtime.plans.explain({ plan }, OPERATOR);
+    assert(codes(result.red_flags).includes("source_redirected"));
+    assertEquals(result.modules.at(-1)?.url, `${server.url}loop.ts`);
     assertEquals(
-      told.deno_flags,
+      result.deno_flags,
       [`--allow-net=127.0.0.1:${other.port},127.0.0.1:${server.port}`].map(sortedHosts),
     );
   }));
@@ -248,7 +248,7 @@ function sortedHosts(flag: string): string {
   return `${name}=${hosts.split(",").sort().join(",")}`;
 }
 
-Deno.test("explain() never tells a query of a URL, nor the code of a data: URL", () =>
+Deno.test("explain() never reports a query of a URL or the code of a data: URL", () =>
   withServer(async (server, runtime) => {
     server.files["tool.ts"] = FILES["loop.ts"];
     const tools = [
@@ -258,12 +258,12 @@ Deno.test("explain() never tells a query of a URL, nor the code of a data: URL",
         source: `data:text/javascript,${encodeURIComponent("export function mount(){/*s3cret*/}")}`,
       },
     ];
-    const told = await runtime.plans.explain({ plan: { ...planOf(server), tools } }, OPERATOR);
-    assertEquals(JSON.stringify(told).includes("s3cret"), false);
-    assert(codes(told.red_flags).includes("source_inline"));
+    const result = await runtime.plans.explain({ plan: { ...planOf(server), tools } }, OPERATOR);
+    assertEquals(JSON.stringify(result).includes("s3cret"), false);
+    assert(codes(result.red_flags).includes("source_inline"));
   }));
 
-Deno.test("diff() compares without judging or fetching, and takes secrets out", () =>
+Deno.test("diff() compares without authorising or fetching, and redacts secrets", () =>
   withServer(async (server, runtime) => {
     const from = planOf(server, {}, { config: { api_key: "sk-old-secret", a: 1 } });
     const to = planOf(server, {}, { config: { api_key: "sk-new-secret", a: 2 } });
@@ -275,7 +275,7 @@ Deno.test("diff() compares without judging or fetching, and takes secrets out", 
     assertMatch(error.message, /the plan "to"/);
   }));
 
-Deno.test("POST /v1/plans/explain, lock and diff answer as their schemas say", () =>
+Deno.test("POST /v1/plans/explain, lock and diff answer according to their schemas", () =>
   withServer(async (server, runtime, policy) => {
     policy.modules.allow = [server.url];
     policy.modules.inline = [server.url];
@@ -291,10 +291,10 @@ Deno.test("POST /v1/plans/explain, lock and diff answer as their schemas say", (
       );
     const plan = planOf(server);
     const lock = await bodyOf(await post("lock", { plan }), "Lock");
-    const told = await bodyOf(await post("explain", { plan, lock }), "Explanation");
-    assertEquals(told.modules.at(-1).files.length, 3);
+    const result = await bodyOf(await post("explain", { plan, lock }), "Explanation");
+    assertEquals(result.modules.at(-1).files.length, 3);
     const bare = await bodyOf(await post("explain", JSON.stringify(plan), "application/yaml"), "Explanation");
-    assertEquals([bare.plan_hash, bare.lock_hash], [told.plan_hash, null]);
+    assertEquals([bare.plan_hash, bare.lock_hash], [result.plan_hash, null]);
     assertEquals((await bodyOf(await post("check", { plan, lock }), "PlanCheck")).ok, true);
     assertEquals((await bodyOf(await post("check", { plan, lock: {} }), "PlanCheck")).ok, false);
     assertEquals(await problemOf(await post("explain", { plan, lock: { version: 3 } })), "422 lock_invalid");

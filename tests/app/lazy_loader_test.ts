@@ -1,4 +1,4 @@
-/** The loader is somebody else's until a plan names a URL. */
+/** The loader is not imported until a plan names a URL. */
 import { LazyLoader } from "../../src/app/lazy_loader.ts";
 import { createModuleTable } from "../../src/app/module_table.ts";
 import { NamedPlans } from "../../src/app/named_plans.ts";
@@ -26,7 +26,7 @@ function countedLoading(): { loading: LazyLoader; made: () => number; closed: ()
   return { loading, made: () => made, closed: () => closed };
 }
 
-Deno.test("Loading makes one loader at the first call, and close() ends it", async () => {
+Deno.test("LazyLoader creates one loader at the first call, and close() ends it", async () => {
   const { loading, made, closed } = countedLoading();
   assertEquals(made(), 0);
   const [first, second] = await Promise.all([loading.loader(), loading.loader()]);
@@ -35,13 +35,13 @@ Deno.test("Loading makes one loader at the first call, and close() ends it", asy
   assertEquals([made(), closed()], [1, 1]);
 });
 
-Deno.test("Loading that was never asked has nothing to close", async () => {
+Deno.test("LazyLoader without a call has nothing to close", async () => {
   const { loading, made, closed } = countedLoading();
   await loading.close();
   assertEquals([made(), closed()], [0, 0]);
 });
 
-Deno.test("nothing of the loader is imported on the way to a run of built-in modules", async () => {
+Deno.test("a run of built-in modules imports no file of the loader", async () => {
   for (
     const path of [
       "main.ts",
@@ -60,7 +60,7 @@ Deno.test("nothing of the loader is imported on the way to a run of built-in mod
   }
 });
 
-Deno.test("a plan of built-in modules is made ready and opened without a loader", async () => {
+Deno.test("a plan of built-in modules runs without a loader", async () => {
   const { loading, made } = countedLoading();
   const plans = new Plans({
     policy: defaultPolicy(),

@@ -1,4 +1,4 @@
-/** What modules write to their console: lines of the log with the ids of the run, without secrets, in every tier. */
+/** Tests of modules' console output: lines of the log with the ids of the run, without secrets, in every tier. */
 import { assertEquals } from "../assert.ts";
 import { createRuntime } from "../../src/app/runtime.ts";
 import { defaultPolicy } from "../../src/policy/policy.ts";
@@ -54,7 +54,7 @@ for (const tier of TIERS) {
       line("info", "called"),
       line("error", "Assertion failed [REDACTED]"),
       line("error", "later"),
-      line("info", `long ${"x".repeat(3985)}`), // what was cut off ends before the secret that it was cut in
+      line("info", `long ${"x".repeat(3985)}`), // the text is cut before the secret that crosses the limit
       line("info", "cleaning"),
     ]);
   });

@@ -1,4 +1,4 @@
-/** What a module gets in this process: asked of Deno, and tried in a worker that is given just that. */
+/** Tests of effective permissions in this process: queried from Deno, and tried in a worker with exactly these permissions. */
 import { pathToFileURL } from "node:url";
 import {
   displayGrant,
@@ -37,7 +37,7 @@ interface Judged extends GrantingPlan {
   spec: ModuleSpec;
 }
 
-/** One tool with a grant, in an operator's plan of a folder, or in a caller's under a ceiling. */
+/** One tool with a grant, in an operator's plan of a folder, or in a caller's plan under a policy. */
 async function judge(
   permissions: Permissions,
   where: { folder: string } | { max: Permissions },
@@ -59,7 +59,7 @@ async function judge(
   return { compiled, grants, origin, ...base, spec: compiled.plan.tools[0]! }; // the one above
 }
 
-/** What a worker with a grant can do: `attempts` are expressions; each answers what it gives, or the name of its error. */
+/** Runs expressions in a worker with a grant; resolves to the value of each, or the name of its error. */
 async function tryIn(permissions: GuestPermissions, attempts: readonly string[]): Promise<unknown[]> {
   const code = `const answers = [];
     for (const attempt of [${attempts.map((attempt) => `async () => ${attempt}`).join(", ")}]) {
@@ -83,7 +83,7 @@ async function tryIn(permissions: GuestPermissions, attempts: readonly string[])
   }
 }
 
-Deno.test("grantOf() is what a worker takes, and it can do that and not what is next to it (T16, T37)", () =>
+Deno.test("grantOf() lets a worker access what is granted, and nothing beside it", () =>
   withFolder(async (folder) => {
     const listeners = [1, 2].map(() => Deno.listen({ hostname: "127.0.0.1", port: 0 }));
     const [open, shut] = listeners.map(({ addr }) => (addr as Deno.NetAddr).port); // TCP has a port
@@ -143,7 +143,7 @@ Deno.test("grantOf() is what a worker takes, and it can do that and not what is 
     }
   }));
 
-Deno.test("grantOf() that is nothing is a worker that can do nothing", () =>
+Deno.test("a worker without grants can access nothing", () =>
   withFolder(async (folder) => {
     const judged = await judge({}, { folder });
     const permissions = grantOf(judged.spec, judged);
@@ -156,7 +156,7 @@ Deno.test("grantOf() that is nothing is a worker that can do nothing", () =>
     assertEquals(answers.includes("granted"), false);
   }));
 
-Deno.test("effectiveGrantOf() drops what this process has not, and what cannot be told", () =>
+Deno.test("effectiveGrantOf() drops entries that this process lacks or that cannot be determined", () =>
   withFolder(async (folder) => {
     const judged = await judge({ net: true, read: ["dangling/x", "data/f/below"], sys: ["hostname"] }, {
       folder,
@@ -171,7 +171,7 @@ Deno.test("effectiveGrantOf() drops what this process has not, and what cannot b
     ]);
   }));
 
-Deno.test("authorise() takes a caller's narrower entries, and refuses a link that leads outside of the ceiling", () =>
+Deno.test("authorise() accepts a caller's narrower entries, and refuses a link that leads outside of the policy's paths", () =>
   withFolder(async (folder) => {
     const plan = `${folder}/plan`;
     const max = { read: [plan], net: ["127.0.0.1", "*.example.com"], env: ["AWS_*"] };
@@ -188,7 +188,7 @@ Deno.test("authorise() takes a caller's narrower entries, and refuses a link tha
     ]);
   }));
 
-Deno.test("grantOf() holds to the ceiling when a link is turned after the plan was judged", () =>
+Deno.test("grantOf() applies the policy when a link changes after the plan was authorised", () =>
   withFolder(async (folder) => {
     const plan = `${folder}/plan`;
     await Deno.remove(`${plan}/link`);
@@ -214,7 +214,7 @@ Deno.test("authorise() never gives a caller run or ffi, whatever the policy says
   }
 });
 
-Deno.test("authoriseWithin() refuses a sub-agent a link that leads outside of what its parent has", () =>
+Deno.test("authoriseWithin() refuses a sub-agent a link that leads outside of its parent's paths", () =>
   withFolder(async (folder) => {
     const parent = await judge({ read: ["data"] }, { folder });
     const options = {
@@ -231,7 +231,7 @@ Deno.test("authoriseWithin() refuses a sub-agent a link that leads outside of wh
     assertEquals(error.details.map(({ path }) => path), ["tools[0].permissions.read"]);
   }));
 
-Deno.test("shownGrant() names what is beside the plan from there", () =>
+Deno.test("displayGrant() displays paths below the plan's folder relative to it", () =>
   withFolder(async (folder) => {
     const judged = await judge({ read: ["data", ".", "link"] }, { folder });
     const granted = {
@@ -245,7 +245,7 @@ Deno.test("shownGrant() names what is beside the plan from there", () =>
     ]]);
   }));
 
-Deno.test("grantOf() of every form of entry that a plan may hold is one that Deno starts a worker with", async () => {
+Deno.test("Deno starts a worker with grantOf() of every form of entry", async () => {
   const hosts = [
     "a.com",
     "A.com.:0443",
@@ -313,7 +313,7 @@ function dataUrl(code: string): string {
   return `data:text/javascript,${encodeURIComponent(code)}`;
 }
 
-/** What of `asked` a process with flags says it has: `permission entry`, or a permission alone for all of it. */
+/** Returns the entries of `asked` that a process with these flags has: `permission entry`, or the permission alone for all of it. */
 async function heldWith(flags: readonly string[], asked: readonly string[]): Promise<string[]> {
   const own = (path: string) => JSON.stringify(new URL(`../../src/${path}`, import.meta.url).href);
   const code = `import { grantedToProcess } from ${own("app/process_permissions.ts")};
@@ -336,7 +336,7 @@ async function heldWith(flags: readonly string[], asked: readonly string[]): Pro
   }
 }
 
-Deno.test("grantedToProcess() says what flags with lists give, and nothing that Deno cannot be asked for", () =>
+Deno.test("grantedToProcess() finds the entries of flags, and nothing that Deno cannot be queried for", () =>
   withFolder(async (folder) => {
     const held = [
       "net a.com",
@@ -393,7 +393,7 @@ Deno.test("grantedToProcess() says what flags with lists give, and nothing that 
     assertEquals(await heldWith(flags, [...held, ...not.map((host) => `net ${host}`), ...others]), held);
   }));
 
-Deno.test("grantedToProcess() of a process that is denied a part has neither the whole nor what may hold the part", async () => {
+Deno.test("grantedToProcess() grants neither the whole nor entries that may include a denied part", async () => {
   const flags = ["--allow-all", "--deny-net=x.org:80", "--deny-env=AWS_S", "--deny-read=/etc/passwd"];
   const held = [
     "write",

@@ -26,7 +26,7 @@ Deno.test("createModuleTable() has the built-in modules and those of the applica
   assertThrows(() => table.module("tool-nothing"), Error, 'Cannot find module "tool-nothing"');
 });
 
-Deno.test("createModuleTable() keeps an object as it is, a module's namespace too", async () => {
+Deno.test("createModuleTable() keeps an object unchanged, also a module's namespace", async () => {
   const module = await import("../../modules/tool-todo/mod.ts");
   const table = createModuleTable({ "tool-mine": module });
   assert(table.module("tool-mine") === module);
@@ -49,7 +49,7 @@ for (
     ["clock", { mount, module: { id: "clock" } }, "its type is unknown"],
   ] as [string, unknown, string][]
 ) {
-  Deno.test(`createModuleTable() takes no ${JSON.stringify(id).slice(0, 40)}: ${problem}`, () => {
+  Deno.test(`createModuleTable() refuses ${JSON.stringify(id).slice(0, 40)}: ${problem}`, () => {
     const create = () => createModuleTable({ [id]: given as InProcessModule });
     assertThrows(create, TypeError, `Cannot add module ${JSON.stringify(id)}: `);
     assertThrows(create, TypeError, problem);

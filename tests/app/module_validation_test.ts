@@ -1,4 +1,4 @@
-/** Validating a module: what it is and what it does, on modules made here (behaviour.md §3.4, §3.5, §10.2, §13.2). */
+/** Tests of validating a module: structure and behaviour. */
 import { BUILTIN_IDS, builtinModule } from "../../src/app/builtins.ts";
 import { countFindings } from "../../src/app/validation/report.ts";
 import { casesOf, REQUIRED_CASES } from "../../src/app/validation/suites.ts";
@@ -42,13 +42,13 @@ const complete = (fields: object = {}) =>
     return provides;
   });
 
-Deno.test("validateModule() finds the Iron Law broken, in the words of R2 (VAL-01)", async () => {
+Deno.test("validateModule() reports a tool module that mounts no tool, in R2's words", async () => {
   assertEquals(await findings(of(() => null)), [
     "error protocol_compliance: No tool was mounted and mount() did not return a Tool instance",
   ]);
 });
 
-Deno.test("validateModule() only warns of a provider that is not configured (VAL-12, LOAD-07)", async () => {
+Deno.test("validateModule() only warns of a provider that is not configured", async () => {
   const [finding, ...more] = await findings(r0_provider, { id: "provider-mock" });
   assertMatch(finding ?? "", /^warning protocol_compliance: Provider "provider-mock" is not configured/);
   assertEquals(more, []);
@@ -57,7 +57,7 @@ Deno.test("validateModule() only warns of a provider that is not configured (VAL
   assert(countFindings(checks, true).errors > 0);
 });
 
-Deno.test("validateModule() warns of who declined, whatever the type (behaviour.md §3.4)", async () => {
+Deno.test("validateModule() warns of a module that declines to mount, of any type", async () => {
   const skipped = of(() => ({ skipped: "no display here" }));
   assertEquals(await findings(skipped), ["warning protocol_compliance: no display here"]);
   assertEquals(
@@ -68,11 +68,11 @@ Deno.test("validateModule() warns of who declined, whatever the type (behaviour.
   assertMatch((await findings(needy))[0] ?? "", /^warning protocol_compliance: .*its config lacks url/);
 });
 
-Deno.test("validateModule() passes a placeholder (VAL-02)", async () => {
+Deno.test("validateModule() passes a placeholder", async () => {
   assertEquals(await findings(r2_placeholder, { structure_only: false }), []);
 });
 
-Deno.test("validateModule() wants an async mount, with as many parameters as it needs", async () => {
+Deno.test("validateModule() requires an async mount, with any number of parameters", async () => {
   const sync = {
     mount: (coordinator: Coordinator, _config: JsonObject) => (coordinator.mount("tools", tool()), provides),
   };
@@ -86,7 +86,7 @@ Deno.test("validateModule() wants an async mount, with as many parameters as it 
   assertEquals(await findings(short), []);
 });
 
-Deno.test("validateModule() checks a tool's shape: two errors, two warnings (VAL-04)", async () => {
+Deno.test("validateModule() checks a tool's shape: two errors, two warnings", async () => {
   const shapes: [object, string][] = [
     [{ execute: undefined }, "error tool_execute"],
     [{ name: "" }, "error tool_name"],
@@ -102,7 +102,7 @@ Deno.test("validateModule() checks a tool's shape: two errors, two warnings (VAL
   }
 });
 
-Deno.test("validateModule() takes a tool without a schema (VAL-05), and one with get_schema() (VAL-06)", async () => {
+Deno.test("validateModule() accepts a tool without a schema, and one with get_schema()", async () => {
   const plain: Tool = { name: "t", description: "d", execute: () => Promise.resolve("out") };
   const spoken = { ...plain, get_schema: () => ({ type: "object", properties: {} }) };
   for (const one of [plain, spoken]) {
@@ -114,13 +114,13 @@ Deno.test("validateModule() takes a tool without a schema (VAL-05), and one with
   }
 });
 
-Deno.test("validateModule() warns when a callable came back and nothing is mounted (VAL-07)", async () => {
+Deno.test("validateModule() warns when mount returns a function and mounts nothing", async () => {
   const found = await findings(of(() => () => {}));
   assertEquals(found.length, 1);
   assertMatch(found[0]!, /^warning protocol_compliance: .*may be conditional/);
 });
 
-Deno.test("validateModule() reads a provider's plain get_info (VAL-08)", async () => {
+Deno.test("validateModule() reads a provider's plain get_info", async () => {
   const provider = (info: unknown) =>
     of(async (coordinator) => {
       const methods = {
@@ -136,7 +136,7 @@ Deno.test("validateModule() reads a provider's plain get_info (VAL-08)", async (
   assertMatch((await findings(provider("p"), options)).join(), /^error provider_get_info/);
 });
 
-Deno.test("validateModule() takes an orchestrator whose execute declares fewer parameters than it is given", async () => {
+Deno.test("validateModule() accepts an orchestrator whose execute declares fewer parameters", async () => {
   const loop = (execute: unknown) => of((coordinator) => coordinator.mount("orchestrator", { execute }));
   const options = { id: "loop-x" };
   for (const execute of [() => Promise.resolve(""), (_prompt: unknown) => Promise.resolve("")]) {
@@ -144,7 +144,7 @@ Deno.test("validateModule() takes an orchestrator whose execute declares fewer p
   }
 });
 
-Deno.test("validateModule() misses set_messages of a context (VAL-10)", async () => {
+Deno.test("validateModule() reports a context without set_messages", async () => {
   const { addMessage, getMessages, getMessagesForRequest, clear } = MockContextManager.prototype;
   const memory = { addMessage, getMessages, getMessagesForRequest, clear };
   const found = await findings(of((coordinator) => coordinator.mount("context", memory)), {
@@ -153,13 +153,13 @@ Deno.test("validateModule() misses set_messages of a context (VAL-10)", async ()
   assertMatch(found.join(), /^error context_set_messages/);
 });
 
-Deno.test("validateModule() finds a hook that registers nothing (VAL-11)", async () => {
+Deno.test("validateModule() reports a hook that registers nothing", async () => {
   assertEquals(await findings(of(() => null), { id: "hooks-x" }), [
     "error protocol_compliance: No hook was registered and mount() did not return a Hook instance",
   ]);
 });
 
-Deno.test("validateModule() tells the type: the caller, the exports, the id, what was mounted (LOAD-14)", async () => {
+Deno.test("validateModule() takes the type from the caller, the exports, the id or the mounted instance", async () => {
   const hook = (coordinator: Coordinator) => void coordinator.hooks.register("tool:pre", () => null);
   const types: [object, Partial<ValidateOptions>, ModuleType][] = [
     [of(hook), { id: "hooks-tool-dedupe" }, "hook"],
@@ -175,13 +175,13 @@ Deno.test("validateModule() tells the type: the caller, the exports, the id, wha
   for (const [module, options, type] of types) assertEquals((await validate(module, options)).type, type);
 });
 
-Deno.test("validateModule() says that mount is missing, and stops", async () => {
+Deno.test("validateModule() reports a missing mount and stops", async () => {
   const { checks, suite } = await validate({ start() {} });
   assertEquals(checks.map(({ name, passed }) => [name, passed]), [["mount_exists", false]]);
   assertEquals(suite, []);
 });
 
-Deno.test("validateModule() calls mount and its cleanups once when only the structure is asked for (LOAD-13)", async () => {
+Deno.test("validateModule() calls mount and its cleanups once when only the structure is checked", async () => {
   const calls: string[] = [];
   const module = of(async (coordinator) => {
     calls.push("mount");
@@ -193,7 +193,7 @@ Deno.test("validateModule() calls mount and its cleanups once when only the stru
   assertEquals(calls, ["mount", "ready", "returned", "registered"]);
 });
 
-Deno.test("validateModule() tells what mount throws, what never ends, and what a session would refuse", async () => {
+Deno.test("validateModule() reports errors of mount, timeouts, and what a session would refuse", async () => {
   const cases: [Mount, RegExp][] = [
     [() => {
       throw new Error("no disk");
@@ -205,7 +205,7 @@ Deno.test("validateModule() tells what mount throws, what never ends, and what a
   for (const [mount, text] of cases) assertMatch((await findings(of(mount), { call_ms: 50 })).join(), text);
 });
 
-Deno.test("validateModule() warns of what mount returns: nothing, nonsense, names it did not mount", async () => {
+Deno.test("validateModule() warns of a return value of mount that is missing, invalid, or names unmounted tools", async () => {
   const returning = (value: unknown) =>
     of(async (coordinator) => {
       await coordinator.mount("tools", tool());
@@ -218,14 +218,14 @@ Deno.test("validateModule() warns of what mount returns: nothing, nonsense, name
   for (const good of [provides, () => {}, tool()]) assertEquals(await names(good), []);
 });
 
-Deno.test("validateModule() warns of a mount name that is not the tool's (C42)", async () => {
+Deno.test("validateModule() warns of a mount name that is not the tool's", async () => {
   assertMatch(
     (await findings(mounting(tool(), "other"))).join(),
     /warning tool_name: mounted as "other", but its name is "t"/,
   );
 });
 
-Deno.test("validateModule() runs the suite: §10.2's cases are errors, further ones warnings", async () => {
+Deno.test("validateModule() runs the suite: required cases are errors, others warnings", async () => {
   const crash = await findings(complete({ execute: (input: { path: string }) => input.path.length }), {
     structure_only: false,
   });
@@ -240,7 +240,7 @@ Deno.test("validateModule() runs the suite: §10.2's cases are errors, further o
   ]);
 });
 
-Deno.test("validateModule() does not blame a module for what the sandbox withholds", async () => {
+Deno.test("validateModule() reports no error for what the sandbox lacks", async () => {
   class NotCapable extends Error {
     override name = "NotCapable";
   }
@@ -266,7 +266,7 @@ Deno.test("every case that counts as an error is a case of its suite", () => {
   }
 });
 
-Deno.test("the requirements' own modules have no error (R0, R1, R2, R3)", async () => {
+Deno.test("the requirements' own modules have no error", async () => {
   const modules: [object, string, JsonObject?][] = [
     [r0_calculator, "tool-calculator"],
     [r0_provider, "provider-mock", { api_key: "k" }],
@@ -284,7 +284,7 @@ Deno.test("the requirements' own modules have no error (R0, R1, R2, R3)", async 
   }
 });
 
-Deno.test("checklistOf() has R2's eight boxes for a tool", async () => {
+Deno.test("checklistOf() has eight items for a tool", async () => {
   const { checks } = await validate(complete());
   const items = checklistOf("tool", checks);
   assertEquals(items.length, 8);

@@ -2,7 +2,7 @@ import { NamedPlans } from "../../src/app/named_plans.ts";
 import { assertEquals } from "../assert.ts";
 import { refusal } from "../plan/support.ts";
 
-Deno.test("get() of a plan that is not there asks whether the nearest name was meant", async () => {
+Deno.test("get() of an unknown plan suggests the nearest name", async () => {
   const folder = await Deno.makeTempDir();
   await Deno.writeTextFile(`${folder}/support.yaml`, "");
   const plans = new NamedPlans(new URL(`file://${folder}/`));

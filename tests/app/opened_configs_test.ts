@@ -1,4 +1,4 @@
-/** A module that is not compiled in is mounted with a config that its schema allows, defaults filled in, in every tier. */
+/** A module from a file is mounted with a config that its schema accepts, with defaults, in every tier. */
 import { refusal } from "../plan/support.ts";
 import { assertEquals } from "../assert.ts";
 import { runWithFiles, TIERS } from "./own_modules.ts";
@@ -35,8 +35,8 @@ for (const tier of TIERS) {
       ]
     ) {
       const { run, entries } = await runWithFiles(tier, { "dice.js": DICE }, tools(config));
-      const told = entries.find(({ event }) => event === "tool-dice:config")?.data.config;
-      assertEquals([run.status, told, run.isolation["tool-dice"], run.warnings], [
+      const result = entries.find(({ event }) => event === "tool-dice:config")?.data.config;
+      assertEquals([run.status, result, run.isolation["tool-dice"], run.warnings], [
         "completed",
         expected,
         tier,
@@ -45,7 +45,7 @@ for (const tier of TIERS) {
     }
   });
 
-  Deno.test(`a config that a schema does not allow refuses the plan, at its place: ${tier}`, async () => {
+  Deno.test(`a config that does not match the schema refuses the plan, with its path: ${tier}`, async () => {
     for (
       const [config, path, message] of [
         [
@@ -74,14 +74,14 @@ for (const tier of TIERS) {
     }
   });
 
-  Deno.test(`a key that a schema does not know is a warning of the run: ${tier}`, async () => {
+  Deno.test(`a key that is not in the schema is a warning of the run: ${tier}`, async () => {
     const { run } = await runWithFiles(tier, { "dice.js": DICE }, tools({ sound: true }));
     assertEquals(run.warnings.map(({ code, message }) => [code, message.split(";")[0]]), [
       ["unknown_key", 'Cannot use key "sound": tools[0].config has no such key'],
     ]);
   });
 
-  Deno.test(`a hook whose code says that it gates and cannot be loaded fails the run: ${tier}`, async () => {
+  Deno.test(`a hook that declares itself a gate and cannot be loaded fails the run: ${tier}`, async () => {
     const files = {
       "gate.js": `export const module = { id: "hooks-gate", type: "hook", gates: true };
         throw new Error("broken");
@@ -107,7 +107,7 @@ for (const tier of TIERS) {
     assertEquals([error.code, error.details.map(({ path }) => path)], ["module_load_failed", ["hooks[0]"]]);
   });
 
-  Deno.test(`module:mounted tells what the module says of itself: ${tier}`, async () => {
+  Deno.test(`module:mounted has the version and description that the module exports: ${tier}`, async () => {
     const files = {
       "own.js": `export const module = { id: "tool-own", type: "tool", name: "Own", version: "1.2.3" };
         export const mount = (coordinator) => coordinator.mount("tools", { name: "own", description: "d", execute() {} });`,
@@ -120,11 +120,11 @@ for (const tier of TIERS) {
     };
     const tools = ["own", "r2", "mute"].map((name) => ({ module: `tool-${name}`, source: `./${name}.js` }));
     const { entries } = await runWithFiles(tier, files, { tools });
-    const told = entries.filter(({ event }) => event === "module:mounted").map(({ data }) => {
+    const result = entries.filter(({ event }) => event === "module:mounted").map(({ data }) => {
       const { module_id, name = null, version = null, provides = null } = data;
       return [module_id, name, version, provides];
     });
-    assertEquals(told, [
+    assertEquals(result, [
       ["loop-basic", null, null, null],
       ["context-simple", null, null, null],
       ["provider-mock", null, null, null],

@@ -6,21 +6,21 @@ import { defaultPolicy } from "../../src/policy/policy.ts";
 import type { Caller, Run } from "../../src/runs/types.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
 
-/** Where modules run. */
+/** A tier, or this process. */
 export const TIERS = ["inline", "worker", "process"] as const;
 
 const OPERATOR: Caller = { name: "terminal", namespace: "x", origin: "operator" };
 
-/** What came of a run. */
-export interface Told {
+/** Result of a run. */
+export interface RunResult {
   readonly run: Run;
   readonly entries: readonly Entry[];
-  /** What was logged meanwhile. */
+  /** Lines that were logged meanwhile. */
   readonly logged: readonly { level: string; event: string; facts: JsonObject }[];
 }
 
 /**
- * Runs a plan beside files of these names, in a tier, and replays the run: that must be equal. Rejects as `runs.create` does.
+ * Runs a plan with files of these names, in a tier, and replays the run, which must be equal. Rejects like `runs.create`.
  * @param env Variables that the plan may name.
  */
 export async function runWithFiles(
@@ -28,7 +28,7 @@ export async function runWithFiles(
   files: Readonly<Record<string, string>>,
   parts: JsonObject,
   env: Readonly<Record<string, string>> = {},
-): Promise<Told> {
+): Promise<RunResult> {
   const folder = await Deno.makeTempDir();
   const base_url = `file://${folder}/`;
   const { isolation, modules, ...base } = defaultPolicy();
@@ -53,9 +53,9 @@ export async function runWithFiles(
     const handle = await runtime.runs.create({ prompt: "go", plan }, OPERATOR, { base_url });
     const run = await handle.settled("end");
     const entries = await runtime.runs.events(OPERATOR, run.id, { limit: Number.MAX_SAFE_INTEGER });
-    const told = { run, entries, logged: [...logged] };
+    const result = { run, entries, logged: [...logged] };
     assertEquals(await runtime.runs.replay(OPERATOR, run.id), { equal: true });
-    return told;
+    return result;
   } finally {
     await runtime.close();
     await Deno.remove(folder, { recursive: true });

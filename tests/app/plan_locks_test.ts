@@ -1,4 +1,4 @@
-/** Which lock holds for a plan. */
+/** Tests of finding a plan's lock. */
 import { hashLock, Locks } from "../../src/app/plan_locks.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
 import { assert, assertEquals, assertMatch } from "../assert.ts";
@@ -26,14 +26,14 @@ async function withFolder(test: (folder: string, base_url: string) => Promise<vo
   }
 }
 
-Deno.test("Locks finds none without a request's and without a file", () =>
+Deno.test("Locks finds no lock without a request's lock and a file", () =>
   withFolder(async (_, base_url) => {
     assertEquals(await new Locks().find(undefined, base_url), undefined);
     assertEquals(await new Locks().find(undefined, undefined), undefined);
     assertEquals(await new Locks().find(undefined, "https://x.example/plan.yaml"), undefined);
   }));
 
-Deno.test("Locks takes the file beside the plan, and sees it change", () =>
+Deno.test("Locks reads the file beside the plan, and again when it changes", () =>
   withFolder(async (folder, base_url) => {
     const locks = new Locks();
     const file = `${folder}/plan.lock.json`;
@@ -47,7 +47,7 @@ Deno.test("Locks takes the file beside the plan, and sees it change", () =>
     assertEquals(await locks.find(undefined, base_url), undefined);
   }));
 
-Deno.test("Locks lets a request add to the operator's lock, never take from it or contradict it", () =>
+Deno.test("Locks lets a request add to the operator's lock, but not remove or contradict entries", () =>
   withFolder(async (folder, base_url) => {
     await Deno.writeTextFile(
       `${folder}/plan.lock.json`,
@@ -62,7 +62,7 @@ Deno.test("Locks lets a request add to the operator's lock, never take from it o
     assertMatch(error.message, /https:\/\/a\.example\//);
   }));
 
-Deno.test("Locks refuses a lock that is there and cannot be read", () =>
+Deno.test("Locks refuses a lock file that cannot be read", () =>
   withFolder(async (folder, base_url) => {
     await Deno.writeTextFile(`${folder}/plan.lock.json`, "{");
     assertEquals((await refusal(() => new Locks().find(undefined, base_url))).code, "lock_invalid");

@@ -1,4 +1,4 @@
-/** The modules of a plan are all there before any of them runs. */
+/** Tests that all modules of a plan are fetched before any of them runs. */
 import { LazyLoader } from "../../src/app/lazy_loader.ts";
 import { LazySandbox } from "../../src/app/lazy_sandbox.ts";
 import { UrlModules } from "../../src/app/remote_modules.ts";
@@ -18,7 +18,7 @@ function specOf(name: string): ModuleSpec {
 
 const BUILT_IN: ModuleSpec = { ...specOf("built-in"), source: { kind: "builtin" } };
 
-/** A loader that says what it was asked; `prepare` of a name is held until it is let go. */
+/** A loader that records its calls; `prepare` of a name waits until the test continues it. */
 function scripted(): {
   loading: LazyLoader;
   steps: string[];
@@ -33,7 +33,7 @@ function scripted(): {
       steps.push(`prepare ${module}`);
       if (signal) signals.push(signal);
       await held.get(module!)?.promise;
-      return { requested: module } as Partial<ModuleBundle> as ModuleBundle; // only handed on
+      return { requested: module } as Partial<ModuleBundle> as ModuleBundle; // the test only passes it on
     },
     link({ requested }: ModuleBundle) {
       steps.push(`link ${requested}`);
@@ -44,7 +44,7 @@ function scripted(): {
         placeOf: () => undefined,
       });
     },
-  } as unknown as Loader; // what is used of it
+  } as unknown as Loader; // the methods that are used
   return {
     loading: new LazyLoader({ cache_dir: null, load: () => Promise.resolve({ createLoader: () => loader }) }),
     steps,
@@ -66,7 +66,7 @@ function modulesOf(specs: readonly ModuleSpec[], loading: LazyLoader): UrlModule
   });
 }
 
-Deno.test("UrlModules prepares all side by side, once, and links what is opened", async () => {
+Deno.test("UrlModules prepares all modules in parallel, once, and links those that are opened", async () => {
   const { loading, steps, held } = scripted();
   const gate = Promise.withResolvers<void>();
   held.set("a", gate);
@@ -87,7 +87,7 @@ Deno.test("UrlModules prepares all side by side, once, and links what is opened"
   ]);
 });
 
-Deno.test("UrlModules fails at the first failure, stops waiting for the others, and links none", async () => {
+Deno.test("UrlModules rejects with the first failure, does not wait for the others, and links none", async () => {
   const { loading, steps, held, signals } = scripted();
   held.set("slow", Promise.withResolvers());
   const failing = Promise.withResolvers<void>();

@@ -1,4 +1,4 @@
-/** Runs whose modules are all loaded from files replay as they were recorded, whatever tier the modules run in. */
+/** Runs whose modules are all loaded from files replay as they were recorded, in every tier. */
 import { assertEquals } from "../assert.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
 import { runWithFiles, TIERS } from "./own_modules.ts";
@@ -8,7 +8,7 @@ const MODULES = new URL("../../modules/", import.meta.url);
 /** A module of this repository as a file beside the plan. */
 const copy = (id: string) => `export * from ${JSON.stringify(new URL(`${id}/mod.ts`, MODULES).href)};\n`;
 
-/** Tools that do what tools do, and a cleanup that fails. */
+/** Tools that use every feature of tools, and a cleanup that fails. */
 const TOOLS = `
 export async function mount(coordinator) {
   const tool = (name, execute, more) =>
@@ -26,7 +26,7 @@ export async function mount(coordinator) {
   return () => {};
 }`;
 
-/** A hook that does what hooks may do, and cleans up. */
+/** A hook that uses every feature of hooks, and cleans up. */
 const HOOK = `
 export function mount(coordinator) {
   coordinator.hooks.register("tool:pre", (_, data) => data.tool_name === "talks"
@@ -49,7 +49,7 @@ const RESPONSES = [
 ];
 
 const PLANS: Record<string, JsonObject> = {
-  "an approval of a call that holds a secret": {
+  "an approval of a call that contains a secret": {
     providers: [{ module: "provider-mock", config: { responses: RESPONSES.slice(1) } }],
     tools: [{ module: "tool-odd", source: "./tools.js", config: { phrase: "${PHRASE}" } }],
     hooks: [{

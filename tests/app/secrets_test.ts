@@ -1,11 +1,11 @@
-/** A secret of a plan gets to no place where anything of a run is written or shown, wherever its modules put it, in any tier. */
+/** A secret of a plan appears nowhere in the output of a run, wherever its modules put it, in any tier. */
 import { assert, assertEquals, assertStringIncludes } from "../assert.ts";
 import { errorCode, errorMessage } from "../../src/sdk/errors.ts";
 import { runWithFiles, TIERS } from "./own_modules.ts";
 
 const SECRET = 's3cret/"key"\\with\u001b[2J+漢字';
 
-/** The spellings in which it could be found. */
+/** Encodings of the secret. */
 const SPELLINGS = [SECRET, JSON.stringify(SECRET).slice(1, -1), encodeURIComponent(SECRET), "s3cret/"];
 
 const PROVIDER = `
@@ -22,7 +22,7 @@ export const mount = (coordinator, { key }) => {
       const text = "x".repeat(190) + key;
       return {
         content: [{ type: "text", text }],
-        tool_calls: ["tells", "throws"].map((name, at) => ({ id: "call_" + at, name, arguments: { key } })),
+        tool_calls: ["reports", "throws"].map((name, at) => ({ id: "call_" + at, name, arguments: { key } })),
       };
     },
   });
@@ -32,7 +32,7 @@ const TOOLS = `
 export async function mount(coordinator, { key }) {
   const tool = (name, execute) =>
     coordinator.mount("tools", { name, description: name, input_schema: { type: "object" }, execute });
-  await tool("tells", (_, { progress }) => {
+  await tool("reports", (_, { progress }) => {
     progress("working with " + key);
     coordinator.session_state.kept = { [key]: key };
     return { [key]: key, url: "https://a.example/?key=" + encodeURIComponent(key) };
@@ -54,7 +54,7 @@ const FILES = { "provider.js": PROVIDER, "tools.js": TOOLS, "hook.js": HOOK };
 const config = { key: "${LEAK_KEY}" };
 
 for (const tier of TIERS) {
-  Deno.test(`a secret gets into no sink in tier ${tier}`, async () => {
+  Deno.test(`a secret appears in no output in tier ${tier}`, async () => {
     const folder = await Deno.makeTempDir();
     const path = `${folder}/events.jsonl`;
     try {
@@ -94,7 +94,7 @@ for (const tier of TIERS) {
   });
 }
 
-Deno.test("a secret is in no error of a run that cannot be started", async () => {
+Deno.test("a secret appears in no error of a run that cannot start", async () => {
   const loop = "export const mount = (_, { key }) => { throw new Error('cannot mount with ' + key); };";
   const session = {
     orchestrator: { module: "loop-leaky", source: "./loop.js", config },

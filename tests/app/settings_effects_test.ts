@@ -20,22 +20,22 @@ import {
   type Where,
 } from "./settings_kit.ts";
 
-/** What one setting does. */
+/** The effect of one setting. */
 interface Effect {
-  /** What it is set to. */
+  /** The value. */
   value: unknown;
-  /** Settings of the server that it is seen beside. */
+  /** Further settings of the server. */
   beside?: JsonObject;
-  /** What is seen with it. */
+  /** The effect with this value. */
   seen: unknown;
-  /** What is seen with the default; absent where that would take too long to wait for. */
+  /** The effect with the default; absent where the test would take too long. */
   usual?: unknown;
   look(server: SettingServer): Promise<unknown>;
   /** Folder of named plans. */
   plans?: URL;
 }
 
-/** What a setting does that only the program itself can show. */
+/** Tests a setting that only has an effect on the program itself. */
 interface ProgramEffect {
   look_at_program(): Promise<void>;
 }
@@ -54,7 +54,7 @@ const stopReason = async (server: SettingServer, plan: unknown) => {
   return typeof run === "string" ? run : run.stop_reason;
 };
 
-/** Resolves to the words that the model was given for its tool call. */
+/** Resolves to the tool result that the model received. */
 const toolResult = async (server: SettingServer, plan: unknown): Promise<string> => {
   const run = await server.run(plan);
   const { data } = await server.ask(`GET /v1/sessions/${run.session_id}/messages`);
@@ -62,7 +62,7 @@ const toolResult = async (server: SettingServer, plan: unknown): Promise<string>
   return typeof result?.content === "string" ? result.content : JSON.stringify(result?.content);
 };
 
-/** Starts two slow runs; resolves to what the second got, and ends both. */
+/** Starts two slow runs, resolves to the result of the second, and ends both. */
 const secondRun = async (server: SettingServer) => {
   const first = await server.run(SLOW, { background: true });
   const second = await server.run(SLOW, { background: true });
@@ -194,7 +194,7 @@ const EFFECTS: Record<string, Effect | ProgramEffect> = {
     },
   },
   "auth.keys": {
-    value: undefined, // the kit gives a key to every server
+    value: undefined, // the test kit gives every server a key
     seen: [200, 401],
     async look(server) {
       const statuses = [];
@@ -242,7 +242,7 @@ const EFFECTS: Record<string, Effect | ProgramEffect> = {
   },
   "env.allow": {
     value: ["SETTINGS_TEST"],
-    seen: "[REDACTED]", // what a variable expands to is never shown
+    seen: "[REDACTED]", // values of variables are redacted
     usual: "policy_refused",
     async look(server) {
       const run = await server.run(planOf(["${SETTINGS_TEST}"]));
@@ -260,7 +260,7 @@ const EFFECTS: Record<string, Effect | ProgramEffect> = {
       ),
   },
   "isolation.urls_from_callers": {
-    value: "process", // there is no other yet
+    value: "process", // the only value yet
     beside: FROM_DATA,
     seen: "process",
     look: (server) => tierOf(server, { plan: planOf(["done"], { tools: [DATA_TOOL] }) }),
@@ -515,7 +515,7 @@ async function boundPassed(server: SettingServer, plan: unknown): Promise<unknow
   return /limits\.(max_\w+)/.exec(said)?.[1] ?? run.stop_reason;
 }
 
-/** Runs a plan twice; resolves to what there is of the log of the first run. */
+/** Runs a plan twice; resolves to what remains of the first run's log. */
 async function logOfFirst(server: SettingServer): Promise<unknown> {
   const first = await server.run(planOf(["done"]));
   for (let more = 0; more < 3; more++) await server.run(planOf(["done"]));
@@ -559,7 +559,7 @@ Deno.test("every setting has a row that shows its effect", () => {
 
 for (const { path, for_keys } of allSettings()) {
   const effect = EFFECTS[path];
-  if (effect === undefined) continue; // said above
+  if (effect === undefined) continue; // reported above
   if ("look_at_program" in effect) {
     Deno.test(`${path} has an effect`, effect.look_at_program);
     continue;
@@ -580,7 +580,7 @@ for (const { path, for_keys } of allSettings()) {
   });
 }
 
-Deno.test("what these tests began is ended", async () => {
+Deno.test("everything that these tests started has ended", async () => {
   await FILES[Symbol.asyncDispose]();
   await Deno.remove(OWN_PLANS, { recursive: true });
 });

@@ -1,4 +1,4 @@
-/** A server with one setting of `preamp.yaml`, for all callers or for one key alone, and modules that show what it does. */
+/** A server with one setting of `preamp.yaml`, for all callers or for one key, and modules that show its effect. */
 import type { InProcessModule } from "../../src/app/module_table.ts";
 import { hashKey } from "../../src/policy/api_keys.ts";
 import { policyFromData } from "../../src/policy/parse_policy.ts";
@@ -7,7 +7,7 @@ import type { Clock, Coordinator, JsonObject, ToolCallContext } from "../../src/
 import { createPreamp } from "../../src/server/mod.ts";
 import { mergePlans } from "../../src/plan/merge.ts";
 
-/** Where a setting is written. */
+/** Section of a setting: the server's or a key's. */
 export type Where = "server" | "key";
 
 /** JSON whose shape the test asserts. */
@@ -17,13 +17,13 @@ export type Json = any;
 /** A server under test. */
 export interface SettingServer extends AsyncDisposable {
   send(route: string, body?: unknown, headers?: Record<string, string>): Promise<Response>;
-  /** Posts JSON, or gets; resolves to the answer's JSON, or for a problem to its code. */
+  /** Sends a request; resolves to the response's JSON, or for an error to its code. */
   ask(route: string, body?: unknown, headers?: Record<string, string>): Promise<Json>;
   /** Runs a plan to its end and resolves to the run, or for a problem to its code. */
   run(plan: unknown, more?: JsonObject): Promise<Json>;
   /** Resolves to the data of the entries of one event of a run. */
   entries(run: Json, event: string): Promise<Json[]>;
-  /** Lets time pass, for whatever asks how late it is. */
+  /** Advances the clock. */
   pass(hours: number): void;
 }
 
@@ -88,7 +88,7 @@ function shifted(clock: Clock, passed_ms: () => number): Clock {
   };
 }
 
-/** Returns a plan whose model calls one tool, then says that it is done. */
+/** Returns a plan whose model calls one tool, then answers "done". */
 export function calling(tool: string, input: JsonObject = {}, more: JsonObject = {}): JsonObject {
   return planOf([{ tool_calls: [{ name: tool, arguments: input }] }, "done"], {
     tools: ["tool-shown"],
@@ -96,7 +96,7 @@ export function calling(tool: string, input: JsonObject = {}, more: JsonObject =
   });
 }
 
-/** Returns a plan whose model answers as the script says. */
+/** Returns a plan whose model follows the script. */
 export function planOf(
   responses: readonly unknown[],
   more: JsonObject = {},

@@ -1,4 +1,4 @@
-/** The process that a module is tried in, watched: what never ends is ended. */
+/** Tests of the process that validates a module: timeouts and protocol errors. */
 import { validateInProcess } from "../../src/app/validation/process.ts";
 import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { contextOf, loaderOf, specOf } from "../loader/support.ts";
@@ -11,7 +11,7 @@ async function outcomeOf(code: string) {
   return await validateInProcess(bundle, { ...request, options }, { step_ms: 500, env: () => ({}) });
 }
 
-Deno.test("validateInProcess() ends a module that loops for ever, and says where", async () => {
+Deno.test("validateInProcess() kills a module that loops forever, and reports the step", async () => {
   const [mounting, loading] = await Promise.all([
     outcomeOf("export async function mount(a, b) { for (;;); }"),
     outcomeOf("for (;;); export async function mount(a, b) {}"),
@@ -23,7 +23,7 @@ Deno.test("validateInProcess() ends a module that loops for ever, and says where
   assertEquals(loading.check.name, "module_importable");
 });
 
-Deno.test("validateInProcess() takes bytes that are no message for the end of the process", async () => {
+Deno.test("validateInProcess() treats invalid bytes as the end of the process", async () => {
   const outcome = await outcomeOf(
     "export async function mount(a, b) { Deno.stdout.writeSync(new Uint8Array(64).fill(255)); for (;;); }",
   );

@@ -29,7 +29,7 @@ const PARENT: JsonObject = deepFreeze({
   spawn: { exclude_tools: ["b"] },
 });
 
-Deno.test("childPlan() lays the overlay over what is inherited, and leaves the parent alone (PLAN-12)", () => {
+Deno.test("childPlan() merges the overlay over the parent, and does not change the parent", () => {
   const { written, limits, preferences } = childPlan(PARENT, "x");
   assertEquals(written.tools, [
     { module: "a", config: { x: 1, y: 2 } },
@@ -40,7 +40,7 @@ Deno.test("childPlan() lays the overlay over what is inherited, and leaves the p
   assertEquals([limits, preferences], [{ max_tool_calls: 3 }, []]);
 });
 
-Deno.test("childPlan() filters the agents of the child, reads instruction as system, keeps its own keys out (PLAN-14)", () => {
+Deno.test("childPlan() filters the agents of the child, reads instruction as system, removes the overlay's own keys", () => {
   const y = childPlan(PARENT, "y");
   assertEquals([y.written.agents, y.written.system], [{}, "You are Y."]);
   assertEquals([y.preferences, Object.hasOwn(y.written, "provider_preferences")], [
@@ -51,7 +51,7 @@ Deno.test("childPlan() filters the agents of the child, reads instruction as sys
   assertEquals(childPlan(PARENT, "x").written.agents, PARENT.agents);
 });
 
-Deno.test("childPlan() of self is the plan itself, without what children do not inherit", () => {
+Deno.test("childPlan() of self is the plan itself, without modules that children do not inherit", () => {
   const { description: _, ...rest } = PARENT;
   const { written } = childPlan(PARENT, "self");
   assertEquals(written, {
@@ -60,7 +60,7 @@ Deno.test("childPlan() of self is the plan itself, without what children do not 
   });
 });
 
-Deno.test("childPlan() takes out what the spawn says, by module or instance, never an overlay's own", () => {
+Deno.test("childPlan() removes the tools that spawn excludes, by module or instance, never the overlay's own", () => {
   const tools = (options: Parameters<typeof childPlan>[2], agent = "self") =>
     childPlan(PARENT, agent, options).written.tools;
   assertEquals(tools({ exclude_tools: ["c"] }), [{ module: "a", config: { x: 1 } }]);
@@ -69,13 +69,13 @@ Deno.test("childPlan() takes out what the spawn says, by module or instance, nev
   assertEquals(tools({ inherit_tools: [] }, "x"), [{ module: "a", config: { y: 2 } }, "d"]);
 });
 
-Deno.test("childPlan() tells metadata beside the plan's own", () => {
+Deno.test("childPlan() merges metadata over the plan's own", () => {
   const { written } = childPlan(PARENT, "x", { metadata: { agent: "x", depth: 1 } });
   assertEquals((written.session as JsonObject).metadata, { team: "a", agent: "x", depth: 1 });
 });
 
-Deno.test("childPlan() names the agents there are when it is asked for another one", () => {
-  for (const name of ["nobody", "__proto__", "constructor"]) {
+Deno.test("childPlan() lists the agents when the name is unknown", () => {
+  for (const name of ["unknown", "__proto__", "constructor"]) {
     const error = assertThrows(() => childPlan(PARENT, name)) as Error & { code?: string };
     assertEquals(error.code, "request_invalid");
     assertMatch(error.message, /its agents are "x", "y", "z", "self"$/);
@@ -95,7 +95,7 @@ const PROVIDERS: JsonObject = {
 const models = (names: readonly string[]) =>
   Promise.resolve(names.includes("deux") ? ["big-2", "big-1", "small-1"] : []);
 
-Deno.test("preferProvider() puts the first that can be met before all others, and sets its model", async () => {
+Deno.test("preferProvider() promotes the first preference that can be met before all others, and sets its model", async () => {
   const plan = await preferProvider(
     PROVIDERS,
     [{ provider: "zero" }, { provider: "two", model: "big-*" }],
@@ -143,7 +143,7 @@ Deno.test("preferenceProblem() refuses credentials, endpoints and network settin
   }
 });
 
-Deno.test("matchesWildcard() agrees with a match by hand, whatever the pattern", () => {
+Deno.test("matchesWildcard() agrees with a simple matcher for any pattern", () => {
   const text = fc.string({ unit: fc.constantFrom("a", "b", "*", "?"), maxLength: 8 });
   fc.assert(
     fc.property(text, text, (pattern, name) => {
@@ -177,7 +177,7 @@ Deno.test("parsePath() reads what formatPath() writes", () => {
   for (const bad of ["a..b", "a[", "a[x]", "[1.5]", "a]b["]) assertEquals(parsePath(bad), undefined, bad);
 });
 
-Deno.test("withPlaces() finds line and column of findings that have none", async () => {
+Deno.test("withPlaces() adds line and column to findings without a place", async () => {
   const text = "session: {}\nagents:\n  a:\n    tools:\n      - module: x\n        config: {b: 1}\n";
   assertEquals(
     await withPlaces([{ path: "agents.a.tools[0].config.b", message: "m" }, {
@@ -192,7 +192,7 @@ Deno.test("withPlaces() finds line and column of findings that have none", async
   );
 });
 
-Deno.test("compilePlan() tells what is wrong with agents at its place", async () => {
+Deno.test("compilePlan() reports errors of agents with their path", async () => {
   const text = `session: {orchestrator: loop-streaming, context: context-simple}
 providers: [provider-mock]
 agents:

@@ -5,7 +5,7 @@ import { formatDetail } from "../../src/plan/check/findings.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
 import { detailAt, GOOD, refusal } from "./support.ts";
 
-/** The plan of design's trace, whose hash is fixed there. */
+/** A plan with a known hash. */
 const TRACE = `
 session: {orchestrator: loop-streaming, context: context-simple}
 system: "Be brief."
@@ -22,7 +22,7 @@ limits: {max_tool_calls: 5}
 `;
 const TRACE_HASH = "sha256-gWR8L2GZsyupZSEYA52fT/MTL+9dCxH6bk3bplD1AJw=";
 
-Deno.test("compilePlan() gives the trace's plan its hash, from text and from data", async () => {
+Deno.test("compilePlan() returns the known hash, from text and from data", async () => {
   const fromText = await compilePlan(TRACE, { origin: "caller" });
   assertEquals(fromText.plan_hash, TRACE_HASH);
   assertEquals(hashPlan(fromText.written), TRACE_HASH);
@@ -43,7 +43,7 @@ Deno.test("compilePlan() hashes the plan as written, whatever the order of its k
   assert(await hash(GOOD) !== await hash(long), "short and long forms are different texts");
 });
 
-Deno.test("compilePlan() lists all findings with line and column when it is given text", async () => {
+Deno.test("compilePlan() lists all findings with line and column for text", async () => {
   const text =
     "session: {orchestrator: loop-basic}\ntools:\n  - module: a\n    integrty: x\nlimits: {max_tool_calls: -1}\n";
   const error = await refusal(() => compilePlan(text, { origin: "caller", name: "support" }));
@@ -60,7 +60,7 @@ Deno.test("compilePlan() lists all findings with line and column when it is give
   );
 });
 
-Deno.test("compilePlan() lists all findings without places when it is given data", async () => {
+Deno.test("compilePlan() lists all findings without places for data", async () => {
   const error = await refusal(() => compilePlan({ session: 1, tools: 2 }, { origin: "caller" }));
   assertEquals(error.details.map(({ path, line }) => [path, line]), [["session", undefined], [
     "tools",
@@ -68,7 +68,7 @@ Deno.test("compilePlan() lists all findings without places when it is given data
   ]]);
 });
 
-Deno.test("compilePlan() tells warnings with code and place", async () => {
+Deno.test("compilePlan() reports warnings with code and path", async () => {
   const { warnings } = await compilePlan(`${TRACE}colour: blue\n`, { origin: "caller" });
   assertEquals(warnings.map(({ code, path, line }) => [code, path, line]), [[
     "unknown_sections",
@@ -77,13 +77,13 @@ Deno.test("compilePlan() tells warnings with code and place", async () => {
   ]]);
 });
 
-Deno.test("compilePlan() bounds the details of one error and tells their number", async () => {
+Deno.test("compilePlan() limits the details of one error and reports their number", async () => {
   const plan = { ...GOOD, tools: Array(500).fill({}) };
   const error = await refusal(() => compilePlan(plan, { origin: "caller" }));
   assertEquals([error.details.length, error.facts.details_total], [200, 500]);
 });
 
-Deno.test("compilePlan() freezes what it returns and copies what it is given", async () => {
+Deno.test("compilePlan() freezes its result and copies its input", async () => {
   const given = { ...GOOD, tools: [{ module: "a", config: { list: [1] } }] };
   const { plan, written } = await compilePlan(given, { origin: "caller" });
   given.tools[0]!.config.list.push(2);
@@ -108,19 +108,19 @@ const HOSTILE: Record<string, [code: string, plan: () => unknown]> = {
   "a list": ["plan_invalid", () => []],
 };
 for (const [what, [code, make]] of Object.entries(HOSTILE)) {
-  Deno.test(`compilePlan() refuses ${what} as data (T8, T9)`, async () => {
+  Deno.test(`compilePlan() refuses ${what} as data`, async () => {
     const error = await refusal(() => compilePlan(make() as JsonObject, { origin: "caller" }));
     assertEquals(error.code, code);
     assertEquals(({} as Record<string, unknown>).a, undefined);
   });
 }
 
-Deno.test("compilePlan() takes 32 levels and 10,000 values of data", async () => {
+Deno.test("compilePlan() accepts 32 levels and 10,000 values of data", async () => {
   const deep = JSON.parse(`${"[".repeat(28)}${"]".repeat(28)}`);
   await compilePlan({ ...GOOD, tools: [{ module: "a", config: { deep } }] }, { origin: "caller" });
 });
 
-Deno.test("compilePlan() keeps to the bounds it is given, remembered plans included", async () => {
+Deno.test("compilePlan() applies its limits, also to cached plans", async () => {
   const cache = new PlanCache();
   await compilePlan(GOOD, { origin: "caller", cache });
   const small = { max_bytes: 20, max_nodes: 3, max_depth: 1, max_aliases: 0 };
@@ -162,7 +162,7 @@ Deno.test("compilePlan() refuses a file that cannot be read, and any file of a c
   assertEquals(asked, false);
 });
 
-Deno.test("compilePlan() finds relative sources beside the plan", async () => {
+Deno.test("compilePlan() resolves relative sources against the plan's folder", async () => {
   const compiled = await compilePlan({ ...GOOD, tools: [{ module: "t", source: "../tools/t" }] }, OPERATOR);
   const { source } = compiled.plan.tools[0]!;
   assertEquals(source, {
@@ -183,14 +183,14 @@ Deno.test("compilePlan() returns the same object for the same plan when it has a
   assertEquals(cache.size, 3);
 });
 
-Deno.test("compilePlan() does not remember plans that read files, nor refusals", async () => {
+Deno.test("compilePlan() does not cache plans that read files, nor errors", async () => {
   const cache = new PlanCache();
   await compilePlan({ ...GOOD, system: { file: "./system.md" } }, { ...OPERATOR, cache });
   await refusal(() => compilePlan({}, { origin: "caller", cache }));
   assertEquals(cache.size, 0);
 });
 
-Deno.test("PlanCache keeps within its bounds and drops the least recently used", async () => {
+Deno.test("PlanCache keeps its limits and evicts the least recently used", async () => {
   const cache = new PlanCache({ max_entries: 2, max_chars: 100 });
   const plan = await compilePlan(GOOD, { origin: "caller" });
   cache.set("a", plan);
@@ -204,7 +204,7 @@ Deno.test("PlanCache keeps within its bounds and drops the least recently used",
   assertEquals(cache.get("e".repeat(101)), undefined);
 });
 
-Deno.test("compilePlan() compiles a small plan in a few times what hashing it takes, and knows it again in less", async () => {
+Deno.test("compilePlan() compiles a small plan in a few times the time of hashing it, and a cached one in less", async () => {
   const { written } = await compilePlan(TRACE, { origin: "caller" });
   const cache = new PlanCache();
   const floor = await fastest(() => hashPlan(written));
@@ -214,7 +214,7 @@ Deno.test("compilePlan() compiles a small plan in a few times what hashing it ta
   assert(cold < 10 * floor && warm < floor, report);
 });
 
-/** Returns microseconds of one call, the best of many rounds: what else the machine does is not measured. */
+/** Returns microseconds of one call, the best of many rounds, to exclude other load on the machine. */
 async function fastest(run: () => unknown): Promise<number> {
   let best = Infinity;
   for (let round = 0; round < 40; round++) {

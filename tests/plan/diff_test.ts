@@ -51,10 +51,10 @@ const CASES: readonly (readonly [string, JsonObject, JsonObject, string[]])[] = 
   ["another source", tools(URL_TOOL), tools({ ...URL_TOOL, source: "https://m.example.com/y.ts" }), [
     "widens tools[0].source",
   ]],
-  ["a source gone", tools({ ...URL_TOOL, module: "tool-todo" }), tools("tool-todo"), [
+  ["a source removed", tools({ ...URL_TOOL, module: "tool-todo" }), tools("tool-todo"), [
     "narrows tools[0].source",
   ]],
-  ["a pin gone", tools({ ...URL_TOOL, integrity: PIN }), tools(URL_TOOL), ["widens tools[0].integrity"]],
+  ["a pin removed", tools({ ...URL_TOOL, integrity: PIN }), tools(URL_TOOL), ["widens tools[0].integrity"]],
   ["a pin", tools(URL_TOOL), tools({ ...URL_TOOL, integrity: PIN }), ["narrows tools[0].integrity"]],
   ["another pin", tools({ ...URL_TOOL, integrity: PIN }), tools({ ...URL_TOOL, integrity: OTHER_PIN }), [
     "widens tools[0].integrity",
@@ -67,7 +67,7 @@ const CASES: readonly (readonly [string, JsonObject, JsonObject, string[]])[] = 
       "widens tools[0].isolation",
     ],
   ],
-  ["a tier gone", tools({ ...URL_TOOL, isolation: "process" }), tools(URL_TOOL), [
+  ["a tier removed", tools({ ...URL_TOOL, isolation: "process" }), tools(URL_TOOL), [
     "widens tools[0].isolation",
   ]],
   [
@@ -116,14 +116,14 @@ const CASES: readonly (readonly [string, JsonObject, JsonObject, string[]])[] = 
     { ...tools("tool-todo"), permissions: { net: true } },
     ["widens permissions.net"],
   ],
-  ["a raised ceiling", { limits: { max_tool_calls: 3 } }, { limits: { max_tool_calls: 4 } }, [
+  ["a raised limit", { limits: { max_tool_calls: 3 } }, { limits: { max_tool_calls: 4 } }, [
     "widens limits.max_tool_calls",
   ]],
   ["money as money", { limits: { max_cost_usd: "0.50" } }, { limits: { max_cost_usd: "0.5" } }, []],
   ["less money", { limits: { max_cost_usd: "10" } }, { limits: { max_cost_usd: "9" } }, [
     "narrows limits.max_cost_usd",
   ]],
-  ["a ceiling gone", { limits: { max_duration_s: 3 } }, {}, ["widens limits.max_duration_s"]],
+  ["a limit removed", { limits: { max_duration_s: 3 } }, {}, ["widens limits.max_duration_s"]],
   [
     "a variable",
     tools({ module: "tool-todo", config: {} }),
@@ -142,11 +142,11 @@ const CASES: readonly (readonly [string, JsonObject, JsonObject, string[]])[] = 
     ],
   ],
   ["rules made stricter", rules(ask("a")), rules(deny("b"), deny("a")), ["narrows hooks[0].config.rules"]],
-  ["a further ask at the end", rules(deny("a")), rules(deny("a"), ask("b")), [
+  ["an added ask at the end", rules(deny("a")), rules(deny("a"), ask("b")), [
     "narrows hooks[0].config.rules",
   ]],
   ["rules made looser", rules(deny("a")), rules(ask("a")), ["widens hooks[0].config.rules"]],
-  ["a rule gone", rules(ask("a")), rules(), ["widens hooks[0].config.rules"]],
+  ["a rule removed", rules(ask("a")), rules(), ["widens hooks[0].config.rules"]],
   ["a rule that allows", rules(ask("a")), rules(ask("a"), allow("*")), ["widens hooks[0].config.rules"]],
   ["a rule that asks before one that denies", rules(deny("*")), rules(ask("a"), deny("*")), [
     "widens hooks[0].config.rules",
@@ -182,12 +182,12 @@ const CASES: readonly (readonly [string, JsonObject, JsonObject, string[]])[] = 
 ];
 
 for (const [what, from, to, expected] of CASES) {
-  Deno.test(`diffPlans() tells ${what}`, async () => {
+  Deno.test(`diffPlans() reports ${what}`, async () => {
     assertEquals(places(await diff(from, to)).sort(), [...expected].sort());
   });
 }
 
-Deno.test("diffPlans() says what was and what is", async () => {
+Deno.test("diffPlans() reports old and new values", async () => {
   const { widens } = await diff({ limits: { max_tool_calls: 3 } }, { limits: { max_tool_calls: 4 } });
   assertEquals(widens, [{
     path: "limits.max_tool_calls",
@@ -197,7 +197,7 @@ Deno.test("diffPlans() says what was and what is", async () => {
   }]);
 });
 
-/** What a grant means, said another way than the code does: would Deno let this through? */
+/** Returns whether Deno would allow an access under a grant. Implemented independently of the code under test. */
 const PROBES = [
   { name: "net", probe: "a.com:80", by: ["a.com", "a.com:80", "A.com", "*.a.com"] },
   { name: "net", probe: "a.com:443", by: ["a.com", "a.com:443", "A.com", "*.a.com"] },
@@ -228,7 +228,7 @@ function allows(permissions: JsonObject, name: string, by: readonly string[]): b
   return value === true || Array.isArray(value) && value.some((entry) => by.includes(entry));
 }
 
-Deno.test("diffPlans() always tells a wider grant as widening, whoever has it", async () => {
+Deno.test("diffPlans() always reports a wider grant as widening, for every module", async () => {
   await fc.assert(
     fc.asyncProperty(grant, grant, fc.boolean(), async (before, after, standard) => {
       const from = standard
@@ -244,7 +244,7 @@ Deno.test("diffPlans() always tells a wider grant as widening, whoever has it", 
   );
 });
 
-Deno.test("diffPlans() turned round turns grants and ceilings round", async () => {
+Deno.test("diffPlans() in the other direction swaps widened and narrowed grants and limits", async () => {
   await fc.assert(
     fc.asyncProperty(grant, grant, fc.nat(9), fc.nat(9), async (before, after, less, more) => {
       const [a, b] = [before, after].map((permissions, index) => ({
@@ -268,9 +268,9 @@ const random = fc.array(
   },
 );
 
-Deno.test("diffPlans() never calls rules stricter that decide any call more loosely", async () => {
+Deno.test("diffPlans() never reports rules as stricter if they decide any call more loosely", async () => {
   const strict = { allow: 0, ask: 1, deny: 2 };
-  // without a rule a tool is asked about or not, by what it says of itself
+  // without a rule, the tool's own declaration decides whether to ask
   const decide = (list: { tool: string; action: string }[], tool: string, standard: number) => {
     const rule = list.find((one) => one.tool === "*" || one.tool === tool);
     return rule ? strict[rule.action as keyof typeof strict] : standard;

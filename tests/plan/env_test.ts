@@ -6,7 +6,7 @@ function expand(value: unknown, env: Record<string, string> = {}): unknown {
   return expandEnv({ value }, (name) => Object.hasOwn(env, name) ? env[name] : undefined).value.value;
 }
 
-Deno.test("expandEnv() replaces references to variables that are set (PLAN-11)", () => {
+Deno.test("expandEnv() replaces references to variables that are set", () => {
   assertEquals(["${A}", "${A:d}", "${A:-d}", "x-${A}-y"].map((text) => expand(text, { A: "1" })), [
     "1",
     "1",
@@ -15,7 +15,7 @@ Deno.test("expandEnv() replaces references to variables that are set (PLAN-11)",
   ]);
 });
 
-Deno.test("expandEnv() uses defaults, empties text and leaves out whole values when unset (PLAN-11)", () => {
+Deno.test("expandEnv() uses defaults, empties text and leaves out whole values when unset", () => {
   const config = { whole: "${A}", default: "${A:d}", shell: "${A:-d}", empty: "${A:}", text: "x-${A}-y" };
   const { value, missing } = expandEnv(config, () => undefined, "tools[0].config");
   assertEquals(value, { default: "d", shell: "d", empty: "", text: "x--y" });
@@ -25,21 +25,21 @@ Deno.test("expandEnv() uses defaults, empties text and leaves out whole values w
   ]);
 });
 
-Deno.test("expandEnv() works in lists and objects at any depth (PLAN-11)", () => {
+Deno.test("expandEnv() works in lists and objects at any depth", () => {
   const config = { list: ["${A}", { deep: ["${B:x}", 5, null, true] }], "${A}": "key" };
   const { value } = expandEnv(config, (name) => name === "A" ? "1" : undefined);
   assertEquals(value, { list: ["1", { deep: ["x", 5, null, true] }], "${A}": "key" });
   assertEquals(expand(["${A}", "b"]), ["", "b"]);
 });
 
-Deno.test("expandEnv() never looks into what a variable holds, nor into a default (T6)", () => {
+Deno.test("expandEnv() does not expand references in values or defaults", () => {
   const env = { A: "${B}", B: "secret" };
   assertEquals(expand("${A}", env), "${B}");
   assertEquals(expand("${X:${B}}", env), "${B}");
   assertEquals(expand("$${${B}}", { B: "A" }), "${A}");
 });
 
-Deno.test("expandEnv() reads $${ as a literal and leaves other templates alone", () => {
+Deno.test("expandEnv() reads $${ as a literal and does not change other templates", () => {
   assertEquals(expand("$${A}", { A: "1" }), "${A}");
   assertEquals(expand("$$${A}", { A: "1" }), "$${A}");
   assertEquals(
@@ -48,7 +48,7 @@ Deno.test("expandEnv() reads $${ as a literal and leaves other templates alone",
   );
 });
 
-Deno.test("expandEnv() tells the values it read, for the redactor", () => {
+Deno.test("expandEnv() returns the values it read, for the redactor", () => {
   const { secrets } = expandEnv(
     { a: "${A} ${A}", b: "${B}", c: "${C:d}" },
     (name) => ({ A: "x", B: "" } as Record<string, string>)[name],
@@ -56,13 +56,13 @@ Deno.test("expandEnv() tells the values it read, for the redactor", () => {
   assertEquals(secrets, ["x"]);
 });
 
-Deno.test("expandEnv() changes nothing it is given", () => {
+Deno.test("expandEnv() does not change its input", () => {
   const config = Object.freeze({ list: Object.freeze(["${A}"]) });
   expandEnv(config, () => "1");
   assertEquals(config, { list: ["${A}"] });
 });
 
-Deno.test("findEnv() lists names and places in the order of the text", () => {
+Deno.test("findEnv() lists names and places in document order", () => {
   assertEquals(findEnv({ a: "${X} and ${Y:z}", b: [{ c: "${X:-}" }], d: "$${NO}" }), [
     { name: "X", path: "a" },
     { name: "Y", path: "a" },
@@ -70,7 +70,7 @@ Deno.test("findEnv() lists names and places in the order of the text", () => {
   ]);
 });
 
-Deno.test("expandEnv() asks for exactly the variables that findEnv() lists", () => {
+Deno.test("expandEnv() looks up exactly the variables that findEnv() lists", () => {
   const piece = fc.constantFrom("${A}", "${B:x}", "${C:-y}", "$${", "${", "}", "$", "text", "${D:${A}}", ":");
   fc.assert(fc.property(fc.array(piece, { maxLength: 8 }), (pieces) => {
     const config = { text: pieces.join("") };

@@ -24,7 +24,7 @@ const HTTPS = "https://m.example.com/x.ts";
 
 type Facts = Partial<Omit<ModuleFacts, "spec">>;
 
-/** Explains a plan whose modules are what `facts` says of each. */
+/** Explains a plan with the given facts about each module. */
 async function explain(
   more: JsonObject,
   facts: (spec: ModuleSpec) => Facts = () => ({}),
@@ -66,8 +66,8 @@ const grant = (permissions: Permissions) => ({
 const from = (source: string) => ({ tools: [{ module: "tool-x", source }] });
 
 const FLAGS: readonly (readonly [string, JsonObject, readonly string[], Facts?])[] = [
-  ["a plan without anything to look at", {}, []],
-  ["a pinned module that is held", from(HTTPS), []],
+  ["a plan without risks", {}, []],
+  ["a pinned module in a sandbox", from(HTTPS), []],
   [
     "a narrow grant",
     grant({ net: ["a.com:443"], read: ["./data"], write: ["/srv/data"], env: ["A"], sys: ["hostname"] }),
@@ -97,7 +97,7 @@ const FLAGS: readonly (readonly [string, JsonObject, readonly string[], Facts?])
   ["writing without an approval", { tools: [{ module: "tool-todo", permissions: { write: ["./x"] } }] }, [
     "approval_missing hooks",
   ]],
-  ["no ceilings", { limits: { max_tool_calls: 1 } }, ["limits_missing limits"]],
+  ["no limits", { limits: { max_tool_calls: 1 } }, ["limits_missing limits"]],
 ];
 
 for (const [what, plan, expected, facts] of FLAGS) {
@@ -109,7 +109,7 @@ for (const [what, plan, expected, facts] of FLAGS) {
   });
 }
 
-Deno.test("explainPlan() tells what a module wants and does not get, and imports that will throw", async () => {
+Deno.test("explainPlan() reports wanted permissions that are not granted, and imports that will throw", async () => {
   const graph = {
     url: HTTPS,
     integrity: "sha256-x",
@@ -134,7 +134,7 @@ Deno.test("explainPlan() tells what a module wants and does not get, and imports
   ]);
 });
 
-Deno.test("explainPlan() says what is dropped, and who has not got it", async () => {
+Deno.test("explainPlan() reports dropped entries, and whether policy or process withholds them", async () => {
   const dropped = [
     { permission: "net", entry: true, by: "process" },
     { permission: "read", entry: "./link", by: "policy" },
@@ -152,15 +152,15 @@ Deno.test("explainPlan() says what is dropped, and who has not got it", async ()
     granted: { read: ["./c"] },
     refused: { net: true, read: ["./link", "./b"] },
   });
-  const told = tool!.red_flags.filter(({ code }) => code === "permission_refused");
-  assertEquals(told.map(({ path, message }) => `${path} ${message}`), [
+  const result = tool!.red_flags.filter(({ code }) => code === "permission_refused");
+  assertEquals(result.map(({ path, message }) => `${path} ${message}`), [
     `tools[0].permissions.net "tool-todo" is granted all of net, which this process does not have`,
     `tools[0].permissions.read "tool-todo" is granted read "./link", which the policy does not allow`,
     `tools[0].permissions.read "tool-todo" is granted read "./b", which this process does not have`,
   ]);
 });
 
-Deno.test("explainPlan() names files from where the plan lies", async () => {
+Deno.test("explainPlan() names files relative to the plan", async () => {
   const { modules, deno_flags } = await explain(
     from("./a b/x.ts"),
     ({ path, source }) =>
@@ -179,7 +179,7 @@ Deno.test("explainPlan() names files from where the plan lies", async () => {
   assertEquals(deno_flags, ["--allow-read=./a b/x.ts"]);
 });
 
-Deno.test("denoFlags() is the union, without what another entry holds", () => {
+Deno.test("denoFlags() is the union, without entries that another includes", () => {
   assertEquals(
     denoFlags([
       { net: ["b.com", "a.com:80"], read: ["./data/x", "/a,b", "./c/d,e/f"], ffi: false, env: [] },
@@ -191,7 +191,7 @@ Deno.test("denoFlags() is the union, without what another entry holds", () => {
   assertEquals(denoFlags([]), []);
 });
 
-Deno.test("denoFlags() gives a process what the grants say, and nothing else", async () => {
+Deno.test("denoFlags() grants a process exactly the given grants", async () => {
   const flags = denoFlags([{ net: ["127.0.0.1:1"], read: ["./a b/c"], env: ["A_*"] }, {
     sys: ["hostname"],
     run: ["git"],

@@ -26,7 +26,7 @@ function lookupOf(modules: string[], files: string[]): LockLookup {
   );
 }
 
-/** Spellings of one address, by the one that is in the lock. */
+/** Spellings of one URL, by the one in the lock. */
 const SPELLINGS: Record<string, string[]> = {
   "https://h.test/a/mod.ts": [
     "https://h.test/a/mod.ts",
@@ -48,9 +48,9 @@ const SPELLINGS: Record<string, string[]> = {
   "npm:left-pad@1": ["npm:left-pad@1", "https://esm.sh/left-pad@1", "https://esm.sh/./left-pad@1#x"],
 };
 
-Deno.test("modulesOf() finds a module however the plan writes its address", () => {
+Deno.test("modulesOf() finds a module by every spelling of its URL", () => {
   for (const [locked, spellings] of Object.entries(SPELLINGS)) {
-    if (locked.includes(" ")) continue; // no source may hold a space
+    if (locked.includes(" ")) continue; // a source must not contain a space
     const lookup = lookupOf([locked], []);
     for (const spelling of spellings) {
       const found = lookup.modulesOf(sourceOf(spelling)).map(({ integrity }) => integrity);
@@ -59,7 +59,7 @@ Deno.test("modulesOf() finds a module however the plan writes its address", () =
   }
 });
 
-Deno.test("modulesOf() takes no other address for a locked one", () => {
+Deno.test("modulesOf() finds nothing for another URL", () => {
   const lookup = lookupOf(["https://h.test/a/mod.ts"], []);
   const others = [
     "https://h.test/a/mod.ts?x",
@@ -83,7 +83,7 @@ Deno.test("filesAt() finds a file under every spelling of its URL", () => {
   }
 });
 
-Deno.test("normalUrl() gives letters that separate parts no other meaning", () => {
+Deno.test("normalUrl() keeps escapes of characters that separate parts", () => {
   assertEquals(
     [
       "https://h.test/a%2fb",

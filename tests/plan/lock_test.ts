@@ -59,14 +59,14 @@ for (
   });
 }
 
-Deno.test("lockFromData() takes the lock of a request, keys of later versions too", async () => {
+Deno.test("lockFromData() accepts the lock of a request, also with keys of later versions", async () => {
   const lock = lockFromData({ ...GOOD, generated_by: "later" });
   assertEquals(lock.modules["https://h/mod.ts"]?.integrity, INTEGRITY);
   assertEquals(Object.hasOwn(lock.modules, "constructor"), false);
   assertEquals((await refusal(() => lockFromData({ version: 1 }))).code, "lock_invalid");
 });
 
-Deno.test("isIntegrity() takes sha256 in standard base64 only", () => {
+Deno.test("isIntegrity() accepts sha256 in standard base64 only", () => {
   assertEquals(isIntegrity(INTEGRITY), true);
   for (
     const text of [
@@ -81,7 +81,7 @@ Deno.test("isIntegrity() takes sha256 in standard base64 only", () => {
   }
 });
 
-Deno.test("lockedName() tells files relative to the plan, and leaves other URLs alone", () => {
+Deno.test("lockedName() names files relative to the plan, and does not change other URLs", () => {
   const base = "file:///work/agents/plan.yaml";
   assertEquals(lockedName("file:///work/agents/tools/a.ts", base), "./tools/a.ts");
   assertEquals(lockedName("file:///work/lib/a.ts", base), "../lib/a.ts");
@@ -89,7 +89,7 @@ Deno.test("lockedName() tells files relative to the plan, and leaves other URLs 
   assertEquals(lockedName("https://h/a.ts", base), "https://h/a.ts");
 });
 
-Deno.test("lockedSource() tells two refs of one repository apart", () => {
+Deno.test("lockedSource() differs for two refs of one repository", () => {
   const sourceOf = (value: unknown) => {
     const parsed = parseSource(value);
     if (!("source" in parsed)) throw new Error(parsed.problem);

@@ -3,14 +3,14 @@ import { assert, assertEquals } from "../assert.ts";
 import { deepFreeze, isObject, type JsonObject } from "../../src/sdk/json.ts";
 import { filterAgents, mergeAll, mergePlans } from "../../src/plan/merge.ts";
 
-Deno.test("mergePlans() merges modules by key, parent first, and leaves the parent alone (PLAN-12)", () => {
+Deno.test("mergePlans() merges modules by key, parent first, and does not change the parent", () => {
   const parent = deepFreeze({ tools: [{ module: "a", config: { x: 1 } }, "b"] });
   const merged = mergePlans(parent, { tools: [{ module: "a", config: { y: 2 } }, "c"] });
   assertEquals(merged, { tools: [{ module: "a", config: { x: 1, y: 2 } }, "b", "c"] });
   assertEquals(parent, { tools: [{ module: "a", config: { x: 1 } }, "b"] });
 });
 
-Deno.test("mergePlans() keeps what the parent denies (PLAN-13)", () => {
+Deno.test("mergePlans() keeps what the parent denies", () => {
   const tool = (config: unknown) => ({ tools: [{ module: "t", config }] });
   const parent = tool({
     denied_write_paths: ["P"],
@@ -38,18 +38,18 @@ Deno.test("mergePlans() keeps what the parent denies (PLAN-13)", () => {
   }
 });
 
-Deno.test('mergePlans() filters agents with "none", names, "all" or nothing said (PLAN-14)', () => {
+Deno.test('mergePlans() filters agents with "none", names, "all" or undefined', () => {
   const parent = { agents: { x: { description: "x" }, y: { description: "y" } } };
   assertEquals(mergePlans(parent, { agents: "none" }).agents, {});
   assertEquals(mergePlans(parent, { agents: ["x"] }).agents, { x: { description: "x" } });
   assertEquals(mergePlans(parent, { agents: "all" }).agents, parent.agents);
   assertEquals(mergePlans(parent, {}).agents, parent.agents);
-  assertEquals(filterAgents(parent.agents, ["nobody"]), {});
+  assertEquals(filterAgents(parent.agents, ["unknown"]), {});
   const composed = mergePlans(parent, { agents: { x: { tools: ["t"] }, z: {} } }).agents;
   assertEquals(composed, { x: { description: "x", tools: ["t"] }, y: { description: "y" }, z: {} });
 });
 
-Deno.test("mergePlans() lets the child's scalars and lists win and merges objects field by field", () => {
+Deno.test("mergePlans() prefers the child's scalars and lists and merges objects field by field", () => {
   const parent = {
     limits: { max_tool_calls: 5, max_iterations: 3 },
     session: { metadata: { a: [1, 2], b: 1 } },
@@ -61,7 +61,7 @@ Deno.test("mergePlans() lets the child's scalars and lists win and merges object
   });
 });
 
-Deno.test("mergePlans() appends with key+, at any depth, and drops the plus when there is nothing to append to", () => {
+Deno.test("mergePlans() appends with key+, at any depth, and becomes key when the parent has no such list", () => {
   const parent = { hooks: [{ module: "h", config: { rules: [1], name: "n" } }] };
   const child = {
     hooks: [{ module: "h", config: { "rules+": [2, 3], "new+": [4], "name+": "m" } }],
@@ -77,7 +77,7 @@ Deno.test("mergePlans() appends with key+, at any depth, and drops the plus when
   assertEquals(mergePlans({ tools: ["a"] }, { "tools+": ["a", "b"] }), { tools: ["a", "b"] });
 });
 
-Deno.test("mergePlans() matches instances by their id and replaces one that became another module", () => {
+Deno.test("mergePlans() matches instances by their id and replaces an instance of another module", () => {
   const parent = {
     providers: [
       {
@@ -123,12 +123,12 @@ Deno.test("mergePlans() replaces system whole", () => {
   });
 });
 
-Deno.test("mergePlans() leaves what is no module for the checker to name", () => {
+Deno.test("mergePlans() keeps entries that are not modules, for the checker to report", () => {
   assertEquals(mergePlans({ tools: ["a"] }, { tools: [7, null] }), { tools: ["a", 7, null] });
   assertEquals(mergePlans({ tools: ["a"] }, { tools: null }), { tools: ["a"] });
 });
 
-Deno.test("mergePlans() drops keys that reach a prototype (T9)", () => {
+Deno.test("mergePlans() drops keys that reach a prototype", () => {
   const child = JSON.parse(
     '{"session": {"__proto__": {"polluted": 1}, "constructor": {"prototype": {"polluted": 1}}}, "__proto__+": [1]}',
   );
@@ -137,7 +137,7 @@ Deno.test("mergePlans() drops keys that reach a prototype (T9)", () => {
   assertEquals(({} as Record<string, unknown>).polluted, undefined);
 });
 
-Deno.test("mergeAll() lays plans over one another from left to right", () => {
+Deno.test("mergeAll() merges plans from left to right", () => {
   assertEquals(mergeAll([{ a: 1, b: 1 }, { b: 2, c: 2 }, { c: 3 }]), { a: 1, b: 2, c: 3 });
   assertEquals(mergeAll([]), {});
 });
@@ -161,7 +161,7 @@ const plan = fc.record({
 }, { requiredKeys: [] })
   .map((value): JsonObject => JSON.parse(JSON.stringify(value))); // ordinary objects, as a parser makes them
 
-Deno.test("mergePlans() with nothing on either side is the plan itself", () => {
+Deno.test("mergePlans() with an empty plan on either side is the plan itself", () => {
   fc.assert(fc.property(plan, (value) => {
     assertEquals(mergePlans(value, {}), value);
     assertEquals(mergePlans({}, value), value);
@@ -189,7 +189,7 @@ function objectsIn(value: unknown): object[] {
   return [value, ...Object.values(value).flatMap(objectsIn)];
 }
 
-/** Every denied entry with the field it stands in. */
+/** Returns every denied entry with its field. */
 function denials(value: unknown): string[] {
   if (Array.isArray(value)) return value.flatMap(denials);
   if (!isObject(value)) return [];
@@ -200,7 +200,7 @@ function denials(value: unknown): string[] {
   );
 }
 
-Deno.test("mergePlans() never loses what the parent denies, whatever the child (PLAN-13)", () => {
+Deno.test("mergePlans() never loses what the parent denies, for any child", () => {
   fc.assert(
     fc.property(plan, plan, (parent, child) => {
       const kept = denials(mergePlans(parent, child));

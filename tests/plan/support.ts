@@ -1,8 +1,8 @@
-/** What the plan tests share: errors with their details, and a plan that is fine. */
+/** Shared by the tests of plans: errors with their details, and a valid plan. */
 import { assert } from "../assert.ts";
 import { type ErrorDetail, PreampError } from "../../src/sdk/errors.ts";
 
-/** Runs something that must be refused, and returns the error. */
+/** Calls a function that must reject, and returns the error. */
 export async function refusal(run: () => unknown): Promise<PreampError> {
   try {
     await run();

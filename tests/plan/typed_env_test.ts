@@ -2,12 +2,12 @@ import { assertEquals } from "../assert.ts";
 import { typeVariables } from "../../src/plan/typed_env.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
 
-/** Returns what the text of a `${VAR}` becomes in a field with this schema. */
+/** Returns the typed value of a `${VAR}` in a field with this schema. */
 function typed(text: string, schema: JsonObject): unknown {
   return typeVariables({ field: text }, { field: "${VAR}" }, { properties: { field: schema } }).field;
 }
 
-Deno.test("typeVariables() gives the text of a variable the type of its schema", () => {
+Deno.test("typeVariables() converts the text of a variable to the type of its schema", () => {
   const cases: [text: string, schema: JsonObject, value: unknown][] = [
     ["5", { type: "integer" }, 5],
     [" -1 ", { type: "integer" }, -1],
@@ -24,7 +24,7 @@ Deno.test("typeVariables() gives the text of a variable the type of its schema",
   for (const [text, schema, value] of cases) assertEquals(typed(text, schema), value, JSON.stringify(schema));
 });
 
-Deno.test("typeVariables() leaves text where text may be, and where the text does not fit", () => {
+Deno.test("typeVariables() keeps text where text is allowed or does not fit", () => {
   const cases: [text: string, schema: JsonObject][] = [
     ["5", { type: "string" }],
     ["5", { type: ["string", "integer"] }],
@@ -41,7 +41,7 @@ Deno.test("typeVariables() leaves text where text may be, and where the text doe
   for (const [text, schema] of cases) assertEquals(typed(text, schema), text, JSON.stringify(schema));
 });
 
-Deno.test("typeVariables() reaches into lists, objects and choices, and changes nothing that the plan wrote", () => {
+Deno.test("typeVariables() converts inside lists, objects and anyOf, and does not change literals", () => {
   const item = { type: "object", properties: { size: { type: "integer" } } };
   const schema = {
     properties: {
@@ -58,7 +58,7 @@ Deno.test("typeVariables() reaches into lists, objects and choices, and changes 
   });
 });
 
-Deno.test("typeVariables() leaves a literal ${ alone", () => {
+Deno.test("typeVariables() keeps a literal ${", () => {
   const schema = { properties: { n: { type: "integer" } } };
   assertEquals(typeVariables({ n: "5" }, { n: "$${N}" }, schema), { n: "5" });
 });

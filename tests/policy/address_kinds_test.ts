@@ -120,12 +120,12 @@ const KINDS: Readonly<Record<AddressKind, readonly string[]>> = {
 };
 
 for (const [kind, addresses] of Object.entries(KINDS)) {
-  Deno.test(`addressKind() says ${kind}`, () => {
+  Deno.test(`addressKind() returns ${kind}`, () => {
     for (const address of addresses) assertEquals(`${address} ${addressKind(address)}`, `${address} ${kind}`);
   });
 }
 
-Deno.test("parseAddress() reads every standard text of one address alike", () => {
+Deno.test("parseAddress() reads every standard text of one address as the same bytes", () => {
   const bytes = [0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0xc0, 0, 0x02, 0x01];
   for (
     const text of [

@@ -5,7 +5,7 @@ Deno.test("hashKey() returns the lower-case hex SHA-256", () => {
   assertEquals(hashKey("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 });
 
-Deno.test("KeyRing finds the holder of each key and nobody for any other", () => {
+Deno.test("KeyRing finds the holder of each key, and undefined for any other", () => {
   const ring = new KeyRing([
     { name: "ci", sha256: hashKey("key-of-ci"), policy: "small" },
     { name: "app", sha256: hashKey("key-of-app") },
@@ -26,7 +26,7 @@ Deno.test("KeyRing gives every key its own namespace", () => {
   assertEquals(ring.size, 3);
 });
 
-Deno.test("entriesOfKeys() names a key by what it is, not by where it stands", () => {
+Deno.test("entriesOfKeys() names a key by its hash, not by its position", () => {
   const [a, b] = entriesOfKeys("a,b");
   assertEquals(entriesOfKeys(" b ,, a,b").map(({ name }) => name), [b?.name, a?.name]);
   assertEquals(entriesOfKeys("").length, 0);
@@ -39,7 +39,7 @@ Deno.test("generateKey() makes keys of 256 random bits that fit a header", () =>
   assertNotEquals(generateKey(), key);
 });
 
-Deno.test("KeyRing.find() looks at every key whichever matches", () => {
+Deno.test("KeyRing.find() compares every key whichever matches", () => {
   const entries = Array.from(
     { length: 200 },
     (_, index) => ({ name: `k${index}`, sha256: hashKey(`key-${index}`) }),

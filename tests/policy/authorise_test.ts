@@ -4,7 +4,7 @@ import { fullPermissions } from "../../src/policy/effective_permissions.ts";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
 import { BUILTINS, detailAt, judge, policyWith, refusal } from "./support.ts";
 
-Deno.test("authorise() gives a plain plan the policy's ceilings, inline modules and no permissions", async () => {
+Deno.test("authorise() gives a plain plan the policy's limits, inline modules and no permissions", async () => {
   const grants = await judge({ tools: ["tool-calculator"], limits: { max_tool_calls: 5 } });
   assertEquals(grants.limits.max_tool_calls, 5);
   assertEquals(grants.cost_limit, "policy");
@@ -38,7 +38,7 @@ for (
     "git+https://github.com/org/repo",
   ]
 ) {
-  Deno.test(`authorise() refuses a module from ${source}, whoever asks (T1, T4, T5)`, async () => {
+  Deno.test(`authorise() refuses a module from ${source}, for every origin`, async () => {
     for (const origin of ["caller", "operator"] as const) {
       const error = await refusal(() => judge({ tools: [{ module: "tool-x", source }] }, { origin }));
       assertEquals(error.code, "module_source_denied");
@@ -47,13 +47,13 @@ for (
   });
 }
 
-Deno.test("authorise() tells to leave out the source of a module that is built in", async () => {
+Deno.test("authorise() suggests to leave out the source of a built-in module", async () => {
   const tools = [{ module: "tool-calculator", source: "git+https://github.com/org/repo@main" }];
   const error = await refusal(() => judge({ tools }));
   assertStringIncludes(error.details[0]?.hint ?? "", "leave source out");
 });
 
-Deno.test("authorise() refuses a tier that cannot be given, never a weaker one instead", async () => {
+Deno.test("authorise() refuses an unavailable tier, and never uses a weaker one", async () => {
   for (const isolation of ["worker", "process"]) {
     const error = await refusal(() => judge({ tools: [{ module: "tool-calculator", isolation }] }));
     assertEquals([error.code, error.details[0]?.path], ["isolation_unavailable", "tools[0].isolation"]);
@@ -61,7 +61,7 @@ Deno.test("authorise() refuses a tier that cannot be given, never a weaker one i
   await judge({ tools: [{ module: "tool-calculator", isolation: "inline" }] });
 });
 
-Deno.test("authorise() refuses a caller's variables that the policy does not list, wherever they stand (T6)", async () => {
+Deno.test("authorise() refuses a caller's variables that the policy does not list, at any place", async () => {
   const plan = {
     providers: [{
       module: "provider-mock",
@@ -81,7 +81,7 @@ Deno.test("authorise() refuses a caller's variables that the policy does not lis
   ]);
 });
 
-Deno.test("authorise() lets an operator's plan read what the process may read", async () => {
+Deno.test("authorise() lets an operator's plan read every variable of the process", async () => {
   const providers = [{ module: "provider-mock", config: { a: "${SECRET}" } }];
   assert((await judge({ providers }, { origin: "operator" })).mayReadEnv("SECRET"));
   const allowed = policyWith({ env: { allow: ["SECRET"] } });
@@ -105,7 +105,7 @@ Deno.test("authorise() refuses permissions beyond the policy, each one by name",
   assertMatch(error.details[0]?.message ?? "", /evil\.example.*allows "api\.example\.com" for net/);
 });
 
-Deno.test("authorise() grants what is within the policy, and the plan's default to tools that state none", async () => {
+Deno.test("authorise() grants what is within the policy, and the plan's default to tools without permissions", async () => {
   const policy = policyWith({ permissions: { max: { ...noPermissions(), net: true, read: ["./data"] } } });
   const grants = await judge({
     permissions: { net: ["a.example"] },
@@ -116,7 +116,7 @@ Deno.test("authorise() grants what is within the policy, and the plan's default 
   assertEquals(grants.permissions["providers[0]"], noPermissions());
 });
 
-Deno.test("authorise() names an excess of the plan's default grant once, not for each tool", async () => {
+Deno.test("authorise() reports an excess of the plan's default grant once, not for each tool", async () => {
   const plan = { permissions: { net: ["a.example"] }, tools: ["tool-calculator", "tool-filesystem"] };
   const error = await refusal(() => judge(plan));
   assertEquals(error.details.map(({ path }) => path), ["permissions.net"]);
@@ -128,7 +128,7 @@ Deno.test("authorise() gives an operator's plan the permissions it asks for", as
   assertEquals(grants.permissions["tools[0]"], { ...noPermissions(), read: ["./data"], run: true });
 });
 
-Deno.test("authorise() bounds operators and callers alike by the policy's ceilings", async () => {
+Deno.test("authorise() applies the policy's limits to operators and callers", async () => {
   for (const origin of ["caller", "operator"] as const) {
     const error = await refusal(() =>
       judge({ limits: { max_iterations: 51 } }, { origin, limits: { max_cost_usd: "6" } })
@@ -171,7 +171,7 @@ Deno.test("authorise() keeps a caller's provider off other hosts and off the ser
   await judge(provider({ base_url: "https://anywhere.example" }), { policy, origin: "operator" });
 });
 
-Deno.test("authorise() never shows a secret of the config it refuses", async () => {
+Deno.test("authorise() never displays a secret of the config it refuses", async () => {
   const providers = [{
     module: "provider-openai",
     config: { base_url: "https://user:hunter22@evil.example", api_key: "sk-own" },
@@ -180,11 +180,11 @@ Deno.test("authorise() never shows a secret of the config it refuses", async () 
   assertEquals(/hunter22|sk-own/.test(JSON.stringify(error.details) + error.message), false);
 });
 
-Deno.test("authorise() takes every built-in id", async () => {
+Deno.test("authorise() accepts every built-in id", async () => {
   for (const id of BUILTINS) await judge({ tools: [id] });
 });
 
-Deno.test("fullPermissions() says every name and shares nothing", () => {
+Deno.test("fullPermissions() has every name and returns a new object", () => {
   const asked = { net: ["a"] };
   const full = fullPermissions(asked);
   asked.net.push("b");

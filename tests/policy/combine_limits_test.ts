@@ -13,7 +13,7 @@ const FIVE = {
   max_duration_s: 600,
 };
 
-Deno.test("combineLimits() returns the policy's ceilings, and no other limit, when nobody asks", () => {
+Deno.test("combineLimits() returns the policy's limits, and no other setting, without plan and request limits", () => {
   assertEquals(combineLimits(POLICY, {}), { limits: FIVE, cost_limit: "policy", reasons: [] });
 });
 
@@ -31,12 +31,12 @@ Deno.test("combineLimits() takes the smallest of plan, request and policy", () =
   assertEquals(cost_limit, "asked");
 });
 
-Deno.test("combineLimits() tells that a dollar ceiling was asked for even when it equals the policy's", () => {
+Deno.test("combineLimits() reports that plan or request set a dollar limit even when it equals the policy's", () => {
   assertEquals(combineLimits(POLICY, { request: { max_cost_usd: "5.00" } }).cost_limit, "asked");
   assertEquals(combineLimits(POLICY, { plan: { max_tool_calls: 1 } }).cost_limit, "policy");
 });
 
-Deno.test("combineLimits() lists every ceiling above the policy's, of plan and request", () => {
+Deno.test("combineLimits() lists every limit above the policy's, of plan and request", () => {
   const { reasons } = combineLimits(POLICY, {
     plan: { max_iterations: 51, max_cost_usd: "5.000000000000000001" },
     request: { max_duration_s: 601, max_tool_calls: 200 },
@@ -55,7 +55,7 @@ Deno.test("combineLimits() compares money exactly, not as floats", () => {
   assertEquals(combineLimits(policy, { plan: { max_cost_usd: "0.300" } }).reasons.length, 0);
 });
 
-Deno.test("combineLimits() never gives more than any of its inputs", () => {
+Deno.test("combineLimits() never exceeds any of its inputs", () => {
   const count = fc.integer({ min: 0, max: 300 });
   const money = fc.tuple(fc.nat(9), fc.nat(99)).map(([whole, cents]) => `${whole}.${cents}`);
   const asked = fc.record({ max_tool_calls: count, max_cost_usd: money }, { requiredKeys: [] });

@@ -23,7 +23,7 @@ const ENTRIES = {
   run: ["git", "sh"],
   sys: ["hostname", "uid"],
 };
-/** At most three names: with all eight nearly everything is refused. */
+/** At most three permissions: with all eight nearly every plan is refused. */
 const permissions = fc.uniqueArray(fc.constantFrom(...PERMISSION_NAMES), { maxLength: 3 }).chain((names) =>
   fc.record(
     Object.fromEntries(
@@ -44,7 +44,7 @@ const section = fc.record({
   permissions: fc.option(permissions, { nil: undefined }),
 }, { requiredKeys: ["tools"] });
 
-Deno.test("authoriseWithin() never gives a child a grant that its parent has not, whatever plan and overlay (PLAN-13)", async () => {
+Deno.test("authoriseWithin() never gives a child a grant that its parent does not have, for any plan and overlay", async () => {
   let given = 0;
   let refused = 0;
   await fc.assert(
@@ -72,7 +72,7 @@ Deno.test("authoriseWithin() never gives a child a grant that its parent has not
           given++;
         } catch (error) {
           assertEquals(errorCode(error), "policy_refused");
-          assert(wider); // nothing is refused that the parent has
+          assert(wider); // the parent's grants are never refused
           refused++;
         }
       },
@@ -82,7 +82,7 @@ Deno.test("authoriseWithin() never gives a child a grant that its parent has not
   assert(given > 20 && refused > 20, `${given} given, ${refused} refused`);
 });
 
-Deno.test("authoriseWithin() judges a child like any plan of its origin, and says every reason", async () => {
+Deno.test("authoriseWithin() authorises a child like any plan of its origin, and reports every reason", async () => {
   const session = { orchestrator: "loop-streaming", context: "context-simple" };
   const parent = await compilePlan({ session, providers: ["provider-mock"] }, { origin: "operator" });
   const options = { origin: "operator", policy: defaultPolicy(), builtins: BUILTINS } as const;

@@ -16,7 +16,7 @@ import type { Permissions } from "../../src/sdk/contracts.ts";
 import { assert, assertEquals } from "../assert.ts";
 import fc from "fast-check";
 
-/** A machine: every link, and where it leads; the folders that are there. */
+/** A file system: every link with its target, and the existing folders. */
 const LINKS: Readonly<Record<string, string>> = {
   "/work/plan/out": "/etc",
   "/srv/data/up": "/srv",
@@ -35,7 +35,7 @@ const THERE = new Set([
 ]);
 const PLAN_FOLDER = "/work/plan";
 
-/** Follows the links of an absolute path by its text. */
+/** Resolves the links of an absolute path. */
 function followed(path: string): string {
   for (const [link, target] of Object.entries(LINKS)) {
     if (path === link || path.startsWith(`${link}/`)) return followed(`${target}${path.slice(link.length)}`);
@@ -52,7 +52,7 @@ function realPath(path: string): string | undefined {
 const resolve = pathsBeside(() => PLAN_FOLDER, realPath);
 const everything: GrantCheck = () => true;
 
-/** What someone may try, by permission. Files are where they really are. */
+/** Accesses by permission. Files have their real paths. */
 const ACCESSES: Readonly<Record<PermissionName, readonly string[]>> = {
   net: hosts(),
   import: hosts(),
@@ -92,7 +92,7 @@ function files(): string[] {
   return folders.flatMap((folder) => [`${folder}/f`, `${folder}/new/f`]);
 }
 
-/** Deno's rules by text: does one entry let an access through? */
+/** Returns whether an entry allows an access by Deno's rules. */
 function lets(permission: PermissionName, entry: string, access: string): boolean {
   switch (permission) {
     case "net":
@@ -101,7 +101,7 @@ function lets(permission: PermissionName, entry: string, access: string): boolea
     case "read":
     case "write":
     case "ffi": {
-      const url = new URL(entry, `file://${PLAN_FOLDER}/`); // takes dots and slashes out in its own way
+      const url = new URL(entry, `file://${PLAN_FOLDER}/`); // normalises dots and slashes independently
       const folder = followed(url.pathname.replaceAll(/\/+/g, "/").replace(/(.)\/$/, "$1"));
       return folder === "/" || access === folder || access.startsWith(`${folder}/`);
     }
@@ -206,7 +206,7 @@ function blocks(entry: Readonly<Record<PermissionName, fc.Arbitrary<string>>>): 
 const block = blocks(ENTRY);
 const WHOLE: Permissions = Object.fromEntries(PERMISSION_NAMES.map((name) => [name, true]));
 
-/** A process that has a block and tells so by accesses: an entry is held when nothing that it lets through is missing. */
+/** A process with the permissions of a block: it has an entry if it allows every access that the entry allows. */
 function having(process: Permissions): GrantCheck {
   return (permission, entry) =>
     process[permission] === true ||
@@ -215,10 +215,10 @@ function having(process: Permissions): GrantCheck {
       );
 }
 
-function grant(plan: Permissions, ceiling?: Permissions, process = everything) {
+function grant(plan: Permissions, max?: Permissions, process = everything) {
   return effectiveGrant({
     plan,
-    ...(ceiling ? { policy: ceiling } : {}),
+    ...(max ? { policy: max } : {}),
     process,
     resolve,
     resolvePolicy: resolve,
@@ -233,16 +233,16 @@ function sorted(permissions: Permissions): Permissions {
   );
 }
 
-Deno.test("effectiveGrant() never lets through what plan, policy or process does not, and loses nothing of what a whole process has", () => {
+Deno.test("effectiveGrant() allows only what plan, policy and process allow, and loses nothing that the process has", () => {
   let let_through = 0;
   let stopped = 0;
   fc.assert(
-    fc.property(block, block, fc.oneof(block, fc.constant(WHOLE)), (plan, ceiling, process) => {
-      const { granted } = grant(plan, ceiling, having(process));
-      const { granted: ofWhole } = grant(plan, ceiling);
+    fc.property(block, block, fc.oneof(block, fc.constant(WHOLE)), (plan, max, process) => {
+      const { granted } = grant(plan, max, having(process));
+      const { granted: ofWhole } = grant(plan, max);
       for (const permission of PERMISSION_NAMES) {
         for (const access of ACCESSES[permission]) {
-          const both = allows(plan, permission, access) && allows(ceiling, permission, access);
+          const both = allows(plan, permission, access) && allows(max, permission, access);
           assertEquals(allows(ofWhole, permission, access), both, `${permission} ${access}`);
           if (!allows(granted, permission, access)) {
             stopped++;
@@ -258,7 +258,7 @@ Deno.test("effectiveGrant() never lets through what plan, policy or process does
   assert(let_through > 1000 && stopped > 1000, `${let_through} let through, ${stopped} stopped`);
 });
 
-Deno.test("effectiveGrant() of an operator's plan is what plan and process both let through", () => {
+Deno.test("effectiveGrant() of an operator's plan is what plan and process both allow", () => {
   fc.assert(fc.property(block, block, (plan, process) => {
     const { granted, dropped } = grant(plan, undefined, having(process));
     for (const permission of PERMISSION_NAMES) {
@@ -273,36 +273,36 @@ Deno.test("effectiveGrant() of an operator's plan is what plan and process both 
         )
       ) {
         for (const access of ACCESSES[permission].filter((one) => lets(permission, entry, one))) {
-          assert(allows(granted, permission, access), `${permission} ${entry} ${access}`); // nothing is dropped unsaid
+          assert(allows(granted, permission, access), `${permission} ${entry} ${access}`); // every loss is reported
         }
       }
     }
   }));
 });
 
-Deno.test("effectiveGrant() says all eight names as own data, never an empty list", () => {
-  fc.assert(fc.property(block, fc.option(block, { nil: undefined }), (plan, ceiling) => {
-    const { granted } = grant(plan, ceiling);
+Deno.test("effectiveGrant() has all eight names as own properties, never an empty list", () => {
+  fc.assert(fc.property(block, fc.option(block, { nil: undefined }), (plan, max) => {
+    const { granted } = grant(plan, max);
     assertEquals(Object.keys(granted).sort(), [...PERMISSION_NAMES].sort());
     assertEquals(Object.getPrototypeOf(granted), Object.prototype);
     for (const name of PERMISSION_NAMES) {
-      const { value, get } = Object.getOwnPropertyDescriptor(granted, name)!; // its keys were just compared
+      const { value, get } = Object.getOwnPropertyDescriptor(granted, name)!; // its keys were compared above
       assertEquals(get, undefined);
       assert(typeof value === "boolean" || Array.isArray(value) && value.length > 0);
     }
   }));
 });
 
-Deno.test("effectiveGrant() of its own result is the same, and plan and ceiling change places freely", () => {
-  fc.assert(fc.property(block, block, (plan, ceiling) => {
-    const { granted } = grant(plan, ceiling);
-    assertEquals(grant(granted, ceiling), { granted, dropped: [] });
+Deno.test("effectiveGrant() of its own result is the same, and plan and policy can be swapped", () => {
+  fc.assert(fc.property(block, block, (plan, max) => {
+    const { granted } = grant(plan, max);
+    assertEquals(grant(granted, max), { granted, dropped: [] });
     assertEquals(grant(granted, plan), { granted, dropped: [] });
-    assertEquals(sorted(grant(ceiling, plan).granted), sorted(granted));
+    assertEquals(sorted(grant(max, plan).granted), sorted(granted));
   }));
 });
 
-Deno.test("effectiveGrant() with nothing is nothing, and with everything the plan", () => {
+Deno.test("effectiveGrant() with nothing is nothing, and with everything is the plan", () => {
   const none = grant({}).granted;
   assertEquals(new Set(Object.values(none)), new Set([false]));
   fc.assert(fc.property(block, (plan) => {
@@ -314,7 +314,7 @@ Deno.test("effectiveGrant() with nothing is nothing, and with everything the pla
   }));
 });
 
-Deno.test("excessOf() finds exactly what a ceiling would drop", () => {
+Deno.test("excessPermissions() finds exactly what a policy would drop", () => {
   fc.assert(fc.property(block, block, (asked, max) => {
     const excess = excessPermissions(asked, max, { asked: resolve, max: resolve });
     const { dropped } = grant(asked, max);
@@ -329,7 +329,7 @@ Deno.test("excessOf() finds exactly what a ceiling would drop", () => {
 type Value = boolean | string[];
 type Dropped = [entry: string | true, by: DroppedEntry["by"]][];
 
-/** Plan, ceiling, what comes of it, what is dropped. */
+/** Plan, policy, effective permissions, dropped entries. */
 const TABLE: readonly (readonly [name: PermissionName, Value, Value, Value, Dropped?])[] = [
   ["net", ["example.com"], ["example.com:443"], ["example.com:443"], [["example.com", "policy"]]],
   ["net", ["example.com:443"], ["example.com"], ["example.com:443"]],
@@ -393,15 +393,15 @@ const TABLE: readonly (readonly [name: PermissionName, Value, Value, Value, Drop
   ["import", ["a.com:443"], ["*.com"], ["a.com:443"]],
 ];
 
-for (const [name, plan, ceiling, expected, dropped = []] of TABLE) {
-  Deno.test(`effectiveGrant() makes of ${name} ${JSON.stringify(plan)} under ${JSON.stringify(ceiling)} ${JSON.stringify(expected)}`, () => {
-    const result = grant({ [name]: plan }, { [name]: ceiling });
+for (const [name, plan, max, expected, dropped = []] of TABLE) {
+  Deno.test(`effectiveGrant() of ${name} ${JSON.stringify(plan)} under ${JSON.stringify(max)} ${JSON.stringify(expected)}`, () => {
+    const result = grant({ [name]: plan }, { [name]: max });
     assertEquals(result.granted, { ...grant({}).granted, [name]: expected });
     assertEquals(result.dropped, dropped.map(([entry, by]) => ({ permission: name, entry, by })));
   });
 }
 
-Deno.test("effectiveGrant() grants nothing of a whole that the process has a part of, and says so", () => {
+Deno.test("effectiveGrant() grants nothing of a permission that the process has in part, and reports it", () => {
   const process: GrantCheck = (_, entry) => entry !== "all" && entryText(entry) === "a.com:443";
   assertEquals(grant({ net: true }, undefined, process).dropped, [{
     permission: "net",

@@ -5,7 +5,7 @@ import { policySettings, settingsToData } from "../../src/policy/policy_settings
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
 import { detailAt, refusal } from "./support.ts";
 
-/** The document of the design's page on trust, its key completed. */
+/** A policy that sets every documented key. */
 const DOCUMENT = `
 listen: {host: 127.0.0.1, port: 8484}
 cors: {origins: ["https://app.example.com", "http://localhost:5173"]}
@@ -66,11 +66,11 @@ Deno.test("defaultPolicy() returns a fresh copy each time", () => {
   assertEquals(defaultPolicy().modules.allow, []);
 });
 
-Deno.test("parsePolicy() takes an object without keys as all defaults", async () => {
+Deno.test("parsePolicy() reads an empty object as all defaults", async () => {
   assertEquals(await parsePolicy("{}"), defaultPolicy());
 });
 
-Deno.test("parsePolicy() lists every finding with its place and names what was meant", async () => {
+Deno.test("parsePolicy() lists every finding with its place and a suggestion", async () => {
   const text = `limit: {}
 limits:
   max_iteration: 5
@@ -97,7 +97,7 @@ modules: {alow: []}
 
 const BAD: Record<string, [path: string, text: string]> = {
   "an unknown section": ["colour", "colour: blue"],
-  "a section that is no object": ["env", "env: []"],
+  "a section that is not an object": ["env", "env: []"],
   "callers that may run programs": ["permissions.max.run", "permissions: {max: {run: [git]}}"],
   "callers that may load native code": ["permissions.max.ffi", "permissions: {max: {ffi: true}}"],
   "a weaker tier for callers": ["isolation.urls_from_callers", "isolation: {urls_from_callers: worker}"],
@@ -105,7 +105,7 @@ const BAD: Record<string, [path: string, text: string]> = {
     "isolation.urls_from_operator",
     "isolation: {urls_from_operator: inline}",
   ],
-  "a key that is no hash": ["auth.keys[0].sha256", "auth: {keys: [{name: a, sha256: my-plain-key}]}"],
+  "a key that is not a hash": ["auth.keys[0].sha256", "auth: {keys: [{name: a, sha256: my-plain-key}]}"],
   "a hash in capitals": ["auth.keys[0].sha256", `auth: {keys: [{name: a, sha256: "${"A".repeat(64)}"}]}`],
   "a key without a name": ["auth.keys[0].name", `auth: {keys: [{sha256: "${"0".repeat(64)}"}]}`],
   "a policy that does not exist": [
@@ -120,7 +120,7 @@ const BAD: Record<string, [path: string, text: string]> = {
     "auth.keys[1].sha256",
     `auth: {keys: [{name: a, sha256: "${"0".repeat(64)}"}, {name: b, sha256: "${"0".repeat(64)}"}]}`,
   ],
-  "a prefix that is no URL": ["modules.allow[0]", "modules: {allow: [modules.example.com]}"],
+  "a prefix that is not a URL": ["modules.allow[0]", "modules: {allow: [modules.example.com]}"],
   "a prefix with a query": ["modules.allow[0]", 'modules: {allow: ["https://a.example/?x=1"]}'],
   "a private host that is a URL": [
     "modules.private_hosts[0]",
@@ -128,7 +128,7 @@ const BAD: Record<string, [path: string, text: string]> = {
   ],
   "any origin": ["cors.origins[0]", 'cors: {origins: ["*"]}'],
   "an origin with a path": ["cors.origins[0]", 'cors: {origins: ["https://app.example.com/"]}'],
-  "a store we do not have": ["store", "store: redis://user:hunter22@host"],
+  "an unknown store": ["store", "store: redis://user:hunter22@host"],
   "a rate below zero": ["rates.runs_per_minute", "rates: {runs_per_minute: -1}"],
   "a key's policy with a section of the server": ["policies.a.listen", "policies: {a: {listen: {port: 1}}}"],
   "a key's policy with a limit of the server": [
@@ -152,7 +152,7 @@ for (const [what, [path, text]] of Object.entries(BAD)) {
   });
 }
 
-Deno.test("policyFor() lays a key's policy over the server's, limits only smaller", async () => {
+Deno.test("policyFor() applies a key's policy over the server's; limits only become smaller", async () => {
   const policy = await parsePolicy(`
 limits: {max_total_tokens: 1000, max_cost_usd: "2"}
 permissions: {max: {net: [a.example, b.example], read: [./data]}}
@@ -175,7 +175,7 @@ policies:
   assertEquals(policyFor(policy), policy);
 });
 
-Deno.test("policyFor() gives a key nothing when its policy is gone", async () => {
+Deno.test("policyFor() refuses a key whose policy does not exist", async () => {
   for (const name of ["gone", "constructor"]) {
     assertEquals((await refusal(() => policyFor(defaultPolicy(), name))).code, "forbidden");
   }
@@ -218,7 +218,7 @@ Deno.test("settingsToData() reads text by the form of each key", () => {
   assertEquals([policy.env.allow, policy.store], [["A", "B"], "memory"]);
 });
 
-Deno.test("settingsToData() keeps text of a wrong form for the check to name", async () => {
+Deno.test("settingsToData() keeps text of a wrong form for the check to report", async () => {
   const data = settingsToData(({ variable }) => variable === "PREAMP_LISTEN_PORT" ? "eighty" : undefined);
   const error = await refusal(() => policyFromData(data));
   assertMatch(detailAt(error, "listen.port").message, /received "eighty"/);

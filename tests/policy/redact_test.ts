@@ -7,21 +7,21 @@ import { estimateJsonBytes } from "../../src/sdk/json_size.ts";
 
 const SECRET = "s3cr3t/Key+with=odd&chars";
 
-Deno.test("isSecretKey() knows whole keys in any spelling", () => {
+Deno.test("isSecretKey() matches whole keys in any spelling", () => {
   const secret =
     "api_key apikey api-key API_KEY apiKey secret password Token credential credentials private_key privatekey auth " +
     "Authorization access_token accessToken client_secret X-Api-Key openai_api_key refresh-token";
   for (const key of secret.split(" ")) assert(isSecretKey(key), key);
 });
 
-Deno.test("isSecretKey() leaves counters and ordinary keys alone", () => {
+Deno.test("isSecretKey() does not match counters and ordinary keys", () => {
   const plain =
     "total_tokens input_tokens max_tokens tokens token_count author authority passwords_checked secretary monkey " +
     "keyboard id constructor";
   for (const key of plain.split(" ")) assert(!isSecretKey(key), key);
 });
 
-Deno.test("redact() hides values by key name at any depth, and keeps the shape", () => {
+Deno.test("redact() replaces values by key name at any depth, and keeps the shape", () => {
   const data = {
     a: [{ api_key: "short", n: 1 }],
     auth: { user: "x" },
@@ -40,7 +40,7 @@ Deno.test("redact() hides values by key name at any depth, and keeps the shape",
   });
 });
 
-Deno.test("redact() returns the same object when there is nothing to hide, and never changes what it is given", () => {
+Deno.test("redact() returns the same object when there is no secret, and never changes its input", () => {
   const redactor = new Redactor([SECRET]);
   const clean = { a: [1, { b: "text" }] };
   assertStrictEquals(redactor.redact(clean), clean);
@@ -51,7 +51,7 @@ Deno.test("redact() returns the same object when there is nothing to hide, and n
   assertStrictEquals(redactor.redact(redacted), redacted);
 });
 
-Deno.test("redact() hides secrets in keys too", () => {
+Deno.test("redact() replaces secrets in keys too", () => {
   const data = JSON.parse(`{"a":1,"${SECRET}":{"__proto__":2,"b":"${SECRET}"},"c":3}`);
   assertEquals(
     JSON.stringify(new Redactor([SECRET]).redact(data)),
@@ -71,7 +71,7 @@ const SPELLINGS: Record<string, (secret: string) => string> = {
   "in hex": (secret) => Buffer.from(secret).toString("hex"),
 };
 for (const [what, spell] of Object.entries(SPELLINGS)) {
-  Deno.test(`redactText() hides a secret ${what}`, () => {
+  Deno.test(`redactText() replaces a secret ${what}`, () => {
     for (const secret of [SECRET, 'q"uote\\s', "pässwörd 漢字", "plainsecret"]) {
       const spelled = spell(secret);
       const text = new Redactor([secret]).redactText(`before ${spelled} after`);
@@ -80,7 +80,7 @@ for (const [what, spell] of Object.entries(SPELLINGS)) {
   });
 }
 
-Deno.test("redactText() hides a secret inside other bytes of base64, whatever stands around it", () => {
+Deno.test("redactText() replaces a secret inside the base64 of other bytes", () => {
   const text = fc.string({ maxLength: 7 });
   fc.assert(fc.property(fc.string({ minLength: 12, maxLength: 40 }), text, text, (secret, before, after) => {
     const encoded = Buffer.from(`${before}:${secret}:${after}`).toString("base64");
@@ -90,16 +90,16 @@ Deno.test("redactText() hides a secret inside other bytes of base64, whatever st
   }));
 });
 
-Deno.test("redactText() hides the longer of two secrets whole", () => {
+Deno.test("redactText() replaces the longer of two secrets as a whole", () => {
   const redactor = new Redactor(["secret-one", "secret-one-and-more"]);
   assertEquals(redactor.redactText("x secret-one-and-more y secret-one"), `x ${REDACTED} y ${REDACTED}`);
 });
 
-Deno.test("redactText() leaves short values alone: they are ordinary text", () => {
+Deno.test("redactText() does not replace short values, which are ordinary text", () => {
   assertEquals(new Redactor(["true", "8080", ""]).redactText("true on 8080"), "true on 8080");
 });
 
-Deno.test("redact() leaves no spelling of any registered secret in any data", () => {
+Deno.test("redact() leaves no encoding of a registered secret in any data", () => {
   const secret = fc.string({ minLength: 6, maxLength: 30 });
   fc.assert(
     fc.property(
@@ -120,7 +120,7 @@ Deno.test("redact() leaves no spelling of any registered secret in any data", ()
   );
 });
 
-Deno.test("Redactor.held() is the end of a text that may begin a secret, and never cuts one in two", () => {
+Deno.test("Redactor.held() counts the characters that may begin a secret, and never splits one", () => {
   const redactor = new Redactor(["abcdef", "defxyz", "abcdefghi"]);
   assertEquals(redactor.held("nothing here!"), 0);
   assertEquals(redactor.held("x abc"), 3);
@@ -128,10 +128,10 @@ Deno.test("Redactor.held() is the end of a text that may begin a secret, and nev
   assertEquals(redactor.held("x abcdefghi"), 0);
   assertEquals(redactor.held("x abcdefxy"), 8, "a whole secret lies across the beginning of another");
   assertEquals(new Redactor().held("abc"), 0);
-  assert(new Redactor(["aaaaaa"]).held("a".repeat(10_000)) < 100, "however the text goes on");
+  assert(new Redactor(["aaaaaa"]).held("a".repeat(10_000)) < 100, "however long the text is");
 });
 
-Deno.test("weighEvent() is weigh() for what redactEvent() leaves alone, and NaN for anything else", () => {
+Deno.test("weighEvent() is weigh() for what redactEvent() does not change, else NaN", () => {
   const redactor = new Redactor(["s3cret-value"]);
   const json = fc.jsonValue();
   const holding = fc.constantFrom<unknown>(
@@ -150,7 +150,7 @@ Deno.test("weighEvent() is weigh() for what redactEvent() leaves alone, and NaN 
   }));
 });
 
-Deno.test("redactEvent() hides fields by name in modules' own events, never in the conversation", () => {
+Deno.test("redactEvent() replaces fields by name in modules' own events, never in the conversation", () => {
   const redactor = new Redactor(["s3cret-value"]);
   const data = { tool_input: { token: 5, note: "my s3cret-value" }, auth: { user: "x" } };
   const by_value = { tool_input: { token: 5, note: `my ${REDACTED}` }, auth: { user: "x" } };
@@ -165,7 +165,7 @@ Deno.test("redactEvent() hides fields by name in modules' own events, never in t
   }
 });
 
-Deno.test("redactEvent() leaves no beginning of a secret at the end of a preview that was cut", () => {
+Deno.test("redactEvent() leaves no beginning of a secret at the end of a truncated preview", () => {
   const redactor = new Redactor(["s3cret-value"]);
   const cut = { response_preview: "it is s3cret-v", length: 300 };
   assertEquals(redactor.redactEvent("prompt:complete", cut), { response_preview: "it is ", length: 300 });
@@ -174,7 +174,7 @@ Deno.test("redactEvent() leaves no beginning of a secret at the end of a preview
   assertStrictEquals(redactor.redactEvent("prompt:complete", whole), whole);
 });
 
-Deno.test("redactError() hides secrets in all that is displayed of an error, and keeps what tells it apart", () => {
+Deno.test("redactError() replaces secrets in all displayed parts of an error, and keeps its code", () => {
   const redactor = new Redactor(["s3cret-value"]);
   const plain = new PreampError("plan_invalid", "Cannot read the plan");
   assertStrictEquals(redactor.redactError(plain), plain);
@@ -196,7 +196,7 @@ Deno.test("redactError() hides secrets in all that is displayed of an error, and
   assertEquals(String(redactor.redactError("s3cret-value")), `Error: ${REDACTED}`);
 });
 
-Deno.test("add() tells the parent, and forgets the oldest values beyond max_values, never those given first", () => {
+Deno.test("add() registers secrets with the parent, and removes the oldest values beyond max_values, never the permanent ones", () => {
   const parent = new Redactor(["given-1"], { max_values: 2 });
   const child = new Redactor([], { parent });
   for (const secret of ["second-2", "third-3", "fourth-4"]) child.register(secret);

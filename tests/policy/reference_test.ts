@@ -4,11 +4,11 @@ import { allSettings } from "../../src/policy/policy_settings.ts";
 import { exampleDocument, referencePage } from "../../src/policy/reference.ts";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
 
-Deno.test("exampleDocument() is a policy as it is, and the default one", async () => {
+Deno.test("exampleDocument() parses as the default policy", async () => {
   assertEquals(await parsePolicy(exampleDocument()), defaultPolicy());
 });
 
-Deno.test("exampleDocument() has every setting once, below its meaning, on lines that fit", () => {
+Deno.test("exampleDocument() has every setting once, below its meaning, on lines of limited length", () => {
   const lines = exampleDocument().split("\n");
   for (const { path, meaning } of allSettings()) {
     const key = path.split(".").at(-1);
@@ -27,7 +27,7 @@ function commentAbove(lines: readonly string[], index: number): string {
   return lines.slice(first, index).map((line) => line.trim().slice(2)).join(" ");
 }
 
-Deno.test("what exampleDocument() says of policies can be used", async () => {
+Deno.test("the policies example of exampleDocument() is valid", async () => {
   const [, policies = ""] = exampleDocument().split("policies: {}\n");
   const text = `policies:\n${policies.replaceAll(/^#/gm, "")}`;
   assertEquals((await parsePolicy(text)).policies, {
@@ -42,12 +42,12 @@ Deno.test("src/docs/settings.md is what preamp config reference prints, formatte
   assert(unformatted(written) === unformatted(referencePage()), advice);
 });
 
-/** Takes out what formatting changes: the width of columns, and where lines end. */
+/** Removes what formatting changes: column widths and line breaks. */
 function unformatted(text: string): string {
   return text.replaceAll(/-+/g, "-").replaceAll(/\s+/g, " ");
 }
 
-Deno.test("each setting says its meaning, in the words of one sentence", () => {
+Deno.test("the meaning of each setting is one sentence", () => {
   for (const { path, meaning, range } of allSettings()) {
     assertMatch(meaning, /^[A-Z].{15,}[^.]$/, path);
     assert(range !== "", path);

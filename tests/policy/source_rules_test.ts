@@ -28,7 +28,7 @@ const ENTRY = "https://modules.example.com/agents/mod.ts";
 const ALLOWED = { allow: ["https://modules.example.com/agents/"] };
 const IMPORT: SourceUse = { as: "import", from: new URL(ENTRY) };
 
-Deno.test("sourceProblem() lets a caller load what is below an allowed prefix, and nothing beside it", () => {
+Deno.test("sourceProblem() lets a caller load URLs below an allowed prefix only", () => {
   assertEquals(fact(ENTRY, ["caller", ENTRY, ALLOWED]), undefined);
   assertEquals(fact("https://modules.example.com/agents/a/b.ts?v=1", ["caller", ENTRY, ALLOWED]), undefined);
   for (
@@ -57,7 +57,7 @@ Deno.test("sourceProblem() refuses a caller's path that a server may decode to a
   }
 });
 
-Deno.test("sourceProblem() decides the scheme by where the plan came from (T4)", () => {
+Deno.test("sourceProblem() decides the scheme by the plan's origin", () => {
   assertEquals(fact("file:///srv/mod.ts", ["operator", "file:///srv/mod.ts"]), undefined);
   assertMatch(
     fact("file:///etc/passwd", ["caller", "file:///etc/passwd", { allow: ["file:///"] }])!,
@@ -87,7 +87,7 @@ Deno.test("sourceProblem() decides the scheme by where the plan came from (T4)",
   }
 });
 
-Deno.test("sourceProblem() lets a caller send code inline when the policy lists data: (T5)", () => {
+Deno.test("sourceProblem() allows inline code of a caller when the policy lists data:", () => {
   const data = "data:text/javascript,export%20const%20a=1";
   assertMatch(fact(data, ["caller", data, ALLOWED])!, /does not list "data:"/);
   assertEquals(fact(data, ["caller", data, { allow: ["data:"] }]), undefined);
@@ -96,7 +96,7 @@ Deno.test("sourceProblem() lets a caller send code inline when the policy lists 
   assertMatch(fact(data, ["operator", ENTRY], { as: "redirect", from: new URL(ENTRY) })!, /redirect/);
 });
 
-Deno.test("sourceProblem() refuses plain http but for loopback and named hosts", () => {
+Deno.test("sourceProblem() refuses plain http except for loopback and named hosts", () => {
   assertMatch(
     fact("http://example.com/mod.ts", ["operator", "http://example.com/mod.ts"])!,
     /http: is for loopback/,
@@ -124,7 +124,7 @@ Deno.test("sourceProblem() refuses plain http but for loopback and named hosts",
   );
 });
 
-Deno.test("sourceProblem() wants loopback named by the policy in a caller's plan, and by the plan in an operator's", () => {
+Deno.test("sourceProblem() requires the policy to name loopback in a caller's plan, and the plan in an operator's", () => {
   const url = "http://127.0.0.1:9000/mod.ts";
   const allow = ["http://127.0.0.1:9000/"];
   assertMatch(fact(url, ["caller", url, { allow }])!, /a loopback address/);
@@ -136,7 +136,7 @@ Deno.test("sourceProblem() wants loopback named by the policy in a caller's plan
   );
 });
 
-Deno.test("sourceProblem() refuses ports that nobody named (T1)", () => {
+Deno.test("sourceProblem() refuses ports that neither plan nor policy names", () => {
   assertMatch(fact("https://example.com:6379/x.ts", ["operator", ENTRY], IMPORT)!, /port 6379/);
   assertEquals(
     fact("https://example.com:8443/x.ts", ["operator", "https://example.com:8443/mod.ts"], IMPORT),
@@ -149,7 +149,7 @@ Deno.test("sourceProblem() refuses credentials in a URL", () => {
   assertMatch(fact("https://user:secret@example.com/mod.ts", ["operator", ENTRY])!, /user name or password/);
 });
 
-Deno.test("addressProblem() refuses what is not public unless plan or policy named the host", () => {
+Deno.test("addressProblem() refuses addresses that are not public unless plan or policy named the host", () => {
   const url = new URL(ENTRY);
   const caller = rules("caller", ENTRY, ALLOWED);
   for (
@@ -202,7 +202,7 @@ Deno.test("matchesPrefix() compares normalised URLs at slashes", () => {
   no("data:text/javascript,1", "https://h.example/");
 });
 
-Deno.test("mayClimb() is false for honest paths", () => {
+Deno.test("mayClimb() is false for ordinary paths", () => {
   for (
     const path of [
       "/a/b.ts",

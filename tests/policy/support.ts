@@ -1,4 +1,4 @@
-/** What the policy tests share. */
+/** Shared by the tests of policies. */
 import type { JsonObject } from "../../src/sdk/json.ts";
 import { type CompiledPlan, compilePlan } from "../../src/plan/compile.ts";
 import { authorise, type AuthoriseOptions, type Grants } from "../../src/policy/authorise.ts";
@@ -15,7 +15,7 @@ export const BUILTINS: ReadonlySet<string> = new Set([
   "tool-filesystem",
 ]);
 
-/** Compiles a good plan with more in it. */
+/** Compiles a valid plan with further keys. */
 export function compiled(
   more: JsonObject = {},
   origin: "caller" | "operator" = "caller",
@@ -24,14 +24,14 @@ export function compiled(
   return compilePlan({ session, providers: ["provider-mock"], ...more }, { origin });
 }
 
-/** Returns the default policy with sections laid over it. */
+/** Returns the default policy with changed sections. */
 export function policyWith(sections: { [key in keyof Policy]?: Partial<Policy[key]> }): Policy {
   const policy = defaultPolicy();
   for (const [key, value] of Object.entries(sections)) Object.assign(policy[key as keyof Policy], value);
   return policy;
 }
 
-/** Compiles and authorises as a caller of the default policy unless told otherwise. */
+/** Compiles and authorises as a caller under the default policy, by default. */
 export async function judge(more: JsonObject, options: Partial<AuthoriseOptions> = {}): Promise<Grants> {
   const origin = options.origin ?? "caller";
   return authorise(await compiled(more, origin), {

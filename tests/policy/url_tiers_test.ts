@@ -48,7 +48,7 @@ Deno.test("authorise() gives an operator's URL module the policy's tier, and nev
   assertEquals(await tierOf("operator", { url_tiers: ["inline", "worker", "process"] }), "process");
 });
 
-Deno.test("authorise() refuses a tier that is weaker than the policy's, or not to be had", async () => {
+Deno.test("authorise() refuses a tier that is weaker than the policy's, or unavailable", async () => {
   const all = ["inline", "worker", "process"] as const;
   assertEquals(
     (await refusal(() => tierOf("caller", { isolation: "inline", url_tiers: all }))).code,

@@ -28,16 +28,16 @@ function ITEM(): JsonObject {
   };
 }
 
-/** Findings about a config that has a right `url`: `path: message (hint)`. */
+/** Returns findings about a config with a valid `url`: `path: message (hint)`. */
 function found(config: JsonObject, schema = SCHEMA): { errors: string[]; warnings: string[] } {
   const findings = new Findings();
   checkConfig({ url: "abc", ...config }, schema, ["tools", 0, "config"], findings);
-  const told = ({ path, message, hint }: Findings["errors"][number]) =>
+  const result = ({ path, message, hint }: Findings["errors"][number]) =>
     `${formatPath(path)}: ${message}${hint === undefined ? "" : ` (${hint})`}`;
-  return { errors: findings.errors.map(told), warnings: findings.warnings.map(told) };
+  return { errors: findings.errors.map(result), warnings: findings.warnings.map(result) };
 }
 
-Deno.test("checkConfig() takes what the schema takes", () => {
+Deno.test("checkConfig() accepts what the schema accepts", () => {
   const right: JsonObject[] = [
     {},
     { retries: 0, share: 1, on: false, mode: "slow", any: [{}] },
@@ -82,12 +82,12 @@ for (
     ]],
   ] as [JsonObject, string[]][]
 ) {
-  Deno.test(`checkConfig() says what is wrong with ${JSON.stringify(config)}`, () => {
+  Deno.test(`checkConfig() reports what is wrong with ${JSON.stringify(config)}`, () => {
     assertEquals(found(config), { errors, warnings: [] });
   });
 }
 
-Deno.test("checkConfig() misses what must be there", () => {
+Deno.test("checkConfig() reports missing required keys", () => {
   const findings = new Findings();
   checkConfig({}, SCHEMA, ["hooks", 1, "config"], findings);
   assertEquals(findings.errors.map(({ path, hint }) => [formatPath(path), hint]), [[
@@ -96,7 +96,7 @@ Deno.test("checkConfig() misses what must be there", () => {
   ]]);
 });
 
-Deno.test("checkConfig() lets a reference stand for any value, and text that only looks like one be text", () => {
+Deno.test("checkConfig() accepts a reference for any value, but not text that only looks like one", () => {
   assertEquals(found({ retries: "${N}", on: "${ON:-true}", mode: "${M}", items: "${LIST}" }).errors, []);
   assertEquals(found({ url: "${A}", items: [{ name: "n", size: "${SIZE}" }] }).errors, []);
   for (const text of ["$${N}", "${not a name}", "${N"]) {
@@ -104,14 +104,14 @@ Deno.test("checkConfig() lets a reference stand for any value, and text that onl
   }
 });
 
-Deno.test("checkConfig() warns of an unknown key where the schema lets it through, but for one that is nearly known", () => {
+Deno.test("checkConfig() warns of an unknown key where the schema allows it, unless it is a misspelled one", () => {
   const open = { ...SCHEMA, additionalProperties: true };
   const { errors, warnings } = found({ colour: 1 }, open);
   assertEquals([errors, warnings.length], [[], 1]);
   assertEquals(found({ retrys: 1 }, open).errors.length, 1);
 });
 
-Deno.test("checkConfig() names the variables of a value that does not fit, and never shows the value", () => {
+Deno.test("checkConfig() names the variables of a value that does not fit, and never the value", () => {
   const written = {
     url: "${A}",
     retries: "${N}",
@@ -157,7 +157,7 @@ Deno.test("checkConfig() names the variables of a value that does not fit, and n
   ]);
 });
 
-Deno.test("checkConfig() names the variable that leaves out what must be there", () => {
+Deno.test("checkConfig() names the unset variable of a required key", () => {
   const findings = new Findings();
   checkConfig({}, SCHEMA, ["tools", 0, "config"], findings, { url: "${URL}" });
   assertEquals(findings.errors.map(({ message, hint }) => [message, hint]), [[
@@ -177,7 +177,7 @@ Deno.test("checkConfig() takes money as a decimal string", () => {
   ]);
 });
 
-Deno.test("checkConfig() never shows text of a config", () => {
+Deno.test("checkConfig() never displays text of a config", () => {
   const secret = "sk-live-0123456789";
   for (const config of [{ retries: secret }, { on: secret }, { items: secret }, { url: secret }]) {
     assertEquals(JSON.stringify(found(config)).includes(secret), false);

@@ -16,15 +16,15 @@ function errorsOf(more: JsonObject): string[] {
   );
 }
 
-Deno.test("checkPlan() stops at root_type when the plan is no object (PLAN-01)", () => {
+Deno.test("checkPlan() stops at root_type when the plan is not an object", () => {
   for (const value of ["text", ["list"], null, 5, undefined]) assertEquals(failed(value), ["root_type"]);
 });
 
-Deno.test("checkPlan() misses the session of an empty plan (PLAN-02)", () => {
+Deno.test("checkPlan() reports the missing session of an empty plan", () => {
   assertEquals(failed({}), ["session_present"]);
 });
 
-Deno.test("checkPlan() misses the context of a session (PLAN-03)", () => {
+Deno.test("checkPlan() reports the missing context of a session", () => {
   const plan = { session: { orchestrator: "loop-basic" } };
   assertEquals(failed(plan), ["session context_present"]);
   const [error] = checkPlan(plan).findings.errors;
@@ -32,7 +32,7 @@ Deno.test("checkPlan() misses the context of a session (PLAN-03)", () => {
   assertEquals(failed({ session: { context: "context-simple" } }), ["session orchestrator_present"]);
 });
 
-Deno.test("checkPlan() takes the config of string forms from the top level (PLAN-04)", () => {
+Deno.test("checkPlan() takes the config of string forms from the top level", () => {
   const { plan } = checkPlan({
     ...GOOD,
     orchestrator: { config: { max_iterations: 3 } },
@@ -48,21 +48,21 @@ Deno.test("checkPlan() takes the config of string forms from the top level (PLAN
   assertEquals(plan?.session.context.config, { max_tokens: 9 });
 });
 
-Deno.test("checkPlan() takes the source of string forms from beside them", () => {
+Deno.test("checkPlan() takes the source of string forms from the key beside them", () => {
   const session = { ...GOOD.session, orchestrator_source: "https://example.com/loop.ts" };
   const { plan } = checkPlan({ ...GOOD, session });
   const original = "https://example.com/loop.ts";
   assertEquals(plan?.session.orchestrator.source, { kind: "url", url: original, original });
 });
 
-Deno.test("checkPlan() takes the nested config of object forms and ignores the top level with a warning (PLAN-05)", () => {
+Deno.test("checkPlan() takes the nested config of object forms and ignores the top level with a warning", () => {
   const session = { orchestrator: { module: "loop-basic", config: { a: 1 } }, context: "context-simple" };
   const { plan, findings } = checkPlan({ ...GOOD, session, orchestrator: { config: { a: 2 } } });
   assertEquals(plan?.session.orchestrator.config, { a: 1 });
   assertEquals(findings.warnings.map(({ path }) => formatPath(path)), ["orchestrator.config"]);
 });
 
-Deno.test("checkPlan() warns of a section it does not know, by name (PLAN-06)", () => {
+Deno.test("checkPlan() warns of an unknown section by name", () => {
   const { plan, findings: { warnings } } = checkPlan({ ...GOOD, foo: 1 });
   assertEquals(plan !== undefined, true);
   assertEquals(warnings.map(({ code, message }) => [code, message]), [
@@ -70,17 +70,17 @@ Deno.test("checkPlan() warns of a section it does not know, by name (PLAN-06)", 
   ]);
 });
 
-Deno.test("checkPlan() wants lists for providers, tools and hooks (PLAN-07)", () => {
+Deno.test("checkPlan() requires lists for providers, tools and hooks", () => {
   assertEquals(failed({ ...GOOD, tools: {} }), ["tools type"]);
   assertEquals(failed({ ...GOOD, hooks: "x", providers: null }), ["providers type", "hooks type"]);
 });
 
-Deno.test("checkPlan() takes an empty list (PLAN-08)", () => {
+Deno.test("checkPlan() accepts an empty list", () => {
   const { plan, findings: { warnings } } = checkPlan({ ...GOOD, tools: [] });
   assertEquals([plan?.tools, warnings], [[], []]);
 });
 
-Deno.test("checkPlan() names every way in which a spec is wrong (PLAN-09)", () => {
+Deno.test("checkPlan() reports every error of a spec", () => {
   const tools = [
     { source: "https://example.com/x.ts" },
     { module: "" },
@@ -105,7 +105,7 @@ Deno.test("checkPlan() names every way in which a spec is wrong (PLAN-09)", () =
   ]);
 });
 
-Deno.test("checkPlan() asks for instance_id when a provider module stands twice without (PLAN-10)", () => {
+Deno.test("checkPlan() requires instance_id when a provider module is listed twice without", () => {
   const twice = checkPlan({ ...GOOD, providers: ["provider-mock", { module: "provider-mock" }] });
   assertEquals(twice.plan, undefined);
   assertMatch(twice.findings.errors[0]?.message ?? "", /instance_id/);
@@ -126,7 +126,7 @@ Deno.test("checkPlan() expands short forms and gives each module its section's t
   assertEquals([plan?.agents, plan?.limits], [{}, {}]);
 });
 
-Deno.test("checkPlan() makes a nearly known key an error everywhere but in config", () => {
+Deno.test("checkPlan() reports a misspelled key as an error everywhere except in config", () => {
   assertEquals(errorsOf({ tool: [] }), ['tool unknown_key did you mean "tools"?']);
   assertEquals(errorsOf({ tools: [{ module: "a", integrty: "x" }] }), [
     'tools[0].integrty unknown_key did you mean "integrity"?',
@@ -146,7 +146,7 @@ Deno.test("checkPlan() makes a nearly known key an error everywhere but in confi
   assertEquals(errorsOf({ tools: [{ module: "a", config: { integrty: 1, modul: 2 } }] }), []);
 });
 
-Deno.test("checkPlan() makes other unknown keys errors in limits, permissions and session, warnings in a spec", () => {
+Deno.test("checkPlan() reports other unknown keys as errors in limits, permissions and session, as warnings in a spec", () => {
   assertEquals(errorsOf({ limits: { colour: 1 } }), ["limits.colour unknown_key"]);
   assertEquals(errorsOf({ permissions: { camera: true } }), ["permissions.camera unknown_key"]);
   assertEquals(errorsOf({ session: { ...GOOD.session, colour: 1 } }), ["session.colour unknown_key"]);
@@ -173,7 +173,7 @@ Deno.test("checkPlan() checks the values of limits", () => {
   assertEquals(plan?.limits, { max_tool_calls: 0, max_cost_usd: "0.50" });
 });
 
-Deno.test("checkPlan() tells how to write a cost that came as a number", () => {
+Deno.test("checkPlan() suggests how to write a cost that is a number", () => {
   const { findings } = checkPlan({ ...GOOD, limits: { max_cost_usd: 0.5 } });
   assertEquals(findings.errors[0]?.hint, 'write it in quotes: "0.5"');
 });
@@ -204,7 +204,7 @@ for (
     ["sys", "temperature", /known are hostname,/],
   ] as const
 ) {
-  Deno.test(`checkPlan() refuses ${name} ${entry}, which Deno would not take so`, () => {
+  Deno.test(`checkPlan() refuses ${name} ${entry}, which Deno does not accept`, () => {
     const { findings } = checkPlan({ ...GOOD, permissions: { [name]: [entry] } }, { origin: "caller" });
     const [error] = findings.errors;
     assertEquals([findings.errors.length, error?.path], [1, ["permissions", name, 0]]);
@@ -213,7 +213,7 @@ for (
   });
 }
 
-Deno.test("checkPlan() takes every entry that Deno takes", () => {
+Deno.test("checkPlan() accepts every entry that Deno accepts", () => {
   const net = [
     "a.example",
     "A.example.:080",
@@ -250,7 +250,7 @@ Deno.test("checkPlan() checks the form of permissions", () => {
   assertEquals(checkPlan({ ...GOOD, permissions }).plan?.permissions, permissions);
 });
 
-Deno.test("checkPlan() wants integrity as sha256 and standard base64 of 32 bytes", () => {
+Deno.test("checkPlan() requires integrity as sha256 and standard base64 of 32 bytes", () => {
   const good = "sha256-gWR8L2GZsyupZSEYA52fT/MTL+9dCxH6bk3bplD1AJw=";
   assertEquals(errorsOf({ tools: [{ module: "a", integrity: good }] }), []);
   for (
@@ -261,14 +261,14 @@ Deno.test("checkPlan() wants integrity as sha256 and standard base64 of 32 bytes
   }
 });
 
-Deno.test("checkPlan() takes true or false as required", () => {
+Deno.test("checkPlan() accepts true or false for required", () => {
   for (const required of [true, false]) {
     assertEquals(errorsOf({ tools: [{ module: "a", required }] }), []);
   }
   assertEquals(errorsOf({ hooks: [{ module: "a", required: "yes" }] }), ["hooks[0].required type"]);
 });
 
-Deno.test("checkPlan() takes the three tiers and no other word", () => {
+Deno.test("checkPlan() accepts the three tiers only", () => {
   for (const isolation of ["inline", "worker", "process"]) {
     assertEquals(errorsOf({ tools: [{ module: "a", isolation }] }), []);
   }
@@ -302,7 +302,7 @@ Deno.test("checkPlan() warns of the same tool twice without a config of its own"
   assertEquals(warnings(["a", { module: "a", instance_id: "b" }]), []);
 });
 
-Deno.test("checkPlan() warns when nothing can answer", () => {
+Deno.test("checkPlan() warns when there is no provider", () => {
   for (const providers of [undefined, []]) {
     const { plan, findings } = checkPlan({ session: GOOD.session, ...(providers ? { providers } : {}) });
     assert(plan);
@@ -338,7 +338,7 @@ Deno.test("checkPlan() checks injection limits, flags and metadata of the sessio
   assertEquals(plan?.session.injection_budget_per_turn, undefined);
 });
 
-Deno.test("checkPlan() takes system as text or instruction, and as a file only where files may be named", () => {
+Deno.test("checkPlan() takes system as text or instruction, and as a file only if files are allowed", () => {
   assertEquals(checkPlan({ ...GOOD, system: "a" }).plan?.system, "a");
   assertEquals(checkPlan({ ...GOOD, system: { instruction: "a" } }).plan?.system, "a");
   assertEquals(errorsOf({ system: { file: "./x.md" } }), ["system.file file_refused"]);
@@ -388,7 +388,7 @@ Deno.test("checkPlan() checks preamp, description, spawn and the top-level modul
   assertEquals(errorsOf({ context: { config: [] } }), ["context.config type"]);
 });
 
-Deno.test("checkPlan() refuses ids that hold spaces or control characters", () => {
+Deno.test("checkPlan() refuses ids that contain spaces or control characters", () => {
   for (const module of ["tool x", "tool\n", " tool-a", "x".repeat(129)]) {
     assertEquals(errorsOf({ tools: [{ module }] }), ["tools[0].module module_invalid"], module);
   }
@@ -415,7 +415,7 @@ Deno.test("checkPlan() refuses variables outside of config in an operator's plan
   ]);
 });
 
-Deno.test("checkPlan() never shows the text of a config that is no object", () => {
+Deno.test("checkPlan() never displays the text of a config that is not an object", () => {
   const { findings } = checkPlan({ ...GOOD, tools: [{ module: "a", config: "sk-secret" }] });
   assertEquals(JSON.stringify(findings.errors).includes("sk-secret"), false);
 });

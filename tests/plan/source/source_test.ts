@@ -6,7 +6,7 @@ import { GOOD } from "../support.ts";
 
 const BASE = "file:///srv/plans/support.yaml";
 
-/** Returns the source with the original left out, or the problem. */
+/** Returns the source without the original, or the problem. */
 function read(
   value: unknown,
   options: { base_url?: string; esm_host?: string } = { base_url: BASE },
@@ -23,7 +23,7 @@ function urlOf(value: unknown, options?: { base_url?: string; esm_host?: string 
   return result.source.url;
 }
 
-Deno.test("parseSource() reads git+https with ref and subdirectory into its fields (PLAN-15)", () => {
+Deno.test("parseSource() reads git+https with ref and subdirectory into its fields", () => {
   assertEquals(read("git+https://github.com/org/repo@v1.2#subdirectory=modules/tool-x"), {
     kind: "url",
     url: "https://raw.githubusercontent.com/org/repo/v1.2/modules/tool-x/mod.ts",
@@ -52,12 +52,12 @@ const GIT: Record<string, string> = {
   "git+https://codeberg.org/me/repo@refs/tags/x": "https://codeberg.org/me/repo/raw/tag/x/mod.ts",
 };
 for (const [source, url] of Object.entries(GIT)) {
-  Deno.test(`parseSource() rewrites ${source} to a raw file (PLAN-15)`, () => {
+  Deno.test(`parseSource() rewrites ${source} to a raw file`, () => {
     assertEquals(urlOf(source), url);
   });
 }
 
-Deno.test("parseSource() reads the dictionary forms (PLAN-15)", () => {
+Deno.test("parseSource() reads the dictionary forms", () => {
   const git = { type: "git", url: "https://github.com/org/repo", ref: "v1", subdirectory: "a" };
   assertEquals(urlOf(git), "https://raw.githubusercontent.com/org/repo/v1/a/mod.ts");
   assertEquals(
@@ -90,7 +90,7 @@ const URLS: Record<string, string> = {
   "jsr:@std/encoding@1": "https://esm.sh/jsr/@std/encoding@1",
 };
 for (const [source, url] of Object.entries(URLS)) {
-  Deno.test(`parseSource() reads ${source} (PLAN-15)`, () => assertEquals(urlOf(source), url));
+  Deno.test(`parseSource() reads ${source}`, () => assertEquals(urlOf(source), url));
 }
 
 Deno.test("parseSource() maps registries to the operator's CDN", () => {
@@ -101,7 +101,7 @@ Deno.test("parseSource() keeps a relative path of a plan without a file for the 
   assertEquals(read("./x", {}), { kind: "path", path: "./x/mod.ts" });
 });
 
-Deno.test("parseSource() reads no source as a built-in module", () => {
+Deno.test("parseSource() without a source means a built-in module", () => {
   assertEquals(read(undefined), { kind: "builtin" });
 });
 
@@ -138,7 +138,7 @@ const REFUSED: Record<string, unknown> = {
   "a list": ["https://example.com/x.ts"],
 };
 for (const [what, source] of Object.entries(REFUSED)) {
-  Deno.test(`parseSource() refuses ${what} and tells what would do (PLAN-15)`, () => {
+  Deno.test(`parseSource() refuses ${what} and suggests what to write`, () => {
     const result = parseSource(source, { base_url: BASE });
     assert("problem" in result, JSON.stringify(result));
     assert(result.hint.length > 0);
@@ -146,7 +146,7 @@ for (const [what, source] of Object.entries(REFUSED)) {
   });
 }
 
-Deno.test("checkPlan() names the forms we take when a source cannot be read (PLAN-15)", () => {
+Deno.test("checkPlan() lists the supported forms when a source is invalid", () => {
   for (const source of ["zip+https://example.com/a.zip", "git+ssh://git@github.com/o/r", "some-package"]) {
     const { findings } = checkPlan({ ...GOOD, tools: [{ module: "a", source }] });
     assertEquals(findings.errors.map(({ path, code }) => [formatPath(path), code]), [
@@ -156,7 +156,7 @@ Deno.test("checkPlan() names the forms we take when a source cannot be read (PLA
   }
 });
 
-Deno.test("parseSource() asks whether a path was meant that does not begin as one", () => {
+Deno.test("parseSource() suggests ./ for a path without it", () => {
   const hintOf = (text: string) => {
     const parsed = parseSource(text, { base_url: BASE });
     return "problem" in parsed ? parsed.hint : "";
