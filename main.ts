@@ -37,8 +37,8 @@ function usage(event: Event): void {
 const LINGER_MS = 1_000;
 
 /**
- * Ends streams and runs after SIGTERM or SIGINT. Deno handles the signal too, and the process ends when all connections are
- * closed.
+ * Ends streams and runs after SIGTERM or SIGINT. Deno handles the signal too, and the process ends when all
+ * connections are closed.
  */
 async function stop(): Promise<void> {
   globalThis.removeEventListener("beforeunload", usage);
@@ -48,8 +48,9 @@ async function stop(): Promise<void> {
 
 if (import.meta.main && (Deno.args.length > 0 || Deno.build.standalone)) Deno.exit(await cli(Deno.args));
 
-// Without arguments, `deno run` and `deno serve` are indistinguishable here. With `deno run` the event loop is empty at once;
-// with `deno serve` it becomes empty only after a signal, and `stop` removes the listener before that.
+// Without arguments, `deno run` and `deno serve` are indistinguishable here. With `deno run` the event loop
+// is empty at once; with `deno serve` it becomes empty only after a signal, and `stop` removes the listener
+// before that.
 if (import.meta.main) {
   systemIo().onStop(() => void stop());
   globalThis.addEventListener("beforeunload", usage, { once: true });

@@ -14,7 +14,10 @@ export interface SystemClock {
   tick(ms: number, callback: () => void): void;
 }
 
-/** Maximum delay of one timer in milliseconds; `setTimeout` overflows at 2³¹, so a longer delay uses several timers. */
+/**
+ * Maximum delay of one timer in milliseconds; `setTimeout` overflows at 2³¹, so a longer delay uses several
+ * timers.
+ */
 const LONGEST_MS = 2_147_483_647;
 
 /** Returns the system clock. */
@@ -50,7 +53,10 @@ function later(ms: number, callback: () => void): () => void {
   return () => clearTimeout(timer);
 }
 
-/** perf: the first `setTimeout` of a process loads Node's timers (5 ms on Deno 2.9), which must not delay the first response. */
+/**
+ * perf: the first `setTimeout` of a process loads Node's timers (5 ms on Deno 2.9), which must not delay the
+ * first response.
+ */
 function tick(ms: number, callback: () => void): void {
   AbortSignal.timeout(ms).addEventListener("abort", () => callback(), { once: true });
 }

@@ -46,8 +46,8 @@ type RuntimeLog = (level: "info" | "warning" | "error", event: string, facts: Js
 const encoder = new TextEncoder();
 
 /**
- * Creates the default log of an embedded server: warnings, errors and failed requests as lines of JSON on stderr, with the
- * values of `secrets` redacted.
+ * Creates the default log of an embedded server: warnings, errors and failed requests as lines of JSON on
+ * stderr, with the values of `secrets` redacted.
  */
 export function createDefaultLog(secrets: Redactor): { request: Log; runtime: RuntimeLog } {
   function write(fields: JsonObject): void {
@@ -69,7 +69,9 @@ export function createDefaultLog(secrets: Redactor): { request: Log; runtime: Ru
 /** Maximum bytes of a line, including the newline. */
 const MAX_LINE_BYTES = 16 * 1024;
 
-/** Maximum characters of a string and maximum fields or items of a value, tried in turn until the line fits. */
+/**
+ * Maximum characters of a string and maximum fields or items of a value, tried in turn until the line fits.
+ */
 const CUTS = [
   { text: 4_000, items: 100 },
   { text: 500, items: 50 },
@@ -83,8 +85,9 @@ export function formatLogRecord(record: LogRecord): string {
 }
 
 /**
- * Formats fields as one line of JSON without the newline; unprintable characters are escaped. A line above 16 KiB is shortened
- * and gets `"truncated": true`. Redact secrets before: the redactor does not find a secret that was cut.
+ * Formats fields as one line of JSON without the newline; unprintable characters are escaped. A line above 16
+ * KiB is shortened and gets `"truncated": true`. Redact secrets before: the redactor does not find a secret
+ * that was cut.
  */
 export function formatLogLine(fields: JsonObject): string {
   const line = lineOf(fields);

@@ -1,4 +1,7 @@
-/** Host check against DNS rebinding and cross-site requests, and authentication by API key. See src/docs/security.md#over-http. */
+/**
+ * Host check against DNS rebinding and cross-site requests, and authentication by API key. See
+ * src/docs/security.md#over-http.
+ */
 import { type KeyRing, LOCAL_NAMESPACE } from "../policy/api_keys.ts";
 import type { Caller } from "../runs/types.ts";
 import { PreampError } from "../sdk/errors.ts";
@@ -6,15 +9,18 @@ import { quoteTruncated } from "../text/escape.ts";
 import type { Cors } from "./cors.ts";
 
 /**
- * Returns the caller of a key, or null. Called for every request, with an empty string when the request has no key. Must compare
- * in constant time and must not throw.
+ * Returns the caller of a key, or null. Called for every request, with an empty string when the request has
+ * no key. Must compare in constant time and must not throw.
  */
 export type Authenticate = (key: string) => Caller | null;
 
 /** Host names of the server besides those of loopback; `any` behind a proxy or on Deno Deploy. */
 export type Hosts = readonly string[] | "any";
 
-/** The caller when keys are not checked. It shares its namespace with the generated local key, which so finds the same runs. */
+/**
+ * The caller when keys are not checked. The generated local key has the same namespace, so both see the same
+ * runs.
+ */
 export const ANONYMOUS: Caller = { name: "anonymous", namespace: LOCAL_NAMESPACE, origin: "caller" };
 
 /** Creates an {@link Authenticate} function from a key ring. */
@@ -26,18 +32,20 @@ export function authenticateWith(keys: Pick<KeyRing, "find">): Authenticate {
 }
 
 /**
- * Matches the URL that Deno assigns to an HTTP/1.1 request without `Host`. HTTP/2 requests have no such header either, but their
- * URL contains the requested host name.
+ * Matches the URL that Deno assigns to an HTTP/1.1 request without `Host`. HTTP/2 requests have no such
+ * header either, but their URL contains the requested host name.
  */
 const HOSTLESS = /^http:\/\/localhost[:/]/;
 
 const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"];
 
 /**
- * Creates a check of `Host` and `Origin`. A rebound DNS name arrives in `Host`; a cross-site request of a browser arrives with a
- * foreign `Origin`. Ports are not compared. With `any`, `Origin` must equal `Host`. Origins in `cors` are always allowed.
+ * Creates a check of `Host` and `Origin`. A rebound DNS name arrives in `Host`; a cross-site request of a
+ * browser arrives with a foreign `Origin`. Ports are not compared. With `any`, `Origin` must equal `Host`.
+ * Origins in `cors` are always allowed.
  *
- * The check throws `request_invalid` when a connection's request has no `Host`, and `forbidden` for a foreign name.
+ * The check throws `request_invalid` when a connection's request has no `Host`, and `forbidden` for a foreign
+ * name.
  */
 export function createHostCheck(
   hosts: Hosts,

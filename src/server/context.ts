@@ -33,7 +33,10 @@ export interface RequestContext extends RequestInfo {
 /** The context that Hono passes to a handler. */
 export type HandlerContext = Context<{ Bindings: RequestContext }>;
 
-/** Answers one request; throws a `PreampError` for a problem response. The caller of an open route is anonymous. */
+/**
+ * Answers one request; throws a `PreampError` for a problem response. The caller of an open route is
+ * anonymous.
+ */
 export type Handler = (context: HandlerContext, caller: Caller) => Response | Promise<Response>;
 
 const JSON_HEADERS = {
@@ -63,7 +66,10 @@ export class DisposerSet {
   #closed = false;
   #resolveEmpty: (() => void) | undefined;
 
-  /** Adds a function; after `closeAll` the function is called in a microtask. Returns a function that removes it again. */
+  /**
+   * Adds a function; after `closeAll` the function is called in a microtask. Returns a function that removes
+   * it again.
+   */
   add(close: () => void): () => void {
     this.#closers.add(close);
     if (this.#closed) queueMicrotask(() => this.#closers.delete(close) && close());

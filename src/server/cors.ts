@@ -1,6 +1,7 @@
 /**
- * CORS: requests of web pages from other origins (Fetch standard). Browser credentials are never allowed, since a page sends its
- * key itself. `*` is not supported, because any page could then use a server without keys.
+ * CORS: requests of web pages from other origins (Fetch standard). Browser credentials are never allowed,
+ * since a page sends its key itself. `*` is not supported, because any page could then use a server without
+ * keys.
  */
 import { originIn } from "../policy/rules.ts";
 

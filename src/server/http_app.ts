@@ -1,6 +1,6 @@
 /**
- * Outermost request handler: host check, CORS, `/healthz`, error responses, access log. Loads the routes on the first request
- * that needs them, so that the server can listen before they are loaded.
+ * Outermost request handler: host check, CORS, `/healthz`, error responses, access log. Loads the routes on
+ * the first request that needs them, so that the server can listen before they are loaded.
  */
 import { newId } from "../process/ids.ts";
 import { createHostCheck, type Hosts } from "./auth.ts";
@@ -21,8 +21,9 @@ export interface App {
   /** Answers a request; never rejects. */
   fetch(request: Request, info?: ConnectionInfo): Promise<Response>;
   /**
-   * Drains the runtime; streams of runs that end within `grace_ms` still receive `run:end`. Then ends the other streams with
-   * a `retry:` hint and answers 202 to requests that still wait for a run. Resolves shortly after `grace_ms` at the latest.
+   * Drains the runtime; streams of runs that end within `grace_ms` still receive `run:end`. Then ends the
+   * other streams with a `retry:` hint and answers 202 to requests that still wait for a run. Resolves
+   * shortly after `grace_ms` at the latest.
    */
   drain(grace_ms: number): Promise<void>;
 }
@@ -39,7 +40,10 @@ export interface Routes {
 export interface HttpAppOptions {
   /** Host names of the server besides `localhost`, `127.0.0.1` and `[::1]`. Default none. */
   hosts?: Hosts;
-  /** Origins whose pages may send requests and read responses, such as `https://app.example.com`. Default none. */
+  /**
+   * Origins whose pages may send requests and read responses, such as `https://app.example.com`. Default
+   * none.
+   */
   cors?: { readonly origins: readonly string[] };
   /** Path prefix of the app, such as `/agents`. Default none. */
   basePath?: string;
@@ -47,7 +51,10 @@ export interface HttpAppOptions {
   log?: Log;
   /** Default: the system clock. */
   clock?: SystemClock;
-  /** The routes, or a function that loads them. Called on the first request; retried on the next request if it rejects. */
+  /**
+   * The routes, or a function that loads them. Called on the first request; retried on the next request if it
+   * rejects.
+   */
   routes: Routes | (() => Promise<Routes>);
 }
 
@@ -130,7 +137,9 @@ function pathOf(url: string): string {
   return start === -1 ? "/" : url.slice(start, end === -1 ? undefined : end).slice(0, 1024);
 }
 
-/** Returns the GET request for a HEAD. Drops the signal: Deno logs a warning when a request's signal is used. */
+/**
+ * Returns the GET request for a HEAD. Drops the signal: Deno logs a warning when a request's signal is used.
+ */
 function getOf({ url, headers }: Request): Request {
   return new Request(url, { headers });
 }

@@ -33,20 +33,32 @@ export type { Caller, InProcessModule, Policy, Runtime, RuntimeConfig };
 
 /** Options of {@link createPreamp}: the runtime's configuration and those of the HTTP API. */
 export interface PreampOptions extends Omit<RuntimeConfig, "log"> {
-  /** Finds the caller of a key. Default: the policy's `auth.keys`; without keys, only open routes answer. Null: keys are not checked. */
+  /**
+   * Finds the caller of a key. Default: the policy's `auth.keys`; without keys, only open routes answer.
+   * Null: keys are not checked.
+   */
   authenticate?: Authenticate | null;
   /** Host names of the server. Default `any`, since the embedding program knows its address. */
   hosts?: Hosts;
-  /** Origins whose pages may send requests and read responses. Default: the `cors` of the policy, by default empty. */
+  /**
+   * Origins whose pages may send requests and read responses. Default: the `cors` of the policy, by default
+   * empty.
+   */
   cors?: { readonly origins: readonly string[] };
   /**
-   * Path prefix of the API, such as `/agents`, for `Location`, `events_url` and the OpenAPI document. Requests without the prefix
-   * are answered too, since Hono's `mount()` removes it. Default none.
+   * Path prefix of the API, such as `/agents`, for `Location`, `events_url` and the OpenAPI document.
+   * Requests without the prefix are answered too, since Hono's `mount()` removes it. Default none.
    */
   basePath?: string;
-  /** Receives one record for each request. Default: failed requests are logged to stderr as JSON. Null: no log. */
+  /**
+   * Receives one record for each request. Default: failed requests are logged to stderr as JSON. Null: no
+   * log.
+   */
   log?: Log | null;
-  /** Receives log events of the runtime. Default: warnings and errors are logged to stderr as JSON. Null: no log. */
+  /**
+   * Receives log events of the runtime. Default: warnings and errors are logged to stderr as JSON. Null: no
+   * log.
+   */
   runtime_log?: NonNullable<RuntimeConfig["log"]> | null;
 }
 

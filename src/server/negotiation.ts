@@ -24,8 +24,8 @@ export function parseMediaType(header: string | null): MediaType {
 }
 
 /**
- * Returns the offered type with the highest `q` in an Accept header; of equal ones, the first in the header. Returns the first
- * offered type without a header, or if the header accepts none of them.
+ * Returns the offered type with the highest `q` in an Accept header; of equal ones, the first in the header.
+ * Returns the first offered type without a header, or if the header accepts none of them.
  */
 export function preferredType<Type extends string>(
   header: string | null,
@@ -42,7 +42,9 @@ export function preferredType<Type extends string>(
   return best?.type ?? offered[0];
 }
 
-/** Returns true if an Accept-Encoding header accepts a coding (RFC 9110 §12.5.3); false without the header. */
+/**
+ * Returns true if an Accept-Encoding header accepts a coding (RFC 9110 §12.5.3); false without the header.
+ */
 export function acceptsEncoding(header: string | null, coding: string): boolean {
   if (header === null) return false;
   let any = false;

@@ -1,4 +1,7 @@
-/** Generates the OpenAPI 3.1 document from the route table and the schemas. Loaded on the first request for the document. */
+/**
+ * Generates the OpenAPI 3.1 document from the route table and the schemas. Loaded on the first request for
+ * the document.
+ */
 import * as z from "zod";
 import manifest from "../../deno.json" with { type: "json" };
 import { isObject, type JsonObject, type JsonSchema } from "../sdk/json.ts";
@@ -128,7 +131,10 @@ function reference(name: string): JsonObject {
   return { $ref: `#/components/schemas/${name}` };
 }
 
-/** Returns the schemas of queries, which are inlined, and all other schemas, which the document references by name. */
+/**
+ * Returns the schemas of queries, which are inlined, and all other schemas, which the document references by
+ * name.
+ */
 function namedSchemas(): { queries: Map<string, JsonSchema>; components: Record<string, JsonSchema> } {
   const registry = z.registry<{ id: string }>();
   const named = { ...SHARED, ...BODIES, ...ANSWERS, ...QUERIES };
@@ -149,7 +155,9 @@ function namedSchemas(): { queries: Map<string, JsonSchema>; components: Record<
   return { queries, components };
 }
 
-/** Adds a component for each canonical event, such as `Event.tool.pre`, and defines `Event` as any of them. */
+/**
+ * Adds a component for each canonical event, such as `Event.tool.pre`, and defines `Event` as any of them.
+ */
 function addEvents(components: Record<string, JsonSchema>): void {
   const events = Object.entries(entryJsonSchemas()).map(([event, schema]) => {
     const id = `Event.${event.replace(":", ".")}`;

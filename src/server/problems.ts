@@ -1,4 +1,6 @@
-/** Converts errors to problem responses (RFC 9457, `application/problem+json`): see src/docs/http.md#errors. */
+/**
+ * Converts errors to problem responses (RFC 9457, `application/problem+json`): see src/docs/http.md#errors.
+ */
 import { ERRORS } from "../sdk/error_codes.ts";
 import { type ErrorCode, errorCode, type ErrorDetail, errorMessage } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
@@ -22,8 +24,8 @@ const MAX_MESSAGE_BYTES = 2048;
 const MAX_DETAILS = 1000;
 
 /**
- * Converts a thrown value to a problem. Only the `code` decides. For `internal` and values without a known code the message is
- * fixed: details of the failure appear in the log, never in a response.
+ * Converts a thrown value to a problem. Only the `code` decides. For `internal` and values without a known
+ * code the message is fixed: details of the failure appear in the log, never in a response.
  */
 export function toProblem(error: unknown): Problem {
   const code = knownCode(error);
@@ -72,7 +74,8 @@ export function problemResponse(problem: Problem, request_id: string, members: J
     "cache-control": "no-store",
     "x-content-type-options": "nosniff",
   };
-  // The same challenge for a missing and for an unknown key; RFC 6750's error="invalid_token" would distinguish them.
+  // The same challenge for a missing and for an unknown key; RFC 6750's error="invalid_token" would
+  // distinguish them.
   if (status === 401) headers["www-authenticate"] = 'Bearer realm="preamp"';
   if (problem.retry_after_s !== null) headers["retry-after"] = String(problem.retry_after_s);
   if (problem.allow !== null) headers.allow = problem.allow;

@@ -1,4 +1,7 @@
-/** The table of routes: handler, request schemas, responses and error codes. The OpenAPI document is generated from it. */
+/**
+ * The table of routes: handler, request schemas, responses and error codes. The OpenAPI document is generated
+ * from it.
+ */
 import type { ErrorCode } from "../sdk/errors.ts";
 import { createRun } from "./routes/create_run.ts";
 import { runEvents } from "./routes/events.ts";

@@ -1,4 +1,7 @@
-/** Routes requests to handlers: authentication, rate limits, 404 and 405, and the end of open streams on shutdown. */
+/**
+ * Routes requests to handlers: authentication, rate limits, 404 and 405, and the end of open streams on
+ * shutdown.
+ */
 import { HonoBase } from "hono/hono-base";
 import { TrieRouter } from "hono/router/trie-router";
 import type { Runtime } from "../app/types.ts";
@@ -20,9 +23,14 @@ export interface RoutesOptions {
   runtime: Runtime;
   /** Finds the caller of a key; null: no keys are checked (`--no-auth`, loopback only). */
   authenticate: Authenticate | null;
-  /** Path prefix of the routes, such as `/agents`; requests without the prefix are answered too. Default none. */
+  /**
+   * Path prefix of the routes, such as `/agents`; requests without the prefix are answered too. Default none.
+   */
   basePath?: string;
-  /** Returns the limits of a caller; called for each request. Default: no rate limit, the runtime's `max_body_bytes`. */
+  /**
+   * Returns the limits of a caller; called for each request. Default: no rate limit, the runtime's
+   * `max_body_bytes`.
+   */
   bounds?: (caller: Caller) => CallerBounds;
   /** Milliseconds for reading a body; default 10,000. */
   body_deadline_ms?: number;
@@ -72,7 +80,9 @@ export function createRoutes(options: RoutesOptions): Routes {
   const standard = { server, body, max_page_limit: MAX_PAGE_LIMIT };
   const router = createRouter(authenticateAndRateLimit, basePath);
 
-  /** Returns the caller of a request, counts the request against the rate limits and sets the caller's limits. */
+  /**
+   * Returns the caller of a request, counts the request against the rate limits and sets the caller's limits.
+   */
   function authenticateAndRateLimit(context: HandlerContext, starts_run: boolean): Caller {
     const caller = authorise(context.req.raw, authenticate);
     context.env.caller = caller;
@@ -104,8 +114,9 @@ export function createRoutes(options: RoutesOptions): Routes {
 type AuthenticateAndRateLimit = (context: HandlerContext, starts_run: boolean) => Caller;
 
 /**
- * Creates a Hono app with the trie router. Hono's default router compiles all routes into a regular expression on the first
- * request, which takes 5 ms; the trie router takes 1 ms and 0.3 µs more for each request.
+ * Creates a Hono app with the trie router. Hono's default router compiles all routes into a regular
+ * expression on the first request, which takes 5 ms; the trie router takes 1 ms and 0.3 µs more for each
+ * request.
  */
 function createRouter(
   admit: AuthenticateAndRateLimit,

@@ -1,6 +1,6 @@
 /**
- * Zod schemas of requests and responses. They validate requests, and the OpenAPI document is generated from them. Loaded on the
- * first request that needs validation, because loading zod is slow.
+ * Zod schemas of requests and responses. They validate requests, and the OpenAPI document is generated from
+ * them. Loaded on the first request that needs validation, because loading zod is slow.
  */
 import * as z from "zod";
 import { MIN_DURATION_S } from "../plan/check/check_limits.ts";
@@ -39,7 +39,10 @@ const Limits = z.strictObject({
   description: "Limits of a run; may only tighten those of the plan and of the policy.",
 });
 
-/** A content block of a prompt. Text blocks must have text; the fields of other types are checked by the provider. */
+/**
+ * A content block of a prompt. Text blocks must have text; the fields of other types are checked by the
+ * provider.
+ */
 const PromptBlock = ContentBlock.refine((block) => block.type !== "text" || typeof block.text === "string", {
   error: "must have text when its type is text",
 });

@@ -1,4 +1,7 @@
-/** Responses whose text is known in full: they end with a newline; large ones are compressed with gzip if the client accepts it. */
+/**
+ * Responses whose text is known in full: they end with a newline; large ones are compressed with gzip if the
+ * client accepts it.
+ */
 import { acceptsEncoding } from "./negotiation.ts";
 
 /** Smaller responses fit into one packet uncompressed. */
@@ -38,7 +41,10 @@ function* slicesOf(bytes: Uint8Array<ArrayBuffer>): Generator<Uint8Array<ArrayBu
   }
 }
 
-/** Returns the response to a HEAD: status and headers of the GET including its length, without body. A stream is cancelled. */
+/**
+ * Returns the response to a HEAD: status and headers of the GET including its length, without body. A stream
+ * is cancelled.
+ */
 export async function headResponse(response: Response): Promise<Response> {
   const { status, headers } = response;
   if (response.body === null) return response;

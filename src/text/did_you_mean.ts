@@ -1,6 +1,6 @@
 /**
- * Returns the known name nearest to a misspelt `name`, with an edit distance of at most `max_distance`, or undefined. An edit
- * inserts, deletes or replaces a letter, or swaps two neighbours.
+ * Returns the known name nearest to a misspelt `name`, with an edit distance of at most `max_distance`, or
+ * undefined. An edit inserts, deletes or replaces a letter, or swaps two neighbours.
  */
 export function didYouMean(name: string, known: Iterable<string>, max_distance = 2): string | undefined {
   let best: string | undefined;
@@ -16,7 +16,10 @@ export function didYouMean(name: string, known: Iterable<string>, max_distance =
   return best;
 }
 
-/** Returns the optimal string alignment distance: Levenshtein's, but swapping two neighbours counts as one edit. */
+/**
+ * Returns the optimal string alignment distance: Levenshtein's, but swapping two neighbours counts as one
+ * edit.
+ */
 function editDistance(a: string, b: string): number {
   let before: number[] = [];
   let above = Array.from({ length: b.length + 1 }, (_, index) => index);

@@ -1,11 +1,14 @@
-/** Escapes text for display on one line in a terminal, a log or a message, and finds characters that need escaping. */
+/**
+ * Escapes text for display on one line in a terminal, a log or a message, and finds characters that need
+ * escaping.
+ */
 
 /** Printable ASCII; perf: most text matches and is returned as it is. */
 const PLAIN = /^[ -~]*$/;
 
 /**
- * Replaces unprintable characters by JSON's `\uXXXX` (a surrogate pair above U+FFFF), so that text cannot control a terminal or
- * forge a log line. Escaping the text of a JSON document does not change the document.
+ * Replaces unprintable characters by JSON's `\uXXXX` (a surrogate pair above U+FFFF), so that text cannot
+ * control a terminal or forge a log line. Escaping the text of a JSON document does not change the document.
  */
 export function escapeUnprintable(text: string): string {
   if (PLAIN.test(text)) return text;

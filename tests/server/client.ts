@@ -12,7 +12,9 @@ export interface TestApp {
   runtime: FakeRuntime;
   clock: FakeClock;
   logged: LogRecord[];
-  /** Sends a request with the key `k1`; a body that is not text, bytes, a form or a stream is sent as JSON. */
+  /**
+   * Sends a request with the key `k1`; a body that is not text, bytes, a form or a stream is sent as JSON.
+   */
   send(route: string, options?: SendOptions): Promise<Response>;
 }
 

@@ -1,6 +1,7 @@
 /**
- * A fake runtime in memory. The first word of the prompt selects the behaviour of a run: `answer TEXT` completes, `hang` runs until
- * the test ends it, `ask` awaits an approval, `fail` fails, `limit` reaches a limit, `long N` has N deltas.
+ * A fake runtime in memory. The first word of the prompt selects the behaviour of a run: `answer TEXT`
+ * completes, `hang` runs until the test ends it, `ask` awaits an approval, `fail` fails, `limit` reaches a
+ * limit, `long N` has N deltas.
  */
 import type { Readiness, Runtime } from "../../src/app/types.ts";
 import type { Entry } from "../../src/kernel/host.ts";

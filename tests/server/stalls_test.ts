@@ -1,6 +1,6 @@
 /**
- * Tests that no module blocks the server's thread: data from modules is limited with an error that names the limit, and long work
- * yields. The longest delay of a timer is compared with that of a usual run.
+ * Tests that no module blocks the server's thread: data from modules is limited with an error that names the
+ * limit, and long work yields. The longest delay of a timer is compared with that of a usual run.
  */
 import { defaultPolicy } from "../../src/policy/policy.ts";
 import { createPreamp, type Preamp } from "../../src/server/mod.ts";

@@ -1,6 +1,6 @@
 /**
- * Parses untrusted JSON with the plan's JSON reader. `JSON.parse` keeps the last of two equal keys, accepts `__proto__` and
- * 200,000 levels, and does not always report the position of an error.
+ * Parses untrusted JSON with the plan's JSON reader. `JSON.parse` keeps the last of two equal keys, accepts
+ * `__proto__` and 200,000 levels, and does not always report the position of an error.
  */
 import { documentError, toDetail } from "../../plan/check/findings.ts";
 import { DOCUMENT_LIMITS, type DocumentLimits } from "../../plan/parse/document_limits.ts";
@@ -10,7 +10,10 @@ import { FORBIDDEN_KEYS, LimitPassed, toData, type TreeNode } from "../../plan/p
 import type { ErrorCode, ErrorDetail } from "../../sdk/errors.ts";
 import { isObject, type JsonValue } from "../../sdk/json.ts";
 
-/** Returns the limits of a request body: those of the plan in it, plus a plan's default limits for the other fields. */
+/**
+ * Returns the limits of a request body: those of the plan in it, plus a plan's default limits for the other
+ * fields.
+ */
 function requestLimits(plan: DocumentLimits): DocumentLimits {
   return {
     max_bytes: Infinity,
@@ -28,7 +31,8 @@ const MAX_FINDINGS = 200;
 /**
  * Parses JSON text to a tree. `label` names the text in errors; `plan` limits the plan in it.
  *
- * @throws {PreampError} `request_invalid` with line and column; `plan_limit_exceeded` if a plan in it is too large.
+ * @throws {PreampError} `request_invalid` with line and column; `plan_limit_exceeded` if a plan in it is too
+ * large.
  */
 export function readJsonTree(text: string, label: string, plan: DocumentLimits): TreeNode {
   try {
@@ -46,7 +50,9 @@ export function readJsonTree(text: string, label: string, plan: DocumentLimits):
   }
 }
 
-/** Returns the keys of the root object before an offset, as written; the text must be valid JSON up to there. */
+/**
+ * Returns the keys of the root object before an offset, as written; the text must be valid JSON up to there.
+ */
 function rootKeys(text: string, end: number): string[] {
   const keys: string[] = [];
   let depth = 0;
@@ -68,7 +74,8 @@ function rootKeys(text: string, end: number): string[] {
 /**
  * Converts a tree to data. Errors inside the field `plan` have the codes of a plan.
  *
- * @throws {PreampError} `request_invalid`, `plan_invalid` or `plan_limit_exceeded`, every finding with line and column.
+ * @throws {PreampError} `request_invalid`, `plan_invalid` or `plan_limit_exceeded`, every finding with line
+ * and column.
  */
 export function treeData(root: TreeNode, text: string, label: string, plan: DocumentLimits): JsonValue {
   const position = lineIndex(text);
@@ -118,8 +125,9 @@ const SIMPLE_MAX_CHARS = 32 * 1024;
 const SIMPLE_MAX_DEPTH = 2 * DOCUMENT_LIMITS.max_depth;
 
 /**
- * Parses a short JSON text that is formatted exactly as `JSON.stringify` formats it, which rules out duplicate keys. Returns
- * undefined for any other text; {@link readJsonTree} then checks it. perf: `JSON.parse` and `stringify` take a fifth of the tree's time.
+ * Parses a short JSON text that is formatted exactly as `JSON.stringify` formats it, which rules out
+ * duplicate keys. Returns undefined for any other text; {@link readJsonTree} then checks it. perf:
+ * `JSON.parse` and `stringify` take a fifth of the tree's time.
  */
 export function parseSimpleJson(text: string): JsonValue | undefined {
   if (text.length > SIMPLE_MAX_CHARS || text.includes("\\ud")) return undefined; // may contain half of a surrogate pair

@@ -10,10 +10,11 @@ import { parseMediaType } from "../negotiation.ts";
 const JSON_FIELDS: ReadonlySet<string> = new Set(["limits", "metadata", "lock", "background"]);
 
 /**
- * Parses a form. `limits`, `metadata`, `lock`, `background` and files of type `application/json` are parsed as JSON. `plan` stays
- * text, for the plan's own reader.
+ * Parses a form. `limits`, `metadata`, `lock`, `background` and files of type `application/json` are parsed
+ * as JSON. `plan` stays text, for the plan's own reader.
  *
- * @throws {PreampError} `request_invalid` for a malformed form, a duplicate field, invalid JSON or invalid UTF-8.
+ * @throws {PreampError} `request_invalid` for a malformed form, a duplicate field, invalid JSON or invalid
+ * UTF-8.
  */
 export async function readForm(bytes: Uint8Array<ArrayBuffer>, contentType: string): Promise<JsonObject> {
   // formData() replaces invalid UTF-8 by U+FFFD and takes 0.3 s for 16,000 parts, so both are checked before.

@@ -1,4 +1,7 @@
-/** Parses a request body by its content type. Recognises a plan by its `session` key and knows nothing else of plans. */
+/**
+ * Parses a request body by its content type. Recognises a plan by its `session` key and knows nothing else of
+ * plans.
+ */
 import { DOCUMENT_LIMITS, type DocumentLimits, exceedsBytes } from "../../plan/parse/document_limits.ts";
 import { readYaml, YamlSyntaxError } from "../../plan/parse/yaml_tree.ts";
 import { LimitPassed, type TreeNode } from "../../plan/parse/document_tree.ts";
@@ -26,10 +29,11 @@ const YAML_TYPES: ReadonlySet<string> = new Set([
 const FORM_TYPE = "multipart/form-data";
 
 /**
- * Reads a body that may be JSON, YAML, a form, or itself a plan. A plan is returned as text, so that the plan's own
- * reader reports errors with their line. YAML that cannot be parsed is returned as a plan too.
+ * Reads a body that may be JSON, YAML, a form, or itself a plan. A plan is returned as text, so that the
+ * plan's own reader reports errors with their line. YAML that cannot be parsed is returned as a plan too.
  *
- * @throws {PreampError} as {@link readBody}; `unsupported_media_type`; `request_invalid`; a plan's codes for errors inside `plan`.
+ * @throws {PreampError} as {@link readBody}; `unsupported_media_type`; `request_invalid`; a plan's codes for
+ * errors inside `plan`.
  */
 export async function readDocument(
   request: Request,

@@ -18,18 +18,21 @@ export interface BodyLimits extends ReadLimits {
   plan: DocumentLimits;
 }
 
-/** Minimum transfer rate, measured over the first {@link RATE_WINDOW_MS}, against clients that send slowly to block resources. */
+/**
+ * Minimum transfer rate, measured over the first {@link RATE_WINDOW_MS}, against clients that send slowly to
+ * block resources.
+ */
 const MIN_BYTES_PER_SECOND = 1024;
 const RATE_WINDOW_MS = 5000;
 /** A body with at most this declared length is complete before the default deadline at the minimum rate. */
 const SMALL_BODY_BYTES = 10 * 1024;
 
 /**
- * Reads the body; empty without one. Reads at most `max_bytes` and one chunk, for at most `deadline_ms`, and requires 1 KiB/s over
- * the first five seconds. `Deno.serve` itself has no such timeout.
+ * Reads the body; empty without one. Reads at most `max_bytes` and one chunk, for at most `deadline_ms`, and
+ * requires 1 KiB/s over the first five seconds. `Deno.serve` itself has no such timeout.
  *
- * @throws {PreampError} `unsupported_media_type` for an encoded body; `body_too_large`; `request_timeout`; `request_invalid`
- * if the client closes the connection early.
+ * @throws {PreampError} `unsupported_media_type` for an encoded body; `body_too_large`; `request_timeout`;
+ * `request_invalid` if the client closes the connection early.
  */
 export async function readBody(
   request: Request,

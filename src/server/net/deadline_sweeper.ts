@@ -1,6 +1,6 @@
 /**
- * Closes objects whose deadline has passed, with one periodic tick for all of them. A connection's deadline moves several times
- * per request, and a timer for each connection would be set and cleared each time.
+ * Closes objects whose deadline has passed, with one periodic tick for all of them. A connection's deadline
+ * moves several times per request, and a timer for each connection would be set and cleared each time.
  */
 import type { SystemClock } from "../../process/system_clock.ts";
 

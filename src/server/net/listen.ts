@@ -28,8 +28,9 @@ const GRACE_MS = 3000;
 const DEADLINE_MS = 4500;
 
 /**
- * Listens until `signal` aborts, then shuts down: accepts no new connections and drains the app (see {@link App.drain}).
- * Resolves when all connections are closed, or at the deadline; connections still open then end with the process.
+ * Listens until `signal` aborts, then shuts down: accepts no new connections and drains the app (see {@link
+ * App.drain}). Resolves when all connections are closed, or at the deadline; connections still open then end
+ * with the process.
  *
  * @throws {Error} Deno's error when the server cannot listen on the address.
  */

@@ -1,10 +1,11 @@
 /**
- * TCP proxy in front of `Deno.serve`, in the same process. Deno's server has no header or idle timeout and cannot close a
- * connection with an unread body (Deno 2.6 to 2.9: a pending read keeps it open until the client disconnects).
+ * TCP proxy in front of `Deno.serve`, in the same process. Deno's server has no header or idle timeout and
+ * cannot close a connection with an unread body (Deno 2.6 to 2.9: a pending read keeps it open until the
+ * client disconnects).
  *
- * The proxy accepts client connections, enforces those timeouts and forwards bytes to a loopback listener; requests that did
- * not come through the proxy get 403. It does not parse HTTP: the request handler reports when a request starts and ends.
- * Costs about 30 µs per request.
+ * The proxy accepts client connections, enforces those timeouts and forwards bytes to a loopback listener;
+ * requests that did not come through the proxy get 403. It does not parse HTTP: the request handler reports
+ * when a request starts and ends. Costs about 30 µs per request.
  */
 import type { SystemClock } from "../../process/system_clock.ts";
 import { DeadlineSweeper, type HasDeadline } from "./deadline_sweeper.ts";
@@ -15,7 +16,9 @@ export interface ConnectionTimeouts {
   header_ms: number;
   /** Without an active request. */
   idle_ms: number;
-  /** After the last response: bytes of the client are discarded, so that the client can read that response. */
+  /**
+   * After the last response: bytes of the client are discarded, so that the client can read that response.
+   */
   linger_ms: number;
 }
 
@@ -28,14 +31,19 @@ export const CONNECTION_TIMEOUTS: ConnectionTimeouts = {
 
 /** A client connection, for the handler of its requests. */
 export interface Connection {
-  /** Reports the start of a request. The returned function reports that its response was sent, and if the connection ends. */
+  /**
+   * Reports the start of a request. The returned function reports that its response was sent, and if the
+   * connection ends.
+   */
   begin(): (last: boolean) => void;
 }
 
 /** A listening proxy. */
 export interface TcpProxy {
   readonly addr: Deno.NetAddr;
-  /** Returns the connection that is forwarded from this loopback port; undefined if the proxy did not open it. */
+  /**
+   * Returns the connection that is forwarded from this loopback port; undefined if the proxy did not open it.
+   */
   connectionOf(port: number): Connection | undefined;
   /** Accepts no more connections; resolves when the open ones have ended. */
   stop(): Promise<void>;
@@ -48,7 +56,11 @@ const TICK_MS = 250;
 const SMALL_BUFFER = 4 * 1024;
 const LARGE_BUFFER = 64 * 1024;
 
-/** Listens on `address` and forwards connections to `port` on loopback. @throws {Error} Deno's error when it cannot listen. */
+/**
+ * Listens on `address` and forwards connections to `port` on loopback.
+ *
+ * @throws {Error} Deno's error when it cannot listen.
+ */
 export function startTcpProxy(
   address: { hostname: string; port: number },
   port: number,
@@ -235,8 +247,8 @@ class ProxiedConnection implements Connection, HasDeadline {
   }
 
   /**
-   * Closes the writing side, then waits up to `linger_ms` for the client to close. Closing at once while the client sends would
-   * reset the connection, and the client would lose the response.
+   * Closes the writing side, then waits up to `linger_ms` for the client to close. Closing at once while the
+   * client sends would reset the connection, and the client would lose the response.
    */
   async #endGracefully(): Promise<void> {
     if (this.#closed) return;

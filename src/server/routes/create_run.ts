@@ -141,8 +141,8 @@ function reasonOf(run: Run, location: string): string {
 }
 
 /**
- * Resolves to the run when it has settled; to null after `max_wait_s` seconds or when the server stops; to `disconnected` when
- * the client disconnects.
+ * Resolves to the run when it has settled; to null after `max_wait_s` seconds or when the server stops; to
+ * `disconnected` when the client disconnects.
  */
 function settledRun(
   handle: RunHandle,
@@ -181,8 +181,8 @@ function clientDisconnected(): Response {
 }
 
 /**
- * Reports the disconnection of a client as a signal. `request.signal` also fires after a normal response, so a caller must stop
- * listening before that.
+ * Reports the disconnection of a client as a signal. `request.signal` also fires after a normal response, so
+ * a caller must stop listening before that.
  */
 class ClientDisconnect {
   readonly #controller = new AbortController();

@@ -30,7 +30,10 @@ async function indexOf(context: HandlerContext, prefix: string): Promise<string>
   );
 }
 
-/** Answers Markdown, or HTML when the client prefers it. `prefix` leads from the page's URL to the other pages. */
+/**
+ * Answers Markdown, or HTML when the client prefers it. `prefix` leads from the page's URL to the other
+ * pages.
+ */
 async function respond(context: HandlerContext, markdown: string, prefix: string): Promise<Response> {
   const type = preferredType(context.req.raw.headers.get("accept"), ["text/markdown", "text/html"]);
   if (type !== "text/html") {

@@ -4,7 +4,10 @@ import { preferredType } from "../negotiation.ts";
 import { escapeHtml } from "../../text/escape.ts";
 import { textResponse } from "../text_response.ts";
 
-/** Handles `GET /readyz`: 200 if the store answers and the server is not stopping, else 503 with reasons. Lists available tiers. */
+/**
+ * Handles `GET /readyz`: 200 if the store answers and the server is not stopping, else 503 with reasons.
+ * Lists available tiers.
+ */
 export const readiness: Handler = async (context) => {
   const { ok, reasons, isolation, bundler } = await context.env.server.runtime.ready();
   const body = { ok, reasons, isolation, bundler };

@@ -43,8 +43,8 @@ export const steerRun: Handler = async (context, caller) => {
 };
 
 /**
- * Handles `POST /v1/runs/{id}/replay`: reports the first difference between the replay and the log. With `from_event`, starts a
- * new run after that entry and answers like `POST /v1/runs`.
+ * Handles `POST /v1/runs/{id}/replay`: reports the first difference between the replay and the log. With
+ * `from_event`, starts a new run after that entry and answers like `POST /v1/runs`.
  */
 export const replayRun: Handler = async (context, caller) => {
   const { body, server: { runtime: { runs }, clock } } = context.env;

@@ -1,6 +1,7 @@
 /**
- * Streams log entries as a response body. The next page is requested when the client has read the previous one, so a stalled
- * client costs the memory of one page. Handles pages and frames; does not know what a run is.
+ * Streams log entries as a response body. The next page is requested when the client has read the previous
+ * one, so a stalled client costs the memory of one page. Handles pages and frames; does not know what a run
+ * is.
  */
 import type { SystemClock } from "../../process/system_clock.ts";
 
@@ -21,7 +22,10 @@ export interface EntryStreamOptions<Entry> {
   onEnd?(reason: EndReason, error?: unknown): void;
 }
 
-/** Reason for the end of a stream: end of the log, the client disconnected, {@link EntryStream.end}, or an error of the log. */
+/**
+ * Reason for the end of a stream: end of the log, the client disconnected, {@link EntryStream.end}, or an
+ * error of the log.
+ */
 export type EndReason = "complete" | "disconnected" | "ended" | "failed";
 
 /** A response body, and a function that ends it early. */
@@ -31,7 +35,10 @@ export interface EntryStream {
   end(): void;
 }
 
-/** Frames are joined up to about this many characters: one write for many deltas, and less than a page in memory twice. */
+/**
+ * Frames are joined up to about this many characters: one write for many deltas, and less than a page in
+ * memory twice.
+ */
 const CHUNK_LENGTH = 64 * 1024;
 
 /** Creates a body that streams the entries as framed, UTF-8 encoded chunks. */

@@ -21,10 +21,16 @@ export interface EventStreamOptions {
 
 /** Milliseconds between comments. Proxies commonly close connections that are silent for 30 s or more. */
 const PING_MS = 15_000;
-/** Milliseconds that a client waits before it reconnects: prevents a storm of reconnects, and a person hardly notices. */
+/**
+ * Milliseconds that a client waits before it reconnects: prevents a storm of reconnects, and a person hardly
+ * notices.
+ */
 const RETRY_MS = 1000;
 
-/** Creates a response that streams a run's entries until `run:end`. The run must exist and belong to the caller. */
+/**
+ * Creates a response that streams a run's entries until `run:end`. The run must exist and belong to the
+ * caller.
+ */
 export function eventStream(context: RequestContext, caller: Caller, options: EventStreamOptions): Response {
   const { server } = context;
   const sse = options.type === "text/event-stream";
