@@ -20,9 +20,9 @@ async function runWith(config: JsonObject, options: KitOptions = {}) {
 }
 
 Deno.test("provider-replay returns the recorded answers with the same deltas", async () => {
-  const { events } = await eventsOf("the run of trace.md");
+  const { events } = await eventsOf("a tool call with approval");
   const { outcome, data } = await runWith({ events }, {
-    tools: (SCENARIOS["the run of trace.md"]!.plan.tools)!,
+    tools: (SCENARIOS["a tool call with approval"]!.plan.tools)!,
   });
   assertEquals([outcome.status, outcome.output_text], ["completed", "6 × 7 is 42."]);
   assertEquals(data("content_block:delta").map(({ delta }) => delta), ["6 × 7 is", " 42."]);
@@ -31,7 +31,7 @@ Deno.test("provider-replay returns the recorded answers with the same deltas", a
 });
 
 Deno.test("provider-replay fails in the recorded attempts that failed", async () => {
-  const { events } = await eventsOf("tries again");
+  const { events } = await eventsOf("a retry");
   const { outcome, data } = await runWith({ recording: { events } });
   assertEquals([outcome.status, outcome.output_text], ["completed", "at last"]);
   assertEquals(
@@ -47,8 +47,8 @@ Deno.test("provider-replay fails in the recorded attempts that failed", async ()
 Deno.test("provider-replay fails after the last recorded answer, and replays a single provider when configured", async () => {
   const { events } = await eventsOf("another provider answers");
   assertEquals((await runWith({ events, provider: "other" })).outcome.output_text, "from the other");
-  const { outcome } = await runWith({ events: (await eventsOf("the run of trace.md")).events.slice(0, 20) }, {
-    tools: (SCENARIOS["the run of trace.md"]!.plan.tools)!,
+  const { outcome } = await runWith({ events: (await eventsOf("a tool call with approval")).events.slice(0, 20) }, {
+    tools: (SCENARIOS["a tool call with approval"]!.plan.tools)!,
   });
   assertMatch(outcome.error!.message, /Cannot answer call 2: the recording has 1 answers/);
 });

@@ -1,4 +1,4 @@
-/** Runs with sub-agents, for tests: real plans under a real policy, a clock that stands still, modules that can be put in. */
+/** Runs with sub-agents for tests: real plans and policy, a clock that stands still, replaceable modules. */
 import { LazySandbox } from "../../src/app/lazy_sandbox.ts";
 import { SourceOverrides } from "../../src/app/source_overrides.ts";
 import { LazyLoader } from "../../src/app/lazy_loader.ts";
@@ -19,20 +19,20 @@ import { CALLER } from "./kit.ts";
 
 export { CALLER } from "./kit.ts";
 
-/** What the runs are made with. */
+/** Options of {@link agentsKit}. */
 export interface AgentsKitOptions {
   limits?: Partial<PolicyLimits>;
-  /** Modules that stand in for built-in ones of these ids. */
+  /** Replacements of built-in modules, by id. */
   modules?: Record<string, Module["mount"]>;
-  /** Awaited before the plan of an agent is ready: what fetching takes. */
+  /** Awaited before a sub-agent's plan is ready, like a download. */
   fetching?: Promise<void>;
-  /** The way to the store in memory. */
+  /** Wraps the in-memory store. */
   store?: (memory: MemoryStore) => Store;
-  /** Share time and store with another one. */
+  /** Shares time and store with another kit. */
   beside?: AgentsKit;
 }
 
-/** Runs, and what is looked at. */
+/** A run service and its observers. */
 export interface AgentsKit {
   readonly runs: RunService;
   readonly clock: FakeClock;
@@ -45,7 +45,7 @@ export interface AgentsKit {
   until(run_id: string, holds: (entry: Entry) => boolean): Promise<Entry>;
 }
 
-/** Makes runs over a store in memory. */
+/** Creates a run service over an in-memory store. */
 export function agentsKit(options: AgentsKitOptions = {}): AgentsKit {
   const clock = options.beside?.clock ?? new FakeClock();
   const memory = options.beside?.memory ?? new MemoryStore({ now: () => clock.now() });
@@ -125,22 +125,22 @@ function withModules(ready: RunnablePlan, options: AgentsKitOptions): RunnablePl
   };
 }
 
-/** A scripted provider's spec. */
+/** Returns the spec of a scripted provider. */
 export function script(...responses: (JsonObject | string)[]): JsonObject {
   return { module: "provider-mock", config: { responses } };
 }
 
-/** A script entry that hands out tasks. */
+/** Returns a script entry that calls `task`. */
 export function tasks(...inputs: JsonObject[]): JsonObject {
   return { tool_calls: inputs.map((input) => ({ name: "task", arguments: input })) };
 }
 
-/** A script entry that calculates. */
+/** Returns a script entry that calls `calculator`. */
 export function sum(expression = "1+1"): JsonObject {
   return { tool_calls: [{ name: "calculator", arguments: { expression } }] };
 }
 
-/** A plan whose main session follows a script and may spawn these agents. */
+/** Returns a plan whose main session follows a script and may spawn these agents. */
 export function planOf(
   responses: (JsonObject | string)[],
   agents: Record<string, JsonObject> = {},
@@ -155,7 +155,7 @@ export function planOf(
   };
 }
 
-/** The results that `tool:post` told of the calls of `task`, in order. */
+/** Returns the recorded results of the calls of `task`, in order. */
 export function resultsOf(entries: readonly Entry[]): TaskResult[] {
   return entries.filter(({ event, data }) => event === "tool:post" && data.tool_name === "task")
     .map(({ data }) => data.result as unknown as TaskResult);
@@ -168,12 +168,12 @@ export interface TaskResult {
   error: { type: string; message: string; session_id?: string } | null;
 }
 
-/** Names of the entries that are not deltas. */
+/** Returns the names of the entries that are not deltas. */
 export function names(entries: readonly Entry[]): string[] {
   return entries.map(({ event }) => event).filter((event) => event !== "content_block:delta");
 }
 
-/** The entries of one session. */
+/** Returns the entries of one session. */
 export function sessionOf(entries: readonly Entry[], session_id: string): Entry[] {
   return entries.filter((entry) => entry.session_id === session_id);
 }

@@ -1,4 +1,4 @@
-/** Every entry of runs of every kind against the published schemas. */
+/** Validates every entry of all scenarios against the published schemas. */
 import { Validator } from "@cfworker/json-schema";
 import { assert, assertEquals } from "../assert.ts";
 import type { Entry } from "../../src/kernel/host.ts";
@@ -8,7 +8,7 @@ import { play, SCENARIOS } from "./scenarios.ts";
 // deno-lint-ignore no-explicit-any -- the validator's own type of a schema
 const published = new Validator(JSON.parse(JSON.stringify(eventsJsonSchema())) as any, "2020-12", true);
 
-/** Events that no built-in module emits, or only with a wire: their schema is there for those that do. */
+/** Events that no built-in module emits, or only with network access. */
 const NOT_SEEN: ReadonlySet<string> = new Set([
   "session:fork",
   "plan:start",
@@ -52,7 +52,7 @@ function problemsOf(entry: Entry): string[] {
 const seen = new Set<string>();
 
 for (const [name, scenario] of Object.entries(SCENARIOS)) {
-  Deno.test(`every entry has its published form: ${name}`, async () => {
+  Deno.test(`every entry is valid against its published schema: ${name}`, async () => {
     const { entries } = await play(scenario);
     assertEquals(entries.flatMap(problemsOf), []);
     assertEquals(entries.map(({ seq }) => seq), entries.map((_, index) => index + 1));
@@ -60,12 +60,12 @@ for (const [name, scenario] of Object.entries(SCENARIOS)) {
   });
 }
 
-Deno.test("the scenarios emit every canonical event that needs no wire, file or child", () => {
+Deno.test("the scenarios emit every canonical event that needs no network, file or sub-agent", () => {
   assertEquals(Object.keys(EVENT_DATA).filter((event) => !seen.has(event) && !NOT_SEEN.has(event)), []);
   assertEquals([...seen].filter((event) => NOT_SEEN.has(event)), []);
 });
 
-Deno.test("an entry of the wrong form is refused, an event of a module's own is not", () => {
+Deno.test("the schemas refuse malformed entries and accept events of modules", () => {
   const entry = {
     seq: 1,
     event: "tool:pre",

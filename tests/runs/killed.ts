@@ -1,4 +1,6 @@
-/** Runs whose process is killed, for tests: a store that outlives it, and another process that takes over. */
+/**
+ * Kills the process of a run in tests: a store that outlives it, and another process that recovers the run.
+ */
 import type { Entry } from "../../src/kernel/host.ts";
 import type { Run } from "../../src/runs/types.ts";
 import type { MemoryStore } from "../../src/store/memory.ts";
@@ -7,7 +9,7 @@ import { assert, assertEquals } from "../assert.ts";
 import { CALLER, type Service, service } from "./kit.ts";
 import { type Outside, runToEnd, type Scenario } from "./scenarios.ts";
 
-/** A process's way to a store that outlives it: behind the entry `last` of a run the process is gone. */
+/** A process's connection to a store that outlives it. After entry `last` of a run, the process is dead. */
 export class MortalStore implements Store {
   readonly kind = "mortal";
   readonly buffer_ms = 0;
@@ -37,7 +39,7 @@ export class MortalStore implements Store {
     const end = append ? append.after + append.entries.length : 0;
     if (!append || append.append !== this.#run_id || end < this.#last) return store.commit(changes, fence);
     this.#gone = true;
-    // killed within what goes together: a longer log may be cut anywhere, records beside it are all or nothing
+    // killed within a commit: the log may be cut anywhere, records are all or nothing
     if (end === this.#last) return store.commit(changes, fence);
     const entries = append.entries.slice(0, this.#last - append.after);
     if (entries.length > 0) store.commit([{ ...append, entries }], fence);
@@ -67,14 +69,14 @@ export class MortalStore implements Store {
   close(): void {}
 }
 
-/** A run whose process was killed, and the one that took it over. */
+/** A run whose process was killed, and the recovered run. */
 export interface Resumed {
   next: Service;
   run: Run;
   entries: Entry[];
 }
 
-/** Kills the process of a run behind entry `last`; another takes over once the lease is over. */
+/** Kills the process of a run after entry `last`; another recovers it once the lease has expired. */
 export async function killAndResume(scenario: Scenario, last: number, step_ms = 100): Promise<Resumed> {
   const plans = { plan: scenario.plan };
   let mortal: MortalStore | undefined;
@@ -92,7 +94,7 @@ export async function killAndResume(scenario: Scenario, last: number, step_ms = 
   return { next, run, entries: await next.entries(handle.id) };
 }
 
-/** What is done from outside a second time: what comes too late is no failure. */
+/** Repeats what a client or person did; ignores requests that come too late. */
 export async function again(
   { react }: Pick<Scenario, "react">,
   entry: Entry,
@@ -106,7 +108,7 @@ export async function again(
   }
 }
 
-/** Lets time pass until the process of a run is killed, and has come to rest. */
+/** Advances time until the process of a run is killed and idle. */
 export async function runUntilGone(
   { runs, clock, memory }: Pick<Service, "runs" | "clock" | "memory">,
   run_id: string,
@@ -121,12 +123,12 @@ export async function runUntilGone(
     for (const entry of memory.entries(run_id, 0, 1_000) as Entry[]) {
       if (seen.has(entry.seq)) continue;
       seen.add(entry.seq);
-      Promise.resolve(react?.(entry, { runs, run_id, decide })).catch(() => {}); // its process may be gone
+      Promise.resolve(react?.(entry, { runs, run_id, decide })).catch(() => {}); // its process may be dead
     }
   }
   assert(mortal.gone, "the process was never killed");
-  const handle = await runs.handle(CALLER, run_id).catch(() => null); // of a run that ended it asks the store
-  runs.cancel(CALLER, run_id, "immediate").catch(() => {}); // what it still does nobody sees: it must not take time
+  const handle = await runs.handle(CALLER, run_id).catch(() => null); // for an ended run this reads the store
+  runs.cancel(CALLER, run_id, "immediate").catch(() => {}); // what a dead process does is not observed, so stop it soon
   let over = handle === null;
   handle?.settled("end").finally(() => over = true);
   for (let steps = 0; !over && steps < 3_000; steps++) await clock.advance(step_ms);

@@ -1,4 +1,7 @@
-/** Runs over a store, for tests: plans are made of modules in memory and asked for by name; time stands still; ids count up. */
+/**
+ * A run service for tests: plans of in-memory modules requested by name, a clock that stands still, ids that
+ * count up.
+ */
 import { setImmediate } from "node:timers";
 import type { Recording } from "../../src/runs/types.ts";
 import type { ReplayReport } from "../../src/runs/types.ts";
@@ -28,24 +31,24 @@ import { planOf, type PlanOptions } from "../kernel/kit.ts";
 export interface TestPlan extends PlanOptions {
   limits?: Partial<RunLimits>;
   cost_is_asked_for?: boolean;
-  /** Values that the plan's config would have expanded. */
+  /** Values that expanding the plan's config would have registered as secrets. */
   secrets?: string[];
-  /** Thrown when the plan is made ready. */
+  /** Thrown when the plan is prepared. */
   refused?: PreampError;
 }
 
-/** What runs are made with. */
+/** Options of {@link service}. */
 export interface ServiceOptions {
   plans?: Record<string, TestPlan>;
   limits?: Partial<ServiceLimits>;
   store?: (memory: MemoryStore) => Store;
-  /** Share time and store with another service. */
+  /** Shares time and store with another service. */
   beside?: Service;
-  /** Makes ids; default: they count up. */
+  /** Generates ids; default: counts up. */
   ids?: (prefix: string, count: number) => string;
 }
 
-/** Runs, and everything around them. */
+/** A run service and its collaborators. */
 export interface Service {
   readonly runs: RunService;
   readonly clock: FakeClock;
@@ -68,7 +71,7 @@ export interface Service {
 /** The caller of these tests. */
 export const CALLER: Caller = { name: "key:ci", namespace: "a", origin: "caller" };
 
-/** Somebody else. */
+/** Another caller. */
 export const STRANGER: Caller = { name: "key:other", namespace: "b", origin: "caller" };
 
 const LIMITS: ServiceLimits = {
@@ -99,7 +102,7 @@ const RUN_LIMITS: RunLimits = {
   max_duration_s: 600,
 };
 
-/** Makes a service. */
+/** Creates a run service. */
 export function service(options: ServiceOptions = {}): Service {
   const clock = options.beside?.clock ?? new FakeClock();
   const memory = options.beside?.memory ?? new MemoryStore({ now: () => clock.now() });
@@ -147,19 +150,19 @@ export function service(options: ServiceOptions = {}): Service {
   };
 }
 
-/** Replays, letting time pass: a replay that waits for something notices by the clock of the process. */
+/** Replays and advances time: a replay detects missing progress by the clock of the process. */
 export async function replayed(
   { runs, clock }: Pick<Service, "runs" | "clock">,
   recorded: string | Recording,
 ): Promise<ReplayReport> {
   let done = false;
   const report = runs.replay(CALLER, recorded).finally(() => done = true);
-  report.catch(() => {}); // the caller is told
+  report.catch(() => {}); // reported to the caller
   for (let steps = 0; !done && steps < 5_000; steps++) await clock.advance(5);
   return await report;
 }
 
-/** Resolves after the next round of `setImmediate`, when a log stores what nobody waits for. */
+/** Resolves after the next `setImmediate`, when a log stores entries without a waiting caller. */
 export function immediate(): Promise<void> {
   return new Promise((resolve) => void setImmediate(() => setImmediate(resolve)));
 }
@@ -189,20 +192,20 @@ function readyPlan(
   };
 }
 
-/** A store that takes a turn of the event loop for everything, as one on a disk does; `hold` makes the next commits wait. */
+/** An asynchronous store, as one on a disk; `hold` delays the next commits. */
 export class SlowStore implements Store {
   readonly kind = "slow";
   readonly #inner: Store;
   #queue: Promise<unknown> = Promise.resolve();
   #gate: Promise<void> = Promise.resolve();
-  /** Thrown by every commit while it is set. */
+  /** Thrown by every commit while set. */
   failure: Error | null = null;
 
   constructor(inner: Store, readonly buffer_ms = 0) {
     this.#inner = inner;
   }
 
-  /** Makes commits wait until the returned function is called. */
+  /** Delays commits until the returned function is called. */
   hold(): () => void {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#gate = promise;

@@ -1,4 +1,4 @@
-/** Replay of runs with sub-agents: their loops run for real too, in recorded order (architecture.md, Replay). */
+/** Replay of runs with sub-agents: their loops run too, in recorded order. */
 import type { Entry } from "../../src/kernel/host.ts";
 import type { Recording } from "../../src/runs/types.ts";
 import type { JsonObject, Module } from "../../src/sdk/types.ts";
@@ -19,7 +19,7 @@ import { replayed } from "./kit.ts";
 interface Family {
   plan: JsonObject;
   options?: AgentsKitOptions;
-  /** Told each entry once it can be read. */
+  /** Called with each entry once it can be read. */
   react?: (entry: Entry, outside: Pick<AgentsKit, "runs">) => Promise<unknown> | void;
   /** A run of the same session before this one. */
   before?: true;
@@ -48,7 +48,7 @@ const spawnsAndForgets: Module["mount"] = (coordinator) =>
     description: "Spawns and forgets",
     execute() {
       const spawn = coordinator.getCapability("session.spawn") as (request: JsonObject) => Promise<unknown>;
-      spawn({ agent: "slow", instruction: "x" }).catch(() => {}); // forgotten: that is the point
+      spawn({ agent: "slow", instruction: "x" }).catch(() => {}); // not awaited on purpose
       return "on its way";
     },
   });
@@ -61,8 +61,8 @@ const deniesChildren: Module["mount"] = (coordinator) => {
 };
 
 const FAMILIES: Record<string, Family> = {
-  "a child that uses a tool": { plan: planOf([ASK_HELPER, "done"], { helper: HELPER }) },
-  "two children side by side, the later one first": {
+  "a sub-agent that uses a tool": { plan: planOf([ASK_HELPER, "done"], { helper: HELPER }) },
+  "two concurrent sub-agents, the later one first": {
     plan: planOf(
       [tasks({ agent: "slow", instruction: "x" }, { agent: "helper", instruction: "y" }), "done"],
       {
@@ -71,24 +71,24 @@ const FAMILIES: Record<string, Family> = {
       },
     ),
   },
-  "a child of a child": {
+  "a nested sub-agent": {
     plan: planOf([tasks({ agent: "down", instruction: "x" }), "done"], {
       down: { providers: [script(tasks({ agent: "helper", instruction: "deeper" }), "from below")] },
       helper: HELPER,
     }),
   },
-  "the plan itself as a child": {
+  "the plan itself as a sub-agent": {
     plan: planOf([tasks({ instruction: "you again" }), "done"], {}, { system: "Be brief." }),
     options: { limits: { max_depth: 1 } },
   },
-  "a child that goes on, in the same run": {
+  "a sub-agent that continues in the same run": {
     plan: planOf([
       tasks({ agent: "helper", instruction: "first" }),
       tasks({ session_id: "ses_2", instruction: "second" }),
       "done",
     ], { helper: { providers: [script("one", "two")] } }),
   },
-  "a child that goes on, in a later run": {
+  "a sub-agent that continues in a later run": {
     before: true,
     plan: planOf([
       tasks({ agent: "helper", instruction: "first" }),
@@ -97,41 +97,41 @@ const FAMILIES: Record<string, Family> = {
       "end of the second run",
     ], { helper: { providers: [script("one", "two")] } }),
   },
-  "a child with a ceiling of its own": {
+  "a sub-agent with limits of its own": {
     plan: planOf([ASK_HELPER, sum(), "done"], {
       helper: { providers: [script(sum(), sum(), "never")], limits: { max_tool_calls: 1 } },
     }),
   },
-  "a child that uses up the run's ceiling": {
+  "a sub-agent that reaches the run's limit": {
     plan: planOf([ASK_HELPER, "never"], { helper: { providers: [script(sum(), sum(), "never")] } }, {
       limits: { max_tool_calls: 2 },
     }),
   },
-  "a child that uses up the run's tokens": {
+  "a sub-agent that uses up the run's tokens": {
     plan: planOf([ASK_HELPER, "never"], {
       helper: {
         providers: [script({ ...sum(), usage: { input_tokens: 9_000, output_tokens: 900 } }, "never")],
       },
     }, { limits: { max_total_tokens: 10_000 } }),
   },
-  "a person is asked about a child's call": {
+  "approval of a sub-agent's call": {
     plan: planOf([ASK_HELPER, "done"], { helper: HELPER }, ASKING),
     react: decide("allow"),
   },
-  "a person denies a child's call": {
+  "denial of a sub-agent's call": {
     plan: planOf([ASK_HELPER, "done"], { helper: HELPER }, ASKING),
     react: decide("deny"),
   },
-  "a child whose prompt is denied": {
+  "a sub-agent whose prompt is denied": {
     plan: planOf([ASK_HELPER, "done"], { helper: HELPER }, { hooks: ["hooks-timing"] }),
     options: { modules: { "hooks-timing": deniesChildren } },
   },
-  "a child whose provider fails": {
+  "a sub-agent whose provider fails": {
     plan: planOf([ASK_HELPER, "done"], {
       helper: { providers: [script({ error: { type: "AuthenticationError", message: "no" } })] },
     }),
   },
-  "a child whose modules cannot be mounted": {
+  "a sub-agent whose modules cannot be mounted": {
     plan: planOf([ASK_HELPER, "done"], {
       helper: {
         session: {
@@ -140,26 +140,26 @@ const FAMILIES: Record<string, Family> = {
       },
     }),
   },
-  "graceful cancellation while a child works": {
+  "graceful cancellation during a sub-agent": {
     plan: planOf([tasks({ agent: "slow", instruction: "x" }), "never"], { slow: SLOW }),
     react: cancel("graceful"),
   },
-  "immediate cancellation while a child works": {
+  "immediate cancellation during a sub-agent": {
     plan: planOf([tasks({ agent: "slow", instruction: "x" }), "never"], { slow: SLOW }),
     react: cancel("immediate"),
   },
-  "the time of the run is over while a child works": {
+  "the timeout of the run during a sub-agent": {
     plan: planOf([tasks({ agent: "slow", instruction: "x" }), "never"], {
       slow: { providers: [script({ delay_ms: 60_000, text: "late" })] },
     }, { limits: { max_duration_s: 5 } }),
   },
-  "a child that is left behind": {
+  "a sub-agent that no call awaits": {
     plan: planOf([sum(), "done"], { slow: { providers: [script({ delay_ms: 1_000_000, text: "never" })] } }),
     options: { modules: { "tool-calculator": spawnsAndForgets } },
   },
 };
 
-/** Runs a family to its end, letting time pass. */
+/** Runs a scenario to its end, advancing time. */
 async function play({ plan, options, react, before }: Family): Promise<{ kit: AgentsKit; run_id: string }> {
   const kit = agentsKit(options);
   const more = before ? { session_id: (await kit.run(plan)).run.session_id } : {};
@@ -188,7 +188,7 @@ for (const [name, family] of Object.entries(FAMILIES)) {
   });
 }
 
-/** Kills the process of a family's run behind an entry; another one takes it over. */
+/** Kills the process of a run after an entry; another one recovers the run. */
 async function killAndResume({ plan, options, react }: Family, last: number): Promise<[AgentsKit, string]> {
   let mortal: MortalStore | undefined;
   const first = agentsKit({ ...options, store: (memory) => mortal = new MortalStore(memory, last) });
@@ -208,13 +208,13 @@ async function killAndResume({ plan, options, react }: Family, last: number): Pr
 
 for (
   const name of [
-    "a child that uses a tool",
-    "two children side by side, the later one first",
-    "a child of a child",
-    "a person is asked about a child's call",
+    "a sub-agent that uses a tool",
+    "two concurrent sub-agents, the later one first",
+    "a nested sub-agent",
+    "approval of a sub-agent's call",
   ]
 ) {
-  Deno.test(`replay() of a run that was killed behind any of its entries is equal: ${name}`, async () => {
+  Deno.test(`replay() of a run that was killed after any of its entries is equal: ${name}`, async () => {
     const family = FAMILIES[name]!;
     const { kit, run_id } = await play(family);
     const entries = await kit.entries(run_id);
@@ -226,8 +226,8 @@ for (
   });
 }
 
-Deno.test("a question of an agent whose process ended is denied when the run is taken over, once", async () => {
-  const family = FAMILIES["a person is asked about a child's call"]!;
+Deno.test("an open question of a sub-agent is denied once when the run is recovered", async () => {
+  const family = FAMILIES["approval of a sub-agent's call"]!;
   const { kit, run_id } = await play(family);
   const asked = (await kit.entries(run_id)).find(({ event }) => event === "approval:required")!;
   const [next, id] = await killAndResume({ plan: family.plan }, asked.seq + 1);
@@ -252,11 +252,11 @@ async function recorded(name: string): Promise<{ kit: AgentsKit; recording: Reco
   return { kit, recording: JSON.parse(JSON.stringify(await kit.runs.recording(CALLER, run_id))) };
 }
 
-/** Events of a child that others make: a provider's state, the last piece of its stream. */
+/** Entries of a sub-agent that are played back: a provider's state, the last delta of its stream. */
 const OTHERS: ReadonlySet<string> = new Set(["session:state", "content_block:delta"]);
 
-Deno.test("replay() misses no entry of a child that was taken out or changed", async () => {
-  const { kit, recording } = await recorded("a child that uses a tool");
+Deno.test("replay() notices every removed or changed entry of a sub-agent", async () => {
+  const { kit, recording } = await recorded("a sub-agent that uses a tool");
   const made = recording.events.filter(({ event, parent_id }) =>
     parent_id !== undefined && !OTHERS.has(event)
   );
@@ -274,16 +274,16 @@ Deno.test("replay() misses no entry of a child that was taken out or changed", a
   }
 });
 
-Deno.test("replay() compares what a child ended with", async () => {
-  const { kit, recording } = await recorded("a child that uses a tool");
+Deno.test("replay() compares how a sub-agent ended", async () => {
+  const { kit, recording } = await recorded("a sub-agent that uses a tool");
   const entry = recording.events.find(({ event }) => event === "task:agent_completed")!;
   entry.data.turn_count = 7;
   const { first_difference } = await replayed(kit, recording);
   assertEquals(first_difference, { seq: entry.seq, path: "data.turn_count", recorded: 7, replayed: 2 });
 });
 
-Deno.test("replay() plays a child back when what it started from is not in the recording", async () => {
-  const { kit, recording } = await recorded("a child that uses a tool");
+Deno.test("replay() plays a sub-agent back when its input is not in the recording", async () => {
+  const { kit, recording } = await recorded("a sub-agent that uses a tool");
   const { agents, ...replay } = recording.replay;
   assertEquals(agents?.map(({ session_id }) => session_id), ["ses_2"]);
   assertEquals(await replayed(kit, { ...recording, replay }), { equal: true });

@@ -1,12 +1,12 @@
-/** Replay of runs that were interrupted: killed behind any of their entries, taken over, replayed as they were recorded. */
+/** Replay of recovered runs: killed after each of their entries, recovered, replayed. */
 import { assertEquals } from "../assert.ts";
 import { replayed } from "./kit.ts";
 import { killAndResume } from "./killed.ts";
 import { play, SCENARIOS } from "./scenarios.ts";
 
 for (const [name, scenario] of Object.entries(SCENARIOS)) {
-  if (scenario.before) continue; // what is killed there is the second run: see resume_test.ts
-  Deno.test(`replay() of a run that was killed behind any of its entries is equal: ${name}`, async () => {
+  if (scenario.before) continue; // the second run is killed: see resume_test.ts
+  Deno.test(`replay() of a run that was killed after any of its entries is equal: ${name}`, async () => {
     const { entries } = await play(scenario);
     const accepted = entries.findIndex(({ event }) => event === "session:start");
     for (let last = accepted; last < entries.length; last++) {

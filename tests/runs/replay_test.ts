@@ -1,4 +1,4 @@
-/** Replay: runs of every kind replay as they were recorded, and a log that was changed does not. */
+/** Replay: all scenarios replay without a difference, and a changed log does not. */
 import { assertEquals, assertMatch, assertRejects } from "../assert.ts";
 import { withAnswers } from "../../src/runs/storage/fork.ts";
 import type { Recording } from "../../src/runs/types.ts";
@@ -14,19 +14,21 @@ for (const [name, scenario] of Object.entries(SCENARIOS)) {
   });
 }
 
-/** The run of trace.md as it can be saved: JSON. */
-async function recorded(name = "the run of trace.md"): Promise<{ service: Service; recording: Recording }> {
+/** Returns a recording of a scenario, as JSON. */
+async function recorded(
+  name = "a tool call with approval",
+): Promise<{ service: Service; recording: Recording }> {
   const { service, run } = await play(SCENARIOS[name]!);
   return { service, recording: JSON.parse(JSON.stringify(await service.runs.recording(CALLER, run.id))) };
 }
 
 Deno.test("replay() of a recording from a file is equal, in another process", async () => {
   const { recording } = await recorded();
-  const elsewhere = service({ plans: { plan: SCENARIOS["the run of trace.md"]!.plan } });
+  const elsewhere = service({ plans: { plan: SCENARIOS["a tool call with approval"]!.plan } });
   assertEquals(await replayed(elsewhere, recording), { equal: true });
 });
 
-Deno.test("replay() names the entry and the place where it parts from the log", async () => {
+Deno.test("replay() reports the entry and the path of the first difference", async () => {
   const { service, recording } = await recorded();
   const changed = structuredClone(recording);
   const entry = changed.events.find(({ event, data }) => event === "context:message" && data.index === 4)!;
@@ -42,14 +44,14 @@ Deno.test("replay() names the entry and the place where it parts from the log", 
   });
 });
 
-/** Entries of the run of trace.md that orchestrator, context and kernel make. */
+/** Numbers of the scenario's entries that orchestrator, context and kernel emit. */
 const MADE = [2, 7, 8, 9, 10, 11, 12, 13, 14, 17, 18, 19, 23, 24, 25, 26, 27, 28, 29, 32, 33, 34, 35, 36, 37];
 
-Deno.test("replay() misses no entry that was taken out or told twice", async () => {
+Deno.test("replay() notices every removed or repeated entry", async () => {
   const { service, recording } = await recorded();
   for (const seq of MADE) {
     for (const copies of [0, 2]) {
-      if (seq === 28 && copies === 0) continue; // the last piece of a stream is the provider's to send or not
+      if (seq === 28 && copies === 0) continue; // the last delta of a stream is optional for the provider
       const events = recording.events.flatMap((entry) =>
         entry.seq === seq ? Array.from({ length: copies }, () => entry) : [entry]
       ).map((entry, index) => ({ ...entry, seq: index + 1 }));
@@ -62,7 +64,7 @@ Deno.test("replay() misses no entry that was taken out or told twice", async () 
   }
 });
 
-Deno.test("replay() misses no entry whose data were changed", async () => {
+Deno.test("replay() notices every changed entry", async () => {
   const { service, recording } = await recorded();
   for (const seq of MADE) {
     const events = recording.events.map((entry) =>
@@ -80,12 +82,12 @@ Deno.test("replay() compares the run object", async () => {
   assertEquals(report.first_difference, { seq: 38, path: "data.run.turn_count", recorded: 7, replayed: 2 });
 });
 
-Deno.test("replay() tells a changed plan by what it changes, and calls neither provider nor tool", async () => {
+Deno.test("replay() reports the effect of a changed plan, and calls neither provider nor tool", async () => {
   const { service, recording } = await recorded();
   let called = 0;
   const plans = {
     plan: {
-      ...SCENARIOS["the run of trace.md"]!.plan,
+      ...SCENARIOS["a tool call with approval"]!.plan,
       system: "Be long.",
       providers: [() => void called++],
       tools: [() => void called++],
@@ -97,7 +99,7 @@ Deno.test("replay() tells a changed plan by what it changes, and calls neither p
   assertEquals(called, 0);
 });
 
-Deno.test("replay() of a log without responses, or without an end, is not_replayable", async () => {
+Deno.test("replay() refuses a log without responses, or without an end, as not_replayable", async () => {
   const { service, recording } = await recorded();
   const silent = recording.events.map((entry) => {
     if (entry.event !== "provider:response") return entry;
@@ -118,7 +120,7 @@ Deno.test("replay() of a log without responses, or without an end, is not_replay
   await assertRejects(() => service.runs.replay(CALLER, "run_none"), Error, "Cannot find run");
 });
 
-Deno.test("replay() holds after redaction: what was a secret is none in either log", async () => {
+Deno.test("replay() is equal when secrets were redacted", async () => {
   const plan: TestPlan = {
     providers: [mock({ tool_calls: [{ name: "open", arguments: { password: "opensesame" } }] }, "opened")],
     tools: [tool("open", ({ password }) => Promise.resolve({ token: password, door: "open" }))],
@@ -129,8 +131,8 @@ Deno.test("replay() holds after redaction: what was a secret is none in either l
   assertEquals(await replayed(service, run.id), { equal: true });
 });
 
-Deno.test("rerun() goes on from any entry, live, in a new session that names its origin", async () => {
-  const scenario = SCENARIOS["the run of trace.md"]!;
+Deno.test("rerun() continues from any entry in a new session whose metadata name the origin", async () => {
+  const scenario = SCENARIOS["a tool call with approval"]!;
   const { service, run } = await play(scenario);
   for (let from_event = 1; from_event <= 38; from_event++) {
     const handle = await service.runs.rerun(CALLER, run.id, { from_event });
@@ -147,8 +149,8 @@ Deno.test("rerun() goes on from any entry, live, in a new session that names its
   }
 });
 
-Deno.test("rerun() with another plan runs it from there on", async () => {
-  const scenario = SCENARIOS["the run of trace.md"]!;
+Deno.test("rerun() with another plan uses it from the entry on", async () => {
+  const scenario = SCENARIOS["a tool call with approval"]!;
   const other: TestPlan = {
     ...scenario.plan,
     providers: [mock("never", "I would rather not say.")],
@@ -165,8 +167,8 @@ Deno.test("rerun() with another plan runs it from there on", async () => {
   assertEquals(names.filter((event) => event === "provider:request").length, 1);
 });
 
-Deno.test("rerun() refuses an entry that is not there, and a loop that cannot go on in mid-turn", async () => {
-  const { service, run } = await play(SCENARIOS["a text"]!);
+Deno.test("rerun() refuses an entry that does not exist, and a loop that is not resumable", async () => {
+  const { service, run } = await play(SCENARIOS["a text answer"]!);
   for (const from_event of [0, 999]) {
     const error = await service.runs.rerun(CALLER, run.id, { from_event }).then(() => null, (error) => error);
     assertEquals(error.code, "request_invalid");
@@ -189,7 +191,7 @@ Deno.test("rerun() refuses an entry that is not there, and a loop that cannot go
   assertEquals((await runToEnd(plain.service, handle.id, {} as Scenario)).output_text, "plain");
 });
 
-Deno.test("fork() cuts the history at a turn, answers what was cut off, and records its origin (SESS-05)", async () => {
+Deno.test("fork() cuts the history at a turn, answers open calls, and records its origin", async () => {
   const plan: TestPlan = {
     providers: [mock("one", { tool_calls: [{ name: "a", arguments: {} }] }, "two", "three", "four")],
     tools: [tool("a")],
@@ -209,7 +211,7 @@ Deno.test("fork() cuts the history at a turn, answers what was cut off, and reco
     "tool",
     "assistant",
   ]);
-  // module state is what it was then: the script goes on with its fourth answer
+  // module state of that time: the script continues with its fourth response
   assertEquals((await made.finish(null, { prompt: "other", session_id: fork.id })).output_text, "three");
   assertEquals((await sessions.messages(CALLER, session_id)).length, 8);
   assertEquals((await sessions.messages(CALLER, (await sessions.fork(CALLER, session_id)).id)).length, 8);
@@ -219,7 +221,7 @@ Deno.test("fork() cuts the history at a turn, answers what was cut off, and reco
   }
 });
 
-Deno.test("withAnswers() answers each call that was cut off, right behind its message", () => {
+Deno.test("withAnswers() adds a result for each open call directly after its message", () => {
   const call = (id: string) => ({ id, name: "a", tool: "a", arguments: {} });
   const whole = withAnswers([
     { role: "user", content: "x" },

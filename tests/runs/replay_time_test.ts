@@ -1,4 +1,4 @@
-/** Replay does not depend on how long anything took: not on gaps between entries, not on turns of the microtask queue. */
+/** Replay does not depend on durations: not on gaps between entries, not on the number of microtask turns. */
 import type { Entry } from "../../src/kernel/host.ts";
 import { VirtualClock } from "../../src/runs/replay/virtual_clock.ts";
 import { createLoop } from "../../src/sdk/loop/loop.ts";
@@ -7,10 +7,10 @@ import { assertEquals } from "../assert.ts";
 import { CALLER, immediate, replayed } from "./kit.ts";
 import { play, type Scenario, SCENARIOS } from "./scenarios.ts";
 
-/** Milliseconds that a slow machine took before an entry, by turns. */
+/** Milliseconds of delay before an entry, alternating. */
 const GAPS_MS = [0, 3, 11, 0, 37, 150, 1];
 
-/** Replays a scenario of which the log says that more time passed before an entry. */
+/** Replays a scenario whose log has a longer gap before an entry. */
 async function replayedWithGaps(
   scenario: Scenario,
   gapBefore: (entry: Entry, entries: readonly Entry[]) => number,
@@ -34,24 +34,27 @@ for (const [name, scenario] of Object.entries(SCENARIOS)) {
   });
 }
 
-const DISTANCE = SCENARIOS["a distance between calls"]!;
+const DISTANCE = SCENARIOS["throttled provider calls"]!;
 
-Deno.test("replay() of a distance between calls is equal when the answer took longer than that", async () => {
+Deno.test("replay() of a throttled call is equal when the response took longer than the minimum interval", async () => {
   const gap = (entry: Entry) => entry.event === "content_block:end" && entry.iteration === 1 ? 40_000 : 0;
   assertEquals(await replayedWithGaps(DISTANCE, gap), { equal: true });
 });
 
-/** Time that passes before the distance is told belongs to it: what follows comes no later. */
+/** Delays before the throttle event count as part of the interval: later entries are not delayed. */
 function beforeDistance({ event, seq }: Entry, entries: readonly Entry[]): number {
   if (event === "orchestrator:rate_limit_delay") return 5_000;
   return entries[seq - 2]?.event === "orchestrator:rate_limit_delay" ? -5_000 : 0;
 }
 
-Deno.test("replay() of a distance between calls is equal when time passed before it was told", async () => {
+Deno.test("replay() of a throttled call is equal when time passed before the throttle event", async () => {
   assertEquals(await replayedWithGaps(DISTANCE, beforeDistance), { equal: true });
 });
 
-/** A loop that reckons how long it sleeps, tells that, and sleeps: it reckoned before the time that the log tells. */
+/**
+ * A loop that computes the duration of a sleep, emits it, and sleeps: the computation precedes the recorded
+ * time.
+ */
 const SLEEPY: Scenario = {
   plan: {
     async orchestrator(coordinator) {
@@ -76,11 +79,11 @@ const loop = createLoop({
   request: {},
 });
 
-Deno.test("replay() is equal when a loop reckoned a sleep before the log tells", async () => {
+Deno.test("replay() is equal when a loop computed a sleep before the recorded time", async () => {
   assertEquals(await replayedWithGaps(SLEEPY, beforeDistance), { equal: true });
 });
 
-Deno.test("ReplayClock ends no wait before everything else has happened that can", async () => {
+Deno.test("VirtualClock ends no wait before all other possible work is done", async () => {
   const clock = new VirtualClock(0);
   clock.follow(0, 1_000);
   const happened: string[] = [];
@@ -93,7 +96,7 @@ Deno.test("ReplayClock ends no wait before everything else has happened that can
   assertEquals([happened, clock.now()], [["answer", "sleep"], 300]);
 });
 
-Deno.test("ReplayClock.endLateSleep() ends what may have been reckoned before the last entry, and no deadline", async () => {
+Deno.test("VirtualClock.endLateSleep() ends sleeps that may have started before the last entry, and no deadline", async () => {
   const clock = new VirtualClock(0);
   clock.follow(0, 100);
   clock.follow(100, 1_000);

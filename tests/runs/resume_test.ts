@@ -1,6 +1,6 @@
 /**
- * Resume: the process is killed behind every entry of runs of many kinds, another one takes the run over, and it ends as if
- * nothing had been: nothing told twice, nothing run twice, every call answered once (architecture.md, Resume; trace.md §5).
+ * Recovery: kills the process after every entry of many scenarios. Another process recovers the run, and the
+ * run ends as without the crash: no event twice, no tool call twice, one result for every call.
  */
 import { entrySchemaOf } from "../../src/sdk/schemas/events.ts";
 import { assertToolPairs } from "../../src/sdk/testing/assertions.ts";
@@ -12,7 +12,7 @@ import { CALLER, replayed, service, type TestPlan } from "./kit.ts";
 import { again, killAndResume, MortalStore, type Resumed, runUntilGone } from "./killed.ts";
 import { mock, play, runToEnd, type Scenario, SCENARIOS } from "./scenarios.ts";
 
-/** What a turn and a run tell once; a session that was resumed ends once more. */
+/** Events that a turn or a run emits once; a resumed session emits `session:end` again. */
 const ONCE = ["execution:start", "execution:end", "orchestrator:complete", "prompt:complete", "run:end"];
 
 function holds(
@@ -34,16 +34,16 @@ function holds(
     data.tool_call_id
   );
   assertEquals(new Set(asked).size, asked.length, at);
-  const told = entries.filter(({ event }) => event === "tool:post" || event === "tool:error")
+  const outcomes = entries.filter(({ event }) => event === "tool:post" || event === "tool:error")
     .map(({ data }) => data.tool_call_id);
-  assertEquals(new Set(told).size, told.length, at);
+  assertEquals(new Set(outcomes).size, outcomes.length, at);
   assertToolPairs(messages as unknown as Message[]);
   const of_user = messages.filter(({ role, metadata }) => role === "user" && metadata === undefined);
   assert(of_user.length <= 1, at);
   const interrupted = entries.some(({ event, data }) =>
     event === "tool:error" && (data.error as JsonObject).type === "interrupted"
   );
-  // a call that may have run counts as run, and is not the one that a ceiling refuses
+  // a call that may have run counts, and is not the call that a limit refuses
   if (interrupted) assertMatch(run.status, /^(completed|incomplete|denied)$/);
   else {
     const ended = [whole.status, whole.stop_reason, whole.output_text];
@@ -53,28 +53,28 @@ function holds(
   assert(status, at);
 }
 
-/** Runs that end alike wherever they are killed. */
+/** Scenarios that end alike wherever their process is killed. */
 const ALIKE = [
-  "a text",
-  "an answer with thoughts",
-  "the run of trace.md",
-  "an approval denied",
-  "two tools at once, the later one first",
-  "two approvals at once",
+  "a text answer",
+  "an answer with thinking",
+  "a tool call with approval",
+  "a denied approval",
+  "two concurrent tools, the later one first",
+  "two concurrent approvals",
   "tools that fail in every way",
-  "hooks that deny, change and add",
-  "a prompt denied",
-  "a request denied",
-  "the ceiling of tool calls",
+  "hooks that deny, modify and inject",
+  "a denied prompt",
+  "a denied provider request",
+  "the limit of tool calls",
   "the loop's own limit",
   "a provider that fails",
-  "tries again",
-  "structured output, mended",
-  "hooks choose the tool",
+  "a retry",
+  "structured output, repaired",
+  "hooks select the tool",
 ];
 
 for (const name of ALIKE) {
-  Deno.test(`a run that is killed behind any of its entries ends as it would have: ${name}`, async () => {
+  Deno.test(`a run that is killed after any of its entries ends as without the crash: ${name}`, async () => {
     const scenario = SCENARIOS[name]!;
     const { run: whole, entries } = await play(scenario);
     const accepted = entries.findIndex(({ event }) => event === "session:start");
@@ -86,20 +86,20 @@ for (const name of ALIKE) {
   });
 }
 
-/** The plan of trace.md with a tool that counts its runs. */
+/** Returns the plan of the scenario with a tool that counts its executions. */
 function countingPlan(more: Partial<Tool> = {}): { plan: TestPlan; ran: string[] } {
   const ran: string[] = [];
   const calculator = tool("calculator", (_, call) => {
     ran.push(call!.id);
     return Promise.resolve("42");
   }, more);
-  return { ran, plan: { ...SCENARIOS["the run of trace.md"]!.plan, tools: [calculator] } };
+  return { ran, plan: { ...SCENARIOS["a tool call with approval"]!.plan, tools: [calculator] } };
 }
 
 const allow: NonNullable<Scenario["react"]> = (entry, { decide }) =>
   entry.event === "approval:required" ? decide(entry, "allow") : undefined;
 
-/** Numbers of trace.md's entries behind which a process is killed. */
+/** Numbers of the entries after which the process is killed. */
 const BEHIND = {
   provider_request: 12,
   approval_required: 19,
@@ -109,7 +109,7 @@ const BEHIND = {
   first_delta: 27,
 } as const;
 
-Deno.test("killed while a person is asked: the same approval stays the one to answer (trace: kill -9 after 20)", async () => {
+Deno.test("killed while a question is open: the same approval stays open", async () => {
   for (const last of [BEHIND.approval_required, BEHIND.awaiting]) {
     const { plan, ran } = countingPlan();
     const { entries, run } = await killAndResume({ plan, react: allow }, last);
@@ -131,7 +131,7 @@ Deno.test("killed while a person is asked: the same approval stays the one to an
   }
 });
 
-Deno.test("an approval that waits keeps the time it has left", async () => {
+Deno.test("an open approval keeps its remaining time", async () => {
   const { plan: counted, ran } = countingPlan();
   const plan = { ...counted, limits: { max_duration_s: 100_000 } };
   const { entries, run } = await killAndResume({ plan }, BEHIND.awaiting, 20_000);
@@ -142,14 +142,16 @@ Deno.test("an approval that waits keeps the time it has left", async () => {
   assert(late_ms >= 0 && late_ms <= 40_000, `${late_ms} ms behind its time`);
 });
 
-Deno.test("killed behind the answer: the call is not run again, unless the tool says idempotent (trace: kill -9 after 22)", async () => {
+Deno.test("killed after the answer: the call is not repeated, unless the tool is idempotent", async () => {
   for (const last of [BEHIND.granted, BEHIND.running]) {
     for (const idempotent of [false, true]) {
       const { plan, ran } = countingPlan({ idempotent });
       const { entries, run } = await killAndResume({ plan, react: allow }, last);
-      const told = entries.slice(last).filter(({ event }) => event === "tool:post" || event === "tool:error")
+      const outcomes = entries.slice(last).filter(({ event }) =>
+        event === "tool:post" || event === "tool:error"
+      )
         .map(({ event, data }) => [event, (data.error as JsonObject | undefined)?.type]);
-      assertEquals(told, idempotent ? [["tool:post", undefined]] : [["tool:error", "interrupted"]]);
+      assertEquals(outcomes, idempotent ? [["tool:post", undefined]] : [["tool:error", "interrupted"]]);
       assert(idempotent ? ran.length >= 1 && ran.length <= 2 : ran.length <= 1, `ran ${ran.length} times`);
       assertEquals(entries.filter(({ event }) => event === "approval:granted").length, 1);
       assertEquals(run.status, "completed");
@@ -157,7 +159,7 @@ Deno.test("killed behind the answer: the call is not run again, unless the tool 
   }
 });
 
-Deno.test("killed during a model call: it is made again, what was told of it is void (trace: kill -9 during a model call)", async () => {
+Deno.test("killed during a provider call: the call is repeated and its first deltas are void", async () => {
   const { plan } = countingPlan();
   const { entries } = await killAndResume({ plan, react: allow }, BEHIND.first_delta);
   assertEquals(entries[BEHIND.first_delta]!.data, { status: "running", resumed: true });
@@ -169,7 +171,7 @@ Deno.test("killed during a model call: it is made again, what was told of it is 
   assertEquals(entries.filter(({ event }) => event === "execution:start").length, 1);
 });
 
-Deno.test("a tool without leave to run twice never does, wherever the process is killed", async () => {
+Deno.test("a tool that is not idempotent never runs twice, wherever the process is killed", async () => {
   for (let last = 7; last <= 37; last++) {
     const { plan, ran } = countingPlan();
     await killAndResume({ plan, react: allow }, last);
@@ -177,7 +179,7 @@ Deno.test("a tool without leave to run twice never does, wherever the process is
   }
 });
 
-Deno.test("a loop that cannot go on ends failed, interrupted, with a closed history; its session stays usable", async () => {
+Deno.test("a loop that is not resumable ends failed and interrupted with a closed history, and its session stays usable", async () => {
   const orchestrator: TestPlan["orchestrator"] = async (coordinator) =>
     await coordinator.mount("orchestrator", {
       async execute(
@@ -212,7 +214,7 @@ Deno.test("a loop that cannot go on ends failed, interrupted, with a closed hist
   assertEquals((await runToEnd(next, again.id, plain)).status, "completed");
 });
 
-Deno.test("a run whose plan cannot be mounted any more ends failed, interrupted", async () => {
+Deno.test("a run whose plan cannot be mounted any more ends failed and interrupted", async () => {
   const { plan } = countingPlan();
   const first = service({
     plans: { plan },
@@ -229,7 +231,7 @@ Deno.test("a run whose plan cannot be mounted any more ends failed, interrupted"
   assertEquals(await next.runs.recover(), []);
 });
 
-Deno.test("ceilings go on from what was used before", async () => {
+Deno.test("limits include what was used before the crash", async () => {
   const plan: TestPlan = {
     providers: [mock(...Array.from({ length: 9 }, () => ({ tool_calls: [{ name: "a", arguments: {} }] })))],
     tools: [tool("a")],
@@ -241,7 +243,7 @@ Deno.test("ceilings go on from what was used before", async () => {
   assertEquals([run.stop_reason, run.tool_call_count], ["limit:max_tool_calls", 3]);
 });
 
-Deno.test("a call whose arguments were redacted is never run after an interruption, idempotent or not", async () => {
+Deno.test("a call with redacted arguments is never repeated after an interruption, idempotent or not", async () => {
   const ran: JsonObject[] = [];
   const open = tool("open", (input) => {
     ran.push(input);
@@ -257,23 +259,23 @@ Deno.test("a call whose arguments were redacted is never run after an interrupti
   ran.length = 0;
   const { entries, run } = await killAndResume({ plan }, answered.seq);
   assertEquals([ran, run.status], [[], "completed"]);
-  const told = entries.filter(({ event }) => event === "tool:error");
-  assertEquals(told.map(({ data }) => (data.error as JsonObject).type), ["interrupted"]);
+  const outcomes = entries.filter(({ event }) => event === "tool:error");
+  assertEquals(outcomes.map(({ data }) => (data.error as JsonObject).type), ["interrupted"]);
 });
 
-Deno.test("a run whose process lives is left alone; one that was taken over is the new process's alone", async () => {
+Deno.test("a run of a living process is not recovered, and a recovered run belongs to the new process alone", async () => {
   const { plan } = countingPlan();
   const first = service({ plans: { plan } });
   const handle = await first.post("plan");
   await handle.settled("attention");
   const next = service({ plans: { plan }, beside: first });
-  assertEquals(await next.runs.recover(), []); // its lease has not run out
+  assertEquals(await next.runs.recover(), []); // its lease has not expired
   await first.clock.advance(5_001);
   assertEquals(await next.runs.recover(), [handle.id]);
   const [approval] = await next.runs.approvals(CALLER, handle.id);
   await next.runs.decide(CALLER, handle.id, approval!.id, { decision: "allow" });
   assertEquals((await runToEnd(next, handle.id, { plan })).status, "completed");
-  // the first one comes back from a long pause: what it writes is refused
+  // the first process continues after a long pause: its commits are refused
   const late = first.runs.cancel(CALLER, handle.id, "immediate").catch(() => {});
   await first.clock.advance(100);
   await late;
@@ -283,7 +285,7 @@ Deno.test("a run whose process lives is left alone; one that was taken over is t
   assertEquals(entries.map(({ seq }) => seq), entries.map((_, index) => index + 1));
 });
 
-Deno.test("a conversation goes on where it was: history, state, count of runs", async () => {
+Deno.test("a session continues after a crash: history, state, number of runs", async () => {
   const plan: TestPlan = { providers: [mock("one", "two", "three")] };
   const before = service({ plans: { plan } });
   const { session_id } = await before.finish("plan", { prompt: "first" });
@@ -308,7 +310,7 @@ Deno.test("a conversation goes on where it was: history, state, count of runs", 
   ]);
 });
 
-Deno.test("a process that keeps looking takes over what another leaves behind, until it is told to stop", async () => {
+Deno.test("keepRecovering() recovers the runs of a crashed process until the service is drained", async () => {
   const plan: TestPlan = { providers: [mock("done")] };
   const first = service({ plans: { plan }, store: (memory) => new MortalStore(memory, 10) });
   const handle = await first.post("plan");
@@ -325,7 +327,7 @@ Deno.test("a process that keeps looking takes over what another leaves behind, u
   assertEquals(next.clock.pending, 0);
 });
 
-Deno.test("a run that went on from an entry of another one goes on after a kill too: one prompt, no call run twice", async () => {
+Deno.test("a rerun continues after a crash too: one prompt, no call twice", async () => {
   const { plan, ran } = countingPlan();
   const plans = { plan };
   const before = await play({ plan, react: allow });

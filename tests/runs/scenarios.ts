@@ -1,6 +1,6 @@
 /**
- * Runs of every kind, for suites that must hold for all of them: event schemas, replay, resume. Each scenario is a plan in
- * memory, a prompt, and what happens from outside while the run is under way.
+ * Scenarios for suites that must hold for all kinds of runs: event schemas, replay, recovery. A scenario is
+ * an in-memory plan, a prompt, and what a client or person does meanwhile.
  */
 import * as contextSimple from "../../modules/context-simple/mod.ts";
 import * as hooksApproval from "../../modules/hooks-approval/mod.ts";
@@ -14,38 +14,38 @@ import type { JsonObject, Module } from "../../src/sdk/types.ts";
 import { hook, type TestModule, tool } from "../kernel/kit.ts";
 import { CALLER, type Service, service, type TestPlan } from "./kit.ts";
 
-/** One kind of run. */
+/** One scenario. */
 export interface Scenario {
   plan: TestPlan;
   request?: Partial<RunRequest>;
-  /** A run of the same session before this one. */
+  /** An earlier run of the same session. */
   before?: Partial<RunRequest>;
-  /** Told each entry once it can be read; what a person or another program does. */
+  /** Called with each entry once it can be read; acts for a person or another program. */
   react?: (entry: Entry, outside: Outside) => Promise<unknown> | void;
-  /** Milliseconds that the clock is moved at a time. */
+  /** Milliseconds by which the clock advances at a time. */
   step_ms?: number;
 }
 
-/** What may be done from outside. */
+/** Actions of a client or person. */
 export interface Outside {
   runs: Service["runs"];
   run_id: string;
   decide(entry: Entry, decision: string): Promise<unknown>;
 }
 
-/** A scenario that has run. */
+/** A scenario that has ended. */
 export interface Played {
   service: Service;
   run: Run;
   entries: Entry[];
 }
 
-/** Returns a module of ours with this config. */
+/** Returns a built-in module with this config. */
 export function builtin(module: Module, config: JsonObject = {}): TestModule {
   return { ...module, id: module.module!.id, config };
 }
 
-/** Returns the scripted provider of plans. */
+/** Returns a scripted provider. */
 export function mock(...responses: (JsonObject | string)[]): TestModule {
   return builtin(providerMock, { chunk_chars: 8, responses });
 }
@@ -62,7 +62,7 @@ const sixTimesSeven = mock(
   { text: "6 × 7 is 42.", usage: { input_tokens: 60, output_tokens: 10 } },
 );
 
-/** A tool that takes its time, unless its call is aborted. */
+/** A slow tool that ends early when its call is aborted. */
 function slow(name: string, ms: number): TestModule {
   return async (coordinator) =>
     await coordinator.mount(
@@ -77,13 +77,13 @@ function slow(name: string, ms: number): TestModule {
 const answer = (decision: string): NonNullable<Scenario["react"]> => (entry, { decide }) =>
   entry.event === "approval:required" ? decide(entry, decision) : undefined;
 
-/** Every kind of run. */
+/** All scenarios. */
 export const SCENARIOS: Readonly<Record<string, Scenario>> = {
-  "a text": { plan: { context: SIMPLE, providers: [mock("Hello there, friend.")] } },
-  "an answer with thoughts": {
+  "a text answer": { plan: { context: SIMPLE, providers: [mock("Hello there, friend.")] } },
+  "an answer with thinking": {
     plan: { context: SIMPLE, providers: [mock({ thinking: "a good question", text: "Yes." })] },
   },
-  "the run of trace.md": {
+  "a tool call with approval": {
     plan: {
       context: SIMPLE,
       system: "Be brief.",
@@ -94,11 +94,11 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
     },
     react: answer("allow"),
   },
-  "an approval denied": {
+  "a denied approval": {
     plan: { context: SIMPLE, providers: [sixTimesSeven], tools: [calculator], hooks: [ask] },
     react: answer("deny"),
   },
-  "an approval that nobody answers": {
+  "an approval without an answer": {
     plan: {
       context: SIMPLE,
       providers: [sixTimesSeven],
@@ -108,14 +108,14 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
     },
     step_ms: 60_000,
   },
-  "two tools at once, the later one first": {
+  "two concurrent tools, the later one first": {
     plan: {
       context: SIMPLE,
       providers: [mock({ tool_calls: [call("slow"), call("quick"), call("slow")] }, "done")],
       tools: [slow("slow", 500), slow("quick", 100)],
     },
   },
-  "two approvals at once": {
+  "two concurrent approvals": {
     plan: {
       context: SIMPLE,
       providers: [
@@ -155,7 +155,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
       loop: { max_parallel_tools: 1 },
     },
   },
-  "hooks that deny, change and add": {
+  "hooks that deny, modify and inject": {
     plan: {
       context: SIMPLE,
       providers: [
@@ -199,10 +199,10 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
       ],
     },
   },
-  "a prompt denied": {
+  "a denied prompt": {
     plan: { context: SIMPLE, hooks: [hook("prompt:submit", () => ({ action: "deny", reason: "no" }))] },
   },
-  "a request denied": {
+  "a denied provider request": {
     plan: {
       context: SIMPLE,
       providers: [mock({ tool_calls: [call("a")] }, "never")],
@@ -215,7 +215,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
       ],
     },
   },
-  "the ceiling of tool calls": {
+  "the limit of tool calls": {
     plan: {
       context: SIMPLE,
       providers: [mock({ tool_calls: [call("a"), call("a")] }, "never")],
@@ -240,10 +240,10 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
       })))],
     },
   },
-  "a model call that its provider aborts": {
+  "a provider call that its provider aborts": {
     plan: { context: SIMPLE, providers: [mock({ error: { type: "AbortError", message: "gone" } }, "never")] },
   },
-  "the run's ceiling, without room for a wrap-up": {
+  "the run's limit, without room for a wrap-up": {
     plan: {
       context: SIMPLE,
       providers: [mock({ text: "let me see", tool_calls: [call("a")] }, "never")],
@@ -257,7 +257,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
       providers: [mock({ text: "It is quite", error: { type: "StreamError", message: "cut off" } })],
     },
   },
-  "tries again": {
+  "a retry": {
     plan: {
       context: SIMPLE,
       providers: [
@@ -279,7 +279,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
       loop: { fallback: true, max_retries: 0 },
     },
   },
-  "a distance between calls": {
+  "throttled provider calls": {
     plan: {
       context: SIMPLE,
       providers: [mock({ tool_calls: [call("slow")] }, "done")],
@@ -287,7 +287,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
       loop: { min_delay_between_calls_ms: 30_000 },
     },
   },
-  "structured output, mended": {
+  "structured output, repaired": {
     plan: {
       context: SIMPLE,
       providers: [
@@ -337,7 +337,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
     react: ({ event }, { runs, run_id }) =>
       event === "provider:request" ? runs.cancel(CALLER, run_id, "immediate") : undefined,
   },
-  "the time of the run is over": {
+  "the timeout of the run": {
     plan: {
       context: SIMPLE,
       providers: [mock({ delay_ms: 90_000, text: "never" })],
@@ -354,7 +354,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
     },
     step_ms: 10_000,
   },
-  "a conversation goes on": {
+  "a second run of a session": {
     plan: {
       context: SIMPLE,
       system: "Be brief.",
@@ -364,7 +364,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
     before: { prompt: "the first prompt" },
     request: { prompt: "the second prompt" },
   },
-  "hooks choose the tool": {
+  "hooks select the tool": {
     plan: {
       orchestrator: builtin(loopEvents),
       context: SIMPLE,
@@ -376,20 +376,20 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
       }))],
     },
   },
-  "events of modules' own, progress, and a hook that asks a model": {
+  "events of modules, progress, and a hook that calls a provider": {
     plan: {
       context: SIMPLE,
-      providers: [mock({ tool_calls: [call("tells")] }, "done"), {
+      providers: [mock({ tool_calls: [call("reports")] }, "done"), {
         ...builtin(providerMock, { responses: ["a second opinion"] }),
         instance_id: "judge",
       } as TestModule],
       tools: [async (coordinator) =>
         await coordinator.mount(
           "tools",
-          tool("tells", async (_, context) => {
+          tool("reports", async (_, context) => {
             context?.progress("half way");
-            await coordinator.hooks.emit("tells:something", { n: 1 });
-            return "told";
+            await coordinator.hooks.emit("reports:something", { n: 1 });
+            return "reported";
           }),
         )],
       hooks: [(coordinator) => {
@@ -423,7 +423,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
     },
     react: answer("allow"),
   },
-  "modules that clean up, and one that cannot": {
+  "modules that clean up, and one that fails to": {
     plan: {
       context: SIMPLE,
       providers: [mock("Goodbye.")],
@@ -440,7 +440,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
       }],
     },
   },
-  "a history that is made smaller": {
+  "a compacted history": {
     plan: {
       context: SIMPLE,
       providers: [
@@ -465,7 +465,7 @@ export async function play(scenario: Scenario, existing?: Service): Promise<Play
   return { service: made, run, entries: await made.entries(run.id) };
 }
 
-/** Reacts to what a run tells, and lets time pass, until it has ended. */
+/** Reacts to entries and advances time until the run has ended. */
 export async function runToEnd(
   { runs, clock }: Service,
   run_id: string,

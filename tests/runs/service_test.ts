@@ -1,4 +1,4 @@
-/** Everything that can be done with runs: starting once, approvals, reading, limits, deleting, stopping. */
+/** RunService: idempotency, approvals, reading, limits, deletion, shutdown. */
 import type { Entry } from "../../src/kernel/host.ts";
 import { RunProjection } from "../../src/runs/run/run_projection.ts";
 import type { Approval, Caller, Run, RunHandle } from "../../src/runs/types.ts";
@@ -32,7 +32,7 @@ const asking = (result: Partial<HookResult> & JsonObject = {}): TestPlan => ({
 
 const plain = (value: unknown) => JSON.parse(JSON.stringify(value));
 
-/** A run that waits for a person, and its approval. */
+/** A run that awaits approval, and its approval. */
 async function waiting(plan: TestPlan = asking(), options: ServiceOptions = {}) {
   const made = service({ plans: { asking: plan }, ...options });
   const handle = await made.post("asking");
@@ -42,7 +42,7 @@ async function waiting(plan: TestPlan = asking(), options: ServiceOptions = {}) 
   return { ...made, handle, approval: approval!, decide };
 }
 
-Deno.test("the same key and body is the same run, whenever it comes", async () => {
+Deno.test("create() returns the same run for the same key and body, at any time", async () => {
   for (const slow of [false, true]) {
     const provider = new MockProvider();
     const { post, runs, memory } = service({
@@ -67,7 +67,7 @@ Deno.test("the same key and body is the same run, whenever it comes", async () =
   }
 });
 
-Deno.test("a key is remembered for its hours", async () => {
+Deno.test("an idempotency key is kept for `idempotency_hours`", async () => {
   const { post, clock } = service();
   const idempotency = { key: "k", body_hash: "h" };
   const first = await post("plain", {}, { idempotency });
@@ -79,7 +79,7 @@ Deno.test("a key is remembered for its hours", async () => {
   );
 });
 
-Deno.test("a first try that makes no run leaves the key free: who waited beside it may try", async () => {
+Deno.test("create() that fails leaves the key free for a concurrent request", async () => {
   let mounts = 0;
   const flaky: TestPlan = {
     orchestrator: async (coordinator) => {
@@ -99,7 +99,7 @@ Deno.test("a first try that makes no run leaves the key free: who waited beside 
   assertEquals(ids[1], ids[2]);
 });
 
-Deno.test("two servers that are asked the same at the same time make one run", async () => {
+Deno.test("two processes with the same key at the same time create one run", async () => {
   const one = service({ store: (memory) => new SlowStore(memory) });
   const other = service({ beside: one, store: (memory) => new SlowStore(memory) });
   const idempotency = { key: "k", body_hash: "h" };
@@ -109,7 +109,7 @@ Deno.test("two servers that are asked the same at the same time make one run", a
   await Promise.all([one, other].map((server) => server.runs.drain(0)));
 });
 
-Deno.test("an approval is granted: the run goes on, the resource says who and when", async () => {
+Deno.test("decide() grants an approval: the run continues, the resource has who and when", async () => {
   const { decide, handle, approval, runs, clock } = await waiting();
   const { created_at, expires_at, args_hash } = approval;
   assertEquals(plain(approval), {
@@ -146,7 +146,7 @@ Deno.test("an approval is granted: the run goes on, the resource says who and wh
   assertEquals((await runs.approvals(CALLER, handle.id)).map((one) => one.status), ["granted"]);
 });
 
-Deno.test("an approval is denied: the call does not run, the run goes on", async () => {
+Deno.test("decide() denies an approval: the call does not run, the run continues", async () => {
   const { decide, handle, entries } = await waiting();
   assertEquals((await decide("deny", { reason: "no" })).status, "denied");
   const run = await handle.settled("end");
@@ -157,7 +157,7 @@ Deno.test("an approval is denied: the call does not run, the run goes on", async
   ]);
 });
 
-Deno.test("an offered option decides by its effect, whatever its case; what is not offered is refused", async () => {
+Deno.test("decide() accepts an offered option in any case and refuses others", async () => {
   const options = [{ label: "Go", effect: "allow" }, { label: "Stop", effect: "deny" }, "Maybe"];
   for (
     const [decision, label, status] of [["go", "Go", "granted"], ["STOP", "Stop", "denied"], [
@@ -175,7 +175,7 @@ Deno.test("an offered option decides by its effect, whatever its case; what is n
   }
 });
 
-Deno.test("an approval is answered once: later answers are told so, also when they come together", async () => {
+Deno.test("decide() accepts one answer and refuses later ones, also when they are concurrent", async () => {
   for (const slow of [false, true]) {
     const { decide, handle } = await waiting(
       asking(),
@@ -192,7 +192,7 @@ Deno.test("an approval is answered once: later answers are told so, also when th
   }
 });
 
-Deno.test("an answer for other arguments is refused, and the question stays open", async () => {
+Deno.test("decide() refuses an answer for other arguments, and the question stays open", async () => {
   const { decide, approval, handle } = await waiting();
   assertEquals(await codeOf(() => decide("allow", { args_hash: "sha256-other" })), "approval_args_mismatch");
   assertEquals(handle.current().status, "awaiting_approval");
@@ -200,7 +200,7 @@ Deno.test("an answer for other arguments is refused, and the question stays open
   assertEquals((await handle.settled("end")).status, "completed");
 });
 
-Deno.test("an approval that nobody answers expires: its default holds, a late answer is told so", async () => {
+Deno.test("an approval expires without an answer: its default applies, a late answer is refused", async () => {
   for (const approval_default of ["deny", "allow"]) {
     const { decide, handle, runs, clock, entries } = await waiting(
       asking({ approval_timeout: 60, approval_default }),
@@ -211,13 +211,13 @@ Deno.test("an approval that nobody answers expires: its default holds, a late an
     const [approval] = await runs.approvals(CALLER, handle.id);
     assertEquals([approval?.status, approval?.decision, approval?.decided_by], ["expired", "timeout", null]);
     const event = approval_default === "allow" ? "approval:granted" : "approval:denied";
-    const told = (await entries(handle.id)).find((entry) => entry.event === event);
-    assertEquals([told?.data.decision, told?.data.decided_by], ["timeout", null]);
+    const entry_of_event = (await entries(handle.id)).find((entry) => entry.event === event);
+    assertEquals([entry_of_event?.data.decision, entry_of_event?.data.decided_by], ["timeout", null]);
     assertEquals(await codeOf(() => decide("allow")), "approval_expired");
   }
 });
 
-Deno.test("an answer between the expiry and the end of the run is too late", async () => {
+Deno.test("decide() refuses an answer between the expiry and the end of the run", async () => {
   const plan = asking({ approval_timeout: 60 });
   const { decide, clock, handle } = await waiting({
     ...plan,
@@ -230,7 +230,7 @@ Deno.test("an answer between the expiry and the end of the run is too late", asy
   await handle.settled("end");
 });
 
-Deno.test("a reader that answers as soon as it sees the question is heard", async () => {
+Deno.test("decide() accepts an answer by a reader that answers as soon as the question is readable", async () => {
   const { post, runs } = service({ plans: { asking: asking() }, store: (memory) => new SlowStore(memory) });
   const handle = await post("asking");
   for await (const page of runs.follow(CALLER, handle.id, {})) {
@@ -242,7 +242,7 @@ Deno.test("a reader that answers as soon as it sees the question is heard", asyn
   assertEquals(handle.current().tool_call_count, 1);
 });
 
-Deno.test("who is given with the run answers; nobody there means the default at once; failing means time decides", async () => {
+Deno.test("`ask` of create() answers; null applies the default at once; an error leaves it to the timeout", async () => {
   const ask = async (answer: (approval: Approval) => Promise<{ decision: string } | null>) => {
     const { post, clock, logs } = service({ plans: { asking: asking({ approval_timeout: 60 }) } });
     const handle = await post("asking", {}, { ask: answer });
@@ -278,7 +278,7 @@ Deno.test("a question that cannot be stored is denied, and the run ends", async 
   assert(logs.some((log) => log.event === "approval_failed"));
 });
 
-Deno.test("waiting for a person does not count for max_duration_s", async () => {
+Deno.test("waiting for approval does not count for max_duration_s", async () => {
   const { decide, handle, clock } = await waiting({
     ...asking({ approval_timeout: 7_200 }),
     limits: { max_duration_s: 10 },
@@ -288,7 +288,7 @@ Deno.test("waiting for a person does not count for max_duration_s", async () => 
   assertEquals((await handle.settled("end")).status, "completed");
 });
 
-Deno.test("cancelling a run that waits denies its question", async () => {
+Deno.test("cancel() denies the open question of a run that awaits approval", async () => {
   const { handle, runs, entries } = await waiting();
   await runs.cancel(CALLER, handle.id, "graceful");
   const run = await handle.settled("end");
@@ -298,7 +298,7 @@ Deno.test("cancelling a run that waits denies its question", async () => {
   assertEquals(plain(await runs.cancel(CALLER, handle.id, "immediate")), plain(run));
 });
 
-Deno.test("two questions at once: the run waits until both are answered", async () => {
+Deno.test("a run with two questions waits until both are answered", async () => {
   const plan = { ...asking(), providers: [[calls(["t"], ["t"]), "done"]] };
   const { handle, runs, decide, names } = await waiting(plan);
   await until(() => handle.current().approvals.length === 2);
@@ -311,7 +311,7 @@ Deno.test("two questions at once: the run waits until both are answered", async 
   assertEquals((await runs.approvals(CALLER, run.id)).map((one) => one.status), ["granted", "denied"]);
 });
 
-Deno.test("follow() gives every entry once, exactly after the place it is told, and ends with the run", async () => {
+Deno.test("follow() yields every entry after `after` once, and ends with the run", async () => {
   for (const slow of [false, true]) {
     const { post, runs, clock } = service({
       plans: {
@@ -337,7 +337,7 @@ Deno.test("follow() gives every entry once, exactly after the place it is told, 
   }
 });
 
-Deno.test("follow() gives pages, and nothing that is not stored", async () => {
+Deno.test("follow() yields pages of stored entries only", async () => {
   const many = Array.from(
     { length: 300 },
     (_, index) => ["t", { n: index }, `c${index}`] as [string, JsonObject, string],
@@ -363,7 +363,7 @@ Deno.test("follow() gives pages, and nothing that is not stored", async () => {
   assertEquals(read, memory.entries(handle.id, 0, Number.MAX_SAFE_INTEGER)!.length);
 });
 
-Deno.test("follow() ends when its reader goes, and leaves no listener behind", async () => {
+Deno.test("follow() ends when its reader stops, and leaves no listener behind", async () => {
   const { post, runs, clock } = service({
     plans: { slow: { providers: [[{ text: "slow", delay_ms: 1_000 }]] } },
   });
@@ -392,7 +392,7 @@ Deno.test("follow() ends when its reader goes, and leaves no listener behind", a
   await handle.settled("end");
 });
 
-Deno.test("events() gives what is there, in pages", async () => {
+Deno.test("events() returns stored entries in pages", async () => {
   const { finish, runs } = service();
   const { id } = await finish("plain");
   const all = await runs.events(CALLER, id, {});
@@ -400,7 +400,7 @@ Deno.test("events() gives what is there, in pages", async () => {
   assertEquals(await runs.events(CALLER, id, { after: all.length }), []);
 });
 
-Deno.test("a log that is no longer kept is told, with the run", async () => {
+Deno.test("events() of an expired log fails with the run object", async () => {
   const { finish, runs, memory } = service();
   const run = await finish("plain");
   memory.commit([{ deleteLog: run.id }]);
@@ -408,7 +408,7 @@ Deno.test("a log that is no longer kept is told, with the run", async () => {
   assertEquals([error.code, (error.facts.run as Run).id], ["log_expired", run.id]);
 });
 
-Deno.test("the run object is the fold of its log and nothing else", async () => {
+Deno.test("the run object is computed from the log alone", async () => {
   const { decide, handle, entries } = await waiting();
   const compare = async (last: string) => {
     const log = await entries(handle.id);
@@ -423,18 +423,18 @@ Deno.test("the run object is the fold of its log and nothing else", async () => 
     });
     for (const entry of log) fold.add(entry);
     const { context: _a, ...folded } = fold.run;
-    const { context: _b, ...told } = handle.current();
-    assertEquals(plain(folded), plain(told));
+    const { context: _b, ...current } = handle.current();
+    assertEquals(plain(folded), plain(current));
   };
   await until(() => handle.current().status === "awaiting_approval");
-  await immediate(); // what nobody waits for is stored too
+  await immediate(); // entries without a waiting caller are stored too
   await compare("run:status");
   await decide("allow");
   await handle.settled("end");
   await compare("run:end");
 });
 
-Deno.test("nobody sees another's runs, approvals or sessions, and cannot tell them from none", async () => {
+Deno.test("runs, approvals and sessions of other callers are not_found, like unknown ones", async () => {
   const { handle, runs, approval, post } = await waiting();
   const { id, session_id } = handle;
   const attempts = (caller: Caller, run_id: string, ses: string): [string, () => Promise<unknown>][] => [
@@ -501,7 +501,7 @@ Deno.test("list() is newest first, by session and status, in pages", async () =>
   await open.settled("end");
 });
 
-Deno.test("a deleted run is gone with its log and its approvals", async () => {
+Deno.test("remove() deletes a run with its log and its approvals", async () => {
   const { handle, decide, runs, memory } = await waiting();
   assertEquals(await codeOf(() => runs.remove(CALLER, handle.id)), "session_busy");
   await decide("allow");
@@ -513,7 +513,7 @@ Deno.test("a deleted run is gone with its log and its approvals", async () => {
   assertEquals(await codeOf(() => runs.remove(CALLER, handle.id)), "not_found");
 });
 
-Deno.test("there are so many runs at once and no more: of all, and of one key; those that wait count", async () => {
+Deno.test("create() limits concurrent runs, in total and for each key; queued runs count", async () => {
   const plans = { asking: asking() };
   const { post, runs } = service({ plans, limits: { max_concurrent_runs: 4, max_runs_per_key: 2 } });
   const together = await Promise.allSettled([1, 2, 3, 4].map(() => post("asking")));
@@ -538,7 +538,7 @@ Deno.test("there are so many runs at once and no more: of all, and of one key; t
   await runs.drain(0);
 });
 
-Deno.test("a request that fails gives its place back", async () => {
+Deno.test("create() that fails releases its slot", async () => {
   const broken: TestPlan = {
     context: () => {
       throw new Error("no");
@@ -549,7 +549,7 @@ Deno.test("a request that fails gives its place back", async () => {
   assertEquals((await finish("plain")).status, "completed");
 });
 
-Deno.test("a log that is full ends the run; deltas do not count", async () => {
+Deno.test("a full log ends the run; deltas do not count", async () => {
   const chatty: TestPlan = {
     providers: [[calls(["t"]), "never"]],
     tools: [async (coordinator) =>
@@ -579,7 +579,7 @@ Deno.test("a log that is full ends the run; deltas do not count", async () => {
   }
 });
 
-Deno.test("pieces of answers do not grow a log without end: very many are joined, very much ends the run", async () => {
+Deno.test("deltas do not grow a log without bound: very many are joined, very much text ends the run", async () => {
   const response = "x".repeat(40_000);
   const streaming: TestPlan = { providers: [new MockProvider({ response, chunk_chars: 10 })] };
   const joined = service({ plans: { streaming }, limits: { max_log_entries: 100 } });
@@ -599,7 +599,7 @@ Deno.test("pieces of answers do not grow a log without end: very many are joined
   assertEquals((await much.finish("endless")).stop_reason, "limit:max_log_bytes");
 });
 
-Deno.test("a secret that is split over pieces of an answer is in none of them, nor in what they join to (T21)", async () => {
+Deno.test("a secret that is split over deltas is in none of them, nor in the joined text", async () => {
   const secret = "sk-live-0123456789";
   for (const chunk_chars of [1, 2, 5, 7]) {
     const provider = new MockProvider({ response: `the key is ${secret}, keep it`, chunk_chars });
@@ -613,7 +613,7 @@ Deno.test("a secret that is split over pieces of an answer is in none of them, n
   }
 });
 
-Deno.test("an unpriced call under dollars that were asked for ends the run, the policy's own do not", async () => {
+Deno.test("an unpriced call ends the run when the plan or request sets max_cost_usd, not when the policy does", async () => {
   const { finish } = service();
   const asked = await finish("plain", { limits: { max_cost_usd: "1" } });
   assertEquals([asked.status, asked.stop_reason, asked.usage.cost_usd], [
@@ -624,7 +624,7 @@ Deno.test("an unpriced call under dollars that were asked for ends the run, the 
   assertEquals((await finish("plain")).status, "completed");
 });
 
-Deno.test("secrets are in no entry, no record and no object, however they get there", async () => {
+Deno.test("secrets are in no entry, no record and no object, whatever their way there", async () => {
   const secret = "sk-live-0123456789";
   const plan: TestPlan = {
     secrets: [secret],
@@ -662,7 +662,7 @@ Deno.test("secrets are in no entry, no record and no object, however they get th
     }
     assert(!JSON.stringify(await runs.sessions.messages(CALLER, run.session_id)).includes(secret));
     if (name !== "plan") continue;
-    // the conversation is redacted by value alone: what tool:post has, the next request has too
+    // messages are redacted by value only, so tool:post and the next request agree
     const [post, answer] = (await entries(run.id)).filter(({ event, data }) =>
       event === "tool:post" || (data.message as JsonObject | undefined)?.role === "tool"
     );
@@ -675,7 +675,7 @@ Deno.test("secrets are in no entry, no record and no object, however they get th
   }
 });
 
-Deno.test("with raw the plan in the log is redacted (SESS-03)", async () => {
+Deno.test("the plan in the log is redacted with `raw` too", async () => {
   const { finish, entries } = service({ plans: { p: { session: { raw: true } } } });
   const run = await finish(null, {
     plan: { name: "p", providers: [{ module: "x", config: { api_key: "sk-live", model: "m" } }] },
@@ -687,7 +687,7 @@ Deno.test("with raw the plan in the log is redacted (SESS-03)", async () => {
   });
 });
 
-Deno.test("a client that goes ends its run only when it asked for that", async () => {
+Deno.test("a client that disconnects cancels its run only with on_disconnect: cancel", async () => {
   for (const on_disconnect of [undefined, "continue", "cancel"] as const) {
     const { post, clock } = service({
       plans: { slow: { providers: [[{ text: "slow", delay_ms: 1_000 }]] } },
@@ -704,7 +704,7 @@ Deno.test("a client that goes ends its run only when it asked for that", async (
   }
 });
 
-Deno.test("steering: heard by a loop that listens, refused by one that does not, when blank, and when it is over", async () => {
+Deno.test("steer() works for a loop that supports it; refuses other loops, blank text and ended runs", async () => {
   const { handle, runs, decide } = await waiting();
   assertEquals(await codeOf(() => runs.steer(CALLER, handle.id, " ")), "request_invalid");
   await runs.steer(CALLER, handle.id, "look here");
@@ -721,7 +721,7 @@ Deno.test("steering: heard by a loop that listens, refused by one that does not,
   await deaf.runs.cancel(CALLER, deaf.handle.id, "immediate");
 });
 
-Deno.test("drain() refuses new runs, stops those that run, and lets queued ones go", async () => {
+Deno.test("drain() refuses new runs, stops running ones, and cancels queued ones", async () => {
   const { post, runs, clock } = service({
     plans: { slow: { providers: [[{ text: "slow", delay_ms: 60_000 }]] } },
   });
@@ -756,7 +756,7 @@ Deno.test("a module that emits after the end changes nothing", async () => {
   assertEquals(memory.get("run", run.id)?.value.status, "completed");
 });
 
-Deno.test("a store that fails in the middle ends the run, tells the operator, and frees the session", async () => {
+Deno.test("a store that fails ends the run, logs an error, and frees the session", async () => {
   for (let at = 2; at <= 9; at++) {
     let commits = 0;
     let failing: SlowStore | null = null;
@@ -781,7 +781,7 @@ Deno.test("a store that fails in the middle ends the run, tells the operator, an
   }
 });
 
-Deno.test("a commit that failed once is made good by the next: the log has no gap", async () => {
+Deno.test("the commit after a failed one stores its entries too: the log has no gap", async () => {
   const { post, entries } = service({
     plans: { p: { providers: [[calls(["t"]), "done"]], tools: [tool("t")] } },
     store: (memory) => {
@@ -804,7 +804,7 @@ Deno.test("a commit that failed once is made good by the next: the log has no ga
   assertEquals(log.at(-1)?.event, "run:end");
 });
 
-Deno.test("a lease that another took stops a run from writing", async () => {
+Deno.test("a run whose lease another process acquired cannot commit", async () => {
   const { post, memory, clock, runs } = service({
     plans: { slow: { providers: [[{ text: "slow", delay_ms: 1_000 }]] } },
   });
@@ -821,7 +821,7 @@ Deno.test("a lease that another took stops a run from writing", async () => {
   assert(new ConflictError("x") instanceof Error);
 });
 
-Deno.test("what a context says of itself is on the run, as far as it is numbers", async () => {
+Deno.test("the numbers of a context's status are on the run object", async () => {
   const context = (status: unknown): TestPlan => ({
     hooks: [(coordinator) => {
       coordinator.registerCapability("context.status", status);
@@ -843,7 +843,7 @@ Deno.test("what a context says of itself is on the run, as far as it is numbers"
   assert(logs.some((log) => log.event === "context_status_failed"));
 });
 
-Deno.test("warnings of modules are on the run", async () => {
+Deno.test("warnings of modules are on the run object", async () => {
   const { finish } = service({
     plans: {
       p: {
@@ -861,7 +861,7 @@ Deno.test("warnings of modules are on the run", async () => {
   assertEquals(Object.keys(run.isolation), ["loop-streaming", "context-test", "provider-0", "tool-1"]);
 });
 
-Deno.test("entries say what they are: envelope and order of one whole run", async () => {
+Deno.test("all entries of one run have the expected envelope and order", async () => {
   const { finish, entries } = service();
   const run = await finish("plain");
   const log: Entry[] = await entries(run.id);

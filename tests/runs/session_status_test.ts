@@ -7,8 +7,8 @@ import { mock, runToEnd } from "./scenarios.ts";
 
 const call = (name: string, id: string) => ({ name, arguments: {}, id });
 
-/** A plan whose first answer asks for tools that succeed, fail, throw, are denied and do not exist. */
-function busy(told: JsonObject[]): TestPlan {
+/** Returns a plan whose first response calls tools that succeed, fail, throw, are denied and do not exist. */
+function busy(statuses: JsonObject[]): TestPlan {
   return {
     providers: [mock(
       { tool_calls: ["good", "bad", "throws", "denied", "nowhere"].map((name) => call(name, `c_${name}`)) },
@@ -27,7 +27,7 @@ function busy(told: JsonObject[]): TestPlan {
       hook("tool:pre", (_event, { tool_name }) => tool_name === "denied" ? { action: "deny" } : null),
       (coordinator) => {
         coordinator.hooks.register("orchestrator:complete", async () => {
-          told.push((await coordinator.sessionStatus()).toDict());
+          statuses.push((await coordinator.sessionStatus()).toDict());
         });
       },
     ],
@@ -50,20 +50,20 @@ const numbers = (
   ];
 };
 
-Deno.test("a session's status has true counters, over all of its runs", async () => {
-  const told: JsonObject[] = [];
-  const made = service({ plans: { plan: busy(told) } });
+Deno.test("the status of a session has correct counters over all of its runs", async () => {
+  const statuses: JsonObject[] = [];
+  const made = service({ plans: { plan: busy(statuses) } });
   const first = await runToEnd(made, (await made.post("plan")).id, { plan: {} });
   const { session_id } = first;
   const after = async () => (await made.runs.sessions.get(CALLER, session_id)).status;
-  // user, assistant, five results, assistant; calls that were denied or unknown never ran
+  // user, assistant, five results, assistant; denied and unknown calls did not run
   const { input_tokens, output_tokens } = first.usage;
   assertEquals(numbers(await after()), ["completed", 8, 3, 1, 2, input_tokens, output_tokens, true]);
   const second = await runToEnd(made, (await made.post(null, { session_id })).id, { plan: {} });
   const input = input_tokens + second.usage.input_tokens;
   const output = output_tokens + second.usage.output_tokens;
   assertEquals(numbers(await after()), ["completed", 10, 3, 1, 2, input, output, true]);
-  assertEquals(told.map(numbers), [
+  assertEquals(statuses.map(numbers), [
     ["running", 8, 3, 1, 2, input_tokens, output_tokens, false],
     ["running", 10, 3, 1, 2, input, output, false],
   ]);
@@ -73,7 +73,7 @@ Deno.test("a session's status has true counters, over all of its runs", async ()
   assertEquals(numbers(fork.status), ["completed", 10, 0, 0, 0, 0, 0, true]);
 });
 
-Deno.test("a session's status says how its last run ended", async () => {
+Deno.test("the status of a session has the outcome of its last run", async () => {
   const failing = mock({ error: { type: "AuthenticationError", message: "bad key", status_code: 401 } });
   const made = service({ plans: { plan: { providers: [failing] } } });
   const { session_id, error } = await runToEnd(made, (await made.post("plan")).id, { plan: {} });

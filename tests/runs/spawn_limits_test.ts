@@ -1,4 +1,7 @@
-/** What holds sub-agents: levels, sessions, shared ceilings, prompts, deadlines; and what reaches them: approvals, cancellation. */
+/**
+ * Limits of sub-agents (depth, sessions, shared limits, prompts, deadlines), their approvals and
+ * cancellation.
+ */
 import { assert, assertEquals, assertStringIncludes } from "../assert.ts";
 import type { JsonObject, Message, Module } from "../../src/sdk/types.ts";
 import { agentsKit, CALLER, names, planOf, resultsOf, script, sessionOf, sum, tasks } from "./agents_kit.ts";
@@ -6,7 +9,7 @@ import { agentsKit, CALLER, names, planOf, resultsOf, script, sessionOf, sum, ta
 const HELPER = { providers: [script("helped", "again", "more")] };
 const ASK_HELPER = tasks({ agent: "helper", instruction: "x" });
 
-Deno.test("sub-agents are at most max_depth levels deep (W-41)", async () => {
+Deno.test("sub-agents are at most max_depth levels deep", async () => {
   const down = { providers: [script(tasks({ agent: "down", instruction: "deeper" }), "back")] };
   const { run, entries } = await agentsKit({ limits: { max_depth: 2 } }).run(
     planOf([tasks({ agent: "down", instruction: "deeper" }), "done"], { down }),
@@ -22,7 +25,7 @@ Deno.test("sub-agents are at most max_depth levels deep (W-41)", async () => {
   assertStringIncludes(deepest?.error?.message ?? "", "max_depth");
 });
 
-Deno.test("a run has at most max_sessions sessions, its own included, also when spawns overlap", async () => {
+Deno.test("a run has at most max_sessions sessions, its own included, also with concurrent spawns", async () => {
   const many = Array.from({ length: 5 }, () => ({ agent: "helper", instruction: "x" }));
   const { run, entries } = await agentsKit({ limits: { max_sessions: 3 } }).run(
     planOf([tasks(...many), tasks({ session_id: "ses_2", instruction: "again" }), "done"], {
@@ -31,26 +34,26 @@ Deno.test("a run has at most max_sessions sessions, its own included, also when 
   );
   assertEquals(run.status, "completed");
   const results = resultsOf(entries);
-  assertEquals(results.filter(({ success }) => success).length, 3); // two new ones, and one of them again
+  assertEquals(results.filter(({ success }) => success).length, 3); // two new sessions, and one of them again
   const refused = results.filter(({ success }) => !success);
   assertEquals(refused.length, 3);
   for (const { error } of refused) assertStringIncludes(error?.message ?? "", "max_sessions");
 });
 
-Deno.test("a spawn that is refused takes no session's place", async () => {
+Deno.test("a refused spawn does not count as a session", async () => {
   const { entries } = await agentsKit({ limits: { max_sessions: 2 } }).run(
     planOf([tasks({ session_id: "ses_9", instruction: "x" }), ASK_HELPER, "done"], { helper: HELPER }),
   );
   assertEquals(resultsOf(entries).map(({ success }) => success), [false, true]);
 });
 
-Deno.test("ceilings are shared: what a child used is gone for its parent", async () => {
+Deno.test("limits are shared: what a sub-agent used is missing for its parent", async () => {
   const calls = await agentsKit().run(
     planOf([sum(), ASK_HELPER, "done"], { helper: { providers: [script(sum(), sum(), sum(), "never")] } }, {
       limits: { max_tool_calls: 4 },
     }),
   );
-  // a calculator, the task, two calculators of the child: its third is refused
+  // a calculator, the task, two calculators of the sub-agent: its third is refused
   assertEquals([calls.run.tool_call_count, calls.run.status], [4, "completed"]);
   assertEquals(resultsOf(calls.entries).map(({ success, output }) => [success, output.stop_reason]), [
     [false, "limit:max_tool_calls"],
@@ -64,7 +67,7 @@ Deno.test("ceilings are shared: what a child used is gone for its parent", async
   assertEquals([turn_count, status, stop_reason], [3, "incomplete", "limit:max_iterations"]);
 });
 
-Deno.test("an agent's own limits hold for it alone, and never above its parent's", async () => {
+Deno.test("limits of an agent apply to it alone, and never exceed its parent's", async () => {
   const own = { providers: [script(sum(), sum(), "never")], limits: { max_tool_calls: 1 } };
   const narrow = await agentsKit().run(planOf([ASK_HELPER, sum(), sum(), "done"], { helper: own }));
   assertEquals([narrow.run.output_text, narrow.run.tool_call_count], ["done", 4]);
@@ -80,7 +83,7 @@ Deno.test("an agent's own limits hold for it alone, and never above its parent's
   ]);
 });
 
-Deno.test("max_duration_s stops the child, then its parent", async () => {
+Deno.test("max_duration_s stops the sub-agent, then its parent", async () => {
   const kit = agentsKit();
   const slow = { providers: [script({ delay_ms: 60_000, text: "late" })] };
   const plan = planOf([tasks({ agent: "slow", instruction: "x" }), "never"], { slow }, {
@@ -100,7 +103,7 @@ Deno.test("max_duration_s stops the child, then its parent", async () => {
   assertEquals(entries.at(-1)?.event, "run:end");
 });
 
-Deno.test("a prompt that the run cannot pay for is refused before anything is made (W-33)", async () => {
+Deno.test("a prompt that exceeds the run's remaining tokens is refused before anything is created", async () => {
   const long = tasks({ agent: "helper", instruction: "word ".repeat(5_000) });
   const { entries } = await agentsKit().run(
     planOf([{ ...long, usage: { input_tokens: 4_000, output_tokens: 2_000 } }, "done"], { helper: HELPER }, {
@@ -129,7 +132,7 @@ Deno.test("a prompt that fills half of the model's context window is refused bef
   ]);
 });
 
-Deno.test("the deadline of a task stands still while its agent runs; other tools keep theirs", async () => {
+Deno.test("the deadline of a task is paused while its sub-agent runs; other tools keep theirs", async () => {
   const kit = agentsKit({ limits: { tool_timeout_s: 10 } });
   const slow = { providers: [script({ delay_ms: 100_000, text: "at last" })] };
   const handle = await kit.start(planOf([tasks({ agent: "slow", instruction: "x" }), "done"], { slow }));
@@ -168,7 +171,7 @@ for (
     false,
   ]] as const
 ) {
-  Deno.test(`an approval in a child is the run's, says whose it is, and is answered once: ${decision}`, async () => {
+  Deno.test(`an approval in a sub-agent belongs to the run, has the sub-agent's session_id, and is answered once: ${decision}`, async () => {
     const kit = agentsKit();
     const helper = { providers: [script(sum(), "that is all")] };
     const handle = await kit.start(planOf([ASK_HELPER, "done"], { helper }, ASKING));
@@ -183,13 +186,13 @@ for (
     const run = await handle.settled("end");
     assertEquals([run.status, run.output_text], ["completed", "done"]);
     const entries = await kit.entries(run.id);
-    const told = sessionOf(entries, "ses_2").find(({ event, data }) =>
+    const found = sessionOf(entries, "ses_2").find(({ event, data }) =>
       event === "context:message" && (data.message as unknown as Message).role === "tool"
     );
-    assertStringIncludes(String((told?.data.message as unknown as Message).content), answer);
+    assertStringIncludes(String((found?.data.message as unknown as Message).content), answer);
     assertEquals(resultsOf(entries)[0]?.success, true);
     assertEquals(names(sessionOf(entries, "ses_2")).includes("tool:post"), success);
-    // waiting for a person is the run's state, told by the run
+    // awaiting approval is a status of the run
     const statuses = entries.filter(({ event }) => event === "run:status");
     assertEquals(statuses.map(({ session_id, data }) => [session_id, data.status]), [
       ["ses_1", "awaiting_approval"],
@@ -198,7 +201,7 @@ for (
   });
 }
 
-Deno.test("a child whose prompt a hook denies is a denied task", async () => {
+Deno.test("a sub-agent whose prompt a hook denies is a denied task", async () => {
   const guard: Module["mount"] = (coordinator) => {
     coordinator.hooks.register(
       "prompt:submit",
@@ -217,7 +220,7 @@ Deno.test("a child whose prompt a hook denies is a denied task", async () => {
   ]);
 });
 
-Deno.test("graceful cancellation lets the child finish its step, then both stop (CANC-01, CANC-04)", async () => {
+Deno.test("graceful cancellation lets the sub-agent finish its step, then both stop", async () => {
   const kit = agentsKit();
   const slow = { providers: [script({ delay_ms: 1_000, ...sum() }, "never")] };
   const handle = await kit.start(planOf([tasks({ agent: "slow", instruction: "x" }), "never"], { slow }));
@@ -231,7 +234,7 @@ Deno.test("graceful cancellation lets the child finish its step, then both stop 
   assertEquals([run.status, run.turn_count], ["cancelled", 2]);
   const entries = await kit.entries(run.id);
   assertOneCancelEach(entries, "graceful");
-  // the child's own call finished, and its task was answered
+  // the sub-agent's call finished, and its task has a result
   assertEquals(names(sessionOf(entries, "ses_2")).filter((name) => name === "tool:post"), ["tool:post"]);
   assertEquals(resultsOf(entries).map(({ success, error }) => [success, error?.type]), [[
     false,
@@ -239,7 +242,7 @@ Deno.test("graceful cancellation lets the child finish its step, then both stop 
   ]]);
 });
 
-Deno.test("immediate cancellation reaches the child at once; every call is answered once, nothing is left behind (CANC-02, CANC-04)", async () => {
+Deno.test("immediate cancellation reaches the sub-agent at once: every call has one result, nothing keeps running", async () => {
   const kit = agentsKit();
   const slow = { providers: [script({ delay_ms: 1_000_000, text: "never" })] };
   const down = { providers: [script(tasks({ agent: "slow", instruction: "deeper" }), "never")] };
@@ -254,7 +257,7 @@ Deno.test("immediate cancellation reaches the child at once; every call is answe
   const asked = new Set<string>();
   await kit.until(handle.id, ({ event, session_id, iteration }) => {
     if (event === "provider:request") asked.add(`${session_id}/${iteration}`);
-    return asked.size === 4; // the root, both children, the grandchild
+    return asked.size === 4; // the root, both sub-agents, the nested one
   });
   await kit.runs.cancel(CALLER, handle.id, "immediate");
   const run = await handle.settled("end");
@@ -271,7 +274,7 @@ Deno.test("immediate cancellation reaches the child at once; every call is answe
       tool: "task",
     });
   }
-  // children end before the run does, and before their parents
+  // sub-agents end before the run and before their parents
   const ends = entries.filter(({ event }) => event === "session:cleanup").map(({ session_id }) => session_id);
   assertEquals([ends.length, ends.at(-1)], [4, "ses_1"]);
   assertEquals(entries.filter(({ event }) => event === "task:agent_completed").length, 3);
@@ -279,7 +282,7 @@ Deno.test("immediate cancellation reaches the child at once; every call is answe
   assertEquals(kit.clock.pending, 0);
 });
 
-Deno.test("a spawn after cancellation makes nothing", async () => {
+Deno.test("a spawn after cancellation creates nothing", async () => {
   const late: Module["mount"] = (coordinator) =>
     coordinator.mount("tools", {
       name: "calculator",
@@ -296,7 +299,7 @@ Deno.test("a spawn after cancellation makes nothing", async () => {
   assertEquals([run.status, names(entries).includes("task:agent_spawned")], ["cancelled", false]);
 });
 
-Deno.test("a run that must stop does not wait for an agent's modules, and makes no agent when they come", async () => {
+Deno.test("a run that must stop does not wait for a sub-agent's modules, and creates no sub-agent when they arrive", async () => {
   const plan = planOf([ASK_HELPER, "never"], { helper: HELPER });
   for (const mode of ["graceful", "immediate"] as const) {
     const fetching = Promise.withResolvers<void>();
@@ -312,14 +315,14 @@ Deno.test("a run that must stop does not wait for an agent's modules, and makes 
   }
 });
 
-Deno.test("a run waits for a child that a module left behind, and stops it", async () => {
+Deno.test("a run waits for a sub-agent that a module does not await, and stops it", async () => {
   const careless: Module["mount"] = (coordinator) =>
     coordinator.mount("tools", {
       name: "calculator",
       description: "Spawns and forgets",
       execute() {
         const spawn = coordinator.getCapability("session.spawn") as (request: JsonObject) => Promise<unknown>;
-        spawn({ agent: "slow", instruction: "x" }).catch(() => {}); // forgotten: that is the point
+        spawn({ agent: "slow", instruction: "x" }).catch(() => {}); // not awaited on purpose
         return "on its way";
       },
     });
@@ -333,14 +336,14 @@ Deno.test("a run waits for a child that a module left behind, and stops it", asy
   assertEquals(names(entries).slice(-3), ["session:end", "session:cleanup", "run:end"]);
 });
 
-Deno.test("what a child costs is told among its parent's costs, under its name (OBS-03, behaviour.md §9.9)", async () => {
-  const told: unknown[] = [];
+Deno.test("the cost of a sub-agent is contributed to its parent's cost, under its name", async () => {
+  const found: unknown[] = [];
   const asking: Module["mount"] = (coordinator) =>
     coordinator.mount("tools", {
       name: "calculator",
       description: "Asks for costs",
       async execute() {
-        told.push(await coordinator.collectContributions("session.cost"));
+        found.push(await coordinator.collectContributions("session.cost"));
         return "asked";
       },
     });
@@ -374,27 +377,27 @@ Deno.test("what a child costs is told among its parent's costs, under its name (
           content: [{ type: "text", text: "ok" }],
           usage,
           ...(tool_calls.length > 0 ? { tool_calls } : {}),
-        } as never); // as far as a provider must tell
+        } as never); // only what a provider must have
       },
     });
   const { run } = await agentsKit({ modules: { "tool-calculator": asking, "provider-mock": priced } }).run(
     planOf([], { helper: {} }),
   );
   assertEquals(run.status, "completed");
-  assertEquals(told, [[{ cost_usd: "0.2" }]]);
+  assertEquals(found, [[{ cost_usd: "0.2" }]]);
   assertEquals(Number(run.usage.cost_usd), 0.6);
 });
 
-/** Each session that was at work is told once that it is to stop, then once that it has. */
+/** Checks that each running session emits one `cancel:requested`, then one `cancel:completed`. */
 function assertOneCancelEach(
   entries: Awaited<ReturnType<ReturnType<typeof agentsKit>["entries"]>>,
   state: string,
 ): void {
   for (const id of new Set(entries.map(({ session_id }) => session_id))) {
-    const told = sessionOf(entries, id).filter(({ event }) => event.startsWith("cancel:"));
-    assertEquals(told.map(({ event }) => event), ["cancel:requested", "cancel:completed"], id);
+    const found = sessionOf(entries, id).filter(({ event }) => event.startsWith("cancel:"));
+    assertEquals(found.map(({ event }) => event), ["cancel:requested", "cancel:completed"], id);
     assertEquals(
-      told.map(({ data }) => data.state ?? data.was_immediate),
+      found.map(({ data }) => data.state ?? data.was_immediate),
       [state, state === "immediate"],
       id,
     );

@@ -6,7 +6,7 @@ import { tool } from "../kernel/kit.ts";
 import { service, type TestPlan } from "./kit.ts";
 import { mock, runToEnd } from "./scenarios.ts";
 
-/** Runs a plan whose one hook listens to these events; returns its warnings as `code: message`. */
+/** Runs a plan whose hook has handlers for these events; returns its warnings as `code: message`. */
 async function warningsOf(events: readonly string[], more: TestPlan = {}): Promise<string[]> {
   const quiet: HookHandler = () => null;
   const made = service({
@@ -23,7 +23,7 @@ async function warningsOf(events: readonly string[], more: TestPlan = {}): Promi
   return warnings.map(({ code, message }) => `${code}: ${message}`);
 }
 
-const told = (event: string, why: string) =>
+const warningOf = (event: string, why: string) =>
   `event_unknown: Module "hook-0" registered a handler for "${event}": ${why}`;
 
 for (
@@ -40,12 +40,12 @@ for (
     ["run:*", "this event is only logged, and calls no handlers"],
   ]
 ) {
-  Deno.test(`a handler of an event that nothing emits is a warning: ${event}`, async () => {
-    assertEquals(await warningsOf([event!]), [told(event!, why!)]);
+  Deno.test(`a handler of an event that nothing emits causes a warning: ${event}`, async () => {
+    assertEquals(await warningsOf([event!]), [warningOf(event!, why!)]);
   });
 }
 
-Deno.test("handlers of events that the runtime emits, keeps for modules, or that a module declares or emits are right", async () => {
+Deno.test("handlers of events that the runtime emits or reserves, or that a module declares or emits, cause no warning", async () => {
   const canonical = Object.keys(EVENT_DATA).filter((event) =>
     !/^(run:|session:state|context:(message|reset))/.test(event)
   );
@@ -65,7 +65,7 @@ Deno.test("CANONICAL_EVENTS are the events that have a schema", () => {
   assertEquals([...CANONICAL_EVENTS].toSorted(), Object.keys(EVENT_DATA).toSorted());
 });
 
-Deno.test("a hook that declares nothing of its own and fails to say so does not hold up the end of a run", async () => {
+Deno.test("a contributor of events that fails does not delay the end of a run", async () => {
   const warnings = await warningsOf(["tool:per"], {
     tools: [async (coordinator) => {
       await coordinator.mount("tools", tool("t"));
@@ -74,7 +74,7 @@ Deno.test("a hook that declares nothing of its own and fails to say so does not 
       });
     }],
   });
-  assertEquals(warnings, [told("tool:per", 'nothing emits this event; did you mean "tool:pre"?')]);
+  assertEquals(warnings, [warningOf("tool:per", 'nothing emits this event; did you mean "tool:pre"?')]);
 });
 
 Deno.test("a run has at most 20 such warnings", async () => {

@@ -1,4 +1,4 @@
-/** What a session's requests took is kept with it, from one compaction to the next, and told to the next run's context. */
+/** Usage of a session's requests is stored until the next compaction and given to the next run's context. */
 import { createRuntime } from "../../src/app/runtime.ts";
 import { defaultPolicy } from "../../src/policy/policy.ts";
 import type { Caller } from "../../src/runs/types.ts";
@@ -7,7 +7,7 @@ import { assert, assertEquals } from "../assert.ts";
 
 const CALLER: Caller = { name: "library", namespace: "test", origin: "operator" };
 
-Deno.test("a session keeps its logged usages until a compaction, whose state has what they taught", async () => {
+Deno.test("a session stores its usages until a compaction, whose state replaces them", async () => {
   const store = new MemoryStore();
   const responses = Array.from(
     { length: 8 },

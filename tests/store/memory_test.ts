@@ -13,7 +13,7 @@ const run = (key: string, open: boolean) => ({
   put: { kind: "run", key, namespace: "a", value: {}, index: { open: String(open) } },
 });
 
-Deno.test("MemoryStore: the logs of runs that ended go first, oldest first, when it is full", () => {
+Deno.test("MemoryStore drops the oldest logs of ended runs first when it is full", () => {
   const store = new MemoryStore({ max_entries: 100 });
   store.commit([run("open", true), { append: "open", after: 0, entries: entries(40) }]);
   store.commit([run("old", false), { append: "old", after: 0, entries: entries(30) }]);
@@ -23,14 +23,14 @@ Deno.test("MemoryStore: the logs of runs that ended go first, oldest first, when
   assertEquals(lengths, [40, null, 20, 20]);
 });
 
-Deno.test("MemoryStore: the log that grows is never dropped", () => {
+Deno.test("MemoryStore never drops the log that grows", () => {
   const store = new MemoryStore({ max_entries: 10 });
   store.commit([{ append: "log", after: 0, entries: entries(50) }]);
   store.commit([{ append: "log", after: 50, entries: [{ seq: 51 }] }]);
   assertEquals(store.entries("log", 50, 10), [{ seq: 51 }]);
 });
 
-Deno.test("MemoryStore: records that are least used go first, with their logs, open ones never", () => {
+Deno.test("MemoryStore drops the least used records first, with their logs, and never open ones", () => {
   const store = new MemoryStore({ max_records: 10 });
   store.commit([run("open", true), { append: "open", after: 0, entries: entries(1) }]);
   store.commit([run("first", false), { append: "first", after: 0, entries: entries(1) }]);
@@ -42,7 +42,7 @@ Deno.test("MemoryStore: records that are least used go first, with their logs, o
   assertEquals([store.entries("open", 0, 9)?.length, store.entries("first", 0, 9)], [1, null]);
 });
 
-Deno.test("MemoryStore: closed logs, then the least used records go when there are too many bytes, open ones never", () => {
+Deno.test("MemoryStore drops closed logs, then the least used records, when there are too many bytes, and never open ones", () => {
   const store = new MemoryStore({ max_bytes: 10_000 });
   const text = (length: number) => "x".repeat(length);
   const session = (key: string) => ({
@@ -53,7 +53,7 @@ Deno.test("MemoryStore: closed logs, then the least used records go when there a
   store.commit([run("open", true), log("open"), { put: question }, session("s1")]);
   store.commit([run("old", false), log("old"), session("s2")]);
   assertEquals(["open", "old"].map((name) => store.entries(name, 0, 9)?.length ?? null), [1, 1]);
-  store.commit([session("s3")]); // only the closed log has to go
+  store.commit([session("s3")]); // dropping the closed log suffices
   assertEquals(["open", "old"].map((name) => store.entries(name, 0, 9)?.length ?? null), [1, null]);
   store.commit([session("s1"), session("s4"), session("s5")]);
   const there = ["s1", "s2", "s3", "s4", "s5"].filter((key) => store.get("session", key) !== null);
@@ -64,7 +64,7 @@ Deno.test("MemoryStore: closed logs, then the least used records go when there a
   assertEquals(store.get("approval", "open/apr") !== null, true);
 });
 
-Deno.test("MemoryStore: what is dropped is reported, with the bound that was passed, at most once a minute", async () => {
+Deno.test("MemoryStore reports what it dropped, with the exceeded bound, at most once a minute", async () => {
   const clock = new FakeClock();
   const reports: Dropped[] = [];
   const onDrop = (dropped: Dropped) => void reports.push(dropped);
@@ -86,7 +86,7 @@ Deno.test("MemoryStore: what is dropped is reported, with the bound that was pas
   ]);
 });
 
-Deno.test("MemoryStore: a log that has expired makes room without being asked for", async () => {
+Deno.test("MemoryStore frees the space of an expired log without being asked", async () => {
   const clock = new FakeClock();
   const reports: Dropped[] = [];
   const store = new MemoryStore({
@@ -101,7 +101,7 @@ Deno.test("MemoryStore: a log that has expired makes room without being asked fo
   assertEquals([reports, store.entries("b", 0, 9)?.length], [[], 8]);
 });
 
-Deno.test("MemoryStore: what is deleted makes room again", () => {
+Deno.test("MemoryStore frees the space of what is deleted", () => {
   const store = new MemoryStore({ max_bytes: 10_000 });
   for (let n = 0; n < 50; n++) {
     const key = `s${n}`;

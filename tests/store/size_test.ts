@@ -2,7 +2,7 @@ import { assert, assertEquals } from "../assert.ts";
 import { estimateJsonBytes } from "../../src/sdk/json_size.ts";
 import { estimateRecordBytes } from "../../src/store/memory.ts";
 
-Deno.test("weigh() is near the bytes of a value's JSON, lists and nested objects included", () => {
+Deno.test("estimateJsonBytes() is near the bytes of a value's JSON, lists and nested objects included", () => {
   const text = "word ".repeat(200);
   for (const value of [text, [text, text], { a: text, b: [{ c: text }, text] }, [[[[text]]]]]) {
     const json = JSON.stringify(value).length;
@@ -10,7 +10,7 @@ Deno.test("weigh() is near the bytes of a value's JSON, lists and nested objects
   }
 });
 
-Deno.test("weigh() gives what holds nothing a weight, too", () => {
+Deno.test("estimateJsonBytes() gives empty values a size, too", () => {
   assertEquals(
     [
       estimateJsonBytes(null),
@@ -24,7 +24,7 @@ Deno.test("weigh() gives what holds nothing a weight, too", () => {
   );
 });
 
-Deno.test("weighRecord() is weigh(), frozen fields included, and weighs those once", () => {
+Deno.test("estimateRecordBytes() equals estimateJsonBytes(), and measures frozen fields once", () => {
   let reads = 0;
   const plan = Object.freeze({
     get name() {
@@ -38,5 +38,5 @@ Deno.test("weighRecord() is weigh(), frozen fields included, and weighs those on
     estimateJsonBytes(record),
     estimateJsonBytes(record),
   ]);
-  assertEquals(reads, 3); // weigh() twice, weighRecord() once
+  assertEquals(reads, 3); // estimateJsonBytes() twice, estimateRecordBytes() once
 });

@@ -1,4 +1,4 @@
-/** Answers that hold for more than their question: `remember` of an approval's options (behaviour.md §9.1). */
+/** Remembered approvals: `remember` of an approval's options. */
 import * as hooksApproval from "../../../modules/hooks-approval/mod.ts";
 import type { Entry } from "../../../src/kernel/host.ts";
 import type { ApprovalOption, JsonObject } from "../../../src/sdk/types.ts";
@@ -21,7 +21,7 @@ const OPTIONS: ApprovalOption[] = [
 
 const call = (n: number) => ({ tool_calls: [{ name: "t", arguments: { n } }] });
 
-/** A plan whose tool is asked about; each run makes two calls, with arguments of their own. */
+/** Returns a plan whose tool needs approval; each run makes two calls with different arguments. */
 function asking(
   more: { pattern?: (input: JsonObject) => string | null } = {},
 ): { plan: TestPlan; ran: unknown[] } {
@@ -40,8 +40,8 @@ function asking(
   return { ran, plan: { providers: [mock(...responses)], tools: [t], hooks: [ask] } };
 }
 
-/** Runs once, with this answer to every question; returns how often a person was asked. */
-async function run(made: Service, decision: string, session_id?: string): Promise<Told> {
+/** Runs once, with this answer to every question; returns the questions and answers. */
+async function run(made: Service, decision: string, session_id?: string): Promise<RunAnswers> {
   const handle = await made.post(session_id ? null : "plan", session_id ? { session_id } : {});
   const ended = await runToEnd(made, handle.id, {
     plan: {},
@@ -53,7 +53,7 @@ async function run(made: Service, decision: string, session_id?: string): Promis
   return { run_id: ended.id, session_id: ended.session_id, asked, answers };
 }
 
-interface Told {
+interface RunAnswers {
   run_id: string;
   session_id: string;
   asked: Entry[];
@@ -63,17 +63,17 @@ interface Told {
 const PLANS = (plan: TestPlan) => ({ plans: { plan } });
 
 for (const decision of ["Allow for this session", "Allow always"]) {
-  Deno.test(`an answer is remembered for the session, in later turns too, and told: ${decision}`, async () => {
+  Deno.test(`an answer is remembered for the session, in later turns too, and recorded: ${decision}`, async () => {
     const { plan, ran } = asking();
     const made = service(PLANS(plan));
     const first = await run(made, decision);
     assertEquals([first.asked.length, first.answers.length], [1, 2]);
     const [asked] = first.asked;
-    const [given, held] = first.answers;
-    assertEquals([given?.data.remember, given?.data.remembered], ["session", undefined]);
-    assertEquals(held?.event, "approval:granted");
-    const { args_hash, ...told } = held!.data;
-    assertEquals(told, {
+    const [answered, remembered] = first.answers;
+    assertEquals([answered?.data.remember, answered?.data.remembered], ["session", undefined]);
+    assertEquals(remembered?.event, "approval:granted");
+    const { args_hash, ...data } = remembered!.data;
+    assertEquals(data, {
       approval_id: asked!.data.approval_id!,
       tool_name: "t",
       tool_call_id: "call_2",
@@ -96,7 +96,7 @@ for (const decision of ["Allow for this session", "Allow always"]) {
 }
 
 for (const decision of ["allow", "Allow", "Allow once", "Deny"]) {
-  Deno.test(`an answer that says nothing of it holds for its own question: ${decision}`, async () => {
+  Deno.test(`an answer without \`remember\` holds for its own question only: ${decision}`, async () => {
     const made = service(PLANS(asking().plan));
     const first = await run(made, decision);
     const second = await run(made, decision, first.session_id);
@@ -119,7 +119,7 @@ Deno.test("a denial is remembered as a denial", async () => {
   assertEquals(results, Array.from({ length: 4 }, () => "Denied by hook: User denied: Run t?"));
 });
 
-Deno.test("a pattern holds for the questions with the same pattern, without one for the same arguments", async () => {
+Deno.test("a remembered pattern answers questions with the same pattern; without a pattern, those with the same arguments", async () => {
   const odd = asking({ pattern: ({ n }) => Number(n) % 2 === 1 ? "odd" : "even" });
   const made = service(PLANS(odd.plan));
   const first = await run(made, "Allow the like");
@@ -133,7 +133,7 @@ Deno.test("a pattern holds for the questions with the same pattern, without one 
   assertEquals((await run(other, "Allow the like", once.session_id)).asked.length, 2);
 });
 
-Deno.test("what a person let a session do, no other session, fork or rerun may", async () => {
+Deno.test("a remembered approval does not hold in other sessions, forks or reruns", async () => {
   const made = service(PLANS(asking().plan));
   const first = await run(made, "Allow always");
   assertEquals((await run(made, "Deny")).asked.length, 2);
@@ -146,7 +146,7 @@ Deno.test("what a person let a session do, no other session, fork or rerun may",
   await again.settled("end");
 });
 
-Deno.test("a sub-agent asks for itself, and goes on with what it was let do", async () => {
+Deno.test("a sub-agent has remembered approvals of its own, which it keeps when it continues", async () => {
   const kit = agentsKit();
   const rules = [{ tool: "calculator", action: "ask", remember: "session" }];
   const plan = planOf(
@@ -176,7 +176,7 @@ Deno.test("a sub-agent asks for itself, and goes on with what it was let do", as
   assertEquals(await replayed(kit, handle.id), { equal: true });
 });
 
-Deno.test("what was remembered outlives the process, wherever it is killed, and is told once a call", async () => {
+Deno.test("remembered approvals survive a crash at any entry, and are recorded once for each call", async () => {
   const { entries: whole } = await (async () => {
     const made = service(PLANS(asking().plan));
     const first = await run(made, "Allow always");
@@ -197,10 +197,10 @@ Deno.test("what was remembered outlives the process, wherever it is killed, and 
     await next.runs.recover();
     await runToEnd(next, id, { plan: {} });
     const entries = await next.entries(id);
-    const told = entries.filter(({ event }) => event === "approval:granted").map(({ data }) =>
+    const call_ids = entries.filter(({ event }) => event === "approval:granted").map(({ data }) =>
       data.tool_call_id
     );
-    assertEquals([last, told], [last, ["call_1", "call_2"]]);
+    assertEquals([last, call_ids], [last, ["call_1", "call_2"]]);
     assertEquals(entries.filter(({ event }) => event === "approval:required").length, 1);
     assertEquals([last, await replayed(next, id)], [last, { equal: true }]);
     const { session_id } = await next.runs.get(CALLER, id);
@@ -208,7 +208,7 @@ Deno.test("what was remembered outlives the process, wherever it is killed, and 
   }
 });
 
-Deno.test("a module that tells an approval of its own answers nothing", async () => {
+Deno.test("an approval event that a module emits answers nothing", async () => {
   const { plan } = asking();
   const forged = {
     approval_id: "apr_mine",
@@ -262,7 +262,7 @@ Deno.test("an answer to the runtime's own events is a warning of the run, once f
   ]);
 });
 
-Deno.test("hooks-approval offers to remember what its rule says", async () => {
+Deno.test("hooks-approval offers the `remember` option of its rule", async () => {
   const plan: TestPlan = {
     providers: [mock(call(1), "done", call(2), "done")],
     tools: [tool("t")],

@@ -18,50 +18,55 @@ function end(event = "content_block:end", block_index = 0): DraftEntry {
   );
 }
 
-/** What is told of pieces, the end of their block included. */
-function told(deltas: DeltaBuffer, texts: readonly string[], last: DraftEntry = end()): DraftEntry[] {
+/** Returns the deltas that are released for these, the end of their block included. */
+function released(deltas: DeltaBuffer, texts: readonly string[], last: DraftEntry = end()): DraftEntry[] {
   const entries = texts.map((text, index) => deltas.add(piece(text, index + 1)));
   return [...entries, ...deltas.flushBefore(last)].filter((entry) => entry !== null);
 }
 
 const texts = (entries: readonly DraftEntry[]) => entries.map(({ data }) => data.delta);
 
-Deno.test("Deltas hands pieces on as they come when there are no secrets", () => {
+Deno.test("DeltaBuffer releases deltas unchanged when there are no secrets", () => {
   const deltas = new DeltaBuffer(new Redactor(), 100);
   const one = piece("sk-live-", 1);
   assert(deltas.add(one) === one);
   assertEquals(deltas.flushBefore(end()), []);
 });
 
-Deno.test("Deltas takes out a secret that is split over pieces, wherever it is split (T21)", () => {
+Deno.test("DeltaBuffer redacts a secret that is split over deltas at any position", () => {
   for (let at = 1; at < SECRET.length; at++) {
     const parts = [`key ${SECRET.slice(0, at)}`, `${SECRET.slice(at)} done`];
     assertEquals(
-      texts(told(new DeltaBuffer(new Redactor([SECRET]), 100), parts)).join(""),
+      texts(released(new DeltaBuffer(new Redactor([SECRET]), 100), parts)).join(""),
       "key [REDACTED] done",
     );
   }
-  const letters = texts(told(new DeltaBuffer(new Redactor([SECRET]), 100), [..."a" + SECRET + "b"]));
+  const letters = texts(released(new DeltaBuffer(new Redactor([SECRET]), 100), [..."a" + SECRET + "b"]));
   assertEquals(letters.join(""), "a[REDACTED]b");
 });
 
-Deno.test("Deltas holds back no more than what may be the beginning of a secret, and tells it at the block's end", () => {
-  const entries = told(new DeltaBuffer(new Redactor([SECRET]), 100), ["hello ", "you sk-li", "on ", "sk"]);
+Deno.test("DeltaBuffer holds back only a possible beginning of a secret, and releases it at the block's end", () => {
+  const entries = released(new DeltaBuffer(new Redactor([SECRET]), 100), [
+    "hello ",
+    "you sk-li",
+    "on ",
+    "sk",
+  ]);
   assertEquals(texts(entries), ["hello ", "you ", "sk-lion ", "sk"]);
   assertEquals(entries.map(({ data }) => data.sequence), [1, 2, 3, 4]);
   assertEquals(entries.map(({ iteration }) => iteration), [1, 1, 1, 1]);
 });
 
-Deno.test("Deltas numbers what it tells of a block without gaps, whatever it held back", () => {
-  const entries = told(new DeltaBuffer(new Redactor([SECRET]), 100), [...SECRET, " and on"]);
+Deno.test("DeltaBuffer numbers the released deltas of a block without gaps", () => {
+  const entries = released(new DeltaBuffer(new Redactor([SECRET]), 100), [...SECRET, " and on"]);
   assertEquals(texts(entries).join(""), "[REDACTED] and on");
   assertEquals(entries.map(({ data }) => data.sequence), entries.map((_, index) => index + 1));
 });
 
-Deno.test("Deltas keeps blocks apart, and tells what is held when a call, a turn or the run ends", () => {
+Deno.test("DeltaBuffer separates blocks, and releases held text when a call, a turn or the run ends", () => {
   for (const event of ["provider:error", "provider:retry", "llm:stream_aborted", "execution:end"]) {
     assertEquals(
-      texts(told(new DeltaBuffer(new Redactor([SECRET]), 100), ["sk-l"], end(event))),
+      texts(released(new DeltaBuffer(new Redactor([SECRET]), 100), ["sk-l"], end(event))),
       ["sk-l"],
       event,
     );
@@ -73,17 +78,17 @@ Deno.test("Deltas keeps blocks apart, and tells what is held when a call, a turn
   assertEquals([texts(deltas.flush()), deltas.flush()], [["sk-l"], []]);
 });
 
-Deno.test("Deltas joins pieces once there were very many, and loses nothing", () => {
+Deno.test("DeltaBuffer joins deltas after very many, and loses no text", () => {
   const deltas = new DeltaBuffer(new Redactor(), 10);
   const given = Array.from({ length: 50_000 }, (_, index) => `${index},`);
-  const entries = told(deltas, given);
+  const entries = released(deltas, given);
   assertEquals(texts(entries).join(""), given.join(""));
   assert(entries.length < 10 + given.join("").length / (16 * 1024) + 2, `${entries.length} entries`);
   assertEquals(entries.map(({ data }) => data.sequence), entries.map((_, index) => index + 1));
   assertEquals(deltas.chars, given.join("").length);
 });
 
-Deno.test("Deltas never tells a secret, whatever secrets and pieces (T21)", () => {
+Deno.test("DeltaBuffer never releases a secret, for any secrets and deltas", () => {
   const text = fc.string({ unit: fc.constantFrom("a", "b", "c"), minLength: 6, maxLength: 9 });
   fc.assert(
     fc.property(
@@ -92,8 +97,8 @@ Deno.test("Deltas never tells a secret, whatever secrets and pieces (T21)", () =
       fc.integer({ min: 1, max: 4 }),
       (secrets, parts, size) => {
         const whole = parts.join("");
-        const pieces = whole.match(new RegExp(`.{1,${size}}`, "g")) ?? [];
-        const joined = texts(told(new DeltaBuffer(new Redactor(secrets), 100_000), pieces)).join("");
+        const deltas = whole.match(new RegExp(`.{1,${size}}`, "g")) ?? [];
+        const joined = texts(released(new DeltaBuffer(new Redactor(secrets), 100_000), deltas)).join("");
         for (const secret of secrets) assert(!joined.includes(secret), `${secret} in ${joined}`);
       },
     ),

@@ -1,7 +1,4 @@
-/**
- * Prints how many KB of a run of one answer outlive small collections: what is stored, and whatever holds on to more. Started
- * with `--expose-gc`.
- */
+/** Prints how many KB of a short run survive minor garbage collections. Needs `--expose-gc`. */
 import { getHeapSpaceStatistics } from "node:v8";
 import { createRuntime } from "../../../src/app/runtime.ts";
 import type { Caller } from "../../../src/runs/types.ts";
@@ -14,7 +11,7 @@ const PLAN = {
 const AT_ONCE = 10;
 
 const runtime = createRuntime();
-const { gc } = globalThis as unknown as { gc(options?: { type: "minor" }): void }; // by the flag
+const { gc } = globalThis as unknown as { gc(options?: { type: "minor" }): void }; // defined by the flag
 
 async function runs(count: number): Promise<void> {
   for (let index = 0; index < count; index++) {

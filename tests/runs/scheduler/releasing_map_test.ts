@@ -2,7 +2,7 @@ import { DeferredFlush } from "../../../src/runs/run/deferred_flush.ts";
 import { ReleasingMap } from "../../../src/runs/scheduler/releasing_map.ts";
 import { assert, assertEquals } from "../../assert.ts";
 
-Deno.test("Roster.items are what was put and has not left, oldest first", () => {
+Deno.test("ReleasingMap.items are the values that were set and not deleted, oldest first", () => {
   const roster = new ReleasingMap<{ id: number }>();
   for (const id of [1, 2, 3]) roster.set(`run_${id}`, { id });
   roster.delete("run_2");
@@ -13,7 +13,7 @@ Deno.test("Roster.items are what was put and has not left, oldest first", () => 
   assertEquals([roster.has("run_3"), roster.has("run_2"), roster.size], [true, false, 2]);
 });
 
-Deno.test("LateFlush.ask() flushes once at the next turn, callOff() takes that back for this one alone", async () => {
+Deno.test("DeferredFlush.schedule() flushes once at the next turn, and cancel() affects this flush alone", async () => {
   const flushed: string[] = [];
   const [a, b, c] = ["a", "b", "c"].map((name) => new DeferredFlush(() => flushed.push(name), 0));
   for (const one of [a, b, c, a]) one!.schedule();
@@ -28,7 +28,7 @@ Deno.test("LateFlush.ask() flushes once at the next turn, callOff() takes that b
   assertEquals(flushed.at(-1), "a");
 });
 
-Deno.test("LateFlush.ask() waits for its time where a store asks for one", async () => {
+Deno.test("DeferredFlush.schedule() waits for the buffer time of the store", async () => {
   const flushed = Promise.withResolvers<void>();
   const late = new DeferredFlush(flushed.resolve, 1);
   late.schedule();
@@ -41,7 +41,7 @@ Deno.test("LateFlush.ask() waits for its time where a store asks for one", async
   assertEquals(late.pending, false);
 });
 
-Deno.test("a run dies with its end: small collections free all but what is stored of it, with ten at once", async () => {
+Deno.test("an ended run is freed by minor garbage collections, except for what is stored, with ten at once", async () => {
   const { stdout, stderr, success } = await new Deno.Command(Deno.execPath(), {
     args: [
       "run",

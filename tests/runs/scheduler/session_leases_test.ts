@@ -6,9 +6,9 @@ import type { Store } from "../../../src/store/store.ts";
 import { assertEquals } from "../../assert.ts";
 import { until } from "../../kernel/kit.ts";
 
-const RUNNER = {} as ActiveRun; // nobody asks it anything
+const RUNNER = {} as ActiveRun; // never used
 
-Deno.test("SessionHolds does not renew what was let go of while another lease was renewed", async () => {
+Deno.test("SessionLeases does not renew a lease that was released during another renewal", async () => {
   const slow = Promise.withResolvers<void>();
   const renewed: string[] = [];
   const store: Store = new MemoryStore();
@@ -35,13 +35,13 @@ Deno.test("SessionHolds does not renew what was let go of while another lease wa
   }
 });
 
-/** Takes the next interval's function instead of starting it. */
+/** Captures the function of the next interval instead of starting it. */
 function capturedInterval(): { promise: Promise<() => void>; restore: () => void } {
   const { promise, resolve } = Promise.withResolvers<() => void>();
   const before = globalThis.setInterval;
   globalThis.setInterval = ((run: () => void) => {
     resolve(run);
     return 0;
-  }) as unknown as typeof setInterval; // the handle is only given back to clearInterval
+  }) as unknown as typeof setInterval; // the handle is only passed to clearInterval
   return { promise, restore: () => void (globalThis.setInterval = before) };
 }

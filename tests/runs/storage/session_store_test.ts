@@ -1,4 +1,4 @@
-/** One run per session at a time, and what a session carries from run to run. */
+/** One active run per session, and the state of a session between runs. */
 import { assertToolPairs } from "../../../src/sdk/testing/assertions.ts";
 import { PreampError } from "../../../src/sdk/errors.ts";
 import type { FakeClock } from "../../../src/sdk/testing/fake_clock.ts";
@@ -8,7 +8,7 @@ import { assert, assertEquals, assertRejects } from "../../assert.ts";
 import { calls, hook, nextTurn, tool, until } from "../../kernel/kit.ts";
 import { CALLER, service, type ServiceOptions, SlowStore, type TestPlan } from "../kit.ts";
 
-/** Resolves to the code of what `run` rejects with. */
+/** Resolves to the code that `run` rejects with. */
 async function codeOf(run: () => Promise<unknown>): Promise<string> {
   return (await assertRejects(run) as PreampError).code;
 }
@@ -20,7 +20,7 @@ const ASKING: TestPlan = {
   hooks: [hook("tool:pre", () => ({ action: "ask_user", approval_prompt: "Allow t?" }))],
 };
 
-/** Lets the provider that is slow answer: waits until it was asked, beside the clock of the run. */
+/** Lets the slow provider respond, after it was called; does not advance the clock of the run. */
 async function answer(clock: FakeClock): Promise<void> {
   await until(() => clock.pending > 1);
   await clock.advance(1_000);
@@ -35,7 +35,7 @@ const STORES: [string, ServiceOptions["store"]][] = [
 for (const [where, store] of STORES) {
   const make = (options: ServiceOptions = {}) => service({ ...options, ...(store ? { store } : {}) });
 
-  Deno.test(`a run from start to end, in ${where}: its log, its record, its session`, async () => {
+  Deno.test(`a whole run, in ${where}: log, record, session`, async () => {
     const { post, runs, entries, memory } = make({
       plans: { p: { providers: [[calls(["t"]), "done"]], tools: [tool("t")] } },
     });
@@ -64,7 +64,7 @@ for (const [where, store] of STORES) {
     assertToolPairs(messages);
   });
 
-  Deno.test(`a busy session refuses, in ${where}`, async () => {
+  Deno.test(`a busy session refuses a run, in ${where}`, async () => {
     const { post, clock, runs } = make({ plans: { slow: SLOW } });
     const first = await post("slow");
     const { session_id } = first;
@@ -77,7 +77,7 @@ for (const [where, store] of STORES) {
     assertEquals((await (await post("plain", { session_id })).settled("end")).status, "completed");
   });
 
-  Deno.test(`queued runs wait their turn, in order, in ${where}`, async () => {
+  Deno.test(`queued runs start in order, in ${where}`, async () => {
     const { post, clock, runs } = make({ plans: { slow: SLOW } });
     const first = await post("slow", { prompt: "one" });
     const { session_id } = first;
@@ -101,7 +101,7 @@ for (const [where, store] of STORES) {
     assertEquals((await runs.sessions.get(CALLER, session_id)).run_count, 3);
   });
 
-  Deno.test(`if_busy cancel ends the other run first, also when two come at once, in ${where}`, async () => {
+  Deno.test(`if_busy: cancel ends the active run first, also with two concurrent requests, in ${where}`, async () => {
     const { post, clock, runs } = make({ plans: { slow: SLOW } });
     const first = await post("slow");
     const { session_id } = first;
@@ -120,7 +120,7 @@ for (const [where, store] of STORES) {
     assertEquals((await runs.sessions.get(CALLER, session_id)).run_count, 3);
   });
 
-  Deno.test(`a run that waits for a person is superseded, whatever if_busy says, in ${where}`, async () => {
+  Deno.test(`a run that awaits approval is superseded for every if_busy, in ${where}`, async () => {
     for (const if_busy of [undefined, "reject", "queue", "cancel"] as const) {
       const { post, entries } = make({ plans: { asking: ASKING } });
       const first = await post("asking");
@@ -137,7 +137,7 @@ for (const [where, store] of STORES) {
     }
   });
 
-  Deno.test(`a run that starts while another ends begins with what that one left, in ${where}`, async () => {
+  Deno.test(`a run that starts while another ends begins with the session that it left, in ${where}`, async () => {
     const { post, clock, runs } = make({ plans: { slow: SLOW } });
     const first = await post("slow", { prompt: "one" });
     const { session_id } = first;
@@ -145,7 +145,7 @@ for (const [where, store] of STORES) {
     const attempts: Promise<unknown>[] = [];
     const reasons: string[] = [];
     for (let turn = 0; turn < 200 && attempts.length < 1_000; turn++) {
-      if (first.current().ended_at !== null) turn += 40; // a few more once it has ended
+      if (first.current().ended_at !== null) turn += 40; // a few more turns once it has ended
       attempts.push(
         post("plain", { prompt: `try ${turn}`, session_id }).then(
           (handle) => handle.settled("end"),
@@ -164,7 +164,7 @@ for (const [where, store] of STORES) {
   });
 }
 
-Deno.test("a client who was told the end may go on at once", async () => {
+Deno.test("a client that has seen the end of a run can start the next one at once", async () => {
   const { post } = service({ store: (memory) => new SlowStore(memory) });
   let { session_id } = await (await post("plain")).settled("end");
   for (let turn = 0; turn < 3; turn++) {
@@ -174,7 +174,7 @@ Deno.test("a client who was told the end may go on at once", async () => {
   }
 });
 
-Deno.test("a queued run that is cancelled never starts, and tells no session", async () => {
+Deno.test("a cancelled queued run never starts, and leaves no session", async () => {
   const { post, clock, runs, names } = service({ plans: { slow: SLOW } });
   const first = await post("slow");
   const second = await post("plain", { session_id: first.session_id, if_busy: "queue" });
@@ -187,7 +187,7 @@ Deno.test("a queued run that is cancelled never starts, and tells no session", a
   assertEquals((await runs.sessions.get(CALLER, first.session_id)).run_count, 2);
 });
 
-Deno.test("a queued run whose modules cannot be had fails, and the next one has its turn", async () => {
+Deno.test("a queued run whose modules are not available fails, and the next one starts", async () => {
   const broken: TestPlan = {
     context: () => {
       throw new Error("no memory");
@@ -205,12 +205,12 @@ Deno.test("a queued run whose modules cannot be had fails, and the next one has 
   assertEquals((await third.settled("end")).status, "completed");
 });
 
-Deno.test("a queued run leaves the session alone until its turn", async () => {
+Deno.test("a queued run does not change the session before it starts", async () => {
   const { post, clock, runs } = service({ plans: { slow: SLOW, other: {} } });
   const first = await post("slow", { prompt: "one" });
   const { session_id } = first;
   const kept = async () => {
-    const { status: _, ...rest } = await runs.sessions.get(CALLER, session_id); // its counters go on with the first run
+    const { status: _, ...rest } = await runs.sessions.get(CALLER, session_id); // its counters advance with the first run
     return rest;
   };
   const before = await kept();
@@ -222,7 +222,7 @@ Deno.test("a queued run leaves the session alone until its turn", async () => {
   assert(after.plan_hash !== before.plan_hash);
 });
 
-Deno.test("a continued session goes on with its history, its plan and its modules' state", async () => {
+Deno.test("a session continues with its history, its plan and its modules' state", async () => {
   const provider = new MockProvider({ responses: ["first", "second"] });
   const plan: TestPlan = {
     providers: [provider],
@@ -266,7 +266,7 @@ Deno.test("a plan sent with a session replaces its plan and its system text from
   ]);
 });
 
-Deno.test("what fails before a run exists leaves nothing: no run, no session, nobody holds it", async () => {
+Deno.test("a failure before a run exists leaves no run, no session and no lease", async () => {
   const refused: TestPlan = { refused: new PreampError("policy_refused", "no") };
   const broken: TestPlan = {
     orchestrator: () => {
@@ -289,7 +289,7 @@ Deno.test("what fails before a run exists leaves nothing: no run, no session, no
   assertEquals((await finish("plain", { session_id })).status, "completed");
 });
 
-Deno.test("two servers on one store: a session is one's at a time", async () => {
+Deno.test("only one of two processes on one store has the lease of a session", async () => {
   const one = service({ plans: { slow: SLOW } });
   const other = service({ plans: { slow: SLOW }, beside: one });
   const first = await one.post("slow");
@@ -301,7 +301,7 @@ Deno.test("two servers on one store: a session is one's at a time", async () => 
   assertEquals((await other.finish("plain", { session_id })).status, "completed");
 });
 
-Deno.test("a store that does not give the lease leaves the session free", async () => {
+Deno.test("a store that fails to acquire a lease leaves the session free", async () => {
   const one = service({
     store: (memory) => {
       const acquire = memory.acquire.bind(memory);
@@ -317,7 +317,7 @@ Deno.test("a store that does not give the lease leaves the session free", async 
   assertEquals((await one.finish("plain")).status, "completed");
 });
 
-Deno.test("a deleted session is gone, its runs stay; a deleted run's messages stay in its session", async () => {
+Deno.test("a deleted session keeps its runs; a deleted run's messages stay in its session", async () => {
   const { finish, runs, post } = service({ plans: { asking: ASKING } });
   const first = await finish("plain", { prompt: "one" });
   const second = await finish("plain", { prompt: "two", session_id: first.session_id });

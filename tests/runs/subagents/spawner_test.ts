@@ -1,4 +1,7 @@
-/** Sub-agents over real plans, policy and kernel: events, history, going on, refusals. Ceilings and stopping: spawn_limits_test.ts. */
+/**
+ * Sub-agents over real plans, policy and kernel: events, history, resuming, refusals. Limits and
+ * cancellation: spawn_limits_test.ts.
+ */
 import { assert, assertEquals, assertMatch } from "../../assert.ts";
 import type { JsonObject, Message, Module, Tool } from "../../../src/sdk/types.ts";
 import { agentsKit, CALLER, names, planOf, resultsOf, script, sessionOf, sum, tasks } from "../agents_kit.ts";
@@ -6,7 +9,7 @@ import { agentsKit, CALLER, names, planOf, resultsOf, script, sessionOf, sum, ta
 const HELPER = { description: "Helps", system: "You help.", providers: [script(sum("6*7"), "It is 42.")] };
 const ASK_HELPER = tasks({ agent: "helper", instruction: "What is 6 × 7?" });
 
-Deno.test("session.spawn writes the child into its parent's log, between tool:pre and tool:post (SESS-01)", async () => {
+Deno.test("session.spawn records the sub-agent in its parent's log, between tool:pre and tool:post", async () => {
   const { run, entries } = await agentsKit().run(
     planOf([ASK_HELPER, "42, says the helper."], { helper: HELPER }, {
       spawn: { exclude_tools: ["tool-task"] },
@@ -52,7 +55,7 @@ Deno.test("session.spawn writes the child into its parent's log, between tool:pr
   assert(sessionOf(entries, "ses_1").every((entry) => entry.parent_id === undefined));
 });
 
-Deno.test("session.spawn gives a child a turn and iterations of its own", async () => {
+Deno.test("session.spawn gives a sub-agent a turn and iterations of its own", async () => {
   const { entries } = await agentsKit().run(planOf([sum(), ASK_HELPER, "done"], { helper: HELPER }));
   const turns = (id: string) =>
     new Set(sessionOf(entries, id).flatMap(({ turn_id }) => turn_id === undefined ? [] : [turn_id]));
@@ -64,13 +67,16 @@ Deno.test("session.spawn gives a child a turn and iterations of its own", async 
   assertEquals(iterations("ses_1", "task:agent_completed"), [2]);
 });
 
-Deno.test("the run object counts what children did; their history and state are their own", async () => {
+Deno.test("the run object counts what sub-agents did; their history and state are their own", async () => {
   const { runs, run } = agentsKit();
   const { run: ended, entries } = await run(planOf([ASK_HELPER, "done"], { helper: HELPER }));
   assertEquals([ended.turn_count, ended.tool_call_count], [4, 2]);
-  const told = entries.filter((entry) => entry.event === "provider:response")
+  const results = entries.filter((entry) => entry.event === "provider:response")
     .map((entry) => Number((entry.data.usage as JsonObject).total_tokens));
-  assertEquals([told.length, ended.usage.total_tokens], [4, told.reduce((total, one) => total + one, 0)]);
+  assertEquals([results.length, ended.usage.total_tokens], [
+    4,
+    results.reduce((total, one) => total + one, 0),
+  ]);
   const roles = async (id: string) => (await runs.sessions.messages(CALLER, id)).map(({ role }) => role);
   assertEquals(await roles("ses_1"), ["user", "assistant", "tool", "assistant"]);
   assertEquals(await roles("ses_2"), ["system", "user", "assistant", "tool", "assistant"]);
@@ -85,7 +91,7 @@ Deno.test("the run object counts what children did; their history and state are 
   ]);
 });
 
-Deno.test("tool-task hands on what the child answered", async () => {
+Deno.test("tool-task returns the answer of the sub-agent", async () => {
   const { entries } = await agentsKit().run(planOf([ASK_HELPER, "done"], { helper: HELPER }));
   assertEquals(resultsOf(entries), [{
     success: true,
@@ -100,7 +106,7 @@ Deno.test("tool-task hands on what the child answered", async () => {
   }]);
 });
 
-Deno.test("session.spawn without an agent makes the plan itself, with an empty conversation", async () => {
+Deno.test("session.spawn without an agent uses the plan itself, with an empty history", async () => {
   const plan = planOf([tasks({ instruction: "you again" }), "end"], {}, { system: "Be brief." });
   const { entries } = await agentsKit({ limits: { max_depth: 1 } }).run(plan);
   const child = sessionOf(entries, "ses_2");
@@ -113,7 +119,7 @@ Deno.test("session.spawn without an agent makes the plan itself, with an empty c
   assertEquals(said.slice(0, 2), ["Be brief.", "you again"]);
 });
 
-Deno.test("a child is made of the merged plan: overlay over parent, spawn and agents filters (PLAN-12, PLAN-13, PLAN-14)", async () => {
+Deno.test("the plan of a sub-agent is merged: overlay over parent, spawn and agents filters", async () => {
   const seen: JsonObject[] = [];
   const kit = agentsKit({
     modules: {
@@ -147,7 +153,7 @@ Deno.test("a child is made of the merged plan: overlay over parent, spawn and ag
   assertEquals(Object.keys(plan.agents as JsonObject), ["lister", "other"]);
 });
 
-Deno.test("a task goes on with a child of this session, in the same run and in a later one", async () => {
+Deno.test("a task continues a sub-agent of this session, in the same run and in a later one", async () => {
   const kit = agentsKit();
   const plan = planOf([
     tasks({ agent: "helper", instruction: "first" }),
@@ -175,17 +181,17 @@ Deno.test("a task goes on with a child of this session, in the same run and in a
   ]);
 });
 
-Deno.test("a child is nobody's but its parent's", async () => {
+Deno.test("a sub-agent belongs to its parent session alone", async () => {
   const kit = agentsKit();
   await kit.run(planOf([ASK_HELPER, "done"], { helper: HELPER }));
-  for (const id of ["ses_2", "ses_1", "nobody"]) {
+  for (const id of ["ses_2", "ses_1", "unknown"]) {
     const { entries } = await kit.run(planOf([tasks({ session_id: id, instruction: "mine?" }), "done"]));
     assertEquals(resultsOf(entries)[0]?.error?.type, "not_found");
     assert(!names(entries).some((name) => name.startsWith("task:")));
   }
 });
 
-Deno.test("two tasks for one child at once: one is told that it is busy", async () => {
+Deno.test("two concurrent tasks for one sub-agent: one fails with session_busy", async () => {
   const kit = agentsKit();
   const plan = planOf([
     tasks({ agent: "helper", instruction: "x" }),
@@ -200,7 +206,7 @@ Deno.test("two tasks for one child at once: one is told that it is busy", async 
   assertEquals(results.filter(({ success }) => !success).map(({ error }) => error?.type), ["session_busy"]);
 });
 
-Deno.test("a deleted session takes its agents' sessions with it, and theirs", async () => {
+Deno.test("remove() deletes a session with the sessions of its sub-agents, nested ones included", async () => {
   const kit = agentsKit({ limits: { max_depth: 2 } });
   const helper = { providers: [script(tasks({ agent: "helper", instruction: "y" }), "one")] };
   await kit.run(planOf([ASK_HELPER, "done"], { helper }));
@@ -211,7 +217,7 @@ Deno.test("a deleted session takes its agents' sessions with it, and theirs", as
 });
 
 const BAD: [string, JsonObject, RegExp][] = [
-  ["the plan has no such agent", { agent: "nobody", instruction: "x" }, /helper/],
+  ["the plan has no such agent", { agent: "unknown", instruction: "x" }, /helper/],
   ["the instruction is blank", { instruction: "  " }, /instruction must be text/],
   [
     "agent and session_id are both given",
@@ -220,7 +226,7 @@ const BAD: [string, JsonObject, RegExp][] = [
   ],
 ];
 for (const [when, input, text] of BAD) {
-  Deno.test(`a task spawns nothing and the run goes on when ${when}`, async () => {
+  Deno.test(`a task spawns nothing and the run continues when ${when}`, async () => {
     const { run, entries } = await agentsKit().run(planOf([tasks(input), "done"], { helper: HELPER }));
     assertEquals([run.status, names(entries).some((name) => name.startsWith("task:"))], ["completed", false]);
     const answer = entries.find(({ event, data }) =>
@@ -230,8 +236,8 @@ for (const [when, input, text] of BAD) {
   });
 }
 
-Deno.test("a child whose modules cannot be mounted is a failed result, told as completed with its error", async () => {
-  const config = { target_usage: 0.9, compact_threshold: 0.5 }; // each is right by itself: its mount finds it
+Deno.test("a sub-agent whose modules cannot be mounted is a failed result, and task:agent_completed has its error", async () => {
+  const config = { target_usage: 0.9, compact_threshold: 0.5 }; // each is valid, their combination fails at mount
   const broken = { session: { context: { module: "context-simple", config } } };
   const { run, entries } = await agentsKit().run(
     planOf([tasks({ agent: "broken", instruction: "x" }), "done"], { broken }),
@@ -242,7 +248,7 @@ Deno.test("a child whose modules cannot be mounted is a failed result, told as c
   assertEquals([status, (error as JsonObject).code], ["failed", "module_load_failed"]);
 });
 
-Deno.test("a child that fails is a failure of the tool, and its session can be asked again", async () => {
+Deno.test("a sub-agent that fails is a failed tool result, and its session can be continued", async () => {
   const failing = { error: { type: "AuthenticationError", message: "no" } };
   const { entries } = await agentsKit().run(
     planOf([
@@ -256,7 +262,7 @@ Deno.test("a child that fails is a failure of the tool, and its session can be a
   assertEquals([second?.success, second?.output.response], [true, "better"]);
 });
 
-Deno.test("a task inherits what was said when it asks for it, and nothing else of the conversation", async () => {
+Deno.test("a task inherits the messages it asks for, and nothing else of the history", async () => {
   const kit = agentsKit();
   const plan = planOf([
     "Hello.",
@@ -281,7 +287,7 @@ Deno.test("a task inherits what was said when it asks for it, and nothing else o
   ]);
 });
 
-Deno.test("a task's preference chooses among the providers of the agent's plan, before the overlay's", async () => {
+Deno.test("a preference of a task selects among the providers of the agent's plan, before the overlay's", async () => {
   const mock = (instance_id: string, text: string, priority: number) => ({
     module: "provider-mock",
     instance_id,
@@ -294,7 +300,7 @@ Deno.test("a task's preference chooses among the providers of the agent's plan, 
     providers: [
       script(
         tasks({ agent: "helper", instruction: "x" }),
-        asked([{ provider: "nobody" }, { provider: "slow" }]),
+        asked([{ provider: "unknown" }, { provider: "slow" }]),
         asked([{ provider: "fast", model: "*-huge" }, { provider: "slow", model: "slow-*" }]),
         "done",
       ),
@@ -306,12 +312,12 @@ Deno.test("a task's preference chooses among the providers of the agent's plan, 
   assertEquals(resultsOf(entries).map(({ output }) => output.response), ["fast", "slow", "slow"]);
 });
 
-Deno.test("session.resume goes on with an agent of this session, and with nothing else", async () => {
-  const told: unknown[] = [];
+Deno.test("session.resume continues a sub-agent of this session, and nothing else", async () => {
+  const results: unknown[] = [];
   const resuming: Module["mount"] = (coordinator) =>
     coordinator.mount("tools", {
       name: "calculator",
-      description: "Goes on with an agent",
+      description: "Continues an agent",
       async execute(_input, call) {
         const resume = coordinator.getCapability("session.resume") as (
           request: JsonObject,
@@ -319,7 +325,7 @@ Deno.test("session.resume goes on with an agent of this session, and with nothin
         for (
           const request of [{ instruction: "x" }, { agent: "helper", session_id: "ses_2", instruction: "x" }]
         ) {
-          told.push(await resume(request).catch((error) => error.code));
+          results.push(await resume(request).catch((error) => error.code));
         }
         return await resume({ session_id: "ses_2", instruction: "second", tool_call_id: call?.id });
       },
@@ -327,7 +333,7 @@ Deno.test("session.resume goes on with an agent of this session, and with nothin
   const { run, entries } = await agentsKit({ modules: { "tool-calculator": resuming } }).run(
     planOf([ASK_HELPER, sum(), "done"], { helper: { providers: [script("one", "two")] } }),
   );
-  assertEquals([run.output_text, told], ["done", ["request_invalid", "request_invalid"]]);
+  assertEquals([run.output_text, results], ["done", ["request_invalid", "request_invalid"]]);
   const resumed = entries.find(({ event }) => event === "task:agent_resumed")!;
   assertEquals([resumed.data.sub_session_id, resumed.data.tool_call_id], ["ses_2", "call_2"]);
   const result = entries.find(({ event, data }) => event === "tool:post" && data.tool_call_id === "call_2")!
@@ -339,7 +345,7 @@ Deno.test("session.resume goes on with an agent of this session, and with nothin
   ]);
 });
 
-Deno.test("an overlay's model_role is resolved by a module: the first role that it knows, behind preferences", async () => {
+Deno.test("the model_role of an overlay is resolved by a module: the first role that it knows, after preferences", async () => {
   const roles: string[] = [];
   const resolving: Module["mount"] = (coordinator) => {
     coordinator.registerCapability("model_role_resolver", (role: string) => {
@@ -361,13 +367,13 @@ Deno.test("an overlay's model_role is resolved by a module: the first role that 
   assertEquals(await answerOf({ model_role: ["best", "fast", "cheap"] }, modules), "from the second");
   assertEquals(roles, ["best", "fast"]);
   assertEquals(await answerOf({ model_role: "fast", ...preferred }, modules), "from the first");
-  // without a resolver, or one that does not know the role, it is the plan's own choice
+  // without a resolver, or with an unknown role, the plan's own provider is used
   const own = await answerOf({}, {});
   assertEquals(await answerOf({ model_role: "fast" }, {}), own);
   assertEquals(await answerOf({ model_role: "unknown" }, modules), own);
 });
 
-Deno.test("what a child's requests took is kept with its session, for its context to count by when it goes on", async () => {
+Deno.test("usage of a sub-agent is stored with its session and given to its context when it continues", async () => {
   const seen: unknown[] = [];
   const looking: Module["mount"] = (coordinator) => {
     if (coordinator.parent_id !== null) {
