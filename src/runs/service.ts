@@ -264,16 +264,16 @@ export class RunService implements Runs {
 
   async #fork(caller: Caller, session_id: string, turn: number | undefined): Promise<SessionObject> {
     const parent = await this.#sessions.load(caller, session_id);
-    const kept = messagesOfTurns(parent.messages, turn);
-    const is_whole = kept.length === parent.messages.length;
+    const messages = messagesOfTurns(parent.messages, turn);
+    const is_whole = messages.length === parent.messages.length;
     const session_state = is_whole
       ? parent.session_state
-      : await this.#stateAt(caller, session_id, kept.length);
+      : await this.#stateAt(caller, session_id, messages.length);
     const lineage: JsonObject = turn === undefined ? {} : { forked_from_turn: turn };
     const fork = forkedSession(
       parent,
       this.#deps.newId("ses"),
-      { messages: withAnswers(kept), session_state, lineage },
+      { messages: withAnswers(messages), session_state, lineage },
       this.#deps.clock.now(),
     );
     await this.#deps.store.commit([this.#sessions.put(caller, fork)]);

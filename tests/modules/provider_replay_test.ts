@@ -47,7 +47,9 @@ Deno.test("provider-replay fails in the recorded attempts that failed", async ()
 Deno.test("provider-replay fails after the last recorded answer, and replays a single provider when configured", async () => {
   const { events } = await eventsOf("another provider answers");
   assertEquals((await runWith({ events, provider: "other" })).outcome.output_text, "from the other");
-  const { outcome } = await runWith({ events: (await eventsOf("a tool call with approval")).events.slice(0, 20) }, {
+  const { outcome } = await runWith({
+    events: (await eventsOf("a tool call with approval")).events.slice(0, 20),
+  }, {
     tools: (SCENARIOS["a tool call with approval"]!.plan.tools)!,
   });
   assertMatch(outcome.error!.message, /Cannot answer call 2: the recording has 1 answers/);

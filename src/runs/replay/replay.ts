@@ -151,7 +151,7 @@ class Replay {
       ready,
       secrets,
       surface: replay.surface!, // checked by whyNotReplayable()
-      rememberedApproval: (asked, of) => this.#projection.answerTo(asked, of),
+      rememberedApproval: (question, session) => this.#projection.answerTo(question, session),
       limitGuard,
       limits,
       limit: limitIn(run.stop_reason),
@@ -163,7 +163,9 @@ class Replay {
         continued: hasStarted(before, session_id) || continued,
       },
       ...(segment.from > 0
-        ? { knownApproval: (asked, of) => knownApproval(this.#projection.approvals, asked, of) }
+        ? {
+          knownApproval: (question, session) => knownApproval(this.#projection.approvals, question, session),
+        }
         : {}),
     });
     this.#add(replayed, limitGuard);
@@ -234,7 +236,7 @@ class Replay {
       ready,
       secrets: this.#deps.secrets,
       surface: input.surface,
-      rememberedApproval: (asked, of) => this.#projection.answerTo(asked, of),
+      rememberedApproval: (question, session) => this.#projection.answerTo(question, session),
       limitGuard,
       limits: this.#deps.limits,
       limit: limitIn(segment.closing?.data.stop_reason),

@@ -443,9 +443,9 @@ export class Sequencer {
 }
 
 /** Returns whether an emitted entry corresponds to a recorded one, regardless of its data. */
-function isSame(made: DraftEntry, next: Entry): boolean {
-  return made.event === next.event && made.session_id === next.session_id &&
-    callOf(made.data) === callOf(next.data);
+function isSame(emitted: DraftEntry, next: Entry): boolean {
+  return emitted.event === next.event && emitted.session_id === next.session_id &&
+    callOf(emitted.data) === callOf(next.data);
 }
 
 /**

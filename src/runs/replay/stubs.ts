@@ -78,8 +78,8 @@ async function mountAll(
   make: (name: string) => object | undefined,
 ): Promise<void> {
   for (const name of names) {
-    const made = make(name);
-    if (made) await coordinator.mount(point, made, { name });
+    const stub = make(name);
+    if (stub) await coordinator.mount(point, stub, { name });
   }
 }
 

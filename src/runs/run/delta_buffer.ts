@@ -23,7 +23,7 @@ const ENDS_DELTAS = eventsWith("ends_deltas");
 
 /** A block with buffered text, now or before. */
 interface Block {
-  held: string;
+  text: string;
   /** Deltas of the block that were released. */
   sequence: number;
   /** The last delta received; its other fields are used for the released ones. */
@@ -69,16 +69,16 @@ export class DeltaBuffer {
     const key = keyOf(delta);
     let block = this.#blocks.get(key);
     if (!block) {
-      this.#blocks.set(key, block = { held: "", sequence: Number(delta.data.sequence) - 1, last: delta });
+      this.#blocks.set(key, block = { text: "", sequence: Number(delta.data.sequence) - 1, last: delta });
     }
-    const whole = block.held + text;
+    const whole = block.text + text;
     const ready = whole.length - (this.#secrets.size === 0 ? 0 : this.#secrets.held(whole));
     block.last = delta;
     if (ready === 0 || joins && ready < JOINED_CHARS) {
-      block.held = whole;
+      block.text = whole;
       return null;
     }
-    block.held = whole.slice(ready);
+    block.text = whole.slice(ready);
     return this.#deltaOf(block, whole.slice(0, ready));
   }
 
@@ -100,7 +100,7 @@ export class DeltaBuffer {
     for (const [key, block] of this.#blocks) {
       if (!ends(key, block)) continue;
       this.#blocks.delete(key);
-      if (block.held !== "") released.push(this.#deltaOf(block, block.held));
+      if (block.text !== "") released.push(this.#deltaOf(block, block.text));
     }
     return released;
   }

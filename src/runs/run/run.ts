@@ -171,9 +171,9 @@ export class ActiveRun implements RunHandle {
     this.#spawner = new Spawner({
       deps,
       limits,
-      host: (given, id) => {
-        given.registerSecrets(this.#secrets);
-        return this.#hosts.hostOf(given, id);
+      host: (child_plan, id) => {
+        child_plan.registerSecrets(this.#secrets);
+        return this.#hosts.hostOf(child_plan, id);
       },
       projection: this.#projection,
       acquireSession: (id, parent_id) => options.acquireChildSession(this, id, parent_id),
@@ -303,10 +303,10 @@ export class ActiveRun implements RunHandle {
       const { id, session_id, tool_name, tool_call_id, args_hash, options } = approval;
       if (approval.status !== "pending" || session_id === this.session_id) continue;
       const answer = await this.approvalQueue.drop(requestOf(approval), "its sub-agent was interrupted");
-      const asked = entries.find(({ data }) => data.approval_id === id);
+      const question = entries.find(({ data }) => data.approval_id === id);
       const decision = { approval_id: id, tool_name, tool_call_id, args_hash, ...answer };
       const event = allows(answer.decision, options) ? "approval:granted" : "approval:denied";
-      const { parent_id = null, turn_id, iteration } = asked ?? {};
+      const { parent_id = null, turn_id, iteration } = question ?? {};
       await this.#hosts.record(draftEntry(event, session_id, decision, { parent_id, turn_id, iteration }));
     }
   }

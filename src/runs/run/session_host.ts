@@ -94,10 +94,12 @@ export class SessionHosts {
         : {}),
       rememberedApproval: (question, session_id) => this.#deps.projection.answerTo(question, session_id),
       sessionStatus: (id) => {
-        const { projection: fold } = this.#deps;
+        const { projection } = this.#deps;
         const session = { id, created_at: started_at };
         const last_activity = timestamp(deps.clock.now());
-        return statusFrom(session, fold.countersOf(id), fold.historyOf(id).length, { last_activity });
+        return statusFrom(session, projection.countersOf(id), projection.historyOf(id).length, {
+          last_activity,
+        });
       },
       accept,
       redactEvent: (event, data) => secrets.redactEvent(event, data),
@@ -123,9 +125,9 @@ export class SessionHosts {
 
   /** Records an entry of a session and updates the run's status. */
   record(entry: DraftEntry): Promise<void> | void {
-    const { approvalQueue: desk, log, options } = this.#deps;
+    const { approvalQueue, log, options } = this.#deps;
     if (this.#closed) return; // for example from a module's timer that fires after the end
-    if (entry.event === "approval:required") desk.expect(String(entry.data.approval_id));
+    if (entry.event === "approval:required") approvalQueue.expect(String(entry.data.approval_id));
     const stored = log.record(entry) ?? this.#yieldIfDue(entry);
     switch (entry.event) {
       case "provider:response":
@@ -153,8 +155,8 @@ export class SessionHosts {
   }
 
   #recordContext(): void {
-    const { projection: fold } = this.#deps;
-    const recorded = recordContextUsage(this.#deps.session(), fold, (error) => {
+    const { projection } = this.#deps;
+    const recorded = recordContextUsage(this.#deps.session(), projection, (error) => {
       this.warn("context_status_failed", errorMessage(error));
     });
     if (recorded) this.#context_recorded = recorded;
@@ -213,9 +215,9 @@ export class SessionHosts {
 
   /** Logs a warning for the operator, and adds it to the run object when the client can act on it. */
   warn(code: string, message: string, facts: JsonObject = {}): void {
-    const { projection: fold, options, secrets } = this.#deps;
+    const { projection, options, secrets } = this.#deps;
     const redacted = secrets.redactValues({ message, ...facts });
-    if (RUN_WARNINGS.has(code)) fold.warn({ code, message: String(redacted.message) });
+    if (RUN_WARNINGS.has(code)) projection.warn({ code, message: String(redacted.message) });
     options.deps.log("warning", code, {
       run_id: options.run_id,
       session_id: options.session_id,

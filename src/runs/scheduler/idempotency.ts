@@ -38,11 +38,11 @@ export class Idempotency {
       const run_id = await waiting.run.catch(() => null); // its own caller gets the error
       return run_id === null ? await this.once(caller, sent, create, find) : await find(run_id);
     }
-    const made = this.#createOrFind(record_key, sent, create, find);
-    this.#pending.set(record_key, { body_hash: sent.body_hash, run: made.then((run) => run.id) });
+    const created = this.#createOrFind(record_key, sent, create, find);
+    this.#pending.set(record_key, { body_hash: sent.body_hash, run: created.then((run) => run.id) });
     this.#pending.get(record_key)!.run.catch(() => {}); // rethrown below
     try {
-      return await made;
+      return await created;
     } finally {
       this.#pending.delete(record_key);
     }

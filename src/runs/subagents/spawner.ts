@@ -304,7 +304,7 @@ export class Spawner {
   async #runTurn(parent: Parent, planned: Planned, turn: PlannedTurn): Promise<SpawnResult> {
     const { session_id, agent, ready, limited, saved } = planned;
     const { child, usage, event_data, instruction } = turn;
-    const { projection: fold } = this.#deps;
+    const { projection } = this.#deps;
     const { session } = parent;
     const before = usage.counters.turn_count;
     await session.emit(saved ? "task:agent_resumed" : "task:agent_spawned", event_data);
@@ -321,10 +321,10 @@ export class Spawner {
         ready,
         limited,
         saved,
-        messages: fold.historyOf(session_id),
+        messages: projection.historyOf(session_id),
         session_state: child.session_state,
-        usages: fold.usagesOf(session_id),
-        remembered: fold.rememberedOf(session_id),
+        usages: projection.usagesOf(session_id),
+        remembered: projection.rememberedOf(session_id),
         last_run: lastRunOf(outcome),
         input: inputOf(planned, turn.started),
       });
