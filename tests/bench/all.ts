@@ -1,10 +1,10 @@
 /**
- * `deno task bench`: every bench of the product, one after the other. One that fails does not keep the others from running;
- * the exit code tells. Names as arguments: only these, such as `loop http`.
+ * `deno task bench`: runs all benches in sequence, or those named as arguments, such as `loop http`. When one fails, the others
+ * still run and the exit code is 1.
  */
 import { print } from "./figures.ts";
 
-/** In the order of what a user meets: start, request, stream, loop, and then what they are made of. */
+/** Benches in order, with their flags. */
 const BENCHES: readonly (readonly [name: string, ...flags: string[]])[] = [
   ["start"],
   ["http"],

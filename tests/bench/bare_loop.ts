@@ -1,4 +1,4 @@
-/** The floor of a loop: the same provider and tool called by hand, with nothing around them. */
+/** The floor of a loop: a hand-written loop over the same provider and tool. */
 import { module as calculatorInfo, mount as mountCalculator } from "../../modules/tool-calculator/mod.ts";
 import { mount as mountProvider } from "../../modules/provider-mock/mod.ts";
 import { systemClock } from "../../src/process/system_clock.ts";
@@ -13,14 +13,14 @@ import type {
 } from "../../src/sdk/types.ts";
 import { toToolResult } from "../../src/sdk/tools.ts";
 
-/** What one bare run did. */
+/** The result of one bare run. */
 export interface BareRun {
   iterations: number;
   deltas: number;
   text: string;
 }
 
-/** Runs one prompt to its answer; `config` is provider-mock's. */
+/** Runs one prompt to its answer; `config` is that of provider-mock. */
 export async function runBare(prompt: string, config: JsonObject): Promise<BareRun> {
   const { provider, tool } = await mountParts(config);
   const tools: ToolSpec[] = [{
@@ -61,7 +61,7 @@ export async function runBare(prompt: string, config: JsonObject): Promise<BareR
   }
 }
 
-/** Mounts the provider and the tool without a kernel; what others' loops are given too. */
+/** Mounts the provider and the tool without a kernel; the loops of other libraries use them too. */
 export async function mountParts(
   config: JsonObject,
   clock: Clock = systemClock(),
@@ -74,7 +74,7 @@ export async function mountParts(
     registerCapability: () => {},
     mount: (point: string, module: object) => Promise.resolve(void mounted.set(point, module)),
   };
-  await mountProvider(coordinator as unknown as Coordinator, config); // the part of a coordinator that the two use
+  await mountProvider(coordinator as unknown as Coordinator, config); // the two modules use only this part of a coordinator
   await mountCalculator(coordinator as unknown as Coordinator);
   const provider = mounted.get("providers");
   const tool = mounted.get("tools");

@@ -1,19 +1,19 @@
-/** Requests sent from a process of their own (`http_client.ts`), and how long they took there. */
+/** Sends requests from a separate process (`http_client.ts`) and measures their time. */
 import { ROOT } from "./processes.ts";
 
-/** The same request, many times. */
+/** A request to send many times. */
 export interface Load {
   url: string;
   headers: Record<string, string>;
   body: string;
   requests: number;
-  /** Kept connections; each has one request at a time. */
+  /** Number of persistent connections, each with one request at a time. */
   connections: number;
-  /** For a file with the request's bytes. */
+  /** Folder for a file with the request's bytes. */
   folder: string;
 }
 
-/** Resolves to the milliseconds from the first request to the last answer. @throws {Error} when one is not answered 200. */
+/** Resolves to the milliseconds from the first request to the last answer. @throws {Error} when a response is not 200. */
 export async function sendRequests(load: Load): Promise<number> {
   const { hostname, port, pathname } = new URL(load.url);
   const headers = Object.entries({

@@ -1,6 +1,6 @@
 /**
- * Context: µs per request of `context-simple` at 100, 1,000 and 10,000 messages against R0's example and a floor that only
- * appends; how often a view begins with the one before, pairs that break, tokens sent; and the error of the token estimate.
+ * Context: µs per request of `context-simple` at 100, 1,000 and 10,000 messages, compared with a simple trimmer and a floor
+ * that only appends; how often a view starts with the previous view; broken pairs; tokens sent; error of the token estimate.
  *
  *   deno run -A tests/bench/context_bench.ts
  */
@@ -10,12 +10,12 @@ import heldOut from "../fixtures/o200k_held_out.json" with { type: "json" };
 import { BUDGET, measure } from "./context_figures.ts";
 import { print, report, tableOf } from "./figures.ts";
 import { transcript } from "./transcripts.ts";
-import { floor, ours, r0 } from "./trimmers.ts";
+import { floor, ours, simpleTrimmer } from "./trimmers.ts";
 
 print(`Context, budget of ${BUDGET} tokens; a round of one or two calls and a request each time`);
 const figures = await measure([
   ["context-simple", () => ours()],
-  ["R0's example", r0],
+  ["simple trimmer", simpleTrimmer],
   ["floor: append, last 100", floor],
 ]);
 const [own] = Object.values(figures);
@@ -36,7 +36,7 @@ print(
 );
 report("context", { figures, errors });
 
-/** Errors by kind: the held-out texts, and the transcript above. */
+/** Returns the errors of the estimate by kind of text. */
 function estimateErrors() {
   const kinds = [...Map.groupBy(heldOut, (sample) => sample.kind)].map(([kind, samples]) => ({
     kind,

@@ -1,38 +1,38 @@
-/** Measures conversation memories against each other; knows nothing of what they are. */
+/** Measures and compares context managers. */
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 import type { Message } from "../../src/sdk/types.ts";
 import { type Cell, median, print, tableOf } from "./figures.ts";
 import { opening, roundOf, transcript } from "./transcripts.ts";
 import type { Trimmer } from "./trimmers.ts";
 
-/** Tokens a request may take; a model with a window of 32k. */
+/** Token budget of a request, as for a model with a window of 32k. */
 export const BUDGET = 26_000;
 
 const SIZES = [100, 1_000, 10_000] as const;
 const ROUNDS = 1_000;
 
-/** A name and how its memory is made anew. */
+/** A name and a function that creates a new context manager. */
 export type Contestant = readonly [name: string, create: () => Trimmer | Promise<Trimmer>];
 
-/** What was measured of one. */
+/** The figures of one context manager. */
 export interface ContextFigures {
-  /** µs for the messages of a round and the request after them, by messages in the history. */
+  /** Messages in the history → µs for adding the messages of a round and the next request. */
   readonly us: Record<number, number>;
   /** 0 = the history's length does not matter, 1 = twice as long costs twice as much. */
   readonly growth: number;
-  /** Share of requests whose view begins with the view before. */
+  /** Share of requests whose view starts with the previous view. */
   readonly prefix: number;
-  /** Requests with a call without its results, or a result without its call. */
+  /** Number of requests with a call without results, or a result without a call. */
   readonly broken: number;
-  /** Requests above the budget, by o200k. */
+  /** Number of requests above the budget, counted with o200k. */
   readonly over: number;
-  /** Tokens sent in all requests, by o200k. */
+  /** Tokens of all requests, counted with o200k. */
   readonly sent: number;
-  /** Of these, tokens that a prompt cache would have had: in the prefix shared with the request before. */
+  /** Tokens of `sent` that a prompt cache would contain: those in the prefix shared with the previous request. */
   readonly cached: number;
 }
 
-/** Measures all and prints the table. */
+/** Measures all context managers and prints the table. */
 export async function measure(contestants: readonly Contestant[]): Promise<Record<string, ContextFigures>> {
   const figures: Record<string, ContextFigures> = {};
   for (const [name, create] of contestants) {
@@ -41,15 +41,15 @@ export async function measure(contestants: readonly Contestant[]): Promise<Recor
     const growth = Math.log((us[10_000] ?? NaN) / (us[100] ?? NaN)) / Math.log(100);
     figures[name] = { us, growth, ...await session(create) };
   }
-  const rows = Object.entries(figures).map(([name, one]): Cell[] => [
+  const rows = Object.entries(figures).map(([name, figure]): Cell[] => [
     name,
-    ...SIZES.map((size) => one.us[size] ?? NaN),
-    Number(one.growth.toFixed(2)),
-    Number(one.prefix.toFixed(3)),
-    one.broken,
-    one.over,
-    Math.round(one.sent / 1e6),
-    Math.round(one.cached / one.sent * 100),
+    ...SIZES.map((size) => figure.us[size] ?? NaN),
+    Number(figure.growth.toFixed(2)),
+    Number(figure.prefix.toFixed(3)),
+    figure.broken,
+    figure.over,
+    Math.round(figure.sent / 1e6),
+    Math.round(figure.cached / figure.sent * 100),
   ]);
   const heading = [
     "",
@@ -65,7 +65,7 @@ export async function measure(contestants: readonly Contestant[]): Promise<Recor
   return figures;
 }
 
-/** Median µs of adding a round and asking for a view, in a history of so many messages. */
+/** Resolves to the median µs of adding a round and requesting a view, with `size` messages in the history. */
 async function requestTime(create: Contestant[1], size: number): Promise<number> {
   const memory = await create();
   for (const message of transcript(size)) await memory.add(message);
@@ -78,12 +78,12 @@ async function requestTime(create: Contestant[1], size: number): Promise<number>
     for (const message of messages) await memory.add(message);
     await memory.view(BUDGET);
     times.push((performance.now() - start) * 1000);
-    if (performance.now() > stop) break; // one that takes this long needs no more
+    if (performance.now() > stop) break; // slow ones need fewer samples
   }
   return median(times.slice(Math.min(20, times.length >> 1)));
 }
 
-/** A session of a thousand rounds, a request after each. */
+/** Measures a session of a thousand rounds with a request after each. */
 async function session(create: Contestant[1]) {
   const memory = await create();
   for (const message of opening()) await memory.add(message);
@@ -99,10 +99,10 @@ async function session(create: Contestant[1]) {
     if (round > 0 && (same < 0 ? texts.length : same) >= before.length) kept++;
     if (!pairsHold(view)) broken++;
     const tokens = view.map(tokensOf);
-    const total = tokens.reduce((sum, one) => sum + one, 0);
+    const total = tokens.reduce((sum, count) => sum + count, 0);
     if (total > BUDGET) over++;
     sent += total;
-    cached += tokens.slice(0, same < 0 ? undefined : same).reduce((sum, one) => sum + one, 0);
+    cached += tokens.slice(0, same < 0 ? undefined : same).reduce((sum, count) => sum + count, 0);
     before = texts;
   }
   return { prefix: kept / (ROUNDS - 1), broken, over, sent, cached };
@@ -110,7 +110,7 @@ async function session(create: Contestant[1]) {
 
 const counted = new Map<string, number>();
 
-/** o200k's tokens of a message's content and calls. */
+/** Returns the o200k tokens of a message. */
 function tokensOf({ content }: Message): number {
   const text = typeof content === "string" ? content : JSON.stringify(content);
   let tokens = counted.get(text);
@@ -118,7 +118,7 @@ function tokensOf({ content }: Message): number {
   return tokens;
 }
 
-/** Whether every call is followed by its results, in order, and no result stands alone. */
+/** Returns whether every call is followed by its results, in order, and every result has a call. */
 function pairsHold(view: readonly Message[]): boolean {
   let wanted: string[] = [];
   for (const message of view) {

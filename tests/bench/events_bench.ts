@@ -1,6 +1,6 @@
 /**
- * Events: microseconds per emitted event of the kernel, its entry in the log included, with no hook and with ten, against the
- * least that ten hooks can cost: each called in turn with its own copy of the payload.
+ * Events: microseconds per emitted event of the kernel, including its log entry, without hooks and with ten. The floor calls
+ * ten hooks in turn, each with its own copy of the payload.
  *
  *   deno run tests/bench/events_bench.ts [events] [rounds]
  */
@@ -12,7 +12,7 @@ const HOOKS = 10;
 const events = Number(Deno.args[0] ?? 5_000);
 const rounds = Number(Deno.args[1] ?? 7);
 
-/** As much as a `tool:post` has. */
+/** Data of the size of a `tool:post` event. */
 const data: JsonObject = {
   tool_name: "calculator",
   tool_call_id: "call_1",
@@ -23,7 +23,7 @@ const data: JsonObject = {
 
 let seen = 0;
 
-/** Hooks as people write them: asynchronous, reading a field, letting the event pass. */
+/** A typical hook: asynchronous, reads a field, lets the event pass. */
 const handler: HookHandler = (_event, payload) => {
   if (payload.tool_name === "calculator") seen++;
   return Promise.resolve({ action: "continue" });
@@ -40,7 +40,7 @@ const { session, entries } = openKernelSession({
         return emitAll(hooks, "bench:heard");
       },
     });
-    tell(medians);
+    printFigures(medians);
     return "measured";
   },
 });
@@ -61,7 +61,7 @@ function register(hooks: HookRegistry): void {
 }
 
 async function emitAll(hooks: HookRegistry, event: string): Promise<void> {
-  entries.length = 0; // a log of one round, so that memory does not grow with the rounds
+  entries.length = 0; // keeps the log of one round only
   for (let index = 0; index < events; index++) await hooks.emit(event, data);
   const written = entries.filter((entry) => entry.event === event).length;
   if (written !== events) {
@@ -77,7 +77,7 @@ async function bare(count: number): Promise<void> {
   }
 }
 
-function tell(medians: Record<"none_floor" | "none" | "ten_floor" | "ten", number>): void {
+function printFigures(medians: Record<"none_floor" | "none" | "ten_floor" | "ten", number>): void {
   const { none_floor, none, ten_floor, ten } = mapValues(medians, (ms) => ms * 1000 / events);
   print(`Events, ${events} a round, median of ${rounds} rounds`);
   print(tableOf(["hooks", "µs/event", "floor µs", "ratio"], [

@@ -1,14 +1,14 @@
-/** Taking times, saying them: medians, a table for people, one JSON line for machines. Knows nothing of what is measured. */
+/** Measures times and prints them: medians, a table, one JSON line. */
 
 /** One cell of a table. */
 export type Cell = string | number;
 
-/** Returns the middle value; the mean of the two middle ones for an even count. @throws {RangeError} when there is none. */
+/** Returns the middle value; the mean of the two middle ones for an even count. @throws {RangeError} for an empty list. */
 export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   const middle = sorted.length >> 1;
   const upper = sorted[middle];
-  if (upper === undefined) throw new RangeError("Cannot take a median: there must be a value: received none");
+  if (upper === undefined) throw new RangeError("Cannot compute the median of an empty list");
   return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? upper) + upper) / 2;
 }
 
@@ -20,8 +20,8 @@ export async function timed(run: () => unknown): Promise<number> {
 }
 
 /**
- * Times several things in turn, `rounds` times over, so that a slow moment of the machine hits all of them; resolves to the
- * median milliseconds of each. One round before, to warm up, is not counted.
+ * Times several functions in turn for `rounds` rounds, so that a slow moment of the machine affects all of them. Resolves to
+ * the median milliseconds of each. A first round warms up and is not counted.
  */
 export async function compare<Name extends string>(
   rounds: number,
@@ -39,13 +39,13 @@ export async function compare<Name extends string>(
   return Object.fromEntries(medians) as Record<Name, number>; // one entry per name
 }
 
-/** Returns a number with three significant digits, large ones without a fraction. */
+/** Returns a number rounded to three significant digits, or to an integer from 1,000 on. */
 export function rounded(value: number): number {
   if (!Number.isFinite(value)) return value;
   return Math.abs(value) >= 1000 ? Math.round(value) : Number(value.toPrecision(3));
 }
 
-/** Returns a table as text: the first column to the left, the others to the right. */
+/** Returns a table as text, with the first column aligned left and the others right. */
 export function tableOf(heading: readonly string[], rows: readonly (readonly Cell[])[]): string {
   const lines = [heading, ...rows].map((row) =>
     row.map((cell) => typeof cell === "number" ? String(rounded(cell)) : cell)
@@ -64,7 +64,7 @@ export function print(line = ""): void {
   for (let written = 0; written < bytes.length;) written += Deno.stdout.writeSync(bytes.subarray(written));
 }
 
-/** Writes the closing line of a bench: one JSON object, its numbers rounded. */
+/** Prints the last line of a bench: one JSON object with rounded numbers. */
 export function report(bench: string, figures: Record<string, unknown>): void {
   const host = { deno: Deno.version.deno, cores: navigator.hardwareConcurrency };
   print();

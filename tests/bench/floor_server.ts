@@ -1,6 +1,6 @@
 /**
- * The least a server on Deno can be: reads each body, answers the same bytes. With a file as its argument these are its
- * `{headers, body}`, else two bytes of text. Tells its address on stdout.
+ * A minimal Deno server: reads each request body and returns the same bytes. The argument is a file with `{headers, body}`;
+ * without it the body is `ok`. Prints its address.
  */
 interface Answer {
   headers: Record<string, string>;

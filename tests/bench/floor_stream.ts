@@ -1,6 +1,6 @@
 /**
- * The least a streaming server on Deno can be: reads each body, answers the same events, one write for each. Argument: a file
- * with the events as they are on the wire. Tells its address on stdout.
+ * A minimal streaming Deno server: reads each request body and streams the same events, one write for each. The argument is a
+ * file with the bytes of the events. Prints its address.
  */
 const [path = ""] = Deno.args;
 const frames = Deno.readTextFileSync(path).split("\n\n").filter((frame) => frame !== "")

@@ -1,15 +1,15 @@
 /** Memory of this process after garbage collection. Needs `--v8-flags=--expose-gc`. */
 
-/** What a process takes, in MB. */
+/** Memory of a process in MB. */
 export interface Memory {
-  /** JavaScript objects that are alive. */
+  /** Live JavaScript objects. */
   readonly heap_mb: number;
   readonly resident_mb: number;
 }
 
-/** Collects garbage and returns what is left. @throws {Error} when collection cannot be asked for. */
+/** Collects garbage and returns the memory in use. @throws {Error} without `--expose-gc`. */
 export function memoryNow(): Memory {
-  const { gc } = globalThis as { gc?: () => void }; // there with the flag
+  const { gc } = globalThis as { gc?: () => void }; // present with the flag
   if (!gc) throw new Error("Cannot measure memory: run with --v8-flags=--expose-gc");
   gc();
   const { heapUsed, rss } = Deno.memoryUsage();

@@ -1,6 +1,6 @@
 /**
- * Hooks: one iteration of `loop-basic` (as in loop_bench.ts) with nothing mounted, with the built-in hooks, with one and with
- * ten handlers on each event of an iteration; against the loop by hand, and against the iteration with nothing mounted.
+ * Hooks: one iteration of `loop-basic` (as in loop_bench.ts) without hooks, with the built-in hooks, and with one and ten
+ * handlers for each event; compared with the hand-written loop and with the iteration without hooks.
  *
  *   deno run -A tests/bench/hooks_bench.ts [rounds]
  */
@@ -54,7 +54,7 @@ const figures = Object.keys(SETTINGS).map((name) => {
 });
 print(`Hooks, runs of ${ITERATIONS} iterations, processor time, median of ${rounds} rounds`);
 print(tableOf(
-  ["", "µs/iteration", "to the loop by hand", "to no hook", "on the wall"],
+  ["", "µs/iteration", "to the hand-written loop", "to no hook", "elapsed to no hook"],
   figures.map((
     { name, us, ratio, to_none, wall_to_none },
   ): Cell[] => [name, us, ratio, to_none, wall_to_none]),

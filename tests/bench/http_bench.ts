@@ -1,7 +1,7 @@
 /**
- * Requests per second: `POST /v1/runs` with an inline plan (one answer, no tool, memory store, JSON) against a bare
- * `Deno.serve` that reads the same body and gives the same bytes. Client and servers are processes of their own; the count
- * of requests is fixed.
+ * Requests per second: `POST /v1/runs` with an inline plan (one answer, no tool, memory store, JSON), compared with a bare
+ * `Deno.serve` that reads the same body and returns the same bytes. Client and servers are separate processes; the number of
+ * requests is fixed.
  *
  *   deno run -A tests/bench/http_bench.ts [requests] [rounds]
  */
@@ -9,7 +9,7 @@ import { median, print, report, tableOf } from "./figures.ts";
 import { sendRequests } from "./client_process.ts";
 import { type Program, residentMb, ROOT, startArguments, startServer } from "./processes.ts";
 
-/** Kept connections; below `max_runs_per_key` (16), so that no run is refused. */
+/** Persistent connections; fewer than `max_runs_per_key` (16), so that no run is refused. */
 const CONNECTIONS = 8;
 
 const requests = Number(Deno.args[0] ?? 2_000);
@@ -23,7 +23,7 @@ const body = JSON.stringify({
   },
 });
 
-/** Headers that belong to a connection or a moment, not to an answer. */
+/** Headers that depend on the connection or the time. */
 const PER_CONNECTION: ReadonlySet<string> = new Set([
   "connection",
   "content-length",
@@ -52,17 +52,17 @@ try {
       if (round >= 0) rates[name].push(rate);
     }
   }
-  tell(median(rates.floor), median(rates.preamp), await residentMb(preamp.pid));
+  printFigures(median(rates.floor), median(rates.preamp), await residentMb(preamp.pid));
 } finally {
   await Deno.remove(folder, { recursive: true });
 }
 
-/** Returns a server that answers what the runtime answers to this very request. */
+/** Returns a server that returns the runtime's response to this request. */
 async function floorProgram(url: string): Promise<Program> {
   const response = await fetch(`${url}/v1/runs`, { method: "POST", headers: headersOf(), body });
   const text = await response.text();
   if (response.status !== 200) {
-    throw new Error(`Cannot measure: the run must be answered 200: received ${response.status} ${text}`);
+    throw new Error(`Cannot measure: the run must return 200: received ${response.status} ${text}`);
   }
   if (JSON.parse(text).status !== "completed") {
     throw new Error(`Cannot measure: the run must complete: received ${text}`);
@@ -93,7 +93,7 @@ function headersOf(): Record<string, string> {
   return { "content-type": "application/json", accept: "application/json" };
 }
 
-function tell(floor: number, preamp: number, rss_mb: number | null): void {
+function printFigures(floor: number, preamp: number, rss_mb: number | null): void {
   print(`POST /v1/runs, ${requests} requests over ${CONNECTIONS} connections, median of ${rounds} rounds`);
   print(tableOf(["", "requests/s", "µs/request", "ratio"], [
     ["Deno.serve, same bytes", floor, 1e6 / floor, 1],

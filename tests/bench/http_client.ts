@@ -1,6 +1,6 @@
 /**
- * A small HTTP/1.1 client in a process of its own: the same request again and again over a few kept connections, counting
- * nothing but complete answers. Raw TCP, because `fetch` would cost more than what it measures.
+ * A small HTTP/1.1 client: repeats a request over a few persistent connections and counts complete responses. It uses raw TCP,
+ * because `fetch` would cost more than the measured request.
  *
  * Arguments: a file with the request's bytes, host, port, requests, connections. Writes one JSON line.
  */

@@ -1,4 +1,4 @@
-/** A kernel session for a bench: modules given as objects, real time, entries numbered, stamped and kept in memory. */
+/** A kernel session for a bench: modules are objects, time is real, and entries are kept in memory. */
 import { defaultPolicy } from "../../src/policy/policy.ts";
 import { RunLimitGuard } from "../../src/kernel/run_limits.ts";
 import type { DraftEntry, Entry, Host } from "../../src/kernel/host.ts";
@@ -15,7 +15,7 @@ import type {
   Orchestrator,
 } from "../../src/sdk/types.ts";
 
-/** Far above what any bench does. */
+/** Limits that no bench reaches. */
 const LIMITS = {
   max_iterations: 1_000_000,
   max_tool_calls: 1_000_000,
@@ -24,7 +24,7 @@ const LIMITS = {
   max_duration_s: 600,
 };
 
-/** Returns a session whose loop is `orchestrator`, and the entries it writes. */
+/** Returns a session with the loop `orchestrator`, and its log entries. */
 export function openKernelSession(orchestrator: Orchestrator): { session: Session; entries: Entry[] } {
   const modules = new Map<string, Module>([
     ["bench-loop", { mount: async (coordinator) => await coordinator.mount("orchestrator", orchestrator) }],
@@ -81,7 +81,7 @@ function listContext(): ContextManager {
     addMessage: (message) => Promise.resolve(void messages.push(message)),
     getMessagesForRequest: () => Promise.resolve([...messages]),
     getMessages: () => Promise.resolve([...messages]),
-    setMessages: (given) => Promise.resolve(void (messages = [...given])),
+    setMessages: (replaced) => Promise.resolve(void (messages = [...replaced])),
     clear: () => Promise.resolve(void (messages = [])),
   };
 }

@@ -1,6 +1,6 @@
 /**
- * Modules by URL: loads of graphs of 1, 10 and 100 files over HTTP on loopback, against a bare esbuild-wasm bundle of the
- * same fetches with esbuild already initialised; requests of a cached graph; memory before, during and after.
+ * Modules by URL: loads graphs of 1, 10 and 100 files over HTTP on loopback, compared with a bare esbuild-wasm bundle of the
+ * same files with esbuild initialised. Also measures requests of a cached graph, and memory before, during and after.
  *
  *   deno run -A tests/bench/loader_bench.ts [rounds]
  */
@@ -14,7 +14,7 @@ import { type Cell, compare, print, report, tableOf, timed } from "./figures.ts"
 import { residentMb } from "./processes.ts";
 
 const SIZES = [1, 10, 100];
-/** Milliseconds until the unused bundler is ended: a minute outside of this bench. */
+/** Milliseconds until the idle bundler process is stopped; one minute by default. */
 const IDLE_MS = 3_000;
 
 const rounds = Number(Deno.args[0] ?? 15);
@@ -30,7 +30,7 @@ const context: LoadContext = { origin: "operator", namespace: "bench", policy: d
 
 const before_mb = await residentMb(Deno.pid);
 const process = createBundlerProcess({ idle_ms: IDLE_MS });
-/** The one bundler of all loaders here. */
+/** The bundler that all loaders share. */
 const bundler: Bundler = {
   bundle: (request, client) => process.bundle(request, client),
   imports: (file, max, client) => process.imports(file, max, client),
@@ -58,9 +58,9 @@ for (const size of SIZES) {
     },
     again: () => loader.load(spec, context),
   });
-  const asked = requests;
+  const requests_before = requests;
   for (let round = 0; round < rounds; round++) await loader.load(spec, context);
-  const cached_requests = requests - asked;
+  const cached_requests = requests - requests_before;
   await loader.close();
   rows.push([`${size} files`, bare, cold, cold / bare, warm, again, cached_requests]);
   figures[`files_${size}`] = { bare, cold, ratio: cold / bare, warm, again, cached_requests };
@@ -70,21 +70,24 @@ const after_mb = await childrenMb();
 
 print(`Modules by URL, ms, median of ${rounds} rounds`);
 print(
-  tableOf(["", "bare bundle", "cold", "ratio", "cached, linked anew", "again", "requests when cached"], rows),
+  tableOf(
+    ["", "bare bundle", "cold", "ratio", "cached, linked again", "again", "requests when cached"],
+    rows,
+  ),
 );
 print();
-print(`first load, the bundler not started: ${first_ms.toFixed(0)} ms`);
+print(`first load, including the start of the bundler: ${first_ms.toFixed(0)} ms`);
 print(
-  `memory in MB: before ${mb(before_mb)}, after a load ${mb(loaded_mb)}, the bundler ${
+  `memory in MB: before ${mb(before_mb)}, after a load ${mb(loaded_mb)}, the bundler process ${
     mb(bundler_mb)
-  }, unused ${mb(after_mb)}`,
+  }, after its idle timeout ${mb(after_mb)}`,
 );
 report("loader", { rounds, ...figures, first_ms, before_mb, loaded_mb, bundler_mb, after_mb });
 await process.close();
 await esbuild.stop();
 await server.shutdown();
 
-/** A graph in folders of ten, each file with some code; `.ts`, so that types are stripped. */
+/** Adds a graph of TypeScript files, a tree with ten children for each file. */
 function addGraph(size: number): void {
   for (let index = 0; index < size; index++) {
     const imports = children(index, size).map((child) => `import { f${child} } from "./${child}.ts";`).join(
@@ -93,7 +96,7 @@ function addGraph(size: number): void {
     const sum = children(index, size).map((child) => ` + f${child}(n)`).join("");
     const filler = Array.from(
       { length: 40 },
-      (_, line) => `  // line ${line} of what a file of ordinary length says`,
+      (_, line) => `  // line ${line} of a file of ordinary length`,
     ).join("\n");
     const code =
       `${imports}\nexport function f${index}(n: number): number {\n${filler}\n  return n${sum};\n}\n`;
@@ -104,12 +107,12 @@ function addGraph(size: number): void {
   }
 }
 
-/** A tree of ten branches. */
+/** Returns the children of a file in the tree. */
 function children(index: number, size: number): number[] {
   return Array.from({ length: 10 }, (_, branch) => index * 10 + branch + 1).filter((child) => child < size);
 }
 
-/** A new URL each time: the query keeps everything from being known. */
+/** Returns a module with a new URL, so that it is not cached. */
 function specOf(size: number): LoadSpec {
   const url = `http://127.0.0.1:${server.addr.port}/${size}/0.ts?load=${loads++}`;
   return { module: "tool-bench", source: { kind: "url", url, original: url } };
@@ -121,7 +124,7 @@ async function once(use: (loader: Loader) => Promise<unknown>): Promise<void> {
   await loader.close();
 }
 
-/** What the least loader would do: fetch when esbuild asks. */
+/** Bundles with a minimal loader that fetches the files that esbuild requests. */
 async function bareBundle(size: number): Promise<void> {
   await esbuild.build({
     entryPoints: [`http://127.0.0.1:${server.addr.port}/${size}/0.ts`],
@@ -146,7 +149,7 @@ async function bareBundle(size: number): Promise<void> {
   });
 }
 
-/** Memory of the processes that this one started, by Linux's `/proc`; null elsewhere. */
+/** Resolves to the memory of the child processes, read from Linux's `/proc`; null on other systems. */
 async function childrenMb(): Promise<number | null> {
   try {
     const pids = (await Deno.readTextFile(`/proc/${Deno.pid}/task/${Deno.pid}/children`)).split(" ").filter((

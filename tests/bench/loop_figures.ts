@@ -1,4 +1,4 @@
-/** Measures a loop against the loop by hand, in one process. Knows nothing of whose loop it is. */
+/** Compares a loop with the hand-written loop, in one process. */
 import type { JsonObject } from "../../src/sdk/types.ts";
 import { runBare } from "./bare_loop.ts";
 import { median } from "./figures.ts";
@@ -6,14 +6,14 @@ import { memoryNow } from "./heap.ts";
 import { ANSWER, DELTAS, type ProbeClock, PROMPT, scriptOf, STREAM } from "./loop_scripts.ts";
 import { middle, ratio, stopwatch, take, type Taken, takeTurns } from "./rounds.ts";
 
-/** A loop, run from one prompt to its answer with the calculator and a provider under this config. */
+/** A loop to measure. `run` executes one prompt with the calculator and a provider with this config. */
 export interface MeasuredLoop {
   run(prompt: string, config: JsonObject): Promise<{ iterations: number; text: string }>;
-  /** The same, and somebody reads the deltas as they come. */
+  /** Does the same while a reader counts the deltas. */
   stream(prompt: string, config: JsonObject): Promise<{ deltas: number; text: string }>;
 }
 
-/** Processor time of one thing and its ratio to the floor; the ratio on the wall beside it. */
+/** Processor time of one unit, the floor's, and the ratios of processor time and elapsed time. */
 export interface Compared {
   readonly us: number;
   readonly floor_us: number;
@@ -21,7 +21,7 @@ export interface Compared {
   readonly wall_ratio: number;
 }
 
-/** One iteration of the first hundred and of the last hundred of the longest run. */
+/** Time of one iteration among the first hundred and among the last hundred of the longest run. */
 export interface Ends {
   readonly first_us: number;
   readonly last_us: number;
@@ -29,55 +29,54 @@ export interface Ends {
   readonly wall_ratio: number;
 }
 
-/** What was measured of a loop. */
+/** The figures of a loop. */
 export interface LoopFigures {
-  /** Iterations of the longest run: fewer than a thousand when that would take too long. */
+  /** Iterations of the longest run; fewer than a thousand when that would take too long. */
   readonly longest: number;
-  /** Iterations of a run → one iteration. */
+  /** Iterations of a run → figures of one iteration. */
   readonly per_iteration: Readonly<Record<number, Compared>>;
   readonly ends: Ends;
-  /** One of a thousand deltas. */
+  /** Figures of one of a thousand deltas. */
   readonly deltas: Compared;
 }
 
-/** What an iteration adds to the heap, in MB for a thousand. */
+/** Growth of the heap in MB for a thousand iterations. */
 export interface LoopMemory {
-  /** Alive at the last call of the model and not at the first. */
+  /** Growth from the first to the last call of the model. */
   readonly running_mb: number;
-  /** Alive when the run has ended and nobody holds its result: a log that is kept, say. */
+  /** Growth that remains after the run, such as a stored log. */
   readonly after_mb: number;
 }
 
-/** How a loop is measured. */
+/** Options of `measureLoop`. */
 export interface LoopOptions {
   rounds: number;
-  /** Told by the provider of the loop. */
+  /** The clock of the loop's provider. */
   clock: ProbeClock;
-  /** Milliseconds of processor time that one run may take; what would take longer is cut. Default: no bound. */
+  /** Maximum processor time of one run in ms; longer runs are cut. Default: no maximum. */
   longest_run_ms?: number;
 }
 
-/** Iterations of a run → runs taken together, so that each time is many milliseconds long. */
+/** Iterations of a run, and runs that are timed together so that each time is many milliseconds long. */
 const SIZES: readonly (readonly [iterations: number, runs: number])[] = [[1, 50], [50, 10]];
-/** Lengths of the longest run, the longest first; two ends fit into the shortest. */
+/** Possible lengths of the longest run, longest first; each has room for both ends. */
 const LENGTHS: readonly number[] = [1_000, 500, 200];
-/** The floor is run as many times more: it takes that much less. */
+/** Factor by which the faster floor is repeated. */
 const FLOOR_TIMES = 10;
-/** Iterations of an end. */
+/** Iterations at each end of a run that are compared. */
 const END = 100;
-/** The ends are short, so they are taken more often. */
+/** Factor by which the short ends are measured more often. */
 const END_TIMES = 2;
 const STREAMS = 5;
-/** Time and size of what warms up. */
+/** Duration of the warm-up, and iterations of its runs. */
 const WARM_UP_MS = 5_000;
 const WARM_UP_ITERATIONS = 200;
-/** With the one before them few enough that the store in memory still has room. */
+/** Few enough that the memory store does not become full. */
 const MEMORY_RUNS = 3;
 
 /**
- * Measures time: runs of 1, 50 and 1,000 iterations, the two ends of the longest, a thousand deltas. Before that both loops run
- * until they are compiled: a server has been up for more than a second when it counts, and compilers run on threads whose time
- * is in the figures.
+ * Measures time: runs of 1, 50 and 1,000 iterations, both ends of the longest run, and a thousand deltas. Both loops warm up
+ * first until they are compiled, because processor time includes the compiler's threads.
  */
 export async function measureLoop(loop: MeasuredLoop, options: LoopOptions): Promise<LoopFigures> {
   const { rounds } = options;
@@ -100,7 +99,7 @@ export async function measureLoop(loop: MeasuredLoop, options: LoopOptions): Pro
   return { longest, per_iteration, ends, deltas: compared(ours, floor, STREAMS * DELTAS) };
 }
 
-/** Measures memory, in a process where nothing else is going on. Needs `--v8-flags=--expose-gc`. */
+/** Measures memory; no other work may run in the process. Needs `--v8-flags=--expose-gc`. */
 export async function measureLoopMemory(
   loop: MeasuredLoop,
   clock: ProbeClock,
@@ -109,7 +108,7 @@ export async function measureLoopMemory(
   const config = scriptOf(iterations, [0, iterations - 1]);
   const running: number[] = [];
   const ended: number[] = [];
-  for (let run = -1; run < MEMORY_RUNS; run++) { // what is made once is made in the first
+  for (let run = -1; run < MEMORY_RUNS; run++) { // the first run allocates what is created once
     const alive: number[] = [];
     clock.onProbe = () => void alive.push(memoryNow().heap_mb);
     await checkedRun(loop, config, iterations);
@@ -148,15 +147,15 @@ async function warmUp(loop: MeasuredLoop): Promise<void> {
   }
 }
 
-/** The longest of the lengths whose run stays within the bound, by how the time grew up to the shortest of them. */
+/** Returns the longest length whose run stays within the maximum, extrapolated from short runs. */
 async function longestOf(loop: MeasuredLoop, longest_run_ms: number): Promise<number> {
   const [cut, sample] = [LENGTHS.at(-1)!, 50]; // there is one
   const time = async (iterations: number) => {
     const config = scriptOf(iterations);
     const run = () => checkedRun(loop, config, iterations);
     await run(); // warms up
-    const [one, other] = [await take(run), await take(run)];
-    return Math.min(one.cpu_ms, other.cpu_ms);
+    const [first, second] = [await take(run), await take(run)];
+    return Math.min(first.cpu_ms, second.cpu_ms);
   };
   const sample_ms = await time(sample);
   const cut_ms = await time(cut);
@@ -175,9 +174,9 @@ async function endsOf(loop: MeasuredLoop, { rounds, clock }: LoopOptions, longes
       lap = stopwatch();
     };
     await checkedRun(loop, config, longest);
-    const [, head, , tail] = laps; // up to the first call, the head, what is between, the tail
+    const [, head, , tail] = laps; // before the first call, the head, the middle, the tail
     if (!head || !tail || laps.length !== 4) {
-      throw new Error(`Cannot measure: four probes must be told: received ${laps.length}`);
+      throw new Error(`Cannot measure: the run must reach four probes: received ${laps.length}`);
     }
     if (round < 0) continue;
     first.push(head);
@@ -197,32 +196,32 @@ async function repeat(times: number, run: () => Promise<unknown>): Promise<void>
 }
 
 async function checkedBare(config: JsonObject, iterations: number): Promise<void> {
-  check("the loop by hand", await runBare(PROMPT, config), iterations);
+  check("the hand-written loop", await runBare(PROMPT, config), iterations);
 }
 
 async function checkedRun(loop: MeasuredLoop, config: JsonObject, iterations: number): Promise<void> {
   check("the loop", await loop.run(PROMPT, config), iterations);
 }
 
-function check(whose: string, made: { iterations: number; text: string }, iterations: number): void {
-  if (made.iterations === iterations && made.text === ANSWER) return;
+function check(label: string, result: { iterations: number; text: string }, iterations: number): void {
+  if (result.iterations === iterations && result.text === ANSWER) return;
   throw new Error(
-    `Cannot measure: ${whose} must make ${iterations} iterations: received ${made.iterations}, "${made.text}"`,
+    `Cannot measure: ${label} must make ${iterations} iterations: received ${result.iterations}, "${result.text}"`,
   );
 }
 
 async function checkedBareStream(): Promise<void> {
-  checkStream("the loop by hand", await runBare(PROMPT, STREAM));
+  checkStream("the hand-written loop", await runBare(PROMPT, STREAM));
 }
 
 async function checkedStream(loop: MeasuredLoop): Promise<void> {
   checkStream("the loop", await loop.stream(PROMPT, STREAM));
 }
 
-function checkStream(whose: string, { deltas, text }: { deltas: number; text: string }): void {
+function checkStream(label: string, { deltas, text }: { deltas: number; text: string }): void {
   if (deltas === DELTAS && text === STREAM.response) return;
   throw new Error(
-    `Cannot measure: ${whose} must give ${DELTAS} deltas: received ${deltas}, ${text.length} characters`,
+    `Cannot measure: ${label} must stream ${DELTAS} deltas: received ${deltas}, ${text.length} characters`,
   );
 }
 

@@ -1,26 +1,26 @@
-/** What the model of a loop bench says: provider-mock's configs, and the moments in them at which a bench is told. */
+/** Scripts of the loop benches: configs of provider-mock, with probes that notify the bench. */
 import type { Clock, JsonObject } from "../../src/sdk/types.ts";
 
 /** The prompt of every run. */
 export const PROMPT = "Work it out.";
-/** What every run of {@link scriptOf} answers. */
+/** The answer of every run of {@link scriptOf}. */
 export const ANSWER = "It is 42.";
 /** Deltas of {@link STREAM}. */
 export const DELTAS = 1_000;
 
 const CHUNK_CHARS = 20;
-/** No timer has this many milliseconds but a probe. */
+/** The delay that marks a probe; no real timer uses it. */
 const PROBE_MS = 86_400_123;
 
-/** An answer of so many deltas. */
+/** A config with one answer of {@link DELTAS} deltas. */
 export const STREAM: JsonObject = {
   response: "A delta of 20 chars ".repeat(DELTAS),
   chunk_chars: CHUNK_CHARS,
 };
 
 /**
- * Returns the config for a run of so many iterations: all but the last call the calculator. At the `probed` calls (from 0) the
- * provider asks its clock to wait, which a {@link ProbeClock} takes for a sign.
+ * Returns the config for a run of `iterations` iterations; all but the last call the calculator. At the `probed` calls (from 0)
+ * the provider waits on its clock for a special delay, which a {@link ProbeClock} recognises.
  */
 export function scriptOf(iterations: number, probed: readonly number[] = []): JsonObject {
   const usage = { input_tokens: 10, output_tokens: 5 };
@@ -31,10 +31,10 @@ export function scriptOf(iterations: number, probed: readonly number[] = []): Js
   return { responses, context_window: 10_000_000 };
 }
 
-/** A clock that tells when a script's probe is reached, and waits for nothing then. */
+/** A clock that calls `onProbe`, instead of waiting, when a script reaches a probe. */
 export class ProbeClock implements Clock {
   readonly #real: Clock;
-  /** Told at each probe; a promise is waited for. */
+  /** Called at each probe. */
   onProbe: () => void = () => {};
 
   constructor(real: Clock) {

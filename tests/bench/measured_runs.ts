@@ -1,4 +1,4 @@
-/** Whole runs in this process: the runtime over a store in memory, with limits no bench reaches. */
+/** Complete runs in this process, with a memory store and limits that no bench reaches. */
 import { createRuntime } from "../../src/app/runtime.ts";
 import type { Entry } from "../../src/kernel/host.ts";
 import { defaultPolicy } from "../../src/policy/policy.ts";
@@ -6,31 +6,31 @@ import type { Caller, Run } from "../../src/runs/types.ts";
 import type { Clock, JsonObject } from "../../src/sdk/types.ts";
 import { MemoryStore, type MemoryStoreOptions } from "../../src/store/memory.ts";
 
-/** A runtime that a bench may run in. */
+/** A runtime for a bench. */
 export interface MeasuredRuns extends AsyncDisposable {
   /**
-   * Runs one prompt to its end with `loop-basic`, the calculator and provider-mock under this config; `plan` is laid over
-   * the plan.
+   * Runs one prompt with `loop-basic`, the calculator and provider-mock with this config. Keys of `plan` replace those of the
+   * plan.
    */
   run(prompt: string, provider_config: JsonObject, plan?: JsonObject): Promise<Run>;
-  /** The same with `loop-streaming`, while a reader follows the log; resolves to the run and the deltas it read. */
+  /** Does the same with `loop-streaming` while a reader follows the log. Resolves to the run and the number of deltas read. */
   stream(prompt: string, provider_config: JsonObject): Promise<{ run: Run; deltas: number }>;
-  /** Every entry of a run's log. */
+  /** Resolves to all entries of a run's log. */
   entries(run_id: string): Promise<Entry[]>;
 }
 
 const CALLER: Caller = { name: "library", namespace: "bench", origin: "operator" };
 
-/** What a bench may set. */
+/** Options of `openRuns`. */
 export interface MeasuredOptions {
   clock?: Clock;
-  /** How much the store in memory keeps. Default: its own defaults. */
+  /** Options of the memory store. */
   store?: MemoryStoreOptions;
-  /** Where modules of files run. Default `inline`. */
+  /** Tier of modules from files. Default: `inline`. */
   tier?: "inline" | "worker" | "process";
 }
 
-/** Opens a runtime and loads the modules, so that no measured run does. Modules in this folder run where `tier` says. */
+/** Opens a runtime and loads the modules, so that measured runs do not include loading. */
 export async function openRuns(
   { clock, store, tier = "inline" }: MeasuredOptions = {},
 ): Promise<MeasuredRuns> {

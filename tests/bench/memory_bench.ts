@@ -1,6 +1,6 @@
 /**
- * Memory: what 1,000 iterations of a run take while it runs and what its log takes after; then many runs over a store that
- * keeps little, so that what still grows once the store is full is a leak. Measured: the slope over the second half.
+ * Memory: heap of 1,000 iterations during a run, and of its log afterwards. Then many runs with a small store: growth after the
+ * store is full is a leak. The figure is the slope over the second half.
  *
  *   deno run -A --v8-flags=--expose-gc tests/bench/memory_bench.ts [runs]
  */
@@ -12,23 +12,23 @@ import { openRuns } from "./measured_runs.ts";
 import { openPreampLoop } from "./preamp_loop.ts";
 
 const ITERATIONS = 1_000;
-/** Iterations of each of many runs. */
+/** Iterations of each of the many runs. */
 const SHORT = 5;
-/** What the store of many runs keeps: full long before the first half of them is over. */
-const KEPT = { max_entries: 500, max_records: 20 };
-/** Memory is looked at this many times. */
-const LOOKS = 20;
+/** Size of the store for the many runs; it is full long before half of them have ended. */
+const STORE_LIMITS = { max_entries: 500, max_records: 20 };
+/** Number of memory samples. */
+const SAMPLES = 20;
 
 const count = Number(Deno.args[0] ?? 2_000);
-const between = Math.ceil(count / LOOKS);
+const between = Math.ceil(count / SAMPLES);
 
 const one = await longRun();
 const many = await manyRuns();
 
 print("Memory in MB, after garbage collection");
 print(tableOf(["a run of 1,000 iterations", "MB", "bytes/iteration"], [
-  ["heap at its last call, over its first", one.running_mb, one.running_mb * 1e6 / ITERATIONS],
-  ["heap after it: its log and records", one.after_mb, one.after_mb * 1e6 / ITERATIONS],
+  ["heap: last call minus first call", one.running_mb, one.running_mb * 1e6 / ITERATIONS],
+  ["heap after the run: its log and records", one.after_mb, one.after_mb * 1e6 / ITERATIONS],
 ]));
 print();
 print(tableOf(
@@ -42,7 +42,7 @@ report("memory", {
   per_1000_iterations: one,
   runs: count,
   iterations: SHORT,
-  kept: KEPT,
+  kept: STORE_LIMITS,
   growth_kb_per_run: {
     heap: perRun(many.heap),
     resident: perRun(many.resident),
@@ -54,9 +54,9 @@ async function longRun() {
   return await measureLoopMemory(preamp.loop, preamp.clock, ITERATIONS);
 }
 
-/** Heap and resident memory, at each look. */
+/** Resolves to heap and resident memory at each sample. */
 async function manyRuns(): Promise<{ heap: number[]; resident: number[] }> {
-  await using runs = await openRuns({ store: KEPT });
+  await using runs = await openRuns({ store: STORE_LIMITS });
   const config = scriptOf(SHORT);
   const [heap, resident]: [number[], number[]] = [[], []];
   for (let index = 0; index < count; index++) {
@@ -65,7 +65,7 @@ async function manyRuns(): Promise<{ heap: number[]; resident: number[] }> {
       throw new Error(`Cannot measure: the run must complete: received ${status} after ${turn_count}`);
     }
     if ((index + 1) % between !== 0) continue;
-    await new Promise((resolve) => setTimeout(resolve)); // what ends after the answer
+    await new Promise((resolve) => setTimeout(resolve)); // lets work after the answer end
     const { heap_mb, resident_mb } = memoryNow();
     heap.push(heap_mb);
     resident.push(resident_mb);
@@ -73,12 +73,12 @@ async function manyRuns(): Promise<{ heap: number[]; resident: number[] }> {
   return { heap, resident };
 }
 
-/** Returns KB per run, over the second half of the looks. */
+/** Returns the growth in KB per run over the second half of the samples. */
 function perRun(values: readonly number[]): number {
   return slope(values.slice(values.length >> 1)) * 1_000 / between;
 }
 
-/** Returns the slope of the line through the values by least squares, per value. */
+/** Returns the slope of the least-squares line through the values. */
 function slope(values: readonly number[]): number {
   const middle = (values.length - 1) / 2;
   const mean = values.reduce((sum, value) => sum + value, 0) / values.length;

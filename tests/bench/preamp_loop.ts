@@ -1,11 +1,11 @@
-/** This project's loop as a loop to measure: a whole run with guards, events, hooks and log, over a store in memory. */
+/** Preamp's loop for measurements: a complete run with guards, events, hooks and log, in a memory store. */
 import { systemClock } from "../../src/process/system_clock.ts";
 import type { Run } from "../../src/runs/types.ts";
 import type { MeasuredLoop } from "./loop_figures.ts";
 import { ProbeClock } from "./loop_scripts.ts";
 import { type MeasuredOptions, openRuns } from "./measured_runs.ts";
 
-/** The loop, the clock of its provider, and the runtime to close. */
+/** The loop and the clock of its provider; disposing closes the runtime. */
 export interface PreampLoop extends AsyncDisposable {
   readonly loop: MeasuredLoop;
   readonly clock: ProbeClock;

@@ -1,13 +1,13 @@
-/** Other processes of a bench: servers that tell their address on the first line of stdout, and how much memory they take. */
+/** Starts servers as child processes and reads the memory and processor time of processes. */
 
-/** A server in a process of its own. */
+/** A server that runs as a child process. */
 export interface ServerProcess extends AsyncDisposable {
   readonly pid: number;
-  /** Base URL, without a slash at the end. */
+  /** Base URL without a trailing slash. */
   readonly url: string;
 }
 
-/** What to run. */
+/** A command with its arguments. */
 export interface Program {
   command: string;
   args: readonly string[];
@@ -17,13 +17,13 @@ export interface Program {
 /** The project's root as a path. */
 export const ROOT: string = new URL("../../", import.meta.url).pathname;
 
-/** Milliseconds a server may take until it tells its address. */
+/** Maximum milliseconds until a server prints its address. */
 const START_TIMEOUT_MS = 30_000;
 
 /**
- * Starts a server and waits for its address. Disposing ends it.
+ * Starts a server and waits for its address, the first line of its stdout. Disposing stops it.
  *
- * @throws {Error} with what it wrote to stderr, when it ends before it tells its address.
+ * @throws {Error} with the end of its stderr, when it exits before it prints its address.
  */
 export async function startServer(program: Program): Promise<ServerProcess> {
   const child = new Deno.Command(program.command, {
@@ -59,7 +59,7 @@ export async function startServer(program: Program): Promise<ServerProcess> {
   };
 }
 
-/** Resolves to the first line of a stream, or all of it when it ends before; reads the rest away. */
+/** Resolves to the first line of a stream, or to all of it without a line feed. The rest is read and discarded. */
 async function firstLine(stream: ReadableStream<Uint8Array>): Promise<{ line: string; rest: Promise<void> }> {
   const reader = stream.pipeThrough(new TextDecoderStream()).getReader();
   let text = "";
@@ -68,10 +68,10 @@ async function firstLine(stream: ReadableStream<Uint8Array>): Promise<{ line: st
     if (done) break;
     text += value;
   }
-  return { line: text.split("\n", 1)[0] ?? "", rest: readAway(reader) };
+  return { line: text.split("\n", 1)[0] ?? "", rest: discard(reader) };
 }
 
-async function readAway(reader: ReadableStreamDefaultReader<string>): Promise<void> {
+async function discard(reader: ReadableStreamDefaultReader<string>): Promise<void> {
   while (!(await reader.read()).done);
 }
 
@@ -84,7 +84,7 @@ function tail(stream: ReadableStream<Uint8Array>): { text(): string; ended: Prom
   return { text: () => kept, ended: read() };
 }
 
-/** Resolves to the resident memory of a process in MB, by Linux's `/proc`; null elsewhere. */
+/** Resolves to the resident memory of a process in MB, read from Linux's `/proc`; null on other systems. */
 export async function residentMb(pid: number): Promise<number | null> {
   try {
     const status = await Deno.readTextFile(`/proc/${pid}/status`);
@@ -96,7 +96,7 @@ export async function residentMb(pid: number): Promise<number | null> {
   }
 }
 
-/** Resolves to the processor time that a process has taken, in ms, by Linux's `/proc`; null elsewhere. */
+/** Resolves to the processor time of a process in ms, read from Linux's `/proc`; null on other systems. */
 export async function processorMs(pid: number): Promise<number | null> {
   try {
     let total = 0;
@@ -111,13 +111,13 @@ export async function processorMs(pid: number): Promise<number | null> {
   }
 }
 
-/** Resolves to the arguments of `deno task start`, the way this project is started from source. */
+/** Resolves to the arguments of `deno task start`, which starts the program from source. */
 export async function startArguments(): Promise<string[]> {
   const config = JSON.parse(await Deno.readTextFile(`${ROOT}deno.json`)) as { tasks: { start: string } };
   return config.tasks.start.split(" ").slice(1); // without "deno"
 }
 
-/** Resolves to the size of the compiled program in MB, or null when it was not compiled. */
+/** Resolves to the size of the compiled program in MB, or null when it does not exist. */
 export async function compiledProgram(): Promise<{ path: string; mb: number } | null> {
   const path = `${ROOT}dist/preamp`;
   try {

@@ -1,14 +1,14 @@
-/** HTTP/1.1 responses on a raw connection: just enough to know where each ends (RFC 9112 §6). */
+/** Reads HTTP/1.1 responses from a raw connection, as far as necessary to find their ends (RFC 9112 §6). */
 
 const decoder = new TextDecoder("latin1");
 
-/** Reads one response after the other; bodies by length or in chunks are skipped, not kept. */
+/** Reads responses in sequence and discards their bodies. */
 export class ResponseReader {
   readonly #connection: Deno.Conn;
   readonly #buffer = new Uint8Array(64 * 1024);
   #text = "";
 
-  /** Reads from this connection; nobody else may. */
+  /** Creates the only reader of a connection. */
   constructor(connection: Deno.Conn) {
     this.#connection = connection;
   }
@@ -20,7 +20,7 @@ export class ResponseReader {
     const length = lines.find((line) => line.startsWith("content-length:"));
     if (length !== undefined) await this.#take(Number(length.slice("content-length:".length)));
     else if (lines.includes("transfer-encoding: chunked")) await this.#chunks();
-    else throw new Error("Cannot read a response: it must have a length or come in chunks");
+    else throw new Error("Cannot read a response: it must have a content-length or be chunked");
     return lines[0]?.split(" ")[1] ?? "";
   }
 

@@ -1,22 +1,22 @@
 /**
- * Taking turns: things compared run one after the other within each round, and a ratio is taken within its round, so that a
- * slow moment of the machine hits both sides of it. Processor time beside the clock on the wall: it does not count what other
- * processes take.
+ * Alternating measurements: the compared functions run in sequence within each round, and ratios are computed within a round, so
+ * that a slow moment of the machine affects both sides. Elapsed time and processor time are measured; processor time excludes
+ * other processes.
  */
 import process from "node:process";
 import { median } from "./figures.ts";
 
-/** What one turn took. */
+/** The time of one measurement. */
 export interface Taken {
   readonly wall_ms: number;
-  /** Processor time of this process, all its threads: garbage collection and compilation are in it. */
+  /** Processor time of all threads of this process, including garbage collection and compilation. */
   readonly cpu_ms: number;
 }
 
-/** Which of the two a figure is about. */
+/** The time that a figure is based on. */
 export type Measure = keyof Taken;
 
-/** Starts to measure; the function returned tells what was taken since. */
+/** Starts a measurement and returns a function that returns the time since. */
 export function stopwatch(): () => Taken {
   const before = process.cpuUsage();
   const start = performance.now();
@@ -27,14 +27,14 @@ export function stopwatch(): () => Taken {
   };
 }
 
-/** Resolves to what `run` took. */
+/** Resolves to the time of `run`. */
 export async function take(run: () => unknown): Promise<Taken> {
   const taken = stopwatch();
   await run();
   return taken();
 }
 
-/** Runs all in turn, `rounds` times over; resolves to what each took in each round. A first round warms up and is not counted. */
+/** Runs all functions in turn for `rounds` rounds and resolves to their times. A first round warms up and is not counted. */
 export async function takeTurns<Name extends string>(
   rounds: number,
   runs: Record<Name, () => unknown>,
@@ -43,8 +43,8 @@ export async function takeTurns<Name extends string>(
   const taken = Object.fromEntries(names.map((name) => [name, []])) as unknown as Record<Name, Taken[]>; // one each
   for (let round = -1; round < rounds; round++) {
     for (const name of names) {
-      const one = await take(runs[name]);
-      if (round >= 0) taken[name].push(one);
+      const time = await take(runs[name]);
+      if (round >= 0) taken[name].push(time);
     }
   }
   return taken;
@@ -52,10 +52,10 @@ export async function takeTurns<Name extends string>(
 
 /** Returns the median of one measure, in ms. */
 export function middle(taken: readonly Taken[], measure: Measure = "cpu_ms"): number {
-  return median(taken.map((one) => one[measure]));
+  return median(taken.map((time) => time[measure]));
 }
 
 /** Returns the median of the ratios of the rounds. */
 export function ratio(taken: readonly Taken[], floor: readonly Taken[], measure: Measure = "cpu_ms"): number {
-  return median(taken.map((one, round) => one[measure] / (floor[round]?.[measure] ?? NaN)));
+  return median(taken.map((time, round) => time[measure] / (floor[round]?.[measure] ?? NaN)));
 }

@@ -1,6 +1,6 @@
 /**
- * Modules that run elsewhere: from nothing to a tool's first answer, a warm call, a large answer, memory, many at once, and a
- * call within a turn; against a worker, and a child with a worker in it, that only echo.
+ * Sandboxed modules: start to a tool's first answer, a warm call, a large answer, memory, many at once, and a call within a turn;
+ * compared with a worker, and with a child process with a worker, that only echo.
  *
  *   deno run -A tests/bench/sandbox_bench.ts [rounds] [path of the compiled program]
  */
@@ -18,15 +18,15 @@ import { measureStarts, type Start, type StartName, STARTS } from "./guests/spaw
 import { measureTurns } from "./guests/turns.ts";
 import { compiledProgram } from "./processes.ts";
 
-/** Calls of one round trip measurement, and of a turn. */
+/** Calls of a round trip measurement, and of a turn. */
 const CALLS = 200;
 const TURN_CALLS = 100;
 /** Guests at once. */
 const CROWD = 32;
-/** Workers whose memory is taken together. */
+/** Workers whose memory is measured together. */
 const WORKERS = 8;
 
-/** Of 20 and 8 ms on a quiet machine where a cold start takes 75-110. */
+/** From 20 and 8 ms on an idle machine with a cold start of 75-110 ms. */
 const TARGETS: Partial<Record<StartName, string>> = {
   "child, pool, a new grant": "of cold ≤ 0.22",
   "child, pool, the same grant again": "of cold ≤ 0.22",
@@ -37,19 +37,19 @@ const rounds = Number(Deno.args[0] ?? 7);
 const program = Deno.args[1] ?? (await compiledProgram())?.path ?? null;
 
 if (Deno.build.os !== "linux") {
-  print("Guests are measured on Linux alone: their processor time and memory are read from /proc.");
+  print("This bench runs on Linux only: it reads processor time and memory from /proc.");
   Deno.exit(0);
 }
 
-const calls = await tellCalls();
-const starts = await tellStarts();
-const memory = await tellMemory();
-const crowd = await tellCrowd();
-const turns = await tellTurns();
-const compiled = await tellProgram();
+const calls = await reportCalls();
+const starts = await reportStarts();
+const memory = await reportMemory();
+const crowd = await reportCrowd();
+const turns = await reportTurns();
+const compiled = await reportProgram();
 report("sandbox", { rounds, starts, calls, memory, crowd, turns, compiled });
 
-async function tellStarts() {
+async function reportStarts() {
   const taken = await measureStarts(rounds);
   const cold = taken["child, cold"];
   const figures = STARTS.map((name) => {
@@ -63,36 +63,36 @@ async function tellStarts() {
       of_cold: name.includes("pool") ? ratios(taken[name], cold, wall) : null,
     };
   });
-  print(`Start → a tool's first answer, median of ${rounds} rounds; processor time of both sides`);
+  print(`Start to a tool's first answer, median of ${rounds} rounds; processor time of both sides`);
   print(tableOf(
     ["", "ms", "ratio", "processor ms", "ratio", "of cold", "target"],
-    figures.map((one) => [
-      one.name,
-      one.wall_ms,
-      one.wall_ratio,
-      one.cpu_ms,
-      one.cpu_ratio,
-      one.of_cold ?? "",
-      TARGETS[one.name] ?? "",
+    figures.map((figure) => [
+      figure.name,
+      figure.wall_ms,
+      figure.wall_ratio,
+      figure.cpu_ms,
+      figure.cpu_ratio,
+      figure.of_cold ?? "",
+      TARGETS[figure.name] ?? "",
     ]),
   ));
   print();
   return figures;
 }
 
-async function tellCalls() {
+async function reportCalls() {
   const figures = await measureCalls(rounds, CALLS);
   print("A call of a warm tool; processor time of both sides");
   print(tableOf(
     ["", "bare µs", "µs", "ratio", "bare processor µs", "processor µs", "ratio", "target"],
-    figures.map((one) => [
-      `${one.tier}, ${one.what}`,
-      one.bare_wall_us,
-      one.wall_us,
-      one.wall_ratio,
-      one.bare_cpu_us,
-      one.cpu_us,
-      one.cpu_ratio,
+    figures.map((figure) => [
+      `${figure.tier}, ${figure.label}`,
+      figure.bare_wall_us,
+      figure.wall_us,
+      figure.wall_ratio,
+      figure.bare_cpu_us,
+      figure.cpu_us,
+      figure.cpu_ratio,
       "≤ 1.5",
     ]),
   ));
@@ -100,7 +100,7 @@ async function tellCalls() {
   return figures;
 }
 
-async function tellMemory() {
+async function reportMemory() {
   const bare = await memoryOfBareChild();
   const kinds = {
     "guest": await memoryOfGuest({ tier: "process" }),
@@ -126,7 +126,7 @@ async function tellMemory() {
   return { bare, ...kinds, workers };
 }
 
-async function tellCrowd() {
+async function reportCrowd() {
   const bare = await crowdOfBareChildren(CROWD);
   const guests = await crowdOfGuests(CROWD, { tier: "process" });
   print(`${CROWD} at once`);
@@ -138,29 +138,29 @@ async function tellCrowd() {
   return { bare, guests };
 }
 
-async function tellTurns() {
+async function reportTurns() {
   const figures = await measureTurns(rounds, TURN_CALLS);
   const [inline] = figures;
   print(`A tool call within a turn of ${TURN_CALLS}, through loop, guards, events and log`);
   print(tableOf(
     ["", "µs/call", "× inline", "processor µs/call here", "× inline", "run of one call ms"],
-    figures.map((one) => [
-      one.tier,
-      one.wall_us,
-      one.wall_us / (inline?.wall_us ?? NaN),
-      one.host_us,
-      one.host_us / (inline?.host_us ?? NaN),
-      one.one_ms,
+    figures.map((figure) => [
+      figure.tier,
+      figure.wall_us,
+      figure.wall_us / (inline?.wall_us ?? NaN),
+      figure.host_us,
+      figure.host_us / (inline?.host_us ?? NaN),
+      figure.one_ms,
     ]),
   ));
   print();
   return figures;
 }
 
-async function tellProgram() {
+async function reportProgram() {
   if (program === null) {
     print(
-      "dist/preamp is not there, so that the compiled program was not measured: `deno task compile` makes it.",
+      "dist/preamp does not exist, so the compiled program was not measured; create it with `deno task compile`.",
     );
     return null;
   }

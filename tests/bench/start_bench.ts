@@ -1,19 +1,19 @@
 /**
- * Start: milliseconds from starting a process to its first answer (of `/healthz`, and of a whole run sent at once instead), memory at
- * rest, size of the executable; as ratios against an empty Deno server started the same way.
+ * Start: milliseconds from the start of a process to its first response, either of `/healthz` or of a complete run; idle memory;
+ * size of the executable. Ratios are to an empty Deno server that is started the same way.
  *
  *   deno run -A tests/bench/start_bench.ts [rounds]
  */
 import { type Cell, median, print, report, tableOf } from "./figures.ts";
 import { compiledProgram, type Program, residentMb, ROOT, startArguments, startServer } from "./processes.ts";
 
-/** Seconds of quiet before memory is read. */
+/** Idle seconds before memory is read. */
 const REST_S = 1;
 
-/** A server, and what it is asked first. */
+/** A server and its first request. */
 interface Started extends Program {
   path: string;
-  /** Sent by POST; absent: a GET. */
+  /** Body of a POST request; without it the request is a GET. */
   body?: string;
 }
 
@@ -24,11 +24,11 @@ interface Figures {
 
 const rounds = Number(Deno.args[0] ?? 7);
 const home = await Deno.makeTempDir();
-// A home of its own, so that the store is made anew and nobody's data is touched.
+// A temporary home, so that the store is new and existing data is not used.
 const env = { PREAMP_HOME: home, NO_COLOR: "1" };
 const compiled = await compiledProgram();
 
-/** One answer, no tool: what starts, not what runs. */
+/** A run with one answer and no tool. */
 const run = {
   path: "/v1/runs",
   body: JSON.stringify({
@@ -69,12 +69,12 @@ try {
       if (round >= 0) taken.get(name)?.push(figures);
     }
   }
-  tell(new Map([...taken].map(([name, figures]) => [name, mediansOf(figures)])));
+  printFigures(new Map([...taken].map(([name, figures]) => [name, mediansOf(figures)])));
 } finally {
   await Deno.remove(home, { recursive: true });
 }
 
-/** A generated key is told a little after the address: it is not waited for here. */
+/** Returns the program without authentication: a generated key is printed after the address, which is not read here. */
 function withoutKeys(program: Started): Started {
   return { ...program, args: [...program.args, "--no-auth"] };
 }
@@ -97,14 +97,14 @@ function requestOf({ body }: Started): RequestInit {
 }
 
 function mediansOf(figures: readonly Figures[]): Figures {
-  const memory = figures.flatMap((one) => one.rss_mb ?? []);
+  const memory = figures.flatMap(({ rss_mb }) => rss_mb ?? []);
   return {
-    first_answer_ms: median(figures.map((one) => one.first_answer_ms)),
+    first_answer_ms: median(figures.map(({ first_answer_ms }) => first_answer_ms)),
     rss_mb: memory.length > 0 ? median(memory) : null,
   };
 }
 
-function tell(medians: ReadonlyMap<string, Figures>): void {
+function printFigures(medians: ReadonlyMap<string, Figures>): void {
   const floor = medians.get("empty");
   const rows: Cell[][] = [];
   const ratios: Record<string, { first_answer: number; rss: number | null }> = {};
@@ -117,7 +117,7 @@ function tell(medians: ReadonlyMap<string, Figures>): void {
   }
   print(`Start, median of ${rounds} rounds`);
   print(tableOf(["", "first answer ms", "ratio", "rss MB", "ratio", "executable MB"], rows));
-  if (!compiled) print("dist/preamp is not there: `deno task compile` makes it.");
+  if (!compiled) print("dist/preamp does not exist; create it with `deno task compile`.");
   report("start", {
     rounds,
     medians: Object.fromEntries(medians),

@@ -1,7 +1,7 @@
 /**
- * Streams: one delta from the model's provider through hooks, log and SSE to a reader over HTTP (`POST /v1/runs` with a named
- * plan, `loop-streaming`, memory store), against a bare `Deno.serve` that streams the same events, one write for each. Reader
- * and servers are processes of their own.
+ * Streams: one delta from the provider through hooks, log and SSE to an HTTP client (`POST /v1/runs` with a named plan,
+ * `loop-streaming`, memory store), compared with a bare `Deno.serve` that streams the same events, one write for each. Client
+ * and servers are separate processes.
  *
  *   deno run -A tests/bench/stream_bench.ts [streams] [rounds]
  */
@@ -18,10 +18,10 @@ const rounds = Number(Deno.args[1] ?? 5);
 
 const MODULES = import.meta.resolve("./modules/");
 
-/** Handlers of a delta, by the name of the plan. */
+/** Name of the plan → handlers of each event. */
 const PLANS: Readonly<Record<string, number>> = { hooks_0: 0, hooks_1: 1, hooks_10: 10 };
 
-/** What one delta cost; the server's processor time is null where it cannot be told. */
+/** Time of one delta; the server's processor time is null where it cannot be measured. */
 interface Figures {
   wall_us: number;
   cpu_us: number | null;
@@ -55,11 +55,11 @@ try {
   const taken = new Map<string, Figures[]>(["floor", ...Object.keys(PLANS)].map((name) => [name, []]));
   for (let round = -1; round < rounds; round++) { // the first round warms up and is not counted
     for (const [name, figures] of taken) {
-      const one = await measure(name === "floor" ? floor : preamp, name);
-      if (round >= 0) figures.push(one);
+      const figure = await measure(name === "floor" ? floor : preamp, name);
+      if (round >= 0) figures.push(figure);
     }
   }
-  tell(taken);
+  printFigures(taken);
 } finally {
   await Deno.remove(folder, { recursive: true });
 }
@@ -77,7 +77,7 @@ function bodyOf(plan_ref: string): string {
   return JSON.stringify({ prompt: PROMPT, plan_ref });
 }
 
-/** Resolves to one stream as it is on the wire. */
+/** Resolves to the text of one stream. */
 async function streamOf(url: string, plan: string): Promise<string> {
   const response = await fetch(`${url}/v1/runs`, { method: "POST", headers: HEADERS, body: bodyOf(plan) });
   const text = await response.text();
@@ -106,7 +106,7 @@ async function measure(server: ServerProcess, plan: string): Promise<Figures> {
   };
 }
 
-function tell(taken: ReadonlyMap<string, readonly Figures[]>): void {
+function printFigures(taken: ReadonlyMap<string, readonly Figures[]>): void {
   const floor = taken.get("floor") ?? [];
   const figures = [...taken].map(([name, own]) => ({
     name,

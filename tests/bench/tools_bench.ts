@@ -1,6 +1,6 @@
 /**
- * Tools at the same time: eight calls in one answer, each waiting for a timer, in `loop-streaming`, against a `Promise.all` of
- * the same eight; and the processor time of a call, against the same.
+ * Parallel tools: eight calls in one answer of `loop-streaming`, each waiting for a timer, compared with a `Promise.all` of the
+ * same eight calls; and the processor time of a call.
  *
  *   deno run -A tests/bench/tools_bench.ts [rounds]
  */
@@ -16,7 +16,7 @@ const ITERATIONS = 20;
 const rounds = Number(Deno.args[0] ?? 7);
 
 await using runs = await openRuns();
-print(`Tools, ${CALLS} at a time, ${ITERATIONS} times, median of ${rounds} rounds`);
+print(`Tools, ${CALLS} in parallel, ${ITERATIONS} times, median of ${rounds} rounds`);
 const figures = [await measure(0), await measure(10)];
 print(tableOf(
   ["each waits ms", "Promise.all ms", "preamp ms", "ratio", "processor µs/call", "Promise.all's"],
@@ -31,7 +31,7 @@ print(tableOf(
 ));
 report("tools", { rounds, calls: CALLS, iterations: ITERATIONS, figures });
 
-/** Times of one answer's calls, when each waits so long. */
+/** Resolves to the figures of an answer whose calls wait `wait_ms` each. */
 async function measure(wait_ms: number) {
   const tool_calls = Array.from({ length: CALLS }, () => ({ name: "wait", arguments: { ms: wait_ms } }));
   const usage = { input_tokens: 10, output_tokens: 5 };

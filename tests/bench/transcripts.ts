@@ -1,4 +1,4 @@
-/** Transcripts in the shape that agents leave: a task, rounds of calls and results of all sizes, now and then a person. The same every time. */
+/** Deterministic transcripts like those of agents: a task, rounds of calls with results of all sizes, and some user messages. */
 import type { Message } from "../../src/sdk/types.ts";
 
 /** Returns the system message and the first prompt. */
@@ -13,7 +13,7 @@ export function opening(): Message[] {
   ];
 }
 
-/** Returns the messages of round `round`: a call and its result (two calls every seventh), a person every twentieth. */
+/** Returns the messages of round `round`: a call and its result, two calls every seventh round, a user message every twentieth. */
 export function roundOf(round: number): Message[] {
   const random = numbers(round);
   const messages: Message[] = [];
@@ -54,7 +54,7 @@ function answer(text: string): Message {
   return { role: "assistant", content: [{ type: "text", text }] };
 }
 
-/** Most results are short, some are long: what a file, a log, a listing looks like. */
+/** Returns a tool result like a file, a log or a text; most are short, some are long. */
 function output(random: () => number): string {
   const lines = random() < 0.85 ? 3 + Math.floor(random() * 25) : 80 + Math.floor(random() * 200);
   const kind = random();

@@ -1,15 +1,15 @@
-/** What is compared: ours, the example of the requirement (R0), and the least that any context must do. */
+/** Context managers to compare: `context-simple`, a simple trimmer, and the floor. */
 import * as contextSimple from "../../modules/context-simple/mod.ts";
 import type { ContextManager, Coordinator, JsonObject, Message } from "../../src/sdk/types.ts";
 
-/** A conversation memory under test. */
+/** A context manager under test. */
 export interface Trimmer {
   add(message: Message): unknown;
-  /** The messages of a request of at most `budget` tokens. */
+  /** Returns the messages of a request of at most `budget` tokens. */
   view(budget: number): Message[] | Promise<Message[]>;
 }
 
-/** Returns `context-simple`, with these knobs. */
+/** Returns `context-simple` with a config. */
 export async function ours(config: JsonObject = {}): Promise<Trimmer> {
   let context: ContextManager | undefined;
   const coordinator = {
@@ -19,11 +19,11 @@ export async function ours(config: JsonObject = {}): Promise<Trimmer> {
     registerCapability: () => {},
     registerContributor: () => {},
     mount: (point: string, module: object) => {
-      if (point === "context") context = module as ContextManager; // what a context module mounts there
+      if (point === "context") context = module as ContextManager; // a context module mounts its context manager there
       return Promise.resolve();
     },
   };
-  await contextSimple.mount(coordinator as unknown as Coordinator, config); // it uses no more of a coordinator
+  await contextSimple.mount(coordinator as unknown as Coordinator, config); // it uses only this part of a coordinator
   if (!context) throw new Error("Cannot measure: context-simple mounted no context");
   const mounted = context;
   return {
@@ -33,10 +33,10 @@ export async function ours(config: JsonObject = {}): Promise<Trimmer> {
 }
 
 /**
- * Returns R0's example: characters of the contents ÷ 4, oldest messages out from 0.9 down to 0.7 of the budget, counted anew
- * after each. The characters of a message are taken once, which the example does not do; it would be some twenty times slower.
+ * Returns a simple trimmer: tokens are characters ÷ 4; from 0.9 of the budget on it drops the oldest messages down to 0.7 and
+ * counts again after each one.
  */
-export function r0(): Trimmer {
+export function simpleTrimmer(): Trimmer {
   const messages: { message: Message; chars: number }[] = [];
   const estimate = (of: readonly { chars: number }[]) =>
     Math.floor(of.reduce((sum, { chars }) => sum + chars, 0) / 4);
@@ -52,12 +52,12 @@ export function r0(): Trimmer {
   };
 }
 
-/** Python's `str(content)`, near enough. */
+/** Returns the content as text. */
 function contentText({ content }: Message): string {
   return typeof content === "string" ? content : JSON.stringify(content);
 }
 
-/** Returns the floor: append, and copy the last hundred messages, whatever they are. */
+/** Returns the floor: appends messages and copies the last hundred. */
 export function floor(): Trimmer {
   const messages: Message[] = [];
   return { add: (message) => void messages.push(message), view: () => messages.slice(-100) };

@@ -1,12 +1,12 @@
-/** The floors of both tiers: the least that a text to other code and back costs on Deno. */
+/** The floors of both tiers: a minimal worker and a minimal child process that return each text. */
 
-/** Something that echoes. */
+/** A worker or child process that returns each text. */
 export interface Echo extends AsyncDisposable {
-  /** Sends a line; resolves to the answer. One at a time. */
+  /** Sends a line and resolves to the answer; one call at a time. */
   send(text: string): Promise<string>;
 }
 
-/** Starts a worker of this process. */
+/** Starts a worker. */
 export function openBareWorker(): Echo {
   const worker = new Worker(new URL("./bare_worker.ts", import.meta.url), { type: "module" });
   return {
@@ -23,7 +23,7 @@ export function openBareWorker(): Echo {
   };
 }
 
-/** Starts a child that holds a worker. */
+/** Starts a child process with a worker. */
 export function openBareChild(): Echo {
   const child = new Deno.Command(Deno.execPath(), {
     args: ["run", "-A", "--quiet", "--no-lock", new URL("./bare_child.ts", import.meta.url).pathname],
@@ -40,7 +40,7 @@ export function openBareChild(): Echo {
       let answer = "";
       while (!answer.endsWith("\n")) {
         const { value, done } = await reader.read();
-        if (done) throw new Error("Cannot measure: the bare child must answer: it ended");
+        if (done) throw new Error("Cannot measure: the bare child process exited");
         answer += decoder.decode(value, { stream: true });
       }
       return answer.slice(0, -1);

@@ -1,6 +1,6 @@
-/** The floor of a guest: a worker that answers every text with itself, or with as many bytes as `size` asks for. */
+/** The floor of a guest: a worker that returns each text, or `N` bytes for the text `size N`. */
 
-/** Asks for an answer of so many bytes. */
+/** A request for an answer of a number of bytes. */
 const SIZED = /^size (\d+)$/;
 
 let sized = "";
@@ -12,5 +12,5 @@ addEventListener("message", (event) => {
   postMessage(size > 0 ? sized : data);
 });
 
-// the type is Deno's main library's, which this file is checked with; in a worker `postMessage` takes one argument
+// this file is checked with the types of the main thread; in a worker `postMessage` takes one argument
 declare function postMessage(message: unknown): void;

@@ -1,4 +1,4 @@
-/** A warm tool called again and again, and a large answer, against the bare way there and back of the same tier. */
+/** Measures calls of a warm tool and large answers, compared with the bare round trip of the same tier. */
 import { median } from "../figures.ts";
 import { ratio, stopwatch, type Taken } from "../rounds.ts";
 import { openBareChild, openBareWorker } from "./bare.ts";
@@ -8,10 +8,10 @@ import { openSandbox, openTool } from "./tool.ts";
 /** Bytes of a large answer. */
 const LARGE = 1_000_000;
 
-/** One tier's calls beside the bare ones. */
+/** Figures of the calls of one tier and of the bare round trips. */
 export interface Calls {
   readonly tier: "worker" | "process";
-  readonly what: string;
+  readonly label: string;
   /** µs of a call. */
   readonly wall_us: number;
   readonly bare_wall_us: number;
@@ -43,25 +43,25 @@ export async function measureCalls(rounds: number, calls: number): Promise<Calls
   });
   await sandbox.close();
   return ([["a few bytes", small, calls], [`an answer of ${LARGE / 1e6} MB`, large, 10]] as const).flatMap(
-    ([what, taken, count]) => [
-      callsOf("worker", what, taken.worker, taken.bare_worker, count),
-      callsOf("process", what, taken.process, taken.bare_process, count),
+    ([label, taken, count]) => [
+      callsOf("worker", label, taken.worker, taken.bare_worker, count),
+      callsOf("process", label, taken.process, taken.bare_process, count),
     ],
   );
 }
 
 function callsOf(
   tier: Calls["tier"],
-  what: string,
+  label: string,
   ours: readonly Taken[],
   bare: readonly Taken[],
   calls: number,
 ): Calls {
   const each = (taken: readonly Taken[], measure: keyof Taken) =>
-    median(taken.map((one) => one[measure])) * 1_000 / calls;
+    median(taken.map((time) => time[measure])) * 1_000 / calls;
   return {
     tier,
-    what,
+    label,
     wall_us: each(ours, "wall_ms"),
     bare_wall_us: each(bare, "wall_ms"),
     wall_ratio: ratio(ours, bare, "wall_ms"),
@@ -71,7 +71,7 @@ function callsOf(
   };
 }
 
-/** As `takeTurns`, with the processor time of children in it. */
+/** Like `takeTurns`, including the processor time of child processes. */
 async function inTurns<Name extends string>(
   rounds: number,
   calls: number,

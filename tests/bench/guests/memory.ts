@@ -1,22 +1,22 @@
-/** What guests take of the machine's memory, beside bare ones, alone and many at once. */
+/** Measures the memory of guests and of bare processes, alone and many at once. */
 import { openBareChild, openBareWorker } from "./bare.ts";
 import { children, type Memory, memoryOf, resting } from "./children.ts";
 import { type GuestKind, openSandbox, openTool } from "./tool.ts";
 
-/** What many at once took. */
+/** Figures of many started at once. */
 export interface Crowd extends Memory {
-  /** Milliseconds until each had answered. */
+  /** Milliseconds until all have answered. */
   readonly ms: number;
 }
 
-/** Returns the memory of one child with a worker that answers. */
+/** Returns the memory of one bare child process after its first answer. */
 export async function memoryOfBareChild(): Promise<Memory> {
   await using bare = openBareChild();
   await bare.send("hello");
   return await memoryOf(await resting(1));
 }
 
-/** Returns the memory of one guest that answers, in the process tier. */
+/** Returns the memory of one guest in the process tier after its first answer. */
 export async function memoryOfGuest(kind: GuestKind): Promise<Memory> {
   const sandbox = openSandbox(0);
   await using tool = await openTool(sandbox, kind);
@@ -24,7 +24,7 @@ export async function memoryOfGuest(kind: GuestKind): Promise<Memory> {
   return await memoryOf(await resting(1));
 }
 
-/** Returns the MB that `count` bare workers add to this process, and as many guests in workers. */
+/** Returns the MB per worker that `count` bare workers and `count` guests in workers add to this process. */
 export async function memoryOfWorkers(count: number): Promise<{ bare_mb: number; guest_mb: number }> {
   await using opened = new AsyncDisposableStack();
   const before = Deno.memoryUsage().rss;
@@ -42,7 +42,7 @@ export async function memoryOfWorkers(count: number): Promise<{ bare_mb: number;
   return { bare_mb: (between - before) / count / 1e6, guest_mb: (after - between) / count / 1e6 };
 }
 
-/** Starts so many bare children at once. */
+/** Starts `count` bare child processes at once. */
 export async function crowdOfBareChildren(count: number): Promise<Crowd> {
   return await crowd(count, async () => {
     const bare = openBareChild();
@@ -51,7 +51,7 @@ export async function crowdOfBareChildren(count: number): Promise<Crowd> {
   });
 }
 
-/** Starts so many guests at once. */
+/** Starts `count` guests at once. */
 export async function crowdOfGuests(count: number, kind: GuestKind): Promise<Crowd> {
   const sandbox = openSandbox(0);
   return await crowd(count, async () => {
@@ -64,7 +64,7 @@ export async function crowdOfGuests(count: number, kind: GuestKind): Promise<Cro
 async function crowd(count: number, open: () => Promise<AsyncDisposable>): Promise<Crowd> {
   await using opened = new AsyncDisposableStack();
   const start = performance.now();
-  for (const one of await Promise.all(Array.from({ length: count }, open))) opened.use(one);
+  for (const item of await Promise.all(Array.from({ length: count }, open))) opened.use(item);
   const ms = performance.now() - start;
   return { ms, ...await memoryOf(await children()) };
 }

@@ -1,19 +1,19 @@
-/** The program as people start it, with a tool of a file that runs in the process tier: a command, and requests to a server. */
+/** Measures the compiled program with a tool from a file in the process tier: a command, and requests to a server. */
 import { median, timed } from "../figures.ts";
 import { startServer } from "../processes.ts";
 
-/** Milliseconds of the program, with a tool of its own and with one of a file. */
+/** Milliseconds with a built-in tool and with a tool from a file. */
 export interface ProgramFigures {
-  /** `preamp run`, start to end. */
+  /** `preamp run`, from start to end. */
   readonly run: { readonly built_in_ms: number; readonly file_ms: number };
-  /** `POST /v1/runs` to `preamp serve`: the first, and those after it. */
+  /** `POST /v1/runs` to `preamp serve`: the first request and the later ones. */
   readonly serve: { readonly first_ms: number; readonly built_in_ms: number; readonly file_ms: number };
 }
 
-/** Milliseconds that a server is left alone between requests: its children are ready again. */
+/** Pause between requests in ms, in which the server prepares child processes. */
 const PAUSE_MS = 1_000;
 
-/** Measures one executable. */
+/** Measures an executable. */
 export async function measureProgram(program: string, rounds: number): Promise<ProgramFigures> {
   const folder = await Deno.makeTempDir();
   try {
@@ -36,7 +36,7 @@ export async function measureProgram(program: string, rounds: number): Promise<P
 
 const FILE_TOOL = { module: "tool-echo", source: "./tool_echo.ts" };
 
-/** JSON is YAML too. */
+/** Returns a plan as JSON, which is also YAML. */
 function planOf(name: string, input: Record<string, string>, tool: unknown): string {
   const responses = [{ tool_calls: [{ name, arguments: input }] }, { text: "Done." }];
   return JSON.stringify({

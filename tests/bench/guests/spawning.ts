@@ -1,10 +1,10 @@
-/** From nothing to the first answer of a tool: cold, from waiting children, in both tiers, against bare ones. */
+/** Measures the time from start to a tool's first answer: cold and from the pool, in both tiers, compared with bare ones. */
 import { stopwatch } from "../rounds.ts";
 import { type Echo, openBareChild, openBareWorker } from "./bare.ts";
 import { children, resting, worked } from "./children.ts";
 import { type GuestKind, openSandbox, openTool } from "./tool.ts";
 
-/** What one start took, at its first answer. */
+/** Times from one start to its first answer. */
 export interface Start {
   readonly wall_ms: number;
   /** Processor time of this process. */
@@ -13,10 +13,10 @@ export interface Start {
   readonly child_ms: number;
 }
 
-/** What is started. */
+/** The name of a kind of start. */
 export type StartName = typeof STARTS[number];
 
-/** In the order of a round. */
+/** Kinds of starts, in the order of a round. */
 export const STARTS = [
   "bare worker",
   "worker, cold",
@@ -44,7 +44,7 @@ const COLD: Partial<Record<StartName, GuestKind>> = {
   "child with zod, cold": { tier: "process", kit: true },
 };
 
-/** Starts each in turn; a first round warms up and is not counted. */
+/** Measures all kinds in turn; a first round warms up and is not counted. */
 export async function measureStarts(rounds: number): Promise<Record<StartName, Start[]>> {
   const taken = Object.fromEntries(STARTS.map((name) => [name, []])) as unknown as Record<StartName, Start[]>;
   for (let round = -1; round < rounds; round++) {
@@ -71,7 +71,7 @@ async function coldStart(kind: GuestKind): Promise<Start> {
   return start;
 }
 
-/** @param again Whether guests with that grant were there before, which the pool has seen. */
+/** @param again Whether the pool has opened guests with this grant before. */
 async function pooledStart(kind: GuestKind, again: boolean): Promise<Start> {
   const sandbox = openSandbox(1);
   sandbox.prepare();
@@ -94,7 +94,7 @@ async function echo(bare: Echo): Promise<AsyncDisposable> {
   return bare;
 }
 
-/** @param pooled Whether the child is there already: others that start meanwhile are not counted. */
+/** @param pooled Whether the child is already running; others that start meanwhile are not counted. */
 async function timed(start: () => Promise<AsyncDisposable>, pooled = false): Promise<Start> {
   const before = await children();
   const worked_before = await worked(before);

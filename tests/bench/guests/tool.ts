@@ -1,13 +1,13 @@
-/** A tool in a guest, opened and mounted as a session does it, without the session. */
+/** Opens a tool in a sandbox and mounts it, without a session. */
 import { Sandbox } from "../../../src/sandbox/sandbox.ts";
 import type { GuestRequest } from "../../../src/sandbox/sandbox.ts";
 import { TestCoordinator } from "../../../src/sdk/testing/coordinator.ts";
 import type { JsonObject, Tool, ToolResult } from "../../../src/sdk/types.ts";
 
-/** Bytes of the largest answer that a bench asks for, and some for the frame around it. */
+/** Maximum bytes of an answer: the largest of the benches, and room for the frame. */
 const MAX_OUTPUT_BYTES = 4 * 1024 * 1024;
 
-/** What a guest may take here: what a server's may, but for answers. */
+/** Limits of a guest: those of a server, except for the size of answers. */
 const LIMITS: GuestRequest["limits"] = {
   memory_mb: 256,
   cpu_s: 30,
@@ -18,7 +18,7 @@ const LIMITS: GuestRequest["limits"] = {
   call_timeout_s: 60,
 };
 
-/** A tool that answers with what it was given, or with as many characters as it is asked for. */
+/** Code of a tool that returns its text, or `size` characters. */
 const CODE = `
 let sized = "";
 export async function mount(coordinator) {
@@ -33,7 +33,7 @@ export async function mount(coordinator) {
   }, "echo");
 }`;
 
-/** The same, written with the kit for authors. */
+/** Code of the same tool with `defineTool` and zod. */
 const KIT_CODE = `
 const sdk = globalThis[Symbol.for("preamp.sdk")];
 const { defineTool } = sdk["preamp"];
@@ -47,22 +47,22 @@ export async function mount(coordinator) {
   }), "echo");
 }`;
 
-/** What of a guest differs between measurements. */
+/** Options of a guest. */
 export interface GuestKind {
   readonly tier: "worker" | "process";
-  /** Whether it is granted something. Default: nothing. */
+  /** Whether it has a permission. Default: false. */
   readonly granted?: boolean;
-  /** Whether it is written with the kit: then `preamp` and zod are loaded for it. */
+  /** Whether it uses `preamp` and zod, which are then loaded. */
   readonly kit?: boolean;
 }
 
 /** A mounted tool. */
 export interface GuestTool extends AsyncDisposable {
-  /** Calls it; resolves to the output. @throws {Error} when it failed. */
+  /** Calls the tool and resolves to its output. @throws {Error} when it fails. */
   call(input: JsonObject): Promise<unknown>;
 }
 
-/** Returns a sandbox with so many waiting children of each kind. */
+/** Returns a sandbox with a pool of `spares` child processes of each kind. */
 export function openSandbox(spares: number): Sandbox {
   return new Sandbox({
     max_guests: 256,
@@ -70,7 +70,7 @@ export function openSandbox(spares: number): Sandbox {
     spares,
     log(level, event, facts) {
       if (level !== "info") {
-        throw new Error(`Cannot measure: the sandbox says ${event}: ${JSON.stringify(facts)}`);
+        throw new Error(`Cannot measure: the sandbox logged ${event}: ${JSON.stringify(facts)}`);
       }
     },
   });
@@ -90,14 +90,14 @@ export async function openTool(sandbox: Sandbox, kind: GuestKind): Promise<Guest
     session: sandbox.session(256),
     onLog() {},
     warn(code, message) {
-      throw new Error(`Cannot measure: the sandbox warns: ${code}: ${message}`);
+      throw new Error(`Cannot measure: the sandbox warned: ${code}: ${message}`);
     },
   });
   const coordinator = new TestCoordinator();
   await module.mount(coordinator, {});
   const tool: Tool | undefined = coordinator.tools.echo;
   if (!tool) throw new Error("Cannot measure: the guest must mount its tool");
-  const signal = new AbortController().signal; // as the kernel gives every call one
+  const signal = new AbortController().signal; // like the kernel's signal for each call
   return {
     async call(input) {
       const result = await tool.execute(input, { id: "call_1", session_id: "ses_1", signal, progress() {} });

@@ -1,4 +1,4 @@
-/** What a tool call costs in a whole turn, by where the tool runs: through the kernel, with guards, events, checks and the log. */
+/** Measures a tool call within a turn by tier, including guards, events, checks and the log. */
 import type { JsonObject } from "../../../src/sdk/types.ts";
 import { PROMPT } from "../loop_scripts.ts";
 import { type MeasuredRuns, openRuns } from "../measured_runs.ts";
@@ -7,18 +7,18 @@ import { stopwatch, type Taken } from "../rounds.ts";
 
 const TIERS = ["inline", "worker", "process"] as const;
 
-/** One tier's calls within a turn. */
+/** Figures of the calls of one tier within a turn. */
 export interface TurnCosts {
   readonly tier: typeof TIERS[number];
   /** µs that each further call adds to a run. */
   readonly wall_us: number;
-  /** The same of this process' processor time. */
+  /** Processor time of this process that each further call adds, in µs. */
   readonly host_us: number;
-  /** Milliseconds of a run with one call: a guest is started in it, from the pool. */
+  /** Milliseconds of a run with one call, including the start of a guest from the pool. */
   readonly one_ms: number;
 }
 
-/** Measures runs of `calls` tool calls and of one: what is between them is the calls'. */
+/** Measures runs with `calls` tool calls and with one; the difference is the cost of the calls. */
 export async function measureTurns(rounds: number, calls: number): Promise<TurnCosts[]> {
   await using opened = new AsyncDisposableStack();
   const runs = new Map<typeof TIERS[number], MeasuredRuns>();

@@ -1,10 +1,10 @@
-/** Hooks as people write them: asynchronous, reading a field, letting the event pass. `config.handlers` of them on each event. */
+/** Registers `config.handlers` typical hooks for each event: asynchronous, read a field, let the event pass. */
 import type { Coordinator, HookHandler, JsonObject, ModuleInfo } from "preamp";
 
-/** What this module is. */
+/** Describes the module. */
 export const module: ModuleInfo = { id: "hook-bench", type: "hook", version: "1.0.0" };
 
-/** What an iteration with one tool call emits. */
+/** Events of an iteration with one tool call. */
 const EVENTS = [
   "provider:request",
   "content_block:start",
@@ -17,9 +17,9 @@ const EVENTS = [
 
 /** Registers the handlers. */
 export function mount(coordinator: Coordinator, { handlers }: JsonObject): void {
-  let named = 0;
+  let seen = 0;
   const handler: HookHandler = (_event, data) => {
-    if (typeof data.session_id === "string") named++;
+    if (typeof data.session_id === "string") seen++;
     return Promise.resolve({ action: "continue" });
   };
   for (const event of EVENTS) {
@@ -27,5 +27,5 @@ export function mount(coordinator: Coordinator, { handlers }: JsonObject): void 
       coordinator.hooks.register(event, handler, { name: `hook-${index}` });
     }
   }
-  coordinator.registerContributor("hook-bench.seen", module.id, () => [named]);
+  coordinator.registerContributor("hook-bench.seen", module.id, () => [seen]);
 }

@@ -1,7 +1,7 @@
-/** A tool that answers with what it was given. */
+/** A tool that returns its input. */
 import type { Coordinator, ModuleInfo, Tool } from "preamp";
 
-/** What this module is. */
+/** Describes the module. */
 export const module: ModuleInfo = { id: "tool-echo", type: "tool", version: "1.0.0" };
 
 const echo: Tool = {

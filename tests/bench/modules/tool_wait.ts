@@ -1,7 +1,7 @@
-/** A tool that waits for a timer, as one that asks another machine would. */
+/** A tool that waits for a timer, like a tool that calls a remote service. */
 import type { Coordinator, ModuleInfo, Tool } from "preamp";
 
-/** What this module is. */
+/** Describes the module. */
 export const module: ModuleInfo = { id: "tool-wait", type: "tool", version: "1.0.0" };
 
 /** The tool `wait`. */

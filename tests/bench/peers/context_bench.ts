@@ -1,10 +1,10 @@
 /**
- * context-simple against the trimmers of other libraries, R0's example and a floor, in one run: `deno task bench:peers`.
- * Conversion to a library's own messages is done when a message is added, and is not timed against it.
+ * Compares context-simple with the trimmers of other libraries, a simple trimmer and a floor: `deno task bench:peers`.
+ * Messages are converted for a library when they are added.
  */
 import { BUDGET, measure } from "../context_figures.ts";
 import { print, report } from "../figures.ts";
-import { floor, ours, r0 } from "../trimmers.ts";
+import { floor, ours, simpleTrimmer } from "../trimmers.ts";
 import { aiSdk, langchain } from "./peers.ts";
 
 print(`Context, budget of ${BUDGET} tokens; a round of one or two calls and a request each time`);
@@ -12,7 +12,7 @@ const figures = await measure([
   ["context-simple", () => ours()],
   ["LangChain trimMessages", langchain],
   ["AI SDK pruneMessages", aiSdk],
-  ["R0's example", r0],
+  ["simple trimmer", simpleTrimmer],
   ["floor: append, last 100", floor],
 ]);
 report("context-peers", { figures });

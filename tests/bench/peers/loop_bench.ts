@@ -1,19 +1,19 @@
 /**
- * The loop against the loops of other libraries: the same scripted model and the same tool, each loop in a process of its own,
- * one after the other, against the loop by hand in that very process: `deno task bench:peers`. Ours is a whole run with guards,
- * events, hooks and log; the others do less around it, as they come.
+ * Compares the loop with those of other libraries: `deno task bench:peers`. All use the same scripted model and tool. Each runs
+ * in its own process, in sequence, with the hand-written loop as floor. Preamp executes a complete run with guards, events,
+ * hooks and log; the others are called directly.
  *
  *   deno run -A tests/bench/peers/loop_bench.ts [rounds]
  */
 import { type Cell, print, report, tableOf } from "../figures.ts";
 import type { PeerFigures } from "./loops/contestant.ts";
 
-/** What is not done by then is left out, and the table says so: with the trimmers' bench before it there are five minutes. */
+/** Timeout of all loops; later ones are left out, which the output notes. Both benches together take at most five minutes. */
 const TIMEOUT_MS = 170_000;
 
 const FOLDER = new URL("./", import.meta.url);
 
-/** File of `loops/` → what it runs with: ours with this project's own packages, the others with those of this folder. */
+/** Files of `loops/` with their flags: preamp with this project's packages, the others with those of this folder. */
 const LOOPS: readonly (readonly [file: string, flags: readonly string[]])[] = [
   ["preamp.ts", ["--config", "../../../deno.json"]],
   ["ai_sdk.ts", ["--frozen", "--import-map", "import_map.json"]],
@@ -37,7 +37,7 @@ for (const [file, flags] of LOOPS) {
 
 print();
 print(
-  "Loops: processor time as a ratio to the loop by hand, by iterations of a run; a thousand streamed deltas",
+  "Loops: processor time as a ratio to the hand-written loop, by iterations of a run; a thousand streamed deltas",
 );
 print(tableOf(["", "1", "50", "longest", "iterations", "a delta"], measured.map(ratioRow)));
 print();
@@ -46,16 +46,16 @@ print(tableOf(
   measured.map(costRow),
 ));
 print(
-  "MB: heap after garbage collection, for 1,000 iterations; running: at the last call, kept: after the run (our log).",
+  "MB: heap after garbage collection, for 1,000 iterations; running: at the last call, kept: after the run (preamp's log).",
 );
 for (const { name, longest } of measured) {
   if (longest < 1_000) print(`${name}: cut at ${longest} iterations, a run of 1,000 would take too long.`);
 }
-for (const file of slow) print(`${file}: left out, there was no time for it.`);
+for (const file of slow) print(`${file}: left out, the time was up.`);
 for (const figures of measured) report("loop-peers", { ...figures });
 report("loop-peers-versions", { versions: Object.values(imports), rounds: Number(rounds), left_out: slow });
 
-/** Resolves to what one process measured; null when it took too long. */
+/** Resolves to the figures of one loop; null after the timeout. */
 async function measure(file: string, flags: readonly string[]): Promise<PeerFigures | null> {
   if (signal.aborted) return null;
   const { success, stdout, stderr } = await new Deno.Command(Deno.execPath(), {

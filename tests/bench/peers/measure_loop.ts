@@ -1,9 +1,9 @@
-/** Measures one loop of `loops/` in a process of its own and writes its figures as one line. Argument: its file name, rounds. */
+/** Measures one loop of `loops/` and prints its figures as one JSON line. Arguments: file name, rounds. */
 import { print } from "../figures.ts";
 import { measureLoop, measureLoopMemory } from "../loop_figures.ts";
 import type { CreateContestant, PeerFigures } from "./loops/contestant.ts";
 
-/** Processor time; a run that would take longer is cut: the whole comparison has minutes. */
+/** Maximum processor time of one run in ms; longer runs are cut. */
 const LONGEST_RUN_MS = 900;
 
 const [file = "", rounds = "5"] = Deno.args;
@@ -15,7 +15,7 @@ const figures = await measureLoop(timed.loop, {
   longest_run_ms: LONGEST_RUN_MS,
 });
 await timed.close?.();
-const weighed = await create(); // nothing of the runs before is in it
-const memory = await measureLoopMemory(weighed.loop, weighed.clock, figures.longest);
-await weighed.close?.();
+const fresh = await create(); // without memory of the runs before
+const memory = await measureLoopMemory(fresh.loop, fresh.clock, figures.longest);
+await fresh.close?.();
 print(JSON.stringify({ name: timed.name, ...figures, memory } satisfies PeerFigures));

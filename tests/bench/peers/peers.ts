@@ -1,4 +1,4 @@
-/** The trimmers of other libraries, set as their own documentation sets them for agents, behind the same face as ours. */
+/** The trimmers of other libraries, configured as in their documentation for agents. */
 import {
   AIMessage,
   type BaseMessage,
@@ -12,11 +12,11 @@ import { messageTokens } from "../../../src/sdk/token_estimate.ts";
 import type { Message } from "../../../src/sdk/types.ts";
 import type { Trimmer } from "../trimmers.ts";
 
-/** LangChain `trimMessages`: the last messages that fit, from a human one on, the system message kept. */
+/** Returns LangChain's `trimMessages`: the system message and the last messages that fit, starting with a human message. */
 export function langchain(): Trimmer {
   const messages: BaseMessage[] = [];
   const ours = new Map<string, Message>();
-  const tokens = new WeakMap<Message, number>(); // counted once each, as ours are: their time is not the counter's
+  const tokens = new WeakMap<Message, number>(); // counts each message once, as context-simple does
   const count = (message: Message) => {
     const known = tokens.get(message) ?? messageTokens(message);
     tokens.set(message, known);
@@ -32,7 +32,7 @@ export function langchain(): Trimmer {
     async view(budget) {
       const kept = await trimMessages(messages, {
         maxTokens: budget,
-        tokenCounter: (some: BaseMessage[]) => some.reduce((sum, one) => sum + count(originalOf(one)), 0),
+        tokenCounter: (list: BaseMessage[]) => list.reduce((sum, message) => sum + count(originalOf(message)), 0),
         strategy: "last",
         startOn: "human",
         endOn: ["human", "tool"],
@@ -55,7 +55,7 @@ function toLangchain({ role, content, tool_calls, tool_call_id, name }: Message,
   return new AIMessage({ content: text, tool_calls: calls, id });
 }
 
-/** AI SDK `pruneMessages`: calls and results before the last 40 messages out. It knows no budget. */
+/** Returns AI SDK's `pruneMessages`: drops calls and results before the last 40 messages. It has no token budget. */
 export function aiSdk(): Trimmer {
   const messages: ModelMessage[] = [];
   return {

@@ -1,4 +1,4 @@
-/** AI SDK: `generateText` and `streamText` with a tool, until there is an answer. */
+/** AI SDK: `generateText` and `streamText` with a tool. */
 import { generateText, isStepCount, jsonSchema, type LanguageModel, streamText, tool } from "ai";
 import { systemClock } from "../../../../src/process/system_clock.ts";
 import { ProbeClock } from "../../loop_scripts.ts";
@@ -11,10 +11,10 @@ type Generated = Awaited<ReturnType<Model["doGenerate"]>>;
 type StreamPart = Awaited<ReturnType<Model["doStream"]>>["stream"] extends ReadableStream<infer Part> ? Part
   : never;
 
-/** More steps than any script has. */
+/** Maximum steps; no script has as many. */
 const STEPS = 10_000;
 
-/** Returns the loop. */
+/** Creates the loop. */
 export function create(): Contestant {
   const clock = new ProbeClock(systemClock());
   return {

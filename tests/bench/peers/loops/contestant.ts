@@ -1,8 +1,8 @@
-/** What a file of this folder exports. */
+/** The interface of the files in this folder. */
 import type { LoopFigures, LoopMemory, MeasuredLoop } from "../../loop_figures.ts";
 import type { ProbeClock } from "../../loop_scripts.ts";
 
-/** A loop by its name, made for one measurement. */
+/** A named loop for one measurement. */
 export interface Contestant {
   readonly name: string;
   readonly clock: ProbeClock;
@@ -10,10 +10,10 @@ export interface Contestant {
   close?(): PromiseLike<void>;
 }
 
-/** Makes one. */
+/** Creates a loop. */
 export type CreateContestant = () => Contestant | Promise<Contestant>;
 
-/** What is told of one. */
+/** The figures of one loop. */
 export interface PeerFigures extends LoopFigures {
   readonly name: string;
   readonly memory: LoopMemory;

@@ -1,4 +1,4 @@
-/** LangGraph: `createReactAgent` over a chat model that plays the script. */
+/** LangGraph: `createReactAgent` with a chat model that returns the scripted answers. */
 import { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessage, AIMessageChunk, type BaseMessage } from "@langchain/core/messages";
 import { ChatGenerationChunk, type ChatResult } from "@langchain/core/outputs";
@@ -11,10 +11,10 @@ import type { JsonObject } from "../../../../src/sdk/types.ts";
 import type { Contestant } from "./contestant.ts";
 import { createParts, type Parts, type Reply } from "./parts.ts";
 
-/** Supersteps: two for an iteration; more than any script has. */
+/** Maximum supersteps, two for each iteration; no script has as many. */
 const RECURSION_LIMIT = 20_000;
 
-/** Returns the loop. */
+/** Creates the loop. */
 export function create(): Contestant {
   const clock = new ProbeClock(systemClock());
   return {
@@ -67,7 +67,7 @@ class ScriptedModel extends BaseChatModel {
     return "mock";
   }
 
-  /** Tools are known to the script. */
+  /** Does nothing: the script does not depend on the tools. */
   override bindTools(): this {
     return this;
   }

@@ -1,4 +1,4 @@
-/** OpenAI Agents: a runner over a model that plays the script; traces are off. */
+/** OpenAI Agents: a `Runner` with a model that returns the scripted answers; tracing is off. */
 import {
   Agent,
   type AssistantMessageItem,
@@ -16,10 +16,10 @@ import type { JsonObject } from "../../../../src/sdk/types.ts";
 import type { Contestant } from "./contestant.ts";
 import { createParts, type Parts, type Reply } from "./parts.ts";
 
-/** More turns than any script has. */
+/** Maximum turns; no script has as many. */
 const TURNS = 10_000;
 
-/** Returns the loop. */
+/** Creates the loop. */
 export function create(): Contestant {
   setTracingDisabled(true);
   const clock = new ProbeClock(systemClock());

@@ -1,10 +1,10 @@
-/** The model and the tool that every loop is given: provider-mock and the calculator, called directly. */
+/** The model and the tool of every loop: provider-mock and the calculator, called directly. */
 import { mountParts } from "../../bare_loop.ts";
 import type { ProbeClock } from "../../loop_scripts.ts";
 import type { ChatResponse, JsonObject, JsonSchema } from "../../../../src/sdk/types.ts";
 import { toToolResult } from "../../../../src/sdk/tools.ts";
 
-/** What one answer of the model is, in words that every library has. */
+/** One answer of the model, in a form that suits every library. */
 export interface Reply {
   readonly text: string;
   readonly calls: readonly { readonly id: string; readonly name: string; readonly input: JsonObject }[];
@@ -12,11 +12,11 @@ export interface Reply {
   readonly output_tokens: number;
 }
 
-/** The parts of one run. */
+/** The model and the tool of one run. */
 export interface Parts {
-  /** Answers call by call, as the script says; `onDelta` is told pieces of text as they come. */
+  /** Resolves to the next scripted answer; `onDelta` receives its text deltas. */
   reply(onDelta?: (delta: string) => void): Promise<Reply>;
-  /** What the run came to. @throws {Error} when not every call of the model but the last was followed by the tool. */
+  /** Returns the outcome. @throws {Error} when the tool did not run once after each model call but the last. */
   outcome(text: string): { iterations: number; text: string };
   readonly tool: {
     readonly name: string;
@@ -26,7 +26,7 @@ export interface Parts {
   };
 }
 
-/** Makes the parts of one run. The history is not shown to the model: its script does not look at it. */
+/** Creates the model and the tool of one run. The model gets no history, because the script does not depend on it. */
 export async function createParts(config: JsonObject, clock: ProbeClock): Promise<Parts> {
   const { provider, tool } = await mountParts(config, clock);
   let [calls, executed] = [0, 0];
