@@ -1,7 +1,16 @@
 /** Reads memory files: texts at the start of every request of a session. */
 import type { Coordinator, JsonObject, Message } from "preamp";
-import { deepFreeze, errorCode, errorMessage, isObject, PreampError } from "preamp";
-import { basename, isAbsolute, isWithin, normalize } from "./paths.ts";
+import {
+  baseName,
+  deepFreeze,
+  errorCode,
+  errorMessage,
+  isAbsolutePath,
+  isObject,
+  isWithinFolder,
+  normalizePath,
+  PreampError,
+} from "preamp";
 
 /** Maximum size of one memory file, in bytes. */
 const MAX_FILE_BYTES = 1_048_576;
@@ -22,7 +31,7 @@ export async function readMemoryFiles(
     const text = await readText(file);
     messages.push(deepFreeze({
       role: "system",
-      content: `[Context from ${basename(file)}]\n\n${text}`,
+      content: `[Context from ${baseName(file)}]\n\n${text}`,
       metadata: { source: "memory", file },
     }));
   }
@@ -59,7 +68,9 @@ async function checkGrant({ config }: Pick<Coordinator, "config">, file: string)
   if (granted === true) return;
   const real = await realPath(file);
   for (const folder of Array.isArray(granted) ? granted : []) {
-    if (typeof folder === "string" && isAbsolute(folder) && isWithin(await realPath(folder), real)) return;
+    if (
+      typeof folder === "string" && isAbsolutePath(folder) && isWithinFolder(await realPath(folder), real)
+    ) return;
   }
   throw new PreampError(
     "tool_permission_denied",
@@ -74,7 +85,7 @@ async function realPath(path: string): Promise<string> {
   try {
     return await Deno.realPath(path);
   } catch {
-    return normalize(path);
+    return normalizePath(path);
   }
 }
 
@@ -82,7 +93,8 @@ async function realPath(path: string): Promise<string> {
 export function memoryFilesOf(config: JsonObject): string[] {
   const { memory_files = [] } = config;
   if (
-    Array.isArray(memory_files) && memory_files.every((file) => typeof file === "string" && isAbsolute(file))
+    Array.isArray(memory_files) &&
+    memory_files.every((file) => typeof file === "string" && isAbsolutePath(file))
   ) {
     return memory_files;
   }

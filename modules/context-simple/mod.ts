@@ -21,7 +21,7 @@ export const module: ModuleInfo = {
  * Mounts the context manager and the capability `context.status`. With `recall: true` it also mounts the tool
  * `context_recall`.
  *
- * @throws {PreampError} `module_invalid` when the config is wrong; every finding is in `details`.
+ * @throws {PreampError} `module_invalid` when the config is wrong; `details` has all problems.
  */
 export async function mount(coordinator: Coordinator, config: JsonObject = {}): Promise<void> {
   const parsed = parseConfig(config, module.id);

@@ -1,23 +1,23 @@
-/** The knobs of `context-summarizing` beside those of `context-simple`; checked once, at mount. */
+/** The settings that `context-summarizing` has in addition to those of `context-simple`, and their checks. */
 import { type JsonObject, PreampError } from "preamp";
 
-/** Bounds of what summaries may cost. */
+/** The checked settings. */
 export interface SummaryConfig {
-  /** Mounted provider that writes summaries; null = the one of the request. */
+  /** Name of the provider that writes summaries; null = the request's provider. */
   readonly summary_provider: string | null;
-  /** Tokens of the summary at the most. */
+  /** Maximum tokens of the summary. */
   readonly summary_max_tokens: number;
-  /** Tokens of one part that is summarised at a time; a quarter of the provider's window when that is less. */
+  /** Maximum tokens of messages in one call, or a quarter of the provider's window if that is less. */
   readonly summary_chunk_tokens: number;
-  /** Model calls after one compaction. */
+  /** Maximum model calls after one compaction. */
   readonly summary_max_calls: number;
-  /** Seconds for all calls after one compaction. */
+  /** Timeout in seconds of all calls after one compaction together. */
   readonly summary_timeout_s: number;
 }
 
 const WHOLE = { type: "integer", minimum: 1 } as const;
 
-/** JSON Schema of these knobs. */
+/** JSON Schema of these settings. */
 export const SUMMARY_PROPERTIES = {
   summary_provider: { type: ["string", "null"], default: null },
   summary_max_tokens: { ...WHOLE, default: 1000 },
@@ -26,20 +26,20 @@ export const SUMMARY_PROPERTIES = {
   summary_timeout_s: { ...WHOLE, default: 60 },
 };
 
-/** Returns the knobs with defaults filled in. @throws {PreampError} `module_invalid`, with every finding in `details`. */
-export function parseSummaryConfig(given: JsonObject): SummaryConfig {
+/** Returns the settings with defaults. @throws {PreampError} `module_invalid` with all problems in `details`. */
+export function parseSummaryConfig(config: JsonObject): SummaryConfig {
   const details: { path: string; message: string }[] = [];
   const values: JsonObject = {};
   for (const [name, rule] of Object.entries(SUMMARY_PROPERTIES)) {
-    const value = given[name] === undefined ? rule.default : given[name];
-    const right = name === "summary_provider"
+    const value = config[name] === undefined ? rule.default : config[name];
+    const valid = name === "summary_provider"
       ? value === null || typeof value === "string"
       : typeof value === "number" && Number.isSafeInteger(value) && value >= 1;
-    if (!right) {
-      const wanted = name === "summary_provider"
+    if (!valid) {
+      const expected = name === "summary_provider"
         ? "the name of a provider or null"
         : "a whole number of at least 1";
-      const message = `Cannot configure context-summarizing: ${name} must be ${wanted}: received ${
+      const message = `Cannot configure context-summarizing: ${name} must be ${expected}: received ${
         JSON.stringify(value) ?? typeof value
       }`;
       details.push({ path: name, message });

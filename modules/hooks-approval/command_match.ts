@@ -1,6 +1,5 @@
 /** Matches the command of a tool call against a rule's `argv`: for certain (allow) or possibly (deny). */
-import type { JsonObject } from "preamp";
-import type { Glob } from "./glob.ts";
+import type { Glob, JsonObject } from "preamp";
 import { MAX_COMMAND_CHARS, readShell, type Word } from "./shell.ts";
 
 /** The `argv` of a rule: one glob for each word, and whether further words may follow (a last `**`). */

@@ -11,8 +11,7 @@ import {
   type Tool,
 } from "preamp";
 import { couldRun, type Invocation, invocationsOf, surelyRuns } from "./command_match.ts";
-import { MAX_GLOB_CHARS } from "./glob.ts";
-import { MAX_RULES, readRules, type Rule } from "./rules.ts";
+import { MAX_GLOB_CHARS, MAX_RULES, readRules, type Rule } from "./rules.ts";
 
 const GLOB = { type: "string", minLength: 1, maxLength: MAX_GLOB_CHARS };
 
@@ -68,18 +67,18 @@ const CHANGING: ReadonlySet<string> = new Set(["write_file", "edit_file", "apply
  * Registers the gate on `tool:pre`, before handlers of default priority. A hook that fails to mount is skipped, and its tools
  * would run without a question. So with an invalid config the gate is mounted and denies every call with the reason.
  */
-export async function mount(coordinator: Coordinator, config: JsonObject): Promise<MountReturn> {
-  coordinator.hooks.register("tool:pre", await gateOf(coordinator, config), {
+export function mount(coordinator: Coordinator, config: JsonObject): MountReturn {
+  coordinator.hooks.register("tool:pre", gateOf(coordinator, config), {
     priority: -10,
     name: module.id,
     fail_closed: true,
   });
 }
 
-async function gateOf(coordinator: Coordinator, config: JsonObject): Promise<HookHandler> {
+function gateOf(coordinator: Coordinator, config: JsonObject): HookHandler {
   let rules: readonly Rule[];
   try {
-    rules = await readRules(config);
+    rules = readRules(config);
   } catch (error) {
     const reason = `all tool calls are denied: ${errorMessage(error)}`;
     return () => ({ action: "deny", reason });

@@ -1,9 +1,8 @@
-/** The rules of a plan's config, checked and compiled. A rule that says less than its author meant is refused. */
-import type { JsonObject } from "preamp";
+/** Checks and compiles the rules of a config. */
+import { compileGlob, type Glob, isObject, type JsonObject, PreampError } from "preamp";
 import type { ArgvPattern } from "./command_match.ts";
-import { compileGlob, type Glob, MAX_GLOB_CHARS } from "./glob.ts";
 
-/** What a rule does with a call. */
+/** The action of a rule. */
 export type RuleAction = "allow" | "ask" | "deny";
 
 /** One rule. */
@@ -15,120 +14,120 @@ export interface Rule {
   /** Seconds. */
   timeout_s?: number;
   default?: "allow" | "deny";
-  /** What else the person may let an answer hold for. */
+  /** Offers an answer for the same tool and prompt (`session`) or for all calls of this rule (`pattern`). */
   remember?: "session" | "pattern";
-  /** The rule's globs as they were written. */
+  /** The rule's globs as written. */
   text: string;
 }
 
-/** The words of an `argv` that mean "and any further words". */
+/** The last glob of an `argv` that matches any further words. */
 const REST = "**";
 
-/** Rules, and globs in all of them, that a config may have; our choice: they bound the work for one call. */
+/** Maximum rules, globs in all rules, characters of one glob and of all globs. They limit the time for one call. */
 export const MAX_RULES = 500;
 const MAX_GLOBS = 1_000;
+export const MAX_GLOB_CHARS = 256;
+const MAX_ALL_GLOB_CHARS = 16_384;
 
 const KEYS = ["tool", "argv", "action", "prompt", "timeout_s", "default", "remember"];
 
 /**
- * Resolves to the rules of a config, in its order; none when there are none. A rule with a key that means nothing here asks
- * where it says "allow".
+ * Returns the rules of a config in order. A rule with an unknown key asks instead of allowing.
  *
- * @throws {PreampError} `module_invalid`, naming the place.
+ * @throws {PreampError} `module_invalid` with the path of the wrong value.
  */
-export async function readRules(config: JsonObject): Promise<Rule[]> {
-  const given = config.rules ?? [];
-  if (!Array.isArray(given)) throw await invalid("rules", "must be a list", given);
-  if (given.length > MAX_RULES) {
-    throw await invalid("rules", `must have at most ${MAX_RULES} entries`, given.length);
+export function readRules(config: JsonObject): Rule[] {
+  const items = config.rules ?? [];
+  if (!Array.isArray(items)) throw invalid("rules", "must be a list", items);
+  if (items.length > MAX_RULES) {
+    throw invalid("rules", `must have at most ${MAX_RULES} entries`, items.length);
   }
   const rules: Rule[] = [];
-  let globs = 0;
-  for (const [index, item] of given.entries()) {
-    const rule = await readRule(item, `rules[${index}]`);
+  let [globs, chars] = [0, 0];
+  for (const [index, item] of items.entries()) {
+    const rule = readRule(item, `rules[${index}]`);
     globs += 1 + (rule.argv?.globs.length ?? 0);
-    if (globs > MAX_GLOBS) throw await invalid("rules", `must have at most ${MAX_GLOBS} globs`, "more");
+    chars += rule.text.length;
+    if (globs > MAX_GLOBS) throw invalid("rules", `must have at most ${MAX_GLOBS} globs`, "more");
+    if (chars > MAX_ALL_GLOB_CHARS) {
+      throw invalid("rules", `must have at most ${MAX_ALL_GLOB_CHARS} characters in all globs`, "more");
+    }
     rules.push(rule);
   }
   return rules;
 }
 
-async function readRule(item: unknown, path: string): Promise<Rule> {
-  if (typeof item !== "object" || item === null || Array.isArray(item)) {
-    throw await invalid(path, "must be an object", item);
-  }
-  const given = item as JsonObject;
-  const { action: written } = given;
-  // a key of another runtime may narrow the rule: what it allows there is a question here
-  const narrowed = Object.keys(given).some((key) => !KEYS.includes(key));
+function readRule(input: unknown, path: string): Rule {
+  if (!isObject(input)) throw invalid(path, "must be an object", input);
+  const { action: written } = input;
+  // a key of another runtime may narrow the rule, so the rule asks instead of allowing
+  const narrowed = Object.keys(input).some((key) => !KEYS.includes(key));
   const action = written === "allow" && narrowed ? "ask" : written;
   if (action !== "allow" && action !== "ask" && action !== "deny") {
-    throw await invalid(`${path}.action`, 'must be "allow", "ask" or "deny"', action);
+    throw invalid(`${path}.action`, 'must be "allow", "ask" or "deny"', action);
   }
   const rule: Rule = {
-    tool: await readGlob(given.tool, `${path}.tool`),
-    argv: given.argv === undefined ? null : await readArgv(given.argv, `${path}.argv`),
+    tool: readGlob(input.tool, `${path}.tool`),
+    argv: input.argv === undefined ? null : readArgv(input.argv, `${path}.argv`),
     action,
-    text: [given.tool, ...Array.isArray(given.argv) ? given.argv : []].join(" "),
+    text: [input.tool, ...Array.isArray(input.argv) ? input.argv : []].join(" "),
   };
   for (const key of ["prompt", "timeout_s", "default", "remember"] as const) {
-    if (given[key] !== undefined && written !== "ask") {
-      throw await invalid(`${path}.${key}`, 'goes with action "ask" only', given[key]);
+    if (input[key] !== undefined && written !== "ask") {
+      throw invalid(`${path}.${key}`, 'is only valid with action "ask"', input[key]);
     }
   }
-  if (given.prompt !== undefined) {
-    if (typeof given.prompt !== "string" || given.prompt.trim() === "") {
-      throw await invalid(`${path}.prompt`, "must be text", given.prompt);
+  if (input.prompt !== undefined) {
+    if (typeof input.prompt !== "string" || input.prompt.trim() === "") {
+      throw invalid(`${path}.prompt`, "must be text", input.prompt);
     }
-    rule.prompt = given.prompt;
+    rule.prompt = input.prompt;
   }
-  if (given.timeout_s !== undefined) {
-    if (typeof given.timeout_s !== "number" || !(given.timeout_s > 0) || !Number.isFinite(given.timeout_s)) {
-      throw await invalid(`${path}.timeout_s`, "must be a number of seconds above 0", given.timeout_s);
+  if (input.timeout_s !== undefined) {
+    if (typeof input.timeout_s !== "number" || !(input.timeout_s > 0) || !Number.isFinite(input.timeout_s)) {
+      throw invalid(`${path}.timeout_s`, "must be a number of seconds above 0", input.timeout_s);
     }
-    rule.timeout_s = given.timeout_s;
+    rule.timeout_s = input.timeout_s;
   }
-  if (given.default !== undefined) {
-    if (given.default !== "allow" && given.default !== "deny") {
-      throw await invalid(`${path}.default`, 'must be "allow" or "deny"', given.default);
+  if (input.default !== undefined) {
+    if (input.default !== "allow" && input.default !== "deny") {
+      throw invalid(`${path}.default`, 'must be "allow" or "deny"', input.default);
     }
-    rule.default = given.default;
+    rule.default = input.default;
   }
-  if (given.remember !== undefined) {
-    if (given.remember !== "session" && given.remember !== "pattern") {
-      throw await invalid(`${path}.remember`, 'must be "session" or "pattern"', given.remember);
+  if (input.remember !== undefined) {
+    if (input.remember !== "session" && input.remember !== "pattern") {
+      throw invalid(`${path}.remember`, 'must be "session" or "pattern"', input.remember);
     }
-    rule.remember = given.remember;
+    rule.remember = input.remember;
   }
   return rule;
 }
 
-async function readArgv(given: unknown, path: string): Promise<ArgvPattern> {
-  if (!Array.isArray(given) || given.length === 0) {
-    throw await invalid(path, "must be a list of globs, the first for the program", given);
+function readArgv(input: unknown, path: string): ArgvPattern {
+  if (!Array.isArray(input) || input.length === 0) {
+    throw invalid(path, "must be a list of globs, the first for the program", input);
   }
-  const rest = given.at(-1) === REST;
-  const words = rest ? given.slice(0, -1) : given;
-  if (words.length === 0) throw await invalid(path, `must name a program before "${REST}"`, given);
+  const rest = input.at(-1) === REST;
+  const words = rest ? input.slice(0, -1) : input;
+  if (words.length === 0) throw invalid(path, `must name a program before "${REST}"`, input);
   const globs: Glob[] = [];
   for (const [index, word] of words.entries()) {
-    if (word === REST) throw await invalid(`${path}[${index}]`, `may be "${REST}" only at the end`, word);
-    globs.push(await readGlob(word, `${path}[${index}]`));
+    if (word === REST) throw invalid(`${path}[${index}]`, `may be "${REST}" only at the end`, word);
+    globs.push(readGlob(word, `${path}[${index}]`));
   }
   return { globs, rest };
 }
 
-async function readGlob(given: unknown, path: string): Promise<Glob> {
-  if (typeof given !== "string" || given === "" || given.length > MAX_GLOB_CHARS) {
-    throw await invalid(path, `must be a glob of 1 to ${MAX_GLOB_CHARS} characters`, given);
+function readGlob(input: unknown, path: string): Glob {
+  if (typeof input !== "string" || input === "" || input.length > MAX_GLOB_CHARS) {
+    throw invalid(path, `must be a glob of 1 to ${MAX_GLOB_CHARS} characters`, input);
   }
-  return compileGlob(given);
+  return compileGlob(input);
 }
 
-/** The SDK's values bring a schema library with them: loaded only when there is something to say. */
-async function invalid(path: string, fact: string, received: unknown): Promise<Error> {
-  const { PreampError } = await import("preamp");
-  const shown = typeof received === "string" || typeof received === "number" || typeof received === "boolean"
+function invalid(path: string, fact: string, received: unknown): PreampError {
+  const value = typeof received === "string" || typeof received === "number" || typeof received === "boolean"
     ? JSON.stringify(received).slice(0, 80)
     : Array.isArray(received)
     ? `a list of ${received.length}`
@@ -137,6 +136,6 @@ async function invalid(path: string, fact: string, received: unknown): Promise<E
     : typeof received;
   return new PreampError(
     "module_invalid",
-    `Cannot mount module "hooks-approval": config.${path} ${fact}: received ${shown}`,
+    `Cannot mount module "hooks-approval": config.${path} ${fact}: received ${value}`,
   );
 }

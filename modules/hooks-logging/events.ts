@@ -1,6 +1,6 @@
-/** Which events are logged: their names, and how much each matters. */
+/** The events that are logged by default, and their levels. */
 
-/** The canonical events (behaviour.md §6.1). */
+/** Amplifier's canonical events, which are logged by default. */
 export const CANONICAL_EVENTS: readonly string[] = [
   ...names("session", "start end fork resume"),
   ...names("prompt", "submit complete"),
@@ -21,10 +21,10 @@ export const CANONICAL_EVENTS: readonly string[] = [
   ...names("module", "on_session_ready_failed"),
 ];
 
-/** The word in `lvl`. */
+/** Values of `lvl`. */
 export type Level = "DEBUG" | "INFO" | "WARNING" | "ERROR";
 
-/** Told in the log itself when a slow sink made us drop lines: `{count}`. */
+/** Event in the log that reports the number of lines dropped because of a slow sink: `{count}`. */
 export const DROPPED = "hooks-logging:dropped";
 
 const WARNINGS: ReadonlySet<string> = new Set([
@@ -35,16 +35,16 @@ const WARNINGS: ReadonlySet<string> = new Set([
   DROPPED,
 ]);
 
-/** Events that contributions may add, and characters of each name; our choice. */
+/** Maximum events that modules may add, and maximum characters of each name. */
 export const MAX_EVENTS = 1_000;
 export const MAX_EVENT_CHARS = 128;
 
-/** Returns true for the pieces of an answer as they arrive: many, small, and in the whole answer again. */
+/** Returns whether an event is a delta; deltas are numerous, and the complete answer contains them. */
 export function isDelta(event: string): boolean {
   return event.endsWith(":delta") || event.endsWith("_delta");
 }
 
-/** Returns how much an event matters; the user's own level decides for `user:notification`. */
+/** Returns the level of an event; for `user:notification` it follows from the notification's level. */
 export function levelOf(event: string, userLevel: unknown): Level {
   if (event === "user:notification") {
     return userLevel === "error" ? "ERROR" : userLevel === "warning" ? "WARNING" : "INFO";
@@ -54,12 +54,12 @@ export function levelOf(event: string, userLevel: unknown): Level {
   return isDelta(event) ? "DEBUG" : "INFO";
 }
 
-/** Returns the usable event names in what contributors gave, each a list; everything else in there is left out. */
+/** Returns the valid event names in lists of contributors; other values are ignored. */
 export function eventNames(contributions: readonly unknown[]): string[] {
   return contributions.flat().filter(isEventName).slice(0, MAX_EVENTS);
 }
 
-/** Returns true for a name that can be registered: one event, not a pattern. */
+/** Returns whether a value is the name of one event, not a pattern. */
 export function isEventName(value: unknown): value is string {
   return typeof value === "string" && value !== "" && value.length <= MAX_EVENT_CHARS && !value.includes("*");
 }

@@ -1,11 +1,18 @@
 /** `hooks-logging`: writes every event as a JSON line, in Amplifier's log format. */
-import type { Coordinator, HookResult, JsonObject, ModuleInfo, MountReturn } from "preamp";
-import { DEFAULT_MAX_BYTES, LEAST_MAX_BYTES, type LogSettings, readConfig } from "./config.ts";
+import {
+  type Coordinator,
+  type HookResult,
+  type JsonObject,
+  type ModuleInfo,
+  type MountReturn,
+  parentFolder,
+  PreampError,
+} from "preamp";
+import { DEFAULT_MAX_BYTES, type LogSettings, MIN_MAX_BYTES, readConfig } from "./config.ts";
 import { CANONICAL_EVENTS, DROPPED, eventNames, isDelta, MAX_EVENT_CHARS, MAX_EVENTS } from "./events.ts";
 import { fileSink } from "./file_sink.ts";
 import { mayWrite } from "./grant.ts";
 import { formatLine } from "./format_line.ts";
-import { dirname } from "./paths.ts";
 import { LineQueue, type Sink } from "./queue.ts";
 
 /** Describes the module. */
@@ -20,7 +27,7 @@ export const module: ModuleInfo = {
       path: { type: ["string", "null"], description: "Absolute path of the file to append to" },
       max_bytes: {
         type: "integer",
-        minimum: LEAST_MAX_BYTES,
+        minimum: MIN_MAX_BYTES,
         default: DEFAULT_MAX_BYTES,
         description: "Maximum size of the file; it is then renamed to <path>.1",
       },
@@ -52,7 +59,7 @@ type Discover = (events: readonly string[]) => void;
  * access to `path`.
  */
 export async function mount(coordinator: Coordinator, config: JsonObject): Promise<MountReturn> {
-  const settings = await readConfig(config);
+  const settings = readConfig(config);
   const log = new SessionLog(coordinator, settings.deltas, await openSinks(coordinator, settings));
   log.subscribe([...CANONICAL_EVENTS, ...settings.additional_events]);
   const previous = discoverOf(coordinator); // of another instance in the same session
@@ -128,9 +135,9 @@ async function openSinks(coordinator: Coordinator, settings: LogSettings): Promi
   if (path !== null) {
     // The log, and the file it is renamed to on rotation.
     for (const file of [path, `${path}.1`]) {
-      if (!await mayWrite(coordinator, module.id, path, file)) throw await notPermitted();
+      if (!await mayWrite(coordinator, module.id, path, file)) throw notPermitted();
     }
-    await Deno.mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    await Deno.mkdir(parentFolder(path), { recursive: true, mode: 0o700 });
     const sink = fileSink(path, settings.max_bytes);
     await sink(""); // fails now if the file cannot be opened
     sinks.push(sink);
@@ -152,8 +159,7 @@ async function writeStderr(text: string): Promise<void> {
   }
 }
 
-async function notPermitted(): Promise<Error> {
-  const { PreampError } = await import("preamp"); // see config.ts: values only when needed
+function notPermitted(): PreampError {
   return new PreampError(
     "tool_permission_denied",
     `Cannot mount module "${module.id}": config.path needs permissions.write with its absolute folder in this ` +

@@ -1,4 +1,4 @@
-/** The module's config: checked whole at mount, then trusted. `config_schema` tells the same to people and editors. */
+/** The module's config: its JSON Schema and its checks, which report all problems at once. */
 import {
   isObject,
   type JsonObject,
@@ -11,30 +11,30 @@ import {
 import { Findings } from "./findings.ts";
 import { ERROR_SCHEMA, readScript, type ScriptEntry, USAGE_SCHEMA } from "./script.ts";
 
-/** What follows when the script is used up: the last text again, an error, or the prompt. */
+/** The answer after the last entry of the script: the last text again, an error, or the prompt. */
 export type After = "repeat" | "error" | "echo";
 
-/** Where answers come from: a script, or the default answers. */
+/** The source of the answers: a script or the default rule. */
 export type Answers =
   | { kind: "default" }
   | { kind: "script"; entries: readonly ScriptEntry[]; after: After };
 
-/** A config in which everything is present and right. */
+/** A checked config with all defaults. */
 export interface MockConfig {
   answers: Answers;
-  /** Code points of one streamed text delta. */
+  /** Maximum code points of one text delta. */
   chunk_chars: number;
-  /** Tokens of request and answer together. */
+  /** Maximum tokens of request and answer together. */
   context_window: number;
-  /** Tokens of an answer at the most; told, not enforced: a script says what it says. */
+  /** Maximum tokens of an answer; reported, but not enforced. */
   max_output_tokens: number;
   models: ModelInfo[];
-  /** Without them the cost of a call is not known unless its entry says so. */
+  /** Prices; without them the cost of a call is unknown unless its entry has one. */
   prices?: Prices;
   priority?: number;
 }
 
-/** What a text is when a script has none to repeat: R0's default. */
+/** The answer after a script without text. */
 export const DEFAULT_TEXT = "Mock response";
 
 const MODEL_SCHEMA: JsonSchema = {
@@ -54,10 +54,10 @@ const MODEL_SCHEMA: JsonSchema = {
 export const CONFIG_SCHEMA: JsonSchema = {
   type: "object",
   properties: {
-    response: { type: "string", description: "Always this text." },
+    response: { type: "string", description: "The answer to every call." },
     responses: {
       type: "array",
-      description: "A script: one entry per call of the session. A string is {text}.",
+      description: "A script: one entry for each call of the session. A string is {text}.",
       items: {
         anyOf: [{ type: "string" }, {
           type: "object",
@@ -91,27 +91,27 @@ export const CONFIG_SCHEMA: JsonSchema = {
     models: { type: "array", items: { anyOf: [{ type: "string", minLength: 1 }, MODEL_SCHEMA] } },
     prices: PRICES_SCHEMA,
     priority: { type: "number" },
-    model: { type: "string", description: "The same as default_model: what real providers call it." },
+    model: { type: "string", description: "Same as default_model; the key that other providers use." },
     default_model: {
       type: "string",
       default: "mock-model",
       description: "Id of the model when models is absent.",
     },
-    debug: { type: "boolean", description: "Accepted for plans of other mocks; changes nothing." },
+    debug: { type: "boolean", description: "Ignored; accepted for plans for other mocks." },
   },
 };
 
 /**
  * Returns the config with its defaults: `chunk_chars` 20, `context_window` 100,000, `max_output_tokens` 4,096, `after` repeat.
  *
- * @throws {PreampError} `module_invalid`, with every finding and its path such as `config.responses[1].text`.
+ * @throws {PreampError} `module_invalid` with all problems and their paths, such as `config.responses[1].text`.
  */
 export function readConfig(config: JsonObject): MockConfig {
   const findings = new Findings();
   const context_window = findings.whole("config.context_window", config.context_window, 1) ?? 100_000;
   const max_output_tokens = findings.whole("config.max_output_tokens", config.max_output_tokens, 1) ?? 4096;
   const priority = findings.number("config.priority", config.priority, Number.MIN_SAFE_INTEGER);
-  const read: MockConfig = {
+  const settings: MockConfig = {
     answers: readAnswers(config, findings),
     chunk_chars: findings.whole("config.chunk_chars", config.chunk_chars, 1) ?? 20,
     context_window,
@@ -120,9 +120,9 @@ export function readConfig(config: JsonObject): MockConfig {
     ...(priority === undefined ? {} : { priority }),
   };
   const prices = readPrices(config.prices, findings);
-  if (prices) read.prices = prices;
+  if (prices) settings.prices = prices;
   findings.throwIfAny();
-  return read;
+  return settings;
 }
 
 function readPrices(value: unknown, findings: Findings): Prices | undefined {
@@ -130,7 +130,7 @@ function readPrices(value: unknown, findings: Findings): Prices | undefined {
   try {
     return parsePrices(value);
   } catch {
-    // the SDK's rule, in the words of this config
+    // replaces the SDK's message by one with the path
     findings.add("config.prices", 'must be {input, output, cache_read?, cache_write?} such as "0.30"', value);
     return undefined;
   }
@@ -160,12 +160,14 @@ function readModels(
 ): ModelInfo[] {
   const named = findings.text("config.model", config.model);
   const fallback = named || findings.text("config.default_model", config.default_model) || "mock-model";
-  const given = config.models === undefined ? [fallback] : config.models;
-  if (!Array.isArray(given)) {
-    findings.add("config.models", "must be a list of model ids or objects with an id", given);
+  const models = config.models === undefined ? [fallback] : config.models;
+  if (!Array.isArray(models)) {
+    findings.add("config.models", "must be a list of model ids or objects with an id", models);
     return [];
   }
-  return given.flatMap((model, index) => readModel(`config.models[${index}]`, model, window, findings) ?? []);
+  return models.flatMap((model, index) =>
+    readModel(`config.models[${index}]`, model, window, findings) ?? []
+  );
 }
 
 function readModel(

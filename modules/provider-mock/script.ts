@@ -1,4 +1,4 @@
-/** The script of config: what each entry may hold, read strictly. */
+/** The entries of a script: their types, JSON Schema and checks. */
 import {
   isObject,
   type JsonObject,
@@ -9,16 +9,16 @@ import {
 } from "preamp";
 import type { Findings } from "./findings.ts";
 
-/** A tool call that an entry makes. */
+/** A tool call of an entry. */
 export interface ScriptedCall {
   name: string;
-  /** An object; or text, to play a model whose arguments are not JSON. */
+  /** An object, or text to simulate a model whose arguments are not JSON. */
   arguments: JsonObject | string;
-  /** Absent: the next of `call_1`, `call_2`, … */
+  /** Default: the next of `call_1`, `call_2`, … */
   id?: string;
 }
 
-/** A failure that an entry plays; after the entry's other content, if it has any. */
+/** The failure of an entry; it comes after the entry's other content. */
 export interface ScriptedError {
   type: LLMErrorType;
   message: string;
@@ -28,12 +28,12 @@ export interface ScriptedError {
   retry_after?: number;
 }
 
-/** One answer of the script. */
+/** One entry of the script. */
 export interface ScriptEntry {
   text?: string;
   thinking?: string;
   tool_calls?: readonly ScriptedCall[];
-  /** What is absent of `input_tokens` and `output_tokens` is estimated. */
+  /** Missing `input_tokens` and `output_tokens` are estimated. */
   usage?: JsonObject;
   /** Milliseconds before the first delta. */
   delay_ms?: number;
@@ -52,7 +52,7 @@ const TOKEN_KEYS = [
   "cache_write_tokens",
 ] as const;
 
-/** The tokens that an entry tells, as JSON Schema. */
+/** JSON Schema of an entry's usage. */
 export const USAGE_SCHEMA: JsonSchema = {
   type: "object",
   properties: {
@@ -61,7 +61,7 @@ export const USAGE_SCHEMA: JsonSchema = {
   },
 };
 
-/** The failure of an entry, as JSON Schema. */
+/** JSON Schema of an entry's failure. */
 export const ERROR_SCHEMA: JsonSchema = {
   type: "object",
   properties: {
@@ -73,7 +73,7 @@ export const ERROR_SCHEMA: JsonSchema = {
   },
 };
 
-/** Returns the entries of a script; wrong ones are noted and left out. A string is an entry of text. */
+/** Returns the entries of a script and adds problems to `findings`. A string is an entry with text only. */
 export function readScript(path: string, value: unknown, findings: Findings): ScriptEntry[] {
   if (!Array.isArray(value)) {
     findings.add(path, "must be a list with one entry per call", value);
@@ -137,7 +137,7 @@ function readUsage(path: string, value: unknown, findings: Findings): JsonObject
   try {
     Usage({ cost_usd: value.cost_usd });
   } catch {
-    // The SDK's rule for money, said in the words of this config.
+    // replaces the SDK's message by one with the path
     findings.add(`${path}.cost_usd`, 'must be a decimal text such as "0.0125"', value.cost_usd);
   }
   return value;
@@ -154,14 +154,14 @@ function readError(path: string, value: unknown, findings: Findings): ScriptedEr
   }
   return withoutAbsent<ScriptedError>({
     type: findings.oneOf(`${path}.type`, value.type, LLM_ERROR_TYPES) ?? "LLMError",
-    message: findings.text(`${path}.message`, value.message) ?? "The script says so",
+    message: findings.text(`${path}.message`, value.message) ?? "Scripted failure",
     status_code: findings.whole(`${path}.status_code`, value.status_code, 100),
     retryable: typeof value.retryable === "boolean" ? value.retryable : undefined,
     retry_after: findings.number(`${path}.retry_after`, value.retry_after, 0),
   });
 }
 
-/** Returns the fields that are there: an absent one must not be a key that is undefined. */
+/** Returns the fields whose values are not undefined. */
 function withoutAbsent<T extends object>(fields: { [K in keyof T]: T[K] | undefined }): T {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as T;
 }

@@ -1,19 +1,19 @@
-/** The module's config: checked whole at mount, then trusted. */
+/** Checks the module's config. */
 import { isObject, type JsonObject, type JsonSchema, PreampError } from "preamp";
 
-/** How much of the conversation an agent is told. */
+/** Parts of the conversation that an agent can inherit. */
 export const CONTEXTS = ["none", "recent", "all"] as const;
 
 /** One of {@link CONTEXTS}. */
 export type InheritContext = (typeof CONTEXTS)[number];
 
-/** Turns that `recent` takes unless told otherwise (behaviour.md §7.11). */
+/** Default number of turns for `recent`. */
 export const DEFAULT_TURNS = 5;
 
-/** Most turns that may be asked for; our choice. */
+/** Maximum number of turns for `recent`. */
 export const MAX_TURNS = 100;
 
-/** A config in which everything is present and right. */
+/** A checked config with all defaults. */
 export interface TaskConfig {
   inherit_context: InheritContext;
   inherit_context_turns: number;
@@ -21,32 +21,32 @@ export interface TaskConfig {
   inherit_tools?: string[];
 }
 
-/** The config as JSON Schema. */
+/** JSON Schema of the config. */
 export const CONFIG_SCHEMA: JsonSchema = {
   type: "object",
   properties: {
     inherit_context: {
       enum: [...CONTEXTS],
       default: "none",
-      description: "What an agent is told of the conversation when the call does not say.",
+      description: "The part of the conversation that an agent inherits by default.",
     },
     inherit_context_turns: { type: "integer", minimum: 1, maximum: MAX_TURNS, default: DEFAULT_TURNS },
     exclude_tools: {
       type: "array",
       items: { type: "string" },
-      description: "Module ids of tools that agents do not inherit; an agent's own tools stay.",
+      description: "Ids of tool modules that agents do not inherit; an agent's own tools stay.",
     },
     inherit_tools: {
       type: "array",
       items: { type: "string" },
-      description: "The only tools that agents inherit. Excludes exclude_tools.",
+      description: "Ids of the only tool modules that agents inherit. Cannot be combined with exclude_tools.",
     },
   },
 };
 
-/** Returns the config with its defaults. @throws {PreampError} `module_invalid`, naming the key. */
+/** Returns the config with its defaults. @throws {PreampError} `module_invalid` with the name of the wrong key. */
 export function readConfig(config: JsonObject): TaskConfig {
-  const read: TaskConfig = {
+  const settings: TaskConfig = {
     inherit_context: readContext(config.inherit_context) ?? "none",
     inherit_context_turns: readTurns(config.inherit_context_turns) ?? DEFAULT_TURNS,
   };
@@ -56,16 +56,16 @@ export function readConfig(config: JsonObject): TaskConfig {
     if (!Array.isArray(value) || !value.every((name) => typeof name === "string")) {
       throw invalid(key, "must be a list of module ids", value);
     }
-    read[key] = value;
+    settings[key] = value;
   }
-  if (read.exclude_tools && read.inherit_tools) {
-    throw invalid("inherit_tools", "excludes exclude_tools", read.inherit_tools);
+  if (settings.exclude_tools && settings.inherit_tools) {
+    throw invalid("inherit_tools", "cannot be combined with exclude_tools", settings.inherit_tools);
   }
-  return read;
+  return settings;
 }
 
 function readContext(value: unknown): InheritContext | undefined {
-  const found = CONTEXTS.find((one) => one === value);
+  const found = CONTEXTS.find((context) => context === value);
   if (value !== undefined && found === undefined) {
     throw invalid("inherit_context", `must be one of ${CONTEXTS.join(", ")}`, value);
   }
@@ -78,17 +78,17 @@ function readTurns(value: unknown): number | undefined {
   throw invalid("inherit_context_turns", `must be a whole number from 1 to ${MAX_TURNS}`, value);
 }
 
-/** Returns true for a number of turns that may be asked for. */
+/** Returns whether a value is a valid number of turns. */
 export function isTurns(value: unknown): value is number {
   return typeof value === "number" && Number.isInteger(value) && value >= 1 && value <= MAX_TURNS;
 }
 
-function invalid(key: string, fact: string, value: unknown): PreampError {
-  const shown = isObject(value) || Array.isArray(value)
+function invalid(key: string, rule: string, value: unknown): PreampError {
+  const received = isObject(value) || Array.isArray(value)
     ? JSON.stringify(value).slice(0, 80)
     : JSON.stringify(value);
   return new PreampError(
     "module_invalid",
-    `Cannot mount tool-task: config.${key} ${fact}: received ${shown}`,
+    `Cannot mount tool-task: config.${key} ${rule}: received ${received}`,
   );
 }

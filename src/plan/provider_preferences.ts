@@ -7,6 +7,7 @@ import { findEnv } from "./env.ts";
 import { mergePlans } from "./merge.ts";
 import { keyOf } from "./source/source.ts";
 import { describe } from "./value_path.ts";
+import { compileGlob, hasWildcard } from "../sdk/glob.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import type { ProviderPreference } from "../sdk/spawn.ts";
 
@@ -166,7 +167,7 @@ async function chooseModel(
   const module = moduleOf(spec) ?? "";
   const short = module.startsWith("provider-") ? module.slice("provider-".length) : module;
   const models = await modelsOf([keyOf(spec) ?? module, module, short]);
-  return models.find((id) => matchesWildcard(model, id)) ?? null;
+  return models.find(compileGlob(model)) ?? null;
 }
 
 function moduleOf(spec: unknown): string | undefined {
@@ -188,31 +189,4 @@ function identity(spec: unknown): JsonObject {
     ...(instance_id === undefined ? {} : { instance_id }),
     ...(id === undefined ? {} : { id }),
   };
-}
-
-/** Returns true if a name contains a wildcard. */
-export function hasWildcard(pattern: string): boolean {
-  return pattern.includes("*") || pattern.includes("?");
-}
-
-/** Returns true if all of `text` matches the pattern: `*` is any number of characters, `?` is one. */
-export function matchesWildcard(pattern: string, text: string): boolean {
-  let at = 0;
-  let place = 0;
-  let star = -1;
-  let taken = 0;
-  while (at < text.length) {
-    if (pattern[place] === "*") {
-      star = place++;
-      taken = at;
-    } else if (place < pattern.length && (pattern[place] === "?" || pattern[place] === text[at])) {
-      at++;
-      place++;
-    } else if (star >= 0) {
-      place = star + 1; // let the last star match one more character
-      at = ++taken;
-    } else return false;
-  }
-  while (pattern[place] === "*") place++;
-  return place === pattern.length;
 }

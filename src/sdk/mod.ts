@@ -33,4 +33,6 @@ export * from "./retry.ts";
 export * from "./standard_schema.ts";
 export * from "./define.ts";
 export { addSnakeCase, inputSchemaOf, methodOf, withSnakeCase } from "./snake_case_aliases.ts";
+export { compileGlob, type Glob } from "./glob.ts";
+export * from "./paths.ts";
 export { z } from "./lazy_zod.ts";

@@ -375,7 +375,7 @@ const BAD: [unknown, string][] = [
   [{ rules: [{ tool: "a", action: "deny", argv: ["a", 1] }] }, "config.rules[0].argv[1] must be a glob"],
   [
     { rules: [{ tool: "a", action: "allow", prompt: "?" }] },
-    'config.rules[0].prompt goes with action "ask" only',
+    'config.rules[0].prompt is only valid with action "ask"',
   ],
   [{ rules: [{ tool: "a", action: "ask", prompt: " " }] }, "config.rules[0].prompt must be text"],
   [
@@ -397,6 +397,10 @@ const BAD: [unknown, string][] = [
   [
     { rules: Array.from({ length: 100 }, () => ({ tool: "a", action: "deny", argv: Array(20).fill("x") })) },
     "at most 1000 globs",
+  ],
+  [
+    { rules: Array.from({ length: 100 }, () => ({ tool: "x".repeat(200), action: "deny" })) },
+    "at most 16384 characters in all globs",
   ],
 ];
 

@@ -332,7 +332,7 @@ const BAD: [JsonObject, string][] = [
   [{ deltas: 1 }, "config.deltas must be true or false: received 1"],
   [{ max_bytes: 1_000 }, "config.max_bytes must be a whole number of at least 65536: received 1000"],
   [{ additional_events: "a" }, "config.additional_events must be a list"],
-  [{ additional_events: ["a", "*"] }, "config.additional_events[1] must be an event's name"],
+  [{ additional_events: ["a", "*"] }, "config.additional_events[1] must be an event name"],
 ];
 
 for (const [config, text] of BAD) {

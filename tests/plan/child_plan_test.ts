@@ -2,8 +2,6 @@ import { childPlan } from "../../src/plan/child_plan.ts";
 import { compilePlan } from "../../src/plan/compile.ts";
 import { withPlaces } from "../../src/plan/parse/parse.ts";
 import {
-  hasWildcard,
-  matchesWildcard,
   preferenceProblem,
   preferProvider,
   PROTECTED_CONFIG_KEYS,
@@ -142,28 +140,6 @@ Deno.test("preferenceProblem() refuses credentials, endpoints and network settin
     assert(preferenceProblem(bad, "list") !== null, JSON.stringify(bad));
   }
 });
-
-Deno.test("matchesWildcard() agrees with a simple matcher for any pattern", () => {
-  const text = fc.string({ unit: fc.constantFrom("a", "b", "*", "?"), maxLength: 8 });
-  fc.assert(
-    fc.property(text, text, (pattern, name) => {
-      const plain = name.replaceAll(/[*?]/g, "a");
-      assertEquals(matchesWildcard(pattern, plain), byHand(pattern, plain));
-    }),
-    { numRuns: 500 },
-  );
-  assert(!matchesWildcard(`${"*a".repeat(30)}c`, "a".repeat(5_000)));
-  assertEquals([hasWildcard("a-1"), hasWildcard("a-*"), hasWildcard("a-?")], [false, true, true]);
-});
-
-function byHand(pattern: string, text: string): boolean {
-  if (pattern === "") return text === "";
-  if (pattern[0] === "*") {
-    return byHand(pattern.slice(1), text) || (text !== "" && byHand(pattern, text.slice(1)));
-  }
-  return text !== "" && (pattern[0] === "?" || pattern[0] === text[0]) &&
-    byHand(pattern.slice(1), text.slice(1));
-}
 
 Deno.test("parsePath() reads what formatPath() writes", () => {
   const step = fc.oneof(

@@ -1,0 +1,38 @@
+/** Compares absolute paths as text. It works in sandboxes, which have no Node modules. */
+
+const IS_WINDOWS = globalThis.navigator?.platform === "Win32";
+const SEPARATORS = IS_WINDOWS ? /[\\/]+/ : /\/+/;
+
+/** Returns whether a path is absolute on this operating system. */
+export function isAbsolutePath(path: string): boolean {
+  return IS_WINDOWS ? /^(?:[A-Za-z]:)?[\\/]/.test(path) : path.startsWith("/");
+}
+
+/** Returns an absolute path with `/` as separator and without `.`, `..` and repeated separators. */
+export function normalizePath(path: string): string {
+  const parts: string[] = [];
+  for (const part of path.split(SEPARATORS)) {
+    if (part === "..") parts.pop();
+    else if (part !== "" && part !== ".") parts.push(part);
+  }
+  const root = !IS_WINDOWS ? "/" : path.startsWith("\\\\") ? "//" : /^[\\/]/.test(path) ? "/" : "";
+  return root + parts.join("/");
+}
+
+/** Returns whether an absolute path is the folder or inside of it. */
+export function isWithinFolder(folder: string, path: string): boolean {
+  const [above, below] = [normalizePath(folder), normalizePath(path)];
+  return below === above || below.startsWith(above.endsWith("/") ? above : `${above}/`);
+}
+
+/** Returns the last part of an absolute path. */
+export function baseName(path: string): string {
+  return normalizePath(path).split("/").at(-1) ?? "";
+}
+
+/** Returns the folder that contains an absolute path; a root contains itself. */
+export function parentFolder(path: string): string {
+  const normal = normalizePath(path);
+  const at = normal.lastIndexOf("/");
+  return at > 0 ? normal.slice(0, at) : normal.slice(0, 1);
+}

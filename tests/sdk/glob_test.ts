@@ -1,0 +1,76 @@
+import fc from "fast-check";
+import { compileGlob, hasWildcard } from "../../src/sdk/glob.ts";
+import { assert, assertEquals } from "../assert.ts";
+
+Deno.test("compileGlob() matches whole texts by *, ? and \\", () => {
+  const cases: [string, string, boolean][] = [
+    ["abc", "abc", true],
+    ["abc", "abcd", false],
+    ["a*", "a", true],
+    ["a*", "ab/c", true],
+    ["a*", "ba", false],
+    ["*", "", true],
+    ["**", "x", true],
+    ["?", "", false],
+    ["a?c", "abc", true],
+    ["a?c", "ac", false],
+    ["*b*d", "abcd", true],
+    ["*b*d", "abdc", false],
+    ["a\\*c", "a*c", true],
+    ["a\\*c", "abc", false],
+    ["a\\", "a\\", true],
+    ["refund_*", "refund_", true],
+    ["[ab]", "a", false],
+    ["[ab]", "[ab]", true],
+  ];
+  for (const [pattern, text, expected] of cases) {
+    assertEquals([pattern, text, compileGlob(pattern)(text)], [pattern, text, expected]);
+  }
+});
+
+/** Matches by the definition: one table cell for each prefix of pattern and text. */
+function matchesByDefinition(pattern: string, text: string): boolean {
+  let row = [true, ...Array.from(text, () => false)];
+  for (const character of pattern) {
+    const next = [character === "*" && row[0] === true];
+    for (let at = 1; at <= text.length; at++) {
+      next[at] = character === "*"
+        ? next[at - 1] === true || row[at] === true
+        : row[at - 1] === true && (character === "?" || character === text[at - 1]);
+    }
+    row = next;
+  }
+  return row[text.length] === true;
+}
+
+Deno.test("compileGlob() agrees with the definition of a glob", () => {
+  const pattern = fc.string({ unit: fc.constantFrom("a", "b", "*", "?"), maxLength: 100 });
+  const text = fc.string({ unit: fc.constantFrom("a", "b"), maxLength: 100 });
+  const pair = fc.oneof(
+    fc.tuple(pattern, text),
+    text.map((each) => [each.replaceAll("ab", "*").replaceAll("bb", "?b"), each] as const), // ones that match
+  );
+  fc.assert(fc.property(pair, ([glob, candidate]) => {
+    assertEquals(compileGlob(glob)(candidate), matchesByDefinition(glob, candidate));
+  }));
+});
+
+for (
+  const [name, pattern, text] of [
+    ["many stars", "*a".repeat(127) + "*b", "a".repeat(32_768)],
+    ["one long segment", `*${"a".repeat(254)}b`, "a".repeat(32_768)],
+    ["a segment of question marks", `*${"?".repeat(254)}b`, "a".repeat(32_768)],
+  ] as const
+) {
+  Deno.test(`compileGlob() takes at most pattern × text steps: ${name}`, () => {
+    const glob = compileGlob(pattern);
+    const started = performance.now();
+    assertEquals(glob(text), false);
+    const elapsed_ms = performance.now() - started;
+    assert(elapsed_ms < 2_000, `took ${elapsed_ms} ms`); // about 20 ms; exponential time would never end
+  });
+}
+
+Deno.test("hasWildcard() finds * and ?", () => {
+  assertEquals(["a-1", "a-*", "a-?"].map(hasWildcard), [false, true, true]);
+});
