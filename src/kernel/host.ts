@@ -1,6 +1,6 @@
 /**
- * The interface between a session and its environment: time, ids, modules, the log and approvals. The kernel reaches nothing
- * else; it has no `Deno.*`, no `fetch`, no timer and no clock of its own.
+ * The interface between a session and its environment: time, ids, modules, the log and approvals. The kernel
+ * reaches nothing else; it has no `Deno.*`, no `fetch`, no timer and no clock of its own.
  */
 import { eventsWith } from "../sdk/events.ts";
 import type { SessionStatus } from "../sdk/session_status.ts";
@@ -15,8 +15,8 @@ export interface OpenedModule {
   /** Digest of the module's graph; null for a built-in module. */
   readonly integrity: string | null;
   /**
-   * Checks the config against the module's `config_schema` and returns the config with the schema's defaults. Absent: the
-   * config was checked before.
+   * Checks the config against the module's `config_schema` and returns the config with the schema's defaults.
+   * Absent: the config was checked before.
    * @throws {PreampError} `plan_invalid`
    */
   checkConfig?(): Promise<JsonObject> | JsonObject;
@@ -24,9 +24,15 @@ export interface OpenedModule {
   readonly stated?: JsonObject;
   /** Timeout of `mount` in seconds; absent: no timeout. */
   readonly load_timeout_s?: number;
-  /** Stops the worker or process of the module. Called once, after all cleanups of the session. Absent: nothing to stop. */
+  /**
+   * Stops the worker or process of the module. Called once, after all cleanups of the session. Absent:
+   * nothing to stop.
+   */
   close?(): Promise<void>;
-  /** Returns the location in the author's files where an error was thrown, as `<url>:<line>:<column>`. Never throws. */
+  /**
+   * Returns the location in the author's files where an error was thrown, as `<url>:<line>:<column>`. Never
+   * throws.
+   */
   placeOf?(error: unknown): string | undefined;
 }
 
@@ -39,7 +45,10 @@ export interface Verdict {
   injections?: JsonObject[];
 }
 
-/** An entry before the log adds its number and time. The log adds them to this object, which becomes the {@link Entry}. */
+/**
+ * An entry before the log adds its number and time. The log adds them to this object, which becomes the
+ * {@link Entry}.
+ */
 export interface DraftEntry {
   event: string;
   session_id: string;
@@ -122,35 +131,42 @@ export interface Host {
   readonly clock: HostClock;
   newId(prefix: string): string;
   open(spec: ModuleSpec): Promise<OpenedModule> | OpenedModule;
-  /** Numbers and stores an entry. Returns a promise only when the caller must wait until the entry is durable. */
+  /**
+   * Numbers and stores an entry. Returns a promise only when the caller must wait until the entry is durable.
+   */
   record(entry: DraftEntry): Promise<void> | void;
   /**
-   * Asks a person. Idempotent by (run, tool_call_id, args_hash). When `signal` aborts with the reason `"timeout"` or
-   * `"cancelled"`, resolves to the person's decision if it came first, else to `timeout` or `deny`. Resolves to null when no
-   * person can be asked.
+   * Asks a person. Idempotent by (run, tool_call_id, args_hash). When `signal` aborts with the reason
+   * `"timeout"` or `"cancelled"`, resolves to the person's decision if it came first, else to `timeout` or
+   * `deny`. Resolves to null when no person can be asked.
    */
   ask(request: ApprovalRequest, signal: AbortSignal, session_id: string): Promise<ApprovalDecision | null>;
-  /** Returns the question that was asked about this call before the process ended, or null. The same question is continued. */
+  /**
+   * Returns the question that was asked about this call before the process ended, or null. The same question
+   * is continued.
+   */
   knownApproval?(
     key: Pick<ApprovalRequest, "tool_call_id" | "args_hash" | "action">,
     session_id: string,
   ): KnownApproval | null;
-  /** Returns an earlier answer of this session that applies to the question, or null: then a person is asked. */
+  /**
+   * Returns an earlier answer of this session that applies to the question, or null: then a person is asked.
+   */
   rememberedApproval?(question: ApprovalMatch, session_id: string): RememberedAnswer | null;
   /** Returns the status and counters of a session. Absent: nothing is counted. */
   sessionStatus?(session_id: string): SessionStatus;
   /** Called once the session is initialised, which is when the run exists. */
   accept(): Promise<void> | void;
   /**
-   * Replay only: returns the recorded hook result of this event. Handlers are called too, so that executed modules see the
-   * event, but their results are ignored.
+   * Replay only: returns the recorded hook result of this event. Handlers are called too, so that executed
+   * modules see the event, but their results are ignored.
    */
   recall?(event: string, data: JsonObject): Promise<Emission> | Emission;
   /** Replay only: returns the recorded results of `emitAndCollect`. */
   recallAnswers?(event: string, data: JsonObject): JsonObject[];
   /**
-   * Returns an event's data without secrets, as the log stores it. Modules that write elsewhere call it as the capability
-   * `session.redact`. Absent: no secrets are known.
+   * Returns an event's data without secrets, as the log stores it. Modules that write elsewhere call it as
+   * the capability `session.redact`. Absent: no secrets are known.
    */
   redactEvent?(event: string, data: JsonObject): JsonObject;
   /** Reports a problem that has no event, such as a skipped handler. Never throws. */

@@ -1,6 +1,6 @@
 /**
- * Limits of a run, shared by all its sessions. Guards reserve tokens and dollars before a call and settle after it; no other
- * code counts. The limits and their defaults: src/docs/operating.md#limits.
+ * Limits of a run, shared by all its sessions. Guards reserve tokens and dollars before a call and settle
+ * after it; no other code counts. The limits and their defaults: src/docs/operating.md#limits.
  */
 import { PreampError } from "../sdk/errors.ts";
 import { parseDecimal } from "../sdk/money.ts";
@@ -28,7 +28,9 @@ export interface RunLimitOptions {
 export interface Reservation {
   /** Maximum output tokens of the call, lowered to what is left. */
   readonly max_output_tokens: number;
-  /** Counts the usage of the call; null when it failed. Throws when a call without a price must end the run. */
+  /**
+   * Counts the usage of the call; null when it failed. Throws when a call without a price must end the run.
+   */
   settle(usage: Usage | null): void;
 }
 
@@ -57,7 +59,10 @@ export class RunLimitGuard {
   #cost = 0n;
   #used_ms = 0;
   #started_at: number | null = null;
-  /** Running sessions, and pending approvals: the clock runs while there is a running session and no pending approval. */
+  /**
+   * Running sessions, and pending approvals: the clock runs while there is a running session and no pending
+   * approval.
+   */
   #working = 0;
   #waiting = 0;
   #stop_timer: (() => void) | null = null;
@@ -72,7 +77,8 @@ export class RunLimitGuard {
 
   /**
    * Reserves tokens and cost for one model call.
-   * @throws {PreampError} `limit_reached` for max_iterations, max_total_tokens, max_cost_usd or max_duration_s.
+   * @throws {PreampError} `limit_reached` for max_iterations, max_total_tokens, max_cost_usd or
+   * max_duration_s.
    */
   reserveCall(input_tokens: number, max_output_tokens: number): Reservation {
     const outer = this.#options.parent?.reserveCall(input_tokens, max_output_tokens);
@@ -185,7 +191,10 @@ export class RunLimitGuard {
     this.#updateClock();
   }
 
-  /** Runs `wait` with the clock stopped, because waiting for a person does not count. Several calls may overlap. */
+  /**
+   * Runs `wait` with the clock stopped, because waiting for a person does not count. Several calls may
+   * overlap.
+   */
   async paused<T>(wait: () => Promise<T>): Promise<T> {
     const { parent: within } = this.#options;
     this.#waiting++;

@@ -1,12 +1,15 @@
 /** Timers, and waiting for a promise with a deadline or an abort signal. Time comes from the host's clock. */
 import type { HostClock } from "./host.ts";
 
-/** Abort reason of timers that are no longer needed; one object, because a new `DOMException` costs more than the timer. */
+/**
+ * Abort reason of timers that are no longer needed; one object, because a new `DOMException` costs more than
+ * the timer.
+ */
 export const STOPPED = new Error("Stopped: no longer needed");
 
 /**
- * Calls `then` after `ms` milliseconds, unless the returned function is called first. Uses `clock.later` when the clock has
- * it, because `clock.after` with a signal costs twice as much.
+ * Calls `then` after `ms` milliseconds, unless the returned function is called first. Uses `clock.later` when
+ * the clock has it, because `clock.after` with a signal costs twice as much.
  */
 export function later(clock: HostClock, ms: number, then: () => void): () => void {
   if (clock.later) return clock.later(ms, then);
@@ -16,8 +19,8 @@ export function later(clock: HostClock, ms: number, then: () => void): () => voi
 }
 
 /**
- * Settles as `promise` does, or rejects with `onTimeout()` after `ms` milliseconds. A promise that settles within a few
- * microtasks needs no timer.
+ * Settles as `promise` does, or rejects with `onTimeout()` after `ms` milliseconds. A promise that settles
+ * within a few microtasks needs no timer.
  */
 export async function withDeadline<T>(
   promise: PromiseLike<T>,
@@ -65,8 +68,8 @@ export function withAbort<T>(promise: PromiseLike<T>, signal: AbortSignal): Prom
 }
 
 /**
- * Settles as `promise` does, or rejects with the signal's reason `grace_ms` milliseconds after the signal aborts, so that
- * a module has time to clean up.
+ * Settles as `promise` does, or rejects with the signal's reason `grace_ms` milliseconds after the signal
+ * aborts, so that a module has time to clean up.
  */
 export function withGrace<T>(
   promise: PromiseLike<T>,

@@ -1,23 +1,26 @@
 /**
- * The canonical events and their traits: which can be denied, which are durable, which only the runtime emits. One row an
- * event; src/docs/events.md describes when each is emitted, `schemas/events.ts` has the schema of its data.
+ * The canonical events and their traits: which can be denied, which are durable, which only the runtime
+ * emits. One row an event; src/docs/events.md describes when each is emitted, `schemas/events.ts` has the
+ * schema of its data.
  */
 
 /**
  * A trait of an event:
  * - `gate`: handlers can deny it, and one that fails denies unless it registered with `fail_closed: false`
  * - `durable`: its entry is stored before the next step
- * - `runtime`: only the runtime emits it, and handlers observe. State, history, approvals and the run object are computed from
- *   these entries: a module that emitted one could answer its own approval
+ * - `runtime`: only the runtime emits it, and handlers observe. State, history, approvals and the run object
+ *   are computed from these entries: a module that emitted one could answer its own approval
  * - `log_only`: an entry of the log; no handler is called
  * - `turn`: dropped while no turn runs
  * - `once`: emitted at most once in a turn
- * - `parallel`: several can be in progress at once, so that their order differs between a recorded run and its replay
+ * - `parallel`: several can be in progress at once, so that their order differs between a recorded run and
+ *   its replay
  * - `ends_deltas`: no delta of the session's current answer follows
  * - `after_cancel`: may follow directly after `cancel:requested` in a turn that stops
  * - `replayed`: a replayed session emits it itself; every other event comes from the recording
- * - `own_fields`: the fields of its data are the runtime's, so that a field is not redacted for its name. Replay and recovery read
- *   these events: a field named `token` in a tool's input must be in all of them or in none
+ * - `own_fields`: the fields of its data are the runtime's, so that a field is not redacted for its name.
+ *   Replay and recovery read these events: a field named `token` in a tool's input must be in all of them or
+ *   in none
  */
 export type EventTrait =
   | "gate"

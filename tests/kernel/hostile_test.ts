@@ -1,4 +1,7 @@
-/** Modules that break the contract: the turn still ends once, and every tool call has its result in the history. */
+/**
+ * Modules that break the contract: the turn still ends once, and every tool call has its result in the
+ * history.
+ */
 import fc from "fast-check";
 import { assertToolPairs } from "../../src/sdk/testing/assertions.ts";
 import { MockContextManager } from "../../src/sdk/testing/mock_context.ts";

@@ -1,6 +1,6 @@
 /**
- * A kernel session for tests, with a fake clock, modules that are functions in memory, ids that count up, a list of entries and
- * scripted approvals. Needs no permission.
+ * A kernel session for tests, with a fake clock, modules that are functions in memory, ids that count up, a
+ * list of entries and scripted approvals. Needs no permission.
  */
 import { RunLimitGuard } from "../../src/kernel/run_limits.ts";
 import type { KernelLimits } from "../../src/kernel/session/session_context.ts";
@@ -40,7 +40,10 @@ export type TestModule =
   | Module["mount"]
   | (Module & { config?: JsonObject; id?: string; instance_id?: string; required?: boolean });
 
-/** Answer to an approval: a decision, `never` (no answer in time), `unavailable` (no person can be asked), or a function. */
+/**
+ * Answer to an approval: a decision, `never` (no answer in time), `unavailable` (no person can be asked), or
+ * a function.
+ */
 export type Answer =
   | string
   | ((
@@ -53,7 +56,9 @@ export interface PlanOptions {
   orchestrator?: TestModule;
   /** Default: {@link listContext}. */
   context?: TestModule;
-  /** Scripts of providers named `mock`, `mock2`, …, providers, or modules. Default: one that answers "done". */
+  /**
+   * Scripts of providers named `mock`, `mock2`, …, providers, or modules. Default: one that answers "done".
+   */
   providers?: (readonly ScriptStep[] | Provider | TestModule)[];
   tools?: (Tool | TestModule)[];
   hooks?: TestModule[];
@@ -86,7 +91,9 @@ export interface Kit {
   readonly run_limits: RunLimitGuard;
   /** Entries in order. */
   readonly entries: DraftEntry[];
-  /** Names of the entries in order, from the turn's first entry on: mounting and session:start are left out. */
+  /**
+   * Names of the entries in order, from the turn's first entry on: mounting and session:start are left out.
+   */
   turn(): string[];
   /** Names of all entries in order. */
   names(): string[];

@@ -1,4 +1,7 @@
-/** Ported example modules of the requirements (R0 to R3) run in the kernel: together, and each with built-in modules. */
+/**
+ * Ported example modules of the requirements (R0 to R3) run in the kernel: together, and each with built-in
+ * modules.
+ */
 import * as r0Calculator from "../fixtures/r0/calculator_tool.ts";
 import * as r0Provider from "../fixtures/r0/mock_provider.ts";
 import * as r0Context from "../fixtures/r0/simple_context.ts";
@@ -19,7 +22,10 @@ import type { JsonObject, Message, Module } from "../../src/sdk/types.ts";
 import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { calls, hook, kit, type TestModule, tool } from "./kit.ts";
 
-/** Returns a ported module with a config and an id. Ports declare only the members of the coordinator that they use. */
+/**
+ * Returns a ported module with a config and an id. Ports declare only the members of the coordinator that
+ * they use.
+ */
 function port(module: { mount: unknown }, id: string, config: JsonObject = {}): TestModule {
   return { ...module as Module, id, config };
 }
@@ -33,7 +39,9 @@ const timing = port(r0Timing, "timing-hook", { debug: true });
 const answers = (messages: readonly Message[]) =>
   messages.filter((message) => message.role === "tool").map((message) => message.content);
 
-/** Entries of R0's loop in a turn with one call: it emits no execution:start, prompt:submit or execution:end. */
+/**
+ * Entries of R0's loop in a turn with one call: it emits no execution:start, prompt:submit or execution:end.
+ */
 const R0_CALL = [
   ...["execution:start", "context:message", "prompt:submit"],
   ...["provider:request", "provider:response", "context:message", "tool:pre", "tool:post", "context:message"],

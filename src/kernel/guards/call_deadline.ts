@@ -1,6 +1,6 @@
 /**
- * The deadline of one tool call. Its clock is paused while a sub-agent of the call runs, because the sub-agent has limits of
- * its own and may wait for a person.
+ * The deadline of one tool call. Its clock is paused while a sub-agent of the call runs, because the
+ * sub-agent has limits of its own and may wait for a person.
  */
 import { later, settlesSoon, withAbort, withGrace } from "../timeouts.ts";
 import type { HostClock } from "../host.ts";
@@ -10,7 +10,10 @@ export interface CallDeadlineOptions {
   clock: HostClock;
   /** Milliseconds; 0 = no deadline. */
   timeout_ms: number;
-  /** Milliseconds that an aborted call with a running sub-agent has to end; any other call is abandoned at once. */
+  /**
+   * Milliseconds that an aborted call with a running sub-agent has to end; any other call is abandoned at
+   * once.
+   */
   grace_ms: number;
   /** Aborts the call on immediate cancellation and when the run reaches `max_duration_s`. */
   step: AbortSignal;
@@ -49,8 +52,8 @@ export class CallDeadline {
   }
 
   /**
-   * Settles as the call does, or rejects when the call must end first. A call that settles within a few microtasks needs no
-   * timer.
+   * Settles as the call does, or rejects when the call must end first. A call that settles within a few
+   * microtasks needs no timer.
    */
   async wait<T>(promise: PromiseLike<T>): Promise<T> {
     const pending = Promise.resolve(promise); // a module may return any thenable

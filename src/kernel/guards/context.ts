@@ -57,8 +57,8 @@ export class ContextGuard implements ContextManager {
   }
 
   /**
-   * Appends a message. While tool calls are pending, other messages are deferred until the last result is stored. Results are
-   * stored in call order; a second result of the same call is dropped.
+   * Appends a message. While tool calls are pending, other messages are deferred until the last result is
+   * stored. Results are stored in call order; a second result of the same call is dropped.
    */
   async addMessage(message: Message): Promise<void> {
     const starting = this.#session.beginTurn();
@@ -90,7 +90,10 @@ export class ContextGuard implements ContextManager {
     if (!this.#calls.any && this.#injections.has_deferred) await this.#addDeferred();
   }
 
-  /** Stores and logs results; returns the errors of the context manager. The log has all results, because it is the history. */
+  /**
+   * Stores and logs results; returns the errors of the context manager. The log has all results, because it
+   * is the history.
+   */
   async #addResults(results: readonly Message[]): Promise<{ error: unknown }[]> {
     const refusals: { error: unknown }[] = [];
     for (const result of results) {
@@ -140,7 +143,10 @@ export class ContextGuard implements ContextManager {
     await this.#addDeferred();
   }
 
-  /** Returns the context for the orchestrator: a view that it requests closes the pending calls of the last answer. */
+  /**
+   * Returns the context for the orchestrator: a view that it requests closes the pending calls of the last
+   * answer.
+   */
   forLoop(): ContextManager {
     return new LoopContext(this);
   }
@@ -196,8 +202,8 @@ export class ContextGuard implements ContextManager {
   }
 
   /**
-   * Sets the function that returns the system prompt of each request. Does nothing when the context manager does not have
-   * this optional method.
+   * Sets the function that returns the system prompt of each request. Does nothing when the context manager
+   * does not have this optional method.
    */
   setSystemPromptFactory(factory: unknown): void {
     const returned = this.#setSystemPromptFactory?.(factory);
@@ -219,8 +225,8 @@ export class ContextGuard implements ContextManager {
 withSnakeCase(ContextGuard);
 
 /**
- * Context manager of the orchestrator: see {@link ContextGuard.forLoop}. A class, because an object literal with two spellings
- * of each method takes 100 times as long to create.
+ * Context manager of the orchestrator: see {@link ContextGuard.forLoop}. A class, because an object literal
+ * with two spellings of each method takes 100 times as long to create.
  */
 class LoopContext implements ContextManager {
   readonly #guard: ContextGuard;

@@ -1,6 +1,7 @@
 /**
- * Tool calls of the last assistant message that have no result yet. Orders the results, so that each call has one result and
- * the results follow the message in call order, whatever the order in which a loop stores them.
+ * Tool calls of the last assistant message that have no result yet. Orders the results, so that each call has
+ * one result and the results follow the message in call order, whatever the order in which a loop stores
+ * them.
  */
 import { isObject } from "../../sdk/json.ts";
 import type { Message } from "../../sdk/types.ts";
@@ -49,7 +50,10 @@ export class PendingCalls {
     return ready;
   }
 
-  /** Ends all pending calls; returns the result of each, with the text of `textOf` for a call without a result. */
+  /**
+   * Ends all pending calls; returns the result of each, with the text of `textOf` for a call without a
+   * result.
+   */
   closeAll(textOf: (id: string, name: string) => string): Message[] {
     const results = [...this.#waiting].map(([id, name]): Message =>
       this.#early.get(id) ?? { role: "tool", tool_call_id: id, name, content: textOf(id, name) }
@@ -66,7 +70,9 @@ export class PendingCalls {
   }
 }
 
-/** Returns the calls of an assistant message, id → tool name: from `tool_calls`, else from its content blocks. */
+/**
+ * Returns the calls of an assistant message, id → tool name: from `tool_calls`, else from its content blocks.
+ */
 function callsOf(message: Message): Map<string, string> {
   const calls = new Map<string, string>();
   if (Array.isArray(message.tool_calls)) {

@@ -1,6 +1,6 @@
 /**
- * The guard around a provider. Refuses a call that was cancelled, denied or over a limit; normalises each answer and counts its
- * usage.
+ * The guard around a provider. Refuses a call that was cancelled, denied or over a limit; normalises each
+ * answer and counts its usage.
  */
 import { checkAnswerBounds } from "../../sdk/answer_bounds.ts";
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
@@ -30,8 +30,8 @@ import { limitOf } from "./tool.ts";
 /** Collaborators of the guard. */
 export interface ProviderGuardDeps {
   /**
-   * Runs the steps that the loop skipped before its model call: emits missing events, adds missing tool results, and decides
-   * both gates.
+   * Runs the steps that the loop skipped before its model call: emits missing events, adds missing tool
+   * results, and decides both gates.
    */
   beforeCall(provider: string): Promise<void> | void;
   /** Emits `provider:response` for an answer that was not reported yet. */
@@ -42,7 +42,10 @@ export interface ProviderGuardDeps {
 export interface GuardedProvider {
   /** For the orchestrator: its answers are answers of the turn. */
   readonly loop: Provider;
-  /** For all other modules, such as a hook that calls a model: counted and logged, but not part of the turn's conversation. */
+  /**
+   * For all other modules, such as a hook that calls a model: counted and logged, but not part of the turn's
+   * conversation.
+   */
   readonly inner: Provider;
 }
 
@@ -72,8 +75,8 @@ function createHandle(guard: ProviderGuard, complete: Complete): Provider {
 }
 
 /**
- * The provider that modules receive. A class, because an object literal with two spellings of each method takes 100 times as
- * long to create.
+ * The provider that modules receive. A class, because an object literal with two spellings of each method
+ * takes 100 times as long to create.
  */
 class ProviderHandle implements Provider {
   readonly name: string;
@@ -260,7 +263,10 @@ class ProviderGuard {
   }
 }
 
-/** Converts an error with an HTTP status, as vendors' SDKs throw it, to an LLM error, so that it is retried and reported as one. */
+/**
+ * Converts an error with an HTTP status, as vendors' SDKs throw it, to an LLM error, so that it is retried
+ * and reported as one.
+ */
 function toTypedError(error: unknown, provider: string): unknown {
   return statusOf(error) === null ? error : toLLMError(error, { provider });
 }
@@ -333,8 +339,8 @@ function joinSignals(session: SessionContext, signal: AbortSignal | undefined): 
 }
 
 /**
- * Returns an answer in which each call has a unique id and one block in the content. A loop that stores only the content then
- * still pairs calls with results.
+ * Returns an answer in which each call has a unique id and one block in the content. A loop that stores only
+ * the content then still pairs calls with results.
  */
 function withPairedCalls(session: SessionContext, response: ChatResponse): ChatResponse {
   const { tool_calls } = response;

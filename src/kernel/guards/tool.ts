@@ -1,4 +1,7 @@
-/** The guard around a tool: a call runs only if its gate allowed exactly this input, is counted, and has a deadline. */
+/**
+ * The guard around a tool: a call runs only if its gate allowed exactly this input, is counted, and has a
+ * deadline.
+ */
 import { errorCode, errorMessage, errorName, PreampError } from "../../sdk/errors.ts";
 import { deepFreeze, isObject, jsonEqual, toPlainObject } from "../../sdk/json.ts";
 import { inputSchemaOf } from "../../sdk/snake_case_aliases.ts";
@@ -91,7 +94,9 @@ export class ToolGuard implements Tool {
     }
   }
 
-  /** Returns the model's call that this execution belongs to; an input that no gate has seen is a new call. */
+  /**
+   * Returns the model's call that this execution belongs to; an input that no gate has seen is a new call.
+   */
   #callFor(input: JsonObject, id: string | undefined): CallRecord {
     const turn = this.#session.turn!;
     const plain = toPlainObject(input);
@@ -180,7 +185,10 @@ class CallContext implements ToolCallContext {
     Object.defineProperty(this, "signal", CallContext.#SIGNAL);
   }
 
-  /** An own field, so that `{ ...context }` contains it; one getter for all instances, so that they share a shape. */
+  /**
+   * An own field, so that `{ ...context }` contains it; one getter for all instances, so that they share a
+   * shape.
+   */
   declare readonly signal: AbortSignal;
 
   static readonly #SIGNAL: PropertyDescriptor & ThisType<CallContext> = {
@@ -191,7 +199,10 @@ class CallContext implements ToolCallContext {
   };
 }
 
-/** Returns the head and tail of a text with more than `limit` bytes, and a marker between them; null for a shorter text. */
+/**
+ * Returns the head and tail of a text with more than `limit` bytes, and a marker between them; null for a
+ * shorter text.
+ */
 function cut(text: string, limit: number): string | null {
   if (text.length * 3 <= limit) return null;
   const bytes = new TextEncoder().encode(text);

@@ -1,6 +1,6 @@
 /**
- * Asks a person for approval: one approval per question, bound to the exact arguments, with a timeout that the kernel enforces.
- * The host stores the question and delivers it: see src/docs/http.md#runs.
+ * Asks a person for approval: one approval per question, bound to the exact arguments, with a timeout that
+ * the kernel enforces. The host stores the question and delivers it: see src/docs/http.md#runs.
  */
 import { canonicalHash } from "../../sdk/digest.ts";
 import { errorMessage } from "../../sdk/errors.ts";
@@ -36,8 +36,8 @@ const ALLOWING: ReadonlySet<string> = new Set(["allow", "allow once", "allow alw
 
 /**
  * Asks a person and waits for the answer. Emits `approval:required` and exactly one of `approval:granted` and
- * `approval:denied`. The request is one frozen object that is logged, displayed and stored; its `tool_input` is the input
- * that runs.
+ * `approval:denied`. The request is one frozen object that is logged, displayed and stored; its `tool_input`
+ * is the input that runs.
  */
 export async function askForApproval(
   session: SessionContext,
@@ -167,7 +167,10 @@ function outcomeOf(
     : { allowed: false, reason: `User denied: ${prompt}` };
 }
 
-/** Returns whether a decision allows: by the effect of its option, else because it is `allow`, `allow once` or `allow always`. */
+/**
+ * Returns whether a decision allows: by the effect of its option, else because it is `allow`, `allow once` or
+ * `allow always`.
+ */
 export function allows(decision: string, options: readonly ApprovalOption[]): boolean {
   for (const option of options) {
     if (typeof option === "object" && option.label.toLowerCase() === decision.toLowerCase()) {
@@ -178,7 +181,8 @@ export function allows(decision: string, options: readonly ApprovalOption[]): bo
 }
 
 /**
- * Returns what a decision also applies to: its option's `remember`, `session` for the plain option `Allow always`, else null.
+ * Returns what a decision also applies to: its option's `remember`, `session` for the plain option `Allow
+ * always`, else null.
  */
 export function rememberScopeOf(
   decision: string,

@@ -1,6 +1,7 @@
 /**
- * Executes the actions of an emission: injects texts, emits user messages, asks for approval, and records the gate's decision in
- * the turn. Acts once on each emission, and on the hooks' verdict even if the loop changed the object.
+ * Executes the actions of an emission: injects texts, emits user messages, asks for approval, and records the
+ * gate's decision in the turn. Acts once on each emission, and on the hooks' verdict even if the loop changed
+ * the object.
  */
 import type { Emission, Injection, Message } from "../../sdk/types.ts";
 import { type ApprovalSubject, askForApproval } from "./approvals.ts";
@@ -27,7 +28,10 @@ export class HookActions {
     this.#mounts = mounts;
   }
 
-  /** Executes what an emission asks for; resolves to the emission, with `ask_user` replaced by continue or deny. */
+  /**
+   * Executes what an emission asks for; resolves to the emission, with `ask_user` replaced by continue or
+   * deny.
+   */
   apply(emission: Emission, event: string, hook_name?: string): Promise<Emission> {
     const subject = this.#tracker.subjectOf(emission);
     if (subject === undefined) return this.#process(emission, undefined, event, hook_name);
@@ -126,7 +130,10 @@ export class HookActions {
   }
 }
 
-/** Sets the gate of a call, unless its `tool:pre` was emitted again meanwhile: then the later emission decides. */
+/**
+ * Sets the gate of a call, unless its `tool:pre` was emitted again meanwhile: then the later emission
+ * decides.
+ */
 function settleCall({ call, pre }: CallSubject, settled: Emission): void {
   if (call.gate !== "pending" || call.pre !== pre) return;
   call.gate = settled.action === "deny" ? "denied" : "allowed";

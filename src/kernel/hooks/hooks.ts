@@ -1,6 +1,7 @@
 /**
- * The hook registry of a session. Every event of the session is emitted here: handlers run (`sdk/hook_chain.ts`), then the entry
- * is logged. `session/turn_tracker.ts` knows the meaning of events; this file does not.
+ * The hook registry of a session. Every event of the session is emitted here: handlers run
+ * (`sdk/hook_chain.ts`), then the entry is logged. `session/turn_tracker.ts` knows the meaning of events;
+ * this file does not.
  *
  * Methods return a promise only when there is something to wait for.
  */
@@ -32,11 +33,16 @@ export interface HookSessionPort {
   readonly handler_timeout_ms: number;
   /** Emits the events that must precede this one, if any. */
   ensurePreceding(event: string, data: JsonObject | null): Promise<unknown> | void;
-  /** Adds fields that the emitter left out; returns the same object when none is missing, null when the event is dropped. */
+  /**
+   * Adds fields that the emitter left out; returns the same object when none is missing, null when the event
+   * is dropped.
+   */
   prepare(event: string, data: JsonObject): JsonObject | null;
   /** Returns the fields that are added to every payload: `turn_id`, `iteration`. */
   turnFields(): JsonObject;
-  /** Records the hook result and appends the entry. `prepared` is the object that {@link prepare} returned. */
+  /**
+   * Records the hook result and appends the entry. `prepared` is the object that {@link prepare} returned.
+   */
   recordOutcome(event: string, emission: Emission, prepared: JsonObject): Promise<void> | void;
   /** Returns whether the event is a gate: its result then takes effect even if the emitter ignores it. */
   isGate(event: string): boolean;
@@ -91,7 +97,8 @@ export class Hooks extends EventNames implements HookRegistry {
   }
 
   /**
-   * Checks that another handler may be registered, in addition to `drafted` handlers that are not registered yet.
+   * Checks that another handler may be registered, in addition to `drafted` handlers that are not registered
+   * yet.
    * @throws {PreampError} `module_invalid`.
    */
   checkRoom(drafted: number): void {

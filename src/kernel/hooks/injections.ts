@@ -1,13 +1,16 @@
 /**
- * Texts that hooks inject into the conversation: sanitised, limited in size and number of tokens, and never stored between a
- * tool call and its result.
+ * Texts that hooks inject into the conversation: sanitised, limited in size and number of tokens, and never
+ * stored between a tool call and its result.
  */
 import { PreampError } from "../../sdk/errors.ts";
 import { sanitizeText } from "../../sdk/tools.ts";
 import type { Injection, Message } from "../../sdk/types.ts";
 import type { SessionContext } from "../session/session_context.ts";
 
-/** Characters of an injection, and tokens of a turn, above which a session without its own limits emits a warning event. */
+/**
+ * Characters of an injection, and tokens of a turn, above which a session without its own limits emits a
+ * warning event.
+ */
 const WARN_ABOVE = { size: 10_240, budget: 10_000 };
 
 /** Injections of one session. */
@@ -27,7 +30,8 @@ export class Injections {
 
   /**
    * Counts an injection and returns it with a sanitised text; null when it is over a budget with mode `drop`.
-   * @throws {PreampError} `denied` when it is longer than `injection_size_limit`, or over a budget with mode `error`.
+   * @throws {PreampError} `denied` when it is longer than `injection_size_limit`, or over a budget with mode
+   * `error`.
    */
   async admit(injection: Injection): Promise<Injection | null> {
     const { session } = this.#session.plan;

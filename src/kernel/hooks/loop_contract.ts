@@ -1,6 +1,7 @@
 /**
- * Runs the steps that a loop skipped: emits missing gates and acts on their results, reports missing answers and results, and
- * adds missing tool results. Does nothing for a loop that skips no step. See src/docs/architecture.md#guards.
+ * Runs the steps that a loop skipped: emits missing gates and acts on their results, reports missing answers
+ * and results, and adds missing tool results. Does nothing for a loop that skips no step. See
+ * src/docs/architecture.md#guards.
  */
 import { errorCode, errorMessage } from "../../sdk/errors.ts";
 import { toPlain } from "../../sdk/json.ts";
@@ -24,7 +25,9 @@ export class LoopContract {
     this.#actions = actions;
   }
 
-  /** Reports the last answer and its calls if the loop did not, and adds results for the calls that have none. */
+  /**
+   * Reports the last answer and its calls if the loop did not, and adds results for the calls that have none.
+   */
   settleAnswer(turn: Turn): Promise<void> | void {
     const context = this.#mounts.context as ContextGuard | null;
     if (
@@ -88,8 +91,8 @@ export class LoopContract {
   }
 
   /**
-   * Runs before each model call: emits `prompt:submit` and `provider:request` and adds missing tool results if the loop skipped
-   * them. Synchronous when nothing is missing, which saves about ten promises a call.
+   * Runs before each model call: emits `prompt:submit` and `provider:request` and adds missing tool results
+   * if the loop skipped them. Synchronous when nothing is missing, which saves about ten promises a call.
    */
   beforeCall(provider: string): Promise<void> | void {
     const { turn } = this.#session;

@@ -1,6 +1,6 @@
 /**
- * The coordinator of one module: its access to the shared parts of the session. Until the module is committed, everything that
- * it mounts and registers is a draft that only the module itself sees.
+ * The coordinator of one module: its access to the shared parts of the session. Until the module is
+ * committed, everything that it mounts and registers is a draft that only the module itself sees.
  */
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
@@ -278,8 +278,8 @@ export class ModuleCoordinator implements Coordinator {
   }
 
   /**
-   * Publishes the draft under the names that `rename` returns; afterwards, everything takes effect immediately. Throws without
-   * publishing anything when an object cannot be guarded.
+   * Publishes the draft under the names that `rename` returns; afterwards, everything takes effect
+   * immediately. Throws without publishing anything when an object cannot be guarded.
    */
   commit(rename: (mounted: Mounted) => Mounted): void {
     const draft = this.#draft;

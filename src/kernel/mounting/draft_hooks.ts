@@ -1,4 +1,7 @@
-/** The hook registry that one module sees, and the draft of what the module mounts and registers before it is committed. */
+/**
+ * The hook registry that one module sees, and the draft of what the module mounts and registers before it is
+ * committed.
+ */
 import { RUNTIME_EVENTS } from "../../sdk/events.ts";
 import { checkRegistration, disposer } from "../../sdk/handler_list.ts";
 import { noopEmission } from "../../sdk/hook_chain.ts";
@@ -23,7 +26,10 @@ export interface Draft {
   effects: (() => void)[];
 }
 
-/** The hook registry of one module. Registrations of a draft wait for its commit; all other calls are forwarded. */
+/**
+ * The hook registry of one module. Registrations of a draft wait for its commit; all other calls are
+ * forwarded.
+ */
 export class DraftHooks extends EventNames implements HookRegistry {
   readonly #hooks: Hooks;
   readonly #module_id: string;

@@ -1,6 +1,6 @@
 /**
- * Checks of a module's exports before and after `mount` was called, and of the type that they declare. Pure: calls no code of
- * the module.
+ * Checks of a module's exports before and after `mount` was called, and of the type that they declare. Pure:
+ * calls no code of the module.
  */
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { PERMISSION_KINDS } from "../../sdk/plan.ts";
@@ -37,7 +37,10 @@ const BY_PREFIX: Readonly<Record<string, ModuleType>> = {
   context: "context",
 };
 
-/** Returns the type that a module exports as `moduleType`, `__amplifier_module_type__` or `module.type`, or undefined. */
+/**
+ * Returns the type that a module exports as `moduleType`, `__amplifier_module_type__` or `module.type`, or
+ * undefined.
+ */
 export function typeOfExports(module: object): ModuleType | undefined {
   const { moduleType, __amplifier_module_type__, module: info } = module as Record<string, unknown>;
   const stated = [moduleType, __amplifier_module_type__, isObject(info) ? info.type : undefined];
@@ -50,7 +53,10 @@ export function typeOfId(id: string): ModuleType | undefined {
   return Object.hasOwn(BY_PREFIX, prefix) ? BY_PREFIX[prefix] : undefined;
 }
 
-/** Returns the type that any word of a module's id names, or undefined: a guess for a module that mounted nothing. */
+/**
+ * Returns the type that any word of a module's id names, or undefined: a guess for a module that mounted
+ * nothing.
+ */
 export function typeOfWords(id: string): ModuleType | undefined {
   return id.split("-").map((word) => Object.hasOwn(BY_PREFIX, word) ? BY_PREFIX[word] : undefined).find((
     type,
@@ -88,7 +94,10 @@ export function checkMountSignature(mount: Function, awaited: Awaited): Check {
   return passed(name, "mount is async");
 }
 
-/** Checks that the optional `onSessionReady` is an async function; returns null when the module does not export it. */
+/**
+ * Checks that the optional `onSessionReady` is an async function; returns null when the module does not
+ * export it.
+ */
 export function checkSessionReady(module: object, awaited: Awaited): Check | null {
   const name = "on_session_ready_async";
   const found = sessionReadyOf(module);

@@ -1,4 +1,7 @@
-/** Descriptions of the mounted tools and providers as data. They are stored with a run, so that a replay needs no modules. */
+/**
+ * Descriptions of the mounted tools and providers as data. They are stored with a run, so that a replay needs
+ * no modules.
+ */
 import { methodOf } from "../../sdk/snake_case_aliases.ts";
 import { toPlainObject } from "../../sdk/json.ts";
 import type { JsonObject, JsonSchema, ProviderInfo, RiskLevel } from "../../sdk/types.ts";

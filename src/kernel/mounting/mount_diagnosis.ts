@@ -1,6 +1,6 @@
 /**
- * Classifies what `mount` returned, and decides why a module that mounted nothing of its type did so. Sessions use the
- * diagnosis to skip the module, `preamp module validate` to report it to the author.
+ * Classifies what `mount` returned, and decides why a module that mounted nothing of its type did so.
+ * Sessions use the diagnosis to skip the module, `preamp module validate` to report it to the author.
  */
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { methodOf } from "../../sdk/snake_case_aliases.ts";

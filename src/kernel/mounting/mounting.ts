@@ -1,6 +1,7 @@
 /**
- * Mounts the modules of a plan. For each: open it, call `mount` on a draft, classify the return value, check what was mounted,
- * publish it behind guards, and emit `module:mounted`; or discard the draft and emit `module:skipped`.
+ * Mounts the modules of a plan. For each: open it, call `mount` on a draft, classify the return value, check
+ * what was mounted, publish it behind guards, and emit `module:mounted`; or discard the draft and emit
+ * `module:skipped`.
  */
 import { errorMessage, hasCode, PreampError } from "../../sdk/errors.ts";
 import { describe } from "../../sdk/checks.ts";
@@ -55,7 +56,8 @@ export function mountingOrder(plan: MountPlan): ModuleSpec[] {
 
 /**
  * Mounts one module and emits `module:mounted`, or `module:skipped` for a provider, tool or hook that fails.
- * @throws {PreampError} `module_load_failed` for a required module that fails, or an error of fetching its code.
+ * @throws {PreampError} `module_load_failed` for a required module that fails, or an error of fetching its
+ * code.
  */
 export async function mountModule(
   shared: SessionParts,
@@ -122,7 +124,8 @@ function checkContract({ module: info }: Module): Skip | null {
 }
 
 /**
- * Returns the config that a module is mounted with; a schema that cannot be used is a reason to skip the module.
+ * Returns the config that a module is mounted with; a schema that cannot be used is a reason to skip the
+ * module.
  * @throws {PreampError} `plan_invalid`
  */
 async function checkedConfig(opened: OpenedModule): Promise<JsonObject | Skip> {
@@ -134,7 +137,10 @@ async function checkedConfig(opened: OpenedModule): Promise<JsonObject | Skip> {
   }
 }
 
-/** Waits for `mount` with the module's load timeout. After the timeout, the module can only change a discarded draft. */
+/**
+ * Waits for `mount` with the module's load timeout. After the timeout, the module can only change a discarded
+ * draft.
+ */
 function withLoadTimeout(
   mounted: unknown,
   { session }: SessionParts,
@@ -160,7 +166,10 @@ function idOf(spec: ModuleSpec): string {
   return spec.instance_id ?? spec.module;
 }
 
-/** Returns whether an error fails the request for a module of any type: its code cannot be fetched, or the plan is invalid. */
+/**
+ * Returns whether an error fails the request for a module of any type: its code cannot be fetched, or the
+ * plan is invalid.
+ */
 function isFetchFailure(error: unknown): boolean {
   return isObject(error) && typeof error.code === "string" &&
     (/^module_(source_denied|integrity_mismatch|pin_required|fetch_|too_large)/.test(error.code) ||
@@ -205,7 +214,10 @@ function announceMounted(
 /** Maximum characters of a text, and names in `provides`, of a module's description of itself. */
 const MAX_DESCRIPTION = { text: 128, names: 64 };
 
-/** Returns name, version and `provides` of a module, from its export `module` or the metadata that `mount` returned. */
+/**
+ * Returns name, version and `provides` of a module, from its export `module` or the metadata that `mount`
+ * returned.
+ */
 function describeModule({ module: info }: Module, outcome: MountOutcome): JsonObject {
   const metadata = outcome.kind === "metadata" ? outcome.metadata : {};
   const exported: JsonObject = isObject(info) ? { ...info } : {};
@@ -266,7 +278,10 @@ function check(
   }
 }
 
-/** Returns a function that mounts the module's only tool or provider under the spec's `instance_id`, if the spec has one. */
+/**
+ * Returns a function that mounts the module's only tool or provider under the spec's `instance_id`, if the
+ * spec has one.
+ */
 function renameFor(spec: ModuleSpec, drafted: readonly Mounted[]): (mounted: Mounted) => Mounted {
   const { instance_id } = spec;
   if (instance_id === undefined) return unchanged;
@@ -353,7 +368,10 @@ function hintOfRequired({ type, required }: ModuleSpec): { hint?: string } {
   };
 }
 
-/** Calls `onSessionReady` of every module in mount order. A failure is emitted as an event, and the others are still called. */
+/**
+ * Calls `onSessionReady` of every module in mount order. A failure is emitted as an event, and the others are
+ * still called.
+ */
 export function announceReady(
   shared: SessionParts,
   modules: readonly MountedModule[],

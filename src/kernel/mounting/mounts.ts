@@ -69,7 +69,10 @@ export function resolvePoint(point: string): MountPoint {
   return canonical;
 }
 
-/** The mounted objects of a session. The maps are live: a tool that is mounted during a turn is in the next request. */
+/**
+ * The mounted objects of a session. The maps are live: a tool that is mounted during a turn is in the next
+ * request.
+ */
 export class Mounts {
   orchestrator: Orchestrator | null = null;
   context: ContextManager | null = null;
@@ -111,7 +114,10 @@ export class Mounts {
   }
 }
 
-/** Proxy handler of all views; one object, because five closures for each view were 3 % of the memory of a run. */
+/**
+ * Proxy handler of all views; one object, because five closures for each view were 3 % of the memory of a
+ * run.
+ */
 const READ_ONLY: ProxyHandler<object> = Object.freeze({
   set: () => false,
   defineProperty: () => false,

@@ -13,7 +13,10 @@ export interface Check {
   severity: "error" | "warning" | "info";
 }
 
-/** Checks an object that a module of this type mounted. A method may declare fewer parameters than it is called with. */
+/**
+ * Checks an object that a module of this type mounted. A method may declare fewer parameters than it is
+ * called with.
+ */
 export function checkInstance(type: ModuleType, instance: unknown): Check[] {
   switch (type) {
     case "tool":

@@ -1,4 +1,7 @@
-/** Decides how a turn ended, from its state and the loop's error, never from the returned text. See src/docs/http.md#the-run-object. */
+/**
+ * Decides how a turn ended, from its state and the loop's error, never from the returned text. See
+ * src/docs/http.md#the-run-object.
+ */
 import { errorCode, errorMessage, errorName } from "../../sdk/errors.ts";
 import { providerErrorCode, toLLMError } from "../../sdk/llm_errors.ts";
 import { textOf, toBlocks } from "../../sdk/messages.ts";

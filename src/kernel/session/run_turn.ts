@@ -1,6 +1,6 @@
 /**
- * Runs one turn, from the call of the orchestrator to the outcome: a new turn, or one that was interrupted. Whatever the loop
- * does, every tool call gets a result and each end event is emitted once.
+ * Runs one turn, from the call of the orchestrator to the outcome: a new turn, or one that was interrupted.
+ * Whatever the loop does, every tool call gets a result and each end event is emitted once.
  */
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import { toPlain } from "../../sdk/json.ts";
@@ -23,7 +23,9 @@ export interface TurnOptions {
   resume?: boolean;
   /** Answered iterations of the interrupted turn. */
   iteration?: number;
-  /** State of the interrupted turn from its log, when this is the same run; takes precedence over `iteration`. */
+  /**
+   * State of the interrupted turn from its log, when this is the same run; takes precedence over `iteration`.
+   */
   recovered?: RecoveredTurn;
 }
 
@@ -60,7 +62,9 @@ export async function runTurn(turn: Turn, parts: TurnDeps, options: TurnOptions)
   return finishTurn(turn, parts, returned);
 }
 
-/** Continues an interrupted turn. The loop is not called again when it had ended, or when it is not resumable. */
+/**
+ * Continues an interrupted turn. The loop is not called again when it had ended, or when it is not resumable.
+ */
 async function resumeTurn(turn: Turn, parts: TurnDeps, recovered: RecoveredTurn): Promise<Returned> {
   const { prompted, response, response_is_unstored: is_untold, cancelled, ended_with, provider_error } =
     recovered;

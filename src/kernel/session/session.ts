@@ -1,6 +1,6 @@
 /**
- * One session: initialise → execute → cleanup. Creates the parts of the session and calls them in order; each part has a file of
- * its own. Modules, time and storage come from the host (`host.ts`).
+ * One session: initialise → execute → cleanup. Creates the parts of the session and calls them in order; each
+ * part has a file of its own. Modules, time and storage come from the host (`host.ts`).
  */
 import { CancellationToken } from "../../sdk/cancellation.ts";
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
@@ -47,7 +47,10 @@ export interface SessionOptions extends CapabilityOptions {
   session_state?: JsonObject;
   /** Messages of a continued session. */
   history?: readonly Message[];
-  /** Whether the session has run before: `session:resume` instead of `session:start`, and no first system message. */
+  /**
+   * Whether the session has run before: `session:resume` instead of `session:start`, and no first system
+   * message.
+   */
   continued?: boolean;
   /** Cancellation token of the session; a sub-agent's follows its parent's. */
   cancellation?: CancellationToken;
@@ -154,7 +157,10 @@ export class Session {
     return turnFields(this.#session.turn);
   }
 
-  /** Tokens and budget of the last request, as the provider's guard estimated them; for contexts that report none. */
+  /**
+   * Tokens and budget of the last request, as the provider's guard estimated them; for contexts that report
+   * none.
+   */
   get context_usage(): { tokens: number; budget: number; level: number; compactions: number } {
     return { ...this.#session.request_size, level: 0, compactions: 0 };
   }
@@ -202,7 +208,10 @@ export class Session {
     contributors.set(channel, [...list.filter((entry) => entry.name !== name), { name, callback }]);
   }
 
-  /** Pauses the deadline of a running tool call while its sub-agent runs. Does nothing if there is no such call. */
+  /**
+   * Pauses the deadline of a running tool call while its sub-agent runs. Does nothing if there is no such
+   * call.
+   */
   pauseCall(tool_call_id: string | undefined): PausedCall {
     const call = tool_call_id === undefined
       ? undefined
@@ -219,7 +228,10 @@ export class Session {
     };
   }
 
-  /** Returns the model ids of the first provider that is mounted under one of these names; empty when it lists none. */
+  /**
+   * Returns the model ids of the first provider that is mounted under one of these names; empty when it lists
+   * none.
+   */
   async modelsOf(names: readonly string[]): Promise<string[]> {
     const { providers } = this.#mounts;
     const name = names.find((candidate) => providers.get(candidate) !== undefined);
@@ -291,7 +303,8 @@ export class Session {
 
   /**
    * Runs one turn to its end. Resolves even if modules throw.
-   * @throws {PreampError} `session_busy` while another turn runs; an error of {@link initialize}; an error of the log.
+   * @throws {PreampError} `session_busy` while another turn runs; an error of {@link initialize}; an error of
+   * the log.
    */
   async execute(prompt: Prompt, options: TurnOptions = {}): Promise<Outcome> {
     if (this.#executing) {
@@ -356,7 +369,10 @@ export class Session {
     };
   }
 
-  /** Replaces the system message of the session's earlier plan by that of this plan; keeps all other system messages. */
+  /**
+   * Replaces the system message of the session's earlier plan by that of this plan; keeps all other system
+   * messages.
+   */
   async #replaceSystem(system: string | undefined): Promise<void> {
     const history = this.#options.history ?? [];
     const index = history.findIndex((message) =>
@@ -376,7 +392,10 @@ export class Session {
     if (first) await this.emitCancelRequested();
   }
 
-  /** Emits `cancel:requested`, at most once, and runs the cancellation callbacks. Also called when the parent was cancelled. */
+  /**
+   * Emits `cancel:requested`, at most once, and runs the cancellation callbacks. Also called when the parent
+   * was cancelled.
+   */
   async emitCancelRequested(): Promise<void> {
     await this.#session.hooks.emit("cancel:requested", { state: this.cancellation.state });
     for (const error of await this.cancellation.triggerCallbacks()) {
@@ -384,7 +403,10 @@ export class Session {
     }
   }
 
-  /** Emits `session:end`, runs the cleanups in reverse order and emits `session:cleanup`. A second call does nothing. */
+  /**
+   * Emits `session:end`, runs the cleanups in reverse order and emits `session:cleanup`. A second call does
+   * nothing.
+   */
   async cleanup(status: string): Promise<void> {
     if (this.#cleaned) return;
     this.#cleaned = true;
@@ -415,8 +437,8 @@ export class Session {
   }
 
   /**
-   * Emits the events that must precede `event`: `cancel:requested` before `cancel:completed`, and that before an end event with
-   * status `cancelled`.
+   * Emits the events that must precede `event`: `cancel:requested` before `cancel:completed`, and that before
+   * an end event with status `cancelled`.
    */
   #ensurePreceding(event: string, data: JsonObject | null): Promise<unknown> | void {
     switch (event) {

@@ -1,4 +1,7 @@
-/** State and collaborators that all parts of one session share. Its only behaviour is to append entries to the log. */
+/**
+ * State and collaborators that all parts of one session share. Its only behaviour is to append entries to the
+ * log.
+ */
 import { type JsonObject, toPlain, toPlainObject } from "../../sdk/json.ts";
 import type { CancellationToken, Emission, MountPlan } from "../../sdk/types.ts";
 import type { RunLimitGuard } from "../run_limits.ts";
@@ -7,7 +10,10 @@ import { draftEntry, type Host, isBarrier, type Verdict } from "../host.ts";
 import type { SessionState } from "./session_state.ts";
 import type { Turn } from "./turn_state.ts";
 
-/** Limits that the kernel enforces in addition to those of the run. Their defaults: src/docs/operating.md#limits. */
+/**
+ * Limits that the kernel enforces in addition to those of the run. Their defaults:
+ * src/docs/operating.md#limits.
+ */
 export interface KernelLimits {
   /** Timeout of one tool call, in seconds; 0 = none. */
   tool_timeout_s: number;
@@ -59,7 +65,9 @@ export class SessionContext {
     return {};
   }
 
-  /** Aborts the current step of the turn on immediate cancellation and when the run reaches `max_duration_s`. */
+  /**
+   * Aborts the current step of the turn on immediate cancellation and when the run reaches `max_duration_s`.
+   */
   get step_signal(): AbortSignal {
     this.#step ??= new AbortController(); // outside of a turn: never aborted
     return this.#step.signal;
@@ -92,8 +100,8 @@ export class SessionContext {
   }
 
   /**
-   * Appends an entry. `data` is plain and becomes the entry's own. Returns a promise only when the caller must wait until the
-   * entry is durable.
+   * Appends an entry. `data` is plain and becomes the entry's own. Returns a promise only when the caller
+   * must wait until the entry is durable.
    */
   write(event: string, data: JsonObject, verdict?: Verdict): Promise<void> | void {
     const { turn } = this;
@@ -110,13 +118,19 @@ export class SessionContext {
     return this.host.record(entry);
   }
 
-  /** Appends `session:state` with the keys of `session_state` that modules assigned since the last call, if any. */
+  /**
+   * Appends `session:state` with the keys of `session_state` that modules assigned since the last call, if
+   * any.
+   */
   writeState(): Promise<void> | void {
     const set = this.state.takeChanges();
     if (set) return this.write("session:state", { set });
   }
 
-  /** Appends the entry of an emission: its data without the fields of the envelope, unless the emitter set them. */
+  /**
+   * Appends the entry of an emission: its data without the fields of the envelope, unless the emitter set
+   * them.
+   */
   writeEmission(event: string, emission: Emission, emitted: JsonObject): Promise<void> | void {
     const data = emission.data === emitted ? toPlainObject(emitted) : withoutEnvelope(emission.data, emitted);
     return this.write(event, data, verdictOf(emission));
@@ -134,7 +148,10 @@ const ENVELOPE_FIELDS: ReadonlySet<string> = new Set([
   "iteration",
 ]);
 
-/** Returns a copy of a payload without the envelope's fields. A copy, because `delete` makes an object permanently slow. */
+/**
+ * Returns a copy of a payload without the envelope's fields. A copy, because `delete` makes an object
+ * permanently slow.
+ */
 function withoutEnvelope(payload: JsonObject, emitted: JsonObject): JsonObject {
   const data: JsonObject = {};
   for (const key in payload) { // plain: it inherits nothing

@@ -12,7 +12,10 @@ export interface SessionParts {
   readonly capabilities: Map<string, unknown>;
   readonly contributors: Map<string, { name: string; callback: () => unknown }[]>;
   readonly cleanups: { module_id: string; cleanup: Cleanup }[];
-  /** Functions that stop the guests of sandboxed modules. Called after all cleanups, because a cleanup may call another module. */
+  /**
+   * Functions that stop the guests of sandboxed modules. Called after all cleanups, because a cleanup may
+   * call another module.
+   */
   readonly guests: (() => Promise<void>)[];
   /** Wraps a mounted object in its guard; the returned function publishes the guard and cannot fail. */
   guard(mounted: Mounted, module_id: string): () => void;
@@ -47,7 +50,10 @@ export function frozenConfig(written: JsonObject = {}): JsonObject {
   return config;
 }
 
-/** Returns the capabilities that exist before any module is mounted: the session's own, and those of its options. */
+/**
+ * Returns the capabilities that exist before any module is mounted: the session's own, and those of its
+ * options.
+ */
 export function initialCapabilities(
   { usages, capabilities }: CapabilityOptions,
   session: SessionContext,

@@ -1,9 +1,15 @@
-/** `coordinator.session_state`: data that modules keep between runs. Tracks which top-level keys were assigned. */
+/**
+ * `coordinator.session_state`: data that modules keep between runs. Tracks which top-level keys were
+ * assigned.
+ */
 import { type JsonObject, toPlain } from "../../sdk/json.ts";
 
 /** The state of one session. Modules receive `view`; assigning a top-level key marks the key as changed. */
 export class SessionState {
-  /** The object that modules receive. An assigned value is copied, so that later changes inside it have no effect. */
+  /**
+   * The object that modules receive. An assigned value is copied, so that later changes inside it have no
+   * effect.
+   */
   readonly view: JsonObject;
   readonly #values: JsonObject = Object.create(null);
   readonly #sizes = new Map<string, number>();
@@ -40,7 +46,10 @@ export class SessionState {
     return true;
   }
 
-  /** Returns the keys assigned since the last call with their values (null for a deleted key), or null when there are none. */
+  /**
+   * Returns the keys assigned since the last call with their values (null for a deleted key), or null when no
+   * key was assigned.
+   */
   takeChanges(): JsonObject | null {
     if (this.#dirty.size === 0) return null;
     const changes: JsonObject = {};
@@ -55,7 +64,10 @@ export class SessionState {
   }
 }
 
-/** Proxy handler of the view. A class, because an object literal would create each function again for every session. */
+/**
+ * Proxy handler of the view. A class, because an object literal would create each function again for every
+ * session.
+ */
 class StateTraps implements ProxyHandler<JsonObject> {
   readonly #assign: (key: string, value: unknown) => boolean;
 

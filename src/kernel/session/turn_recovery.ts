@@ -1,6 +1,7 @@
 /**
- * Reads the state of an interrupted turn from the log, so that a new session can continue it: the events that were emitted, the
- * result of each call, and how the turn had ended. See src/docs/architecture.md#the-log-is-the-state.
+ * Reads the state of an interrupted turn from the log, so that a new session can continue it: the events that
+ * were emitted, the result of each call, and how the turn had ended. See
+ * src/docs/architecture.md#the-log-is-the-state.
  */
 import { PreampError } from "../../sdk/errors.ts";
 import { eventsWith } from "../../sdk/events.ts";
@@ -44,7 +45,10 @@ export interface RecoveredTurn {
 /** Events that are emitted at most once in a turn. */
 const ONCE_PER_TURN = eventsWith("once");
 
-/** Returns the state of a session's last turn, or null when no turn was started. @param redacted The text that replaces secrets. */
+/**
+ * Returns the state of a session's last turn, or null when no turn was started.
+ * @param redacted The text that replaces secrets.
+ */
 export function recoverTurn(
   entries: readonly DraftEntry[],
   session_id: string,
@@ -144,7 +148,10 @@ class TurnProjection {
     if (of_user) this.#prompted = true;
   }
 
-  /** Marks a call as lost, because it may have run. A call that waits for approval has not run before the answer. */
+  /**
+   * Marks a call as lost, because it may have run. A call that waits for approval has not run before the
+   * answer.
+   */
   #pre({ tool_call_id }: JsonObject, action: string | undefined): void {
     const id = String(tool_call_id);
     if (action === "deny" || action === "ask_user" || this.#calls.has(id)) return;
@@ -178,7 +185,10 @@ class TurnProjection {
   }
 }
 
-/** Creates an error from its data in the log, with a code when its type is a code, so that it is logged identically. */
+/**
+ * Creates an error from its data in the log, with a code when its type is a code, so that it is logged
+ * identically.
+ */
 function failureOf(data: unknown): Error {
   const { type = "Error", msg = "" } = isObject(data) ? data : {};
   const failure = new Error(String(msg));
@@ -213,8 +223,9 @@ export function restoreTurn(recovered: RecoveredTurn, prompt: Prompt): Turn {
 }
 
 /**
- * Returns the result of a call that ran before the interruption, or undefined when the call must run. Throws the error of the
- * call; `interrupted` when the call may have run and is not idempotent, or when its arguments were redacted.
+ * Returns the result of a call that ran before the interruption, or undefined when the call must run. Throws
+ * the error of the call; `interrupted` when the call may have run and is not idempotent, or when its
+ * arguments were redacted.
  */
 export function recoveredResult(
   known: RecoveredCall | undefined,

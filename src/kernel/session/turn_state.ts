@@ -1,6 +1,6 @@
 /**
- * State of the running turn: the calls that the model requested, the decisions of the gates, the limit that was reached. Guards
- * and the turn tracker write it; guards and the outcome read it.
+ * State of the running turn: the calls that the model requested, the decisions of the gates, the limit that
+ * was reached. Guards and the turn tracker write it; guards and the outcome read it.
  */
 import { toPlainObject } from "../../sdk/json.ts";
 import type { ChatResponse, Emission, JsonObject, Prompt, ToolResult, Usage } from "../../sdk/types.ts";
@@ -22,7 +22,10 @@ export interface CallRecord {
   pre: Emission | null;
   /** Input after the hooks; the tool is executed with this input only. */
   input: JsonObject;
-  /** `pending`: `tool:pre` was not emitted or not processed; a call that needs approval is pending until the answer. */
+  /**
+   * `pending`: `tool:pre` was not emitted or not processed; a call that needs approval is pending until the
+   * answer.
+   */
   gate: "pending" | "allowed" | "denied";
   reason: string;
   /** Whether `execute` was called for this call: it ran, or was refused. */
@@ -38,8 +41,8 @@ export interface CallRecord {
 }
 
 /**
- * Result of a call before the interruption. `lost`: the call may have run, with an unknown result. `redacted`: the stored input
- * was redacted.
+ * Result of a call before the interruption. `lost`: the call may have run, with an unknown result.
+ * `redacted`: the stored input was redacted.
  */
 export type RecoveredCall = { result: ToolResult } | { error: Error } | "lost" | "redacted";
 
@@ -125,7 +128,9 @@ export class Turn {
     return record;
   }
 
-  /** Returns the first call with this id, or with this name if there is no id, for which `open` returns true. */
+  /**
+   * Returns the first call with this id, or with this name if there is no id, for which `open` returns true.
+   */
   find(id: unknown, name: unknown, open: (record: CallRecord) => boolean): CallRecord | undefined {
     if (typeof id === "string") return this.calls.find((record) => record.id === id && open(record));
     return this.calls.find((record) => (name === undefined || record.name === name) && open(record));

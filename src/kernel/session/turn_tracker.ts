@@ -1,6 +1,7 @@
 /**
- * Tracks the events of a turn in `turn_state.ts`: adds fields that a loop left out, drops repeated events, and records the
- * decisions of gates, so that guards and outcome do not depend on the loop. See src/docs/architecture.md#guards.
+ * Tracks the events of a turn in `turn_state.ts`: adds fields that a loop left out, drops repeated events,
+ * and records the decisions of gates, so that guards and outcome do not depend on the loop. See
+ * src/docs/architecture.md#guards.
  */
 import { eventsWith } from "../../sdk/events.ts";
 import { toPlain, toPlainObject } from "../../sdk/json.ts";
@@ -67,8 +68,8 @@ export class TurnTracker {
   }
 
   /**
-   * Completes the payload of an event before its handlers run. Returns null when the event is dropped: it was emitted
-   * already, or reports something that did not happen.
+   * Completes the payload of an event before its handlers run. Returns null when the event is dropped: it was
+   * emitted already, or reports something that did not happen.
    */
   prepare(event: string, data: JsonObject): JsonObject | null {
     if (event === "cancel:requested") {
@@ -142,7 +143,10 @@ export class TurnTracker {
   /** Payload → call, between `prepare` and `settle` of the same event. */
   readonly #pending = new WeakMap<JsonObject, CallRecord>();
 
-  /** Records the decision of a gate, before its entry is appended. `prepared` is the object that {@link prepare} returned. */
+  /**
+   * Records the decision of a gate, before its entry is appended. `prepared` is the object that {@link
+   * prepare} returned.
+   */
   settle(event: string, emission: Emission, prepared: JsonObject): void {
     const { turn } = this.#session;
     if (turn === null) return;
@@ -243,7 +247,9 @@ function completeResponse(turn: Turn, data: JsonObject): JsonObject | null {
   };
 }
 
-/** Completes the result of a call; returns null when the result was reported already, or the call was denied. */
+/**
+ * Completes the result of a call; returns null when the result was reported already, or the call was denied.
+ */
 function completeResult(turn: Turn, data: JsonObject): JsonObject | null {
   const { tool_call_id: id, tool_name: name } = data;
   const call = turn.find(
