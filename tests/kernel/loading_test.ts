@@ -166,7 +166,7 @@ Deno.test("mount may return metadata; a name in provides that is not mounted is 
   await session.initialize();
   assertEquals(warnings, [{
     code: "module_provides_missing",
-    message: 'Module "tool-0" says it provides other: not mounted',
+    message: 'Module "tool-0" lists other in provides, but did not mount it',
   }]);
   await session.cleanup("completed");
   assertEquals(data("session:cleanup"), [{ ran: 0, failed: [] }]);
@@ -657,11 +657,11 @@ for (
       'provider "provider-x"',
     ],
     [
-      "a hook that says it gates",
+      "a hook that declares gates",
       { id: "hooks-g", module: { ...info, gates: true }, mount: throwing },
       'hook "hooks-g"',
     ],
-    ["a hook that says it gates and declines", {
+    ["a hook that declares gates and declines", {
       id: "hooks-g",
       module: { ...info, gates: true },
       mount: () => ({ skipped: "no" }),
@@ -671,7 +671,7 @@ for (
       { id: "hooks-g", mount: gateThen(throwing) },
       'hook "hooks-g"',
     ],
-    ["a hook of another contract that says it gates", {
+    ["a hook of another contract that declares gates", {
       id: "hooks-g",
       module: { ...info, gates: true, contract: 2 },
       mount: gateThen(() => null),

@@ -140,7 +140,7 @@ export function checkInfo(module: object, type: ModuleType, outcome: MountOutcom
     const { name: id, version }: JsonObject = outcome.kind === "metadata" ? outcome.metadata : {};
     return typeof id === "string" && typeof version === "string"
       ? passed(name, `${id} ${version}`)
-      : warn("the module does not say what it is");
+      : warn("the module does not describe itself");
   }
   if (!isObject(info)) return warn(`module must be an object: received ${typeof info}`);
   for (const key of ["id", "version"]) {

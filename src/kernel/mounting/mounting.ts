@@ -307,7 +307,7 @@ function warnMissing(
   if (missing.length > 0) {
     shared.session.host.warn(
       "module_provides_missing",
-      `Module "${spec.module}" says it provides ${missing.join(", ")}: not mounted`,
+      `Module "${spec.module}" lists ${missing.join(", ")} in provides, but did not mount it`,
     );
   }
 }
