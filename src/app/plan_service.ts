@@ -433,8 +433,8 @@ export class Plans {
 /** Throws the errors in the configs of a plan's modules. @throws {PreampError} `plan_invalid`. */
 function acceptConfigs({ errors }: Findings, { name }: ResolvedPlan): void {
   if (errors.length === 0) return;
-  const what = name === undefined ? "the plan" : `the plan "${name}"`;
-  throw documentError("plan_invalid", what, errors.map((finding) => toDetail(finding)));
+  const label = name === undefined ? "the plan" : `the plan "${name}"`;
+  throw documentError("plan_invalid", label, errors.map((finding) => toDetail(finding)));
 }
 
 /**

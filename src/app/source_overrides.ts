@@ -48,15 +48,15 @@ export async function readOverrides(
     const message = `Cannot read sources: this process may not read ${JSON.stringify(name)}`;
     throw documentError("plan_invalid", `the file "${name}"`, [{ path: "", message }], error);
   }
-  const what = `the file "${name}"`;
+  const label = `the file "${name}"`;
   const { parseDocument } = await import("../plan/parse/parse.ts");
-  const { data, locate } = await parseDocument(text, { what });
-  return overridesOf(data, what, locate, base_url, esm_host);
+  const { data, locate } = await parseDocument(text, { label });
+  return overridesOf(data, label, locate, base_url, esm_host);
 }
 
 function overridesOf(
   data: JsonObject,
-  what: string,
+  label: string,
   locate: Locate,
   base_url: URL,
   esm_host: string,
@@ -80,7 +80,7 @@ function overridesOf(
     findings.error(["sources"], "type", message, HINT);
   }
   if (findings.errors.length === 0) return overrides;
-  throw documentError("plan_invalid", what, findings.errors.map((finding) => toDetail(finding, locate)));
+  throw documentError("plan_invalid", label, findings.errors.map((finding) => toDetail(finding, locate)));
 }
 
 /** Returns the text of an override file, sorted by id. */

@@ -185,8 +185,8 @@ async function readConfig(args: Arguments, io: Io): Promise<{ data: JsonObject; 
   ]);
   try {
     const what = `the settings file "${file}"`;
-    const { data, locate } = await parseDocument(text, { what });
-    policyFromData(data, { what, locate });
+    const { data, locate } = await parseDocument(text, { label: what });
+    policyFromData(data, { label: what, locate });
     return { data, base: url };
   } catch (error) {
     throw new DocumentFailure(file, error);

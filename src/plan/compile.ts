@@ -61,17 +61,17 @@ export async function compilePlan(
   input: JsonObject | string,
   options: CompileOptions,
 ): Promise<CompiledPlan> {
-  const what = options.name === undefined ? "the plan" : `the plan "${options.name}"`;
+  const label = options.name === undefined ? "the plan" : `the plan "${options.name}"`;
   const limits = options.limits ?? DOCUMENT_LIMITS;
-  const text = typeof input === "string" ? input : textOfData(input, what, limits);
+  const text = typeof input === "string" ? input : textOfData(input, label, limits);
   const key = options.cache && cacheKey(typeof input, text, options);
   const known = key === undefined ? undefined : options.cache?.get(key);
   if (known) return known;
   const { data, locate } = typeof input === "string"
-    ? await parseDocument(text, { what, limits })
-    : { data: dataOf(text, what, limits), locate: undefined };
-  const { compiled, files } = compileData(data, what, options, locate);
-  if (files.length > 0) return deepFreeze(await withFiles(compiled, files, what, options, locate));
+    ? await parseDocument(text, { label, limits })
+    : { data: dataOf(text, label, limits), locate: undefined };
+  const { compiled, files } = compileData(data, label, options, locate);
+  if (files.length > 0) return deepFreeze(await withFiles(compiled, files, label, options, locate));
   if (key !== undefined) options.cache?.set(key, deepFreeze(compiled));
   return deepFreeze(compiled);
 }
@@ -82,15 +82,15 @@ function cacheKey(form: string, text: string, options: CompileOptions): string {
   return JSON.stringify([form, origin, base_url, esm_host, readText !== undefined, limits]) + text;
 }
 
-function dataOf(text: string, what: string, limits: DocumentLimits): JsonObject {
+function dataOf(text: string, label: string, limits: DocumentLimits): JsonObject {
   const data = JSON.parse(text);
-  checkData(data, what, limits);
+  checkData(data, label, limits);
   return data;
 }
 
 function compileData(
   written: JsonObject,
-  what: string,
+  label: string,
   options: CompileOptions,
   locate: Locate | undefined,
 ): { compiled: CompiledPlan; files: FileReference[] } {
@@ -102,7 +102,7 @@ function compileData(
     ...(options.builtins === undefined ? {} : { builtins: options.builtins }),
   });
   if (!plan) {
-    throw documentError("plan_invalid", what, findings.errors.map((finding) => toDetail(finding, locate)));
+    throw documentError("plan_invalid", label, findings.errors.map((finding) => toDetail(finding, locate)));
   }
   const warnings = findings.warnings.map((finding) => toWarning(finding, locate));
   return { compiled: { plan, written, plan_hash: canonicalHash(written), warnings, env }, files };
@@ -112,11 +112,11 @@ function compileData(
 async function withFiles(
   compiled: CompiledPlan,
   files: readonly FileReference[],
-  what: string,
+  label: string,
   options: CompileOptions,
   locate: Locate | undefined,
 ): Promise<CompiledPlan> {
-  const read = await Promise.all(files.map((file) => readFile(file, what, options, locate)));
+  const read = await Promise.all(files.map((file) => readFile(file, label, options, locate)));
   const plan: MountPlan = { ...compiled.plan, agents: { ...compiled.plan.agents } };
   for (const [index, { owner }] of files.entries()) {
     const text = read[index]!;
@@ -132,7 +132,7 @@ async function withFiles(
 
 async function readFile(
   { owner, file }: FileReference,
-  what: string,
+  label: string,
   options: CompileOptions,
   locate: Locate | undefined,
 ): Promise<string> {
@@ -154,7 +154,7 @@ async function readFile(
     cause = error;
   }
   const message = `Cannot read system.file: ${fact}: received ${describe(file)}`;
-  throw documentError("plan_invalid", what, [
+  throw documentError("plan_invalid", label, [
     toDetail({ path, message, hint: "name a text file beside the plan" }, locate),
   ], cause);
 }

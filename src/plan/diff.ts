@@ -93,20 +93,20 @@ function bare({ module, type, path }: ModuleSpec): ModuleSpec {
 }
 
 function added(spec: ModuleSpec, report: DiffReport): void {
-  const what = `${spec.type} "${spec.module}" was added`;
+  const message = `${spec.type} "${spec.module}" was added`;
   const from = sourceText(spec.source);
   // a built-in hook can only observe, inject and deny
   const kind = spec.type === "hook" && spec.source.kind === "builtin"
     ? spec.module === "hooks-approval" ? "narrows" : "other"
     : "widens";
-  report.add(kind, spec.path, undefined, spec.module, from === null ? what : `${what}, from ${from}`);
+  report.add(kind, spec.path, undefined, spec.module, from === null ? message : `${message}, from ${from}`);
 }
 
 function removed(spec: ModuleSpec, report: DiffReport): void {
-  const what = `${spec.type} "${spec.module}" was removed`;
+  const message = `${spec.type} "${spec.module}" was removed`;
   if (spec.type === "hook") {
-    report.add("widens", spec.path, spec.module, undefined, `${what}: what it denied is now allowed`);
-  } else report.add("narrows", spec.path, spec.module, undefined, what);
+    report.add("widens", spec.path, spec.module, undefined, `${message}: what it denied is now allowed`);
+  } else report.add("narrows", spec.path, spec.module, undefined, message);
 }
 
 /** Reports variables that a module receives in one plan only; names, never values. */
@@ -232,8 +232,8 @@ function diffAgents(from: JsonObject, to: JsonObject, report: DiffReport): void 
     const before = isObject(from[name]) ? from[name] : {};
     const after = isObject(overlay) ? overlay : {};
     for (const key of new Set([...Object.keys(before), ...Object.keys(after)])) {
-      const what = `${key} of the agent "${name}" changed`;
-      report.change(TEXTS.has(key) ? "other" : "widens", `${path}.${key}`, before[key], after[key], what);
+      const message = `${key} of the agent "${name}" changed`;
+      report.change(TEXTS.has(key) ? "other" : "widens", `${path}.${key}`, before[key], after[key], message);
     }
   }
 }

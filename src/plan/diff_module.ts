@@ -18,9 +18,9 @@ export function diffSpec(
   from: MountPlan,
   to: MountPlan,
   report: DiffReport,
-  what: "same" | "new" = "same",
+  scope: "same" | "new" = "same",
 ): void {
-  if (what === "same") {
+  if (scope === "same") {
     diffSource(old, spec, report);
     diffIntegrity(old, spec, report);
     diffIsolation(old, spec, report);

@@ -63,10 +63,10 @@ export function isIntegrity(text: string): boolean {
  * @throws {PreampError} `lock_invalid` with every finding, its line and column.
  */
 export async function parseLock(text: string, options: { name?: string } = {}): Promise<Lock> {
-  const what = `the lock "${options.name ?? "plan.lock.json"}"`;
+  const label = `the lock "${options.name ?? "plan.lock.json"}"`;
   try {
-    const { data, locate } = await parseDocument(text, { what, limits: LOCK_LIMITS });
-    return readLock(data, what, locate);
+    const { data, locate } = await parseDocument(text, { label, limits: LOCK_LIMITS });
+    return readLock(data, label, locate);
   } catch (error) {
     if (!(error instanceof PreampError) || error.code === "lock_invalid") throw error;
     throw new PreampError("lock_invalid", error.message, { details: error.details, cause: error });
@@ -78,7 +78,7 @@ export function lockFromData(data: JsonObject): Lock {
   return readLock(data, "the lock", undefined);
 }
 
-function readLock(data: JsonObject, what: string, locate: Locate | undefined): Lock {
+function readLock(data: JsonObject, label: string, locate: Locate | undefined): Lock {
   const findings = new Findings();
   checkKeys(data, KEYS, [], findings, "warning"); // a later version may have more keys
   if (data.version !== 1) {
@@ -97,7 +97,7 @@ function readLock(data: JsonObject, what: string, locate: Locate | undefined): L
   }
   if (findings.errors.length > 0) {
     const details: ErrorDetail[] = findings.errors.map((finding) => toDetail(finding, locate));
-    throw documentError("lock_invalid", what, details);
+    throw documentError("lock_invalid", label, details);
   }
   return { version: 1, modules, files };
 }

@@ -112,11 +112,11 @@ function grantFlags({ spec: { module }, grant_path, asked, dropped }: FlaggedMod
       : [];
   });
   for (const { permission, entry, by } of dropped) {
-    const what = entry === true ? `all of ${permission}` : `${permission} ${JSON.stringify(entry)}`;
+    const label = entry === true ? `all of ${permission}` : `${permission} ${JSON.stringify(entry)}`;
     flags.push({
       code: "permission_refused",
       path: `${grant_path}.${permission}`,
-      message: `"${module}" is granted ${what}, which ${WITHOUT[by]}`,
+      message: `"${module}" is granted ${label}, which ${WITHOUT[by]}`,
     });
   }
   return flags;

@@ -197,12 +197,13 @@ function permissionReasons(
 ): Reason[] {
   const owner = spec.permissions ? `${spec.path}.permissions` : "permissions";
   return excessPermissions(asked, max, paths).map(({ permission, entry }) => {
-    const what = entry === true ? `all of ${permission}` : `${permission} ${describe(entry)}`;
-    const given = max[permission];
-    const most = Array.isArray(given) && given.length > 0 ? given.map(describe).join(", ") : "nothing";
+    const label = entry === true ? `all of ${permission}` : `${permission} ${describe(entry)}`;
+    const allowed = max[permission];
+    const most = Array.isArray(allowed) && allowed.length > 0 ? allowed.map(describe).join(", ") : "nothing";
     return refused({
       path: `${owner}.${permission}`,
-      message: `Cannot grant ${what} to module "${spec.module}": the policy allows ${most} for ${permission}`,
+      message:
+        `Cannot grant ${label} to module "${spec.module}": the policy allows ${most} for ${permission}`,
       hint: "ask for less, or have the operator raise permissions.max",
     });
   });

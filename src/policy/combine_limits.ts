@@ -30,15 +30,15 @@ const COUNTS = ["max_iterations", "max_tool_calls", "max_total_tokens", "max_dur
 export function combineLimits(policy: RunLimits, asked: AskedLimits): CombinedLimits {
   const limits = onlyRunLimits(policy);
   const reasons: ErrorDetail[] = [];
-  for (const [who, given] of [["plan", asked.plan], ["request", asked.request]] as const) {
-    const path = (name: string) => who === "plan" ? `limits.${name}` : `request.limits.${name}`;
+  for (const [source, requested] of [["plan", asked.plan], ["request", asked.request]] as const) {
+    const path = (name: string) => source === "plan" ? `limits.${name}` : `request.limits.${name}`;
     for (const name of COUNTS) {
-      const value = given?.[name];
+      const value = requested?.[name];
       if (value === undefined) continue;
       if (value > policy[name]) reasons.push(above(path(name), name, String(value), String(policy[name])));
       else limits[name] = Math.min(limits[name], value);
     }
-    const cost = given?.max_cost_usd;
+    const cost = requested?.max_cost_usd;
     if (cost === undefined) continue;
     if (compareDecimal(cost, policy.max_cost_usd) > 0) {
       reasons.push(above(path("max_cost_usd"), "max_cost_usd", `"${cost}"`, `"${policy.max_cost_usd}"`));

@@ -17,10 +17,10 @@ export function grantedAnywhere(grants: Pick<Grants, "permissions">): FullPermis
   return all;
 }
 
-function joined(one: boolean | string[], other: boolean | string[]): boolean | string[] {
-  if (one === true || other === true) return true;
-  const entries = [...new Set([...(Array.isArray(one) ? one : []), ...(Array.isArray(other) ? other : [])])];
-  return entries.length === 0 && one === false ? false : entries;
+function joined(a: boolean | string[], b: boolean | string[]): boolean | string[] {
+  if (a === true || b === true) return true;
+  const entries = [...new Set([...(Array.isArray(a) ? a : []), ...(Array.isArray(b) ? b : [])])];
+  return entries.length === 0 && a === false ? false : entries;
 }
 
 /**
@@ -38,10 +38,10 @@ export function exceedsParent(
   const paths = resolve ? { asked: resolve, max: resolve } : {};
   return Object.entries(child.permissions).flatMap(([path, permissions]) =>
     excessPermissions(permissions, most, paths).map(({ permission, entry }) => {
-      const what = entry === true ? `all of ${permission}` : `${permission} ${describe(entry)}`;
+      const label = entry === true ? `all of ${permission}` : `${permission} ${describe(entry)}`;
       return {
         path: `${path}.permissions.${permission}`,
-        message: `Cannot grant ${what} to a sub-agent: no module of the parent plan has it`,
+        message: `Cannot grant ${label} to a sub-agent: no module of the parent plan has it`,
         hint: "grant it to a module of the plan too, or leave it out",
       };
     })

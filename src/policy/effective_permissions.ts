@@ -112,9 +112,9 @@ function readable(
   return givenBy(value).flatMap((written) => readEntry(permission, written, resolve) ?? []);
 }
 
-function meetAny(one: Entry | "all", other: Entry | "all"): Entry | "all" | undefined {
-  if (one === "all") return other;
-  return other === "all" ? one : meet(one, other);
+function meetAny(a: Entry | "all", b: Entry | "all"): Entry | "all" | undefined {
+  if (a === "all") return b;
+  return b === "all" ? a : meet(a, b);
 }
 
 function holdsAny(broad: Entry | "all", narrow: Entry | "all"): boolean {
@@ -122,11 +122,13 @@ function holdsAny(broad: Entry | "all", narrow: Entry | "all"): boolean {
 }
 
 /** Returns the entries as a permission value, without those that another entry includes. */
-function valueOf(whats: readonly (Entry | "all")[]): boolean | string[] {
-  if (whats.includes("all")) return true;
-  const entries = new Map(whats.flatMap((what) => what === "all" ? [] : [[entryText(what), what] as const]));
+function valueOf(values: readonly (Entry | "all")[]): boolean | string[] {
+  if (values.includes("all")) return true;
+  const entries = new Map(
+    values.flatMap((value) => value === "all" ? [] : [[entryText(value), value] as const]),
+  );
   const texts = [...entries].filter(([text, entry]) =>
-    ![...entries].some(([other, broad]) => other !== text && holdsEntry(broad, entry))
+    ![...entries].some(([wide, broad]) => wide !== text && holdsEntry(broad, entry))
   ).map(([text]) => text);
   return texts.length > 0 && texts;
 }

@@ -18,12 +18,12 @@ const KEYS: ReadonlySet<string> = new Set([
  *
  * @throws {PreampError} `plan_invalid` with every finding.
  */
-export function policyFromData(data: JsonObject, options: { what?: string; locate?: Locate } = {}): Policy {
+export function policyFromData(data: JsonObject, options: { label?: string; locate?: Locate } = {}): Policy {
   const findings = new Findings();
   const policy = readPolicy(data, findings);
   if (findings.errors.length > 0) {
     const details = findings.errors.map((finding) => toDetail(finding, options.locate));
-    throw documentError("plan_invalid", options.what ?? "the policy", details);
+    throw documentError("plan_invalid", options.label ?? "the policy", details);
   }
   return policy;
 }
@@ -126,8 +126,8 @@ function narrowPermissions(overlay: Record<string, unknown>, written: JsonObject
  * @throws {PreampError} `plan_invalid`, `plan_limit_exceeded`: a policy is parsed like a plan.
  */
 export async function parsePolicy(text: string, options: { name?: string } = {}): Promise<Policy> {
-  const what = `the policy "${options.name ?? "preamp.yaml"}"`;
+  const label = `the policy "${options.name ?? "preamp.yaml"}"`;
   const { parseDocument } = await import("../plan/parse/parse.ts"); // not loaded by a server without preamp.yaml
-  const { data, locate } = await parseDocument(text, { what });
-  return policyFromData(data, { what, locate });
+  const { data, locate } = await parseDocument(text, { label });
+  return policyFromData(data, { label, locate });
 }

@@ -162,12 +162,12 @@ function dataProblem(use: SourceUse, rules: SourceRules): SourceProblem | undefi
 }
 
 function notAllowed(use: SourceUse, rules: SourceRules): SourceProblem {
-  const how = use.as === "redirect"
+  const reason = use.as === "redirect"
     ? "a redirect leads outside of modules.allow"
     : use.as === "import"
     ? "an import leads outside of modules.allow"
     : "the policy does not list it in modules.allow";
-  return problem(how, allowed(rules));
+  return problem(reason, allowed(rules));
 }
 
 function allowed(rules: SourceRules): string {

@@ -25,7 +25,7 @@ async function blocksOf(id: string): Promise<string[]> {
 
 /** Returns a block as a complete plan. */
 async function planOf(block: string): Promise<JsonObject> {
-  const { data } = await parseDocument(block, { what: "the README" });
+  const { data } = await parseDocument(block, { label: "the README" });
   const session = isObject(data.session) ? data.session : {};
   return { ...REST, ...data, session: { ...REST.session as JsonObject, ...session } };
 }

@@ -151,13 +151,13 @@ function checkNumber(value: number, schema: JsonObject, path: Path, report: Repo
 
 function checkLength(
   length: number,
-  what: "Length" | "Items",
+  suffix: "Length" | "Items",
   unit: string,
   schema: JsonObject,
   path: Path,
   report: Report,
 ): void {
-  const [least, most] = [schema[`min${what}`], schema[`max${what}`]];
+  const [least, most] = [schema[`min${suffix}`], schema[`max${suffix}`]];
   const rule = typeof least === "number" && length < least
     ? `at least ${least}`
     : typeof most === "number" && length > most

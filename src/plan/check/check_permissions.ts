@@ -52,18 +52,18 @@ export function checkPermissions(value: unknown, path: Path, findings: Findings)
   const permissions: Permissions = {};
   for (const name of PERMISSION_NAMES) {
     if (!Object.hasOwn(fields, name)) continue;
-    const given = fields[name];
+    const setting = fields[name];
     const place = [...path, name];
-    if (typeof given === "boolean") permissions[name] = given;
-    else if (Array.isArray(given)) {
-      const entries = texts(given, place, findings, HINT);
+    if (typeof setting === "boolean") permissions[name] = setting;
+    else if (Array.isArray(setting)) {
+      const entries = texts(setting, place, findings, HINT);
       if (entries) permissions[name] = entries;
       entries?.forEach((entry, index) => checkEntry(name, entry, [...place, index], findings));
     } else {
       findings.error(
         place,
         "type",
-        `Cannot read ${name}: must be true, false or a list of text: received ${describe(given)}`,
+        `Cannot read ${name}: must be true, false or a list of text: received ${describe(setting)}`,
         HINT,
       );
     }

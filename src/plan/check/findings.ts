@@ -61,15 +61,15 @@ export function toWarning(finding: Finding, locate?: Locate): WarningDetail {
  */
 export function documentError(
   code: ErrorCode,
-  what: string,
+  label: string,
   details: readonly ErrorDetail[],
   cause?: unknown,
 ): PreampError {
   const [first] = details;
   const summary = first ? `${first.path && `${first.path}: `}${first.message}` : "the reason is unknown";
   const message = details.length === 1
-    ? `Cannot accept ${what}: ${summary}`
-    : `Cannot accept ${what}: ${details.length} problems, the first: ${summary}`;
+    ? `Cannot accept ${label}: ${summary}`
+    : `Cannot accept ${label}: ${details.length} problems, the first: ${summary}`;
   const facts = details.length > MAX_DETAILS ? { details_total: details.length } : {};
   return new PreampError(code, message, { details: details.slice(0, MAX_DETAILS), facts, cause });
 }

@@ -22,8 +22,8 @@ export interface ParsedDocument {
 
 /** Options of {@link parseDocument}. */
 export interface ParseOptions {
-  /** Name of the document in errors. Default `the plan`. */
-  what?: string;
+  /** Name of the document in error messages. Default `the plan`. */
+  label?: string;
   /** Limits; default {@link DOCUMENT_LIMITS}. */
   limits?: DocumentLimits;
 }
@@ -36,8 +36,8 @@ export interface ParseOptions {
  */
 export async function parseDocument(text: string, options: ParseOptions = {}): Promise<ParsedDocument> {
   const limits = options.limits ?? DOCUMENT_LIMITS;
-  const what = options.what ?? "the plan";
-  if (exceedsBytes(text, limits.max_bytes)) throw tooLarge(what, limits.max_bytes);
+  const label = options.label ?? "the plan";
+  if (exceedsBytes(text, limits.max_bytes)) throw tooLarge(label, limits.max_bytes);
   const source = innerText(text.startsWith("\uFEFF") ? text.slice(1) : text, limits);
   const position = lineIndex(source);
   try {
@@ -46,12 +46,12 @@ export async function parseDocument(text: string, options: ParseOptions = {}): P
     const { data, problems } = toData(root, limits);
     if (problems.length > 0) {
       const details = problems.map((problem) => ({ ...toDetail(problem), ...position(problem.at) }));
-      throw documentError("plan_invalid", what, details);
+      throw documentError("plan_invalid", label, details);
     }
-    if (!isObject(data)) throw notAnObject(what, data, position(root.at));
+    if (!isObject(data)) throw notAnObject(label, data, position(root.at));
     return { data, locate: (path) => position(offsetOf(root, path)) };
   } catch (error) {
-    throw located(error, what, position);
+    throw located(error, label, position);
   }
 }
 
@@ -61,14 +61,17 @@ export function parsePlanText(
   { name, limits }: { name?: string; limits?: DocumentLimits } = {},
 ): Promise<ParsedDocument> {
   return parseDocument(text, {
-    what: name === undefined ? "the plan" : `the plan "${name}"`,
+    label: name === undefined ? "the plan" : `the plan "${name}"`,
     ...(limits ? { limits } : {}),
   });
 }
 
 /** Returns the error for a document with too many bytes. */
-export function tooLarge(what: string, max_bytes: number): PreampError {
-  return new PreampError("plan_limit_exceeded", `Cannot accept ${what}: it has more than ${max_bytes} bytes`);
+export function tooLarge(label: string, max_bytes: number): PreampError {
+  return new PreampError(
+    "plan_limit_exceeded",
+    `Cannot accept ${label}: it has more than ${max_bytes} bytes`,
+  );
 }
 
 async function read(text: string, limits: DocumentLimits): Promise<TreeNode | undefined> {
@@ -102,14 +105,14 @@ function innerText(text: string, limits: DocumentLimits): string {
   }
 }
 
-function located(error: unknown, what: string, position: (at: number) => Position): unknown {
+function located(error: unknown, label: string, position: (at: number) => Position): unknown {
   if (error instanceof LimitPassed) {
     const detail: ErrorDetail = {
       path: "",
       ...position(error.at),
       message: `Cannot read further: ${error.message}`,
     };
-    return documentError("plan_limit_exceeded", what, [detail], error);
+    return documentError("plan_limit_exceeded", label, [detail], error);
   }
   if (error instanceof JsonSyntaxError || error instanceof YamlSyntaxError) {
     const language = error instanceof JsonSyntaxError ? "JSON" : "YAML";
@@ -119,14 +122,14 @@ function located(error: unknown, what: string, position: (at: number) => Positio
       message: `Cannot read ${language}: ${error.message}`,
     };
     if (error instanceof YamlSyntaxError && error.hint !== undefined) detail.hint = error.hint;
-    return documentError("plan_invalid", what, [detail], error);
+    return documentError("plan_invalid", label, [detail], error);
   }
   return error;
 }
 
-function notAnObject(what: string, data: unknown, place: Position): PreampError {
-  const message = `Cannot read ${what}: must be an object: received ${describe(data)}`;
-  return documentError("plan_invalid", what, [{ path: "", ...place, message, hint: "start with session:" }]);
+function notAnObject(label: string, data: unknown, place: Position): PreampError {
+  const message = `Cannot read ${label}: must be an object: received ${describe(data)}`;
+  return documentError("plan_invalid", label, [{ path: "", ...place, message, hint: "start with session:" }]);
 }
 
 /**

@@ -12,20 +12,20 @@ import { FORBIDDEN_KEYS } from "./document_tree.ts";
  * @throws {PreampError} `plan_limit_exceeded` for more than `max_bytes` or extreme depth, `plan_invalid`
  * for a cycle or no data.
  */
-export function textOfData(value: unknown, what: string, { max_bytes }: DocumentLimits): string {
+export function textOfData(value: unknown, label: string, { max_bytes }: DocumentLimits): string {
   let text: string | undefined;
   try {
     text = JSON.stringify(value);
   } catch (error) {
     if (error instanceof RangeError) {
-      throw tooMuch(what, "lists and objects are nested too deeply", "", error);
+      throw tooMuch(label, "lists and objects are nested too deeply", "", error);
     }
-    const message = `Cannot accept ${what}: it is not JSON data`;
+    const message = `Cannot accept ${label}: it is not JSON data`;
     throw new PreampError("plan_invalid", message, { cause: error });
   }
-  if (text === undefined) throw new PreampError("plan_invalid", `Cannot accept ${what}: there is no data`);
+  if (text === undefined) throw new PreampError("plan_invalid", `Cannot accept ${label}: there is no data`);
   if (exceedsBytes(text, max_bytes)) {
-    throw tooMuch(what, `it has more than ${max_bytes} bytes as JSON`, "");
+    throw tooMuch(label, `it has more than ${max_bytes} bytes as JSON`, "");
   }
   return text;
 }
@@ -35,13 +35,13 @@ export function textOfData(value: unknown, what: string, { max_bytes }: Document
  *
  * @throws {PreampError} `plan_limit_exceeded` at the first limit, `plan_invalid` with all findings.
  */
-export function checkData(data: JsonValue, what: string, { max_nodes, max_depth }: DocumentLimits): void {
+export function checkData(data: JsonValue, label: string, { max_nodes, max_depth }: DocumentLimits): void {
   const findings: Omit<Finding, "code">[] = [];
   const path: (string | number)[] = [];
   let nodes = 0;
 
   function visit(value: JsonValue, depth: number): void {
-    if (++nodes > max_nodes) throw tooMuch(what, `more than ${max_nodes} values`, formatPath(path));
+    if (++nodes > max_nodes) throw tooMuch(label, `more than ${max_nodes} values`, formatPath(path));
     if (typeof value === "string") {
       if (!value.isWellFormed()) {
         note("Cannot read text: it contains half of a surrogate pair", "write the whole character");
@@ -50,7 +50,7 @@ export function checkData(data: JsonValue, what: string, { max_nodes, max_depth 
     }
     if (typeof value !== "object" || value === null) return;
     if (depth >= max_depth) {
-      throw tooMuch(what, `more than ${max_depth} levels of nested lists and objects`, formatPath(path));
+      throw tooMuch(label, `more than ${max_depth} levels of nested lists and objects`, formatPath(path));
     }
     if (Array.isArray(value)) {
       for (let index = 0; index < value.length; index++) descend(index, value[index]!, depth);
@@ -80,16 +80,16 @@ export function checkData(data: JsonValue, what: string, { max_nodes, max_depth 
   if (findings.length > 0) {
     throw documentError(
       "plan_invalid",
-      what,
+      label,
       findings.map((finding) => toDetail(finding)),
     );
   }
 }
 
-function tooMuch(what: string, fact: string, path: string, cause?: unknown): PreampError {
+function tooMuch(label: string, fact: string, path: string, cause?: unknown): PreampError {
   return documentError(
     "plan_limit_exceeded",
-    what,
+    label,
     [{ path, message: `Cannot read further: ${fact}` }],
     cause,
   );

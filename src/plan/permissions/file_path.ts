@@ -34,9 +34,9 @@ export function pathFrom(folder: FilePath, path: FilePath): FilePath {
 }
 
 /** Returns the deeper of two paths if the other contains it, else undefined. */
-export function meetPaths(one: FilePath, other: FilePath): FilePath | undefined {
-  if (isAbove(one, other)) return other;
-  return isAbove(other, one) ? one : undefined;
+export function meetPaths(a: FilePath, b: FilePath): FilePath | undefined {
+  if (isAbove(a, b)) return b;
+  return isAbove(b, a) ? a : undefined;
 }
 
 /**

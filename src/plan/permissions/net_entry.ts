@@ -125,15 +125,15 @@ function parseName(text: string): string | EntryProblem {
 }
 
 /** Returns the intersection of two entries, or undefined if it is empty. */
-export function meetNet(one: NetEntry, other: NetEntry): NetEntry | undefined {
-  if (one.port !== undefined && other.port !== undefined && one.port !== other.port) return undefined;
-  const host = meetHosts(one.host, other.host);
-  return host && { kind: "net", host, port: one.port ?? other.port };
+export function meetNet(a: NetEntry, b: NetEntry): NetEntry | undefined {
+  if (a.port !== undefined && b.port !== undefined && a.port !== b.port) return undefined;
+  const host = meetHosts(a.host, b.host);
+  return host && { kind: "net", host, port: a.port ?? b.port };
 }
 
-function meetHosts(one: NetHost, other: NetHost): NetHost | undefined {
-  if (holdsHost(one, other)) return other;
-  return holdsHost(other, one) ? one : undefined;
+function meetHosts(a: NetHost, b: NetHost): NetHost | undefined {
+  if (holdsHost(a, b)) return b;
+  return holdsHost(b, a) ? a : undefined;
 }
 
 function holdsHost(broad: NetHost, narrow: NetHost): boolean {

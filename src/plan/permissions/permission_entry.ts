@@ -46,11 +46,11 @@ export function parseEntry(permission: PermissionName, text: string): Entry | un
 }
 
 /** Returns the intersection of two entries of one permission, or undefined if it is empty. */
-export function meet(one: Entry, other: Entry): Entry | undefined {
-  if (one.kind === "net" && other.kind === "net") return meetNet(one, other);
-  if (one.kind === "path" && other.kind === "path") return meetPaths(one, other);
-  if (one.kind === "variable" && other.kind === "variable") return meetVariables(one, other);
-  return one.kind === "word" && other.kind === "word" && one.word === other.word ? one : undefined;
+export function meet(a: Entry, b: Entry): Entry | undefined {
+  if (a.kind === "net" && b.kind === "net") return meetNet(a, b);
+  if (a.kind === "path" && b.kind === "path") return meetPaths(a, b);
+  if (a.kind === "variable" && b.kind === "variable") return meetVariables(a, b);
+  return a.kind === "word" && b.kind === "word" && a.word === b.word ? a : undefined;
 }
 
 /** Returns true if `broad` includes all of `narrow`. */
@@ -59,10 +59,10 @@ export function holdsEntry(broad: Entry, narrow: Entry): boolean {
   return both !== undefined && entryText(both) === entryText(narrow);
 }
 
-function meetVariables(one: VariableEntry, other: VariableEntry): VariableEntry | undefined {
-  if (one.prefix && other.name.startsWith(one.name)) return other;
-  if (other.prefix && one.name.startsWith(other.name)) return one;
-  return !one.prefix && !other.prefix && one.name === other.name ? one : undefined;
+function meetVariables(a: VariableEntry, b: VariableEntry): VariableEntry | undefined {
+  if (a.prefix && b.name.startsWith(a.name)) return b;
+  if (b.prefix && a.name.startsWith(b.name)) return a;
+  return !a.prefix && !b.prefix && a.name === b.name ? a : undefined;
 }
 
 /** Returns an entry as text for Deno. Entries with the same meaning have the same text. */
