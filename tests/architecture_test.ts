@@ -1,12 +1,12 @@
 /**
- * The rules of design that no compiler holds: who may import whom, what the kernel must not touch, where package specifiers
- * may stand. Read from the syntax tree that the linter's parser makes, not from the text.
+ * Rules of design that the compiler does not check: directions of imports, globals of the kernel, places of package
+ * specifiers. They are checked on the syntax tree of Deno's linter.
  */
 import { assert, assertEquals } from "./assert.ts";
 
 const ROOT = new URL("../", import.meta.url);
 
-/** Folder of src → folders of src it may import. What `TYPES_ONLY` names comes over as types alone. */
+/** Folder of src → folders of src that it may import; see also `TYPES_ONLY`. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   docs: [],
   text: [],
@@ -38,18 +38,18 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-/** Types may come from further down: a run's types are made of the kernel's. */
+/** Folder of src → folders of which it may import only types. */
 const TYPES_ONLY: Readonly<Record<string, readonly string[]>> = { server: ["app", "kernel"] };
 
-/** The library's entry point composes, as main.ts does. */
+/** Files that may create objects of all folders: the entry point of the library. */
 const COMPOSES: ReadonlySet<string> = new Set(["src/server/mod.ts"]);
 
-/** Entry points that modules may import, beside their own files and what the map names for them. */
+/** Entry points that modules may import, besides their own files and packages of the import map. */
 const MODULE_IMPORTS: ReadonlySet<string> = new Set(["preamp", "preamp/loop", "preamp/context"]);
 
 interface Import {
   readonly specifier: string;
-  /** Whether only types come over. */
+  /** Whether it imports only types. */
   readonly types: boolean;
 }
 
@@ -97,12 +97,12 @@ function importsOf(file: SourceFile): Import[] {
   return imports;
 }
 
-/** The text of a literal. */
+/** Returns the text of a literal. */
 function textOf(node: unknown): unknown {
   return (node as { value?: unknown } | null)?.value;
 }
 
-/** What an import reaches: a path of ours from the root, or the specifier of a package. */
+/** Returns the target of an import: a path from the root, or the specifier of a package. */
 function reach(from: string, specifier: string): string {
   if (!specifier.startsWith(".")) return specifier;
   return new URL(specifier, new URL(from, ROOT)).href.slice(ROOT.href.length);
@@ -130,7 +130,7 @@ Deno.test("importsOf() sees every form of import and nothing else", () => {
   ]);
 });
 
-Deno.test("folders of src import in the direction of architecture.md", () => {
+Deno.test("folders of src import in the directions of src/docs/architecture.md", () => {
   const wrong: string[] = [];
   for (const file of OURS) {
     const own = folderOf(file.path);
@@ -155,7 +155,7 @@ Deno.test("every folder of src is in the table", () => {
   assertEquals(folders.map(({ name }) => name).filter((name) => !(name in MAY_IMPORT)), []);
 });
 
-Deno.test("modules import the SDK, the loop and themselves, nothing else of ours", () => {
+Deno.test("modules import only the SDK and their own files", () => {
   const wrong: string[] = [];
   for (const file of MODULES) {
     const own = file.path.split("/").slice(0, 2).join("/");
@@ -187,12 +187,12 @@ Deno.test("the SDK needs no Deno and no package but schemas, a tokenizer and the
   );
 });
 
-/** What a file exports and how often it names it, and what it takes from other files of ours. */
+/** Exports, identifiers and imports of a file. */
 interface Uses {
   readonly exports: ReadonlySet<string>;
-  /** Name → how often it stands in the file, its declaration included. */
+  /** Name → number of uses in the file, with its declaration. */
   readonly mentions: ReadonlyMap<string, number>;
-  /** File → names that come from there; `*`: all of them. */
+  /** File → names imported from it; `*`: all of them. */
   readonly imports: ReadonlyMap<string, ReadonlySet<string>>;
 }
 
@@ -225,7 +225,7 @@ function usesOf(file: SourceFile): Uses {
     ImportExpression: ({ source }) => void dynamic.push(String(textOf(source))),
     TSImportType: (node) => take((node.argument as { literal?: unknown }).literal ?? node.argument, ["*"]),
   });
-  for (const source of dynamic) take({ value: source }, [...mentions.keys()]); // what is taken from it is named somewhere
+  for (const source of dynamic) take({ value: source }, [...mentions.keys()]); // its imported names are among the identifiers
   return { exports, mentions, imports };
 }
 
@@ -237,7 +237,7 @@ const ENTRY_POINTS: ReadonlyMap<string, string> = new Map(
   ).map(([name, path]) => [`preamp${name.slice(1)}`, path.slice(2)]),
 );
 
-/** Names that a file exports, that it does not use itself and that none of the others takes. */
+/** Returns exports that neither their file nor another file uses. */
 function unusedExports(files: readonly SourceFile[], isEntry: (path: string) => boolean): string[] {
   const uses = new Map(files.map((file) => [file.path, usesOf(file)]));
   const unused: string[] = [];
@@ -253,7 +253,7 @@ function unusedExports(files: readonly SourceFile[], isEntry: (path: string) => 
   return unused;
 }
 
-Deno.test("unusedExports() finds what nobody takes, whatever the form of the import", () => {
+Deno.test("unusedExports() finds unused exports with every form of import", () => {
   const files = [
     {
       path: "src/a.ts",
@@ -270,7 +270,7 @@ Deno.test("unusedExports() finds what nobody takes, whatever the form of the imp
   assertEquals(unusedExports(files, () => false), ["src/a.ts: Lost"]);
 });
 
-Deno.test("what src and modules export is used outside of tests", () => {
+Deno.test("exports of src and modules are used outside of tests", () => {
   const entries = new Set([...ENTRY_POINTS.values(), "main.ts"]);
   const main = { path: "main.ts", text: Deno.readTextFileSync(new URL("main.ts", ROOT)) };
   const files = [...OURS, ...MODULES, ...sourceFiles(".tasks"), main];
@@ -279,7 +279,7 @@ Deno.test("what src and modules export is used outside of tests", () => {
   assertEquals(unused, []);
 });
 
-/** What would make the kernel depend on its surroundings; time and ids come from its host. */
+/** Globals that the kernel must not use; its host gives it time and ids. */
 const OUTSIDE: ReadonlySet<string> = new Set([
   "Deno",
   "fetch",
@@ -341,14 +341,14 @@ Deno.test("globalsOf() finds uses, not names", () => {
   assertEquals(found.sort(), ["Date.now", "Deno", "fetch", "new Date()", "performance", "setTimeout"]);
 });
 
-Deno.test("the kernel has no clock, no timer, no network and no Deno of its own", () => {
+Deno.test("the kernel uses no clock, timer, network or Deno global", () => {
   const names = new Set([...OUTSIDE, "Date.now"]);
   const kernel = OURS.filter(({ path }) => path.startsWith("src/kernel/"));
   assert(kernel.length > 0);
   assertEquals(kernel.flatMap((file) => globalsOf(file, names)), []);
 });
 
-Deno.test("package specifiers stand in deno.json only", () => {
+Deno.test("package specifiers are in deno.json only", () => {
   const files = [...OURS, ...MODULES, ...sourceFiles("tests")];
   const wrong: string[] = [];
   for (const file of files.filter(({ path }) => !path.startsWith("tests/bench/peers/"))) {

@@ -1,4 +1,4 @@
-/** Every example plan, run the way its header says. */
+/** Runs every example plan as its header says. */
 import { createRuntime } from "../src/app/runtime.ts";
 import type { Runtime } from "../src/app/types.ts";
 import type { Caller, Run } from "../src/runs/types.ts";
@@ -8,7 +8,7 @@ const FOLDER = new URL("../plans/", import.meta.url);
 
 const CALLER: Caller = { name: "library", namespace: "test", origin: "operator" };
 
-/** What each plan answers to the prompt of its first command. */
+/** Answer of each plan to the prompt of its first command. */
 const ANSWERS: Record<string, string> = {
   agents: "Twelve guests at 7.50 are 90, and three things are left to do.",
   approval: "That is all I can say about 6 × 7.",
@@ -21,7 +21,7 @@ const ANSWERS: Record<string, string> = {
   url_tool: "2026 is MMXXVI.",
 };
 
-/** How plans end that do not complete. */
+/** Stop reasons of plans that do not complete. */
 const STOPPED: Record<string, string> = { everything: "limit:max_tool_calls" };
 
 /** Returns the commands in the header of a plan: the plan they name and their prompt. */
@@ -31,7 +31,7 @@ async function commandsOf(name: string): Promise<{ plan: string; prompt: string;
     .map(([, plan = "", session, prompt = ""]) => ({ plan, prompt, session: session !== undefined }));
 }
 
-/** Calls back with a runtime on the plans, then replays every run that was made: each must be equal. */
+/** Calls `body` with a runtime on the plans, then replays every run: each must be equal. */
 async function withRuntime(body: (runtime: Runtime) => Promise<void>): Promise<void> {
   const runtime = createRuntime({ plans: FOLDER });
   try {
@@ -53,20 +53,20 @@ async function run(runtime: Runtime, plan_ref: string, prompt: string, session_i
   return await handle.settled("end");
 }
 
-Deno.test("plans/ holds the plans that are tested here, all listed in its README", async () => {
+Deno.test("plans/ contains the plans that are tested here, and its README lists all", async () => {
   const readme = await Deno.readTextFile(new URL("README.md", FOLDER));
   await withRuntime(async (runtime) => {
     const plans = await runtime.plans.list();
     assertEquals(plans.map((plan) => plan.name).toSorted(), Object.keys(ANSWERS));
     for (const { name, description } of plans) {
-      assert(description, `${name} says what it shows`);
+      assert(description, `${name} has a description`);
       assert(readme.includes(`[${name}.yaml](${name}.yaml)`), `${name} is in the README`);
     }
   });
 });
 
 for (const [name, answer] of Object.entries(ANSWERS)) {
-  Deno.test(`plans/${name}.yaml is right, and answers the prompt in its header`, () =>
+  Deno.test(`plans/${name}.yaml is valid, and answers the prompt in its header`, () =>
     withRuntime(async (runtime) => {
       const { ok, errors, warnings } = await runtime.plans.check({ plan_ref: name }, CALLER);
       assertEquals([ok, errors, warnings], [true, [], []]);
@@ -90,7 +90,7 @@ Deno.test("plans/calculator.yaml works out every prompt of its header with the t
     assertEquals([ended.tool_call_count, ended.output_text], [1, "(12.5 - 4) ^ 2 / 3 is 24.0833333333333."]);
   }));
 
-Deno.test("plans/todo.yaml finds its list again in a later run of the session", () =>
+Deno.test("plans/todo.yaml has its list in a later run of the session", () =>
   withRuntime(async (runtime) => {
     const [first, second] = await commandsOf("todo");
     const { session_id } = await run(runtime, "todo", first?.prompt ?? "");
@@ -101,7 +101,7 @@ Deno.test("plans/todo.yaml finds its list again in a later run of the session", 
     assertStringIncludes(JSON.stringify(listed), "Water the plants");
   }));
 
-Deno.test("plans/url_tool.yaml runs its own tool, which says what it is made of", () =>
+Deno.test("plans/url_tool.yaml runs a tool from a file, with its integrity in the log", () =>
   withRuntime(async (runtime) => {
     const { id } = await run(runtime, "url_tool", "Write 2026 as the Romans did");
     const entries = await runtime.runs.events(CALLER, id, { after: 0, limit: 1000 });
@@ -117,7 +117,7 @@ Deno.test("plans/url_tool.yaml runs its own tool, which says what it is made of"
     }]);
   }));
 
-Deno.test("plans/approval.yaml waits for a person, and goes on without the tool when it is denied", () =>
+Deno.test("plans/approval.yaml waits for a person, and continues without the tool when the call is denied", () =>
   withRuntime(async (runtime) => {
     const handle = await runtime.runs.create({ plan_ref: "approval", prompt: "What is 6 × 7?" }, CALLER);
     const waiting = await handle.settled("attention");
@@ -127,7 +127,7 @@ Deno.test("plans/approval.yaml waits for a person, and goes on without the tool 
     assertEquals([ended.status, ended.tool_call_count], ["completed", 0]);
   }));
 
-Deno.test("plans/agents.yaml hands out two tasks, each to a session of its own with its own tools", () =>
+Deno.test("plans/agents.yaml gives two tasks to sub-agents, each with its own session and tools", () =>
   withRuntime(async (runtime) => {
     const ended = await run(runtime, "agents", "How much is the party?");
     assertEquals([ended.turn_count, ended.tool_call_count], [6, 4]);

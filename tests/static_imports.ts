@@ -1,4 +1,4 @@
-/** What a file loads when it is imported, as Deno resolves it. */
+/** Returns the import graph of a file, as Deno resolves it. */
 import { assert } from "./assert.ts";
 
 interface Graph {
@@ -10,12 +10,12 @@ interface Graph {
   }[];
 }
 
-/** Resolves to what a file loads when it is imported, dynamic imports left out. */
+/** Resolves to the files and packages that a file imports statically. */
 export function staticImports(path: string): Promise<string[]> {
   return reachable(path);
 }
 
-/** Resolves to every file and package that Deno finds from a file: dynamic imports and types too. */
+/** Resolves to all files and packages in a file's graph, with dynamic imports and types. */
 export async function wholeGraph(path: string): Promise<string[]> {
   return (await graphOf(path)).modules.map(({ specifier }) => specifier);
 }

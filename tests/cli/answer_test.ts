@@ -25,23 +25,23 @@ function response(request_id: string, blocks: readonly string[][], tool_calls = 
 
 const TOOL = entry("module:mounted", { module_id: "tool-x", type: "tool", names: ["x"] });
 
-/** Returns what is on stdout after the entries, and after the end. */
+/** Returns stdout after the entries, and after the end. */
 function written(entries: readonly Entry[], output_text: string | null, terminal: boolean): [string, string] {
   const io = fakeIo({ terminal });
   const answer = new AnswerWriter(io.out);
-  entries.forEach((one) => answer.take(one));
+  entries.forEach((entry) => answer.take(entry));
   const before = io.stdout;
   answer.finish(output_text);
   return [before, io.stdout];
 }
 
-Deno.test("AnswerWriter writes pieces as they come, and at the end nothing twice", () => {
+Deno.test("AnswerWriter writes deltas as they arrive, and nothing twice at the end", () => {
   const entries = response("req_1", [["Hel", "lo"]]);
   assertEquals(written(entries, "Hello", true), ["Hello\n", "Hello\n"]);
   assertEquals(written(entries, "Hello", false), ["Hello", "Hello\n"]);
 });
 
-Deno.test("AnswerWriter writes what no piece had: a rest, another text, all of it", () => {
+Deno.test("AnswerWriter writes text that was not in a delta: a rest, another text, all of it", () => {
   const entries = response("req_1", [["Hel"]]);
   assertEquals(written(entries, "Hello", false)[1], "Hello\n");
   assertEquals(written(entries, "Bye", false)[1], "Hel\nBye\n");
@@ -61,7 +61,7 @@ Deno.test("AnswerWriter joins text blocks as output_text does, and leaves thinki
   assertEquals(written(entries, "One.\n\nTwo.", true)[1], "One.\n\nTwo.\n");
 });
 
-Deno.test("AnswerWriter holds a text back from a pipe while it may precede a tool call; a terminal gets every text", () => {
+Deno.test("AnswerWriter buffers text for a pipe while a tool call may follow; a terminal gets every text", () => {
   const entries = [
     TOOL,
     ...response("req_1", [["Let me see."]], true),
@@ -74,7 +74,7 @@ Deno.test("AnswerWriter holds a text back from a pipe while it may precede a too
   assertEquals(written(stopped, "Let me see.", true)[1], "Let me see.\n");
 });
 
-Deno.test("AnswerWriter keeps what arrived of an answer when the run ends without one", () => {
+Deno.test("AnswerWriter keeps the text that arrived when the run ends without an answer", () => {
   const broken = response("req_1", [["Half an ans"]]).slice(0, 2);
   assertEquals(written(broken, null, true), ["Half an ans", "Half an ans\n"]);
   assertEquals(written(broken, null, false)[1], "Half an ans\n");
@@ -82,7 +82,7 @@ Deno.test("AnswerWriter keeps what arrived of an answer when the run ends withou
   assertEquals(written([], null, false)[1], "");
 });
 
-Deno.test("AnswerWriter escapes what a terminal would obey, and writes split characters whole", () => {
+Deno.test("AnswerWriter escapes control characters on a terminal, and joins split characters", () => {
   const text = "a\x1b[31m\r\nb\t👩‍👧\u202e.";
   const at = text.indexOf("👩") + 1;
   const entries = response("req_1", [["a\x1b[31m\r", text.slice(7, at), text.slice(at)]]);

@@ -9,7 +9,7 @@ function record(path: string): LogRecord {
   return { ...at, method: "GET", path, status: 200, ms: 1, caller: null };
 }
 
-/** Returns a log and what it has written, a text for each write. */
+/** Returns a log and the text of each write. */
 function logOf(format: LogFormat): { log: ReturnType<typeof createLog>; written: string[] } {
   const written: string[] = [];
   const output = {
@@ -34,14 +34,14 @@ for (const format of ["json", "pretty"] as const) {
     assertEquals([written.length, written.join("").split("\n").length], [2, 4]);
   });
 
-  Deno.test(`createLog() writes a note at once and behind what came before it, as ${format}`, () => {
+  Deno.test(`createLog() writes a note at once, after earlier lines, as ${format}`, () => {
     const { log, written } = logOf(format);
     log.request(record("/a"));
     log.note("info", "stopped", {});
     assertEquals(written.map((text) => [...new Set(text.match(/\/a|stopped/g))]), [["/a", "stopped"]]);
   });
 
-  Deno.test(`createLog() names an event and what is said of it, as ${format}`, () => {
+  Deno.test(`createLog() writes an event with its facts, as ${format}`, () => {
     const { log, written } = logOf(format);
     log.note("warning", "guest_not_ended", { message: "it is stuck: s3cret", run_id: "run_1" });
     const line = format === "json"
@@ -50,11 +50,11 @@ for (const format of ["json", "pretty"] as const) {
     assertEquals(written, [line]);
   });
 
-  Deno.test(`createLog() loses what cannot be written, and nothing else, as ${format}`, async () => {
+  Deno.test(`createLog() loses only lines that cannot be written, as ${format}`, async () => {
     const written: string[] = [];
     let full = true;
     const write = (text: string) => {
-      if (full) throw new Deno.errors.WouldBlock("nobody reads");
+      if (full) throw new Deno.errors.WouldBlock("the pipe is full");
       written.push(text);
     };
     const log = createLog(format, { terminal: false, color: false, columns: () => 80, write });
@@ -67,7 +67,7 @@ for (const format of ["json", "pretty"] as const) {
     assertEquals(written.map((text) => text.match(/\/[ab]|stopping/g)), [["/b"]]);
   });
 
-  Deno.test(`createLog() writes what waits when it is told to, and before it is much, as ${format}`, () => {
+  Deno.test(`createLog() writes its buffer on flush(), and when it is large, as ${format}`, () => {
     const { log, written } = logOf(format);
     log.request(record("/a"));
     log.flush();

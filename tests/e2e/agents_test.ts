@@ -78,7 +78,7 @@ Deno.test("a sub-agent runs inside its parent's stream, its approval is answered
   ]);
 });
 
-Deno.test("preamp plan check tells what an agent may not have, with line and column", async () => {
+Deno.test("preamp plan check reports invalid agents with line and column", async () => {
   const plan = `session: {orchestrator: loop-streaming, context: context-simple}
 providers: [provider-mock]
 agents:

@@ -1,6 +1,6 @@
 /**
  * Listeners as a process of their own, so that they answer whatever the tests are busy with: one that guests may be granted, and
- * two, TCP and a unix socket, that nobody may reach. Arguments: path of the unix socket, path of the secret. The first line says
+ * two, TCP and a unix socket, that must not be reached. Arguments: path of the unix socket, path of the secret. The first line says
  * where they are, as JSON; each line after it is a connection that should not have been. Ends with its stdin.
  */
 
@@ -8,14 +8,14 @@ function say(line: string): void {
   Deno.stdout.writeSync(new TextEncoder().encode(`${line}\n`));
 }
 
-/** Answers HTTP well enough for whoever asks, and says that somebody did. */
+/** Answers every HTTP request and reports it. */
 async function accept(listener: Deno.Listener, name: string): Promise<void> {
   const body = "trespassed";
   const head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n";
   const answer = new TextEncoder().encode(`${head}content-length: ${body.length}\r\n\r\n${body}`);
   for await (const connection of listener) {
     say(name);
-    respond(connection, answer).catch(() => {}); // whoever asked went away
+    respond(connection, answer).catch(() => {}); // the client closed the connection
   }
 }
 
@@ -46,6 +46,6 @@ if (import.meta.main) {
   accept(closed, "tcp").catch(() => Deno.exit(1));
   accept(Deno.listen({ transport: "unix", path: socket }), "unix").catch(() => Deno.exit(1));
   say(JSON.stringify({ open_url: `http://127.0.0.1:${open.addr.port}/`, closed_url }));
-  for await (const _ of Deno.stdin.readable); // until whoever started it is done
+  for await (const _ of Deno.stdin.readable); // until the parent process closes stdin
   Deno.exit(0);
 }

@@ -15,7 +15,7 @@ for (let word = words.shift(); word !== undefined; word = words.shift()) {
   } else if (word === "-d") body = value;
   else if (word === "--data-binary") {
     body = value.startsWith("@") ? Deno.readTextFileSync(value.slice(1)) : value;
-  } else if (word.startsWith("-")) throw new Error(`Cannot stand in for curl: received ${word}`);
+  } else if (word.startsWith("-")) throw new Error(`This replacement of curl does not support ${word}`);
   else url = word;
 }
 const response = await fetch(url, body === undefined ? { headers } : { method: "POST", headers, body });

@@ -32,10 +32,10 @@ async function withServed(
   };
   let ended = false;
   try {
-    const told = await Promise.race(
+    const address = await Promise.race(
       [stdout, stderr].map((tail) => tail.until((text) => text.includes("Listening on http"))),
     );
-    const url = /http:\/\/[\d.:]+/.exec(told)?.[0] ?? "";
+    const url = /http:\/\/[\d.:]+/.exec(address)?.[0] ?? "";
     await test({
       url,
       output: () => stdout.text + stderr.text,

@@ -134,7 +134,7 @@ async function attack(): Promise<unknown> {
   return answer;
 }
 
-/** Returns the doors of an answer that tells of doors. */
+/** Returns the accesses that an answer lists. */
 function doorsOf(answer: unknown): Record<string, string> {
   const doors: Record<string, string> = {};
   if (typeof answer !== "object" || answer === null || answer instanceof Uint8Array) return doors;

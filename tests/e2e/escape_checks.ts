@@ -5,7 +5,7 @@ import { LAST_WORD } from "./escape_plans.ts";
 import type { EscapeServer } from "./escape_server.ts";
 import type { Json } from "./program.ts";
 
-/** Bytes of a run's log that no attack may go beyond: what its ceilings allow it to say, and room for the rest. */
+/** Maximum bytes of a run's log under attack: the limits of the plan, and room for the rest. */
 const MAX_LOG_BYTES = 16 * 1024 * 1024;
 
 /** These change what is calculated, or who calculates: a plan that names them gets that, with a warning. */
@@ -42,8 +42,8 @@ export function assertSeen(kind: EscapeKind, attacked: Attacked): void {
     assert(events.some(({ event }) => event === "module:skipped"), "the module was not skipped");
     for (const { code } of calls) assertEquals(code, "tool_not_found");
   } else if ("denied" in seen) {
-    const told = JSON.stringify(messagesOf(events));
-    assert(told.includes("Denied by hook"), `the call was not denied: ${told.slice(0, 500)}`);
+    const messages = JSON.stringify(messagesOf(events));
+    assert(messages.includes("Denied by hook"), `the call was not denied: ${messages.slice(0, 500)}`);
     assertEquals(callsOf(events, "calculator"), []);
   } else if (kind.as === "tool") {
     assert(calls.length > 0, "the tool was not called");
@@ -57,7 +57,7 @@ function assertCall({ seen }: EscapeKind, { code, output, text }: CallEnd): void
     assertEquals(code, null, text);
     const doors = Object.entries(output as Record<string, string>);
     assert(doors.length > 0, text);
-    const opened = doors.filter(([, told]) => told.startsWith("got: ")).map(([name]) => name);
+    const opened = doors.filter(([, result]) => result.startsWith("got: ")).map(([name]) => name);
     if (seen.doors === "open") assertEquals(opened, doors.map(([name]) => name), text);
     else assertEquals(opened.filter((name) => !seen.but?.includes(name)), [], text);
   }
@@ -80,15 +80,15 @@ export function assertUnharmed(
   for (const secret of [suite.site.secret, suite.bystander_secret]) {
     // a link in a granted folder shows what it leads to: that is what the row says
     if (kind.name === "read_links" && secret === suite.site.secret) continue;
-    assert(!everything.includes(secret), "a secret was told");
+    assert(!everything.includes(secret), "a secret was disclosed");
   }
   assertEquals(suite.site.trespasses, []);
   if ("refused" in kind.seen) return;
   assert(text.length < MAX_LOG_BYTES, `the log has ${text.length} bytes`);
   assertEquals(events.map(({ seq }) => seq), events.map((_, at) => at + 1));
   for (const once of ["run:start", "run:end", "session:end", "session:cleanup"]) {
-    const told = events.filter(({ event }) => event === once).length;
-    assertEquals(`${once}: ${told}`, `${once}: 1`);
+    const count = events.filter(({ event }) => event === once).length;
+    assertEquals(`${once}: ${count}`, `${once}: 1`);
   }
   assertEquals(events.at(-1).event, "run:end");
   if (kind.gate) {

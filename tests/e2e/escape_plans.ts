@@ -5,7 +5,7 @@ import { type EscapeSite, permissionsOf, targetOf } from "./escape_site.ts";
 /** What the model says when everything is over. */
 export const LAST_WORD = "Still here.";
 
-/** Variable that the innocent's config expands: its value is nobody else's. */
+/** Variable in the bystander's config. Other modules must not read its value. */
 export const BYSTANDER_ENV = "ESCAPE_BYSTANDER";
 
 /** Denies the calculator. */

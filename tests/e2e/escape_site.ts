@@ -1,5 +1,5 @@
 /**
- * What hostile modules should not reach, and what they may: folders, a secret, listeners that count, a unix socket. Made anew
+ * Targets that hostile modules may and must not reach: folders, a secret, counting listeners, a unix socket. Created again
  * for a suite, and asked afterwards whether anything of it was touched.
  */
 import type { EscapeKind, Grant } from "./escape_kinds.ts";
@@ -25,9 +25,9 @@ export interface EscapeSite extends AsyncDisposable {
   readonly open_url: string;
   readonly closed_url: string;
   readonly closed_socket: string;
-  /** Connections that reached what nobody granted. */
+  /** Connections to listeners that are not granted. */
   readonly trespasses: readonly string[];
-  /** Returns what was changed of what nobody may change, as lines; empty when nothing was. */
+  /** Returns changes of protected files as lines; empty without changes. */
   changes(): Promise<string[]>;
 }
 
@@ -79,7 +79,7 @@ export async function openEscapeSite(): Promise<EscapeSite> {
   };
 }
 
-/** What an attacker is told of the site; its `config`. */
+/** The attacker's `config`: addresses and paths of the site. */
 export function targetOf(
   site: EscapeSite,
   kind: Pick<EscapeKind, "name">,
@@ -170,7 +170,7 @@ async function* linesOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<stri
   return undefined;
 }
 
-/** Name → size, mode and content of what nobody may change: everything but the folders that are for writing. */
+/** Name → size, mode and content of protected files: all but those in writable folders. */
 async function snapshot(root: string): Promise<Map<string, string>> {
   const found = new Map<string, string>();
   for (const name of ["", "granted", "granted-sibling", "outside", "plans", "scratch"]) {

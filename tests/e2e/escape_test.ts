@@ -15,7 +15,7 @@ const AT_ONCE = 8;
 /** Of spare children that wait at one time and not at another: three pipes and the process itself, of three. */
 const SPARE_FILES = 12;
 const MEGABYTE = 1024 * 1024;
-/** What issue and threats allow: p99 of an answer of `/healthz`, and what the server may grow by in the process tier. */
+/** Limits in the process tier: p99 of `/healthz` answers, and growth of the server's memory. */
 const MAX_STALL_MS = 50;
 const MAX_GROWN_BYTES = 192 * MEGABYTE;
 
@@ -61,12 +61,12 @@ async function attackAll(
 }
 
 function rowsOf(tier: EscapeTier): (readonly [EscapeKind, EscapeTier])[] {
-  const only = Deno.env.get("ESCAPE_KINDS")?.split(","); // for whoever looks for the cause of one
+  const only = Deno.env.get("ESCAPE_KINDS")?.split(","); // to debug single kinds
   return ESCAPE_KINDS.filter(({ tiers, name }) => tiers.includes(tier) && (only?.includes(name) ?? true))
     .map((kind) => [kind, tier] as const);
 }
 
-/** What a process has open but sockets, which are whoever asks it something: this test, eight at a time. */
+/** Returns the open files of a process without sockets, which belong to the requests of this test. */
 async function openFiles(pid: number): Promise<string[]> {
   return (await descriptorsOf(pid)).filter((name) => !name.startsWith("socket:"));
 }
@@ -103,7 +103,7 @@ Deno.test("hostile modules: no kind gets anything it was not granted, in any tie
     assertEquals(health.server.failed, 0);
     assert(health.server.count > 100);
     // beside other tests, and with two processors for eight busy guests, everybody waits: that is not the server's doing, and an
-    // idle server that is asked the same way tells what else the machine adds
+    // idle server with the same requests measures the noise of the machine
     const own = health.server.own_p99 - health.idle.own_p99;
     assert(Math.min(health.server.p99, own) < MAX_STALL_MS, JSON.stringify(health));
   });
@@ -117,7 +117,7 @@ Deno.test("hostile modules: no kind gets anything it was not granted, in any tie
     assert(!/[\u0000-\u0009\u000b-\u001f]/.test(log), "a control character is in the log");
   });
 
-  // Memory, stalls and raw lines on stderr are what this tier does not claim to stop (modules.md, threats T40).
+  // This tier does not limit memory, stalls and raw lines on stderr (src/docs/security.md#tiers).
   await t.step("tier worker: every kind", async () => {
     const probe = suite.probe();
     assertEquals(await attackAll(suite, rowsOf("worker"), AT_ONCE), []);
@@ -133,7 +133,7 @@ Deno.test("hostile modules: no kind gets anything it was not granted, in any tie
   }
 
   await t.step(
-    "nothing that nobody granted was touched, and the server is the same process as before",
+    "nothing outside of the grants was touched, and the server is the same process as before",
     async () => {
       assertEquals(await site.changes(), []);
       assertEquals(site.trespasses, []);

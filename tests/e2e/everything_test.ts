@@ -31,7 +31,7 @@ function entriesOf(stream: string): WireEntry[] {
     .map((line) => JSON.parse(line.slice("data: ".length)));
 }
 
-Deno.test("README.md shows the whole loop: streamed, two tools at once, an approval and a steer from elsewhere, a sub-agent, a ceiling, an equal replay", async () => {
+Deno.test("README.md shows the whole loop: streaming, parallel tools, an approval, a steering message, a sub-agent, a limit, an equal replay", async () => {
   await using server = await startServer();
   const [run, answer, replay] = await commands(server.url);
   const env = { KEY: server.key };
@@ -83,14 +83,14 @@ Deno.test("README.md shows the whole loop: streamed, two tools at once, an appro
   const requests = own.filter(({ event }) => event === "provider:request").map(({ seq }) => seq);
   assert(requests[0]! < steered.seq && steered.seq < requests[1]!);
 
-  // a sub-agent, between the two events that its parent tells of it
+  // a sub-agent, between the two events of its parent
   const spawned = only(({ event }) => event === "task:agent_spawned");
   const returned = only(({ event }) => event === "task:agent_completed");
   const child = seqs(({ session_id }) => session_id === spawned.data.sub_session_id);
   assert(child.length > 20 && child[0]! > spawned.seq && child.at(-1)! < returned.seq);
   assertEquals(returned.data.status, "completed");
 
-  // a ceiling: the fifth call did not run, and no model was asked behind it
+  // a limit: the fifth call did not run, and no model was called after it
   const refused = only(({ event }) => event === "tool:error");
   assertEquals((refused.data.error as { type: string }).type, "limit_reached");
   assert(requests.at(-1)! < refused.seq);

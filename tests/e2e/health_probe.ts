@@ -72,7 +72,7 @@ if (import.meta.main) {
   const stop = new AbortController();
   const { args } = Deno;
   const reports = args.flatMap((url, index) => index % 2 ? [] : [probe(url, args[index + 1]!, stop.signal)]);
-  for await (const _ of Deno.stdin.readable); // until whoever started it is done
+  for await (const _ of Deno.stdin.readable); // until the parent process closes stdin
   stop.abort();
   Deno.stdout.writeSync(new TextEncoder().encode(`${JSON.stringify(await Promise.all(reports))}\n`));
   Deno.exit(0);

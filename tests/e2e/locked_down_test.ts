@@ -78,7 +78,7 @@ Deno.test("plans/locked_down.yaml: each tool does what it is granted, and the se
     assertEquals(await aliveOf(guests), []);
   }));
 
-Deno.test("plans/locked_down.yaml: explain tells each tool's tier and grant, and /readyz the tiers of this host", () =>
+Deno.test("plans/locked_down.yaml: explain prints each tool's tier and grant, and /readyz the tiers of this host", () =>
   withPlan(async ({ folder, write }) => {
     await using server = await startServer(["--plans", `${folder}/plans/`, "--store", "memory"], {
       cwd: folder,
@@ -88,15 +88,15 @@ Deno.test("plans/locked_down.yaml: explain tells each tool's tier and grant, and
     await write(port);
     const { status, body } = await server.post("/v1/plans/explain", { plan_ref: "locked_down" });
     assertEquals(status, 200, JSON.stringify(body));
-    const told = Object.fromEntries(
+    const explained = Object.fromEntries(
       body.modules.map((
         { module, isolation, permissions }: Json,
       ) => [module, [isolation, permissions.granted]]),
     );
-    assertEquals(told["tool-fetch-page"][0], "process");
-    assertEquals(told["tool-fetch-page"][1].net, [`127.0.0.1:${port}`]);
-    assertEquals(told["tool-read-note"][1].read, [`${folder}/notes`]);
-    for (const granted of Object.values(told["tool-attack"][1] ?? {})) {
+    assertEquals(explained["tool-fetch-page"][0], "process");
+    assertEquals(explained["tool-fetch-page"][1].net, [`127.0.0.1:${port}`]);
+    assertEquals(explained["tool-read-note"][1].read, [`${folder}/notes`]);
+    for (const granted of Object.values(explained["tool-attack"][1] ?? {})) {
       assert(granted === false || Array.isArray(granted) && granted.length === 0, JSON.stringify(granted));
     }
     const ready = await server.get("/readyz");

@@ -97,9 +97,9 @@ Deno.test("module types writes the SDK again where it is missing, and says what 
       assertEquals([code, stderr], [0, ""], stdout);
       return stdout;
     };
-    const told = await types();
-    if (!EXECUTABLE) return assertMatch(told, /^Nothing to write: this program runs from its sources/);
-    assertEquals(told, "The SDK is in .preamp/sdk\n");
+    const printed = await types();
+    if (!EXECUTABLE) return assertMatch(printed, /^Nothing to write: this program runs from its sources/);
+    assertEquals(printed, "The SDK is in .preamp/sdk\n");
     assertEquals(await namesIn(cwd), [".preamp", "deno.json"]);
     await Deno.writeTextFile(`${cwd}/.preamp/sdk/of_another_version.ts`, "");
     await types();

@@ -43,7 +43,7 @@ const errorsOf = (report: Json): string[] =>
   [...report.checks, ...report.suite].filter(({ passed, severity }: Json) => !passed && severity === "error")
     .map(({ name, message }: Json) => `${name}: ${message}`);
 
-Deno.test("module validate prints R2's text and exits 1 (VAL-01)", () =>
+Deno.test("module validate prints the message of Amplifier's validator and exits 1", () =>
   withFiles(
     { "tool-none/mod.ts": "export async function mount(coordinator, config) { return null; }" },
     async (cwd) => {
@@ -169,7 +169,7 @@ Deno.test("module validate survives a module that ends the process or floods its
   withFiles({
     "exits.ts": tool("async () => { Deno.exit(0); }"),
     "rejects.ts": tool(
-      `async () => { Promise.reject(new Error("nobody waits")); await new Promise((r) => setTimeout(r, 50)); return "out"; }`,
+      `async () => { Promise.reject(new Error("not awaited")); await new Promise((r) => setTimeout(r, 50)); return "out"; }`,
     ),
     "talks.ts": tool(
       `async () => { for (let i = 0; i < 20000; i++) console.log("x".repeat(100)); return "out"; }`,
@@ -224,7 +224,7 @@ Deno.test("module validate says what is wrong with its words", async () => {
   }
 });
 
-Deno.test("module hash tells the digest that `integrity` takes, and every file", async () => {
+Deno.test("module hash prints the digest for `integrity`, and every file", async () => {
   await using server = serveFiles({ "mod.ts": `export { mount } from "./a.ts";`, "a.ts": tool() });
   const { code, stdout } = await runProgram(["module", "hash", "--json", `${server.url}mod.ts`]);
   assertEquals(code, 0);

@@ -35,7 +35,7 @@ function eventsOf(events: Json[], name: string): Json[] {
   return events.filter(({ event }) => event === name).map(({ data }) => data);
 }
 
-/** Returns the lock of a plan that ran: digests as the run told them, files as the server has them. */
+/** Returns the lock of a plan that ran: digests from the run's log, files from the server. */
 async function lockOf(server: FileServer, mounted: Json[]): Promise<Json> {
   const modules: Json = {};
   const files: Json = {};
@@ -198,7 +198,7 @@ Deno.test("over HTTP: callers' modules run from modules.inline, and their errors
     });
   }));
 
-Deno.test("the server's log tells where in its files a hook threw", () =>
+Deno.test("the server's log has the file and line where a hook threw", () =>
   withSite(async ({ server, program, post }) => {
     server.files["wrong/hook.ts"] = `
 type Handler = () => never;
@@ -309,7 +309,7 @@ Deno.test("over HTTP: a graph of TypeScript, JSON, text and bytes", () =>
     assertEquals([ran.status, ran.body.isolation["tool-kinds"]], [200, "inline"]);
   }));
 
-Deno.test("over HTTP: a lock in the request holds, and is told by its hash", () =>
+Deno.test("over HTTP: a lock in the request applies, and the run has its hash", () =>
   withSite(async ({ server, program, post }) => {
     const five = planOfFive(server.url);
     const first = await post(five);

@@ -1,5 +1,5 @@
 /**
- * What the kernel knows of a process, by commands every Linux has: Deno gives `/proc` to nobody who lacks one permission.
+ * Reads facts of a process with standard Linux commands: Deno allows `/proc` only with all permissions.
  * Knows no server and no guest.
  */
 

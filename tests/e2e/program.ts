@@ -43,7 +43,7 @@ export interface Program extends AsyncDisposable {
   readonly ended: Promise<Ended>;
 }
 
-/** A server that has told its address. */
+/** A started server with its address. */
 export interface ServerProgram extends Program {
   /** Base URL, without a slash at the end. */
   readonly url: string;
@@ -100,7 +100,7 @@ export async function startProgram(args: readonly string[], options: ProgramOpti
   };
 }
 
-/** An error that nothing handled, as Deno writes it (perhaps in colours) when it ends a process, and as the server logs it when it goes on. */
+/** Matches an unhandled error, as Deno prints it (maybe in colours) before it ends a process, and as the server logs it. */
 const UNHANDLED =
   /^.{0,20}error.{0,10}: .{0,20}Uncaught.*$|^.*"code":"(?:unhandled_rejection|uncaught_error)".*$/m;
 
@@ -133,7 +133,7 @@ async function runToEnd(args: readonly string[], options: ProgramOptions): Promi
 }
 
 /**
- * Starts `preamp serve` on a free port and waits until it has told its address and its `curl`. Disposing of it replays its runs
+ * Starts `preamp serve` on a free port and waits until it has printed its address and its `curl`. Disposing of it replays its runs
  * and looks at its log.
  * @param args further arguments of `serve`.
  */

@@ -1,4 +1,4 @@
-/** The README's commands, as a reader would paste them. `deno task test` and `deno task compile` are run by whoever runs this. */
+/** Runs the commands of README.md, except `deno task test` and `deno task compile`. */
 import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { ROOT, runProgram, startServer } from "./program.ts";
 import { shell } from "./shell.ts";
@@ -105,7 +105,7 @@ Deno.test("README.md runs a tool from its source, locks it, and refuses it when 
   }
 });
 
-Deno.test("README.md explains a plan before it runs, and tells what another one widens", async () => {
+Deno.test("README.md explains a plan before it runs, and prints what another one widens", async () => {
   const folder = await Deno.realPath(await Deno.makeTempDir());
   const here = { cwd: folder, env: { PREAMP_HOME: `${folder}/home` } };
   try {

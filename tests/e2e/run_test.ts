@@ -17,7 +17,7 @@ Deno.test("run writes the answer alone to stdout, progress in plain lines to std
   assert(!stderr.includes("\x1b") && !stderr.includes("\r"));
 });
 
-Deno.test("run takes the prompt from stdin when there is none, and the plan when it is -", async () => {
+Deno.test("run reads the prompt from stdin without an argument, and the plan with `-p -`", async () => {
   const prompt = await runProgram(["run", "-p", "plans/minimal.yaml"], { stdin: "Hello\n" });
   assertEquals([prompt.code, prompt.stdout], [0, "Hello from the smallest plan.\n"]);
   const plan = await runProgram(["run", "-p", "-", "compute 2*21"], { stdin: CALCULATOR });

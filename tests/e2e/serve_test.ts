@@ -120,14 +120,14 @@ Deno.test("serve refuses an open door, an unknown flag, a bad value and a store 
     [["--log-format", "xml"], "json or pretty"],
     [["somewhere"], "somewhere"],
   ];
-  for (const [args, told] of refusals) {
+  for (const [args, message] of refusals) {
     const { code, stdout, stderr } = await runProgram(["serve", ...args]);
     assertEquals([args, code, stdout], [args, 2, ""]);
-    assertStringIncludes(stderr, told);
+    assertStringIncludes(stderr, message);
   }
 });
 
-Deno.test("serve tells which flag, variable or line of preamp.yaml is wrong, and lays them over each other in that order", async () => {
+Deno.test("serve names the wrong flag, variable or line of preamp.yaml, and applies them in this order", async () => {
   const folder = await Deno.makeTempDir();
   try {
     await Deno.writeTextFile(

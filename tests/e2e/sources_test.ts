@@ -65,7 +65,7 @@ Deno.test("source add takes a module from elsewhere; the project's word goes ove
   assertEquals(await outputOf(at), "theirs");
 });
 
-Deno.test("plan check tells a module that comes from elsewhere", async () => {
+Deno.test("plan check reports a module with a source override", async () => {
   await using at = await place();
   await at.run("source", "add", "tool-x", "./mine.ts");
   const { code, stdout } = await at.run("plan", "check", "plan.yaml");
@@ -76,7 +76,7 @@ Deno.test("plan check tells a module that comes from elsewhere", async () => {
   );
 });
 
-Deno.test("plan check tells the URL that a source was rewritten to", async () => {
+Deno.test("plan check reports the URL that a source was rewritten to", async () => {
   await using at = await place();
   const source = "git+https://github.com/org/repo@v1.2.0#subdirectory=tools/x";
   const url = "https://raw.githubusercontent.com/org/repo/v1.2.0/tools/x/mod.ts";

@@ -15,7 +15,7 @@ const PLAN = {
   tools: [{ module: "tool-busy", source: "./busy.js" }],
 };
 
-Deno.test("a busy guest in the worker tier is abandoned, the run goes on, and /readyz asks for a restart", async () => {
+Deno.test("a busy guest in the worker tier is abandoned, the run continues, and /readyz requests a restart", async () => {
   const folder = await Deno.makeTempDir();
   try {
     await Deno.writeTextFile(`${folder}/busy.js`, BUSY);

@@ -17,16 +17,16 @@ async function run(command: Command, words: readonly string[], stdin = "") {
   return { code, stdout: io.stdout, stderr: io.stderr };
 }
 
-Deno.test("config example and config reference print what the table of settings says", async () => {
+Deno.test("config example and config reference print the table of settings", async () => {
   assertEquals(await run(example, []), { code: 0, stdout: exampleDocument(), stderr: "" });
   assertEquals(await run(reference, []), { code: 0, stdout: referencePage(), stderr: "" });
 });
 
-Deno.test("config check accepts what config example prints", async () => {
+Deno.test("config check accepts the output of config example", async () => {
   assertEquals(await run(check, ["-"], exampleDocument()), { code: 0, stdout: "<stdin>: ok\n", stderr: "" });
 });
 
-Deno.test("config check says everything that is wrong, each with line, column and advice, and exits 3", async () => {
+Deno.test("config check reports every mistake with line, column and advice, and exits 3", async () => {
   const text = `limits: { max_iteration: 5, max_plan_bytes: 1MB }
 store: sqlite:x
 polices: {}
@@ -54,7 +54,7 @@ policies: { small: { limits: { max_concurrent_runs: 3 } } }
   ]);
 });
 
-Deno.test("config check exits 2 for a file that is not there, and for two files", async () => {
+Deno.test("config check exits 2 for a missing file, and for two files", async () => {
   assertEquals((await run(check, ["none.yaml"])).code, 2);
   assertEquals((await run(check, [])).stderr.includes('"preamp.yaml": there is no such file'), true);
   assertEquals((await run(check, ["a", "b"])).code, 2);

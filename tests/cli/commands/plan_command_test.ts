@@ -1,4 +1,4 @@
-/** `plan explain`, `plan lock` and `plan diff`: what they print, write and end with. */
+/** Output, files and exit codes of `plan explain`, `plan lock` and `plan diff`. */
 import { cli } from "../../../src/cli/mod.ts";
 import { wrapText } from "../../../src/cli/terminal/format.ts";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../../assert.ts";
@@ -49,7 +49,7 @@ async function inFolder(use: (folder: Workspace) => Promise<void>): Promise<void
   }
 }
 
-Deno.test("plan explain prints what a reviewer asks for, and exits 0", () =>
+Deno.test("plan explain prints modules, files, permissions and red flags, and exits 0", () =>
   inFolder(async ({ run, read }) => {
     const { code, stdout, stderr } = await run(["plan", "explain", "plan.yaml"]);
     assertEquals([code, stderr], [0, ""]);
@@ -77,7 +77,7 @@ Deno.test("plan explain prints what a reviewer asks for, and exits 0", () =>
     for (const line of stdout.split("\n")) assert(line.length <= 80, line);
   }));
 
-Deno.test("plan explain prints the object of the API as JSON, of plans laid over one another too", () =>
+Deno.test("plan explain prints the object of the API as JSON, also of merged plans", () =>
   inFolder(async ({ run, write }) => {
     await write("over.yaml", "tools: [{module: tool-x, permissions: {run: false}}]\n");
     const { code, stdout } = await run([
@@ -90,8 +90,8 @@ Deno.test("plan explain prints the object of the API as JSON, of plans laid over
       "--output-format=json",
     ]);
     assertEquals(code, 0);
-    const told = JSON.parse(stdout);
-    assertEquals(told.modules.at(-1).permissions.asked, { net: ["a.example.com"] });
+    const explanation = JSON.parse(stdout);
+    assertEquals(explanation.modules.at(-1).permissions.asked, { net: ["a.example.com"] });
     assertEquals((await run(["plan", "explain", "plan.yaml", "--output-format", "xml"])).code, 2);
   }));
 
@@ -116,7 +116,7 @@ Deno.test("plan explain exits 3 for a bad plan, 2 without a file, 1 for a module
     assertStringIncludes(lost.stderr, "lost.ts");
   }));
 
-Deno.test("plan explain escapes what a module says, so that it cannot paint the table", () =>
+Deno.test("plan explain escapes control characters of modules", () =>
   inFolder(async ({ run, write }) => {
     await write("tool.ts", TOOL.replace('["a.', '["\\u202ea.'));
     const { code, stdout } = await run(["plan", "explain", "plan.yaml"]);
@@ -127,7 +127,7 @@ Deno.test("plan explain escapes what a module says, so that it cannot paint the 
     ]);
   }));
 
-Deno.test("plan lock writes the lock beside the plan, once; --check says whether it holds", () =>
+Deno.test("plan lock writes the lock beside the plan, once; --check compares it", () =>
   inFolder(async ({ run, read, write }) => {
     const missing = await run(["plan", "lock", "--check", "plan.yaml"]);
     assertEquals([missing.code, missing.stdout], [1, "differs  there is no plan.lock.json\n"]);
@@ -148,7 +148,7 @@ Deno.test("plan lock writes the lock beside the plan, once; --check says whether
     assertEquals((await run(["plan", "explain", "plan.yaml"])).code, 0);
   }));
 
-Deno.test("plan lock keeps what other plans of the folder pin, unless it is told to prune", () =>
+Deno.test("plan lock keeps the pins of other plans of the folder, unless --prune is given", () =>
   inFolder(async ({ run, read, write }) => {
     await write("other.ts", "export const mount = 1;\n");
     await write("other.yaml", PLAN.replace("./tool.ts", "./other.ts"));
@@ -173,7 +173,7 @@ Deno.test("plan lock writes nothing for a plan of built-in modules", () =>
     assertEquals((await run(["plan", "lock", "--check", "plain.yaml"])).code, 0);
   }));
 
-Deno.test("plan diff exits 1 when something widens, else 0, and says what", () =>
+Deno.test("plan diff exits 1 if something widens, else 0, and prints the changes", () =>
   inFolder(async ({ run, write }) => {
     await write("less.yaml", PLAN.replace(", run: [git]", ""));
     const wider = await run(["plan", "diff", "less.yaml", "plan.yaml"]);
@@ -195,7 +195,7 @@ Deno.test("plan diff exits 1 when something widens, else 0, and says what", () =
     assertEquals((await run(["plan", "diff", "-", "-"])).code, 2);
   }));
 
-Deno.test("wrapText() breaks at blanks and never inside a word", () => {
+Deno.test("wrapText() breaks at spaces and never inside a word", () => {
   assertEquals(wrapText("a bb ccc dddddd e", 4), ["a bb", "ccc", "dddddd", "e"]);
   assertEquals(wrapText("", 4), [""]);
 });

@@ -28,7 +28,7 @@ Deno.test("replay of a saved run is equal; exit code 0", async () => {
   assertEquals(JSON.parse(json.stdout), { equal: true });
 });
 
-Deno.test("replay of a changed log says where; exit code 1", async () => {
+Deno.test("replay of a changed log prints the first difference; exit code 1", async () => {
   const recording = JSON.parse(await saved());
   const entry = recording.events.find(({ event }: { event: string }) => event === "prompt:complete");
   entry.data.length = 1;
@@ -38,7 +38,7 @@ Deno.test("replay of a changed log says where; exit code 1", async () => {
   assertMatch(io.stdout, /recorded: 1\n {2}replayed: \d+\n$/);
 });
 
-Deno.test("replay refuses what is no saved run; exit code 2", async () => {
+Deno.test("replay refuses files that are not saved runs; exit code 2", async () => {
   for (
     const stdin of [
       "",

@@ -11,7 +11,7 @@ tools: [tool-calculator]
 hooks: [{module: hooks-approval, config: {rules: [{tool: calculator, action: ask}]}}]
 `;
 
-Deno.test("run asks at the terminal and goes on as the person says", async () => {
+Deno.test("run asks at the terminal and continues as decided", async () => {
   const io = fakeIo({ terminal: true, stdin: ASKING, lines: ["y"] });
   assertEquals(await cli(["run", "-p", "-", "compute 6*7"], io), 0);
   assertEquals(io.stdout, "6*7 is 42.\n");
@@ -19,7 +19,7 @@ Deno.test("run asks at the terminal and goes on as the person says", async () =>
   assertStringIncludes(io.stderr, "allowed calculator by terminal");
 });
 
-Deno.test("run leaves on the third Ctrl-C, whatever still runs", async () => {
+Deno.test("run ends on the third Ctrl-C, even during a step", async () => {
   const slow = "session: {orchestrator: loop-streaming, context: context-simple}\n" +
     "providers: [{module: provider-mock, config: {responses: [{delay_ms: 5, text: late}]}}]\n";
   const io = fakeIo({ stdin: slow });
@@ -52,7 +52,7 @@ Deno.test("run refuses an overlay of another folder that has relative paths", as
   }
 });
 
-Deno.test("exitOfStatus() and exitOfCode() are the table of http.md", () => {
+Deno.test("exitOfStatus() and exitOfCode() return the exit codes of src/docs/http.md", () => {
   const statuses = ["completed", "incomplete", "denied", "cancelled", "failed"] as const;
   assertEquals(statuses.map(exitOfStatus), [0, 1, 4, 130, 1]);
   const codes = [

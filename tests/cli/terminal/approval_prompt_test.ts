@@ -40,13 +40,13 @@ function silentProgress(): Progress & { held: number } {
   return progress;
 }
 
-Deno.test("askAt() gives no answer at once when there is no terminal", async () => {
+Deno.test("askAt() resolves to null at once without a terminal", async () => {
   const io = fakeIo();
   assertEquals(await askAt(io, silentProgress())(APPROVAL, new AbortController().signal), null);
   assertEquals(io.stderr, "");
 });
 
-Deno.test("askAt() shows tool, arguments, options and expiry, and takes an offered option by its number", async () => {
+Deno.test("askAt() displays tool, arguments, options and expiry, and accepts the number of an option", async () => {
   const io = fakeIo({ terminal: true, lines: ["2"] });
   const progress = silentProgress();
   const answer = await askAt(io, progress, NOW)(APPROVAL, new AbortController().signal);
@@ -66,7 +66,7 @@ Deno.test("askAt() shows tool, arguments, options and expiry, and takes an offer
   assertEquals(progress.held, 0);
 });
 
-Deno.test("askAt() asks again when the answer is none of the choices", async () => {
+Deno.test("askAt() asks again if the answer is not one of the choices", async () => {
   const io = fakeIo({ terminal: true, lines: ["", "maybe", "3", "YES"] });
   assertEquals(await askAt(io, silentProgress(), NOW)(APPROVAL, new AbortController().signal), {
     decision: "allow",
@@ -74,7 +74,7 @@ Deno.test("askAt() asks again when the answer is none of the choices", async () 
   assertEquals(io.stderr.split("y/n or 1-2 > ").length, 5);
 });
 
-Deno.test("askAt() does not take what was typed before the question was shown", async () => {
+Deno.test("askAt() ignores input that was typed before the question", async () => {
   const io = fakeIo({ terminal: true, lines: ["y"], think_ms: 5 });
   const stop = new AbortController();
   const answer = askAt(io, silentProgress(), NOW)(APPROVAL, stop.signal);

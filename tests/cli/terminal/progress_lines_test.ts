@@ -14,7 +14,7 @@ function entry(event: string, data: JsonObject, ms = 0, verdict?: Entry["verdict
 
 const CALL = { tool_name: "calculator", tool_call_id: "call_1", tool_input: { expression: "6*7" } };
 
-Deno.test("plainProgress() tells calls with input, output and time; waiting for a person is not the tool's time", () => {
+Deno.test("plainProgress() prints calls with input, output and time, without the time of the approval", () => {
   const { err, ...io } = withErr();
   const progress = plainProgress(err);
   progress.entry(entry("provider:request", { provider: "mock" }));
@@ -27,7 +27,7 @@ Deno.test("plainProgress() tells calls with input, output and time; waiting for 
   );
 });
 
-Deno.test("plainProgress() tells what was denied or failed, and why", () => {
+Deno.test("plainProgress() prints denied and failed calls with their reason", () => {
   const { err, ...io } = withErr();
   const progress = plainProgress(err);
   progress.entry(entry("tool:pre", CALL, 0, { action: "deny", hook_name: "h", reason: "no sums" }));
@@ -39,7 +39,7 @@ Deno.test("plainProgress() tells what was denied or failed, and why", () => {
   progress.entry(entry("provider:error", { provider: "mock", error: { type: "NetworkError", msg: "gone" } }));
   assertEquals(io.text().split("\n"), [
     'denied calculator {"expression":"6*7"}: no sums',
-    "denied calculator: nobody answered, the default applies",
+    "denied calculator: no answer in time, the default applies",
     'failed calculator {"expression":"6*7"}: too slow',
     'failed calculator {"expression":"6*7"}: division by zero (0 ms)',
     "failed provider mock: gone",
