@@ -14,13 +14,13 @@ const MAX_CALLERS = 10_000;
  * Takes one token from the caller's bucket; `perMinute` 0 means unlimited. Throws `rate_limited` when the
  * bucket is empty.
  */
-export type Rate = (caller: string, perMinute: number) => void;
+export type RateLimiter = (caller: string, perMinute: number) => void;
 
 /**
  * Creates a limiter; `unit` names the tokens in the error. `facts.retry_after_s` of the error is the time to
  * the next token.
  */
-export function createRate(unit: string, clock: SystemClock): Rate {
+export function createRateLimiter(unit: string, clock: SystemClock): RateLimiter {
   const buckets = new Map<string, Bucket>();
 
   return function take(caller, perMinute) {

@@ -14,7 +14,7 @@ import { type SystemClock, systemClock } from "../process/system_clock.ts";
 import { DisposerSet, type HandlerContext, type RequestContext, type ServerState } from "./context.ts";
 import { describeError, type Log, recordOf } from "./access_log.ts";
 import { type App, createHttpApp, type HttpAppOptions, type Routes } from "./http_app.ts";
-import { createRate } from "./rate_limiter.ts";
+import { createRateLimiter } from "./rate_limiter.ts";
 import { type Route, ROUTES } from "./route_table.ts";
 
 /** Options of {@link createRoutes}. */
@@ -61,8 +61,8 @@ const MAX_PAGE_LIMIT = 1000;
 /** Creates the routes of a runtime. */
 export function createRoutes(options: RoutesOptions): Routes {
   const { runtime, authenticate, log, basePath = "", clock = systemClock() } = options;
-  const takeRequest = createRate("requests", clock);
-  const takeRun = createRate("runs", clock);
+  const takeRequestToken = createRateLimiter("requests", clock);
+  const takeRunToken = createRateLimiter("runs", clock);
   const body: BodyLimits = {
     max_bytes: runtime.limits.max_body_bytes,
     deadline_ms: options.body_deadline_ms ?? BODY_DEADLINE_MS,
@@ -88,8 +88,8 @@ export function createRoutes(options: RoutesOptions): Routes {
     context.env.caller = caller;
     const bounds = options.bounds?.(caller);
     if (bounds) {
-      takeRequest(caller.name, bounds.requests_per_minute);
-      if (starts_run) takeRun(caller.name, bounds.runs_per_minute);
+      takeRequestToken(caller.name, bounds.requests_per_minute);
+      if (starts_run) takeRunToken(caller.name, bounds.runs_per_minute);
       const { max_body_bytes, plan = body.plan, max_page_limit = MAX_PAGE_LIMIT } = bounds;
       context.env.body = { ...body, max_bytes: max_body_bytes, plan };
       context.env.max_page_limit = max_page_limit;

@@ -1,14 +1,14 @@
 import { assertEquals, assertThrows } from "../assert.ts";
-import { createRate } from "../../src/server/rate_limiter.ts";
+import { createRateLimiter } from "../../src/server/rate_limiter.ts";
 import { callerBounds } from "../../src/server/mod.ts";
 import { DOCUMENT_LIMITS } from "../../src/plan/parse/document_limits.ts";
 import { defaultPolicy } from "../../src/policy/policy.ts";
 import { problemOf, testApp } from "./client.ts";
 import { FakeClock } from "./fake_clock.ts";
 
-Deno.test("createRate() allows a full bucket at once, then one request per refilled token", async () => {
+Deno.test("createRateLimiter() allows a full bucket at once, then one request per refilled token", async () => {
   const clock = new FakeClock();
-  const take = createRate("requests", clock);
+  const take = createRateLimiter("requests", clock);
   for (let count = 0; count < 60; count++) take("a", 60);
   const error = assertThrows(() => take("a", 60)) as Error & { facts: unknown };
   assertEquals(error.facts, { retry_after_s: 1 });
@@ -18,8 +18,8 @@ Deno.test("createRate() allows a full bucket at once, then one request per refil
   assertThrows(() => take("a", 60));
 });
 
-Deno.test("createRate() reports the time to the next token, and is unlimited at 0", () => {
-  const take = createRate("requests", new FakeClock());
+Deno.test("createRateLimiter() reports the time to the next token, and is unlimited at 0", () => {
+  const take = createRateLimiter("requests", new FakeClock());
   take("a", 1);
   assertEquals((assertThrows(() => take("a", 1)) as Error & { facts: unknown }).facts, { retry_after_s: 60 });
   for (let count = 0; count < 1000; count++) take("c", 0);
