@@ -4,7 +4,7 @@ import { didYouMean } from "../text/did_you_mean.ts";
 import { Findings } from "../plan/check/findings.ts";
 import type { RunRequest } from "../runs/types.ts";
 import type { JsonObject } from "../sdk/json.ts";
-import type { RunLimits } from "../sdk/plan.ts";
+import type { RunLimits } from "../sdk/contracts.ts";
 import { type Arguments, UsageError } from "./arguments.ts";
 import type { Io } from "./terminal/io.ts";
 import { readNamedPlan } from "./named_plan.ts";

@@ -14,8 +14,8 @@ import {
   type GrantEntry,
 } from "./permissions/grants.ts";
 import { type FlaggedModule, moduleFlags, planFlags, type RedFlag } from "./red_flags.ts";
-import type { ModuleType, Permissions } from "../sdk/contracts.ts";
-import type { ModuleSpec, MountPlan, RunLimits } from "../sdk/plan.ts";
+import type { ModuleType, Permissions, RunLimits } from "../sdk/contracts.ts";
+import type { ModuleSpec, MountPlan } from "../sdk/plan.ts";
 
 /** Tier in which a module runs. */
 type Tier = FlaggedModule["tier"];

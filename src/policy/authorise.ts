@@ -12,7 +12,8 @@ import type { Policy } from "./policy.ts";
 import { endpointReasons } from "./provider_endpoints.ts";
 import { isTrustedInline, sourceProblem, sourceRules } from "./source_rules.ts";
 import { type ErrorCode, type ErrorDetail, PreampError } from "../sdk/errors.ts";
-import type { ModuleSpec, MountPlan, RunLimits, Source } from "../sdk/plan.ts";
+import type { ModuleSpec, MountPlan, Source } from "../sdk/plan.ts";
+import type { RunLimits } from "../sdk/contracts.ts";
 import { didYouMean } from "../text/did_you_mean.ts";
 
 /** Options of `authorise`. */

@@ -7,9 +7,8 @@ import type { DocumentLimits } from "../plan/parse/document_limits.ts";
 import type { FullPermissions } from "../plan/permissions/grants.ts";
 import { SECTIONS, SINGLES } from "./policy_schema.ts";
 import type { Rule, Rules } from "./rules.ts";
-import type { Permissions } from "../sdk/contracts.ts";
+import type { Permissions, RunLimits } from "../sdk/contracts.ts";
 import { PreampError } from "../sdk/errors.ts";
-import type { RunLimits } from "../sdk/plan.ts";
 
 /** A key that may call the API. */
 export interface ApiKeyEntry {

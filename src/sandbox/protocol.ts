@@ -7,7 +7,7 @@
  */
 import type { CancellationState } from "../sdk/cancellation.ts";
 import { type JsonObject, type JsonSchema, toPlainObject } from "../sdk/json.ts";
-import type { RunLimits } from "../sdk/plan.ts";
+import type { RunLimits } from "../sdk/contracts.ts";
 import type { ProviderInfo } from "../sdk/providers.ts";
 import type { RiskLevel, ToolCall } from "../sdk/tools.ts";
 

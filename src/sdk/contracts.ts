@@ -7,7 +7,6 @@ import type { Emission, HookRegistry } from "./hooks.ts";
 import { requireObject, requireText } from "./checks.ts";
 import type { JsonObject, JsonSchema } from "./json.ts";
 import type { Message, Prompt, ToolSpec } from "./messages.ts";
-import type { RunLimits } from "./plan.ts";
 import type { Provider } from "./providers.ts";
 import type { SessionStatus } from "./session_status.ts";
 import type { Tool } from "./tools.ts";
@@ -190,6 +189,20 @@ export interface Clock {
   monotonic(): number;
   /** Resolves after `ms` milliseconds; rejects with the signal's reason if the signal aborts first. */
   after(ms: number, signal?: AbortSignal): Promise<void>;
+}
+
+/** Limits of a run; see src/docs/settings.md#limits. */
+export interface RunLimits {
+  /** Maximum of answered provider calls. */
+  max_iterations: number;
+  /** Maximum of executed tool calls. */
+  max_tool_calls: number;
+  /** Maximum tokens of all requests and answers. */
+  max_total_tokens: number;
+  /** Maximum cost in US dollars, a decimal string. */
+  max_cost_usd: string;
+  /** Maximum duration in seconds, without waits for approvals. */
+  max_duration_s: number;
 }
 
 /**

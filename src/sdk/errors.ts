@@ -1,7 +1,7 @@
 /**
- * `PreampError`, an error that an operator or caller must correct, and readers of any thrown value. Errors are distinguished
- * by `code` and never by `instanceof`: a bundled module carries its own copy of every class. `llm_errors.ts` has the
- * failures of providers.
+ * `PreampError`, an error that an operator or caller must correct, and readers of any thrown value. Errors
+ * are distinguished by `code` and never by `instanceof`: a bundled module carries its own copy of every
+ * class. `llm_errors.ts` has the failures of providers.
  */
 import type { JsonObject } from "./json.ts";
 
@@ -102,7 +102,10 @@ export class PreampError extends Error {
   /** Machine-readable facts in addition to the message. */
   readonly facts: Readonly<JsonObject>;
 
-  /** Creates an error with a stable code and a message of the form `Cannot <verb> <thing>: <fact>: received <value>`. */
+  /**
+   * Creates an error with a stable code and a message of the form `Cannot <verb> <thing>: <fact>: received
+   * <value>`.
+   */
   constructor(code: ErrorCode, message: string, options: PreampErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;

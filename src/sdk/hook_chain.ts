@@ -1,7 +1,7 @@
 /**
- * Runs the handlers of one event and combines their results. The registry that owns the handlers (the kernel's, or a
- * test's recorder) decides which handlers run; this file decides what their results mean. It knows no log, no session
- * and no clock.
+ * Runs the handlers of one event and combines their results. The registry that owns the handlers (the
+ * kernel's, or a test's recorder) decides which handlers run; this file decides what their results mean. It
+ * knows no log, no session and no clock.
  *
  * | a handler …            | effect                                                                    |
  * |------------------------|---------------------------------------------------------------------------|

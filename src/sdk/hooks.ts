@@ -1,4 +1,7 @@
-/** Hooks: handlers, the registry, and the emission that an event results in. `hook_result.ts` has the results of handlers. */
+/**
+ * Hooks: handlers, the registry, and the emission that an event results in. `hook_result.ts` has the results
+ * of handlers.
+ */
 import type { Action, ApprovalOption, HookResult, InjectionRole, MessageLevel } from "./hook_result.ts";
 import type { JsonObject } from "./json.ts";
 

@@ -25,7 +25,7 @@ export * from "./approvals.ts";
 export * from "./contracts.ts";
 export * from "./session_status.ts";
 export type * from "./spawn.ts";
-export type { GitSource, ModuleSpec, MountPlan, RunLimits, Source } from "./plan.ts";
+export type { GitSource, ModuleSpec, MountPlan, Source } from "./plan.ts";
 export * from "./cancellation.ts";
 export { estimateTokens } from "./text_tokens.ts";
 export * from "./token_estimate.ts";

@@ -1,7 +1,7 @@
 /**
  * Types of a checked mount plan: short forms are expanded, lists are always present. See src/docs/plan.md.
  */
-import type { ModuleType, Permissions } from "./contracts.ts";
+import type { ModuleType, Permissions, RunLimits } from "./contracts.ts";
 import type { JsonObject } from "./json.ts";
 
 /** Kinds of Deno permissions, in the order of Deno's documentation. */
@@ -65,20 +65,6 @@ export interface ModuleSpec {
   required?: boolean;
   /** Place in the plan, such as `tools[0]` or `session.orchestrator`. */
   path: string;
-}
-
-/** Limits of a run; see src/docs/settings.md#limits. */
-export interface RunLimits {
-  /** Maximum of answered provider calls. */
-  max_iterations: number;
-  /** Maximum of executed tool calls. */
-  max_tool_calls: number;
-  /** Maximum tokens of all requests and answers. */
-  max_total_tokens: number;
-  /** Maximum cost in US dollars, a decimal string. */
-  max_cost_usd: string;
-  /** Maximum duration in seconds, without waits for approvals. */
-  max_duration_s: number;
 }
 
 /** A checked plan. */

@@ -90,7 +90,7 @@ const broken: [string, () => HookDefinition | Module, string, HookSuiteOptions?]
     () => on("tool:pre", () => null, () => Promise.reject(new Error("bad"))),
     "cleanup works, awaited",
   ],
-  ["a guard that lets through", () => on("tool:pre", () => null), "tool:pre comes to deny", {
+  ["a guard that lets through", () => on("tool:pre", () => null), "tool:pre results in deny", {
     expectations: [{ event: "tool:pre", data: {}, action: "deny" }],
   }],
   [

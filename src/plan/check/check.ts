@@ -14,7 +14,8 @@ import { findPlanEnv, type PlanEnvReference } from "../env.ts";
 import type { SourceOptions } from "../source/source.ts";
 import { describe } from "../value_path.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
-import type { MountPlan, RunLimits } from "../../sdk/plan.ts";
+import type { MountPlan } from "../../sdk/plan.ts";
+import type { RunLimits } from "../../sdk/contracts.ts";
 import { didYouMean } from "../../text/did_you_mean.ts";
 
 /** Options of `checkPlan`. */

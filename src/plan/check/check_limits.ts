@@ -1,5 +1,5 @@
 /** Checks the `limits:` block of a plan or a request: the limits of one run. */
-import type { RunLimits } from "../../sdk/plan.ts";
+import type { RunLimits } from "../../sdk/contracts.ts";
 import { checkKeys, integer, money, number, object } from "./field_checks.ts";
 import type { Findings } from "./findings.ts";
 import type { Path } from "../value_path.ts";

@@ -79,7 +79,8 @@ export class CompactedView {
     const { transcript, calibration } = this;
     const before_tokens = calibration.tokensOf(transcript.tokens);
     const before_messages = transcript.view.length;
-    const { messages_removed, messages_truncated, user_messages_stubbed } = plan; // counts of this compaction only: read before it is applied
+    // counts of this compaction only: read before it is applied
+    const { messages_removed, messages_truncated, user_messages_stubbed } = plan;
     this.#level = plan.level;
     this.#compactions++;
     this.#apply(plan);

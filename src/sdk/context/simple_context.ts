@@ -224,7 +224,8 @@ export class SimpleContext implements ContextManager {
     if (this.#options.summarise) await this.#summarise(this.#options.summarise, options.provider, limits);
     const { transcript, calibration } = this.#view;
     const { tokens } = transcript;
-    if (tokens > limits.budget) throw overflow(calibration.tokensOf(tokens), limits.provider_budget); // a hook adds messages at each compaction
+    // possible when a hook adds messages at each compaction
+    if (tokens > limits.budget) throw overflow(calibration.tokensOf(tokens), limits.provider_budget);
     this.#warned.delete("overflow");
     const notice = this.#view.noticeFor(limits.budget - tokens);
     const total = tokens + (notice ? this.#forms.count(notice) : 0);

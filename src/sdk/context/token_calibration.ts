@@ -1,8 +1,8 @@
 /**
- * Converts estimated tokens to the provider's tokens, using the usage that the provider reported for the last request and
- * for the growth since then. {@link ReportedUsage} collects these reports: the capability `session.last_usage` returns the
- * last request's, `session.usages` the logged ones of earlier runs, so that a restarted session counts like the old one.
- * The same observations give the same numbers.
+ * Converts estimated tokens to the provider's tokens, using the usage that the provider reported for the last
+ * request and for the growth since then. {@link ReportedUsage} collects these reports: the capability
+ * `session.last_usage` returns the last request's, `session.usages` the logged ones of earlier runs. So a
+ * restarted session counts like the old one, and the same observations give the same numbers.
  */
 import { type Coordinator, isObject } from "../mod.ts";
 

@@ -1,5 +1,5 @@
 /**
- * Structured output: checks the form of an answer, whatever the provider promises, and asks the model for
+ * Structured output: checks the form of an answer, even if the provider promises it, and asks the model for
  * corrections.
  */
 import { isObject, type JsonObject, type JsonSchema } from "../json.ts";

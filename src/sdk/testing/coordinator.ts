@@ -1,9 +1,8 @@
 /** A coordinator for tests of one module, complete but without a session, a log and guards. */
 import { CancellationToken } from "../cancellation.ts";
-import type { Cleanup, Clock, ContextManager, Coordinator, Orchestrator } from "../contracts.ts";
+import type { Cleanup, Clock, ContextManager, Coordinator, Orchestrator, RunLimits } from "../contracts.ts";
 import type { Emission, UserMessage } from "../hooks.ts";
 import { isObject, type JsonObject } from "../json.ts";
-import type { RunLimits } from "../plan.ts";
 import type { Provider } from "../providers.ts";
 import { count, emptyCounters } from "../session_counters.ts";
 import { SessionStatus } from "../session_status.ts";

@@ -123,13 +123,13 @@ export function testHook(
   );
   for (const { event, data, action } of options.expectations ?? []) {
     test(
-      `${event} comes to ${action}`,
+      `${event} results in ${action}`,
       onHook(async (recorder) => {
         const emission = await recorder.emit(event, data);
         const actual = emission.action === "continue" && emission.modified ? "modify" : emission.action;
         expect(
           actual === action,
-          `${event} must come to ${action}: received ${actual} (${emission.reason ?? "no reason"})`,
+          `${event} must result in ${action}: received ${actual} (${emission.reason ?? "no reason"})`,
         );
       }),
     );
