@@ -2,6 +2,7 @@
  * The event log of one run: numbers, timestamps, redacts and stores entries, and wakes readers. Until the run
  * is accepted entries are only buffered. A reader never sees an entry before it is stored.
  */
+import { setImmediate } from "node:timers";
 import { type DraftEntry, type Entry, isBarrier, type Verdict } from "../../kernel/host.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
 import type { Clock } from "../../sdk/types.ts";
@@ -11,7 +12,6 @@ import type { LogLimits, SecretSink } from "../ports.ts";
 import { DELTA, DeltaBuffer } from "./delta_buffer.ts";
 import type { RunProjection } from "./run_projection.ts";
 import { DeferredFlush } from "./deferred_flush.ts";
-import { Pauses } from "../pauses.ts";
 
 /** Options of {@link RunLog}. */
 export interface RunLogOptions {
@@ -32,6 +32,31 @@ export type Appended = Extract<Change, { append: string }>;
 
 /** Estimated size of an entry without its data. */
 const ENVELOPE_BYTES = 250;
+
+/** Entries between two readings of the clock: a run with fewer entries never pauses. */
+const CLOCK_EVERY_ENTRIES = 32;
+/** Milliseconds of work after which a run pauses. */
+const SLICE_MS = 20;
+
+/**
+ * Makes a run that never waits pause now and then. Without pauses, all its work would happen in one turn of the
+ * event loop, and no request would be answered meanwhile.
+ */
+class Pauses {
+  #entries = 0;
+  #since = performance.now();
+
+  /** Counts an entry. Returns a promise when the run must wait for the next turn of the event loop. */
+  next(): Promise<void> | void {
+    if (++this.#entries % CLOCK_EVERY_ENTRIES !== 0 || performance.now() - this.#since < SLICE_MS) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    setImmediate(() => {
+      this.#since = performance.now();
+      resolve();
+    });
+    return promise;
+  }
+}
 
 /** An append-only event log. */
 export class RunLog {
