@@ -104,7 +104,8 @@ export class RunService implements Runs {
     if (run.ended_at === null) {
       throw new PreampError("session_busy", `Cannot delete run "${run_id}": it has not ended`);
     }
-    const approvals = await this.approvals(caller, run_id).catch(() => []); // the log, and the approvals in it, may have expired
+    // the log, and the approvals in it, may have expired
+    const approvals = await this.approvals(caller, run_id).catch(() => []);
     await this.#deps.store.commit([
       { delete: { kind: "run", key: run_id } },
       inputDeletion(run_id),
@@ -240,7 +241,8 @@ export class RunService implements Runs {
     const recording = await this.recording(caller, run_id);
     const { run } = recording;
     const point = pointOf(recording, from_event);
-    const origin = await this.#sessions.load(caller, run.session_id).catch(() => null); // the session may be deleted
+    // the session may be deleted
+    const origin = await this.#sessions.load(caller, run.session_id).catch(() => null);
     const session_id = this.#deps.newId("ses");
     const saved = forkedSession(parentOf(recording, origin), session_id, point, this.#deps.clock.now());
     const request: RunRequest = {
@@ -303,7 +305,8 @@ export class RunService implements Runs {
       withStatus(await this.#sessions.load(caller, session_id), this.#scheduler.runIn(session_id)),
     remove: async (caller: Caller, session_id: string): Promise<void> => {
       await this.#sessions.load(caller, session_id);
-      const family = await this.#sessions.familyOf(caller, session_id); // sub-agents' sessions are deleted with it: only this session can continue them
+      // sub-agents' sessions are deleted with it: only this session can continue them
+      const family = await this.#sessions.familyOf(caller, session_id);
       if (family.some((id) => this.#scheduler.runIn(id))) {
         throw new PreampError(
           "session_busy",

@@ -38,7 +38,8 @@ export function statusFrom(
     total_messages,
     tool_invocations,
     tool_successes,
-    tool_failures: tool_invocations - tool_successes, // calls that were not executed count as neither success nor failure
+    // calls that were not executed count as neither success nor failure
+    tool_failures: tool_invocations - tool_successes,
     total_input_tokens,
     total_output_tokens,
     cost_usd: counters?.cost_usd ?? null,

@@ -138,7 +138,8 @@ export class MemoryStore implements Store {
       this.#dropExpired();
       this.#logs.set(name, log = { entries: [], bytes: 0, expires_ms: Infinity });
     }
-    for (let index = 0; index < entries.length; index++) log.entries.push(entries[index]!); // index is in the list
+    // index is in the list
+    for (let index = 0; index < entries.length; index++) log.entries.push(entries[index]!);
     log.bytes += bytes;
     this.#bytes += bytes;
     this.#entries += entries.length;
@@ -280,7 +281,8 @@ export class MemoryStore implements Store {
     const lease = this.#leases.get(name);
     const now = this.#now();
     if (lease && lease.owner !== null && lease.owner !== owner && lease.until_ms > now) return null;
-    const token = lease?.owner === owner ? lease.token : ++this.#last_token; // a token is never reused, so that an old fence stays invalid
+    // a token is never reused, so that an old fence stays invalid
+    const token = lease?.owner === owner ? lease.token : ++this.#last_token;
     this.#leases.set(name, { owner, token, until_ms: now + ttl_ms });
     return token;
   }

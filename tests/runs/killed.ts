@@ -128,7 +128,8 @@ export async function runUntilGone(
   }
   assert(mortal.gone, "the process was never killed");
   const handle = await runs.handle(CALLER, run_id).catch(() => null); // for an ended run this reads the store
-  runs.cancel(CALLER, run_id, "immediate").catch(() => {}); // what a dead process does is not observed, so stop it soon
+  // what a dead process does is not observed, so stop it soon
+  runs.cancel(CALLER, run_id, "immediate").catch(() => {});
   let over = handle === null;
   handle?.settled("end").finally(() => over = true);
   for (let steps = 0; !over && steps < 3_000; steps++) await clock.advance(step_ms);

@@ -56,7 +56,8 @@ Deno.test("replay() notices every removed or repeated entry", async () => {
         entry.seq === seq ? Array.from({ length: copies }, () => entry) : [entry]
       ).map((entry, index) => ({ ...entry, seq: index + 1 }));
       const { equal } = await replayed(service, { ...recording, events }).catch((error) => {
-        assertEquals([error.code, seq, copies], ["not_replayable", 9, 0]); // without execution:start there is no turn
+        // without execution:start there is no turn
+        assertEquals([error.code, seq, copies], ["not_replayable", 9, 0]);
         return { equal: false };
       });
       assertEquals([seq, copies, equal], [seq, copies, false]);

@@ -105,7 +105,8 @@ Deno.test("VirtualClock.endLateSleep() ends sleeps that may have started before 
   clock.after(1_000).then(() => happened.push("sleep of 1,000 ms"));
   clock.after(1_010).then(() => happened.push("sleep of 1,010 ms"));
   await immediate();
-  assertEquals([clock.endLateSleep(), clock.endLateSleep()], [true, false]); // 1,010 is later than the log allows
+  // 1,010 is later than the log allows
+  assertEquals([clock.endLateSleep(), clock.endLateSleep()], [true, false]);
   await immediate();
   assertEquals([happened, clock.now()], [["sleep of 1,000 ms"], 1_000]);
 });

@@ -40,7 +40,8 @@ function questionOf(entry: Entry, recorded: RecordedEvents): ApprovalQuestion {
   const isQuestion = ({ event, data }: Entry) =>
     event === "approval:required" &&
     (call === null ? data.action === entry.event : data.tool_call_id === call);
-  const question = recorded.find(entry.seq, isQuestion) ?? recorded.findBefore(isQuestion); // it keeps its wording after a recovery
+  // it keeps its wording after a recovery
+  const question = recorded.find(entry.seq, isQuestion) ?? recorded.findBefore(isQuestion);
   const hook_name = entry.verdict?.hook_name ?? "";
   if (!question) {
     // a remembered approval may have answered it: then that entry has the prompt

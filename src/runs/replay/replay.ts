@@ -107,8 +107,10 @@ class Replay {
     if (entry.event === "provider:response") this.#recordContext(entry.session_id);
     else if (isTakeover(entry)) {
       this.#clear();
-      projection.context = { tokens: 0, budget: 0, level: 0, compactions: 0 }; // set again by the next response
-      this.#beginSegment(this.#segments.find(({ from }) => from === entry.seq - 1)!, was_queued); // every recovery begins a segment
+      // set again by the next response
+      projection.context = { tokens: 0, budget: 0, level: 0, compactions: 0 };
+      // every recovery begins a segment
+      this.#beginSegment(this.#segments.find(({ from }) => from === entry.seq - 1)!, was_queued);
     }
   }
 
@@ -133,7 +135,8 @@ class Replay {
     const { events, replay, run } = this.#recording;
     const { ready, secrets, limits } = this.#deps;
     const recorded = this.#recordedEventsOf(segment, ready);
-    if (recorded.all(({ event }) => event === "module:mounted").length === 0) return; // the process ended while the run was queued
+    // the process ended while the run was queued
+    if (recorded.all(({ event }) => event === "module:mounted").length === 0) return;
     const { session_id } = segment;
     const limitGuard = new RunLimitGuard({
       limits: events[0]!.data.limits as RunLimits, // written by `run/run.ts`
@@ -197,7 +200,8 @@ class Replay {
     if (!replayed.recorded.ends_log) return;
     await this.#context_recorded;
     const ended = this.#projection.end(outcome, run.ended_at ?? "");
-    ended.warnings = run.warnings; // they come from the plan, the environment and the modules, which are not part of the replay
+    // they come from the plan, the environment and the modules, which are not part of the replay
+    ended.warnings = run.warnings;
     this.#sequencer.close(toPlainObject(ended));
   }
 
@@ -219,14 +223,16 @@ class Replay {
   }
 
   #beginAgent(opening: Entry): void {
-    const agent = this.#live_agents.find(({ segment }) => segment.opening === opening)!; // `sourceOf` returned "agent" for this entry
+    // `sourceOf` returned "agent" for this entry
+    const agent = this.#live_agents.find(({ segment }) => segment.opening === opening)!;
     const parent = this.#sessions.get(opening.session_id)!; // the parent emits this entry
     const { segment, input, ready } = agent;
     const clock = this.#clock;
     const { limits } = parent.limitGuard;
     const limitGuard = input.limited
       ? childRunLimits(parent.limitGuard, ready, clock)
-      : new RunLimitGuard({ limits, clock, parent: parent.limitGuard }); // a limit that ends this turn must not end the parent's
+      // a limit that ends this turn must not end the parent's
+      : new RunLimitGuard({ limits, clock, parent: parent.limitGuard });
     const counters = emptyCounters();
     const { session_state, history, usages, continued } = input;
     const replayed = new ReplaySession({

@@ -156,7 +156,8 @@ export class Sequencer {
       (other) =>
         other.event === event && !this.#used.has(other) && (call === null || callOf(other.data) === call),
     );
-    if (!entry) return emissionOf({ data } as Entry, data, recorded); // not recorded: reported when the entry is compared
+    // not recorded: reported when the entry is compared
+    if (!entry) return emissionOf({ data } as Entry, data, recorded);
     this.#used.add(entry);
     return emissionOf(entry, data, recorded);
   }
@@ -314,7 +315,8 @@ export class Sequencer {
     const texts = [data, ...later.slice(0, queued).map((entry) => entry.data)].map(({ content }) =>
       String(content)
     );
-    while (texts.length <= queued) texts.push("(steering message that was not recorded)"); // the process ended before the others were recorded
+    // the process ended before the others were recorded
+    while (texts.length <= queued) texts.push("(steering message that was not recorded)");
     for (const text of texts) session.steer(text);
   }
 

@@ -127,8 +127,10 @@ export class ApprovalQueue {
     try {
       await this.#settle(request, answer, expired ? "expired" : "denied");
     } catch (error) {
-      if (error instanceof ConflictError) return await this.#deliverStoredAnswer(request); // the stored answer came first and counts
-      const lost = { decision: "deny", reason: "The answer could not be stored", decided_by: null }; // fail closed
+      // the stored answer came first and counts
+      if (error instanceof ConflictError) return await this.#deliverStoredAnswer(request);
+      // fail closed
+      const lost = { decision: "deny", reason: "The answer could not be stored", decided_by: null };
       this.#waiting.get(request.approval_id)?.resolve(lost);
     }
   }
@@ -148,7 +150,8 @@ export class ApprovalQueue {
 
   /**
    * Answers a question.
-   * @throws {PreampError} `not_found`, `approval_already_resolved`, `approval_expired`, `approval_args_mismatch`, or
+   * @throws {PreampError} `not_found`, `approval_already_resolved`, `approval_expired`,
+   * `approval_args_mismatch`, or
    * `request_invalid` for a decision that is not offered.
    */
   async decide(approval_id: string, answer: Answer, args_hash?: string): Promise<void> {
@@ -183,7 +186,8 @@ export class ApprovalQueue {
   /** Denies every open question. */
   async denyAll(reason: string): Promise<void> {
     for (const { request } of [...this.#waiting.values()]) {
-      await this.#settle(request, { decision: "deny", reason, decided_by: null }, "denied").catch(() => {}); // answered meanwhile
+      // answered meanwhile
+      await this.#settle(request, { decision: "deny", reason, decided_by: null }, "denied").catch(() => {});
     }
   }
 

@@ -229,13 +229,13 @@ export class ActiveRun implements RunHandle {
    * Stores a sub-agent's session. A failure is a warning: the sub-agent has answered, but cannot be resumed.
    */
   async #saveChild(child: EndedChild): Promise<void> {
-    const { deps, childSessionChange: saveChild, fence } = this.options;
+    const { deps, childSessionChange, fence } = this.options;
     if (this.#input && child.input) {
       this.#input = { ...this.#input, agents: [...this.#input.agents ?? [], child.input] };
     }
     const input = this.#input ? [inputChange(this.#input, true)] : [];
     try {
-      await deps.store.commit([saveChild(this, child), ...input], fence());
+      await deps.store.commit([childSessionChange(this, child), ...input], fence());
     } catch (error) {
       this.#hosts.warn("agent_not_kept", errorMessage(error), { session_id: child.session_id });
     }
@@ -289,7 +289,8 @@ export class ActiveRun implements RunHandle {
     if (loaded) await loaded;
     await this.#session.initialize();
     this.#has_begun = true;
-    if (this.#input === null) await this.#storeInput(); // a queued run was accepted before its session was initialised
+    // a queued run was accepted before its session was initialised
+    if (this.#input === null) await this.#storeInput();
     if (this.#requested_stop !== null) await this.#session.cancel(this.#requested_stop);
   }
 
@@ -347,12 +348,12 @@ export class ActiveRun implements RunHandle {
     }
     this.options.createOptions.admit?.(this.#projection.run);
     this.#accepted = true;
-    const { deps, with_run, sessionChange: saveSession, fence } = this.options;
+    const { deps, with_run, sessionChange, fence } = this.options;
     // a queued run must not change the session: another run uses it
     const queued = this.#projection.status === "queued";
     const input = inputOf(this, queued ? null : this.#session.descriptors);
     if (!queued) this.#input = input;
-    const changes = queued ? [inputChange(input, true)] : [inputChange(input, true), saveSession(this)];
+    const changes = queued ? [inputChange(input, true)] : [inputChange(input, true), sessionChange(this)];
     const stored = this.log.accept((appended) =>
       deps.store.commit([appended, recordChange(this), ...changes, ...with_run], fence())
     );
@@ -398,7 +399,7 @@ export class ActiveRun implements RunHandle {
     if (this.#ending) return;
     this.#ending = true;
     this.#outcome = this.#redacted(outcome);
-    const { deps, sessionChange: saveSession } = this.options;
+    const { deps, sessionChange } = this.options;
     const stopped = this.#spawner.stop();
     if (stopped) await stopped;
     try {
@@ -418,7 +419,7 @@ export class ActiveRun implements RunHandle {
         () => [
           recordChange(this),
           ...(this.#accepted ? this.#expiryChanges() : []),
-          ...(this.#has_begun ? [saveSession(this)] : []),
+          ...(this.#has_begun ? [sessionChange(this)] : []),
         ],
       );
       this.#end_is_stored = true;

@@ -39,7 +39,8 @@ const CLOCK_EVERY_ENTRIES = 32;
 const SLICE_MS = 20;
 
 /**
- * Makes a run that never waits pause now and then. Without pauses, all its work would happen in one turn of the
+ * Makes a run that never waits pause now and then. Without pauses, all its work would happen in one turn of
+ * the
  * event loop, and no request would be answered meanwhile.
  */
 class Pauses {
@@ -153,7 +154,8 @@ export class RunLog {
 
   /** Turns the draft into the entry, without a copy: the log owns it from here on. */
   #number(draft: DraftEntry): Entry {
-    const entry = draft as Entry; // perf: the kernel creates drafts with these three properties, so the shape does not change
+    // perf: the kernel creates drafts with these three properties, so the shape does not change
+    const entry = draft as Entry;
     entry.seq = ++this.#seq;
     entry.ts = timestamp(this.#options.clock.now());
     entry.run_id = this.#options.run_id;
@@ -210,7 +212,8 @@ export class RunLog {
     const { store, fence } = this.#options;
     this.#enqueueDeltas(this.#deltas.flush());
     this.#append(draft);
-    while (this.#flushing) await this.#flushing.catch(() => {}); // the caller of that flush gets the error; its entries are stored again by this commit
+    // the caller of that flush gets the error; its entries are stored again by this commit
+    while (this.#flushing) await this.#flushing.catch(() => {});
     const stored = this.#commit((appended) => store.commit([appended, ...changes()], fence()));
     if (stored) await stored;
   }

@@ -206,7 +206,7 @@ export class RunProjection {
     return [...this.#approvals.values()];
   }
 
-  /** How much of its limits the run has used, except time. */
+  /** Used part of the run's limits, except time. */
   get used(): Omit<UsedLimits, "duration_ms"> {
     const { turn_count, tool_invocations, total_tokens, cost_usd } = this.#counters;
     return { model_calls: turn_count, tool_calls: tool_invocations, tokens: total_tokens, cost_usd };

@@ -201,7 +201,8 @@ export class SessionHosts {
     const approval = this.#deps.projection.approvals.find((known) => known.id === request.approval_id);
     if (!approval) return;
     const answer = await ask(approval, signal);
-    if (answer === null) return await this.#deps.approvalQueue.expire(request); // no answer possible: the default applies at once
+    // no answer possible: the default applies at once
+    if (answer === null) return await this.#deps.approvalQueue.expire(request);
     try {
       await this.#deps.approvalQueue.decide(request.approval_id, {
         decision: answer.decision,

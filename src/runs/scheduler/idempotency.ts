@@ -60,7 +60,8 @@ export class Idempotency {
       return await create();
     } catch (error) {
       if (!(error instanceof ConflictError)) throw error;
-      const other = await this.#findRunId(record_key, sent); // another process created the run at the same time
+      // another process created the run at the same time
+      const other = await this.#findRunId(record_key, sent);
       if (other === null) throw error;
       return await find(other);
     }

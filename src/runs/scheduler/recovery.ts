@@ -1,6 +1,6 @@
 /**
- * Continues the runs of crashed processes. A run is recovered when it has not ended and the lease of its session has expired.
- * See src/docs/architecture.md#the-log-is-the-state.
+ * Continues the runs of crashed processes. A run is recovered when it has not ended and the lease of its
+ * session has expired. See src/docs/architecture.md#the-log-is-the-state.
  */
 import type { Entry } from "../../kernel/host.ts";
 import { errorCode, errorMessage } from "../../sdk/errors.ts";
@@ -48,7 +48,8 @@ export class Recovery {
       try {
         if (await this.#recoverRun(input)) recovered.push(input.run_id);
       } catch (error) {
-        if (errorCode(error) === "session_busy") continue; // its process is alive, or another process was faster
+        // its process is alive, or another process was faster
+        if (errorCode(error) === "session_busy") continue;
         log("error", "run_not_recovered", { run_id: input.run_id, message: errorMessage(error) });
       }
     }
@@ -83,7 +84,8 @@ export class Recovery {
       await deps.store.commit([log === null ? inputDeletion(run_id) : inputChange(input, false)]);
       return false;
     }
-    const saved = await sessions.load(caller, session_id).catch(() => null); // a queued run's session may not exist yet
+    // a queued run's session may not exist yet
+    const saved = await sessions.load(caller, session_id).catch(() => null);
     const origin = input.plan_origin;
     const ready = await deps.ready(
       { ...input.request, plan: input.plan, ...(input.plan_lock ? { lock: input.plan_lock } : {}) },
@@ -97,14 +99,16 @@ export class Recovery {
       ready,
       run_id,
       session_id,
-      // the session was stored when the run began, and its end counts the run again: start from the session before the run
+      // the session was stored when the run began, and its end counts the run again: start from the session
+      // before the run
       saved: saved && input.surface !== null ? beforeRun(saved, input) : saved,
       ...(input.resume ? { resume: input.resume } : {}),
       orphan: { input, entries: log },
     });
     await leases.acquire(session_id, run);
     const appended = await deps.store.entries(run_id, log.length, 1);
-    if (appended === null || appended.length > 0) { // another process continued it before the lease was acquired
+    // another process continued it before the lease was acquired
+    if (appended === null || appended.length > 0) {
       await leases.release(session_id);
       return false;
     }

@@ -1,6 +1,6 @@
 /**
- * Schedules runs: one active run per session, a global and a per-caller limit, deduplication by idempotency key, a FIFO queue
- * per busy session, and cancellation of all runs on shutdown. A run itself is `run/run.ts`.
+ * Schedules runs: one active run per session, a global and a per-caller limit, deduplication by idempotency
+ * key, a FIFO queue per busy session, and cancellation of all runs on shutdown. `run/run.ts` executes a run.
  */
 import { PreampError } from "../../sdk/errors.ts";
 import type { Prompt } from "../../sdk/types.ts";
@@ -122,11 +122,14 @@ export class RunScheduler {
 
   #mustQueue(session_id: string): boolean {
     const active = this.#leases.runIn(session_id);
-    if (active) return active.current().status !== "awaiting_approval"; // such a run is superseded, whatever `if_busy` says
+    // such a run is superseded, whatever `if_busy` says
+    if (active) return active.current().status !== "awaiting_approval";
     return this.#queues.has(session_id);
   }
 
-  /** Acquires the session for a run. Supersedes a run that awaits approval; cancels or rejects for any other. */
+  /**
+   * Acquires the session for a run. Supersedes a run that awaits approval; cancels or rejects for any other.
+   */
   #acquireSession(run: ActiveRun): Awaitable<void> {
     const { session_id } = run;
     return this.#leases.runIn(session_id)
@@ -159,10 +162,14 @@ export class RunScheduler {
       }
       await this.#leases.whenReleased(session_id);
     }
-    await this.#leases.acquire(session_id, run); // no await since the check: other waiting runs will find this one
+    // no await since the check: other waiting runs will find this one
+    await this.#leases.acquire(session_id, run);
   }
 
-  /** Acquires the session and begins the run. `is_new`: the session is created with the run and need not be reloaded. */
+  /**
+   * Acquires the session and begins the run. `is_new`: the session is created with the run and need not be
+   * reloaded.
+   */
   async #beginInSession(run: ActiveRun, is_new = false): Promise<void> {
     const acquired = this.#acquireSession(run);
     if (acquired) await acquired;
@@ -227,7 +234,8 @@ export class RunScheduler {
 
   /**
    * Reloads the session after its lease was acquired: another run may have ended since it was read.
-   * @throws {PreampError} `session_conflict` when the session's plan, which the run uses, was replaced meanwhile.
+   * @throws {PreampError} `session_conflict` when the session's plan, which the run uses, was replaced
+   * meanwhile.
    */
   async #reloadSession(run: ActiveRun, saved: SavedSession): Promise<void> {
     const { request, caller } = run.options;
@@ -245,7 +253,8 @@ export class RunScheduler {
 
   async #enqueue(run: ActiveRun): Promise<void> {
     const { session_id } = run;
-    const before = (this.#queues.get(session_id) ?? this.#leases.whenReleased(session_id)).catch(() => {}); // reported by that run
+    // reported by that run
+    const before = (this.#queues.get(session_id) ?? this.#leases.whenReleased(session_id)).catch(() => {});
     const stored = run.queue();
     const turn = Promise.all([before, stored]).then(() => this.#executeQueued(run));
     const tail = turn.finally(() => this.#queues.get(session_id) === tail && this.#queues.delete(session_id));
@@ -279,7 +288,8 @@ export class RunScheduler {
   #execute(run: ActiveRun): Promise<void> {
     const { request, createOptions: { signal } } = run.options;
     if (signal && request.on_disconnect === "cancel") {
-      const cancel = () => void run.cancel("immediate", "client disconnected").catch(() => {}); // it ended meanwhile
+      // it ended meanwhile
+      const cancel = () => void run.cancel("immediate", "client disconnected").catch(() => {});
       if (signal.aborted) cancel();
       else signal.addEventListener("abort", cancel, { once: true });
     }
@@ -339,7 +349,8 @@ export class RunScheduler {
     }
     await this.#leases.acquire(session_id, run);
     try {
-      return await this.#sessions.load(caller, session_id); // another run may have changed it since it was read
+      // another run may have changed it since it was read
+      return await this.#sessions.load(caller, session_id);
     } catch (error) {
       await this.#leases.release(session_id);
       throw error;

@@ -117,7 +117,8 @@ export class SessionLeases {
   }
 
   async #renewAll(): Promise<void> {
-    for (const { fence } of this.#leases.items) { // read `fence` now: the lease may have been released during an earlier renewal
+    // read `fence` now: the lease may have been released during an earlier renewal
+    for (const { fence } of this.#leases.items) {
       if (!fence) continue;
       const { lease } = fence;
       try {

@@ -53,7 +53,8 @@ export function pointOf({ run, events, replay }: Recording, from_event: number):
     projection.add(entry);
     const { event, data, session_id } = entry;
     if (session_id !== run.session_id) continue;
-    // state is recorded right before the step it belongs to: at `from_event` itself that step is still to come
+    // state is recorded right before the step it belongs to: at `from_event` itself that step is still to
+    // come
     if (event === "session:state" && isObject(data.set) && entry.seq < from_event) {
       applyState(session_state, data.set);
     }
@@ -65,7 +66,8 @@ export function pointOf({ run, events, replay }: Recording, from_event: number):
     prompted ||= event === "context:message" && entry.seq > started.seq && isPrompt(data.message);
   }
   const history = [...projection.historyOf(run.session_id)];
-  if (pending_response !== null) history.push(responseMessage(pending_response)); // received, but not in the history yet
+  // received, but not in the history yet
+  if (pending_response !== null) history.push(responseMessage(pending_response));
   return {
     messages: prompted ? history : withAnswers(history),
     session_state,

@@ -43,7 +43,8 @@ export function readSpawnRequest(input: unknown): SpawnRequest {
   if (provider_preferences !== undefined && provider_preferences !== null) {
     const problem = preferenceProblem(provider_preferences, "provider_preferences");
     if (problem !== null) throw invalid(problem);
-    request.provider_preferences = provider_preferences as unknown as ProviderPreference[]; // checked by preferenceProblem()
+    // checked by preferenceProblem()
+    request.provider_preferences = provider_preferences as unknown as ProviderPreference[];
   }
   if (metadata !== undefined && metadata !== null) {
     if (!isObject(metadata)) throw invalid(`metadata must be an object: received ${describe(metadata)}`);

@@ -210,7 +210,8 @@ export class Spawner {
     } catch (error) {
       if (!stop.aborted) throw error;
       planning.then(
-        async ({ saved }) => saved && await this.#deps.releaseSession(session_id), // the spawn has failed: release the session
+        // the spawn has failed: release the session
+        async ({ saved }) => saved && await this.#deps.releaseSession(session_id),
       ).catch(() => {}); // #plan() released the session itself
       this.#checkMayStart(parent);
       throw error;
@@ -442,7 +443,8 @@ async function preferencesOfRoles(
   const resolver = session.getCapability("model_role_resolver");
   if (typeof resolver !== "function") return [];
   for (const role of roles) {
-    const answer: unknown = await (resolver as ModelRoleResolver)(role); // a module published it as a resolver; the result is checked below
+    // a module published it as a resolver; the result is checked below
+    const answer: unknown = await (resolver as ModelRoleResolver)(role);
     if (answer === null || answer === undefined) continue;
     const preferences = toPlain(answer);
     const problem = preferenceProblem(preferences, `model_role "${role}"`);

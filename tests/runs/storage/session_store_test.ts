@@ -210,7 +210,8 @@ Deno.test("a queued run does not change the session before it starts", async () 
   const first = await post("slow", { prompt: "one" });
   const { session_id } = first;
   const kept = async () => {
-    const { status: _, ...rest } = await runs.sessions.get(CALLER, session_id); // its counters advance with the first run
+    // its counters advance with the first run
+    const { status: _, ...rest } = await runs.sessions.get(CALLER, session_id);
     return rest;
   };
   const before = await kept();

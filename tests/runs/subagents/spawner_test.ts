@@ -237,7 +237,8 @@ for (const [when, input, text] of BAD) {
 }
 
 Deno.test("a sub-agent whose modules cannot be mounted is a failed result, and task:agent_completed has its error", async () => {
-  const config = { target_usage: 0.9, compact_threshold: 0.5 }; // each is valid, their combination fails at mount
+  // each is valid, their combination fails at mount
+  const config = { target_usage: 0.9, compact_threshold: 0.5 };
   const broken = { session: { context: { module: "context-simple", config } } };
   const { run, entries } = await agentsKit().run(
     planOf([tasks({ agent: "broken", instruction: "x" }), "done"], { broken }),
