@@ -29,7 +29,7 @@ export interface CompiledPlan {
 
 /** Options of `compilePlan`. */
 export interface CompileOptions {
-  /** Who wrote the plan (src/docs/security.md#who-is-trusted). Only an operator's plan may name files. */
+  /** Author of the plan (src/docs/security.md#who-is-trusted). Only an operator's plan may name files. */
   origin: "operator" | "caller";
   /** URL of the plan's file; base of relative sources and of `system: {file}`. */
   base_url?: string;

@@ -43,7 +43,7 @@ export type Tier = "inline" | "worker" | "process";
 
 const STRENGTH: Readonly<Record<Tier, number>> = { inline: 0, worker: 1, process: 2 };
 
-/** What a plan may use. */
+/** Result of `authorise`. */
 export interface Grants {
   limits: RunLimits;
   /** Source of the dollar limit; see combine_limits.ts. */

@@ -1,10 +1,10 @@
-/** What each origin of a plan is trusted with (src/docs/security.md#who-is-trusted). */
+/** Defines the trust in each origin of a plan (src/docs/security.md#who-is-trusted). */
 import type { Policy } from "./policy.ts";
 
-/** Who wrote a plan: the operator (a file), or a caller (in a request). */
+/** Author of a plan: the operator (a file), or a caller (in a request). */
 export type Origin = "operator" | "caller";
 
-/** What plans of one origin may use. */
+/** Rights of the plans of one origin. */
 export interface Trust {
   /** Returns true if a plan may expand the variable. */
   mayReadEnv(name: string): boolean;

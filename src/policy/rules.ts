@@ -14,7 +14,7 @@ import type { JsonObject } from "../sdk/json.ts";
 
 /** Description and validation of one setting. */
 export interface Rule<T = unknown> {
-  /** How the text of a flag or variable is converted. `data` can be set in the document only. */
+  /** Conversion of the text of a flag or variable. `data` can be set in the document only. */
   readonly form: "text" | "number" | "boolean" | "list" | "data";
   readonly default: T;
   /** Meaning of the setting for the operator: one sentence without a full stop. */

@@ -11,7 +11,7 @@ import { defaultPort, isLoopbackName, matchesPrefix, mayClimb, namesHost } from 
 
 /** Rules for the URLs of one module. */
 export interface SourceRules {
-  /** Who wrote the plan. */
+  /** Author of the plan. */
   readonly origin: Origin;
   /** URL prefixes that callers' plans may load from. */
   readonly allow: readonly string[];
@@ -21,7 +21,7 @@ export interface SourceRules {
   readonly entry: URL;
 }
 
-/** How a URL is used. */
+/** Use of a URL. */
 export interface SourceUse {
   /** Named by the plan, imported by a file, or the target of a redirect. */
   readonly as: "entry" | "import" | "redirect";

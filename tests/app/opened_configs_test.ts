@@ -142,7 +142,7 @@ for (const tier of TIERS) {
     assertEquals(run.warnings, [{
       code: "module_contract_unsupported",
       message:
-        'Module "tool-new" was skipped: module.contract must be 1, the version of the module contract that this runtime has: received 2',
+        'Module "tool-new" was skipped: module.contract must be 1, the version of the module contract of this runtime: received 2',
     }]);
   });
 }
