@@ -1,7 +1,7 @@
-/** URLs as messages show them: without queries, which may hold a signature, and without the folders of this machine. */
+/** Formats URLs for messages: without queries, which may contain signatures, and without folders of this machine. */
 import { mediaTypeOf } from "./fetch/media_type.ts";
 
-/** Returns a URL for people. A file is told relative to `base_url`, or by its name alone. */
+/** Returns a URL in display form. A local file is relative to `base_url`, or only its name. */
 export function displayUrl(text: string, base_url?: string): string {
   if (text.startsWith("data:")) return `data:${mediaTypeOf(text).slice(0, 40)},…`;
   if (!URL.canParse(text)) return text.slice(0, 200);

@@ -1,4 +1,4 @@
-/** What is known of a module's bytes before they are fetched, and whether they are those bytes (threats T33, T34). Pure. */
+/** Computes the digest of a module's graph, and compares files and graphs with the pins of plan and lock. */
 import { isInline, type Lock, type LockedFile } from "../plan/lock.ts";
 import { LockLookup } from "../plan/lock_lookup.ts";
 import { canonicalHash } from "../sdk/digest.ts";
@@ -7,37 +7,37 @@ import { displayUrl } from "./display_url.ts";
 import { mediaTypeOf } from "./fetch/media_type.ts";
 import type { GraphFile, LoadContext, LoadSpec } from "./types.ts";
 
-/** The pins of one module. */
+/** Pins of one module. */
 export interface IntegrityPins {
-  /** Digests the graph must have; more than one when plan and lock both say it. */
+  /** Digests that the graph must have, at most one. */
   readonly integrity: readonly string[];
-  /** Whether the lock has the module: then it must have every file of it. */
+  /** Whether the lock contains the module: then it must contain all its files. */
   readonly locked: boolean;
-  /** Files that are in it must have its bytes, whichever module imports them. */
+  /** Lock whose files must have the locked bytes, whichever module imports them. */
   readonly lock?: Lock;
   readonly base_url?: string;
 }
 
 /**
  * Returns a module's pins.
- * @throws {PreampError} `module_pin_required` when every module must be pinned and this one is not; `module_integrity_mismatch`
- * when plan and lock contradict each other.
+ * @throws {PreampError} `module_pin_required` if every module must be pinned and this one is not; `module_integrity_mismatch` if
+ * plan and lock differ.
  */
 export function pinsOf(spec: LoadSpec, context: LoadContext, name: string): IntegrityPins {
   const { lock, base_url } = context;
   const locked = lock ? LockLookup.of(lock, base_url).modulesOf(spec.source) : [];
   const pinned = [spec.integrity, ...locked.map((module) => module.integrity)];
-  const integrity = [...new Set(pinned.filter((one) => one !== undefined))];
+  const integrity = [...new Set(pinned.filter((digest) => digest !== undefined))];
   if (integrity.length > 1) {
     throw new PreampError(
       "module_integrity_mismatch",
       spec.integrity === undefined
         ? `Cannot load ${name}: the lock has it twice, as ${integrity[0]} and as ${
           integrity[1]
-        }: write the lock anew`
+        }: run preamp plan lock`
         : `Cannot load ${name}: the plan pins ${integrity[0]} and the lock ${
           integrity[1]
-        }: write the lock anew, or drop one`,
+        }: run preamp plan lock, or remove one of them`,
     );
   }
   if ((context.frozen ?? context.policy.modules.frozen) && integrity.length === 0) {
@@ -54,7 +54,7 @@ export function pinsOf(spec: LoadSpec, context: LoadContext, name: string): Inte
   };
 }
 
-/** @throws {PreampError} `module_integrity_mismatch` when the lock has other bytes for this file. */
+/** Compares a file with the lock. @throws {PreampError} `module_integrity_mismatch` if the bytes differ. */
 export function checkFile(file: GraphFile, pins: IntegrityPins): void {
   const expected = lockedFiles(file, pins).find(({ sha256 }) => sha256 !== file.sha256);
   if (expected === undefined) return;
@@ -69,7 +69,7 @@ export function checkFile(file: GraphFile, pins: IntegrityPins): void {
 }
 
 /**
- * Checks a whole graph: every file of a locked module is in the lock with these bytes, and the digest is the pinned one.
+ * Checks a graph: the lock contains every file of a locked module with these bytes, and the digest equals the pin.
  * @throws {PreampError} `module_pin_required`, `module_integrity_mismatch`.
  */
 export function checkGraph(

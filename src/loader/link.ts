@@ -1,4 +1,4 @@
-/** A bundle → a module in this process, as a `data:` import: it works under `deno run` and in the compiled program. */
+/** Links a bundle in this process as a `data:` import, which works under `deno run` and in the compiled program. */
 import { PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
 import { hasConsole, withOwnConsole } from "./module_console.ts";
@@ -6,22 +6,22 @@ import { installSdk } from "../sdk/sdk_global.ts";
 import { displayUrl } from "./display_url.ts";
 import type { ModuleBundle } from "./types.ts";
 
-/** How a bundle is linked. */
+/** Options of {@link linkModule}. */
 export interface LinkOptions {
-  /** Modules of one instance share their state; another instance runs the same code anew. */
+  /** Modules of one instance share their state; another instance runs the same code again. */
   instance: string;
-  /** Seconds that the module's top level may take. */
+  /** Timeout of the module's top level in seconds. */
   timeout_s: number;
-  /** What messages call the module. */
+  /** Name of the module in messages. */
   name: string;
-  /** What the lines of a console of its own are marked with; absent: it has that of the process. */
+  /** Module id in lines of its own console; absent: it uses the console of the process. */
   module?: string;
   base_url?: string;
 }
 
 /**
- * Resolves to the module's namespace object. Runs the module's top level.
- * @throws {PreampError} `module_load_failed` when it throws or does not end.
+ * Runs the module's top level; resolves to its namespace object.
+ * @throws {PreampError} `module_load_failed` if the top level throws or times out.
  */
 export async function linkModule(bundle: ModuleBundle, options: LinkOptions): Promise<JsonObject> {
   const { timeout_s, name, base_url } = options;
@@ -58,12 +58,12 @@ async function link({ code }: ModuleBundle, { instance, module }: LinkOptions): 
   }
 }
 
-/** The fragment is no part of the code: with another one the same code is another module. */
+/** Returns a data: URL. Different fragments make separate modules of the same code. */
 function dataUrl(code: string, instance: string): string {
   return `data:text/javascript;charset=utf-8;base64,${new TextEncoder().encode(code).toBase64()}#${instance}`;
 }
 
-/** Returns `<url>:<line>:<column>` of what an error of a module was thrown at, as messages show URLs; undefined: elsewhere. */
+/** Returns where in the module's files an error was thrown, with the URL in display form; undefined if elsewhere. */
 export function displayErrorLocation(
   error: unknown,
   files: readonly { url: string }[],
@@ -93,7 +93,7 @@ export function errorLocation(error: unknown, files: readonly { url: string }[])
   return undefined;
 }
 
-/** A frame is `at NAME (URL:LINE:COLUMN)` or `at URL:LINE:COLUMN`; a URL may hold colons and parentheses itself. */
+/** Parses `at NAME (URL:LINE:COLUMN)` or `at URL:LINE:COLUMN`; a URL may contain colons and parentheses. */
 function placeOf(frame: string): { url: string; line: number; column: number } | undefined {
   if (!frame.startsWith("at ")) return undefined;
   const open = frame.indexOf(" (");

@@ -1,6 +1,6 @@
 /**
- * Source → URL → bytes → one ES module (modules.md, Loading): puts the parts together and remembers what was made. Knows
- * policies and plans only as what it is handed; never mounts a module, and never runs one unless it is asked to `load`.
+ * Loads modules by URL: resolves, fetches, verifies, bundles, caches and links them. Policies and plans are inputs. Never mounts a
+ * module, and executes one only in `load` and `link`.
  */
 import type { Lock } from "../plan/lock.ts";
 import { isTrustedInline, sourceProblem, sourceRules } from "../policy/source_rules.ts";
@@ -29,57 +29,58 @@ import type {
   ModuleGraph,
 } from "./types.ts";
 
-/** What a loader is made of; every part has a default. */
+/** Options of {@link createLoader}. */
 export interface LoaderOptions extends ConnectionOptions {
-  /** Folder for bundles, as a URL that ends in a slash; null: memory alone. Default null. */
+  /** Folder of the disk cache, as a URL that ends in a slash; null: memory only. Default null. */
   cache_dir?: URL | null;
-  /** Milliseconds that a graph without a pin is taken for current when its servers say nothing. Default 60 s. */
+  /** Milliseconds that an unpinned graph is fresh if its servers send no `Cache-Control`. Default 60 s. */
   fresh_ms?: number;
-  /** Milliseconds for all requests of one graph. Default 60 s. */
+  /** Timeout of all requests of one graph in milliseconds. Default 60 s. */
   graph_timeout_ms?: number;
-  /** Code that is kept in memory and on disk. Defaults 64 MB and 512 MB. */
+  /** Size of the memory cache. Default 64 MB. */
   max_memory_bytes?: number;
+  /** Size of the disk cache. Default 512 MB. */
   max_disk_bytes?: number;
-  /** Default: esbuild in a child of our own executable. */
+  /** Default: esbuild in a child process. */
   bundler?: Bundler;
   /** Default: {@link FileFetcher}. */
   fetcher?: (options: FetchOptions) => Fetcher;
-  /** Milliseconds of a clock that never goes back. Default `performance.now`. */
+  /** Returns monotonic milliseconds. Default `performance.now`. */
   monotonic?: () => number;
 }
 
-/** What files are fetched with. */
+/** Fetcher of the files of one graph. */
 type Fetcher = Pick<FileFetcher, "fetch" | "fetchIfThere"> & Disposable;
 
 /** Loads modules by URL. */
 export interface Loader {
   /**
-   * Resolves to a module that runs in this process; its top level has run, its `mount` has not. Modules of one namespace
-   * share it, as they share a built-in one.
+   * Loads a module into this process and runs its top level, but not its `mount`. All sessions of a namespace share the module, as
+   * they share a built-in one.
    * @throws {PreampError} `module_source_denied`, `module_fetch_failed`, `module_fetch_timeout`, `module_too_large`,
    * `module_integrity_mismatch`, `module_pin_required`, `module_invalid`, `module_load_failed`.
    */
   load(spec: LoadSpec, context: LoadContext): Promise<LoadedModule>;
-  /** Resolves to a module that {@link Loader.link} takes: all of `load` but the last step. Executes nothing. Throws as `load`. */
+  /** Does all of `load` except linking; executes nothing. Throws as `load`. */
   prepare(spec: LoadSpec, context: LoadContext): Promise<ModuleBundle>;
-  /** The last step of `load`: runs the module's top level. @throws {PreampError} `module_load_failed`. */
+  /** Links a prepared bundle, the last step of `load`: runs its top level. @throws {PreampError} `module_load_failed`. */
   link(bundle: ModuleBundle, spec: LoadSpec, context: LoadContext): Promise<LoadedModule>;
-  /** Returns where in the author's files an error of a bundle was thrown, wherever it runs: `<url>:<line>:<column>`. */
+  /** Returns a function that finds where an error of a bundle was thrown: `<url>:<line>:<column>` in the author's files. */
   placeOf(bundle: ModuleBundle, context: LoadContext): (error: unknown) => string | undefined;
-  /** Resolves to a module as one text, for whoever runs it elsewhere. Executes nothing. Throws as {@link Loader.load}. */
+  /** Bundles a module for use elsewhere, such as in a sandbox. Executes nothing. Throws as {@link Loader.load}. */
   bundle(spec: LoadSpec, context: LoadContext): Promise<ModuleBundle>;
-  /** Resolves to what a module is made of, for `explain` and `lock`. Executes nothing. Throws as {@link Loader.load}. */
+  /** Resolves to a module's graph, for `explain` and `lock`. Executes nothing. Throws as {@link Loader.load}. */
   graph(spec: LoadSpec, context: LoadContext): Promise<ModuleGraph>;
-  /** Ends what is under way, and the bundler. */
+  /** Aborts open work and stops the bundler. */
   close(): Promise<void>;
 }
 
-/** Rounds of "what else is needed" with the bundler; a graph whose every import hides from the lexer takes one a level. */
+/** Most rounds of bundling and fetching missing files. A graph whose imports the lexer does not find needs one for each level. */
 const MAX_ROUNDS = 64;
-/** Modules that are kept linked. Deno never lets go of one, so that this bounds a table, not memory. */
+/** Most linked modules in the table. Deno never frees a linked module, so this limits the table, not memory. */
 const MAX_LINKED = 1024;
 
-/** Returns a loader. Nothing is started, opened or fetched before it is asked. */
+/** Creates a loader. Nothing is started or fetched before the first call. */
 export function createLoader(options: LoaderOptions = {}): Loader {
   return new UrlLoader(options);
 }
@@ -130,7 +131,7 @@ class UrlLoader implements Loader {
         ...(base_url === undefined ? {} : { base_url }),
       });
       this.#linked.set(key, linked);
-      linked.catch(() => this.#linked.delete(key)); // told to whoever waits; the next one tries again
+      linked.catch(() => this.#linked.delete(key)); // reported to the callers that wait; the next call tries again
       const [oldest] = this.#linked.keys();
       if (this.#linked.size > MAX_LINKED && oldest !== undefined) this.#linked.delete(oldest);
     }
@@ -161,13 +162,13 @@ class UrlLoader implements Loader {
       checkGraph(known, pins, name);
       return known;
     }
-    const flight = [scopeOf(context), url, ...pins.integrity, this.#lockHash(pins.lock)].join(" ");
-    let made = this.#building.get(flight);
-    if (!made) {
-      made = this.#build(url, context, pins, name).finally(() => this.#building.delete(flight));
-      this.#building.set(flight, made);
+    const build_key = [scopeOf(context), url, ...pins.integrity, this.#lockHash(pins.lock)].join(" ");
+    let building = this.#building.get(build_key);
+    if (!building) {
+      building = this.#build(url, context, pins, name).finally(() => this.#building.delete(build_key));
+      this.#building.set(build_key, building);
     }
-    return await untilAborted(context.signal, made);
+    return await untilAborted(context.signal, building);
   }
 
   async close(): Promise<void> {
@@ -176,12 +177,12 @@ class UrlLoader implements Loader {
     await Promise.allSettled(this.#building.values());
   }
 
-  /** The first step: what the plan names, if this plan may name it; of a folder its URL with a slash at the end. */
+  /** Resolves a source to a URL that the policy allows. The URL of a folder ends in a slash. */
   async #resolve({ source }: LoadSpec, context: LoadContext, name: string): Promise<string> {
     if (source.kind !== "url") {
       throw new PreampError(
         "module_source_denied",
-        `Cannot load ${name}: it names no URL, and there is no plan file that a path could start from`,
+        `Cannot load ${name}: it has no URL, and without a plan file a path cannot be resolved`,
       );
     }
     const url = new URL(source.url);
@@ -193,7 +194,7 @@ class UrlLoader implements Loader {
     return await isFolder(url) ? `${url.href}/` : source.url;
   }
 
-  /** What was made before, of these pinned bytes, or of what is still current. */
+  /** Returns the cached bundle of a pin, or of an unpinned URL that is still fresh. */
   async #cached(url: string, context: LoadContext, pins: IntegrityPins): Promise<ModuleBundle | undefined> {
     const scope = scopeOf(context);
     const [integrity] = pins.integrity;
@@ -212,13 +213,13 @@ class UrlLoader implements Loader {
     return stored;
   }
 
-  /** What was made of this URL the last time, current or not. */
+  /** Returns the last bundle of a URL, fresh or not. */
   async #previous(scope: string, url: string): Promise<ModuleBundle | undefined> {
     const key = this.#fresh.last(`${scope} ${url}`) ?? await this.#disk?.getPin(pinKey(scope, url, ""));
     return key === undefined ? undefined : this.#memory.get(key) ?? await this.#disk?.get(key);
   }
 
-  /** Fetches, verifies and bundles. */
+  /** Fetches, verifies and bundles a module. */
   async #build(url: string, context: LoadContext, pins: IntegrityPins, name: string): Promise<ModuleBundle> {
     const scope = scopeOf(context);
     const current = pinKey(scope, url, "");
@@ -288,7 +289,7 @@ class UrlLoader implements Loader {
         total += bytes;
         if (total <= limits.max_graph_bytes) return;
         const message =
-          `Cannot load ${name}: a module may have ${limits.max_graph_bytes} bytes in all: received more`;
+          `Cannot load ${name}: its files have more than ${limits.max_graph_bytes} bytes in total`;
         throw new PreampError("module_too_large", message);
       },
       ...(lookup ? { lookup } : {}),
@@ -297,7 +298,7 @@ class UrlLoader implements Loader {
     });
   }
 
-  /** Bundles what is there, and fetches what the bundler finds missing, until nothing is. */
+  /** Bundles the fetched files, and fetches missing ones, until the bundle is complete. */
   async #bundleGraph(
     url: string,
     entry_url: string,
@@ -334,7 +335,7 @@ class UrlLoader implements Loader {
     }
     throw new PreampError(
       "module_invalid",
-      `Cannot load ${client.name}: its imports lie more than ${MAX_ROUNDS} levels deep`,
+      `Cannot load ${client.name}: its imports are nested more than ${MAX_ROUNDS} levels deep`,
     );
   }
 
@@ -346,20 +347,20 @@ class UrlLoader implements Loader {
   }
 }
 
-/** A folder may have a dot in its name, as a file may have none. */
+/** Returns whether a local URL is a folder: its name does not show that. */
 async function isFolder(url: URL): Promise<boolean> {
   if (url.protocol !== "file:") return false;
-  return await Deno.stat(url).then(({ isDirectory }) => isDirectory, () => false); // reading it says what is wrong
+  return await Deno.stat(url).then(({ isDirectory }) => isDirectory, () => false); // reading it reports the error
 }
 
 function timeoutError(name: string): PreampError {
-  return new PreampError("module_fetch_timeout", `Cannot load ${name}: its files took too long in all`);
+  return new PreampError("module_fetch_timeout", `Cannot load ${name}: timed out fetching its files`);
 }
 
-/** Whoever gives up stops waiting; the work goes on for the others. */
+/** Resolves with the promise, or rejects when the signal aborts. The work continues for other callers. */
 async function untilAborted<T>(signal: AbortSignal | undefined, promise: Promise<T>): Promise<T> {
   if (!signal) return await promise;
-  promise.catch(() => {}); // nobody may be left to hear of it
+  promise.catch(() => {}); // handled here if every caller has aborted
   signal.throwIfAborted();
   const ended = Promise.withResolvers<never>();
   const abort = () => ended.reject(signal.reason);
@@ -371,7 +372,7 @@ async function untilAborted<T>(signal: AbortSignal | undefined, promise: Promise
   }
 }
 
-/** Returns the bundle of an answer: only files that went in are a part of the graph. */
+/** Returns the bundle with its graph, which contains only the files that the bundler used. */
 function bundleOf(
   requested: string,
   entry: string,
@@ -385,7 +386,7 @@ function bundleOf(
   files.push(...answer.inline);
   files.push(...graph.added.map(({ url, sha256, bytes }) => ({ url, sha256, bytes: bytes.length })));
   const paths = new Map(files.map((file) => [file, pathFrom(entry, file.url, file.sha256)]));
-  files.sort((a, b) => paths.get(a)! < paths.get(b)! ? -1 : 1); // each has its own
+  files.sort((a, b) => paths.get(a)! < paths.get(b)! ? -1 : 1); // paths are unique
   const used = new Set(answer.inputs);
   const requests = graph.requests.filter(({ url }) => used.has(graph.redirects.get(url) ?? url));
   const { code, exports, uses, imports_refused, declared } = answer;

@@ -1,10 +1,10 @@
-/** What the bundler found wrong, as the error that the author or operator reads: file, line, column, what to do. Pure. */
+/** Creates the errors of loading a module, with file, line, column and a hint, and the name of a module in messages. */
 import { isInline } from "../plan/lock.ts";
 import { type ErrorDetail, PreampError } from "../sdk/errors.ts";
 import { displayUrl } from "./display_url.ts";
 import type { BundleProblem, LoadContext, LoadSpec, ModuleGraph } from "./types.ts";
 
-/** Returns the error for problems; `failed`: why files could not be had, by requested URL. */
+/** Returns the error for problems. `failed`: errors of files that could not be fetched, by requested URL. */
 export function problemError(
   problems: readonly BundleProblem[],
   failed: ReadonlyMap<string, PreampError>,
@@ -56,7 +56,7 @@ export function moduleLabel({ module, source }: LoadSpec, { base_url }: LoadCont
   return from === "" ? `module "${module}"` : `module "${module}" (${from})`;
 }
 
-/** Returns the error for a module that cannot be mounted: it was read, not run. */
+/** Returns the error for a module without an export `mount`. */
 export function missingMountError(
   { url, exports }: ModuleGraph,
   name: string,

@@ -1,4 +1,4 @@
-/** The shapes that pass between the parts of the loader, and what it is asked and answers. Types only. */
+/** Data types of the loader and the interface of its bundler. Types only. */
 import type { Lock } from "../plan/lock.ts";
 import type { Origin } from "../policy/plan_trust.ts";
 import type { Declared } from "./bundler/static_manifest.ts";
@@ -6,7 +6,7 @@ import type { Policy } from "../policy/policy.ts";
 import type { JsonObject } from "../sdk/json.ts";
 import type { ModuleSpec, Source } from "../sdk/plan.ts";
 
-/** What of a policy the loader obeys. */
+/** Parts of a policy that apply to the loader. */
 export type LoaderPolicy = Pick<Policy, "modules"> & {
   limits: Pick<
     Policy["limits"],
@@ -15,7 +15,7 @@ export type LoaderPolicy = Pick<Policy, "modules"> & {
   isolation: Pick<Policy["isolation"], "load_timeout_s">;
 };
 
-/** A module of a plan, or just where it comes from. */
+/** A module of a plan, or only its source. */
 export type LoadSpec = Pick<ModuleSpec, "module" | "source" | "integrity" | "path"> | {
   module?: string;
   source: Source;
@@ -23,134 +23,134 @@ export type LoadSpec = Pick<ModuleSpec, "module" | "source" | "integrity" | "pat
   path?: string;
 };
 
-/** Who asks, and what is known of the bytes. */
+/** Caller, policy and pins of a load. */
 export interface LoadContext {
-  /** Whose plan it is. */
+  /** Origin of the plan, which decides what it may load. */
   origin: Origin;
-  /** Whose caches are used: nobody reaches another's. */
+  /** Namespace of caches and linked modules; namespaces share nothing. */
   namespace: string;
-  /** The policy that holds for whoever asks. */
+  /** Policy of the caller. */
   policy: LoaderPolicy;
-  /** The plan's lock. A module that is in it must have these very bytes. */
+  /** Lock of the plan. The modules in it must have exactly the locked bytes. */
   lock?: Lock;
   /** Whether every module must be pinned by the lock or by `integrity`. Default: the policy's `modules.frozen`. */
   frozen?: boolean;
-  /** Folder of the plan file: file names in messages are told relative to it. */
+  /** URL of the plan file: messages display file names relative to it. */
   base_url?: string;
-  /** Ends the wait; what was begun for others goes on. */
+  /** Aborts the wait of this caller; shared work continues for other callers. */
   signal?: AbortSignal;
 }
 
-/** One file that a module is made of. */
+/** One file of a module's graph. */
 export interface GraphFile {
-  /** After redirects. */
+  /** URL after redirects. */
   readonly url: string;
   /** Lower-case hex SHA-256 of the bytes. */
   readonly sha256: string;
   readonly bytes: number;
 }
 
-/** An import that was made to throw. */
+/** An import that the bundle replaces by a function that throws. */
 export interface RefusedImport {
-  /** What was imported; null when it is computed. */
+  /** Specifier; null if it is computed. */
   readonly specifier: string | null;
-  /** Author's file, from 1. */
+  /** URL of the author's file. Line and column count from 1. */
   readonly url: string;
   readonly line: number;
   readonly column: number;
 }
 
-/** What a module is made of; nothing of it was executed. */
+/** Files, digest and exports of a module, determined without executing it. */
 export interface ModuleGraph {
-  /** Where the plan says it is. */
+  /** URL in the plan. */
   readonly requested: string;
-  /** Where its entry file is, after redirects. */
+  /** URL of the entry file, after redirects. */
   readonly url: string;
-  /** Digest of the manifest (plan.md, `integrity`). */
+  /** Digest of the graph's manifest, which `integrity` in a plan pins (src/docs/plan.md). */
   readonly integrity: string;
-  /** Sorted by path in the manifest; the entry is one of them. */
+  /** Files sorted by their path in the manifest, including the entry. */
   readonly files: readonly GraphFile[];
-  /** Names the entry exports. */
+  /** Names of the entry's exports. */
   readonly exports: readonly string[];
-  /** Which of `preamp`, `preamp/loop`, `preamp/testing`, `zod` it reads from the host. */
+  /** Parts of the SDK that it uses, such as `preamp` or `zod`; the host provides them. */
   readonly uses: readonly string[];
   readonly imports_refused: readonly RefusedImport[];
 }
 
-/** A module as one text. */
+/** A module as one file. */
 export interface ModuleBundle extends ModuleGraph {
-  /** One ES module with its source map inline; nothing in it imports. */
+  /** One ES module without imports, with an inline source map. */
   readonly code: string;
-  /** What it says of itself (`export const module`), read without running it; null when that cannot be read. */
+  /** Its declaration (`export const module`), read without executing it; null if it cannot be read. */
   readonly declared: Declared | null;
-  /** What was asked for to get its files: a later version is likely to be made of the same. */
+  /** Requests for its files, repeated ahead when the module is loaded again. */
   readonly requests: readonly GraphRequest[];
 }
 
-/** One URL of a graph as it was asked for. */
+/** One requested URL of a graph. */
 export interface GraphRequest {
-  /** Before redirects. */
+  /** URL before redirects. */
   readonly url: string;
-  /** The file that imports it; absent for the entry. */
+  /** URL of the importing file; absent for the entry. */
   readonly from?: string;
 }
 
-/** A module that runs in this process. */
+/** A module that is linked in this process. */
 export interface LoadedModule extends ModuleGraph {
   /** Its namespace object. */
   readonly module: JsonObject;
   readonly isolation: "inline";
-  /** Returns `<url>:<line>:<column>` of the author's file that an error was thrown at (`error.at`), or undefined. */
+  /** Returns where in the author's files an error was thrown (`error.at`): `<url>:<line>:<column>`, or undefined. */
   placeOf(error: unknown): string | undefined;
 }
 
-/** Bytes as they were fetched. */
+/** A fetched file. */
 export interface FetchedFile {
   readonly url: string;
   readonly sha256: string;
   readonly bytes: Uint8Array;
-  /** Seconds that an answer may be used again, as the server says; undefined when it says nothing. */
+  /** Seconds that the server allows the file to be cached; undefined if the server sent no `max-age`. */
   readonly max_age_s?: number;
-  /** Modification time of a file of this machine. */
+  /** Modification time of a local file. */
   readonly mtime_ms?: number;
 }
 
-/** A file as the bundler is given it. */
+/** A file for the bundler. */
 export type BundlerFile = Pick<FetchedFile, "url" | "sha256" | "bytes">;
 
-/** What the bundler is given: bytes that are there, and nothing else. */
+/** Input of the bundler, which has no other access to files. */
 export interface BundleRequest {
   /** URL of the entry file. */
   readonly entry: string;
   readonly files: readonly BundlerFile[];
-  /** Requested URL → URL after redirects. */
+  /** Maps requested URLs to URLs after redirects. */
   readonly redirects: Readonly<Record<string, string>>;
-  /** URLs that cannot be had, and why. */
+  /** Maps URLs that could not be fetched to the reason. */
   readonly failed: Readonly<Record<string, string>>;
   /** URL of the host that serves npm and JSR packages as ES modules, or `none`. */
   readonly esm_host: string;
 }
 
-/** Something that is wrong in a file. */
+/** An error in a file. */
 export interface BundleProblem {
   readonly message: string;
   readonly hint?: string;
-  /** The author's file; absent when no place is known. */
+  /** URL of the author's file, if known. */
   readonly url?: string;
   readonly line?: number;
   readonly column?: number;
-  /** The URL of {@link BundleRequest.failed} that it is about. */
+  /** URL in {@link BundleRequest.failed}, if that is the cause. */
   readonly failed_url?: string;
 }
 
-/** What the bundler answers: a text, what it still needs, or why there is none. */
+/** Answer of the bundler: a bundle, missing files, or errors. */
 export type BundleAnswer =
   | {
     readonly kind: "bundle";
     readonly code: string;
-    /** Files of the request that went in. */
+    /** URLs of the files that the bundle contains. */
     readonly inputs: readonly string[];
-    /** Code in data: URLs that went in, under short URLs. */
+    /** Files from data: URLs, under shortened URLs. */
     readonly inline: readonly GraphFile[];
     readonly exports: readonly string[];
     readonly uses: readonly string[];
@@ -160,38 +160,38 @@ export type BundleAnswer =
   | { readonly kind: "missing"; readonly urls: readonly { url: string; from: string }[] }
   | { readonly kind: "problems"; readonly problems: readonly BundleProblem[] };
 
-/** How the imports of a file are found. */
+/** Options of {@link Bundler.imports}. */
 export interface ImportsOptions {
-  /** The most URLs that are wanted. */
+  /** Most URLs to return. */
   readonly max: number;
   /** As in {@link BundleRequest}. */
   readonly esm_host: string;
 }
 
-/** For whom the bundler works. */
+/** Client of the bundler. */
 export interface BundlerClient {
-  /** What messages call the module. */
+  /** Name of the module in messages. */
   readonly name: string;
-  /** Whose module it is: owners that wait are served in turn. */
+  /** Owner of the module; waiting owners are served in turn. */
   readonly owner: string;
-  /** Whether the operator trusts the module like its own code, in a plan of its own. */
+  /** Whether an operator's plan loads the module from a source that the operator trusts like the program itself. */
   readonly trusted: boolean;
 }
 
-/** Makes one text of many files. Everything that takes time in proportion to a stranger's source happens in it. */
+/** Bundles files. All work whose duration a module's author controls happens in it. */
 export interface Bundler {
   /**
-   * Bundles, without looking anywhere but into the request.
-   * @throws {PreampError} `module_invalid` when the bundler fails on the source or takes too long: the same bytes are then
-   * refused for a while; `module_load_failed` when this host cannot bundle.
+   * Bundles the files of the request.
+   * @throws {PreampError} `module_invalid` if the bundler fails or times out, then the same bytes are refused for a while;
+   * `module_load_failed` if this host cannot bundle.
    */
   bundle(request: BundleRequest, client: BundlerClient): Promise<BundleAnswer>;
   /**
-   * Resolves to the URLs that a file seems to import, each once.
+   * Resolves to the distinct URLs that a file appears to import.
    * @throws {PreampError} As {@link Bundler.bundle}.
    */
   imports(file: BundlerFile, options: ImportsOptions, client: BundlerClient): Promise<readonly string[]>;
-  /** Begins to start, so that it is ready when the files are there. */
+  /** Starts the bundler ahead, while files are fetched. */
   prepare?(): void;
   close(): Promise<void>;
 }

@@ -1,50 +1,50 @@
-/** A wire to a guest, whatever tier it runs in: texts there and back, and how it ended. Types, and the words for an end. */
+/** Defines the channel to a guest, the same for every tier, and the reasons for which a guest exits. */
 import { PreampError } from "../sdk/errors.ts";
 
-/** Why a guest is no more. */
+/** Reason for which a guest exited. */
 export type ExitReason =
-  /** It ended by itself: exit, panic, a signal from elsewhere. */
+  /** It exited by itself, panicked, or received a signal from elsewhere. */
   | "crashed"
-  /** It had more memory than it may. */
+  /** It exceeded its memory limit. */
   | "memory"
-  /** A call took more processor time, or more time, than it may. */
+  /** A call exceeded its processor time or its deadline. */
   | "timeout"
-  /** It said more than it may. */
+  /** It sent more bytes than allowed. */
   | "output"
-  /** It broke the protocol: a frame for no call, bytes that are no frame. */
+  /** It broke the protocol, such as with a frame for a call that is not open. */
   | "violation"
-  /** We ended it: its session is over. */
+  /** The host ended it, such as with its session. */
   | "ended";
 
-/** The end of a guest. */
+/** Describes the exit of a guest. */
 export interface GuestExit {
   readonly cause: ExitReason;
-  /** For people, such as `exit code 3`. */
+  /** Text for people, such as `its process ended with code 3`. */
   readonly detail: string;
 }
 
-/** A wire to one guest. */
+/** Channel to one guest. */
 export interface Channel {
-  /** Sends a text; what cannot be sent any more is dropped. */
+  /** Sends a text. Texts for a guest that has exited are dropped. */
   send(text: string): void;
-  /** Says how long the guest may work from now on without a word from us, in ms; 0: for ever. Tiers without a watchdog ignore it. */
+  /** Sets the milliseconds that the guest may work without another message from the host; 0 means no limit. Tiers without a watchdog ignore it. */
   watch(deadline_ms: number): void;
-  /** Whom texts are given to, and how many bytes the next one may have. Set once, before anything is sent. */
+  /** Sets the listener. Called once, before anything is sent. */
   listen(listener: ChannelListener): void;
-  /** Ends the guest; resolves when nothing of it is left. The first cause that is given is the one that counts. */
-  kill(death: GuestExit): Promise<void>;
-  /** Resolves when the guest is gone. */
+  /** Ends the guest; resolves when it has exited. The first exit that is reported counts. */
+  kill(exit: GuestExit): Promise<void>;
+  /** Resolves when the guest has exited. */
   readonly exited: Promise<GuestExit>;
-  /** Resolves when it is sure what is left of a guest that is gone: true for nothing, false when it works on and nobody can end it. */
+  /** Resolves after the exit: true when nothing of the guest is left, false when its worker is still busy and cannot be terminated. */
   readonly stopped: Promise<boolean>;
 }
 
-/** The other side of a channel. */
+/** Receives the texts of a channel. */
 export interface ChannelListener {
   take(text: string): void;
-  /** Bytes that one text may have now. */
+  /** Returns the most bytes that the next text may have. */
   limit(): number;
-  /** A promise: nothing more is taken before it resolves. */
+  /** Returns a promise when the host is busy: the channel reads on after it resolves. */
   ready(): Promise<void> | undefined;
 }
 
@@ -57,9 +57,9 @@ const CODES: Readonly<Record<ExitReason, PreampError["code"]>> = {
   ended: "tool_crashed",
 };
 
-/** Returns the error that a call of a dead guest is answered with (http.md, Problems: the codes of tool results). */
-export function exitError(death: GuestExit, name: string): PreampError {
-  return new PreampError(CODES[death.cause], `Cannot use module "${name}": ${death.detail}`, {
-    facts: { cause: death.cause },
+/** Returns the error of calls to a guest that has exited. Its code is one of those of tool results (src/docs/http.md). */
+export function exitError(exit: GuestExit, name: string): PreampError {
+  return new PreampError(CODES[exit.cause], `Cannot use module "${name}": ${exit.detail}`, {
+    facts: { cause: exit.cause },
   });
 }

@@ -1,29 +1,29 @@
-/** Errors across the wire: what was thrown, as data, and an error that tells the same on the other side. Pure. */
+/** Converts thrown values to data and back, on both sides of the sandbox protocol. */
 import { errorMessage, PreampError } from "../sdk/errors.ts";
 import { retryAfterOf } from "../sdk/llm_errors.ts";
 import { isObject, type JsonObject, toPlain } from "../sdk/json.ts";
 import { cut, Object, Reflect, Set, toText } from "../sdk/primordials.ts";
 import type { SerializedError } from "./protocol.ts";
 
-/** Characters of a message, and of a stack, that are passed on. */
+/** Most characters of a message or a stack. */
 const MAX_TEXT = 16_384;
 const MAX_CAUSES = 3;
 const STANDARD: ReadonlySet<string> = new Set(["name", "message", "stack", "cause"]);
 
-/** Names of Deno's permission errors: of today, and of the time before 2.0. */
+/** Names of Deno's permission errors, from version 2.0 and before. */
 const PERMISSION_ERRORS: ReadonlySet<string> = new Set(["NotCapable", "PermissionDenied"]);
 
-/** What Deno says: `Requires net access to "api.example.com:443", run again with the --allow-net flag`. */
+/** Deno's message: `Requires net access to "api.example.com:443", run again with the --allow-net flag`. */
 const DENO_PERMISSION_TEXT =
   /(Requires ([a-z]+) access(?: to (?:("[^"]*")|[^,]*))?), run again with the --allow-\2 flag/;
 
 /**
- * Codes that say what the host decided. A guest that makes one up is not believed: with `limit_reached` it would end the run,
- * with `denied` or `cancelled` change how it ended. An error of the host that it passes on comes back as itself (`host`).
+ * Codes of decisions of the host. They are removed from errors that a guest creates: `limit_reached` would end the run, `denied`
+ * and `cancelled` would change its status. An error of the host that a guest rethrows is recognised by its number (`host`).
  */
 const HOST_CODES: ReadonlySet<string> = new Set(["limit_reached", "denied", "cancelled", "interrupted"]);
 
-/** Returns anything that was thrown as data. `numberOf` knows the errors of the host. Never throws. */
+/** Returns a thrown value as data. `numberOf` returns the number of an error of the host. Never throws. */
 export function encodeError(
   error: unknown,
   numberOf?: (error: object) => number | undefined,
@@ -49,7 +49,7 @@ export function encodeError(
   };
 }
 
-/** It may be in headers, which are no plain data; those, and what reads them, may be the module's own. */
+/** Reads `retry_after`, which may be in a `Headers` object. Its getters may be the module's own and throw. */
 function retryOf(error: object): number | null {
   try {
     return retryAfterOf(error);
@@ -62,7 +62,7 @@ function read(error: object, key: string): unknown {
   try {
     return Reflect.get(error, key);
   } catch {
-    return undefined; // a getter of a stranger's error
+    return undefined; // the getter throws
   }
 }
 
@@ -77,15 +77,15 @@ function plainFields(error: object): JsonObject {
       if (toText(plain).length <= MAX_TEXT) fields[key] = plain;
     }
   } catch {
-    // what cannot be read is not passed on
+    // fields that cannot be read are left out
   }
   return fields;
 }
 
 /**
- * Returns an error that tells what a guest threw.
- * @param errorOf Finds an error of the host by its number.
- * @param module What messages call the module.
+ * Returns an error for what a guest threw.
+ * @param errorOf Returns an error of the host by its number.
+ * @param module Name of the module in messages.
  */
 export function decodeGuestError(
   value: unknown,
@@ -106,7 +106,7 @@ export function decodeGuestError(
   return error;
 }
 
-/** Returns a permission error that names the line of the plan which grants what is missing, in place of Deno's flag. */
+/** Returns the permission error with the plan's line that would grant it in place of Deno's flag. */
 function withAdvice(thrown: SerializedError, module: string): SerializedError {
   const found = DENO_PERMISSION_TEXT.exec(thrown.message);
   if (!found) return thrown;
@@ -114,12 +114,12 @@ function withAdvice(thrown: SerializedError, module: string): SerializedError {
   const value = kind === "ffi" || entry === undefined ? "true" : `[${entry}]`;
   const advice =
     `${wanted}: ${module} may not: write permissions: {${kind}: ${value}} in its entry of the plan`;
-  const advised = (told: string) => told.replace(text, () => advice);
+  const advised = (original: string) => original.replace(text, () => advice);
   const { message, stack } = thrown;
   return { ...thrown, message: advised(message), ...(stack === undefined ? {} : { stack: advised(stack) }) };
 }
 
-/** Returns an error that tells what the host threw, for the guest. */
+/** Returns an error for what the host threw, for use in the guest. */
 export function decodeHostError(thrown: SerializedError): Error {
   const { fields = {}, name, message } = thrown;
   if (name !== "PreampError") return toError(thrown);
@@ -144,10 +144,9 @@ function toError({ name, message, stack, fields, cause }: SerializedError): Erro
 
 const OWN = { configurable: true, enumerable: true, writable: true } as const;
 
-/** A guest's word for what it threw, whatever that is. */
+/** Reads the serialized error of a guest, which may be any value. */
 function readThrown(value: unknown, depth = 0): SerializedError {
-  const given = isObject(value) ? value : {};
-  const { name, message, stack, fields, cause, host } = given;
+  const { name, message, stack, fields, cause, host } = isObject(value) ? value : {};
   return {
     name: typeof name === "string" ? cut(name, 0, 200) : "Error",
     message: typeof message === "string" ? cut(message, 0, MAX_TEXT) : "an error that cannot be read",

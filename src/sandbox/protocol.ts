@@ -1,9 +1,9 @@
 /**
- * What passes between the host and a guest: one JSON text a message, the same over every tier (modules.md, Isolation tiers).
- * Types only, and the few constants both sides must agree on. Private: host and guest are always of one build.
+ * Defines the messages between host and guest: one JSON text each, the same in every tier. The protocol is private, because
+ * host and guest always come from one build.
  *
- * The host opens calls; everything else a guest says belongs to one of them and names it. A guest object that the host may call
- * is known by a number the guest chose (`ref`), a host object by a name (`target`).
+ * The host opens calls. Everything else that a guest sends, except console lines, names the open call to which it belongs. The
+ * guest's objects are known by numbers that the guest chooses (`ref`), the host's objects by names (`target`).
  */
 import type { CancellationState } from "../sdk/cancellation.ts";
 import { type JsonObject, type JsonSchema, toPlainObject } from "../sdk/json.ts";
@@ -11,7 +11,7 @@ import type { RunLimits } from "../sdk/contracts.ts";
 import type { ProviderInfo } from "../sdk/providers.ts";
 import type { RiskLevel, ToolCall } from "../sdk/tools.ts";
 
-/** One-way messages (deltas, progress) that a guest may have under way; the host gives more as it takes them (flow control). */
+/** Number of one-way messages (deltas, progress) that a guest may send ahead. The host grants more as it reads them: flow control. */
 export const NOTE_CREDIT = 256;
 
 /** Describes an object of the guest: its data and the names of its methods. */
@@ -20,7 +20,7 @@ export interface Shape {
   readonly methods: readonly string[];
 }
 
-/** Something thrown, as data. */
+/** A thrown value as data. */
 export interface SerializedError {
   readonly name: string;
   readonly message: string;
@@ -28,11 +28,11 @@ export interface SerializedError {
   /** Own fields that are plain data, such as `code`, `status_code`, `retryable`. */
   readonly fields?: JsonObject;
   readonly cause?: SerializedError;
-  /** Number of the error of the host that this one is: it comes back as it went. */
+  /** Number of the host's own error, if this is one: the host then rethrows the original. */
   readonly host?: number;
 }
 
-/** A tool of the session, as a guest sees it. */
+/** Description of a session's tool for a guest. */
 export interface ToolView {
   readonly key: string;
   readonly name: string;
@@ -44,25 +44,25 @@ export interface ToolView {
   readonly native_specs?: JsonObject;
 }
 
-/** A provider of the session, as a guest sees it. */
+/** Description of a session's provider for a guest. */
 export interface ProviderView {
   readonly key: string;
   readonly name: string;
   readonly priority: number;
   readonly info: ProviderInfo;
-  /** Answer of `getModelInfo`, for providers that have it. */
+  /** Result of `getModelInfo`, for providers that have it. */
   readonly model_info?: unknown;
 }
 
-/** A capability, as a guest sees it: data, and the methods that may be called (`""` is the value itself). */
+/** Description of a capability for a guest: its data and its methods. The method `""` is the value itself. */
 export interface CapabilityView {
   readonly value: unknown;
   readonly methods: readonly string[];
 }
 
-/** What of the session a guest reads synchronously, as of the message it came with. Fields that did not change are absent. */
+/** Session data that a guest reads synchronously, as of the message that carries it. Unchanged fields are absent. */
 export interface SessionDelta {
-  /** The host's clock, in milliseconds. */
+  /** Time of the host's clock, in milliseconds. */
   readonly now: number;
   readonly monotonic: number;
   readonly cancellation: CancellationState;
@@ -75,20 +75,20 @@ export interface SessionDelta {
   readonly handlers?: Readonly<Record<string, string[]>>;
 }
 
-/** What a guest is told once, with `mount`. */
+/** Session data that a guest receives once, with `mount`. */
 export interface SessionSnapshot {
   readonly session_id: string;
   readonly parent_id: string | null;
-  /** The plan without what is other modules' business. */
+  /** The plan without the configuration of other modules. */
   readonly config: JsonObject;
   readonly limits: RunLimits;
   readonly injection_size_limit: number | null;
   readonly injection_budget_per_turn: number | null;
-  /** Ids that the guest makes begin with it: two guests never make the same one. */
+  /** Prefix of the ids that the guest creates, so that no two guests create the same id. */
   readonly id_seed: string;
 }
 
-/** What a module did without waiting for an answer; the host does it before anything the guest says later. */
+/** An action of a module that has no answer. The host applies it before it handles any later message of the guest. */
 export type Notification =
   | { readonly e: "register"; readonly ref: number; readonly event: string; readonly options: JsonObject }
   | { readonly e: "dispose"; readonly ref: number }
@@ -103,14 +103,14 @@ export type Notification =
   | { readonly e: "reset_turn" }
   | { readonly e: "system_prompt"; readonly ref: number | null };
 
-/** Method name (`""`: the value itself is a function) → ref. */
+/** Maps method names to refs. The name `""` means that the value itself is a function. */
 export type Refs = Readonly<Record<string, number>>;
 
-/** Host → guest. */
+/** Messages from the host to a guest. */
 export type ToGuest =
-  /** Link this bundle. */
+  /** Links a bundle. */
   | { readonly t: "start"; readonly code: string; readonly uses: readonly string[] }
-  /** Open a call: of the module itself (`ref` 0) or of one of its objects. */
+  /** Opens a call of the module itself (`ref` 0) or of one of its objects. */
   | {
     readonly t: "call";
     readonly call: string;
@@ -119,9 +119,9 @@ export type ToGuest =
     readonly args: readonly unknown[];
     readonly view?: SessionDelta;
   }
-  /** Abort the signal of a call. */
+  /** Aborts the signal of a call. */
   | { readonly t: "abort"; readonly call: string; readonly reason: SerializedError }
-  /** Answer to something the guest asked. */
+  /** Answers a request of the guest. */
   | {
     readonly t: "reply";
     readonly id: number;
@@ -129,18 +129,18 @@ export type ToGuest =
     readonly error?: SerializedError;
     readonly view?: SessionDelta;
   }
-  /** A piece of an answer that the guest waits for. */
+  /** Sends a part of an answer ahead. */
   | { readonly t: "piece"; readonly id: number; readonly value: unknown }
-  /** So many one-way messages more. */
+  /** Grants `n` further one-way messages. */
   | { readonly t: "credit"; readonly n: number }
   | { readonly t: "cancellation"; readonly state: CancellationState };
 
-/** Guest → host. */
+/** Messages from a guest to the host. */
 export type FromGuest =
-  /** The bundle is linked: what it exports. */
+  /** Reports the exports of the linked bundle. */
   | { readonly t: "ready"; readonly exports: Shape }
   | { readonly t: "failed"; readonly error: SerializedError }
-  /** End of a call. */
+  /** Ends a call. */
   | {
     readonly t: "result";
     readonly call: string;
@@ -148,7 +148,7 @@ export type FromGuest =
     readonly error?: SerializedError;
     readonly effects?: readonly Notification[];
   }
-  /** Asks the host for something, inside a call. */
+  /** Sends a request to the host, inside a call. */
   | {
     readonly t: "ask";
     readonly call: string;
@@ -158,18 +158,18 @@ export type FromGuest =
     readonly args: readonly unknown[];
     readonly effects?: readonly Notification[];
   }
-  /** No longer wants what it asked for. */
+  /** Cancels a request. */
   | { readonly t: "abandon"; readonly call: string; readonly id: number; readonly reason: SerializedError }
-  /** A piece of the result of a call. */
+  /** Sends a part of the result of a call. */
   | { readonly t: "note"; readonly call: string; readonly value: unknown }
-  /** A line of the module's console; the only thing a guest may say outside a call. */
+  /** Sends a line of the module's console: the only message that needs no open call. */
   | { readonly t: "log"; readonly level: "info" | "warning" | "error"; readonly text: string };
 
-/** What `mount` of a guest returned. */
+/** Result of a guest's `mount`. */
 export type MountAnswer =
   | { readonly kind: "nothing" }
   | { readonly kind: "function"; readonly ref: number }
-  /** Something to mount (its type's methods are there), and its other methods, such as `close`. */
+  /** An object with the methods of its type, and its remaining methods, such as `close`. */
   | {
     readonly kind: "instance";
     readonly ref: number;
@@ -178,10 +178,10 @@ export type MountAnswer =
     readonly rest_shape: Shape;
   }
   | { readonly kind: "object"; readonly ref: number; readonly shape: Shape }
-  /** What is none of these, as it is. */
+  /** Any other value. */
   | { readonly kind: "other"; readonly value: unknown };
 
-/** Known fields and methods of what may stand at a mount point; what else an object has stays in the guest. */
+/** Fields and methods of the objects at each mount point. All other members stay in the guest. */
 export const FIELDS: Readonly<Record<string, { data: readonly string[]; methods: readonly string[] }>> = {
   orchestrator: { data: ["resumable"], methods: ["execute"] },
   context: {
@@ -212,7 +212,7 @@ export const FIELDS: Readonly<Record<string, { data: readonly string[]; methods:
   },
 };
 
-/** Methods by which something that `mount` returned is known as an instance of its type (behaviour.md §3.3), by mount point. */
+/** Methods that make a returned object an instance of the module's type, by mount point. */
 export const INSTANCE_METHODS: Readonly<Record<string, readonly string[]>> = {
   orchestrator: ["execute"],
   context: ["addMessage", "getMessages"],
@@ -220,7 +220,7 @@ export const INSTANCE_METHODS: Readonly<Record<string, readonly string[]>> = {
   tools: ["execute"],
 };
 
-/** Returns the call with the text of arguments that could not be read, which is no enumerable field. */
+/** Returns a tool call as data, with its `invalid_arguments`, which is not an enumerable field. */
 export function plainCall(call: ToolCall): JsonObject {
   const { invalid_arguments } = call;
   return { ...toPlainObject(call), ...(invalid_arguments === undefined ? {} : { invalid_arguments }) };

@@ -1,4 +1,4 @@
-/** Running modules elsewhere: which tiers this host has, how many guests there may be, and a guest for a module. */
+/** Entry of the sandbox: opens modules in workers or child processes, within the number of guests that is allowed. */
 import type { AnswerBounds } from "../sdk/answer_bounds.ts";
 import { errorMessage, PreampError } from "../sdk/errors.ts";
 import type { ModuleType } from "../sdk/types.ts";
@@ -12,28 +12,28 @@ import { GuestSemaphore, type GuestSlots } from "./tiers/guest_semaphore.ts";
 import { type GuestTier, hostTiers, type TierReport } from "./tiers/isolation_tiers.ts";
 import { openWorkerChannel } from "./tiers/worker_tier.ts";
 
-/** What one guest may take; names and defaults: trust.md, Limits. */
+/** Limits of one guest; names and defaults as under `isolation` in the policy (src/docs/operating.md). */
 export interface GuestLimits extends AnswerBounds {
   readonly memory_mb: number;
   readonly cpu_s: number;
   readonly load_timeout_s: number;
   readonly max_tool_output_bytes: number;
-  /** Seconds for a call whose caller sets no deadline of its own. */
+  /** Timeout of calls whose caller sets none, in seconds. */
   readonly call_timeout_s: number;
 }
 
-/** What a sandbox is made with. */
+/** Options of {@link Sandbox}. */
 export interface SandboxOptions {
   readonly max_guests: number;
-  /** What most guests may take: children wait with these limits. */
+  /** Limits of most guests; warm children are started with them. */
   readonly usual: GuestLimits;
-  /** Children of each kind that wait for a module. Default 1. */
+  /** Number of warm children of each kind. Default 1. */
   readonly spares?: number;
-  /** Structured log of the process. */
+  /** Writes to the structured log of the process. */
   log(level: "info" | "warning" | "error", event: string, facts: Record<string, unknown>): void;
 }
 
-/** A module to run. */
+/** Request to run a module. */
 export interface GuestRequest {
   readonly tier: GuestTier;
   readonly module: string;
@@ -42,15 +42,15 @@ export interface GuestRequest {
   readonly uses: readonly string[];
   readonly grant: Readonly<Partial<GuestGrant>>;
   readonly limits: GuestLimits;
-  /** Guests of one session are counted together, and end together. */
+  /** Slots of the session: its guests are counted together and end together. */
   readonly session: GuestSlots;
-  /** Told what has no event of its own, for the run. */
+  /** Adds a warning to the run. */
   warn(code: string, message: string): void;
-  /** Takes lines of the module's console; they may hold what it knows. */
+  /** Receives lines of the module's console; they may contain its secrets. */
   onLog(level: "info" | "warning" | "error", text: string): void;
 }
 
-/** Runs modules. */
+/** Runs modules in guests. */
 export class Sandbox {
   readonly #options: SandboxOptions;
   readonly #slots: GuestSemaphore;
@@ -69,34 +69,34 @@ export class Sandbox {
     });
   }
 
-  /** Which tiers this host has, and why not the others. */
+  /** Returns which tiers this host has, and why the others are missing. */
   get tiers(): TierReport {
     return hostTiers();
   }
 
-  /** Guests that were given up while they worked, and that nobody can end: this process wants a restart. */
+  /** Number of busy workers that were abandoned because Deno cannot terminate them. The process should be restarted. */
   get abandoned(): number {
     return this.#abandoned;
   }
 
-  /** Guests that run now. */
+  /** Number of running guests. */
   get guests(): number {
     return this.#slots.used;
   }
 
-  /** Returns the slots of a session that may have `max_guests` of them. */
+  /** Returns the slots of a session that may have at most `max_guests` guests. */
   session(max_guests: number): GuestSlots {
     return this.#slots.session(max_guests);
   }
 
-  /** Makes children ready that modules will soon be put in. */
+  /** Starts warm children ahead of modules that will need them. */
   prepare(): void {
     if (this.tiers.process.available) this.#pool.prepare();
   }
 
   /**
    * Starts a guest and links a module in it.
-   * @throws {PreampError} `isolation_unavailable`; `overloaded`; `module_load_failed`; what the module's top level threw.
+   * @throws {PreampError} `isolation_unavailable`; `overloaded`; `module_load_failed`; the error of the module's top level.
    */
   async open(request: GuestRequest): Promise<OpenedGuest> {
     const { tier, module, type, code, uses, session, limits, warn } = request;
@@ -121,7 +121,7 @@ export class Sandbox {
     });
     return {
       module: opened.module,
-      // a run does not wait until its children are gone: they are killed, and reaped behind its back
+      // a run does not wait for the exit of its children
       close: () => {
         this.#trackEnding(opened.close());
         return Promise.resolve();
@@ -129,7 +129,7 @@ export class Sandbox {
     };
   }
 
-  /** Ends what waits, and waits for what ends; guests that run end with their sessions. */
+  /** Ends warm children and waits for guests that are ending. Running guests end with their sessions. */
   async close(): Promise<void> {
     await Promise.all([this.#pool.close(), ...this.#ending]);
   }
@@ -170,14 +170,16 @@ export class Sandbox {
 
   #startChild(grant: GuestGrant, uses: readonly string[], { memory_mb, cpu_s }: GuestLimits): Channel {
     const { usual } = this.#options;
-    const as_usual = memory_mb === usual.memory_mb && cpu_s === usual.cpu_s;
-    const child = as_usual ? this.#pool.take({ grant, uses }) : startGuestProcess({ memory_mb, cpu_s });
+    const has_usual_limits = memory_mb === usual.memory_mb && cpu_s === usual.cpu_s;
+    const child = has_usual_limits
+      ? this.#pool.take({ grant, uses })
+      : startGuestProcess({ memory_mb, cpu_s });
     child.assign({ grant, uses, env: grantedEnv(grant), memory_mb, cpu_s });
     return child;
   }
 }
 
-/** Returns the variables a module may read, as this process has them. */
+/** Returns the environment variables that a grant allows, with their values in this process. */
 function grantedEnv({ env }: GuestGrant): Record<string, string> {
   if (env === false) return {};
   if (env === true) return Deno.env.toObject();

@@ -135,13 +135,13 @@ const WRONG: Readonly<
     line: 2,
     column: 20,
     message: /Cannot import "lodash" is a bare specifier/,
-    hint: /take preamp, .*https:\/\/esm\.sh\/lodash/,
+    hint: /use preamp, .*https:\/\/esm\.sh\/lodash/,
   },
   "a node: import": {
     source: '/* é€ */ import fs from "node:fs";\nexport const mount = fs;',
     line: 1,
     column: 25,
-    message: /"node:fs" is not there/,
+    message: /"node:fs": Node's modules are not available/,
     hint: /use fetch/,
   },
   "an npm: import": {
@@ -338,7 +338,7 @@ Deno.test("load() holds the limits on files and on bytes in all (T36)", async ()
       loader.load(specOf(`${server.url}mod.ts`), contextOf({ policy: policyOf({}, limits) }))
     );
     assertEquals([error.code, Object.keys(limits)], ["module_too_large", Object.keys(limits)]);
-    assertMatch(error.message, limits.max_graph_files ? /20 files/ : /1500 bytes in all/);
+    assertMatch(error.message, limits.max_graph_files ? /20 files/ : /1500 bytes in total/);
   }
 });
 

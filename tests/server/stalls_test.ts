@@ -61,7 +61,7 @@ const BOMBS: readonly (readonly [label: string, plan: Plan, expected: RegExp])[]
   [
     "more handlers than a session may have",
     planOfHook(HANDLERS(300)),
-    /limits\.max_hooks|more than 256 things/,
+    /limits\.max_hooks|more than 256 objects/,
   ],
   ["as many tool calls as there may be", planOfProvider(CALLS(128)), /"status":"completed"/],
   ["as many blocks as there may be", planOfProvider(BLOCKS(2_000)), /"status":"completed"/],

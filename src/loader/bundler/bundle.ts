@@ -1,6 +1,6 @@
 /**
- * Many files → one ES module, by esbuild, from bytes that are given: a virtual name space without disk or network. Runs in
- * the bundler child; knows nothing of policies, hashes or caches.
+ * Bundles files into one ES module with esbuild, in a virtual file system without disk or network. Runs in the bundler's process;
+ * knows no policies, pins or caches.
  */
 import { createHash } from "node:crypto";
 import type * as Esbuild from "esbuild-wasm/esm/browser.js";
@@ -14,7 +14,7 @@ import type { BundleAnswer, BundleProblem, BundleRequest, GraphFile, RefusedImpo
 /** esbuild, initialised. */
 export type Builder = Pick<typeof Esbuild, "build">;
 
-/** What esbuild calls the entry: it takes a star in a name for a pattern, and a URL may hold one. */
+/** Name of the entry for esbuild, which reads a star in a name as a pattern; a URL may contain one. */
 const ENTRY = "entry";
 const FILES = "graph";
 const SDK = "sdk";
@@ -22,21 +22,21 @@ const META = "meta";
 const META_NAME = "preamp_import_meta";
 const META_SPECIFIER = "preamp:import-meta";
 
-/** Refused imports that are reported; all of them are refused. As many problems of the files. */
+/** Most refused imports, and most problems, that are reported. */
 const MAX_REPORTED = 100;
-/** Characters of one text in a report: it may quote a source. */
+/** Most characters of a reported text, which may quote a source. */
 const MAX_TEXT = 1_000;
-/** Missing files of one answer; what else is missing is in the next one. */
+/** Most missing files in one answer; the next answer lists more. */
 const MAX_MISSING = 1_000;
-/** Characters of what a module says of itself. */
+/** Most characters of a module's declaration. */
 const MAX_DECLARED = 256 * 1024;
-/** Names that a module may export. */
+/** Most exports of a module. */
 const MAX_EXPORTS = 10_000;
 
 /**
- * Returns the bundle of a graph, what is missing, or what is wrong with it.
+ * Bundles a graph; resolves to the bundle, missing files or problems.
  *
- * @throws {Error} when esbuild itself fails: it cannot be used again.
+ * @throws {Error} if esbuild itself fails; it cannot be used again.
  */
 export async function bundleGraph(esbuild: Builder, request: BundleRequest): Promise<BundleAnswer> {
   const graph = new Graph(request);
@@ -85,13 +85,13 @@ function problemsOf(problems: readonly BundleProblem[]): BundleAnswer {
   return { kind: "problems", problems };
 }
 
-/** Returns true for a message that is about esbuild, not about a source: a panic in it, or an error without any place. */
+/** Returns whether a message reports a failure of esbuild itself: a panic, or an error without a location. */
 function isFailure({ text, location, pluginName }: Esbuild.Message): boolean {
   return text.startsWith("panic:") ||
     location === null && pluginName === "" && !text.startsWith("Cannot read directory");
 }
 
-/** Returns the messages of a failed build; throws an error of another kind again. */
+/** Returns the messages of a failed build; rethrows any other error. */
 function messagesOf(error: unknown): readonly Esbuild.Message[] {
   const messages = (error as { errors?: readonly Esbuild.Message[] }).errors;
   if (!Array.isArray(messages)) throw error;
@@ -104,7 +104,7 @@ async function seal(outputs: readonly Esbuild.OutputFile[], graph: Graph): Promi
   map.sources = map.sources.map((source) => graph.urlOfSource(source));
   const sealed = await sealImports(text);
   if (sealed.exports.length > MAX_EXPORTS) {
-    const message = `a module may export ${MAX_EXPORTS} names: it exports ${sealed.exports.length}`;
+    const message = `it exports ${sealed.exports.length} names, at most ${MAX_EXPORTS} are allowed`;
     return problemsOf([{ message, url: graph.entry, line: 1, column: 1 }]);
   }
   return {
@@ -119,7 +119,7 @@ async function seal(outputs: readonly Esbuild.OutputFile[], graph: Graph): Promi
   };
 }
 
-/** What is too long to be handed on is as if it could not be read. */
+/** Returns the module's declaration; null if it cannot be read or is too long. */
 async function declaredBy({ code, exports }: Sealed): Promise<Declared | null> {
   if (!exports.includes("module")) return NOTHING_DECLARED;
   const declared = await readDeclared(code);
@@ -158,23 +158,23 @@ function countLines(code: string, end: number): number {
   return lines;
 }
 
-/** One request as esbuild sees it. */
+/** Virtual file system of one request. */
 class Graph {
-  /** Files that were needed and are not there, by the file that needs them first. */
+  /** Missing files, with the first file that imports each. */
   readonly missing = new Map<string, string>();
-  /** Files that went in. */
+  /** Files of the request that the bundle contains. */
   readonly loaded = new Set<string>();
-  /** Code that lies in the URL of an import, by that URL. */
+  /** Files from data: URLs, by URL. */
   readonly inline = new Map<string, GraphFile>();
-  /** Parts of the SDK that went in. */
+  /** Parts of the SDK that the bundle uses. */
   readonly uses = new Set<string>();
   /** URL of the entry file. */
   readonly entry: string;
   readonly #request: BundleRequest;
-  /** Texts that are read in place of a file's, see {@link Graph.patchPatterns}. */
+  /** Changed texts of files, see {@link Graph.patchPatterns}. */
   readonly #patched = new Map<string, string>();
   readonly #files: ReadonlyMap<string, Uint8Array>;
-  /** esbuild's name of a file → its URL: a data: URL may be megabytes long, and names are repeated in the bundle. */
+  /** Maps esbuild's short names to data: URLs, which may be megabytes long and would be repeated in the bundle. */
   readonly #urls = new Map<string, string>();
   readonly #names = new Map<string, string>();
 
@@ -200,24 +200,24 @@ class Graph {
     if (path === META_SPECIFIER) return { path: from, namespace: META, sideEffects: false };
     if (kindOfAttribute(attributes.type) === null) {
       const text = `Cannot import ${JSON.stringify(path)} as ${JSON.stringify(attributes.type)}`;
-      return { errors: [{ text, notes: [{ text: 'take with {type: "json"}, "text" or "bytes"' }] }] };
+      return { errors: [{ text, notes: [{ text: 'use with {type: "json"}, "text" or "bytes"' }] }] };
     }
     const resolved = resolveSpecifier(path, from, this.#request.esm_host);
     if (resolved.kind === "sdk") return { path: resolved.name, namespace: SDK, sideEffects: false };
     if (resolved.kind === "url") return this.#file(resolved.url, from);
-    if (kind === "dynamic-import" || kind.startsWith("require")) return { path, external: true }; // told when it is reached
+    if (kind === "dynamic-import" || kind.startsWith("require")) return { path, external: true }; // throws when it is executed
     return { errors: [{ text: `Cannot import ${resolved.fact}`, notes: [{ text: resolved.hint }] }] };
   }
 
-  #file(asked: string, from: string): Esbuild.OnResolveResult {
+  #file(requested: string, from: string): Esbuild.OnResolveResult {
     const { redirects, failed } = this.#request;
-    const url = Object.hasOwn(redirects, asked) ? redirects[asked]! : asked;
+    const url = Object.hasOwn(redirects, requested) ? redirects[requested]! : requested;
     if (this.#files.has(url) || url.startsWith("data:")) return { path: this.#nameOf(url), namespace: FILES };
-    if (Object.hasOwn(failed, asked)) {
-      return { errors: [{ text: failed[asked]!, detail: { failed_url: asked } }] };
+    if (Object.hasOwn(failed, requested)) {
+      return { errors: [{ text: failed[requested]!, detail: { failed_url: requested } }] };
     }
-    if (!this.missing.has(asked)) this.missing.set(asked, this.#nameOf(from));
-    return { path: asked, external: true };
+    if (!this.missing.has(requested)) this.missing.set(requested, this.#nameOf(from));
+    return { path: requested, external: true };
   }
 
   async #load({ path, with: attributes }: Esbuild.OnLoadArgs): Promise<Esbuild.OnLoadResult> {
@@ -231,22 +231,23 @@ class Graph {
     else this.inline.set(url, inlineFile(url, bytes));
     const loader = kindOfAttribute(attributes.type) ?? kindOfUrl(url);
     if (loader === "binary") return { contents: bytes, loader };
-    const text = this.#patched.get(url) ?? new TextDecoder().decode(bytes); // without the byte order mark
+    const text = this.#patched.get(url) ?? new TextDecoder().decode(bytes); // removes the byte order mark
     return { contents: mayImport(loader) ? text + appendedCode(text) : text, loader };
   }
 
   /**
-   * Imports of computed paths (`import(`./${name}.ts`)`) make esbuild look for files that match. There is no folder to look
-   * in: one letter of each path is changed, so that it is taken for any other computed import, which sealing then refuses.
-   * Returns false when these are not the only errors.
+   * Changes imports of patterns (`import(`./${name}.ts`)`), for which esbuild searches matching files in a folder. With one changed
+   * character esbuild treats them as computed imports, which are then refused. Returns false if there are other errors too.
    */
   patchPatterns(messages: readonly Esbuild.Message[]): boolean {
     const patterns = messages.filter(isPattern);
-    if (patterns.length === 0 || messages.some((one) => !isPattern(one) && !isMissingFolder(one))) {
+    if (
+      patterns.length === 0 || messages.some((message) => !isPattern(message) && !isMissingFolder(message))
+    ) {
       return false;
     }
     for (const { location } of patterns) {
-      const url = this.#urlOfName(location!.file); // isPattern() says it has one
+      const url = this.#urlOfName(location!.file); // isPattern() checked it
       const bytes = this.#files.get(url);
       if (!bytes) return false;
       const text = this.#patched.get(url) ?? new TextDecoder().decode(bytes);
@@ -273,13 +274,13 @@ class Graph {
     return this.#urls.get(name) ?? name;
   }
 
-  /** Returns the URL of a source as esbuild writes it: with the name space before it. A data: URL stays short. */
+  /** Returns the URL of a source, which esbuild prefixes with the namespace. A data: URL keeps its short name. */
   urlOfSource(source: string): string {
     return source.startsWith(`${FILES}:`) ? source.slice(FILES.length + 1) : source;
   }
 
   problemOf({ text, location, notes, detail }: Esbuild.Message): BundleProblem {
-    const failed_url = (detail as { failed_url?: string } | undefined)?.failed_url; // our own, or nothing
+    const failed_url = (detail as { failed_url?: string } | undefined)?.failed_url; // set in #file()
     const hints = notes.filter((note) => note.location === null).map((note) => note.text);
     const url = location ? this.urlOfSource(location.file) : undefined;
     const typed = url !== undefined && URL.canParse(url) && kindOfUrl(url) === "js" &&
@@ -299,16 +300,16 @@ class Graph {
   }
 }
 
-/** Resolves to the bytes of a data: URL; undefined when it holds none. */
+/** Resolves to the bytes of a data: URL; undefined if it is invalid. */
 async function decodeData(url: string): Promise<Uint8Array | undefined> {
   try {
-    return await (await fetch(url)).bytes(); // touches no network
+    return await (await fetch(url)).bytes(); // no network access
   } catch {
-    return undefined; // reported with the place of the import
+    return undefined; // reported with the location of the import
   }
 }
 
-/** The code itself is a part of the file that imports it, and may be megabytes: its URL is not kept. */
+/** Returns the entry of a data: URL, whose URL is shortened: it may have megabytes and is part of the importing file. */
 function inlineFile(url: string, bytes: Uint8Array): GraphFile {
   const sha256 = createHash("sha256").update(bytes).digest("hex");
   return { url: `data:${mediaTypeOf(url)},${sha256}`, sha256, bytes: bytes.length };
@@ -318,12 +319,12 @@ function isPattern({ text, location, pluginName }: Esbuild.Message): boolean {
   return location !== null && pluginName === "" && /^Could not resolve (import|require)\("/.test(text);
 }
 
-/** What esbuild says besides, when it looks for files that match a pattern. */
+/** Returns whether a message is the second one that esbuild reports for an import of a pattern. */
 function isMissingFolder({ text, location }: Esbuild.Message): boolean {
   return location === null && text.startsWith("Cannot read directory");
 }
 
-/** Returns the offset of a place, line and column from 1; lines end as ECMAScript says. */
+/** Returns the offset of a line and column, counted from 1. Lines end as in ECMAScript. */
 function offsetOf(text: string, line: number, column: number): number {
   let start = 0;
   const ends = text.matchAll(/\r\n|[\n\r\u2028\u2029]/g);
@@ -335,24 +336,24 @@ function offsetOf(text: string, line: number, column: number): number {
   return start + column - 1;
 }
 
-/** What is added at the end of a file, where it moves nothing: imports are hoisted, and pragmas count wherever they are. */
+/** Returns code to append to a file, where it moves no line: imports are hoisted, and pragmas apply anywhere. */
 function appendedCode(text: string): string {
   let ending = "";
   if (text.includes("import") && text.includes("meta")) {
     ending += `\nimport ${META_NAME} from "${META_SPECIFIER}";`;
   }
-  // as in TypeScript: whoever names a factory means the classic transform
+  // as in TypeScript: a named factory implies the classic transform
   const classic = text.includes("@jsx ") && !text.includes("@jsxRuntime") &&
     !text.includes("@jsxImportSource");
   return classic ? `${ending}\n/** @jsxRuntime classic */` : ending;
 }
 
-/** esbuild counts columns in UTF-8 bytes from 0; people in letters from 1. */
+/** Converts a column of esbuild (UTF-8 bytes from 0) to characters from 1. */
 function columnOf(line: string, bytes: number): number {
   return new TextDecoder().decode(new TextEncoder().encode(line).subarray(0, bytes)).length + 1;
 }
 
-/** What `import.meta` is in a file: its own URL, never the bundle's. */
+/** Returns a module that exports `import.meta` of a file, with the file's own URL. */
 function metaOf(url: string): string {
   const path = url.startsWith("file:") ? decodeURIComponent(new URL(url).pathname) : undefined;
   const place = path === undefined

@@ -1,6 +1,6 @@
 /**
- * The bundler as a process of its own: reads requests from stdin, writes answers to stdout, and holds nothing. A source that
- * never ends or eats memory costs this process alone, and its memory goes with it.
+ * Child process of the bundler: reads requests from stdin, writes answers to stdout, and has no permissions. A source that never ends or
+ * exhausts memory affects only this process.
  */
 import { PERMISSION_KINDS } from "../../sdk/plan.ts";
 import { type Builder, bundleGraph } from "./bundle.ts";
@@ -10,16 +10,16 @@ import { findImports } from "./imports.ts";
 import type { BundlerFile } from "../types.ts";
 import { includedWasm } from "./wasm_asset.ts";
 
-/** Bytes of one request: a graph (trust.md, Limits) with room for its names. */
+/** Most bytes of one request: the largest graph and its URLs. */
 const MAX_REQUEST_BYTES = 256 * 1024 * 1024;
 
 /**
- * Serves requests until stdin closes, then ends the process. The first thing that a process of this role does.
+ * Serves requests until stdin closes, then exits. Must be the first code of the process.
  *
- * @param wasm esbuild's module; default: the one included in the compiled program.
+ * @param wasm esbuild's WebAssembly. Default: the one in the compiled program.
  */
 export async function runBundlerChild(wasm?: WebAssembly.Module): Promise<never> {
-  silenceConsole(); // stdout is the wire
+  silenceConsole(); // stdout carries frames
   const code = wasm ?? await includedWasm();
   for (const name of PERMISSION_KINDS) Deno.permissions.revokeSync({ name });
   replaceZeroTimeouts();
@@ -28,7 +28,7 @@ export async function runBundlerChild(wasm?: WebAssembly.Module): Promise<never>
   esbuild.then(() => output.write({ id: READY_ID }), () => Deno.exit(1));
   const requests = new FrameReader(readStdin, MAX_REQUEST_BYTES);
   for (let frame = await requests.next(); frame; frame = await requests.next()) {
-    const request = frame.header as unknown as ChildRequest; // written by the process that started this one
+    const request = frame.header as unknown as ChildRequest; // written by the parent process
     const answer = await answerOf(request, filesOf(request, frame), esbuild);
     const { id } = request;
     if (answer.kind !== "bundle") await output.write({ id, answer });
@@ -45,29 +45,29 @@ async function startEsbuild(wasm: WebAssembly.Module | BufferSource): Promise<Bu
   return esbuild;
 }
 
-/** Files of a request travel as one run of bytes. */
+/** Splits the body of a request into its files. */
 function filesOf({ files }: ChildRequest, { body }: Frame): BundlerFile[] {
   let at = 0;
   return files.map(({ url, sha256, length }) => ({ url, sha256, bytes: body.subarray(at, at += length) }));
 }
 
 async function answerOf(
-  asked: ChildRequest,
+  request: ChildRequest,
   files: readonly BundlerFile[],
   esbuild: Promise<Builder>,
 ): Promise<ChildAnswer> {
   try {
-    if (asked.kind === "bundle") return await bundleGraph(await esbuild, { ...asked.request, files });
+    if (request.kind === "bundle") return await bundleGraph(await esbuild, { ...request.request, files });
     const [file] = files;
-    return { kind: "imports", urls: file ? await findImports(file, asked) : [] };
+    return { kind: "imports", urls: file ? await findImports(file, request) : [] };
   } catch (error) {
     return { kind: "failed", message: error instanceof Error ? error.message : String(error) };
   }
 }
 
 /**
- * esbuild's browser build sends each message to itself through `setTimeout(…, 0)`, which waits a millisecond or more; a
- * build of 100 files has hundreds of messages. A microtask runs as soon as the stack is empty, and that is all it needs.
+ * Replaces `setTimeout(…, 0)` by microtasks. perf: esbuild's browser build sends itself messages through it, hundreds for a build of
+ * 100 files, and each would wait a millisecond or more.
  */
 function replaceZeroTimeouts(): void {
   const later = globalThis.setTimeout;
@@ -91,7 +91,7 @@ async function readStdin(): Promise<Uint8Array | null> {
   return count === null ? null : buffer.subarray(0, count);
 }
 
-/** Writes one message after the other. */
+/** Writes messages in order. */
 class Output {
   #written: Promise<void> = Promise.resolve();
 

@@ -1,6 +1,6 @@
 /**
- * The bundler where this process may not start another. What is one file already needs no bundling; the rest is bundled here,
- * on this thread, and only when the operator trusts the source like its own code: a source that hangs would hang the server.
+ * Bundler for hosts where no child process can be started. Accepts single files that need no bundling. Bundles other modules on this
+ * thread, only from sources that the operator trusts like the program itself: a hanging source would block the server.
  */
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import { type Builder, bundleGraph } from "./bundle.ts";
@@ -23,8 +23,8 @@ import type {
 import { includedWasm } from "./wasm_asset.ts";
 
 /**
- * Returns a bundler in this process; esbuild is loaded when something is bundled first.
- * @param reason Why there is no process for it, as the second half of a sentence.
+ * Creates a bundler in this process; esbuild is loaded by the first bundling.
+ * @param reason Reason for which there is no child process, as the second half of a sentence.
  */
 export function createInProcessBundler(reason: string): Bundler {
   return new InProcessBundler(reason);
@@ -56,7 +56,7 @@ class InProcessBundler implements Bundler {
       try {
         return await bundleGraph(esbuild, request);
       } catch (error) {
-        this.#esbuild = undefined; // it fails on everything after that: the next one gets another
+        this.#esbuild = undefined; // a failed esbuild cannot be used again
         esbuild.stop();
         throw this.#failed.add(request.files, name, problemOfFailure(errorMessage(error)));
       }
@@ -77,11 +77,11 @@ async function startEsbuild(): Promise<Builder & { stop(): void }> {
 
 async function wasmModule(): Promise<WebAssembly.Module> {
   if (Deno.build.standalone) return await WebAssembly.compile(await includedWasm());
-  const source = new URL("./wasm_source.js", import.meta.url).href; // computed: see that file
+  const source = new URL("./wasm_source.js", import.meta.url).href; // computed specifier: see that file
   return (await import(source)).default;
 }
 
-/** Resolves to the bundle of a single file of JavaScript that imports nothing but the SDK; undefined for any other graph. */
+/** Resolves to the bundle of a single JavaScript file that imports only the SDK; undefined for other graphs. */
 async function alreadyBundled({ entry, files }: BundleRequest): Promise<BundleAnswer | undefined> {
   const [file, more] = files;
   if (!file || more || file.url !== entry || kindOfUrl(entry) !== "js") return undefined;
@@ -101,6 +101,6 @@ async function alreadyBundled({ entry, files }: BundleRequest): Promise<BundleAn
       declared: sealed.exports.includes("module") ? await readDeclared(code) : NOTHING_DECLARED,
     };
   } catch {
-    return undefined; // it imports, or it is no JavaScript: esbuild says which
+    return undefined; // it has imports or invalid syntax: esbuild reports which
   }
 }

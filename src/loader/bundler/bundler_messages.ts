@@ -1,7 +1,7 @@
-/** What the server and its bundler child say to each other: headers of frames. Types, and one number. */
+/** Frame headers of the bundler's process. */
 import type { BundleAnswer, BundleRequest, ImportsOptions } from "../types.ts";
 
-/** What one request asks for: a bundle of all its files, or what the first of them imports. */
+/** A request: bundle all files, or find the imports of the first one. */
 export type ChildRequest =
   & { readonly id: number; readonly files: readonly { url: string; sha256: string; length: number }[] }
   & ChildTask;
@@ -11,11 +11,11 @@ export type ChildTask =
   | { readonly kind: "bundle"; readonly request: Omit<BundleRequest, "files"> }
   | { readonly kind: "imports" } & ImportsOptions;
 
-/** What is answered. After `failed` the child ends: nothing in it can be trusted to work again. */
+/** An answer. After `failed` the child exits, since esbuild cannot be used again. */
 export type ChildAnswer =
   | BundleAnswer
   | { readonly kind: "imports"; readonly urls: readonly string[] }
   | { readonly kind: "failed"; readonly message: string };
 
-/** The number of the message that says that esbuild is there; requests have numbers from 1. */
+/** Number of the message that reports that esbuild is ready. Requests are numbered from 1. */
 export const READY_ID = 0;

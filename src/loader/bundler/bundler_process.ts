@@ -1,7 +1,7 @@
 /**
- * The bundler child as the server sees it: started when it is first needed, ended a minute after it was last, and ended at
- * once when it fails on a source or takes too long: what fails in esbuild leaves it in a state in which it fails on everything.
- * One question at a time, so that it is known which source is at fault; that source is then refused for a while.
+ * Runs the bundler in a child process, which starts on demand and stops after a minute without work. A failure or timeout stops it at
+ * once, because a failed esbuild fails on every later source. It serves one request at a time, so that the failing source is known;
+ * that source is then refused for a while.
  */
 import { PreampError } from "../../sdk/errors.ts";
 import { type ChildAnswer, type ChildTask, READY_ID } from "./bundler_messages.ts";
@@ -17,38 +17,38 @@ import type {
   ImportsOptions,
 } from "../types.ts";
 
-/** How the child is started and held. */
+/** Options of {@link createBundlerProcess}. */
 export interface BundlerProcessOptions {
-  /** Milliseconds one bundle may take (threats T36). Default 10 s. */
+  /** Timeout of one bundle in milliseconds. Default 10 s. */
   deadline_ms?: number;
-  /** Milliseconds until an unused child is ended. Default 60 s (architecture.md, Dependencies). */
+  /** Milliseconds until an unused child is stopped. Default 60 s. */
   idle_ms?: number;
-  /** The program to start. Default: {@link bundlerCommand}. */
+  /** Returns the command to start. Default: {@link bundlerCommand}. */
   command?: () => ChildCommand;
 }
 
-/** A program and how it is started. */
+/** A command with its arguments and environment. */
 export interface ChildCommand {
   command: string;
   args: readonly string[];
   env: Record<string, string>;
 }
 
-/** First two words of the command line of the compiled program in this role. */
+/** Arguments of the compiled program in this role. */
 export const BUNDLER_ROLE: readonly [string, string] = ["child", "bundle"];
 
-/** Bytes of one answer: a bundle is about as long as its files, its map as long again. */
+/** Most bytes of one answer: a bundle and its source map, each about as long as the files. */
 const MAX_ANSWER_BYTES = 192 * 1024 * 1024;
 
-/** Milliseconds until a started child must be ready; esbuild takes about half a second to begin. */
+/** Milliseconds until a started child must be ready; esbuild takes about half a second. */
 const START_MS = 10_000;
 
-/** The flags that the compiled program has baked in, for children that run from source (architecture.md, Compiling). */
+/** V8 flags of the compiled program, for children that run from source. */
 export const V8_FLAGS = "--v8-flags=--disallow-code-generation-from-strings,--liftoff-only";
 
 /**
- * Returns how this program is started as a bundler: the compiled one by its role, `deno run` by a file of ours. Neither gets
- * a permission or an environment; Deno itself needs to know where its cache is.
+ * Returns the command of the bundler: the compiled program in this role, or `deno run` with its first file. It has no permissions and
+ * no environment except the location of Deno's cache.
  */
 export function bundlerCommand(): ChildCommand {
   const command = Deno.execPath();
@@ -61,7 +61,7 @@ export function bundlerCommand(): ChildCommand {
   };
 }
 
-/** Returns the variables by which Deno finds its cache: a child that runs from source needs them. */
+/** Returns the environment variables by which Deno finds its cache, for children that run from source. */
 export function cacheEnv(): Record<string, string> {
   const env: Record<string, string> = {};
   for (const name of ["DENO_DIR", "HOME", "XDG_CACHE_HOME", "LOCALAPPDATA", "USERPROFILE", "SystemRoot"]) {
@@ -69,13 +69,13 @@ export function cacheEnv(): Record<string, string> {
       const value = Deno.env.get(name);
       if (value !== undefined) env[name] = value;
     } catch {
-      // not permitted to be read: then it is not passed on
+      // not readable: not passed on
     }
   }
   return env;
 }
 
-/** Returns a bundler in a process of its own; nothing is started before it is asked. */
+/** Creates a bundler in a child process, which starts with the first request. */
 export function createBundlerProcess(options: BundlerProcessOptions = {}): Bundler {
   return new BundlerProcess(options);
 }
@@ -102,14 +102,14 @@ class BundlerProcess implements Bundler {
       this.#start();
       if (this.#queue.idle) this.#scheduleIdleStop();
     } catch {
-      // reported when something is to be bundled
+      // reported by the next request
     }
   }
 
   async bundle({ files, ...request }: BundleRequest, { name, owner }: BundlerClient): Promise<BundleAnswer> {
     return await this.#queue.add({ owner, short: false }, async () => {
       const { answer, body } = await this.#request({ kind: "bundle", request }, files, name);
-      const bundled = answer as BundleAnswer; // what that kind of request is answered with
+      const bundled = answer as BundleAnswer; // the answer to this kind of request
       return bundled.kind === "bundle" ? { ...bundled, code: new TextDecoder().decode(body) } : bundled;
     });
   }
@@ -125,23 +125,23 @@ class BundlerProcess implements Bundler {
     });
   }
 
-  async #request(question: ChildTask, files: readonly BundlerFile[], name: string): Promise<ChildReply> {
+  async #request(task: ChildTask, files: readonly BundlerFile[], name: string): Promise<ChildReply> {
     clearTimeout(this.#idle);
     this.#failed.check(files, name);
     for (let attempt = 1;; attempt++) {
       const child = this.#start();
       const { used } = child;
       try {
-        const answered = await child.request(question, files, this.#deadline_ms);
-        if (answered.answer.kind !== "failed") return answered;
+        const reply = await child.request(task, files, this.#deadline_ms);
+        if (reply.answer.kind !== "failed") return reply;
         await this.#stop(child);
-        throw this.#failed.add(files, name, problemOfFailure(answered.answer.message));
+        throw this.#failed.add(files, name, problemOfFailure(reply.answer.message));
       } catch (error) {
         if (error instanceof PreampError) throw error;
         await this.#stop(child);
         if (this.#closed) throw cannotBundle(name, "the server is closing");
-        // a child that does not get ready is this host's fault; one that was used before may have been ended from outside
-        // since, or be full of what it was asked before: neither says anything about the source
+        // a child that does not get ready is a problem of the host; a used one may have been killed, or be full of earlier work:
+        // the source is not at fault, so try once more
         if ((used || !child.ready) && attempt === 1 && !(error instanceof BundlerTimeout && child.ready)) {
           continue;
         }
@@ -167,7 +167,7 @@ class BundlerProcess implements Bundler {
     const idle = setTimeout(() => {
       if (this.#queue.idle && this.#child) void this.#stop(this.#child);
     }, this.#idle_ms);
-    Deno.unrefTimer(idle); // it keeps no process alive
+    Deno.unrefTimer(idle); // does not keep the process alive
     this.#idle = idle;
   }
 
@@ -175,7 +175,7 @@ class BundlerProcess implements Bundler {
     if (this.#child === child) this.#child = undefined;
     await child.kill();
     if (this.#queue.idle) return;
-    this.prepare(); // others wait
+    this.prepare(); // for waiting requests
   }
 
   async close(): Promise<void> {
@@ -191,7 +191,7 @@ class BundlerTimeout extends Error {}
 
 const PROCESS_ENDED: BundlerFailure = {
   code: "module_load_failed",
-  fact: "the bundler ended while it worked on it",
+  fact: "the bundler exited while it worked on it",
 };
 
 interface ChildReply {
@@ -200,9 +200,9 @@ interface ChildReply {
 }
 
 class Child {
-  /** Whether it has answered anything yet. */
+  /** Whether it has answered a request. */
   used = false;
-  /** Whether it can bundle; it can say what a file imports before that. */
+  /** Whether esbuild is ready. Requests for imports do not need it. */
   ready = false;
   readonly #process: Deno.ChildProcess;
   readonly #writer: WritableStreamDefaultWriter<Uint8Array>;
@@ -213,27 +213,27 @@ class Child {
   constructor(process: Deno.ChildProcess) {
     this.#process = process;
     this.#writer = process.stdin.getWriter();
-    this.#writer.closed.catch(() => {}); // a write that fails says so itself
+    this.#writer.closed.catch(() => {}); // failed writes report the error
     this.#reader = process.stdout.getReader();
     this.#frames = new FrameReader(async () => (await this.#reader.read()).value ?? null, MAX_ANSWER_BYTES);
   }
 
-  /** Resolves to the answer. Asked one question at a time. Its time begins when the child is ready, if it must be. */
+  /** Sends one request; resolves to the answer. The timeout starts when the child is ready, if the request needs that. */
   async request(
-    question: ChildTask,
+    task: ChildTask,
     files: readonly BundlerFile[],
     deadline_ms: number,
   ): Promise<ChildReply> {
-    if (!this.ready && question.kind === "bundle") await this.#within(START_MS, this.#receive(READY_ID));
+    if (!this.ready && task.kind === "bundle") await this.#within(START_MS, this.#receive(READY_ID));
     const id = ++this.#last_id;
     const listed = files.map(({ url, sha256, bytes }) => ({ url, sha256, length: bytes.length }));
-    const message = encodeFrame({ ...question, id, files: listed }, files.map(({ bytes }) => bytes));
+    const message = encodeFrame({ ...task, id, files: listed }, files.map(({ bytes }) => bytes));
     const [, { header, body }] = await this.#within(
       this.ready ? deadline_ms : deadline_ms + START_MS,
       Promise.all([this.#writer.write(message), this.#receive(id)]),
     );
     this.used = true;
-    return { answer: header.answer as ChildAnswer, body }; // our own program wrote it
+    return { answer: header.answer as ChildAnswer, body }; // written by our own program
   }
 
   async #receive(id: number): Promise<Frame> {
@@ -242,13 +242,13 @@ class Child {
       if (!frame) throw new Error("the bundler closed its output");
       if (frame.header.id === READY_ID) this.ready = true;
       if (frame.header.id === id) return frame;
-      if (frame.header.id !== READY_ID) throw new Error("the bundler answered another question");
+      if (frame.header.id !== READY_ID) throw new Error("the bundler answered another request");
     }
   }
 
   async #within<T>(ms: number, answered: Promise<T>): Promise<T> {
-    answered.catch(() => {}); // after a timeout nothing waits for it
-    this.#process.ref(); // while an answer is waited for, the server stays
+    answered.catch(() => {}); // not awaited after a timeout
+    this.#process.ref(); // keeps the process alive until the answer
     let timer: ReturnType<typeof setTimeout> | undefined;
     const late = new Promise<never>((_, reject) => {
       timer = setTimeout(() => reject(new BundlerTimeout("not done in time")), ms);
@@ -266,10 +266,10 @@ class Child {
     try {
       this.#process.kill("SIGKILL");
     } catch {
-      // it is gone already
+      // it has exited already
     }
     await this.#process.status;
-    await this.#writer.abort().catch(() => {}); // its other end is gone
+    await this.#writer.abort().catch(() => {}); // the other end is closed
     await this.#reader.cancel().catch(() => {});
   }
 }
@@ -289,14 +289,14 @@ function startChild({ command, args, env }: ChildCommand): Child {
   } catch (error) {
     throw new PreampError(
       "module_load_failed",
-      "Cannot bundle modules: this process may not start itself: give it --allow-run, or use built-in modules",
+      "Cannot bundle modules: this process may not start child processes; pass --allow-run, or use built-in modules",
       { cause: error },
     );
   }
 }
 
 function timeoutProblem(deadline_ms: number): BundlerFailure {
-  return { code: "module_invalid", fact: `it was not done within ${deadline_ms / 1000} s` };
+  return { code: "module_invalid", fact: `it timed out after ${deadline_ms / 1000} s` };
 }
 
 function cannotBundle(name: string, fact: string, cause?: unknown): PreampError {

@@ -1,12 +1,12 @@
 /**
- * Who the bundler works for next: one job at a time, short jobs before long ones, and among those the owner who waited
- * longest since its last one. Sources of one caller that take long cannot keep the others waiting for more than one of them.
+ * Queue of the bundler: one job at a time, short jobs before long ones, and among those the owner that was served least recently. Slow
+ * sources of one caller delay the others by at most one job.
  */
 
-/** One piece of work. */
+/** Kind of a job. */
 export interface JobKind {
   readonly owner: string;
-  /** Whether it takes milliseconds: it goes before those that may take seconds. */
+  /** Whether it takes milliseconds; such jobs precede those that may take seconds. */
   readonly short: boolean;
 }
 
@@ -14,15 +14,15 @@ interface Job extends JobKind {
   run(): Promise<void>;
 }
 
-/** Jobs that wait, and the one that runs. */
+/** Queue of jobs. */
 export class BundlerQueue {
   readonly #waiting: Job[] = [];
-  /** Owner → number of the job it had last. */
+  /** Maps owners to the number of their latest job. */
   readonly #served = new Map<string, number>();
   readonly #onIdle: () => void;
   #running: Promise<void> | undefined;
 
-  /** `onIdle` is called whenever the last job ended. */
+  /** `onIdle` is called when the queue becomes empty. */
   constructor(onIdle: () => void) {
     this.#onIdle = onIdle;
   }
@@ -32,7 +32,7 @@ export class BundlerQueue {
     return this.#running === undefined;
   }
 
-  /** Resolves to what `work` resolves to, when its turn came. */
+  /** Queues a job; resolves to its result. */
   add<T>(kind: JobKind, work: () => Promise<T>): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     this.#waiting.push({ ...kind, run: () => work().then(resolve, reject) });

@@ -1,4 +1,4 @@
-/** The bundler child under `deno run`. JavaScript, and imported by nobody: see wasm_source.js. */
+/** First file of the bundler's process under `deno run`. JavaScript for the reason in wasm_source.js. */
 import { runBundlerChild } from "./bundler_child.ts";
 import wasm from "./wasm_source.js";
 

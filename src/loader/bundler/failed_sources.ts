@@ -1,15 +1,12 @@
-/**
- * Sources that the bundler failed on: it is not asked again about the same bytes, whoever sends them and under whatever
- * address. Bounded, and for a while only: a failure may also have been this host's.
- */
+/** Remembers sources on which the bundler failed, by their content, and refuses them for ten minutes. */
 import { createHash } from "node:crypto";
 import { PreampError } from "../../sdk/errors.ts";
 import { kindOfUrl } from "../fetch/media_type.ts";
 import type { BundlerFile } from "../types.ts";
 
-/** Sources that are remembered; the one that failed longest ago is forgotten first. */
+/** Most remembered sources; the oldest is removed first. */
 const MAX_SOURCES = 1_000;
-/** Milliseconds that a source is remembered. */
+/** Milliseconds that a source is refused; not forever, since the failure may have been the host's. */
 const REMEMBERED_MS = 10 * 60_000;
 
 interface Failure {
@@ -17,25 +14,25 @@ interface Failure {
   problem: BundlerFailure;
 }
 
-/** Why the bundler has no answer for a source. */
+/** Reason of a failed bundling. */
 export interface BundlerFailure {
   readonly code: "module_invalid" | "module_load_failed";
   /** The second half of "Cannot bundle NAME: …". */
   readonly fact: string;
 }
 
-/** Remembers on which bytes the bundler failed, and why. */
+/** Failed sources with their reasons. */
 export class FailedSources {
   readonly #failures = new Map<string, Failure>();
 
-  /** @throws {PreampError} `module_invalid` when the bundler failed on these files before. */
+  /** Checks files. @throws {PreampError} If the bundler failed on the same files before. */
   check(files: readonly BundlerFile[], name: string): void {
     if (this.#failures.size === 0) return;
     const known = this.#failures.get(keyOf(files));
     if (known && performance.now() < known.until) throw bundleFailure(name, known.problem);
   }
 
-  /** Remembers files and returns the error for them. */
+  /** Adds files and returns the error for them. */
   add(files: readonly BundlerFile[], name: string, problem: BundlerFailure): PreampError {
     const key = keyOf(files);
     this.#failures.delete(key);
@@ -46,7 +43,7 @@ export class FailedSources {
   }
 }
 
-/** Returns a hash of contents: the address of a file says only how it is read. */
+/** Returns the hash of contents and kinds of files; their URLs do not matter. */
 function keyOf(files: readonly BundlerFile[]): string {
   const hash = createHash("sha256");
   for (const line of files.map(({ url, sha256 }) => `${kindOfUrl(url)} ${sha256}\n`).sort()) {
@@ -62,12 +59,12 @@ function bundleFailure(name: string, { code, fact }: BundlerFailure): PreampErro
   );
 }
 
-/** Returns what an error of the bundler itself says about the source. */
+/** Returns the reason for an error of esbuild itself. */
 export function problemOfFailure(message: string): BundlerFailure {
   const fact = message.includes("call stack size exceeded")
-    ? "its code is nested too deep"
+    ? "its code is nested too deeply"
     : message.includes("memory")
-    ? "it takes more memory than there is for it"
+    ? "it needs too much memory"
     : `the bundler failed on it (${message.slice(0, 200)})`;
   return { code: "module_invalid", fact };
 }

@@ -1,20 +1,17 @@
-/**
- * Messages between the server and its bundler child over stdin and stdout: eight bytes of lengths, JSON, bytes. Bounded while
- * reading, never after.
- */
+/** Frames of child processes on stdin and stdout: eight bytes of lengths, JSON, bytes. Limits apply while reading. */
 import type { JsonObject } from "../../sdk/json.ts";
 
-/** One message. */
+/** One frame. */
 export interface Frame {
   readonly header: JsonObject;
-  /** The bytes that go with it, end to end. */
+  /** Binary data of the frame. */
   readonly body: Uint8Array;
 }
 
-/** Something that gives bytes: null at the end. */
+/** Reads bytes; resolves to null at the end. */
 export type ReadBytes = () => Promise<Uint8Array | null>;
 
-/** Returns the bytes of a message. */
+/** Encodes a frame. */
 export function encodeFrame(header: JsonObject, parts: readonly Uint8Array[] = []): Uint8Array {
   const head = new TextEncoder().encode(JSON.stringify(header));
   const length = parts.reduce((sum, part) => sum + part.length, 0);
@@ -31,19 +28,19 @@ export function encodeFrame(header: JsonObject, parts: readonly Uint8Array[] = [
   return bytes;
 }
 
-/** Reads messages one after the other. */
+/** Reader of frames. */
 export class FrameReader {
   readonly #read: ReadBytes;
   readonly #max_bytes: number;
   #rest: Uint8Array = new Uint8Array(0);
 
-  /** `max_bytes`: the most that one message may have. */
+  /** `max_bytes` limits one frame. */
   constructor(read: ReadBytes, max_bytes: number) {
     this.#read = read;
     this.#max_bytes = max_bytes;
   }
 
-  /** Resolves to the next message; null when the other side closed. @throws {Error} for bytes that are no message. */
+  /** Resolves to the next frame; null at the end of the stream. @throws {Error} for invalid bytes. */
   async next(): Promise<Frame | null> {
     const lengths = await this.#take(8);
     if (!lengths) return null;
@@ -51,11 +48,13 @@ export class FrameReader {
     const head = view.getUint32(0);
     const body = view.getUint32(4);
     if (head + body > this.#max_bytes) {
-      throw new Error(`Cannot read a message: at most ${this.#max_bytes} bytes: received ${head + body}`);
+      throw new Error(
+        `Cannot read a frame: it has ${head + body} bytes, at most ${this.#max_bytes} are allowed`,
+      );
     }
     const bytes = await this.#take(head + body);
-    if (!bytes) throw new Error("Cannot read a message: it ends in the middle");
-    const header = JSON.parse(new TextDecoder().decode(bytes.subarray(0, head))) as JsonObject; // what encodeFrame wrote
+    if (!bytes) throw new Error("Cannot read a frame: it is incomplete");
+    const header = JSON.parse(new TextDecoder().decode(bytes.subarray(0, head))) as JsonObject; // written by encodeFrame()
     return { header, body: bytes.subarray(head) };
   }
 
@@ -72,7 +71,7 @@ export class FrameReader {
       const chunk = await this.#read();
       if (!chunk) {
         if (at === 0) return null;
-        throw new Error("Cannot read a message: it ends in the middle");
+        throw new Error("Cannot read a frame: it is incomplete");
       }
       const used = Math.min(chunk.length, count - at);
       whole.set(chunk.subarray(0, used), at);

@@ -1,15 +1,14 @@
 /**
- * What a file seems to import, so that the next files are on their way before the bundler asks for them. A guess: the bundler
- * alone knows (a lexer cannot read TSX, and types are dropped), and a wrong guess costs a request or a second bundle. Runs in
- * the bundler's process: the time it takes is the author's choice.
+ * Finds the imports that a file appears to have, so that they are fetched before the bundler requests them. A guess: the lexer does not
+ * understand TSX and type imports; a wrong guess costs a request or a second bundling. Runs in the bundler's process.
  */
 import { init, parse } from "es-module-lexer";
 import { resolveSpecifier } from "../fetch/specifiers.ts";
 import type { BundlerFile, ImportsOptions } from "../types.ts";
 
 /**
- * Returns the URLs that a module in TypeScript or JavaScript imports, each once; none when it cannot be read.
- * @throws {Error} when the lexer itself fails.
+ * Returns the distinct URLs that a module appears to import; none if the lexer rejects it.
+ * @throws {Error} if the lexer itself fails.
  */
 export async function findImports(
   { url, bytes }: Pick<BundlerFile, "url" | "bytes">,
@@ -19,7 +18,7 @@ export async function findImports(
   const urls = new Set<string>();
   for (const specifier of specifiersOf(new TextDecoder().decode(bytes))) {
     const resolved = resolveSpecifier(specifier, url, esm_host);
-    // what is in the URL itself needs no request
+    // data: URLs need no request
     if (resolved.kind === "url" && !resolved.url.startsWith("data:")) urls.add(resolved.url);
     if (urls.size >= max) break;
   }
@@ -36,6 +35,6 @@ function specifiersOf(text: string): string[] {
     });
   } catch (error) {
     if (error instanceof RangeError || error instanceof WebAssembly.RuntimeError) throw error;
-    return []; // the bundler says what is wrong with it, and where
+    return []; // the bundler reports syntax errors
   }
 }

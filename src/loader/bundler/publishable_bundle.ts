@@ -1,15 +1,12 @@
-/**
- * A bundle as a file for others: it says again what it takes from the host, as imports, and its source map names no folder of
- * this machine. Pure.
- */
+/** Converts a bundle to a file for others: it imports the parts of the SDK, and its source map names no local folder. */
 import type { SourceMap } from "./source_map.ts";
 import type { ModuleBundle } from "../types.ts";
 
 const MAP_COMMENT = "\n//# sourceMappingURL=data:application/json;base64,";
 
 /**
- * Returns the text of a bundle that stands alone: loaded again it is the same module. The parts of the SDK are imported on
- * its first line and put where the code looks for them, unless the host did.
+ * Returns a bundle as a self-contained file. Its first line imports the parts of the SDK and publishes them where the code reads
+ * them, unless the host already did.
  */
 export function publishable({ code, uses, url }: ModuleBundle): string {
   const at = code.lastIndexOf(MAP_COMMENT);
@@ -18,7 +15,7 @@ export function publishable({ code, uses, url }: ModuleBundle): string {
   const head = lines === 0 ? "" : `${headOf(uses)}\n`;
   if (at === -1) return head + text;
   const encoded = code.slice(at + MAP_COMMENT.length).trim();
-  const map = JSON.parse(new TextDecoder().decode(Uint8Array.fromBase64(encoded))) as SourceMap; // bundle.ts wrote it
+  const map = JSON.parse(new TextDecoder().decode(Uint8Array.fromBase64(encoded))) as SourceMap; // written by bundle.ts
   const shifted = {
     ...map,
     mappings: ";".repeat(lines) + map.mappings,
@@ -28,7 +25,7 @@ export function publishable({ code, uses, url }: ModuleBundle): string {
   return `${head}${text}${MAP_COMMENT}${bytes.toBase64()}\n`;
 }
 
-/** Returns what a text that {@link publishable} made takes from the host, and its code with every line in its place. */
+/** Reads a text of {@link publishable}; returns the parts of the SDK that it uses, and its code with unchanged lines. */
 export function readHead(text: string): { uses: string[]; code: string } {
   const end = text.indexOf("\n");
   const line = end === -1 ? text : text.slice(0, end);
@@ -45,7 +42,7 @@ function headOf(uses: readonly string[]): string {
   return `${imports.join("")}{const sdk=${holder};${parts.join("")}}`;
 }
 
-/** Files are told from the entry's folder, or by name alone when they lie elsewhere. */
+/** Returns the URL of a source relative to the entry's folder, or only its name if it is elsewhere. */
 function relativeTo(source: string, entry: string): string {
   if (!source.startsWith("file:")) return source;
   const folder = new URL(".", entry).href;

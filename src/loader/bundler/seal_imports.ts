@@ -1,25 +1,25 @@
 /**
- * Imports that are left in a bundle, computed ones above all, made to throw. Module loads are not covered by permissions, so
- * no `import` may survive (modules.md, Loading 4). Positions do not move, and so the source map stays true.
+ * Replaces the imports that remain in a bundle, mostly computed ones, by a function that throws. Deno's permissions do not cover module
+ * loading, so no `import` may remain. Positions do not change, which keeps the source map valid.
  */
 import { init, parse } from "es-module-lexer/minimal";
 
-/** A bundle in which nothing imports. */
+/** A bundle without imports. */
 export interface Sealed {
   readonly code: string;
-  /** Names it exports. */
+  /** Names of its exports. */
   readonly exports: readonly string[];
-  /** Offsets in the code of the imports that were overwritten. */
+  /** Replaced imports, with their offsets in the code. */
   readonly refused: readonly { offset: number; specifier: string | null }[];
 }
 
-/** Letters of `import`: what stands in its place has as many. */
+/** The keyword; its replacement has the same length. */
 const KEYWORD = "import";
 
 /**
- * Returns the bundle with every dynamic import overwritten by a function that rejects with `import_refused`.
+ * Replaces every dynamic import by a function that rejects with `import_refused`.
  *
- * @throws {Error} when an import is left that cannot be overwritten, or the text cannot be read: it must not be used.
+ * @throws {Error} if an import cannot be replaced or the text cannot be parsed: it must not be used.
  */
 export async function sealImports(code: string): Promise<Sealed> {
   await init();
@@ -41,12 +41,12 @@ export async function sealImports(code: string): Promise<Sealed> {
   }
   sealed += code.slice(position) + refusingFunction(name);
   if (parse(sealed)[0].some(({ d }) => d !== -2)) {
-    throw new Error("Cannot seal the bundle: an import is left");
+    throw new Error("Cannot seal the bundle: an import remains");
   }
   return { code: sealed, exports: names, refused };
 }
 
-/** Returns a name of six letters that the text does not hold. */
+/** Returns a name of six characters that the text does not contain. */
 function freeName(code: string): string {
   for (let number = 0; number < 36 ** 4; number++) {
     const name = `$i${number.toString(36).padStart(4, "0")}`;
@@ -55,7 +55,7 @@ function freeName(code: string): string {
   throw new Error("Cannot seal the bundle: it uses every name");
 }
 
-/** A declaration: it is there before the first statement runs. `import.source(…)` and `import.defer(…)` are calls on it. */
+/** Returns the replacing function. A declaration is hoisted; `source` and `defer` serve `import.source(…)` and `import.defer(…)`. */
 function refusingFunction(name: string): string {
   const message = '"Cannot import " + what + ": a module has only what it was bundled with"';
   return `\nfunction ${name}(specifier) { let what = typeof specifier === "string" ? JSON.stringify(specifier) : ` +

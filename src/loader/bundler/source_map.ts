@@ -1,6 +1,6 @@
-/** Source maps (ECMA-426) read backwards: where a character of a bundle stood in the author's file. */
+/** Reads source maps (ECMA-426): finds the position in the author's file for a position in a bundle. */
 
-/** The parts of a source map that are used. */
+/** Used fields of a source map. */
 export interface SourceMap {
   version: number;
   sources: string[];
@@ -8,7 +8,7 @@ export interface SourceMap {
   mappings: string;
 }
 
-/** A place in an author's file, line and column from 1. */
+/** A position in an author's file; line and column count from 1. */
 export interface OriginalPlace {
   source: string;
   line: number;
@@ -18,7 +18,7 @@ export interface OriginalPlace {
 const DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const VALUE = new Map([...DIGITS].map((digit, value) => [digit, value]));
 
-/** Returns where each place of a text (line from 0, column from 0) came from; undefined where the map does not say. */
+/** Returns the original position of each position (line and column from 0); undefined if the map has none. */
 export function originalPlaces(
   map: SourceMap,
   places: readonly { line: number; column: number }[],
@@ -39,20 +39,20 @@ export function originalPlaces(
         if (place.line !== line || place.column < column) continue;
         const url = map.sources[source];
         if (url === undefined) continue;
-        found[index] = { source: url, line: sourceLine + 1, column: sourceColumn + 1 }; // the last one before the place
+        found[index] = { source: url, line: sourceLine + 1, column: sourceColumn + 1 }; // the last segment before the position
       }
     }
   }
   return found;
 }
 
-/** Returns the numbers of one segment: base64 digits of 5 bits each, the sixth says that more follow. */
+/** Returns the numbers of one segment: base64 digits of 5 bits each; the sixth bit marks continuation. */
 function decodeVlq(segment: string): number[] {
   const numbers: number[] = [];
   let value = 0, shift = 0;
   for (const digit of segment) {
     const bits = VALUE.get(digit);
-    if (bits === undefined) return numbers; // no map of ours: what was read stands
+    if (bits === undefined) return numbers; // not a map of esbuild: keeps the numbers so far
     value += (bits & 31) << shift;
     if (bits & 32) shift += 5;
     else {

@@ -1,20 +1,20 @@
 /**
- * JavaScript literals as data, by ECMA-262 §12.9 and §13.2: text, numbers, booleans, null, lists, objects of plain keys, and
- * names that stand for such. The rest is {@link UNKNOWN} and is passed over; where that cannot be done surely (a slash may
- * begin a regular expression), everything around it is unknown too. Pure.
+ * Reads JavaScript literals as data (ECMA-262 §12.9 and §13.2): text, numbers, booleans, null, lists, objects with plain keys, and
+ * names of such constants. Other expressions become {@link UNKNOWN} and are skipped. Where skipping is ambiguous, such as at a slash
+ * that may start a regular expression, the whole literal is unknown.
  */
 import type { JsonObject } from "../../sdk/json.ts";
 
-/** A value that would have to be computed. */
+/** Marks a value that would have to be computed. */
 export const UNKNOWN: unique symbol = Symbol("unknown");
 
-/** Returns what a name stands for. */
+/** Returns the value of a constant. */
 export type Reference = (name: string) => unknown;
 
-/** Lists and objects inside one another. */
+/** Deepest nesting of lists and objects. */
 const MAX_DEPTH = 32;
 
-/** Returns the literal that begins at an offset, {@link UNKNOWN} in the place of all that is none. */
+/** Returns the literal at an offset, with {@link UNKNOWN} in place of other expressions. */
 export function readLiteral(text: string, at: number, reference: Reference): unknown {
   try {
     return new Reader(text, at, reference).value(0);
@@ -49,7 +49,7 @@ class Reader {
     this.#reference = reference;
   }
 
-  /** Reads an expression up to the comma, bracket or semicolon behind it. */
+  /** Reads an expression up to the next comma, bracket or semicolon. */
   value(depth: number): unknown {
     if (depth > MAX_DEPTH) throw new Unreadable();
     const start = this.#skipSpace();
@@ -60,7 +60,7 @@ class Reader {
     return UNKNOWN;
   }
 
-  /** Whether an expression ends here; a new line counts, the end of the text too. */
+  /** Returns whether an expression ends here, which a line break or the end of the text may also mean. */
   #endsValue(): boolean {
     const before = this.#at;
     this.#skipSpace();
@@ -70,7 +70,7 @@ class Reader {
         !this.#continues();
   }
 
-  /** `in` and `instanceof` go on with the expression before them. */
+  /** Returns whether `in` or `instanceof` continues the expression. */
   #continues(): boolean {
     return /^(?:in|instanceof)\b/.test(this.#text.slice(this.#at, this.#at + 11));
   }
@@ -89,7 +89,7 @@ class Reader {
     return this.#endsValue() ? this.#reference(name) : UNKNOWN;
   }
 
-  /** `!0` and `!1`: how minifiers write booleans. */
+  /** Reads `!0` or `!1`, the booleans of minifiers. */
   #not(): unknown {
     const written = this.#match(/![01](?![\w.])/y);
     return written === undefined ? UNKNOWN : written === "!0";
@@ -112,7 +112,7 @@ class Reader {
     while (!this.#takes("}")) {
       const key = this.#key();
       if (key === undefined) {
-        unknown = true; // spread or computed: it may be any key
+        unknown = true; // spread or computed key
         this.#passExpression();
       } else if (this.#takes(":")) {
         setField(fields, key, this.value(depth + 1));
@@ -145,7 +145,7 @@ class Reader {
     throw new Unreadable();
   }
 
-  /** Stands on the backslash, ends on the last letter of the escape. */
+  /** Reads an escape: starts at the backslash, ends at the last character. */
   #escape(): string {
     const letter = this.#text.charAt(++this.#at);
     if (letter === "u" || letter === "x") {
@@ -164,7 +164,7 @@ class Reader {
     return ESCAPES[letter] ?? letter;
   }
 
-  /** Passes over an expression whose value is unknown. */
+  /** Skips an expression whose value is unknown. */
   #passExpression(): void {
     const closers: string[] = [];
     for (this.#skipSpace(); this.#at < this.#text.length;) {
@@ -173,16 +173,16 @@ class Reader {
         this.#string(letter);
         continue;
       }
-      if (letter === "/") throw new Unreadable(); // division, or a regular expression: only a parser knows
+      if (letter === "/") throw new Unreadable(); // a division or a regular expression: needs a parser
       if (closers.length === 0 && ",;]})".includes(letter)) return;
       if (closers.at(-1) === letter) closers.pop();
-      else if (letter in CLOSERS) closers.push(CLOSERS[letter]!); // it was just seen to be there
+      else if (letter in CLOSERS) closers.push(CLOSERS[letter]!); // checked by the condition
       else if (")]}".includes(letter)) throw new Unreadable();
       this.#at++;
     }
   }
 
-  /** Skips blanks and comments; returns where it ended. */
+  /** Skips white space and comments; returns the new offset. */
   #skipSpace(): number {
     this.#match(/(?:\s|\/\/[^\n]*(?:\n|$)|\/\*[^]*?\*\/)*/y);
     return this.#at;
@@ -209,7 +209,7 @@ class Reader {
   }
 }
 
-/** As data: `__proto__` is a key like another. */
+/** Sets a field, also one named `__proto__`. */
 function setField(fields: JsonObject, key: string, value: unknown): void {
   Object.defineProperty(fields, key, { value, enumerable: true, configurable: true, writable: true });
 }

@@ -1,30 +1,29 @@
 /**
- * What a module says of itself (`export const module = {…}`), read from its bundle without running it. Only a literal can be
- * read so; anything that would have to be computed is unknown, and an unknown part never guessed. A wish list, so that what
- * the code does to it later changes nothing that is granted (threats.md: permissions come from the plan).
+ * Reads a module's declaration (`export const module = {…}`) from its bundle without executing it. Only literals can be read; anything
+ * else is unknown and never guessed. The declaration only lists wanted permissions: the plan grants them (src/docs/security.md).
  */
 import { init, parse } from "es-module-lexer/minimal";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { readLiteral, type Reference, UNKNOWN } from "./static_literal.ts";
 
-/** Characters of the largest bundle that is read: one that is longer is not read. Our choice, as the others here. */
+/** Most characters of a bundle whose declaration is read. */
 const MAX_CHARS = 1024 * 1024;
-/** Characters that the lexer may see in all, about 50 ms: each constant that a literal names takes another pass. */
+/** Most characters that the lexer reads in total, about 50 ms: each constant in a literal needs another pass. */
 const MAX_READ_CHARS = 2 * 1024 * 1024;
-/** Constants that a literal may name, one through another. */
+/** Most constants that a literal may refer to, directly or indirectly. */
 const MAX_HOPS = 32;
 
-/** What could be read of a declaration. */
+/** The readable part of a declaration. */
 export interface Declared {
   readonly fields: JsonObject;
-  /** Names of the fields that would have to be computed. */
+  /** Names of fields that would have to be computed. */
   readonly unread: readonly string[];
 }
 
-/** What a module says of itself that exports no `module`. */
+/** Declaration of a module without an export `module`. */
 export const NOTHING_DECLARED: Declared = { fields: {}, unread: [] };
 
-/** Resolves to what the module declares; null when there is no such literal. */
+/** Resolves to the module's declaration; null if it is not a literal. */
 export async function readDeclared(code: string): Promise<Declared | null> {
   const end = code.lastIndexOf("\n//# sourceMappingURL=");
   const text = end === -1 ? code : code.slice(0, end);
@@ -40,22 +39,22 @@ export async function readDeclared(code: string): Promise<Declared | null> {
   };
 }
 
-/** What is unknown in part says something else than it seems to. */
+/** Returns whether a value has no unknown part. */
 function isKnown(value: unknown): boolean {
   if (Array.isArray(value)) return value.every(isKnown);
   return isObject(value) ? Object.values(value).every(isKnown) : value !== UNKNOWN;
 }
 
-/** Returns what the bundle calls its export `module`. */
+/** Returns the bundle's local name of the export `module`. */
 function localName(text: string): string | undefined {
   try {
     return parse(text)[1].find(({ n }) => n === "module")?.ln;
   } catch {
-    return undefined; // no module at all
+    return undefined; // not a module
   }
 }
 
-/** The constants of a bundle's top level. */
+/** Constants at the top level of a bundle. */
 class Constants {
   readonly #text: string;
   readonly #open = new Set<string>();
@@ -67,7 +66,7 @@ class Constants {
     this.#max_hops = Math.min(MAX_HOPS, Math.floor(MAX_READ_CHARS / Math.max(1, text.length)));
   }
 
-  /** Returns the literal that a name stands for, or {@link UNKNOWN}. */
+  /** Returns the literal value of a name, or {@link UNKNOWN}. */
   readonly value: Reference = (name) => {
     this.#hops++;
     if (this.#open.has(name) || this.#hops > this.#max_hops) return UNKNOWN;
@@ -80,9 +79,8 @@ class Constants {
   };
 
   /**
-   * Returns where the value of a top-level name begins, when exactly one place there gives it one. Every `name =` of the text
-   * is made to look like an export, and the lexer tells which of them are code of the top level: in strings, comments and
-   * functions it sees none.
+   * Returns the offset of the value of a top-level name that is assigned exactly once. Every `name =` in the text is rewritten to an
+   * export, and the lexer reports those at the top level, not those in strings, comments and functions.
    */
   #initialiser(name: string): number | undefined {
     const places = assignmentsOf(this.#text, name);
@@ -99,13 +97,13 @@ class Constants {
     try {
       found = parse(marked)[1].flatMap(({ s, n }) => n === name ? marks.get(s) ?? [] : []);
     } catch {
-      return undefined; // a mark broke the text: what it stands in is nothing we know
+      return undefined; // a rewritten assignment broke the syntax
     }
     return found.length === 1 ? found[0] : undefined;
   }
 }
 
-/** Returns the places of `name =`, where the name and where the value begins. */
+/** Returns the offsets of name and value of every `name =`. */
 function assignmentsOf(text: string, name: string): { start: number; value: number }[] {
   const places = [];
   for (let start = text.indexOf(name); start !== -1; start = text.indexOf(name, start + name.length)) {

@@ -1,6 +1,6 @@
 /**
- * esbuild's WebAssembly when this program runs from source. JavaScript, and never imported by name from TypeScript: neither the
- * type checker nor `deno bundle` can read a source-phase import, which gives the package's WebAssembly without any permission.
+ * Imports esbuild's WebAssembly when the program runs from source. JavaScript, because neither the type checker nor `deno bundle` can
+ * read a source-phase import, which loads the package's WebAssembly without a permission.
  */
 import source wasm from "esbuild-wasm/esbuild.wasm";
 

@@ -1,24 +1,21 @@
-/**
- * Bundles that were made, in memory: bounded by their length, the least recently used go first. Keys hold whose they are, so
- * that nobody meets another's.
- */
+/** Memory cache of bundles: limited in size, least recently used first out. Keys contain the namespace and the policy. */
 import { createHash } from "node:crypto";
 import { canonicalJson } from "../../sdk/json.ts";
 import type { GraphPrefetcher } from "../fetch/prefetch.ts";
 import type { LoadContext, ModuleBundle } from "../types.ts";
 
-/** A bounded memory of bundles. */
+/** Memory cache of bundles. */
 export class BundleCache {
   readonly #max_bytes: number;
   readonly #bundles = new Map<string, ModuleBundle>(); // in order of use
   #bytes = 0;
 
-  /** `max_bytes`: UTF-16 code units of code, near enough. */
+  /** `max_bytes` counts UTF-16 code units of code as bytes. */
   constructor(max_bytes: number) {
     this.#max_bytes = max_bytes;
   }
 
-  /** Returns the bundle of a key. */
+  /** Returns the bundle of a key and marks it as used. */
   get(key: string): ModuleBundle | undefined {
     const bundle = this.#bundles.get(key);
     if (bundle) {
@@ -28,7 +25,7 @@ export class BundleCache {
     return bundle;
   }
 
-  /** Keeps a bundle, if it is not larger than all there is room for. */
+  /** Stores a bundle unless it is larger than the cache. */
   set(key: string, bundle: ModuleBundle): void {
     const known = this.#bundles.get(key);
     if (known) this.#bytes -= known.code.length;
@@ -46,22 +43,22 @@ export class BundleCache {
 
 const scopes = new WeakMap<object, Map<string, string>>();
 
-/** Returns (hex) whose cache it is: name space, origin of the plan, and all of the policy that decides what is loaded. */
+/** Returns the hash of everything that separates caches: namespace, origin of the plan, and the policy's rules for loading. */
 export function scopeOf({ namespace, origin, policy }: LoadContext): string {
-  const who = `${origin} ${namespace}`;
+  const owner = `${origin} ${namespace}`;
   let known = scopes.get(policy);
   if (!known) scopes.set(policy, known = new Map());
-  let scope = known.get(who);
+  let scope = known.get(owner);
   if (scope === undefined) {
     const { allow, private_hosts, esm_host } = policy.modules;
     const { max_module_bytes, max_graph_bytes, max_graph_files } = policy.limits;
     const rules = { allow, private_hosts, esm_host, max_module_bytes, max_graph_bytes, max_graph_files };
-    known.set(who, scope = hashHex({ namespace, origin, rules }));
+    known.set(owner, scope = hashHex({ namespace, origin, rules }));
   }
   return scope;
 }
 
-/** Returns (hex) the name of a bundle: all that its text depends on. */
+/** Returns the key of a bundle: the hash of all its inputs. */
 export function bundleKey(
   scope: string,
   requested: string,
@@ -72,7 +69,7 @@ export function bundleKey(
   return hashHex({ scope, requested, entry, files: hashes, redirects: [...redirects].sort() });
 }
 
-/** Returns (hex) the name of what a URL with a digest stands for. */
+/** Returns the key of a pin: a URL with a digest. */
 export function pinKey(scope: string, url: string, integrity: string): string {
   return hashHex({ scope, url, integrity });
 }

@@ -1,38 +1,38 @@
 /**
- * How long an unpinned graph is current: over the network as long as its servers say (RFC 9111), files of this machine as
- * long as they are what they were.
+ * Tracks how long an unpinned graph is fresh: remote files as long as their servers allow (RFC 9111), local files while they are
+ * unchanged.
  */
 import { createHash } from "node:crypto";
 import type { FetchedFile, GraphFile } from "../types.ts";
 
-/** Entries that are kept. */
+/** Most entries. */
 const MAX_ENTRIES = 4096;
-/** A file that was changed this shortly before it was read may have been changed again in the same tick of its clock. */
+/** Milliseconds after a change in which a file may change again with the same modification time. */
 const RACY_MS = 2_000;
-/** Servers may say a year; a server of ours should notice within a day. Our choice. */
+/** Longest freshness: one day, even if servers allow more. */
 const MAX_MS = 24 * 3600 * 1000;
 
 interface Entry {
   key: string;
   until: number;
   files: readonly { url: string; mtime_ms: number; bytes: number }[];
-  /** Files of this machine that would change the graph if they were there. */
+  /** Local files that did not exist and would change the graph. */
   absent: readonly string[];
 }
 
-/** Remembers which bundle is current for which URL. */
+/** Tracks the fresh bundle of each URL. */
 export class Freshness {
   readonly #fresh_ms: number;
   readonly #monotonic: () => number;
   readonly #entries = new Map<string, Entry>();
 
-  /** `fresh_ms`: for servers that say nothing. */
+  /** `fresh_ms`: freshness if servers send no `Cache-Control`. */
   constructor(fresh_ms: number, monotonic: () => number) {
     this.#fresh_ms = fresh_ms;
     this.#monotonic = monotonic;
   }
 
-  /** Resolves to the key that was set, while it is current. */
+  /** Resolves to the key of a URL if it is fresh. */
   async get(name: string): Promise<string | undefined> {
     const entry = this.#entries.get(name);
     if (!entry) return undefined;
@@ -41,23 +41,25 @@ export class Freshness {
     return undefined;
   }
 
-  /** Returns the key that was set last, current or not. */
+  /** Returns the latest key of a URL, fresh or not. */
   last(name: string): string | undefined {
     return this.#entries.get(name)?.key;
   }
 
-  /** Remembers a key, what it was made of, and URLs of files that were looked for and not there. */
+  /** Stores a key with its files and the URLs of files that did not exist. */
   set(name: string, key: string, files: readonly FetchedFile[], absent: readonly string[] = []): void {
     const now_ms = Date.now();
     const local = files.flatMap(({ url, mtime_ms, bytes }) =>
       mtime_ms === undefined ? [] : [{ url, mtime_ms, bytes: bytes.length }]
     );
     const isRacy = local.some(({ mtime_ms }) => mtime_ms > now_ms - RACY_MS);
-    const unsure = files.some(({ url, mtime_ms }) => url.startsWith("file:") && mtime_ms === undefined);
+    const has_unknown_time = files.some(({ url, mtime_ms }) =>
+      url.startsWith("file:") && mtime_ms === undefined
+    );
     const spans = files.filter(({ url }) => url.startsWith("http")).map(({ max_age_s }) =>
       max_age_s === undefined ? this.#fresh_ms : Math.min(max_age_s * 1000, MAX_MS)
     );
-    const until = isRacy || unsure ? -Infinity : this.#monotonic() + Math.min(MAX_MS, ...spans);
+    const until = isRacy || has_unknown_time ? -Infinity : this.#monotonic() + Math.min(MAX_MS, ...spans);
     this.#entries.set(name, {
       key,
       until,
@@ -78,11 +80,11 @@ async function isUnchanged({ files, absent }: Entry): Promise<boolean> {
       mtime?.getTime() === files[index]?.mtime_ms && size === files[index]?.bytes
     );
   } catch {
-    return false; // one is gone
+    return false; // a file is missing
   }
 }
 
-/** Resolves to whether the files that are on this machine still have their bytes; those of servers are not asked for. */
+/** Resolves to whether all local files have the same bytes as before. Remote files are not checked. */
 export async function areUnchangedOnDisk(files: readonly GraphFile[]): Promise<boolean> {
   const local = files.filter(({ url }) => url.startsWith("file:"));
   const same = await Promise.all(local.map(async ({ url, sha256, bytes }) => {
@@ -90,8 +92,8 @@ export async function areUnchangedOnDisk(files: readonly GraphFile[]): Promise<b
       const found = await Deno.readFile(new URL(url));
       return found.length === bytes && createHash("sha256").update(found).digest("hex") === sha256;
     } catch {
-      return false; // gone, or not to be read: fetching it says which
+      return false; // missing or unreadable: fetching it reports which
     }
   }));
-  return same.every((one) => one);
+  return !same.includes(false);
 }

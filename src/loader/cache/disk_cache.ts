@@ -1,24 +1,23 @@
 /**
- * Bundles that were made, on disk: a file for each, named by the hash of all that it depends on, and a file for each pin that
- * says which. Whatever is torn, altered or of another version is as if it were not there. A disk that fails is slower, never
- * wrong: nothing here throws.
+ * Disk cache of bundles: one file for each bundle, named by the hash of its inputs, and one for each pin that names its bundle. Damaged
+ * files and files of other versions are ignored. Disk errors only cost time: nothing here throws.
  */
 import type { ModuleBundle } from "../types.ts";
 
-/** Changes whenever the form of these files or what bundles look like does. */
+/** Version of the file format and of bundles. */
 const FORMAT = "3";
 
-/** A bundle's file is the hash of the rest, the facts as JSON, and the code; the first two are a line each. */
+/** Separator in a bundle's file: a line with the hash of the rest, a line of JSON, the code. */
 const NEWLINE = 0x0a;
 
-/** A bounded folder of bundles. */
+/** Folder of bundles with a limited size. */
 export class DiskCache {
   readonly #folder: URL;
   readonly #max_bytes: number;
   #folder_created: Promise<unknown> | undefined;
   #written = 0;
 
-  /** `folder` ends in a slash; it is made when it is first written to. */
+  /** `folder` ends in a slash; it is created by the first write. */
   constructor(folder: URL, max_bytes: number) {
     this.#folder = new URL(`bundles-${FORMAT}/`, folder);
     this.#max_bytes = max_bytes;
@@ -32,24 +31,24 @@ export class DiskCache {
     const content = bytes.subarray(start);
     if (new TextDecoder().decode(bytes.subarray(0, start)) !== await hashLine(content)) return undefined;
     const end = content.indexOf(NEWLINE);
-    const facts = JSON.parse(new TextDecoder().decode(content.subarray(0, end))); // its hash says that we wrote it
+    const facts = JSON.parse(new TextDecoder().decode(content.subarray(0, end))); // the hash proves that this program wrote it
     return { ...facts, code: new TextDecoder().decode(content.subarray(end + 1)) };
   }
 
-  /** Keeps a bundle under its key. */
+  /** Stores a bundle. */
   async set(key: string, bundle: ModuleBundle): Promise<void> {
     const { code, ...facts } = bundle;
     const content = new TextEncoder().encode(`${JSON.stringify(facts)}\n${code}`);
     await this.#write(`${key}.bundle`, [new TextEncoder().encode(await hashLine(content)), content]);
   }
 
-  /** Resolves to the key that a pin (hex) stands for. */
+  /** Resolves to the key of the bundle for a pin (hex). */
   async getPin(pin: string): Promise<string | undefined> {
     const key = new TextDecoder().decode(await this.#read(`${pin}.pin`));
     return /^[0-9a-f]{64}$/.test(key) ? key : undefined;
   }
 
-  /** Keeps what a pin stands for. */
+  /** Stores the bundle's key for a pin. */
   async setPin(pin: string, key: string): Promise<void> {
     await this.#write(`${pin}.pin`, [new TextEncoder().encode(key)]);
   }
@@ -58,7 +57,7 @@ export class DiskCache {
     try {
       return await Deno.readFile(new URL(name, this.#folder));
     } catch {
-      return undefined; // not there, or not to be read: the same to whoever asks
+      return undefined; // missing or unreadable: a cache miss
     }
   }
 
@@ -67,16 +66,16 @@ export class DiskCache {
     try {
       await (this.#folder_created ??= Deno.mkdir(this.#folder, { recursive: true, mode: 0o700 }));
       await Deno.writeFile(temporary, ReadableStream.from(parts), { mode: 0o600, createNew: true });
-      await Deno.rename(temporary, new URL(name, this.#folder)); // whole or not at all
+      await Deno.rename(temporary, new URL(name, this.#folder)); // atomic
       this.#written += parts.reduce((sum, { length }) => sum + length, 0);
       if (this.#written > this.#max_bytes / 8) await this.#prune();
     } catch {
       this.#folder_created = undefined;
-      await Deno.remove(temporary).catch(() => {}); // it may never have been made
+      await Deno.remove(temporary).catch(() => {}); // it may not exist
     }
   }
 
-  /** Removes the oldest until the rest is within the bound. */
+  /** Removes the oldest files until the folder is within its limit. */
   async #prune(): Promise<void> {
     this.#written = 0;
     const files: { url: URL; size: number; age: number }[] = [];
@@ -95,7 +94,7 @@ export class DiskCache {
   }
 }
 
-/** Away from this thread: a bundle may have many megabytes. */
+/** Returns the hash as a line. perf: computed off the main thread, since a bundle may have many megabytes. */
 async function hashLine(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
   return `${new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)).toHex()}\n`;
 }

@@ -1,6 +1,6 @@
 /**
- * One file by its URL: checked before the first packet and at every hop, read within its limits, hashed over its decoded
- * bytes. What may be loaded is the policy's; what a file means is nobody's business here.
+ * Fetches one file: checks its URL and every redirect against the policy, reads it within its limits, and hashes its decoded bytes.
+ * Knows nothing about the meaning of files.
  */
 import { createHash } from "node:crypto";
 import {
@@ -22,13 +22,13 @@ import { kindOfUrl, mayImport } from "./media_type.ts";
 import { displayUrl } from "../display_url.ts";
 import type { FetchedFile, LoaderPolicy } from "../types.ts";
 
-/** What files are fetched under. */
+/** Options of {@link FileFetcher}. */
 export interface FetchOptions extends ConnectionOptions {
   rules: SourceRules;
   limits: LoaderPolicy["limits"];
-  /** Ends all that is under way. */
+  /** Aborts all requests. */
   signal: AbortSignal;
-  /** Told of bytes as they arrive; throws when the graph has too many. */
+  /** Called with the number of bytes as they arrive; throws if the graph has too many. */
   count(bytes: number): void;
   base_url?: string;
 }
@@ -47,23 +47,23 @@ export class FileFetcher implements Disposable {
   }
 
   /**
-   * Resolves to a file. `as_code`: it is imported as a module, and a web page in its place is told as such.
+   * Fetches a file. `as_code`: it is imported as a module, so a web page is an error.
    * @throws {PreampError} `module_source_denied`, `module_fetch_failed`, `module_fetch_timeout`, `module_too_large`.
    */
-  async fetch(asked: string, use: SourceUse, as_code: boolean): Promise<FetchedFile> {
-    const url = new URL(asked);
+  async fetch(requested: string, use: SourceUse, as_code: boolean): Promise<FetchedFile> {
+    const url = new URL(requested);
     this.#checkAllowed(url, use);
     if (url.protocol === "file:") return await this.#readFile(url);
-    if (url.protocol === "data:") return await this.#readData(asked);
+    if (url.protocol === "data:") return await this.#readData(requested);
     return await this.#fetchWeb(url, as_code);
   }
 
-  /** Resolves to a file; null when it is not there, or is nothing that this plan may ask for. Throws as {@link fetch} else. */
-  async fetchIfThere(asked: string, use: SourceUse): Promise<FetchedFile | null> {
-    if (sourceProblem(new URL(asked), use, this.#options.rules)) return null;
+  /** Fetches a file; resolves to null if it does not exist or the policy does not allow it. Throws as {@link fetch}. */
+  async fetchIfThere(requested: string, use: SourceUse): Promise<FetchedFile | null> {
+    if (sourceProblem(new URL(requested), use, this.#options.rules)) return null;
     try {
-      const file = await this.fetch(asked, use, false);
-      return file.bytes[0] === LESS_THAN ? null : file; // a web page, as some servers answer for what is not there
+      const file = await this.fetch(requested, use, false);
+      return file.bytes[0] === LESS_THAN ? null : file; // a web page: some servers send one for missing files
     } catch (error) {
       if (error instanceof MissingFile) return null;
       throw error;
@@ -91,7 +91,11 @@ export class FileFetcher implements Disposable {
     try {
       const { isFile, isDirectory, mtime } = await Deno.stat(url);
       if (!isFile) {
-        throw this.#fetchError(url, isDirectory ? "it is a folder" : "it is no ordinary file", "name a file");
+        throw this.#fetchError(
+          url,
+          isDirectory ? "it is a folder" : "it is not a regular file",
+          "name a file",
+        );
       }
       using file = await Deno.open(url);
       const bytes = await this.#collect(url, chunksOf(file));
@@ -101,7 +105,7 @@ export class FileFetcher implements Disposable {
       if (error instanceof Deno.errors.NotFound) {
         throw this.#missingError(
           url,
-          "there is no such file",
+          "the file does not exist",
           "check the path: it is relative to the importing file",
         );
       }
@@ -112,7 +116,7 @@ export class FileFetcher implements Disposable {
   async #readData(text: string): Promise<FetchedFile> {
     let response: Response;
     try {
-      response = await fetch(text); // decodes it, and touches no network
+      response = await fetch(text); // decodes without network access
     } catch (error) {
       throw this.#fetchError(text, "it cannot be decoded", "write data:text/javascript;base64,…", error);
     }
@@ -131,7 +135,7 @@ export class FileFetcher implements Disposable {
         return fileOf(url.href, answer.bytes, max_age_s === undefined ? {} : { max_age_s });
       }
       if (!URL.canParse(answer.location, url.href)) {
-        throw this.#fetchError(url, "it redirects to what is no URL", "name the file's own URL");
+        throw this.#fetchError(url, "it redirects to an invalid URL", "name the file's own URL");
       }
       const next = new URL(answer.location, url);
       next.hash = "";
@@ -147,10 +151,10 @@ export class FileFetcher implements Disposable {
     throw this.#fetchError(start, `it redirects more than ${max_redirects} times`, "name the file's own URL");
   }
 
-  /** One request of at most `fetch_timeout_s`, from connecting to the last byte. */
+  /** Sends one request, which may take `fetch_timeout_s` from connecting to the last byte. */
   async #request(url: URL, as_code: boolean): Promise<Answer> {
     const { limits, signal: outer } = this.#options;
-    const leave = await this.#connections.acquire(url, outer); // waiting for a turn is not the server's fault
+    const leave = await this.#connections.acquire(url, outer); // waiting for a slot does not count
     const controller = new AbortController();
     const abort = () => controller.abort(outer.reason);
     outer.addEventListener("abort", abort);
@@ -165,7 +169,7 @@ export class FileFetcher implements Disposable {
         signal,
         (connection) => this.#exchange(url, connection, as_code),
       );
-      answered.catch(() => {}); // after an abort nobody waits for it
+      answered.catch(() => {}); // not awaited after an abort
       return await Promise.race([answered, aborted]);
     } catch (error) {
       if (outer.aborted) throw outer.reason;
@@ -173,7 +177,7 @@ export class FileFetcher implements Disposable {
       if (signal.aborted) {
         throw new PreampError(
           "module_fetch_timeout",
-          `Cannot fetch ${this.#display(url)}: not done within ${limits.fetch_timeout_s} s`,
+          `Cannot fetch ${this.#display(url)}: timed out after ${limits.fetch_timeout_s} s`,
           { cause: error },
         );
       }
@@ -222,28 +226,28 @@ export class FileFetcher implements Disposable {
     return { value: { bytes, ...timing }, reusable: head.keep_alive && bodyEnds(head) };
   }
 
-  /** Reads what is within the limits, counted as it comes, never after (threats T35). */
+  /** Reads a body; the limits apply while it is read. */
   async #collect(
     url: URL | string,
     chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
   ): Promise<Uint8Array> {
     const { max_module_bytes } = this.#options.limits;
-    const kept: Uint8Array[] = [];
+    const copies: Uint8Array[] = [];
     let length = 0;
     for await (const chunk of chunks) {
       length += chunk.length;
       if (length > max_module_bytes) {
         throw new PreampError(
           "module_too_large",
-          `Cannot load ${this.#display(url)}: a file may have ${max_module_bytes} bytes: received more`,
+          `Cannot load ${this.#display(url)}: the file has more than ${max_module_bytes} bytes`,
         );
       }
       this.#options.count(chunk.length);
-      kept.push(chunk.slice()); // the buffer it lies in is used again
+      copies.push(chunk.slice()); // the buffer is reused
     }
     const bytes = new Uint8Array(length);
     let at = 0;
-    for (const chunk of kept) {
+    for (const chunk of copies) {
       bytes.set(chunk, at);
       at += chunk.length;
     }
@@ -263,20 +267,20 @@ export class FileFetcher implements Disposable {
 
 type Answer = { bytes: Uint8Array; max_age_s?: number } | { location: string; max_age_s?: number };
 
-/** Thrown when a file is not there, as its server or this machine says. */
+/** Thrown when a file does not exist. */
 class MissingFile extends PreampError {}
 
-/** What servers answer for a file that is not there; some do not tell that from one that is not public. */
+/** Statuses of missing files; some servers use the same for private ones. */
 const MISSING: ReadonlySet<number> = new Set([401, 403, 404, 410]);
 const LESS_THAN = 0x3c;
 
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 const HINTS: Readonly<Record<number, string>> = {
-  401: "it wants credentials, and none are sent",
-  403: "it wants credentials, and none are sent",
+  401: "it requires credentials, which are not supported",
+  403: "it requires credentials, which are not supported",
   404: "check the path and the version in it",
-  429: "its server wants fewer requests: try again later",
+  429: "its server limits requests: try again later",
 };
 
 function fileOf(
@@ -287,7 +291,7 @@ function fileOf(
   return { url, bytes, sha256: createHash("sha256").update(bytes).digest("hex"), ...more };
 }
 
-/** No cookie, no credentials, no referrer: nothing that could leak, and nothing to drop at a redirect. */
+/** Returns a request without cookies, credentials and referrer. */
 function requestOf(url: URL): Uint8Array {
   const lines = [
     `GET ${url.pathname}${url.search} HTTP/1.1`,
@@ -296,10 +300,10 @@ function requestOf(url: URL): Uint8Array {
     "Accept: */*",
     "Accept-Encoding: gzip",
   ];
-  return new TextEncoder().encode(`${lines.join("\r\n")}\r\n\r\n`); // the URL parser leaves no control characters
+  return new TextEncoder().encode(`${lines.join("\r\n")}\r\n\r\n`); // parsed URLs contain no control characters
 }
 
-/** Seconds that an answer stays fresh (RFC 9111 §5.2); undefined when the server does not say. */
+/** Returns the seconds that a response is fresh (RFC 9111 §5.2); undefined if the server sent none. */
 function freshnessOf({ headers }: Head): number | undefined {
   const directives = (headers.get("cache-control") ?? "").toLowerCase().split(",").map((part) => part.trim());
   if (directives.includes("no-store") || directives.includes("no-cache")) return 0;
@@ -320,11 +324,11 @@ function isPage({ headers }: Head): boolean {
 function decodeBody(body: AsyncGenerator<Uint8Array>, encoding: string): AsyncIterable<Uint8Array> {
   const name = encoding.trim().toLowerCase();
   if (name === "identity" || name === "") return body;
-  if (name !== "gzip" && name !== "x-gzip") throw new HttpError("its content coding was not asked for");
+  if (name !== "gzip" && name !== "x-gzip") throw new HttpError("its content coding is not supported");
   return ReadableStream.from(sliced(body)).pipeThrough(new DecompressionStream("gzip"));
 }
 
-/** In small pieces: a thousandfold bomb then unpacks a few megabytes before it is counted. */
+/** Yields small chunks, so that a decompression bomb is detected after a few megabytes. */
 async function* sliced(
   body: AsyncGenerator<Uint8Array>,
 ): AsyncGenerator<Uint8Array<ArrayBuffer>, void, void> {
@@ -340,7 +344,7 @@ async function* chunksOf(file: Deno.FsFile): AsyncGenerator<Uint8Array, void, vo
   }
 }
 
-/** What went wrong on the wire, in words. */
+/** Returns the reason of a network error as text. */
 function factOf(error: unknown): string {
   if (error instanceof Deno.errors.ConnectionRefused) return "its server refused the connection";
   if (error instanceof Deno.errors.NotCapable) {
@@ -348,7 +352,7 @@ function factOf(error: unknown): string {
   }
   const message = errorMessage(error);
   if (/certificate/i.test(message)) return "its certificate is not trusted for this name";
-  if (/ENOTFOUND|EAI_|getaddrinfo|no address/i.test(message)) return "its host is not known";
+  if (/ENOTFOUND|EAI_|getaddrinfo|no address/i.test(message)) return "its host is unknown";
   if (error instanceof HttpError || error instanceof StaleConnection) return message;
   return "the connection failed";
 }

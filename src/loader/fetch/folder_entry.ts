@@ -1,6 +1,6 @@
 /**
- * The entry file of a folder: what its `deno.json` exports, else `mod.ts`. A `deno.json` that decides is a part of the module's
- * graph, so that digest and lock cover it: another one, or none, is another graph.
+ * Finds the entry file of a folder: the one that its `deno.json` exports, else `mod.ts`. A `deno.json` that names the entry belongs
+ * to the module's graph, so that digest and lock cover it.
  */
 import { PreampError } from "../../sdk/errors.ts";
 import { isObject } from "../../sdk/json.ts";
@@ -8,27 +8,26 @@ import type { FileFetcher } from "./file_fetcher.ts";
 import { displayUrl } from "../display_url.ts";
 import type { FetchedFile, GraphRequest } from "../types.ts";
 
-/** Bytes of a `deno.json` that is read. */
+/** Largest `deno.json` in bytes. */
 const MAX_BYTES = 256 * 1024;
 
-/** Where a folder's module begins. */
+/** Entry of a folder. */
 export interface FolderEntry {
   readonly entry: GraphRequest;
-  /** The folder's `deno.json`; null when there is none. */
+  /** The folder's `deno.json`; null if it does not exist. */
   readonly config: FetchedFile | null;
-  /** Whether it says what the entry is. */
+  /** Whether `deno.json` names the entry. */
   readonly decides: boolean;
 }
 
-/** Returns the URL of the file that may say which file of a folder is the entry. */
+/** Returns the URL of a folder's `deno.json`. */
 export function configUrl(folder: string): string {
   return new URL("deno.json", folder).href;
 }
 
 /**
- * Resolves to the entry of a folder, a URL that ends in a slash.
- * @throws {PreampError} `module_invalid` when its `deno.json` cannot be read; as `FileFetcher.fetch` for any failure but its
- * absence.
+ * Resolves to the entry of a folder, whose URL ends in a slash.
+ * @throws {PreampError} `module_invalid` if `deno.json` is invalid; as `FileFetcher.fetch` if it exists and cannot be fetched.
  */
 export async function entryOfFolder(
   folder: string,
@@ -60,17 +59,17 @@ function exportOf(
   try {
     data = JSON.parse(new TextDecoder().decode(bytes));
   } catch {
-    throw problem("it is not JSON", "write JSON without comments, or name the module's file itself");
+    throw problem("it is not valid JSON", "write JSON without comments, or name the module's file itself");
   }
   const exports = isObject(data) ? data.exports : undefined;
   if (exports === undefined) return undefined;
   const main = isObject(exports) ? exports["."] : exports;
   if (typeof main !== "string" || !main.startsWith("./")) {
-    throw problem('"exports" names no file', 'write "exports": "./mod.ts", or {".": "./mod.ts"}');
+    throw problem('"exports" does not name a file', 'write "exports": "./mod.ts", or {".": "./mod.ts"}');
   }
   const entry = new URL(main, url);
   if (!entry.href.startsWith(new URL(".", url).href)) {
-    throw problem('"exports" leads out of its folder', 'write "exports": "./mod.ts"');
+    throw problem('"exports" names a file outside of its folder', 'write "exports": "./mod.ts"');
   }
   entry.hash = "";
   return entry.href;

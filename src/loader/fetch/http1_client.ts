@@ -1,31 +1,31 @@
 /**
- * One HTTP/1.1 answer read from bytes (RFC 9112): head, then body by chunks, length or end. Of our own because the address
- * that is connected to must be the one that was checked: `fetch` resolves names itself, and `node:https` with a connection
- * made by its caller fails on Deno 2.6. Strict: what is ambiguous is refused, and everything is bounded.
+ * Reads an HTTP/1.1 response from bytes (RFC 9112). Needed because the connection must use the address that was checked: `fetch`
+ * resolves names itself, and `node:https` with a custom connection fails on Deno 2.6. Strict: ambiguous responses are errors, and
+ * everything has a limit.
  */
 
-/** Reads into a buffer; null at the end. */
+/** Reads into a buffer; resolves to null at the end. */
 export type Read = (buffer: Uint8Array) => Promise<number | null>;
 
-/** The first part of an answer. */
+/** Status and headers of a response. */
 export interface Head {
   readonly status: number;
   /** Names in lower case; values of a repeated header joined by ", ". */
   readonly headers: ReadonlyMap<string, string>;
-  /** Whether the connection may be used for another request once the body was read. */
+  /** Whether the connection can be reused after the body. */
   readonly keep_alive: boolean;
 }
 
-/** Thrown for bytes that are no answer. */
+/** Thrown for invalid responses. */
 export class HttpError extends Error {}
 
-/** Thrown when a connection ends where a line should be. */
+/** Thrown when the connection closes before the end of a line. */
 export class TruncatedResponse extends HttpError {}
 
 const MAX_HEAD_BYTES = 64 * 1024;
 const MAX_INTERIM = 8;
 
-/** Bytes of a connection with what was read ahead. */
+/** Buffered reader of a connection. */
 export class ByteReader {
   readonly #read: Read;
   readonly #buffer = new Uint8Array(16 * 1024);
@@ -36,7 +36,7 @@ export class ByteReader {
     this.#read = read;
   }
 
-  /** Resolves to the next bytes, at most `max`; null at the end. They are valid until the next call. */
+  /** Resolves to at most `max` bytes; null at the end. The bytes are valid until the next call. */
   async some(max: number): Promise<Uint8Array | null> {
     if (this.#rest.length === 0 && !await this.#fill()) return null;
     const taken = this.#rest.subarray(0, max);
@@ -44,7 +44,7 @@ export class ByteReader {
     return taken;
   }
 
-  /** Resolves to the next line without its end. @throws {HttpError} when it is longer than `max` or has no end. */
+  /** Resolves to the next line without its end. @throws {HttpError} if it is longer than `max` or incomplete. */
   async line(max: number): Promise<string> {
     let text = "";
     for (;;) {
@@ -53,7 +53,7 @@ export class ByteReader {
       }
       const end = this.#rest.indexOf(10);
       const part = end === -1 ? this.#rest : this.#rest.subarray(0, end);
-      if (text.length + part.length > max) throw new HttpError("a line of the answer is too long");
+      if (text.length + part.length > max) throw new HttpError("a line of the response is too long");
       text += latin1(part);
       this.#rest = this.#rest.subarray(end === -1 ? part.length : end + 1);
       if (end !== -1) return text.endsWith("\r") ? text.slice(0, -1) : text;
@@ -68,14 +68,14 @@ export class ByteReader {
   }
 }
 
-/** Resolves to the head of the final answer; interim ones (1xx) are skipped. @throws {HttpError} */
+/** Resolves to the head of the final response; skips interim ones (1xx). @throws {HttpError} */
 export async function readHead(reader: ByteReader): Promise<Head> {
   for (let interim = 0; interim <= MAX_INTERIM; interim++) {
     const head = await readOneHead(reader);
     if (head.status >= 200) return head;
     if (head.status === 101) break;
   }
-  throw new HttpError("the answer never comes to its point");
+  throw new HttpError("the server sent only 1xx responses");
 }
 
 async function readOneHead(reader: ByteReader): Promise<Head> {
@@ -83,13 +83,15 @@ async function readOneHead(reader: ByteReader): Promise<Head> {
   const start = await reader.line(budget);
   budget -= start.length;
   const [, minor, code] = /^HTTP\/1\.([01]) ([1-5][0-9]{2})(?: |$)/.exec(start) ?? [];
-  if (code === undefined) throw new HttpError("the answer is not HTTP/1.1");
+  if (code === undefined) throw new HttpError("the response is not HTTP/1.1");
   const headers = new Map<string, string>();
   for (let line = await reader.line(budget); line !== ""; line = await reader.line(budget)) {
     budget -= line.length + 2;
     const colon = line.indexOf(":");
     const name = line.slice(0, colon).toLowerCase();
-    if (colon < 1 || !/^[!#$%&'*+.^_`|~0-9a-z-]+$/.test(name)) throw new HttpError("a header cannot be read");
+    if (colon < 1 || !/^[!#$%&'*+.^_`|~0-9a-z-]+$/.test(name)) {
+      throw new HttpError("a response header is invalid");
+    }
     const value = line.slice(colon + 1).trim();
     const before = headers.get(name);
     headers.set(name, before === undefined ? value : `${before}, ${value}`);
@@ -99,8 +101,8 @@ async function readOneHead(reader: ByteReader): Promise<Head> {
 }
 
 /**
- * Yields the body as it was sent, in pieces that are valid until the next one is asked for. When it ends, the next answer may
- * follow; see {@link bodyEnds}.
+ * Yields the body as it was sent. Each chunk is valid until the next one is requested. Afterwards the connection can be reused if
+ * {@link bodyEnds}.
  *
  * @throws {HttpError}
  */
@@ -108,9 +110,9 @@ export async function* readBody(reader: ByteReader, head: Head): AsyncGenerator<
   if (head.status === 204 || head.status === 304) return;
   const length = head.headers.get("content-length");
   if (head.headers.has("transfer-encoding")) {
-    if (length !== undefined) throw new HttpError("the answer says its length twice");
+    if (length !== undefined) throw new HttpError("the response has two lengths");
     if (head.headers.get("transfer-encoding")!.toLowerCase() !== "chunked") {
-      throw new HttpError("the answer's transfer coding is not known");
+      throw new HttpError("the response has an unknown transfer coding");
     }
     return yield* readChunks(reader);
   }
@@ -118,12 +120,12 @@ export async function* readBody(reader: ByteReader, head: Head): AsyncGenerator<
   const sizes = new Set(length.split(",").map((size) => size.trim()));
   const [size = ""] = sizes;
   if (sizes.size !== 1 || !/^[0-9]{1,15}$/.test(size)) {
-    throw new HttpError("the answer's length cannot be read");
+    throw new HttpError("the response has an invalid length");
   }
   yield* readExactly(reader, Number(size));
 }
 
-/** Returns true when the end of a body can be told without the end of the connection. */
+/** Returns whether the body ends before the connection does. */
 export function bodyEnds({ headers, status }: Head): boolean {
   return status === 204 || status === 304 || headers.has("content-length") ||
     headers.has("transfer-encoding");
@@ -133,11 +135,11 @@ async function* readChunks(reader: ByteReader): AsyncGenerator<Uint8Array, void,
   for (;;) {
     const line = await reader.line(1024);
     const size = line.split(";", 1)[0]!.trim();
-    if (!/^[0-9a-f]{1,8}$/i.test(size)) throw new HttpError("a chunk of the answer cannot be read");
+    if (!/^[0-9a-f]{1,8}$/i.test(size)) throw new HttpError("a chunk of the response is invalid");
     const length = parseInt(size, 16);
     if (length === 0) break;
     yield* readExactly(reader, length);
-    if (await reader.line(2) !== "") throw new HttpError("a chunk of the answer is longer than it says");
+    if (await reader.line(2) !== "") throw new HttpError("a chunk of the response is longer than its size");
   }
   let budget = MAX_HEAD_BYTES;
   for (let line = await reader.line(budget); line !== ""; line = await reader.line(budget)) {
@@ -148,7 +150,7 @@ async function* readChunks(reader: ByteReader): AsyncGenerator<Uint8Array, void,
 async function* readExactly(reader: ByteReader, length: number): AsyncGenerator<Uint8Array, void, void> {
   for (let left = length; left > 0;) {
     const bytes = await reader.some(left);
-    if (!bytes) throw new HttpError("the answer is shorter than it says");
+    if (!bytes) throw new HttpError("the response is shorter than its length");
     left -= bytes.length;
     yield bytes;
   }
@@ -158,7 +160,7 @@ async function* readToEnd(reader: ByteReader): AsyncGenerator<Uint8Array, void, 
   for (let bytes = await reader.some(Infinity); bytes; bytes = await reader.some(Infinity)) yield bytes;
 }
 
-/** Header bytes are letters of Latin-1 (RFC 9110 §5.5). */
+/** Decodes header bytes as Latin-1 (RFC 9110 §5.5). */
 function latin1(bytes: Uint8Array): string {
   let text = "";
   for (const byte of bytes) text += String.fromCharCode(byte);

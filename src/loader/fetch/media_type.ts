@@ -1,9 +1,6 @@
-/**
- * How a file is read: by its URL and by how it is imported, by nothing that a server says, so that the same hash always
- * means the same code (threats T36, loader confusion). Pure.
- */
+/** Determines how a file is read: by its URL and import attribute, never by response headers, so that a hash fixes the meaning. */
 
-/** The ways esbuild reads a file. */
+/** Loaders of esbuild. */
 export type FileKind = "js" | "jsx" | "ts" | "tsx" | "json" | "text" | "binary";
 
 const BY_EXTENSION: Readonly<Record<string, FileKind>> = {
@@ -18,16 +15,16 @@ const BY_EXTENSION: Readonly<Record<string, FileKind>> = {
   json: "json",
 };
 
-/** Kinds of `with {type: "…"}` that are taken. */
+/** Supported values of `with {type: "…"}`. */
 const BY_ATTRIBUTE: Readonly<Record<string, FileKind>> = { json: "json", text: "text", bytes: "binary" };
 
-/** Returns the kind that an import attribute asks for; null when it asks for one that is not taken. */
+/** Returns the kind for an import attribute; null if the attribute is not supported. */
 export function kindOfAttribute(type: string | undefined): FileKind | null | undefined {
   if (type === undefined) return undefined;
   return Object.hasOwn(BY_ATTRIBUTE, type) ? BY_ATTRIBUTE[type] : null;
 }
 
-/** Returns the kind of a file that is imported without an attribute. Without a known extension it is JavaScript. */
+/** Returns the kind of a file that is imported without an attribute. The default is JavaScript. */
 export function kindOfUrl(text: string): FileKind {
   const url = new URL(text);
   if (url.protocol === "data:") return kindOfMediaType(mediaTypeOf(text));
@@ -36,7 +33,7 @@ export function kindOfUrl(text: string): FileKind {
   return last.includes(".") && Object.hasOwn(BY_EXTENSION, extension) ? BY_EXTENSION[extension]! : "js";
 }
 
-/** Returns true when a file of this kind may import others. */
+/** Returns whether files of this kind can have imports. */
 export function mayImport(kind: FileKind): boolean {
   return kind === "js" || kind === "jsx" || kind === "ts" || kind === "tsx";
 }

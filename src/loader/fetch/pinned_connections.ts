@@ -1,39 +1,38 @@
 /**
- * Connections to addresses that were checked. A host is resolved once, every address it has is asked about, and what is
- * connected to is one of those: a name that changes its mind between check and use changes nothing (threats T1, T3). No
- * proxy is used.
+ * Connects only to addresses that were checked. A host is resolved once and all its addresses are checked, so a DNS answer that
+ * changes later has no effect. Does not use proxies.
  */
 import { addressKind } from "../../policy/address_kinds.ts";
 import { defaultPort } from "../../policy/url_prefixes.ts";
 import { ByteReader } from "./http1_client.ts";
 
-/** Resolves a host to all of its addresses. */
+/** Resolves a host to all its addresses. */
 export type Lookup = (host: string) => Promise<readonly string[]>;
 
-/** How connections are made. */
+/** Options of {@link Connections}. */
 export interface ConnectionOptions {
   /** Default: the system's resolver. */
   lookup?: Lookup;
-  /** Further certificate authorities, as PEM. */
+  /** Additional certificate authorities, as PEM. */
   ca_certs?: readonly string[];
 }
 
-/** A connection that may be used again. */
+/** A reusable connection. */
 export interface Connection {
   readonly reader: ByteReader;
   write(bytes: Uint8Array): Promise<void>;
   close(): void;
 }
 
-/** Throws when an address of a URL's host may not be connected to. */
+/** Throws if the address of a URL's host is not allowed. */
 export type CheckAddress = (url: URL, address: string) => void;
 
-/** Connections to one host at a time; what browsers do. */
+/** Most connections to one host, as in browsers. */
 const MAX_PER_HOST = 6;
-/** Milliseconds for one address before the next is tried. */
+/** Milliseconds to connect to one address before the next is tried. */
 const ADDRESS_MS = 3_000;
 
-/** The connections of one graph. */
+/** Connections of one graph. */
 export class Connections {
   readonly #lookup: Lookup;
   readonly #ca_certs: readonly string[];
@@ -46,7 +45,7 @@ export class Connections {
     this.#check = check;
   }
 
-  /** Resolves when a connection to the URL's host may be used, to what gives the turn back. */
+  /** Acquires a slot of the URL's host; resolves to a function that releases it. */
   async acquire(url: URL, signal: AbortSignal): Promise<() => void> {
     const host = this.#host(url);
     await host.acquire();
@@ -56,8 +55,8 @@ export class Connections {
   }
 
   /**
-   * Resolves to what `use` resolves to; it is given a connection to the URL's host. One that was used before may have been
-   * closed by the other side meanwhile: then `use` is called again with a new one.
+   * Calls `use` with a connection to the URL's host and resolves to its value. If a reused connection was closed by the server,
+   * `use` is called again with a new one.
    */
   async use<T>(
     url: URL,
@@ -84,7 +83,7 @@ export class Connections {
     }
   }
 
-  /** Closes what is idle. */
+  /** Closes idle connections. */
   close(): void {
     for (const host of this.#hosts.values()) {
       for (const connection of host.idle.splice(0)) connection.close();
@@ -144,10 +143,10 @@ export class Connections {
   }
 }
 
-/** A connection that was kept has nothing to say any more: nothing of an answer was read from it. */
+/** Thrown when a reused connection was closed before any response byte. The request may be retried on a new connection. */
 export class StaleConnection extends Error {}
 
-/** What is known of one origin. */
+/** Connections and addresses of one origin. */
 class Host {
   readonly idle: Connection[] = [];
   addresses: Promise<readonly string[]> | undefined;
@@ -159,7 +158,7 @@ class Host {
       this.#open++;
       return;
     }
-    await new Promise<void>((resolve) => this.#waiting.push(resolve)); // whoever leaves hands its place on
+    await new Promise<void>((resolve) => this.#waiting.push(resolve)); // release() passes its slot on
   }
 
   release(): void {
@@ -187,20 +186,20 @@ function closeQuietly(conn: Deno.Conn): void {
   }
 }
 
-/** A connection that comes too late is closed. */
+/** Resolves to the connection, or rejects after `ms` or on abort; a late connection is closed. */
 async function connectWithin(
   connecting: Promise<Deno.TcpConn>,
   ms: number,
   signal: AbortSignal,
 ): Promise<Deno.TcpConn> {
   const ended = Promise.withResolvers<never>();
-  const timer = setTimeout(() => ended.reject(new Error("connecting takes too long")), ms);
+  const timer = setTimeout(() => ended.reject(new Error("connecting timed out")), ms);
   const abort = () => ended.reject(signal.reason);
   signal.addEventListener("abort", abort);
   try {
     return await Promise.race([connecting, ended.promise]);
   } catch (error) {
-    connecting.then(closeQuietly, () => {}); // its failure was told, or nobody waits for it
+    connecting.then(closeQuietly, () => {}); // its error was reported already
     throw error;
   } finally {
     clearTimeout(timer);

@@ -1,7 +1,6 @@
 /**
- * The files of one graph, fetched side by side: the entry, what it imported before or seems to import, and what the bundler
- * asks for. Keeps the
- * limits of the whole; a file that cannot be had is remembered, not thrown, until it is known that it is needed.
+ * Fetches the files of one graph in parallel: the entry, files that it imported before or appears to import, and files that the bundler
+ * requests. Enforces the limits of the graph. An error of a file is stored, and reported only if the bundler needs the file.
  */
 import type { SourceUse } from "../../policy/source_rules.ts";
 import { PreampError } from "../../sdk/errors.ts";
@@ -9,32 +8,32 @@ import type { FileFetcher } from "./file_fetcher.ts";
 import { kindOfUrl, mayImport } from "./media_type.ts";
 import type { FetchedFile, GraphRequest, LoaderPolicy } from "../types.ts";
 
-/** Requests of one graph at once. */
+/** Most parallel requests of one graph. */
 const PARALLEL = 16;
 
-/** What a graph is fetched with. */
+/** Options of {@link GraphPrefetcher}. */
 export interface PrefetchOptions {
   fetcher: Pick<FileFetcher, "fetch">;
   limits: Pick<LoaderPolicy["limits"], "max_graph_files">;
-  /** Called with each file before it is used; throws to stop it all. */
+  /** Checks each file before it is used; an error stops all requests. */
   check(file: FetchedFile): void;
-  /** Resolves to the URLs that a file seems to import, at most `max`. */
+  /** Resolves to at most `max` URLs that a file appears to import. */
   imports(file: FetchedFile, max: number): Promise<readonly string[]>;
-  /** What messages call the module. */
+  /** Name of the module in messages. */
   name: string;
 }
 
-/** One graph while it is fetched. */
+/** Fetches one graph. */
 export class GraphPrefetcher {
-  /** By URL after redirects. */
+  /** Files by URL after redirects. */
   readonly files = new Map<string, FetchedFile>();
-  /** Requested URL → URL after redirects. */
+  /** Maps requested URLs to URLs after redirects. */
   readonly redirects = new Map<string, string>();
-  /** By requested URL. */
+  /** Errors by requested URL. */
   readonly failed = new Map<string, PreampError>();
-  /** Files that no other file imports, and that are a part of the graph all the same. */
+  /** Files of the graph that no file imports. */
   readonly added: FetchedFile[] = [];
-  /** In the order in which they were asked for. */
+  /** Requests in order. */
   readonly requests: GraphRequest[] = [];
   readonly #options: PrefetchOptions;
   readonly #requested = new Set<string>();
@@ -49,18 +48,18 @@ export class GraphPrefetcher {
   }
 
   /**
-   * Fetches URLs, and what they seem to import unless `alone` is true.
-   * @throws {PreampError} when a limit of the graph is passed, or `check` refuses a file.
+   * Fetches URLs, and the files that they appear to import unless `skip_imports` is true.
+   * @throws {PreampError} if a limit of the graph is exceeded or `check` rejects a file.
    */
-  async fetch(wanted: readonly GraphRequest[], alone: boolean = false): Promise<void> {
+  async fetch(requests: readonly GraphRequest[], skip_imports: boolean = false): Promise<void> {
     this.#settled = Promise.withResolvers<void>();
-    this.#skip_imports = alone;
-    for (const request of wanted) this.#enqueue(request);
+    this.#skip_imports = skip_imports;
+    for (const request of requests) this.#enqueue(request);
     this.#startQueued();
     await this.#settled.promise;
   }
 
-  /** Adds a file that belongs to the graph and that no file imports: the `deno.json` that says what the entry is. */
+  /** Adds a file that no file imports: the `deno.json` that names the entry. */
   add(file: FetchedFile): void {
     this.#options.check(file);
     this.files.set(file.url, file);
@@ -74,7 +73,7 @@ export class GraphPrefetcher {
       return this.#fail(
         new PreampError(
           "module_too_large",
-          `Cannot load ${this.#options.name}: a module may have ${this.#options.limits.max_graph_files} files: received more`,
+          `Cannot load ${this.#options.name}: it has more than ${this.#options.limits.max_graph_files} files`,
         ),
       );
     }

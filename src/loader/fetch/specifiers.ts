@@ -1,8 +1,8 @@
-/** What a specifier inside a module means: a URL, a part of the SDK, or nothing we take. Pure; the bundler child uses it too. */
+/** Resolves a specifier in a module to a URL or a part of the SDK. Also used in the bundler's process. */
 import { describe } from "../../plan/value_path.ts";
 import { registryUrl } from "../../plan/source/source.ts";
 
-/** Bare specifiers that stand for what the host gives (modules.md, Author's import). */
+/** Bare specifiers of the parts that the host provides (src/docs/modules.md). */
 export const SDK_SPECIFIERS: readonly string[] = [
   "preamp",
   "preamp/loop",
@@ -11,22 +11,22 @@ export const SDK_SPECIFIERS: readonly string[] = [
   "zod",
 ];
 
-/** The meaning of a specifier. */
+/** Result of resolving a specifier. */
 export type Resolved =
   | { readonly kind: "url"; readonly url: string }
   | { readonly kind: "sdk"; readonly name: string }
   | { readonly kind: "refused"; readonly fact: string; readonly hint: string };
 
 /**
- * Returns what `specifier` means in the file at `importer`.
- * @param esm_host Where npm and JSR packages are served as ES modules, or `none`.
+ * Resolves `specifier` in the file at `importer`.
+ * @param esm_host URL of the host that serves npm and JSR packages as ES modules, or `none`.
  */
 export function resolveSpecifier(specifier: string, importer: string, esm_host: string): Resolved {
   if (SDK_SPECIFIERS.includes(specifier)) return { kind: "sdk", name: specifier };
   if (specifier.startsWith("./") || specifier.startsWith("../") || specifier.startsWith("/")) {
     if (!URL.canParse(specifier, importer)) {
       return refused(
-        `${describe(specifier)} is relative, and a data: URL has no folder`,
+        `${describe(specifier)}: it is relative, and a data: URL has no folder`,
         "import it by its URL",
       );
     }
@@ -40,7 +40,7 @@ export function resolveSpecifier(specifier: string, importer: string, esm_host: 
     case "data":
       return URL.canParse(specifier)
         ? { kind: "url", url: withoutHash(new URL(specifier)) }
-        : refused(`${describe(specifier)} is no URL`, "write the whole URL of an ES module");
+        : refused(`${describe(specifier)}: it is not a valid URL`, "write the whole URL of an ES module");
     case "npm":
     case "jsr": {
       const found = registryUrl(specifier, esm_host);
@@ -50,19 +50,21 @@ export function resolveSpecifier(specifier: string, importer: string, esm_host: 
     }
     case "node":
       return refused(
-        `${describe(specifier)} is not there: a module has web APIs and what its permissions grant`,
+        `${
+          describe(specifier)
+        } is not available: modules have web APIs and the members of Deno that their permissions allow`,
         "use fetch, crypto, Deno's own functions, or a tool that the plan mounts",
       );
     case undefined:
       return refused(
-        `${describe(specifier)} is a bare specifier, and nothing here says what it means`,
-        `take ${
+        `${describe(specifier)}: it is a bare specifier, and there is no import map`,
+        `use ${
           SDK_SPECIFIERS.join(", ")
         }, a path that starts with "./", npm:${specifier}@VERSION, or a URL such as https://esm.sh/${specifier}`,
       );
     default:
       return refused(
-        `${describe(specifier)} is no form we take`,
+        `${describe(specifier)}: its scheme is not supported`,
         "import ES modules by https:// URL or by path",
       );
   }
@@ -72,7 +74,7 @@ function schemeOf(text: string): string | undefined {
   return /^([a-z][a-z0-9+.-]*):/i.exec(text)?.[1]?.toLowerCase();
 }
 
-/** A fragment is no part of what is fetched. */
+/** Removes the fragment, which is not sent to servers. */
 function withoutHash(url: URL): string {
   if (url.protocol !== "data:") url.hash = "";
   return url.href;

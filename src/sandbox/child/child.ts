@@ -1,7 +1,6 @@
 /**
- * The child of the process tier: a worker with the module in it, and around it a process that holds nothing, carries the frames
- * and watches (modules.md, Child mode). The order is the point: the worker is started with its grant, then this isolate gives up
- * every permission, and only then is the module's code let in.
+ * Child process of the process tier: starts the worker that runs the module, forwards frames and enforces limits. The order
+ * matters: the worker starts with its grant, then this process revokes all its own permissions, then the module's code arrives.
  */
 import { PERMISSION_KINDS } from "../../sdk/plan.ts";
 import { grantKey, guestGrant } from "../tiers/worker_permissions.ts";
@@ -10,32 +9,32 @@ import { LineReader } from "./line_reader.ts";
 import { type ChildSettings, EXIT, type MakeReady, type Readiness, WATCH } from "./settings.ts";
 import { Watchdog } from "./watchdog.ts";
 
-/** Bytes that are written at once without waiting: a pipe takes them. */
+/** Most bytes that are written synchronously: they fit into the buffer of a pipe. */
 const SMALL = 16 * 1024;
-/** Bytes of a line of the host: a bundle, a history. */
+/** Most bytes of a line of the host, such as a bundle or a history. */
 const MAX_LINE = 64 * 1024 * 1024;
 
-/** Serves one module until stdin closes, then ends the process. The first thing that a process of this role does. */
+/** Serves one module until stdin closes, then exits. Must be the first code of the process. */
 export async function runGuestChild(): Promise<never> {
-  silenceConsole(); // stdout is the wire
+  silenceConsole(); // stdout carries frames
   const lines = new Lines();
-  let told = JSON.parse(await lines.next()) as MakeReady | ChildSettings; // the host's
-  const ready = "ready" in told ? told.ready : null;
-  const spare = ready && startWorker(ready);
-  if ("ready" in told) told = JSON.parse(await lines.next()) as ChildSettings;
-  const { grant, uses, env, memory_mb, cpu_s } = told;
+  const first = JSON.parse(await lines.next()) as MakeReady | ChildSettings; // from the host
+  const ready = "ready" in first ? first.ready : null;
+  const warm = ready && startWorker(ready);
+  const settings = "ready" in first ? JSON.parse(await lines.next()) as ChildSettings : first;
+  const { grant, uses, env, memory_mb, cpu_s } = settings;
   setEnv(env);
-  // the host gives it only what it is ready for
+  // the host assigns a warm child only to modules with the same grant
   if (ready && grantKey(guestGrant(ready.grant)) !== grantKey(guestGrant(grant))) Deno.exit(EXIT.broken);
-  const root = await (spare ?? startWorker({ grant, uses }));
-  if (ready && !uses.every((part) => ready.uses.includes(part))) await loadAhead(root, uses);
-  const { worker, port } = root;
+  const guest = await (warm ?? startWorker({ grant, uses }));
+  if (ready && !uses.every((part) => ready.uses.includes(part))) await loadAhead(guest, uses);
+  const { worker, port } = guest;
   for (const name of PERMISSION_KINDS) Deno.permissions.revokeSync({ name });
   worker.onerror = (event) => {
     event.preventDefault();
     Deno.exit(EXIT.broken);
   };
-  worker.onmessage = () => Deno.exit(EXIT.broken); // its root never uses this wire
+  worker.onmessage = () => Deno.exit(EXIT.broken); // the worker runtime uses its port only
   const out = new Output();
   port.onmessage = ({ data }: MessageEvent<unknown>) => {
     if (typeof data === "string") out.write(data);
@@ -50,19 +49,19 @@ export async function runGuestChild(): Promise<never> {
 }
 
 async function startWorker({ grant, uses }: Readiness): Promise<GuestWorker> {
-  const root = startGuestWorker(guestGrant(grant));
+  const guest = startGuestWorker(guestGrant(grant));
   loadTimers();
-  await workerLoaded(root);
-  await loadAhead(root, uses);
-  return root;
+  await workerLoaded(guest);
+  await loadAhead(guest, uses);
+  return guest;
 }
 
-/** Deno makes its timers when they are first used, which takes 4 ms: here, while the worker is busy, and not in the watchdog. */
+/** Makes Deno initialise its timers, which takes 4 ms, while the worker starts. */
 function loadTimers(): void {
   clearTimeout(setTimeout(() => {}));
 }
 
-/** What the process was started with is not the module's to see. */
+/** Replaces the environment of the process by the variables of the module. */
 function setEnv(env: Readonly<Record<string, string>>): void {
   for (const name of Object.keys(Deno.env.toObject())) {
     if (!Object.hasOwn(env, name)) Deno.env.delete(name);
@@ -70,7 +69,7 @@ function setEnv(env: Readonly<Record<string, string>>): void {
   for (const [name, value] of Object.entries(env)) Deno.env.set(name, value);
 }
 
-/** Lines of the host, one after the other; the process ends with them. */
+/** Reads lines of the host; the process exits when stdin closes. */
 class Lines {
   readonly #reader = new LineReader();
   readonly #buffer = new Uint8Array(64 * 1024);
@@ -82,7 +81,7 @@ class Lines {
       this.#queue = [];
       this.#at = 0;
       const count = await Deno.stdin.read(this.#buffer);
-      if (count === null) Deno.exit(EXIT.end); // the host is gone
+      if (count === null) Deno.exit(EXIT.end); // the host has ended
       const taken = this.#reader.take(
         this.#buffer.subarray(0, count),
         () => MAX_LINE,
@@ -94,7 +93,7 @@ class Lines {
   }
 }
 
-/** Frames of the module, in order. Small ones are written at once, which is twice as fast as to wait for each. */
+/** Writes the frames of the module in order. Small frames are written synchronously, which is twice as fast. */
 class Output {
   readonly #encoder = new TextEncoder();
   #last: Promise<void> | null = null;
@@ -105,10 +104,10 @@ class Output {
       for (let at = 0; at < bytes.length;) at += Deno.stdout.writeSync(bytes.subarray(at));
       return;
     }
-    const mine = (this.#last ?? Promise.resolve()).then(() => this.#writeAll(bytes));
-    this.#last = mine;
-    void mine.then(() => {
-      if (this.#last === mine) this.#last = null;
+    const written = (this.#last ?? Promise.resolve()).then(() => this.#writeAll(bytes));
+    this.#last = written;
+    void written.then(() => {
+      if (this.#last === written) this.#last = null;
     });
   }
 
@@ -116,7 +115,7 @@ class Output {
     try {
       for (let at = 0; at < bytes.length;) at += await Deno.stdout.write(bytes.subarray(at));
     } catch {
-      Deno.exit(EXIT.end); // nobody reads any more
+      Deno.exit(EXIT.end); // the host no longer reads
     }
   }
 }

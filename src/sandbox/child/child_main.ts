@@ -1,4 +1,4 @@
-/** The child of the process tier under `deno run`; the compiled program takes the role `child guest`. */
+/** First file of the child of the process tier under `deno run`. The compiled program uses the role `child guest`. */
 import { runGuestChild } from "./child.ts";
 
 await runGuestChild();

@@ -1,17 +1,17 @@
-/** Bytes → lines, with a bound that holds while reading: what is too long is never held. */
+/** Splits bytes into lines, with a limit that is enforced while reading. */
 
 const NEWLINE = 10;
 
-/** Takes bytes as they come and gives the lines in them. */
+/** Incremental reader of lines. */
 export class LineReader {
-  readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true }); // a line is what was sent, whatever it begins with
+  readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true }); // keeps a byte order mark
   #parts: Uint8Array[] = [];
   #held = 0;
 
   /**
-   * Gives the lines that end in these bytes, which are kept no longer than this call.
-   * @param limit Bytes a line may have; asked for each.
-   * @returns false when a line has more: nothing can be read after it.
+   * Passes on the lines that end in these bytes. Copies the rest, so the caller may reuse the buffer.
+   * @param limit Returns the most bytes of a line; called for each line.
+   * @returns False if a line is longer: nothing can be read after it.
    */
   take(chunk: Uint8Array, limit: () => number, line: (text: string) => void): boolean {
     let start = 0;

@@ -1,10 +1,10 @@
-/** Ends this process when the module in its worker has too much: memory, processor time of a call, time without a word. */
+/** Ends this process when the module in its worker exceeds its memory, processor time or deadline. */
 import { EXIT } from "./settings.ts";
 
-/** Milliseconds between two looks (modules.md, Child mode). */
+/** Milliseconds between two checks. */
 const POLL_MS = 25;
 
-/** Watches the process it is in. The module's memory counts from what the process has before the module is there. */
+/** Watches its own process. The module's memory is counted from the use before the module is linked. */
 export class Watchdog {
   readonly #max_rss: number;
   readonly #cpu_us: number;
@@ -14,23 +14,23 @@ export class Watchdog {
   constructor({ memory_mb, cpu_s }: { memory_mb: number; cpu_s: number }) {
     this.#max_rss = Deno.memoryUsage().rss + memory_mb * 1024 * 1024;
     this.#cpu_us = cpu_s * 1e6;
-    setInterval(() => this.#look(), POLL_MS);
+    setInterval(() => this.#check(), POLL_MS);
   }
 
-  /** A call begins: it may take so many milliseconds, and its processor time counts from here. 0: as long as it likes. */
+  /** Starts the limits of a call: its deadline in milliseconds (0: none) and its processor time. */
   watch(deadline_ms: number): void {
     this.#until = deadline_ms > 0 ? performance.now() + deadline_ms : Infinity;
     this.#cpu_start = cpuTime();
   }
 
-  #look(): void {
+  #check(): void {
     if (Deno.memoryUsage().rss > this.#max_rss) Deno.exit(EXIT.memory);
     if (cpuTime() - this.#cpu_start > this.#cpu_us) Deno.exit(EXIT.cpu);
     if (performance.now() > this.#until) Deno.exit(EXIT.deadline);
   }
 }
 
-/** Microseconds of processor time of this process; Deno has it since 2.6, its types do not say so. */
+/** Returns the processor time of this process in microseconds. Deno has `cpuUsage` since 2.6, but not in its types. */
 function cpuTime(): number {
   const { cpuUsage } = Deno as unknown as { cpuUsage?: () => { user: number; system: number } };
   if (!cpuUsage) return 0;

@@ -1,16 +1,16 @@
 /**
- * What a guest's context manager was told, kept on this side: one that died and was started again is told it anew, so that the
- * model of the run that goes on still has its conversation. Knows calls, not contexts.
+ * Records the calls to a guest's context manager, so that a restarted guest receives the conversation again. Knows calls, not
+ * contexts.
  */
 import type { ObjectCall, ObjectCallOptions } from "./guest_proxies.ts";
 
-/** The memory of one mounted context. */
+/** Records the conversation of one mounted context manager. */
 export class ContextRecorder {
   #messages: unknown[] = [];
   #system_prompt: readonly unknown[] | null = null;
   #options: ObjectCallOptions | null = null;
 
-  /** Returns the call, remembering what it told. */
+  /** Returns a call that records the conversation. */
   wrap(call: ObjectCall): ObjectCall {
     return async (method, args, options) => {
       const answer = await call(method, args, options);
@@ -19,9 +19,9 @@ export class ContextRecorder {
     };
   }
 
-  /** Tells it all again, through this call. */
+  /** Sends the recorded conversation through a call. */
   async restore(call: ObjectCall): Promise<void> {
-    if (this.#options === null) return; // it was never told anything
+    if (this.#options === null) return; // nothing was recorded
     if (this.#system_prompt) await call("setSystemPromptFactory", this.#system_prompt, this.#options);
     await call("setMessages", [this.#messages], this.#options);
   }

@@ -1,25 +1,25 @@
 /**
- * Emissions that a guest was told of, by number: the session knows one by itself, not by what it looks like, and a loop that has one
- * processed must have that very one processed (architecture.md, Guards). Pure.
+ * Numbers the emissions that a guest has received. The session identifies an emission by object identity, so a loop that processes
+ * a hook result must name the original emission.
  */
 import { isObject, toPlainObject } from "../../sdk/json.ts";
 import type { Emission } from "../../sdk/types.ts";
 
-/** Emissions that are kept: more than a loop has under way. */
+/** Number of emissions that are kept: more than a loop uses at once. */
 const MAX_KEPT = 256;
 
-/** An emission on its way to a guest. */
+/** An emission as it is sent to a guest. */
 export interface NumberedEmission {
   readonly number: number;
   readonly emission: Emission;
 }
 
-/** What one guest was told. */
+/** Emissions that one guest has received. */
 export class EmissionTable {
   readonly #kept = new Map<number, Emission>();
   #next = 1;
 
-  /** Gives an emission its number. */
+  /** Adds an emission and returns it with its number. */
   add(emission: Emission): NumberedEmission {
     const number = this.#next++;
     this.#kept.set(number, emission);
@@ -27,10 +27,10 @@ export class EmissionTable {
     return { number, emission };
   }
 
-  /** Returns the emission that a guest means, with what it made of its fields; one of its own making when it has no number. */
+  /** Returns the emission with this number after assigning the guest's fields, or a new one if the number is unknown. */
   resolve(number: unknown, fields: unknown): Emission {
-    const given = isObject(fields) ? toPlainObject(fields) : {};
+    const changed = isObject(fields) ? toPlainObject(fields) : {};
     const kept = typeof number === "number" ? this.#kept.get(number) : undefined;
-    return kept ? Object.assign(kept, given) : given as unknown as Emission; // read leniently by whoever processes it
+    return kept ? Object.assign(kept, changed) : changed as unknown as Emission; // parsed leniently when it is processed
   }
 }

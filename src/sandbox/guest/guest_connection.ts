@@ -1,6 +1,6 @@
 /**
- * The host's end of the wire: opens calls, answers what a guest asks inside them, and ends a guest that breaks a rule. Knows
- * frames and bounds; what is asked is for the {@link CallHost} of each call to know.
+ * Host's end of the channel to a guest: opens calls, answers requests inside them, and ends a guest that breaks a rule. Knows
+ * frames and limits; the {@link CallHost} of each call knows what the requests mean.
  */
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import { isObject, toPlain } from "../../sdk/json.ts";
@@ -9,13 +9,13 @@ import type { FromGuest, Notification, SerializedError, SessionDelta, Shape, ToG
 import { NOTE_CREDIT } from "../protocol.ts";
 import { decodeGuestError, encodeError } from "../error_codec.ts";
 
-/** What a call is opened for: it answers what the guest asks while the call is open. */
+/** Serves the requests that a guest sends while a call is open. */
 export interface CallHost {
-  /** What changed in the session since the guest was told last. */
+  /** Returns the session data that changed since the last message to the guest. */
   view(): SessionDelta | undefined;
-  /** Does what the guest did without waiting. @throws {TypeError} for an effect that is none. */
-  apply(effects: readonly Notification[]): void;
-  /** Answers. `signal` aborts when the guest no longer wants it; `onPiece` sends a piece ahead. */
+  /** Applies notifications in order. @throws {TypeError} if one is malformed. */
+  apply(notifications: readonly Notification[]): void;
+  /** Serves a request. `signal` aborts when the guest cancels it; `onPiece` sends a part of the answer ahead. */
   request(
     target: string,
     method: string,
@@ -24,33 +24,33 @@ export interface CallHost {
   ): Promise<unknown>;
 }
 
-/** How an answer is wanted. */
+/** Options of a guest's request. */
 export interface GuestRequestOptions {
   readonly signal: AbortSignal;
   onPiece(value: unknown): void;
 }
 
-/** How a call is made. */
+/** Options of {@link GuestConnection.call}. */
 export interface CallOptions {
   readonly host: CallHost;
-  /** Aborts the call in the guest; a guest that does not end it within `grace_ms` is ended itself. */
+  /** Aborts the call in the guest; a guest that does not end the call within `grace_ms` is ended. */
   readonly signal?: AbortSignal | undefined;
   readonly grace_ms?: number;
-  /** Milliseconds the call may take, then the guest is ended. Absent: as long as it likes. */
+  /** Milliseconds after which the guest is ended. Default: no limit. */
   readonly deadline_ms?: number | undefined;
-  /** Bytes of the answer with all its pieces. */
+  /** Most bytes of the answer including its parts. */
   readonly max_bytes: number;
-  /** Takes the pieces of the result. */
+  /** Receives parts of the result. */
   readonly onNote?: ((value: unknown) => void) | undefined;
 }
 
-/** What a guest is made with. */
+/** Options of {@link GuestConnection}. */
 export interface GuestOptions {
-  /** What messages call the module. */
+  /** Name of the module in messages. */
   readonly name: string;
-  /** Takes lines of the module's console. */
+  /** Receives lines of the module's console. */
   onLog(level: "info" | "warning" | "error", text: string): void;
-  /** Told why a guest was ended that we ended for a breach. */
+  /** Called with the reason when a guest was ended because it broke the protocol. */
   onViolation(message: string): void;
 }
 
@@ -59,27 +59,27 @@ interface OpenCall {
   resolve(value: unknown): void;
   reject(error: unknown): void;
   bytes: number;
-  /** What the guest asked and was not answered yet. */
+  /** Requests of the guest that are not answered yet. */
   readonly requests: Map<number, AbortController>;
 }
 
-/** Bytes of frames that belong to no answer: what the guest asks, its effects, its console. */
+/** Most bytes of a frame while a bundle is linked. */
 const MAX_REQUEST_BYTES = 8 * 1024 * 1024;
-/** Bytes of a frame while no call is open: a line of console. */
+/** Most bytes of a frame while no call is open: a console line. */
 const MAX_IDLE_BYTES = 64 * 1024;
-/** Questions under way at once in all calls of a guest. */
+/** Most open requests in all calls of a guest. */
 const MAX_REQUESTS = 256;
-/** Questions under way from which on nothing more is read: what the guest says next waits in its own pipe. */
+/** Number of open requests at which the host stops reading from the guest. */
 const BUSY_REQUESTS = 32;
 const MAX_NOTIFICATIONS = 512;
-/** Bytes of console that a guest may write in its life. */
+/** Most bytes of console output in the life of a guest. */
 const MAX_LOG_BYTES = 4 * 1024 * 1024;
-/** One-way messages that are taken before the guest is told that it may send more. */
+/** Number of one-way messages after which the host grants more. */
 const CREDIT_STEP = NOTE_CREDIT / 2;
-/** Errors of the host that a guest can give back. */
+/** Number of the host's errors that are kept in case the guest rethrows them. */
 const MAX_ERRORS = 64;
 
-/** One guest that runs. */
+/** Connection to one running guest. */
 export class GuestConnection {
   readonly #channel: Channel;
   readonly #options: GuestOptions;
@@ -90,11 +90,11 @@ export class GuestConnection {
   #next_call = 1;
   #next_error = 1;
   #pending_requests = 0;
-  /** Resolves with the next answer. */
+  /** Resolves when the next request is answered. */
   #next_answer = Promise.withResolvers<void>();
-  /** Highest number of a question. */
+  /** Highest number of a request. */
   #last_request = 0;
-  /** Questions in all that the guest may still say it no longer wants. */
+  /** Number of requests that the guest may still cancel. */
   #abandonable = 0;
   #notes = 0;
   #log_bytes = 0;
@@ -110,12 +110,12 @@ export class GuestConnection {
     void channel.exited.then((exit) => this.#handleExit(exit));
   }
 
-  /** How it ended; null while it runs. */
-  get death(): GuestExit | null {
+  /** How the guest exited; null while it runs. */
+  get exit(): GuestExit | null {
     return this.#exit;
   }
 
-  /** Links a bundle; resolves to what it exports. @throws What the module's top level threw; {@link exitError}. */
+  /** Links a bundle; resolves to the shape of its exports. @throws The error of the module's top level; {@link exitError}. */
   async start(code: string, uses: readonly string[], deadline_ms: number): Promise<Shape> {
     if (this.#exit) throw exitError(this.#exit, `module "${this.#options.name}"`);
     const { promise, resolve, reject } = Promise.withResolvers<Shape>();
@@ -134,8 +134,8 @@ export class GuestConnection {
   }
 
   /**
-   * Calls the module (`ref` 0) or one of its objects.
-   * @throws What the guest threw; {@link exitError} when it ended first.
+   * Calls a method of the module (`ref` 0) or of one of its objects.
+   * @throws The error of the guest; {@link exitError} if the guest exited first.
    */
   async call(
     ref: number,
@@ -153,35 +153,35 @@ export class GuestConnection {
     this.#open.set(id, open);
     this.#channel.watch(deadline_ms === undefined ? 0 : deadline_ms + 2 * grace_ms);
     this.#send({ t: "call", call: id, ref, method, args, ...(view ? { view } : {}) });
-    const watches = new CallTimers((detail) => this.#kill({ cause: "timeout", detail }));
-    if (deadline_ms !== undefined) watches.after(deadline_ms, `no answer within ${deadline_ms / 1000} s`);
+    const timers = new CallTimers((detail) => this.#kill({ cause: "timeout", detail }));
+    if (deadline_ms !== undefined) timers.after(deadline_ms, `no answer within ${deadline_ms / 1000} s`);
     const abort = () => {
       this.#send({ t: "abort", call: id, reason: this.#encode(signal!.reason) });
-      watches.after(grace_ms, "it did not end a call that was aborted");
+      timers.after(grace_ms, "it did not end a call that was aborted");
     };
     signal?.addEventListener("abort", abort, { once: true });
     try {
       return await promise;
     } finally {
-      watches.clear();
+      timers.clear();
       signal?.removeEventListener("abort", abort);
-      if (deadline_ms !== undefined && this.#open.size === 0 && !this.#exit) this.#channel.watch(0); // it may rest
+      if (deadline_ms !== undefined && this.#open.size === 0 && !this.#exit) this.#channel.watch(0); // no limit while idle
     }
   }
 
-  /** Tells the session's cancellation. */
+  /** Sends the session's cancellation state. */
   sendCancellation(state: SessionDelta["cancellation"]): void {
     this.#send({ t: "cancellation", state });
   }
 
-  /** Ends it. */
-  async kill(death: GuestExit): Promise<void> {
-    await this.#channel.kill(death);
+  /** Ends the guest. */
+  async kill(exit: GuestExit): Promise<void> {
+    await this.#channel.kill(exit);
   }
 
-  /** Ends it while nothing waits for that: what goes wrong with it is logged. */
-  #kill(death: GuestExit): void {
-    this.kill(death).catch((error) => {
+  /** Ends the guest without waiting; a failure is reported to `onViolation`. */
+  #kill(exit: GuestExit): void {
+    this.kill(exit).catch((error) => {
       const { name, onViolation } = this.#options;
       onViolation(`Module "${name}" could not be ended: ${errorMessage(error)}`);
     });
@@ -191,7 +191,7 @@ export class GuestConnection {
     if (this.#exit === null) this.#channel.send(textOf(frame));
   }
 
-  /** A guest may say what its open calls allow, and no more. */
+  /** Returns the most bytes of the next frame: what the open calls allow. */
   #limit(): number {
     if (this.#starting) return MAX_REQUEST_BYTES;
     if (this.#open.size === 0) return MAX_IDLE_BYTES;
@@ -201,12 +201,11 @@ export class GuestConnection {
   }
 
   /**
-   * The boundary: every text of a guest enters the host here, and only here. Whatever comes of it, at once or later, ends this guest
-   * at the most: nothing is thrown, and no promise is left whose rejection is not handled.
+   * Security boundary: the only place where texts of a guest enter the host. A text can at most end its guest: nothing is thrown
+   * here, and every rejection is handled.
    */
   #enter(text: string): void {
-    const refuse = (error: unknown) =>
-      this.#violation(`a frame that cannot be taken: ${errorMessage(error)}`);
+    const refuse = (error: unknown) => this.#violation(`invalid frame: ${errorMessage(error)}`);
     try {
       this.#take(text)?.catch(refuse);
     } catch (error) {
@@ -214,16 +213,16 @@ export class GuestConnection {
     }
   }
 
-  /** Returns a promise for a frame that takes time: {@link #enter} handles its rejection. */
+  /** Handles a frame. Returns a promise only if there is something to await; {@link #enter} handles its rejection. */
   #take(text: string): Promise<void> | void {
     if (this.#exit) return;
     let frame: FromGuest;
     try {
       const parsed: unknown = JSON.parse(text);
-      if (!isObject(parsed)) return this.#violation("a frame that is no object");
+      if (!isObject(parsed)) return this.#violation("a frame must be an object");
       frame = parsed as FromGuest; // each field is checked where it is used
     } catch {
-      return this.#violation("bytes that are no frame");
+      return this.#violation("a frame must be JSON");
     }
     switch (frame.t) {
       case "log":
@@ -237,7 +236,7 @@ export class GuestConnection {
       case "note":
         return this.#takeCallFrame(frame, text.length);
       default:
-        return this.#violation("a frame of no kind");
+        return this.#violation("unknown kind of frame");
     }
   }
 
@@ -253,19 +252,19 @@ export class GuestConnection {
   }
 
   #takeStartResult(frame: Extract<FromGuest, { t: "ready" | "failed" }>): void {
-    const linking = this.#starting;
-    if (!linking) return this.#violation("a second start");
+    const starting = this.#starting;
+    if (!starting) return this.#violation("unexpected result of the start");
     const shape = frame.t === "ready" ? readShape(frame.exports) : undefined;
-    if (frame.t === "ready" && !shape) return this.#violation("exports that are none");
+    if (frame.t === "ready" && !shape) return this.#violation("invalid exports");
     this.#starting = null;
     this.#channel.watch(0);
-    if (shape) linking.resolve(shape);
-    else linking.reject(this.#decoded("error" in frame ? frame.error : undefined, () => undefined));
+    if (shape) starting.resolve(shape);
+    else starting.reject(this.#decoded("error" in frame ? frame.error : undefined, () => undefined));
   }
 
   #takeCallFrame(frame: Extract<FromGuest, { call: string }>, bytes: number): Promise<void> | void {
     const open = this.#open.get(frame.call);
-    if (!open) return this.#violation("a frame for a call that is not open");
+    if (!open) return this.#violation("the call of a frame is not open");
     const { options } = open;
     if (frame.t === "note" || frame.t === "result") {
       open.bytes += bytes;
@@ -292,10 +291,10 @@ export class GuestConnection {
     return decodeGuestError(error, errorOf, `module "${this.#options.name}"`);
   }
 
-  /** Once for each question; the answer may be on its way already. */
+  /** Aborts a request. Allowed once for each; the answer may have been sent already. */
   #abandon(open: OpenCall, { id, reason }: Extract<FromGuest, { t: "abandon" }>): void {
     if (!(id <= this.#last_request) || --this.#abandonable < 0) {
-      return this.#violation("that it does not want what it did not ask for");
+      return this.#violation("cancelled an unknown request");
     }
     open.requests.get(id)?.abort(this.#decoded(reason, () => undefined));
   }
@@ -306,17 +305,17 @@ export class GuestConnection {
     this.#notes = 0;
   }
 
-  #applyNotifications({ options }: OpenCall, effects: readonly Notification[] | undefined): boolean {
-    if (effects === undefined) return true;
+  #applyNotifications({ options }: OpenCall, notifications: readonly Notification[] | undefined): boolean {
+    if (notifications === undefined) return true;
     try {
-      if (!Array.isArray(effects) || effects.length > MAX_NOTIFICATIONS) {
-        throw new TypeError("too many effects");
+      if (!Array.isArray(notifications) || notifications.length > MAX_NOTIFICATIONS) {
+        throw new TypeError("too many");
       }
-      options.host.apply(effects);
+      options.host.apply(notifications);
       return true;
     } catch (error) {
       if (error instanceof PreampError) this.#kill({ cause: "violation", detail: error.message });
-      else this.#violation(`effects that are none: ${errorMessage(error)}`);
+      else this.#violation(`invalid notifications: ${errorMessage(error)}`);
       return false;
     }
   }
@@ -333,11 +332,11 @@ export class GuestConnection {
     if (
       !Number.isSafeInteger(id) || typeof target !== "string" || typeof method !== "string" ||
       !Array.isArray(args) || open.requests.has(id)
-    ) return this.#violation("a question that is none");
+    ) return this.#violation("invalid request");
     this.#last_request = Math.max(this.#last_request, id);
     this.#abandonable++;
     if (++this.#pending_requests > MAX_REQUESTS) {
-      return this.#violation(`more than ${MAX_REQUESTS} questions at once`);
+      return this.#violation(`more than ${MAX_REQUESTS} open requests`);
     }
     const controller = new AbortController();
     open.requests.set(id, controller);
@@ -358,7 +357,7 @@ export class GuestConnection {
     this.#send({ t: "reply", id, ...answer });
   }
 
-  /** Stacks and causes of the host are nobody's business; the error itself is kept, for when it comes back. */
+  /** Serializes an error of the host without its stack and cause, and keeps it in case the guest rethrows it. */
   #encode(error: unknown): SerializedError {
     const { stack: _, cause: __, ...thrown } = encodeError(error);
     const host = this.#next_error++;
@@ -367,14 +366,16 @@ export class GuestConnection {
     return { ...thrown, host };
   }
 
-  #violation(what: string): void {
-    this.#options.onViolation(`Module "${this.#options.name}" sent ${what}: it was ended`);
-    this.#kill({ cause: "violation", detail: `it broke the protocol: ${what}` });
+  #violation(reason: string): void {
+    this.#options.onViolation(
+      `Module "${this.#options.name}" broke the sandbox protocol (${reason}); it was stopped`,
+    );
+    this.#kill({ cause: "violation", detail: `it broke the sandbox protocol: ${reason}` });
   }
 
-  #handleExit(death: GuestExit): void {
-    this.#exit = death;
-    const error = exitError(death, `module "${this.#options.name}"`);
+  #handleExit(exit: GuestExit): void {
+    this.#exit = exit;
+    const error = exitError(exit, `module "${this.#options.name}"`);
     this.#starting?.reject(error);
     this.#starting = null;
     for (const open of this.#open.values()) {
@@ -385,16 +386,16 @@ export class GuestConnection {
   }
 }
 
-/** What modules of ours answer is nearly always JSON already, and is made it where it is not. */
+/** Returns the text of a frame. Values that are not JSON, such as cycles, are converted first. */
 function textOf(frame: ToGuest): string {
   try {
     return JSON.stringify(frame);
   } catch {
-    return JSON.stringify(toPlain(frame)); // a cycle, a BigInt, a getter that throws
+    return JSON.stringify(toPlain(frame)); // such as a BigInt or a getter that throws
   }
 }
 
-/** Timers of one call. */
+/** Timers of one call; any of them ends the guest. */
 class CallTimers {
   readonly #expired: (detail: string) => void;
   readonly #timers: ReturnType<typeof setTimeout>[] = [];
@@ -412,7 +413,7 @@ class CallTimers {
   }
 }
 
-/** Reads a guest's word for a shape; undefined when it is none. */
+/** Reads a shape that a guest sent; returns undefined if it is malformed. */
 export function readShape(value: unknown): Shape | undefined {
   if (!isObject(value) || !isObject(value.data) || !Array.isArray(value.methods)) return undefined;
   return { data: value.data, methods: value.methods.filter((name) => typeof name === "string") };

@@ -1,6 +1,6 @@
 /**
- * A module that runs elsewhere, as the kernel mounts it: `mount` and `onSessionReady` are calls. Here is the life of its guest: one
- * that died is started again at the next use, a few times, and its new objects take the places of the old ones.
+ * Presents a module in a guest to the kernel: `mount` and `onSessionReady` become calls. Restarts a guest that exited at the next
+ * call, at most three times in a session, and binds its new objects in place of the old ones.
  */
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { newIdSeed } from "../../sdk/guest_ids.ts";
@@ -17,37 +17,38 @@ import type { CallBounds, ObjectCallOptions } from "./guest_proxies.ts";
 import { snapshotOf } from "./session_snapshot.ts";
 import { SessionDeltaSource } from "./session_delta.ts";
 
-/** What a guest module is made with. */
+/** Options of {@link openGuestModule}. */
 export interface GuestModuleOptions {
-  /** What messages call the module. */
+  /** Name of the module in messages. */
   readonly name: string;
   readonly type: ModuleType;
-  /** The bundle, and the parts of the SDK it reads. */
+  /** The bundle. */
   readonly code: string;
+  /** Parts of the SDK that the bundle uses. */
   readonly uses: readonly string[];
   readonly bounds: CallBounds;
-  /** Milliseconds for the module's top level, and for its mount. */
+  /** Milliseconds for the module's top level, and again for its `mount`. */
   readonly load_timeout_ms: number;
   /** Starts an empty guest. */
   spawn(): Promise<GuestConnection>;
-  /** Told what has no event of its own. */
+  /** Adds a warning to the run. */
   warn(code: string, message: string): void;
 }
 
-/** A module that runs elsewhere. */
+/** A module in a guest. */
 export interface OpenedGuest {
   readonly module: Module;
-  /** Ends the guest; nothing starts it again. */
+  /** Ends the guest for good. */
   close(): Promise<void>;
 }
 
-/** Times that a guest is started again in one session. */
+/** Most restarts of a guest in one session. */
 const MAX_RESTARTS = 3;
 const SESSION_ENDED: GuestExit = { cause: "ended", detail: "its session is over" };
 
 /**
  * Starts a guest and links the module in it.
- * @throws {PreampError} {@link exitError}; or what the module's top level threw.
+ * @throws {PreampError} {@link exitError}; or the error of the module's top level.
  */
 export async function openGuestModule(options: GuestModuleOptions): Promise<OpenedGuest> {
   const guest = new GuestModule(options);
@@ -65,7 +66,7 @@ class GuestModule {
   readonly #notifications: NotificationHandler;
   readonly #mounts: GuestMounts;
   readonly #emissions = new EmissionTable();
-  /** Signals of the session whose abort the guest is told. */
+  /** Signals of the session that are forwarded to the guest. */
   readonly #followed = new WeakSet<AbortSignal>();
   #deltas = new SessionDeltaSource();
   #guest: GuestConnection | null = null;
@@ -73,7 +74,7 @@ class GuestModule {
   #restarts = 0;
   #closed = false;
   #coordinator: Coordinator | null = null;
-  /** What calls find around them that say nothing else. */
+  /** Default handles for the requests of a call. */
   #handles: SessionHandles | null = null;
   #config: JsonObject = {};
   #ready = false;
@@ -101,7 +102,7 @@ class GuestModule {
         ? { mount: (coordinator: Coordinator, config: JsonObject) => this.#mount(coordinator, config) }
         : {}),
       ...(has("onSessionReady", "on_session_ready") ? { onSessionReady: () => this.#sessionReady() } : {}),
-    } as unknown as Module; // the mount checks what it is
+    } as unknown as Module; // checked by the mount
   }
 
   async close(): Promise<void> {
@@ -122,20 +123,20 @@ class GuestModule {
     }
   }
 
-  /** The guest, started again when it died. */
+  /** Returns the running guest, and restarts one that has exited. */
   #live(): Promise<GuestConnection> | GuestConnection {
     const guest = this.#guest;
-    if (guest && guest.death === null) return guest;
+    if (guest && guest.exit === null) return guest;
     if (this.#starting) return this.#starting;
-    const death = guest?.death ?? { cause: "ended", detail: "it did not start" } satisfies GuestExit;
+    const exit = guest?.exit ?? { cause: "ended", detail: "it did not start" } satisfies GuestExit;
     if (this.#closed || this.#restarts >= MAX_RESTARTS || this.#coordinator === null) {
-      throw exitError(death, this.#options.name);
+      throw exitError(exit, this.#options.name);
     }
     this.#restarts++;
     const { name, warn } = this.#options;
     warn(
       "module_restarted",
-      `Module "${name}" is started again (${this.#restarts} of ${MAX_RESTARTS}): ${death.detail}`,
+      `Module "${name}" is restarted (${this.#restarts} of ${MAX_RESTARTS}): ${exit.detail}`,
     );
     return this.#starting = this.#restart().finally(() => this.#starting = null);
   }
@@ -161,15 +162,15 @@ class GuestModule {
   async #mount(coordinator: Coordinator, config: JsonObject): Promise<MountReturn> {
     this.#coordinator = coordinator;
     this.#config = config;
-    const guest = this.#guest!; // open() resolved
+    const guest = this.#guest!; // set by open()
     return this.#mounts.returned(await this.#callMount(guest));
   }
 
   async #callMount(guest: GuestConnection): Promise<MountAnswer> {
     const coordinator = this.#coordinator!; // set by #mount
     const { name, type, load_timeout_ms, bounds } = this.#options;
-    const statics = snapshotOf(coordinator, newIdSeed(coordinator, type), { name, config: this.#config });
-    const args = [this.#config, statics, POINT[type]];
+    const snapshot = snapshotOf(coordinator, newIdSeed(coordinator, type), { name, config: this.#config });
+    const args = [this.#config, snapshot, POINT[type]];
     const answered = await guest.call(0, "mount", args, {
       host: this.#host(sessionHandles(coordinator), true),
       deadline_ms: load_timeout_ms,
@@ -207,20 +208,20 @@ class GuestModule {
     key: string,
     method: string,
     args: readonly unknown[],
-    { handles: around, ...options }: ObjectCallOptions,
+    { handles, ...options }: ObjectCallOptions,
   ): Promise<unknown> {
     const ref = this.#objects.refOf(key);
     if (ref === undefined) {
-      const detail = "it was started again, and did not mount this anew";
+      const detail = "it was restarted and did not mount this object again";
       throw exitError({ cause: "crashed", detail }, this.#options.name);
     }
-    const surroundings = around ?? (this.#handles ??= sessionHandles(this.#coordinator!)); // something of it is mounted
-    this.#follow(surroundings.coordinator);
-    const host = this.#host(surroundings, around !== undefined);
+    const call_handles = handles ?? (this.#handles ??= sessionHandles(this.#coordinator!)); // set by #mount
+    this.#follow(call_handles.coordinator);
+    const host = this.#host(call_handles, handles !== undefined);
     return await guest.call(ref, method, args, { ...options, host });
   }
 
-  /** Tells the guest when the session is cancelled: once for each of its signals, of which a turn has new ones. */
+  /** Forwards the session's cancellation to the guest. Each turn has new signals; each signal is followed once. */
   #follow({ cancellation }: Coordinator): void {
     for (const signal of [cancellation.any_signal, cancellation.signal]) {
       if (this.#followed.has(signal)) continue;
@@ -231,29 +232,31 @@ class GuestModule {
     }
   }
 
-  /** @param whole Whether the guest is told everything there is, and not only what most modules ask for. */
-  #host(around: SessionHandles, whole: boolean): CallHost {
+  /** @param whole Whether the guest also receives data that few modules read. */
+  #host(handles: SessionHandles, whole: boolean): CallHost {
     return {
-      view: () => this.#deltas.next(around.coordinator, around, whole),
-      apply: (effects) => {
-        for (const effect of effects) this.#notifications.apply(effect, around.coordinator);
+      view: () => this.#deltas.next(handles.coordinator, handles, whole),
+      apply: (notifications) => {
+        for (const notification of notifications) {
+          this.#notifications.apply(notification, handles.coordinator);
+        }
       },
-      request: (target, method, args, options) => this.#serve(around, target, method, args, options),
+      request: (target, method, args, options) => this.#serve(handles, target, method, args, options),
     };
   }
 
   async #serve(
-    around: SessionHandles,
+    handles: SessionHandles,
     target: string,
     method: string,
     args: readonly unknown[],
     options: GuestRequestOptions,
   ): Promise<unknown> {
     if (target === "coordinator" && method === "mount") {
-      const given = isObject(args[1]) ? args[1] : {};
-      return await this.#mounts.mount(around.coordinator, String(args[0]), given);
+      const mounted = isObject(args[1]) ? args[1] : {};
+      return await this.#mounts.mount(handles.coordinator, String(args[0]), mounted);
     }
     if (target === "function") return await this.#mounts.callFunction(method);
-    return await serveRequest(around, target, method, args, { ...options, emissions: this.#emissions });
+    return await serveRequest(handles, target, method, args, { ...options, emissions: this.#emissions });
   }
 }

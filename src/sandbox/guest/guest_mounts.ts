@@ -1,4 +1,4 @@
-/** What a guest mounts: stand-ins for its objects at the session's mount points, and for what its `mount` returned. */
+/** Mounts proxies of a guest's objects, and converts the result of its `mount`. */
 import { errorMessage } from "../../sdk/errors.ts";
 import type { JsonObject } from "../../sdk/json.ts";
 import { resolvePoint } from "../../sdk/mount_points.ts";
@@ -18,11 +18,11 @@ import {
   toolProxy,
 } from "./guest_proxies.ts";
 
-/** Bytes of what one object says of itself: its description and schema. */
+/** Most bytes of the shape of an object: its description and schema. */
 export const MAX_SHAPE_BYTES = 128 * 1024;
 const MAX_NAME = 128;
 
-/** Where what `mount` returns is mounted, by the type of the module. */
+/** Mount point of the object that `mount` returns, by the type of the module. */
 export const POINT: Readonly<Record<ModuleType, string>> = {
   orchestrator: "orchestrator",
   context: "context",
@@ -31,23 +31,23 @@ export const POINT: Readonly<Record<ModuleType, string>> = {
   hook: "hooks",
 };
 
-/** What the mounts of a guest are made with. */
+/** Options of {@link GuestMounts}. */
 export interface GuestMountsOptions {
-  /** What messages call the module. */
+  /** Name of the module in messages. */
   readonly name: string;
   readonly type: ModuleType;
   readonly objects: ObjectTable;
   readonly bounds: CallBounds;
-  /** The module's own coordinator. */
+  /** Returns the module's coordinator. */
   coordinator(): Coordinator;
-  /** Told what has no event of its own. */
+  /** Adds a warning to the run. */
   warn(code: string, message: string): void;
 }
 
-/** The mounts of one module. */
+/** Mounts of one module. */
 export class GuestMounts {
   readonly #options: GuestMountsOptions;
-  /** What an object says of itself, by key: told anew after `onSessionReady`. */
+  /** Data of the objects by key; updated after `onSessionReady`. */
   readonly #data = new Map<string, JsonObject>();
   /** Functions of the host that the guest may call, by name. */
   readonly #functions = new Map<string, () => unknown>();
@@ -58,15 +58,15 @@ export class GuestMounts {
   }
 
   /**
-   * Mounts a stand-in for what the guest mounts. Resolves to the name it is mounted under; null where the point has none.
-   * @throws What the coordinator says is wrong with it.
+   * Mounts a proxy for an object of the guest. Resolves to its name; null if the object is invalid.
+   * @throws The error of the coordinator.
    */
-  async mount(coordinator: Coordinator, point: string, given: JsonObject): Promise<string | null> {
+  async mount(coordinator: Coordinator, point: string, mounted: JsonObject): Promise<string | null> {
     const { objects: bindings } = this.#options;
-    const name = typeof given.name === "string" ? given.name : undefined;
-    const shape = readShape(given.shape);
+    const name = typeof mounted.name === "string" ? mounted.name : undefined;
+    const shape = readShape(mounted.shape);
     if (!shape) {
-      await coordinator.mount(point, given.value as object, name); // says what is wrong with it
+      await coordinator.mount(point, mounted.value as object, name); // throws for an invalid object
       return null;
     }
     checkShape(shape);
@@ -74,14 +74,14 @@ export class GuestMounts {
     const key = slot?.many ? name ?? String(shape.data.name ?? "") : slot?.point ?? point;
     checkName(key);
     const place = `mount/${slot?.point ?? point}/${key}`;
-    const standIn = this.#proxy(slot?.point ?? point, place, given.ref, shape);
+    const proxy = this.#proxy(slot?.point ?? point, place, mounted.ref, shape);
     if (bindings.isDone(place)) return key;
     bindings.once(place, () => {});
-    await coordinator.mount(point, standIn, name);
+    await coordinator.mount(point, proxy, name);
     return key;
   }
 
-  /** Returns what `mount` of the module returned, for the kernel to read. */
+  /** Converts the result of the guest's `mount` for the kernel. */
   returned(answered: MountAnswer): MountReturn {
     const { bounds, objects: bindings, type } = this.#options;
     switch (answered.kind) {
@@ -98,13 +98,13 @@ export class GuestMounts {
         return { ...objectProxy(rest, bindings.bind("returned", answered.rest), bounds), ...instance };
       }
       case "other":
-        return answered.value as MountReturn; // the kernel says what is wrong with it
+        return answered.value as MountReturn; // the kernel reports what is wrong
       default:
         return undefined;
     }
   }
 
-  /** Takes what the guest's objects say of themselves now, by number. */
+  /** Updates the data of the guest's objects, by ref. */
   refresh(shapes: JsonObject): void {
     for (const [key, ref] of this.#options.objects.entries()) {
       const shape = this.#data.has(key) ? readShape(shapes[ref]) : undefined;
@@ -112,20 +112,20 @@ export class GuestMounts {
     }
   }
 
-  /** Calls a function that the guest was given. */
+  /** Calls a function that was published to the guest. */
   async callFunction(name: string): Promise<unknown> {
     const fn = this.#functions.get(name);
-    if (!fn) throw new TypeError(`Cannot call function "${name}": there is none`);
+    if (!fn) throw new TypeError(`Cannot call function "${name}": it does not exist`);
     return await fn();
   }
 
-  /** Tells a guest that was started again what the one before was told: a context manager, its conversation. */
+  /** Restores the conversation of the context managers of a restarted guest. */
   async restoreContexts(
     call: (key: string, ...call: Parameters<ObjectCall>) => Promise<unknown>,
   ): Promise<void> {
     const { objects: bindings } = this.#options;
-    for (const [key, memory] of this.#recorders) {
-      if (bindings.refOf(key) !== undefined) await memory.restore((...given) => call(key, ...given));
+    for (const [key, recorder] of this.#recorders) {
+      if (bindings.refOf(key) !== undefined) await recorder.restore((...args) => call(key, ...args));
     }
   }
 
@@ -149,9 +149,9 @@ export class GuestMounts {
 
   #context(shape: Shape, key: string, call: ObjectCall): object {
     const { bounds, warn, name } = this.#options;
-    const memory = this.#recorders.get(key) ?? new ContextRecorder();
-    this.#recorders.set(key, memory);
-    return contextProxy(shape, memory.wrap(call), bounds, {
+    const recorder = this.#recorders.get(key) ?? new ContextRecorder();
+    this.#recorders.set(key, recorder);
+    return contextProxy(shape, recorder.wrap(call), bounds, {
       pass: (fn) => this.#publishFunction(fn),
       nameOf: (provider) => this.#providerName(provider),
       warn: (error) => warn("system_prompt_lost", `Module "${name}": ${errorMessage(error)}`),
@@ -166,8 +166,8 @@ export class GuestMounts {
 
   #providerName(provider: Provider): string | undefined {
     const entries = Object.entries(this.#options.coordinator().providers);
-    const found = entries.find(([, one]) => one === provider) ??
-      entries.find(([, one]) => one.name === provider.name);
+    const found = entries.find(([, mounted]) => mounted === provider) ??
+      entries.find(([, mounted]) => mounted.name === provider.name);
     return found?.[0];
   }
 }
@@ -179,7 +179,7 @@ function slotOf(point: string, name: string | undefined): { point: string; many:
     const { single, many } = resolvePoint(point, name);
     return single ? { point: single, many: false } : { point: many!, many: true };
   } catch {
-    return undefined; // the coordinator says what is wrong with it
+    return undefined; // the coordinator reports what is wrong
   }
 }
 
@@ -187,11 +187,11 @@ function checkShape(shape: Shape): void {
   const bytes = JSON.stringify(shape).length;
   if (bytes <= MAX_SHAPE_BYTES) return;
   throw new RangeError(
-    `Cannot mount it: description and schema may have ${MAX_SHAPE_BYTES} bytes: received ${bytes}`,
+    `Cannot mount it: description and schema have ${bytes} bytes, at most ${MAX_SHAPE_BYTES} are allowed`,
   );
 }
 
-/** Names are shown to people and models, and are keys. */
+/** Checks a name: it is displayed to people and models, and used as a key. */
 function checkName(name: string): void {
   // deno-lint-ignore no-control-regex -- control characters are what is refused
   if (name.length <= MAX_NAME && !/[\u0000-\u001f\u007f-\u009f]/.test(name)) return;

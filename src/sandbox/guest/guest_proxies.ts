@@ -1,4 +1,4 @@
-/** A guest's objects as the session holds them: their data as they were told, their methods as calls. */
+/** Proxies of a guest's objects for the session: their data are copies, their methods send calls. */
 import type { AnswerBounds } from "../../sdk/answer_bounds.ts";
 import { isObject, type JsonObject, toPlain } from "../../sdk/json.ts";
 import type {
@@ -19,36 +19,36 @@ import type {
 import type { SessionHandles } from "./guest_requests.ts";
 import type { Shape } from "../protocol.ts";
 
-/** How one object of a guest is called. */
+/** Calls one object of a guest. */
 export interface ObjectCall {
   (method: string, args: readonly unknown[], options: ObjectCallOptions): Promise<unknown>;
 }
 
-/** What a call of an object is bounded by. */
+/** Options of {@link ObjectCall}. */
 export interface ObjectCallOptions {
   signal?: AbortSignal | undefined;
   grace_ms?: number;
   deadline_ms?: number | undefined;
   max_bytes: number;
   onNote?: ((value: unknown) => void) | undefined;
-  /** What it may ask of; default: the session as the coordinator has it. */
+  /** Handles that serve the requests of the call. Default: those of the coordinator. */
   handles?: SessionHandles;
 }
 
-/** Bounds of the calls of one guest. */
+/** Limits of the calls of one guest. */
 export interface CallBounds extends AnswerBounds {
-  /** Output of a tool that is read (trust.md, Limits). */
+  /** Most bytes of a tool's output (`isolation.max_tool_output_bytes`). */
   max_tool_output_bytes: number;
-  /** Milliseconds a call may take whose caller sets no deadline of its own. */
+  /** Timeout of calls whose caller sets none, in milliseconds. */
   deadline_ms: number;
 }
 
-/** Bytes of a model's answer, of a history, of a loop's questions. */
+/** Most bytes of a model's answer or of a history. */
 const MAX_LARGE_BYTES = 8 * 1024 * 1024;
-/** Bytes of a hook's answer, of a contribution, of what a function returns. */
+/** Most bytes of a hook result or of a function's result. */
 const MAX_SMALL_BYTES = 1024 * 1024;
 
-/** Milliseconds that a tool has to end after its signal aborted: with them a call is over half a second after its deadline. */
+/** Milliseconds that a tool has to end after its signal aborted, so that a call is over half a second after its deadline. */
 const TOOL_GRACE_MS = 250;
 
 /** Returns an object with the method if the guest's object has it. */
@@ -56,17 +56,17 @@ function method<T>(shape: Shape, name: string, call: T): Record<string, T> {
   return shape.methods.includes(name) ? { [name]: call } : {};
 }
 
-/** Returns a guest's tool. */
+/** Returns the proxy of a tool. */
 export function toolProxy(shape: Shape, call: ObjectCall, bounds: CallBounds): Tool {
   const { max_tool_output_bytes: max_bytes, deadline_ms } = bounds;
   return {
     ...shape.data,
-    // what may take for ever is evaluated in the guest; the rest here, which saves each call a way there and back
+    // schemas that may be slow are evaluated in the guest; others here, which saves a round trip for each call
     ...(isPlainSchema(shape.data.input_schema) ? {} : {
       checkInput: async (input: JsonObject) => {
         const found = await call("checkInput", [toPlain(input)], { max_bytes: MAX_SMALL_BYTES, deadline_ms });
-        const are_texts = Array.isArray(found) && found.every((one) => typeof one === "string");
-        return are_texts ? found : ["the tool did not say what is wrong"];
+        const are_texts = Array.isArray(found) && found.every((problem) => typeof problem === "string");
+        return are_texts ? found : ["the tool rejected the input without a reason"];
       },
     }),
     ...method(shape, "execute", (input: JsonObject, context?: ToolCallContext) => {
@@ -77,10 +77,10 @@ export function toolProxy(shape: Shape, call: ObjectCall, bounds: CallBounds): T
       const options = { signal, max_bytes, onNote, grace_ms: TOOL_GRACE_MS };
       return call("execute", [toPlain(input), { id, session_id }], options);
     }),
-  } as unknown as Tool; // the mount checks what it is
+  } as unknown as Tool; // checked by the mount
 }
 
-/** Returns a guest's provider. `data` is asked each time: it may be told anew. */
+/** Returns the proxy of a provider. `data` returns its current data, which may change. */
 export function providerProxy(
   shape: Shape,
   data: () => JsonObject,
@@ -98,11 +98,11 @@ export function providerProxy(
     ...method(shape, "complete", (request: ChatRequest, options: CompleteOptions = {}) => {
       const { signal, onDelta } = options;
       const onNote = onDelta && ((delta: unknown) => onDelta(delta as Parameters<typeof onDelta>[0]));
-      // checked there already: an answer that is too much is never read here
+      // checked in the guest, so that the host never reads an answer that is too large
       const args = [toPlain(request), onDelta !== undefined, { max_answer_tool_calls, max_answer_blocks }];
       return call("complete", args, { signal, onNote, max_bytes: MAX_LARGE_BYTES });
     }),
-  } as unknown as Provider; // the mount checks what it is
+  } as unknown as Provider; // checked by the mount
 }
 
 function fieldOrThrow(data: JsonObject, field: string): unknown {
@@ -111,7 +111,7 @@ function fieldOrThrow(data: JsonObject, field: string): unknown {
   return data[field];
 }
 
-/** Returns a guest's context manager. `pass` gives a function of the host a name the guest may call it by. */
+/** Returns the proxy of a context manager. `pass` publishes a function of the host and returns its name. */
 export function contextProxy(
   shape: Shape,
   call: ObjectCall,
@@ -134,17 +134,17 @@ export function contextProxy(
       return forward("getMessagesForRequest")(name === undefined ? rest : { ...rest, provider: name });
     }),
     ...method(shape, "setSystemPromptFactory", (factory: (() => unknown) | null) => {
-      const given = typeof factory === "function" ? pass(factory) : null;
-      call("setSystemPromptFactory", [given], options).catch(warn);
+      const name = typeof factory === "function" ? pass(factory) : null;
+      call("setSystemPromptFactory", [name], options).catch(warn);
     }),
   };
 }
 
-/** Returns a guest's orchestrator; `around` are its arguments, and all that it may ask of. */
+/** Returns the proxy of an orchestrator. The arguments of `execute` serve its requests. */
 export function orchestratorProxy(
   shape: Shape,
   call: ObjectCall,
-  standard: () => Coordinator,
+  defaultCoordinator: () => Coordinator,
 ): object {
   return {
     ...(shape.data.resumable === true ? { resumable: true } : {}),
@@ -156,27 +156,27 @@ export function orchestratorProxy(
       hooks: HookRegistry,
       options?: ExecuteOptions,
     ) => {
-      const { coordinator = standard(), ...rest } = options ?? {};
-      const around = { coordinator, context, providers, tools, hooks };
+      const { coordinator = defaultCoordinator(), ...rest } = options ?? {};
+      const handles = { coordinator, context, providers, tools, hooks };
       return call("execute", [toPlain(prompt), toPlain(rest)], {
         max_bytes: MAX_LARGE_BYTES,
-        handles: around,
+        handles,
       });
     }),
   };
 }
 
-/** Returns a guest's handler. Observers of everything are not told deltas: each would cost a message (modules.md). */
+/** Returns the proxy of a hook handler. Wildcard handlers receive no deltas, since each would cost a message. */
 export function handlerProxy(event: string, call: ObjectCall, timeout_ms: number): HookHandler {
-  const observes = event.includes("*");
-  return (told, data) => {
-    if (observes && told.endsWith(":delta")) return null;
+  const is_wildcard = event.includes("*");
+  return (name, data) => {
+    if (is_wildcard && name.endsWith(":delta")) return null;
     const options = { max_bytes: MAX_SMALL_BYTES, deadline_ms: timeout_ms };
-    return call("", [told, toPlain(data)], options) as Promise<JsonObject | null>; // the chain reads it
+    return call("", [name, toPlain(data)], options) as Promise<JsonObject | null>; // parsed by the hook chain
   };
 }
 
-/** Returns a guest's function. */
+/** Returns the proxy of a function. */
 export function functionProxy(
   call: ObjectCall,
   bounds: CallBounds,
@@ -185,12 +185,12 @@ export function functionProxy(
   return (...args) => call("", args.map(toPlain), options);
 }
 
-/** Returns any other object of a guest. */
+/** Returns the proxy of any other object. */
 export function objectProxy(shape: Shape, call: ObjectCall, bounds: CallBounds): object {
   const options = { max_bytes: MAX_SMALL_BYTES, deadline_ms: bounds.deadline_ms };
   const found: Record<string | symbol, unknown> = { ...(isObject(shape.data) ? shape.data : {}) };
   for (const name of shape.methods) {
-    if (name === "then") continue; // an object that is waited for must not choose when the waiting ends
+    if (name === "then") continue; // a proxy must not be thenable
     const key = name === "@@asyncDispose"
       ? Symbol.asyncDispose
       : name === "@@dispose"
@@ -201,7 +201,7 @@ export function objectProxy(shape: Shape, call: ObjectCall, bounds: CallBounds):
   return found;
 }
 
-/** Keywords whose value is compared with, or says nothing about the input. */
+/** Keywords that are annotations or take constant time for each part of an input. */
 const SIMPLE: ReadonlySet<string> = new Set([
   ...["$schema", "title", "description", "default", "examples", "deprecated"],
   ...["type", "enum", "const", "required", "additionalProperties"],
@@ -209,17 +209,20 @@ const SIMPLE: ReadonlySet<string> = new Set([
   ...["minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"],
 ]);
 
-/** Parts of one schema, and values of one list: more is nobody's description of an input. */
+/** Most parts of a schema that the host evaluates, and most values in one of its lists. */
 const MAX_PARTS = 500;
 
-/** Returns whether a schema is made of such keywords alone, all the way down. */
+/**
+ * Returns whether the host may evaluate a schema of a guest: it has only keywords that look at each part of an input once.
+ * Patterns, references and alternatives can take unlimited time and are evaluated in the guest.
+ */
 export function isPlainSchema(schema: unknown): boolean {
   const open = [schema];
   for (let part = 0; part < open.length; part++) {
-    const one = open[part];
-    if (typeof one === "boolean") continue;
-    if (!isObject(one) || open.length > MAX_PARTS) return false;
-    for (const [keyword, value] of Object.entries(one)) {
+    const subschema = open[part];
+    if (typeof subschema === "boolean") continue;
+    if (!isObject(subschema) || open.length > MAX_PARTS) return false;
+    for (const [keyword, value] of Object.entries(subschema)) {
       if (keyword === "properties" && isObject(value)) open.push(...Object.values(value));
       else if (keyword === "items" || (keyword === "additionalProperties" && isObject(value))) {
         open.push(value);

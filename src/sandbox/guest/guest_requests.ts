@@ -1,6 +1,6 @@
 /**
- * What the host answers when a guest asks: through the session's guarded handles, never past them. So ceilings, hooks, approvals
- * and events hold for a guest as for anybody (architecture.md, Guards).
+ * Serves the requests of a guest through the session's guarded handles, so that limits, hooks, approvals and events apply to a
+ * guest as to any other module (src/docs/architecture.md#guards).
  */
 import { isObject, toPlain, toPlainObject } from "../../sdk/json.ts";
 import type {
@@ -18,13 +18,13 @@ import type { EmissionTable } from "./emission_table.ts";
 import type { GuestRequestOptions } from "./guest_connection.ts";
 import { plainCall } from "../protocol.ts";
 
-/** How a question of a module is answered. */
+/** Options of {@link serveRequest}. */
 export interface ServeOptions extends GuestRequestOptions {
-  /** What the module was told of events. */
+  /** Emissions that the guest has received. */
   readonly emissions: EmissionTable;
 }
 
-/** What of the session is asked of: the coordinator's, or an orchestrator's arguments. */
+/** Objects of the session that serve requests: those of the coordinator, or the arguments of an orchestrator. */
 export interface SessionHandles {
   readonly coordinator: Coordinator;
   readonly context: ContextManager | null;
@@ -33,7 +33,7 @@ export interface SessionHandles {
   readonly hooks: HookRegistry;
 }
 
-/** Returns what a module finds around it when nobody gives it anything else. */
+/** Returns the handles of a coordinator. */
 export function sessionHandles(coordinator: Coordinator): SessionHandles {
   return {
     coordinator,
@@ -50,9 +50,9 @@ export function sessionHandles(coordinator: Coordinator): SessionHandles {
   };
 }
 
-/** Answers one question. @throws {TypeError} when there is nobody to ask; else what was thrown by whoever was asked. */
+/** Serves one request. @throws {TypeError} if the target does not exist; the error of the called object. */
 export async function serveRequest(
-  around: SessionHandles,
+  handles: SessionHandles,
   target: string,
   method: string,
   args: readonly unknown[],
@@ -61,22 +61,22 @@ export async function serveRequest(
   const [kind, name = ""] = splitOnce(target);
   switch (kind) {
     case "hooks":
-      return await serveHooks(around.hooks, method, args, options);
+      return await serveHooks(handles.hooks, method, args, options);
     case "context":
-      return await serveContext(around, method, args);
+      return await serveContext(handles, method, args);
     case "provider":
-      return await serveProvider(own(around.providers, name, "provider"), method, args, options);
+      return await serveProvider(own(handles.providers, name, "provider"), method, args, options);
     case "tool":
-      return await serveTool(own(around.tools, name, "tool"), around, args, options);
+      return await serveTool(own(handles.tools, name, "tool"), handles, args, options);
     case "coordinator":
-      return await serveCoordinator(around.coordinator, method, args, options);
+      return await serveCoordinator(handles.coordinator, method, args, options);
     case "capability":
-      return await serveCapability(around.coordinator, method, args);
+      return await serveCapability(handles.coordinator, method, args);
     case "clock":
-      await around.coordinator.clock.after(Math.max(0, Number(args[0]) || 0), options.signal);
+      await handles.coordinator.clock.after(Math.max(0, Number(args[0]) || 0), options.signal);
       return undefined;
     default:
-      throw new TypeError(`Cannot ask ${JSON.stringify(target)}: there is no such thing in a session`);
+      throw new TypeError(`Cannot call ${JSON.stringify(target)}: a session has no such object`);
   }
 }
 
@@ -85,10 +85,10 @@ function splitOnce(target: string): [string, string?] {
   return slash < 0 ? [target] : [target.slice(0, slash), target.slice(slash + 1)];
 }
 
-function own<T>(map: Record<string, T>, name: string, what: string): T {
+function own<T>(map: Record<string, T>, name: string, label: string): T {
   const found = Object.hasOwn(map, name) ? map[name] : undefined;
   if (found === undefined) {
-    throw new TypeError(`Cannot call ${what} "${name}": none is mounted under that name`);
+    throw new TypeError(`Cannot call ${label} "${name}": nothing is mounted under that name`);
   }
   return found;
 }
@@ -113,25 +113,25 @@ async function serveHooks(
 }
 
 async function serveContext(
-  around: SessionHandles,
+  handles: SessionHandles,
   method: string,
   args: readonly unknown[],
 ): Promise<unknown> {
-  const { context } = around;
+  const { context } = handles;
   if (!context) throw new TypeError("Cannot call the context manager: none is mounted");
   switch (method) {
     case "addMessage":
-      return await context.addMessage(toPlainObject(args[0]) as unknown as Message); // the guard reads it
+      return await context.addMessage(toPlainObject(args[0]) as unknown as Message); // checked by the guard
     case "getMessages":
       return await context.getMessages();
     case "setMessages":
-      return await context.setMessages(toPlain(args[0]) as unknown as Message[]); // the guard reads them
+      return await context.setMessages(toPlain(args[0]) as unknown as Message[]); // checked by the guard
     case "clear":
       return await context.clear();
     case "getMessagesForRequest": {
       const { provider, ...rest } = isObject(args[0]) ? args[0] : {};
       const options = rest as RequestOptions; // plain data of the contract's shape; the guard reads it
-      if (typeof provider === "string") options.provider = own(around.providers, provider, "provider");
+      if (typeof provider === "string") options.provider = own(handles.providers, provider, "provider");
       return await context.getMessagesForRequest(options);
     }
     default:
@@ -147,7 +147,7 @@ async function serveProvider(
 ): Promise<unknown> {
   if (method === "listModels") return toPlain(await provider.listModels());
   if (method !== "complete") throw unknownMethod("provider", method);
-  const request = toPlainObject(args[0]) as unknown as ChatRequest; // the guard reads it
+  const request = toPlainObject(args[0]) as unknown as ChatRequest; // checked by the guard
   const response = await provider.complete(
     request,
     args[1] === true ? { signal, onDelta: (delta) => onPiece(delta) } : { signal },
@@ -162,11 +162,11 @@ async function serveTool(
   [input, call]: readonly unknown[],
   { signal, onPiece }: GuestRequestOptions,
 ): Promise<unknown> {
-  const given = toPlainObject(input);
-  if (!isObject(call) || typeof call.id !== "string") return await tool.execute(given);
+  const plain = toPlainObject(input);
+  if (!isObject(call) || typeof call.id !== "string") return await tool.execute(plain);
   const { session_id } = coordinator;
   const progress = (text: string) => onPiece(String(text));
-  return await tool.execute(given, { id: call.id, signal, session_id, progress });
+  return await tool.execute(plain, { id: call.id, signal, session_id, progress });
 }
 
 async function serveCoordinator(

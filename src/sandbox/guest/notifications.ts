@@ -1,4 +1,4 @@
-/** Does what a module did without waiting for an answer: to the real coordinator, with stand-ins, in the order it was done. */
+/** Applies the notifications of a guest to the session's coordinator, in order. */
 import { errorMessage } from "../../sdk/errors.ts";
 import { isObject } from "../../sdk/json.ts";
 import type { Coordinator } from "../../sdk/types.ts";
@@ -6,20 +6,20 @@ import type { ObjectTable } from "./object_table.ts";
 import type { Notification } from "../protocol.ts";
 import { type CallBounds, functionProxy, handlerProxy } from "./guest_proxies.ts";
 
-/** Characters of a handler's name. */
+/** Most characters of a handler's name. */
 const MAX_NAME = 128;
 
-/** What effects are done with. */
+/** Options of {@link NotificationHandler}. */
 export interface NotificationHandlerOptions {
-  /** What messages call the module. */
+  /** Name of the module in messages. */
   readonly name: string;
   readonly objects: ObjectTable;
   readonly bounds: CallBounds;
-  /** Told what has no event of its own. */
+  /** Adds a warning to the run. */
   warn(code: string, message: string): void;
 }
 
-/** The effects of one module. */
+/** Applies the notifications of one module. */
 export class NotificationHandler {
   readonly #options: NotificationHandlerOptions;
 
@@ -27,42 +27,42 @@ export class NotificationHandler {
     this.#options = options;
   }
 
-  /** Does one. @throws {TypeError} when it is none: a guest of ours does not send such. */
-  apply(effect: Notification, coordinator: Coordinator): void {
-    if (!isObject(effect)) throw new TypeError("an effect that is no object");
+  /** Applies one notification. @throws {TypeError} if it is malformed: a protocol violation. */
+  apply(notification: Notification, coordinator: Coordinator): void {
+    if (!isObject(notification)) throw new TypeError("a notification must be an object");
     const { objects: bindings } = this.#options;
-    switch (effect.e) {
+    switch (notification.e) {
       case "register":
-        return this.#register(effect, coordinator);
+        return this.#register(notification, coordinator);
       case "dispose":
-        return bindings.undo(effect.ref);
+        return bindings.undo(notification.ref);
       case "unregister":
-        return coordinator.hooks.unregister(String(effect.name));
+        return coordinator.hooks.unregister(String(notification.name));
       case "default_fields":
-        return coordinator.hooks.setDefaultFields(isObject(effect.fields) ? effect.fields : {});
+        return coordinator.hooks.setDefaultFields(isObject(notification.fields) ? notification.fields : {});
       case "cleanup": {
         const key = bindings.nextKey("cleanup");
-        const cleanup = this.#function(key, effect.ref);
+        const cleanup = this.#function(key, notification.ref);
         return bindings.once(key, () => coordinator.registerCleanup(() => cleanup()));
       }
       case "capability":
-        return this.#publish(effect, coordinator);
+        return this.#publish(notification, coordinator);
       case "contributor":
-        return this.#contribute(effect, coordinator);
+        return this.#contribute(notification, coordinator);
       case "state":
       case "deleted":
-        return this.#setState(effect, coordinator);
+        return this.#setState(notification, coordinator);
       case "cancel":
-        return coordinator.requestCancel(effect.immediate === true);
+        return coordinator.requestCancel(notification.immediate === true);
       case "reset_turn":
         return coordinator.resetTurn();
       case "system_prompt": {
-        const factory = effect.ref === null ? null : this.#function("system_prompt", effect.ref);
+        const factory = notification.ref === null ? null : this.#function("system_prompt", notification.ref);
         coordinator.context?.setSystemPromptFactory?.(factory && (async () => String(await factory())));
         return;
       }
       default:
-        throw new TypeError("an unknown effect");
+        throw new TypeError("unknown notification");
     }
   }
 
@@ -72,13 +72,13 @@ export class NotificationHandler {
 
   #register({ ref, event, options }: Extract<Notification, { e: "register" }>, { hooks }: Coordinator): void {
     if (typeof event !== "string" || event === "" || !isObject(options)) {
-      throw new TypeError("a handler of nothing");
+      throw new TypeError("a handler needs an event");
     }
     const { objects: bindings, bounds } = this.#options;
     const key = bindings.nextKey(`handler/${event}`);
-    // everybody waits for a handler: a stranger may ask for less than the policy's time, not for more, nor for none (0)
-    const asked_ms = typeof options.timeout_ms === "number" ? options.timeout_ms : 0;
-    const timeout_ms = asked_ms > 0 ? Math.min(asked_ms, bounds.deadline_ms) : bounds.deadline_ms;
+    // the session waits for handlers: a guest may request a shorter timeout than the policy's, not a longer one or none (0)
+    const requested_ms = typeof options.timeout_ms === "number" ? options.timeout_ms : 0;
+    const timeout_ms = requested_ms > 0 ? Math.min(requested_ms, bounds.deadline_ms) : bounds.deadline_ms;
     const handler = handlerProxy(event, bindings.bind(key, ref), timeout_ms);
     const { priority, name, fail_closed } = options;
     bindings.once(key, () =>
@@ -90,12 +90,12 @@ export class NotificationHandler {
       }));
   }
 
-  /** A guest that was started again publishes its data anew; what others hold of the functions of the old one still works. */
+  /** Registers a capability. A restarted guest replaces its data; functions that other modules already hold keep working. */
   #publish(
     { name, value, refs }: Extract<Notification, { e: "capability" }>,
     coordinator: Coordinator,
   ): void {
-    if (typeof name !== "string" || !isObject(refs)) throw new TypeError("a capability without a name");
+    if (typeof name !== "string" || !isObject(refs)) throw new TypeError("a capability needs a name");
     const functions = Object.fromEntries(
       Object.entries(refs).map((
         [method, ref],
@@ -119,14 +119,17 @@ export class NotificationHandler {
     );
   }
 
-  #setState(effect: Extract<Notification, { e: "state" | "deleted" }>, { session_state }: Coordinator): void {
-    const key = String(effect.key);
+  #setState(
+    notification: Extract<Notification, { e: "state" | "deleted" }>,
+    { session_state }: Coordinator,
+  ): void {
+    const key = String(notification.key);
     try {
-      if (effect.e === "deleted") delete session_state[key];
-      else session_state[key] = effect.value;
+      if (notification.e === "deleted") delete session_state[key];
+      else session_state[key] = notification.value;
     } catch (error) {
       const { warn, name } = this.#options;
-      warn("session_state_lost", `Module "${name}": ${errorMessage(error)}`); // two modules at once may be too much
+      warn("session_state_lost", `Module "${name}": ${errorMessage(error)}`); // the writes of two modules together may exceed the limit
     }
   }
 }

@@ -1,81 +1,85 @@
 /**
- * Where the objects of a guest stand, and what was done for it: by keys that say what an object is for, so that a guest that is
- * started again finds the places of the one before. Knows neither guests nor sessions.
+ * Table of a guest's objects and of the actions that were done for it. Keys describe the purpose of an object, so that the objects
+ * of a restarted guest replace those of the previous one. Knows neither guests nor sessions.
  */
 import { PreampError } from "../../sdk/errors.ts";
 import type { ObjectCall } from "./guest_proxies.ts";
 
-/** Things that one module may mount, register or publish at a time. */
+/** Most objects that one module may mount, register or publish. */
 const MAX_OBJECTS = 256;
 
-/** What undoes something; absent where nothing does. */
+/** Function that undoes an action, if the action can be undone. */
 type Undo = (() => void) | void;
 
-/** The objects of one module. */
+/** Objects of one module. */
 export class ObjectTable {
   readonly #call: (key: string, ...call: Parameters<ObjectCall>) => Promise<unknown>;
-  /** Key → number in the guest that runs now. */
+  /** Maps keys to refs in the running guest. */
   readonly #refs = new Map<string, number>();
   readonly #done = new Map<string, Undo>();
   readonly #counts = new Map<string, number>();
   #restarting = false;
 
-  /** @param call Calls the object that stands at a key at the time. */
+  /** @param call Calls the current object of a key. */
   constructor(call: (key: string, ...call: Parameters<ObjectCall>) => Promise<unknown>) {
     this.#call = call;
   }
 
-  /** A new guest is about to do what the one before did. */
+  /** Starts a restart: the new guest repeats the actions of the previous one. */
   beginRestart(): void {
     this.#refs.clear();
     this.#counts.clear();
     this.#restarting = true;
   }
 
-  /** It has done it: what it does from here on is new. */
+  /** Ends a restart: further actions are new. */
   endRestart(): void {
     this.#restarting = false;
   }
 
-  /** Says where an object of the guest stands; returns how it is called. @throws {TypeError} when it is none; {PreampError} when there are too many. */
+  /**
+   * Binds an object of the guest to a key and returns a function that calls it.
+   * @throws {TypeError} if `ref` is not an integer.
+   * @throws {PreampError} `module_invalid` if there are too many objects.
+   */
   bind(key: string, ref: unknown): ObjectCall {
-    if (!Number.isSafeInteger(ref)) throw new TypeError("an object without a number");
+    if (!Number.isSafeInteger(ref)) throw new TypeError("ref must be an integer");
     if (this.#refs.size >= MAX_OBJECTS && !this.#refs.has(key)) {
       throw new PreampError(
         "module_invalid",
-        `it registered or mounted more than ${MAX_OBJECTS} things: handlers, tools, functions`,
+        `it registered or mounted more than ${MAX_OBJECTS} objects (handlers, tools, functions)`,
       );
     }
-    this.#refs.set(key, ref as number); // a whole number
+    this.#refs.set(key, ref as number); // an integer
     return (...call) => {
       const answer = this.#call(key, ...call);
-      answer.catch(() => {}); // a caller that does not wait for a guest must not fall with it
+      answer.catch(() => {}); // handled here for callers that do not await it
       return answer;
     };
   }
 
-  /** Returns an object's number in the guest that runs now; undefined when it has none there. */
+  /** Returns an object's ref in the running guest; undefined if the guest has no such object. */
   refOf(key: string): number | undefined {
     return this.#refs.get(key);
   }
 
-  /** Keys and numbers of all objects. */
+  /** Returns keys and refs of all objects. */
   entries(): Iterable<[key: string, ref: number]> {
     return this.#refs;
   }
 
-  /** Whether this was done for the guest before this one, and still holds. */
+  /** Returns whether the action was done for the previous guest and is still in effect. */
   isDone(key: string): boolean {
     return this.#restarting && this.#done.has(key);
   }
 
-  /** Does it, unless it {@link isDone}. */
+  /** Does an action unless it {@link isDone}. */
   once(key: string, act: () => Undo): void {
     if (this.isDone(key)) return;
     this.#done.set(key, act());
   }
 
-  /** Undoes what was done with an object. */
+  /** Undoes the action of an object. */
   undo(ref: unknown): void {
     for (const [key, known] of this.#refs) {
       if (known !== ref) continue;
@@ -88,7 +92,7 @@ export class ObjectTable {
     }
   }
 
-  /** Returns the same keys for the same acts in the same order. */
+  /** Returns a key with a counter: the same actions in the same order have the same keys. */
   nextKey(kind: string): string {
     const count = (this.#counts.get(kind) ?? 0) + 1;
     this.#counts.set(kind, count);

@@ -1,17 +1,17 @@
-/** What of a session a guest is told with each message: what changed since it was told last. */
+/** Computes the session data that changed since the last message to a guest. */
 import { isObject, type JsonObject, toPlain } from "../../sdk/json.ts";
 import { ProviderInfo } from "../../sdk/providers.ts";
 import { inputSchemaOf, methodOf } from "../../sdk/snake_case_aliases.ts";
 import type { Coordinator, Provider, Tool } from "../../sdk/types.ts";
 import type { CapabilityView, ProviderView, SessionDelta, ToolView } from "../protocol.ts";
 
-/** The maps of a call; the orchestrator's are its arguments. */
+/** Tools and providers of a call; for an orchestrator they are its arguments. */
 export interface SessionMaps {
   readonly tools: Record<string, Tool>;
   readonly providers: Record<string, Provider>;
 }
 
-/** What one guest knows. */
+/** Tracks the session data that one guest has. */
 export class SessionDeltaSource {
   #state = "";
   #tools: Readonly<Record<string, Tool>> | null = null;
@@ -20,7 +20,7 @@ export class SessionDeltaSource {
   #handlers = "";
   #slots = "";
 
-  /** Returns what the guest does not know yet. `whole`: also what only few ask for, the list of handlers. */
+  /** Returns the data that changed. `whole`: includes the list of handlers, which few modules read. */
   next(coordinator: Coordinator, maps: SessionMaps, whole: boolean): SessionDelta {
     const { clock, cancellation } = coordinator;
     const view: { -readonly [K in keyof SessionDelta]: SessionDelta[K] } = {
@@ -84,7 +84,7 @@ export class SessionDeltaSource {
   }
 }
 
-/** Without a copy of either: it is asked at each call. A different order is a different map. */
+/** Returns whether two maps have the same entries in the same order. perf: runs at each call, copies nothing. */
 function sameFields<T>(known: Readonly<Record<string, T>> | null, now: Readonly<Record<string, T>>): boolean {
   if (known === null) return false;
   const keys = Object.keys(now);
@@ -121,18 +121,18 @@ function providerView(key: string, provider: Provider): ProviderView {
   };
 }
 
-/** A guest's own provider has no guard yet while `mount` runs, and the provider may say nothing of itself. */
+/** Returns the info of a provider. The guest's own provider has no guard while `mount` runs, and may have no info. */
 function infoOf(provider: Provider, key: string): ProviderInfo {
-  const said = answerOf(provider, "getInfo");
-  return isObject(said) ? toPlain(said) as unknown as ProviderInfo : ProviderInfo({ id: key });
+  const info = answerOf(provider, "getInfo");
+  return isObject(info) ? toPlain(info) as unknown as ProviderInfo : ProviderInfo({ id: key });
 }
 
 function modelInfoOf(provider: Provider): { model_info?: unknown } {
-  const said = answerOf(provider, "getModelInfo");
-  return said === undefined ? {} : { model_info: toPlain(said) };
+  const info = answerOf(provider, "getModelInfo");
+  return info === undefined ? {} : { model_info: toPlain(info) };
 }
 
-/** Returns what a method answers; undefined when there is no such method, or it throws. */
+/** Returns the result of a method; undefined if it does not exist or throws. */
 function answerOf(provider: Provider, method: string): unknown {
   try {
     return methodOf(provider, method)?.();
@@ -141,7 +141,7 @@ function answerOf(provider: Provider, method: string): unknown {
   }
 }
 
-/** Data travel; of an object its functions may be called, of a function itself. */
+/** Returns the data of a capability and the names of its functions. */
 function capabilityView(value: unknown): CapabilityView {
   if (typeof value === "function") return { value: null, methods: [""] };
   if (typeof value !== "object" || value === null) return { value: toPlain(value), methods: [] };

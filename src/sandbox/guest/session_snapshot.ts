@@ -1,18 +1,18 @@
-/** What a guest is told of the session once. It learns which modules there are, and nothing of their configuration. Pure. */
+/** Builds the session data that a guest receives once. It names the other modules without their configuration. */
 import { isObject, type JsonObject, toPlain } from "../../sdk/json.ts";
 import type { Coordinator } from "../../sdk/types.ts";
 import type { SessionSnapshot } from "../protocol.ts";
 
-/** Keys of a module's entry in the plan that others may see. */
+/** Fields of a module's entry in the plan that other modules may see. */
 const VISIBLE_KEYS = ["module", "instance_id"] as const;
 
-/** What a guest knows of itself: the name of its entry in the plan (the instance, or the module), and its config. */
+/** The guest's own entry in the plan: its `instance_id`, else its module id, and its config. */
 export interface OwnEntry {
   readonly name: string;
   readonly config: JsonObject;
 }
 
-/** Returns the statics of a session for one of its guests. */
+/** Returns the snapshot of a session for one of its guests. */
 export function snapshotOf(coordinator: Coordinator, id_seed: string, own: OwnEntry): SessionSnapshot {
   const { session_id, parent_id, limits, injection_size_limit, injection_budget_per_turn } = coordinator;
   return {
@@ -27,16 +27,16 @@ export function snapshotOf(coordinator: Coordinator, id_seed: string, own: OwnEn
 }
 
 /**
- * Returns a plan without sources, what agents are made of, and the configs and grants of other modules: another module's settings hold keys, its
- * sources tokens, and neither concerns a stranger.
+ * Returns a plan without sources, the plans of agents, and the configs and permissions of other modules: they may contain keys
+ * and tokens.
  */
 function outline(plan: JsonObject, own: OwnEntry): JsonObject {
-  const shown: JsonObject = {};
+  const visible: JsonObject = {};
   const session = isObject(plan.session) ? plan.session : {};
   const flags = Object.entries(session).filter(([key, value]) =>
     !SLOTS.has(key) && (typeof value === "number" || typeof value === "boolean" || value === null)
   );
-  shown.session = {
+  visible.session = {
     ...Object.fromEntries(flags),
     ...Object.fromEntries(
       [...SLOTS].flatMap((key) => key in session ? [[key, entry(session[key], own)]] : []),
@@ -44,14 +44,16 @@ function outline(plan: JsonObject, own: OwnEntry): JsonObject {
   };
   for (const list of ["providers", "tools", "hooks"]) {
     const modules = plan[list];
-    if (Array.isArray(modules)) shown[list] = modules.map((one) => entry(one, own));
+    if (Array.isArray(modules)) visible[list] = modules.map((module) => entry(module, own));
   }
-  if (isObject(plan.agents)) shown.agents = Object.fromEntries(Object.entries(plan.agents).map(agentOutline));
-  if (isObject(plan.limits)) shown.limits = toPlain(plan.limits);
-  return shown;
+  if (isObject(plan.agents)) {
+    visible.agents = Object.fromEntries(Object.entries(plan.agents).map(agentOutline));
+  }
+  if (isObject(plan.limits)) visible.limits = toPlain(plan.limits);
+  return visible;
 }
 
-/** What a model is told of an agent, whoever offers it: its name, and what it is for. */
+/** Returns the description of an agent, which models see too. */
 function agentOutline([name, agent]: [string, unknown]): [string, JsonObject] {
   const { description } = isObject(agent) ? agent : {};
   return [name, typeof description === "string" ? { description } : {}];
@@ -62,11 +64,11 @@ const SLOTS: ReadonlySet<string> = new Set(["orchestrator", "context"]);
 function entry(value: unknown, own: OwnEntry): JsonObject {
   if (typeof value === "string") return { module: value };
   if (!isObject(value)) return {};
-  const shown: JsonObject = {};
-  for (const key of VISIBLE_KEYS) if (typeof value[key] === "string") shown[key] = value[key];
-  if ((value.instance_id ?? value.module) !== own.name) return shown;
-  // another entry may have the same name: what is shown of the config is what this module was given
-  shown.config = toPlain(own.config);
-  if (isObject(value.permissions)) shown.permissions = toPlain(value.permissions);
-  return shown;
+  const visible: JsonObject = {};
+  for (const key of VISIBLE_KEYS) if (typeof value[key] === "string") visible[key] = value[key];
+  if ((value.instance_id ?? value.module) !== own.name) return visible;
+  // another entry may have the same name: use the config that this module received
+  visible.config = toPlain(own.config);
+  if (isObject(value.permissions)) visible.permissions = toPlain(value.permissions);
+  return visible;
 }

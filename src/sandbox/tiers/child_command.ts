@@ -1,30 +1,30 @@
-/** How a child of the process tier is started: our own program in another role, within limits that the system holds. */
+/** Builds the command line of a child of the process tier: this program in another role, within limits of the operating system. */
 import { GUEST_ROLE } from "../child/settings.ts";
 
-/** What the system holds a child to, behind the watchdog in it (modules.md, Child mode). */
+/** Limits that the operating system enforces, as a second line behind the watchdog in the child. */
 export interface SystemLimits {
   readonly memory_mb: number;
   readonly cpu_s: number;
 }
 
-/** MB that a runtime reserves for data before it has run anything (measured; modules.md). */
+/** MB of data that the runtime reserves before it executes anything (measured). */
 const RUNTIME_DATA_MB = 1_100;
-/** Files a child may have open. */
+/** Most files that a child may have open. */
 const MAX_FILES = 512;
-/** MB of a file that a child may write. */
+/** Largest file that a child may write, in MB. */
 const MAX_FILE_MB = 1_024;
-/** Calls of the whole processor time that a child may have in its life: the watchdog counts each. */
+/** Total processor time of a child, in multiples of the limit of one call. The watchdog limits each call. */
 const CPU_CALLS = 100;
 
-/** The flags that the compiled program has baked in: no code from strings, and a start without the optimising compiler for wasm. */
+/** V8 flags that the compiled program contains: no code from strings, no optimising compiler for WebAssembly. */
 const V8_FLAGS = "--v8-flags=--disallow-code-generation-from-strings,--liftoff-only";
 
-/** The same permissions as the compiled program: the child gives them up, the worker in it gets the grant. */
+/** Permissions of the compiled program. The child revokes them after it has started the worker with its grant. */
 const ALLOWED = ["net", "read", "write", "env", "run", "sys", "ffi"].map((kind) => `--allow-${kind}`);
 
 /**
- * Sets the limits and becomes the program, niced where there is `nice`. The shell's own words (POSIX `ulimit`, as dash, bash and
- * busybox have it); a limit the system does not know is no reason to have none of the others.
+ * Sets the limits with POSIX `ulimit` and replaces itself by the program, with `nice` if available. A limit that the system does
+ * not support is skipped.
  */
 const SHELL = `
 for limit in "-c 0" "-d $1" "-t $2" "-n $3" "-f $4"; do ulimit $limit 2>/dev/null || :; done
@@ -39,14 +39,14 @@ export interface Program {
   readonly args: readonly string[];
 }
 
-/** How a child is started; `detached`: Deno has to give it a group of its own. */
+/** Command of a child. `detached`: Deno must create the process group. */
 export interface ChildProgram extends Program {
   readonly detached: boolean;
 }
 
 /**
- * Returns how a child is started, in a group of its own: by `setsid` where there is one. Deno's own way (`detached`) copies this
- * process's memory map first and stops its thread for 8 to 80 ms; without it a start takes 0.4 ms (measured at 150 MB, Deno 2.9).
+ * Returns the command of a child in a process group of its own, created by `setsid` if available. Deno's option `detached` copies
+ * the memory map of this process and blocks its thread for 8 to 80 ms; with `setsid` a start takes 0.4 ms (150 MB, Deno 2.9).
  */
 export function childCommand(limits: SystemLimits): ChildProgram {
   const command = Deno.execPath();
@@ -56,18 +56,18 @@ export function childCommand(limits: SystemLimits): ChildProgram {
   return { ...withLimits({ command: setsid, args: [command, ...args] }, limits), detached: false };
 }
 
-/** Where util-linux and busybox have it. The shell that becomes it leads no group: it goes on under the same number. */
+/** Paths of `setsid` in util-linux and busybox. The shell leads no group, so `setsid` keeps its process id. */
 const SETSID = ["/usr/bin/setsid", "/bin/setsid"];
 
 function isThere(path: string): boolean {
   try {
     return Deno.statSync(path).isFile;
   } catch {
-    return false; // or it may not be looked at: then it is not used
+    return false; // or not readable
   }
 }
 
-/** Returns how a program of ours is started within limits: `/bin/sh` sets them, then is the program. */
+/** Returns the command that runs a program within limits: `/bin/sh` sets them and replaces itself by the program. */
 export function withLimits({ command, args }: Program, { memory_mb, cpu_s }: SystemLimits): Program {
   const limits = [
     (RUNTIME_DATA_MB + memory_mb) * 1024, // KB
@@ -90,8 +90,8 @@ function ownArguments(): string[] {
 }
 
 /**
- * Returns what a child is started with; it gives the module other variables before that is there. Deno has to find its cache
- * when it runs from source, and must not find another one when it is compiled.
+ * Returns the environment of a child process, which replaces it by the module's variables before it links the module. Deno needs
+ * its cache folder when it runs from source; the compiled program gets an empty one.
  */
 export function childEnv(folder: string): Record<string, string> {
   const env: Record<string, string> = { TMPDIR: folder, NO_COLOR: "1", PATH: "/usr/local/bin:/usr/bin:/bin" };
@@ -107,6 +107,6 @@ function readEnv(name: string): string | undefined {
   try {
     return Deno.env.get(name);
   } catch {
-    return undefined; // not permitted to be read: then it is not passed on
+    return undefined; // not readable: not passed on
   }
 }

@@ -1,11 +1,11 @@
-/** The server's thread, shared out among guests: whoever has had it for a while lets everybody else have it first. */
+/** Shares the main thread among guests: after 4 ms of work in 50 ms a guest waits until the others have been served. */
 
-/** Milliseconds of work after which others have their turn: well below what a request may have to wait. */
+/** Milliseconds of work before a guest must wait; well below an acceptable delay of a request. */
 const SLICE_MS = 4;
-/** Milliseconds after which work is forgotten: little now and little then needs no turn. */
+/** Milliseconds after which past work no longer counts. */
 const WINDOW_MS = 50;
 
-/** Turns of one thread. */
+/** Scheduler of the messages of guests on one thread. */
 export class FairScheduler {
   readonly #monotonic: () => number;
   readonly #later: (then: () => void) => void;
@@ -15,8 +15,8 @@ export class FairScheduler {
   #started_at = 0;
 
   /**
-   * @param monotonic Milliseconds of a clock that never goes back. Default `performance.now`.
-   * @param later Calls back when the event loop has been round. Default a timer.
+   * @param monotonic Returns monotonic milliseconds. Default `performance.now`.
+   * @param later Calls back in the next event-loop turn. Default: a timer.
    */
   constructor(
     monotonic: () => number = () => performance.now(),
@@ -26,14 +26,14 @@ export class FairScheduler {
     this.#later = later;
   }
 
-  /** A piece of work begins. */
+  /** Starts a unit of work. */
   begin(): void {
     this.#started_at = this.#monotonic();
   }
 
   /**
-   * The piece of work is done. A promise: the slice is used up, and it resolves when everybody else had their turn; those who wait
-   * for it come one at a time.
+   * Ends a unit of work. Returns a promise if the slice is used up; it resolves after other events were handled. Waiting guests
+   * resume one per event-loop turn.
    */
   end(): Promise<void> | undefined {
     const now = this.#monotonic();

@@ -1,37 +1,37 @@
-/** How many guests there may be: in all, and in one session (trust.md, Limits). */
+/** Limits the number of guests, of the server (`isolation.max_guests`) and of each session. */
 import { PreampError } from "../../sdk/errors.ts";
 
-/** Milliseconds that a module waits for others to end before the run is refused. */
+/** Milliseconds that a module waits for a slot before the run is refused. */
 const MAX_WAIT_MS = 10_000;
 
-/** The guests of one session. */
+/** Slots of one session. */
 export interface GuestSlots {
   /**
-   * Resolves when there is room for one more, to a function that gives it back.
-   * @throws {PreampError} `overloaded` when there is none in time, or the session has all it may have.
+   * Acquires a slot; resolves to a function that releases it.
+   * @throws {PreampError} `overloaded` if no slot is free in time, or the session has its maximum.
    */
   acquire(module: string): Promise<() => void>;
 }
 
-/** Room for guests. */
+/** Counting semaphore of guests. */
 export class GuestSemaphore {
   readonly #max: number;
   readonly #max_wait_ms: number;
   #used = 0;
   readonly #waiting: (() => void)[] = [];
 
-  /** @param max_wait_ms How long a module waits for others to end. Default 10 s. */
+  /** @param max_wait_ms Milliseconds to wait for a slot. Default 10 s. */
   constructor(max: number, max_wait_ms: number = MAX_WAIT_MS) {
     this.#max = max;
     this.#max_wait_ms = max_wait_ms;
   }
 
-  /** Guests that are there. */
+  /** Number of slots in use. */
   get used(): number {
     return this.#used;
   }
 
-  /** Returns the slots of a session that may have `max` of them. */
+  /** Returns the slots of a session that may have at most `max` guests. */
   session(max: number): GuestSlots {
     let own = 0;
     return {
@@ -49,10 +49,10 @@ export class GuestSemaphore {
           own--;
           throw error;
         }
-        let given = false;
+        let released = false;
         return () => {
-          if (given) return;
-          given = true;
+          if (released) return;
+          released = true;
           own--;
           this.#release();
         };
@@ -74,7 +74,7 @@ export class GuestSemaphore {
     await promise.finally(() => clearTimeout(timer));
   }
 
-  /** The room goes to whoever waits longest. */
+  /** Passes the slot to the module that has waited longest. */
   #release(): void {
     const next = this.#waiting.shift();
     if (next) next();

@@ -1,27 +1,27 @@
-/** Which tiers this host can give, found out without starting anything (modules.md: a host that cannot give a tier says so). */
+/** Finds out which isolation tiers this host supports, without starting anything. */
 
-/** The tiers that run a module elsewhere. */
+/** Tiers that run a module outside of this isolate. */
 export type GuestTier = "worker" | "process";
 
-/** Whether a tier is to be had, or why not. */
+/** Whether a tier is available, or why not. */
 export type TierAnswer = { readonly available: true } | {
   readonly available: false;
   readonly reason: string;
 };
 
-/** What this host has. */
+/** Availability of each tier on this host. */
 export type TierReport = Readonly<Record<GuestTier, TierAnswer>>;
 
 let known: TierReport | undefined;
 
-/** Returns what this host has. The answer does not change while the process lives. */
+/** Returns which tiers this host supports. The result is the same for the life of the process. */
 export function hostTiers(): TierReport {
   return known ??= { worker: workerTier(), process: processTier() };
 }
 
 let bundler: TierAnswer | undefined;
 
-/** Returns whether the bundler of modules can have a process of its own here. The answer does not change either. */
+/** Returns whether the bundler can run in a process of its own. The result is the same for the life of the process. */
 export function bundlerProcess(): TierAnswer {
   return bundler ??= mayStartItself() ? { available: true } : missing(
     "this process may not start itself (it needs --allow-run): it bundles only what modules.inline trusts, and takes what " +
@@ -35,7 +35,7 @@ function mayStartItself(): boolean {
     return typeof Deno.Command === "function" &&
       Deno.permissions.querySync({ name: "run", command }).state === "granted";
   } catch {
-    return false; // this host has no programs, or does not say where this one is
+    return false; // the host has no subprocesses, or does not reveal the path of this executable
   }
 }
 
@@ -43,7 +43,7 @@ function workerTier(): TierAnswer {
   if (typeof Worker !== "function") return missing("this host has no workers");
   if (Deno.build.standalone) return { available: true };
   const [major = 0, minor = 0] = Deno.version.deno.split(".").map(Number);
-  // before 2.8 the option ends the process where its flag is missing, and nobody can ask for the flag
+  // before 2.8 the option ends the process if its flag is missing, and the flag cannot be queried
   if (major > 2 || (major === 2 && minor >= 6)) return { available: true };
   return missing(`permissions of workers need Deno 2.6 or later: this is ${Deno.version.deno}`);
 }
@@ -67,12 +67,12 @@ function processTier(): TierAnswer {
   try {
     if (Deno.statSync("/bin/sh").isFile) return { available: true };
   } catch {
-    // told below
+    // reported below
   }
   return missing("there is no /bin/sh to set a child's limits with");
 }
 
-/** A child has a folder of its own under the system's: that much of a list will do. */
+/** Returns whether a list of folders includes the one for temporary files, where each child has its own. */
 function isFolderGranted(name: "run" | "read" | "write"): boolean {
   if (name === "run") return false;
   return Deno.permissions.querySync({ name, path: "/tmp" }).state === "granted";

@@ -1,6 +1,6 @@
 /**
- * The `process` tier: a module in a child of our own executable. Here is the host's side of it: started in a group of its own,
- * read within bounds, killed as a group.
+ * Host's side of the `process` tier, where a module runs in a child of our own executable. Starts the child in a process group of
+ * its own, reads its output within limits, and kills it as a group.
  */
 import type { Channel, ChannelListener, ExitReason, GuestExit } from "../channel.ts";
 import { LineReader } from "../child/line_reader.ts";
@@ -8,19 +8,19 @@ import { type ChildSettings, EXIT, type MakeReady, type Readiness, WATCH } from 
 import { childCommand, childEnv, type SystemLimits } from "./child_command.ts";
 import { FairScheduler } from "./fair_scheduler.ts";
 
-/** Bytes of stderr that are kept, to tell a child that had no memory from others. */
+/** Bytes of stderr that are kept, to recognise a child that ran out of memory. */
 const MAX_STDERR = 16 * 1024;
-/** Bytes that wait for a child that does not read. */
+/** Most bytes that wait for a child that does not read. */
 const MAX_WAITING = 64 * 1024 * 1024;
-/** Bytes that are read at once. */
+/** Size of the read buffer in bytes. */
 const READ_BYTES = 64 * 1024;
-/** Milliseconds that what a dead child wrote last may take to arrive. */
+/** Milliseconds to wait for the last output of a child that has exited. */
 const DRAIN_MS = 200;
 
-/** One for the process: its guests share one thread. */
+/** Shared by all guests, because the host reads them on one thread. */
 const SCHEDULER = new FairScheduler();
 
-/** A child that is there, and perhaps belongs to nobody yet. */
+/** A started child, which may not have a module yet. */
 export class GuestProcess implements Channel {
   readonly exited: Promise<GuestExit>;
   readonly stopped: Promise<boolean>;
@@ -31,7 +31,7 @@ export class GuestProcess implements Channel {
   readonly #encoder = new TextEncoder();
   #listener: ChannelListener | null = null;
   #exit: GuestExit | null = null;
-  /** Lines of this turn of the event loop: they are written at once. */
+  /** Lines of this event-loop turn; they are written together. */
   #unsent = "";
   #unread_bytes = 0;
   #stderr = "";
@@ -40,7 +40,7 @@ export class GuestProcess implements Channel {
     this.#process = process;
     this.#folder = folder;
     this.#writer = process.stdin.getWriter();
-    this.#writer.closed.catch(() => {}); // a child that ended says so with its status
+    this.#writer.closed.catch(() => {}); // the exit status reports it
     this.#reader = process.stdout.getReader({ mode: "byob" });
     void this.#collectStderr();
     this.exited = this.#run();
@@ -48,12 +48,12 @@ export class GuestProcess implements Channel {
     process.unref();
   }
 
-  /** Has the child start its worker before it has a module. Before {@link assign}, once. */
+  /** Starts the child's worker before it has a module. Called at most once, before {@link assign}. */
   prepare(ready: Readiness): void {
     this.#write(JSON.stringify({ ready } satisfies MakeReady));
   }
 
-  /** Gives the child its module's grant; it is nobody else's from here on. */
+  /** Assigns a module's grant to the child. */
   assign(settings: ChildSettings): void {
     this.#process.ref();
     this.#write(JSON.stringify(settings));
@@ -71,22 +71,22 @@ export class GuestProcess implements Channel {
     this.#write(`${WATCH}${Math.ceil(deadline_ms)}`);
   }
 
-  async kill(death: GuestExit): Promise<void> {
+  async kill(exit: GuestExit): Promise<void> {
     this.#refProcess();
-    this.#end(death);
+    this.#end(exit);
     await this.exited;
   }
 
-  /** Who waits for the end of a spare child keeps this process alive until then. */
+  /** Keeps this process alive until the child has exited. */
   #refProcess(): void {
     try {
       this.#process.ref();
     } catch {
-      // it has ended already: there is nothing to wait for
+      // it has exited already
     }
   }
 
-  /** Whether it still runs, as far as we know. */
+  /** Whether the child is not known to have exited. */
   get alive(): boolean {
     return this.#exit === null;
   }
@@ -103,30 +103,30 @@ export class GuestProcess implements Channel {
     this.#unsent = "";
     this.#unread_bytes += bytes.length;
     if (this.#unread_bytes > MAX_WAITING) {
-      return this.#end({ cause: "violation", detail: "it does not read what it is sent" });
+      return this.#end({ cause: "violation", detail: "it does not read its input" });
     }
     this.#writer.write(bytes).then(
       () => {
         this.#unread_bytes -= bytes.length;
       },
-      () => {}, // it ended: its status tells
+      () => {}, // the exit status reports it
     );
   }
 
-  /** The first death counts: what follows is its consequence. */
-  #end(death: GuestExit): void {
+  /** Records the first exit reason, since later ones are its consequences, and kills the child. */
+  #end(exit: GuestExit): void {
     if (this.#exit) return;
-    this.#exit = death;
+    this.#exit = exit;
     this.#killGroup();
   }
 
-  /** All that the child started, too: it leads a group of its own. */
+  /** Kills the child and all processes that it started. */
   #killGroup(): void {
     for (const pid of [-this.#process.pid, this.#process.pid]) {
       try {
         Deno.kill(pid, "SIGKILL");
       } catch {
-        // nobody of that number is left
+        // no such process is left
       }
     }
   }
@@ -134,12 +134,12 @@ export class GuestProcess implements Channel {
   async #run(): Promise<GuestExit> {
     const reading = this.#read();
     const status = await this.#process.status;
-    this.#killGroup(); // what the child started outlives it otherwise
+    this.#killGroup(); // also processes that the child started
     await Promise.race([reading, new Promise((resolve) => setTimeout(resolve, DRAIN_MS))]);
     this.#exit ??= this.#exitOf(status);
-    await this.#reader.cancel().catch(() => {}); // its other end is gone
+    await this.#reader.cancel().catch(() => {}); // the other end is closed
     await this.#writer.abort().catch(() => {});
-    await Deno.remove(this.#folder, { recursive: true }).catch(() => {}); // its own folder, perhaps already gone
+    await Deno.remove(this.#folder, { recursive: true }).catch(() => {}); // the folder may be gone already
     return this.#exit;
   }
 
@@ -149,26 +149,26 @@ export class GuestProcess implements Channel {
     let buffer = new ArrayBuffer(READ_BYTES);
     try {
       for (;;) {
-        const { value, done } = await this.#reader.read(new Uint8Array(buffer)); // the same memory each time
+        const { value, done } = await this.#reader.read(new Uint8Array(buffer)); // perf: the same memory each time
         if (done) return;
         buffer = value.buffer;
         const texts: string[] = [];
         const taken = lines.take(value, limit, (text) => void texts.push(text));
         await this.#deliver(texts);
-        if (!taken) return this.#end({ cause: "output", detail: "it sent more than it may at once" });
+        if (!taken) return this.#end({ cause: "output", detail: "it sent a message that is too large" });
       }
     } catch {
-      // cancelled, or broken: the status tells
+      // cancelled or broken: the exit status reports it
     }
   }
 
-  /** A guest that floods takes no more than its turn of the server's thread, and waits while the host is busy with it. */
+  /** Delivers texts in the slices of the scheduler, and waits while the host is busy with this guest. */
   async #deliver(texts: readonly string[]): Promise<void> {
     for (const text of texts) {
       if (this.#exit) return;
       SCHEDULER.begin();
       this.#listener?.take(text);
-      // answering is work too, and may be done without the event loop ever coming round
+      // answering counts as work too, and may never return to the event loop
       for (let busy = this.#listener?.ready(); busy; busy = this.#listener?.ready()) await busy;
       const turn = SCHEDULER.end();
       if (turn) await turn;
@@ -182,7 +182,7 @@ export class GuestProcess implements Channel {
         this.#stderr = (this.#stderr + decoder.decode(chunk, { stream: true })).slice(-MAX_STDERR);
       }
     } catch {
-      // it ended
+      // the child has exited
     }
   }
 
@@ -193,8 +193,8 @@ export class GuestProcess implements Channel {
     if (/out of memory|memory allocation of|Cannot allocate memory/i.test(this.#stderr)) {
       return { cause: "memory", detail: DETAILS.memory };
     }
-    const how = signal ? `it was ended by ${signal}` : `its process ended with code ${code}`;
-    return { cause: "crashed", detail: how };
+    const detail = signal ? `the process was killed by ${signal}` : `its process ended with code ${code}`;
+    return { cause: "crashed", detail };
   }
 }
 
@@ -205,14 +205,14 @@ const BY_CODE: Readonly<Record<number, Exclude<ExitReason, "ended">>> = {
 };
 
 const DETAILS: Readonly<Record<Exclude<ExitReason, "ended">, string>> = {
-  memory: "it took more memory than it may (isolation.memory_mb)",
-  timeout: "it took more processor time than a call may (isolation.cpu_s), or did not answer in time",
+  memory: "it exceeded its memory limit (isolation.memory_mb)",
+  timeout: "it exceeded its processor time (isolation.cpu_s), or did not answer in time",
   crashed: "its process ended",
-  output: "it sent more than it may",
+  output: "it sent more data than allowed",
   violation: "it broke the protocol",
 };
 
-/** Starts a child that waits for its module. @throws {Error} when this host cannot start one. */
+/** Starts a child without a module. @throws {Error} if this host cannot start it. */
 export function startGuestProcess(limits: SystemLimits): GuestProcess {
   const folder = Deno.makeTempDirSync({ prefix: "preamp-guest-" });
   const { command, args, detached } = childCommand(limits);

@@ -1,48 +1,48 @@
 /**
- * Children that are started ahead: the next module does not wait for one (modules.md: a small warm pool hides the start). Some
- * are ready for any module, and some have their worker already, with a grant that is asked for again and again: plans repeat.
+ * Keeps children that are started ahead, so that the next module does not wait for the start of a process. Some are ready for any
+ * module; others already have a worker with a grant that is requested repeatedly.
  */
 import type { GuestExit } from "../channel.ts";
 import type { Readiness } from "../child/settings.ts";
 import type { SystemLimits } from "./child_command.ts";
 import { grantKey, guestGrant } from "./worker_permissions.ts";
 
-/** A child that waits. */
+/** A warm child. */
 export interface WarmChild {
   readonly alive: boolean;
-  /** Has it start its worker. */
+  /** Starts the child's worker. */
   prepare(ready: Readiness): void;
-  kill(death: GuestExit): Promise<void>;
+  kill(exit: GuestExit): Promise<void>;
 }
 
-/** What a pool is made with. */
+/** Options of {@link WarmPool}. */
 export interface WarmPoolOptions<Child extends WarmChild> extends SystemLimits {
-  /** Children of each kind that wait: of those for any module, and for each of the grants. Default 1. */
+  /** Number of warm children for any module, and for each grant. Default 1. */
   readonly spares?: number;
-  /** Milliseconds until children that nobody took are ended. Default 60 s. */
+  /** Milliseconds until unused children are ended. Default 60 s. */
   readonly idle_ms?: number;
   /** Starts a child. */
   readonly start: (limits: SystemLimits) => Child;
-  /** Acts later and keeps nobody alive; returns what ends that. Default: a timer. */
+  /** Schedules a function without keeping the process alive; returns a function that cancels it. Default: an unreferenced timer. */
   readonly later?: (act: () => void, ms: number) => () => void;
 }
 
-/** What children wait for at first: a module that is granted nothing, as most are, written with the kit for authors. */
+/** Readiness of the first children: most modules have no permissions and import `preamp` and `zod`. */
 const INITIAL_READINESS: Readiness = { grant: guestGrant({}), uses: ["preamp", "zod"] };
-/** Grants that children wait with. */
+/** Number of grants for which warm children are kept. */
 const MAX_WANTED = 2;
-/** Grants that are remembered: one that comes a second time while it is, is wanted. */
+/** Number of recent grants that are remembered: the second request of a grant makes it a warm one. */
 const MAX_SEEN = 16;
-/** Milliseconds from one that was taken to the next that is started: a module's first answer takes less, on most machines. */
+/** Milliseconds before the next child is started: longer than the first answer of a module takes on most machines. */
 const REFILL_MS = 150;
-/** The key of children without a worker; no grant's. */
+/** Key of children without a worker. No grant has this key. */
 const ANY = "";
 
-/** A few spare children; none before the first is asked for. */
+/** Pool of warm children. Starts none before the first request. */
 export class WarmPool<Child extends WarmChild> {
   readonly #options: Required<WarmPoolOptions<Child>>;
   readonly #spares = new Map<string, Child[]>();
-  /** By key, the latest last. */
+  /** Warm grants by key, the latest last. */
   readonly #wanted = new Map<string, Readiness>([[grantKey(INITIAL_READINESS.grant), INITIAL_READINESS]]);
   readonly #seen = new Set<string>(this.#wanted.keys());
   #stopRefill: (() => void) | undefined;
@@ -54,7 +54,7 @@ export class WarmPool<Child extends WarmChild> {
   }
 
   /**
-   * Returns a child for a module: a spare one, else a new one.
+   * Returns a warm child for a module, else a new one.
    * @throws {Error} when this host cannot start one.
    */
   take(ready: Readiness): Child {
@@ -66,13 +66,13 @@ export class WarmPool<Child extends WarmChild> {
     return taken;
   }
 
-  /** Makes spares ready. */
+  /** Starts warm children. */
   prepare(): void {
     this.#scheduleIdleEnd();
     this.#scheduleRefill(0);
   }
 
-  /** Ends the spares; nothing is started any more. */
+  /** Ends all warm children and starts no more. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#stopRefill?.();
@@ -94,7 +94,7 @@ export class WarmPool<Child extends WarmChild> {
     return undefined;
   }
 
-  /** A grant that never comes again is not worth a process. */
+  /** Records a grant, and makes it a warm one if it was requested before. */
   #remember(key: string, ready: Readiness): void {
     if (this.#seen.delete(key)) {
       const uses = new Set([...this.#wanted.get(key)?.uses ?? [], ...ready.uses]);
@@ -113,7 +113,7 @@ export class WarmPool<Child extends WarmChild> {
     }
   }
 
-  /** Not at once: whoever took one has work for the processor now. One at a time, for the same reason. */
+  /** Starts missing children one at a time and with a delay, because the module that took one needs the processor now. */
   #scheduleRefill(delay_ms = REFILL_MS): void {
     if (this.#closed || this.#stopRefill) return;
     this.#stopRefill = this.#options.later(() => {
@@ -125,7 +125,7 @@ export class WarmPool<Child extends WarmChild> {
         try {
           spares.push(this.#start(key));
         } catch {
-          return; // told to whoever needs one
+          return; // reported by take()
         }
         return this.#scheduleRefill();
       }
@@ -142,7 +142,7 @@ export class WarmPool<Child extends WarmChild> {
   async #drop(keys: readonly string[]): Promise<void> {
     const spares = keys.flatMap((key) => this.#spares.get(key) ?? []);
     for (const key of keys) this.#spares.delete(key);
-    await Promise.all(spares.map((spare) => spare.kill({ cause: "ended", detail: "nobody needed it" })));
+    await Promise.all(spares.map((spare) => spare.kill({ cause: "ended", detail: "it was not needed" })));
   }
 }
 

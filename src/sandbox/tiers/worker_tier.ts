@@ -1,15 +1,15 @@
 /**
- * The `worker` tier: a module in a worker of this process, with permissions of its own. Not a boundary: it shares this process's
- * memory, and on today's Deno a worker that is busy cannot be ended (modules.md, Isolation tiers).
+ * Host's side of the `worker` tier, where a module runs in a worker of this process with permissions of its own. Not a security
+ * boundary: it shares the memory of this process, and Deno cannot terminate a busy worker (src/docs/security.md).
  */
 import type { Channel, ChannelListener, GuestExit } from "../channel.ts";
 import type { GuestGrant } from "./worker_permissions.ts";
 import { type GuestWorker, loadAhead, LOADED, startGuestWorker } from "./start_worker.ts";
 
-/** Milliseconds that a worker has to answer before it is taken for one that cannot be ended. */
+/** Milliseconds that a worker has to answer before it counts as impossible to terminate. */
 const ANSWER_TIMEOUT_MS = 500;
 
-/** Starts a guest in a worker. @throws {Error} when this process does not hold what the grant gives. */
+/** Starts a guest in a worker. @throws {Error} if this process lacks a permission of the grant. */
 export function openWorkerChannel(grant: GuestGrant): Channel {
   return new WorkerChannel(startGuestWorker(grant));
 }
@@ -18,12 +18,12 @@ class WorkerChannel implements Channel {
   readonly exited: Promise<GuestExit>;
   readonly stopped: Promise<boolean>;
   readonly #guest: GuestWorker;
-  readonly #resolveExited: (death: GuestExit) => void;
+  readonly #resolveExited: (exit: GuestExit) => void;
   readonly #resolveStopped: (stopped: boolean) => void;
   #ended = false;
 
-  constructor(root: GuestWorker) {
-    this.#guest = root;
+  constructor(guest: GuestWorker) {
+    this.#guest = guest;
     const { promise, resolve } = Promise.withResolvers<GuestExit>();
     this.exited = promise;
     this.#resolveExited = resolve;
@@ -37,10 +37,10 @@ class WorkerChannel implements Channel {
     port.onmessage = ({ data }: MessageEvent<unknown>) => {
       if (data === LOADED) return;
       if (typeof data !== "string") {
-        return this.#end({ cause: "violation", detail: "it sent what is no text" });
+        return this.#end({ cause: "violation", detail: "it sent a message that is not text" });
       }
       if (data.length > listener.limit()) {
-        return this.#end({ cause: "output", detail: "it sent more than it may at once" });
+        return this.#end({ cause: "output", detail: "it sent a message that is too large" });
       }
       listener.take(data);
     };
@@ -49,7 +49,7 @@ class WorkerChannel implements Channel {
       this.#end({ cause: "crashed", detail: "its worker ended with an error" });
     };
     worker.onmessage = () =>
-      this.#end({ cause: "violation", detail: "it wrote to a wire that is not its own" });
+      this.#end({ cause: "violation", detail: "it posted to the port of the worker itself" });
   }
 
   send(text: string): void {
@@ -57,25 +57,25 @@ class WorkerChannel implements Channel {
   }
 
   watch(): void {
-    // nobody could end it: the host's own timers abandon it
+    // a busy worker cannot be terminated; the host's timers abandon it
   }
 
-  kill(death: GuestExit): Promise<void> {
-    this.#end(death);
+  kill(exit: GuestExit): Promise<void> {
+    this.#end(exit);
     return Promise.resolve();
   }
 
-  #end(death: GuestExit): void {
+  #end(exit: GuestExit): void {
     if (this.#ended) return;
     this.#ended = true;
-    this.#resolveExited(death);
+    this.#resolveExited(exit);
     void this.#stop();
   }
 
-  /** A worker that still answers ends when it is told to; one that is busy does not, and Deno does not say so. */
+  /** Terminates the worker. Only a worker that still answers really stops, and Deno does not report whether it did. */
   async #stop(): Promise<void> {
     const { worker, port } = this.#guest;
-    const answered = loadAhead(this.#guest, []).then(() => true, () => true); // an error: it has ended by itself
+    const answered = loadAhead(this.#guest, []).then(() => true, () => true); // an error: the worker has ended by itself
     const silent = Promise.withResolvers<boolean>();
     const timer = setTimeout(() => silent.resolve(false), ANSWER_TIMEOUT_MS);
     const stopped = await Promise.race([answered, silent.promise]);

@@ -1,6 +1,6 @@
 /**
- * The coordinator as a guest holds it. What is synchronous is answered from the last snapshot; what is done at once is done here
- * and told with the next message; what needs an answer is asked (modules.md, Isolation tiers).
+ * Coordinator of a guest. Synchronous members read the latest session data; actions without an answer are notifications; everything
+ * else is a request to the host.
  */
 import { CancellationToken } from "../../sdk/cancellation.ts";
 import { registerHook } from "../../sdk/handler_list.ts";
@@ -29,12 +29,12 @@ import { shapeAt } from "./export_shapes.ts";
 import { ContextProxy, ProviderProxy, ToolProxy } from "./proxies.ts";
 import { StateProxy } from "./state_proxy.ts";
 
-/** The coordinator of one guest. */
+/** Coordinator of one guest. */
 export class GuestCoordinator implements Coordinator {
   readonly hooks: HooksProxy;
   readonly clock: Clock;
   readonly cancellation: CancellationToken = new CancellationToken();
-  /** The conversation as the host keeps it, whoever keeps it there. */
+  /** The session's conversation in the host. */
   readonly conversation: ContextManager;
   readonly #rpc: GuestRpc;
   readonly #objects: GuestObjects;
@@ -42,7 +42,7 @@ export class GuestCoordinator implements Coordinator {
   readonly #state: StateProxy;
   #tools: Record<string, Tool> = Object.freeze(Object.create(null));
   #providers: Record<string, Provider> = Object.freeze(Object.create(null));
-  /** What the module mounted itself, until the host tells it back behind a guard. */
+  /** Objects that the module mounted, used until the host returns their guarded handles. */
   readonly #own: Record<ManySlot, Record<string, object>> = { tools: {}, providers: {} };
   readonly #slots = new Map<SingleSlot, object>();
   readonly #capabilities = new Map<string, unknown>();
@@ -50,10 +50,10 @@ export class GuestCoordinator implements Coordinator {
   #updated_at = performance.now();
   #ids = 0;
 
-  constructor(rpc: GuestRpc, objects: GuestObjects, statics: SessionSnapshot, view: SessionDelta) {
+  constructor(rpc: GuestRpc, objects: GuestObjects, snapshot: SessionSnapshot, view: SessionDelta) {
     this.#rpc = rpc;
     this.#objects = objects;
-    this.#snapshot = statics;
+    this.#snapshot = snapshot;
     this.#state = new StateProxy(rpc);
     this.#view = view;
     this.hooks = new HooksProxy(rpc, objects, () => this.#view.handlers ?? {});
@@ -75,26 +75,26 @@ export class GuestCoordinator implements Coordinator {
     this.update(view);
   }
 
-  /** Takes what changed in the session. */
+  /** Applies changed session data. */
   update(view: SessionDelta): void {
     this.#view = { ...this.#view, ...view };
     this.#updated_at = performance.now();
     if (view.state) this.#state.update(view.state);
-    if (view.tools) this.#tools = byKey(view.tools, (one) => new ToolProxy(this.#rpc, one));
+    if (view.tools) this.#tools = byKey(view.tools, (tool) => new ToolProxy(this.#rpc, tool));
     if (view.providers) {
-      this.#providers = byKey(view.providers, (one) => new ProviderProxy(this.#rpc, one));
+      this.#providers = byKey(view.providers, (provider) => new ProviderProxy(this.#rpc, provider));
     }
     this.cancel(view.cancellation);
   }
 
-  /** Follows the session's cancellation. */
+  /** Applies the session's cancellation state. */
   cancel(state: SessionDelta["cancellation"]): void {
     const { cancellation } = this;
     if (state === cancellation.state) return;
     if (state === "none") return cancellation.reset();
     if (state === "graceful") cancellation.requestGraceful();
     else cancellation.requestImmediate();
-    void cancellation.triggerCallbacks(); // what they throw is nobody's here
+    void cancellation.triggerCallbacks(); // errors of callbacks are ignored
   }
 
   get session_id(): string {
@@ -129,7 +129,7 @@ export class GuestCoordinator implements Coordinator {
     if (own) return own as ContextManager;
     return this.#view.context === true ? this.conversation : null;
   }
-  /** The module's own loop; of another one a guest knows only that it is there. */
+  /** The module's own loop; for another module's loop, an object that only shows its existence. */
   get orchestrator(): Orchestrator | null {
     const own = this.#slots.get("orchestrator");
     if (own) return own as Orchestrator;
@@ -137,16 +137,16 @@ export class GuestCoordinator implements Coordinator {
   }
 
   async mount(point: string, module: object, name?: string | { name?: string }): Promise<void> {
-    const given = isObject(name) ? name.name : name;
-    if (point === "hooks" && isObject(module)) return registerHook(this.hooks, module, given);
+    const mount_name = isObject(name) ? name.name : name;
+    if (point === "hooks" && isObject(module)) return registerHook(this.hooks, module, mount_name);
     if (typeof module !== "object" && typeof module !== "function" || module === null) {
-      await this.#rpc.request("coordinator", "mount", [point, { name: given, value: toPlain(module) }]);
+      await this.#rpc.request("coordinator", "mount", [point, { name: mount_name, value: toPlain(module) }]);
       return;
     }
-    const slot = slotOf(point, given);
+    const slot = slotOf(point, mount_name);
     const ref = this.#objects.add(module, slot?.point ?? point);
     const shape = shapeAt(slot?.point ?? point, module);
-    const key = await this.#rpc.request("coordinator", "mount", [point, { name: given, ref, shape }]);
+    const key = await this.#rpc.request("coordinator", "mount", [point, { name: mount_name, ref, shape }]);
     if (slot?.single) this.#slots.set(slot.single, module);
     else if (slot?.many && typeof key === "string") this.#own[slot.many][key] = module;
   }
@@ -189,7 +189,7 @@ export class GuestCoordinator implements Coordinator {
     this.#capabilities.set(String(name), value);
   }
 
-  /** A capability of another module: data as of now, functions that answer with a promise. */
+  /** Returns a capability. Of another module's, data are copies and functions return promises. */
   getCapability(name: string): unknown {
     const own = this.#capabilities.get(name);
     if (own !== undefined) return own;
@@ -225,8 +225,8 @@ export class GuestCoordinator implements Coordinator {
   }
 
   async sessionStatus(): Promise<SessionStatus> {
-    const told = await this.#rpc.request("coordinator", "sessionStatus", []);
-    return SessionStatus(told as SessionStatusFields); // the host's
+    const status = await this.#rpc.request("coordinator", "sessionStatus", []);
+    return SessionStatus(status as SessionStatusFields); // from the host
   }
 
   requestCancel(immediate = false): void {
@@ -252,7 +252,7 @@ export class GuestCoordinator implements Coordinator {
     };
   }
 
-  /** Calls a function that the host passed, by its name. */
+  /** Calls a function of the host by its name. */
   async callBack(name: string): Promise<string> {
     return String(await this.#rpc.request("function", name, []));
   }
@@ -260,12 +260,12 @@ export class GuestCoordinator implements Coordinator {
 
 withSnakeCase(GuestCoordinator);
 
-/** What a guest sees of a loop that is not its own: turns are the session's to begin. */
+/** Stands at the orchestrator's mount point for a loop of another module. */
 const FOREIGN_LOOP: Orchestrator = Object.freeze({
-  execute: () => Promise.reject(new Error("Cannot execute the loop: a turn is begun by the session")),
+  execute: () => Promise.reject(new Error("Cannot call execute(): only the session starts a turn")),
 });
 
-/** Returns what is made of each view under its key, frozen. */
+/** Returns a frozen map of proxies by key. */
 function byKey<View extends { key: string }, T>(
   views: readonly View[],
   make: (view: View) => T,
@@ -275,12 +275,12 @@ function byKey<View extends { key: string }, T>(
   return Object.freeze(made);
 }
 
-/** The host's handles first; of its own things the module sees the bare ones until they are told back. */
-function withOwn<T>(told: Record<string, T>, own: Record<string, T>): Record<string, T> {
-  let all = told;
+/** Returns the host's handles and those of the module's own objects that have no handle yet. */
+function withOwn<T>(handles: Record<string, T>, own: Record<string, T>): Record<string, T> {
+  let all = handles;
   for (const name in own) {
-    if (Object.hasOwn(told, name)) continue;
-    if (all === told) all = { ...told };
+    if (Object.hasOwn(handles, name)) continue;
+    if (all === handles) all = { ...handles };
     all[name] = own[name]!;
   }
   return all;
@@ -288,8 +288,8 @@ function withOwn<T>(told: Record<string, T>, own: Record<string, T>): Record<str
 
 function keyOf(map: Record<string, object>, item: object): string | undefined {
   const { name } = item as { name?: unknown };
-  const found = Object.entries(map).find(([, one]) => one === item) ??
-    Object.entries(map).find(([key, one]) => key === name || (one as { name?: unknown }).name === name);
+  const found = Object.entries(map).find(([, value]) => value === item) ??
+    Object.entries(map).find(([key, value]) => key === name || (value as { name?: unknown }).name === name);
   return found?.[0];
 }
 
@@ -299,12 +299,12 @@ interface Slot {
   many?: ManySlot;
 }
 
-/** Where a mount goes; undefined: the host says what is wrong with it. */
+/** Returns the slot of a mount; undefined if it is invalid, which the host reports. */
 function slotOf(point: string, name: string | undefined): Slot | undefined {
   try {
     const { single, many } = resolvePoint(point, name);
     return single ? { point: single, single } : { point: many!, many: many! };
   } catch {
-    return undefined; // the host's answer is the one the module gets
+    return undefined; // the host reports what is wrong
   }
 }

@@ -1,14 +1,14 @@
-/** What a module's objects are made of, told to the host when they are mounted (modules.md: synchronous members are snapshots). */
+/** Describes the module's objects for the host when they are mounted: a copy of their data and the names of their methods. */
 import { errorMessage } from "../../sdk/errors.ts";
 import { isObject, type JsonObject, toPlain } from "../../sdk/json.ts";
 import { Object, push, Reflect, Set } from "../../sdk/primordials.ts";
 import { methodOf, SNAKE_CASE } from "../../sdk/snake_case_aliases.ts";
 import { FIELDS, type Shape } from "../protocol.ts";
 
-/** Methods of one object that are told at the most. */
+/** Most methods of one shape. */
 const MAX_METHODS = 64;
 
-/** Returns the shape of something mounted at a point. */
+/** Returns the shape of an object at a mount point. */
 export function shapeAt(point: string, object: object): Shape {
   const known = FIELDS[point];
   if (!known) return shapeOf(object);
@@ -23,7 +23,7 @@ export function shapeAt(point: string, object: object): Shape {
   return { data, methods: methodsOf(object, known.methods) };
 }
 
-/** A schema that is no object is told as it is: whoever checks the mount says so. */
+/** Adds a tool's schema. An invalid one is sent as it is: the mount reports it. */
 function addSchema(data: JsonObject, tool: object): void {
   const { input_schema, inputSchema } = tool as { input_schema?: unknown; inputSchema?: unknown };
   const schema = input_schema ?? inputSchema ?? methodOf(tool, "getSchema")?.();
@@ -49,7 +49,7 @@ function addAnswer(data: JsonObject, provider: object, field: string, name: stri
   }
 }
 
-/** Returns the shape of any object: its own data and every method it or its class has. */
+/** Returns the shape of any object: its own data, its methods and those of its class. */
 export function shapeOf(object: object): Shape {
   const names = new Set<string>();
   for (
@@ -83,6 +83,6 @@ function readMember(object: object, name: string): unknown {
   try {
     return Reflect.get(object, name);
   } catch {
-    return undefined; // a getter that throws is no method
+    return undefined; // the getter throws
   }
 }

@@ -1,4 +1,4 @@
-/** The module's objects that the host may call, by number, and how a call of each is answered. */
+/** Numbers the module's objects that the host may call, and serves calls of them. */
 import { type AnswerBounds, checkAnswerBounds } from "../../sdk/answer_bounds.ts";
 import { isObject, type JsonObject, toPlain } from "../../sdk/json.ts";
 import { toChatResponse } from "../../sdk/messages.ts";
@@ -12,24 +12,24 @@ import type { OpenCall } from "./rpc.ts";
 import { shapeAt } from "./export_shapes.ts";
 
 interface Entry {
-  /** Mount point, or `""` for a function or any other object. */
+  /** Mount point; `""` for a function or any other object. */
   readonly point: string;
   readonly object: object;
 }
 
-/** The objects of one module. */
+/** Objects of one module. */
 export class GuestObjects {
   readonly #entries = new Map<number, Entry>();
   #next = 1;
 
-  /** Returns the number under which the host may call an object. */
+  /** Adds an object and returns its ref. */
   add(object: object, point = ""): number {
     const ref = this.#next++;
     this.#entries.set(ref, { point, object });
     return ref;
   }
 
-  /** Returns what every mounted object says of itself now. */
+  /** Returns the current shapes of mounted tools and providers, by ref. */
   shapes(): Record<string, Shape> {
     const shapes: Record<string, Shape> = {};
     this.#entries.forEach(({ point, object }, ref) => {
@@ -38,7 +38,7 @@ export class GuestObjects {
     return shapes;
   }
 
-  /** Answers a call of one of the objects, with plain data. */
+  /** Serves a call of an object; resolves to plain data. */
   async serve(call: OpenCall, coordinator: GuestCoordinator): Promise<unknown> {
     const entry = this.#entries.get(call.ref);
     if (!entry) throw new Error(`Cannot call object ${call.ref}: the module has none`);
@@ -57,9 +57,9 @@ export class GuestObjects {
   }
 }
 
-/** `checkInput` evaluates the tool's own schema here, where a hostile one harms nobody but its author. */
+/** Serves a call of a tool. `checkInput` evaluates the tool's schema here, where a slow schema delays only its own module. */
 async function serveTool({ method, args, signal, note }: OpenCall, tool: object): Promise<unknown> {
-  const input = args[0] as JsonObject; // the host's messages are well-formed
+  const input = args[0] as JsonObject; // messages of the host are well-formed
   if (method === "checkInput") {
     const { inputProblems } = await import("../../sdk/loop/tool_input_validation.ts");
     return await inputProblems({ input_schema: inputSchemaOf(tool) }, input);
@@ -78,13 +78,13 @@ async function serveProvider({ method, args, signal, note }: OpenCall, provider:
     ? { signal, onDelta: (delta: unknown) => note(toPlain(delta)) }
     : { signal };
   const answer = await methodOf(provider, "complete")!(request, options);
-  const bounds = args[2] as AnswerBounds; // the host's
-  checkAnswerBounds(answer, bounds); // here, so that the host never reads what is too much
-  // what is no answer is told as it is: the guard on the other side says what is wrong with it
+  const bounds = args[2] as AnswerBounds; // from the host
+  checkAnswerBounds(answer, bounds); // here, so that the host never reads an answer that is too large
+  // an invalid answer is sent as it is: the guard in the host reports what is wrong
   if (typeof answer !== "string" && !isObject(answer)) return toPlain(answer);
   const parse = methodOf(provider, "parseToolCalls") as ((response: ChatResponse) => unknown) | undefined;
   const response = toChatResponse(answer, parse);
-  checkAnswerBounds(response, bounds); // the provider may find calls in its content
+  checkAnswerBounds(response, bounds); // the provider may parse calls from its content
   const plain = toPlain(response) as JsonObject;
   if (response.tool_calls) plain.tool_calls = map(response.tool_calls, plainCall);
   return plain;
@@ -101,10 +101,10 @@ async function serveContext(
   }
   if (method === "getMessagesForRequest" && isObject(args[0])) {
     const { provider, ...options } = args[0];
-    const given = typeof provider === "string" ? coordinator.providers[provider] : undefined;
-    return toPlain(await methodOf(context, method)!(given ? { ...options, provider: given } : options));
+    const found = typeof provider === "string" ? coordinator.providers[provider] : undefined;
+    return toPlain(await methodOf(context, method)!(found ? { ...options, provider: found } : options));
   }
-  return toPlain(await methodOf(context, method)!(...args as Message[])); // as the contract has them
+  return toPlain(await methodOf(context, method)!(...args as Message[])); // as in the contract
 }
 
 async function serveOrchestrator(
@@ -115,11 +115,11 @@ async function serveOrchestrator(
   const { 0: prompt, 1: options } = args as [Prompt, JsonObject];
   const { providers, tools, hooks } = coordinator;
   const execute = methodOf(orchestrator, "execute")!;
-  const given = { ...options, coordinator };
-  return toPlain(await execute(prompt, coordinator.conversation, providers, tools, hooks, given));
+  const execute_options = { ...options, coordinator };
+  return toPlain(await execute(prompt, coordinator.conversation, providers, tools, hooks, execute_options));
 }
 
-/** A function itself (`""`), or a method of whatever object it is. */
+/** Calls a function (method `""`) or a method of any other object. */
 async function serveFunction({ method, args }: OpenCall, object: object): Promise<unknown> {
   const called = method === ""
     ? object as (...args: unknown[]) => unknown

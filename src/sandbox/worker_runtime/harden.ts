@@ -1,19 +1,19 @@
 /**
- * What a module finds in the globals of a guest: the language, the web's APIs that Deno's permissions guard, and of `Deno` what
- * they guard. Everything else is taken away before the module's code is there, or says that it is not to be had (threats T16).
+ * Restricts the globals of a guest to the language, web APIs and members of `Deno` that Deno's permissions guard. Everything else
+ * is removed, or throws when it is used.
  *
- * Not the boundary itself: that is the permissions of the worker and, in the process tier, the process around it. It closes
- * what they leave open: files by way of `caches`, other guests by way of channels, doors to Deno's inner parts.
+ * Not the security boundary: that is the worker's permissions and, in the process tier, the process. This closes gaps between them:
+ * files through `caches`, other guests through broadcast channels, internals of Deno.
  */
 
-/** Functions of `Deno` for files, each of which has a synchronous twin. */
+/** Functions of `Deno` for files; each has a synchronous version. */
 const FILES = [
   ...["readFile", "readTextFile", "writeFile", "writeTextFile", "stat", "lstat", "mkdir", "readDir"],
   ...["readLink", "realPath", "remove", "rename", "copyFile", "truncate", "open", "create"],
   ...["makeTempDir", "makeTempFile", "chmod", "chown", "utime", "link", "symlink"],
 ];
 
-/** Members of `Deno` that its permissions guard, and those that reach nothing. */
+/** Members of `Deno` that its permissions guard, or that reach nothing outside. */
 const DENO_KEPT: ReadonlySet<string> = new Set([
   ...FILES.flatMap((name) => [name, `${name}Sync`]),
   ...["FsFile", "SeekMode", "watchFs", "cwd"],
@@ -25,23 +25,23 @@ const DENO_KEPT: ReadonlySet<string> = new Set([
   ...["env", "errors", "inspect", "noColor", "refTimer", "unrefTimer"],
 ]);
 
-/** Functions and classes that reach other isolates, the disk behind Deno's back, or the worker's own end. */
+/** Functions and classes that reach other isolates or the disk without a permission, or that end the worker. */
 const REFUSED_FUNCTIONS = [
   ...["Worker", "BroadcastChannel", "Cache", "CacheStorage", "close", "postMessage"],
   ...["OffscreenCanvas", "createImageBitmap"],
 ];
 
-/** Objects of the same kind. */
+/** Objects that do the same. */
 const REFUSED_OBJECTS = ["caches", "localStorage", "sessionStorage"];
 
-/** Globals that are simply not there: a library that asks for them takes another way. */
+/** Globals that are removed, so that libraries which test for them use an alternative. */
 const REMOVED = [
   ...["process", "SharedArrayBuffer", "Lock", "LockManager", "location", "WorkerLocation", "name", "global"],
   ...["onmessage", "onerror", "onunhandledrejection", "WorkerGlobalScope", "DedicatedWorkerGlobalScope"],
   ...["importScripts", "ImageBitmapRenderingContext", "setImmediate", "clearImmediate"],
 ];
 
-/** Hardens the globals of this worker. The caller keeps what it needs before. */
+/** Hardens the globals of this worker. The caller must read what it needs before. */
 export function harden(): void {
   const scope = globalThis as unknown as Record<string, unknown>;
   const { NotCapable } = Deno.errors;
@@ -59,10 +59,7 @@ export function harden(): void {
   keepCall();
 }
 
-/**
- * Deno's own message ports (2.9) call through this one: a module that replaced it would be deaf. An assignment throws at once, with
- * the place in the module.
- */
+/** Makes `Function.prototype.call` read-only: Deno's message ports (2.9) use it, so a module that replaced it would receive nothing. */
 function keepCall(): void {
   Object.defineProperty(Function.prototype, "call", { writable: false, configurable: false });
 }
@@ -72,7 +69,7 @@ function isGraphics(name: string): boolean {
 }
 
 function hardenDeno(scope: Record<string, unknown>, refuse: (name: string) => () => never): void {
-  const given = Deno as unknown as Record<string, unknown>;
+  const original = Deno as unknown as Record<string, unknown>;
   const { query, querySync } = Deno.permissions;
   const own = {
     args: Object.freeze([]),
@@ -86,36 +83,35 @@ function hardenDeno(scope: Record<string, unknown>, refuse: (name: string) => ()
     }),
   };
   const deno: Record<string, unknown> = Object.assign(Object.create(null), own);
-  for (const name of Object.getOwnPropertyNames(given)) {
+  for (const name of Object.getOwnPropertyNames(original)) {
     if (Object.hasOwn(own, name)) continue;
-    const read = DENO_KEPT.has(name) ? () => given[name] : () => refused(given[name], refuse(`Deno.${name}`));
-    if (isLazy(given, name)) Object.defineProperty(deno, name, { get: read, enumerable: true });
+    const read = DENO_KEPT.has(name)
+      ? () => original[name]
+      : () => refused(original[name], refuse(`Deno.${name}`));
+    if (isLazy(original, name)) Object.defineProperty(deno, name, { get: read, enumerable: true });
     else deno[name] = read();
   }
   fix(scope, "Deno", Object.freeze(deno));
 }
 
-/**
- * Whether a member is made when it is first read. Then it stays so: to read all of them would load Deno's HTTP server, processes
- * and more into every guest, half of what the hardening took.
- */
+/** Returns whether a member is created when it is first read. perf: reading them all took half the time of the hardening. */
 function isLazy(object: object, name: string): boolean {
   return Object.getOwnPropertyDescriptor(object, name)?.get !== undefined;
 }
 
-/** What is no function is not there. */
+/** Returns a throwing function in place of a function, else undefined. */
 function refused(value: unknown, refuse: () => never): unknown {
   return typeof value === "function" ? refusedFunction(refuse) : undefined;
 }
 
-/** Refused when it is called. */
+/** Returns a function that throws when it is called. */
 function refusedFunction(refuse: () => never): unknown {
   return Object.freeze(function unavailable() {
     refuse();
   });
 }
 
-/** Refused as soon as something of it is asked for. */
+/** Returns an object that throws when a member is accessed. */
 function refusedObject(refuse: () => never): unknown {
   return new Proxy(Object.freeze({}), { get: refuse, has: refuse, ownKeys: refuse });
 }
@@ -124,7 +120,7 @@ function fix(scope: Record<string, unknown>, name: string, value: unknown): void
   Object.defineProperty(scope, name, { value, configurable: false, enumerable: true, writable: false });
 }
 
-/** Some of these are on the prototypes of the scope, not on itself. */
+/** Removes a global, which may be defined on a prototype of the scope. */
 function remove(scope: Record<string, unknown>, name: string): void {
   for (let level: object | null = scope; level !== null; level = Object.getPrototypeOf(level)) {
     if (!Object.hasOwn(level, name)) continue;
@@ -134,7 +130,7 @@ function remove(scope: Record<string, unknown>, name: string): void {
   }
 }
 
-/** Tenths of a millisecond: enough to measure with, too coarse to listen to neighbours (threats T43). */
+/** Rounds `performance.now()` to 0.1 ms, too coarse for timing attacks on other guests. */
 function coarsenClock(): void {
   const now = performance.now.bind(performance);
   Object.defineProperty(Performance.prototype, "now", {

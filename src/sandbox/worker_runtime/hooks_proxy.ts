@@ -1,4 +1,4 @@
-/** The hook registry as a guest holds it: handlers stay here, events go to the host. */
+/** Hook registry of a guest: handlers stay in the guest, events are sent to the host. */
 import { isObject, type JsonObject, toPlain, toPlainObject } from "../../sdk/json.ts";
 import { EventNames } from "../../sdk/hooks.ts";
 import { Object, WeakMap } from "../../sdk/primordials.ts";
@@ -8,12 +8,12 @@ import type { NumberedEmission } from "../guest/emission_table.ts";
 import type { GuestObjects } from "./exported_objects.ts";
 import type { GuestRpc } from "./rpc.ts";
 
-/** The registry of one guest. */
+/** Hook registry of one guest. */
 export class HooksProxy extends EventNames implements HookRegistry {
   readonly #rpc: GuestRpc;
   readonly #objects: GuestObjects;
   readonly #handlers: () => Readonly<Record<string, string[]>>;
-  /** By what numbers the host knows emissions. */
+  /** Numbers of emissions in the host. */
   readonly #numbers = new WeakMap<object, number>();
 
   constructor(
@@ -38,15 +38,15 @@ export class HooksProxy extends EventNames implements HookRegistry {
         `Cannot register a handler for "${event}": must be a function: received ${typeof handler}`,
       );
     }
-    const given = typeof options === "number"
+    const registration = typeof options === "number"
       ? { priority: options }
       : isObject(options)
       ? toPlainObject(options)
       : {};
-    const shown = name ?? given.name ?? (handler.name || undefined);
-    // a function of its own for each registration: disposing of one leaves the others
-    const ref = this.#objects.add((told: string, data: JsonObject) => handler(told, data));
-    const named = typeof shown === "string" ? { ...given, name: shown } : given;
+    const label = name ?? registration.name ?? (handler.name || undefined);
+    // a separate function for each registration, so that disposing of one leaves the others
+    const ref = this.#objects.add((name: string, data: JsonObject) => handler(name, data));
+    const named = typeof label === "string" ? { ...registration, name: label } : registration;
     this.#rpc.notify({ e: "register", ref, event, options: named }, "hooks.register");
     let done = false;
     const dispose = () => {
@@ -74,13 +74,13 @@ export class HooksProxy extends EventNames implements HookRegistry {
   }
 
   async emit(event: string, data: JsonObject | null = null): Promise<Emission> {
-    const told = await this.#rpc.request("hooks", "emit", [event, toPlain(data)]);
-    const { number, emission } = told as NumberedEmission; // the host's
+    const answer = await this.#rpc.request("hooks", "emit", [event, toPlain(data)]);
+    const { number, emission } = answer as NumberedEmission; // from the host
     this.#numbers.set(emission, number);
     return emission;
   }
 
-  /** Returns the number by which the host knows an emission; null for what it did not emit. */
+  /** Returns the number of an emission in the host; null if the host did not emit it. */
   numberOf(emission: unknown): number | null {
     return isObject(emission) ? this.#numbers.get(emission) ?? null : null;
   }

@@ -1,6 +1,6 @@
 /**
- * The root of a guest: the first and only code of ours in its worker. Takes the port, hardens the globals, links the module
- * and serves the host's calls. Runs in both tiers: in a worker of the server, and in the worker inside a child.
+ * First file of a guest's worker: receives the port, hardens the globals, links the module and serves the host's calls. Used in
+ * both tiers: in a worker of the server, and in the worker of a child process.
  */
 import { consoleMethods } from "../../sdk/console.ts";
 import { installSdk } from "../../sdk/sdk_global.ts";
@@ -25,7 +25,7 @@ import { GuestRpc, type OpenCall } from "./rpc.ts";
 import { shapeAt, shapeOf } from "./export_shapes.ts";
 import { hideOwnFrames } from "./stack_traces.ts";
 
-/** First message of the worker's creator. */
+/** First message to the worker. */
 interface Setup {
   port: MessagePort;
 }
@@ -50,12 +50,12 @@ class WorkerRuntime {
   }
 
   take(text: string): void {
-    const message = JSON.parse(text) as ToGuest; // the host's
+    const message = JSON.parse(text) as ToGuest; // from the host
     if (message.t === "start") void this.#start(message.code, message.uses);
     else this.#rpc.take(message);
   }
 
-  /** Links the module: its top level runs, behind hardened globals. */
+  /** Hardens the globals and links the module, which runs its top level. */
   async #start(code: string, uses: readonly string[]): Promise<void> {
     try {
       await installSdk(uses);
@@ -65,7 +65,7 @@ class WorkerRuntime {
       harden();
       hideOwnFrames();
       const linked = await import(url) as Record<string, unknown>;
-      this.#module = linked as unknown as Module; // what it is, the mount finds out
+      this.#module = linked as unknown as Module; // checked by the mount
       const shape = shapeOf({ ...linked });
       this.#rpc.sendStartResult({ t: "ready", exports: shape });
     } catch (error) {
@@ -74,19 +74,19 @@ class WorkerRuntime {
   }
 
   async #serve(call: OpenCall): Promise<unknown> {
-    if (call.ref !== 0) return await this.#objects.serve(call, this.#coordinator!); // the host mounts first
+    if (call.ref !== 0) return await this.#objects.serve(call, this.#coordinator!); // the host calls mount first
     if (call.method === "mount") return await this.#mount(call.args);
     await methodOf(this.#module, "onSessionReady")?.(this.#coordinator);
     return this.#objects.shapes();
   }
 
   async #mount(args: readonly unknown[]): Promise<MountAnswer> {
-    const { 0: config, 1: statics, 2: point } = args;
+    const { 0: config, 1: snapshot, 2: point } = args;
     const coordinator = new GuestCoordinator(
       this.#rpc,
       this.#objects,
-      statics as SessionSnapshot, // the host's
-      this.#view!, // comes with the call
+      snapshot as SessionSnapshot, // from the host
+      this.#view!, // sent with the call
     );
     this.#coordinator = coordinator;
     const returned = await methodOf(this.#module, "mount")!(coordinator, config as JsonObject);
@@ -102,7 +102,7 @@ class WorkerRuntime {
     if (!hasAll(returned, methods)) {
       return { kind: "object", ref: this.#objects.add(returned), shape: rest_shape };
     }
-    const rest = this.#objects.add(returned); // the same object, called as it is
+    const rest = this.#objects.add(returned); // the same object with its other methods
     const shape = shapeAt(point, returned);
     return { kind: "instance", ref: this.#objects.add(returned, point), shape, rest, rest_shape };
   }
@@ -128,7 +128,7 @@ function redirectConsole(rpc: GuestRpc): void {
   Object.assign(console, consoleMethods((level, text) => rpc.log(level, text), (value) => inspect(value)));
 }
 
-/** An error that nobody caught is told and stops nothing: the calls that are open go on. */
+/** Logs uncaught errors and rejections instead of ending the worker, so that open calls continue. */
 function reportUncaught(rpc: GuestRpc): void {
   addEventListener("error", (event) => {
     event.preventDefault();
@@ -141,13 +141,13 @@ function reportUncaught(rpc: GuestRpc): void {
   });
 }
 
-/** The port stays in this file's hands: what a module finds in its globals does not reach the host. */
+// the port is a local variable: modules must not reach it through globals
 addEventListener("message", (event) => {
   const { port } = (event as MessageEvent<Setup>).data;
   const post = port.postMessage.bind(port);
-  const root = new WorkerRuntime((text) => post(text));
+  const runtime = new WorkerRuntime((text) => post(text));
   port.onmessage = ({ data }: MessageEvent<string | LoadAhead>) => {
-    if (typeof data === "string") root.take(data);
+    if (typeof data === "string") runtime.take(data);
     else void answerLoaded(data.parts);
   };
   const answerLoaded = async (parts: readonly string[]) => {
@@ -159,9 +159,9 @@ addEventListener("message", (event) => {
 
 let loaded_once = false;
 
-/** The SDK, and the check of tool inputs that serving a call may need: later there may be no permission to read them. */
+/** Loads parts of the SDK and the validator of tool inputs, since the permission to read files may be revoked later. */
 async function loadAhead(parts: readonly string[]): Promise<void> {
-  if (loaded_once && parts.length === 0) return; // asked again, to see whether this worker still answers
+  if (loaded_once && parts.length === 0) return; // a later call only checks whether this worker still answers
   loaded_once = true;
   await Promise.all([
     installSdk(parts),

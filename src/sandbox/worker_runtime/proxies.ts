@@ -1,4 +1,4 @@
-/** Tools, providers and the conversation of the session as a guest holds them: each call goes to the host's guarded handle. */
+/** Proxies of the session's tools, providers and conversation for a guest: each call is a request to the host's guarded handle. */
 import { toPlain, toPlainObject } from "../../sdk/json.ts";
 import { toChatResponse } from "../../sdk/messages.ts";
 import { map, Object } from "../../sdk/primordials.ts";
@@ -28,7 +28,7 @@ import type {
 import type { ProviderView, ToolView } from "../protocol.ts";
 import type { GuestRpc } from "./rpc.ts";
 
-/** A tool of the session. */
+/** Proxy of a tool. */
 export class ToolProxy implements Tool {
   readonly name: string;
   readonly description: string;
@@ -49,7 +49,7 @@ export class ToolProxy implements Tool {
     this.risk = view.risk ?? "low";
     this.requires_approval = view.requires_approval === true;
     this.idempotent = view.idempotent === true;
-    if (view.native_specs) this.native_specs = view.native_specs as Record<string, JsonObject>; // the host's own
+    if (view.native_specs) this.native_specs = view.native_specs as Record<string, JsonObject>; // from the host
     Object.freeze(this);
   }
 
@@ -64,7 +64,7 @@ export class ToolProxy implements Tool {
   }
 }
 
-/** A provider of the session. */
+/** Proxy of a provider. */
 export class ProviderProxy implements Provider {
   readonly name: string;
   readonly priority: number;
@@ -108,15 +108,15 @@ export class ProviderProxy implements Provider {
 
 withSnakeCase(ProviderProxy);
 
-/** The conversation. */
+/** Proxy of the conversation. */
 export class ContextProxy implements ContextManager {
   readonly #rpc: GuestRpc;
   readonly #nameOf: (provider: object) => string | undefined;
   readonly #publish: (factory: (() => string | Promise<string>) | null) => void;
 
   /**
-   * @param nameOf Finds the name of a provider.
-   * @param publish Tells the host of a system prompt factory.
+   * @param nameOf Returns the name of a provider.
+   * @param publish Sends a system prompt factory to the host.
    */
   constructor(
     rpc: GuestRpc,
@@ -134,8 +134,8 @@ export class ContextProxy implements ContextManager {
 
   async getMessagesForRequest({ provider, ...options }: RequestOptions = {}): Promise<Message[]> {
     const name = provider && this.#nameOf(provider);
-    const given = { ...toPlainObject(options), ...(name === undefined ? {} : { provider: name }) };
-    return await this.#rpc.request("context", "getMessagesForRequest", [given]) as Message[];
+    const plain = { ...toPlainObject(options), ...(name === undefined ? {} : { provider: name }) };
+    return await this.#rpc.request("context", "getMessagesForRequest", [plain]) as Message[];
   }
 
   async getMessages(): Promise<Message[]> {

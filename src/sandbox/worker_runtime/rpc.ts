@@ -1,37 +1,37 @@
 /**
- * The guest's end of the wire: sends what a module asks and does, takes what the host answers and calls. Knows nothing of what
- * is asked or called. The only one who holds the port.
+ * Guest's end of the channel: sends requests and notifications of the module, and dispatches calls and replies of the host. The only
+ * holder of the port. Does not know what requests mean.
  */
 import type { FromGuest, Notification, SessionDelta, ToGuest } from "../protocol.ts";
 import { NOTE_CREDIT } from "../protocol.ts";
 import { AbortController, Map, push, slice, toText, WeakMap, withResolvers } from "../../sdk/primordials.ts";
 import { decodeHostError, encodeError } from "../error_codec.ts";
 
-/** A call that the host opened. */
+/** A call of the host. */
 export interface OpenCall {
   readonly id: string;
   readonly ref: number;
   readonly method: string;
   readonly args: readonly unknown[];
-  /** Aborts when the host gives up. */
+  /** Aborts when the host aborts the call. */
   readonly signal: AbortSignal;
-  /** Sends a piece of the result. */
+  /** Sends a part of the result ahead. */
   note(value: unknown): void;
 }
 
-/** What is done with what the host says. */
+/** Handlers of the host's messages. */
 export interface RpcEvents {
-  /** Runs a call and resolves to its plain result. */
+  /** Serves a call; resolves to its plain result. */
   serve(call: OpenCall): Promise<unknown>;
-  /** What of the session changed. */
+  /** Applies changed session data. */
   view(view: SessionDelta): void;
   cancellation(state: SessionDelta["cancellation"]): void;
 }
 
-/** How something is asked. */
+/** Options of {@link GuestRpc.request}. */
 export interface RequestOptions {
   signal?: AbortSignal | undefined;
-  /** Takes the pieces of the answer as they arrive. */
+  /** Receives parts of the answer as they arrive. */
   onPiece?: ((value: unknown) => void) | undefined;
 }
 
@@ -41,16 +41,16 @@ interface PendingRequest {
   onPiece: ((value: unknown) => void) | undefined;
 }
 
-/** One guest's wire. */
+/** Connection of a guest to its host. */
 export class GuestRpc {
   readonly #post: (text: string) => void;
   readonly #events: RpcEvents;
   readonly #calls = new Map<string, AbortController>();
   readonly #pending = new Map<number, PendingRequest>();
-  /** Errors of the host, so that one that is thrown on comes back as itself. */
+  /** Numbers of the host's errors, so that the host recognises one that the module rethrows. */
   readonly #hostErrors = new WeakMap<object, number>();
   #notifications: Notification[] = [];
-  /** What waits for credit, and what must not overtake it. */
+  /** Frames that wait for credit, and those behind them. */
   #waiting: { frame: FromGuest; is_note: boolean }[] = [];
   #credit = NOTE_CREDIT;
   #next_request = 1;
@@ -60,7 +60,7 @@ export class GuestRpc {
     this.#events = events;
   }
 
-  /** Takes one message of the host. */
+  /** Handles one message of the host. */
   take(message: Exclude<ToGuest, { t: "start" }>): void {
     switch (message.t) {
       case "call":
@@ -99,8 +99,8 @@ export class GuestRpc {
   }
 
   /**
-   * Asks the host and resolves to its answer, in the call that was opened last and is still open.
-   * @throws {Error} when no call is open: nothing of a module happens between calls (modules.md, Isolation tiers).
+   * Sends a request in the latest open call; resolves to the answer.
+   * @throws {Error} if no call is open: a module acts only while it is called.
    */
   async request(
     target: string,
@@ -128,31 +128,31 @@ export class GuestRpc {
     }
   }
 
-  /** Notes something for the host to do before anything else it hears. @throws {Error} when no call is open. */
-  notify(effect: Notification, what: string): void {
-    if (this.#latestCall() === undefined) throw outsideCall(what);
-    push(this.#notifications, effect);
+  /** Queues a notification, sent with the next frame. `name` names the action in the error. @throws {Error} if no call is open. */
+  notify(notification: Notification, name: string): void {
+    if (this.#latestCall() === undefined) throw outsideCall(name);
+    push(this.#notifications, notification);
   }
 
-  /** Sends a line of the console. */
+  /** Sends a console line. */
   log(level: "info" | "warning" | "error", text: string): void {
     this.#send({ t: "log", level, text }, true);
   }
 
-  /** Sends what is no part of a call. */
+  /** Sends the result of linking the module. */
   sendStartResult(frame: Extract<FromGuest, { t: "ready" | "failed" }>): void {
     this.#send(frame);
   }
 
   #settle({ id, value, error, view }: Extract<ToGuest, { t: "reply" }>): void {
     if (view) this.#events.view(view);
-    const asked = this.#pending.get(id);
-    if (!asked) return;
+    const pending = this.#pending.get(id);
+    if (!pending) return;
     this.#pending.delete(id);
-    if (error === undefined) return asked.resolve(value);
+    if (error === undefined) return pending.resolve(value);
     const thrown = decodeHostError(error);
     if (error.host !== undefined) this.#hostErrors.set(thrown, error.host);
-    asked.reject(thrown);
+    pending.reject(thrown);
   }
 
   #latestCall(): string | undefined {
@@ -189,6 +189,6 @@ export class GuestRpc {
   }
 }
 
-function outsideCall(what: string): Error {
-  return new Error(`Cannot use ${what} now: a module acts only while it is called`);
+function outsideCall(name: string): Error {
+  return new Error(`Cannot use ${name} now: a module acts only while it is called`);
 }

@@ -1,10 +1,10 @@
-/** Stack traces as a module may see them: frames of its own code and of the runtime, none of ours, whose places are the server's. */
+/** Removes our frames from the stack traces that a module sees: their paths belong to the server. */
 import { cut, find, Object, push, Reflect } from "../../sdk/primordials.ts";
 
-/** How a module formats its own traces: `Error.prepareStackTrace`. */
+/** Type of `Error.prepareStackTrace`, with which a module formats traces. */
 type Prepare = (error: Error, frames: unknown[]) => unknown;
 
-/** What V8 tells of one frame. */
+/** V8's interface of a stack frame. */
 interface Frame {
   getFileName(): unknown;
   getLineNumber(): unknown;
@@ -16,24 +16,23 @@ interface Frame {
 const describeError = Error.prototype.toString;
 const encodePath = encodeURI;
 
-/** Characters at the beginning and the end of a `data:` URL that a trace shows, as Deno has it. */
-const SHOWN_START = 60;
-const SHOWN_END = 20;
+/** Characters at the start and end of a `data:` URL in a trace, as in Deno. */
+const URL_START = 60;
+const URL_END = 20;
 
 /**
- * Takes our frames out of every trace of this isolate, also of those that a module formats itself. What it assigns to
- * `Error.prepareStackTrace` is called with the frames that are left. Neither that nor the global `Error` can be taken away: the
- * engine asks them.
+ * Removes our frames from every trace of this isolate. A function that the module assigns to `Error.prepareStackTrace` receives the
+ * remaining frames. The property and the global `Error` become read-only, because the engine looks them up.
  */
 export function hideOwnFrames(): void {
   let own: Prepare | undefined;
   const prepare: Prepare = (error, frames) => {
-    const shown: Frame[] = [];
+    const visible: Frame[] = [];
     for (let at = 0; at < frames.length; at++) {
-      const frame = frames[at] as Frame; // V8's
-      if (isShown(frame)) push(shown, frame);
+      const frame = frames[at] as Frame; // from V8
+      if (isVisible(frame)) push(visible, frame);
     }
-    return own === undefined ? format(error, shown) : own(error, shown);
+    return own === undefined ? format(error, visible) : own(error, visible);
   };
   Object.defineProperty(Error, "prepareStackTrace", {
     get: () => prepare,
@@ -45,17 +44,17 @@ export function hideOwnFrames(): void {
   Object.defineProperty(globalThis, "Error", { writable: false, configurable: false });
 }
 
-function isShown(frame: Frame): boolean {
+function isVisible(frame: Frame): boolean {
   return !isOurs(frame.getFileName()) && !isOurs(frame.getScriptNameOrSourceURL?.()) &&
     !isOurs(frame.getEvalOrigin?.());
 }
 
-/** Where our own code is: in the compiled program all there is, under `deno run` the sources. */
+/** Folder of our code: the whole bundle in the compiled program, `src` under `deno run`. */
 const OURS = new URL(Deno.build.standalone ? "../../../" : "../../", import.meta.url).pathname;
-/** Where Deno keeps the packages that our code uses. */
+/** Part of the paths of packages in Deno's cache. */
 const PACKAGES = "/npm/";
 
-/** A module of the operator's is a file too: its own frames stay. */
+/** Returns whether a frame is ours. A module in a local file keeps its own frames. */
 function isOurs(place: unknown): boolean {
   if (typeof place !== "string") return false;
   return find(place, OURS, 0) >= 0 || cut(place, 0, 5) === "file:" && find(place, PACKAGES, 0) >= 0;
@@ -71,11 +70,11 @@ function headOf(error: Error): string {
   try {
     return Reflect.apply(describeError, error, []);
   } catch {
-    return "Error"; // its name or message cannot be read
+    return "Error"; // its name or message throws
   }
 }
 
-/** As V8 writes it, with the URL of the file in place of its path: that is what the host looks for. */
+/** Formats a frame like V8, but with the URL of the file, by which the host finds the author's line. */
 function lineOf(frame: Frame): string {
   const text = `${frame}`;
   const file = frame.getFileName();
@@ -86,9 +85,9 @@ function lineOf(frame: Frame): string {
   return find(text, "async ", 0) === 0 ? `async ${place}` : place;
 }
 
-/** The URL of a module without a map is its whole code. */
+/** Returns the URL of a file. The `data:` URL of a module without a source map contains its code and is shortened. */
 function urlOf(file: string): string {
-  if (cut(file, 0, 1) === "/") return `file://${encodePath(file)}`; // Deno names files by their paths here
-  if (file.length <= SHOWN_START + SHOWN_END || cut(file, 0, 5) !== "data:") return file;
-  return `${cut(file, 0, SHOWN_START)}......${cut(file, file.length - SHOWN_END, file.length)}`;
+  if (cut(file, 0, 1) === "/") return `file://${encodePath(file)}`; // Deno uses paths here
+  if (file.length <= URL_START + URL_END || cut(file, 0, 5) !== "data:") return file;
+  return `${cut(file, 0, URL_START)}......${cut(file, file.length - URL_END, file.length)}`;
 }

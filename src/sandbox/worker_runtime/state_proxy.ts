@@ -1,14 +1,14 @@
-/** `session_state` as a guest holds it: read from the last snapshot, written here and told with the next message. */
+/** `session_state` of a guest: reads use the latest session data, writes are notifications. */
 import { type JsonObject, toPlain } from "../../sdk/json.ts";
 import { Object, Proxy, toText } from "../../sdk/primordials.ts";
 import type { GuestRpc } from "./rpc.ts";
 
-/** Bytes of JSON that the state of a session may have (trust.md, Limits): said here too, so that an assignment throws at once. */
+/** Most bytes of a session's state as JSON. Checked here too, so that the assignment itself throws. */
 const MAX_BYTES = 65_536;
 
-/** The state of one guest. */
+/** State of one guest. */
 export class StateProxy {
-  /** What the module sees; assigning a top-level key tells the host. */
+  /** The module's object; an assignment of a top-level key is sent to the host. */
   readonly view: JsonObject;
   readonly #rpc: GuestRpc;
   readonly #values: JsonObject = Object.create(null);
@@ -24,9 +24,9 @@ export class StateProxy {
     });
   }
 
-  /** Takes the state as the host has it. */
+  /** Replaces the state by the host's. */
   update(state: JsonObject): void {
-    for (const key in this.#values) delete this.#values[key]; // it has no prototype
+    for (const key in this.#values) delete this.#values[key]; // no prototype
     Object.assign(this.#values, state);
   }
 

@@ -70,7 +70,7 @@ Deno.test("bundle() kills a child that does not answer in time, and starts anoth
   const waiting = pidOf(bundler.bundle(requestOf("", "https://h.test/c.ts"), clientOf("c")));
   const error = await refusal(() => hanging);
   assertEquals(error.code, "module_invalid");
-  assertMatch(error.message, /Cannot bundle module "b": it was not done within 0\.3 s/);
+  assertMatch(error.message, /Cannot bundle module "b": it timed out after 0\.3 s/);
   assert(await waiting !== first);
   assertEquals(isAlive(first), false);
   await bundler.close();
@@ -177,9 +177,9 @@ Deno.test("bundle() asks no child again about a source that took too long or end
     deadline_ms: 300,
   });
   for (
-    const [name, message] of [["hang", /not done within 0\.3 s/], [
+    const [name, message] of [["hang", /timed out after 0\.3 s/], [
       "die",
-      /ended while it worked on it/,
+      /exited while it worked on it/,
     ]] as const
   ) {
     const request = requestOf(name, `https://h.test/${name}.ts`);

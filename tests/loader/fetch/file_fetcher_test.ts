@@ -241,7 +241,7 @@ Deno.test("fetch() says what the server answered, and what to do", async () => {
   });
   const cases = {
     "page.ts": /web page, not a module: name the URL of the raw file/,
-    "private.ts": /answered 401: it wants credentials, and none are sent/,
+    "private.ts": /answered 401: it requires credentials, which are not supported/,
     "broken.ts": /answered 500/,
     "gone.ts": /answered 404: check the path/,
     "brotli.ts": /content coding/,
@@ -267,7 +267,7 @@ Deno.test("fetch() never shows a query, which may be a signature, nor a folder o
   const folder = await Deno.makeTempDir();
   const missing = await failure(`file://${folder}/mod.ts`);
   assert(!missing.message.includes(folder), missing.message);
-  assertMatch(missing.message, /…\/mod\.ts: there is no such file/);
+  assertMatch(missing.message, /…\/mod\.ts: the file does not exist/);
   assertMatch(
     (await failure(`file://${folder}/mod.ts`, {}, { base_url: `file://${folder}/plan.yaml` })).message,
     /\.\/mod\.ts/,
@@ -288,5 +288,5 @@ Deno.test("fetch() reads data: URLs and files within the same limits", async () 
 });
 
 Deno.test("fetch() reads no device", async () => {
-  assertMatch((await failure("file:///dev/zero")).message, /no ordinary file/);
+  assertMatch((await failure("file:///dev/zero")).message, /not a regular file/);
 });

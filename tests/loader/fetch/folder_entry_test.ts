@@ -82,11 +82,11 @@ Deno.test("load() of a local folder means the same, with and without a dot in it
 Deno.test("load() refuses a folder whose deno.json cannot be read, or leads elsewhere", async () => {
   await using server = serveFiles({ ...FILES });
   const cases: [string | (() => Response), string, RegExp][] = [
-    ["{", "module_invalid", /^Cannot read http.*deno\.json: it is not JSON/],
-    [`{"exports": "../x.ts"}`, "module_invalid", /"exports" names no file/],
-    [`{"exports": "./a/../../x.ts"}`, "module_invalid", /"exports" leads out of its folder/],
-    [`{"exports": {"./a": "./b.ts"}}`, "module_invalid", /"exports" names no file/],
-    [`{"exports": ["./mod.ts"]}`, "module_invalid", /"exports" names no file/],
+    ["{", "module_invalid", /^Cannot read http.*deno\.json: it is not valid JSON/],
+    [`{"exports": "../x.ts"}`, "module_invalid", /"exports" does not name a file/],
+    [`{"exports": "./a/../../x.ts"}`, "module_invalid", /"exports" names a file outside of its folder/],
+    [`{"exports": {"./a": "./b.ts"}}`, "module_invalid", /"exports" does not name a file/],
+    [`{"exports": ["./mod.ts"]}`, "module_invalid", /"exports" does not name a file/],
     [`{"exports": "./none.ts"}`, "module_fetch_failed", /none\.ts: its server answered 404/],
     ["x".repeat(300_000), "module_invalid", /it has 300000 bytes/],
     [() => new Response("", { status: 500 }), "module_fetch_failed", /deno\.json: its server answered 500/],

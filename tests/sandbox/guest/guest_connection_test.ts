@@ -108,7 +108,7 @@ Deno.test("Guest ends a guest that says more of a call that is over", async () =
     channel.say({ t: "result", call: id, value: "first" });
     assertEquals(await answer, "first");
     channel.say({ ...later, call: id });
-    assertMatch(violations[0]!, /a frame for a call that is not open/);
+    assertMatch(violations[0]!, /the call of a frame is not open/);
   }
 });
 
@@ -169,7 +169,7 @@ Deno.test("Guest ends a guest whose effects are none", async () => {
       const { answer, id } = await call({ max_bytes: 100_000, ...options });
       channel.say({ ...frame, call: id, effects });
       assertEquals(await failure(answer), "tool_crashed");
-      assertMatch(violations[0]!, /effects that are none/);
+      assertMatch(violations[0]!, /invalid notifications/);
     }
   }
 });
@@ -314,7 +314,7 @@ Deno.test("Guest ends every call of a guest that dies, and what they asked for",
   channel.say({ t: "result", call: calls[0]!.id });
   guest.sendCancellation("graceful");
   assertEquals(await failure(guest.call(1, "run", [], { host, max_bytes: 1 })), "tool_memory_exceeded");
-  assertEquals([channel.sent.length, guest.death?.cause], [sent, "memory"]);
+  assertEquals([channel.sent.length, guest.exit?.cause], [sent, "memory"]);
 });
 
 Deno.test("Guest.call() ends a guest that does not answer in time", async () => {
@@ -410,7 +410,7 @@ Deno.test("Guest.start() resolves to what the module exports, once", async () =>
   assertEquals(await started, { data: { a: 1 }, methods: ["mount"] });
   assertEquals(channel.watched, [60_000, 0]);
   channel.say({ t: "ready", exports: { data: {}, methods: [] } });
-  assertMatch(violations[0]!, /a second start/);
+  assertMatch(violations[0]!, /unexpected result of the start/);
 });
 
 Deno.test("Guest.start() rejects with what the top level threw, for exports that are none, and after its time", async () => {
@@ -487,7 +487,7 @@ Deno.test("Guest survives any frames, and no prototype is changed by them", asyn
       }
       await channel.kill({ cause: "ended", detail: "enough" });
       await Promise.allSettled([answer]);
-      assert(guest.death !== null);
+      assert(guest.exit !== null);
     }),
     { numRuns: 300 },
   );

@@ -508,7 +508,7 @@ Deno.test("a guest that died is started again, and everything of it stands where
   assertEquals(lab.warnings.map(({ code }) => code), ["module_restarted"]);
   assertMatch(
     lab.warnings[0]!.message,
-    /^Module "mortal" is started again \(1 of 3\): its answer has more than/,
+    /^Module "mortal" is restarted \(1 of 3\): its answer has more than/,
   );
   assertEquals(coordinator.session_state.mounts, 2);
   assertEquals(await codeOf("once"), "tool_crashed");
@@ -570,7 +570,7 @@ Deno.test("a guest that dies while it is mounted, or whose session is over, is n
   );
   assertMatch(
     (await assertRejects(async () => await module.mount(new TestCoordinator(), {}))).message,
-    /description and schema may have/,
+    /description and schema have/,
   );
   const flooding = await lab.open(
     `export const mount = () => ({ cleanup() {}, data: "x".repeat(1_000_000) })`,

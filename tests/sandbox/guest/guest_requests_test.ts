@@ -180,7 +180,7 @@ Deno.test("Bindings: an object undone makes room, and what was done is done once
   assertThrows(
     () => objects.bind("one more", 1),
     PreampError,
-    "it registered or mounted more than 256 things",
+    "it registered or mounted more than 256 objects",
   );
   for (const ref of [undefined, null, 1.5, "1", {}]) assertThrows(() => objects.bind("k1", ref), TypeError);
   let done = 0;
