@@ -54,7 +54,7 @@ Deno.test("integrityOf() is the digest of paths and hashes, wherever the files a
   assert(integrityOf(`${one}agents/mod.ts`, [{ ...first!, sha256: sha("f") }, ...rest]) !== digest);
 });
 
-Deno.test("load() takes what integrity pins, and refuses every other byte of it (T33, R13)", async () => {
+Deno.test("load() takes what integrity pins, and refuses every other byte of it", async () => {
   await using server = serveFiles(FILES);
   const source = `${server.url}mod.ts`;
   await using first = loaderOf({ bundler });
@@ -68,7 +68,7 @@ Deno.test("load() takes what integrity pins, and refuses every other byte of it 
   assert(error.message.includes(`expected ${integrity}: received sha256-`), error.message);
 });
 
-Deno.test("load() names the file when a byte differs from the lock, whichever byte, before anything runs (T33, R13)", async () => {
+Deno.test("load() names the file when a byte differs from the lock, whichever byte, before anything runs", async () => {
   await using server = serveFiles(FILES);
   const spec = specOf(`${server.url}mod.ts`);
   await using first = loaderOf({ bundler });
@@ -90,7 +90,7 @@ Deno.test("load() names the file when a byte differs from the lock, whichever by
   assertEquals((await last.load(spec, contextOf({ lock, frozen: true }))).integrity, graph.integrity);
 });
 
-Deno.test("load() tells BOM, CRLF and gzip apart: the lock holds decoded bytes (T34)", async () => {
+Deno.test("load() distinguishes BOM, CRLF and gzip: the lock has the hash of decoded bytes", async () => {
   await using server = serveFiles({ "mod.ts": "export const mount = 1;\n" });
   const spec = specOf(`${server.url}mod.ts`);
   await using first = loaderOf({ bundler });
@@ -111,7 +111,7 @@ Deno.test("load() tells BOM, CRLF and gzip apart: the lock holds decoded bytes (
   }
 });
 
-Deno.test("load() wants a pin for every module when frozen, before any request (T34)", async () => {
+Deno.test("load() wants a pin for every module when frozen, before any request", async () => {
   await using server = serveFiles(FILES);
   await using loader = loaderOf({ bundler });
   const spec = specOf(`${server.url}mod.ts`);
@@ -123,7 +123,7 @@ Deno.test("load() wants a pin for every module when frozen, before any request (
   assertEquals(server.requests, []);
 });
 
-Deno.test("load() takes no unpinned import below a pinned module (T34)", async () => {
+Deno.test("load() takes no unpinned import below a pinned module", async () => {
   await using server = serveFiles(FILES);
   const spec = specOf(`${server.url}mod.ts`);
   await using first = loaderOf({ bundler });

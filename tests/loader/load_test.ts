@@ -71,7 +71,7 @@ Deno.test("load() finds imports that a lexer cannot see", async () => {
   assertEquals(await mountOf(files, "mod.tsx"), ["p", ["it's `fine ", 1]]);
 });
 
-Deno.test("load() tells a module its own import.meta, in each of its files", async () => {
+Deno.test("load() gives a module its own import.meta, in each of its files", async () => {
   await using server = serveFiles({
     "mod.ts":
       `import { lib } from "./lib/a.js";\nexport const mount = () => [import.meta.url, import . meta.main, lib, import.meta.resolve("./x.txt")];`,
@@ -102,7 +102,7 @@ Deno.test("load() maps stacks to the author's file and line, and errorPlace() re
   assertEquals(errorLocation("text", loaded.files), undefined);
 });
 
-Deno.test("load() makes every import that is left throw import_refused, and reports it (T36)", async () => {
+Deno.test("load() makes every import that is left throw import_refused, and reports it", async () => {
   await using server = serveFiles({
     "mod.ts":
       `const name: string = "node:fs";\nconst all = await Promise.allSettled([\n  import(name),\n    import("node:os"),\n  import("npm:left-pad"),\n  import(\`./\${name}.ts\`),\n]);\n` +
@@ -175,7 +175,7 @@ const WRONG: Readonly<
 };
 
 for (const [what, { source, line, column, message, hint }] of Object.entries(WRONG)) {
-  Deno.test(`load() tells ${what} with file, line, column and what to do`, async () => {
+  Deno.test(`load() reports ${what} with file, line, column and what to do`, async () => {
     const { error, url } = await errorOf({
       "mod.ts": `export { x as mount } from "./lib/x.ts";`,
       "lib/x.ts": `export const x = 1;\n`,
@@ -197,7 +197,7 @@ for (const [what, { source, line, column, message, hint }] of Object.entries(WRO
   });
 }
 
-Deno.test("load() tells a missing file by where it is imported", async () => {
+Deno.test("load() reports a missing file at its import", async () => {
   const { error, url } = await errorOf({
     "mod.ts": `import "./lib/a.ts";\nexport const mount = 1;`,
     "lib/a.ts": `\n  import { gone } from "../gone.ts";\nexport const b = gone;`,
@@ -211,7 +211,7 @@ Deno.test("load() tells a missing file by where it is imported", async () => {
   assertMatch(error.message, /gone\.ts: its server answered 404/);
 });
 
-Deno.test("load() tells a module that exports no mount what it exports", async () => {
+Deno.test("load() reports the exports of a module without mount", async () => {
   const { error, url } = await errorOf({ "mod.ts": `export const tool = 1;\nexport default tool;` });
   assertEquals(error.code, "module_invalid");
   assertMatch(error.message, /it must export mount\(coordinator, config\): it exports default, tool/);
@@ -224,7 +224,7 @@ Deno.test("load() hints at the extension when types stand in a .js file", async 
   assertMatch(error.details[0]?.hint ?? "", /TypeScript must end in \.ts/);
 });
 
-Deno.test("load() tells where a module's top level threw", async () => {
+Deno.test("load() reports where a module's top level threw", async () => {
   const { error, url } = await errorOf({
     "mod.ts": `type A = 1;\nexport const mount = 1;\nthrow new Error("at once");`,
   });
@@ -279,7 +279,7 @@ Deno.test("load() keeps cycles, CommonJS, CRLF and a byte order mark apart", asy
   assertEquals(mounted, [true, "common"]);
 });
 
-Deno.test("load() reads a file by its name, not by what its server says (T36)", async () => {
+Deno.test("load() reads a file by its name, not by what its server says", async () => {
   await using server = serveFiles({
     "mod.ts": () =>
       new Response("export const mount = (a: number): number => a;", {
@@ -326,7 +326,7 @@ Deno.test("bundle() gives a text without imports and without the SDK", async () 
   assert(code.length < 4000, String(code.length));
 });
 
-Deno.test("load() holds the limits on files and on bytes in all (T36)", async () => {
+Deno.test("load() holds the limits on files and on bytes in all", async () => {
   const files: Record<string, string> = { "mod.ts": "" };
   for (let index = 0; index < 20; index++) {
     files["mod.ts"] += `import "./${index}.ts";\n`;
@@ -342,7 +342,7 @@ Deno.test("load() holds the limits on files and on bytes in all (T36)", async ()
   }
 });
 
-Deno.test("load() refuses a file import of a remote module, and one that leads out of the allow-list (T4)", async () => {
+Deno.test("load() refuses a file import of a remote module, and one that leads out of the allow-list", async () => {
   await using server = serveFiles({
     "a/mod.ts": `import "file:///etc/passwd";\nexport const mount = 1;`,
     "a/out.ts": `import "../b/x.ts";\nexport const mount = 1;`,

@@ -56,7 +56,7 @@ export function policyOf(
   return policy;
 }
 
-/** Returns a context: an operator's under the default policy unless told otherwise. */
+/** Returns a context: an operator's under the default policy by default. */
 export function contextOf(more: Partial<LoadContext> = {}): LoadContext {
   return { origin: "operator", namespace: "test", policy: policyOf(), ...more };
 }

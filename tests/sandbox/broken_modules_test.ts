@@ -1,7 +1,7 @@
 /**
  * A server outlives every module: each member of every contract is taken away, throws, answers nonsense, late, never or twice, in
  * modules that run in processes and in workers, while another guest watches. Nothing here catches what the host leaves behind:
- * an error that nobody handles ends `deno test` itself.
+ * an unhandled error ends `deno test` itself.
  */
 import { defaultPolicy } from "../../src/policy/policy.ts";
 import { createPreamp, type Preamp, type PreampOptions } from "../../src/server/mod.ts";
@@ -89,7 +89,7 @@ const FAULTS: Readonly<Record<string, (member: string, whole: string) => string>
   "answers late": (member, whole) =>
     `async ${member}(...args) { await new Promise((done) => setTimeout(done, 30)); return await (${whole}).apply?.(this, args) },`,
   "never answers": (member) => `${member}: () => new Promise(() => {}),`,
-  "answers twice, and goes on after its answer": (member, whole) =>
+  "answers twice, and continues after its answer": (member, whole) =>
     `${member}(...args) { return { then: (resolve, reject) => { const answer = (${whole}).apply?.(this, args);
        resolve(answer); resolve(2); reject(new Error("third"));
        args[1]?.onDelta?.({ block_index: 0, block_type: "text", delta: "late" });
@@ -122,14 +122,14 @@ const BROKEN_MODULES: readonly string[] = [
      c.providers.mock?.complete(5); c.providers.mock?.complete({ messages: [] }, { onDelta() { throw 1 } }) }) }`,
 ];
 
-/** Watches everything and asks at every tool call, so that it is told what the others say of themselves. */
+/** Observes every event and asks at every tool call, so that it receives the data of all other modules. */
 const BYSTANDER = `export function mount(c) {
   c.hooks.register("tool:pre", async () => { await c.hooks.emit("custom:seen", {}); void c.providers; return null });
   c.registerContributor("x", "bystander", () => Promise.reject(new Error("nothing")));
 }`;
 
 /** Faults that are tried in workers too, where what a guest says takes another way to the same host. */
-const IN_WORKERS = ["is missing", "throws when it is read", "answers twice, and goes on after its answer"];
+const IN_WORKERS = ["is missing", "throws when it is read", "answers twice, and continues after its answer"];
 
 type Plan = Record<string, unknown>;
 

@@ -20,7 +20,7 @@ import { type Code, Lab } from "./support.ts";
 interface SuiteRun {
   readonly type: ModuleType;
   readonly config?: JsonObject;
-  /** What the suite of the type is told beside. */
+  /** Further options of the type's suite. */
   readonly options?: JsonObject;
   /** Tiers beside inline. */
   readonly tiers: readonly ("worker" | "process")[];
@@ -124,7 +124,7 @@ const BROKEN: readonly (readonly [what: string, type: ModuleType, code: string])
     `export const mount = () => ({ no: "tool" });`,
   ],
   [
-    "a provider that tells nothing of itself, lists nonsense and ignores its signal",
+    "a provider without info that lists nonsense and ignores its signal",
     "provider",
     `export const mount = (c) => c.mount("providers", { name: "p", getInfo: () => ({ id: "p" }),
        listModels: () => [{ id: "m" }], parseToolCalls: () => "none",
@@ -157,20 +157,20 @@ const BROKEN: readonly (readonly [what: string, type: ModuleType, code: string])
 ];
 
 /** A case, and what it failed with; null for one that passed. */
-type Told = [title: string, failure: string | null];
+type CaseResult = [title: string, failure: string | null];
 
 /** Runs a suite; each case has a module of its own, that `after` ends. */
 async function outcomes(
   { type, config = {}, options = {} }: SuiteRun,
   create: () => Promise<Module>,
   after: () => Promise<void>,
-): Promise<Told[]> {
+): Promise<CaseResult[]> {
   const cases: [string, () => Promise<void>][] = [];
   const test: TestFunction = (name, run) => cases.push([name.slice("subject: ".length), run]);
   // one call for five suites: each takes a module, and of the options those it knows
   const suite = SUITES[type] as (name: string, create: () => Promise<Module>, options: object) => void;
   suite("subject", create, { ...options, config, test, deadline_ms: 60_000 });
-  const told: Told[] = [];
+  const results: CaseResult[] = [];
   for (const [title, run] of cases) {
     let failure: string | null = null;
     try {
@@ -179,9 +179,9 @@ async function outcomes(
       failure = errorMessage(error);
     }
     await after();
-    told.push([title, failure]);
+    results.push([title, failure]);
   }
-  return told;
+  return results;
 }
 
 /** Resolves to a fresh copy of a module in this isolate. */
@@ -197,12 +197,12 @@ async function compare(lab: Lab, code: Code, run: SuiteRun, inline: () => Promis
   else assertEquals(failed, []);
   const words = (failure: string | null) => failure !== null && run.other_words ? "failed" : failure;
   for (const tier of run.tiers) {
-    const told = await outcomes(run, () => lab.open(code, { tier, type: run.type }), () => lab.end());
-    const wanted = expected.map(([title, failure], index): Told => {
-      const mended = MENDED_ON_THE_WAY.has(title) && told[index]?.[1] === null;
+    const results = await outcomes(run, () => lab.open(code, { tier, type: run.type }), () => lab.end());
+    const wanted = expected.map(([title, failure], index): CaseResult => {
+      const mended = MENDED_ON_THE_WAY.has(title) && results[index]?.[1] === null;
       return [title, mended ? null : words(failure)];
     });
-    assertEquals(told.map(([title, failure]) => [title, words(failure)]), wanted);
+    assertEquals(results.map(([title, failure]) => [title, words(failure)]), wanted);
   }
 }
 

@@ -90,7 +90,7 @@ export async function onSessionReady(coordinator) {
   report.handlers.push([brief(again), again.data.n]);
   report.handlers.push(brief(await hooks.emit("suite:b", {})));
   report.handlers.push(brief(await hooks.emit("suite:d")));
-  report.handlers.push(brief(await hooks.emit("suite:nobody", { x: 1 })));
+  report.handlers.push(brief(await hooks.emit("suite:unhandled", { x: 1 })));
   report.handlers.push(await hooks.emit_and_collect("suite:e", { x: 1 }));
   const asked = await hooks.emit("suite:c", { x: 1 });
   report.handlers.push(brief(asked));

@@ -11,22 +11,22 @@ Deno.test("an error of a module keeps name, message, stack, plain fields and cau
   const error = Object.assign(new TypeError("wrong", { cause }), {
     ...{ code: "E_X", status_code: 429, retryable: true, when: new Date(0), fn: () => {} },
   });
-  const told = decodeGuestError(across(error), () => undefined) as typeof error;
-  assert(told instanceof Error);
-  assertEquals([told.name, told.message, told.stack], ["TypeError", "wrong", error.stack]);
+  const decoded = decodeGuestError(across(error), () => undefined) as typeof error;
+  assert(decoded instanceof Error);
+  assertEquals([decoded.name, decoded.message, decoded.stack], ["TypeError", "wrong", error.stack]);
   assertEquals(
-    { ...told },
+    { ...decoded },
     { code: "E_X", status_code: 429, retryable: true, when: "1970-01-01T00:00:00.000Z" } as never,
   );
-  const told_cause = told.cause as Error;
-  assertEquals([told_cause.name, told_cause.message], ["RangeError", "too far"]);
+  const decoded_cause = decoded.cause as Error;
+  assertEquals([decoded_cause.name, decoded_cause.message], ["RangeError", "too far"]);
 });
 
 Deno.test("an error of the host is the same to a module as inline: a PreampError with its facts, any other with its fields", () => {
   const limit = new PreampError("limit_reached", "no more", { facts: { limit: "max_tool_calls" } });
-  const told = decodeHostError(across(limit)) as PreampError;
-  assert(told instanceof PreampError);
-  assertEquals([told.code, told.message, told.facts], ["limit_reached", "no more", limit.facts]);
+  const decoded = decodeHostError(across(limit)) as PreampError;
+  assert(decoded instanceof PreampError);
+  assertEquals([decoded.code, decoded.message, decoded.facts], ["limit_reached", "no more", limit.facts]);
   const failed = new LLMError("RateLimitError", "slow down", {
     status_code: 429,
     retryable: true,
@@ -38,21 +38,21 @@ Deno.test("an error of the host is the same to a module as inline: a PreampError
 
 Deno.test("a refused permission has its code, wherever Deno was asked", () => {
   for (const name of ["NotCapable", "PermissionDenied"]) {
-    const told = decodeGuestError({ name, message: "no" }, () => undefined) as { code?: string };
-    assertEquals(told.code, "tool_permission_denied");
+    const decoded = decodeGuestError({ name, message: "no" }, () => undefined) as { code?: string };
+    assertEquals(decoded.code, "tool_permission_denied");
   }
 });
 
 Deno.test("a refused permission names the line of the plan that grants it, not Deno's flag", () => {
   const adviceFor = (message: string) => {
     const stack = `NotCapable: ${message}\n    at execute (data:1:2)`;
-    const told = decodeGuestError(
+    const decoded = decodeGuestError(
       { name: "NotCapable", message, stack },
       () => undefined,
       'module "tool-x"',
     ) as Error;
-    assertEquals(told.stack, `NotCapable: ${told.message}\n    at execute (data:1:2)`);
-    return told.message;
+    assertEquals(decoded.stack, `NotCapable: ${decoded.message}\n    at execute (data:1:2)`);
+    return decoded.message;
   };
   assertEquals(
     [
@@ -119,8 +119,11 @@ Deno.test("decodeGuestError() makes an error of anything", () => {
       ),
       (any, fields) => {
         for (const value of [any, fields, { ...fields, fields }]) {
-          const told = decodeGuestError(value, () => undefined);
-          assert(told instanceof Error && typeof told.message === "string" && typeof told.name === "string");
+          const decoded = decodeGuestError(value, () => undefined);
+          assert(
+            decoded instanceof Error && typeof decoded.message === "string" &&
+              typeof decoded.name === "string",
+          );
         }
       },
     ),

@@ -1,6 +1,6 @@
 /**
- * A run whose modules are all guests tells what the same run inline tells: the same entries, in the same order, with the same
- * data (trace.md, section 4: "No entry, no order and no owner changes").
+ * A run whose modules are all guests has the log of the same run inline: the same entries, in the same order, with the same
+ * data: no entry, no order and no owner changes.
  */
 import type { DraftEntry } from "../../src/kernel/host.ts";
 import type { Outcome } from "../../src/kernel/session/outcome.ts";
@@ -208,8 +208,8 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
     shows: "cancel:completed",
     tiers: ["worker", "process"],
   },
-  "a ceiling": {
-    orchestrator: { ...LOOP, config: { max_parallel_tools: 1 } }, // at once, either may be told first
+  "a limit": {
+    orchestrator: { ...LOOP, config: { max_parallel_tools: 1 } }, // at once, either may be logged first
     provider: mock(calling(SUM, SUM), "never"),
     tools: [CALCULATOR],
     limits: { max_tool_calls: 1 },
@@ -279,7 +279,7 @@ interface Source {
   end(): Promise<void>;
 }
 
-/** Runs a scenario; returns what the log tells, what came of it and what the host was warned of. */
+/** Runs a scenario; returns its log, its result and the warnings of the host. */
 async function played(scenario: Scenario, source: Source): Promise<JsonObject> {
   const { orchestrator = LOOP, context = CONTEXT, provider = mock(), tools = [], hooks = [] } = scenario;
   const part = async (one: Part, type: ModuleType, id: string): Promise<TestModule> => ({
@@ -309,9 +309,9 @@ async function played(scenario: Scenario, source: Source): Promise<JsonObject> {
 }
 
 /** Ids that modules make differ from run to run: they are numbered as they appear. */
-function sameIds(told: unknown): JsonObject {
+function sameIds(log: unknown): JsonObject {
   const known = new Map<string, string>();
-  const text = JSON.stringify(told).replaceAll(/"(req|grp)_\w+"/g, (id, prefix: string) => {
+  const text = JSON.stringify(log).replaceAll(/"(req|grp)_\w+"/g, (id, prefix: string) => {
     const seen = known.get(id) ?? `"${prefix}-${known.size + 1}"`;
     known.set(id, seen);
     return seen;
@@ -341,7 +341,7 @@ function guests(lab: Lab, tier: GuestTier, bundles: Map<string, Promise<Code>>):
   };
 }
 
-Deno.test("a run of guests tells what the same run inline tells, in every tier", async (t) => {
+Deno.test("a run of guests has the log of the same run inline, in every tier", async (t) => {
   await using lab = new Lab();
   const bundles = new Map<string, Promise<Code>>();
   for (const [name, scenario] of Object.entries(SCENARIOS)) {

@@ -52,7 +52,7 @@ export function resolveSpecifier(specifier: string, importer: string, esm_host: 
       return refused(
         `${
           describe(specifier)
-        } is not available: modules have web APIs and the members of Deno that their permissions allow`,
+        }: Node's modules are not available; a module has web APIs and what its permissions allow`,
         "use fetch, crypto, Deno's own functions, or a tool that the plan mounts",
       );
     case undefined:

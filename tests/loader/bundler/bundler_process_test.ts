@@ -59,7 +59,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-Deno.test("bundle() kills a child that does not answer in time, and starts another (T36)", async () => {
+Deno.test("bundle() kills a child that does not answer in time, and starts another", async () => {
   const command = () =>
     childOf(
       `if (entry.includes("hang")) { Deno.stdout.writeSync(new Uint8Array(3)); for (;;); } answer(id);`,
@@ -108,7 +108,7 @@ for (
   });
 }
 
-Deno.test("a child that nobody needs is ended after a while, and started when it is needed again", async () => {
+Deno.test("an idle child is stopped after a while, and started again when it is needed", async () => {
   const bundler = createBundlerProcess({ command: () => childOf("answer(id);"), idle_ms: 20 });
   const first = await pidOf(bundler.bundle(requestOf(""), clientOf("a")));
   while (isAlive(first)) await new Promise((resolve) => setTimeout(resolve, 5));

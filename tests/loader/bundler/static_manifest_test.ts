@@ -57,7 +57,7 @@ Deno.test("readDeclared() names the fields that it cannot read, in whole or in p
 
 const UNKNOWNS: readonly (readonly [string, string])[] = [
   ["is made by a call", "var m=Object.freeze({id:'a'});export{m as module};"],
-  ["goes on behind the braces", "var m={id:'a'}.x;export{m as module};"],
+  ["continues after the braces", "var m={id:'a'}.x;export{m as module};"],
   ["is chosen by what runs", "var m=x?{id:'a'}:{};export{m as module};"],
   ["spreads something", "var m={...x,permissions:{}};export{m as module};"],
   ["computes a key", "var m={['permissions']:{}};export{m as module};"],

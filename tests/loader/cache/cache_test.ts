@@ -130,7 +130,7 @@ Deno.test("load() of a pinned graph from disk makes no request, also when its se
   });
 });
 
-Deno.test("load() bundles nothing anew when the bytes are those of the disk", async () => {
+Deno.test("load() uses the disk cache when the bytes are unchanged", async () => {
   await using server = serveFiles(FILES);
   await inFolder(async (cache_dir) => {
     for (const count of [1, 0]) {
@@ -210,7 +210,7 @@ Deno.test("load() never reaches what is kept by another hash", async () => {
   await loader.load({ ...spec, integrity }, contextOf());
 });
 
-Deno.test("load() is abandoned by who aborts, and goes on for the others", async () => {
+Deno.test("load() rejects for the caller that aborts, and continues for the others", async () => {
   const { promise, resolve } = Promise.withResolvers<Response>();
   await using server = serveFiles({ "mod.ts": () => promise });
   await using loader = loaderOf({ bundler: counting() });

@@ -127,7 +127,7 @@ Deno.test("fetch() asks again on a new connection when a kept one turns out to b
   listener.close();
 });
 
-Deno.test("fetch() stops reading a file that is too large, whatever its length says (T35)", async () => {
+Deno.test("fetch() stops reading a file that is too large, whatever its length says", async () => {
   const endless = () => {
     let sent = 0;
     return new ReadableStream({ pull: (controller) => controller.enqueue(new Uint8Array(sent += 1024)) });
@@ -148,7 +148,7 @@ Deno.test("fetch() stops reading a file that is too large, whatever its length s
   }
 });
 
-Deno.test("fetch() holds little more than the limit while it reads a bomb (T35)", async () => {
+Deno.test("fetch() holds little more than the limit while it reads a bomb", async () => {
   const zeros = new Response(
     new ReadableStream(
       {
@@ -197,7 +197,7 @@ Deno.test("fetch() follows five redirects and no sixth", async () => {
   assertMatch((await failure(`${server.url}0.ts`)).message, /redirects more than 5 times/);
 });
 
-Deno.test("fetch() leaves neither http nor https at a redirect (T2, T4)", async () => {
+Deno.test("fetch() leaves neither http nor https at a redirect", async () => {
   const targets = [
     "file:///etc/passwd",
     "data:text/javascript,1",
@@ -220,7 +220,7 @@ Deno.test("fetch() leaves neither http nor https at a redirect (T2, T4)", async 
   }
 });
 
-Deno.test("fetch() does not go from https to http (T2)", async () => {
+Deno.test("fetch() does not go from https to http", async () => {
   const { ca, cert, key } = await makeCertificate("127.0.0.1");
   await using plain = serveFiles({ "a.ts": "hello" });
   await using server = serveFiles({

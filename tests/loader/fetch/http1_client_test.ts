@@ -77,7 +77,7 @@ const BROKEN: Readonly<Record<string, string>> = {
 };
 
 for (const [what, text] of Object.entries(BROKEN)) {
-  Deno.test(`readHead() and readBody() refuse ${what} (T41)`, async () => {
+  Deno.test(`readHead() and readBody() refuse ${what}`, async () => {
     await assertRejects(() => answerOf(text), HttpError);
   });
 }

@@ -1,4 +1,4 @@
-/** The SSRF corpus: ways to write addresses that a module must not reach (threats T1). */
+/** The SSRF corpus: ways to write addresses that a module must not reach . */
 
 const LOOPBACK = [127, 0, 0, 1];
 const PRIVATE: readonly (readonly number[])[] = [

@@ -5,7 +5,7 @@ import { hostSpellings } from "./spellings.ts";
 import { findImports } from "../../../src/loader/bundler/imports.ts";
 import type { Bundler } from "../../../src/loader/types.ts";
 
-/** A listener that must see nobody. */
+/** A listener that must receive no connection. */
 function canary(): { port: number; seen: () => number } & AsyncDisposable {
   let seen = 0;
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
@@ -52,7 +52,7 @@ Deno.test("hostSpellings() has at least 250 spellings, most of which a URL takes
   assert(https.length >= 200, String(https.length));
 });
 
-Deno.test("load() of a caller's plan sends no packet to a private address, however it is written (T1)", async () => {
+Deno.test("load() of a caller's plan sends no packet to a private address, however it is written", async () => {
   await using trap = canary();
   await using loader = loaderOf({ bundler: NEVER });
   const { https, http } = urls(trap.port);
@@ -64,7 +64,7 @@ Deno.test("load() of a caller's plan sends no packet to a private address, howev
   assertEquals(trap.seen(), 0);
 });
 
-Deno.test("load() follows no redirect to a private address, and names the hop (T2)", async () => {
+Deno.test("load() follows no redirect to a private address, and names the hop", async () => {
   await using trap = canary();
   const { https, http } = urls(trap.port);
   const targets = [...https, ...http];
@@ -88,7 +88,7 @@ Deno.test("load() follows no redirect to a private address, and names the hop (T
   assertEquals(trap.seen(), 0);
 });
 
-Deno.test("load() fetches no import from a private address (T1)", async () => {
+Deno.test("load() fetches no import from a private address", async () => {
   await using trap = canary();
   const { https, http } = urls(trap.port);
   const targets = [...https, ...http];
@@ -107,7 +107,7 @@ Deno.test("load() fetches no import from a private address (T1)", async () => {
   assertEquals(server.requests, ["/mod.ts"]);
 });
 
-Deno.test("load() refuses a name when one of its addresses is private, and connects to none (T3)", async () => {
+Deno.test("load() refuses a name when one of its addresses is private, and connects to none", async () => {
   await using trap = canary();
   const answers = [
     ["127.0.0.1"],
@@ -128,7 +128,7 @@ Deno.test("load() refuses a name when one of its addresses is private, and conne
   assertEquals(trap.seen(), 0);
 });
 
-Deno.test("load() resolves a name once, and connects to what it checked (T3)", async () => {
+Deno.test("load() resolves a name once, and connects to what it checked", async () => {
   await using server = serveFiles({
     "mod.ts": `import "./a.ts";`,
     "a.ts": `import "./b.ts";`,

@@ -1,4 +1,4 @@
-/** A wire with nobody at its other end but the test: what the host sends is kept, what a guest would send is given by hand. */
+/** A channel whose other end is the test: records what the host sends, and delivers texts of a guest. */
 import type { Channel, ChannelListener, GuestExit } from "../../../src/sandbox/channel.ts";
 import type { ToGuest } from "../../../src/sandbox/protocol.ts";
 
@@ -11,7 +11,7 @@ export class FakeChannel implements Channel {
   readonly stopped: Promise<boolean> = Promise.resolve(true);
   /** Frames of the host, in order. */
   readonly sent: ToGuest[] = [];
-  /** What {@link watch} was told, in order. */
+  /** Arguments of {@link watch}, in order. */
   readonly watched: number[] = [];
   death: GuestExit | null = null;
   #listener: ChannelListener | null = null;

@@ -49,7 +49,7 @@ async function failure(answer: Promise<unknown>): Promise<unknown> {
   return codeOf(await assertRejects(() => answer));
 }
 
-Deno.test("Guest.call() resolves to the answer, each call its own", async () => {
+Deno.test("GuestConnection.call() resolves to the answer, each call its own", async () => {
   const { channel, call } = scripted();
   const [one, two] = [await call(), await call()];
   channel.say({ t: "result", call: two.id, value: { n: 2 } });
@@ -59,14 +59,14 @@ Deno.test("Guest.call() resolves to the answer, each call its own", async () => 
   assert(one.id !== two.id);
 });
 
-Deno.test("Guest.call() names its calls so that nobody guesses the next one", async () => {
+Deno.test("GuestConnection.call() uses call ids that cannot be guessed", async () => {
   const { call } = scripted();
   const nonces = new Set<string>();
   for (let n = 0; n < 50; n++) nonces.add((await call()).id.split(".")[1]!);
   assertEquals(nonces.size, 50);
 });
 
-Deno.test("Guest ends a guest that sends what is no frame, or a frame for no call", async () => {
+Deno.test("GuestConnection ends a guest that sends what is no frame, or a frame for no call", async () => {
   const wrong: unknown[] = [
     ...["", "{", "null", "5", "[]", '"x"', '{"t":"result"', "\u0000", "\ud800"],
     {},
@@ -93,7 +93,7 @@ Deno.test("Guest ends a guest that sends what is no frame, or a frame for no cal
   }
 });
 
-Deno.test("Guest ends a guest that says more of a call that is over", async () => {
+Deno.test("GuestConnection ends a guest that says more of a call that is over", async () => {
   for (
     const later of [{ t: "result" }, { t: "note", value: 1 }, {
       t: "ask",
@@ -112,7 +112,7 @@ Deno.test("Guest ends a guest that says more of a call that is over", async () =
   }
 });
 
-Deno.test("Guest ends a guest whose question is none, or one it asked already, or one too many", async () => {
+Deno.test("GuestConnection ends a guest whose request is invalid, repeated or one too many", async () => {
   const good = { id: 1, target: "hooks", method: "emit", args: [] };
   const never: Ask = () => new Promise(() => {});
   const wrong: object[][] = [
@@ -148,7 +148,7 @@ Deno.test("Guest counts questions of all calls together, and no longer when they
   assertEquals(violations.length, 1);
 });
 
-Deno.test("Guest ends a guest whose effects are none", async () => {
+Deno.test("GuestConnection ends a guest whose notifications are invalid", async () => {
   const { host } = scripted();
   const refusing = {
     ...host,
@@ -256,7 +256,7 @@ Deno.test("Guest takes the console as lines of a level, until it is too much", a
   ]);
 });
 
-Deno.test("Guest tells an error of the host back as the very same, and believes no made-up code of the host", async () => {
+Deno.test("GuestConnection rethrows the host's own error, and removes codes of the host that a guest made up", async () => {
   const limit = new PreampError("limit_reached", "no more", { facts: { limit: "max_tool_calls" } });
   const { channel, call } = scripted(() => Promise.reject(limit));
   const { answer, id } = await call();
@@ -299,7 +299,7 @@ Deno.test("Guest reads anything as an error", async () => {
   }
 });
 
-Deno.test("Guest ends every call of a guest that dies, and what they asked for", async () => {
+Deno.test("GuestConnection ends every call of a guest that dies, and what they asked for", async () => {
   const signals: AbortSignal[] = [];
   const { channel, call, guest, host } = scripted((_, __, ___, { signal }) => {
     signals.push(signal);
@@ -317,13 +317,13 @@ Deno.test("Guest ends every call of a guest that dies, and what they asked for",
   assertEquals([channel.sent.length, guest.exit?.cause], [sent, "memory"]);
 });
 
-Deno.test("Guest.call() ends a guest that does not answer in time", async () => {
+Deno.test("GuestConnection.call() ends a guest that does not answer in time", async () => {
   const { call, channel } = scripted();
   const { answer } = await call({ deadline_ms: 5 });
   assertEquals([await failure(answer), channel.death?.cause], ["tool_timeout", "timeout"]);
 });
 
-Deno.test("Guest.call() tells the guest of an abort, and ends one that ignores it", async () => {
+Deno.test("GuestConnection.call() forwards an abort, and ends a guest that ignores it", async () => {
   const { call, channel } = scripted();
   const controller = new AbortController();
   const obeyed = await call({ signal: controller.signal, grace_ms: 60_000 });
@@ -344,7 +344,7 @@ Deno.test("Guest.call() tells the guest of an abort, and ends one that ignores i
   assertEquals([late.channel.sent.length, channel.sent.length], [0, before]);
 });
 
-Deno.test("Guest.call() lets the guest's watchdog rest when nothing is asked of it any more", async () => {
+Deno.test("GuestConnection.call() lets the guest's watchdog rest when nothing is asked of it any more", async () => {
   const { call, channel } = scripted();
   const [one, two] = [await call({ deadline_ms: 60_000 }), await call({ deadline_ms: 60_000 })];
   channel.say({ t: "result", call: one.id });
@@ -402,7 +402,7 @@ Deno.test("Guest answers with plain data whatever a module of ours gives it", as
   await channel.kill({ cause: "ended", detail: "done" });
 });
 
-Deno.test("Guest.start() resolves to what the module exports, once", async () => {
+Deno.test("GuestConnection.start() resolves to what the module exports, once", async () => {
   const { channel, guest, violations } = scripted();
   const started = guest.start("code", ["preamp"], 60_000);
   assertEquals(channel.of("start"), [{ t: "start", code: "code", uses: ["preamp"] }]);
@@ -413,7 +413,7 @@ Deno.test("Guest.start() resolves to what the module exports, once", async () =>
   assertMatch(violations[0]!, /unexpected result of the start/);
 });
 
-Deno.test("Guest.start() rejects with what the top level threw, for exports that are none, and after its time", async () => {
+Deno.test("GuestConnection.start() rejects with the error of the top level, for invalid exports, and after its timeout", async () => {
   const throwing = scripted();
   const thrown = throwing.guest.start("", [], 60_000);
   throwing.channel.say({ t: "failed", error: { name: "RangeError", message: "no" } });

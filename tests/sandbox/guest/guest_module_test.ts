@@ -35,7 +35,7 @@ const toolOf = (body: string) =>
   `export const mount = (coordinator, config) => coordinator.mount("tools", { name: "t", description: "d",
      execute: async (input, call) => { ${body} } });`;
 
-Deno.test("a guest is told its session, its own config and grant, and of the plan only which modules there are", async () => {
+Deno.test("a guest receives its session, its own config and grant, and of the plan only the names of modules", async () => {
   await using lab = new Lab();
   const code = toolOf(`const { session_id, parent_id, limits } = coordinator;
     return { session_id, parent_id, limits, config: coordinator.config, own: config, dict: coordinator.toDict(),
@@ -71,8 +71,8 @@ Deno.test("a guest is told its session, its own config and grant, and of the pla
       },
     },
   });
-  const told = await call("t") as JsonObject;
-  const { ids, dict, limits, ...rest } = told;
+  const output = await call("t") as JsonObject;
+  const { ids, dict, limits, ...rest } = output;
   assertEquals((limits as JsonObject).max_tool_calls, 7);
   assertEquals(new Set(ids as string[]).size, 2);
   assertEquals((dict as JsonObject).tools, ["t"]);
@@ -95,7 +95,7 @@ Deno.test("a guest is told its session, its own config and grant, and of the pla
       limits: { max_tool_calls: 7 },
     },
   });
-  assert(!JSON.stringify(told).includes("s3cret"));
+  assert(!JSON.stringify(output).includes("s3cret"));
 });
 
 Deno.test("a guest reads the variables it was granted, and nothing else of its process", async () => {
@@ -305,9 +305,9 @@ Deno.test("a guest emits, collects, processes results and asks people through it
   coordinator.hooks.register("custom:ask", () => ({ action: "ask_user", approval_prompt: "May it?" }));
   coordinator.hooks.register("custom:collect", () => ({ action: "continue", data: { found: 1 } }));
   coordinator.hooks.register("custom:collect", () => ({ action: "continue", data: { found: 2 } }));
-  const told = await call("t") as JsonObject;
-  assertEquals([told.action, told.data, told.settled], ["ask_user", 2, "continue"]);
-  assertEquals((told.collected as JsonObject[]).map(({ found }) => found), [1, 2]);
+  const output = await call("t") as JsonObject;
+  assertEquals([output.action, output.data, output.settled], ["ask_user", 2, "continue"]);
+  assertEquals((output.collected as JsonObject[]).map(({ found }) => found), [1, 2]);
   assertEquals(coordinator.approval!.requests.length, 1);
 });
 
@@ -422,7 +422,7 @@ Deno.test("a guest hears exact events, and of deltas only those it names", async
   assert(!coordinator.hooks.listHandlers("x:y")["x:y"]!.includes("named"));
 });
 
-Deno.test("session_state of a guest is the session's: written, deleted, bounded, and nobody's prototype", async () => {
+Deno.test("session_state of a guest is the session's: written, deleted, limited, and without a prototype", async () => {
   await using lab = new Lab();
   const { coordinator, call } = await mounted(
     lab,
@@ -433,8 +433,8 @@ Deno.test("session_state of a guest is the session's: written, deleted, bounded,
         large: tried(() => { s.large = "x".repeat(70_000) }), one: s.one, host: s.host, plain: ({}).polluted ?? null }`),
     { coordinator: { session_state: { old: 1, host: { n: 1 } } } },
   );
-  const told = await call("t") as JsonObject;
-  assertEquals([told.keys, told.proto, told.large, told.host, told.plain], [
+  const output = await call("t") as JsonObject;
+  assertEquals([output.keys, output.proto, output.large, output.host, output.plain], [
     ...[["host", "one", "two"], "TypeError", "RangeError", { n: 1 }, null],
   ]);
   assertEquals(coordinator.session_state, { host: { n: 1 }, one: { list: [1, 9] }, two: 2 });
@@ -530,7 +530,7 @@ Deno.test("a guest that died is started again, and everything of it stands where
   assertEquals([lab.warnings.length, lab.sandbox.guests], [3, 0]);
 });
 
-Deno.test("a guest's returned instance and context are there again after it was started again, with what they were told", async () => {
+Deno.test("a restarted guest has its returned instance and its context again, with the conversation", async () => {
   await using lab = new Lab();
   const { returned } = await mounted(
     lab,

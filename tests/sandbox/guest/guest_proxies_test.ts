@@ -45,7 +45,7 @@ Deno.test("isPlainSchema() leaves whatever can take for ever to the guest, where
   }
 });
 
-Deno.test("isPlainSchema() takes no schema that is none, and none without end", () => {
+Deno.test("isPlainSchema() refuses invalid and endless schemas", () => {
   for (const schema of [null, "object", [], { items: [{}] }, { properties: { a: 1 } }]) {
     assertEquals(isPlainSchema(schema), false, JSON.stringify(schema));
   }

@@ -71,7 +71,7 @@ function untouched(): void {
   assertEquals(Object.getPrototypeOf({}), Object.prototype);
 }
 
-Deno.test("Effects.apply() takes any effect or says that it is none", () => {
+Deno.test("NotificationHandler.apply() applies any notification or throws a TypeError", () => {
   const names = Object.getOwnPropertyNames(Object.prototype).length;
   fc.assert(
     fc.property(fc.array(fc.oneof(anyEffect, anything), { maxLength: 6 }), (given) => {
@@ -165,7 +165,7 @@ Deno.test("GuestMounts mounts any stranger's word for an object, or says what is
   untouched();
 });
 
-Deno.test("Bindings: an object undone makes room, and what was done is done once", () => {
+Deno.test("ObjectTable: an undone object frees its place, and an action is done once", () => {
   const { objects } = sides();
   const undone: number[] = [];
   for (let ref = 1; ref <= 2_000; ref++) {
@@ -194,7 +194,7 @@ Deno.test("Bindings: an object undone makes room, and what was done is done once
   assertEquals(done, 3);
 });
 
-Deno.test("Bindings: a call of a guest that nobody waits for ends nobody", async () => {
+Deno.test("ObjectTable: a failed call that is not awaited is no unhandled rejection", async () => {
   const objects = new ObjectTable(() => Promise.reject(new Error("it is gone")));
   const call = objects.bind("k", 1);
   void call("x", [], { max_bytes: 1 });

@@ -22,7 +22,7 @@ function turns(): {
   };
 }
 
-Deno.test("Turns.end() lets work go on within a slice, and between long pauses", () => {
+Deno.test("FairScheduler.end() does not delay work within a slice, or after long pauses", () => {
   const { work, pass } = turns();
   assertEquals(work(1), undefined);
   assertEquals(work(2), undefined);
@@ -30,7 +30,7 @@ Deno.test("Turns.end() lets work go on within a slice, and between long pauses",
   assertEquals(work(3), undefined);
 });
 
-Deno.test("Turns.end() makes work wait for the event loop when the slice is used up", async () => {
+Deno.test("FairScheduler.end() makes work wait for the event loop when the slice is used up", async () => {
   const { work, round } = turns();
   work(3);
   const waiting = work(2);
@@ -40,7 +40,7 @@ Deno.test("Turns.end() makes work wait for the event loop when the slice is used
   assertEquals(work(1), undefined);
 });
 
-Deno.test("Turns lets those who wait in one at a time, in order", async () => {
+Deno.test("FairScheduler resumes waiting guests one at a time, in order", async () => {
   const { work, round } = turns();
   const order: string[] = [];
   const first = work(5)?.then(() => order.push("first"));

@@ -7,7 +7,7 @@ async function overload(taken: Promise<unknown>): Promise<string> {
   return error.message;
 }
 
-Deno.test("Slots gives room to whoever waits longest, once for each that ends", async () => {
+Deno.test("GuestSemaphore passes a released slot to the longest waiting module, once", async () => {
   const slots = new GuestSemaphore(2);
   const session = slots.session(10);
   const held = [await session.acquire("a"), await session.acquire("b")];
@@ -34,7 +34,7 @@ Deno.test("Slots gives room to whoever waits longest, once for each that ends", 
   assertEquals(slots.used, 0);
 });
 
-Deno.test("Slots refuses who waited in vain, and takes no room from those behind", async () => {
+Deno.test("GuestSemaphore refuses a module after its wait, and keeps the slots of those behind", async () => {
   const slots = new GuestSemaphore(1, 5);
   const release = await slots.session(10).acquire("a");
   const late = slots.session(10);
@@ -50,7 +50,7 @@ Deno.test("Slots refuses who waited in vain, and takes no room from those behind
   assertEquals(slots.used, 0);
 });
 
-Deno.test("Slots refuses a session more than its own, at once, and not for those that were refused", async () => {
+Deno.test("GuestSemaphore refuses a session more than its maximum at once; refused modules do not count", async () => {
   const slots = new GuestSemaphore(2, 5);
   const session = slots.session(2);
   const [first] = [await session.acquire("a"), await session.acquire("b")];

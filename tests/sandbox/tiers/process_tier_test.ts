@@ -50,7 +50,7 @@ Deno.test("a child is ended while it waits, while it works, and leaves no folder
   await assertRejects(() => Deno.stat(String(data.cwd)), Deno.errors.NotFound);
 });
 
-Deno.test("a child ends itself when it was told nothing for too long, and says why", async () => {
+Deno.test("a child exits when it received no message for too long, and reports why", async () => {
   await using started = child();
   const guest = guestIn(started.process, {});
   await guest.start("export const mount = () => {};", [], 60_000);
@@ -86,7 +86,7 @@ Deno.test("hostTiers() says why there are no children where they may not be star
   }]);
 });
 
-Deno.test("a child that has ended by itself can still be told to end", async () => {
+Deno.test("a child that has exited can still be killed", async () => {
   const child = startGuestProcess({ memory_mb: 128, cpu_s: 10 });
   child.assign({ grant: guestGrant({}), uses: [], env: {}, memory_mb: 128, cpu_s: 10 });
   await child.kill({ cause: "ended", detail: "first" });

@@ -4,7 +4,7 @@ import { guestGrant } from "../../../src/sandbox/tiers/worker_permissions.ts";
 import { type WarmChild, WarmPool } from "../../../src/sandbox/tiers/warm_pool.ts";
 import { assertEquals, assertThrows } from "../../assert.ts";
 
-/** A child that only remembers what it was told. */
+/** A child that records its calls. */
 class FakeChild implements WarmChild {
   readonly id: number;
   ready: readonly string[] | null = null;
@@ -59,7 +59,7 @@ function wanting(...net: string[]): Readiness {
   return { grant: guestGrant({ net }), uses: [] };
 }
 
-Deno.test("Pool starts a child for any module and one with a worker that holds nothing, and nothing before it is asked", () => {
+Deno.test("WarmPool starts a child for any module and one with a worker that holds nothing, and nothing before it is asked", () => {
   const { pool, pass, alive } = scripted();
   pass(1_000);
   assertEquals(alive(), []);
@@ -68,7 +68,7 @@ Deno.test("Pool starts a child for any module and one with a worker that holds n
   assertEquals(alive(), ["any", ""]);
 });
 
-Deno.test("Pool.take() gives a waiting child with just that grant, else one for any module, else a new one", () => {
+Deno.test("WarmPool.take() gives a waiting child with just that grant, else one for any module, else a new one", () => {
   const { pool, pass } = scripted();
   pool.prepare();
   pass(1_000);
@@ -77,7 +77,7 @@ Deno.test("Pool.take() gives a waiting child with just that grant, else one for 
   assertEquals(pool.take(wanting("a.example:443")).id, 2);
 });
 
-Deno.test("Pool.take() never gives a child to a module of another grant than it is ready for", () => {
+Deno.test("WarmPool.take() never gives a child to a module of another grant than it is ready for", () => {
   const { pool, pass } = scripted();
   for (let time = 0; time < 3; time++) pool.take(wanting("a.example:443"));
   pass(1_000);
@@ -87,7 +87,7 @@ Deno.test("Pool.take() never gives a child to a module of another grant than it 
   }
 });
 
-Deno.test("Pool keeps a child ready for a grant that came twice, not for one that came once", () => {
+Deno.test("WarmPool keeps a child ready for a grant that came twice, not for one that came once", () => {
   const { pool, pass, started, alive } = scripted();
   pool.take(wanting("a.example:443"));
   pass(1_000);
@@ -99,7 +99,7 @@ Deno.test("Pool keeps a child ready for a grant that came twice, not for one tha
   assertEquals([taken.ready, taken.id], [["a.example:443"], started.length - 1]);
 });
 
-Deno.test("Pool ends children of the grant that was not asked for longest", () => {
+Deno.test("WarmPool ends children of the grant that was not asked for longest", () => {
   const { pool, pass, alive } = scripted();
   for (const host of ["a", "a", "b", "b", "c", "c"]) {
     pool.take(wanting(host)).kill();
@@ -108,7 +108,7 @@ Deno.test("Pool ends children of the grant that was not asked for longest", () =
   assertEquals(alive().toSorted(), ["any", "b", "c"]);
 });
 
-Deno.test("Pool ends children that nobody took for a minute, and all when it is closed", async () => {
+Deno.test("WarmPool ends children after an unused minute, and all when it is closed", async () => {
   const { pool, pass, alive } = scripted();
   pool.prepare();
   pass(1_000);
@@ -123,7 +123,7 @@ Deno.test("Pool ends children that nobody took for a minute, and all when it is 
   assertEquals(alive(), []);
 });
 
-Deno.test("Pool.take() gives no child that died while it waited", () => {
+Deno.test("WarmPool.take() gives no child that died while it waited", () => {
   const { pool, pass, started } = scripted();
   pool.prepare();
   pass(1_000);
@@ -131,7 +131,7 @@ Deno.test("Pool.take() gives no child that died while it waited", () => {
   assertEquals(pool.take(wanting()).alive, true);
 });
 
-Deno.test("Pool.take() after the pool was closed starts a child, and no spare after it", async () => {
+Deno.test("WarmPool.take() after the pool was closed starts a child, and no spare after it", async () => {
   const { pool, pass, started } = scripted();
   await pool.close();
   pool.take(wanting());
@@ -139,7 +139,7 @@ Deno.test("Pool.take() after the pool was closed starts a child, and no spare af
   assertEquals(started.length, 1);
 });
 
-Deno.test("Pool tells who takes a child that none can be started, and stays silent about spares", () => {
+Deno.test("WarmPool.take() throws when no child can be started; a failed refill is silent", () => {
   const { pool, pass } = scripted(() => {
     throw new Error("no processes here");
   });

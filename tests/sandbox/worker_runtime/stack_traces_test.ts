@@ -56,7 +56,7 @@ for (const tier of ["worker", "process"] as const) {
   });
 }
 
-Deno.test("an error of a module still tells the host the place in the author's file", async () => {
+Deno.test("an error of a module still has the location in the author's file for the host", async () => {
   await using lab = new Lab();
   const module = await lab.open(await lab.bundle("tests/fixtures/modules/tool-throws/mod.ts"));
   const coordinator = createTestCoordinator();
