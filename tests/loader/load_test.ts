@@ -134,7 +134,7 @@ const WRONG: Readonly<
     source: 'export {};\nimport lodash from "lodash";\nlodash();',
     line: 2,
     column: 20,
-    message: /Cannot import "lodash" is a bare specifier/,
+    message: /Cannot import "lodash": it is a bare specifier/,
     hint: /use preamp, .*https:\/\/esm\.sh\/lodash/,
   },
   "a node: import": {

@@ -121,7 +121,7 @@ Deno.test("bundle() says what to do where no process may be started", async () =
     command: () => ({ command: "/nowhere/at/all", args: [], env: {} }),
   });
   const error = await refusal(() => bundler.bundle(requestOf(""), clientOf("a")));
-  assertMatch(error.message, /give it --allow-run/);
+  assertMatch(error.message, /pass --allow-run/);
   await bundler.close();
 });
 

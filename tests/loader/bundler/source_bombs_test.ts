@@ -33,7 +33,7 @@ Deno.test("prepare() of a module nested 200,000 deep is refused, and of every mo
     assertEquals(error.code, "module_invalid", name);
     assertMatch(
       error.message,
-      /^Cannot bundle module "tool-test" \(.*\): its code is nested too deep: make the/,
+      /^Cannot bundle module "tool-test" \(.*\): its code is nested too deeply: make the/,
     );
     const good = await loader.prepare(specOf(`${server.url}${name}/good.ts`), contextOf());
     assertEquals(good.exports, ["mount"], name);
@@ -51,7 +51,7 @@ Deno.test("prepare() does not ask the bundler again about bytes that it failed o
   await prepare("good.ts", "key:one");
   const { starts } = bundler;
   const again = await refusal(() => prepare("b.ts", "key:two"));
-  assertMatch(again.message, /its code is nested too deep/);
+  assertMatch(again.message, /its code is nested too deeply/);
   assertEquals(bundler.starts, starts);
 });
 

@@ -257,7 +257,7 @@ Deno.test("fetch() says what the server answered, and what to do", async () => {
   listener.close();
   assertMatch((await failure(`http://127.0.0.1:${port}/a.ts`)).message, /refused the connection/);
   const lookup = () => Promise.reject(new Error("getaddrinfo ENOTFOUND"));
-  assertMatch((await failure("https://nowhere.test/a.ts", {}, { lookup })).message, /host is not known/);
+  assertMatch((await failure("https://nowhere.test/a.ts", {}, { lookup })).message, /host is unknown/);
 });
 
 Deno.test("fetch() never shows a query, which may be a signature, nor a folder of this machine", async () => {
