@@ -191,7 +191,7 @@ export interface Clock {
   after(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
-/** Limits of a run; see src/docs/settings.md#limits. */
+/** Limits of a run; see src/docs/operating.md#limits. */
 export interface RunLimits {
   /** Maximum of answered provider calls. */
   max_iterations: number;
