@@ -1,8 +1,8 @@
 /**
- * `deno task compile`: `main.ts` → `dist/preamp`, one executable with exactly the permissions of `deno task start`
- * (architecture.md, Compiling). Further arguments are `deno compile`'s, such as `--target aarch64-apple-darwin`.
- *
- * `COMPILE_DENO` names another Deno to compile with, `DENORT_BIN` its base runtime, where Deno's download host is out of reach.
+ * `deno task compile`: `main.ts` → `dist/preamp`, one executable with the permissions of `deno task start`
+ * (src/docs/architecture.md#one-executable). Further arguments go to `deno compile`, such as
+ * `--target aarch64-apple-darwin`. Without access to Deno's download host, `COMPILE_DENO` names another Deno to
+ * compile with, and `DENORT_BIN` its base runtime.
  */
 
 import { writeSdkFiles } from "./sdk_files.ts";
@@ -18,7 +18,7 @@ const DOCS = new URL("docs/", BUNDLE);
 const OUTPUT = new URL("dist/preamp", ROOT);
 
 /**
- * No code from strings: with the loader's rewriting of imports it is what keeps a guest's code from loading more code.
+ * Code generation from strings is off: with the loader's rewriting of imports this keeps a guest from loading more code.
  * Liftoff only: bundling at run time starts sooner.
  */
 const V8_FLAGS = "--disallow-code-generation-from-strings,--liftoff-only";
@@ -69,12 +69,12 @@ await run(Deno.env.get("COMPILE_DENO") ?? Deno.execPath(), [
 const { size } = await Deno.stat(OUTPUT);
 await Deno.stdout.write(new TextEncoder().encode(`dist/preamp: ${(size / 1e6).toFixed(1)} MB\n`));
 
-/** The permissions are listed once, in the task that starts the server. */
+/** Returns the permissions of the task that starts the server. */
 function permissions(task: string): string[] {
   return task.split(" ").filter((word) => word === "--no-prompt" || word.startsWith("--allow-"));
 }
 
-/** The package's 14 MB as 3.7. */
+/** Compresses esbuild's WebAssembly from 14 MB to 3.7 MB. */
 async function compress(from: string, to: URL): Promise<void> {
   const file = await Deno.open(new URL(from));
   await Deno.writeFile(to, file.readable.pipeThrough(new CompressionStream("gzip")));

@@ -1,21 +1,21 @@
 /**
- * The SDK as files that need nothing else: what `preamp module types` writes into an author's folder, so that editors, `deno
- * check` and `deno test` work there without a network. Its sources, and the packages they import as one file each with their types.
+ * Collects the SDK as self-contained files, which `preamp module types` writes into an author's folder, so that editors,
+ * `deno check` and `deno test` need no network: its sources, and each imported package as one file with its types.
  */
 
 const ROOT = new URL("../", import.meta.url);
 const SDK = new URL("src/sdk/", ROOT);
-/** The entry points that `deno.json` of an author names. */
+/** Entry points in an author's `deno.json`. */
 const ENTRIES = ["mod.ts", "loop.ts", "context.ts", "testing.ts"];
 
-/** Where an imported package is among the files. */
+/** Path of each imported package among the files. */
 const PACKAGES: Readonly<Record<string, string>> = {
   "zod": "zod/mod.js",
   "@cfworker/json-schema": "json_schema/mod.js",
   "gpt-tokenizer/encoding/o200k_base": "tokenizer.ts",
 };
 
-/** Stands for the exact tokenizer, whose table is larger than everything else together. */
+/** Replaces the exact tokenizer, whose table is larger than all other files together. */
 const TOKENIZER = `/** Counts tokens exactly in the runtime alone: its table is too large for these files. */
 export function countTokens(_text: string, _options?: unknown): number {
   throw new Error('Cannot count tokens exactly here: set token_meter to "estimate" in tests');

@@ -1,11 +1,11 @@
 /**
- * `deno task test`: every gate and every test, one after the other, and one closing line. `quick` is the inner loop
- * (`deno task ok`): without the e2e tests, up to the first failure.
+ * `deno task test`: runs every gate and every test in sequence, and prints one line with the total. `quick`
+ * (`deno task ok`) leaves out the e2e tests and stops at the first failure.
  */
 
 const SOURCES = ["main.ts", "src", "modules", "plans", "tests", ".tasks"];
 
-/** Gates count as one test each; suites by their own summary. */
+/** Checks that count as one test each. */
 const GATES: readonly (readonly string[])[] = [
   ["fmt", "--check", "--quiet"],
   ["lint", "--quiet"],
@@ -33,17 +33,17 @@ const total: Count = { passed: 0, failed: 0 };
 for (const args of GATES) {
   if (quick && total.failed > 0) break;
   const { success } = await run(args);
-  say(`${success ? "ok" : "FAILED"}  deno ${args.slice(0, 2).join(" ")}`);
+  print(`${success ? "ok" : "FAILED"}  deno ${args.slice(0, 2).join(" ")}`);
   add(success ? { passed: 1, failed: 0 } : { passed: 0, failed: 1 });
 }
 for (const suite of quick ? SUITES : [...SUITES, ...SLOW_SUITES]) {
   if (quick && total.failed > 0) break;
   const { success, text } = await run(["task", "--quiet", suite]);
   const count = summaryOf(text);
-  // a file that does not load, a suite that never began
+  // a file that cannot be loaded, or a suite that did not start, counts as one failure
   add(success || count.failed > 0 ? count : { ...count, failed: 1 });
 }
-say(`${total.passed} passed, ${total.failed} failed`);
+print(`${total.passed} passed, ${total.failed} failed`);
 Deno.exit(total.failed === 0 && total.passed > 0 ? 0 : 1);
 
 function add({ passed, failed }: Count): void {
@@ -51,16 +51,16 @@ function add({ passed, failed }: Count): void {
   total.failed += failed;
 }
 
-function say(line: string): void {
+function print(line: string): void {
   Deno.stdout.writeSync(new TextEncoder().encode(`${line}\n`));
 }
 
-/** Runs `deno …`, showing what it writes as it comes; resolves to what it wrote on stdout. */
+/** Runs `deno …` and forwards its output; resolves to its stdout. */
 async function run(args: readonly string[]): Promise<{ success: boolean; text: string }> {
   const child = new Deno.Command(Deno.execPath(), {
     args: [...args],
     cwd: new URL("../", import.meta.url),
-    // The inner loop tries fewer random histories; the seed is the same.
+    // `quick` tries fewer random cases, with the same seed
     env: { NO_COLOR: "1", ...(quick ? { PROPERTY_RUNS: "2000" } : {}) },
     stdout: "piped",
     stderr: "inherit",
@@ -73,7 +73,7 @@ async function run(args: readonly string[]): Promise<{ success: boolean; text: s
   return { success: (await child.status).success, text };
 }
 
-/** Adds up the lines that `deno test` ends with: `ok | 12 passed (3 steps) | 0 failed (1s)`. */
+/** Returns the sum of the last lines of `deno test`: `ok | 12 passed (3 steps) | 0 failed (1s)`. */
 function summaryOf(text: string): Count {
   const count: Count = { passed: 0, failed: 0 };
   for (const line of text.split("\n")) {
