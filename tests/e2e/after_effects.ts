@@ -7,7 +7,7 @@ import type { Ended, Json, ServerProgram } from "./program.ts";
 
 /** Reasons for which a run cannot be replayed: nothing of its turn, or not enough of it, is in the log. */
 const NOT_REPLAYABLE =
-  /its session was never initialised|no turn was begun|its modules could not be mounted again|does not put the response/;
+  /its session was never initialised|it has no turn|its modules could not be mounted again|does not put the response/;
 
 const MAX_LINE_BYTES = 16 * 1024;
 

@@ -330,7 +330,7 @@ export class FakeRuns implements Runs {
     if (approval.status !== "pending") {
       throw new PreampError(
         "approval_already_resolved",
-        "Cannot answer the approval: it was answered already",
+        "Cannot answer the approval: it is already granted",
       );
     }
     if (answer.args_hash !== undefined && answer.args_hash !== approval.args_hash) {
