@@ -89,7 +89,7 @@ for (
     ["an unknown module", UNKNOWN, 3, 'did you mean "tool-calculator"?'],
     ["a wrong config", WRONG_CONFIG, 3, "must be a list: received 3"],
     ["invalid YAML", UNREADABLE, 3, "Cannot read YAML"],
-    ["a source that the policy refuses", REFUSED, 4, "take the https:// URL"],
+    ["a source that the policy refuses", REFUSED, 4, "use the https:// URL"],
     ["both", UNKNOWN_AND_REFUSED, 4, 'did you mean "hooks-approval"?'],
   ] as const
 ) {
