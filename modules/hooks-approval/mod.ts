@@ -67,7 +67,8 @@ const CHANGING: ReadonlySet<string> = new Set(["write_file", "edit_file", "apply
  * Registers the gate on `tool:pre`, before handlers of default priority. A hook that fails to mount is skipped, and its tools
  * would run without a question. So with an invalid config the gate is mounted and denies every call with the reason.
  */
-export function mount(coordinator: Coordinator, config: JsonObject): MountReturn {
+// deno-lint-ignore require-await -- the contract: mount returns a promise
+export async function mount(coordinator: Coordinator, config: JsonObject): Promise<MountReturn> {
   coordinator.hooks.register("tool:pre", gateOf(coordinator, config), {
     priority: -10,
     name: module.id,

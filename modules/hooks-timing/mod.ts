@@ -31,7 +31,8 @@ const MEASURED = "hooks-timing:measured";
  *
  * @throws {PreampError} `module_invalid` when `debug` is not a boolean.
  */
-export function mount(coordinator: Coordinator, config: JsonObject): MountReturn {
+// deno-lint-ignore require-await -- the contract: mount returns a promise
+export async function mount(coordinator: Coordinator, config: JsonObject): Promise<MountReturn> {
   const debug = config.debug ?? false;
   if (typeof debug !== "boolean") {
     throw new PreampError(

@@ -1,4 +1,4 @@
-import { assertEquals, assertThrows } from "../assert.ts";
+import { assertEquals, assertRejects } from "../assert.ts";
 import { fakeCoordinator } from "./fake_coordinator.ts";
 import { mount } from "../../modules/hooks-timing/mod.ts";
 
@@ -88,8 +88,8 @@ Deno.test("hooks-timing declares its event and never denies", async () => {
   assertEquals(new Set(handlers.map((each) => each.fail_closed)), new Set([false]));
 });
 
-Deno.test("mount() refuses when debug is not a boolean", () => {
-  const error = assertThrows(() => mount(fakeCoordinator().coordinator, { debug: "yes" }));
+Deno.test("mount() refuses when debug is not a boolean", async () => {
+  const error = await assertRejects(() => mount(fakeCoordinator().coordinator, { debug: "yes" }));
   assertEquals((error as Error & { code: string }).code, "module_invalid");
   assertEquals(
     error.message,
