@@ -113,7 +113,7 @@ Deno.test("module validate looks for the tests of a single file beside it, and f
     };
     assertEquals(await found("a.ts"), []);
     const text = 'write b_test.ts with testTool("…", () => module) from "preamp/testing"';
-    assertEquals(await found("b.ts"), [`no test calls mount() or testTool(): ${text}`]);
+    assertEquals(await found("b.ts"), [`no test calls mount() or testTool(); ${text}`]);
   }));
 
 Deno.test("module validate exits 0 with warnings, 1 with --strict (VAL-12)", () =>
@@ -156,7 +156,7 @@ Deno.test("module validate names file and line of what cannot be loaded", () =>
     const none = await validate(["none"], cwd);
     assertMatch(
       errorsOf(none.report).join(),
-      /^mount_exists: the module must export mount.*: it exports start/,
+      /^mount_exists: the module must export mount\(coordinator, config\), but it exports start/,
     );
     const throws = await validate(["throws"], cwd);
     assertMatch(
@@ -178,7 +178,7 @@ Deno.test("module validate survives a module that ends the process or floods its
     const options = ["-t", "tool"];
     const exits = await validate([...options, "exits.ts"], cwd);
     assertEquals(exits.code, 1);
-    assertMatch(errorsOf(exits.report).join(), /execute crashed .*: TypeError: Deno\.exit is not there/);
+    assertMatch(errorsOf(exits.report).join(), /execute crashed .*: TypeError: Deno\.exit is not available/);
     const rejects = await validate([...options, "rejects.ts"], cwd);
     assertEquals(rejects.code, 1);
     assertMatch(errorsOf(rejects.report).join(), /its process exited with code \d+ during execute\(\)/);
@@ -211,11 +211,11 @@ Deno.test("module validate says what is wrong with its words", async () => {
     [[], /name it by its path or its URL/],
     [["nowhere"], /there is no such file or folder/],
     [["src"], /it has no mod.ts/],
-    [["-t", "toll", "x"], /Cannot use --type: it is tool, provider/],
+    [["-t", "toll", "x"], /Cannot use --type: it must be tool, provider/],
     [["-o", "xml", "x"], /--output-format: must be text, json/],
-    [["--allow", "all", "x"], /--allow: it takes net, read/],
+    [["--allow", "all", "x"], /--allow: the kinds are net, read/],
     [["--module-config", "[1]", "x"], /--module-config: it must be an object/],
-    [["git+ssh://host/x"], /git\+ssh: is not fetched here/],
+    [["git+ssh://host/x"], /git\+ssh: is not supported/],
   ];
   for (const [args, text] of wrong) {
     const { code, stderr } = await runProgram(["module", "validate", ...args]);
@@ -257,7 +257,7 @@ Deno.test("module hash takes a folder for what its deno.json exports, or for its
     }
     assertMatch(
       (await runProgram(["module", "hash", "c"], { cwd })).stderr,
-      /Cannot read \.\/c\/deno\.json: it is not JSON/,
+      /Cannot read \.\/c\/deno\.json: it is not valid JSON/,
     );
   }));
 
@@ -281,5 +281,5 @@ Deno.test("module bundle writes one file that is the same module, and names no f
     assertEquals([report.checks[0].name, report.suite.length], ["module_importable", 10], stderr);
     assertEquals(errorsOf(report), []);
     const again = await runProgram(["module", "bundle", "-o", "mod.ts", "mod.ts"], { cwd });
-    assertMatch(again.stderr, /it is one of the module's own files/);
+    assertMatch(again.stderr, /it is a file of the module; choose another name/);
   }));

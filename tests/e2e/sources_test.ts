@@ -72,7 +72,7 @@ Deno.test("plan check reports a module with a source override", async () => {
   assertEquals(code, 0);
   assertMatch(
     stdout,
-    /tools\[0\] .*warning: Module "tool-x" comes from "\.\/mine\.ts", not from where the plan says/,
+    /tools\[0\] .*warning: Module "tool-x" comes from "\.\/mine\.ts", not from the plan's source/,
   );
 });
 
@@ -96,7 +96,7 @@ Deno.test("source add and remove refuse what cannot be, and say what to write", 
       [["add", "tool x", "./mine.ts"], "id of a module"],
       [["add", "tool-x", "zip+https://example.com/a.zip"], "archives are not supported"],
       [["add", "tool-x", "lodash"], "use the URL of an ES module"],
-      [["remove", "tool-y"], ".preamp/sources.yaml has none"],
+      [["remove", "tool-y"], ".preamp/sources.yaml has no override"],
     ] as const
   ) {
     const { code, stderr } = await at.run("source", ...args);
