@@ -88,7 +88,7 @@ for (
     if (streamed === "") assertEquals(program.stdout.text, ""); // it may precede a tool call
     else assertEquals(await program.stdout.until((text) => text.includes("time")), streamed);
     program.kill("SIGINT");
-    await program.stderr.until((text) => text.includes("Ctrl-C again stops at once"));
+    await program.stderr.until((text) => text.includes("press Ctrl-C again to stop at once"));
     program.kill("SIGINT");
     const { code, stdout } = await program.ended;
     assertEquals([code, stdout], [130, "Once upon a time\n"]);
