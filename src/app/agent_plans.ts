@@ -2,7 +2,7 @@
 import { agentNames, childPlan } from "../plan/child_plan.ts";
 import type { CompiledPlan } from "../plan/compile.ts";
 import { keyOf } from "../plan/source/source.ts";
-import { formatPath } from "../plan/value_path.ts";
+import { formatPath } from "../sdk/value_path.ts";
 import { type ErrorCode, errorCode, type ErrorDetail, PreampError } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 

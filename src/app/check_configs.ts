@@ -2,13 +2,14 @@
  * Checks configs against the `config_schema` of their modules: of built-in modules before anything runs, of
  * others when their code is loaded, before `mount`.
  */
-import { checkConfig, fillDefaults } from "../plan/check/check_config.ts";
+import { checkExpandedConfig, checkWrittenConfig } from "../plan/check/check_config.ts";
 import type { CompiledPlan } from "../plan/compile.ts";
 import { expandEnv, findEnv } from "../plan/env.ts";
-import { Findings } from "../plan/check/findings.ts";
-import { parsePath, type Path } from "../plan/value_path.ts";
+import { Findings } from "../sdk/findings.ts";
+import { parsePath, type Path } from "../sdk/value_path.ts";
 import { typeVariables } from "../plan/typed_env.ts";
 import { specsOf } from "../policy/authorise.ts";
+import { withDefaults } from "../sdk/config.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import type { Module } from "../sdk/contracts.ts";
 import type { ModuleSpec } from "../sdk/plan.ts";
@@ -29,7 +30,7 @@ export function checkConfigs(compiled: CompiledPlan, modules: ModuleTable): Find
 async function checkWritten(compiled: CompiledPlan, modules: ModuleTable): Promise<Findings> {
   const findings = new Findings();
   for (const { spec, schema } of await schemasOf(compiled, modules)) {
-    checkConfig(spec.config, schema, configPath(spec, compiled.written), findings);
+    checkWrittenConfig(spec.config, schema, configPath(spec, compiled.written), findings);
   }
   checked.set(compiled, findings);
   return findings;
@@ -50,7 +51,7 @@ export async function checkVariables(
   for (const { spec, schema } of await schemasOf(compiled, modules)) {
     const { value } = expandEnv(spec.config, lookup);
     const config = typeVariables(value, spec.config, schema);
-    checkConfig(config, schema, configPath(spec, compiled.written), findings, spec.config);
+    checkExpandedConfig(config, schema, configPath(spec, compiled.written), findings, spec.config);
   }
   return findings;
 }
@@ -88,7 +89,7 @@ function isNamedById({ module, source }: ModuleSpec, { ids }: ModuleTable): bool
  * Checks the config of an opened module, and returns the findings and the config to mount it with: typed
  * variables, defaults filled in.
  *
- * @param expanded The config with the values of its variables. May be changed.
+ * @param expanded The config with the values of its variables.
  */
 export function checkOpened(
   spec: ModuleSpec,
@@ -100,16 +101,15 @@ export function checkOpened(
   const schema = statedSchema(info);
   if (!schema) return { findings, config: expanded };
   const path = configPath(spec, written);
-  checkConfig(spec.config, schema, path, findings);
+  checkWrittenConfig(spec.config, schema, path, findings);
   const config = typeVariables(expanded, spec.config, schema);
   if (findings.errors.length > 0) return { findings, config };
   if (findEnv(spec.config).length > 0) {
     const values = new Findings();
-    checkConfig(config, schema, path, values, spec.config);
+    checkExpandedConfig(config, schema, path, values, spec.config);
     if (values.errors.length > 0) return { findings: values, config };
   }
-  fillDefaults(config, schema);
-  return { findings, config };
+  return { findings, config: withDefaults(config, schema) as JsonObject }; // an object remains one
 }
 
 function statedSchema(info: unknown): JsonObject | undefined {

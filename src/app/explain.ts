@@ -12,7 +12,7 @@ import type { ComparedInput, LockedInput } from "./types.ts";
 import type { Declared } from "../loader/bundler/static_manifest.ts";
 import type { LoadContext, ModuleBundle } from "../loader/types.ts";
 import { checkPermissions } from "../plan/check/check_permissions.ts";
-import { Findings } from "../plan/check/findings.ts";
+import { Findings } from "../sdk/findings.ts";
 import { diffPlans } from "../plan/diff.ts";
 import type { PlanDiff } from "../plan/diff_module.ts";
 import { explainPlan, type Explanation, type ModuleFacts, planGrant } from "../plan/explain.ts";

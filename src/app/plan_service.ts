@@ -17,11 +17,11 @@ import type { LockedInput, NamedPlan, PlanCheck, PlanInput } from "./types.ts";
 import type { LoadContext } from "../loader/types.ts";
 import {
   documentError,
-  type Findings,
   toDetail,
   toWarning as toWarningDetail,
   type WarningDetail,
 } from "../plan/check/findings.ts";
+import type { Findings } from "../sdk/findings.ts";
 import { agentNames, childPlan } from "../plan/child_plan.ts";
 import type { CompiledPlan } from "../plan/compile.ts";
 import { type Lock, lockFromData } from "../plan/lock.ts";

@@ -3,8 +3,9 @@
  * replaces the sources in an operator's plans. Does not affect callers' plans.
  */
 import type { CompiledPlan } from "../plan/compile.ts";
-import { documentError, Findings, formatDetail, type Locate, toDetail } from "../plan/check/findings.ts";
-import { describe } from "../plan/value_path.ts";
+import { documentError, formatDetail, type Locate, toDetail } from "../plan/check/findings.ts";
+import { Findings } from "../sdk/findings.ts";
+import { describe } from "../sdk/value_path.ts";
 import { DEFAULT_ESM_HOST, parseSource } from "../plan/source/source.ts";
 import type { ModuleSpec, MountPlan, Source } from "../sdk/plan.ts";
 import { PreampError } from "../sdk/errors.ts";

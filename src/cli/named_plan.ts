@@ -1,6 +1,6 @@
 /** Finds the plan of `preamp run --profile NAME` in the folder of named plans or in `$PREAMP_HOME/plans/`. */
 import { NamedPlans } from "../app/named_plans.ts";
-import { didYouMean } from "../text/did_you_mean.ts";
+import { didYouMean } from "../sdk/did_you_mean.ts";
 import { type Arguments, UsageError } from "./arguments.ts";
 import type { Io } from "./terminal/io.ts";
 import type { PlanText } from "./plan_files.ts";

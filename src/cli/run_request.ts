@@ -1,7 +1,7 @@
 /** Converts the arguments of `preamp run` to a run request. */
 import { checkLimits, LIMIT_NAMES } from "../plan/check/check_limits.ts";
-import { didYouMean } from "../text/did_you_mean.ts";
-import { Findings } from "../plan/check/findings.ts";
+import { didYouMean } from "../sdk/did_you_mean.ts";
+import { Findings } from "../sdk/findings.ts";
 import type { RunRequest } from "../runs/types.ts";
 import type { JsonObject } from "../sdk/json.ts";
 import type { RunLimits } from "../sdk/contracts.ts";

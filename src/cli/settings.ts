@@ -3,7 +3,7 @@
  * the default (src/docs/operating.md#settings). Every error names the flag, variable or file of the value.
  */
 import { mergePlans } from "../plan/merge.ts";
-import { didYouMean } from "../text/did_you_mean.ts";
+import { didYouMean } from "../sdk/did_you_mean.ts";
 import { entriesOfKeys } from "../policy/api_keys.ts";
 import { policyFromData } from "../policy/parse_policy.ts";
 import type { Policy } from "../policy/policy.ts";

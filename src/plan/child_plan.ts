@@ -4,7 +4,7 @@
  */
 import { mergePlans } from "./merge.ts";
 import { isListed } from "./source/source.ts";
-import { describe } from "./value_path.ts";
+import { describe } from "../sdk/value_path.ts";
 import { PreampError } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import type { ProviderPreference } from "../sdk/spawn.ts";

@@ -9,7 +9,7 @@ import type { PlanEnvReference } from "./env.ts";
 import { DOCUMENT_LIMITS, type DocumentLimits, exceedsBytes } from "./parse/document_limits.ts";
 import { parseDocument } from "./parse/parse.ts";
 import { checkData, textOfData } from "./parse/plan_from_data.ts";
-import { describe } from "./value_path.ts";
+import { describe } from "../sdk/value_path.ts";
 import { canonicalHash } from "../sdk/digest.ts";
 import { deepFreeze, isObject, type JsonObject } from "../sdk/json.ts";
 import type { MountPlan } from "../sdk/plan.ts";

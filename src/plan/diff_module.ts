@@ -4,7 +4,7 @@
  */
 import { askedOf } from "./explain.ts";
 import { grantedBeyond, type GrantEntry } from "./permissions/grants.ts";
-import { formatPath, type Path } from "./value_path.ts";
+import { formatPath, type Path } from "../sdk/value_path.ts";
 import { isObject, jsonEqual, type JsonObject, type JsonValue, toPlain } from "../sdk/json.ts";
 import type { ModuleSpec, MountPlan, Source } from "../sdk/plan.ts";
 

@@ -3,7 +3,7 @@
  * literal `${`. Values of variables are not scanned for further references.
  * In a plan, references are expanded in every `config`, never in text for models.
  */
-import { formatPath, type Path } from "./value_path.ts";
+import { formatPath, type Path } from "../sdk/value_path.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 
 /** A reference to an environment variable. */

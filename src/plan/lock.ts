@@ -9,11 +9,12 @@
 import { type ErrorDetail, PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
 import type { Source } from "../sdk/plan.ts";
-import { checkKeys, integer, object } from "./check/field_checks.ts";
-import { documentError, Findings, type Locate, toDetail } from "./check/findings.ts";
+import { integer, object } from "./check/field_checks.ts";
+import { checkKeys, Findings } from "../sdk/findings.ts";
+import { documentError, type Locate, toDetail } from "./check/findings.ts";
 import type { DocumentLimits } from "./parse/document_limits.ts";
 import { parseDocument } from "./parse/parse.ts";
-import { describe, type Path } from "./value_path.ts";
+import { describe, type Path } from "../sdk/value_path.ts";
 
 /** A parsed lock. */
 export interface Lock {

@@ -6,7 +6,7 @@
 import { findEnv } from "./env.ts";
 import { mergePlans } from "./merge.ts";
 import { keyOf } from "./source/source.ts";
-import { describe } from "./value_path.ts";
+import { describe } from "../sdk/value_path.ts";
 import { compileGlob, hasWildcard } from "../sdk/glob.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import type { ProviderPreference } from "../sdk/spawn.ts";

@@ -1,8 +1,8 @@
 /** `auth.keys`: names and hashes, each used once, and the policy of each is one of `policies`. */
 import { isObject, type JsonObject } from "../sdk/json.ts";
-import { checkKeys, object, oneOf, text } from "../plan/check/field_checks.ts";
-import type { Findings } from "../plan/check/findings.ts";
-import { describe, type Path } from "../plan/value_path.ts";
+import { object, oneOf, text } from "../plan/check/field_checks.ts";
+import { checkKeys, type Findings } from "../sdk/findings.ts";
+import { describe, type Path } from "../sdk/value_path.ts";
 import type { ApiKeyEntry } from "./policy.ts";
 import type { Rule } from "./rules.ts";
 

@@ -4,7 +4,7 @@
  */
 import type { CompiledPlan } from "../plan/compile.ts";
 import type { FullPermissions } from "../plan/permissions/grants.ts";
-import { describe } from "../plan/value_path.ts";
+import { describe } from "../sdk/value_path.ts";
 import { type AskedLimits, combineLimits } from "./combine_limits.ts";
 import { type ExcessPaths, excessPermissions, fullPermissions } from "./effective_permissions.ts";
 import { type Origin, trustOf } from "./plan_trust.ts";
@@ -14,7 +14,7 @@ import { isTrustedInline, sourceProblem, sourceRules } from "./source_rules.ts";
 import { type ErrorCode, type ErrorDetail, PreampError } from "../sdk/errors.ts";
 import type { ModuleSpec, MountPlan, Source } from "../sdk/plan.ts";
 import type { RunLimits } from "../sdk/contracts.ts";
-import { didYouMean } from "../text/did_you_mean.ts";
+import { didYouMean } from "../sdk/did_you_mean.ts";
 
 /** Options of `authorise`. */
 export interface AuthoriseOptions {

@@ -2,7 +2,7 @@
 import { PERMISSION_NAMES } from "../plan/check/check_permissions.ts";
 import type { CompiledPlan } from "../plan/compile.ts";
 import { type FullPermissions, noPermissions } from "../plan/permissions/grants.ts";
-import { describe } from "../plan/value_path.ts";
+import { describe } from "../sdk/value_path.ts";
 import { authorise, type AuthoriseOptions, type Grants } from "./authorise.ts";
 import { excessPermissions } from "./effective_permissions.ts";
 import type { Resolve } from "./paths.ts";

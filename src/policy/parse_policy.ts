@@ -1,7 +1,8 @@
 /** Parses `preamp.yaml` into a policy, and reports every finding with line, column and hint. */
-import { checkKeys, object } from "../plan/check/field_checks.ts";
-import { documentError, Findings, type Locate, toDetail } from "../plan/check/findings.ts";
-import { describe, type Path } from "../plan/value_path.ts";
+import { object } from "../plan/check/field_checks.ts";
+import { checkKeys, Findings } from "../sdk/findings.ts";
+import { documentError, type Locate, toDetail } from "../plan/check/findings.ts";
+import { describe, type Path } from "../sdk/value_path.ts";
 import { defaultPolicy, type Policy, type PolicyOverlay } from "./policy.ts";
 import { OVERLAY_SECTIONS, SECTIONS, SINGLES } from "./policy_schema.ts";
 import type { Rules } from "./rules.ts";

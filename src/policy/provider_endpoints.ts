@@ -5,7 +5,7 @@
  */
 import { findEnv } from "../plan/env.ts";
 import { covers, type FullPermissions } from "../plan/permissions/grants.ts";
-import { describe } from "../plan/value_path.ts";
+import { describe } from "../sdk/value_path.ts";
 import type { ErrorDetail } from "../sdk/errors.ts";
 import type { ModuleSpec } from "../sdk/plan.ts";
 

@@ -5,10 +5,10 @@
 import { MIN_DURATION_S } from "../plan/check/check_limits.ts";
 import { checkPermissions } from "../plan/check/check_permissions.ts";
 import { boolean, integer, money, number, oneOf, text, texts } from "../plan/check/field_checks.ts";
-import type { Findings } from "../plan/check/findings.ts";
+import type { Findings } from "../sdk/findings.ts";
 import { type FullPermissions, noPermissions } from "../plan/permissions/grants.ts";
 import { DEFAULT_ESM_HOST, NO_ESM_HOST } from "../plan/source/source.ts";
-import { describe, type Path } from "../plan/value_path.ts";
+import { describe, type Path } from "../sdk/value_path.ts";
 import type { Permissions } from "../sdk/contracts.ts";
 import type { JsonObject } from "../sdk/json.ts";
 

@@ -32,6 +32,7 @@ export * from "./token_estimate.ts";
 export * from "./retry.ts";
 export * from "./standard_schema.ts";
 export * from "./define.ts";
+export { readConfig, type RefuseConfig } from "./config.ts";
 export { addSnakeCase, inputSchemaOf, methodOf, withSnakeCase } from "./snake_case_aliases.ts";
 export { compileGlob, type Glob } from "./glob.ts";
 export * from "./paths.ts";

@@ -6,7 +6,7 @@ import {
   preferProvider,
   PROTECTED_CONFIG_KEYS,
 } from "../../src/plan/provider_preferences.ts";
-import { formatPath, parsePath } from "../../src/plan/value_path.ts";
+import { formatPath, parsePath } from "../../src/sdk/value_path.ts";
 import { deepFreeze, type JsonObject } from "../../src/sdk/json.ts";
 import { assert, assertEquals, assertMatch, assertThrows } from "../assert.ts";
 import { detailAt, GOOD, refusal } from "./support.ts";

@@ -1,5 +1,5 @@
 /** `preamp completion bash|zsh|fish`: prints a completion script generated from the table of commands. */
-import { didYouMean } from "../../text/did_you_mean.ts";
+import { didYouMean } from "../../sdk/did_you_mean.ts";
 import { type Arguments, type Flag, UsageError } from "../arguments.ts";
 import { COMMANDS } from "../commands.ts";
 import type { Command } from "../command.ts";

@@ -2,7 +2,7 @@
 import { BUILTIN_IDS } from "../../app/builtins.ts";
 import { createModuleTable } from "../../app/module_table.ts";
 import { pageIndex, PAGES, readPage } from "../../docs/pages.ts";
-import { didYouMean } from "../../text/did_you_mean.ts";
+import { didYouMean } from "../../sdk/did_you_mean.ts";
 import { type Arguments, UsageError } from "../arguments.ts";
 import type { Command } from "../command.ts";
 import { EXIT } from "../errors.ts";

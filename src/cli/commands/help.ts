@@ -1,5 +1,5 @@
 /** `preamp help [command]`: prints the usage of commands, generated from the table of commands. */
-import { didYouMean } from "../../text/did_you_mean.ts";
+import { didYouMean } from "../../sdk/did_you_mean.ts";
 import type { JsonObject } from "../../sdk/json.ts";
 import { type Flag, UsageError } from "../arguments.ts";
 import type { Command } from "../command.ts";

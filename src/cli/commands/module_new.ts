@@ -1,7 +1,7 @@
 /** `preamp module new`: creates a working module with a test and a README. Never overwrites a file. */
 import manifest from "../../../deno.json" with { type: "json" };
 import { PREFIX } from "../../kernel/mounting/module_checks.ts";
-import { didYouMean } from "../../text/did_you_mean.ts";
+import { didYouMean } from "../../sdk/did_you_mean.ts";
 import type { ModuleType } from "../../sdk/types.ts";
 import { type Arguments, UsageError } from "../arguments.ts";
 import type { Command } from "../command.ts";

@@ -1,5 +1,5 @@
 /** `preamp source remove`: removes a source override. */
-import { didYouMean } from "../../text/did_you_mean.ts";
+import { didYouMean } from "../../sdk/did_you_mean.ts";
 import { type Arguments, UsageError } from "../arguments.ts";
 import type { Command } from "../command.ts";
 import { EXIT } from "../errors.ts";

@@ -20,8 +20,16 @@ import {
   messageTokens,
   type ModuleInfo,
   type MountReturn,
+  readConfig,
   type RequestOptions,
 } from "preamp";
+
+const CONFIG_SCHEMA = {
+  type: "object",
+  properties: {
+    max_tokens: { type: "integer", minimum: 1, default: 100_000, description: "Tokens of a request" },
+  },
+};
 
 /** The metadata of this module. */
 export const module: ModuleInfo = {
@@ -29,23 +37,13 @@ export const module: ModuleInfo = {
   type: "context",
   version: "0.1.0",
   description: "Keeps the whole conversation and gives each request the newest messages that fit.",
-  config_schema: {
-    type: "object",
-    properties: {
-      max_tokens: { type: "integer", minimum: 1, default: 100_000, description: "Tokens of a request" },
-    },
-  },
+  config_schema: CONFIG_SCHEMA,
   permissions: {}, // a context manager that uses files needs { read: [...], write: [...] }
 };
 
 /** Mounts the context manager. */
 export async function mount(coordinator: Coordinator, config: JsonObject): Promise<MountReturn> {
-  const { max_tokens = 100_000 } = config;
-  if (typeof max_tokens !== "number" || max_tokens < 1) {
-    throw new TypeError(
-      \`Cannot mount "\${module.id}": config.max_tokens must be above 0, but is \${max_tokens}\`,
-    );
-  }
+  const { max_tokens } = readConfig<{ max_tokens: number }>(CONFIG_SCHEMA, config);
   await coordinator.mount("context", new WindowContext(max_tokens));
   return { name: module.id, version: module.version, provides: ["context"] };
 }

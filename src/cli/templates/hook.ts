@@ -10,7 +10,21 @@ export const template: Template = {
     config: { deny: [bash] }`,
   config: [["deny", "list of texts", "names of tools that may not run, default none"]],
   module: `/** \`__ID__\`: denies tool calls by name. */
-import type { Coordinator, HookResult, JsonObject, ModuleInfo, MountReturn } from "preamp";
+import {
+  type Coordinator,
+  type HookResult,
+  type JsonObject,
+  type ModuleInfo,
+  type MountReturn,
+  readConfig,
+} from "preamp";
+
+const CONFIG_SCHEMA = {
+  type: "object",
+  properties: {
+    deny: { type: "array", items: { type: "string" }, default: [], description: "Tools that may not run" },
+  },
+};
 
 /** The metadata of this module. */
 export const module: ModuleInfo = {
@@ -18,20 +32,17 @@ export const module: ModuleInfo = {
   type: "hook",
   version: "0.1.0",
   description: "Denies tool calls by name.",
-  config_schema: {
-    type: "object",
-    properties: {
-      deny: { type: "array", items: { type: "string" }, default: [], description: "Tools that may not run" },
-    },
-  },
+  config_schema: CONFIG_SCHEMA,
   permissions: {}, // permissions that it needs, such as { env: ["TZ"] }; the plan grants them
 };
 
 const DENIED = "__ID__:denied";
 
 /** Registers the handler. \`tool:pre\` is a gate: if a handler throws, the call is denied. */
+// deno-lint-ignore require-await -- mount() returns a promise
 export async function mount(coordinator: Coordinator, config: JsonObject): Promise<MountReturn> {
-  const denied = new Set(await namesOf(config));
+  const { deny } = readConfig<{ deny: string[] }>(CONFIG_SCHEMA, config);
+  const denied = new Set(deny);
   coordinator.registerContributor("observability.events", module.id, () => [DENIED]);
   const dispose = coordinator.hooks.register("tool:pre", async (_event, data): Promise<HookResult | null> => {
     const tool = String(data.tool_name);
@@ -40,13 +51,6 @@ export async function mount(coordinator: Coordinator, config: JsonObject): Promi
     return { action: "deny", reason: \`\${tool} is not allowed here\` };
   }, { name: module.id });
   return dispose; // called when the session ends
-}
-
-function namesOf({ deny = [] }: JsonObject): Promise<string[]> {
-  if (Array.isArray(deny) && deny.every((name) => typeof name === "string")) return Promise.resolve(deny);
-  throw new TypeError(
-    \`Cannot mount "\${module.id}": config.deny must be a list of names, but is \${typeof deny}\`,
-  );
 }
 `,
   test: `import assert from "node:assert/strict";

@@ -12,8 +12,20 @@ export const template: Template = {
   context: context-simple`,
   config: [["rule", "text", "text that each request reminds the model of, default none"]],
   module: `/** \`__ID__\`: a loop that reminds the model of a rule in each request. */
-import type { Coordinator, JsonObject, ModuleInfo, MountReturn, Orchestrator } from "preamp";
+import {
+  type Coordinator,
+  type JsonObject,
+  type ModuleInfo,
+  type MountReturn,
+  type Orchestrator,
+  readConfig,
+} from "preamp";
 import { createLoop } from "preamp/loop";
+
+const CONFIG_SCHEMA = {
+  type: "object",
+  properties: { rule: { type: "string", default: "", description: "Text that the model is reminded of" } },
+};
 
 /** The metadata of this module. */
 export const module: ModuleInfo = {
@@ -21,21 +33,13 @@ export const module: ModuleInfo = {
   type: "orchestrator",
   version: "0.1.0",
   description: "Runs turns like the built-in loops, and reminds the model of a rule in each request.",
-  config_schema: {
-    type: "object",
-    properties: { rule: { type: "string", default: "", description: "Text that the model is reminded of" } },
-  },
+  config_schema: CONFIG_SCHEMA,
   permissions: {}, // a loop needs none: providers and tools have their own
 };
 
 /** Mounts the loop. */
 export async function mount(coordinator: Coordinator, config: JsonObject): Promise<MountReturn> {
-  const { rule = "" } = config;
-  if (typeof rule !== "string") {
-    throw new TypeError(
-      \`Cannot mount "\${module.id}": config.rule must be text, but is \${typeof rule}\`,
-    );
-  }
+  const { rule } = readConfig<{ rule: string }>(CONFIG_SCHEMA, config);
   await coordinator.mount("orchestrator", remindingLoop(rule));
   return { name: module.id, version: module.version, provides: ["orchestrator"] };
 }

@@ -22,9 +22,15 @@ import {
   type ModuleInfo,
   type MountReturn,
   ProviderInfo,
+  readConfig,
   textOf,
   Usage,
 } from "preamp";
+
+const CONFIG_SCHEMA = {
+  type: "object",
+  properties: { prefix: { type: "string", default: "", description: "Text before the echo" } },
+};
 
 /** The metadata of this module. */
 export const module: ModuleInfo = {
@@ -32,10 +38,7 @@ export const module: ModuleInfo = {
   type: "provider",
   version: "0.1.0",
   description: "Answers with the last message.",
-  config_schema: {
-    type: "object",
-    properties: { prefix: { type: "string", default: "", description: "Text before the echo" } },
-  },
+  config_schema: CONFIG_SCHEMA,
   permissions: {}, // a provider with a backend needs { net: ["api.example.com"] }
 };
 
@@ -43,12 +46,7 @@ const WINDOW = { context_window: 100_000, max_output_tokens: 4096 };
 
 /** Mounts the provider \`__NAME__\`. Without its API key a provider returns null and is skipped. */
 export async function mount(coordinator: Coordinator, config: JsonObject): Promise<MountReturn> {
-  const { prefix = "" } = config;
-  if (typeof prefix !== "string") {
-    throw new TypeError(
-      \`Cannot mount "\${module.id}": config.prefix must be text, but is \${typeof prefix}\`,
-    );
-  }
+  const { prefix } = readConfig<{ prefix: string }>(CONFIG_SCHEMA, config);
 
   const provider = defineProvider({
     name: "__NAME__",

@@ -10,7 +10,20 @@ export const template: Template = {
     config: { greeting: Good morning }`,
   config: [["greeting", "text", "text before the name, default `Hello`"]],
   module: `/** \`__ID__\`: greets a person by name. */
-import { type Coordinator, defineTool, type JsonObject, type ModuleInfo, type MountReturn, z } from "preamp";
+import {
+  type Coordinator,
+  defineTool,
+  type JsonObject,
+  type ModuleInfo,
+  type MountReturn,
+  readConfig,
+  z,
+} from "preamp";
+
+const CONFIG_SCHEMA = {
+  type: "object",
+  properties: { greeting: { type: "string", default: "Hello", description: "Text before the name" } },
+};
 
 /** The metadata of this module. */
 export const module: ModuleInfo = {
@@ -18,10 +31,7 @@ export const module: ModuleInfo = {
   type: "tool",
   version: "0.1.0",
   description: "Greets a person by name.",
-  config_schema: {
-    type: "object",
-    properties: { greeting: { type: "string", default: "Hello", description: "Text before the name" } },
-  },
+  config_schema: CONFIG_SCHEMA,
   permissions: {}, // permissions that it needs, such as { net: ["api.example.com"] }; the plan grants them
 };
 
@@ -29,12 +39,7 @@ const GREETED = "__ID__:greeted";
 
 /** Mounts the tool \`__NAME__\`. */
 export async function mount(coordinator: Coordinator, config: JsonObject): Promise<MountReturn> {
-  const { greeting = "Hello" } = config;
-  if (typeof greeting !== "string") {
-    throw new TypeError(
-      \`Cannot mount "\${module.id}": config.greeting must be text, but is \${typeof greeting}\`,
-    );
-  }
+  const { greeting } = readConfig<{ greeting: string }>(CONFIG_SCHEMA, config);
 
   const tool = defineTool({
     name: "__NAME__",

@@ -1,5 +1,5 @@
 /** Resolves a specifier in a module to a URL or a part of the SDK. Also used in the bundler's process. */
-import { describe } from "../../plan/value_path.ts";
+import { describe } from "../../sdk/value_path.ts";
 import { registryUrl } from "../../plan/source/source.ts";
 
 /** Bare specifiers of the parts that the host provides (src/docs/modules.md). */

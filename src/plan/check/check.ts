@@ -9,14 +9,14 @@ import { checkPermissions } from "./check_permissions.ts";
 import { checkSession } from "./check_session.ts";
 import { checkSystem, type SystemText } from "./check_system.ts";
 import { text } from "./field_checks.ts";
-import { Findings } from "./findings.ts";
+import { Findings } from "../../sdk/findings.ts";
 import { findPlanEnv, type PlanEnvReference } from "../env.ts";
 import type { SourceOptions } from "../source/source.ts";
-import { describe } from "../value_path.ts";
+import { describe } from "../../sdk/value_path.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import type { MountPlan } from "../../sdk/plan.ts";
 import type { RunLimits } from "../../sdk/contracts.ts";
-import { didYouMean } from "../../text/did_you_mean.ts";
+import { didYouMean } from "../../sdk/did_you_mean.ts";
 
 /** Options of `checkPlan`. */
 export interface CheckOptions extends SourceOptions {

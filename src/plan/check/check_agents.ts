@@ -8,11 +8,11 @@ import { checkList } from "./check_lists.ts";
 import { checkPermissions } from "./check_permissions.ts";
 import { checkSession } from "./check_session.ts";
 import { checkSystem } from "./check_system.ts";
-import { checkKeys, object, text, texts } from "./field_checks.ts";
-import type { Findings } from "./findings.ts";
+import { object, text, texts } from "./field_checks.ts";
+import { checkKeys, type Findings } from "../../sdk/findings.ts";
 import { SELF } from "../child_plan.ts";
 import { preferenceProblem } from "../provider_preferences.ts";
-import { describe, formatPath, type Path } from "../value_path.ts";
+import { describe, formatPath, type Path } from "../../sdk/value_path.ts";
 import type { JsonObject } from "../../sdk/json.ts";
 
 const KEYS: ReadonlySet<string> = new Set([

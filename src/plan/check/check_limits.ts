@@ -1,8 +1,8 @@
 /** Checks the `limits:` block of a plan or a request: the limits of one run. */
 import type { RunLimits } from "../../sdk/contracts.ts";
-import { checkKeys, integer, money, number, object } from "./field_checks.ts";
-import type { Findings } from "./findings.ts";
-import type { Path } from "../value_path.ts";
+import { integer, money, number, object } from "./field_checks.ts";
+import { checkKeys, type Findings } from "../../sdk/findings.ts";
+import type { Path } from "../../sdk/value_path.ts";
 
 /** Names of the limits, in display order. */
 export const LIMIT_NAMES: readonly (keyof RunLimits)[] = [

@@ -3,8 +3,8 @@ import type { ModuleType } from "../../sdk/contracts.ts";
 import { canonicalJson, type JsonObject } from "../../sdk/json.ts";
 import type { ModuleSpec } from "../../sdk/plan.ts";
 import { checkSpec } from "./check_spec.ts";
-import type { Findings } from "./findings.ts";
-import { describe, type Path } from "../value_path.ts";
+import type { Findings } from "../../sdk/findings.ts";
+import { describe, type Path } from "../../sdk/value_path.ts";
 import type { SourceOptions } from "../source/source.ts";
 
 /** Sections that are lists of modules, with the type of their entries. */

@@ -3,12 +3,12 @@
  */
 import type { Permissions } from "../../sdk/contracts.ts";
 import { hasControl } from "../../text/escape.ts";
-import { didYouMean } from "../../text/did_you_mean.ts";
-import { checkKeys, object, texts } from "./field_checks.ts";
+import { didYouMean } from "../../sdk/did_you_mean.ts";
+import { object, texts } from "./field_checks.ts";
+import { checkKeys, type Findings } from "../../sdk/findings.ts";
 import { PERMISSION_KINDS, type PermissionKind } from "../../sdk/plan.ts";
-import type { Findings } from "./findings.ts";
 import { parseNetEntry } from "../permissions/net_entry.ts";
-import { describe, type Path } from "../value_path.ts";
+import { describe, type Path } from "../../sdk/value_path.ts";
 
 /** Deno's permission names. */
 export const PERMISSION_NAMES = PERMISSION_KINDS;

@@ -5,9 +5,9 @@
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import type { ModuleSpec, MountPlan } from "../../sdk/plan.ts";
 import { checkSpec } from "./check_spec.ts";
-import { boolean, checkKeys, integer, object, oneOf } from "./field_checks.ts";
-import type { Findings } from "./findings.ts";
-import { describe, describeKind, type Path } from "../value_path.ts";
+import { boolean, integer, object, oneOf } from "./field_checks.ts";
+import { checkKeys, type Findings } from "../../sdk/findings.ts";
+import { describe, describeKind, type Path } from "../../sdk/value_path.ts";
 import type { SourceOptions } from "../source/source.ts";
 
 type Session = MountPlan["session"];

@@ -4,9 +4,9 @@ import { isObject, type JsonObject } from "../../sdk/json.ts";
 import type { ModuleSpec, Source } from "../../sdk/plan.ts";
 import { hasSpace } from "../../text/escape.ts";
 import { checkPermissions } from "./check_permissions.ts";
-import { boolean, checkKeys, oneOf } from "./field_checks.ts";
-import type { Findings } from "./findings.ts";
-import { describe, describeKind, formatPath, type Path } from "../value_path.ts";
+import { boolean, oneOf } from "./field_checks.ts";
+import { checkKeys, type Findings } from "../../sdk/findings.ts";
+import { describe, describeKind, formatPath, type Path } from "../../sdk/value_path.ts";
 import { parseSource, SOURCE_FORMS, type SourceOptions } from "../source/source.ts";
 
 /** Isolation tiers, weakest first. */

@@ -3,9 +3,9 @@
  * from disk.
  */
 import { isObject } from "../../sdk/json.ts";
-import { checkKeys, text } from "./field_checks.ts";
-import type { Findings } from "./findings.ts";
-import { describe, type Path } from "../value_path.ts";
+import { text } from "./field_checks.ts";
+import { checkKeys, type Findings } from "../../sdk/findings.ts";
+import { describe, type Path } from "../../sdk/value_path.ts";
 
 /** A system instruction: its text, or the file that holds it. */
 export type SystemText = { text: string } | { file: string };

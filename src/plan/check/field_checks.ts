@@ -4,44 +4,9 @@
  */
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { compareDecimal, isDecimal } from "../../sdk/money.ts";
-import { didYouMean } from "../../text/did_you_mean.ts";
-import type { Findings } from "./findings.ts";
-import { describe, describeKind, formatPath, type Path } from "../value_path.ts";
-
-/** Severity of an unknown key. A key that is nearly a known one is always an error. */
-export type Unknown = "error" | "warning";
-
-/**
- * Reports the keys of `fields` that are not in `known`. A key within two letters of a known one is always
- * an error.
- *
- * @param aliases Further accepted keys, which are not suggested.
- */
-export function checkKeys(
-  fields: JsonObject,
-  known: ReadonlySet<string>,
-  path: Path,
-  findings: Findings,
-  unknown: Unknown,
-  aliases?: ReadonlySet<string>,
-): void {
-  for (const key of Object.keys(fields)) {
-    if (known.has(key) || aliases?.has(key)) continue;
-    const meant = didYouMean(key, known);
-    const place = [...path, key];
-    const where = path.length === 0 ? "the document" : formatPath(path);
-    const message = `Cannot use key ${describe(key)}: ${where} has no such key`;
-    if (meant !== undefined) findings.error(place, "unknown_key", message, `did you mean "${meant}"?`);
-    else if (unknown === "error") {
-      findings.error(place, "unknown_key", message, `use ${[...known].join(", ")}`);
-    } else {findings.warn(
-        place,
-        "unknown_key",
-        `${message}; it is ignored`,
-        known.size === 0 ? "it has no keys" : `known keys: ${[...known].join(", ")}`,
-      );}
-  }
-}
+import { didYouMean } from "../../sdk/did_you_mean.ts";
+import type { Findings } from "../../sdk/findings.ts";
+import { describe, describeKind, formatPath, type Path } from "../../sdk/value_path.ts";
 
 /** Returns `value` if it is an object. */
 export function object(

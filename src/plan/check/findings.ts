@@ -1,19 +1,8 @@
-/**
- * Collects findings about a document and converts them to {@link ErrorDetail}s with line and column, or to
- * one error that lists them all.
- */
+/** Converts findings to {@link ErrorDetail}s with line and column, or to one error that lists them all. */
 import { type ErrorCode, type ErrorDetail, PreampError } from "../../sdk/errors.ts";
 import type { Position } from "../parse/line_index.ts";
-import { formatPath, type Path } from "../value_path.ts";
-
-/** One problem, or possible problem, of a document. */
-export interface Finding {
-  /** Kind of the finding, such as `module_required`. */
-  code: string;
-  path: Path;
-  message: string;
-  hint?: string;
-}
+import type { Finding } from "../../sdk/findings.ts";
+import { formatPath, type Path } from "../../sdk/value_path.ts";
 
 /** A warning as runs and `check` report it. */
 export type WarningDetail = ErrorDetail & { code: string };
@@ -23,24 +12,6 @@ export type Locate = (path: Path) => Position;
 
 /** Maximum number of findings in one error, to keep responses small. */
 const MAX_DETAILS = 200;
-
-/** Collects findings in order. */
-export class Findings {
-  /** Findings that make the document invalid. */
-  readonly errors: Finding[] = [];
-  /** Findings that leave the document valid. */
-  readonly warnings: Finding[] = [];
-
-  /** Adds an error. */
-  error(path: Path, code: string, message: string, hint?: string): void {
-    this.errors.push({ code, path, message, ...(hint === undefined ? {} : { hint }) });
-  }
-
-  /** Adds a warning. */
-  warn(path: Path, code: string, message: string, hint?: string): void {
-    this.warnings.push({ code, path, message, ...(hint === undefined ? {} : { hint }) });
-  }
-}
 
 /** Converts a finding to an error detail, with line and column if `locate` is given. */
 export function toDetail(finding: Omit<Finding, "code">, locate?: Locate): ErrorDetail {

@@ -4,7 +4,7 @@
  */
 import type { JsonValue } from "../../sdk/json.ts";
 import type { DocumentLimits } from "./document_limits.ts";
-import type { Path } from "../value_path.ts";
+import type { Path } from "../../sdk/value_path.ts";
 
 /** One value of a document. `at` is the offset of its first character. */
 export type TreeNode = ScalarNode | ListNode | MapNode;

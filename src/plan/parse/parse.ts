@@ -8,7 +8,7 @@ import { LimitPassed, offsetOf, toData, type TreeNode } from "./document_tree.ts
 import { JsonSyntaxError, readJson } from "./json_tree.ts";
 import { lineIndex, type Position } from "./line_index.ts";
 import { readYaml, YamlSyntaxError } from "./yaml_tree.ts";
-import { describe, parsePath } from "../value_path.ts";
+import { describe, parsePath } from "../../sdk/value_path.ts";
 import { type ErrorDetail, PreampError } from "../../sdk/errors.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 

@@ -1,9 +1,10 @@
 /** Checks plans that are given as data: the same limits and forbidden keys as for text, on a private copy. */
 import { PreampError } from "../../sdk/errors.ts";
 import type { JsonValue } from "../../sdk/json.ts";
-import { documentError, type Finding, toDetail } from "../check/findings.ts";
+import { documentError, toDetail } from "../check/findings.ts";
+import type { Finding } from "../../sdk/findings.ts";
 import { type DocumentLimits, exceedsBytes } from "./document_limits.ts";
-import { formatPath } from "../value_path.ts";
+import { formatPath } from "../../sdk/value_path.ts";
 import { FORBIDDEN_KEYS } from "./document_tree.ts";
 
 /**

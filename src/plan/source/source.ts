@@ -3,7 +3,7 @@
  * disk. The policy decides whether the URL may be loaded.
  */
 import { parseGitDict, parseGitUri } from "./source_git.ts";
-import { describe } from "../value_path.ts";
+import { describe } from "../../sdk/value_path.ts";
 import { isObject } from "../../sdk/json.ts";
 import type { Source } from "../../sdk/plan.ts";
 import { hasControl, hasSpace } from "../../text/escape.ts";

@@ -4,7 +4,7 @@
  */
 import type { GitSource, Source } from "../../sdk/plan.ts";
 import { hasSpace } from "../../text/escape.ts";
-import { describe } from "../value_path.ts";
+import { describe } from "../../sdk/value_path.ts";
 
 /** A rewritten git source, or the problem with it. */
 export type GitResult = { source: Source } | { problem: string };

@@ -1,6 +1,6 @@
 /** Validates spawn requests of modules. They may contain data from a model or from a guest. */
 import { preferenceProblem } from "../../plan/provider_preferences.ts";
-import { describe } from "../../plan/value_path.ts";
+import { describe } from "../../sdk/value_path.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import { isObject, toPlainObject } from "../../sdk/json.ts";
 import type { ProviderPreference, SpawnRequest } from "../../sdk/types.ts";

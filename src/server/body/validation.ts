@@ -1,9 +1,9 @@
 /** Validates bodies and queries against their schemas; reports findings as `request_invalid`. */
 import type * as z from "zod";
-import { didYouMean } from "../../text/did_you_mean.ts";
+import { didYouMean } from "../../sdk/did_you_mean.ts";
 import type { HandlerContext } from "../context.ts";
 import { documentError } from "../../plan/check/findings.ts";
-import { describe, formatPath, type Path } from "../../plan/value_path.ts";
+import { describe, formatPath, type Path } from "../../sdk/value_path.ts";
 import type { RunRequest } from "../../runs/types.ts";
 import type { ErrorDetail, PreampError } from "../../sdk/errors.ts";
 import { isObject } from "../../sdk/json.ts";

@@ -1,7 +1,7 @@
 import { assertEquals } from "../../assert.ts";
-import { checkConfig } from "../../../src/plan/check/check_config.ts";
-import { Findings } from "../../../src/plan/check/findings.ts";
-import { formatPath } from "../../../src/plan/value_path.ts";
+import { checkExpandedConfig, checkWrittenConfig } from "../../../src/plan/check/check_config.ts";
+import { Findings } from "../../../src/sdk/findings.ts";
+import { formatPath } from "../../../src/sdk/value_path.ts";
 import type { JsonObject } from "../../../src/sdk/json.ts";
 
 const SCHEMA: JsonObject = {
@@ -31,13 +31,13 @@ function ITEM(): JsonObject {
 /** Returns findings about a config with a valid `url`: `path: message (hint)`. */
 function found(config: JsonObject, schema = SCHEMA): { errors: string[]; warnings: string[] } {
   const findings = new Findings();
-  checkConfig({ url: "abc", ...config }, schema, ["tools", 0, "config"], findings);
+  checkWrittenConfig({ url: "abc", ...config }, schema, ["tools", 0, "config"], findings);
   const result = ({ path, message, hint }: Findings["errors"][number]) =>
     `${formatPath(path)}: ${message}${hint === undefined ? "" : ` (${hint})`}`;
   return { errors: findings.errors.map(result), warnings: findings.warnings.map(result) };
 }
 
-Deno.test("checkConfig() accepts what the schema accepts", () => {
+Deno.test("checkWrittenConfig() accepts what the schema accepts", () => {
   const right: JsonObject[] = [
     {},
     { retries: 0, share: 1, on: false, mode: "slow", any: [{}] },
@@ -82,21 +82,21 @@ for (
     ]],
   ] as [JsonObject, string[]][]
 ) {
-  Deno.test(`checkConfig() reports what is wrong with ${JSON.stringify(config)}`, () => {
+  Deno.test(`checkWrittenConfig() reports what is wrong with ${JSON.stringify(config)}`, () => {
     assertEquals(found(config), { errors, warnings: [] });
   });
 }
 
-Deno.test("checkConfig() reports missing required keys", () => {
+Deno.test("checkWrittenConfig() reports missing required keys", () => {
   const findings = new Findings();
-  checkConfig({}, SCHEMA, ["hooks", 1, "config"], findings);
+  checkWrittenConfig({}, SCHEMA, ["hooks", 1, "config"], findings);
   assertEquals(findings.errors.map(({ path, hint }) => [formatPath(path), hint]), [[
     "hooks[1].config",
     "add url",
   ]]);
 });
 
-Deno.test("checkConfig() accepts a reference for any value, but not text that only looks like one", () => {
+Deno.test("checkWrittenConfig() accepts a reference for any value, but not text that only looks like one", () => {
   assertEquals(found({ retries: "${N}", on: "${ON:-true}", mode: "${M}", items: "${LIST}" }).errors, []);
   assertEquals(found({ url: "${A}", items: [{ name: "n", size: "${SIZE}" }] }).errors, []);
   for (const text of ["$${N}", "${not a name}", "${N"]) {
@@ -104,14 +104,14 @@ Deno.test("checkConfig() accepts a reference for any value, but not text that on
   }
 });
 
-Deno.test("checkConfig() warns of an unknown key where the schema allows it, unless it is a misspelled one", () => {
+Deno.test("checkWrittenConfig() warns of an unknown key where the schema allows it, unless it is a misspelled one", () => {
   const open = { ...SCHEMA, additionalProperties: true };
   const { errors, warnings } = found({ colour: 1 }, open);
   assertEquals([errors, warnings.length], [[], 1]);
   assertEquals(found({ retrys: 1 }, open).errors.length, 1);
 });
 
-Deno.test("checkConfig() names the variables of a value that does not fit, and never the value", () => {
+Deno.test("checkExpandedConfig() names the variables of a value that does not fit, and never the value", () => {
   const written = {
     url: "${A}",
     retries: "${N}",
@@ -127,7 +127,7 @@ Deno.test("checkConfig() names the variables of a value that does not fit, and n
     items: [{ name: "n", size: "many" }],
   };
   const findings = new Findings();
-  checkConfig(expanded, SCHEMA, ["tools", 0, "config"], findings, written);
+  checkExpandedConfig(expanded, SCHEMA, ["tools", 0, "config"], findings, written);
   assertEquals(findings.errors.map(({ path, message, hint }) => [formatPath(path), message, hint]), [
     [
       "tools[0].config.url",
@@ -157,16 +157,16 @@ Deno.test("checkConfig() names the variables of a value that does not fit, and n
   ]);
 });
 
-Deno.test("checkConfig() names the unset variable of a required key", () => {
+Deno.test("checkExpandedConfig() names the unset variable of a required key", () => {
   const findings = new Findings();
-  checkConfig({}, SCHEMA, ["tools", 0, "config"], findings, { url: "${URL}" });
+  checkExpandedConfig({}, SCHEMA, ["tools", 0, "config"], findings, { url: "${URL}" });
   assertEquals(findings.errors.map(({ message, hint }) => [message, hint]), [[
     'Cannot read tools[0].config: it must have "url": received the value of ${URL}, which is not set',
     "set URL to a value that fits",
   ]]);
 });
 
-Deno.test("checkConfig() takes money as a decimal string", () => {
+Deno.test("checkWrittenConfig() takes money as a decimal string", () => {
   const schema = { properties: { price: { type: "string", format: "decimal" } } };
   assertEquals(found({ price: "0.50" }, schema).errors, []);
   assertEquals(found({ price: "cheap" }, schema).errors, [
@@ -177,7 +177,7 @@ Deno.test("checkConfig() takes money as a decimal string", () => {
   ]);
 });
 
-Deno.test("checkConfig() never displays text of a config", () => {
+Deno.test("checkWrittenConfig() never displays text of a config", () => {
   const secret = "sk-live-0123456789";
   for (const config of [{ retries: secret }, { on: secret }, { items: secret }, { url: secret }]) {
     assertEquals(JSON.stringify(found(config)).includes(secret), false);

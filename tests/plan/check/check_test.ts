@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertMatch } from "../../assert.ts";
 import { checkPlan } from "../../../src/plan/check/check.ts";
-import { formatPath } from "../../../src/plan/value_path.ts";
+import { formatPath } from "../../../src/sdk/value_path.ts";
 import type { JsonObject } from "../../../src/sdk/json.ts";
 import { GOOD } from "../support.ts";
 

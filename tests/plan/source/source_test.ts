@@ -1,4 +1,4 @@
-import { formatPath } from "../../../src/plan/value_path.ts";
+import { formatPath } from "../../../src/sdk/value_path.ts";
 import { assert, assertEquals, assertMatch } from "../../assert.ts";
 import { parseSource } from "../../../src/plan/source/source.ts";
 import { checkPlan } from "../../../src/plan/check/check.ts";
