@@ -26,6 +26,10 @@ export interface ScriptedError {
   retryable?: boolean;
   /** Seconds. */
   retry_after?: number;
+  /** Of a `ContextLengthError`: input tokens that the model takes. */
+  limit_tokens?: number;
+  /** Of a `ContextLengthError`: input tokens of the request. */
+  requested_tokens?: number;
 }
 
 /** One entry of the script. */
@@ -61,17 +65,18 @@ export const USAGE_SCHEMA: JsonSchema = {
   },
 };
 
-/** JSON Schema of an entry's failure. */
-export const ERROR_SCHEMA: JsonSchema = {
-  type: "object",
-  properties: {
-    type: { enum: [...LLM_ERROR_TYPES], default: "LLMError" },
-    message: { type: "string" },
-    status_code: { type: "integer", minimum: 100 },
-    retryable: { type: "boolean" },
-    retry_after: { type: "number", minimum: 0 },
-  },
+const ERROR_PROPERTIES = {
+  type: { enum: [...LLM_ERROR_TYPES], default: "LLMError" },
+  message: { type: "string" },
+  status_code: { type: "integer", minimum: 100 },
+  retryable: { type: "boolean" },
+  retry_after: { type: "number", minimum: 0 },
+  limit_tokens: { type: "integer", minimum: 1 },
+  requested_tokens: { type: "integer", minimum: 1 },
 };
+
+/** JSON Schema of an entry's failure. */
+export const ERROR_SCHEMA: JsonSchema = { type: "object", properties: ERROR_PROPERTIES };
 
 /** Returns the entries of a script and adds problems to `findings`. A string is an entry with text only. */
 export function readScript(path: string, value: unknown, findings: Findings): ScriptEntry[] {
@@ -146,7 +151,7 @@ function readUsage(path: string, value: unknown, findings: Findings): JsonObject
 function readError(path: string, value: unknown, findings: Findings): ScriptedError | undefined {
   if (value === undefined) return undefined;
   if (!isObject(value)) {
-    findings.add(path, "must be an object with type, message, status_code, retryable, retry_after", value);
+    findings.add(path, `must be an object with ${Object.keys(ERROR_PROPERTIES).join(", ")}`, value);
     return undefined;
   }
   if (value.retryable !== undefined && typeof value.retryable !== "boolean") {
@@ -158,6 +163,8 @@ function readError(path: string, value: unknown, findings: Findings): ScriptedEr
     status_code: findings.whole(`${path}.status_code`, value.status_code, 100),
     retryable: typeof value.retryable === "boolean" ? value.retryable : undefined,
     retry_after: findings.number(`${path}.retry_after`, value.retry_after, 0),
+    limit_tokens: findings.whole(`${path}.limit_tokens`, value.limit_tokens, 1),
+    requested_tokens: findings.whole(`${path}.requested_tokens`, value.requested_tokens, 1),
   });
 }
 

@@ -78,11 +78,13 @@ function throwIfAborted(provider: string, signal: AbortSignal | undefined): void
 }
 
 function failureOf(provider: string, failure: JsonObject): LLMError {
-  const { status_code, retry_after, retryable } = failure;
+  const { status_code, retry_after, retryable, limit_tokens, requested_tokens } = failure;
   return new LLMError(String(failure.type ?? "LLMError") as LLMErrorType, String(failure.message ?? ""), {
     provider,
     retryable: retryable === true,
     ...(typeof status_code === "number" ? { status_code } : {}),
     ...(typeof retry_after === "number" ? { retry_after } : {}),
+    ...(typeof limit_tokens === "number" ? { limit_tokens } : {}),
+    ...(typeof requested_tokens === "number" ? { requested_tokens } : {}),
   });
 }

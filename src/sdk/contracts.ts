@@ -3,6 +3,7 @@
  * orchestrator.
  */
 import type { CancellationToken } from "./cancellation.ts";
+import type { ContextOverflow } from "./context_overflow.ts";
 import type { Emission, HookRegistry } from "./hooks.ts";
 import { requireObject, requireText } from "./checks.ts";
 import type { JsonObject, JsonSchema } from "./json.ts";
@@ -127,6 +128,8 @@ export interface RequestOptions {
   tools?: ToolSpec[];
   /** Messages that are added to the request; they are only counted. */
   injections?: Message[];
+  /** Present when the provider refused the last view as too long: the view must be smaller than that one. */
+  overflow?: ContextOverflow;
 }
 
 /** Stores the conversation and returns the messages of each request. */

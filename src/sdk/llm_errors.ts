@@ -1,4 +1,5 @@
 /** Failures of providers: `LLMError`, and its classification from HTTP statuses, messages and errors of vendors' SDKs. */
+import { type ContextOverflow, readOverflow } from "./context_overflow.ts";
 import { type ErrorCode, errorMessage, errorName, readField, readText } from "./errors.ts";
 
 /** Types of provider failures. */
@@ -43,6 +44,12 @@ export interface LLMErrorOptions {
   retry_after?: number;
   /** Factor on the computed delay; may exceed the cap. Default 1. */
   delay_multiplier?: number;
+  /**
+   * Of a `ContextLengthError`: maximum input tokens of such a request. Default: the number in the message.
+   */
+  limit_tokens?: number;
+  /** Of a `ContextLengthError`: input tokens of the request. Default: the number in the message. */
+  requested_tokens?: number;
 }
 
 const RETRYABLE: ReadonlySet<string> = new Set([
@@ -69,6 +76,10 @@ export class LLMError extends Error {
   readonly retry_after: number | null;
   /** Factor on the computed delay. */
   readonly delay_multiplier: number;
+  /** Of a `ContextLengthError`: maximum input tokens of such a request, if the provider states it. */
+  declare readonly limit_tokens?: number;
+  /** Of a `ContextLengthError`: input tokens of the request, if the provider states them. */
+  declare readonly requested_tokens?: number;
 
   /** Creates a provider failure of one type. */
   constructor(type: LLMErrorType, message: string, options: LLMErrorOptions = {}) {
@@ -81,6 +92,12 @@ export class LLMError extends Error {
     this.retryable = options.retryable ?? RETRYABLE.has(type);
     this.retry_after = options.retry_after ?? null;
     this.delay_multiplier = options.delay_multiplier ?? 1;
+    if (type !== "ContextLengthError") return;
+    const stated = readOverflow(message);
+    const limit_tokens = options.limit_tokens ?? stated.limit_tokens;
+    const requested_tokens = options.requested_tokens ?? stated.requested_tokens;
+    if (limit_tokens !== null) this.limit_tokens = limit_tokens;
+    if (requested_tokens !== null) this.requested_tokens = requested_tokens;
   }
 }
 
@@ -100,7 +117,7 @@ const BY_STATUS: Readonly<Record<number, LLMErrorType>> = {
  */
 const BY_MESSAGE: readonly (readonly [RegExp, LLMErrorType])[] = [
   [
-    /context.{0,12}(length|window|size|limit)|too many tokens|(prompt|input).{0,12} too long|(exceeds?|over) the (maximum|limit).{0,24}tokens/i,
+    /context.{0,12}(length|window|size|limit)|too many tokens|(prompt|input).{0,12} too long|(exceeds?|over) the (maximum|limit).{0,24}tokens|maximum prompt length|reduce the length of the messages/i,
     "ContextLengthError",
   ],
   [/content.{0,8}(filter|policy|management)|\bsafety\b/i, "ContentFilterError"],
@@ -161,10 +178,31 @@ export function toLLMError(error: unknown, options: LLMErrorOptions = {}): LLMEr
     ...(typeof model === "string" ? { model } : {}),
     ...(typeof retryable === "boolean" ? { retryable } : {}),
     delay_multiplier: numberOr(readField(error, "delay_multiplier"), 1),
+    ...overflowFields(error),
     ...options,
     ...(status === null ? {} : { status_code: status }),
     ...(retry_after === null ? {} : { retry_after }),
   });
+}
+
+/** Returns the token counts that an error states in fields of its own. */
+function overflowFields(error: unknown): Partial<Pick<LLMErrorOptions, "limit_tokens" | "requested_tokens">> {
+  const limit_tokens = numberOr(readField(error, "limit_tokens"), 0);
+  const requested_tokens = numberOr(readField(error, "requested_tokens"), 0);
+  return {
+    ...(limit_tokens > 0 ? { limit_tokens } : {}),
+    ...(requested_tokens > 0 ? { requested_tokens } : {}),
+  };
+}
+
+/**
+ * Returns the numbers of a failure that means "the request is too long for the model"; null for any other
+ * failure. A loop passes them to `getMessagesForRequest` as `overflow` and sends the smaller view once.
+ */
+export function overflowOf(error: unknown): ContextOverflow | null {
+  if (errorName(error) === "PreampError") return null; // ours, and not a provider's
+  const { type, limit_tokens = null, requested_tokens = null } = toLLMError(error);
+  return type === "ContextLengthError" ? { limit_tokens, requested_tokens } : null;
 }
 
 function typeOf(error: unknown, name: string, status: number | null, message: string): LLMErrorType {

@@ -14,6 +14,7 @@ export {
   PreampError,
   type PreampErrorOptions,
 } from "./errors.ts";
+export type { ContextOverflow } from "./context_overflow.ts";
 export * from "./llm_errors.ts";
 export * from "./tools.ts";
 export * from "./messages.ts";

@@ -14,4 +14,5 @@ export type * from "./spawn.ts";
 export type * from "./retry.ts";
 export type { CancellationState, CancellationToken } from "./cancellation.ts";
 export type { ErrorCode, ErrorDetail } from "./errors.ts";
+export type { ContextOverflow } from "./context_overflow.ts";
 export type { LLMErrorOptions, LLMErrorType } from "./llm_errors.ts";

@@ -69,6 +69,7 @@ const ALIKE = [
   "the loop's own limit",
   "a provider that fails",
   "a retry",
+  "a request that is too long",
   "structured output, repaired",
   "hooks select the tool",
 ];

@@ -54,6 +54,12 @@ function call(name: string, args: JsonObject = {}): JsonObject {
   return { name, arguments: args };
 }
 
+/** Returns the step of a request that the model refuses. */
+function tooLong(size: number, limit: number): JsonObject {
+  const message = `prompt is too long: ${size} tokens > ${limit} maximum`;
+  return { error: { type: "ContextLengthError", message, status_code: 400 } };
+}
+
 const calculator = builtin(toolCalculator);
 const SIMPLE = builtin(contextSimple);
 const ask = builtin(hooksApproval, { rules: [{ tool: "calculator", action: "ask" }] });
@@ -267,6 +273,22 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
           "at last",
         ),
       ],
+    },
+  },
+  "a request that is too long": {
+    plan: {
+      context: SIMPLE,
+      providers: [mock({ tool_calls: [call("big"), call("big"), call("big")] }, tooLong(9000, 4000), "done")],
+      tools: [
+        tool("big", () => Promise.resolve("some words of a result ".repeat(400)), { idempotent: true }),
+      ],
+    },
+  },
+  "a request that stays too long": {
+    plan: {
+      context: SIMPLE,
+      providers: [mock({ tool_calls: [call("big")] }, tooLong(9000, 8000), tooLong(4100, 4000), "never")],
+      tools: [tool("big", () => Promise.resolve("some words of a result ".repeat(1000)))],
     },
   },
   "another provider answers": {

@@ -67,6 +67,14 @@ const ODD_TOOLS = {
     }`,
 };
 
+/** A tool with long results. */
+const READER = {
+  of: `
+    export const mount = (coordinator) => coordinator.mount("tools", {
+      name: "reads", description: "Reads", execute: () => "some words of a result ".repeat(800),
+    });`,
+};
+
 /** A hook that does what hooks may do. */
 const BUSY_HOOK = {
   of: `
@@ -163,6 +171,16 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
     ),
     tools: [ODD_TOOLS],
     shows: "tool:error",
+    tiers: ["worker", "process"],
+  },
+  "a request that the model refuses as too long": {
+    provider: mock(
+      calling(["reads"], ["reads"]),
+      { error: { type: "ContextLengthError", message: "prompt is too long: 9000 tokens > 6000 maximum" } },
+      "Done.",
+    ),
+    tools: [READER],
+    shows: "context:compaction",
     tiers: ["worker", "process"],
   },
   "several calls at once": {

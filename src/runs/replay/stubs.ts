@@ -284,6 +284,8 @@ function failureOf({ event, data }: Entry): Error {
     status_code: number(data.status_code),
     retry_after: number(data.retry_after),
     delay_multiplier: number(data.delay_multiplier),
+    limit_tokens: number(data.limit_tokens),
+    requested_tokens: number(data.requested_tokens),
   };
   const known = Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined));
   // the recorded name may be any string; an LLMError carries it unchanged

@@ -31,6 +31,8 @@ export interface Saved {
   readonly calibration: SavedCalibration | null;
   /** The message that replaces what was left out; absent without one. */
   readonly lead?: Message;
+  /** Maximum input tokens of models that refused a request; absent without one. See `LearnedLimits`. */
+  readonly limits?: readonly (readonly [string, number])[];
 }
 
 /**

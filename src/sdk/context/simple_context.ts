@@ -4,6 +4,7 @@
  */
 import {
   type ContextManager,
+  type ContextOverflow,
   type Coordinator,
   deepFreeze,
   errorMessage,
@@ -25,6 +26,7 @@ import {
   overflow,
   type Proposal,
 } from "./compaction_trigger.ts";
+import { LearnedLimits } from "./learned_limits.ts";
 import { MessageVariants } from "./message_variants.ts";
 import { exactCounter } from "./token_counter.ts";
 import type { Capped } from "./request_message.ts";
@@ -90,6 +92,7 @@ export class SimpleContext implements ContextManager {
   #history: Message[] = [];
   #view: CompactedView;
   readonly #usage: ReportedUsage;
+  readonly #learned = new LearnedLimits();
   #factory: SystemPromptFactory | null = null;
   #status: ContextStatus = { tokens: 0, budget: 0, level: 0, compactions: 0 };
   readonly #warned = new Set<string>();
@@ -157,6 +160,7 @@ export class SimpleContext implements ContextManager {
     if (this.#config.token_meter === "exact") this.#forms.meter = await exactCounter();
     this.#reset();
     const saved = readSaved(this.#coordinator.session_state, this.#id);
+    this.#learned.restore(saved?.limits);
     this.#usage.begin();
     for (const message of messages) {
       this.#add(message);
@@ -192,8 +196,8 @@ export class SimpleContext implements ContextManager {
 
   /**
    * Resolves to a view that fits: the stored, frozen messages, compacted when they reach `compact_threshold`
-   * of the budget. Until the next compaction, each view starts with the previous one without its notice. The
-   * caller owns the array.
+   * of the budget, or when the provider refused the last view (`overflow`). Until the next compaction, each
+   * view starts with the previous one without its notice. The caller owns the array.
    *
    * @throws {PreampError} `context_overflow` when the system messages, the first and last human message and
    * the calls after it exceed the budget. The context is unchanged then.
@@ -204,6 +208,8 @@ export class SimpleContext implements ContextManager {
     if (learning) await learning;
     this.#view.transcript.setPrompt(this.#factory && await promptOf(this.#factory));
     this.#usage.learn(this.#forms.meter.tools(options.tools), this.#view.calibration);
+    const extras = extrasOf(options, this.#forms);
+    if (options.overflow) this.#learnRefusal(options.overflow, options.provider, extras);
     const budget = requestBudget(
       options,
       this.#config,
@@ -211,7 +217,10 @@ export class SimpleContext implements ContextManager {
       this.#config.token_meter === "exact" || this.#view.calibration.isKnown,
     );
     const limits = limitsOf(
-      typeof budget === "number" ? budget : await budget,
+      Math.min(
+        typeof budget === "number" ? budget : await budget,
+        this.#learned.of(options.provider) - extras,
+      ),
       this.#config,
       this.#view.calibration,
     );
@@ -234,11 +243,20 @@ export class SimpleContext implements ContextManager {
       tokens: calibration.tokensOf(total),
       budget: Math.max(0, limits.provider_budget),
     };
-    this.#usage.recordRequest(total, extrasOf(options, this.#forms));
+    this.#usage.recordRequest(total, extras);
     const marked = this.#config.cache_breakpoints && takesBreakpoints(options.provider);
     const view = (marked ? transcript.marked : transcript.view).slice();
     if (notice) view.push(notice);
     return view;
+  }
+
+  /** Learns the size of the refused request and what the model takes. */
+  #learnRefusal(overflow: ContextOverflow, provider: Provider | undefined, extras: number): void {
+    const { transcript, calibration } = this.#view;
+    const notice = this.#view.noticeFor(Infinity);
+    const view = transcript.tokens + (notice ? this.#forms.count(notice) : 0);
+    this.#usage.learnRefused({ view, extras, reported: overflow.requested_tokens }, calibration);
+    this.#learned.learn(provider, overflow, calibration.tokensOf(transcript.tokens) + extras);
   }
 
   async #warnOfReserve({ provider_budget }: Limits): Promise<void> {
@@ -329,7 +347,8 @@ export class SimpleContext implements ContextManager {
 
   #save(): void {
     try {
-      this.#coordinator.session_state[this.#id] = this.#view.save();
+      const limits = this.#learned.save();
+      this.#coordinator.session_state[this.#id] = { ...this.#view.save(), ...(limits ? { limits } : {}) };
     } catch (error) {
       this.#unsaved = error; // `session_state` is full: the next run compacts again
     }

@@ -168,6 +168,14 @@ export class ReportedUsage {
     if (request) calibration.observe({ ...request, reported: last.input_tokens });
   }
 
+  /** Calibrates with a request that the provider refused, if it said how many tokens it has. */
+  learnRefused(
+    { view, extras, reported }: { view: number; extras: number; reported: number | null },
+    calibration: Calibration,
+  ): void {
+    if (this.#enabled && reported !== null) calibration.observe({ view, extras, reported });
+  }
+
   /** Records the estimates of the current request. */
   recordRequest(view: number, extras: number): void {
     if (this.#enabled) this.#last_request = { view, extras };

@@ -3,7 +3,13 @@
  * defaults. Limits, counting and approvals are not here: the guards enforce them.
  */
 import { errorCode, PreampError } from "../errors.ts";
-import type { ContextManager, Coordinator, ExecuteOptions, Orchestrator } from "../contracts.ts";
+import type {
+  ContextManager,
+  Coordinator,
+  ExecuteOptions,
+  Orchestrator,
+  RequestOptions,
+} from "../contracts.ts";
 import { type Emission, type HookRegistry, type Injection, notify } from "../hooks.ts";
 import type { JsonObject } from "../json.ts";
 import {
@@ -17,7 +23,7 @@ import {
 import type { Provider } from "../providers.ts";
 import type { Tool, ToolCall } from "../tools.ts";
 import { assistantMessage, isCut, withoutCalls } from "./assistant_message.ts";
-import { isCancellation, ModelCalls } from "./model_call.ts";
+import { type FailedCall, isCancellation, ModelCalls } from "./model_call.ts";
 import { CallThrottle } from "./call_throttle.ts";
 import { chooseProvider, type ChosenProvider, nextProvider } from "./provider_selection.ts";
 import { injectionMessage, placeInjections, ToolListBuilder } from "./chat_request.ts";
@@ -297,15 +303,23 @@ class TurnRun {
     const instruction = formatInstruction(config.response_format, provider);
     const tail = [...(instruction ? [instruction] : []), ...(max_reached ? [WRAP_UP] : [])];
     const extra = [...injections.map(injectionMessage), ...tail];
-    const view = await context.getMessagesForRequest({ provider, tools: specs, injections: extra });
-    const placed = placeInjections(view, injections);
-    const request: ChatRequest = {
-      ...config.request,
-      messages: tail.length > 0 ? [...placed, ...tail] : placed,
+    const requestFor = async (options: RequestOptions): Promise<ChatRequest> => {
+      const view = await context.getMessagesForRequest(options);
+      const placed = placeInjections(view, injections);
+      const request: ChatRequest = {
+        ...config.request,
+        messages: tail.length > 0 ? [...placed, ...tail] : placed,
+      };
+      if (config.response_format) request.response_format = config.response_format;
+      if (specs.length > 0) request.tools = specs;
+      return request;
     };
-    if (config.response_format) request.response_format = config.response_format;
-    if (specs.length > 0) request.tools = specs;
-    const outcome = await this.#models.call(chosen, request, iteration);
+    const options: RequestOptions = { provider, tools: specs, injections: extra };
+    let outcome = await this.#models.call(chosen, await requestFor(options), iteration);
+    if ("overflow" in outcome && outcome.overflow) {
+      const shortened = await requestFor({ ...options, overflow: outcome.overflow });
+      outcome = await this.#models.call(chosen, shortened, iteration, true);
+    }
     if (!("response" in outcome)) {
       this.#pending.unshift(...injections); // no provider has read them: keep them for the next one
       return outcome;
@@ -443,7 +457,7 @@ function isNoop(emission: Emission): boolean {
 }
 
 /** Result of one provider call; null when the request was denied. */
-type CallOutcome = Awaited<ReturnType<ModelCalls["call"]>> | null;
+type CallOutcome = { response: ChatResponse } | FailedCall | null;
 
 function providerId(provider: Provider, name: string): string {
   return provider.getInfo?.().id ?? name;

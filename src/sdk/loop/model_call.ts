@@ -3,14 +3,23 @@
  * `provider:response` or `provider:error`.
  */
 import type { Coordinator } from "../contracts.ts";
-import { errorCode, errorName } from "../errors.ts";
+import type { ContextOverflow } from "../context_overflow.ts";
+import { errorCode, errorMessage, errorName } from "../errors.ts";
 import { type HookRegistry, notify } from "../hooks.ts";
-import { isObject } from "../json.ts";
+import type { JsonObject } from "../json.ts";
+import { overflowOf } from "../llm_errors.ts";
 import type { ChatRequest, ChatResponse } from "../messages.ts";
 import { RetryConfig, retryDelay, withRetry } from "../retry.ts";
 import { responseData, withCallBlocks } from "./assistant_message.ts";
 import { ContentBlockEmitter } from "./content_block_events.ts";
-import { isBrokenStream, isPassing, providerFailure, retriesItself } from "./provider_errors.ts";
+import {
+  factsOf,
+  isBrokenStream,
+  isPassing,
+  overflowError,
+  providerFailure,
+  retriesItself,
+} from "./provider_errors.ts";
 import type { CallThrottle } from "./call_throttle.ts";
 import type { ChosenProvider } from "./provider_selection.ts";
 
@@ -34,6 +43,8 @@ export interface FailedCall {
   error: unknown;
   /** Whether another provider may be called: the failure is retryable and no delta was emitted. */
   may_fall_back: boolean;
+  /** Present when the provider refused the request as too long for the first time. */
+  overflow?: ContextOverflow;
 }
 
 /** Makes the model calls of one turn. */
@@ -53,11 +64,16 @@ export class ModelCalls {
     return this.#aborted;
   }
 
-  /** Resolves to the answer or the failure. Rejects for errors that are not failures of the provider. */
+  /**
+   * Resolves to the answer or the failure. A failure with `overflow` is reported as `provider:retry`: the
+   * caller makes the call once more with a smaller view (`is_shortened`). Rejects for errors that are not
+   * failures of the provider.
+   */
   async call(
     { name, provider }: ChosenProvider,
     request: ChatRequest,
     iteration: number,
+    is_shortened = false,
   ): Promise<{ response: ChatResponse } | FailedCall> {
     const { hooks, coordinator, throttle } = this.#deps;
     const attempt = new Attempt();
@@ -68,7 +84,13 @@ export class ModelCalls {
       if (errorName(error) === "AbortError") this.#aborted = error;
       const failure = error === this.#aborted ? null : providerFailure(name, error);
       if (failure === null || coordinator?.cancellation.is_cancelled) throw error;
+      const overflow = attempt.emitted ? null : overflowOf(error);
+      if (overflow !== null && !is_shortened) {
+        await hooks.emit("provider:retry", overflowNotice(name, error, attempt));
+        return { error, may_fall_back: false, overflow };
+      }
       await hooks.emit("provider:error", failure);
+      if (overflow !== null) return { error: overflowError(name, error, request), may_fall_back: false };
       return { error, may_fall_back: !attempt.emitted && isPassing(error) };
     } finally {
       throttle.markCallEnd(coordinator);
@@ -181,14 +203,17 @@ class Attempt {
   error: unknown;
 }
 
-/** Returns the fields of an error that a replay needs to fail in the same way. */
-function factsOf(error: unknown): Record<string, unknown> {
-  if (!isObject(error)) return {};
-  const { status_code, retry_after, delay_multiplier } = error;
+/** Returns the data of `provider:retry` for a request that is sent once more with a smaller view. */
+function overflowNotice(provider: string, error: unknown, { count, request_id }: Attempt): JsonObject {
   return {
-    ...(typeof status_code === "number" ? { status_code } : {}),
-    ...(typeof retry_after === "number" ? { retry_after } : {}),
-    ...(typeof delay_multiplier === "number" && delay_multiplier !== 1 ? { delay_multiplier } : {}),
+    provider,
+    attempt: count,
+    max_retries: count,
+    delay: 0,
+    error_type: "ContextLengthError", // an error that is no LLMError has another name
+    error_message: errorMessage(error),
+    request_id,
+    ...factsOf(error),
   };
 }
 

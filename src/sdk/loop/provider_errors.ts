@@ -1,8 +1,10 @@
 /** Classifies failures of model calls: their event data, and whether they are retried. */
-import { errorCode, errorMessage, errorName } from "../errors.ts";
-import { toLLMError } from "../llm_errors.ts";
+import { errorCode, errorMessage, errorName, PreampError } from "../errors.ts";
+import { overflowOf, toLLMError } from "../llm_errors.ts";
 import { isObject, type JsonObject } from "../json.ts";
+import type { ChatRequest } from "../messages.ts";
 import type { Provider } from "../providers.ts";
+import { RequestMeter, toolTokens } from "../token_estimate.ts";
 
 /** Error codes with which a guard stops a call; the provider did not fail. */
 const STOPS: ReadonlySet<string | undefined> = new Set(["limit_reached", "denied", "cancelled"]);
@@ -19,14 +21,51 @@ export function providerFailure(name: string, error: unknown): JsonObject | null
     error: { type: errorName(error), msg: errorMessage(error) },
     retryable: typeof fields.retryable === "boolean" ? fields.retryable : false,
     status_code: typeof fields.status_code === "number" ? fields.status_code : null,
+    ...tokensOf(error),
+  };
+}
+
+/** Returns the fields of an error that a replay needs to fail in the same way. */
+export function factsOf(error: unknown): JsonObject {
+  if (!isObject(error)) return {};
+  const { status_code, retry_after, delay_multiplier } = error;
+  return {
+    ...(typeof status_code === "number" ? { status_code } : {}),
+    ...(typeof retry_after === "number" ? { retry_after } : {}),
+    ...(typeof delay_multiplier === "number" && delay_multiplier !== 1 ? { delay_multiplier } : {}),
+    ...tokensOf(error),
+  };
+}
+
+/** Returns the numbers of a request that was too long; an empty object for any other failure. */
+function tokensOf(error: unknown): JsonObject {
+  const { limit_tokens = null, requested_tokens = null } = overflowOf(error) ?? {};
+  return {
+    ...(limit_tokens === null ? {} : { limit_tokens }),
+    ...(requested_tokens === null ? {} : { requested_tokens }),
   };
 }
 
 /** Returns whether a call that failed with this error may be repeated, with the same or another provider. */
 export function isPassing(error: unknown): boolean {
-  if (STOPS.has(errorCode(error))) return false;
+  if (STOPS.has(errorCode(error)) || overflowOf(error)) return false;
   const { retryable, status_code } = toLLMError(error);
   return retryable && !NEVER_AGAIN.has(status_code);
+}
+
+/** Returns the error of a request that the provider refused as too long also after a compaction. */
+export function overflowError(name: string, error: unknown, request: ChatRequest): PreampError {
+  const { limit_tokens = null, requested_tokens = null } = overflowOf(error) ?? {};
+  const size = new RequestMeter().count(request.messages) + toolTokens(request.tools);
+  const counted = requested_tokens === null ? "" : `, counted as ${requested_tokens}`;
+  const limit = limit_tokens === null ? "" : ` (it takes ${limit_tokens} tokens)`;
+  return new PreampError(
+    "context_overflow",
+    `Cannot fit the request: provider "${name}" refused it twice as too long${limit}: received about ${size} tokens${counted}, after a compaction: ${
+      errorMessage(error)
+    }; shorten the system prompt or the prompt, offer fewer tools, or use a model with a larger window`,
+    { cause: error, facts: { tokens: requested_tokens ?? size, budget: limit_tokens } },
+  );
 }
 
 /** Returns whether a stream broke; such a call is repeated at most once. */

@@ -5,6 +5,11 @@ import { amount, block, count, failure, fields, flag, ordinal, payload, text, us
 const provider = text;
 const request_id = text.meta({ description: "one attempt of a model call" });
 const block_index = count;
+/** Numbers of a request that was too long for the model. */
+const overflow = {
+  limit_tokens: ordinal.optional().meta({ description: "input tokens that the model takes" }),
+  requested_tokens: ordinal.optional().meta({ description: "input tokens of the request" }),
+};
 const streamed = { request_id, block_index };
 
 /** Maps each event to the schema of its `data`. */
@@ -33,8 +38,9 @@ export const MODEL = {
     error: failure,
     retryable: flag,
     status_code: z.int().nullable(),
+    ...overflow,
   }),
-  "provider:retry": payload("A model call failed and is repeated after a delay.", {
+  "provider:retry": payload("A model call failed and is repeated: after a delay, or with a smaller view.", {
     provider,
     attempt: ordinal.meta({ description: "the attempt that failed, from 1" }),
     max_retries: count,
@@ -47,6 +53,7 @@ export const MODEL = {
     status_code: z.int().optional(),
     retry_after: amount.optional(),
     delay_multiplier: amount.optional(),
+    ...overflow,
   }),
   "provider:throttle": payload("A provider waits before it calls.", {
     provider,
