@@ -154,6 +154,18 @@ Deno.test("an error of a vendor's SDK that is no LLMError is recovered too", asy
   ]);
 });
 
+Deno.test("a context that ignores the refusal ends the run with the second one", async () => {
+  const provider = new MockProvider();
+  provider.complete = () =>
+    Promise.reject(new LLMError("ContextLengthError", "maximum context length is 8192 tokens"));
+  const run = kit({ providers: [provider] });
+  assertEquals((await run.run("hi")).error, {
+    code: "context_overflow",
+    message:
+      'Cannot fit the request: provider "mock" refused it twice as too long (it takes 8192 tokens): received about 5 tokens, after a compaction: maximum context length is 8192 tokens; shorten the system prompt or the prompt, offer fewer tools, or use a model with a larger window',
+  });
+});
+
 Deno.test("injections of hooks are in the request that is sent once more", async () => {
   const inject: TestModule = (coordinator) => {
     coordinator.hooks.register("provider:request", () => ({

@@ -1014,7 +1014,6 @@ for (
   const [status, message, type, code] of [
     [401, "401 Incorrect API key provided", "AuthenticationError", "provider_auth"],
     [403, "403 Country not supported", "AccessDeniedError", "provider_auth"],
-    [400, "400 maximum context length is 8192 tokens", "ContextLengthError", "context_overflow"],
     [400, "400 messages must not be empty", "InvalidRequestError", "provider_bad_response"],
   ] as const
 ) {
