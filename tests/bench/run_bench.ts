@@ -9,7 +9,7 @@ import { createRuntime } from "../../src/app/runtime.ts";
 import { defaultPolicy } from "../../src/policy/policy.ts";
 import type { Caller } from "../../src/runs/types.ts";
 import { CANONICAL_EVENTS } from "../../src/sdk/events.ts";
-import type { JsonObject, Message } from "../../src/sdk/types.ts";
+import type { JsonObject, Message, ToolResult } from "../../src/sdk/types.ts";
 import { MemoryStore } from "../../src/store/memory.ts";
 import { print, report, tableOf } from "./figures.ts";
 import { noop, type Script, SCRIPTED_MODULES, scriptedProvider } from "./modules/scripted.ts";
@@ -129,7 +129,12 @@ async function bareLoop(script: Script): Promise<string> {
     const results = await Promise.all(calls.map((call) => noop.execute(call.arguments)));
     for (const [index, result] of results.entries()) {
       const { id, name } = calls[index]!; // one result for each call
-      messages.push({ role: "tool", tool_call_id: id, name, content: String(result.output) });
+      messages.push({
+        role: "tool",
+        tool_call_id: id,
+        name,
+        content: (result as ToolResult).output as string,
+      });
     }
   }
 }

@@ -70,7 +70,7 @@ export const noop: Tool = {
   name: "noop",
   description: "Does nothing",
   input_schema: { type: "object", properties: { query: { type: "string" } } },
-  execute: () => Promise.resolve(RESULT) as unknown as ReturnType<Tool["execute"]>,
+  execute: () => Promise.resolve(RESULT),
 };
 
 /** The modules by id. The hook lets every event pass. */
