@@ -45,7 +45,12 @@ const TYPES_ONLY: Readonly<Record<string, readonly string[]>> = { server: ["app"
 const COMPOSES: ReadonlySet<string> = new Set(["src/server/mod.ts"]);
 
 /** Entry points that modules may import, besides their own files and packages of the import map. */
-const MODULE_IMPORTS: ReadonlySet<string> = new Set(["preamp", "preamp/loop", "preamp/context"]);
+const MODULE_IMPORTS: ReadonlySet<string> = new Set([
+  "preamp",
+  "preamp/loop",
+  "preamp/context",
+  "preamp/provider",
+]);
 
 interface Import {
   readonly specifier: string;

@@ -5,16 +5,9 @@ import {
   type JsonObject,
   type ModuleInfo,
   type MountReturn,
-  readConfig,
+  PreampError,
 } from "preamp";
 import { Stopwatches } from "./stopwatches.ts";
-
-const CONFIG_SCHEMA = {
-  type: "object",
-  properties: {
-    debug: { type: ["boolean", "null"], default: false, description: "Notify the user after each call" },
-  },
-};
 
 /** Describes the module. */
 export const module: ModuleInfo = {
@@ -22,7 +15,12 @@ export const module: ModuleInfo = {
   type: "hook",
   version: "1.0.0",
   description: "Measures the duration of tool calls and provider calls.",
-  config_schema: CONFIG_SCHEMA,
+  config_schema: {
+    type: "object",
+    properties: {
+      debug: { type: ["boolean", "null"], default: false, description: "Notify the user after each call" },
+    },
+  },
 };
 
 /** Emitted after each measured call: `{kind, name, tool_call_id?, duration_ms}`. */
@@ -35,7 +33,13 @@ const MEASURED = "hooks-timing:measured";
  */
 // deno-lint-ignore require-await -- the contract: mount returns a promise
 export async function mount(coordinator: Coordinator, config: JsonObject): Promise<MountReturn> {
-  const { debug } = readConfig<{ debug: boolean | null }>(CONFIG_SCHEMA, config);
+  const debug = config.debug ?? false;
+  if (typeof debug !== "boolean") {
+    throw new PreampError(
+      "module_invalid",
+      `Cannot mount module "${module.id}": config.debug must be true or false: received ${typeof debug}`,
+    );
+  }
   coordinator.registerContributor("observability.events", module.id, () => [MEASURED]);
   const timers = new Stopwatches(coordinator.clock);
 

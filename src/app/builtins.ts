@@ -12,6 +12,7 @@ const BUILTINS: Readonly<Record<string, () => Promise<Module>>> = {
   "loop-basic": () => import("../../modules/loop-basic/mod.ts"),
   "loop-events": () => import("../../modules/loop-events/mod.ts"),
   "loop-streaming": () => import("../../modules/loop-streaming/mod.ts"),
+  "provider-anthropic": () => import("../../modules/provider-anthropic/mod.ts"),
   "provider-mock": () => import("../../modules/provider-mock/mod.ts"),
   "provider-replay": () => import("../../modules/provider-replay/mod.ts"),
   "tool-calculator": () => import("../../modules/tool-calculator/mod.ts"),

@@ -27,24 +27,54 @@ function unsetInAgents({ plan, env }: CompiledPlan, lookup: LookUp): EnvReferenc
   return expandEnv(plan.agents, lookup, "agents").missing.filter(({ path }) => places.has(path));
 }
 
+/** Lookups of a plan's variables. */
+export interface LookUps {
+  /** For `${VAR}` in the plan: what its origin may read. */
+  readonly plan: LookUp;
+  /** For keys of built-in providers: every variable of the process. */
+  readonly keys: LookUp;
+}
+
 /**
- * Returns a module's config with the values of its variables, typed by its schema. Registers its secrets:
- * each text value of a variable, and fields with the names of secrets.
+ * Returns a module's config with the values of its variables, typed by its schema, and with the key of a
+ * built-in provider that the plan does not state. Registers its secrets: each text value of a variable, and
+ * fields with the names of secrets.
+ *
+ * @param schema The schema of a built-in module; undefined for others.
  */
 export function expandConfig(
   spec: ModuleSpec,
   schema: JsonObject | undefined,
-  lookup: LookUp,
+  { plan: lookup, keys }: LookUps,
   secrets: SecretSink,
 ): JsonObject {
-  if (isEmpty(spec.config)) return {}; // most modules have none
+  const key = schema ? keyOf(spec.config, schema, keys) : undefined;
+  if (key === undefined && isEmpty(spec.config)) return {}; // most modules have none
   const expansion = expandEnv(spec.config, lookup, `${spec.path}.config`);
   const config = schema && expansion.refers
     ? typeVariables(expansion.value, spec.config, schema)
     : expansion.value;
+  if (key !== undefined) config.api_key = key;
   for (const secret of expansion.secrets) if (holdsText(config, secret)) secrets.register(secret);
   registerSecrets(config, secrets);
   return config;
+}
+
+/**
+ * Returns the key for a provider whose config has no `api_key`: the value of the first variable in `env_vars`
+ * of the schema that is set. A caller's plan with another endpoint states its own key, or the policy refused
+ * it (src/policy/provider_endpoints.ts).
+ */
+function keyOf(config: JsonObject, { properties }: JsonObject, keys: LookUp): string | undefined {
+  const field = isObject(properties) ? properties.api_key : undefined;
+  if (!isObject(field) || !Array.isArray(field.env_vars) || Object.hasOwn(config, "api_key")) {
+    return undefined;
+  }
+  for (const name of field.env_vars) {
+    const value = typeof name === "string" ? keys(name)?.trim() : undefined;
+    if (value) return value;
+  }
+  return undefined;
 }
 
 /**

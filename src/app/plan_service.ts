@@ -122,7 +122,7 @@ export class Plans {
     const specs = specsOf(compiled.plan);
     let modules: UrlModules | undefined;
     const urlModules = () => modules ??= this.#urlModules(authorised, policy, specs);
-    const lookup = this.#lookup(grants);
+    const lookups = { plan: this.#lookup(grants), keys: this.#options.env };
     /**
      * Configs that were expanded to register their secrets, by index of the spec. The first caller of
      * `open` receives the config itself.
@@ -147,7 +147,7 @@ export class Plans {
       },
       registerSecrets: (secrets) => {
         expanded = specs.map((spec) =>
-          expandConfig(spec, schemaOf(spec, this.#options.modules), lookup, secrets)
+          expandConfig(spec, schemaOf(spec, this.#options.modules), lookups, secrets)
         );
       },
       ...(specs.some(isOfUrl) ? { load: () => urlModules().load() } : {}),
@@ -157,7 +157,7 @@ export class Plans {
       open: (spec, secrets, callbacks) => {
         const index = specs.indexOf(spec);
         const config = expanded[index] ??
-          expandConfig(spec, schemaOf(spec, this.#options.modules), lookup, secrets);
+          expandConfig(spec, schemaOf(spec, this.#options.modules), lookups, secrets);
         if (index >= 0) expanded[index] = undefined; // the module may change it
         return this.#open(spec, urlModules, config, { callbacks, found, written: compiled.written });
       },

@@ -13,6 +13,7 @@ export const SDK_IMPORTS: Readonly<Record<string, string>> = {
   "preamp": `./${FOLDER}preamp/mod.ts`,
   "preamp/loop": `./${FOLDER}preamp/loop.ts`,
   "preamp/context": `./${FOLDER}preamp/context.ts`,
+  "preamp/provider": `./${FOLDER}preamp/provider.ts`,
   "preamp/testing": `./${FOLDER}preamp/testing.ts`,
   "zod": `./${FOLDER}zod/mod.js`,
 };

@@ -7,6 +7,7 @@ const PARTS: Readonly<Record<string, () => Promise<object>>> = {
   "preamp": () => import("./mod.ts"),
   "preamp/loop": () => import("./loop.ts"),
   "preamp/context": () => import("./context.ts"),
+  "preamp/provider": () => import("./provider.ts"),
   "preamp/testing": () => import("./testing.ts"),
   "zod": () => import("zod"),
 };

@@ -111,8 +111,7 @@ export interface Kit {
   run(prompt?: Prompt): Promise<Outcome>;
 }
 
-/** Limits of the kernel in tests. */
-export const KERNEL_LIMITS: KernelLimits = {
+const KERNEL_LIMITS: KernelLimits = {
   tool_timeout_s: 60,
   max_tool_result_bytes: 131_072,
   max_answer_tool_calls: 128,
@@ -124,8 +123,7 @@ export const KERNEL_LIMITS: KernelLimits = {
   max_session_state_bytes: 65_536,
 };
 
-/** Limits of a run in tests. */
-export const LIMITS: RunLimits = {
+const LIMITS: RunLimits = {
   max_iterations: 50,
   max_tool_calls: 200,
   max_total_tokens: 1_000_000,

@@ -33,7 +33,7 @@ export interface ProviderGuardDeps {
    * Runs the steps that the loop skipped before its model call: emits missing events, adds missing tool
    * results, and decides both gates.
    */
-  beforeCall(turn: Turn, provider: string): Promise<void>;
+  beforeCall(provider: string): Promise<void> | void;
   /** Emits `provider:response` for an answer that was not reported yet. */
   emitResponse(): Promise<unknown> | void;
 }
@@ -163,7 +163,8 @@ class ProviderGuard {
   async completeForLoop(request: ChatRequest, options: CompleteOptions = {}): Promise<ChatResponse> {
     const session = this.#session;
     const turn = this.#requireTurn();
-    await this.#deps.beforeCall(turn, this.#name);
+    const completing = this.#deps.beforeCall(this.#name);
+    if (completing) await completing;
     if (turn.denied !== null) throw new PreampError("denied", turn.denied);
     const max_output_tokens = this.#maxOutputTokens(request);
     const message_tokens = this.#meter.count(request.messages);

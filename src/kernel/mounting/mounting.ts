@@ -7,7 +7,7 @@ import { errorMessage, hasCode, PreampError } from "../../sdk/errors.ts";
 import { describe } from "../../sdk/checks.ts";
 import { registerHook } from "../../sdk/handler_list.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
-import { methodOf } from "../../sdk/snake_case_aliases.ts";
+import { methodOf, unboundMethodOf } from "../../sdk/snake_case_aliases.ts";
 import type { ErrorDetail, Module, ModuleSpec, ModuleType, MountPlan } from "../../sdk/types.ts";
 import { classifyMountReturn, diagnoseEmptyMount, type MountOutcome } from "./mount_diagnosis.ts";
 import { ModuleCoordinator } from "./coordinator.ts";
@@ -66,7 +66,8 @@ export async function mountModule(
   const { session } = shared;
   let opened: OpenedModule;
   try {
-    opened = await session.host.open(spec);
+    const opening = session.host.open(spec);
+    opened = opening instanceof Promise ? await opening : opening;
   } catch (error) {
     if (isFetchFailure(error)) throw error;
     return await skip(shared, spec, new Skip("load_failed", errorMessage(error)), {
@@ -105,7 +106,8 @@ export async function mountModule(
     return await skip(shared, spec, failure, { cause: error, gates });
   }
   if ("cleanup" in outcome && outcome.cleanup) coordinator.registerCleanup(outcome.cleanup);
-  await announceMounted(shared, spec, opened, outcome, names);
+  const announcing = announceMounted(shared, spec, opened, outcome, names);
+  if (announcing) await announcing;
   return { spec, module: opened.module, coordinator };
 }
 
@@ -184,13 +186,13 @@ function commit(coordinator: ModuleCoordinator, spec: ModuleSpec): string[] {
   return names;
 }
 
-async function announceMounted(
+function announceMounted(
   shared: SessionParts,
   spec: ModuleSpec,
   opened: OpenedModule,
   outcome: MountOutcome,
   names: string[],
-): Promise<void> {
+): Promise<unknown> | void {
   const { session } = shared;
   if (outcome.kind === "unknown") {
     session.host.warn(
@@ -199,7 +201,7 @@ async function announceMounted(
     );
   }
   if (outcome.kind === "metadata") warnMissing(shared, spec, outcome.metadata, names);
-  await session.hooks.emit("module:mounted", {
+  return session.hooks.notify("module:mounted", {
     module_id: idOf(spec),
     type: spec.type,
     names,
@@ -367,13 +369,20 @@ function hintOfRequired({ type, required }: ModuleSpec): { hint?: string } {
 }
 
 /**
- * Calls `onSessionReady` of every module that has it, in mount order. A failure is emitted as an event, and
- * the others are still called.
+ * Calls `onSessionReady` of every module in mount order. A failure is emitted as an event, and the others are
+ * still called.
  */
-export async function announceReady(shared: SessionParts, modules: readonly MountedModule[]): Promise<void> {
+export function announceReady(
+  shared: SessionParts,
+  modules: readonly MountedModule[],
+): Promise<void> | void {
+  const listening = modules.filter(({ module }) => unboundMethodOf(module, "onSessionReady") !== undefined);
+  if (listening.length > 0) return callSessionReady(shared, listening);
+}
+
+async function callSessionReady(shared: SessionParts, modules: readonly MountedModule[]): Promise<void> {
   for (const { spec, module, coordinator } of modules) {
-    const ready = methodOf(module, "onSessionReady");
-    if (!ready) continue;
+    const ready = methodOf(module, "onSessionReady")!; // the caller checked that it exists
     try {
       await ready(coordinator);
     } catch (error) {

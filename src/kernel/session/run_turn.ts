@@ -112,10 +112,12 @@ async function callLoop(turn: Turn, parts: TurnDeps, resume: boolean): Promise<R
 
 /** Adds missing tool results, decides the outcome and emits the end events that the loop did not emit. */
 async function finishTurn(turn: Turn, parts: TurnDeps, returned: Returned): Promise<Outcome> {
-  const { session, contract } = parts;
+  const { session, contract: contract } = parts;
   const { hooks } = session;
-  await session.beginTurn();
-  await contract.settleAnswer(turn);
+  const starting = session.beginTurn();
+  if (starting) await starting;
+  const settling = contract.settleAnswer(turn);
+  if (settling) await settling;
   const outcome = outcomeOf(session, turn, returned);
   const response = "text" in returned ? returned.text : outcome.error?.message ?? "";
   if (outcome.status === "cancelled") {

@@ -3,8 +3,9 @@
  * log.
  */
 import { type JsonObject, toPlain, toPlainObject } from "../../sdk/json.ts";
-import type { CancellationToken, Emission, HookRegistry, MountPlan } from "../../sdk/types.ts";
+import type { CancellationToken, Emission, MountPlan } from "../../sdk/types.ts";
 import type { RunLimitGuard } from "../run_limits.ts";
+import type { Hooks } from "../hooks/hooks.ts";
 import { draftEntry, type Host, isBarrier, type Verdict } from "../host.ts";
 import type { SessionState } from "./session_state.ts";
 import type { Turn } from "./turn_state.ts";
@@ -35,7 +36,7 @@ export interface KernelLimits {
 
 /** Shared state of one session. The session sets `hooks` and `turn`. */
 export class SessionContext {
-  hooks!: Pick<HookRegistry, "emit">;
+  hooks!: Hooks;
   turn: Turn | null = null;
   /** Number of the last answer to the loop, from 1, with its input tokens; null before the first. */
   last_usage: { answer: number; input_tokens: number } | null = null;

@@ -7,6 +7,7 @@ export const SDK_SPECIFIERS: readonly string[] = [
   "preamp",
   "preamp/loop",
   "preamp/context",
+  "preamp/provider",
   "preamp/testing",
   "zod",
 ];

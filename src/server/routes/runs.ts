@@ -1,6 +1,5 @@
 /** Handlers of runs and their approvals. */
-import type { Handler, HandlerContext } from "../context.ts";
-import { jsonResponse, listResponse, noContent } from "../responses.ts";
+import { type Handler, type HandlerContext, jsonResponse, listResponse, noContent } from "../context.ts";
 import { answerNewRun } from "./create_run.ts";
 import { readJsonBody } from "../body/parse_body.ts";
 import { checkBody, checkListQuery } from "../body/validation.ts";

@@ -1,0 +1,126 @@
+/** The Messages API through Anthropic's own client. */
+import { Anthropic } from "@anthropic-ai/sdk";
+import { isObject, type JsonObject, LLMError, toLLMError } from "preamp";
+import type {
+  Backend,
+  BackendAnswer,
+  CallIo,
+  ListedModel,
+  ProviderSettings,
+  WireRequest,
+} from "preamp/provider";
+import { readStream, toAnswer, type WireMessage } from "./from_response.ts";
+import { toRequest } from "./to_request.ts";
+
+const VENDOR_URL = "https://api.anthropic.com";
+/** Requests for one answer: the API pauses a long turn with tools of its own. */
+const MAX_CONTINUATIONS = 5;
+/** Headers of the client; others would come from variables of the process. */
+const HEADERS = /^(accept|authorization|content-|user-agent|anthropic-|x-api-key|x-stainless-)/;
+
+/** Returns the backend. Imported on first use, because the client is large. */
+export function createBackend(settings: ProviderSettings): Backend {
+  return {
+    toRequest,
+    toError,
+    send: (request, io) => send(request, io, settings),
+    listModels: (io) => listModels(io, settings),
+  };
+}
+
+function clientOf({ api_key, base_url = VENDOR_URL, timeout_s }: ProviderSettings, io: CallIo): Anthropic {
+  return new Anthropic({
+    apiKey: api_key ?? null,
+    authToken: null,
+    webhookKey: null,
+    baseURL: base_url.replace(/\/v1$/, ""),
+    maxRetries: 0,
+    timeout: timeout_s * 1000,
+    logLevel: "off",
+    openTelemetry: false,
+    fetch: (url, init) => io.fetch(url, { ...init, headers: knownHeaders(init?.headers) }),
+  });
+}
+
+function knownHeaders(headers: HeadersInit | undefined): Headers {
+  return new Headers([...new Headers(headers)].filter(([name]) => HEADERS.test(name)));
+}
+
+async function send({ body }: WireRequest, io: CallIo, settings: ProviderSettings): Promise<BackendAnswer> {
+  const client = clientOf(settings, io);
+  const { signal, onDelta } = io;
+  const messages: WireMessage[] = [];
+  let params = body as unknown as Anthropic.MessageCreateParamsNonStreaming; // made by `toRequest`
+  for (;;) {
+    const offset = messages.reduce((sum, { content }) => sum + content.length, 0);
+    const message = onDelta
+      ? await readStream(
+        await client.messages.create({ ...params, stream: true }, { signal }),
+        onDelta,
+        offset,
+      )
+      : checked(await client.messages.create(params, { signal }));
+    messages.push(message);
+    if (message.stop_reason !== "pause_turn" || messages.length > MAX_CONTINUATIONS) {
+      return toAnswer(messages);
+    }
+    const content = message.content as unknown as Anthropic.ContentBlockParam[]; // the API's own blocks
+    params = { ...params, messages: [...params.messages, { role: "assistant", content }] };
+  }
+}
+
+function checked(value: unknown): WireMessage {
+  if (isObject(value) && Array.isArray(value.content) && isObject(value.usage)) {
+    return value as unknown as WireMessage;
+  }
+  throw new LLMError("LLMError", "Cannot read the answer: it is no message of the Messages API");
+}
+
+async function listModels(io: CallIo, settings: ProviderSettings): Promise<ListedModel[]> {
+  const models: ListedModel[] = [];
+  for await (const model of clientOf(settings, io).models.list({ limit: 1000 }, { signal: io.signal })) {
+    const { id, display_name, max_input_tokens, max_tokens } = model;
+    models.push({
+      id,
+      display_name,
+      ...(max_input_tokens ? { context_window: max_input_tokens } : {}),
+      ...(max_tokens ? { max_output_tokens: max_tokens } : {}),
+    });
+  }
+  return models;
+}
+
+/** Statuses of errors that a stream reports after its response began with 200. */
+const STREAM_STATUS: Readonly<Record<string, number>> = {
+  invalid_request_error: 400,
+  authentication_error: 401,
+  billing_error: 402,
+  permission_error: 403,
+  not_found_error: 404,
+  request_too_large: 413,
+  rate_limit_error: 429,
+  api_error: 500,
+  timeout_error: 504,
+  overloaded_error: 529,
+};
+
+function toError(error: unknown): LLMError {
+  if (!(error instanceof Error)) return toLLMError(error);
+  const { status, type, headers } = error as { status?: number; type?: string | null; headers?: unknown };
+  const message = messageOf(error as unknown as JsonObject) ?? error.message;
+  const status_code = status ?? STREAM_STATUS[type ?? ""];
+  if (status_code === undefined && error instanceof SyntaxError) {
+    return new LLMError("StreamError", "Cannot read the stream of the answer: it is not JSON", {
+      cause: error,
+    });
+  }
+  return toLLMError({ name: error.name, message, headers, status: status_code }, { cause: error });
+}
+
+/** Returns the API's own sentence; the client's message is the whole body. */
+function messageOf({ error }: JsonObject): string | undefined {
+  const inner = isObject(error) ? error.error : undefined;
+  return isObject(inner) && typeof inner.message === "string" && inner.message !== ""
+    ? inner.message
+    : undefined;
+}

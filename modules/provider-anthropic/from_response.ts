@@ -1,0 +1,189 @@
+/** Converts answers of the Messages API, whole or streamed. */
+import type { Anthropic } from "@anthropic-ai/sdk";
+import { type ContentBlock, isObject, type JsonObject, LLMError, parseToolCall, type ToolCall } from "preamp";
+import type { AnswerUsage, BackendAnswer, CallIo } from "preamp/provider";
+
+const FINISH_REASONS: Readonly<Record<string, string>> = {
+  end_turn: "stop",
+  stop_sequence: "stop",
+  tool_use: "tool_calls",
+  max_tokens: "length",
+  model_context_window_exceeded: "length",
+  refusal: "content_filter",
+};
+
+/** A message whose blocks are plain data. */
+export interface WireMessage {
+  id?: string;
+  model?: string;
+  content: JsonObject[];
+  stop_reason: string | null;
+  stop_details?: unknown;
+  usage: JsonObject;
+}
+
+/** Returns the answer of one or more messages; later ones continue the first. */
+export function toAnswer(messages: readonly WireMessage[]): BackendAnswer {
+  const last = messages.at(-1)!; // at least one
+  const calls: ToolCall[] = [];
+  const content = messages.flatMap((message) => message.content).map((block) => toBlock(block, calls));
+  const { id, model, stop_reason, stop_details } = last;
+  return {
+    content,
+    ...(calls.length > 0 ? { tool_calls: calls } : {}),
+    finish_reason: FINISH_REASONS[stop_reason ?? ""] ?? stop_reason ?? "stop",
+    usage: usageOf(messages),
+    ...(model === undefined ? {} : { model }),
+    metadata: { ...(id ? { response_id: id } : {}), ...(stop_details ? { stop_details } : {}) },
+    raw: messages.length === 1 ? last : messages,
+  };
+}
+
+function toBlock(block: JsonObject, calls: ToolCall[]): ContentBlock {
+  if (block.type === "text") {
+    const { text, citations } = block;
+    return {
+      type: "text",
+      text: String(text),
+      ...(Array.isArray(citations) && citations.length > 0 ? { citations } : {}),
+    };
+  }
+  if (block.type !== "tool_use") return block as ContentBlock; // it has a type
+  const { id, name, input } = block;
+  const call = parseToolCall({ id, name, arguments: input });
+  calls.push(call);
+  return { type: "tool_call", id: call.id, name: call.name, input: call.arguments };
+}
+
+/** Returns the sum of the messages' tokens; the API's `input_tokens` has neither cache reads nor writes. */
+function usageOf(messages: readonly WireMessage[]): AnswerUsage {
+  const sum = (read: (usage: JsonObject) => unknown) =>
+    messages.reduce((total, { usage }) => total + (Number(read(usage)) || 0), 0);
+  const cache_read_tokens = sum((usage) => usage.cache_read_input_tokens);
+  const cache_write_tokens = sum((usage) => usage.cache_creation_input_tokens);
+  const reasoning_tokens = sum((usage) =>
+    isObject(usage.output_tokens_details) ? usage.output_tokens_details.thinking_tokens : 0
+  );
+  return {
+    input_tokens: sum((usage) => usage.input_tokens) + cache_read_tokens,
+    output_tokens: sum((usage) => usage.output_tokens),
+    cache_read_tokens,
+    cache_write_tokens,
+    ...(reasoning_tokens > 0 ? { reasoning_tokens } : {}),
+  };
+}
+
+/**
+ * Resolves to the message of a stream, and passes its deltas on.
+ *
+ * @param offset Blocks of the answer before this message.
+ * @throws {LLMError} `StreamError` when the stream ends before the message does.
+ */
+export async function readStream(
+  events: AsyncIterable<Anthropic.RawMessageStreamEvent>,
+  onDelta: NonNullable<CallIo["onDelta"]>,
+  offset: number,
+): Promise<WireMessage> {
+  const message: WireMessage = { content: [], stop_reason: null, usage: {} };
+  const inputs = new Map<JsonObject, string>();
+  let ended = false;
+  for await (const event of events) {
+    switch (event.type) {
+      case "message_start": {
+        const { id, model, usage } = event.message;
+        Object.assign(message, { id, model, usage: { ...usage } });
+        break;
+      }
+      case "content_block_start": {
+        const block = { ...event.content_block } as unknown as JsonObject;
+        message.content[event.index] = block;
+        startBlock(block, offset + event.index, onDelta);
+        break;
+      }
+      case "content_block_delta": {
+        const block = message.content[event.index];
+        if (!block) throw broken("a delta came before its block");
+        addDelta(block, event.delta, { index: offset + event.index, inputs, onDelta });
+        break;
+      }
+      case "message_delta":
+        message.stop_reason = event.delta.stop_reason;
+        message.stop_details = event.delta.stop_details;
+        Object.assign(message.usage, withoutNulls(event.usage as unknown as JsonObject));
+        break;
+      case "message_stop":
+        ended = true;
+    }
+  }
+  if (!ended) throw broken("it has no message_stop");
+  // a gap would be a block that never started
+  if (Array.from(message.content).includes(undefined as never)) throw broken("a block is missing");
+  for (const [block, text] of inputs) block.input = block.type === "tool_use" ? text || {} : parse(text);
+  return message;
+}
+
+function startBlock(block: JsonObject, index: number, onDelta: NonNullable<CallIo["onDelta"]>): void {
+  if (block.type === "text" && block.text) {
+    onDelta({ block_index: index, block_type: "text", delta: String(block.text) });
+  } else if (block.type === "thinking" && block.thinking) {
+    onDelta({ block_index: index, block_type: "thinking", delta: String(block.thinking) });
+  } else if (block.type === "tool_use") {
+    onDelta({
+      block_index: index,
+      block_type: "tool_call",
+      delta: "",
+      id: String(block.id),
+      name: String(block.name),
+    });
+  }
+}
+
+interface Target {
+  index: number;
+  inputs: Map<JsonObject, string>;
+  onDelta: NonNullable<CallIo["onDelta"]>;
+}
+
+function addDelta(
+  block: JsonObject,
+  delta: Anthropic.RawContentBlockDelta,
+  { index, inputs, onDelta }: Target,
+): void {
+  switch (delta.type) {
+    case "text_delta":
+      block.text = `${block.text ?? ""}${delta.text}`;
+      return onDelta({ block_index: index, block_type: "text", delta: delta.text });
+    case "thinking_delta":
+      block.thinking = `${block.thinking ?? ""}${delta.thinking}`;
+      return onDelta({ block_index: index, block_type: "thinking", delta: delta.thinking });
+    case "signature_delta":
+      block.signature = delta.signature;
+      return;
+    case "citations_delta":
+      block.citations = [...(Array.isArray(block.citations) ? block.citations : []), delta.citation];
+      return;
+    case "input_json_delta":
+      inputs.set(block, (inputs.get(block) ?? "") + delta.partial_json);
+      if (block.type === "tool_use") {
+        onDelta({ block_index: index, block_type: "tool_call", delta: delta.partial_json });
+      }
+  }
+}
+
+function withoutNulls(fields: JsonObject): JsonObject {
+  return Object.fromEntries(
+    Object.entries(fields).filter(([, value]) => value !== null && value !== undefined),
+  );
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return {}; // of a tool that the server ran
+  }
+}
+
+function broken(fact: string): LLMError {
+  return new LLMError("StreamError", `Cannot read the stream of the answer: ${fact}`);
+}

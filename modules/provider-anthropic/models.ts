@@ -1,0 +1,57 @@
+/** Claude models: sizes, prices, and which parameters they accept. */
+import type { KnownModel } from "preamp/provider";
+
+function model(id: string, context_window: number, max_output_tokens: number, prices: string): KnownModel {
+  const [input = "", output = "", cache_write = "", cache_read = ""] = prices.split(" ");
+  return { id, context_window, max_output_tokens, prices: { input, output, cache_write, cache_read } };
+}
+
+/** Known models, as of 2026-11-20. Prices: input, output, cache write (5 minutes) and cache read, in US dollars per million tokens. */
+export const MODELS: readonly KnownModel[] = [
+  model("claude-fable-5-1", 1_000_000, 128_000, "10 50 12.5 0.25"),
+  model("claude-fable-5", 1_000_000, 128_000, "10 50 12.5 1"),
+  model("claude-opus-5-5", 1_000_000, 128_000, "4 20 5 0.2"),
+  model("claude-opus-5", 1_000_000, 128_000, "5 25 6.25 0.5"),
+  model("claude-opus-4-8", 1_000_000, 128_000, "5 25 6.25 0.5"),
+  model("claude-opus-4-7", 1_000_000, 128_000, "5 25 6.25 0.5"),
+  model("claude-opus-4-6", 1_000_000, 128_000, "5 25 6.25 0.5"),
+  model("claude-opus-4-5", 200_000, 64_000, "5 25 6.25 0.5"),
+  model("claude-sonnet-5-5", 1_000_000, 128_000, "2 10 2.5 0.2"),
+  model("claude-sonnet-5", 1_000_000, 128_000, "2 10 2.5 0.2"),
+  model("claude-sonnet-4-6", 1_000_000, 64_000, "3 15 3.75 0.3"),
+  model("claude-sonnet-4-5", 200_000, 64_000, "3 15 3.75 0.3"),
+  model("claude-haiku-4-5", 200_000, 64_000, "1 5 1.25 0.1"),
+];
+
+/** What a model accepts. */
+export interface ModelTraits {
+  /** Thinking: a token budget, the model's own decision, or both. */
+  readonly thinking: "none" | "budget" | "both" | "adaptive";
+  /** Whether thinking can be switched off. */
+  readonly can_disable_thinking: boolean;
+  /** Whether it accepts `temperature` and `top_p`. */
+  readonly sampling: boolean;
+  /** Whether it accepts `output_config.effort`. */
+  readonly effort: boolean;
+  /** Whether it accepts `output_config.format`. */
+  readonly structured_outputs: boolean;
+}
+
+/** Returns what a model accepts, by the version in its id. Ids without a version are those of newer models. */
+export function traitsOf(id: string): ModelTraits {
+  const version = versionOf(id);
+  const adaptive_only = version >= 4.7 || id.includes("mythos");
+  return {
+    thinking: adaptive_only ? "adaptive" : version >= 4.6 ? "both" : version >= 3.7 ? "budget" : "none",
+    can_disable_thinking: !/fable|mythos|opus-5-[5-9]/.test(id),
+    sampling: !adaptive_only,
+    effort: version >= 4.6 || /opus-4-5/.test(id),
+    structured_outputs: version >= 4.5 || /opus-4-1/.test(id),
+  };
+}
+
+/** Returns `4.5` for `claude-sonnet-4-5-20250929`, `3.7` for `claude-3-7-sonnet-latest`; infinity without a version. */
+function versionOf(id: string): number {
+  const [, major, minor = "0"] = /-(\d{1,2})(?:[-.](\d{1,2}))?(?=$|[-@.:])/.exec(id) ?? [];
+  return major === undefined ? Infinity : Number(`${major}.${minor}`);
+}

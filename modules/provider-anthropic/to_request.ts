@@ -1,0 +1,214 @@
+/** Converts a call to the body of `POST /v1/messages`. */
+import type { Anthropic } from "@anthropic-ai/sdk";
+import { type Degradation, isObject, type JsonObject, type ToolSpec } from "preamp";
+import type {
+  AssistantPart,
+  CallSettings,
+  MediaPart,
+  TextPart,
+  ToolResultPart,
+  Turn,
+  UserPart,
+  WireRequest,
+} from "preamp/provider";
+import { traitsOf } from "./models.ts";
+
+type Body = Anthropic.MessageCreateParamsNonStreaming;
+type Block = Anthropic.ContentBlockParam;
+
+/** Breakpoints that the API accepts in one request. */
+const MAX_BREAKPOINTS = 4;
+/** Least tokens of a thinking budget. */
+const MIN_BUDGET = 1024;
+const EFFORTS: ReadonlySet<string> = new Set(["low", "medium", "high", "xhigh", "max"]);
+
+/** Returns the request of a call. */
+export function toRequest(call: CallSettings): WireRequest {
+  const { model, conversation, tools, max_output_tokens, stop, temperature, top_p } = call;
+  const traits = traitsOf(model);
+  const thinking = thinkingOf(call);
+  const format = formatOf(call);
+  const output_config = { ...effortOf(call), ...format.config };
+  const sampling = traits.sampling && (thinking === undefined || thinking.type === "disabled");
+  const body: Body = {
+    model,
+    max_tokens: max_output_tokens,
+    messages: conversation.turns.map(toMessage),
+    ...(conversation.system.length > 0 ? { system: conversation.system.map(textBlock) } : {}),
+    ...(tools.length > 0 ? { tools: tools.map(toTool) } : {}),
+    ...toolChoiceOf(call, thinking),
+    ...(stop && stop.length > 0 ? { stop_sequences: stop.filter((text) => text.trim() !== "") } : {}),
+    ...(sampling && temperature !== undefined ? { temperature: Math.min(temperature, 1) } : {}),
+    ...(sampling && top_p !== undefined && temperature === undefined ? { top_p } : {}),
+    ...(thinking ? { thinking } : {}),
+    ...(Object.keys(output_config).length > 0 ? { output_config } : {}),
+  };
+  keepLastBreakpoints(body);
+  return {
+    body: body as unknown as JsonObject, // the SDK's interfaces have no index signature
+    ...(format.degradation ? { degradation: format.degradation } : {}),
+  };
+}
+
+function toMessage(turn: Turn): Anthropic.MessageParam {
+  return turn.role === "user"
+    ? { role: "user", content: turn.parts.map(userBlock) }
+    : { role: "assistant", content: turn.parts.map(assistantBlock) };
+}
+
+function userBlock(part: UserPart): Block {
+  switch (part.type) {
+    case "text":
+      return textBlock(part);
+    case "tool_result":
+      return toolResult(part);
+    default:
+      return mediaBlock(part);
+  }
+}
+
+function assistantBlock(part: AssistantPart): Block {
+  switch (part.type) {
+    case "text":
+      // a stored block has citations, which the API wants back
+      return part.block ? cached(part, part.block as unknown as Anthropic.TextBlockParam) : textBlock(part);
+    case "tool_call": {
+      const { id, name, input } = part;
+      return cached(part, { type: "tool_use", id, name, input });
+    }
+    default:
+      return part.block as unknown as Block; // the API's own block, as it was received
+  }
+}
+
+function textBlock(part: TextPart): Anthropic.TextBlockParam {
+  return cached(part, { type: "text", text: part.text });
+}
+
+function toolResult(part: ToolResultPart): Anthropic.ToolResultBlockParam {
+  const { tool_call_id, content, is_error } = part;
+  return cached(part, {
+    type: "tool_result",
+    tool_use_id: tool_call_id,
+    content: typeof content === "string" ? content : content.map(resultBlock),
+    ...(is_error ? { is_error } : {}),
+  });
+}
+
+function resultBlock(part: TextPart | MediaPart) {
+  return part.type === "text" ? textBlock(part) : mediaBlock(part);
+}
+
+function mediaBlock(part: MediaPart): Anthropic.ImageBlockParam | Anthropic.DocumentBlockParam {
+  const { type, data, media_type, url, file_id, name } = part;
+  if (type === "image") {
+    const source = data !== undefined
+      ? { type: "base64", data, media_type }
+      : url !== undefined
+      ? { type: "url", url }
+      : { type: "file", file_id };
+    return cached(part, { type: "image", source: source as Anthropic.ImageBlockParam["source"] });
+  }
+  const source = data !== undefined
+    ? media_type?.startsWith("text/")
+      ? { type: "text", media_type: "text/plain", data: decodeText(data) }
+      : { type: "base64", media_type: "application/pdf", data }
+    : url !== undefined
+    ? { type: "url", url }
+    : { type: "file", file_id };
+  return cached(part, {
+    type: "document",
+    source: source as Anthropic.DocumentBlockParam["source"],
+    ...(name === undefined ? {} : { title: name.slice(0, 255) }),
+  });
+}
+
+function decodeText(data: string): string {
+  try {
+    return new TextDecoder().decode(Uint8Array.fromBase64(data));
+  } catch {
+    return data; // not base64: it is the text itself
+  }
+}
+
+function cached<T extends object>({ cache }: { cache?: true }, block: T): T {
+  return cache ? { ...block, cache_control: { type: "ephemeral" } } : block;
+}
+
+/** Removes the breakpoints before the last ones, because the API refuses more. */
+function keepLastBreakpoints({ system, messages }: Body): void {
+  const blocks: unknown[] = [system, ...messages.map(({ content }) => content)].flat();
+  const marked = blocks.filter((block): block is JsonObject => isObject(block) && "cache_control" in block);
+  for (const block of marked.slice(0, -MAX_BREAKPOINTS)) delete block.cache_control;
+}
+
+/** A tool with a `type` is native, such as `web_search_20260318`; its fields go to the API as they are. */
+function toTool(tool: ToolSpec): Anthropic.ToolUnion {
+  const { name, description, parameters, ...fields } = tool;
+  if (typeof fields.type === "string" && fields.type !== "custom" && fields.type !== "function") {
+    return { name, ...fields } as unknown as Anthropic.ToolUnion; // a native tool of the plan
+  }
+  const { type: _, ...extra } = fields;
+  return {
+    name,
+    ...(description ? { description } : {}),
+    input_schema: { ...parameters, type: "object" },
+    ...extra,
+  } as Anthropic.Tool;
+}
+
+type Thinking = Anthropic.ThinkingConfigParam;
+
+function thinkingOf(call: CallSettings): Thinking | undefined {
+  const { model, thinking_budget: budget, reasoning_effort, max_output_tokens } = call;
+  const { thinking, can_disable_thinking } = traitsOf(model);
+  if (thinking === "none") return undefined;
+  if (budget === 0 || reasoning_effort === "none") {
+    return can_disable_thinking ? { type: "disabled" } : undefined;
+  }
+  if (thinking === "adaptive" || thinking === "both" && budget === undefined) {
+    return budget === undefined && reasoning_effort === undefined ? undefined : { type: "adaptive" };
+  }
+  if (budget === undefined) return undefined;
+  const budget_tokens = Math.max(MIN_BUDGET, Math.min(budget, max_output_tokens - 1));
+  return budget_tokens < max_output_tokens ? { type: "enabled", budget_tokens } : undefined;
+}
+
+function effortOf({ model, reasoning_effort }: CallSettings): Anthropic.OutputConfig {
+  if (reasoning_effort === undefined || !traitsOf(model).effort) return {};
+  const effort = reasoning_effort === "minimal" ? "low" : reasoning_effort;
+  return EFFORTS.has(effort) ? { effort: effort as NonNullable<Anthropic.OutputConfig["effort"]> } : {};
+}
+
+interface Format {
+  config: Anthropic.OutputConfig;
+  degradation?: Degradation;
+}
+
+function formatOf({ model, response_format }: CallSettings): Format {
+  if (!response_format || response_format.type === "text") return { config: {} };
+  const reason = response_format.type === "json"
+    ? "the API has no JSON mode without a schema"
+    : `${model} has no structured outputs`;
+  if (response_format.type === "json_schema" && traitsOf(model).structured_outputs) {
+    return { config: { format: { type: "json_schema", schema: response_format.schema } } };
+  }
+  return {
+    config: {},
+    degradation: {
+      requested: `response_format ${response_format.type}`,
+      actual: "response_format text",
+      reason,
+    },
+  };
+}
+
+function toolChoiceOf(call: CallSettings, thinking: Thinking | undefined): Pick<Body, "tool_choice"> {
+  const { tool_choice: choice, tools } = call;
+  if (choice === undefined || tools.length === 0) return {};
+  if (isObject(choice)) return { tool_choice: choice as unknown as Anthropic.ToolChoice };
+  if (choice === "none" || choice === "auto") return { tool_choice: { type: choice } };
+  // a forced call excludes thinking: the API refuses both together
+  if (thinking?.type === "enabled" || thinking?.type === "adaptive") return { tool_choice: { type: "auto" } };
+  return { tool_choice: choice === "required" ? { type: "any" } : { type: "tool", name: choice } };
+}

@@ -1,0 +1,150 @@
+/** Watches one attempt: timeouts, received bytes, and whether a delta was emitted. */
+import type { Clock } from "../contracts.ts";
+import { LLMError } from "../llm_errors.ts";
+import type { StreamDelta } from "../messages.ts";
+import type { CallIo } from "./backend.ts";
+import type { ProviderSettings } from "./settings.ts";
+
+/** What an attempt depends on. */
+export interface AttemptOptions {
+  /** Time of the session. */
+  readonly clock: Clock;
+  /** Limits of the attempt. */
+  readonly settings: Pick<
+    ProviderSettings,
+    "timeout_s" | "first_byte_timeout_s" | "idle_timeout_s" | "max_response_bytes"
+  >;
+  /** Aborts when the caller cancels. */
+  readonly signal: AbortSignal | undefined;
+  /** Receives deltas; absent when the answer is not streamed. */
+  readonly onDelta: ((delta: StreamDelta) => void) | undefined;
+}
+
+/**
+ * One attempt of a call. The reason of an abort by the attempt itself is an LLMError, which
+ * {@link Attempt.failure} returns.
+ */
+export class Attempt {
+  readonly #options: AttemptOptions;
+  readonly #abort = new AbortController();
+  /** Milliseconds on the session's clock. */
+  readonly #started_ms: number;
+  #last_ms: number;
+  #bytes = 0;
+  #received = false;
+  #emitted = false;
+  #ended = false;
+
+  /** Starts the timeouts. */
+  constructor(options: AttemptOptions) {
+    this.#options = options;
+    this.#started_ms = this.#last_ms = options.clock.monotonic();
+  }
+
+  /** Whether a delta was emitted: another attempt must not follow it. */
+  get emitted(): boolean {
+    return this.#emitted;
+  }
+
+  /** Whether any byte of a response arrived. */
+  get received(): boolean {
+    return this.#received;
+  }
+
+  /** The failure for which the attempt aborted itself, or null. */
+  get failure(): LLMError | null {
+    const { reason } = this.#abort.signal;
+    return reason instanceof LLMError ? reason : null;
+  }
+
+  /** Runs `send`. Rejects at an abort even if `send` does not. */
+  async run<T>(send: (io: CallIo) => Promise<T>): Promise<T> {
+    const { signal, onDelta } = this.#options;
+    signal?.throwIfAborted();
+    const joined = signal ? AbortSignal.any([signal, this.#abort.signal]) : this.#abort.signal;
+    const aborted = Promise.withResolvers<never>();
+    const abort = () => aborted.reject(joined.reason);
+    joined.addEventListener("abort", abort, { once: true });
+    void this.#watch();
+    const io: CallIo = {
+      signal: joined,
+      fetch: (input, init) => this.#fetch(input, init),
+      ...(onDelta ? { onDelta: (delta: StreamDelta) => this.#emit(onDelta, delta) } : {}),
+    };
+    try {
+      const sending = send(io);
+      sending.catch(() => {}); // after an abort nothing waits for it
+      return await Promise.race([sending, aborted.promise]);
+    } finally {
+      this.#ended = true;
+      joined.removeEventListener("abort", abort);
+      this.#abort.abort(); // ends the watch, and a response that is not read to its end
+    }
+  }
+
+  #emit(onDelta: (delta: StreamDelta) => void, delta: StreamDelta): void {
+    if (this.#ended) return;
+    this.#emitted = true;
+    onDelta(delta);
+  }
+
+  async #fetch(input: Parameters<typeof fetch>[0], init?: RequestInit): Promise<Response> {
+    const response = await fetch(input, init);
+    this.#onChunk(0);
+    const { body } = response;
+    if (body === null) return response;
+    const reader = body.getReader();
+    const counted = new ReadableStream<Uint8Array<ArrayBuffer>>({
+      pull: async (controller) => {
+        const { done, value } = await reader.read();
+        if (done) return controller.close();
+        this.#onChunk(value.byteLength);
+        controller.enqueue(value);
+      },
+      cancel: (reason) => reader.cancel(reason),
+    }, { highWaterMark: 0 });
+    const { status, statusText, headers } = response;
+    return new Response(counted, { status, statusText, headers });
+  }
+
+  #onChunk(bytes: number): void {
+    this.#received = true;
+    this.#last_ms = this.#options.clock.monotonic();
+    this.#bytes += bytes;
+    const { max_response_bytes } = this.#options.settings;
+    if (this.#bytes <= max_response_bytes) return;
+    const message =
+      `Cannot read the answer: it may have at most ${max_response_bytes} bytes (max_response_bytes)`;
+    this.#abort.abort(new LLMError("InvalidRequestError", message));
+    this.#abort.signal.throwIfAborted();
+  }
+
+  /** Aborts at the first timeout that is reached. One wait at a time, whatever the number of chunks. */
+  async #watch(): Promise<void> {
+    const { clock, settings: { timeout_s, first_byte_timeout_s, idle_timeout_s }, onDelta } = this.#options;
+    const { signal } = this.#abort;
+    const end_ms = this.#started_ms + timeout_s * 1000;
+    try {
+      for (;;) {
+        // without a stream, the body arrives in one piece after the model's whole time
+        const idle_s = this.#received ? idle_timeout_s : first_byte_timeout_s;
+        const idle_ms = onDelta ? this.#last_ms + idle_s * 1000 : Infinity;
+        const now = clock.monotonic();
+        if (now >= end_ms) {
+          return this.#expire(`the model did not finish its answer within ${timeout_s} s (timeout_s)`);
+        }
+        if (now >= idle_ms) {
+          const name = this.#received ? "idle_timeout_s" : "first_byte_timeout_s";
+          return this.#expire(`the model's server sent nothing for ${idle_s} s (${name})`);
+        }
+        await clock.after(Math.min(end_ms, idle_ms) - now, signal);
+      }
+    } catch {
+      return; // the attempt has ended
+    }
+  }
+
+  #expire(fact: string): void {
+    this.#abort.abort(new LLMError("LLMTimeoutError", `Cannot finish the model call: ${fact}`));
+  }
+}

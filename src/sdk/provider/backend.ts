@@ -1,0 +1,116 @@
+/**
+ * The part of a provider that a vendor's module implements: conversion to and from the wire, errors, models.
+ * All other parts of a provider are in {@link mountProvider}.
+ */
+import type { JsonObject } from "../json.ts";
+import type { LLMError } from "../llm_errors.ts";
+import type { ContentBlock, Degradation, ResponseFormat, StreamDelta, ToolSpec } from "../messages.ts";
+import type { ModelInfo } from "../providers.ts";
+import type { ToolCall } from "../tools.ts";
+import type { Conversation } from "./conversation.ts";
+
+/** A vendor's API. */
+export interface Backend {
+  /** Returns the request body for a call. Has no side effects. */
+  toRequest(call: CallSettings): WireRequest;
+  /**
+   * Makes one attempt, without retries of its own. Streams when `io.onDelta` is set. Rejects with whatever
+   * the vendor's client throws.
+   */
+  send(request: WireRequest, io: CallIo): Promise<BackendAnswer>;
+  /**
+   * Returns an error of {@link Backend.send} or {@link Backend.listModels} as an LLMError. A request that is
+   * too long is a `ContextLengthError` with the vendor's message.
+   */
+  toError(error: unknown): LLMError;
+  /** Resolves to the models of the account. A size that the vendor does not report is 0. */
+  listModels(io: CallIo): Promise<ListedModel[]>;
+}
+
+/** A model as a vendor lists it; {@link ModelInfo} with optional sizes. */
+export type ListedModel = { id: string } & Partial<ModelInfo>;
+
+/** A request body and what it cannot express. */
+export interface WireRequest {
+  /** Body, in the vendor's format. */
+  body: JsonObject;
+  /** Set when the API cannot do what was requested, such as a response format. */
+  degradation?: Degradation;
+  /** Facts for {@link Backend.send} that are not part of the body. */
+  context?: unknown;
+}
+
+/** What a call asks for; settings of the plan and of the request are merged. */
+export interface CallSettings {
+  /** Model. */
+  readonly model: string;
+  /** The history, repaired and normalised. */
+  readonly conversation: Conversation;
+  /** Tools the model may call, with the fields of native tools. */
+  readonly tools: readonly ToolSpec[];
+  /** Maximum tokens of the answer; within the model's maximum when that is known. */
+  readonly max_output_tokens: number;
+  /** Whether the answer is streamed. */
+  readonly stream: boolean;
+  /** `auto`, `none`, `required`, the name of a tool, or the vendor's own form. */
+  readonly tool_choice?: string | JsonObject;
+  /** Form of the answer. */
+  readonly response_format?: ResponseFormat;
+  /** Sampling temperature. */
+  readonly temperature?: number;
+  /** Nucleus sampling, 0 to 1. */
+  readonly top_p?: number;
+  /** Texts that end the answer. */
+  readonly stop?: readonly string[];
+  /** Reasoning effort, such as `low`. */
+  readonly reasoning_effort?: string;
+  /** Tokens for reasoning; 0 = none. */
+  readonly thinking_budget?: number;
+}
+
+/** Streams of one attempt. */
+export interface CallIo {
+  /** Aborts at a cancellation and at the provider's timeouts. */
+  readonly signal: AbortSignal;
+  /**
+   * `fetch` for the vendor's client. It restarts the idle timeout with every received chunk, and stops a
+   * response with too many bytes.
+   */
+  readonly fetch: typeof fetch;
+  /** Receives the deltas of a streamed answer; absent when the answer is not streamed. */
+  readonly onDelta?: (delta: StreamDelta) => void;
+}
+
+/** Tokens of an answer, by the convention of `Usage`: `input_tokens` includes cache reads but not cache writes. */
+export interface AnswerUsage {
+  /** Tokens sent, with cache reads, without cache writes. */
+  input_tokens: number;
+  /** Tokens answered, with reasoning. */
+  output_tokens: number;
+  /** Tokens of reasoning within `output_tokens`. */
+  reasoning_tokens?: number;
+  /** Tokens read from the cache, within `input_tokens`. */
+  cache_read_tokens?: number;
+  /** Tokens written to the cache, not within `input_tokens`. */
+  cache_write_tokens?: number;
+}
+
+/** Answer of one attempt. */
+export interface BackendAnswer {
+  /** Blocks in order; a tool call is a `tool_call` block. */
+  content: ContentBlock[];
+  /** Calls of the answer; default: those of the content. Set it for calls with `invalid_arguments`. */
+  tool_calls?: ToolCall[];
+  /** `stop`, `tool_calls`, `length`, `content_filter`, or the vendor's own word. */
+  finish_reason: string;
+  /** Tokens; absent when the vendor does not report them. */
+  usage?: AnswerUsage;
+  /** Model that answered. */
+  model?: string;
+  /** Set when the vendor delivered something else than requested. */
+  degradation?: Degradation;
+  /** Facts for hooks and logs, such as the vendor's id of the request. */
+  metadata?: JsonObject;
+  /** The vendor's answer, for `raw: true`. */
+  raw?: unknown;
+}

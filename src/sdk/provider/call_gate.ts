@@ -1,0 +1,128 @@
+/** Limits the calls with one key in this process: how many at once, and how soon after each other. */
+import type { Clock } from "../contracts.ts";
+
+/** Limits of a provider. */
+export interface GateLimits {
+  /** Concurrent calls; 0 = no limit. */
+  readonly max_concurrent: number;
+  /** Milliseconds between the starts of two calls; 0 = none. */
+  readonly min_delay_ms: number;
+}
+
+/** What a waiting call reports. */
+export interface GateEvents {
+  /** Called when a call has to wait for others to end. */
+  onQueued(counts: { active_requests: number; waiting_requests: number }): unknown;
+  /** Called when a call waits for its time. */
+  onDelay(seconds: number): unknown;
+}
+
+interface Waiting {
+  readonly max_concurrent: number;
+  start(): void;
+}
+
+/** Gates by the key of their provider; those that are in use, or were used last. */
+const gates = new Map<string, CallGate>();
+const MAX_IDLE_GATES = 256;
+
+/** Returns the gate that all sessions of this process share for a provider and key. */
+export function sharedGate(key: string): CallGate {
+  let gate = gates.get(key);
+  if (gate) return gate;
+  if (gates.size >= MAX_IDLE_GATES) {
+    for (const [other, { idle }] of gates) if (idle) gates.delete(other);
+  }
+  gates.set(key, gate = new CallGate());
+  return gate;
+}
+
+/** Admits calls in the order of their arrival. */
+export class CallGate {
+  #active = 0;
+  #waiting: Waiting[] = [];
+  /** Wall clock time before which no call may start. */
+  #next_ms = 0;
+
+  /** Whether no call runs or waits. */
+  get idle(): boolean {
+    return this.#active === 0 && this.#waiting.length === 0;
+  }
+
+  /**
+   * Resolves when the call may start, to a function that must be called at its end. Rejects with the
+   * signal's reason when it aborts first.
+   */
+  async enter(
+    limits: GateLimits,
+    clock: Clock,
+    signal: AbortSignal,
+    events: GateEvents,
+  ): Promise<() => void> {
+    const { max_concurrent, min_delay_ms } = limits;
+    signal.throwIfAborted();
+    if (this.#waiting.length > 0 || max_concurrent > 0 && this.#active >= max_concurrent) {
+      await this.#wait(max_concurrent, signal, events);
+    } else this.#active++;
+    let left = false;
+    const leave = () => {
+      if (left) return;
+      left = true;
+      this.#active--;
+      this.#startNext();
+    };
+    try {
+      if (min_delay_ms > 0) await this.#waitForTime(min_delay_ms, clock, signal, events);
+    } catch (error) {
+      leave();
+      throw error;
+    }
+    return leave;
+  }
+
+  #wait(max_concurrent: number, signal: AbortSignal, events: GateEvents): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const abort = () => {
+      this.#waiting = this.#waiting.filter((item) => item !== waiting);
+      this.#startNext();
+      reject(signal.reason);
+    };
+    const waiting: Waiting = {
+      max_concurrent,
+      start: () => {
+        signal.removeEventListener("abort", abort);
+        resolve();
+      },
+    };
+    this.#waiting.push(waiting);
+    signal.addEventListener("abort", abort, { once: true });
+    events.onQueued({ active_requests: this.#active, waiting_requests: this.#waiting.length });
+    return promise;
+  }
+
+  #startNext(): void {
+    for (let next = this.#waiting[0]; next; next = this.#waiting[0]) {
+      if (next.max_concurrent > 0 && this.#active >= next.max_concurrent) return;
+      this.#waiting.shift();
+      this.#active++;
+      next.start();
+    }
+  }
+
+  async #waitForTime(
+    min_delay_ms: number,
+    clock: Clock,
+    signal: AbortSignal,
+    events: GateEvents,
+  ): Promise<void> {
+    const now = clock.now();
+    const start = Math.max(now, Math.min(this.#next_ms, now + MAX_DELAY_MS));
+    this.#next_ms = start + min_delay_ms;
+    if (start <= now) return;
+    events.onDelay((start - now) / 1000);
+    await clock.after(start - now, signal);
+  }
+}
+
+/** Bound of one wait, for a wall clock that was set back. */
+const MAX_DELAY_MS = 3_600_000;

@@ -1,0 +1,70 @@
+/** What a vendor's module declares: names, key, settings, known models. */
+import type { JsonObject, JsonSchema } from "../json.ts";
+import type { ConfigField } from "../providers.ts";
+import type { Prices } from "../prices.ts";
+import type { Backend } from "./backend.ts";
+import type { ProviderSettings } from "./settings.ts";
+
+/** A model that a module knows. */
+export interface KnownModel {
+  /** Id without a version; the ids of its versions, such as `id-20260101` or `id-latest`, mean it too. */
+  readonly id: string;
+  /** Name for people; default: the id. */
+  readonly display_name?: string;
+  /** Maximum tokens of request and answer together. */
+  readonly context_window: number;
+  /** Maximum tokens of an answer. */
+  readonly max_output_tokens: number;
+  /** Prices in US dollars per million tokens; absent when they are unknown. */
+  readonly prices?: Prices;
+  /** Capabilities in addition to those of the provider. */
+  readonly capabilities?: readonly string[];
+}
+
+/** Where a key comes from. */
+export interface Credential {
+  /** Environment variables, in order of preference. */
+  readonly env_vars: readonly string[];
+  /** Page on which a key is created. */
+  readonly url: string;
+  /** Whether the provider works without a key, such as a local server; default false. */
+  readonly optional?: boolean | ((config: JsonObject) => boolean);
+}
+
+/** Defaults of a provider's settings. */
+export interface ProviderDefaults {
+  /** Model. */
+  readonly model: string;
+  /** Window of a model that is not known. */
+  readonly context_window: number;
+  /** Maximum tokens of an answer, for a request without its own; also the maximum of unknown models. */
+  readonly max_output_tokens: number;
+  /** Seconds until the first byte of a response; default 120. */
+  readonly first_byte_timeout_s?: number;
+  /** Seconds between two chunks of a response; default 30. */
+  readonly idle_timeout_s?: number;
+}
+
+/** Definition of a provider module. */
+export interface ProviderDefinition {
+  /** Id and mount name, such as `anthropic`. Also the key of a tool's `native_specs`. */
+  readonly id: string;
+  /** Name for people. */
+  readonly display_name: string;
+  /** Id of the module, for messages; default `provider-` and the id. */
+  readonly module?: string;
+  /** Key of the vendor's API; absent when it needs no key. */
+  readonly credential?: Credential;
+  /** Capabilities in addition to `streaming`, `tools` and `retries`, such as `vision`. */
+  readonly capabilities?: readonly string[];
+  /** Defaults of the settings. */
+  readonly defaults: ProviderDefaults;
+  /** Known models. */
+  readonly models: readonly KnownModel[];
+  /** Settings beyond the common ones, as properties of a JSON Schema. */
+  readonly settings?: Readonly<Record<string, JsonSchema>>;
+  /** Fields of a set-up screen beyond key and model. */
+  readonly config_fields?: readonly ({ id: string } & Partial<ConfigField>)[];
+  /** Resolves to the backend; called once, at the first call. Imports the vendor's client here. */
+  load(settings: ProviderSettings): Promise<Backend> | Backend;
+}

@@ -1,0 +1,48 @@
+/** Mounts the provider of a definition. */
+import type { Coordinator, MountReturn } from "../contracts.ts";
+import type { JsonObject } from "../json.ts";
+import type { ProviderDefinition } from "./definition.ts";
+import { BackendProvider } from "./provider.ts";
+import { type ProviderSettings, readSettings } from "./settings.ts";
+
+/**
+ * Mounts a provider with the settings of a plan, and contributes its cost to `session.cost`. Without a key
+ * the provider is skipped, and the reason names the variable and the page where a key is created.
+ *
+ * @throws {PreampError} `module_invalid` when a setting is invalid.
+ */
+export async function mountProvider(
+  coordinator: Coordinator,
+  config: JsonObject,
+  definition: ProviderDefinition,
+): Promise<MountReturn> {
+  const settings = readSettings(config, definition);
+  if (settings.api_key === undefined && needsKey(definition, settings)) {
+    return { skipped: missingKey(definition) };
+  }
+  const provider = new BackendProvider(coordinator, definition, settings);
+  coordinator.registerContributor(
+    "session.cost",
+    `provider:${definition.id}`,
+    () => ({ cost_usd: provider.cost_usd }),
+  );
+  await coordinator.mount("providers", provider, definition.id);
+  return { name: moduleOf(definition), provides: [definition.id] };
+}
+
+function needsKey({ credential }: ProviderDefinition, { config }: ProviderSettings): boolean {
+  const { optional = false } = credential ?? { optional: true };
+  return !(typeof optional === "function" ? optional(config) : optional);
+}
+
+function missingKey(definition: ProviderDefinition): string {
+  const { env_vars, url } = definition.credential!; // a missing key implies a credential
+  return `Cannot use ${moduleOf(definition)} without a key: set the variable ${
+    env_vars.join(" or ")
+  }, or api_key in ` +
+    `its config; keys are created at ${url}`;
+}
+
+function moduleOf({ module, id }: ProviderDefinition): string {
+  return module ?? `provider-${id}`;
+}

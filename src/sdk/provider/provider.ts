@@ -1,0 +1,360 @@
+/** The provider of a backend: retries, limits, repair, usage, cost and events around its attempts. */
+import type { Coordinator } from "../contracts.ts";
+import { notify } from "../hooks.ts";
+import type { JsonObject } from "../json.ts";
+import { LLMError, type LLMErrorOptions } from "../llm_errors.ts";
+import { isBrokenStream, isPassing } from "../loop/provider_errors.ts";
+import type { ChatRequest, ChatResponse, ContentBlock, ResponseFormat, Usage } from "../messages.ts";
+import { sumCostUsd } from "../money.ts";
+import { costOf } from "../prices.ts";
+import { type CompleteOptions, type ModelInfo, type Provider, ProviderInfo } from "../providers.ts";
+import { RetryConfig, retryDelay, withRetry } from "../retry.ts";
+import { parseToolCall, type ToolCall } from "../tools.ts";
+import { Attempt } from "./attempt.ts";
+import type { Backend, BackendAnswer, CallIo, CallSettings, WireRequest } from "./backend.ts";
+import { type CallGate, sharedGate } from "./call_gate.ts";
+import type { Repair } from "./conversation.ts";
+import type { ProviderDefinition } from "./definition.ts";
+import { ModelTable } from "./model_table.ts";
+import type { ProviderSettings } from "./settings.ts";
+import { toConversation } from "./to_conversation.ts";
+
+/** A provider whose answers come from a {@link Backend}. */
+export class BackendProvider implements Provider {
+  readonly name: string;
+  declare readonly priority?: number;
+  readonly #coordinator: Coordinator;
+  readonly #definition: ProviderDefinition;
+  readonly #settings: ProviderSettings;
+  readonly #table: ModelTable;
+  readonly #gate: CallGate;
+  /** Value of `provider` on the blocks of this provider's answers. */
+  readonly #origin: string;
+  /** Milliseconds on the session's clock. */
+  readonly #mounted_ms: number;
+  readonly #repaired = new Set<string>();
+  #backend: Promise<Backend> | null = null;
+  #costs: (string | null)[] = [];
+
+  /** Creates a provider; the backend is loaded at its first call. */
+  constructor(coordinator: Coordinator, definition: ProviderDefinition, settings: ProviderSettings) {
+    this.name = definition.id;
+    if (settings.priority !== undefined) this.priority = settings.priority;
+    this.#coordinator = coordinator;
+    this.#definition = definition;
+    this.#settings = settings;
+    this.#table = new ModelTable(settings, definition);
+    const { base_url, api_key } = settings;
+    this.#gate = sharedGate(JSON.stringify([definition.id, base_url, api_key]));
+    this.#origin = base_url === undefined ? definition.id : `${definition.id}@${new URL(base_url).host}`;
+    this.#mounted_ms = coordinator.clock.monotonic();
+  }
+
+  /** Cost of all answers in US dollars; null when it is unknown. */
+  get cost_usd(): string | null {
+    return this.#costs.includes(null) ? null : sumCostUsd(this.#costs);
+  }
+
+  getInfo(): ProviderInfo {
+    const { id, display_name, credential, config_fields = [] } = this.#definition;
+    const { model } = this.#settings;
+    const { context_window, capabilities } = this.#table.factsOf(model);
+    const key = credential
+      ? [{
+        id: "api_key",
+        display_name: "API key",
+        field_type: "secret" as const,
+        prompt: `Key from ${credential.url}`,
+        env_var: credential.env_vars[0] ?? null,
+        required: credential.optional === undefined || credential.optional === false,
+      }]
+      : [];
+    return ProviderInfo({
+      id,
+      display_name,
+      credential_env_vars: [...credential?.env_vars ?? []],
+      capabilities: [...capabilities, "retries"],
+      defaults: { model, context_window, max_output_tokens: this.#table.outputLimit(model, undefined) },
+      config_fields: [
+        ...key,
+        { id: "model", display_name: "Model", required: false, default: model },
+        ...config_fields,
+      ],
+    });
+  }
+
+  /** Returns the facts about the configured model. */
+  getModelInfo(): ModelInfo {
+    return this.#table.infoOf({ id: this.#settings.model });
+  }
+
+  async listModels(): Promise<ModelInfo[]> {
+    const backend = await this.#load();
+    const listed = await this.#tryUntilAnswered(backend, undefined, (io) => backend.listModels(io));
+    return listed.map((model) => this.#table.infoOf(model));
+  }
+
+  parseToolCalls(response: ChatResponse): ToolCall[] {
+    return callsOf(response);
+  }
+
+  async complete(request: ChatRequest, options: CompleteOptions = {}): Promise<ChatResponse> {
+    const { conversation, repairs } = toConversation(request.messages, this.#origin);
+    await this.#reportRepairs(repairs);
+    const call = this.#callSettings(request, options, conversation);
+    const backend = await this.#load();
+    const wire = backend.toRequest(call);
+    const { hooks, clock } = this.#coordinator;
+    const facts = { provider: this.name, model: call.model };
+    const { raw, reasoning_effort, thinking_budget } = { ...this.#settings, ...call };
+    await notify(hooks, "llm:request", {
+      ...facts,
+      message_count: request.messages.length,
+      has_instructions: conversation.system.length > 0,
+      reasoning_enabled: reasoning_effort !== undefined,
+      thinking_enabled: (thinking_budget ?? 0) > 0,
+      ...(thinking_budget === undefined ? {} : { thinking_budget }),
+      ...(raw ? { raw: wire.body } : {}),
+    });
+    const started_ms = clock.monotonic();
+    const duration_ms = () => Math.round(clock.monotonic() - started_ms);
+    try {
+      const answer = await this.#tryUntilAnswered(backend, options, (io) => backend.send(wire, io));
+      const response = this.#toResponse(answer, wire, call.model);
+      await notify(hooks, "llm:response", {
+        ...facts,
+        status: "ok",
+        duration_ms: duration_ms(),
+        usage: response.usage ?? null,
+        ...(raw ? { raw: { answer: answer.raw ?? null } } : {}),
+      });
+      return response;
+    } catch (error) {
+      const { type, message } = error as LLMError; // #tryUntilAnswered rejects with nothing else
+      await notify(hooks, "llm:response", {
+        ...facts,
+        status: "error",
+        duration_ms: duration_ms(),
+        error: { type, msg: message },
+      });
+      throw error;
+    }
+  }
+
+  /** Loads the backend once; a failed import is tried again at the next call. */
+  #load(): Promise<Backend> {
+    return this.#backend ??= Promise.resolve(this.#definition.load(this.#settings)).catch((cause) => {
+      this.#backend = null;
+      throw this.#error(
+        "ConfigurationError",
+        `Cannot load the client of ${this.#definition.display_name}: ${cause}`,
+        {
+          cause,
+        },
+      );
+    });
+  }
+
+  #callSettings(
+    request: ChatRequest,
+    options: CompleteOptions,
+    conversation: CallSettings["conversation"],
+  ): CallSettings {
+    const settings = this.#settings;
+    const model = request.model ?? settings.model;
+    const { temperature, top_p, reasoning_effort, thinking_budget } = {
+      ...settings,
+      ...withoutUndefined(request),
+    };
+    return withoutUndefined({
+      model,
+      conversation,
+      tools: request.tools ?? [],
+      max_output_tokens: this.#table.outputLimit(model, request.max_output_tokens),
+      stream: options.onDelta !== undefined,
+      tool_choice: request.tool_choice,
+      response_format: request.response_format as ResponseFormat | undefined,
+      temperature,
+      top_p,
+      stop: request.stop,
+      reasoning_effort,
+      thinking_budget: thinking_budget as number | undefined,
+    }) as CallSettings; // its optional fields are absent instead of undefined
+  }
+
+  /** Resolves to the result of the first attempt that succeeds. Rejects with an LLMError. */
+  async #tryUntilAnswered<T>(
+    backend: Backend,
+    options: CompleteOptions | undefined,
+    send: (io: CallIo) => Promise<T>,
+  ): Promise<T> {
+    const { clock, hooks } = this.#coordinator;
+    const config = RetryConfig({ max_retries: this.#settings.max_retries });
+    const { signal, onDelta } = options ?? {};
+    let attempts = 0;
+    let broken_streams = 0;
+    let attempt: Attempt | null = null;
+    let failed: LLMError | null = null;
+    const jitter = { value: 0 };
+    const tryOnce = async () => {
+      attempts++;
+      const current = attempt = new Attempt({ clock, settings: this.#settings, signal, onDelta });
+      try {
+        return await this.#throttled(signal, () => current.run(send));
+      } catch (error) {
+        throw failed = this.#toError(error, current, backend, signal);
+      }
+    };
+    try {
+      return await withRetry(tryOnce, {
+        clock,
+        config,
+        ...(signal ? { signal } : {}),
+        random: () => jitter.value,
+        isRetryable: (error) => {
+          if (attempt!.emitted || !isPassing(error)) return false;
+          if (
+            (isBrokenStream(error) || attempt!.received && (error as LLMError).type === "LLMTimeoutError") &&
+            broken_streams++ > 0
+          ) return false;
+          jitter.value = Math.random();
+          return retryDelay(attempts, error, config, () => jitter.value) * 1000 <= this.#left_ms;
+        },
+        onRetry: (notice) =>
+          hooks.emit("provider:retry", {
+            provider: this.name,
+            ...notice,
+            ...(failed?.status_code == null ? {} : { status_code: failed.status_code }),
+            ...(failed?.retry_after == null ? {} : { retry_after: failed.retry_after }),
+          }),
+      });
+    } catch (error) {
+      throw error instanceof LLMError ? error : this.#aborted(error);
+    }
+  }
+
+  async #throttled<T>(signal: AbortSignal | undefined, call: () => Promise<T>): Promise<T> {
+    const { max_concurrent, min_delay_ms } = this.#settings;
+    if (max_concurrent === 0 && min_delay_ms === 0) return await call();
+    const { clock, hooks } = this.#coordinator;
+    const never = signal ?? new AbortController().signal;
+    const leave = await this.#gate.enter({ max_concurrent, min_delay_ms }, clock, never, {
+      onQueued: (counts) =>
+        hooks.emit("provider:concurrency", { provider: this.name, ...counts, max_concurrent }),
+      onDelay: (delay) =>
+        hooks.emit("provider:throttle", { provider: this.name, delay, reason: "min_delay_ms" }),
+    });
+    try {
+      return await call();
+    } finally {
+      leave();
+    }
+  }
+
+  /** Upper bound of the milliseconds left in the run; waits for approvals count as used. */
+  get #left_ms(): number {
+    const { limits, clock } = this.#coordinator;
+    return limits.max_duration_s * 1000 - (clock.monotonic() - this.#mounted_ms);
+  }
+
+  #toError(error: unknown, attempt: Attempt, backend: Backend, signal: AbortSignal | undefined): LLMError {
+    if (signal?.aborted) return this.#aborted(error);
+    const known = attempt.failure ?? (error instanceof LLMError ? error : backend.toError(error));
+    return this.#error(known.type, known.message, {
+      cause: known.cause ?? error,
+      retryable: known.retryable,
+      delay_multiplier: known.delay_multiplier,
+      ...optional(known),
+    });
+  }
+
+  #aborted(cause: unknown): LLMError {
+    return this.#error("AbortError", "Cannot finish the model call: it was cancelled", { cause });
+  }
+
+  #error(type: LLMError["type"], message: string, options: LLMErrorOptions): LLMError {
+    return new LLMError(type, this.#withoutKey(message), {
+      provider: this.name,
+      model: this.#settings.model,
+      ...options,
+    });
+  }
+
+  /** Removes the key from a message: some servers repeat it in their errors. */
+  #withoutKey(message: string): string {
+    const { api_key } = this.#settings;
+    return api_key ? message.replaceAll(api_key, "[REDACTED]") : message;
+  }
+
+  async #reportRepairs(repairs: readonly Repair[]): Promise<void> {
+    const fresh = repairs.filter(({ tool_call_id }) => !this.#repaired.has(tool_call_id));
+    if (fresh.length === 0) return;
+    for (const { tool_call_id } of fresh) this.#repaired.add(tool_call_id);
+    await this.#coordinator.hooks.emit("provider:tool_sequence_repaired", {
+      provider: this.name,
+      repair_count: fresh.length,
+      repairs: fresh,
+    });
+  }
+
+  #toResponse(answer: BackendAnswer, wire: WireRequest, model: string): ChatResponse {
+    const { content, finish_reason, metadata } = answer;
+    const tool_calls = answer.tool_calls ?? callsOf({ content });
+    const usage = this.#usageOf(answer, model);
+    this.#costs.push(usage?.cost_usd ?? null);
+    const degradation = wire.degradation ?? answer.degradation;
+    return {
+      content: content.map((block) => this.#marked(block)),
+      ...(tool_calls.length > 0 ? { tool_calls } : {}),
+      finish_reason,
+      model: answer.model ?? model,
+      ...(usage ? { usage } : {}),
+      ...(degradation ? { degradation } : {}),
+      ...(metadata ? { metadata } : {}),
+    };
+  }
+
+  /** Marks blocks that other providers do not understand with the name of this one. */
+  #marked(block: ContentBlock): ContentBlock {
+    return isPlain(block) ? block : { ...block, provider: this.#origin };
+  }
+
+  #usageOf({ usage }: BackendAnswer, model: string): Usage | undefined {
+    if (!usage) return undefined;
+    const { input_tokens, output_tokens, cache_write_tokens = 0 } = usage;
+    const counts = { ...usage, total_tokens: input_tokens + cache_write_tokens + output_tokens };
+    const { prices } = this.#table.factsOf(model);
+    return { ...counts, cost_usd: prices ? costOf(counts, prices) : null };
+  }
+}
+
+const PLAIN: Readonly<Record<string, ReadonlySet<string>>> = {
+  text: new Set(["type", "text"]),
+  tool_call: new Set(["type", "id", "name", "input"]),
+};
+
+function isPlain(block: ContentBlock): boolean {
+  const keys = PLAIN[block.type];
+  return keys !== undefined && Object.keys(block).every((key) => keys.has(key));
+}
+
+function callsOf({ content, tool_calls }: Pick<ChatResponse, "content" | "tool_calls">): ToolCall[] {
+  return tool_calls ?? content.filter(({ type }) => type === "tool_call").map(callOf);
+}
+
+/** Returns the call of a block, without the vendor's own fields. */
+function callOf({ id, name, input }: JsonObject): ToolCall {
+  return parseToolCall({ id, name, arguments: input });
+}
+
+function withoutUndefined<T extends object>(fields: T): Partial<T> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<T>;
+}
+
+function optional(error: LLMError): LLMErrorOptions {
+  const { status_code, retry_after } = error;
+  return {
+    ...(status_code === null ? {} : { status_code }),
+    ...(retry_after === null ? {} : { retry_after }),
+  };
+}

@@ -1,0 +1,271 @@
+/** Makes the conversation of a request from its messages: roles, pairs of calls and results, valid ids and text. */
+import { isObject, type JsonObject, toPlain } from "../json.ts";
+import type { ContentBlock, Message } from "../messages.ts";
+import { textOf, toBlocks } from "../messages.ts";
+import type {
+  AssistantPart,
+  Conversation,
+  MediaPart,
+  Repair,
+  TextPart,
+  ToolCallPart,
+  ToolResultPart,
+  Turn,
+  UserPart,
+} from "./conversation.ts";
+import { mediaPart } from "./media.ts";
+import { wellFormed } from "./well_formed.ts";
+
+/** Text of the user turn that is added before or after an assistant turn that begins or ends a history. */
+const CONTINUE = "Continue.";
+const NO_RESULT = "Error: this call has no result, because it was interrupted.";
+
+/** Result of {@link toConversation}. */
+export interface ConversationResult {
+  /** The conversation. */
+  conversation: Conversation;
+  /** Calls for which a result was added. */
+  repairs: Repair[];
+}
+
+/**
+ * Returns the conversation of a request. Any list of messages has one:
+ *
+ * - Leading system and developer messages become `system`, later ones user text in `<system>` tags.
+ * - A call without a result gets one that says so. A result without a call becomes user text.
+ * - Repeated or invalid ids of calls are replaced, in the call and its result alike.
+ * - Consecutive messages of one side are joined. White space alone, empty messages, and thinking of another
+ *   provider are left out.
+ *
+ * @param provider Value of `provider` on blocks that this provider wrote.
+ */
+export function toConversation(messages: readonly Message[], provider: string): ConversationResult {
+  const first = messages.findIndex(({ role }) => role !== "system" && role !== "developer");
+  const leading = first === -1 ? messages : messages.slice(0, first);
+  const builder = new Builder(first === -1 ? [] : messages.slice(first), provider);
+  return {
+    conversation: {
+      system: leading.flatMap((message) => withCache(textParts(message), message)),
+      turns: builder.build(),
+    },
+    repairs: builder.repairs,
+  };
+}
+
+/** A result that was not assigned to a call yet. */
+interface OpenResult {
+  readonly at: number;
+  readonly message: Message;
+}
+
+class Builder {
+  readonly repairs: Repair[] = [];
+  readonly #messages: readonly Message[];
+  readonly #provider: string;
+  readonly #turns: { role: "user" | "assistant"; parts: (UserPart | AssistantPart)[] }[] = [];
+  /** Results by the id of their call, in order. */
+  readonly #results = new Map<string, OpenResult[]>();
+  readonly #used_ids = new Set<string>();
+  /** Calls of the last turn, whose results are added before anything else. */
+  #open: { call: ToolCallPart; result: Message | undefined }[] = [];
+
+  constructor(messages: readonly Message[], provider: string) {
+    this.#messages = messages;
+    this.#provider = provider;
+    messages.forEach((message, at) => {
+      const id = resultId(message);
+      if (id === undefined) return;
+      const list = this.#results.get(id);
+      if (list) list.push({ at, message });
+      else this.#results.set(id, [{ at, message }]);
+    });
+  }
+
+  build(): Turn[] {
+    this.#messages.forEach((message, at) => this.#add(message, at));
+    this.#answerCalls();
+    if (this.#turns[0]?.role !== "user") this.#turns.unshift({ role: "user", parts: [text(CONTINUE)] });
+    if (this.#turns.at(-1)!.role !== "user") this.#push("user", [text(CONTINUE)]);
+    return this.#turns as Turn[]; // parts are those of the role, see #push
+  }
+
+  #add(message: Message, at: number): void {
+    switch (message.role) {
+      case "assistant":
+        return this.#addAssistant(message, at);
+      case "tool":
+      case "function":
+        return this.#addOrphan(message, at);
+      case "user":
+        return this.#push("user", withCache(userParts(message), message));
+      default: {
+        const inner = textOf(message.content).trim();
+        const parts = inner === "" ? [] : [text(`<system>\n${inner}\n</system>`)];
+        return this.#push("user", withCache(parts, message));
+      }
+    }
+  }
+
+  #addAssistant(message: Message, at: number): void {
+    const parts: AssistantPart[] = [];
+    const called = new Set<string>();
+    for (const block of toBlocks(message.content)) {
+      if (block.type === "tool_call" || block.type === "tool_use") called.add(String(block.id));
+      const part = this.#assistantPart(block, at);
+      if (part) parts.push(part);
+    }
+    for (const call of storedCalls(message)) {
+      if (!called.has(String(call.id))) parts.push(this.#callPart(call, at));
+    }
+    this.#push("assistant", withCache(parts, message));
+  }
+
+  #assistantPart(block: ContentBlock, at: number): AssistantPart | undefined {
+    if (block.type === "tool_call" || block.type === "tool_use") return this.#callPart(block, at);
+    const own = ownBlock(block, this.#provider);
+    if (block.type === "text") {
+      const part = textPart(block.text);
+      return part && own ? { ...part, block: own } : part;
+    }
+    return own ? { type: "native", block: own } : undefined;
+  }
+
+  #callPart(call: JsonObject, at: number): ToolCallPart {
+    const id = String(call.id ?? "");
+    const input = call.input ?? call.arguments;
+    const own = ownBlock(call, this.#provider);
+    const part: ToolCallPart = {
+      type: "tool_call",
+      id: this.#newId(id),
+      name: validName(call.name ?? call.tool),
+      input: isObject(input) ? wellFormed(input) : {},
+      ...(own ? { block: own } : {}),
+    };
+    this.#open.push({ call: part, result: this.#takeResult(id, at) });
+    return part;
+  }
+
+  /** Returns the first result of this id after the call, which no other call has. */
+  #takeResult(id: string, at: number): Message | undefined {
+    const results = this.#results.get(id);
+    const index = results?.findIndex((result) => result.at > at) ?? -1;
+    return index === -1 ? undefined : results!.splice(index, 1)[0]!.message;
+  }
+
+  #addOrphan(message: Message, at: number): void {
+    const open = this.#results.get(resultId(message) ?? "");
+    const index = open?.findIndex((result) => result.at === at) ?? -1;
+    if (resultId(message) !== undefined && index === -1) return; // it has a call
+    open?.splice(index, 1);
+    const output = resultContent(message.content);
+    const label = text(`Result of the tool ${validName(message.name)}:`);
+    const parts = typeof output === "string" ? textPart(output) : output;
+    this.#push("user", withCache([label, ...(parts ? [parts].flat() : [])], message));
+  }
+
+  #push(role: "user" | "assistant", parts: readonly (UserPart | AssistantPart)[]): void {
+    if (parts.length === 0) return;
+    const last = this.#turns.at(-1);
+    // calls that are pushed now are in #open already; earlier ones are answered before the next part
+    const answered = this.#open.filter(({ call }) => !parts.includes(call));
+    if (answered.length > 0) {
+      this.#open = this.#open.filter(({ call }) => parts.includes(call));
+      this.#turns.push({ role: "user", parts: answered.map((open) => this.#resultPart(open)) });
+      return this.#push(role, parts);
+    }
+    if (last?.role === role) last.parts.push(...parts);
+    else this.#turns.push({ role, parts: [...parts] });
+  }
+
+  #answerCalls(): void {
+    if (this.#open.length === 0) return;
+    this.#turns.push({ role: "user", parts: this.#open.map((open) => this.#resultPart(open)) });
+    this.#open = [];
+  }
+
+  #resultPart({ call, result }: { call: ToolCallPart; result: Message | undefined }): ToolResultPart {
+    const { id: tool_call_id, name } = call;
+    if (!result) {
+      this.repairs.push({ tool_call_id, tool_name: name });
+      return { type: "tool_result", tool_call_id, name, content: NO_RESULT, is_error: true };
+    }
+    const content = resultContent(result.content);
+    const is_error = result.is_error === true;
+    const part: ToolResultPart = { type: "tool_result", tool_call_id, name, content, is_error };
+    return hasBreakpoint(result) ? { ...part, cache: true } : part;
+  }
+
+  #newId(id: string): string {
+    const base = id.replace(/[^a-zA-Z0-9_-]/g, "_").slice(0, 56) || "call";
+    let unique = /^[a-zA-Z0-9_-]{1,64}$/.test(id) ? id : base;
+    for (let count = 2; this.#used_ids.has(unique); count++) unique = `${base}_${count}`;
+    this.#used_ids.add(unique);
+    return unique;
+  }
+}
+
+function resultId({ role, tool_call_id }: Message): string | undefined {
+  return (role === "tool" || role === "function") && typeof tool_call_id === "string"
+    ? tool_call_id
+    : undefined;
+}
+
+function storedCalls({ tool_calls }: Message): JsonObject[] {
+  return Array.isArray(tool_calls) ? (tool_calls as unknown[]).filter(isObject) : [];
+}
+
+/** Returns a block that this provider wrote, without `provider`; undefined for blocks of others. */
+function ownBlock(block: JsonObject, provider: string): JsonObject | undefined {
+  if (block.provider !== provider) return undefined;
+  const { provider: _, ...own } = block;
+  return own;
+}
+
+function validName(name: unknown): string {
+  return String(name ?? "").replace(/[^a-zA-Z0-9_-]/g, "_").slice(0, 64) || "unknown";
+}
+
+function text(value: string): TextPart {
+  return { type: "text", text: value };
+}
+
+function textPart(value: unknown): TextPart | undefined {
+  return typeof value === "string" && value.trim() !== "" ? text(value.toWellFormed()) : undefined;
+}
+
+function textParts({ content }: Message): TextPart[] {
+  return toBlocks(content).flatMap((block) => block.type === "text" ? textPart(block.text) ?? [] : []);
+}
+
+function userParts({ content }: Message): (TextPart | MediaPart)[] {
+  return toBlocks(content).flatMap((block) => contentPart(block) ?? []);
+}
+
+/** Returns a block of a user's message or of a tool result as a part. */
+function contentPart(block: ContentBlock): TextPart | MediaPart | undefined {
+  if (block.type === "text") return textPart(block.text);
+  return mediaPart(block) ??
+    text(`[A block of type ${JSON.stringify(String(block.type).slice(0, 40))} is left out.]`);
+}
+
+function resultContent(content: unknown): ToolResultPart["content"] {
+  if (typeof content === "string") return content.toWellFormed();
+  const blocks = toBlocks(content);
+  if (blocks.length === 0) return isObject(content) ? JSON.stringify(toPlain(content)) : "";
+  const parts = blocks.flatMap((block) => contentPart(block) ?? []);
+  return parts.every((part) => part.type === "text") ? parts.map((part) => part.text).join("\n\n") : parts;
+}
+
+function hasBreakpoint({ metadata }: Message): boolean {
+  return isObject(metadata) && isObject(metadata.cache_control);
+}
+
+/** Returns the parts of a message with its cache breakpoint on the last part that can have one. */
+function withCache<Part extends UserPart | AssistantPart>(parts: Part[], message: Message): Part[] {
+  if (!hasBreakpoint(message)) return parts;
+  const last = parts.findLastIndex(({ type }) => type !== "native");
+  if (last === -1) return parts;
+  const marked = parts.slice();
+  marked[last] = { ...parts[last]!, cache: true };
+  return marked;
+}
