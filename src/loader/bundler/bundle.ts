@@ -114,15 +114,15 @@ async function seal(outputs: readonly Esbuild.OutputFile[], graph: Graph): Promi
     inline: [...graph.inline.values()],
     exports: sealed.exports,
     uses: [...graph.uses],
-    declared: await declaredBy(sealed),
+    declared: declaredBy(sealed),
     imports_refused: placesOf(text, sealed.refused.slice(0, MAX_REPORTED), map),
   };
 }
 
 /** Returns the module's declaration; null if it cannot be read or is too long. */
-async function declaredBy({ code, exports }: Sealed): Promise<Declared | null> {
+function declaredBy({ code, exports }: Sealed): Declared | null {
   if (!exports.includes("module")) return NOTHING_DECLARED;
-  const declared = await readDeclared(code);
+  const declared = readDeclared(code);
   return declared && JSON.stringify(declared).length <= MAX_DECLARED ? declared : null;
 }
 

@@ -22,6 +22,9 @@ import type {
 } from "../types.ts";
 import { includedWasm } from "./wasm_asset.ts";
 
+/** Most characters of a bundle whose declaration is read on this thread: a hostile one takes half a second. */
+const MAX_DECLARING_CHARS = 256 * 1024;
+
 /**
  * Creates a bundler in this process; esbuild is loaded by the first bundling.
  * @param reason Reason for which there is no child process, as the second half of a sentence.
@@ -98,7 +101,9 @@ async function alreadyBundled({ entry, files }: BundleRequest): Promise<BundleAn
       exports: sealed.exports,
       uses,
       imports_refused: [],
-      declared: sealed.exports.includes("module") ? await readDeclared(code) : NOTHING_DECLARED,
+      declared: sealed.exports.includes("module")
+        ? readDeclared(code, MAX_DECLARING_CHARS)
+        : NOTHING_DECLARED,
     };
   } catch {
     return undefined; // it has imports or invalid syntax: esbuild reports which

@@ -1,17 +1,21 @@
 /**
- * Reads a module's declaration (`export const module = {…}`) from its bundle without executing it. Only literals can be read; anything
- * else is unknown and never guessed. The declaration only lists wanted permissions: the plan grants them (src/docs/security.md).
+ * Reads a module's declaration (`export const module = {…}`) from its bundle without executing it. Only literals, and constants that
+ * are assigned one, can be read; anything else is unknown and never guessed. Later changes of the object are not seen. The declaration
+ * only lists wanted permissions: the plan grants them (src/docs/security.md).
  */
-import { init, parse } from "es-module-lexer/minimal";
+import { type AnyNode, type Expression, parse, type Program, type Property } from "acorn";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
-import { readLiteral, type Reference, UNKNOWN } from "./static_literal.ts";
+import { TopLevelWrites } from "./top_level_writes.ts";
 
-/** Most characters of a bundle whose declaration is read. */
+/** Most characters of a bundle whose declaration is read. A hostile one of this length takes two seconds. */
 const MAX_CHARS = 1024 * 1024;
-/** Most characters that the lexer reads in total, about 50 ms: each constant in a literal needs another pass. */
-const MAX_READ_CHARS = 2 * 1024 * 1024;
-/** Most constants that a literal may refer to, directly or indirectly. */
-const MAX_HOPS = 32;
+/** Deepest nesting of lists, objects and constants. */
+const MAX_DEPTH = 32;
+/** Most values of a declaration, each as often as it is referred to. */
+const MAX_VALUES = 256 * 1024;
+
+/** Marks a value that would have to be computed. */
+const UNKNOWN: unique symbol = Symbol("unknown");
 
 /** The readable part of a declaration. */
 export interface Declared {
@@ -23,14 +27,14 @@ export interface Declared {
 /** Declaration of a module without an export `module`. */
 export const NOTHING_DECLARED: Declared = { fields: {}, unread: [] };
 
-/** Resolves to the module's declaration; null if it is not a literal. */
-export async function readDeclared(code: string): Promise<Declared | null> {
+/** Returns the module's declaration; null if it is not a literal, or the code is too long or cannot be parsed. */
+export function readDeclared(code: string, max_chars = MAX_CHARS): Declared | null {
   const end = code.lastIndexOf("\n//# sourceMappingURL=");
   const text = end === -1 ? code : code.slice(0, end);
-  if (text.length > MAX_CHARS) return null;
-  await init();
-  const local = localName(text);
-  const value = local === undefined ? UNKNOWN : new Constants(text).value(local);
+  const program = text.length > max_chars ? undefined : parseModule(text);
+  const name = program && localName(program);
+  if (program === undefined || name === undefined) return null;
+  const value = new Constants(program).value(name, 0);
   if (!isObject(value)) return null;
   const entries = Object.entries(value);
   return {
@@ -39,90 +43,98 @@ export async function readDeclared(code: string): Promise<Declared | null> {
   };
 }
 
+function parseModule(text: string): Program | undefined {
+  try {
+    return parse(text, { ecmaVersion: "latest", sourceType: "module" });
+  } catch {
+    return undefined; // not a module, or nested too deeply
+  }
+}
+
 /** Returns whether a value has no unknown part. */
 function isKnown(value: unknown): boolean {
   if (Array.isArray(value)) return value.every(isKnown);
   return isObject(value) ? Object.values(value).every(isKnown) : value !== UNKNOWN;
 }
 
-/** Returns the bundle's local name of the export `module`. */
-function localName(text: string): string | undefined {
-  try {
-    return parse(text)[1].find(({ n }) => n === "module")?.ln;
-  } catch {
-    return undefined; // not a module
+/** Returns the local name of the export `module`. */
+function localName({ body }: Program): string | undefined {
+  for (const statement of body) {
+    if (statement.type !== "ExportNamedDeclaration" || statement.source) continue;
+    for (const { exported, local } of statement.specifiers) {
+      if (nameOf(exported) === "module") return nameOf(local);
+    }
+    const { declaration } = statement;
+    if (declaration?.type !== "VariableDeclaration") continue;
+    if (declaration.declarations.some(({ id }) => nameOf(id) === "module")) return "module";
   }
+  return undefined;
+}
+
+/** Returns the name of an identifier, and the text of a literal. */
+function nameOf(node: AnyNode): string | undefined {
+  return node.type === "Identifier" ? node.name : node.type === "Literal" ? String(node.value) : undefined;
 }
 
 /** Constants at the top level of a bundle. */
 class Constants {
-  readonly #text: string;
-  readonly #open = new Set<string>();
-  readonly #max_hops: number;
-  #hops = 0;
+  readonly #writes: TopLevelWrites;
+  #values = 0;
 
-  constructor(text: string) {
-    this.#text = text;
-    this.#max_hops = Math.min(MAX_HOPS, Math.floor(MAX_READ_CHARS / Math.max(1, text.length)));
+  constructor(program: Program) {
+    this.#writes = new TopLevelWrites(program);
   }
 
-  /** Returns the literal value of a name, or {@link UNKNOWN}. */
-  readonly value: Reference = (name) => {
-    this.#hops++;
-    if (this.#open.has(name) || this.#hops > this.#max_hops) return UNKNOWN;
-    const at = this.#initialiser(name);
-    if (at === undefined) return UNKNOWN;
-    this.#open.add(name);
-    const value = readLiteral(this.#text, at, this.value);
-    this.#open.delete(name);
-    return value;
-  };
+  /** Returns the literal value of a name that is assigned exactly once, or {@link UNKNOWN}. */
+  value(name: string, depth: number): unknown {
+    const value = this.#writes.value(name);
+    return value ? this.#evaluate(value, depth) : UNKNOWN;
+  }
 
-  /**
-   * Returns the offset of the value of a top-level name that is assigned exactly once. Every `name =` in the text is rewritten to an
-   * export, and the lexer reports those at the top level, not those in strings, comments and functions.
-   */
-  #initialiser(name: string): number | undefined {
-    const places = assignmentsOf(this.#text, name);
-    let marked = "";
-    let position = 0;
-    const marks = new Map<number, number>();
-    for (const { start, value } of places) {
-      marked += `${this.#text.slice(position, start)};export var `;
-      marks.set(marked.length, value);
-      position = start;
+  #evaluate(node: Expression, depth: number): unknown {
+    if (depth > MAX_DEPTH || ++this.#values > MAX_VALUES) return UNKNOWN;
+    switch (node.type) {
+      case "Literal":
+        return node.value === null && !node.regex || isPlain(node.value) ? node.value : UNKNOWN;
+      case "TemplateLiteral":
+        return node.expressions.length === 0 ? node.quasis[0]?.value.cooked ?? UNKNOWN : UNKNOWN;
+      case "UnaryExpression": {
+        const value = this.#evaluate(node.argument, depth + 1);
+        if (node.operator === "-" && typeof value === "number") return -value;
+        return node.operator === "!" && (value === 0 || value === 1) ? value === 0 : UNKNOWN; // booleans of minifiers
+      }
+      case "Identifier":
+        return this.value(node.name, depth + 1);
+      case "ArrayExpression":
+        return node.elements.map((item) =>
+          item && item.type !== "SpreadElement" ? this.#evaluate(item, depth + 1) : UNKNOWN
+        );
+      case "ObjectExpression":
+        return this.#object(node.properties.filter((field) => field.type === "Property"), node, depth);
+      default:
+        return UNKNOWN;
     }
-    marked += this.#text.slice(position);
-    let found;
-    try {
-      found = parse(marked)[1].flatMap(({ s, n }) => n === name ? marks.get(s) ?? [] : []);
-    } catch {
-      return undefined; // a rewritten assignment broke the syntax
+  }
+
+  /** Returns an object, unless it has a spread, a computed key or an accessor. A field `__proto__` is data. */
+  #object(fields: readonly Property[], { properties }: { properties: unknown[] }, depth: number): unknown {
+    if (fields.length < properties.length) return UNKNOWN;
+    const object: JsonObject = {};
+    for (const { key, computed, kind, value } of fields) {
+      const name = nameOf(key);
+      if (computed || kind !== "init" || name === undefined) return UNKNOWN;
+      Object.defineProperty(object, name, {
+        value: this.#evaluate(value, depth + 1),
+        enumerable: true,
+        configurable: true,
+        writable: true,
+      });
     }
-    return found.length === 1 ? found[0] : undefined;
+    return object;
   }
 }
 
-/** Returns the offsets of name and value of every `name =`. */
-function assignmentsOf(text: string, name: string): { start: number; value: number }[] {
-  const places = [];
-  for (let start = text.indexOf(name); start !== -1; start = text.indexOf(name, start + name.length)) {
-    const before = text.charAt(start - 1);
-    let at = start + name.length;
-    while (isSpace(text.charAt(at))) at++;
-    const next = text.charAt(at + 1);
-    if (text.charAt(at) !== "=" || next === "=" || next === ">" || before === "." || isNamePart(before)) {
-      continue;
-    }
-    places.push({ start, value: at + 1 });
-  }
-  return places;
-}
-
-function isSpace(letter: string): boolean {
-  return letter === " " || letter === "\n" || letter === "\t" || letter === "\r";
-}
-
-function isNamePart(letter: string): boolean {
-  return letter !== "" && /[\p{ID_Continue}$\u200c\u200d]/u.test(letter);
+function isPlain(value: unknown): boolean {
+  return typeof value === "string" || typeof value === "boolean" ||
+    typeof value === "number" && Number.isFinite(value);
 }
